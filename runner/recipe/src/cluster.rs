@@ -1,0 +1,62 @@
+//! Which rank runs where.
+
+use serde::{Deserialize, Serialize};
+
+/// The ranks of one run and their machines.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cluster {
+    /// The machines in use, in the order of the recipe.
+    pub nodes: Vec<Node>,
+    /// The ranks in order: workers first, then servers.
+    pub seats: Vec<Seat>,
+}
+
+impl Cluster {
+    /// Number of workers.
+    pub fn workers(&self) -> u32 {
+        self.seats.iter().filter(|seat| seat.role == Role::Worker).count() as u32
+    }
+
+    /// Number of ranks, servers included.
+    pub fn ranks(&self) -> u32 {
+        self.seats.len() as u32
+    }
+}
+
+/// A machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Node {
+    /// Its name in the recipe; `local` is the driver's own.
+    pub name: String,
+    /// Workers that fit.
+    pub slots: u32,
+}
+
+/// The place of one rank.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seat {
+    /// What the rank is for.
+    pub role: Role,
+    /// Index into [`Cluster::nodes`].
+    pub node: u32,
+}
+
+/// What a rank is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Computes gradients.
+    Worker,
+    /// Holds weights for others.
+    Server,
+}
+
+impl Role {
+    /// The name in database and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Worker => "worker",
+            Self::Server => "server",
+        }
+    }
+}

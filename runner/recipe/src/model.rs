@@ -1,0 +1,128 @@
+//! Models as pure data: layers, shapes, parameters and floating-point operations; nothing that computes.
+
+use serde::{Deserialize, Serialize};
+
+/// The shape of one example at some point of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shape {
+    /// A flat vector.
+    Flat(usize),
+    /// Channels, rows, columns.
+    Image(usize, usize, usize),
+}
+
+impl Shape {
+    /// Values in one example.
+    pub fn size(self) -> usize {
+        match self {
+            Self::Flat(size) => size,
+            Self::Image(channels, rows, columns) => channels * rows * columns,
+        }
+    }
+}
+
+/// A layer, as the recipe describes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Layer {
+    /// y = W x + b, with W of `outputs` rows.
+    Linear {
+        /// Width of the result.
+        outputs: usize,
+    },
+    /// Two-dimensional convolution with bias; square kernel.
+    Conv {
+        /// Channels of the result.
+        outputs: usize,
+        /// Side of the kernel.
+        kernel: usize,
+        /// Step of the kernel.
+        stride: usize,
+        /// Zeros on each side.
+        padding: usize,
+    },
+    /// Largest value of each square window.
+    MaxPool {
+        /// Side of the window.
+        kernel: usize,
+        /// Step of the window.
+        stride: usize,
+    },
+    /// Mean of each square window.
+    AvgPool {
+        /// Side of the window.
+        kernel: usize,
+        /// Step of the window.
+        stride: usize,
+    },
+    /// max(x, 0).
+    Relu,
+    /// Sets each value to zero with probability `rate` while training, and scales the others by 1 / (1 - rate).
+    Dropout {
+        /// Probability of a zero.
+        rate: f32,
+    },
+    /// An image becomes a flat vector, channel by channel, row by row.
+    Flatten,
+}
+
+/// A tensor of weights.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parameter {
+    /// `linear1.weight`: layer and role.
+    pub name: String,
+    /// PyTorch's shape: `[out, in]` or `[out, in, rows, columns]` for weights, `[out]` for a bias.
+    pub shape: Vec<usize>,
+}
+
+impl Parameter {
+    /// Number of weights.
+    pub fn size(&self) -> usize {
+        self.shape.iter().product()
+    }
+}
+
+/// A layer in its place: shapes resolved, weights counted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlacedLayer {
+    /// `conv1`, `relu3`: the kind and its position among its kind, from 1.
+    pub name: String,
+    /// What it does.
+    pub layer: Layer,
+    /// What goes in.
+    pub input: Shape,
+    /// What comes out.
+    pub output: Shape,
+    /// Its weights, in the order in which they lie in the flat vector.
+    pub parameters: Vec<Parameter>,
+    /// Floating-point operations of one example's forward pass; a multiply-add counts two.
+    pub flops: u64,
+}
+
+/// A model: layers from the input to the class scores.
+///
+/// The loss is always the mean cross-entropy of the softmax of the scores.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Model {
+    /// The recipe's `kind`: `softmax`, `mnist-mlp`, `lenet`, `cifar-cnn`, `sequential`.
+    pub kind: String,
+    /// Shape of one example.
+    pub input: Shape,
+    /// Number of classes, which is the width of the last layer.
+    pub classes: usize,
+    /// The layers in order.
+    pub layers: Vec<PlacedLayer>,
+}
+
+impl Model {
+    /// Number of weights.
+    pub fn parameters(&self) -> usize {
+        self.layers.iter().flat_map(|layer| &layer.parameters).map(Parameter::size).sum()
+    }
+
+    /// Floating-point operations of one example's forward pass.
+    pub fn flops(&self) -> u64 {
+        self.layers.iter().map(|layer| layer.flops).sum()
+    }
+}

@@ -1,0 +1,183 @@
+//! What a recipe expands to: arms, cells, runs.
+
+use crate::{Cluster, Communication, Compression, Dataset, Model, Strategy, Training};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::time::Duration;
+
+/// Everything that reaches the workers of a run, and so decides its numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunSpec {
+    /// What is trained.
+    pub model: Model,
+    /// On what.
+    pub dataset: Dataset,
+    /// For how long and with which steps.
+    pub train: Training,
+    /// By whom.
+    pub cluster: Cluster,
+    /// How the ranks train together.
+    pub strategy: Strategy,
+    /// How they communicate.
+    pub communication: Communication,
+    /// What happens to vectors on the wire.
+    pub compression: Compression,
+    /// What is recorded beyond the totals.
+    pub measure: Measure,
+}
+
+impl RunSpec {
+    /// The canonical form: JSON with the fields in their declared order.
+    pub fn canonical(&self) -> String {
+        serde_json::to_string(self).unwrap_or_else(|error| unreachable!("a RunSpec is plain data: {error}"))
+    }
+
+    /// SHA-256 of the canonical form, in hexadecimal.
+    pub fn config_hash(&self) -> String {
+        hex(&Sha256::digest(self.canonical()))
+    }
+}
+
+/// What is recorded beyond the totals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Measure {
+    /// Full spans for the first so many steps.
+    pub trace_first_steps: u64,
+    /// And for each step whose number is a multiple of this; 0 for none.
+    pub trace_every: u64,
+    /// Whether the weights are hashed after every step instead of at evaluations only.
+    pub hash_every_step: bool,
+}
+
+/// What decides a run's numbers beside its recipe: filled in by the driver before it asks for identities.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Surroundings {
+    /// SHA-256 of the data set's files (names and contents), or of its description where it is built in.
+    pub data: String,
+    /// SHA-256 of the worker binary.
+    pub worker: String,
+    /// Processor model, cores and memory of the nodes.
+    pub hardware: String,
+}
+
+/// What a recipe expands to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The recipe's `name`.
+    pub name: String,
+    /// The recipe's `question`, empty where it asks none.
+    pub question: String,
+    /// The recipe's own text as it was read (the file named by the user, `extends` not expanded).
+    pub source: String,
+    /// The recipe as it is run: everything merged, overrides applied, defaults filled in, as TOML.
+    pub expanded: String,
+    /// What is compared, in the order of the recipe.
+    pub arms: Vec<Arm>,
+    /// The points of the grid, excluded ones included.
+    pub cells: Vec<Cell>,
+    /// The runs in the order in which they are started; of excluded cells there are none.
+    pub runs: Vec<Run>,
+    /// How the sweep is run.
+    pub limits: Limits,
+    /// How it is reported.
+    pub report: ReportSettings,
+}
+
+/// What is compared: a strategy with its compression and communication settings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Arm {
+    /// Unique: the strategy's `name`, else its kind, with the values of the axes that multiply it.
+    pub name: String,
+    /// The strategy's kind.
+    pub kind: String,
+    /// Whether the others are compared with this one; exactly one is.
+    pub baseline: bool,
+}
+
+/// One point of the grid.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// Index into [`Plan::arms`].
+    pub arm: usize,
+    /// The values of the axes that are not part of the arm, as `workers=4 lr=0.1`; empty where there are none.
+    /// Verdicts compare the arms within one condition.
+    pub condition: String,
+    /// Arm and condition: unique in the plan, and stable when other cells come or go.
+    pub label: String,
+    /// The axes' values.
+    pub axes: Vec<AxisValue>,
+    /// What its runs do.
+    pub spec: RunSpec,
+    /// [`RunSpec::config_hash`] of `spec`.
+    pub config_hash: String,
+    /// Why it is not run, where it is not.
+    pub excluded: Option<String>,
+}
+
+/// The value of one axis in one cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AxisValue {
+    /// `train.optimizer.lr`.
+    pub path: String,
+    /// The value as the recipe writes it.
+    pub text: String,
+    /// The value where it is a number (a quantity with a unit in its base unit).
+    pub number: Option<f64>,
+}
+
+/// One cell with one seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// Index into [`Plan::cells`].
+    pub cell: usize,
+    /// Which repeat, from 0; the same repeat has the same seed in every arm.
+    pub repeat: u32,
+    /// Seed of everything random in the run.
+    pub seed: u64,
+}
+
+impl Run {
+    /// What makes two runs the same: equal identities give equal numbers wherever a strategy is deterministic.
+    /// SHA-256 over configuration, seed and surroundings, in hexadecimal.
+    pub fn identity(&self, cell: &Cell, surroundings: &Surroundings) -> String {
+        let parts = [
+            cell.config_hash.as_str(),
+            &self.seed.to_string(),
+            &surroundings.data,
+            &surroundings.worker,
+            &surroundings.hardware,
+        ];
+        hex(&Sha256::digest(parts.join("\n")))
+    }
+}
+
+/// How a sweep is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// A run that takes longer, by the wall, is stopped.
+    pub run_timeout: Option<Duration>,
+    /// Attempts after the first, for faults of the infrastructure.
+    pub retries: u32,
+    /// `run` refuses a larger plan without `--yes`.
+    pub max_runs: u32,
+}
+
+/// How a sweep is reported.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReportSettings {
+    /// The smallest ratio that matters: 0.05 for "5%".
+    pub min_effect: f64,
+    /// Of the intervals: 0.95.
+    pub confidence: f64,
+    /// What is left out of published pages: `hosts`, `users`, `paths`.
+    pub redact: Vec<String>,
+}
+
+/// Lower-case hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

@@ -1,0 +1,78 @@
+//! Strategies, collectives and compression as descriptions; the `strategies` crate builds the live ones.
+
+use serde::{Deserialize, Serialize};
+
+/// How the ranks train together. A variant here, and the compiler lists what else a new strategy needs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Strategy {
+    /// Synchronous parameter server: gradients up, weights down.
+    PsSync,
+    /// Decentralised synchronous SGD: an all-reduce of the gradients.
+    DSync,
+}
+
+impl Strategy {
+    /// The recipe's `kind`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::PsSync => "ps-sync",
+            Self::DSync => "d-sync",
+        }
+    }
+
+    /// Server ranks beside the workers.
+    pub fn servers(&self) -> u32 {
+        match self {
+            Self::PsSync => 1,
+            Self::DSync => 0,
+        }
+    }
+}
+
+/// How ranks communicate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Communication {
+    /// The algorithm of an all-reduce.
+    pub collective: Collective,
+    /// Which gradients travel together.
+    pub schedule: Schedule,
+    /// In which order an element's parts are added.
+    pub reduce_order: ReduceOrder,
+}
+
+/// The algorithm of an all-reduce.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Collective {
+    /// Scatter-reduce and all-gather around a ring.
+    Ring,
+    /// Everything to the first rank and back.
+    Star,
+}
+
+/// In which order an element's parts are added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReduceOrder {
+    /// The collective's own order; all ranks still end with the same bits.
+    Ring,
+    /// Rank 0 first: the same bits for every schedule and for a parameter server.
+    Rank,
+}
+
+/// Which gradients travel together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Schedule {
+    /// All layers in one message after the backward pass.
+    Single,
+}
+
+/// What happens to vectors on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Compression {
+    /// Nothing: 32-bit floats.
+    None,
+}

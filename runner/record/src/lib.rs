@@ -1,0 +1,17 @@
+//! What a run records: phases, clocks, and the closed, versioned set of events.
+//!
+//! Everything between a worker and the database speaks in these types. This crate does no I/O and reads no
+//! clock of its own: time comes in through [`Clock`].
+
+mod clock;
+mod event;
+mod phase;
+mod units;
+
+pub use clock::{Clock, PhaseClock, Span, StepTiming, Trace, Work};
+pub use event::{
+    EVENT_VERSION, Event, EventError, LinkRecord, MetricRecord, Overhead, Prepared, RankEnd, RankEnded,
+    SamplesRecord, SnapshotRecord, SpanRecord, StepRecord, WeightHash,
+};
+pub use phase::{Category, Phase, PhaseTimes};
+pub use units::{LaneId, Nanos, Rank};

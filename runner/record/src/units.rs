@@ -1,0 +1,93 @@
+//! Newtypes for what has an identity or a unit.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::ops::{Add, AddAssign, Sub};
+
+/// A worker or server process of one run; workers are `0..p`, servers follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Rank(pub u32);
+
+impl Rank {
+    /// The rank as an index into a vector ordered by rank.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for Rank {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}", self.0)
+    }
+}
+
+/// Nanoseconds: a length of time, or a moment counted from the start of the run.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Nanos(pub u64);
+
+impl Nanos {
+    /// As seconds, for people and statistics.
+    pub fn seconds(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// The time from `earlier` until this moment; zero if it lies ahead.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add for Nanos {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl AddAssign for Nanos {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sub for Nanos {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        self.since(other)
+    }
+}
+
+impl fmt::Display for Nanos {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            n if n < 10_000 => write!(out, "{n} ns"),
+            n if n < 10_000_000 => write!(out, "{:.1} us", n as f64 / 1e3),
+            n if n < 10_000_000_000 => write!(out, "{:.1} ms", n as f64 / 1e6),
+            n => write!(out, "{:.1} s", n as f64 / 1e9),
+        }
+    }
+}
+
+/// A line of execution inside a rank, with phases of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LaneId {
+    /// The lane that trains: forward, backward, and what the strategy does in between.
+    Compute,
+    /// A lane that serves or communicates beside it; a server rank has only such lanes.
+    Service(u16),
+}
+
+impl fmt::Display for LaneId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Compute => write!(out, "compute"),
+            Self::Service(number) => write!(out, "service-{number}"),
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! What a query answers: plain rows, already chosen and thinned, for whoever shows them.
+//!
+//! Order is explicit everywhere: cells and arms as in the plan, runs by their order in the plan, ranks by
+//! number, series by time.
+
+use recipe::{Metric, Plan, Role, RunSpec};
+use record::{LaneId, Nanos, Phase, Rank};
+use serde::Serialize;
+
+/// Everything that a report is made from: one sweep.
+#[derive(Clone, Debug, Serialize)]
+pub struct SweepRows {
+    /// The sweep's id.
+    pub id: String,
+    /// The plan as it was made.
+    pub plan: Plan,
+    /// SHA-256 of the recipe's text.
+    pub recipe_sha256: String,
+    /// Path of the recipe as the user typed it.
+    pub recipe_path: String,
+    /// The command line.
+    pub argv: Vec<String>,
+    /// Version of the driver.
+    pub version: String,
+    /// Commit of the folder the recipe lies in, where it lies in a repository, and whether it had changes.
+    pub commit: Option<(String, bool)>,
+    /// When it began, as seconds since 1970.
+    pub started: i64,
+    /// The machines that took part.
+    pub nodes: Vec<NodeRow>,
+    /// The runs in the order of the plan; those never begun have no attempt.
+    pub runs: Vec<RunRow>,
+}
+
+/// A machine.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NodeRow {
+    /// Its name in the recipe.
+    pub name: String,
+    /// Host name.
+    pub host: String,
+    /// Operating system and kernel.
+    pub system: String,
+    /// Processor model.
+    pub processor: String,
+    /// Cores that this process may use.
+    pub cores: u32,
+    /// Memory, in bytes.
+    pub memory: u64,
+}
+
+/// How a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunState {
+    /// Not begun.
+    Pending,
+    /// Under way; or its driver was killed.
+    Running,
+    /// Ended as planned.
+    Done,
+    /// Its loss or weights stopped being finite: a result.
+    Diverged,
+    /// It could not go on.
+    Failed,
+    /// It ran out of time.
+    TimedOut,
+    /// Stopped by the user.
+    Interrupted,
+}
+
+impl RunState {
+    /// Every state.
+    pub const ALL: [Self; 7] = [
+        Self::Pending,
+        Self::Running,
+        Self::Done,
+        Self::Diverged,
+        Self::Failed,
+        Self::TimedOut,
+        Self::Interrupted,
+    ];
+
+    /// The name in the database and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Diverged => "diverged",
+            Self::Failed => "failed",
+            Self::TimedOut => "timed-out",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
+    /// The state of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+}
+
+/// One run with its last attempt.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunRow {
+    /// The run's id.
+    pub id: String,
+    /// Index into [`Plan::runs`].
+    pub index: usize,
+    /// Index into [`Plan::cells`].
+    pub cell: usize,
+    /// Which repeat, from 0.
+    pub repeat: u32,
+    /// Its seed.
+    pub seed: u64,
+    /// How it stands.
+    pub state: RunState,
+    /// Whether its numbers were taken from an earlier sweep with the same identity.
+    pub reused: bool,
+    /// The last attempt.
+    pub attempt: Option<AttemptRow>,
+}
+
+/// One try at a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct AttemptRow {
+    /// Which try, from 1.
+    pub number: u32,
+    /// When it began, as seconds since 1970.
+    pub started: i64,
+    /// The wall time from spawn to the end of everything, evaluation included.
+    pub wall: Option<Nanos>,
+    /// Why it ended, in a sentence; empty for a run that is done.
+    pub detail: String,
+    /// The rank to blame, where there is one.
+    pub culprit: Option<Rank>,
+    /// Last lines of that rank's log.
+    pub last_lines: Vec<String>,
+    /// From start to the end of the last step, on the clock of the run: the slowest rank.
+    pub training: Option<Nanos>,
+    /// Median length of the steady steps of the slowest worker.
+    pub step_time: Option<Nanos>,
+    /// Steps of the slowest worker.
+    pub steps: u64,
+    /// Samples consumed by all ranks together.
+    pub samples: u64,
+    /// The ranks.
+    pub ranks: Vec<RankRow>,
+    /// Evaluations, by time.
+    pub metrics: Vec<MetricRow>,
+    /// Mean training loss over the workers at some steps (thinned to at most 500), by step.
+    pub losses: Vec<LossRow>,
+    /// The final weights' digest, if all ranks that hold the model agree; `Err` lists `rank: digest` lines.
+    pub weights: Option<Result<String, Vec<String>>>,
+    /// What each rank sent to each other.
+    pub links: Vec<LinkRow>,
+}
+
+/// One rank of an attempt.
+#[derive(Clone, Debug, Serialize)]
+pub struct RankRow {
+    /// Its number.
+    pub rank: Rank,
+    /// What it is for.
+    pub role: Role,
+    /// Index into [`SweepRows::nodes`].
+    pub node: u32,
+    /// Threads that its tensor library computed with.
+    pub threads: u32,
+    /// How it ended.
+    pub end: String,
+    /// Resident memory when prepared, in bytes.
+    pub resident_bytes: u64,
+    /// Processor time of recording as a share of the wall time.
+    pub recording_share: Option<f64>,
+    /// Steps of the compute lane: how often and how long, by phase; steady steps only.
+    pub phases: Vec<PhaseRow>,
+    /// Sum over the compute lane's steady steps of the time during which communication was exposed.
+    pub exposed: Nanos,
+    /// Sum of the lengths of the compute lane's steady steps, and their number.
+    pub steady: (Nanos, u64),
+    /// Bytes that all lanes sent, encoded.
+    pub bytes_out: u64,
+    /// Bytes that all lanes received, encoded.
+    pub bytes_in: u64,
+}
+
+/// The time of one lane in one phase.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PhaseRow {
+    /// On which lane.
+    pub lane: LaneId,
+    /// In which phase.
+    pub phase: Phase,
+    /// Steps in which it occurred.
+    pub count: u64,
+    /// Sum over these steps.
+    pub total: Nanos,
+    /// Median per step, over the steps in which it occurred.
+    pub p50: Nanos,
+    /// 95th percentile per step.
+    pub p95: Nanos,
+    /// Longest in a step.
+    pub max: Nanos,
+}
+
+/// One evaluation.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MetricRow {
+    /// What was measured.
+    pub metric: Metric,
+    /// On which model, in words.
+    pub model: String,
+    /// Step of the model.
+    pub step: u64,
+    /// Samples consumed by all ranks together.
+    pub samples: u64,
+    /// The same as passes over the training set.
+    pub epoch: f64,
+    /// When the model was set aside.
+    pub at: Nanos,
+    /// The value.
+    pub value: f64,
+}
+
+/// The training loss at one step.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LossRow {
+    /// Which step.
+    pub step: u64,
+    /// Samples consumed by all ranks together.
+    pub samples: u64,
+    /// End of the step on the slowest rank.
+    pub at: Nanos,
+    /// Mean over the workers, weighted by their samples.
+    pub loss: f64,
+}
+
+/// What one rank sent to another.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LinkRow {
+    /// The sender.
+    pub from: Rank,
+    /// The receiver.
+    pub to: Rank,
+    /// Payload bytes, encoded.
+    pub bytes: u64,
+    /// Payload bytes before encoding.
+    pub raw_bytes: u64,
+    /// Messages.
+    pub messages: u64,
+}
+
+/// A stretch of a lane's time, for the timeline.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SpanRow {
+    /// Whose.
+    pub rank: Rank,
+    /// On which lane.
+    pub lane: LaneId,
+    /// In which step.
+    pub step: u64,
+    /// Doing what.
+    pub phase: Phase,
+    /// When it began.
+    pub begin: Nanos,
+    /// For how long.
+    pub length: Nanos,
+    /// With whom.
+    pub peer: Option<Rank>,
+    /// How many bytes moved.
+    pub bytes: u64,
+}
+
+/// A line of `bakeoff list`.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunLine {
+    /// The run's id.
+    pub id: String,
+    /// The sweep's id.
+    pub sweep: String,
+    /// Name of the recipe.
+    pub recipe: String,
+    /// Name of the arm.
+    pub arm: String,
+    /// The cell's condition.
+    pub condition: String,
+    /// Which repeat, from 0.
+    pub repeat: u32,
+    /// How it stands.
+    pub state: RunState,
+    /// When its last attempt began, as seconds since 1970.
+    pub started: Option<i64>,
+    /// Training time.
+    pub training: Option<Nanos>,
+    /// The last evaluation of the recipe's target metric, else of the test accuracy.
+    pub metric: Option<(Metric, f64)>,
+    /// What it did.
+    pub spec: RunSpec,
+}

@@ -1,0 +1,87 @@
+//! No compression: 32-bit floats, little endian. Guarantee: exact. Linear. Bytes: 4 per element.
+
+use super::{Compressor, Guarantee, Slot};
+use crate::{Packet, StepError};
+use bytes::{BufMut, BytesMut};
+
+/// Sends vectors as they are.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Identity;
+
+impl Compressor for Identity {
+    fn encode(&mut self, _: Slot, x: &[f32]) -> Packet {
+        let mut bytes = BytesMut::with_capacity(x.len() * 4);
+        if cfg!(target_endian = "little") {
+            bytes.put_slice(bytemuck::cast_slice(x));
+        } else {
+            x.iter().for_each(|value| bytes.put_f32_le(*value));
+        }
+        Packet(bytes.freeze())
+    }
+
+    fn decode(&self, packet: &Packet, into: &mut [f32]) -> Result<(), StepError> {
+        check(packet, into.len())?;
+        for (value, four) in into.iter_mut().zip(packet.0.chunks_exact(4)) {
+            *value = f32::from_le_bytes([four[0], four[1], four[2], four[3]]);
+        }
+        Ok(())
+    }
+
+    fn decode_add(&self, packet: &Packet, into: &mut [f32]) -> Result<(), StepError> {
+        check(packet, into.len())?;
+        for (value, four) in into.iter_mut().zip(packet.0.chunks_exact(4)) {
+            *value += f32::from_le_bytes([four[0], four[1], four[2], four[3]]);
+        }
+        Ok(())
+    }
+
+    fn guarantee(&self) -> Guarantee {
+        Guarantee::Exact
+    }
+
+    fn linear(&self) -> bool {
+        true
+    }
+}
+
+fn check(packet: &Packet, elements: usize) -> Result<(), StepError> {
+    if packet.0.len() == elements * 4 {
+        Ok(())
+    } else {
+        Err(StepError::Packet { bytes: packet.0.len(), elements })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Kind;
+    use proptest::prelude::*;
+    use record::Rank;
+
+    const SLOT: Slot = Slot { kind: Kind::Reduce, at: 0, peer: Rank(1) };
+
+    proptest! {
+        #[test]
+        fn every_bit_pattern_survives(bits in prop::collection::vec(any::<u32>(), 0..70)) {
+            let x: Vec<f32> = bits.iter().map(|bits| f32::from_bits(*bits)).collect();
+            let packet = Identity.encode(SLOT, &x);
+            let mut back = vec![0.0; x.len()];
+            Identity.decode(&packet, &mut back).unwrap();
+            prop_assert!(x.iter().zip(&back).all(|(a, b)| a.to_bits() == b.to_bits()));
+            let mut one_more = vec![0.0; x.len() + 1];
+            prop_assert_eq!(
+                Identity.decode(&packet, &mut one_more),
+                Err(StepError::Packet { bytes: x.len() * 4, elements: x.len() + 1 })
+            );
+        }
+    }
+
+    #[test]
+    fn adding_is_decoding_and_adding() {
+        let packet = Identity.encode(SLOT, &[1.0, f32::MIN_POSITIVE, -0.0]);
+        let mut sum = [0.5, 1.0, -0.0];
+        Identity.decode_add(&packet, &mut sum).unwrap();
+        assert_eq!(sum.map(f32::to_bits), [1.5, 1.0, -0.0_f32].map(f32::to_bits));
+    }
+}

@@ -1,0 +1,23 @@
+//! What a rank does between two batches: strategies, collectives, compressors, and the world to test them in.
+//!
+//! No tensor library, no sockets, no runtime: a strategy is straight-line code against a `Node`, and the same
+//! file runs in real processes, in tests, and in the simulator.
+
+pub mod compress;
+mod error;
+mod host;
+mod learner;
+mod transport;
+pub mod vector;
+mod wire;
+
+pub use error::{StepError, Wanted};
+pub use host::{Bell, Gate, Host, Observer, Shared};
+pub use learner::{Batch, Learner};
+pub use transport::{Envelope, Kind, Packet, Tag, Transport};
+pub use vector::{Block, Layout, LayoutLayer, Vector};
+pub use wire::{Group, Lane, Place, Traffic, Wire};
+
+/// The mean loss over some samples, in nats per sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Loss(pub f32);

@@ -1,0 +1,118 @@
+//! Bytes between ranks: tags, packets, and the contract of every transport.
+
+use crate::StepError;
+use bytes::Bytes;
+use record::{Nanos, Rank};
+use std::fmt;
+
+/// What a message is for. All messages of a kind go to one lane of the receiving rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// Part of a collective on the compute lane.
+    Reduce = 0,
+    /// Part of a collective on the communication lane, while the compute lane computes.
+    Overlap = 1,
+    /// Weights from one rank to the others.
+    Broadcast = 2,
+    /// Something for a server.
+    Push = 3,
+    /// A server's answer.
+    Pull = 4,
+    /// A request from a peer.
+    Ask = 5,
+    /// A peer's answer.
+    Answer = 6,
+    /// Activations or their gradients.
+    Exchange = 7,
+}
+
+impl Kind {
+    /// Every kind, in the order of its number on the wire.
+    pub const ALL: [Self; 8] = [
+        Self::Reduce,
+        Self::Overlap,
+        Self::Broadcast,
+        Self::Push,
+        Self::Pull,
+        Self::Ask,
+        Self::Answer,
+        Self::Exchange,
+    ];
+
+    /// The kind with that number on the wire.
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+}
+
+/// Which message this is. Between two ranks, messages of one kind arrive in the order in which they were
+/// sent, so a tag is a check and not a search key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Tag {
+    /// What it is for.
+    pub kind: Kind,
+    /// The sender's step.
+    pub step: u64,
+    /// Tells the collectives of one step apart.
+    pub call: u32,
+    /// Tells the messages of one collective apart.
+    pub part: u32,
+}
+
+impl Tag {
+    /// The first message of the first call of a step.
+    pub fn new(kind: Kind, step: u64) -> Self {
+        Self { kind, step, call: 0, part: 0 }
+    }
+
+    /// Another message of the same call.
+    #[must_use]
+    pub fn part(self, part: usize) -> Self {
+        Self { part: part as u32, ..self }
+    }
+}
+
+impl fmt::Display for Tag {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{:?} of step {}, call {}, part {}", self.kind, self.step, self.call, self.part)
+    }
+}
+
+/// An encoded vector. Cheap to clone, so that one packet can go to many and be relayed bit for bit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Packet(pub Bytes);
+
+/// A message that arrived.
+#[derive(Clone, Debug)]
+pub struct Envelope {
+    /// Who sent it.
+    pub from: Rank,
+    /// Which message it is.
+    pub tag: Tag,
+    /// What it carries.
+    pub packet: Packet,
+    /// When its announcement arrived, on the receiver's clock: it parts waiting from transfer.
+    pub began: Nanos,
+}
+
+/// A lane's way to the other ranks.
+///
+/// The contract, held by one suite of tests for all transports:
+///
+/// - Between two ranks, messages of one kind arrive complete, once, and in the order in which they were sent.
+/// - `send` never waits for the receiver to *consume*: a ring in which all send first must not block. The
+///   memory this takes is bounded by credits per peer; beyond them `send` waits, with a deadline.
+/// - Every wait has a deadline; what it answers then names rank, peer, message, and time.
+/// - The handles of one rank share an inbox that is sorted by kind. One lane receives all messages of a kind.
+/// - After the run is stopped, every wait answers [`StepError::Stopped`].
+pub trait Transport: Send {
+    /// Hands a packet over for `to`.
+    fn send(&mut self, to: Rank, tag: Tag, packet: Packet) -> Result<(), StepError>;
+
+    /// The oldest message of `tag.kind` from `from`, which must carry exactly this tag.
+    fn recv(&mut self, from: Rank, tag: Tag) -> Result<Envelope, StepError>;
+
+    /// The oldest message of `kind` from anyone, in the order of complete arrival.
+    fn recv_any(&mut self, kind: Kind) -> Result<Envelope, StepError>;
+}

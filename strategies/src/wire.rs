@@ -1,0 +1,193 @@
+//! Vectors between the places of a group: encoding, sending, waiting and decoding, each timed.
+
+use crate::compress::{Compressor, Slot};
+use crate::{Kind, Packet, StepError, Tag, Transport};
+use record::{Phase, PhaseClock, Rank, Work};
+use std::sync::Arc;
+
+/// Position inside a [`Group`]. Not a rank: the two differ as soon as a group is not everyone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place(pub usize);
+
+/// Ranks that take part in something, in their fixed order, and my place among them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    // Shared: a thousand ranks do not each keep a list of a thousand ranks.
+    ranks: Arc<[Rank]>,
+    place: Place,
+}
+
+impl Group {
+    /// The group of these ranks as `me` sees it; `None` if it is not a member.
+    pub fn new(ranks: &Arc<[Rank]>, me: Rank) -> Option<Self> {
+        let place = ranks.iter().position(|rank| *rank == me)?;
+        Some(Self { ranks: ranks.clone(), place: Place(place) })
+    }
+
+    /// Number of members.
+    pub fn size(&self) -> usize {
+        self.ranks.len()
+    }
+
+    /// My place.
+    pub fn place(&self) -> Place {
+        self.place
+    }
+
+    /// Who sits there.
+    pub fn rank(&self, place: Place) -> Rank {
+        self.ranks[place.0]
+    }
+
+    /// Where that rank sits.
+    pub fn place_of(&self, rank: Rank) -> Option<Place> {
+        self.ranks.iter().position(|member| *member == rank).map(Place)
+    }
+
+    /// The place `steps` further round the ring.
+    pub fn after(&self, steps: usize) -> Place {
+        Place((self.place.0 + steps) % self.size())
+    }
+
+    /// All places in order.
+    pub fn places(&self) -> impl Iterator<Item = Place> + use<> {
+        (0..self.size()).map(Place)
+    }
+
+    /// All places in order but mine.
+    pub fn others(&self) -> impl Iterator<Item = Place> + use<> {
+        let me = self.place;
+        self.places().filter(move |place| *place != me)
+    }
+}
+
+/// What travelled over a lane since it was last asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Bytes sent, encoded.
+    pub bytes_out: u64,
+    /// Bytes received, encoded.
+    pub bytes_in: u64,
+    /// Messages sent.
+    pub messages_out: u64,
+}
+
+/// What one lane owns; nothing in it is shared with another.
+pub struct Lane {
+    /// Its way to the other ranks.
+    pub transport: Box<dyn Transport>,
+    /// What happens to vectors on the way.
+    pub compressor: Box<dyn Compressor>,
+    /// Where its time goes.
+    pub clock: PhaseClock,
+    /// What travelled since the last step ended.
+    pub traffic: Traffic,
+}
+
+impl Lane {
+    /// A lane that has sent nothing yet.
+    pub fn new(transport: Box<dyn Transport>, compressor: Box<dyn Compressor>, clock: PhaseClock) -> Self {
+        Self { transport, compressor, clock, traffic: Traffic::default() }
+    }
+
+    /// The lane's wire over a group.
+    pub fn wire<'a>(&'a mut self, group: &'a Group) -> Wire<'a> {
+        Wire { lane: self, group }
+    }
+}
+
+/// What packets travel on: a lane over a group. Everything that times, encodes and counts is here, so that a
+/// strategy names no phase, no byte and no socket.
+pub struct Wire<'a> {
+    lane: &'a mut Lane,
+    group: &'a Group,
+}
+
+impl<'a> Wire<'a> {
+    /// Who takes part.
+    pub fn group(&self) -> &'a Group {
+        self.group
+    }
+
+    /// Encodes and sends a vector; `at` is the position of its first element in the vector it is part of.
+    pub fn send(&mut self, to: Place, tag: Tag, at: usize, x: &[f32]) -> Result<(), StepError> {
+        let slot = Slot { kind: tag.kind, at, peer: self.group.rank(to) };
+        let packet = self.encode(slot, x);
+        self.send_packet(to, tag, packet)
+    }
+
+    /// Receives and decodes a vector.
+    pub fn recv_into(&mut self, from: Place, tag: Tag, into: &mut [f32]) -> Result<(), StepError> {
+        let packet = self.recv_packet(from, tag)?;
+        self.decode(&packet, into)
+    }
+
+    /// Receives a vector and adds it.
+    pub fn recv_add(&mut self, from: Place, tag: Tag, into: &mut [f32]) -> Result<(), StepError> {
+        let packet = self.recv_packet(from, tag)?;
+        self.decode_add(&packet, into)
+    }
+
+    /// Receives from whoever is first; `None` in place of a place if the sender is not of the group.
+    pub fn recv_any(&mut self, kind: Kind) -> Result<(Option<Place>, Tag, Packet), StepError> {
+        let before = self.lane.clock.switch(Phase::WaitPeer);
+        let envelope = self.lane.transport.recv_any(kind)?;
+        let (from, tag) = (self.group.place_of(envelope.from), envelope.tag);
+        Ok((from, tag, self.opened(before, envelope)))
+    }
+
+    /// Encodes a vector.
+    pub fn encode(&mut self, slot: Slot, x: &[f32]) -> Packet {
+        let Lane { compressor, clock, .. } = &mut *self.lane;
+        clock.timed(Phase::Encode, Work::Encode(x.len()), || compressor.encode(slot, x))
+    }
+
+    /// Decodes a packet.
+    pub fn decode(&mut self, packet: &Packet, into: &mut [f32]) -> Result<(), StepError> {
+        let Lane { compressor, clock, .. } = &mut *self.lane;
+        clock.timed(Phase::Decode, Work::Decode(into.len()), || compressor.decode(packet, into))
+    }
+
+    /// Decodes a packet and adds it; counted as [`Phase::Reduce`].
+    pub fn decode_add(&mut self, packet: &Packet, into: &mut [f32]) -> Result<(), StepError> {
+        let Lane { compressor, clock, .. } = &mut *self.lane;
+        clock.timed(Phase::Reduce, Work::Reduce(into.len()), || compressor.decode_add(packet, into))
+    }
+
+    /// Adds a vector that is already here.
+    pub fn reduce(&mut self, into: &mut [f32], x: &[f32]) {
+        self.lane.clock.timed(Phase::Reduce, Work::Reduce(x.len()), || crate::vector::add(into, x));
+    }
+
+    /// Sends a packet as it is: what a rank relays is what its owner encoded, bit for bit.
+    pub fn send_packet(&mut self, to: Place, tag: Tag, packet: Packet) -> Result<(), StepError> {
+        let (peer, bytes) = (self.group.rank(to), packet.0.len() as u64);
+        let before = self.lane.clock.switch(Phase::Send);
+        self.lane.transport.send(peer, tag, packet)?;
+        self.lane.clock.note(peer, bytes);
+        self.lane.clock.switch(before);
+        self.lane.traffic.bytes_out += bytes;
+        self.lane.traffic.messages_out += 1;
+        Ok(())
+    }
+
+    /// Receives a packet as it is.
+    pub fn recv_packet(&mut self, from: Place, tag: Tag) -> Result<Packet, StepError> {
+        let peer = self.group.rank(from);
+        let before = self.lane.clock.switch(Phase::WaitPeer);
+        let envelope = self.lane.transport.recv(peer, tag)?;
+        Ok(self.opened(before, envelope))
+    }
+
+    /// Parts the wait that just ended into waiting and transfer.
+    fn opened(&mut self, before: Phase, envelope: crate::Envelope) -> Packet {
+        let clock = &mut self.lane.clock;
+        let bytes = envelope.packet.0.len() as u64;
+        clock.note(envelope.from, 0);
+        clock.switch_at(Phase::Transfer, envelope.began);
+        clock.note(envelope.from, bytes);
+        clock.switch(before);
+        self.lane.traffic.bytes_in += bytes;
+        envelope.packet
+    }
+}
