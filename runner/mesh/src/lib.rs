@@ -1,1 +1,3 @@
 //! Placeholder head.
+mod message;
+pub use message::{Briefing, Deadlines, Heartbeat, Member, PROTOCOL, Secret, ToDriver, ToMember};
