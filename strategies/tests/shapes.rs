@@ -199,7 +199,7 @@ impl Strategy for Elastic {
 
 #[test]
 fn an_elastic_pull_without_gradients_conserves_the_sum() {
-    // Worker k starts at 4 k; pull 1/8; the centre at 0: sums of dyadic numbers stay exact.
+    // Worker k starts at 4 k, the centre at 0, and each of 12 pulls halves: 24 bits hold every sum.
     struct Apart(Elastic);
     impl Strategy for Apart {
         fn start(&mut self, node: &mut Node) -> Result<(), StepError> {
@@ -224,10 +224,10 @@ fn an_elastic_pull_without_gradients_conserves_the_sum() {
         let centre: Arc<[AtomicU32]> = (0..3).map(|_| AtomicU32::new(0.0_f32.to_bits())).collect();
         let roles = |rank: Rank, _: &dyn Host, _: &Shared<Jobs>| {
             if rank == Rank(4) {
-                let service = |k| Box::new(LockFree { client: Place(k), centre: centre.clone(), pull: 0.125, turn: 0 }) as Box<dyn Service>;
+                let service = |k| Box::new(LockFree { client: Place(k), centre: centre.clone(), pull: 0.5, turn: 0 }) as Box<dyn Service>;
                 return Roles { trainer: None, services: (0..4).map(service).collect(), evaluated: None };
             }
-            trains(Apart(Elastic { server: Place(4), pull: 0.125 }), vec![])
+            trains(Apart(Elastic { server: Place(4), pull: 0.5 }), vec![])
         };
         let learner = || Box::new(Quadratic::new(1.0, vec![0.0; 3], 1)) as Box<dyn Learner>;
         let outcome = run(&scene, learner, roles).unwrap();
@@ -556,18 +556,15 @@ impl Strategy for Hybrid {
 #[test]
 fn model_parallelism_is_one_process_after_a_step_of_exact_numbers() {
     let widths = [6, 8, 8, 4];
-    let alone = Scene::new(Kinds::DSync, 1).widths(&widths).change(|spec| spec.train.length = Extent::Steps(1));
-    let expected = alone.run();
+    let scene = |workers| {
+        Scene::new(Kinds::DSync, workers).widths(&widths).change(|spec| {
+            spec.train.length = Extent::Steps(1);
+            spec.train.global_batch = 16;
+        })
+    };
+    let expected = scene(1).run();
     for p in [2_u32, 4] {
-        let scene = Scene::new(Kinds::DSync, p).widths(&widths).change(|spec| {
-            spec.train.length = Extent::Steps(1);
-            spec.train.global_batch = 16;
-        });
-        let alone = Scene::new(Kinds::DSync, 1).widths(&widths).change(|spec| {
-            spec.train.length = Extent::Steps(1);
-            spec.train.global_batch = 16;
-        });
-        let expected = if p == 2 { alone.run() } else { alone.run() };
+        let scene = scene(p);
         let roles = |_: Rank, _: &dyn Host, _: &Shared<Jobs>| trains(Hybrid { first_cut: 1, widths: vec![8, 8, 4] }, vec![]);
         let outcome = run(&scene, || Box::new(scene.learner()), roles).unwrap();
         let whole = Perceptron::new(&widths);
@@ -585,5 +582,4 @@ fn model_parallelism_is_one_process_after_a_step_of_exact_numbers() {
         }
         assert_eq!(joined.sha256(), expected.ranks[0].model().sha256(), "{p} parts");
     }
-    assert_eq!(expected.ranks.len(), 1);
 }
