@@ -11,7 +11,7 @@ use super::Samples;
 use super::set::Loaded;
 use crate::stream;
 use canvas::{Canvas, Point, SIDE};
-use glyph::GLYPHS;
+use glyph::{GLYPHS, Glyph};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng;
 use recipe::Shape;
@@ -44,25 +44,27 @@ fn file(count: u32, seed: u64, name: &str) -> Samples {
 /// How far the jitter goes. With these numbers a linear model gets about one sample in five wrong where a
 /// small network gets about one in thirty wrong.
 mod jitter {
+    /// Share of the samples that take the second form.
+    pub(super) const SECOND: f64 = 0.5;
     /// Of the tangent of half the angle of rotation.
-    pub(super) const TURN: f64 = 0.18;
+    pub(super) const TURN: f64 = 0.12;
     /// Of the sizes along both axes, around 8.2 pixels for half a side.
-    pub(super) const SIZE: f64 = 2.0;
+    pub(super) const SIZE: f64 = 1.5;
     /// Of the shear.
-    pub(super) const SHEAR: f64 = 0.2;
+    pub(super) const SHEAR: f64 = 0.12;
     /// Of the place of the middle, in pixels.
-    pub(super) const SHIFT: f64 = 2.6;
+    pub(super) const SHIFT: f64 = 1.9;
     /// Of each corner of a stroke, in units of half a side.
     pub(super) const CORNER: f64 = 0.09;
     /// Largest noise that a sample may have, of 255.
-    pub(super) const NOISE: f64 = 110.0;
+    pub(super) const NOISE: f64 = 80.0;
 }
 
 /// Draws one glyph: its strokes, sometimes a stroke that means nothing, and noise.
 fn sample(class: usize, draws: &mut ChaCha8Rng) -> [u8; SIDE * SIDE] {
     let placement = Placement::random(draws);
     let mut canvas = Canvas::new(0.7 + 0.9 * unit(draws));
-    for stroke in GLYPHS[class] {
+    for stroke in glyph(class, draws) {
         let points: Vec<Point> = stroke
             .iter()
             .map(|(x, y)| {
@@ -83,6 +85,12 @@ fn sample(class: usize, draws: &mut ChaCha8Rng) -> [u8; SIDE * SIDE] {
         let grain = f64::from(grain[place]) / 255.0 - 0.5;
         (ink * cover + noise * grain).clamp(0.0, 255.0) as u8
     })
+}
+
+/// One of the forms of a class: the second one in three samples of ten.
+fn glyph(class: usize, draws: &mut ChaCha8Rng) -> Glyph {
+    let [first, second] = GLYPHS[class];
+    if unit(draws) < jitter::SECOND { second } else { first }
 }
 
 /// A short line anywhere.
