@@ -1,0 +1,119 @@
+//! Child processes as the chores start them: named in every error, never through a shell.
+
+use std::ffi::OsStr;
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+
+use anyhow::{Context, Result, anyhow, bail};
+
+/// A child process to be.
+pub(crate) struct Child {
+    program: String,
+    command: Command,
+}
+
+impl Child {
+    /// `program`, looked up in `PATH`, with this process's standard streams.
+    pub(crate) fn new(program: &str) -> Self {
+        Self { program: program.to_owned(), command: Command::new(program) }
+    }
+
+    /// Starts in `folder`.
+    pub(crate) fn folder(mut self, folder: &Path) -> Self {
+        self.command.current_dir(folder);
+        self
+    }
+
+    /// Adds one argument.
+    pub(crate) fn argument(mut self, argument: impl AsRef<OsStr>) -> Self {
+        self.command.arg(argument);
+        self
+    }
+
+    /// Adds arguments.
+    pub(crate) fn arguments(mut self, arguments: &[&str]) -> Self {
+        self.command.args(arguments);
+        self
+    }
+
+    /// Sets an environment variable.
+    pub(crate) fn variable(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Takes an environment variable away.
+    pub(crate) fn without_variable(mut self, name: &str) -> Self {
+        self.command.env_remove(name);
+        self
+    }
+
+    /// The command line, for people.
+    pub(crate) fn line(&self) -> String {
+        let arguments = self.command.get_args().map(OsStr::to_string_lossy);
+        std::iter::once(self.program.as_str().into()).chain(arguments).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Runs to the end, output passing through, and says how it ended.
+    pub(crate) fn status(mut self) -> Result<ExitStatus> {
+        self.command.status().map_err(|error| self.cannot_start(error))
+    }
+
+    /// Runs to the end, output passing through; anything but success is an error.
+    pub(crate) fn run(self) -> Result<()> {
+        let line = self.line();
+        let status = self.status()?;
+        if status.success() { Ok(()) } else { Err(anyhow!("`{line}` failed ({status})")) }
+    }
+
+    /// Runs to the end and gives what it wrote to standard output.
+    pub(crate) fn read(mut self) -> Result<String> {
+        let output = self.command.stdin(Stdio::null()).output().map_err(|error| self.cannot_start(error))?;
+        if !output.status.success() {
+            let words = String::from_utf8_lossy(&output.stderr);
+            bail!("`{}` failed ({}): {}", self.program, output.status, words.trim());
+        }
+        String::from_utf8(output.stdout).with_context(|| format!("`{}` wrote no text", self.program))
+    }
+
+    /// Runs to the end with `input` on its standard input; anything but success is an error.
+    pub(crate) fn feed(mut self, input: &str) -> Result<()> {
+        let mut child =
+            self.command.stdin(Stdio::piped()).spawn().map_err(|error| self.cannot_start(error))?;
+        if let Some(mut stdin) = child.stdin.take() {
+            stdin
+                .write_all(input.as_bytes())
+                .with_context(|| format!("cannot write to `{}`", self.program))?;
+        }
+        let status = child.wait().with_context(|| format!("cannot wait for `{}`", self.program))?;
+        if status.success() { Ok(()) } else { Err(anyhow!("`{}` failed ({status})", self.program)) }
+    }
+
+    fn cannot_start(&self, error: std::io::Error) -> anyhow::Error {
+        match error.kind() {
+            ErrorKind::NotFound => anyhow!("`{}` is not installed, or not in PATH", self.program),
+            _ => anyhow::Error::new(error).context(format!("cannot start `{}`", self.program)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_and_failures_name_the_program() {
+        assert_eq!(Child::new("echo").arguments(&["one", "two"]).read().expect("echo"), "one two\n");
+        let failed = Child::new("ls").argument("/no/such/folder").read().expect_err("no such folder");
+        assert!(failed.to_string().starts_with("`ls` failed"), "{failed}");
+        let missing = Child::new("no-such-program").run().expect_err("no such program");
+        assert_eq!(missing.to_string(), "`no-such-program` is not installed, or not in PATH");
+    }
+
+    #[test]
+    fn input_reaches_the_child() {
+        Child::new("grep").arguments(&["-q", "needle"]).feed("hay\nneedle\n").expect("grep finds it");
+        Child::new("grep").arguments(&["-q", "needle"]).feed("hay\n").expect_err("grep finds nothing");
+    }
+}
