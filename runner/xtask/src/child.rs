@@ -9,14 +9,20 @@ use anyhow::{Context, Result, anyhow, bail};
 
 /// A child process to be.
 pub(crate) struct Child {
-    program: String,
+    name: String,
     command: Command,
 }
 
 impl Child {
     /// `program`, looked up in `PATH`, with this process's standard streams.
     pub(crate) fn new(program: &str) -> Self {
-        Self { program: program.to_owned(), command: Command::new(program) }
+        Self { name: program.to_owned(), command: Command::new(program) }
+    }
+
+    /// Is called `name` in messages, instead of by its program.
+    pub(crate) fn called(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.name);
+        self
     }
 
     /// Starts in `folder`.
@@ -52,7 +58,7 @@ impl Child {
     /// The command line, for people.
     pub(crate) fn line(&self) -> String {
         let arguments = self.command.get_args().map(OsStr::to_string_lossy);
-        std::iter::once(self.program.as_str().into()).chain(arguments).collect::<Vec<_>>().join(" ")
+        std::iter::once(self.name.as_str().into()).chain(arguments).collect::<Vec<_>>().join(" ")
     }
 
     /// Runs to the end, output passing through, and says how it ended.
@@ -62,9 +68,9 @@ impl Child {
 
     /// Runs to the end, output passing through; anything but success is an error.
     pub(crate) fn run(self) -> Result<()> {
-        let line = self.line();
+        let name = self.name.clone();
         let status = self.status()?;
-        if status.success() { Ok(()) } else { Err(anyhow!("`{line}` failed ({status})")) }
+        if status.success() { Ok(()) } else { Err(anyhow!("`{name}` failed ({status})")) }
     }
 
     /// Runs to the end and gives what it wrote to standard output.
@@ -72,9 +78,9 @@ impl Child {
         let output = self.command.stdin(Stdio::null()).output().map_err(|error| self.cannot_start(error))?;
         if !output.status.success() {
             let words = String::from_utf8_lossy(&output.stderr);
-            bail!("`{}` failed ({}): {}", self.program, output.status, words.trim());
+            bail!("`{}` failed ({}): {}", self.name, output.status, words.trim());
         }
-        String::from_utf8(output.stdout).with_context(|| format!("`{}` wrote no text", self.program))
+        String::from_utf8(output.stdout).with_context(|| format!("`{}` wrote no text", self.name))
     }
 
     /// Runs to the end with `input` on its standard input; anything but success is an error.
@@ -82,18 +88,19 @@ impl Child {
         let mut child =
             self.command.stdin(Stdio::piped()).spawn().map_err(|error| self.cannot_start(error))?;
         if let Some(mut stdin) = child.stdin.take() {
-            stdin
-                .write_all(input.as_bytes())
-                .with_context(|| format!("cannot write to `{}`", self.program))?;
+            stdin.write_all(input.as_bytes()).with_context(|| format!("cannot write to `{}`", self.name))?;
         }
-        let status = child.wait().with_context(|| format!("cannot wait for `{}`", self.program))?;
-        if status.success() { Ok(()) } else { Err(anyhow!("`{}` failed ({status})", self.program)) }
+        let status = child.wait().with_context(|| format!("cannot wait for `{}`", self.name))?;
+        if status.success() { Ok(()) } else { Err(anyhow!("`{}` failed ({status})", self.name)) }
     }
 
     fn cannot_start(&self, error: std::io::Error) -> anyhow::Error {
         match error.kind() {
-            ErrorKind::NotFound => anyhow!("`{}` is not installed, or not in PATH", self.program),
-            _ => anyhow::Error::new(error).context(format!("cannot start `{}`", self.program)),
+            ErrorKind::NotFound => {
+                let program = self.command.get_program().to_string_lossy();
+                anyhow!("`{program}` is not installed, or not in PATH")
+            }
+            _ => anyhow::Error::new(error).context(format!("cannot start `{}`", self.name)),
         }
     }
 }

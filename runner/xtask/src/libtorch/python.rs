@@ -34,22 +34,25 @@ pub(super) fn downloads(partial: &Path) -> Result<std::path::PathBuf> {
 
 /// The folder and the version of the PyTorch that Python has, as JSON; `null` if it has none.
 pub(super) fn locate() -> Result<String> {
-    script(LOCATE).read()
+    script("locate.py", LOCATE).read()
 }
 
 /// Downloads a file, with progress; what arrives is as long as the server announced.
 pub(super) fn fetch(address: &str, target: &Path) -> Result<()> {
-    script(FETCH).argument(address).argument(target).run().context("the download failed")
+    script("fetch.py", FETCH).argument(address).argument(target).run()
 }
 
 /// Compares every member of a ZIP archive with its checksum.
 pub(super) fn check(archive: &Path) -> Result<()> {
-    script(CHECK).argument(archive).run().with_context(|| format!("{} is damaged", archive.display()))
+    script("check.py", CHECK)
+        .argument(archive)
+        .run()
+        .with_context(|| format!("{} is damaged", archive.display()))
 }
 
 /// Unpacks the wanted files of a ZIP archive below `folder`; every wish must be met.
 pub(super) fn unpack(archive: &Path, folder: &Path, wanted: Wanted) -> Result<()> {
-    script(UNPACK)
+    script("unpack.py", UNPACK)
         .argument(archive)
         .argument(folder)
         .feed(&json!(wanted).to_string())
@@ -59,6 +62,7 @@ pub(super) fn unpack(archive: &Path, folder: &Path, wanted: Wanted) -> Result<()
 /// Downloads one exact Python package for one exact platform, with pip's own progress.
 pub(super) fn download_package(partial: &Path, package: &str, platform: &str) -> Result<()> {
     Child::new("python3")
+        .called("python3 -m pip download")
         .arguments(&["-m", "pip", "download", "--disable-pip-version-check"])
         // A damaged file in pip's cache would come back each time; and it would double the space.
         .arguments(&["--no-cache-dir", "--no-deps", "--only-binary", ":all:"])
@@ -68,15 +72,18 @@ pub(super) fn download_package(partial: &Path, package: &str, platform: &str) ->
         // The system's temporary folder may be too small for half a gigabyte.
         .variable("TMPDIR", partial.join(INTERMEDIATE))
         .run()
-        .context("pip could not download it (Python needs pip: `python3 -m pip --version`)")
+        .context("no package from pip (does `python3 -m pip --version` work?)")
 }
 
-fn script(source: &str) -> Child {
-    Child::new("python3").arguments(&["-c", source])
+fn script(name: &str, source: &str) -> Child {
+    Child::new("python3").called(name).arguments(&["-c", source])
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
     use super::*;
 
     fn make_archive(path: &Path, members: &[&str]) {
@@ -89,6 +96,34 @@ mod tests {
             .arguments(members)
             .run()
             .expect("made");
+    }
+
+    /// Answers one request with a content that is announced as `announced` bytes long.
+    fn serve_once(content: &'static [u8], announced: usize) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = format!("http://{}/libtorch.zip", listener.local_addr().expect("an address"));
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a client");
+            let _ = stream.read(&mut [0; 4096]);
+            let head = format!("HTTP/1.0 200 OK\r\nContent-Length: {announced}\r\n\r\n");
+            stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(content)).expect("an answer");
+        });
+        address
+    }
+
+    #[test]
+    fn a_download_arrives_whole_or_is_an_error() {
+        let scratch = tempfile::tempdir().expect("a folder");
+        let target = scratch.path().join("libtorch.zip");
+        fetch(&serve_once(b"archive", 7), &target).expect("all of it");
+        assert_eq!(fs::read(&target).expect("there"), b"archive");
+        fetch(&serve_once(b"arch", 7), &target).expect_err("part of it");
+        assert_eq!(fs::read(&target).expect("there"), b"arch");
+        let nobody =
+            TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
+        let other = scratch.path().join("other.zip");
+        fetch(&format!("http://{nobody}/"), &other).expect_err("no server");
+        assert!(!other.exists());
     }
 
     #[test]
