@@ -3,12 +3,12 @@
 //! They publish no digest for the archive, so a download is judged by what it carries itself: the announced length and
 //! the checksum of every file in it, over an authenticated connection.
 
-use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 use super::python::{self, Wanted};
+use super::remove_if_there;
 
 const ADDRESS: &str = "https://download.pytorch.org/libtorch/cpu/libtorch-shared-with-deps-2.11.0%2Bcpu.zip";
 const WANTED: Wanted = &[
@@ -28,6 +28,7 @@ pub(super) fn bring(partial: &Path) -> Result<()> {
 /// Downloads until the archive is sound, twice at most; a server that cannot be reached is not asked again.
 fn obtain(path: &Path, download: impl Fn() -> Result<()>, check: impl Fn(&Path) -> Result<()>) -> Result<()> {
     for attempt in ["downloading", "downloading once more:"] {
+        remove_if_there(path)?;
         println!("  {attempt} {ADDRESS}");
         let downloaded = download();
         let arrived = path.metadata().is_ok_and(|metadata| metadata.len() > 0);
@@ -37,14 +38,17 @@ fn obtain(path: &Path, download: impl Fn() -> Result<()>, check: impl Fn(&Path) 
             Err(error) if !arrived => return Err(error),
             Err(error) => println!("  broken: {error:#}; deleting it"),
         }
-        fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))?;
     }
+    remove_if_there(path)?;
     bail!("the archive could not be downloaded intact, twice")
 }
 
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+    use std::fs;
+
+    use anyhow::Context;
 
     use super::*;
 

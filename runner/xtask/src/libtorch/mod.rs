@@ -110,15 +110,14 @@ fn usable(own: &Path) -> Option<String> {
         note::Check::Complete { source } => Some(format!("{}, from {source}", layout::VERSION)),
         // We rename complete folders into place, so a folder without our note was put there by a person.
         note::Check::NoNote => layout::inspect(own).ok().map(|version| format!("{version}, found in place")),
-        note::Check::Absent => None,
-        note::Check::Damaged(what) => {
-            println!("{} is damaged ({what}); setting it up again", own.display());
-            None
-        }
+        note::Check::Absent | note::Check::Damaged(_) => None,
     }
 }
 
 fn build(own: &Path, partial: &Path) -> Result<String> {
+    if let note::Check::Damaged(what) = note::check(own) {
+        println!("{} is damaged ({what}); setting it up again", own.display());
+    }
     let sources = sources(installed::find(), std::env::consts::ARCH);
     let mut failures = Vec::new();
     for source in &sources {
