@@ -2,7 +2,7 @@
 //!
 //! The tests come last, so that their own report is what a person, or the tail of a log, sees.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
@@ -100,44 +100,66 @@ pub(crate) fn run(workspace: &Workspace, options: Options) -> Result<ExitCode> {
 
 fn perform(workspace: &Workspace, options: Options, stages: &mut Stages) -> Result<()> {
     stages.perform("libtorch", || libtorch::ensure(workspace))?;
-    let chromium = if options.quick { None } else { stages.perform("tools", tools::chromium)? };
-    note_what_is_left_out(options, chromium.as_deref(), stages)?;
-    for check in checks(options, tools::has_nextest()) {
+    let chromium = stages.perform("tools", browser)?;
+    for what in left_out(options, chromium.is_some(), std::env::var_os("BAKEOFF_DATA").is_some()) {
+        stages.leave_out(what);
+    }
+    let checks = checks(options, tools::has_nextest());
+    for (index, check) in checks.iter().enumerate() {
         let child = child(workspace, check, chromium.as_deref());
-        let result = stages.perform(&format!("{}: {}", check.name, child.line()), || child.run());
+        let result = stages.perform(check.name, || {
+            println!("$ {}", child.name());
+            child.run()
+        });
         match result {
             Ok(()) => {}
             Err(error) if options.keep_going => eprintln!("error: {error:#}"),
-            Err(error) => return Err(error),
+            Err(error) => {
+                for later in &checks[index + 1..] {
+                    stages.leave_out(format!("{} (a check before it failed; see --keep-going)", later.name));
+                }
+                return Err(error);
+            }
         }
     }
     Ok(())
 }
 
-fn note_what_is_left_out(options: Options, chromium: Option<&Path>, stages: &mut Stages) -> Result<()> {
-    if options.quick {
-        stages.leave_out("documentation and end-to-end tests (--quick)");
-    } else if chromium.is_none() {
-        if tools::all_required() {
+/// The browser for the tests; where nothing may be left out, there must be one.
+fn browser() -> Result<Option<PathBuf>> {
+    let found = tools::chromium()?;
+    match &found {
+        Some(path) => println!("Chromium: {}", path.display()),
+        None if tools::all_required() => {
             bail!(
-                "no Chromium, which the tests that open a page need; install it or set {}",
+                "no Chromium for the tests that open a page; install it or set {}",
                 tools::CHROMIUM_VARIABLE
-            );
+            )
         }
-        stages.leave_out(format!(
-            "browser tests (no Chromium; install it, or set {} to its path)",
-            tools::CHROMIUM_VARIABLE
-        ));
+        None => println!("no Chromium"),
     }
-    if !options.quick && std::env::var_os("BAKEOFF_DATA").is_none() {
-        stages.leave_out("tests on real data (BAKEOFF_DATA names no folder with mnist/)");
-    }
-    Ok(())
+    Ok(found)
 }
 
-fn child(workspace: &Workspace, check: Check, chromium: Option<&Path>) -> Child {
+/// What will not run, each with its reason and cure.
+fn left_out(options: Options, has_browser: bool, has_data: bool) -> Vec<&'static str> {
+    let mut left_out = Vec::new();
+    if options.quick {
+        left_out.push("documentation, end-to-end tests (--quick)");
+    }
+    if !has_browser {
+        left_out
+            .push("tests that open a page (no Chromium; install it, or set BAKEOFF_CHROMIUM to its path)");
+    }
+    if !has_data {
+        left_out.push("tests on real data (set BAKEOFF_DATA to a folder that holds mnist/)");
+    }
+    left_out
+}
+
+fn child(workspace: &Workspace, check: &Check, chromium: Option<&Path>) -> Child {
     let mut child = workspace.child("cargo").arguments(check.words);
-    if check == DOCS {
+    if *check == DOCS {
         child = child.variable("RUSTDOCFLAGS", "-D warnings");
     }
     match chromium {
@@ -167,9 +189,21 @@ mod tests {
     fn quick_leaves_out_only_what_it_says() {
         let quick = ["format", "clippy", "programs", "examples in documentation", "tests but end-to-end"];
         assert_eq!(names(true, true), quick);
-        let mut stages = Stages::default();
-        note_what_is_left_out(Options { quick: true, keep_going: false }, None, &mut stages).expect("a note");
-        assert!(stages.summary().contains("not run: documentation and end-to-end tests (--quick)"));
+    }
+
+    #[test]
+    fn whatever_does_not_run_is_named() {
+        let options = |quick| Options { quick, keep_going: false };
+        for (quick, has_browser, has_data, words) in [
+            (false, true, true, &[][..]),
+            (true, true, true, &["--quick"][..]),
+            (false, false, true, &["Chromium"][..]),
+            (true, false, false, &["--quick", "Chromium", "BAKEOFF_DATA"][..]),
+        ] {
+            let named = left_out(options(quick), has_browser, has_data);
+            assert_eq!(named.len(), words.len(), "{named:?}");
+            assert!(named.iter().zip(words).all(|(line, word)| line.contains(word)), "{named:?}");
+        }
     }
 
     #[test]

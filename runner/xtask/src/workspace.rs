@@ -52,13 +52,8 @@ impl Workspace {
     }
 
     /// A child process in the root of the tree.
-    ///
-    /// Cargo compares environment variables to decide what to rebuild. A `LIBTORCH` that Cargo itself set must
-    /// therefore not reach the Cargo that we start: it would rebuild the bindings each time a person alternates
-    /// between `cargo xtask` and plain `cargo`.
     pub(crate) fn child(&self, program: &str) -> Child {
-        let child = Child::new(program).folder(&self.root);
-        if self.users_libtorch().is_some() { child } else { child.without_variable("LIBTORCH") }
+        Child::new(program).folder(&self.root)
     }
 
     /// Cargo's folder for built things, wherever the user's settings put it.
