@@ -1,8 +1,12 @@
-//! Tells the binaries and tests of this package where libtorch's libraries are at run time: beside a copied
-//! tree's `bin/`, else where it was linked from.
+//! Tells the linker where the worker finds libtorch when it runs.
+//!
+//! Programs and tests of this package then start without an environment variable, under Cargo or not. A program that is
+//! copied to another machine looks beside itself first: `bin/bakeoff-worker` takes `lib/libtorch_cpu.so`.
 
 fn main() {
-    println!("cargo:rerun-if-env-changed=LIBTORCH");
-    let library = std::env::var("DEP_TCH_LIBTORCH_LIB").unwrap_or_default();
-    println!("cargo:rustc-link-arg=-Wl,-rpath,$ORIGIN/../lib:{library}");
+    println!("cargo::rerun-if-changed=build.rs");
+    // Set by the build script of `torch-sys`, which is a direct dependency for this reason.
+    if let Ok(libraries) = std::env::var("DEP_TCH_LIBTORCH_LIB") {
+        println!("cargo::rustc-link-arg=-Wl,-rpath,$ORIGIN/../lib:{libraries}");
+    }
 }

@@ -4,8 +4,12 @@
 //! Whatever does not need libtorch (data sets, initial weights, snapshots) does not touch it.
 
 pub mod data;
+pub mod evaluation;
 pub mod evaluator;
+mod host;
 pub mod model;
+pub mod rank;
+mod recorder;
 pub mod snapshot;
 mod stream;
 pub mod threads;
