@@ -59,14 +59,20 @@ pub enum LaunchError {
     File {
         /// Which.
         path: PathBuf,
-        /// What was tried: `made`, `read`.
+        /// What was tried: `made`, `written`, `read`.
         what: &'static str,
         /// Why not.
         source: io::Error,
     },
     /// The channel to the workers cannot be opened.
-    #[error("the workers' channel cannot be opened: {0}")]
-    Channel(String),
+    #[error("the channel to the workers: {0}")]
+    Channel(mesh::MeshError),
+    /// The channel to the workers ended before they did.
+    #[error("the channel to the workers ended before they did")]
+    ChannelLost,
+    /// The threads that look after processes cannot be started.
+    #[error("the thread that starts processes cannot be started: {0}")]
+    Thread(io::Error),
     /// Nobody takes the updates any more.
     #[error("nobody records what the run reports, so it was ended")]
     Unrecorded,

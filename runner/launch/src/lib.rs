@@ -9,14 +9,24 @@
 
 mod attempt;
 mod error;
+mod exit;
+mod log;
 mod outcome;
 mod preflight;
+mod process;
+#[cfg(test)]
+mod sample;
+mod sockets;
+mod supervise;
 mod surroundings;
+mod threads;
 mod worker_binary;
 
 pub use attempt::{Attempt, RunPhase, StopSignal, Update, run};
 pub use error::LaunchError;
+pub use log::{last_lines, log_file};
 pub use outcome::{End, Outcome, Place};
 pub use preflight::{Concern, Machine, Severity, preflight};
-pub use surroundings::{NodeFacts, hardware, node_facts};
+pub use sockets::reap;
+pub use surroundings::{NodeFacts, hardware, machine, node_facts};
 pub use worker_binary::{WorkerBinary, examine, find_worker};
