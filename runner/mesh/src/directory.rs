@@ -1,6 +1,6 @@
 //! The private directory of an attempt's sockets, and the attempt's secret.
 
-use crate::{Member, MeshError, Secret};
+use crate::{MeshError, Secret};
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -69,12 +69,4 @@ fn fitting(path: PathBuf) -> Result<PathBuf, MeshError> {
         return Err(MeshError::PathTooLong { path, limit: LONGEST_PATH });
     }
     Ok(path)
-}
-
-/// A member as a number on the wire.
-pub(crate) fn number(member: Member) -> u64 {
-    match member {
-        Member::Rank(rank) => u64::from(rank.0),
-        Member::Evaluator => u64::MAX,
-    }
 }

@@ -10,7 +10,11 @@ mod control;
 mod data;
 mod directory;
 mod error;
+mod handshake;
 mod message;
+mod reception;
+mod socket;
+mod thread;
 
 pub use briefing::{BUILD, read_briefing, write_briefing};
 pub use control::{ControlClient, ControlInbox, ControlServer};
