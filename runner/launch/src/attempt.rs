@@ -21,6 +21,8 @@ use tokio_util::sync::CancellationToken;
 
 /// How often the supervisor looks at the clock when nothing happens.
 const TICK: Duration = Duration::from_millis(50);
+/// How long the channel may take to notice that everybody is gone.
+const SETTLING: Duration = Duration::from_millis(200);
 /// Lines of the logs of those to blame.
 const LINES: usize = 20;
 
@@ -274,7 +276,7 @@ impl<'a> Shell<'a> {
             self.updates.send(update).await.map_err(|_| LaunchError::Unrecorded)?;
         }
         drop(self.processes);
-        self.control.close(Duration::ZERO).await;
+        self.control.close(SETTLING).await;
         Ok(())
     }
 }

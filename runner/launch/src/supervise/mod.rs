@@ -27,8 +27,11 @@ use rank::RankState;
 use record::{Event, MetricRecord, Nanos, Rank, RankEnd};
 use std::time::Duration;
 
-/// How long the true culprit is looked for after a complaint about another.
+/// How long the true culprit is looked for after a complaint about another, and how long last words are waited
+/// for after a process went.
 const DOUBT: Duration = Duration::from_secs(1);
+/// The same after a process was ended by a signal, which leaves little to say.
+const AFTER_SIGNAL: Duration = Duration::from_millis(200);
 /// How long healthy ranks may take to leave a run that failed.
 const AFTER_FAULT: Duration = Duration::from_secs(2);
 /// So many heartbeats without a sign of life, and a member counts as hanging.
@@ -155,7 +158,7 @@ impl Supervisor {
         match end {
             RankEnd::Finished | RankEnd::Stopped { .. } => {}
             RankEnd::Diverged { .. } | RankEnd::Failed { peer: None, .. } => self.decide(),
-            RankEnd::Failed { peer: Some(_), .. } => self.doubt(),
+            RankEnd::Failed { peer: Some(_), .. } => self.doubt(DOUBT),
         }
     }
 
@@ -168,9 +171,9 @@ impl Supervisor {
                     self.note(format!("rank {rank} {exit} after it had said good-bye"));
                 }
             }
-            Exit::Signal(_) => self.decide(),
             // Its last words may still be on their way.
-            Exit::Code(_) => self.doubt(),
+            Exit::Signal(_) => self.doubt(AFTER_SIGNAL),
+            Exit::Code(_) => self.doubt(DOUBT),
         }
     }
 
@@ -369,9 +372,12 @@ impl Supervisor {
     }
 
     /// Somebody may be to blame, but it is not clear yet who.
-    fn doubt(&mut self) {
-        if self.running() && !matches!(self.stage, Stage::Doubting { .. }) {
-            self.stage = Stage::Doubting { until: self.now + nanos(DOUBT) };
+    fn doubt(&mut self, patience: Duration) {
+        let until = self.now + nanos(patience);
+        match self.stage {
+            Stage::Doubting { until: sooner } if sooner <= until => {}
+            _ if self.running() => self.stage = Stage::Doubting { until },
+            _ => {}
         }
     }
 
