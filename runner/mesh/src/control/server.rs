@@ -117,7 +117,7 @@ impl Host {
                 }
             }
             if self.seats.settled() {
-                self.settling.drain(..).for_each(|settled| drop(settled.send(())));
+                self.settling.drain(..).for_each(|settled| settled.send(()).unwrap_or_default());
             }
         }
     }

@@ -126,7 +126,7 @@ impl Entrance {
                 self.guests.by_identity.insert(identity.clone(), Guest { peer, state });
                 self.guests.by_rank.insert(peer, identity.clone());
                 self.send(&identity, welcome).await;
-                self.missing.send_modify(|missing| drop(missing.remove(&peer)));
+                self.missing.send_if_modified(|missing| missing.remove(&peer));
             }
             Visit::Proven { peer, .. } => tracing::warn!(%peer, "a member without business here was ignored"),
         }
@@ -156,7 +156,7 @@ impl Guests {
     fn stop_lingering(&mut self) {
         let leaving = |guest: &Guest| matches!(guest.state, Manners::Leaving);
         if !self.lingering.is_empty() && !self.by_identity.values().any(leaving) {
-            self.lingering.drain(..).for_each(|done| drop(done.send(())));
+            self.lingering.drain(..).for_each(|done| done.send(()).unwrap_or_default());
         }
     }
 }
