@@ -94,3 +94,71 @@ fn parse(format: Format, file: &Packed, into: &mut Samples) -> Result<(), DataEr
         offset = whole;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::fs;
+
+    fn record(labels: &[u8], first: u8) -> Vec<u8> {
+        let mut bytes = labels.to_vec();
+        bytes.extend((0..PIXELS).map(|place| if place == 0 { first } else { (place / 1024) as u8 }));
+        bytes
+    }
+
+    fn read(format: Format, bytes: Vec<u8>) -> Result<Samples, DataError> {
+        let mut samples = empty();
+        parse(format, &Packed::from_bytes(bytes, false), &mut samples).map(|()| samples)
+    }
+
+    #[test]
+    fn records_come_out_as_they_went_in() {
+        let samples = read(TEN, [record(&[3], 59), record(&[9], 60)].concat()).unwrap();
+        assert_eq!(samples.labels, [3, 9]);
+        let image = samples.image(1).unwrap();
+        assert_eq!((image[0], image[1], image[1024], image[3071]), (60, 0, 1, 2));
+        let samples = read(HUNDRED, record(&[19, 99], 1)).unwrap();
+        assert_eq!(samples.labels, [99], "the fine label counts");
+    }
+
+    #[test]
+    fn whichever_batches_are_there_are_read_in_their_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = read_10(folder.path()).err().unwrap().to_string();
+        assert!(error.contains("has neither data_batch_1.bin nor data_batch_1.bin.gz"), "{error}");
+        fs::write(folder.path().join("data_batch_4.bin"), record(&[4], 0)).unwrap();
+        fs::write(folder.path().join("data_batch_2.bin"), record(&[2], 0)).unwrap();
+        let error = read_10(folder.path()).err().unwrap();
+        assert!(matches!(&error, DataError::Missing { name, .. } if name == "test_batch.bin"), "{error}");
+        fs::write(folder.path().join("test_batch.bin"), record(&[7], 0)).unwrap();
+        let loaded = read_10(folder.path()).unwrap();
+        assert_eq!((loaded.training.labels, loaded.test.labels), (vec![2, 4], vec![7]));
+    }
+
+    #[test]
+    fn half_records_and_labels_without_a_class_are_noticed() {
+        let mut bytes = [record(&[1], 0), record(&[2], 0)].concat();
+        bytes.pop();
+        let error = read(TEN, bytes).unwrap_err();
+        assert!(matches!(error, DataError::Length { expected: 6146, got: 6145, .. }), "{error}");
+        let error = read(TEN, [record(&[1], 0), record(&[10], 0)].concat()).unwrap_err();
+        assert!(matches!(error, DataError::Label { offset: 3073, label: 10, .. }), "{error}");
+        let error = read(HUNDRED, record(&[0, 100], 0)).unwrap_err();
+        assert!(matches!(error, DataError::Label { offset: 1, label: 100, .. }), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(
+            bytes in prop::collection::vec(any::<u8>(), 0..100),
+            records in 0..3_usize,
+            gzipped in prop::bool::ANY,
+        ) {
+            let bytes = [record(&[1], 0).repeat(records), bytes].concat();
+            let mut samples = empty();
+            let _ = parse(HUNDRED, &Packed::from_bytes(bytes, gzipped), &mut samples);
+            prop_assert_eq!(samples.pixels.len(), samples.len() * PIXELS);
+        }
+    }
+}

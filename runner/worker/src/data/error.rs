@@ -83,6 +83,16 @@ pub enum DataError {
         /// How many it has.
         labels: u32,
     },
+    /// Images without pixels.
+    #[error("{} has images of {rows} x {columns}, which have no pixels; fetch it again", file.display())]
+    NoPixels {
+        /// Which file.
+        file: PathBuf,
+        /// Rows of its images.
+        rows: u32,
+        /// Columns of its images.
+        columns: u32,
+    },
     /// Training and test images differ in size.
     #[error(
         "{} has images of {} x {}, the training images have {} x {}; both must be of one set",

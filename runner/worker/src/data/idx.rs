@@ -42,6 +42,9 @@ fn parse(image_file: &Packed, label_file: &Packed) -> Result<Samples, DataError>
     let mut content = image_file.unpack();
     let [magic, images, rows, columns] = content.numbers("header of 16 bytes")?;
     check_magic(image_file, "IDX images", IMAGES, magic)?;
+    if rows == 0 || columns == 0 {
+        return Err(DataError::NoPixels { file: image_file.path.clone(), rows, columns });
+    }
     let mut label_content = label_file.unpack();
     let [magic, labels] = label_content.numbers("header of 8 bytes")?;
     check_magic(label_file, "IDX labels", LABELS, magic)?;
@@ -78,5 +81,117 @@ fn check_labels(file: &Packed, labels: &[u8]) -> Result<(), DataError> {
             label: labels[place],
             classes: CLASSES,
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use proptest::prelude::*;
+    use std::io::Write;
+
+    fn images(magic: u32, count: u32, rows: u32, columns: u32, pixels: &[u8]) -> Vec<u8> {
+        let header = [magic, count, rows, columns].into_iter().flat_map(u32::to_be_bytes);
+        header.chain(pixels.iter().copied()).collect()
+    }
+
+    fn labels(magic: u32, count: u32, labels: &[u8]) -> Vec<u8> {
+        [magic, count].into_iter().flat_map(u32::to_be_bytes).chain(labels.iter().copied()).collect()
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn plain(images: Vec<u8>, labels: Vec<u8>) -> Result<Samples, DataError> {
+        parse(&Packed::from_bytes(images, false), &Packed::from_bytes(labels, false))
+    }
+
+    #[test]
+    fn images_and_labels_come_out_as_they_went_in() {
+        let (images, labels) = (images(2051, 2, 2, 3, b"abcdefghijkl"), labels(2049, 2, &[9, 0]));
+        let samples = plain(images.clone(), labels.clone()).unwrap();
+        assert_eq!(samples.shape, Shape::Image(1, 2, 3));
+        assert_eq!((samples.image(1), samples.image(2)), (Some(&b"ghijkl"[..]), None));
+        assert_eq!(samples.labels, [9, 0]);
+        let zipped =
+            parse(&Packed::from_bytes(gzip(&images), true), &Packed::from_bytes(gzip(&labels), true));
+        assert_eq!(zipped.unwrap(), samples);
+    }
+
+    #[test]
+    fn every_defect_has_its_own_error() {
+        let good = || (images(2051, 2, 2, 2, &[7; 8]), labels(2049, 2, &[1, 2]));
+        let error = |images, labels| plain(images, labels).unwrap_err();
+        let swapped = error(good().1.repeat(2), good().0);
+        assert!(matches!(swapped, DataError::Magic { expected: 2051, got: 2049, .. }), "{swapped}");
+        let wrong = error(good().0, labels(2051, 2, &[1, 2]));
+        assert!(matches!(wrong, DataError::Magic { expected: 2049, got: 2051, .. }), "{wrong}");
+        let counts = error(good().0, labels(2049, 3, &[1, 2, 3]));
+        assert!(matches!(counts, DataError::Counts { images: 2, labels: 3, .. }), "{counts}");
+        let label = error(good().0, labels(2049, 2, &[1, 10]));
+        assert!(matches!(label, DataError::Label { offset: 9, label: 10, classes: 10, .. }), "{label}");
+        let flat = error(images(2051, 2, 0, 2, &[]), good().1);
+        assert!(matches!(flat, DataError::NoPixels { rows: 0, columns: 2, .. }), "{flat}");
+        let long = error([good().0, vec![0]].concat(), good().1);
+        assert!(matches!(long, DataError::Length { expected: 24, got: 25, at_least: true, .. }), "{long}");
+        let text = error(good().0[..20].to_vec(), good().1).to_string();
+        assert_eq!(
+            text,
+            "file has 20 bytes where 24 were expected (16 bytes of header, 2 images of 2 x 2); fetch it again"
+        );
+    }
+
+    #[test]
+    fn every_shortened_file_is_noticed() {
+        let (images, labels) = (images(2051, 2, 2, 2, &[7; 8]), labels(2049, 2, &[1, 2]));
+        for length in 0..images.len() {
+            let error = plain(images[..length].to_vec(), labels.clone()).unwrap_err();
+            assert!(matches!(error, DataError::Length { got, .. } if got == length as u64), "{error}");
+        }
+        for length in 0..labels.len() {
+            let error = plain(images.clone(), labels[..length].to_vec()).unwrap_err();
+            assert!(matches!(error, DataError::Length { got, .. } if got == length as u64), "{error}");
+        }
+        let zipped = gzip(&images);
+        for length in 0..zipped.len() {
+            let file = Packed::from_bytes(zipped[..length].to_vec(), true);
+            assert!(parse(&file, &Packed::from_bytes(labels.clone(), false)).is_err(), "{length}");
+        }
+    }
+
+    #[test]
+    fn a_header_that_promises_too_much_is_not_believed() {
+        for gzipped in [false, true] {
+            let bytes = images(2051, u32::MAX, u32::MAX, u32::MAX, &[7; 8]);
+            let bytes = if gzipped { gzip(&bytes) } else { bytes };
+            let labels = Packed::from_bytes(labels(2049, u32::MAX, &[1]), false);
+            let error = parse(&Packed::from_bytes(bytes, gzipped), &labels).unwrap_err();
+            assert!(matches!(error, DataError::Length { got: 24, .. }), "{error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(
+            magic in prop::bool::ANY,
+            mut bytes in prop::collection::vec(any::<u8>(), 0..200),
+            other in prop::collection::vec(any::<u8>(), 0..50),
+            gzipped in prop::bool::ANY,
+        ) {
+            if magic && bytes.len() >= 16 {
+                // Past the magic, and small enough numbers to get further.
+                bytes[..4].copy_from_slice(&2051_u32.to_be_bytes());
+                for place in [4, 5, 6, 8, 9, 10, 12, 13, 14] {
+                    bytes[place] = 0;
+                }
+            }
+            let bytes = if gzipped && magic { gzip(&bytes) } else { bytes };
+            let _ = parse(&Packed::from_bytes(bytes, gzipped), &Packed::from_bytes(other, false));
+        }
     }
 }

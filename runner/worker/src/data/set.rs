@@ -201,3 +201,68 @@ fn normal(samples: &Samples, channel: usize) -> Normal {
 fn table(normal: &Normal) -> [f32; 256] {
     std::array::from_fn(|byte| ((byte as f64 / 255.0 - normal.mean) / normal.deviation) as f32)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use recipe::Partition;
+
+    fn two_channels() -> Samples {
+        Samples {
+            shape: Shape::Image(2, 1, 2),
+            pixels: vec![0, 255, 10, 10, 255, 0, 10, 10],
+            labels: vec![0, 1],
+        }
+    }
+
+    fn loaded() -> Loaded {
+        Loaded { training: two_channels(), test: two_channels(), classes: 2, digest: Sha256::new() }
+    }
+
+    #[test]
+    fn each_channel_is_normalised_by_its_own_mean_and_deviation() {
+        let set = DataSet::new(loaded(), 0.5, 0).unwrap();
+        assert_eq!(set.training_ids().len(), 1, "what is held out still counts");
+        let [first, second] = set.normal() else { panic!("two channels") };
+        assert!((first.mean - 0.5).abs() < 1e-15 && (first.deviation - 0.5).abs() < 1e-15);
+        assert!((second.mean - 10.0 / 255.0).abs() < 1e-15);
+        assert_eq!(second.deviation.to_bits(), 1.0_f64.to_bits(), "a flat channel is only centred");
+        assert_eq!(set.values(Split::Test, &[1, 0]).unwrap(), [1.0, -1.0, 0.0, 0.0, -1.0, 1.0, 0.0, 0.0]);
+        let error = set.values(Split::Training, &[2]).unwrap_err();
+        assert!(matches!(error, DataError::Position { position: 2, samples: 2 }), "{error}");
+        assert!(set.labels_at(Split::Training, &[2]).is_err());
+    }
+
+    #[test]
+    fn held_out_samples_are_a_share_and_depend_on_the_data_only() {
+        let (training, held) = hold_out(1000, 0.1, 7);
+        assert_eq!((training.len(), held.len()), (900, 100));
+        let mut all = [training.clone(), held.clone()].concat();
+        assert!(training.is_sorted() && held.is_sorted());
+        all.sort_unstable();
+        assert_eq!(all, (0..1000).collect::<Vec<_>>());
+        assert_eq!(hold_out(1000, 0.1, 7).1, held);
+        assert_ne!(hold_out(1000, 0.1, 8).1, held);
+        assert_eq!(hold_out(10, 0.0, 7), ((0..10).collect(), vec![]));
+    }
+
+    #[test]
+    fn something_must_be_left_to_train_on() {
+        let error = DataSet::new(loaded(), 1.0, 0).unwrap_err();
+        assert!(matches!(error, DataError::Empty { training: 0, test: 2 }), "{error}");
+    }
+
+    #[test]
+    fn the_digest_tells_data_sets_apart() {
+        let digest = |train, seed| {
+            let source = Source::Synthetic { train, test: 5, seed };
+            let described = Dataset { source, partition: Partition::Shared, validation: 0.0 };
+            DataSet::load(&described).unwrap().digest().to_owned()
+        };
+        assert_eq!(digest(9, 1), digest(9, 1));
+        assert_ne!(digest(9, 1), digest(9, 2));
+        assert_ne!(digest(9, 1), digest(8, 1));
+        // Another digest here means that the same recipe no longer means the same images.
+        assert_eq!(digest(9, 1), "207135d3182b0016a8d25d72e3a7970a1c8a2f71fc0a7e01420c5356c466a29a");
+    }
+}

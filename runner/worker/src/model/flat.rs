@@ -40,6 +40,17 @@ impl<'a> ViewMut<'a> {
     }
 }
 
+impl ViewMut<'_> {
+    /// Writes the values of `source`, of the same shape, over the memory.
+    pub(super) fn fill_from(&mut self, source: &Tensor) -> Result<(), TchError> {
+        if self.tensor.size() != source.size() {
+            let (own, other) = (self.tensor.size(), source.size());
+            return Err(TchError::Shape(format!("a tensor of shape {other:?} cannot fill one of {own:?}")));
+        }
+        self.tensor.f_copy_(source)
+    }
+}
+
 impl Deref for View<'_> {
     type Target = Tensor;
     fn deref(&self) -> &Tensor {

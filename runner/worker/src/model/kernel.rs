@@ -147,8 +147,8 @@ fn linear(
     let (of_weight, of_bias) = gradient.split_at_mut(first);
     let of_weight = ViewMut::new(of_weight, &weight_shape)?;
     let of_bias = ViewMut::new(of_bias, &bias_shape)?;
-    gy.f_transpose(0, 1)?.f_mm_out(&of_weight, x)?;
-    gy.f_sum_intlist_out(&of_bias, 0, false, Kind::Float)?;
+    let _ = gy.f_transpose(0, 1)?.f_mm_out(&of_weight, x)?;
+    let _ = gy.f_sum_intlist_out(&of_bias, 0, false, Kind::Float)?;
     if !wants_input {
         return Ok(None);
     }
@@ -156,8 +156,12 @@ fn linear(
     gy.f_mm(&weight)?.f_reshape(dimensions(gy.size()[0], layer.input)).map(Some)
 }
 
-/// libtorch's general `convolution_backward` has no binding; this kernel (unfold, then a matrix product) has,
-/// and it writes into given memory.
+/// The backward pass of a convolution as two more convolutions: libtorch's `convolution_backward` has no binding,
+/// and its unfolding kernel, which has one, takes up to ten times as long.
+///
+/// With y\[n, o\] = sum over c of x\[n, c\] * w\[o, c\], the gradient of w\[o, c\] is the sum over n of the
+/// products of gy\[n, o\] with shifted x\[n, c\]: a convolution of x by gy in which examples and channels change
+/// places, and stride becomes dilation. The gradient of x is the transposed convolution of gy by w.
 fn convolution(
     layer: &PlacedLayer,
     weights: &[f32],
@@ -171,21 +175,31 @@ fn convolution(
     let (weight_shape, bias_shape) = shapes(layer)?;
     let (first, _) = split(layer, gradient.len(), &weight_shape)?;
     let (of_weight, of_bias) = gradient.split_at_mut(first);
-    let of_weight = ViewMut::new(of_weight, &weight_shape)?;
     let of_bias = ViewMut::new(of_bias, &bias_shape)?;
+    let _ = gy.f_sum_intlist_out(&of_bias, [0_i64, 2, 3].as_slice(), false, Kind::Float)?;
+    let (images, kernels) = (x.f_transpose(0, 1)?.f_contiguous()?, gy.f_transpose(0, 1)?.f_contiguous()?);
+    let products = images.f_conv2d(&kernels, None::<&Tensor>, [1, 1], pair(padding), pair(stride), 1)?;
+    // Rows and columns that the stride never reached make the result larger than the kernel.
+    let side = kernel as i64;
+    let products = products.f_narrow(2, 0, side)?.f_narrow(3, 0, side)?.f_transpose(0, 1)?;
+    ViewMut::new(of_weight, &weight_shape)?.fill_from(&products)?;
+    if !wants_input {
+        return Ok(None);
+    }
     let (weight, _) = parameters(layer, weights)?;
-    let of_input = x.f_empty_like()?;
-    x.f_internal_slow_conv2d_backward(
-        &of_input,
-        &of_weight,
-        &of_bias,
-        gy,
+    let (x_size, gy_size) = (x.size(), gy.size());
+    // Those rows and columns of x that the stride never reached.
+    let left = |axis: usize| x_size[axis] + 2 * padding as i64 - (gy_size[axis] - 1) * stride as i64 - side;
+    let of_input = gy.f_conv_transpose2d(
         &weight,
-        pair(kernel),
+        None::<&Tensor>,
         pair(stride),
         pair(padding),
+        [left(2), left(3)],
+        1,
+        [1, 1],
     )?;
-    Ok(wants_input.then_some(of_input))
+    Ok(Some(of_input))
 }
 
 fn pair(side: usize) -> [i64; 2] {

@@ -2,6 +2,7 @@
 
 mod evaluation;
 mod gradients;
+mod real_data;
 mod slices;
 mod support;
 mod training;
