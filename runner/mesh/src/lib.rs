@@ -1,3 +1,24 @@
-//! Placeholder head.
+//! Everything that processes of one attempt say to each other, and the only crate that knows ZeroMQ.
+//!
+//! - [`Briefing`]: what the driver hands a worker on its standard input ([`write_briefing`], [`read_briefing`]).
+//! - The control plane: [`ControlServer`] in the driver, [`ControlClient`] in each member. Every message is
+//!   authenticated, numbered and acknowledged, so that no event is lost silently.
+//! - The data plane: [`DataPlane`] in each rank, which implements [`strategies::Transport`].
+
+mod briefing;
+mod control;
+mod data;
+mod directory;
+mod error;
+mod handshake;
 mod message;
+mod reception;
+mod socket;
+mod thread;
+
+pub use briefing::{BUILD, read_briefing, write_briefing};
+pub use control::{ControlClient, ControlInbox, ControlServer};
+pub use data::DataPlane;
+pub use directory::{private_directory, random_secret};
+pub use error::MeshError;
 pub use message::{Briefing, Deadlines, Heartbeat, Member, PROTOCOL, Secret, ToDriver, ToMember};

@@ -1,0 +1,5 @@
+//! The data plane: packets between ranks.
+
+mod plane;
+
+pub use plane::DataPlane;

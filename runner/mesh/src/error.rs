@@ -1,0 +1,138 @@
+//! What can go wrong between the processes of an attempt.
+
+use crate::{Member, PROTOCOL};
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What can go wrong between the processes of an attempt.
+#[derive(Debug, thiserror::Error)]
+pub enum MeshError {
+    /// A socket's path does not fit into a socket address.
+    #[error(
+        "the socket path {} has {} bytes, and the system allows {limit}: set XDG_RUNTIME_DIR to a shorter \
+         directory",
+        path.display(), path.as_os_str().len()
+    )]
+    PathTooLong {
+        /// The path.
+        path: PathBuf,
+        /// The most bytes that a path may have.
+        limit: usize,
+    },
+    /// The directory of the sockets cannot be made, or others may enter it.
+    #[error("directory of sockets {}: {reason}", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: io::Error,
+    },
+    /// A socket cannot be bound or connected.
+    #[error("socket {}: {reason}", path.display())]
+    Socket {
+        /// Its path.
+        path: PathBuf,
+        /// What the system said.
+        reason: String,
+    },
+    /// The thread of a plane cannot be started.
+    #[error("the thread of the {plane} plane cannot be started: {reason}")]
+    Thread {
+        /// `control` or `data`.
+        plane: &'static str,
+        /// What the system said.
+        reason: io::Error,
+    },
+    /// A peer did not connect, or did not prove in time that it belongs to this attempt.
+    #[error("{who} waited {waited:.1?} for the handshake with {}", list(peers))]
+    Late {
+        /// Who waited.
+        who: Member,
+        /// For whom; empty for the driver.
+        peers: Vec<Member>,
+        /// For how long.
+        waited: Duration,
+    },
+    /// The other side does not know the secret of this attempt.
+    #[error("{peer} does not know the secret of this attempt")]
+    Secret {
+        /// Who answered.
+        peer: String,
+    },
+    /// The other side was built from other sources.
+    #[error(
+        "{peer} was built from other sources (protocol {protocol}, build {build:016x}) than this program \
+         (protocol {PROTOCOL}, build {:016x}): build driver and worker again, from one state of the sources",
+        crate::BUILD
+    )]
+    Version {
+        /// The other side.
+        peer: String,
+        /// Its protocol.
+        protocol: u32,
+        /// Its build.
+        build: u64,
+    },
+    /// What came is no briefing at all.
+    #[error("what was read is no briefing: a worker is started by `bakeoff run`, not by hand")]
+    NoBriefing,
+    /// A briefing or message is larger than anything this program sends.
+    #[error("{what} of {bytes} bytes exceeds the limit of {limit}")]
+    TooLarge {
+        /// `briefing` or `message`.
+        what: &'static str,
+        /// Its size.
+        bytes: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// Reading or writing failed midway.
+    #[error("{what}: {reason}")]
+    Io {
+        /// `briefing`.
+        what: &'static str,
+        /// What the system said.
+        reason: io::Error,
+    },
+    /// The bytes are no message of this version.
+    #[error("{what} cannot be decoded: {reason}")]
+    Decode {
+        /// What it should be.
+        what: &'static str,
+        /// Where it stops to make sense.
+        reason: rmp_serde::decode::Error,
+    },
+    /// A message has no encoding.
+    #[error("{what} cannot be encoded: {reason}")]
+    Encode {
+        /// What it is.
+        what: &'static str,
+        /// Why.
+        reason: rmp_serde::encode::Error,
+    },
+    /// Nobody of that name belongs to the attempt.
+    #[error("{0} is no member of this attempt")]
+    Stranger(Member),
+    /// A member is not connected, or no longer.
+    #[error("{0} is not connected")]
+    NotConnected(Member),
+    /// The connection is lost.
+    #[error("the connection to {0} is lost")]
+    Lost(String),
+    /// Not everything was acknowledged in time, so the end of what was said may be lost.
+    #[error("after {waited:.1?} {missing} of what was sent is still not acknowledged")]
+    Unsettled {
+        /// How much, or by whom.
+        missing: String,
+        /// How long it was waited for.
+        waited: Duration,
+    },
+}
+
+fn list(members: &[Member]) -> String {
+    if members.is_empty() {
+        return "the driver".into();
+    }
+    members.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,283 @@
+//! How two processes prove to each other that they belong to the same attempt.
+//!
+//! Every connection begins with four messages:
+//!
+//! ```text
+//! client                                        server
+//!   hello     who I am, whom I mean, nonce  ->
+//!             <-  challenge  nonce, HMAC(secret, "server" | connection)
+//!   proof     HMAC(secret, "client" | connection)  ->
+//!             <-  welcome    HMAC(secret, "welcome" | connection)
+//! ```
+//!
+//! where *connection* is the plane, both members and both nonces. Each code is computed with another word in
+//! front, so that none can be sent back as an answer to itself; fresh nonces make a recording worthless; and a
+//! secret belongs to one attempt, so that a process left over from another cannot pass. Each message begins
+//! with magic, protocol and build, so that a wrong version is told before anything else is looked at.
+//!
+//! What this protects against: a process that reaches a socket but does not know the secret can neither say
+//! anything that is taken for a member's word nor learn anything; what it sends is ignored. Control messages
+//! carry an authentication code each, under a key of their connection; data frames do not, because hashing them
+//! would cost more than sending them: they are bound to the connection, whose identity on the socket is 128
+//! random bits that only its two ends have seen.
+//!
+//! What it does not: nothing is encrypted; and ZeroMQ's own decoder believes the length of a frame before any
+//! of this is reached, so a stranger at the socket could make a process allocate until it dies. Therefore all
+//! sockets lie in a directory that only the user may enter, which is checked before they are bound. Another
+//! process of the same user could do worse without any socket.
+
+use crate::{BUILD, Member, MeshError, PROTOCOL, Secret, directory};
+use bytes::Bytes;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use subtle::ConstantTimeEq;
+
+const MAGIC: [u8; 4] = *b"BKHS";
+const PREAMBLE: usize = 17;
+
+const HELLO: u8 = 1;
+const CHALLENGE: u8 = 2;
+const PROOF: u8 = 3;
+const WELCOME: u8 = 4;
+const REFUSED: u8 = 5;
+
+/// An authentication code, or a key.
+pub(crate) type Code = [u8; 32];
+
+/// Which plane a connection belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Plane {
+    /// Driver and members.
+    Control = 1,
+    /// Ranks.
+    Data = 2,
+}
+
+/// A process at one end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum End {
+    Driver,
+    Member(Member),
+}
+
+impl End {
+    fn number(self) -> u64 {
+        match self {
+            Self::Driver => u64::MAX - 1,
+            Self::Member(Member::Evaluator) => u64::MAX,
+            Self::Member(Member::Rank(rank)) => u64::from(rank.0),
+        }
+    }
+
+    fn from_number(number: u64) -> Option<Self> {
+        match number {
+            u64::MAX => Some(Self::Member(Member::Evaluator)),
+            number if number == u64::MAX - 1 => Some(Self::Driver),
+            number => u32::try_from(number).ok().map(|rank| Self::Member(Member::Rank(record::Rank(rank)))),
+        }
+    }
+}
+
+impl std::fmt::Display for End {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Driver => out.write_str("the driver"),
+            Self::Member(member) => member.fmt(out),
+        }
+    }
+}
+
+/// HMAC-SHA256 over some parts.
+pub(crate) fn authenticate(key: &Code, parts: &[&[u8]]) -> Code {
+    // HMAC fills a short key up with zeros to the size of a block.
+    let mut block = [0; 64];
+    block[..key.len()].copy_from_slice(key);
+    let mut mac = Hmac::<Sha256>::new(&block.into());
+    for part in parts {
+        mac.update(part);
+    }
+    mac.finalize().into_bytes().into()
+}
+
+/// Compares in a time that tells nothing.
+pub(crate) fn same(a: &[u8], b: &[u8]) -> bool {
+    a.ct_eq(b).into()
+}
+
+/// What both ends of one connection know of it.
+#[derive(Clone)]
+struct Connection {
+    secret: Secret,
+    plane: Plane,
+    client: End,
+    server: End,
+    client_nonce: Code,
+    server_nonce: Code,
+}
+
+impl Connection {
+    fn code(&self, word: &str) -> Code {
+        authenticate(
+            &self.secret.0,
+            &[
+                word.as_bytes(),
+                &[0, self.plane as u8],
+                &self.client.number().to_le_bytes(),
+                &self.server.number().to_le_bytes(),
+                &self.client_nonce,
+                &self.server_nonce,
+            ],
+        )
+    }
+}
+
+/// Why a handshake goes no further.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// This is no message of a handshake, or not the one whose turn it is.
+    Garbage,
+    /// The other side has other sources.
+    Version { protocol: u32, build: u64 },
+    /// The other side does not know the secret.
+    Secret,
+}
+
+impl Fault {
+    pub(crate) fn of(self, peer: End) -> MeshError {
+        let peer = peer.to_string();
+        match self {
+            Self::Version { protocol, build } => MeshError::Version { peer, protocol, build },
+            Self::Garbage | Self::Secret => MeshError::Secret { peer },
+        }
+    }
+}
+
+fn message(word: u8, parts: &[&[u8]]) -> Bytes {
+    let mut bytes = Vec::with_capacity(PREAMBLE + 64);
+    bytes.extend(MAGIC);
+    bytes.extend(PROTOCOL.to_le_bytes());
+    bytes.extend(BUILD.to_le_bytes());
+    bytes.push(word);
+    parts.iter().for_each(|part| bytes.extend(*part));
+    bytes.into()
+}
+
+/// Checks the preamble; answers the word and what follows it.
+fn open(bytes: &[u8]) -> Result<(u8, &[u8]), Fault> {
+    let (preamble, rest) = bytes.split_at_checked(PREAMBLE).ok_or(Fault::Garbage)?;
+    let (magic, numbers) = preamble.split_at(4);
+    let protocol = u32::from_le_bytes(array(&numbers[..4])?);
+    let build = u64::from_le_bytes(array(&numbers[4..12])?);
+    if magic != MAGIC {
+        return Err(Fault::Garbage);
+    }
+    if (protocol, build) != (PROTOCOL, BUILD) {
+        return Err(Fault::Version { protocol, build });
+    }
+    Ok((preamble[PREAMBLE - 1], rest))
+}
+
+fn array<const N: usize>(bytes: &[u8]) -> Result<[u8; N], Fault> {
+    bytes.try_into().map_err(|_| Fault::Garbage)
+}
+
+/// What a server answers to a hello of another version.
+pub(crate) fn refusal() -> Bytes {
+    message(REFUSED, &[])
+}
+
+/// The client's side, waiting for the challenge or the welcome.
+pub(crate) struct Client {
+    connection: Connection,
+    challenged: bool,
+}
+
+/// What the client does next.
+pub(crate) enum Next {
+    /// Sends this.
+    Send(Bytes),
+    /// Is done; the key of the connection.
+    Done(Code),
+}
+
+impl Client {
+    /// Begins a handshake; the hello is to be sent.
+    pub(crate) fn new(secret: &Secret, plane: Plane, me: End, server: End) -> (Self, Bytes) {
+        let nonce = directory::random();
+        let hello = message(
+            HELLO,
+            &[&[plane as u8], &me.number().to_le_bytes(), &server.number().to_le_bytes(), &nonce],
+        );
+        let connection = Connection {
+            secret: secret.clone(),
+            plane,
+            client: me,
+            server,
+            client_nonce: nonce,
+            server_nonce: [0; 32],
+        };
+        (Self { connection, challenged: false }, hello)
+    }
+
+    /// Takes the server's next message.
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<Next, Fault> {
+        match (open(bytes)?, self.challenged) {
+            ((CHALLENGE, rest), false) if rest.len() == 64 => {
+                self.connection.server_nonce = array(&rest[..32])?;
+                if !same(&rest[32..], &self.connection.code("server")) {
+                    return Err(Fault::Secret);
+                }
+                self.challenged = true;
+                Ok(Next::Send(message(PROOF, &[&self.connection.code("client")])))
+            }
+            ((WELCOME, rest), true) if same(rest, &self.connection.code("welcome")) => {
+                Ok(Next::Done(self.connection.code("key")))
+            }
+            _ => Err(Fault::Garbage),
+        }
+    }
+}
+
+/// The server's side, waiting for the proof.
+pub(crate) struct Server(Connection);
+
+impl Server {
+    /// Takes a hello to `me`; the challenge is to be sent back.
+    pub(crate) fn greet(
+        secret: &Secret,
+        plane: Plane,
+        me: End,
+        hello: &[u8],
+    ) -> Result<(Self, Bytes), Fault> {
+        let (word, rest) = open(hello)?;
+        if word != HELLO || rest.len() != 49 || rest[0] != plane as u8 {
+            return Err(Fault::Garbage);
+        }
+        let client = End::from_number(u64::from_le_bytes(array(&rest[1..9])?)).ok_or(Fault::Garbage)?;
+        if u64::from_le_bytes(array(&rest[9..17])?) != me.number() {
+            return Err(Fault::Garbage);
+        }
+        let connection = Connection {
+            secret: secret.clone(),
+            plane,
+            client,
+            server: me,
+            client_nonce: array(&rest[17..])?,
+            server_nonce: directory::random(),
+        };
+        let challenge = message(CHALLENGE, &[&connection.server_nonce, &connection.code("server")]);
+        Ok((Self(connection), challenge))
+    }
+
+    /// Takes the proof: who the client is, the welcome for it, and the key of the connection.
+    pub(crate) fn check(self, proof: &[u8]) -> Result<(End, Bytes, Code), Fault> {
+        let (word, rest) = open(proof)?;
+        if word != PROOF {
+            return Err(Fault::Garbage);
+        }
+        if !same(rest, &self.0.code("client")) {
+            return Err(Fault::Secret);
+        }
+        Ok((self.0.client, message(WELCOME, &[&self.0.code("welcome")]), self.0.code("key")))
+    }
+}
