@@ -6,6 +6,6 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=LIBTORCH");
     if let Ok(libtorch) = std::env::var("LIBTORCH") {
-        println!("cargo::rustc-link-arg-tests=-Wl,-rpath,{libtorch}/lib");
+        println!("cargo::rustc-link-arg=-Wl,-rpath,{libtorch}/lib");
     }
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
-use crate::libtorch;
+use crate::libtorch::{self, remove_if_there};
 use crate::stage::Stages;
 use crate::workspace::Workspace;
 
@@ -22,6 +22,8 @@ pub(crate) fn run(workspace: &Workspace, stages: &mut Stages) -> Result<ExitCode
             .arguments(&["build", "--release", "--locked", "--package", "cli", "--package", "worker"])
             .run()
     })?;
+    let page = workspace.root().join(PAGE);
+    remove_if_there(&page).context("the page of an earlier demo is in the way")?;
     let program = workspace.target_folder()?.join("release").join("bakeoff");
     let status = stages.perform(RECIPE, || {
         workspace
@@ -34,7 +36,6 @@ pub(crate) fn run(workspace: &Workspace, stages: &mut Stages) -> Result<ExitCode
         eprintln!("\nerror: `bakeoff run {RECIPE}` failed ({status})");
         return Ok(ExitCode::from(code));
     }
-    let page = workspace.root().join(PAGE);
     let size = page.metadata().with_context(|| format!("the run wrote no page at {}", page.display()))?.len();
     if size == 0 {
         bail!("the page {} is empty", page.display());

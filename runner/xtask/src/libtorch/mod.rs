@@ -165,7 +165,8 @@ fn replace(own: &Path, partial: &Path) -> Result<()> {
         .with_context(|| format!("cannot rename {} to {}", partial.display(), own.display()))
 }
 
-fn remove_if_there(path: &Path) -> Result<()> {
+/// Removes a file or a folder; that there is none is fine.
+pub(crate) fn remove_if_there(path: &Path) -> Result<()> {
     let Ok(metadata) = path.symlink_metadata() else { return Ok(()) };
     let removed = if metadata.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
     removed.with_context(|| format!("cannot remove {}", path.display()))
