@@ -1,14 +1,6 @@
-//! How libtorch computes: with how many threads, and with which promise about its bits.
+//! How many threads libtorch computes with.
 
 use std::sync::Once;
-
-/// The environment variable, and its value, with which a worker process is to be started.
-///
-/// MKL, with which libtorch multiplies matrices, chooses its order of summation also by how the matrices are
-/// aligned in memory, so that two runs of one seed could differ in their last bits. With this value the
-/// alignment plays no role. MKL reads it before its first product; a running process cannot set it safely.
-/// Source: Intel's oneMKL developer guide, "Obtaining Numerically Reproducible Results".
-pub const REPEATABLE: (&str, &str) = ("MKL_CBWR", "AVX2,STRICT");
 
 /// Lets libtorch compute with `threads` threads inside an operation, and run one operation at a time.
 ///
