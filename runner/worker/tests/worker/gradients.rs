@@ -252,13 +252,13 @@ fn the_place_in_memory_does_not_matter() {
     let weights = learner.initial();
     let (mut places, mut digests, mut kept) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
     for number in 0..64 {
-        // Blocks of many sizes in between move the next vectors about.
-        kept.push(vec![0_u8; 16 * number + 8]);
+        // A block of another size each time moves the next vectors about.
+        let block = vec![0_u8; 16 * number + 8];
         let (here, mut into) = (weights.clone(), Vector::zeros(weights.len()));
         places.insert((here.as_ptr().addr() % 64, into.as_ptr().addr() % 64));
         gradient_into(&mut learner, &here, &batch(0..34), &mut into);
         digests.insert(into.sha256());
-        kept.push(here.iter().flat_map(|weight| weight.to_le_bytes()).collect());
+        kept.push((block, here, into));
     }
     assert!(places.len() > 2, "{places:?}");
     assert_eq!(digests.len(), 1);
