@@ -99,20 +99,30 @@ pub(super) fn forward(
     }
 }
 
-/// Takes the gradient `gy` of the loss with respect to the layer's result back to its input, and writes the
-/// gradient of its weights over `gradient`. Answers nothing where `wants_input` is false.
+/// What comes to a layer in the backward pass, and where its results go.
+pub(super) struct Down<'a> {
+    /// The gradient of the loss with respect to the layer's result.
+    pub(super) gy: &'a Tensor,
+    /// The layer's weights.
+    pub(super) weights: &'a [f32],
+    /// What the gradient of these weights is written over.
+    pub(super) gradient: &'a mut [f32],
+    /// Whether somebody below wants the gradient with respect to the layer's input.
+    pub(super) wants_input: bool,
+}
+
+/// Takes a gradient back through a layer, to its weights and to its input; of the latter nothing where
+/// nobody wants it.
 pub(super) fn backward(
     layer: &PlacedLayer,
-    weights: &[f32],
     saved: Saved,
-    gy: &Tensor,
-    gradient: &mut [f32],
-    wants_input: bool,
+    down: Down<'_>,
 ) -> Result<Option<Tensor>, TchError> {
+    let gy = down.gy;
     match (layer.layer.clone(), saved) {
-        (Layer::Linear { .. }, Saved::Input(x)) => linear(layer, weights, &x, gy, (gradient, wants_input)),
-        (Layer::Conv { .. }, Saved::Input(x)) => convolution(layer, weights, &x, gy, (gradient, wants_input)),
-        _ if !wants_input => Ok(None),
+        (Layer::Linear { .. }, Saved::Input(x)) => linear(layer, &x, down),
+        (Layer::Conv { .. }, Saved::Input(x)) => convolution(layer, &x, down),
+        _ if !down.wants_input => Ok(None),
         (Layer::MaxPool { kernel, stride }, Saved::Chosen { input, places }) => input
             .f_max_pool2d_with_indices_backward(
                 gy,
@@ -135,13 +145,8 @@ pub(super) fn backward(
     }
 }
 
-fn linear(
-    layer: &PlacedLayer,
-    weights: &[f32],
-    x: &Tensor,
-    gy: &Tensor,
-    (gradient, wants_input): (&mut [f32], bool),
-) -> Result<Option<Tensor>, TchError> {
+fn linear(layer: &PlacedLayer, x: &Tensor, down: Down<'_>) -> Result<Option<Tensor>, TchError> {
+    let Down { gy, weights, gradient, wants_input } = down;
     let (weight_shape, bias_shape) = shapes(layer)?;
     let (first, _) = split(layer, gradient.len(), &weight_shape)?;
     let (of_weight, of_bias) = gradient.split_at_mut(first);
@@ -162,13 +167,8 @@ fn linear(
 /// With y\[n, o\] = sum over c of x\[n, c\] * w\[o, c\], the gradient of w\[o, c\] is the sum over n of the
 /// products of gy\[n, o\] with shifted x\[n, c\]: a convolution of x by gy in which examples and channels change
 /// places, and stride becomes dilation. The gradient of x is the transposed convolution of gy by w.
-fn convolution(
-    layer: &PlacedLayer,
-    weights: &[f32],
-    x: &Tensor,
-    gy: &Tensor,
-    (gradient, wants_input): (&mut [f32], bool),
-) -> Result<Option<Tensor>, TchError> {
+fn convolution(layer: &PlacedLayer, x: &Tensor, down: Down<'_>) -> Result<Option<Tensor>, TchError> {
+    let Down { gy, weights, gradient, wants_input } = down;
     let Layer::Conv { kernel, stride, padding, .. } = layer.layer else {
         return Err(TchError::Shape(format!("{} is no convolution", layer.name)));
     };

@@ -1,7 +1,7 @@
 //! A described model and a data set as what a strategy trains.
 
 use super::dropout::Mask;
-use super::kernel::{self, Saved, dimensions};
+use super::kernel::{self, Down, Saved, dimensions};
 use super::section::{Section, layout, sections};
 use super::{initial_weights, loss};
 use crate::data::DataSet;
@@ -208,7 +208,8 @@ impl TorchLearner {
             })?;
             // Below the first weights nobody asks for gradients.
             let wants_input = layer > 0 || place > section.weighted;
-            let below = kernel::backward(placed, weights, saved, &g, gradient, wants_input)
+            let down = Down { gy: &g, weights, gradient: &mut *gradient, wants_input };
+            let below = kernel::backward(placed, saved, down)
                 .map_err(|error| failed(&placed.name, "backward pass", error))?;
             match below {
                 Some(below) => g = below,

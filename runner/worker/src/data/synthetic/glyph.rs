@@ -7,7 +7,7 @@ pub(super) type Glyph = &'static [&'static [Point]];
 
 /// Coordinates on the unit circle, 22.5 degrees apart.
 const FAR: f64 = 0.923_88;
-const MID: f64 = 0.707_11;
+const MID: f64 = std::f64::consts::FRAC_1_SQRT_2;
 const NEAR: f64 = 0.382_68;
 
 /// The glyphs by class, each in its two forms.
