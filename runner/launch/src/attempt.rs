@@ -150,8 +150,11 @@ impl<'a> Shell<'a> {
         updates: mpsc::Sender<Update>,
     ) -> Result<Self, LaunchError> {
         let snapshots = attempt.directory.join("snapshots");
-        fs::create_dir_all(&snapshots)
-            .map_err(|source| LaunchError::File { path: snapshots, what: "made", source })?;
+        fs::create_dir_all(&snapshots).map_err(|source| LaunchError::File {
+            path: snapshots,
+            what: "made",
+            source,
+        })?;
         let sockets = Sockets::make()?;
         let secret = mesh::random_secret();
         let ranks = (0..attempt.spec.cluster.ranks()).map(|rank| Member::Rank(Rank(rank)));
@@ -171,8 +174,8 @@ impl<'a> Shell<'a> {
         mesh::write_briefing(&mut briefing, &self.briefing(member)).map_err(LaunchError::Channel)?;
         let program = self.attempt.worker.clone();
         let started = self.processes.start(Order { member, program, briefing, log }).await;
-        let pid =
-            started.map_err(|source| LaunchError::WorkerStart { path: self.attempt.worker.clone(), source })?;
+        let pid = started
+            .map_err(|source| LaunchError::WorkerStart { path: self.attempt.worker.clone(), source })?;
         self.backlog.push_back(Update::Spawned { member, pid });
         Ok(())
     }

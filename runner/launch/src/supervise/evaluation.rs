@@ -62,10 +62,11 @@ impl Supervisor {
 
     /// Sees to it that the evaluator answers, and that it leaves when it is no longer needed.
     pub(super) fn watch_evaluator(&mut self) {
-        let patience = match self.evaluation.beats {
-            true => nanos(self.rules.deadlines.heartbeat * SILENT_BEATS),
-            false => nanos(self.rules.deadlines.start_up),
-        };
+        let patience = nanos(if self.evaluation.beats {
+            self.rules.deadlines.heartbeat * SILENT_BEATS
+        } else {
+            self.rules.deadlines.start_up
+        });
         let silence = self.now.since(self.evaluation.heard);
         if self.evaluation.running && self.evaluation.current.is_some() && silence > patience {
             let silence = silence.seconds();

@@ -34,6 +34,8 @@ const DOUBT: Duration = Duration::from_secs(1);
 const AFTER_SIGNAL: Duration = Duration::from_millis(200);
 /// How long healthy ranks may take to leave a run that failed.
 const AFTER_FAULT: Duration = Duration::from_secs(2);
+/// The same before the run began: nothing is lost, and only their logs may still grow.
+const BEFORE_START: Duration = Duration::from_millis(500);
 /// So many heartbeats without a sign of life, and a member counts as hanging.
 const SILENT_BEATS: u32 = 10;
 
@@ -92,6 +94,9 @@ impl Supervisor {
 
     /// Takes in what happened at `now`, and answers what to do, in order.
     pub(crate) fn on(&mut self, now: Nanos, input: Input) -> Vec<Action> {
+        if self.stage == Stage::Over {
+            return Vec::new();
+        }
         self.forgive_absence(now);
         self.now = self.now.max(now);
         match input {
@@ -116,24 +121,25 @@ impl Supervisor {
     fn forgive_absence(&mut self, now: Nanos) {
         let absent = now.since(self.now);
         if absent > nanos(self.rules.deadlines.heartbeat * (SILENT_BEATS / 2)) {
-            self.ranks.iter_mut().for_each(|rank| rank.heard += absent);
+            self.ranks.iter_mut().filter_map(|rank| rank.heard.as_mut()).for_each(|heard| *heard += absent);
             self.evaluation.heard += absent;
         }
     }
 
     fn on_rank(&mut self, rank: Rank, message: ToDriver) {
         let Some(state) = self.ranks.get_mut(rank.index()) else { return };
-        state.heard = self.now;
+        state.heard = state.heard.map(|_| self.now);
         match message {
             ToDriver::Heartbeat(heartbeat) => {
                 state.heartbeat = Some(heartbeat.clone());
                 self.tell(Update::Heartbeat(rank, heartbeat));
             }
             ToDriver::Events(events) => {
+                let before = self.actions.len();
                 for event in &events {
                     self.on_event(rank, event);
                 }
-                self.tell(Update::Events(events));
+                self.tell_first(before, events);
             }
             ToDriver::Goodbye => state.goodbye = Some(self.now),
             ToDriver::Evaluated { .. } => {}
@@ -182,18 +188,21 @@ impl Supervisor {
         match message {
             ToDriver::Heartbeat(_) => self.evaluation.beats = true,
             ToDriver::Events(events) => {
+                let before = self.actions.len();
                 for event in &events {
                     if let Event::Metric(metric) = event {
                         self.on_metric(metric);
                     }
                 }
-                self.tell(Update::Events(events));
+                self.tell_first(before, events);
             }
             ToDriver::Evaluated { file, failure } => {
                 self.evaluation.current = None;
                 match failure {
                     Some(reason) => {
-                        self.fault(Cause::Evaluator(format!("the evaluator could not evaluate {file}: {reason}")));
+                        self.fault(Cause::Evaluator(format!(
+                            "the evaluator could not evaluate {file}: {reason}"
+                        )));
                     }
                     None => self.hand_over(),
                 }
@@ -205,7 +214,12 @@ impl Supervisor {
     fn on_metric(&mut self, metric: &MetricRecord) {
         let Some(target) = self.rules.target.filter(|target| target.stop) else { return };
         let in_time = target.after.is_none_or(|after| metric.at <= nanos(after));
-        if self.running() && metric.metric == target.metric && target.reached(metric.value) && in_time {
+        if self.started
+            && self.running()
+            && metric.metric == target.metric
+            && target.reached(metric.value)
+            && in_time
+        {
             self.verdict = Some(Verdict::TargetReached { at: metric.at, value: metric.value });
             self.stop_ranks(self.rules.deadlines.shut_down);
         }
@@ -248,7 +262,7 @@ impl Supervisor {
             self.stage = Stage::Running;
             self.started = true;
             for rank in &mut self.ranks {
-                rank.heard = self.now;
+                rank.heard = Some(self.now);
             }
             self.actions.push(Action::Start);
             self.tell(Update::State(RunPhase::Running));
@@ -260,8 +274,7 @@ impl Supervisor {
     }
 
     fn advance_run(&mut self) {
-        let limit = nanos(self.rules.deadlines.heartbeat * SILENT_BEATS);
-        if self.ranks.iter().any(|rank| rank.silence(self.now) > limit) {
+        if self.somebody_hangs() {
             return self.decide();
         }
         self.hurry_leavers();
@@ -281,7 +294,8 @@ impl Supervisor {
         for number in 0..self.rules.ranks {
             let rank = &self.ranks[number as usize];
             let Some((ended, _)) = rank.ended else { continue };
-            let overdue = rank.exit.is_none() && self.now.since(ended.max(rank.goodbye.unwrap_or(ended))) > patience;
+            let overdue =
+                rank.exit.is_none() && self.now.since(ended.max(rank.goodbye.unwrap_or(ended))) > patience;
             match (overdue, rank.goodbye) {
                 (true, None) => return self.fault_of(Rank(number), Cause::NoGoodbye),
                 (true, Some(_)) if !rank.killed => {
@@ -297,9 +311,14 @@ impl Supervisor {
         if !self.ranks.iter().any(RankState::is_doubtful) {
             // The last words of whoever left came after all.
             self.stage = if self.started { Stage::Running } else { Stage::Starting };
-        } else if self.now >= until {
+        } else if self.now >= until || self.somebody_hangs() {
             self.decide();
         }
+    }
+
+    fn somebody_hangs(&self) -> bool {
+        let limit = nanos(self.rules.deadlines.heartbeat * SILENT_BEATS);
+        self.ranks.iter().any(|rank| rank.silence(self.now) > limit)
     }
 
     fn advance_stop(&mut self, kill_at: Nanos) {
@@ -352,7 +371,7 @@ impl Supervisor {
     fn interrupt_now(&mut self) {
         match self.stage {
             Stage::Over => {}
-            Stage::Evaluating => self.give_up_evaluation(),
+            Stage::Killing { .. } | Stage::Evaluating => self.give_up_evaluation(),
             _ => {
                 if self.running() {
                     self.tell(Update::State(RunPhase::Stopping));
@@ -421,6 +440,7 @@ impl Supervisor {
                 self.send(Member::Rank(Rank(number)), ToMember::Stop);
             }
         }
+        let patience = if self.started { patience } else { patience.min(BEFORE_START) };
         self.stage = Stage::Stopping { kill_at: self.now + nanos(patience) };
         if !self.wants_evaluation() {
             self.kill_evaluator();
@@ -458,10 +478,7 @@ impl Supervisor {
 
     /// Whether what the ranks set aside is still of use.
     fn wants_evaluation(&self) -> bool {
-        matches!(
-            self.verdict,
-            None | Some(Verdict::TargetReached { .. } | Verdict::Diverged { .. })
-        )
+        matches!(self.verdict, None | Some(Verdict::TargetReached { .. } | Verdict::Diverged { .. }))
     }
 
     fn ranks_where(&self, condition: impl Fn(&RankState) -> bool) -> Vec<Rank> {
@@ -486,6 +503,11 @@ impl Supervisor {
 
     fn tell(&mut self, update: Update) {
         self.actions.push(Action::Tell(update));
+    }
+
+    /// What happened is told before what follows from it.
+    fn tell_first(&mut self, before: usize, events: Vec<Event>) {
+        self.actions.insert(before, Action::Tell(Update::Events(events)));
     }
 
     fn note(&mut self, note: String) {
