@@ -98,6 +98,12 @@ pub async fn run(
     updates: mpsc::Sender<Update>,
 ) -> Result<Outcome, LaunchError> {
     let begun = Instant::now();
+    let directory = std::path::absolute(&attempt.directory).map_err(|source| LaunchError::File {
+        path: attempt.directory.clone(),
+        what: "found",
+        source,
+    })?;
+    let attempt = Attempt { directory, ..attempt };
     let mut shell = Shell::open(&attempt, begun, updates).await?;
     for rank in 0..attempt.spec.cluster.ranks() {
         shell.spawn(Member::Rank(Rank(rank))).await?;

@@ -60,7 +60,7 @@ fn ask_version(path: &Path, patience: Duration) -> Result<String, LaunchError> {
     let answer = ask(path, patience)?;
     let text = String::from_utf8_lossy(&answer.stdout);
     let words: Vec<&str> = text.split_whitespace().collect();
-    let [NAME, version, "protocol", protocol] = words[..] else {
+    let [NAME, version, "protocol", protocol, ..] = words[..] else {
         return Err(LaunchError::WorkerSilent { path: path.into(), answer: instead(&answer) });
     };
     if version != env!("CARGO_PKG_VERSION") || protocol != mesh::PROTOCOL.to_string() {

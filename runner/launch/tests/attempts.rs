@@ -96,10 +96,14 @@ impl Trial {
             }
             updates
         };
-        let (outcome, updates) = tokio::join!(launch::run(attempt, self.stop.clone(), sender), listen);
+        let run = launch::run(attempt, self.stop.clone(), sender);
+        assert_can_move_between_threads(&run);
+        let (outcome, updates) = tokio::join!(run, listen);
         Result { outcome: outcome.unwrap(), updates }
     }
 }
+
+fn assert_can_move_between_threads<T: Send>(_: &T) {}
 
 fn tells_step(update: &Update, number: u64) -> bool {
     let is_it = |event: &Event| matches!(event, Event::Step(step) if step.step == number);
@@ -357,7 +361,7 @@ fn a_killed_driver_leaves_no_process() {
         command
     };
     let mut driver = command(&["drive", directory.path().to_str().unwrap()]).spawn().unwrap();
-    // All three ranks are there, and the second has stopped itself: it cannot react to anything.
+    // All three ranks are there, and the second has stopped itself.
     let groups = wait_for_workers(driver.id(), 3, Duration::from_secs(30)).unwrap();
     driver.kill().unwrap();
     driver.wait().unwrap();

@@ -37,10 +37,11 @@ fn main() {
     }
 }
 
-/// Runs an attempt whose second rank is stopped and whose others go on for ever.
+/// Runs an attempt whose ranks go on for ever: one watches for the end of the driver, one is stopped and
+/// cannot, and one does not.
 fn drive(directory: PathBuf) {
     let mut spec = sample::spec(3);
-    spec.model.kind = "0 endless; 1 hang 2; 2 endless".into();
+    spec.model.kind = "0 endless; 1 hang 2; 2 deaf blind".into();
     let deadlines = mesh::Deadlines { heartbeat: Duration::from_mins(1), ..mesh::Deadlines::default() };
     let attempt = launch::Attempt {
         spec: &spec,
@@ -59,12 +60,14 @@ fn drive(directory: PathBuf) {
 
 fn work() {
     let briefing = mesh::read_briefing(io::stdin()).unwrap();
-    thread::spawn(|| {
-        // The end of the input is the end of the driver.
-        let _ = io::stdin().read(&mut [0]);
-        process::exit(3);
-    });
     let part = Part::of(&briefing.spec.model.kind, briefing.member);
+    if !part.has(Verb::Blind) {
+        thread::spawn(|| {
+            // The end of the input is the end of the driver.
+            let _ = io::stdin().read(&mut [0]);
+            process::exit(3);
+        });
+    }
     if let Some(code) = part.get(Verb::Early) {
         eprintln!("cannot even begin");
         process::exit(code as i32);
