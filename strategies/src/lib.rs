@@ -3,17 +3,37 @@
 //! No tensor library, no sockets, no runtime: a strategy is straight-line code against a `Node`, and the same
 //! file runs in real processes, in tests, and in the simulator.
 
+pub mod algorithm;
+mod build;
+pub mod collective;
 pub mod compress;
+mod course;
+mod deal;
+pub mod draw;
 mod error;
 mod host;
 mod learner;
+mod messenger;
+mod node;
+mod optimizer;
+pub mod sim;
+mod strategy;
+pub mod toy;
+mod training;
 mod transport;
 pub mod vector;
 mod wire;
 
+pub use build::{Blueprint, Body, LaneBody};
+pub use course::Course;
+pub use deal::Deal;
 pub use error::{StepError, Wanted};
 pub use host::{Bell, Gate, Host, Observer, Shared};
 pub use learner::{Batch, Learner};
+pub use messenger::{Jobs, Messenger, Pending};
+pub use node::{Desk, LayerGradient, Node, Parts, Seat};
+pub use optimizer::Optimizer;
+pub use strategy::{Roles, Service, Strategy, Turn};
 pub use transport::{Envelope, Kind, Packet, Tag, Transport};
 pub use vector::{Block, Layout, LayoutLayer, Vector};
 pub use wire::{Group, Lane, Place, Traffic, Wire};

@@ -1,6 +1,6 @@
 //! Vectors between the places of a group: encoding, sending, waiting and decoding, each timed.
 
-use crate::compress::{Compressor, Slot};
+use crate::compress::{Compressor, Guarantee, Slot};
 use crate::{Kind, Packet, StepError, Tag, Transport};
 use record::{Phase, PhaseClock, Rank, Work};
 use std::sync::Arc;
@@ -111,9 +111,23 @@ impl<'a> Wire<'a> {
 
     /// Encodes and sends a vector; `at` is the position of its first element in the vector it is part of.
     pub fn send(&mut self, to: Place, tag: Tag, at: usize, x: &[f32]) -> Result<(), StepError> {
-        let slot = Slot { kind: tag.kind, at, peer: self.group.rank(to) };
-        let packet = self.encode(slot, x);
+        let packet = self.encode(self.slot(to, tag, at), x);
         self.send_packet(to, tag, packet)
+    }
+
+    /// Where a vector for `to` is encoded.
+    pub fn slot(&self, to: Place, tag: Tag, at: usize) -> Slot {
+        Slot { kind: tag.kind, at, peer: self.group.rank(to) }
+    }
+
+    /// What the lane's codec promises.
+    pub fn guarantee(&self) -> Guarantee {
+        self.lane.compressor.guarantee()
+    }
+
+    /// Replaces what was encoded by what the others will decode; nothing to do where these are the same bits.
+    pub fn adopt(&mut self, packet: &Packet, x: &mut [f32]) -> Result<(), StepError> {
+        if self.guarantee() == Guarantee::Exact { Ok(()) } else { self.decode(packet, x) }
     }
 
     /// Receives and decodes a vector.

@@ -1,0 +1,46 @@
+//! The star: everything to the first place, which adds in rank order and sends the sum to everyone.
+//!
+//! ```text
+//!            1   2   3            1   2   3
+//!             \  |  /              ^  ^  ^
+//!   reduce     v v v     then       \ | /     spread
+//!                0                    0
+//! ```
+//!
+//! Cost: the first place sends p - 1 messages of n elements, each other place one.
+//!
+//! Order of sums: from zero, place 0 first: the same bits as [`RankOrder`](super::RankOrder).
+
+use super::{Collective, Cost, add_own};
+use crate::{Place, StepError, Tag, Wire};
+
+/// Everything to the first place and back.
+#[derive(Clone, Copy, Debug)]
+pub struct Star;
+
+impl Collective for Star {
+    fn all_reduce_sum(&self, x: &mut [f32], tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
+        let (group, centre) = (wire.group(), Place(0));
+        if group.place() != centre {
+            wire.send(centre, tag, 0, x)?;
+            return wire.recv_into(centre, tag.part(1), x);
+        }
+        let mut sum = vec![0.0; x.len()];
+        add_own(&mut sum, x, 0, tag, wire)?;
+        for from in group.others() {
+            wire.recv_add(from, tag, &mut sum)?;
+        }
+        let packet = wire.encode(wire.slot(centre, tag, 0), &sum);
+        x.copy_from_slice(&sum);
+        wire.adopt(&packet, x)?;
+        for to in group.others() {
+            wire.send_packet(to, tag.part(1), packet.clone())?;
+        }
+        Ok(())
+    }
+
+    fn cost(&self, elements: usize, places: usize, place: usize) -> Cost {
+        let messages = if place == 0 { places - 1 } else { 1 };
+        Cost { messages, elements: messages * elements }
+    }
+}

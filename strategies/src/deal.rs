@@ -1,0 +1,197 @@
+//! How the training samples are dealt to the workers, as positions in the original training file.
+
+use crate::draw;
+use recipe::Partition;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Training samples, dealt.
+#[derive(Debug)]
+pub struct Deal {
+    seed: u64,
+    /// One part for all, or one for each worker.
+    parts: Vec<Arc<[u32]>>,
+    shared: bool,
+    // The orders that were asked for last; asking again must not shuffle again.
+    recent: Mutex<Vec<(u64, u64, Arc<[u32]>)>>,
+}
+
+impl Deal {
+    /// Deals `samples` to `workers` as the recipe says; `labels` are those of the samples.
+    pub fn new(partition: &Partition, seed: u64, samples: &[u32], labels: &[u8], workers: usize) -> Self {
+        match partition {
+            Partition::Shared => Self::shared_by(seed, samples.to_vec()),
+            Partition::Sharded => Self::parted_by(seed, sharded(seed, samples, workers)),
+            Partition::Dirichlet { alpha } => {
+                Self::parted_by(seed, skewed(seed, samples, labels, workers, *alpha))
+            }
+        }
+    }
+
+    /// One permutation per epoch for all workers together.
+    pub fn shared_by(seed: u64, samples: Vec<u32>) -> Self {
+        Self { seed, parts: vec![samples.into()], shared: true, recent: Mutex::default() }
+    }
+
+    /// Each worker keeps its own part.
+    pub fn parted_by(seed: u64, parts: Vec<Vec<u32>>) -> Self {
+        let parts = parts.into_iter().map(Into::into).collect();
+        Self { seed, parts, shared: false, recent: Mutex::default() }
+    }
+
+    /// Training samples altogether.
+    pub fn len(&self) -> usize {
+        self.parts.iter().map(|part| part.len()).sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether all workers draw from one permutation.
+    pub fn is_shared(&self) -> bool {
+        self.shared
+    }
+
+    /// The samples at some positions of an epoch's permutation.
+    pub(crate) fn shared(&self, epoch: u64, positions: Range<usize>) -> Vec<u32> {
+        self.order(0, epoch)[positions].to_vec()
+    }
+
+    /// The next `count` samples of a worker that has used `before` of its own part so far; each pass over the
+    /// part has an order of its own.
+    pub(crate) fn own(&self, worker: usize, before: u64, count: usize) -> Vec<u32> {
+        let size = self.parts[worker].len() as u64;
+        (before..before + count as u64)
+            .map(|position| self.order(worker, position / size)[(position % size) as usize])
+            .collect()
+    }
+
+    fn order(&self, part: usize, pass: u64) -> Arc<[u32]> {
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (part as u64, pass);
+        if let Some((.., order)) = recent.iter().find(|(part, pass, _)| (*part, *pass) == key) {
+            return order.clone();
+        }
+        let mut order = self.parts[part].to_vec();
+        draw::shuffle(&mut draw::stream(self.seed, "order", &[key.0, key.1]), &mut order);
+        let order: Arc<[u32]> = order.into();
+        // A batch may lie across two passes of each part.
+        if recent.len() >= 2 * self.parts.len() {
+            recent.remove(0);
+        }
+        recent.push((key.0, key.1, order.clone()));
+        order
+    }
+}
+
+/// Equal parts of one permutation.
+fn sharded(seed: u64, samples: &[u32], workers: usize) -> Vec<Vec<u32>> {
+    let mut samples = samples.to_vec();
+    draw::shuffle(&mut draw::stream(seed, "shard", &[]), &mut samples);
+    (0..workers).map(|k| samples[crate::vector::piece(samples.len(), workers, k)].to_vec()).collect()
+}
+
+/// Each class is spread over the workers by shares drawn from a Dirichlet distribution with parameter
+/// `alpha` (Hsu, Qi and Brown 2019); then workers left with nothing get one sample of the largest part.
+fn skewed(seed: u64, samples: &[u32], labels: &[u8], workers: usize, alpha: f64) -> Vec<Vec<u32>> {
+    let mut parts = vec![Vec::new(); workers];
+    for class in 0..=labels.iter().copied().max().unwrap_or(0) {
+        let mut random = draw::stream(seed, "dirichlet", &[u64::from(class)]);
+        let mut members: Vec<u32> =
+            samples.iter().zip(labels).filter(|(_, label)| **label == class).map(|(id, _)| *id).collect();
+        draw::shuffle(&mut random, &mut members);
+        let shares: Vec<f64> = (0..workers).map(|_| gamma(&mut random, alpha)).collect();
+        let total: f64 = shares.iter().sum();
+        let (mut passed, mut begin) = (0.0, 0);
+        for (part, share) in parts.iter_mut().zip(&shares) {
+            passed += share;
+            let end = ((passed / total * members.len() as f64).round() as usize).clamp(begin, members.len());
+            part.extend_from_slice(&members[begin..end]);
+            begin = end;
+        }
+        if let Some(last) = parts.last_mut() {
+            last.extend_from_slice(&members[begin..]);
+        }
+    }
+    for empty in 0..workers {
+        let largest = (0..workers).max_by_key(|k| parts[*k].len()).unwrap_or(0);
+        if parts[empty].is_empty() && parts[largest].len() > 1 {
+            let moved = parts[largest].pop();
+            parts[empty].extend(moved);
+        }
+    }
+    parts
+}
+
+/// A draw from the gamma distribution with shape `alpha` and scale 1 (Marsaglia and Tsang 2000; shapes below
+/// 1 by their boost, alpha + 1 and a power of a uniform draw).
+fn gamma(random: &mut rand_chacha::ChaCha8Rng, alpha: f64) -> f64 {
+    if alpha < 1.0 {
+        let boost = draw::unit(random).max(f64::MIN_POSITIVE).powf(1.0 / alpha);
+        return (gamma(random, alpha + 1.0) * boost).max(f64::MIN_POSITIVE);
+    }
+    let d = alpha - 1.0 / 3.0;
+    let c = 1.0 / (9.0 * d).sqrt();
+    loop {
+        let (x, u) = (normal(random), draw::unit(random));
+        let v = (1.0 + c * x).powi(3);
+        if v > 0.0 && u.max(f64::MIN_POSITIVE).ln() < 0.5 * x * x + d - d * v + d * v.ln() {
+            return d * v;
+        }
+    }
+}
+
+/// A draw from the standard normal distribution (Box and Muller 1958).
+fn normal(random: &mut rand_chacha::ChaCha8Rng) -> f64 {
+    let radius = (-2.0 * (1.0 - draw::unit(random)).ln()).sqrt();
+    radius * (std::f64::consts::TAU * draw::unit(random)).cos()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sorted(parts: &[Arc<[u32]>]) -> Vec<u32> {
+        let mut all: Vec<u32> = parts.iter().flat_map(|part| part.iter().copied()).collect();
+        all.sort_unstable();
+        all
+    }
+
+    #[test]
+    fn parts_are_disjoint_and_complete() {
+        let samples: Vec<u32> = (100..201).collect();
+        let labels: Vec<u8> = (0..101).map(|i| i % 10).collect();
+        for alpha in [0.05, 0.5, 5.0, 500.0] {
+            let deal = Deal::new(&Partition::Dirichlet { alpha }, 3, &samples, &labels, 7);
+            assert_eq!(sorted(&deal.parts), samples);
+            assert!(deal.parts.iter().all(|part| !part.is_empty()));
+        }
+        let deal = Deal::new(&Partition::Sharded, 3, &samples, &labels, 7);
+        assert_eq!(sorted(&deal.parts), samples);
+        assert!(deal.parts.iter().all(|part| (14..=15).contains(&part.len())));
+    }
+
+    #[test]
+    fn a_small_alpha_skews_and_a_large_one_does_not() {
+        let samples: Vec<u32> = (0..10_000).collect();
+        let labels: Vec<u8> = (0..10_000).map(|i| (i % 10) as u8).collect();
+        let largest_share = |alpha| {
+            let deal = Deal::new(&Partition::Dirichlet { alpha }, 1, &samples, &labels, 4);
+            let of_class_0 = |part: &[u32]| part.iter().filter(|id| **id % 10 == 0).count();
+            deal.parts.iter().map(|part| of_class_0(part)).max().unwrap_or(0)
+        };
+        assert!(largest_share(0.05) > 600);
+        assert!(largest_share(1_000.0) < 300);
+    }
+
+    #[test]
+    fn gamma_has_its_mean() {
+        for alpha in [0.3, 1.0, 4.0] {
+            let mut random = draw::stream(1, "gamma", &[]);
+            let mean = (0..20_000).map(|_| gamma(&mut random, alpha)).sum::<f64>() / 20_000.0;
+            assert!((mean / alpha - 1.0).abs() < 0.05, "shape {alpha}: mean {mean}");
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! All that a strategy can see and do. Everything here times itself.
+
+use crate::collective::Collective;
+use crate::course::Course;
+use crate::host::Shared;
+use crate::learner::{Batch, Learner};
+use crate::messenger::{Jobs, Pending};
+use crate::optimizer::Optimizer;
+use crate::vector::{Block, Layout, Vector};
+use crate::{Group, Kind, Lane, Loss, Place, StepError, Tag, Wire};
+use record::{Phase, Rank, Work};
+use std::sync::Arc;
+
+/// Who I am: pure, and the same on every lane of a rank.
+#[derive(Clone)]
+pub struct Seat {
+    /// My rank.
+    pub rank: Rank,
+    /// Everyone, servers included; places are ranks.
+    pub everyone: Group,
+    /// The workers, if I am one.
+    pub trainers: Option<Group>,
+    /// Samples, steps and rates of the run.
+    pub course: Arc<Course>,
+}
+
+/// What a service sees: a seat, and a lane of its own.
+pub struct Desk {
+    /// Who I am.
+    pub seat: Seat,
+    /// My lane.
+    pub lane: Lane,
+}
+
+impl Desk {
+    /// The lane's wire over everyone.
+    pub fn wire(&mut self) -> Wire<'_> {
+        self.lane.wire(&self.seat.everyone)
+    }
+
+    /// The lane's wire over another group.
+    pub fn wire_over<'a>(&'a mut self, group: &'a Group) -> Wire<'a> {
+        self.lane.wire(group)
+    }
+
+    /// Takes part in a broadcast of the initial weights as a receiver.
+    pub fn recv_broadcast(&mut self, root: Place, into: &mut [f32]) -> Result<(), StepError> {
+        self.wire().recv_into(root, Tag::new(Kind::Broadcast, 0), into)
+    }
+}
+
+/// The gradient of one layer, on its way out while the backward pass goes on.
+#[derive(Debug)]
+pub struct LayerGradient {
+    /// Which layer.
+    pub layer: usize,
+    /// Its gradient.
+    pub gradient: Vector,
+}
+
+/// The compute lane of a rank: a desk, a model, its weights, and the one optimizer.
+pub struct Node {
+    desk: Desk,
+    learner: Box<dyn Learner>,
+    params: Vector,
+    optimizer: Optimizer,
+    collective: Arc<dyn Collective>,
+    jobs: Shared<Jobs>,
+    trainers: Group,
+    batch: Batch,
+    next_backward: usize,
+    t: u64,
+    calls: u32,
+    // Vectors of the model's length that are free: a step allocates nothing of that size.
+    spare: Vec<Vector>,
+}
+
+/// What a node is made of.
+pub struct Parts {
+    /// Who it is, and its lane.
+    pub desk: Desk,
+    /// The workers.
+    pub trainers: Group,
+    /// The model and the data.
+    pub learner: Box<dyn Learner>,
+    /// The all-reduce.
+    pub collective: Arc<dyn Collective>,
+    /// The queue of the communication lane.
+    pub jobs: Shared<Jobs>,
+}
+
+impl Node {
+    /// A node with the learner's initial weights.
+    pub fn new(parts: Parts) -> Self {
+        let Parts { desk, trainers, learner, collective, jobs } = parts;
+        let optimizer = Optimizer::new(desk.seat.course.optimizer());
+        let params = learner.initial();
+        Self {
+            desk,
+            learner,
+            params,
+            optimizer,
+            collective,
+            jobs,
+            trainers,
+            batch: Batch::default(),
+            next_backward: 0,
+            t: 0,
+            calls: 0,
+            spare: Vec::new(),
+        }
+    }
+
+    // Where am I.
+
+    /// My rank.
+    pub fn rank(&self) -> Rank {
+        self.desk.seat.rank
+    }
+
+    /// Who I am.
+    pub fn seat(&self) -> &Seat {
+        &self.desk.seat
+    }
+
+    /// The workers, and my place among them.
+    pub fn trainers(&self) -> &Group {
+        &self.trainers
+    }
+
+    /// The step I am in, from 1; 0 before the first.
+    pub fn t(&self) -> u64 {
+        self.t
+    }
+
+    /// The learning rate of the step: a function of the samples consumed before it.
+    pub fn rate(&self) -> f32 {
+        let course = &self.desk.seat.course;
+        course.rate(course.samples_after(self.t.saturating_sub(1)))
+    }
+
+    /// Which weights belong to which layer.
+    pub fn layout(&self) -> &Layout {
+        self.learner.layout()
+    }
+
+    /// My weights.
+    pub fn params(&self) -> &Vector {
+        &self.params
+    }
+
+    /// My weights, to change them in place.
+    pub fn params_mut(&mut self) -> &mut Vector {
+        &mut self.params
+    }
+
+    /// A fresh tag: counts the calls of the step, which every rank makes in the same order.
+    pub fn tag(&mut self, kind: Kind) -> Tag {
+        self.calls += 1;
+        Tag { call: self.calls, ..Tag::new(kind, self.t) }
+    }
+
+    // Compute.
+
+    /// The mean loss over my samples of the step, and its gradient.
+    pub fn gradient(&mut self) -> Result<(Loss, Vector), StepError> {
+        let loss = self.forward()?;
+        let mut g = self.spare();
+        while let Some(layer) = self.next_backward.checked_sub(1) {
+            self.next_backward = layer;
+            let span = self.layout().layers()[layer].span.clone();
+            self.backward_layer(layer, &mut g[span])?;
+        }
+        Ok((loss, g))
+    }
+
+    /// The forward pass alone; [`Node::backward_next`] follows.
+    pub fn forward(&mut self) -> Result<Loss, StepError> {
+        self.load()?;
+        let layers = self.layout().layers().len();
+        for layer in 0..layers {
+            self.forward_layer(layer)?;
+        }
+        self.next_backward = layers;
+        let batch = std::mem::take(&mut self.batch);
+        let loss = self.loss(&batch);
+        self.batch = batch;
+        loss
+    }
+
+    /// The next finished layer, from the last to the first; `None` when the pass is over.
+    pub fn backward_next(&mut self) -> Result<Option<LayerGradient>, StepError> {
+        let Some(layer) = self.next_backward.checked_sub(1) else { return Ok(None) };
+        self.next_backward = layer;
+        let mut gradient = Vector::zeros(self.layout().layers()[layer].span.len());
+        self.backward_layer(layer, &mut gradient)?;
+        Ok(Some(LayerGradient { layer, gradient }))
+    }
+
+    /// Turns a gradient into what is to be added to the weights, velocity included, without adding it.
+    #[must_use]
+    pub fn direction(&mut self, mut g: Vector) -> Vector {
+        let rate = self.rate();
+        let Self { desk, optimizer, params, .. } = self;
+        desk.lane.clock.timed(Phase::Update, Work::Update(g.len()), || optimizer.direction(params, &mut g, rate));
+        g
+    }
+
+    /// Moves my weights against a gradient.
+    pub fn descend(&mut self, mut g: Vector) {
+        let rate = self.rate();
+        let Self { desk, optimizer, params, .. } = self;
+        desk.lane.clock.timed(Phase::Update, Work::Update(g.len()), || optimizer.descend(params, &mut g, rate));
+        self.recycle(g);
+    }
+
+    /// Gives a vector's memory back for the next step.
+    pub fn recycle(&mut self, vector: Vector) {
+        if vector.len() == self.params.len() {
+            self.spare.push(vector);
+        }
+    }
+
+    /// A vector of the model's length with no particular content.
+    pub fn spare(&mut self) -> Vector {
+        self.spare.pop().unwrap_or_else(|| Vector::zeros(self.params.len()))
+    }
+
+    // Compute by hand, for methods that put something between two layers.
+
+    /// Puts my samples of the step into the cursor.
+    pub fn load(&mut self) -> Result<(), StepError> {
+        let Self { desk, learner, batch, t, trainers, .. } = self;
+        let (course, place) = (&desk.seat.course, trainers.place().0);
+        desk.lane.clock.timed(Phase::Data, Work::Data, || {
+            *batch = course.batch(*t, place);
+            learner.load(batch)
+        })
+    }
+
+    /// The samples that were loaded.
+    pub fn batch(&self) -> &Batch {
+        &self.batch
+    }
+
+    /// Takes the cursor through one layer, upwards.
+    pub fn forward_layer(&mut self, layer: usize) -> Result<(), StepError> {
+        let Self { desk, learner, params, .. } = self;
+        desk.lane.clock.timed(Phase::Forward, Work::Forward(layer), || learner.forward(params, layer))
+    }
+
+    /// The mean loss of these samples; leaves its gradient in the cursor.
+    pub fn loss(&mut self, batch: &Batch) -> Result<Loss, StepError> {
+        let Self { desk, learner, .. } = self;
+        desk.lane.clock.timed(Phase::Forward, Work::Loss, || learner.loss(batch))
+    }
+
+    /// Takes the cursor through one layer, downwards, and writes the gradient of the layer's weights.
+    pub fn backward_layer(&mut self, layer: usize, gradient: &mut [f32]) -> Result<(), StepError> {
+        let Self { desk, learner, params, .. } = self;
+        desk.lane.clock.timed(Phase::Backward, Work::Backward(layer), || learner.backward(params, layer, gradient))
+    }
+
+    /// Fetches the cursor to the host.
+    pub fn take(&mut self) -> Result<Block, StepError> {
+        self.learner.take()
+    }
+
+    /// Sets the cursor from the host.
+    pub fn put(&mut self, cursor: Block) -> Result<(), StepError> {
+        self.learner.put(cursor)
+    }
+
+    /// Something travels here: the cursor goes to the host, through `f`, and back.
+    pub fn exchange(
+        &mut self,
+        group: &Group,
+        f: impl FnOnce(Block, Tag, &mut Wire<'_>) -> Result<Block, StepError>,
+    ) -> Result<(), StepError> {
+        let tag = self.tag(Kind::Exchange);
+        let cursor = self.learner.take()?;
+        let cursor = f(cursor, tag, &mut self.desk.lane.wire(group))?;
+        self.learner.put(cursor)
+    }
+
+    /// Keeps only a slice of a layer's outputs; my weights become the slice of the same initial ones.
+    pub fn cut(&mut self, layer: usize, part: usize, of: usize) -> Result<(), StepError> {
+        self.learner.cut(layer, part, of)?;
+        self.params = self.learner.initial();
+        self.spare.clear();
+        Ok(())
+    }
+
+    // Communicate now.
+
+    /// My mean gradient times p n / B: what the others need of it so that a sum over the workers, scaled by
+    /// 1 / p, is the mean over all samples.
+    #[must_use]
+    pub fn weighted(&mut self, mut g: Vector) -> Vector {
+        let weight = self.desk.seat.course.weight(self.t, self.trainers.place().0);
+        if weight.to_bits() != 1.0_f32.to_bits() {
+            self.desk.lane.clock.timed(Phase::Reduce, Work::Reduce(g.len()), || g.scale(weight));
+        }
+        g
+    }
+
+    /// The mean of a gradient over the samples of all workers.
+    pub fn all_reduce_mean(&mut self, g: Vector) -> Result<Vector, StepError> {
+        let (g, group) = (self.weighted(g), self.trainers.clone());
+        self.all_reduce_mean_over(&group, g)
+    }
+
+    /// The mean of any vector over the places of a group, each counting once.
+    pub fn all_reduce_mean_over(&mut self, group: &Group, mut x: Vector) -> Result<Vector, StepError> {
+        let tag = self.tag(Kind::Reduce);
+        let Self { desk, collective, .. } = self;
+        crate::messenger::mean(collective.as_ref(), &mut x, tag, group, &mut desk.lane)?;
+        Ok(x)
+    }
+
+    /// Everyone gets the root's weights, servers included; before the first step.
+    pub fn broadcast_params_from(&mut self, root: Place) -> Result<(), StepError> {
+        let tag = Tag::new(Kind::Broadcast, 0);
+        if self.desk.seat.everyone.place() != root {
+            return self.recv_params(root, tag);
+        }
+        let Self { desk, params, .. } = self;
+        let mut wire = desk.wire();
+        let packet = wire.encode(wire.slot(root, tag, 0), params);
+        for to in wire.group().others() {
+            wire.send_packet(to, tag, packet.clone())?;
+        }
+        wire.adopt(&packet, params)
+    }
+
+    /// Receives weights over mine.
+    pub fn recv_params(&mut self, from: Place, tag: Tag) -> Result<(), StepError> {
+        let Self { desk, params, .. } = self;
+        desk.wire().recv_into(from, tag, params)
+    }
+
+    /// My wire over everyone.
+    pub fn wire(&mut self) -> Wire<'_> {
+        self.desk.wire()
+    }
+
+    /// My wire over another group.
+    pub fn wire_over<'a>(&'a mut self, group: &'a Group) -> Wire<'a> {
+        self.desk.lane.wire(group)
+    }
+
+    // Communicate meanwhile, on the communication lane.
+
+    /// Starts an all-reduce of a gradient; its mean over the samples of all workers is fetched with
+    /// [`Node::wait`]. All workers must start them in the same order.
+    pub fn start_all_reduce_mean(&mut self, g: Vector) -> Result<Pending, StepError> {
+        let (g, tag, group) = (self.weighted(g), self.tag(Kind::Overlap), self.trainers.clone());
+        Ok(Jobs::push(&self.jobs, g, group, tag))
+    }
+
+    /// Waits for what was started.
+    pub fn wait(&mut self, pending: Pending) -> Result<Vector, StepError> {
+        pending.take(&self.jobs, &mut self.desk.lane)
+    }
+
+    // For the loop that drives the strategy.
+
+    pub(crate) fn begin(&mut self, t: u64) {
+        (self.t, self.calls) = (t, 0);
+    }
+
+    pub(crate) fn lane(&mut self) -> &mut Lane {
+        &mut self.desk.lane
+    }
+
+    pub(crate) fn close_jobs(&self) {
+        Jobs::close(&self.jobs);
+    }
+}

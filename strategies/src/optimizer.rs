@@ -1,0 +1,119 @@
+//! The only update rule in the project, on host vectors: a worker, a server and a centre round alike, so that
+//! a parameter server can equal an all-reduce bit for bit.
+
+use crate::vector::Vector;
+use recipe::Sgd;
+
+/// Stochastic gradient descent with momentum mu and weight decay lambda:
+/// v <- mu v + (g + lambda w), then w <- w - rate v. The rate stays outside the velocity, so that a change of
+/// rate acts at once.
+#[derive(Clone, Debug)]
+pub struct Optimizer {
+    sgd: Sgd,
+    velocity: Vector,
+}
+
+impl Optimizer {
+    /// An optimizer at rest.
+    pub fn new(sgd: Sgd) -> Self {
+        Self { sgd, velocity: Vector::default() }
+    }
+
+    /// Turns a gradient into what is to be added to the weights, without adding it: gossip and elastic
+    /// methods put it elsewhere.
+    pub fn direction(&mut self, weights: &[f32], gradient: &mut Vector, rate: f32) {
+        let Sgd { momentum, weight_decay, .. } = self.sgd;
+        if weight_decay != 0.0 {
+            for (g, w) in gradient.iter_mut().zip(weights) {
+                *g += weight_decay * w;
+            }
+        }
+        if momentum == 0.0 {
+            for g in gradient.iter_mut() {
+                *g *= -rate;
+            }
+            return;
+        }
+        if self.velocity.len() != gradient.len() {
+            self.velocity = Vector::zeros(gradient.len());
+        }
+        for (g, v) in gradient.iter_mut().zip(self.velocity.iter_mut()) {
+            *v = momentum * *v + *g;
+            *g = -rate * *v;
+        }
+    }
+
+    /// Moves the weights by the direction; the same bits as [`Optimizer::direction`] and an addition. The
+    /// gradient's memory is left with no meaning.
+    pub fn descend(&mut self, weights: &mut [f32], gradient: &mut Vector, rate: f32) {
+        if self.sgd.momentum == 0.0 && self.sgd.weight_decay == 0.0 {
+            for (w, g) in weights.iter_mut().zip(gradient.iter()) {
+                *w += *g * -rate;
+            }
+            return;
+        }
+        self.direction(weights, gradient, rate);
+        crate::vector::add(weights, gradient);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::draw;
+
+    fn optimizer(momentum: f32, weight_decay: f32) -> Optimizer {
+        Optimizer::new(Sgd { lr: 0.25, momentum, weight_decay })
+    }
+
+    /// Five steps by hand: momentum 1/2, rate 1/4, gradients 1, 0, 2, -1, 0.
+    #[test]
+    fn momentum_follows_the_scalar_table() {
+        let mut optimizer = optimizer(0.5, 0.0);
+        let mut w = [1.0_f32];
+        let mut seen = Vec::new();
+        for g in [1.0, 0.0, 2.0, -1.0, 0.0] {
+            optimizer.descend(&mut w, &mut Vector::from(vec![g]), 0.25);
+            seen.push(w[0]);
+        }
+        // v: 1, 1/2, 9/4, 1/8, 1/16
+        assert_eq!(seen, [0.75, 0.625, 0.0625, 0.03125, 0.015_625]);
+    }
+
+    #[test]
+    fn decay_is_of_the_weights_that_are_updated() {
+        let mut optimizer = optimizer(0.0, 0.5);
+        let mut w = [4.0_f32];
+        optimizer.descend(&mut w, &mut Vector::from(vec![0.0]), 0.25);
+        optimizer.descend(&mut w, &mut Vector::from(vec![0.0]), 0.25);
+        assert_eq!(w, [3.0625]);
+    }
+
+    #[test]
+    fn a_changed_rate_acts_at_once() {
+        let mut optimizer = optimizer(0.5, 0.0);
+        let mut w = [0.0_f32];
+        optimizer.descend(&mut w, &mut Vector::from(vec![1.0]), 0.25);
+        optimizer.descend(&mut w, &mut Vector::from(vec![0.0]), 0.0);
+        assert_eq!(w, [-0.25]);
+    }
+
+    #[test]
+    fn descending_is_the_direction_and_an_addition() {
+        for (momentum, decay) in [(0.0, 0.0), (0.9, 0.0), (0.0, 0.01), (0.9, 0.01)] {
+            let (mut one, mut two) = (optimizer(momentum, decay), optimizer(momentum, decay));
+            let mut random = draw::stream(1, "test", &[]);
+            let mut draw = || Vector::from((0..33).map(|_| draw::unit(&mut random) as f32 - 0.5).collect::<Vec<_>>());
+            let mut w = draw();
+            let mut x = w.clone();
+            for _ in 0..5 {
+                let g = draw();
+                one.descend(&mut w, &mut g.clone(), 0.1);
+                let mut d = g;
+                two.direction(&x, &mut d, 0.1);
+                x.add(&d);
+            }
+            assert_eq!(w.sha256(), x.sha256());
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! What work and bytes cost in a simulated world.
+
+use record::{Nanos, Work};
+
+/// What work costs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Costs {
+    /// Loading a batch.
+    pub data: Nanos,
+    /// Forward pass, layer by layer; a layer beyond the list costs nothing.
+    pub forward: Vec<Nanos>,
+    /// Backward pass, layer by layer.
+    pub backward: Vec<Nanos>,
+    /// The loss.
+    pub loss: Nanos,
+    /// Nanoseconds per updated weight.
+    pub update: f64,
+    /// Nanoseconds per added element.
+    pub reduce: f64,
+    /// Nanoseconds per encoded or decoded element.
+    pub code: f64,
+    /// Nanoseconds per element that is copied aside.
+    pub snapshot: f64,
+}
+
+impl Costs {
+    /// The cost of some work, rounded down.
+    pub fn of(&self, work: Work) -> Nanos {
+        let layer = |costs: &[Nanos], layer: usize| costs.get(layer).copied().unwrap_or_default();
+        let elements = |each: f64, count: usize| Nanos((each * count as f64) as u64);
+        match work {
+            Work::Data => self.data,
+            Work::Forward(l) => layer(&self.forward, l),
+            Work::Loss => self.loss,
+            Work::Backward(l) => layer(&self.backward, l),
+            Work::Update(n) => elements(self.update, n),
+            Work::Reduce(n) => elements(self.reduce, n),
+            Work::Encode(n) | Work::Decode(n) => elements(self.code, n),
+            Work::Snapshot(n) => elements(self.snapshot, n),
+        }
+    }
+}
+
+/// What bytes cost between any two ranks. Each rank has a full-duplex card that serialises what it carries,
+/// in each direction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Link {
+    /// One way, per message.
+    pub latency: Nanos,
+    /// On each card.
+    pub nanos_per_byte: f64,
+}
+
+impl Link {
+    /// The time that a card needs for so many bytes, rounded down.
+    pub fn carry(&self, bytes: usize) -> Nanos {
+        Nanos((self.nanos_per_byte * bytes as f64) as u64)
+    }
+}

@@ -1,0 +1,160 @@
+//! What lanes stand on in a simulated world.
+
+use super::cost::Costs;
+use super::kernel::{Actor, Kernel, Wait};
+use super::world::{Ledger, World};
+use crate::{Bell, Envelope, Gate, Host, Kind, Observer, Packet, StepError, Tag, Transport, Vector};
+use record::{Clock, Event, Nanos, Rank, SnapshotRecord, WeightHash, Work};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub(super) struct SimHost {
+    pub(super) kernel: Arc<Kernel>,
+    pub(super) world: World,
+    pub(super) ledgers: Vec<Arc<Mutex<Ledger>>>,
+}
+
+impl Host for SimHost {
+    fn clock(&self, rank: Rank) -> Arc<dyn Clock> {
+        Arc::new(SimClock {
+            kernel: self.kernel.clone(),
+            costs: self.world.costs.clone(),
+            slow: self.world.slow.get(&rank).copied().unwrap_or(1.0),
+            jitter: self.world.jitter,
+        })
+    }
+
+    fn transport(&self, rank: Rank) -> Box<dyn Transport> {
+        Box::new(SimTransport { kernel: self.kernel.clone(), rank })
+    }
+
+    fn bell(&self, name: String) -> Arc<dyn Bell> {
+        Arc::new(SimBell {
+            kernel: self.kernel.clone(),
+            name: name.into(),
+            count: AtomicU64::new(0),
+            waiting: Mutex::default(),
+        })
+    }
+
+    fn gate(&self, _: Rank, _: usize) -> Arc<dyn Gate> {
+        Arc::new(SimGate(self.kernel.clone()))
+    }
+
+    fn observer(&self, rank: Rank) -> Arc<dyn Observer> {
+        Arc::new(SimObserver(self.ledgers[rank.index()].clone()))
+    }
+}
+
+struct SimClock {
+    kernel: Arc<Kernel>,
+    costs: Costs,
+    slow: f64,
+    jitter: f64,
+}
+
+impl Clock for SimClock {
+    fn now(&self) -> Nanos {
+        let state = self.kernel.lock();
+        state.now - state.origin
+    }
+
+    fn spend(&self, work: Work) {
+        let cost = self.costs.of(work).0 as f64 * self.slow;
+        self.kernel.spend(|luck| Nanos((cost * (1.0 + self.jitter * luck)) as u64));
+    }
+}
+
+struct SimBell {
+    kernel: Arc<Kernel>,
+    name: Arc<str>,
+    count: AtomicU64,
+    waiting: Mutex<Vec<Actor>>,
+}
+
+impl Bell for SimBell {
+    fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    fn ring(&self) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        let mut state = self.kernel.lock();
+        let now = state.now;
+        for actor in self.waiting.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            state.actors[actor].wait = Wait::Time;
+            state.push(now, super::kernel::Event::Wake(actor));
+        }
+    }
+
+    fn wait(&self, seen: u64) -> Result<(), StepError> {
+        if self.count() > seen {
+            return Ok(());
+        }
+        let state = self.kernel.lock();
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(state.current);
+        self.kernel.suspend(state, Wait::Bell(self.name.clone()))
+    }
+}
+
+struct SimTransport {
+    kernel: Arc<Kernel>,
+    rank: Rank,
+}
+
+impl SimTransport {
+    fn receive(&self, from: Option<Rank>, kind: Kind, tag: Option<Tag>) -> Result<Envelope, StepError> {
+        let mut envelope = self.kernel.receive(self.rank, from, kind, tag)?;
+        envelope.began = envelope.began - self.kernel.lock().origin;
+        Ok(envelope)
+    }
+}
+
+impl Transport for SimTransport {
+    fn send(&mut self, to: Rank, tag: Tag, packet: Packet) -> Result<(), StepError> {
+        self.kernel.send(to, Envelope { from: self.rank, tag, packet, began: Nanos(0) });
+        Ok(())
+    }
+
+    fn recv(&mut self, from: Rank, tag: Tag) -> Result<Envelope, StepError> {
+        let envelope = self.receive(Some(from), tag.kind, Some(tag))?;
+        if envelope.tag == tag {
+            return Ok(envelope);
+        }
+        Err(StepError::Unexpected { rank: self.rank, peer: from, wanted: tag, got: envelope.tag })
+    }
+
+    fn recv_any(&mut self, kind: Kind) -> Result<Envelope, StepError> {
+        self.receive(None, kind, None)
+    }
+}
+
+struct SimGate(Arc<Kernel>);
+
+impl Gate for SimGate {
+    fn pass(&self, _: Option<&Vector>) -> Result<(), StepError> {
+        self.0.pass_gate()
+    }
+}
+
+struct SimObserver(Arc<Mutex<Ledger>>);
+
+impl Observer for SimObserver {
+    fn event(&self, event: Event) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).events.push(event);
+    }
+
+    fn snapshot(&self, record: SnapshotRecord, weights: &Vector) {
+        let hash = WeightHash { rank: record.rank, step: record.step, sha256: weights.sha256() };
+        let mut ledger = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        ledger.weights.insert(record.step, weights.clone());
+        ledger.events.push(Event::WeightHash(hash));
+        if !record.model.is_empty() {
+            ledger.events.push(Event::Snapshot(record));
+        }
+    }
+
+    fn stopping(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,276 @@
+//! A world to run a strategy in, and what came of it.
+
+use super::cost::{Costs, Link};
+use super::host::SimHost;
+use super::kernel::{Actor, Kernel, State, Wait};
+use crate::host::Shared;
+use crate::{Blueprint, Host, Jobs, LaneBody, Learner, Roles, StepError, Vector};
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+use record::{Event, LaneId, Nanos, Rank, StepRecord};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Pages are touched lazily, so a stack costs what it uses; 16 KiB are too few in an unoptimised build.
+const STACK: usize = 256 << 10;
+
+/// A world: what things cost, who is slow, and the seed of everything that is left to chance.
+#[derive(Clone, Debug)]
+pub struct World {
+    /// Decides ties and jitter: another seed is another interleaving.
+    pub seed: u64,
+    /// What work costs.
+    pub costs: Costs,
+    /// What bytes cost.
+    pub link: Link,
+    /// Factors on the cost of a rank's work.
+    pub slow: BTreeMap<Rank, f64>,
+    /// Each piece of work takes up to this share longer.
+    pub jitter: f64,
+}
+
+/// A run that ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What each rank left.
+    pub ranks: Vec<RankOutcome>,
+    /// When the last lane ended, since the start of the run.
+    pub time: Nanos,
+    /// Messages sent.
+    pub messages: u64,
+    /// Bytes sent.
+    pub bytes: u64,
+    /// How often the scheduler changed lanes.
+    pub switches: u64,
+}
+
+/// What a rank left.
+#[derive(Debug)]
+pub struct RankOutcome {
+    /// Everything it recorded, in order.
+    pub events: Vec<Event>,
+    /// Its model after each step that was hashed; the last entry is the final one.
+    pub weights: BTreeMap<u64, Vector>,
+}
+
+impl RankOutcome {
+    /// The model that the rank ended with.
+    pub fn model(&self) -> &Vector {
+        static NONE: std::sync::LazyLock<Vector> = std::sync::LazyLock::new(Vector::default);
+        self.weights.last_key_value().map_or(&NONE, |(_, weights)| weights)
+    }
+
+    /// The steps of one lane.
+    pub fn steps(&self, lane: LaneId) -> Vec<&StepRecord> {
+        let steps = self.events.iter().filter_map(|event| match event {
+            Event::Step(step) if step.lane == lane => Some(step),
+            _ => None,
+        });
+        steps.collect()
+    }
+}
+
+/// What a rank leaves, while it runs.
+#[derive(Default)]
+pub(super) struct Ledger {
+    pub(super) events: Vec<Event>,
+    pub(super) weights: BTreeMap<u64, Vector>,
+}
+
+/// Why a world came to an end too early.
+#[derive(Debug, thiserror::Error)]
+pub enum WorldError {
+    /// Nothing can happen any more, but lanes still wait.
+    #[error("deadlock: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Deadlock(Vec<Blocked>),
+    /// A lane failed.
+    #[error("{lane} of rank {rank}: {source}")]
+    Failed {
+        /// Whose lane.
+        rank: Rank,
+        /// Which lane.
+        lane: LaneId,
+        /// Why.
+        source: StepError,
+    },
+    /// The lanes could not be built.
+    #[error(transparent)]
+    Unbuildable(StepError),
+    /// The system gave no memory for a stack.
+    #[error("no memory for the stack of a lane: {0}")]
+    Stack(std::io::Error),
+}
+
+/// A lane that waits for what will never come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocked {
+    /// Whose lane.
+    pub rank: Rank,
+    /// Which lane.
+    pub lane: LaneId,
+    /// For what.
+    pub wants: String,
+    /// Since when, on the world's clock.
+    pub since: Nanos,
+    /// Whether it is part of a cycle of lanes that wait for each other.
+    pub on_cycle: bool,
+}
+
+impl fmt::Display for Blocked {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "rank {} {} waits for {} since {}", self.rank, self.lane, self.wants, self.since)
+    }
+}
+
+impl World {
+    /// A world in which work takes no time and a link has 1 us latency and 10 GB/s.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            costs: Costs::default(),
+            link: Link { latency: Nanos(1000), nanos_per_byte: 0.1 },
+            slow: BTreeMap::new(),
+            jitter: 0.0,
+        }
+    }
+
+    /// Runs a strategy; `learner` makes the model of each rank that trains.
+    pub fn run(&self, blueprint: &Blueprint, learner: impl Fn(Rank) -> Box<dyn Learner>) -> Result<Outcome, WorldError> {
+        self.run_roles(blueprint, learner, |rank, _, _| blueprint.roles(rank))
+    }
+
+    /// Runs roles that were built elsewhere: for methods under development and tests.
+    pub fn run_roles(
+        &self,
+        blueprint: &Blueprint,
+        learner: impl Fn(Rank) -> Box<dyn Learner>,
+        roles: impl Fn(Rank, &dyn Host, &Shared<Jobs>) -> Roles,
+    ) -> Result<Outcome, WorldError> {
+        let kernel = Arc::new(Kernel::new(self.seed, blueprint.ranks().len(), self.link));
+        let ledgers: Vec<Arc<Mutex<Ledger>>> = blueprint.ranks().iter().map(|_| Arc::default()).collect();
+        let host = SimHost { kernel: kernel.clone(), world: self.clone(), ledgers: ledgers.clone() };
+        let mut bodies = Vec::new();
+        for rank in blueprint.ranks().iter().copied() {
+            let jobs = Shared::new(Jobs::default(), host.bell(format!("jobs of rank {rank}")));
+            let roles = roles(rank, &host, &jobs);
+            let learner = roles.trainer.is_some().then(|| learner(rank));
+            let lanes = blueprint.lanes_of(roles, rank, learner, (&host, jobs)).map_err(WorldError::Unbuildable)?;
+            bodies.extend(lanes);
+        }
+        for body in &bodies {
+            kernel.enlist(body.rank, body.lane);
+        }
+        schedule(&kernel, bodies)?;
+        Ok(outcome(&kernel, ledgers))
+    }
+}
+
+fn outcome(kernel: &Kernel, ledgers: Vec<Arc<Mutex<Ledger>>>) -> Outcome {
+    let ranks = ledgers.into_iter().map(|ledger| {
+        let ledger = std::mem::take(&mut *ledger.lock().unwrap_or_else(PoisonError::into_inner));
+        RankOutcome { events: ledger.events, weights: ledger.weights }
+    });
+    let ranks = ranks.collect();
+    let State { now, origin, messages, bytes, switches, .. } = *kernel.lock();
+    Outcome { ranks, time: now - origin, messages, bytes, switches }
+}
+
+type Lane = Coroutine<(), (), Result<(), StepError>>;
+
+/// The whole simulation: the next event in time; whoever it makes ready runs until it waits again.
+fn schedule(kernel: &Arc<Kernel>, bodies: Vec<LaneBody>) -> Result<(), WorldError> {
+    let mut lanes = Vec::with_capacity(bodies.len());
+    for (actor, body) in bodies.into_iter().enumerate() {
+        let stack = DefaultStack::new(STACK).map_err(WorldError::Stack)?;
+        let kernel = kernel.clone();
+        let lane: Lane = Coroutine::with_stack(stack, move |yielder: &Yielder<(), ()>, ()| {
+            kernel.register(actor, yielder);
+            (body.run)()
+        });
+        lanes.push(lane);
+    }
+    let ended = run_until_quiet(kernel, &mut lanes);
+    let blocked = blocked(&kernel.lock());
+    if !blocked.is_empty() {
+        unwind(kernel, &mut lanes);
+    }
+    match ended {
+        Err(failure) => Err(failure),
+        Ok(()) if blocked.is_empty() => Ok(()),
+        Ok(()) => Err(WorldError::Deadlock(blocked)),
+    }
+}
+
+fn run_until_quiet(kernel: &Kernel, lanes: &mut [Lane]) -> Result<(), WorldError> {
+    while let Some(ready) = kernel.advance() {
+        let Some(actor) = ready else { continue };
+        if let CoroutineResult::Return(result) = lanes[actor].resume(()) {
+            let mut state = kernel.lock();
+            state.actors[actor].wait = Wait::Done;
+            let (rank, lane) = (state.actors[actor].rank, state.actors[actor].lane);
+            result.map_err(|source| WorldError::Failed { rank, lane, source })?;
+        }
+    }
+    Ok(())
+}
+
+/// Lets every lane that still waits leave through its own errors, so that destructors run.
+fn unwind(kernel: &Kernel, lanes: &mut [Lane]) {
+    kernel.lock().stopping = true;
+    for (actor, lane) in lanes.iter_mut().enumerate() {
+        while lane.started() && !lane.done() {
+            kernel.lock().current = actor;
+            lane.resume(());
+        }
+    }
+}
+
+/// The lanes that wait, those on a cycle first.
+fn blocked(state: &State) -> Vec<Blocked> {
+    let waiting: Vec<Actor> =
+        (0..state.actors.len()).filter(|actor| !matches!(state.actors[*actor].wait, Wait::Done)).collect();
+    let cycle = cycle(state);
+    let mut blocked: Vec<Blocked> = waiting
+        .into_iter()
+        .map(|actor| {
+            let lane = &state.actors[actor];
+            let on_cycle = cycle.contains(&lane.rank);
+            Blocked { rank: lane.rank, lane: lane.lane, wants: wants(&lane.wait), since: lane.since, on_cycle }
+        })
+        .collect();
+    blocked.sort_by_key(|lane| (!lane.on_cycle, lane.rank, lane.lane));
+    blocked
+}
+
+fn wants(wait: &Wait) -> String {
+    match wait {
+        Wait::Message { from: Some(from), tag: Some(tag), .. } => format!("{tag} from rank {from}"),
+        Wait::Message { kind, .. } => format!("any {kind:?}"),
+        Wait::Bell(name) => name.to_string(),
+        Wait::Start => "the start".into(),
+        Wait::Time | Wait::Running | Wait::Done => "nothing".into(),
+    }
+}
+
+/// The ranks on a cycle of waits for a particular rank, if there is one.
+fn cycle(state: &State) -> Vec<Rank> {
+    let waits_for: BTreeMap<Rank, Rank> = state
+        .actors
+        .iter()
+        .filter_map(|actor| match actor.wait {
+            Wait::Message { rank, from: Some(from), .. } => Some((rank, from)),
+            _ => None,
+        })
+        .collect();
+    for start in waits_for.keys() {
+        let mut path = vec![*start];
+        while let Some(next) = path.last().and_then(|rank| waits_for.get(rank)) {
+            if let Some(begin) = path.iter().position(|rank| rank == next) {
+                return path.split_off(begin);
+            }
+            path.push(*next);
+        }
+    }
+    Vec::new()
+}

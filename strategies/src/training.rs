@@ -1,0 +1,161 @@
+//! The loops that drive strategies and services, and write the books: the whole training loop of every
+//! strategy is here.
+
+use crate::host::{Gate, Observer};
+use crate::node::{Desk, Node, Seat};
+use crate::strategy::{Service, Strategy, Turn};
+use crate::{Lane, Loss, StepError, Traffic};
+use record::{Event, LaneId, Phase, SnapshotRecord, SpanRecord, StepRecord, StepTiming, Work};
+use std::sync::Arc;
+
+/// What a loop reports to.
+pub(crate) struct Books {
+    pub(crate) gate: Arc<dyn Gate>,
+    pub(crate) observer: Arc<dyn Observer>,
+    pub(crate) lane: LaneId,
+    /// How this lane's model is called if the run is judged by it.
+    pub(crate) evaluated: Option<String>,
+    pub(crate) hash_every_step: bool,
+}
+
+/// A step, as the books see it.
+struct Entry {
+    samples: u64,
+    own_samples: u32,
+    loss: Option<Loss>,
+    rate: Option<f32>,
+    drain: bool,
+}
+
+/// The compute lane.
+pub(crate) fn train(mut node: Node, mut strategy: Box<dyn Strategy>, books: Books) -> Result<(), StepError> {
+    strategy.start(&mut node)?;
+    books.gate.pass(Some(node.params()))?;
+    let course = node.seat().course.clone();
+    node.lane().clock.restart(1);
+    books.look(&mut node, strategy.as_ref(), 0, false);
+    for t in 1..=course.steps() {
+        if books.observer.stopping() {
+            return Err(StepError::Stopped);
+        }
+        node.begin(t);
+        let loss = strategy.step(&mut node)?;
+        if !loss.0.is_finite() {
+            return Err(StepError::Diverged { step: t, loss: loss.0 });
+        }
+        let (before, samples) = (course.samples_after(t - 1), course.samples_after(t));
+        let last = t == course.steps();
+        if !last && (books.hash_every_step || course.evaluation_due(before, samples)) {
+            books.look(&mut node, strategy.as_ref(), t, false);
+        }
+        let own_samples = node.batch().examples.len() as u32;
+        let entry = Entry { samples, own_samples, loss: Some(loss), rate: Some(node.rate()), drain: false };
+        books.enter(node.seat().clone(), node.lane(), t + 1, entry);
+    }
+    strategy.finish(&mut node)?;
+    node.close_jobs();
+    books.look(&mut node, strategy.as_ref(), course.steps(), true);
+    let samples = course.samples_after(course.steps());
+    let entry = Entry { samples, own_samples: 0, loss: None, rate: None, drain: true };
+    books.enter(node.seat().clone(), node.lane(), course.steps() + 2, entry);
+    Ok(())
+}
+
+/// Any other lane.
+pub(crate) fn serve(mut desk: Desk, mut service: Box<dyn Service>, books: Books) -> Result<(), StepError> {
+    service.start(&mut desk)?;
+    books.gate.pass(service.model().as_deref())?;
+    desk.lane.clock.restart(1);
+    let course = desk.seat.course.clone();
+    let mut samples = 0;
+    books.look_at_service(&mut desk, service.as_ref(), (0, samples), false);
+    for turn in 1.. {
+        let Turn::Served(now) = service.turn(&mut desk)? else {
+            books.look_at_service(&mut desk, service.as_ref(), (turn - 1, samples), true);
+            let entry = Entry { samples, own_samples: 0, loss: None, rate: None, drain: true };
+            books.enter(desk.seat.clone(), &mut desk.lane, turn + 1, entry);
+            return Ok(());
+        };
+        if now < course.budget() && (books.hash_every_step || course.evaluation_due(samples, now)) {
+            books.look_at_service(&mut desk, service.as_ref(), (turn, now), false);
+        }
+        samples = now;
+        let entry = Entry { samples, own_samples: 0, loss: None, rate: None, drain: false };
+        books.enter(desk.seat.clone(), &mut desk.lane, turn + 1, entry);
+    }
+    Ok(())
+}
+
+impl Books {
+    /// Ends a step, and writes down where its time went.
+    fn enter(&self, seat: Seat, lane: &mut Lane, next: u64, entry: Entry) {
+        let Traffic { bytes_out, bytes_in, .. } = std::mem::take(&mut lane.traffic);
+        let StepTiming { step, begin, end, phases, spans } = lane.clock.next_step(next);
+        for span in spans {
+            self.observer.event(Event::Span(SpanRecord {
+                rank: seat.rank,
+                lane: self.lane,
+                step,
+                phase: span.phase,
+                begin: span.begin,
+                length: span.length,
+                peer: span.peer,
+                bytes: span.bytes,
+            }));
+        }
+        self.observer.event(Event::Step(StepRecord {
+            rank: seat.rank,
+            lane: self.lane,
+            step,
+            samples: entry.samples,
+            begin,
+            length: end - begin,
+            phases,
+            bytes_out,
+            bytes_in,
+            loss: entry.loss.map(|loss| loss.0),
+            own_samples: entry.own_samples,
+            rate: entry.rate,
+            drain: entry.drain,
+        }));
+    }
+
+    /// Puts a trainer's model aside.
+    fn look(&self, node: &mut Node, strategy: &dyn Strategy, step: u64, last: bool) {
+        let seat = node.seat().clone();
+        let samples = seat.course.samples_after(step);
+        let clock = &mut node.lane().clock;
+        let (before, at) = (clock.switch(Phase::Snapshot), clock.now());
+        let record = self.record(&seat, (step, samples), at, last);
+        let model = strategy.model(node);
+        let size = model.len();
+        self.observer.snapshot(record, &model);
+        drop(model);
+        node.lane().clock.timed(Phase::Snapshot, Work::Snapshot(size), || ());
+        node.lane().clock.switch(before);
+    }
+
+    /// Puts a service's model aside, if it holds one.
+    fn look_at_service(&self, desk: &mut Desk, service: &dyn Service, when: (u64, u64), last: bool) {
+        let Some(model) = service.model() else { return };
+        let seat = desk.seat.clone();
+        let before = desk.lane.clock.switch(Phase::Snapshot);
+        let record = self.record(&seat, when, desk.lane.clock.now(), last);
+        self.observer.snapshot(record, model.as_ref());
+        desk.lane.clock.timed(Phase::Snapshot, Work::Snapshot(model.len()), || ());
+        desk.lane.clock.switch(before);
+    }
+
+    fn record(&self, seat: &Seat, (step, samples): (u64, u64), at: record::Nanos, last: bool) -> SnapshotRecord {
+        SnapshotRecord {
+            rank: seat.rank,
+            model: self.evaluated.clone().unwrap_or_default(),
+            step,
+            samples,
+            at,
+            file: String::new(),
+            last,
+        }
+    }
+}
+

@@ -1,0 +1,98 @@
+//! What the tests of this crate share: runs of a strategy in a simulated world, in one line.
+#![expect(dead_code, reason = "each test file is a crate of its own and uses a part of this")]
+
+use recipe::{ReduceOrder, RunSpec, Strategy};
+use record::{Event, LaneId, Rank};
+use std::sync::Arc;
+use strategies::sim::{Outcome, World, sample_spec_of};
+use strategies::toy::Perceptron;
+use strategies::{Blueprint, Course, Deal, Learner};
+
+/// A run to be.
+pub(crate) struct Scene {
+    pub(crate) spec: RunSpec,
+    pub(crate) world: World,
+    pub(crate) widths: Vec<usize>,
+    pub(crate) samples: u32,
+}
+
+impl Scene {
+    pub(crate) fn new(strategy: Strategy, workers: u32) -> Self {
+        let spec = sample_spec_of(strategy, workers);
+        Self { spec, world: World::new(1), widths: vec![6, 8, 4], samples: 1000 }
+    }
+
+    pub(crate) fn change(mut self, change: impl FnOnce(&mut RunSpec)) -> Self {
+        change(&mut self.spec);
+        self
+    }
+
+    pub(crate) fn rank_order(self) -> Self {
+        self.change(|spec| spec.communication.reduce_order = ReduceOrder::Rank)
+    }
+
+    pub(crate) fn seed(mut self, seed: u64) -> Self {
+        self.world.seed = seed;
+        self
+    }
+
+    pub(crate) fn widths(mut self, widths: &[usize]) -> Self {
+        self.widths = widths.to_vec();
+        self
+    }
+
+    pub(crate) fn course(&self) -> Arc<Course> {
+        Arc::new(Course::new(&self.spec, Deal::shared_by(5, (0..self.samples).collect())))
+    }
+
+    pub(crate) fn learner(&self) -> Perceptron {
+        Perceptron::new(&self.widths)
+    }
+
+    pub(crate) fn blueprint(&self) -> Blueprint {
+        Blueprint::new(&self.spec, self.course(), self.learner().layout().size())
+    }
+
+    pub(crate) fn run(&self) -> Outcome {
+        self.world.run(&self.blueprint(), |_| Box::new(self.learner())).unwrap()
+    }
+}
+
+/// The digest of every rank's model after every step, step by step.
+pub(crate) fn digests(outcome: &Outcome) -> Vec<Vec<(u64, String)>> {
+    let of_rank = |events: &Vec<Event>| {
+        let hashes = events.iter().filter_map(|event| match event {
+            Event::WeightHash(hash) => Some((hash.step, hash.sha256.clone())),
+            _ => None,
+        });
+        let mut hashes: Vec<_> = hashes.collect();
+        hashes.dedup();
+        hashes
+    };
+    outcome.ranks.iter().map(|rank| of_rank(&rank.events)).collect()
+}
+
+/// The digests of the model after every step, which must be the same on all ranks.
+pub(crate) fn common_digests(outcome: &Outcome) -> Vec<(u64, String)> {
+    let all = digests(outcome);
+    for (rank, digests) in all.iter().enumerate() {
+        assert_eq!(digests, &all[0], "rank {rank} ends with other weights than rank 0");
+    }
+    all[0].clone()
+}
+
+/// Every lane that recorded steps.
+pub(crate) fn lanes(outcome: &Outcome) -> Vec<(Rank, LaneId)> {
+    let mut lanes: Vec<(Rank, LaneId)> = outcome
+        .ranks
+        .iter()
+        .flat_map(|rank| &rank.events)
+        .filter_map(|event| match event {
+            Event::Step(step) => Some((step.rank, step.lane)),
+            _ => None,
+        })
+        .collect();
+    lanes.sort_unstable();
+    lanes.dedup();
+    lanes
+}
