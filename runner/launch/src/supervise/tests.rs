@@ -4,7 +4,7 @@ use super::*;
 use crate::{End, Place};
 use mesh::{Deadlines, Heartbeat};
 use recipe::{Metric, Target};
-use record::{LaneId, Phase, Prepared, RankEnded, SnapshotRecord};
+use record::{LaneId, MetricRecord, Phase, Prepared, RankEnded, SnapshotRecord};
 
 fn rules() -> Rules {
     Rules {
