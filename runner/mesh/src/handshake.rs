@@ -158,7 +158,9 @@ fn message(word: u8, parts: &[&[u8]]) -> Bytes {
     bytes.extend(PROTOCOL.to_le_bytes());
     bytes.extend(BUILD.to_le_bytes());
     bytes.push(word);
-    parts.iter().for_each(|part| bytes.extend(*part));
+    for part in parts {
+        bytes.extend(*part);
+    }
     bytes.into()
 }
 

@@ -18,8 +18,10 @@ struct Shown {
 pub(crate) fn groups_gone(groups: &[u32], patience: Duration) -> Result<(), String> {
     let begun = Instant::now();
     loop {
-        let left: Vec<Shown> =
-            processes().into_iter().filter(|shown| groups.contains(&shown.group) && shown.state != 'Z').collect();
+        let left: Vec<Shown> = processes()
+            .into_iter()
+            .filter(|shown| groups.contains(&shown.group) && shown.state != 'Z')
+            .collect();
         if left.is_empty() {
             return Ok(());
         }
@@ -30,30 +32,18 @@ pub(crate) fn groups_gone(groups: &[u32], patience: Duration) -> Result<(), Stri
     }
 }
 
-/// The processes that a driver started.
-pub(crate) struct LeftOver {
-    driver: u32,
-}
-
-impl LeftOver {
-    pub(crate) fn of_driver(driver: u32) -> Self {
-        Self { driver }
-    }
-
-    /// Waits until the driver has so many processes and one of them is stopped; answers their groups.
-    pub(crate) fn wait_for_a_stopped_one(&self, count: usize, patience: Duration) -> Result<Vec<u32>, String> {
-        let begun = Instant::now();
-        loop {
-            let own: Vec<Shown> =
-                processes().into_iter().filter(|shown| shown.parent == self.driver).collect();
-            if own.len() >= count && own.iter().any(|shown| shown.state == 'T') {
-                return Ok(own.iter().map(|shown| shown.pid).collect());
-            }
-            if begun.elapsed() > patience {
-                return Err(format!("only these came: {own:?}"));
-            }
-            thread::sleep(Duration::from_millis(10));
+/// Waits until a driver has so many processes and one of them is stopped; answers their groups.
+pub(crate) fn wait_for_workers(driver: u32, count: usize, patience: Duration) -> Result<Vec<u32>, String> {
+    let begun = Instant::now();
+    loop {
+        let own: Vec<Shown> = processes().into_iter().filter(|shown| shown.parent == driver).collect();
+        if own.len() >= count && own.iter().any(|shown| shown.state == 'T') {
+            return Ok(own.iter().map(|shown| shown.pid).collect());
         }
+        if begun.elapsed() > patience {
+            return Err(format!("only these came: {own:?}"));
+        }
+        thread::sleep(Duration::from_millis(10));
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use strategies::{Kind, Packet, StepError, Tag, Transport};
 
 /// Where a test of the contract takes place.
-pub trait World {
+pub(crate) trait World {
     /// Runs `body` once for each lane of each rank, all at the same time, each with a handle of its own; returns
     /// when all have returned. A panic in a body is a panic of `run`.
     fn run(ranks: u32, lanes: u32, body: impl Fn(Place, &mut dyn Transport) + Send + Sync + 'static);
@@ -14,15 +14,15 @@ pub trait World {
 
 /// Who a body is.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
-    pub rank: Rank,
-    pub lane: u32,
-    pub ranks: u32,
+pub(crate) struct Place {
+    pub(crate) rank: Rank,
+    pub(crate) lane: u32,
+    pub(crate) ranks: u32,
 }
 
 impl Place {
     /// The other ranks.
-    pub fn peers(self) -> impl Iterator<Item = Rank> {
+    pub(crate) fn peers(self) -> impl Iterator<Item = Rank> {
         (0..self.ranks).map(Rank).filter(move |peer| *peer != self.rank)
     }
 
@@ -32,7 +32,7 @@ impl Place {
 }
 
 /// Bytes that no other message has.
-pub fn pattern(size: usize, seed: u64) -> Packet {
+pub(crate) fn pattern(size: usize, seed: u64) -> Packet {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut bytes = Vec::with_capacity(size + 8);
     while bytes.len() < size {
@@ -44,13 +44,13 @@ pub fn pattern(size: usize, seed: u64) -> Packet {
 }
 
 /// Compares without printing megabytes.
-pub fn assert_same(got: &Packet, size: usize, seed: u64) {
+pub(crate) fn assert_same(got: &Packet, size: usize, seed: u64) {
     assert_eq!(got.0.len(), size, "size of message {seed}");
     assert!(*got == pattern(size, seed), "contents of message {seed}");
 }
 
 /// Between two ranks, messages of a kind arrive complete, once, in order.
-pub fn order<W: World>(ranks: u32) {
+pub(crate) fn order<W: World>(ranks: u32) {
     const MESSAGES: u64 = 300;
     W::run(ranks, 1, |place, transport| {
         for step in 1..=MESSAGES {
@@ -72,7 +72,7 @@ pub fn order<W: World>(ranks: u32) {
 }
 
 /// All sizes arrive as they were sent, nothing and everything in between; the tag's fields survive.
-pub fn sizes<W: World>(sizes: &'static [usize]) {
+pub(crate) fn sizes<W: World>(sizes: &'static [usize]) {
     W::run(2, 1, move |place, transport| {
         let peer = place.after(1);
         let tag =
@@ -89,7 +89,7 @@ pub fn sizes<W: World>(sizes: &'static [usize]) {
 }
 
 /// A ring in which all send first.
-pub fn ring<W: World>(ranks: u32, size: usize, rounds: u64) {
+pub(crate) fn ring<W: World>(ranks: u32, size: usize, rounds: u64) {
     W::run(ranks, 1, move |place, transport| {
         let (next, before) = (place.after(1), place.after(place.ranks - 1));
         for step in 1..=rounds {
@@ -102,7 +102,7 @@ pub fn ring<W: World>(ranks: u32, size: usize, rounds: u64) {
 }
 
 /// Kinds do not wait for each other: the lane that reads one is not held up by what nobody reads yet.
-pub fn kinds<W: World>() {
+pub(crate) fn kinds<W: World>() {
     W::run(3, 4, |place, transport| {
         let kind = Kind::ALL[place.lane as usize];
         for step in 1..=100 {
@@ -125,7 +125,7 @@ pub fn kinds<W: World>() {
 }
 
 /// One lane may leave messages of two kinds and read them in another order than they were sent.
-pub fn sorted_by_kind<W: World>() {
+pub(crate) fn sorted_by_kind<W: World>() {
     W::run(2, 1, |place, transport| {
         let peer = place.after(1);
         for kind in Kind::ALL {
@@ -139,7 +139,7 @@ pub fn sorted_by_kind<W: World>() {
 }
 
 /// `recv_any` takes each message of the kind once, in the order of each sender.
-pub fn from_anyone<W: World>(ranks: u32) {
+pub(crate) fn from_anyone<W: World>(ranks: u32) {
     W::run(ranks, 1, |place, transport| {
         const EACH: u64 = 50;
         if place.rank != Rank(0) {
@@ -165,7 +165,7 @@ pub fn from_anyone<W: World>(ranks: u32) {
 }
 
 /// A tag is a check: another one than the expected is an error that names both.
-pub fn unexpected<W: World>() {
+pub(crate) fn unexpected<W: World>() {
     W::run(2, 1, |place, transport| {
         let (sent, wanted) = (Tag::new(Kind::Ask, 4), Tag::new(Kind::Ask, 5));
         if place.rank == Rank(0) {

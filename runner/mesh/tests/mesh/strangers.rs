@@ -1,9 +1,7 @@
 //! Processes at the sockets that do not belong to the attempt: they cannot read, write, stall or crash it.
 
-mod fixture;
-
+use crate::fixture::{PATIENCE, RealClock, briefing, planes, sockets};
 use bytes::Bytes;
-use fixture::{PATIENCE, RealClock, briefing, planes, sockets};
 use mesh::{ControlClient, ControlServer, DataPlane, Member, MeshError, Secret, ToDriver};
 use record::Rank;
 use std::io::{Read, Write};
@@ -68,7 +66,9 @@ fn garbage_is_not_answered_and_disturbs_nobody() {
     assert_eq!((envelope.from, &envelope.packet.0[..]), (Rank(0), &b"true"[..]));
     let closing: Vec<_> =
         planes.into_iter().map(|plane| thread::spawn(move || plane.close(PATIENCE))).collect();
-    closing.into_iter().for_each(|thread| thread.join().unwrap().unwrap());
+    for thread in closing {
+        thread.join().unwrap().unwrap();
+    }
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_rank_with_another_secret_is_never_let_in() {
     let open = |rank, secret, patience| {
         let mut briefing = briefing(sockets.path(), Member::Rank(rank), 2, PATIENCE);
         (briefing.secret, briefing.deadlines.start_up) = (Secret(secret), patience);
-        thread::spawn(move || DataPlane::open(&briefing, rank, RealClock::new()).err().unwrap())
+        thread::spawn(move || DataPlane::open(&briefing, rank, RealClock::start()).err().unwrap())
     };
     let honest = open(Rank(0), [42; 32], Duration::from_millis(500));
     let liar = open(Rank(1), [43; 32], PATIENCE);
@@ -131,9 +131,9 @@ fn a_peer_that_does_not_come_is_named() {
     let sockets = sockets();
     let mut briefing = briefing(sockets.path(), PEER, 3, PATIENCE);
     briefing.deadlines.start_up = Duration::from_millis(100);
-    let error = DataPlane::open(&briefing, Rank(0), RealClock::new()).err().unwrap();
+    let error = DataPlane::open(&briefing, Rank(0), RealClock::start()).err().unwrap();
     assert_eq!(error.to_string(), "rank 0 waited 100.0ms for the handshake with rank 1, rank 2");
-    let error = DataPlane::open(&briefing, Rank(3), RealClock::new()).err().unwrap();
+    let error = DataPlane::open(&briefing, Rank(3), RealClock::start()).err().unwrap();
     assert_eq!(error.to_string(), "rank 3 is no member of this attempt");
 }
 

@@ -1,17 +1,23 @@
 //! A test double of the worker: it speaks the real protocol and trains nothing. What it does wrong, and when,
 //! is written in the place of the model's kind: `1 kill 3; 2 deaf; evaluator exit 4`. Called with `drive` and
-//! a directory it is a driver instead, whose run never ends by itself.
+//! a directory it is a driver instead, whose run never ends by itself; called with `reap` it is the next one.
 
-#[path = "../../src/sample.rs"]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test double may fail loudly, and its standard error is part of its act"
+)]
+
+#[path = "../../../src/sample.rs"]
 mod sample;
 mod script;
 
 use mesh::{Briefing, ControlClient, ControlInbox, Heartbeat, Member, ToDriver, ToMember};
-use record::{
-    Event, LaneId, MetricRecord, Nanos, Phase, PhaseTimes, Prepared, Rank, RankEnd, RankEnded, SnapshotRecord,
-    StepRecord,
-};
 use recipe::Metric;
+use record::{
+    Event, LaneId, MetricRecord, Nanos, Phase, PhaseTimes, Prepared, Rank, RankEnd, RankEnded,
+    SnapshotRecord, StepRecord,
+};
 use rustix::process::{Signal, getpid, kill_process};
 use script::{Part, Verb};
 use std::io::Read;
@@ -26,16 +32,17 @@ fn main() {
     let arguments: Vec<String> = env::args().collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [_, "drive", directory] => drive(directory.into()),
+        [_, "reap"] => assert_eq!(launch::reap(), 1),
         _ => work(),
     }
 }
 
-/// Runs an attempt whose second rank is stopped and whose others go on for ever.
+/// Runs an attempt whose ranks go on for ever: one watches for the end of the driver, one is stopped and
+/// cannot, and one does not.
 fn drive(directory: PathBuf) {
     let mut spec = sample::spec(3);
-    spec.model.kind = "0 endless; 1 hang 2; 2 endless".into();
-    let mut deadlines = mesh::Deadlines::default();
-    deadlines.heartbeat = Duration::from_secs(60);
+    spec.model.kind = "0 endless; 1 hang 2; 2 deaf blind".into();
+    let deadlines = mesh::Deadlines { heartbeat: Duration::from_mins(1), ..mesh::Deadlines::default() };
     let attempt = launch::Attempt {
         spec: &spec,
         seed: 1,
@@ -53,12 +60,14 @@ fn drive(directory: PathBuf) {
 
 fn work() {
     let briefing = mesh::read_briefing(io::stdin()).unwrap();
-    thread::spawn(|| {
-        // The end of the input is the end of the driver.
-        let _ = io::stdin().read(&mut [0]);
-        process::exit(3);
-    });
     let part = Part::of(&briefing.spec.model.kind, briefing.member);
+    if !part.has(Verb::Blind) {
+        thread::spawn(|| {
+            // The end of the input is the end of the driver.
+            let _ = io::stdin().read(&mut [0]);
+            process::exit(3);
+        });
+    }
     if let Some(code) = part.get(Verb::Early) {
         eprintln!("cannot even begin");
         process::exit(code as i32);
@@ -86,7 +95,7 @@ impl Actor {
             sleep_for_ever();
         }
         self.prepare();
-        match self.inbox.recv_timeout(Duration::from_secs(60)) {
+        match self.inbox.recv_timeout(Duration::from_mins(1)) {
             Some(ToMember::Start { .. }) => {}
             other => panic!("expected the start, got {other:?}"),
         }
@@ -228,7 +237,7 @@ impl Actor {
 
 fn evaluate(part: &Part, control: &ControlClient, inbox: &ControlInbox) {
     loop {
-        match inbox.recv_timeout(Duration::from_secs(60)) {
+        match inbox.recv_timeout(Duration::from_mins(1)) {
             Some(ToMember::Evaluate(snapshot)) => {
                 if let Some(code) = part.get(Verb::Exit) {
                     eprintln!("no test set");

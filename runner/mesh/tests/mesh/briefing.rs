@@ -1,15 +1,13 @@
 //! How a briefing travels.
 
-mod fixture;
-
-use fixture::PATIENCE;
+use crate::fixture::PATIENCE;
 use mesh::{BUILD, Briefing, Member, MeshError, PROTOCOL, read_briefing, write_briefing};
 use proptest::prelude::*;
 use record::Rank;
 use std::io::Read;
 
 fn briefing() -> Briefing {
-    fixture::briefing("/tmp/sockets".as_ref(), Member::Rank(Rank(3)), 8, PATIENCE)
+    crate::fixture::briefing("/tmp/sockets".as_ref(), Member::Rank(Rank(3)), 8, PATIENCE)
 }
 
 fn written() -> Vec<u8> {

@@ -28,13 +28,15 @@ pub(crate) enum Verb {
     Endless,
     /// Take steps for ever.
     Deaf,
+    /// Not notice that the driver is gone.
+    Blind,
     /// End without a good-bye.
     Mute,
     /// Stay after the good-bye.
     Linger,
 }
 
-const VERBS: [(&str, Verb); 13] = [
+const VERBS: [(&str, Verb); 14] = [
     ("early", Verb::Early),
     ("unready", Verb::Unready),
     ("differ", Verb::Differ),
@@ -46,6 +48,7 @@ const VERBS: [(&str, Verb); 13] = [
     ("fail", Verb::Fail),
     ("endless", Verb::Endless),
     ("deaf", Verb::Deaf),
+    ("blind", Verb::Blind),
     ("mute", Verb::Mute),
     ("linger", Verb::Linger),
 ];

@@ -1,8 +1,6 @@
 //! The control plane over real sockets.
 
-mod fixture;
-
-use fixture::{PATIENCE, briefing, sockets};
+use crate::fixture::{PATIENCE, briefing, sockets};
 use mesh::{ControlClient, ControlServer, Member, MeshError, Secret, ToDriver, ToMember};
 use record::Rank;
 use std::collections::BTreeMap;

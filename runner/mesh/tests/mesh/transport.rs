@@ -1,9 +1,6 @@
 //! The data plane keeps the contract of transports, over real sockets.
 
-mod contract;
-mod fixture;
-
-use contract::{Place, World};
+use crate::contract::{self, Place, World};
 use record::Rank;
 use std::sync::Arc;
 use std::thread;
@@ -13,9 +10,9 @@ struct Mesh;
 
 impl World for Mesh {
     fn run(ranks: u32, lanes: u32, body: impl Fn(Place, &mut dyn Transport) + Send + Sync + 'static) {
-        let sockets = fixture::sockets();
+        let sockets = crate::fixture::sockets();
         let body = Arc::new(body);
-        let planes = fixture::planes(sockets.path(), ranks, fixture::PATIENCE);
+        let planes = crate::fixture::planes(sockets.path(), ranks, crate::fixture::PATIENCE);
         let run = |(plane, rank): (mesh::DataPlane, u32)| {
             let body = body.clone();
             thread::spawn(move || {
@@ -24,12 +21,16 @@ impl World for Mesh {
                     thread::spawn(move || body(Place { rank: Rank(rank), lane, ranks }, &mut *transport))
                 };
                 let lanes: Vec<_> = (0..lanes).map(run).collect();
-                lanes.into_iter().for_each(|lane| lane.join().unwrap());
-                plane.close(fixture::PATIENCE).unwrap();
+                for lane in lanes {
+                    lane.join().unwrap();
+                }
+                plane.close(crate::fixture::PATIENCE).unwrap();
             })
         };
         let ranks: Vec<_> = planes.into_iter().zip(0..).map(run).collect();
-        ranks.into_iter().for_each(|rank| rank.join().unwrap());
+        for rank in ranks {
+            rank.join().unwrap();
+        }
         assert_eq!(std::fs::read_dir(sockets.path()).unwrap().count(), 0, "sockets are left");
     }
 }
