@@ -3,7 +3,7 @@
 use super::buffers::Buffers;
 use super::frame::Frame;
 use super::incoming::{Incoming, Step};
-use super::shared::Shared;
+use super::shared::{Alarm, Shared};
 use super::window::Presence;
 use crate::Member;
 use crate::handshake::End;
@@ -61,6 +61,7 @@ enum Manners {
 
 impl Entrance {
     pub(super) async fn serve(mut self, mut orders: UnboundedReceiver<Order>) {
+        let _alarm = Alarm(self.shared.clone());
         loop {
             tokio::select! {
                 message = self.router.recv() => match message {

@@ -26,7 +26,8 @@ pub(super) struct Inbox {
 struct State {
     kinds: [Sorted; Kind::ALL.len()],
     peers: Vec<Peer>,
-    stopped: bool,
+    /// What every wait answers from now on.
+    ended: Option<StepError>,
     arrivals: u64,
 }
 
@@ -51,8 +52,8 @@ struct Peer {
     taken: u64,
     /// Whether the sender waits for credits.
     eager: bool,
-    /// Frames that came: whoever waits for the end of a long message sees that it moves.
-    frames: u64,
+    /// Pieces of long messages that came: whoever waits behind one sees that it moves.
+    pieces: u64,
 }
 
 /// Credits to return, and to whom.
@@ -62,11 +63,11 @@ impl Inbox {
     /// The inbox of `me` among so many ranks.
     pub(super) fn new(me: Rank, ranks: usize, patience: Duration) -> Self {
         let sorted = || Sorted { queues: vec![VecDeque::new(); ranks], waiting: Waiting::Nobody };
-        let peer = || Peer { presence: Presence::Here, held: 0, taken: 0, eager: false, frames: 0 };
+        let peer = || Peer { presence: Presence::Here, held: 0, taken: 0, eager: false, pieces: 0 };
         let state = State {
             kinds: std::array::from_fn(|_| sorted()),
             peers: (0..ranks).map(|_| peer()).collect(),
-            stopped: false,
+            ended: None,
             arrivals: 0,
         };
         Self { me, patience, state: Mutex::new(state), arrived: Default::default() }
@@ -86,10 +87,8 @@ impl Inbox {
         let mut state = self.lock();
         state.arrivals += 1;
         let arrival = state.arrivals;
-        let peer = &mut state.peers[from.index()];
-        peer.frames += 1;
         if from != self.me {
-            peer.held += cost(envelope.packet.0.len() as u64);
+            state.peers[from.index()].held += cost(envelope.packet.0.len() as u64);
         }
         let sorted = &mut state.kinds[kind];
         sorted.queues[from.index()].push_back((arrival, envelope));
@@ -102,7 +101,7 @@ impl Inbox {
 
     /// Notes that a piece of a message came.
     pub(super) fn moves(&self, from: Rank) {
-        self.lock().peers[from.index()].frames += 1;
+        self.lock().peers[from.index()].pieces += 1;
     }
 
     /// The sender waits for credits: what it is to be returned at once.
@@ -120,9 +119,9 @@ impl Inbox {
         self.arrived.iter().for_each(Condvar::notify_all);
     }
 
-    /// Wakes all lanes.
-    pub(super) fn stop(&self) {
-        self.lock().stopped = true;
+    /// Makes every wait answer this, unless it answers something else already.
+    pub(super) fn end(&self, reason: &StepError) {
+        self.lock().ended.get_or_insert_with(|| reason.clone());
         self.arrived.iter().for_each(Condvar::notify_all);
     }
 
@@ -170,10 +169,10 @@ impl Inbox {
     ) -> Result<(Envelope, Return), StepError> {
         let begin = Instant::now();
         let mut state = self.lock();
-        let mut quiet = (begin, state.frames(from));
+        let mut quiet = (begin, state.pieces(from));
         loop {
-            if state.stopped {
-                return Err(StepError::Stopped);
+            if let Some(reason) = &state.ended {
+                return Err(reason.clone());
             }
             if let Some(seen) = look(&mut state) {
                 return seen.map(|envelope| {
@@ -181,9 +180,9 @@ impl Inbox {
                     (envelope, back)
                 });
             }
-            let frames = state.frames(from);
-            if frames != quiet.1 {
-                quiet = (Instant::now(), frames);
+            let pieces = state.pieces(from);
+            if pieces != quiet.1 {
+                quiet = (Instant::now(), pieces);
             }
             let left = self.patience.saturating_sub(quiet.0.elapsed());
             if left.is_zero() {
@@ -228,10 +227,10 @@ impl State {
     }
 
     /// How much has come from a peer, or from all.
-    fn frames(&self, from: Option<Rank>) -> u64 {
+    fn pieces(&self, from: Option<Rank>) -> u64 {
         match from {
-            Some(from) => self.peers[from.index()].frames,
-            None => self.peers.iter().map(|peer| peer.frames).sum(),
+            Some(from) => self.peers[from.index()].pieces,
+            None => self.peers.iter().map(|peer| peer.pieces).sum(),
         }
     }
 

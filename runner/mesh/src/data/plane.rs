@@ -1,9 +1,8 @@
 //! The data plane of one rank: opening, and leaving without losing anything.
 
 use super::entrance::{Entrance, Guests, Order};
-use super::inbox::Inbox;
-use super::link::{self, Outgoing};
-use super::shared::{Handle, Shared};
+use super::link;
+use super::shared::{Handle, Queues, Shared};
 use super::window::{Ending, Window};
 use crate::handshake::{End, Plane};
 use crate::reception::Reception;
@@ -15,8 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
-use strategies::Transport;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use strategies::{StepError, Transport};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -42,19 +41,10 @@ impl DataPlane {
             return Err(MeshError::Stranger(Member::Rank(me)));
         }
         let path_of = |rank| Ok((rank, directory::data_socket(&briefing.sockets, rank)?));
-        let mut peers = (0..ranks).map(Rank).map(path_of).collect::<Result<BTreeMap<_, _>, MeshError>>()?;
+        let everybody = (0..ranks).map(Rank);
+        let mut peers = everybody.map(path_of).collect::<Result<BTreeMap<_, _>, MeshError>>()?;
         peers.remove(&me);
-        let patience = briefing.deadlines.peer;
-        let (orders, ordered) = unbounded_channel();
-        let (windows, queues): (Vec<_>, Vec<_>) = (0..ranks)
-            .map(Rank)
-            .map(|peer| {
-                let (queue, queued) = unbounded_channel();
-                (Window::new(me, peer, patience, queue), (peer, queued))
-            })
-            .unzip();
-        let inbox = Inbox::new(me, ranks as usize, patience);
-        let shared = Arc::new(Shared { me, clock, inbox, windows, orders });
+        let (shared, queues, ordered) = Shared::new(me, ranks, briefing.deadlines.peer, clock);
         let (hang_up, end) = (CancellationToken::new(), CancellationToken::new());
         let opening = Opening {
             shared: shared.clone(),
@@ -67,7 +57,7 @@ impl DataPlane {
         let (opened, outcome) = mpsc::sync_channel(1);
         let ended = end.clone();
         let thread = PlaneThread::spawn("data", move || async move {
-            match opening.run(queues.into_iter().collect(), ordered).await {
+            match opening.run(queues, ordered).await {
                 Err(error) => drop(opened.send(Err(error))),
                 Ok(_file) => {
                     if opened.send(Ok(())).is_ok() {
@@ -87,7 +77,7 @@ impl DataPlane {
 
     /// Wakes every wait with [`strategies::StepError::Stopped`].
     pub fn stop(&self) {
-        self.shared.stop();
+        self.shared.end(&StepError::Stopped);
     }
 
     /// What was sent to each peer so far. `raw_bytes` equals `bytes`: the plane does not know what was encoded.
@@ -128,7 +118,7 @@ impl DataPlane {
 
 impl Drop for DataPlane {
     fn drop(&mut self) {
-        self.shared.stop();
+        self.stop();
         self.end.cancel();
         self.thread.join();
     }
@@ -143,8 +133,6 @@ struct Opening {
     patience: Duration,
     hang_up: CancellationToken,
 }
-
-type Queues = BTreeMap<Rank, UnboundedReceiver<Outgoing>>;
 
 impl Opening {
     /// Answers when all connections stand, in both directions.

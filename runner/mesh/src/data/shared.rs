@@ -6,9 +6,11 @@ use super::inbox::{Inbox, Return};
 use super::link::Outgoing;
 use super::window::{Presence, Window};
 use record::{Clock, Rank};
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use strategies::{Envelope, Kind, Packet, StepError, Tag, Transport};
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// What the lanes of a rank and the thread of its data plane share.
 pub(super) struct Shared {
@@ -21,7 +23,29 @@ pub(super) struct Shared {
     pub(super) orders: UnboundedSender<Order>,
 }
 
+/// What lanes hand over, by receiver.
+pub(super) type Queues = BTreeMap<Rank, UnboundedReceiver<Outgoing>>;
+
 impl Shared {
+    /// With the other ends of its channels.
+    pub(super) fn new(
+        me: Rank,
+        ranks: u32,
+        patience: Duration,
+        clock: Arc<dyn Clock>,
+    ) -> (Arc<Self>, Queues, UnboundedReceiver<Order>) {
+        let (orders, ordered) = unbounded_channel();
+        let mut queues = Queues::new();
+        let mut window = |peer| {
+            let (queue, queued) = unbounded_channel();
+            queues.insert(peer, queued);
+            Window::new(me, peer, patience, queue)
+        };
+        let windows = (0..ranks).map(Rank).map(&mut window).collect();
+        let inbox = Inbox::new(me, ranks as usize, patience);
+        (Arc::new(Self { me, clock, inbox, windows, orders }), queues, ordered)
+    }
+
     /// The way to a peer.
     pub(super) fn window(&self, peer: Rank) -> &Window {
         &self.windows[peer.index()]
@@ -39,10 +63,12 @@ impl Shared {
         self.window(peer).depart(presence);
     }
 
-    /// Wakes all waits.
-    pub(super) fn stop(&self) {
-        self.inbox.stop();
-        self.windows.iter().for_each(Window::stop);
+    /// Makes every wait answer this, unless it answers something else already.
+    pub(super) fn end(&self, reason: &StepError) {
+        self.inbox.end(reason);
+        for window in &self.windows {
+            window.end(reason);
+        }
     }
 
     fn give_back(&self, back: Return) {
@@ -61,6 +87,16 @@ impl Shared {
     }
 }
 
+/// Tells the lanes when the thread can no longer move anything, whatever the reason.
+pub(super) struct Alarm(pub(super) Arc<Shared>);
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        let reason = "the thread of the data plane has ended".to_owned();
+        self.0.end(&StepError::Transport { rank: self.0.me, reason });
+    }
+}
+
 /// A lane's way to the other ranks.
 pub(super) struct Handle(pub(super) Arc<Shared>);
 
@@ -76,7 +112,7 @@ impl Transport for Handle {
             shared.inbox.deliver(Envelope { from: to, tag, packet, began: shared.clock.now() });
             return Ok(());
         }
-        shared.window(to).send(Outgoing::Message { tag, packet })
+        shared.window(to).send(tag, packet)
     }
 
     fn recv(&mut self, from: Rank, tag: Tag) -> Result<Envelope, StepError> {

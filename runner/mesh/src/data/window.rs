@@ -8,7 +8,7 @@ use super::link::Outgoing;
 use record::{LinkRecord, Nanos, Rank};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use strategies::{StepError, Wanted};
+use strategies::{Packet, StepError, Tag, Wanted};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Credits of a peer: 64 MiB.
@@ -61,7 +61,8 @@ struct State {
     /// Credits in use.
     used: u64,
     presence: Presence,
-    stopped: bool,
+    /// What every wait answers from now on.
+    ended: Option<StepError>,
     /// Whether the peer has confirmed the good-bye.
     farewell: bool,
     sent: LinkRecord,
@@ -82,7 +83,7 @@ impl Window {
             queue: Some(queue),
             used: 0,
             presence: Presence::Here,
-            stopped: false,
+            ended: None,
             farewell: false,
             sent: LinkRecord { from: me, to: peer, bytes: 0, raw_bytes: 0, messages: 0 },
         };
@@ -90,39 +91,27 @@ impl Window {
     }
 
     /// Hands a message to the link as soon as there are credits for it.
-    pub(super) fn send(&self, outgoing: Outgoing) -> Result<(), StepError> {
-        let Outgoing::Message { tag, ref packet } = outgoing else { return Ok(()) };
+    pub(super) fn send(&self, tag: Tag, packet: Packet) -> Result<(), StepError> {
         let (size, wanted) = (packet.0.len() as u64, Wanted::Credit(tag));
         let mut state = self.lock();
-        let mut quiet: Option<(Instant, Instant, u64)> = None;
+        let begin = Instant::now();
+        let mut quiet = (begin, state.used);
+        let mut asked = false;
         loop {
-            if state.stopped {
-                return Err(StepError::Stopped);
-            }
-            if state.presence.gone() {
-                return Err(StepError::Gone { rank: self.me, peer: self.peer, wanted });
-            }
-            let Some(queue) = &state.queue else {
-                let reason = format!("{tag} is sent after the good-bye to rank {}", self.peer);
-                return Err(StepError::Transport { rank: self.me, reason });
-            };
-            if state.used == 0 || state.used + cost(size) <= WINDOW {
-                // The link ends only when the peer is gone, which is seen above the next time.
-                let _ = queue.send(outgoing);
-                state.used += cost(size);
-                state.sent.bytes += size;
-                state.sent.raw_bytes += size;
-                state.sent.messages += 1;
+            let queue = state.open(self, wanted)?;
+            if state.has_room(size) {
+                // The link ends only when the peer is gone, which the next call tells.
+                let _ = queue.send(Outgoing::Message { tag, packet });
+                state.count(size);
                 return Ok(());
             }
-            let now = Instant::now();
-            let (begin, since, used) = *quiet.get_or_insert_with(|| {
+            if !std::mem::replace(&mut asked, true) {
                 let _ = queue.send(Outgoing::Want);
-                (now, now, state.used)
-            });
-            let since = if state.used == used { since } else { now };
-            quiet = Some((begin, since, state.used));
-            let left = self.patience.saturating_sub(now - since);
+            }
+            if state.used != quiet.1 {
+                quiet = (Instant::now(), state.used);
+            }
+            let left = self.patience.saturating_sub(quiet.0.elapsed());
             if left.is_zero() {
                 let waited = Nanos(begin.elapsed().as_nanos() as u64);
                 return Err(StepError::Silent { rank: self.me, peer: Some(self.peer), wanted, waited });
@@ -152,9 +141,9 @@ impl Window {
         self.changed.notify_all();
     }
 
-    /// Wakes all who wait for credits.
-    pub(super) fn stop(&self) {
-        self.lock().stopped = true;
+    /// Makes every wait answer this, unless it answers something else already.
+    pub(super) fn end(&self, reason: &StepError) {
+        self.lock().ended.get_or_insert_with(|| reason.clone());
         self.changed.notify_all();
     }
 
@@ -181,5 +170,33 @@ impl Window {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// The queue to the link, if the peer can still be sent anything.
+    fn open(&self, window: &Window, wanted: Wanted) -> Result<UnboundedSender<Outgoing>, StepError> {
+        let (rank, peer) = (window.me, window.peer);
+        if let Some(reason) = &self.ended {
+            return Err(reason.clone());
+        }
+        if self.presence.gone() {
+            return Err(StepError::Gone { rank, peer, wanted });
+        }
+        self.queue.clone().ok_or_else(|| {
+            let reason = format!("nothing can be sent to rank {peer} after the good-bye");
+            StepError::Transport { rank, reason }
+        })
+    }
+
+    fn has_room(&self, size: u64) -> bool {
+        self.used == 0 || self.used + cost(size) <= WINDOW
+    }
+
+    fn count(&mut self, size: u64) {
+        self.used += cost(size);
+        self.sent.bytes += size;
+        self.sent.raw_bytes += size;
+        self.sent.messages += 1;
     }
 }
