@@ -198,3 +198,63 @@ async fn copy_aside(
     sqlx::query("VACUUM INTO ?").bind(path.to_string_lossy().into_owned()).execute(connection).await?;
     Ok(path)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sqlx::SqlSafeStr;
+    use sqlx::migrate::{Migration, MigrationType};
+
+    /// A released migration must never change: whoever has its tables could not open the store any more.
+    #[test]
+    fn released_migrations_are_as_they_were() {
+        let pinned = [(1, "PINNED")];
+        let embedded: Vec<(i64, String)> = MIGRATIONS
+            .iter()
+            .map(|migration| (migration.version, recipe::hex(&migration.checksum)))
+            .collect();
+        let embedded: Vec<(i64, &str)> =
+            embedded.iter().map(|(version, sum)| (*version, sum.as_str())).collect();
+        assert_eq!(embedded, pinned);
+    }
+
+    #[test]
+    fn migrations_say_whose_they_are_and_which() {
+        for migration in MIGRATIONS.iter() {
+            let sql = migration.sql.as_str();
+            assert!(sql.contains(&format!("PRAGMA user_version = {};", migration.version)));
+            assert!(
+                migration.version > 1 || sql.contains(&format!("PRAGMA application_id = {APPLICATION_ID};"))
+            );
+            assert!(!sql.contains('\r'));
+        }
+    }
+
+    fn with(more: &'static str) -> Migrator {
+        let next = Migration::new(2, "next".into(), MigrationType::Simple, more.into_sql_str(), false);
+        Migrator::with_migrations(MIGRATIONS.iter().cloned().chain([next]).collect())
+    }
+
+    #[tokio::test]
+    async fn an_older_file_is_copied_aside_before_it_is_brought_up_to_date() {
+        let folder = tempfile::tempdir().unwrap();
+        Store::open(folder.path()).await.unwrap().close().await;
+        let broken = with("CREATE TABLE more (id INTEGER) STRICT; PRAGMA user_version = 2; SELECT nonsense");
+        let error = Store::at(folder.path(), &broken).await.unwrap_err();
+        let StoreError::Migration { backup: Some(backup), .. } = &error else { panic!("{error}") };
+        assert_eq!(*backup, folder.path().join("bakeoff-version-1.db"));
+        assert!(backup.is_file());
+        // A migration that fails leaves the old version.
+        Store::open(folder.path()).await.unwrap().close().await;
+
+        let good = with("CREATE TABLE more (id INTEGER) STRICT; PRAGMA user_version = 2");
+        let store = Store::at(folder.path(), &good).await.unwrap();
+        assert_eq!(store.db_info().await.unwrap().version, 2);
+        assert!(folder.path().join("bakeoff-version-1-2.db").is_file());
+        store.close().await;
+        assert!(matches!(
+            Store::open(folder.path()).await,
+            Err(StoreError::Newer { found: 2, known: 1, .. })
+        ));
+    }
+}
