@@ -19,7 +19,7 @@ pub(crate) fn write(recipe: &Recipe, name: &str, machine: &Machine) -> String {
     let _ = writeln!(out, "question = {}", quote(recipe.settings.text(crate::key::id("question"))));
     for key in KEYS.iter().filter(|key| matches!(key.kind, Kind::Table) && !key.later) {
         match key.path {
-            "strategy" => strategies(&mut out, recipe, &swept),
+            "strategy" => strategies(&mut out, recipe),
             path if path.starts_with("strategy.") => {}
             path if path == "sweep" || path.starts_with("sweep.") => {}
             path => section(&mut out, &format!("[{path}]"), path, &settings),
@@ -60,13 +60,9 @@ fn values<'a>(path: &'a str, settings: &'a Settings) -> Vec<(&'static Key, &'a s
 }
 
 fn section(out: &mut String, head: &str, path: &str, settings: &Settings) {
-    // A target without a threshold would be none: only what the recipe says of it is written.
-    let only_given = path == "train.target";
-    let values: Vec<_> = values(path, settings)
-        .into_iter()
-        .filter(|(key, _)| !only_given || any_given(path, settings) || settings_has(key, settings))
-        .collect();
-    if only_given && !any_given(path, settings) || values.is_empty() {
+    let values = values(path, settings);
+    // Defaults alone make no target.
+    if values.is_empty() || path == "train.target" && !any_given(path, settings) {
         return;
     }
     let _ = writeln!(out, "\n{head}");
@@ -79,11 +75,7 @@ fn any_given(path: &str, settings: &Settings) -> bool {
     KEYS.iter().enumerate().any(|(index, key)| key.parent() == path && settings.given(KeyId(index)).is_some())
 }
 
-fn settings_has(key: &Key, settings: &Settings) -> bool {
-    KeyId::of(key.path).is_some_and(|id| settings.given(id).is_some())
-}
-
-fn strategies(out: &mut String, recipe: &Recipe, _swept: &[KeyId]) {
+fn strategies(out: &mut String, recipe: &Recipe) {
     for strategy in &recipe.strategies {
         let _ = writeln!(
             out,

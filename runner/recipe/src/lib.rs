@@ -4,6 +4,7 @@
 mod architecture;
 mod assign;
 mod axes;
+mod cells;
 mod check;
 mod cluster;
 mod codes;

@@ -1,7 +1,7 @@
 //! The JSON schema of a recipe (draft 07), for editors that complete and check while one types.
 
 use crate::explain::takes;
-use crate::key::{self, Availability, Choice, Ends, Key, Kind, Range, Reach};
+use crate::key::{self, Choice, Ends, Key, Kind, Range, Reach};
 use serde_json::{Map, Value, json};
 
 /// The schema: what this version can run, and nothing else.
@@ -115,8 +115,7 @@ fn axes() -> Value {
 }
 
 fn names(choices: &[Choice]) -> Value {
-    let now = choices.iter().filter(|choice| choice.availability == Availability::Now);
-    json!({ "enum": now.map(|choice| choice.name).collect::<Vec<_>>() })
+    json!({ "enum": key::available(choices).collect::<Vec<_>>() })
 }
 
 fn number(range: Range) -> Value {

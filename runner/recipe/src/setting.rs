@@ -367,11 +367,7 @@ pub(crate) fn choose(
 
 /// The names that can be chosen in this version.
 fn available(choices: &[Choice]) -> String {
-    let names: Vec<&str> = (choices.iter())
-        .filter(|choice| choice.availability == Availability::Now)
-        .map(|choice| choice.name)
-        .collect();
-    names.join(", ")
+    key::available(choices).collect::<Vec<_>>().join(", ")
 }
 
 /// What a key's names are names of: `strategy kind`, `partition kind`, `collective`.
