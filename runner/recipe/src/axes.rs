@@ -177,12 +177,9 @@ impl AxisReader<'_> {
         if items.len() < 2 {
             let count = if items.is_empty() { "no value" } else { "one value" };
             self.findings.push(
-                Finding::new(
-                    "R031",
-                    format!("the axis `{shown}` has {} value(s): nothing varies", items.len()),
-                )
-                .at(entry.item.span, "an axis has at least two values")
-                .cure("add a value, or set the key itself"),
+                Finding::new("R031", format!("the axis `{shown}` has {count}: nothing varies"))
+                    .at(entry.item.span, "an axis has at least two values")
+                    .cure("add a value, or set the key itself"),
             );
             return None;
         }

@@ -6,9 +6,8 @@ use crate::expression::Subjects;
 use crate::files::Machine;
 use crate::problem::Finding;
 use crate::recipe::{Recipe, StrategySetting};
-use crate::setting::{Leaf, Settings, Typed};
+use crate::setting::{Leaf, Settings};
 use crate::{Arm, AxisValue};
-use std::sync::Arc;
 
 /// A sweep of more cells than this is a slip of the pen.
 const MOST_CELLS: u64 = 100_000;
@@ -181,9 +180,7 @@ fn draft(
     }
     if settings.given(assign::WORKERS).is_none() {
         let slots = assign::slots(&settings, machine);
-        let typed = Typed::Whole(u64::from(slots));
-        let (text, toml) = (slots.to_string(), slots.to_string());
-        settings.put(assign::WORKERS, Arc::new(Leaf { typed, text, toml, span: None }));
+        settings.put(assign::WORKERS, Leaf::whole(u64::from(slots)));
     }
     let words = words(condition);
     let label = if words.is_empty() { arm.arm.name.clone() } else { format!("{} {words}", arm.arm.name) };

@@ -4,7 +4,7 @@ use crate::assign;
 use crate::files::Machine;
 use crate::key::{Key, KeyId, Kind};
 use crate::recipe::{Exclusion, Recipe};
-use crate::setting::Settings;
+use crate::setting::{Leaf, Settings};
 use crate::table::KEYS;
 use crate::tree::{bare_or_quoted, quote};
 use std::fmt::Write;
@@ -37,12 +37,17 @@ fn swept(recipe: &Recipe) -> Vec<KeyId> {
         .collect()
 }
 
-/// Writes defaults down, except for what has none that is the same for all cells.
+/// Writes down what is the same for all cells on this machine, and might be another number on another one.
 fn fill(settings: &mut Settings, swept: &[KeyId], machine: &Machine) {
-    if settings.given(assign::USE).is_none() && !swept.contains(&assign::USE) {
-        // `local` alone means another number of workers on another machine.
-        let slots = assign::slots(settings, machine);
-        settings.put(assign::USE, crate::setting::list_leaf(&[format!("local*{slots}")]));
+    if swept.contains(&assign::USE) {
+        return;
+    }
+    let slots = assign::slots(settings, machine);
+    if settings.given(assign::USE).is_none_or(|leaf| !leaf.text.contains('*')) {
+        settings.put(assign::USE, Leaf::list(&[format!("local*{slots}")]));
+    }
+    if settings.given(assign::WORKERS).is_none() && !swept.contains(&assign::WORKERS) {
+        settings.put(assign::WORKERS, Leaf::whole(u64::from(slots)));
     }
 }
 

@@ -104,7 +104,8 @@ impl Reader<'_> {
     }
 
     fn strategies(&mut self, table: &Table) -> (Vec<StrategySetting>, Vec<BTreeSet<KeyId>>) {
-        let Some(entry) = table.get("strategy") else {
+        let none = |entry: &&Entry| matches!(&entry.item.value, Value::List(items) if items.is_empty());
+        let Some(entry) = table.get("strategy").filter(|entry| !none(entry)) else {
             self.broken = true;
             self.findings.push(
                 Finding::new("R117", "the recipe names no strategy")

@@ -304,6 +304,7 @@ fn files() {
         "a problem in the other file",
         Desk::with(&extends("base.toml")).and("base.toml", "[train]\nepoch = 3\n"),
     );
+    check("no strategy", Desk::with("schema = 1\n[train]\nglobal-batch = 10\nepochs = 1\n"));
     check("not a name", Desk::with(&recipe(&["schema = 1\nextends = [1]"])));
     insta::assert_snapshot!("files", all);
 }
