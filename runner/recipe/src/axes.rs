@@ -101,7 +101,9 @@ impl AxisReader<'_> {
         let mut dimensions = Vec::new();
         if let Some(entry) = sweep.get("axes") {
             let axes = self.axes(entry);
-            axes.iter().for_each(|axis| self.refuse_equal_values(axis));
+            for axis in &axes {
+                self.refuse_equal_values(axis);
+            }
             dimensions.extend(axes.into_iter().map(|axis| Dimension { scope: axis.scope, axes: vec![axis] }));
         }
         if let Some(entry) = sweep.get("zip") {
@@ -150,7 +152,7 @@ impl AxisReader<'_> {
                 return None;
             }
         }
-        Some(Dimension { scope, axes })
+        Some(Dimension { axes, scope })
     }
 
     fn walk(&mut self, table: &Table, path: &mut Vec<String>, axes: &mut Vec<Axis>) {

@@ -15,20 +15,22 @@ use std::path::PathBuf;
 
 const DATASET_PATH: KeyId = id("dataset.path");
 
+/// What makes two findings one: code, title and place. Each has the list of its cells.
+type Sameness = (&'static str, Box<str>, Option<Span>);
+
 /// Builds cells.
 pub(crate) struct CellBuilder<'a> {
     recipe: &'a Recipe,
     files: &'a dyn Files,
-    machine: &'a Machine,
+    machine: Machine,
     resolver: Resolver<'a>,
-    /// Findings by code, title and place, each with the cells that have it.
-    collected: BTreeMap<(&'static str, String, Option<Span>), (Finding, Vec<usize>)>,
+    collected: BTreeMap<Sameness, (Finding, Vec<usize>)>,
     /// Which folders there are: thousands of cells share a few.
     folders: BTreeMap<PathBuf, bool>,
 }
 
 impl<'a> CellBuilder<'a> {
-    pub(crate) fn new(recipe: &'a Recipe, files: &'a dyn Files, machine: &'a Machine) -> Self {
+    pub(crate) fn new(recipe: &'a Recipe, files: &'a dyn Files, machine: Machine) -> Self {
         let resolver = Resolver::new(machine, &recipe.sections);
         Self { recipe, files, machine, resolver, collected: BTreeMap::new(), folders: BTreeMap::new() }
     }
@@ -41,7 +43,9 @@ impl<'a> CellBuilder<'a> {
             if draft.excluded.is_none() {
                 findings.extend(self.busy(&spec, &draft.settings));
                 findings.extend(self.missing_data(&spec, &draft.settings));
-                findings.into_iter().for_each(|finding| self.collect(finding, index));
+                for finding in findings {
+                    self.collect(finding, index);
+                }
             }
             let Draft { arm, condition, label, axes, excluded, .. } = draft;
             let config_hash = spec.config_hash();
@@ -57,7 +61,7 @@ impl<'a> CellBuilder<'a> {
         let affected = |(mut finding, touched): (Finding, Vec<usize>)| {
             if touched.len() < total {
                 let (runs, of) = (touched.len() as u64 * repeats, total as u64 * repeats);
-                finding.affected = Some(Affected { runs, of, because: shared(cells, &touched) });
+                finding.affected = Some(Box::new(Affected { runs, of, because: shared(cells, &touched) }));
             }
             finding
         };

@@ -5,20 +5,20 @@
 pub(crate) struct Code {
     /// `R012`. Below R100 a key or value is wrong by itself, below R200 together with others; from R200 on
     /// problems are warnings.
-    pub(crate) code: &'static str,
+    pub(crate) id: &'static str,
     /// What is wrong, in a few words.
     pub(crate) title: &'static str,
     /// Why that is refused, and what to do.
     pub(crate) text: &'static str,
 }
 
-const fn code(code: &'static str, title: &'static str, text: &'static str) -> Code {
-    Code { code, title, text }
+const fn code(id: &'static str, title: &'static str, text: &'static str) -> Code {
+    Code { id, title, text }
 }
 
 /// The page of a code.
 pub(crate) fn find(code: &str) -> Option<&'static Code> {
-    CODES.iter().find(|page| page.code == code)
+    CODES.iter().find(|page| page.id == code)
 }
 
 /// All pages.

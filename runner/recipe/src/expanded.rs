@@ -10,7 +10,7 @@ use crate::tree::{bare_or_quoted, quote};
 use std::fmt::Write;
 
 /// Writes a recipe that plans to the same cells and runs, whatever the defaults of a later version.
-pub(crate) fn write(recipe: &Recipe, name: &str, machine: &Machine) -> String {
+pub(crate) fn write(recipe: &Recipe, name: &str, machine: Machine) -> String {
     let mut out = String::new();
     let mut settings = recipe.settings.clone();
     let swept = swept(recipe);
@@ -38,7 +38,7 @@ fn swept(recipe: &Recipe) -> Vec<KeyId> {
 }
 
 /// Writes down what is the same for all cells on this machine, and might be another number on another one.
-fn fill(settings: &mut Settings, swept: &[KeyId], machine: &Machine) {
+fn fill(settings: &mut Settings, swept: &[KeyId], machine: Machine) {
     if swept.contains(&assign::USE) {
         return;
     }

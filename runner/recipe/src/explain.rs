@@ -49,7 +49,7 @@ pub fn topics() -> Vec<String> {
         let parent = choice_parent(key);
         choices(key).iter().map(move |choice| format!("{parent}.{}", choice.name))
     });
-    let codes = CODES.iter().map(|page| page.code.to_owned());
+    let codes = CODES.iter().map(|page| page.id.to_owned());
     keys.chain(names).chain(codes).collect()
 }
 
@@ -77,8 +77,8 @@ fn choice(topic: &str) -> Option<(&'static Key, &'static Choice)> {
 }
 
 fn code_page(page: &Code) -> String {
-    let severity = if page.code >= "R200" { "warning" } else { "error" };
-    format!("{severity} {}: {}\n\n{}\n", page.code, page.title, wrap(page.text))
+    let severity = if page.id >= "R200" { "warning" } else { "error" };
+    format!("{severity} {}: {}\n\n{}\n", page.id, page.title, wrap(page.text))
 }
 
 fn key_page(key: &Key) -> String {

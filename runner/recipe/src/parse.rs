@@ -22,7 +22,7 @@ const MOST_ERRORS: usize = 4;
 fn roots<'a>(errors: &'a [Error], text: &str) -> Vec<&'a Error> {
     let line = |error: &Error| {
         let start = error.span().map_or(0, |span| span.start.min(text.len()));
-        text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count()
+        text.get(..start).map_or(0, |before| before.matches('\n').count())
     };
     let mut errors: Vec<(usize, &Error)> = errors.iter().map(|error| (line(error), error)).collect();
     errors.sort_by_key(|(line, _)| *line);

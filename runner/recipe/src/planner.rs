@@ -42,7 +42,7 @@ impl<'a> Request<'a> {
 /// All problems at once, warnings included, where at least one is an error.
 pub fn plan(files: &dyn Files, request: &Request<'_>, machine: &Machine) -> Result<Plan, Problems> {
     let mut loader = Loader::new(files);
-    let plan = build(&mut loader, request, machine);
+    let plan = build(&mut loader, request, *machine);
     let Loader { sources, findings, .. } = loader;
     let failed = findings.iter().any(Finding::is_error);
     let list = report(findings, &sources);
@@ -52,7 +52,7 @@ pub fn plan(files: &dyn Files, request: &Request<'_>, machine: &Machine) -> Resu
     }
 }
 
-fn build(loader: &mut Loader<'_>, request: &Request<'_>, machine: &Machine) -> Option<Plan> {
+fn build(loader: &mut Loader<'_>, request: &Request<'_>, machine: Machine) -> Option<Plan> {
     let (source, mut table) = loader.recipe(request.path)?;
     for argument in request.overrides {
         loader.set(&mut table, argument);

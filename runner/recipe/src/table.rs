@@ -202,7 +202,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "strategy.baseline",
         Kind::Flag,
-        "Whether the other arms are compared with this one; by default the first strategy is the baseline.",
+        "Whether the other arms are compared with this one; by default the first strategy that no axis multiplies.",
     )
     .default("false")
     .example("true")

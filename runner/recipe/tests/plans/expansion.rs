@@ -71,7 +71,7 @@ fn everything_that_is_written_arrives() {
     assert_eq!(target.after, Some(Duration::from_secs(90)));
     assert_eq!(spec.communication.collective, Collective::Star);
     assert!(spec.measure.hash_every_step);
-    assert_eq!(plan.limits.run_timeout, Some(Duration::from_secs(1200)));
+    assert_eq!(plan.limits.run_timeout, Some(Duration::from_mins(20)));
     assert_eq!(plan.report.redact, ["hosts"]);
 }
 

@@ -245,6 +245,15 @@ fn impossible_pairs() {
             ("no effect", &["[[strategy]]\nkind = \"ps-sync\"\ncommunication.collective = \"star\""]),
             ("too few seeds", &["[repeats]\ncount = 3\nseeds = [1, 2]"]),
             ("equal seeds", &["[repeats]\ncount = 2\nseeds = [1, 1]"]),
+        ],
+    );
+}
+
+#[test]
+fn impossible_training() {
+    check(
+        "impossible_training",
+        &[
             (
                 "nothing held out",
                 &[
