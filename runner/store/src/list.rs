@@ -1,6 +1,7 @@
 //! Runs as lines of a list, and one run with its history.
 
-use crate::load::{metric_named, standing};
+use crate::attempt_parts::metric_named;
+use crate::load::standing;
 use crate::plan_rows::document;
 use crate::sweep::state_named;
 use crate::value::{float_of, uint};
@@ -57,6 +58,12 @@ pub struct EventLine {
     /// What there is to say about it.
     pub text: String,
 }
+
+/// Configurations by their row.
+type Specs = BTreeMap<i64, RunSpec>;
+
+/// The last evaluations by attempt.
+type Latest = BTreeMap<(i64, Metric), f64>;
 
 #[derive(sqlx::FromRow)]
 struct LineColumns {
@@ -187,7 +194,7 @@ impl Store {
             .collect())
     }
 
-    async fn specs_of(&self, wanted: &str) -> Result<BTreeMap<i64, RunSpec>, StoreError> {
+    async fn specs_of(&self, wanted: &str) -> Result<Specs, StoreError> {
         let rows: Vec<(i64, String)> = sqlx::query_as(
             "SELECT id, spec FROM config WHERE id IN (SELECT cell.config FROM run JOIN cell ON cell.id = run.cell \
              WHERE run.id IN (SELECT value FROM json_each(?)))",
@@ -198,7 +205,7 @@ impl Store {
         rows.into_iter().map(|(id, spec)| Ok((id, document("configuration", &spec)?))).collect()
     }
 
-    async fn latest_metrics_of(&self, wanted: &str) -> Result<BTreeMap<(i64, Metric), f64>, StoreError> {
+    async fn latest_metrics_of(&self, wanted: &str) -> Result<Latest, StoreError> {
         let rows: Vec<(i64, String, Option<f64>)> = sqlx::query_as(
             "SELECT metric_latest.attempt, name, value FROM run \
              JOIN attempt ON attempt.run = coalesce(run.reused_from, run.id) \
@@ -214,11 +221,7 @@ impl Store {
     }
 }
 
-fn line(
-    row: LineColumns,
-    (specs, metrics): (&BTreeMap<i64, RunSpec>, &BTreeMap<(i64, Metric), f64>),
-    dead: bool,
-) -> Result<RunLine, StoreError> {
+fn line(row: LineColumns, (specs, metrics): (&Specs, &Latest), dead: bool) -> Result<RunLine, StoreError> {
     let spec = specs
         .get(&row.config)
         .cloned()
