@@ -94,9 +94,8 @@ impl Store {
             "SELECT run.ulid, sweep.id AS sweep_row, sweep.ulid AS sweep, sweep.name AS recipe, \
              cell.arm_name AS arm, cell.condition, run.repeat, run.state, cell.config, \
              attempt.id AS attempt, attempt.started_unix AS started, attempt.training FROM run \
-             JOIN sweep ON sweep.id = run.sweep JOIN cell ON cell.id = run.cell LEFT JOIN attempt ON attempt.id = \
-             (SELECT try.id FROM attempt AS try WHERE try.run = coalesce(run.reused_from, run.id) \
-              ORDER BY try.number DESC LIMIT 1) \
+             JOIN sweep ON sweep.id = run.sweep JOIN cell ON cell.id = run.cell \
+             JOIN shown ON shown.run = run.id LEFT JOIN attempt ON attempt.id = shown.attempt \
              WHERE run.id IN (SELECT value FROM json_each(?)) ORDER BY run.sweep, run.position",
         )
         .bind(&wanted)
@@ -207,10 +206,9 @@ impl Store {
 
     async fn latest_metrics_of(&self, wanted: &str) -> Result<Latest, StoreError> {
         let rows: Vec<(i64, String, Option<f64>)> = sqlx::query_as(
-            "SELECT metric_latest.attempt, name, value FROM run \
-             JOIN attempt ON attempt.run = coalesce(run.reused_from, run.id) \
-             JOIN metric_latest ON metric_latest.attempt = attempt.id \
-             WHERE run.id IN (SELECT value FROM json_each(?))",
+            "SELECT metric_latest.attempt, name, value FROM shown \
+             JOIN metric_latest ON metric_latest.attempt = shown.attempt \
+             WHERE shown.run IN (SELECT value FROM json_each(?))",
         )
         .bind(wanted)
         .fetch_all(&self.reader)

@@ -154,9 +154,8 @@ async fn attempts_of(
 ) -> Result<Vec<AttemptColumns>, StoreError> {
     Ok(sqlx::query_as(
         "SELECT run.id AS run, attempt.id, number, started_unix, attempt.state, detail, culprit, last_lines, wall, \
-         training, step_time, steps, samples FROM run JOIN attempt ON attempt.id = \
-         (SELECT try.id FROM attempt AS try WHERE try.run = coalesce(run.reused_from, run.id) \
-          ORDER BY try.number DESC LIMIT 1) WHERE run.sweep = ?",
+         training, step_time, steps, samples FROM run JOIN shown ON shown.run = run.id \
+         JOIN attempt ON attempt.id = shown.attempt WHERE run.sweep = ?",
     )
     .bind(sweep)
     .fetch_all(connection)
