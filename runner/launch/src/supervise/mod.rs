@@ -1,0 +1,350 @@
+//! What to do when: the supervisor of an attempt as a pure state machine.
+//!
+//! It is told what happens and when, and answers what to do. It starts no process, sends nothing and reads no
+//! clock, so that every case is a line in a table of its tests.
+//!
+//! The life of an attempt: the ranks start; when all are prepared they run; when they ended, by themselves or
+//! because they were told to, they leave; then the evaluator works off what is left, and leaves too. The
+//! first cause that ends an attempt early is the attempt's verdict. A complaint about a silent peer is no
+//! cause: it opens a moment of doubt, in which the peer's own end may still come to light.
+
+mod blame;
+mod evaluation;
+mod input;
+mod rank;
+mod stages;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use blame::Verdict;
+pub(crate) use input::{Action, Input, Judgement, Rules};
+
+use crate::exit::Exit;
+use crate::{RunPhase, Update};
+use blame::{Cause, Fault};
+use evaluation::Evaluation;
+use mesh::{Member, ToDriver, ToMember};
+use rank::RankState;
+use record::{Event, Nanos, Rank, RankEnd};
+use std::time::Duration;
+
+/// How long the true culprit is looked for after a complaint about another, and how long last words are waited
+/// for after a process went.
+const DOUBT: Duration = Duration::from_secs(1);
+/// The same after a process was ended by a signal, which leaves little to say.
+const AFTER_SIGNAL: Duration = Duration::from_millis(200);
+/// How long healthy ranks may take to leave a run that failed.
+const AFTER_FAULT: Duration = Duration::from_secs(2);
+/// The same before the run began: nothing is lost, and only their logs may still grow.
+const BEFORE_START: Duration = Duration::from_millis(500);
+/// So many heartbeats without a sign of life, and a member counts as hanging.
+const SILENT_BEATS: u32 = 10;
+
+/// The supervisor of one attempt.
+pub(crate) struct Supervisor {
+    rules: Rules,
+    ranks: Vec<RankState>,
+    evaluation: Evaluation,
+    stage: Stage,
+    /// Whether the clock of the run runs.
+    started: bool,
+    verdict: Option<Verdict>,
+    now: Nanos,
+    actions: Vec<Action>,
+}
+
+/// Where the attempt is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Ranks prepare.
+    Starting,
+    /// Ranks train, end and leave.
+    Running,
+    /// Somebody complained or left without a word: until then the culprit may show itself.
+    Doubting { until: Nanos },
+    /// The ranks were told to stop; then whoever is left is killed.
+    Stopping { kill_at: Nanos },
+    /// The ranks were killed; then they are given up.
+    Killing { give_up: Nanos },
+    /// The ranks are gone, the evaluator is not.
+    Evaluating,
+    /// Everybody is gone.
+    Over,
+}
+
+impl Supervisor {
+    /// The supervisor of an attempt whose ranks are being spawned at time zero, and its first actions.
+    pub(crate) fn new(rules: Rules) -> (Self, Vec<Action>) {
+        let ranks = (0..rules.ranks).map(|_| RankState::default()).collect();
+        let mut supervisor = Self {
+            rules,
+            ranks,
+            evaluation: Evaluation::default(),
+            stage: Stage::Starting,
+            started: false,
+            verdict: None,
+            now: Nanos(0),
+            actions: vec![Action::Tell(Update::State(RunPhase::Starting))],
+        };
+        if supervisor.rules.evaluate_at_once {
+            supervisor.spawn_evaluator();
+        }
+        let actions = std::mem::take(&mut supervisor.actions);
+        (supervisor, actions)
+    }
+
+    /// Takes in what happened at `now`, and answers what to do, in order.
+    pub(crate) fn on(&mut self, now: Nanos, input: Input) -> Vec<Action> {
+        if self.stage == Stage::Over {
+            return Vec::new();
+        }
+        self.forgive_absence(now);
+        self.now = self.now.max(now);
+        match input {
+            Input::Message(Member::Rank(rank), message) => self.on_rank(rank, message),
+            Input::Message(Member::Evaluator, message) => self.on_evaluator(message),
+            Input::Exited(Member::Rank(rank), exit) => self.on_rank_exit(rank, exit),
+            Input::Exited(Member::Evaluator, exit) => self.on_evaluator_exit(exit),
+            Input::Stop => self.interrupt(),
+            Input::StopNow => self.interrupt_now(),
+            Input::Tick => {}
+        }
+        self.advance();
+        std::mem::take(&mut self.actions)
+    }
+
+    /// How the attempt ended; final once [`Action::Finish`] was answered.
+    pub(crate) fn judgement(&self) -> Judgement {
+        blame::judge(self.verdict.as_ref(), &self.ranks, &self.rules)
+    }
+
+    /// A driver that was itself stopped or starved heard nobody: that time says nothing about the members.
+    fn forgive_absence(&mut self, now: Nanos) {
+        let absent = now.since(self.now);
+        if absent > nanos(self.rules.deadlines.heartbeat * (SILENT_BEATS / 2)) {
+            self.ranks.iter_mut().filter_map(|rank| rank.heard.as_mut()).for_each(|heard| *heard += absent);
+            self.evaluation.heard += absent;
+        }
+    }
+
+    fn on_rank(&mut self, rank: Rank, message: ToDriver) {
+        let Some(state) = self.ranks.get_mut(rank.index()) else { return };
+        state.heard = state.heard.map(|_| self.now);
+        match message {
+            ToDriver::Heartbeat(heartbeat) => {
+                state.heartbeat = Some(heartbeat.clone());
+                self.tell(Update::Heartbeat(rank, heartbeat));
+            }
+            ToDriver::Events(events) => {
+                let before = self.actions.len();
+                for event in &events {
+                    self.on_event(rank, event);
+                }
+                self.tell_first(before, events);
+            }
+            ToDriver::Goodbye => state.goodbye = Some(self.now),
+            ToDriver::Evaluated { .. } => {}
+        }
+    }
+
+    fn on_event(&mut self, rank: Rank, event: &Event) {
+        match event {
+            Event::Prepared(prepared) => self.ranks[rank.index()].prepared = Some(prepared.clone()),
+            Event::Snapshot(snapshot) => {
+                self.evaluation.waiting.push_back(snapshot.clone());
+                self.hand_over();
+            }
+            Event::Ended(ended) => self.on_ended(rank, &ended.end),
+            _ => {}
+        }
+    }
+
+    fn on_ended(&mut self, rank: Rank, end: &RankEnd) {
+        self.ranks[rank.index()].ended = Some((self.now, end.clone()));
+        self.send(Member::Rank(rank), ToMember::Leave);
+        match end {
+            RankEnd::Finished | RankEnd::Stopped { .. } => {}
+            RankEnd::Diverged { .. } | RankEnd::Failed { peer: None, .. } => self.decide(),
+            RankEnd::Failed { peer: Some(_), .. } => self.doubt(DOUBT),
+        }
+    }
+
+    fn on_rank_exit(&mut self, rank: Rank, exit: Exit) {
+        let Some(state) = self.ranks.get_mut(rank.index()) else { return };
+        state.exit = Some((self.now, exit));
+        match exit {
+            _ if state.left_in_order() => {
+                if exit != Exit::Code(0) && !state.killed {
+                    self.note(format!("rank {rank} {exit} after it had said good-bye"));
+                }
+            }
+            // Its last words may still be on their way.
+            Exit::Signal(_) => self.doubt(AFTER_SIGNAL),
+            Exit::Code(_) => self.doubt(DOUBT),
+        }
+    }
+
+    fn interrupt(&mut self) {
+        match self.stage {
+            Stage::Starting => self.interrupt_now(),
+            Stage::Running | Stage::Doubting { .. } => {
+                self.verdict = Some(Verdict::Interrupted);
+                self.stop_ranks(self.rules.deadlines.shut_down);
+            }
+            // What is evaluated would come after the stop; without it the run is not complete.
+            Stage::Stopping { .. } | Stage::Killing { .. } | Stage::Evaluating => self.give_up_evaluation(),
+            Stage::Over => {}
+        }
+    }
+
+    fn interrupt_now(&mut self) {
+        match self.stage {
+            Stage::Over => {}
+            Stage::Killing { .. } | Stage::Evaluating => self.give_up_evaluation(),
+            _ => {
+                if self.running() {
+                    self.tell(Update::State(RunPhase::Stopping));
+                }
+                self.verdict.get_or_insert(Verdict::Interrupted);
+                self.give_up_evaluation();
+                self.kill_ranks();
+            }
+        }
+    }
+
+    fn give_up_evaluation(&mut self) {
+        if self.wants_evaluation() && (self.evaluation.is_busy() || self.stage != Stage::Evaluating) {
+            self.verdict = Some(Verdict::Interrupted);
+        }
+        self.kill_evaluator();
+    }
+
+    /// Somebody may be to blame, but it is not clear yet who.
+    fn doubt(&mut self, patience: Duration) {
+        let until = self.now + nanos(patience);
+        match self.stage {
+            Stage::Doubting { until: sooner } if sooner <= until => {}
+            _ if self.running() => self.stage = Stage::Doubting { until },
+            _ => {}
+        }
+    }
+
+    /// Who is to blame is clear, or will not become clearer.
+    fn decide(&mut self) {
+        if self.running() {
+            let verdict = blame::decide(&self.ranks, self.now, self.rules.deadlines.heartbeat);
+            let patience = match verdict {
+                Verdict::Failed(_) => AFTER_FAULT.min(self.rules.deadlines.shut_down),
+                _ => self.rules.deadlines.shut_down,
+            };
+            self.verdict = Some(verdict);
+            self.stop_ranks(patience);
+        }
+    }
+
+    fn fault(&mut self, cause: Cause) {
+        self.fail(Fault::of_nobody(cause));
+    }
+
+    fn fault_of(&mut self, rank: Rank, cause: Cause) {
+        let place = self.ranks[rank.index()].place();
+        self.fail(Fault { culprit: Some(rank), place, cause });
+    }
+
+    fn fail(&mut self, fault: Fault) {
+        if self.running() {
+            self.verdict = Some(Verdict::Failed(fault));
+            self.stop_ranks(AFTER_FAULT.min(self.rules.deadlines.shut_down));
+        } else if self.wants_evaluation() {
+            self.verdict = Some(Verdict::Failed(fault));
+            self.kill_evaluator();
+        }
+    }
+
+    fn stop_ranks(&mut self, patience: Duration) {
+        self.tell(Update::State(RunPhase::Stopping));
+        for number in 0..self.rules.ranks {
+            let rank = &self.ranks[number as usize];
+            if rank.exit.is_none() && rank.ended.is_none() {
+                self.send(Member::Rank(Rank(number)), ToMember::Stop);
+            }
+        }
+        let patience = if self.started { patience } else { patience.min(BEFORE_START) };
+        self.stage = Stage::Stopping { kill_at: self.now + nanos(patience) };
+        if !self.wants_evaluation() {
+            self.kill_evaluator();
+        }
+    }
+
+    fn kill_ranks(&mut self) {
+        for number in 0..self.rules.ranks {
+            if self.ranks[number as usize].exit.is_none() {
+                self.kill(Member::Rank(Rank(number)));
+            }
+        }
+        self.stage = Stage::Killing { give_up: self.now + nanos(self.rules.deadlines.shut_down) };
+    }
+
+    fn ranks_are_gone(&mut self) {
+        self.stage = Stage::Evaluating;
+        if !self.wants_evaluation() {
+            self.evaluation.waiting.clear();
+            return self.kill_evaluator();
+        }
+        if self.evaluation.is_busy() {
+            self.tell(Update::State(RunPhase::Evaluating));
+            if !self.evaluation.running {
+                self.spawn_evaluator();
+                self.hand_over();
+            }
+        }
+    }
+
+    /// Whether the ranks are meant to go on.
+    fn running(&self) -> bool {
+        matches!(self.stage, Stage::Starting | Stage::Running | Stage::Doubting { .. })
+    }
+
+    /// Whether what the ranks set aside is still of use.
+    fn wants_evaluation(&self) -> bool {
+        matches!(self.verdict, None | Some(Verdict::TargetReached { .. } | Verdict::Diverged { .. }))
+    }
+
+    fn ranks_where(&self, condition: impl Fn(&RankState) -> bool) -> Vec<Rank> {
+        (0..).map(Rank).zip(&self.ranks).filter(|(_, state)| condition(state)).map(|(rank, _)| rank).collect()
+    }
+
+    fn finish(&mut self) {
+        self.stage = Stage::Over;
+        self.actions.push(Action::Finish);
+    }
+
+    fn kill(&mut self, member: Member) {
+        if let Member::Rank(rank) = member {
+            self.ranks[rank.index()].killed = true;
+        }
+        self.actions.push(Action::Kill(member));
+    }
+
+    fn send(&mut self, to: Member, message: ToMember) {
+        self.actions.push(Action::Send(to, message));
+    }
+
+    fn tell(&mut self, update: Update) {
+        self.actions.push(Action::Tell(update));
+    }
+
+    /// What happened is told before what follows from it.
+    fn tell_first(&mut self, before: usize, events: Vec<Event>) {
+        self.actions.insert(before, Action::Tell(Update::Events(events)));
+    }
+
+    fn note(&mut self, note: String) {
+        self.tell(Update::Note(note));
+    }
+}
+
+/// A duration in the unit of the machine's clock.
+fn nanos(duration: Duration) -> Nanos {
+    Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,134 @@
+//! A recipe's file to a [`Plan`], or to everything that is wrong with it.
+
+use crate::cells::CellBuilder;
+use crate::expand;
+use crate::expanded;
+use crate::expression::Expression;
+use crate::files::{Files, Machine};
+use crate::key::id;
+use crate::load::Loader;
+use crate::problem::{Finding, Problems, report};
+use crate::recipe::{self, Exclusion};
+use crate::runs;
+use crate::setting::Settings;
+use crate::{Limits, Plan, ReportSettings};
+use std::path::Path;
+
+/// What to plan.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The recipe's file.
+    pub path: &'a Path,
+    /// `key=value` of each `--set`.
+    pub overrides: &'a [String],
+    /// `key=a,b` of each `--sweep`.
+    pub sweeps: &'a [String],
+    /// The condition of `--only`: other cells are excluded.
+    pub only: Option<&'a str>,
+    /// `--repeats`: replaces `repeats.count`.
+    pub repeats: Option<u32>,
+}
+
+impl<'a> Request<'a> {
+    /// A recipe as it is.
+    pub fn new(path: &'a Path) -> Self {
+        Self { path, overrides: &[], sweeps: &[], only: None, repeats: None }
+    }
+}
+
+/// Reads, checks and expands a recipe.
+///
+/// # Errors
+/// All problems at once, warnings included, where at least one is an error.
+pub fn plan(files: &dyn Files, request: &Request<'_>, machine: &Machine) -> Result<Plan, Problems> {
+    let mut loader = Loader::new(files);
+    let plan = build(&mut loader, request, *machine);
+    let Loader { sources, findings, .. } = loader;
+    let failed = findings.iter().any(Finding::is_error);
+    let list = report(findings, &sources);
+    match plan {
+        Some(plan) if !failed => Ok(Plan { warnings: list, ..plan }),
+        _ => Err(Problems { list }),
+    }
+}
+
+fn build(loader: &mut Loader<'_>, request: &Request<'_>, machine: Machine) -> Option<Plan> {
+    let (source, mut table) = loader.recipe(request.path)?;
+    for argument in request.overrides {
+        loader.set(&mut table, argument);
+    }
+    if let Some(count) = request.repeats {
+        loader.set(&mut table, &format!("repeats.count={count}"));
+    }
+    for argument in request.sweeps {
+        loader.sweep(&mut table, argument);
+    }
+    let mut recipe = recipe::read(loader, &table);
+    if let Some(only) = request.only {
+        recipe.exclusions.extend(select(only, &mut loader.findings));
+    }
+    let seeds = runs::seeds(&recipe.settings, &mut loader.findings);
+    if recipe.broken {
+        return None;
+    }
+    let expansion = expand::expand(&recipe, machine, &mut loader.findings)?;
+    let mut builder = CellBuilder::new(&recipe, loader.files, machine);
+    let cells = builder.build(expansion.drafts);
+    loader.findings.extend(builder.findings(&cells, seeds.len() as u64));
+    Some(Plan {
+        name: name(&recipe.settings, request.path),
+        question: recipe.settings.text(id("question")).to_owned(),
+        source,
+        expanded: expanded::write(&recipe, &name(&recipe.settings, request.path), machine),
+        runs: runs::order(&recipe.settings, &cells, &seeds),
+        arms: expansion.arms,
+        cells,
+        limits: limits(&recipe.settings),
+        report: report_settings(&recipe.settings),
+        warnings: Vec::new(),
+    })
+}
+
+fn select(only: &str, findings: &mut Vec<Finding>) -> Option<Exclusion> {
+    match Expression::read(only) {
+        Ok(expression) => Some(Exclusion {
+            when: Expression::Not(Box::new(expression)),
+            text: format!("not ({only})"),
+            reason: format!("not selected by --only {only}"),
+            span: None,
+        }),
+        Err(misread) => {
+            findings.push(
+                Finding::new("R040", format!("`--only` is no condition: {}", misread.reason))
+                    .suggest(misread.suggestion.as_deref())
+                    .note("more: bakeoff explain sweep.exclude.when"),
+            );
+            None
+        }
+    }
+}
+
+fn name(settings: &Settings, path: &Path) -> String {
+    let name = settings.text(id("name"));
+    if name.trim().is_empty() {
+        path.file_stem().map_or_else(|| "recipe".to_owned(), |stem| stem.to_string_lossy().into_owned())
+    } else {
+        name.to_owned()
+    }
+}
+
+fn limits(settings: &Settings) -> Limits {
+    Limits {
+        run_timeout: settings.duration(id("limits.run-timeout")),
+        retries: settings.whole(id("limits.retries")).unwrap_or(0) as u32,
+        max_runs: settings.whole(id("limits.max-runs")).unwrap_or(0) as u32,
+    }
+}
+
+fn report_settings(settings: &Settings) -> ReportSettings {
+    ReportSettings {
+        min_effect: settings.number(id("report.min-effect")).unwrap_or(0.0),
+        confidence: settings.number(id("report.confidence")).unwrap_or(0.0),
+        redact: settings.list(id("report.redact")).to_vec(),
+    }
+}

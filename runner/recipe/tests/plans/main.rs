@@ -1,0 +1,13 @@
+//! Whole recipes: what they expand to, and what is said about wrong ones.
+
+#![expect(
+    clippy::expect_used,
+    clippy::float_cmp,
+    reason = "these are tests; numbers are compared with what was written, bit for bit"
+)]
+
+mod chaos;
+mod desk;
+mod expansion;
+mod pages;
+mod problems;
