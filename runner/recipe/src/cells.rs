@@ -7,8 +7,9 @@ use crate::key::{KeyId, id};
 use crate::problem::{Affected, Finding};
 use crate::recipe::Recipe;
 use crate::resolve::Resolver;
-use crate::setting::{self, Settings};
+use crate::setting::Settings;
 use crate::source::Span;
+use crate::value;
 use crate::{Cell, RunSpec, Source};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -98,7 +99,7 @@ impl<'a> CellBuilder<'a> {
         (!exists).then(|| {
             Finding::new("R203", format!("there is no data at {}", path.display()))
                 .at_option(settings.span(DATASET_PATH), "this folder")
-                .note(setting::more(DATASET_PATH.key().path))
+                .note(value::more(DATASET_PATH.key().path))
                 .cure("put the data set's files there, or name their folder: --set dataset.path=FOLDER")
         })
     }

@@ -3,6 +3,7 @@
 use crate::codes::{self, CODES, Code};
 use crate::key::{self, Availability, Choice, Key, Kind, Range, Reach};
 use crate::table::KEYS;
+use crate::value;
 use std::fmt::Write;
 
 /// There is no page of that name.
@@ -190,7 +191,7 @@ pub(crate) fn takes(kind: &Kind) -> String {
         Kind::Share(range) => format!("a number or a percentage{}", bounds(*range)),
         Kind::Choice(_) => "one of the names below".to_owned(),
         Kind::ChoiceList(_) => "a list of the names below".to_owned(),
-        other => crate::setting::expected(other).to_owned(),
+        other => value::expected(other).to_owned(),
     }
 }
 

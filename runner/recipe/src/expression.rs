@@ -2,10 +2,11 @@
 
 use crate::key::{self, KeyId, Kind, Reach};
 use crate::parse;
-use crate::setting::{self, Settings};
+use crate::setting::{Leaf, Settings};
 use crate::source::Span;
 use crate::table::KEYS;
 use crate::tree::{Item, Value};
+use crate::value;
 
 /// A condition, ready to be asked of cells.
 #[derive(Debug)]
@@ -277,9 +278,9 @@ fn operand(subject: Subject, token: &Token) -> Result<Operand, Misread> {
     let candidates = [parse::value(&text, 0, 0), Some(literal)];
     let mut reason = None;
     for item in candidates.iter().flatten() {
-        match setting::typed(id.key(), item) {
+        match value::typed(id.key(), item) {
             Ok(typed) => {
-                let leaf = setting::Leaf { typed, text: text.clone(), toml: String::new(), span: None };
+                let leaf = Leaf { typed, text: text.clone(), toml: String::new(), span: None };
                 let number = leaf.number();
                 return Ok(Operand { text, number });
             }

@@ -158,7 +158,7 @@ impl Reader<'_> {
             );
             return None;
         }
-        let name = settings.given(NAME).and_then(|leaf| check::text(leaf)).unwrap_or(kind).to_owned();
+        let name = settings.given(NAME).map_or(kind, |_| settings.text(NAME)).to_owned();
         if name.trim().is_empty() {
             self.findings.push(
                 Finding::new("R014", "`strategy.name` cannot be empty")
