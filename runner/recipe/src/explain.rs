@@ -127,7 +127,8 @@ fn choice_page(topic: &str, key: &Key, choice: &Choice) -> String {
             let _ = writeln!(page, "A setting here: write {setting}.");
         }
         Availability::Now => {
-            let _ = writeln!(page, "  written  {} = \"{}\"", key.path, choice.name);
+            let path = if key.parent() == "strategy" { "[[strategy]] kind" } else { key.path };
+            let _ = writeln!(page, "  written  {path} = \"{}\"", choice.name);
             let keys: Vec<&Key> = key::children(key.parent())
                 .filter(|other| {
                     key.name() == "kind" && !other.later && other.path != key.path && other.is_of(choice.name)

@@ -1,7 +1,6 @@
 //! From a file's name to one merged tree: `extends`, then what the command line sets.
 
 use crate::files::{Files, tidy};
-use crate::key;
 use crate::parse;
 use crate::problem::Finding;
 use crate::source::{Sources, Span};
@@ -10,6 +9,9 @@ use std::path::{Path, PathBuf};
 
 /// A recipe may be made of so many files; more is a mistake.
 const MOST_FILES: usize = 64;
+
+/// What stands where other problems name a file.
+const COMMAND_LINE: &str = "<command line>";
 
 /// Reads a recipe and everything it extends.
 pub(crate) struct Loader<'a> {
@@ -125,9 +127,7 @@ impl<'a> Loader<'a> {
             return;
         };
         let item = item(&value, name_span.source, offset);
-        if let Some(axes) = table_at(recipe, &["sweep", "axes"]) {
-            remove_axis(axes, &name);
-        }
+        self.settle(recipe, &name, name_span);
         self.lay(recipe, &name, Entry { name: String::new(), name_span, item });
     }
 
@@ -146,11 +146,34 @@ impl<'a> Loader<'a> {
                 Item { span, value: Value::List(items.collect()) }
             }
         };
-        if let Some(axes) = table_at(recipe, &["sweep", "axes"]) {
-            remove_axis(axes, &name);
-        }
+        self.settle(recipe, &name, name_span);
         let path = format!("sweep.axes.{name}");
         lay_at(recipe, &path, Entry { name: String::new(), name_span, item: list });
+    }
+
+    /// Lays `--repeats N` over a recipe.
+    pub(crate) fn repeats(&mut self, recipe: &mut Table, count: u32) {
+        let text = format!("--repeats {count}");
+        let (start, end) = ("--repeats ".len() as u32, text.len() as u32);
+        let source = self.sources.add(COMMAND_LINE.to_owned(), text, self.files.current_directory());
+        let span = Span { source, start, end };
+        let item = Item { span, value: Value::Integer(i64::from(count)) };
+        lay_at(recipe, "repeats.count", Entry { name: String::new(), name_span: span, item });
+    }
+
+    /// What the command line says about a key goes before the recipe's axis over it.
+    fn settle(&mut self, recipe: &mut Table, name: &str, span: Span) {
+        if let Some(axes) = table_at(recipe, &["sweep", "axes"]) {
+            remove_axis(axes, name);
+        }
+        if let Some(zipped) = zipped(recipe, name) {
+            self.findings.push(
+                Finding::new("R035", format!("`{name}` is varied already, in lockstep with others"))
+                    .at(span, "cannot be settled")
+                    .at(zipped, "varied here")
+                    .cure("take the key out of [[sweep.zip]]"),
+            );
+        }
     }
 
     /// Splits an argument into key and value; their source is the argument as it was typed.
@@ -162,8 +185,7 @@ impl<'a> Loader<'a> {
     ) -> Option<(String, Span, String, usize)> {
         let start = option.len() + 1;
         let text = format!("{option} {argument}");
-        let source =
-            self.sources.add("<command line>".to_owned(), text.clone(), self.files.current_directory());
+        let source = self.sources.add(COMMAND_LINE.to_owned(), text.clone(), self.files.current_directory());
         let whole = Span { source, start: start as u32, end: text.len() as u32 };
         let (name, value) = argument.split_once('=').unwrap_or((argument, ""));
         let plain = !name.is_empty() && name.split('.').all(|part| !part.trim().is_empty());
@@ -277,10 +299,25 @@ fn remove_axis(axes: &mut Table, name: &str) {
         if !inner.entries.is_empty() {
             return;
         }
-    } else if rest.is_some() && !key::is_union(first) {
-        return;
     }
     axes.take(first);
+}
+
+/// Where a key, or something above or below it, is varied in lockstep with others.
+fn zipped(recipe: &Table, name: &str) -> Option<Span> {
+    let Value::Table(sweep) = &recipe.get("sweep")?.item.value else { return None };
+    let Value::List(groups) = &sweep.get("zip")?.item.value else { return None };
+    groups.iter().find_map(|group| varied(group, name))
+}
+
+fn varied(item: &Item, name: &str) -> Option<Span> {
+    let Value::Table(table) = &item.value else { return None };
+    let (first, rest) = name.split_once('.').map_or((name, None), |(first, rest)| (first, Some(rest)));
+    let entry = table.get(first)?;
+    match (rest, &entry.item.value) {
+        (Some(rest), Value::Table(_)) => varied(&entry.item, rest),
+        _ => Some(entry.name_span),
+    }
 }
 
 /// The parts between the commas that are not inside brackets, braces or quotes, with their offsets.

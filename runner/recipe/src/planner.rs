@@ -58,7 +58,7 @@ fn build(loader: &mut Loader<'_>, request: &Request<'_>, machine: Machine) -> Op
         loader.set(&mut table, argument);
     }
     if let Some(count) = request.repeats {
-        loader.set(&mut table, &format!("repeats.count={count}"));
+        loader.repeats(&mut table, count);
     }
     for argument in request.sweeps {
         loader.sweep(&mut table, argument);
