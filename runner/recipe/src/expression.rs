@@ -239,6 +239,9 @@ fn subject(token: &Token) -> Result<Subject, Misread> {
     if matches!(word, "strategy" | "strategy.name") {
         return Ok(Subject::StrategyName);
     }
+    if let Some(later) = key::later(word) {
+        return Err(misread(format!("`{}` is not in this version", later.path)));
+    }
     let kind = key::join(word, "kind");
     let exact = KeyId::of(&kind).or_else(|| KeyId::of(word)).filter(|id| comparable(*id));
     if let Some(id) = exact {

@@ -242,7 +242,7 @@ fn file_name(path: &Path) -> String {
 }
 
 /// The name by which a strategy is addressed: its `name`, else its `kind`.
-fn own_name(table: &Table) -> Option<String> {
+pub(crate) fn own_name(table: &Table) -> Option<String> {
     match &table.get("name").or_else(|| table.get("kind"))?.item.value {
         Value::Text(name) => Some(name.clone()),
         _ => None,

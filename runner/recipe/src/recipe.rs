@@ -4,12 +4,12 @@ use crate::axes::{self, AxisReader, Dimension};
 use crate::check::{self, Checker};
 use crate::expression::Expression;
 use crate::key::{self, Key, KeyId, id};
-use crate::load::Loader;
+use crate::load::{Loader, own_name};
 use crate::problem::Finding;
 use crate::resolve;
 use crate::setting::{Settings, Typed};
 use crate::source::{Sources, Span};
-use crate::tree::{Entry, Table, Value};
+use crate::tree::{Entry, Item, Table, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 const SCHEMA: KeyId = id("schema");
@@ -62,7 +62,7 @@ pub(crate) fn read(loader: &mut Loader<'_>, table: &Table) -> Recipe {
     let mut reader = Reader { sources, findings, broken: !broken.is_empty() };
     reader.schema(&settings, &broken);
     let (strategies, ones_broken) = reader.strategies(table);
-    let (dimensions, exclusions) = reader.sweep(table, &strategies);
+    let (dimensions, exclusions) = reader.sweep(table);
     let tops: Vec<(&Settings, &BTreeSet<KeyId>)> = vec![(&settings, &broken)];
     let all = tops.into_iter().chain(strategies.iter().map(|one| &one.settings).zip(&ones_broken));
     for (settings, broken) in all {
@@ -214,7 +214,7 @@ impl Reader<'_> {
         }
     }
 
-    fn sweep(&mut self, table: &Table, strategies: &[StrategySetting]) -> (Vec<Dimension>, Vec<Exclusion>) {
+    fn sweep(&mut self, table: &Table) -> (Vec<Dimension>, Vec<Exclusion>) {
         let Some(entry) = table.get("sweep") else { return (Vec::new(), Vec::new()) };
         let Value::Table(sweep) = &entry.item.value else {
             self.findings.push(
@@ -227,7 +227,7 @@ impl Reader<'_> {
         for entry in sweep.entries.iter().filter(|entry| !known.contains(&entry.name.as_str())) {
             self.findings.push(check::unknown(entry, " in `sweep`", &known, "sweep"));
         }
-        let names: Vec<String> = strategies.iter().map(|strategy| strategy.name.clone()).collect();
+        let names = names(table);
         let before = self.findings.len();
         let mut reader = AxisReader { sources: self.sources, findings: self.findings, strategies: &names };
         let dimensions = reader.dimensions(sweep);
@@ -270,6 +270,20 @@ impl Reader<'_> {
             }
         }
     }
+}
+
+/// The names of all strategies, of those too that are wrong: an axis over one of these is not wrong as well.
+fn names(table: &Table) -> Vec<String> {
+    let items = match table.get("strategy").map(|entry| &entry.item) {
+        Some(Item { value: Value::List(items), .. }) => items.as_slice(),
+        Some(item) => std::slice::from_ref(item),
+        None => &[],
+    };
+    let name = |item: &Item| match &item.value {
+        Value::Table(table) => own_name(table),
+        _ => None,
+    };
+    items.iter().filter_map(name).collect()
 }
 
 fn suggest(name: Option<&str>) -> String {

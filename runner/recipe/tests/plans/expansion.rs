@@ -209,6 +209,8 @@ fn conditions_exclude_cells_with_their_reason() {
         ("lr == 0.1 and lr == '1e-1'", 12),
         ("train.target.after != '1s'", 12),
         ("not not workers == 4", 4),
+        ("strategy == d-sync or strategy == ps-sync and workers == 4", 8),
+        ("(strategy == d-sync or strategy == ps-sync) and workers == 4", 4),
     ] {
         assert_eq!(excluded(when), count, "{when}");
     }

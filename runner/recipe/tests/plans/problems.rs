@@ -144,6 +144,88 @@ fn not_in_this_version() {
     );
 }
 
+/// The whole format, later parts included: nothing in it is unknown.
+const EVERYTHING: &str = r#"
+schema   = 1
+name     = "everything"
+question = "Is every key known?"
+[model]
+kind = "mnist-mlp"
+[dataset]
+kind = "mnist"
+path = "data/mnist"
+partition  = { kind = "shared" }
+validation = 0.1
+[train]
+global-batch = 100
+epochs       = 5
+optimizer    = { kind = "sgd", lr = 0.1, momentum = 0.0, weight-decay = 0.0 }
+lr-schedule  = { kind = "step", every = "25 epochs", factor = 0.5, warmup = "5 epochs", scale = "none" }
+evaluate     = "1 epoch"
+target       = { metric = "test-accuracy", at-least = 0.97, after = "15min", stop = false }
+[nodes]
+use       = ["local*4"]
+workers   = 4
+inventory = "nodes.toml"
+server    = "local"
+slow      = [{ rank = 3, compute = 4.0 }, { rank = 0, link = 10.0 }]
+faults    = [{ rank = 2, at-step = 500, action = "kill" }]
+[network]
+bandwidth = "1Gbit/s"
+latency   = "50us"
+share     = "rank"
+[compute]
+step-time = "20ms"
+[[strategy]]
+kind = "ps-sync"
+baseline = true
+[[strategy]]
+kind = "d-sync"
+[[strategy]]
+name  = "pipe"
+kind  = "pipe-sgd"
+depth = 2
+warmup-epochs = 0
+compression = { kind = "quantize8" }
+[communication]
+collective   = "ring"
+schedule     = { kind = "single" }
+reduce-order = "ring"
+[compression]
+kind = "none"
+[sweep.axes]
+strategy.pipe.compression.kind = ["none", "truncate16", "quantize8"]
+network.bandwidth  = ["1Gbit/s", "10Gbit/s"]
+train.optimizer.lr = [0.05, 0.1]
+[[sweep.zip]]
+train.global-batch = [100, 200]
+train.epochs       = [5, 10]
+[[sweep.exclude]]
+when   = "strategy.name == 'pipe' and compression.kind == 'truncate16' and network.bandwidth == '10Gbit/s'"
+reason = "truncation is for slow links"
+[repeats]
+count = 5
+seeds = { from = 42 }
+order = "interleave"
+[limits]
+run-timeout = "20min"
+retries     = 1
+max-runs    = 400
+[measure]
+trace   = { first-steps = 20, every = 500 }
+predict = true
+samples = false
+[report]
+min-effect = "5%"
+confidence = 0.95
+redact     = ["hosts"]
+"#;
+
+#[test]
+fn the_whole_format_is_known() {
+    insta::assert_snapshot!("the_whole_format", rendered(&Desk::with(EVERYTHING)));
+}
+
 #[test]
 fn what_is_off_may_be_written_as_off() {
     assert_eq!(
