@@ -2,7 +2,7 @@
 
 use crate::axes::{self, AxisReader, Dimension};
 use crate::check::{self, Checker};
-use crate::expression::Expression;
+use crate::expression::{Expression, Misread};
 use crate::key::{self, Key, KeyId, id};
 use crate::load::{Loader, own_name};
 use crate::problem::Finding;
@@ -260,15 +260,25 @@ impl Reader<'_> {
             Ok(when) => Some(Exclusion { when, text, reason, span: leaf.span }),
             Err(misread) => {
                 self.broken = true;
-                self.findings.push(
-                    Finding::new("R040", format!("this is no condition: {}", misread.reason))
-                        .at_option(leaf.span, suggest(misread.suggestion.as_deref()))
-                        .suggest(misread.suggestion.as_deref())
-                        .note("more: bakeoff explain sweep.exclude.when"),
-                );
+                let finding = match leaf.span {
+                    Some(span) if self.is_literal(span, &text) => {
+                        misread.finding(Some(Span { start: span.start + 1, ..span }))
+                    }
+                    Some(span) => {
+                        Misread { at: 0..(span.end - span.start) as usize, ..misread }.finding(Some(span))
+                    }
+                    None => misread.finding(None),
+                };
+                self.findings.push(finding);
                 None
             }
         }
+    }
+
+    /// Whether a string is written letter by letter, without escapes.
+    fn is_literal(&self, span: Span, text: &str) -> bool {
+        let (start, end) = (span.start as usize + 1, (span.end as usize).saturating_sub(1));
+        self.sources.text(span.source).get(start..end) == Some(text)
     }
 }
 
@@ -284,8 +294,4 @@ fn names(table: &Table) -> Vec<String> {
         _ => None,
     };
     items.iter().filter_map(name).collect()
-}
-
-fn suggest(name: Option<&str>) -> String {
-    name.map_or("not understood".to_owned(), |name| format!("did you mean `{name}`?"))
 }

@@ -63,12 +63,19 @@ impl Leaf {
 
     /// The value as a number, where it is one.
     pub(crate) fn number(&self) -> Option<f64> {
-        match &self.typed {
-            Typed::Whole(number) => Some(*number as f64),
-            Typed::Number(number) => Some(*number),
-            Typed::Duration(duration) => Some(duration.as_secs_f64()),
-            Typed::Extent(Extent::Epochs(epochs)) => Some(*epochs),
-            Typed::Extent(Extent::Steps(steps)) => Some(*steps as f64),
+        self.typed.number()
+    }
+}
+
+impl Typed {
+    /// The value as a number in its base unit, where it is one; of extents, whatever they count.
+    pub(crate) fn number(&self) -> Option<f64> {
+        match self {
+            Self::Whole(number) => Some(*number as f64),
+            Self::Number(number) => Some(*number),
+            Self::Duration(duration) => Some(duration.as_secs_f64()),
+            Self::Extent(Extent::Epochs(epochs)) => Some(*epochs),
+            Self::Extent(Extent::Steps(steps)) => Some(*steps as f64),
             _ => None,
         }
     }
