@@ -57,8 +57,8 @@ impl Leaf {
     /// A list of texts that nobody wrote.
     pub(crate) fn list(texts: &[String]) -> Arc<Self> {
         let quoted: Vec<String> = texts.iter().map(|text| crate::tree::quote(text)).collect();
-        let text = format!("[{}]", quoted.join(", "));
-        Arc::new(Self { typed: Typed::List(texts.to_vec()), toml: text.clone(), text, span: None })
+        let toml = format!("[{}]", quoted.join(", "));
+        Arc::new(Self { typed: Typed::List(texts.to_vec()), text: texts.join(","), toml, span: None })
     }
 
     /// The value as a number, where it is one.

@@ -324,6 +324,13 @@ fn impossible_pairs() {
                 "equal arms",
                 &["[[strategy]]\nkind = \"d-sync\"", "[[strategy]]\nkind = \"d-sync\"\nname = \"other\""],
             ),
+            (
+                "equal arms under several conditions",
+                &[
+                    "[communication]\ncollective = \"star\"",
+                    "[sweep.axes]\ncommunication.reduce-order = [\"ring\", \"rank\"]\nnodes.workers = [1, 2]",
+                ],
+            ),
             ("equal cells", &["[sweep.axes]\ntrain.optimizer.lr = [0.1, 0.10]"]),
             ("no effect", &["[[strategy]]\nkind = \"ps-sync\"\ncommunication.collective = \"star\""]),
             ("too few seeds", &["[repeats]\ncount = 3\nseeds = [1, 2]"]),
