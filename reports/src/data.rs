@@ -23,7 +23,7 @@ pub(crate) fn downloads(findings: &Findings) -> Vec<Download> {
 
 fn runs(findings: &Findings) -> String {
     let mut csv = Csv::new(&[
-        "run", "arm", "condition", "repeat", "seed", "state", "reused", "attempt", "training_ns", "wall_ns", "step_time_ns", "steps", "samples",
+        "run", "id", "arm", "condition", "repeat", "seed", "state", "reused", "attempt", "training_ns", "wall_ns", "step_time_ns", "steps", "samples",
         "bytes_out", "target_ns", "target_samples", "weights_sha256", "detail",
     ]);
     for run in &findings.rows().runs {
@@ -33,6 +33,7 @@ fn runs(findings: &Findings) -> String {
         let hit = trials.into_iter().find(|trial| trial.run.index == run.index).and_then(|trial| trial.hit);
         let weights = attempt.and_then(|a| a.weights.as_ref()).and_then(|weights| weights.as_ref().ok());
         csv.line(&[
+            &run.index.to_string(),
             &run.id,
             arm(findings, run),
             condition(findings, run),
@@ -59,9 +60,10 @@ fn runs(findings: &Findings) -> String {
 fn metrics(findings: &Findings) -> String {
     let mut csv = Csv::new(&["run", "metric", "model", "step", "samples", "epoch", "at_ns", "value"]);
     for run in &findings.rows().runs {
+        let number = run.index.to_string();
         for row in run.attempt.iter().flat_map(|attempt| &attempt.metrics) {
             csv.line(&[
-                &run.id,
+                &number,
                 row.metric.name(),
                 &row.model,
                 &row.step.to_string(),
@@ -78,10 +80,11 @@ fn metrics(findings: &Findings) -> String {
 fn phases(findings: &Findings) -> String {
     let mut csv = Csv::new(&["run", "rank", "role", "lane", "phase", "steps", "total_ns", "p50_ns", "p95_ns", "max_ns"]);
     for run in &findings.rows().runs {
+        let number = run.index.to_string();
         for rank in run.attempt.iter().flat_map(|attempt| &attempt.ranks) {
             for row in &rank.phases {
                 csv.line(&[
-                    &run.id,
+                    &number,
                     &rank.rank.to_string(),
                     rank.role.name(),
                     &row.lane.to_string(),
@@ -101,9 +104,10 @@ fn phases(findings: &Findings) -> String {
 fn links(findings: &Findings) -> String {
     let mut csv = Csv::new(&["run", "from", "to", "bytes", "raw_bytes", "messages"]);
     for run in &findings.rows().runs {
+        let number = run.index.to_string();
         for link in run.attempt.iter().flat_map(|attempt| &attempt.links) {
             csv.line(&[
-                &run.id,
+                &number,
                 &link.from.to_string(),
                 &link.to.to_string(),
                 &link.bytes.to_string(),

@@ -73,12 +73,13 @@ pub(crate) fn short(value: f64) -> String {
 pub(crate) fn percent(share: f64) -> String {
     let value = share * 100.0;
     let decimals = if value.abs() >= 10.0 || value == 0.0 { 1 } else { decimals_of(value).min(2) };
-    format!("{} %", fixed(value, decimals))
+    format!("{}\u{a0}%", fixed(value, decimals))
 }
 
 /// A ratio: `1.31×`.
 pub(crate) fn times(ratio: f64) -> String {
-    let decimals = if ratio.is_finite() && ratio >= 1.0 { decimals_of(ratio).min(2) } else { decimals_of(ratio).min(3) };
+    let most = if ratio >= 0.1 { 2 } else { 4 };
+    let decimals = decimals_of(ratio).min(most);
     format!("{}×", fixed(ratio, decimals))
 }
 
@@ -141,8 +142,9 @@ impl Unit {
         uncertainty.map_or(coarse - 1, |wide| decimals_for(wide * self.factor).min(coarse + 1))
     }
 
-    fn with(self, number: String) -> String {
-        if self.name.is_empty() { number } else { format!("{number} {}", self.name) }
+    /// The number with the unit behind it.
+    pub(crate) fn with(self, number: String) -> String {
+        if self.name.is_empty() { number } else { format!("{number}\u{a0}{}", self.name) }
     }
 }
 
@@ -175,10 +177,10 @@ mod tests {
             assert_eq!(decimals_for(uncertainty), decimals, "{uncertainty}");
         }
         let unit = Unit::of_seconds(400.0);
-        assert_eq!(unit.supported(412.345, Some(16.5)), "412 s");
-        assert_eq!(unit.supported(412.345, Some(1.65)), "412.3 s");
-        assert_eq!(unit.supported(412.345, None), "412 s");
-        assert_eq!(Unit::of_seconds(0.0123).supported(0.012_345, Some(0.000_2)), "12.35 ms");
+        assert_eq!(unit.supported(412.345, Some(16.5)), "412\u{a0}s");
+        assert_eq!(unit.supported(412.345, Some(1.65)), "412.3\u{a0}s");
+        assert_eq!(unit.supported(412.345, None), "412\u{a0}s");
+        assert_eq!(Unit::of_seconds(0.0123).supported(0.012_345, Some(0.000_2)), "12.35\u{a0}ms");
     }
 
     #[test]
@@ -194,15 +196,16 @@ mod tests {
 
     #[test]
     fn units_fit_the_size() {
-        assert_eq!(seconds(0.000_5), "500 µs");
-        assert_eq!(seconds(0.0), "0 s");
-        assert_eq!(seconds(90.0), "90.0 s");
-        assert_eq!(seconds(36_000.0), "10.0 h");
-        assert_eq!(bytes(1536.0), "1.50 KiB");
-        assert_eq!(percent(0.9712), "97.1 %");
-        assert_eq!(percent(0.005), "0.50 %");
+        assert_eq!(seconds(0.000_5), "500\u{a0}µs");
+        assert_eq!(seconds(0.0), "0\u{a0}s");
+        assert_eq!(seconds(90.0), "90.0\u{a0}s");
+        assert_eq!(seconds(36_000.0), "10.0\u{a0}h");
+        assert_eq!(bytes(1536.0), "1.50\u{a0}KiB");
+        assert_eq!(percent(0.9712), "97.1\u{a0}%");
+        assert_eq!(percent(0.005), "0.50\u{a0}%");
         assert_eq!(times(1.3149), "1.31×");
-        assert_eq!(times(0.0612), "0.061×");
+        assert_eq!(times(0.0612), "0.0612×");
+        assert_eq!(times(0.75), "0.75×");
         assert_eq!(p_value(0.0286), "0.029");
     }
 }

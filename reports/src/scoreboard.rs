@@ -3,7 +3,7 @@
 use crate::comparison::{Comparison, Grade};
 use crate::digits::{self, Unit};
 use crate::findings::Findings;
-use crate::statistics;
+use crate::statistics::{self, Estimate};
 use crate::study::{self, Condition, Entry, Measure};
 use crate::verdict;
 use recipe::Role;
@@ -98,16 +98,11 @@ fn varies(column: &Column) -> bool {
 
 fn target_columns(findings: &Findings, condition: &Condition) -> Vec<Column> {
     let confidence = findings.thresholds.confidence;
-    let time = per_entry(condition, |entry| {
-        if entry.mostly_missed() {
-            return Cell::missing();
-        }
-        let estimate = verdict::typical(&entry.values(Measure::TimeToTarget), confidence);
-        estimate.map_or_else(Cell::missing, |estimate| {
-            let unit = Unit::of_seconds(estimate.value);
-            Cell { text: unit.supported(estimate.value, estimate.uncertainty()), sort: estimate.value }
-        })
+    let reaching = condition.entries.iter().map(|entry| {
+        let values = entry.values(Measure::TimeToTarget);
+        verdict::typical(&values, confidence).filter(|_| !entry.mostly_missed())
     });
+    let time = aligned(&reaching.collect::<Vec<_>>(), Unit::of_seconds);
     let steps = per_entry(condition, |entry| {
         let values: Vec<f64> = entry
             .trials
@@ -125,7 +120,7 @@ fn target_columns(findings: &Findings, condition: &Condition) -> Vec<Column> {
     vec![
         Column { name: "time to target", meaning: "geometric mean; the median where some runs did not reach".to_owned(), cells: time, always: true },
         Column { name: "steps to target", meaning: "median of samples at the target, divided by the global batch".to_owned(), cells: steps, always: false },
-        Column { name: "reached", meaning: "runs that reached the target, of those judged".to_owned(), cells: reached, always: true },
+        Column { name: "reached", meaning: "runs that reached the target, of those judged".to_owned(), cells: reached, always: false },
     ]
 }
 
@@ -152,12 +147,8 @@ fn ratio_column(condition: &Condition, comparisons: &[Comparison]) -> Column {
 
 fn step_columns(findings: &Findings, condition: &Condition) -> Vec<Column> {
     let confidence = findings.thresholds.confidence;
-    let step = per_entry(condition, |entry| {
-        verdict::typical(&entry.step_times(), confidence).map_or_else(Cell::missing, |estimate| {
-            let unit = Unit::of_seconds(estimate.value);
-            Cell { text: unit.supported(estimate.value, estimate.uncertainty()), sort: estimate.value }
-        })
-    });
+    let steps = condition.entries.iter().map(|entry| verdict::typical(&entry.step_times(), confidence));
+    let step = aligned(&steps.collect::<Vec<_>>(), Unit::of_seconds);
     let throughput = per_entry(condition, |entry| {
         let value = entry.mean_of(|attempt| {
             let training = attempt.training?.seconds();
@@ -193,13 +184,14 @@ fn final_column(findings: &Findings, condition: &Condition) -> Column {
     };
     let unit = Unit::of_metric(metric);
     let confidence = findings.thresholds.confidence;
-    let cells = per_entry(condition, |entry| {
+    let ends = condition.entries.iter().map(|entry| {
         let values: Vec<f64> = entry.final_values(metric).into_iter().map(|(_, value)| value).collect();
-        statistics::mean(&values, confidence).map_or_else(Cell::missing, |estimate| {
-            let sort = if metric.higher_is_better() { -estimate.value } else { estimate.value };
-            Cell { text: unit.supported(estimate.value, estimate.uncertainty()), sort }
-        })
+        statistics::mean(&values, confidence)
     });
+    let mut cells = aligned(&ends.collect::<Vec<_>>(), |_| unit);
+    if metric.higher_is_better() {
+        cells.iter_mut().filter(|cell| cell.sort.is_finite()).for_each(|cell| cell.sort = -cell.sort);
+    }
     let meaning = format!("last {}, mean over runs", verdict::metric_words(metric));
     Column { name: "final metric", meaning, cells, always: true }
 }
@@ -215,6 +207,15 @@ fn fastest_column(condition: &Condition) -> Column {
         .collect();
     let meaning = "how often the arm is fastest when the runs are resampled".to_owned();
     Column { name: "fastest", meaning, cells, always: usable }
+}
+
+/// Estimates in one unit, with the decimals that the least certain of them supports.
+fn aligned(estimates: &[Option<Estimate>], unit: impl Fn(f64) -> Unit) -> Vec<Cell> {
+    let known = || estimates.iter().flatten().filter(|estimate| estimate.value.is_finite());
+    let unit = unit(known().map(|estimate| estimate.value).reduce(f64::min).unwrap_or(0.0));
+    let decimals = known().map(|estimate| unit.decimals(estimate.value, estimate.uncertainty())).min().unwrap_or(0);
+    let cell = |estimate: &Estimate| Cell { text: unit.with(unit.number(estimate.value, decimals)), sort: estimate.value };
+    estimates.iter().map(|estimate| estimate.as_ref().map_or_else(Cell::missing, cell)).collect()
 }
 
 fn per_entry(condition: &Condition, cell: impl Fn(&Entry) -> Cell) -> Vec<Cell> {

@@ -275,7 +275,7 @@ fn difference_words(metric: Metric, gap: Estimate) -> String {
     let decimals = wide.filter(|wide| *wide > 0.0).map_or(2, |wide| digits::decimals_for(wide).min(4));
     let size = digits::fixed((gap.value * factor).abs(), decimals);
     let nothing = !size.bytes().any(|byte| (b'1'..=b'9').contains(&byte));
-    let side = if nothing { "equal".to_owned() } else { format!("{size} {unit} {}", if gap.value < 0.0 { "lower" } else { "higher" }) };
+    let side = if nothing { "equal".to_owned() } else { format!("{size}\u{a0}{unit} {}", if gap.value < 0.0 { "lower" } else { "higher" }) };
     let sure = match gap.interval {
         None => String::new(),
         Some((low, high)) if low <= 0.0 && high >= 0.0 => {
@@ -298,7 +298,7 @@ pub(crate) fn threshold_words(target: Target) -> String {
     while decimals < 4 && (value - digits_rounded(value, decimals)).abs() > 1e-9 {
         decimals += 1;
     }
-    format!("{} {}", digits::fixed(value, decimals), unit.name)
+    format!("{}\u{a0}{}", digits::fixed(value, decimals), unit.name)
 }
 
 fn digits_rounded(value: f64, decimals: usize) -> f64 {
@@ -313,7 +313,7 @@ pub(crate) fn metric_words(metric: Metric) -> String {
 
 /// `95 %`.
 pub(crate) fn confidence_words(confidence: f64) -> String {
-    format!("{} %", digits::fixed(confidence * 100.0, usize::from((confidence * 100.0).fract() > 1e-9)))
+    format!("{}\u{a0}%", digits::fixed(confidence * 100.0, usize::from((confidence * 100.0).fract() > 1e-9)))
 }
 
 pub(crate) fn range((low, high): (f64, f64), factor: f64, decimals: usize) -> String {

@@ -86,7 +86,7 @@ pub(crate) struct Area {
 impl Area {
     /// A chart of full width with room for labels on the left and below.
     pub(crate) fn wide(height: f64) -> Self {
-        Self { width: WIDTH, height, left: 64.0, right: WIDTH - 16.0, top: 14.0, bottom: height - 44.0 }
+        Self { width: WIDTH, height, left: 64.0, right: WIDTH - 16.0, top: 28.0, bottom: height - 44.0 }
     }
 
     /// The frame of this area with two scales; labels are written in the scales' units.

@@ -170,12 +170,16 @@ fn bar_scale(comparisons: &[Comparison], min_effect: f64) -> Scale {
 }
 
 fn ratio_ticks(scale: &Scale) -> Vec<Tick> {
-    [0.1, 0.2, 0.5, 0.8, 0.9, 1.0, 1.1, 1.25, 2.0, 5.0, 10.0]
-        .into_iter()
-        .map(|ratio: f64| (scale.at(ratio.ln()), ratio))
-        .filter(|(at, _)| (0.0..=BAR_WIDTH).contains(at))
-        .map(|(at, ratio)| Tick { at: coordinate(at), label: format!("{ratio}×") })
-        .collect()
+    // One in the middle, and on each side the roundest ratio that has room to be read.
+    let placed = |ratio: f64| (scale.at(ratio.ln()), ratio);
+    let readable = |at: f64| at <= BAR_WIDTH - 20.0 && at - BAR_WIDTH / 2.0 >= 34.0;
+    let side = [2.0, 1.5, 1.25, 5.0, 1.1, 10.0, 1.05].into_iter().map(placed).find(|(at, _)| readable(*at));
+    let mut ticks = vec![placed(1.0)];
+    if let Some((_, ratio)) = side {
+        ticks.extend([placed(1.0 / ratio), placed(ratio)]);
+    }
+    let label = |ratio: f64| format!("{}×", digits::fixed(ratio, if ratio < 1.0 { 2 } else { 2 - usize::from(ratio.fract() == 0.0) * 2 }));
+    ticks.into_iter().map(|(at, ratio)| Tick { at: coordinate(at), label: label(ratio) }).collect()
 }
 
 fn bar(comparison: &Comparison, scale: &Scale) -> Option<Bar> {

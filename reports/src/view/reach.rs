@@ -48,7 +48,7 @@ pub(crate) fn of(findings: &Findings, number: usize, condition: &Condition) -> O
             title: format!("Runs at {}, {}", verdict::target_words(target), condition_title(condition)),
             description: "Step curves of the share of runs that reached the target by each time.".to_owned(),
             reading: "Each step is a run reaching the target; a curve further left is sooner, one that stays below \
-                      100 % has runs that never got there. A small upright tick marks when such a run ended."
+                      100 % has runs that never got there. A small upright tick marks when such a run ended."
                 .to_owned(),
             table: table(findings, condition),
         },
