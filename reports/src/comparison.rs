@@ -198,15 +198,134 @@ impl Sides<'_> {
         if arm.len() < 2 || base.len() < 2 {
             return None;
         }
-        let spread = f64::midpoint(statistics::variance(&arm, arm_mean), statistics::variance(&base, base_mean));
+        let spread =
+            f64::midpoint(statistics::variance(&arm, arm_mean), statistics::variance(&base, base_mean));
         let gap = ((base_mean - arm_mean).abs() - (1.0 + thresholds.min_effect).ln()).abs();
         let alpha = 1.0 - thresholds.confidence;
         let settles = |repeats: &usize| {
-            let quantile = statistics::student_quantile(0.5 + thresholds.confidence / 2.0, 2.0 * (*repeats as f64 - 1.0));
+            let quantile = statistics::student_quantile(
+                0.5 + thresholds.confidence / 2.0,
+                2.0 * (*repeats as f64 - 1.0),
+            );
             let half = quantile.unwrap_or(f64::INFINITY) * (2.0 * spread / *repeats as f64).sqrt();
             half < gap && statistics::smallest_p(*repeats, *repeats) * (arms as f64) < alpha
         };
         let from = CLEAR_FROM.max(arm.len().min(base.len()) + 1);
         Some((from..=MOST_REPEATS).find(settles))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Sample;
+    use crate::study::Study;
+    use record::Nanos;
+    use store::{RunState, SweepRows};
+
+    const NEVER: f64 = f64::INFINITY;
+
+    /// A sweep whose runs reach the target after these seconds; runs that never do are watched for 100 s.
+    fn sweep(base: &[f64], arm: &[f64]) -> SweepRows {
+        let sample = Sample { repeats: base.len().max(arm.len()) as u32, ..Sample::duel() };
+        let mut rows = sample.rows();
+        for run in &mut rows.runs {
+            let times = if run.cell == 0 { base } else { arm };
+            let Some(time) = times.get(run.repeat as usize) else {
+                (run.state, run.attempt) = (RunState::Failed, None);
+                continue;
+            };
+            if let Some(attempt) = &mut run.attempt {
+                attempt.training = Some(Nanos((time.min(100.0) * 1e9) as u64));
+                attempt.metrics.truncate(1);
+                attempt.metrics[0].at = Nanos((time.min(100.0) * 1e9) as u64);
+                attempt.metrics[0].value = if time.is_finite() { 0.98 } else { 0.5 };
+            }
+        }
+        rows
+    }
+
+    fn compared(base: &[f64], arm: &[f64]) -> Comparison {
+        let rows = sweep(base, arm);
+        let study = Study::new(&rows, None).unwrap();
+        let thresholds = Thresholds { min_effect: 0.05, confidence: 0.95 };
+        compare(&study.conditions[0], study.baseline, thresholds).remove(0)
+    }
+
+    #[test]
+    fn grades() {
+        let slow = [20.0, 20.3, 19.8, 20.1, 20.2];
+        for (base, arm, wanted) in [
+            (&slow[..], &[10.0, 10.2, 9.9, 10.1, 9.8][..], Grade::Clear),
+            (&[10.0, 10.2, 9.9, 10.1, 9.8], &slow, Grade::Clear),
+            (&slow, &[20.1, 20.2, 19.9, 20.0, 20.3], Grade::WithinNoise),
+            (&slow, &[18.0, 22.0, 16.0, 19.0, 23.0], Grade::NotEnoughEvidence),
+            // However far apart: three runs, or two, are never clear.
+            (&slow[..3], &[1.0, 1.01, 0.99], Grade::NotEnoughEvidence),
+            (&slow, &[1.0, 1.01, 0.99], Grade::NotEnoughEvidence),
+            (&slow[..4], &[1.0, 1.01, 0.99, 1.02], Grade::Clear),
+            (&slow[..1], &[1.0], Grade::NotEnoughEvidence),
+            (&slow, &[], Grade::NotEnoughEvidence),
+            (&[], &slow, Grade::NotEnoughEvidence),
+            (&slow, &[NEVER; 5], Grade::DidNotReach),
+            (&slow, &[1.0, 1.0, NEVER, NEVER, NEVER], Grade::DidNotReach),
+            // Half or more reached, but not all: a ratio of medians has no interval.
+            (&slow, &[1.0, 1.1, 1.2, NEVER, NEVER], Grade::NotEnoughEvidence),
+            // The baseline never got there in 100 s.
+            (&[NEVER; 5], &[10.0, 10.2, 9.9, 10.1, 9.8], Grade::Clear),
+            (&[NEVER; 5], &[98.0, 99.0, 99.5, 98.0, 99.0], Grade::NotEnoughEvidence),
+            (&[NEVER; 3], &[1.0, 1.0, 1.0], Grade::NotEnoughEvidence),
+        ] {
+            assert_eq!(compared(base, arm).grade, wanted, "{base:?} {arm:?}");
+        }
+    }
+
+    #[test]
+    fn the_ratio_is_of_geometric_means_with_its_exact_p() {
+        let comparison = compared(&[20.0, 40.0, 20.0, 40.0], &[10.0, 20.0, 10.0, 20.0]);
+        let ratio = comparison.ratio.unwrap();
+        assert!((ratio.value - 2.0).abs() < 1e-9);
+        // By hand: deviation ln 2 / sqrt 3 on each side, 6 degrees of freedom, quantile 2.4469.
+        assert!((ratio.interval.unwrap().0 - 1.0007).abs() < 1e-4);
+        let separated = compared(&[20.0, 21.0, 22.0, 23.0, 24.0], &[10.0, 11.0, 12.0, 13.0, 14.0]);
+        assert!((separated.p.unwrap() - 2.0 / 252.0).abs() < 1e-12);
+        assert_eq!(separated.p, separated.p_holm);
+        assert!((separated.paired_p.unwrap() - 0.0625).abs() < 1e-12);
+        assert_eq!(separated.pairs, 5);
+    }
+
+    #[test]
+    fn runs_that_never_reach_rank_last() {
+        let comparison = compared(&[NEVER; 5], &[1.0, 2.0, 3.0, 4.0, 5.0]);
+        assert!((comparison.p.unwrap() - 2.0 / 252.0).abs() < 1e-12);
+        assert_eq!(comparison.ratio, None);
+        assert!((comparison.at_least.unwrap() - 20.0).abs() < 1e-9);
+        let partly = compared(&[20.0, 20.0, 20.0], &[10.0, 10.0, NEVER]);
+        assert_eq!(partly.ratio, Some(Estimate { value: 2.0, interval: None }));
+    }
+
+    #[test]
+    fn more_spread_asks_for_more_repeats() {
+        let needed = |arm: &[f64]| compared(&[20.0, 20.3, 19.8], arm).repeats_needed.unwrap().unwrap();
+        let (little, much) = (needed(&[18.0, 18.3, 17.8]), needed(&[15.0, 18.0, 21.5]));
+        assert!(little < much, "{little} {much}");
+        assert!(little >= CLEAR_FROM);
+    }
+
+    #[test]
+    fn holm_counts_the_arms_of_the_condition() {
+        let mut sample = Sample { repeats: 4, ..Sample::duel() };
+        for copy in 1..4 {
+            let arm = crate::sample::SampleArm { name: format!("copy-{copy}"), ..sample.arms[1].clone() };
+            sample.arms.push(arm);
+        }
+        let rows = sample.rows();
+        let study = Study::new(&rows, None).unwrap();
+        let thresholds = Thresholds { min_effect: 0.05, confidence: 0.95 };
+        for comparison in compare(&study.conditions[0], study.baseline, thresholds) {
+            assert!(comparison.p_holm >= comparison.p);
+            // Four against four cannot settle four arms at 5 %.
+            assert_ne!(comparison.grade, Grade::Clear);
+        }
     }
 }

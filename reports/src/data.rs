@@ -23,8 +23,25 @@ pub(crate) fn downloads(findings: &Findings) -> Vec<Download> {
 
 fn runs(findings: &Findings) -> String {
     let mut csv = Csv::new(&[
-        "run", "id", "arm", "condition", "repeat", "seed", "state", "reused", "attempt", "training_ns", "wall_ns", "step_time_ns", "steps", "samples",
-        "bytes_out", "target_ns", "target_samples", "weights_sha256", "detail",
+        "run",
+        "id",
+        "arm",
+        "condition",
+        "repeat",
+        "seed",
+        "state",
+        "reused",
+        "attempt",
+        "training_ns",
+        "wall_ns",
+        "step_time_ns",
+        "steps",
+        "samples",
+        "bytes_out",
+        "target_ns",
+        "target_samples",
+        "weights_sha256",
+        "detail",
     ]);
     for run in &findings.rows().runs {
         let attempt = run.attempt.as_ref();
@@ -78,7 +95,9 @@ fn metrics(findings: &Findings) -> String {
 }
 
 fn phases(findings: &Findings) -> String {
-    let mut csv = Csv::new(&["run", "rank", "role", "lane", "phase", "steps", "total_ns", "p50_ns", "p95_ns", "max_ns"]);
+    let mut csv = Csv::new(&[
+        "run", "rank", "role", "lane", "phase", "steps", "total_ns", "p50_ns", "p95_ns", "max_ns",
+    ]);
     for run in &findings.rows().runs {
         let number = run.index.to_string();
         for rank in run.attempt.iter().flat_map(|attempt| &attempt.ranks) {

@@ -29,7 +29,8 @@ pub(crate) fn fixed(value: f64, decimals: usize) -> String {
     }
     let text = format!("{:.decimals$}", value.abs());
     let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
-    let sign = if value < 0.0 && text.bytes().any(|byte| (b'1'..=b'9').contains(&byte)) { "\u{2212}" } else { "" };
+    let sign =
+        if value < 0.0 && text.bytes().any(|byte| (b'1'..=b'9').contains(&byte)) { "\u{2212}" } else { "" };
     format!("{sign}{}{rest}", grouped(whole))
 }
 

@@ -78,7 +78,8 @@ pub fn page(rows: &SweepRows, timelines: &Timelines, options: &Options) -> Resul
     }
     let mut warnings = Vec::new();
     if html.len() > LARGE {
-        warnings.push(format!("the page has {}; fewer runs make it smaller", digits::bytes(html.len() as f64)));
+        warnings
+            .push(format!("the page has {}; fewer runs make it smaller", digits::bytes(html.len() as f64)));
     }
     Ok(Page { html, warnings })
 }

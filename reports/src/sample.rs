@@ -5,12 +5,14 @@
 
 use crate::Timelines;
 use recipe::{
-    Arm, Cell, Cluster, Collective, Communication, Compression, Dataset, Extent, Limits, LrSchedule, LrShape, Measure,
-    Metric, Model, Node, Partition, Plan, ReduceOrder, ReportSettings, Role, Run, RunSpec, Schedule, Seat, Sgd, Shape,
-    Source, Strategy, Target, Training,
+    Arm, Cell, Cluster, Collective, Communication, Compression, Dataset, Extent, Limits, LrSchedule, LrShape,
+    Measure, Metric, Model, Node, Partition, Plan, ReduceOrder, ReportSettings, Role, Run, RunSpec, Schedule,
+    Seat, Sgd, Shape, Source, Strategy, Target, Training,
 };
 use record::{LaneId, Nanos, Phase, Rank};
-use store::{AttemptRow, LinkRow, LossRow, MetricRow, NodeRow, PhaseRow, RankRow, RunRow, RunState, SpanRow, SweepRows};
+use store::{
+    AttemptRow, LinkRow, LossRow, MetricRow, NodeRow, PhaseRow, RankRow, RunRow, RunState, SpanRow, SweepRows,
+};
 
 /// Weights of the made-up model.
 const PARAMETERS: u64 = 648_010;
@@ -56,8 +58,20 @@ impl Sample {
         Self {
             question: "Is an all-reduce faster than a parameter server on one host?".to_owned(),
             arms: vec![
-                SampleArm { name: "ps-sync".to_owned(), strategy: Strategy::PsSync, compute: 6.1, communicate: 5.4, ceiling: 0.981 },
-                SampleArm { name: "d-sync".to_owned(), strategy: Strategy::DSync, compute: 6.1, communicate: 2.6, ceiling: 0.9812 },
+                SampleArm {
+                    name: "ps-sync".to_owned(),
+                    strategy: Strategy::PsSync,
+                    compute: 6.1,
+                    communicate: 5.4,
+                    ceiling: 0.981,
+                },
+                SampleArm {
+                    name: "d-sync".to_owned(),
+                    strategy: Strategy::DSync,
+                    compute: 6.1,
+                    communicate: 2.6,
+                    ceiling: 0.9812,
+                },
             ],
             workers: vec![4],
             repeats: 5,
@@ -98,8 +112,9 @@ impl Sample {
                 cells.push(self.cell(place, arm, *workers));
             }
         }
-        let runs = (0..self.repeats)
-            .flat_map(|repeat| (0..cells.len()).map(move |cell| Run { cell, repeat, seed: 42 + u64::from(repeat) }));
+        let runs = (0..self.repeats).flat_map(|repeat| {
+            (0..cells.len()).map(move |cell| Run { cell, repeat, seed: 42 + u64::from(repeat) })
+        });
         Plan {
             name: "quickstart".to_owned(),
             question: self.question.clone(),
@@ -109,7 +124,11 @@ impl Sample {
                 .arms
                 .iter()
                 .enumerate()
-                .map(|(place, arm)| Arm { name: arm.name.clone(), kind: arm.strategy.kind().to_owned(), baseline: place == 0 })
+                .map(|(place, arm)| Arm {
+                    name: arm.name.clone(),
+                    kind: arm.strategy.kind().to_owned(),
+                    baseline: place == 0,
+                })
                 .collect(),
             runs: runs.collect(),
             cells,
@@ -137,7 +156,12 @@ impl Sample {
         let mut seats = vec![seat(Role::Worker); workers as usize];
         seats.resize(seats.len() + arm.strategy.servers() as usize, seat(Role::Server));
         RunSpec {
-            model: Model { kind: "mnist-mlp".to_owned(), input: Shape::Image(1, 28, 28), classes: 10, layers: Vec::new() },
+            model: Model {
+                kind: "mnist-mlp".to_owned(),
+                input: Shape::Image(1, 28, 28),
+                classes: 10,
+                layers: Vec::new(),
+            },
             dataset: Dataset {
                 source: Source::Synthetic { train: SAMPLES as u32, test: 2_000, seed: 0 },
                 partition: Partition::Shared,
@@ -149,7 +173,12 @@ impl Sample {
                 optimizer: Sgd { lr: 0.1, momentum: 0.0, weight_decay: 0.0 },
                 schedule: LrSchedule { shape: LrShape::Constant, warmup: Extent::Steps(0) },
                 evaluate: Extent::Epochs(1.0 / self.epochs.1 as f64),
-                target: self.target.map(|threshold| Target { metric: Metric::TestAccuracy, threshold, after: None, stop: false }),
+                target: self.target.map(|threshold| Target {
+                    metric: Metric::TestAccuracy,
+                    threshold,
+                    after: None,
+                    stop: false,
+                }),
             },
             cluster: Cluster { nodes: vec![Node { name: "local".to_owned(), slots: workers }], seats },
             strategy: arm.strategy.clone(),
@@ -165,7 +194,12 @@ impl Sample {
 
     fn run(&self, plan: &Plan, index: usize, run: &Run) -> RunRow {
         let cell = &plan.cells[run.cell];
-        let maker = Maker { sample: self, arm: &self.arms[cell.arm], cell, noise: Noise(run.seed * 977 + run.cell as u64) };
+        let maker = Maker {
+            sample: self,
+            arm: &self.arms[cell.arm],
+            cell,
+            noise: Noise(run.seed * 977 + run.cell as u64),
+        };
         RunRow {
             id: format!("01JD0RUN{index:04}"),
             index,
@@ -213,8 +247,9 @@ impl Maker<'_> {
         let compute = self.arm.compute * 4.0 / f64::from(workers) * (1.0 + 0.015 * self.noise.next());
         let communicate = self.arm.communicate * (1.0 + 0.04 * self.noise.next());
         let step = compute + communicate + 0.08;
-        let ranks: Vec<RankRow> =
-            (0..self.cell.spec.cluster.ranks()).map(|rank| self.rank(Rank(rank), steps, [compute, communicate])).collect();
+        let ranks: Vec<RankRow> = (0..self.cell.spec.cluster.ranks())
+            .map(|rank| self.rank(Rank(rank), steps, [compute, communicate]))
+            .collect();
         AttemptRow {
             number: 1,
             started: 1_795_180_500,
@@ -250,9 +285,12 @@ impl Maker<'_> {
             let epoch = place as f64 / often as f64;
             let samples = SAMPLES * place / often;
             let wobble = 0.0015 * self.noise.next();
-            let accuracy = self.arm.ceiling - (self.arm.ceiling - 0.1) * (-2.6 * slope * epoch.powf(0.62)).exp();
+            let accuracy =
+                self.arm.ceiling - (self.arm.ceiling - 0.1) * (-2.6 * slope * epoch.powf(0.62)).exp();
             let accuracy = if place == 0 { 0.0985 } else { accuracy + wobble };
-            for (metric, value) in [(Metric::TestAccuracy, accuracy), (Metric::TestLoss, (1.0 - accuracy) * 3.1)] {
+            for (metric, value) in
+                [(Metric::TestAccuracy, accuracy), (Metric::TestLoss, (1.0 - accuracy) * 3.1)]
+            {
                 rows.push(MetricRow {
                     metric,
                     model: "rank 0".to_owned(),
@@ -326,10 +364,18 @@ impl Maker<'_> {
 
     fn links(&self, ranks: &[RankRow]) -> Vec<LinkRow> {
         let workers = self.cell.spec.cluster.workers();
-        let link = |from: u32, to: u32, bytes: u64| LinkRow { from: Rank(from), to: Rank(to), bytes, raw_bytes: bytes, messages: bytes / 65_536 + 1 };
+        let link = |from: u32, to: u32, bytes: u64| LinkRow {
+            from: Rank(from),
+            to: Rank(to),
+            bytes,
+            raw_bytes: bytes,
+            messages: bytes / 65_536 + 1,
+        };
         match self.arm.strategy {
             Strategy::DSync if workers < 2 => Vec::new(),
-            Strategy::DSync => (0..workers).map(|rank| link(rank, (rank + 1) % workers, ranks[rank as usize].bytes_out)).collect(),
+            Strategy::DSync => (0..workers)
+                .map(|rank| link(rank, (rank + 1) % workers, ranks[rank as usize].bytes_out))
+                .collect(),
             Strategy::PsSync => (0..workers)
                 .flat_map(|rank| {
                     let bytes = ranks[rank as usize].bytes_out;
@@ -364,8 +410,18 @@ fn spans(attempt: &AttemptRow, seed: u64) -> Vec<SpanRow> {
             let mut at = begin;
             for (phase, share) in script(rank, lean, stretch) {
                 let length = (share * 1e6) as u64;
-                let peer = matches!(phase, Phase::WaitPeer | Phase::Transfer | Phase::Send).then_some(Rank(0));
-                let span = SpanRow { rank: rank.rank, lane: LaneId::Compute, step, phase, begin: Nanos(at), length: Nanos(length), peer, bytes: 0 };
+                let peer =
+                    matches!(phase, Phase::WaitPeer | Phase::Transfer | Phase::Send).then_some(Rank(0));
+                let span = SpanRow {
+                    rank: rank.rank,
+                    lane: LaneId::Compute,
+                    step,
+                    phase,
+                    begin: Nanos(at),
+                    length: Nanos(length),
+                    peer,
+                    bytes: 0,
+                };
                 spans.push(span);
                 at += length;
             }

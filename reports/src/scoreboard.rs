@@ -75,7 +75,10 @@ pub(crate) fn grade_name(findings: &Findings, entry: &Entry, comparisons: &[Comp
     if entry.arm == findings.study.baseline {
         return "baseline";
     }
-    comparisons.iter().find(|comparison| comparison.arm == entry.arm).map_or("–", |found| found.grade.name())
+    comparisons
+        .iter()
+        .find(|comparison| comparison.arm == entry.arm)
+        .map_or("–", |found| found.grade.name())
 }
 
 /// The columns that vary between the arms of a condition, and those that are always shown.
@@ -118,9 +121,24 @@ fn target_columns(findings: &Findings, condition: &Condition) -> Vec<Column> {
         sort: -(entry.reached() as f64),
     });
     vec![
-        Column { name: "time to target", meaning: "geometric mean; the median where some runs did not reach".to_owned(), cells: time, always: true },
-        Column { name: "steps to target", meaning: "median of samples at the target, divided by the global batch".to_owned(), cells: steps, always: false },
-        Column { name: "reached", meaning: "runs that reached the target, of those judged".to_owned(), cells: reached, always: false },
+        Column {
+            name: "time to target",
+            meaning: "geometric mean; the median where some runs did not reach".to_owned(),
+            cells: time,
+            always: true,
+        },
+        Column {
+            name: "steps to target",
+            meaning: "median of samples at the target, divided by the global batch".to_owned(),
+            cells: steps,
+            always: false,
+        },
+        Column {
+            name: "reached",
+            meaning: "runs that reached the target, of those judged".to_owned(),
+            cells: reached,
+            always: false,
+        },
     ]
 }
 
@@ -137,12 +155,19 @@ fn ratio_column(condition: &Condition, comparisons: &[Comparison]) -> Column {
             return Cell::missing();
         }
         match (comparison.ratio, comparison.at_least) {
-            (Some(ratio), _) => Cell { text: format!("{}×", digits::fixed(ratio.value, 2)), sort: -ratio.value },
+            (Some(ratio), _) => {
+                Cell { text: format!("{}×", digits::fixed(ratio.value, 2)), sort: -ratio.value }
+            }
             (None, Some(least)) => Cell { text: format!("> {}", digits::times(least)), sort: -least },
             (None, None) => Cell::missing(),
         }
     });
-    Column { name: "speed-up", meaning: "time of the baseline divided by that of the arm".to_owned(), cells, always: !comparisons.is_empty() }
+    Column {
+        name: "speed-up",
+        meaning: "time of the baseline divided by that of the arm".to_owned(),
+        cells,
+        always: !comparisons.is_empty(),
+    }
 }
 
 fn step_columns(findings: &Findings, condition: &Condition) -> Vec<Column> {
@@ -156,13 +181,34 @@ fn step_columns(findings: &Findings, condition: &Condition) -> Vec<Column> {
         });
         Cell::of(value, |value| format!("{}/s", digits::short(value)))
     });
-    let sent = per_entry(condition, |entry| Cell::of(entry.mean_of(study::worker_bytes_per_step), digits::bytes));
+    let sent =
+        per_entry(condition, |entry| Cell::of(entry.mean_of(study::worker_bytes_per_step), digits::bytes));
     let waiting = per_entry(condition, |entry| Cell::of(entry.mean_of(wait_share), digits::percent));
     vec![
-        Column { name: "step time", meaning: "median steady step of the slowest worker; geometric mean over runs".to_owned(), cells: step, always: true },
-        Column { name: "samples", meaning: "samples per second of training, all workers".to_owned(), cells: throughput, always: false },
-        Column { name: "sent/step", meaning: "bytes one worker sends per step".to_owned(), cells: sent, always: false },
-        Column { name: "waiting", meaning: "share of the workers' steady steps spent waiting".to_owned(), cells: waiting, always: false },
+        Column {
+            name: "step time",
+            meaning: "median steady step of the slowest worker; geometric mean over runs".to_owned(),
+            cells: step,
+            always: true,
+        },
+        Column {
+            name: "samples",
+            meaning: "samples per second of training, all workers".to_owned(),
+            cells: throughput,
+            always: false,
+        },
+        Column {
+            name: "sent/step",
+            meaning: "bytes one worker sends per step".to_owned(),
+            cells: sent,
+            always: false,
+        },
+        Column {
+            name: "waiting",
+            meaning: "share of the workers' steady steps spent waiting".to_owned(),
+            cells: waiting,
+            always: false,
+        },
     ]
 }
 
@@ -213,8 +259,12 @@ fn fastest_column(condition: &Condition) -> Column {
 fn aligned(estimates: &[Option<Estimate>], unit: impl Fn(f64) -> Unit) -> Vec<Cell> {
     let known = || estimates.iter().flatten().filter(|estimate| estimate.value.is_finite());
     let unit = unit(known().map(|estimate| estimate.value).reduce(f64::min).unwrap_or(0.0));
-    let decimals = known().map(|estimate| unit.decimals(estimate.value, estimate.uncertainty())).min().unwrap_or(0);
-    let cell = |estimate: &Estimate| Cell { text: unit.with(unit.number(estimate.value, decimals)), sort: estimate.value };
+    let decimals =
+        known().map(|estimate| unit.decimals(estimate.value, estimate.uncertainty())).min().unwrap_or(0);
+    let cell = |estimate: &Estimate| Cell {
+        text: unit.with(unit.number(estimate.value, decimals)),
+        sort: estimate.value,
+    };
     estimates.iter().map(|estimate| estimate.as_ref().map_or_else(Cell::missing, cell)).collect()
 }
 

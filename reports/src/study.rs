@@ -189,7 +189,8 @@ impl<'a> Trial<'a> {
     fn new(run: &'a RunRow, attempt: &'a AttemptRow, target: Option<Target>) -> Self {
         let last_seen = attempt.metrics.iter().map(|row| row.at).max();
         let ran = attempt.training.or(last_seen).unwrap_or_default().seconds();
-        let deadline = target.and_then(|target| target.after).map_or(f64::INFINITY, |after| after.as_secs_f64());
+        let deadline =
+            target.and_then(|target| target.after).map_or(f64::INFINITY, |after| after.as_secs_f64());
         let hit = target.and_then(|target| {
             let mut rows = attempt.metrics.iter().filter(|row| row.metric == target.metric);
             rows.find(|row| target.reached(row.value) && row.at.seconds() <= deadline)
@@ -219,4 +220,59 @@ pub(crate) fn worker_bytes_per_step(attempt: &AttemptRow) -> Option<f64> {
 pub(crate) fn all_bytes_per_step(attempt: &AttemptRow) -> Option<f64> {
     let known = !attempt.ranks.is_empty() && attempt.steps > 0;
     known.then(|| attempt.ranks.iter().map(|rank| rank.bytes_out).sum::<u64>() as f64 / attempt.steps as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Sample;
+    use std::time::Duration;
+
+    #[test]
+    fn a_target_counts_only_in_time() {
+        let mut rows = Sample::duel().rows();
+        let reached = |rows: &SweepRows| Study::new(rows, None).unwrap().conditions[0].entries[0].reached();
+        assert_eq!(reached(&rows), 5);
+        let target = rows.plan.cells[0].spec.train.target.as_mut().unwrap();
+        target.after = Some(Duration::from_millis(1));
+        assert_eq!(reached(&rows), 0);
+        let study = Study::new(&rows, None).unwrap();
+        assert!((study.conditions[0].entries[0].trials[0].watched - 0.001).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_diverged_is_judged_and_what_failed_is_not() {
+        let mut rows = Sample::duel().rows();
+        for (run, state) in rows.runs.iter_mut().step_by(2).zip([
+            RunState::Diverged,
+            RunState::TimedOut,
+            RunState::Failed,
+            RunState::Interrupted,
+            RunState::Running,
+        ]) {
+            run.state = state;
+        }
+        let study = Study::new(&rows, None).unwrap();
+        let entry = &study.conditions[0].entries[0];
+        assert_eq!(entry.trials.len(), 2);
+        assert_eq!(entry.planned, 5);
+        assert_eq!(entry.final_values(Metric::TestAccuracy), []);
+    }
+
+    #[test]
+    fn the_run_in_the_middle() {
+        let rows = Sample::duel().rows();
+        let study = Study::new(&rows, None).unwrap();
+        let entry = &study.conditions[0].entries[1];
+        let middle = entry.median_trial(Measure::TimeToTarget).unwrap().time_to_target();
+        assert_eq!(crate::statistics::median(&entry.values(Measure::TimeToTarget)), Some(middle));
+    }
+
+    #[test]
+    fn an_unknown_baseline_is_named_with_those_there_are() {
+        let rows = Sample::duel().rows();
+        let error = Study::new(&rows, Some("d-snyc")).err().unwrap().to_string();
+        assert_eq!(error, "no arm is called `d-snyc`; the sweep has ps-sync, d-sync");
+        assert_eq!(Study::new(&rows, Some("d-sync")).unwrap().baseline, 1);
+    }
 }

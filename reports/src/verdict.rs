@@ -109,7 +109,11 @@ fn tally(findings: &Findings, verdicts: &[&Verdict]) -> String {
             .iter()
             .filter(|(count, _)| *count > 0)
             .map(|(count, words)| {
-                if own.len() == 1 { (*words).to_owned() } else { format!("{words} in {count} of {} conditions", own.len()) }
+                if own.len() == 1 {
+                    (*words).to_owned()
+                } else {
+                    format!("{words} in {count} of {} conditions", own.len())
+                }
             })
             .collect();
         parts.push(format!("{} is {}.", arm.name, said.join(", ").replace("the baseline", base)));
@@ -168,11 +172,17 @@ impl Writer<'_> {
         match (measure, self.condition.target) {
             (Measure::TimeToTarget, Some(target)) => {
                 let to = format!("To {} {}", target_words(target), self.place());
-                if self.entry.mostly_missed() { self.missed(target) } else { format!("{to}, {} needed {}{ratio}.", self.arm(), self.amount(measure)) }
+                if self.entry.mostly_missed() {
+                    self.missed(target)
+                } else {
+                    format!("{to}, {} needed {}{ratio}.", self.arm(), self.amount(measure))
+                }
             }
             _ => match self.entry.values(measure).is_empty() {
                 true => format!("{} has no steady step to time {}.", self.arm(), self.place()),
-                false => format!("{} took {} per step {}{ratio}.", self.arm(), self.amount(measure), self.place()),
+                false => {
+                    format!("{} took {} per step {}{ratio}.", self.arm(), self.amount(measure), self.place())
+                }
             },
         }
     }
@@ -197,17 +207,19 @@ impl Writer<'_> {
     fn amount(&self, measure: Measure) -> String {
         let values = self.entry.values(measure);
         let (count, reached) = (values.len(), values.iter().filter(|value| value.is_finite()).count());
-        let Some(estimate) = typical(&values, self.thresholds.confidence) else { return "no time".to_owned() };
+        let Some(estimate) = typical(&values, self.thresholds.confidence) else {
+            return "no time".to_owned();
+        };
         let unit = Unit::of_seconds(estimate.value);
         let time = unit.supported(estimate.value, estimate.uncertainty());
         let aside = match estimate.interval {
             _ if reached < count => format!("median; {reached} of {count} runs reached it"),
             Some(interval) => format!(
-                "{} CI {}, n = {count}",
+                "{} CI {}, n\u{a0}=\u{a0}{count}",
                 confidence_words(self.thresholds.confidence),
                 range(interval, unit.factor, unit.decimals(estimate.value, estimate.uncertainty())),
             ),
-            None => format!("n = {count}"),
+            None => format!("n\u{a0}=\u{a0}{count}"),
         };
         format!("{time} ({aside})")
     }
@@ -226,7 +238,8 @@ impl Writer<'_> {
             Measure::TimeToTarget => ("sooner", "later"),
             Measure::StepTime => ("faster", "slower"),
         };
-        let (shown, word) = if ratio.value >= 1.0 { (ratio, faster) } else { (ratio.map(|r| 1.0 / r), slower) };
+        let (shown, word) =
+            if ratio.value >= 1.0 { (ratio, faster) } else { (ratio.map(|r| 1.0 / r), slower) };
         let decimals = digits::decimals_for(shown.uncertainty().unwrap_or(0.02)).clamp(2, 3);
         let aside = shown.interval.map(|interval| format!(" ({})", range(interval, 1.0, decimals)));
         format!(", {}× {word} than {base}{}", digits::fixed(shown.value, decimals), aside.unwrap_or_default())
@@ -239,7 +252,9 @@ impl Writer<'_> {
         }
         let metric = self.condition.metric?;
         let base = self.condition.entry(self.findings.study.baseline)?;
-        let values = |entry: &Entry| entry.final_values(metric).into_iter().map(|(_, value)| value).collect::<Vec<_>>();
+        let values = |entry: &Entry| {
+            entry.final_values(metric).into_iter().map(|(_, value)| value).collect::<Vec<_>>()
+        };
         let gap = statistics::difference(&values(self.entry), &values(base), self.thresholds.confidence)?;
         Some(difference_words(metric, gap))
     }
@@ -258,7 +273,9 @@ pub(crate) fn typical(values: &[f64], confidence: f64) -> Option<Estimate> {
         let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
         return Some(statistics::mean(&logs, confidence)?.map(f64::exp));
     }
-    statistics::median(values).filter(|value| value.is_finite()).map(|value| Estimate { value, interval: None })
+    statistics::median(values)
+        .filter(|value| value.is_finite())
+        .map(|value| Estimate { value, interval: None })
 }
 
 fn settling(comparison: &Comparison) -> Option<String> {
@@ -275,7 +292,11 @@ fn difference_words(metric: Metric, gap: Estimate) -> String {
     let decimals = wide.filter(|wide| *wide > 0.0).map_or(2, |wide| digits::decimals_for(wide).min(4));
     let size = digits::fixed((gap.value * factor).abs(), decimals);
     let nothing = !size.bytes().any(|byte| (b'1'..=b'9').contains(&byte));
-    let side = if nothing { "equal".to_owned() } else { format!("{size}\u{a0}{unit} {}", if gap.value < 0.0 { "lower" } else { "higher" }) };
+    let side = if nothing {
+        "equal".to_owned()
+    } else {
+        format!("{size}\u{a0}{unit} {}", if gap.value < 0.0 { "lower" } else { "higher" })
+    };
     let sure = match gap.interval {
         None => String::new(),
         Some((low, high)) if low <= 0.0 && high >= 0.0 => {
@@ -322,4 +343,76 @@ pub(crate) fn range((low, high): (f64, f64), factor: f64, decimals: usize) -> St
 
 fn signed_range((low, high): (f64, f64), factor: f64, decimals: usize) -> String {
     format!("{} … {}", digits::signed(low * factor, decimals), digits::signed(high * factor, decimals))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use crate::sample::Sample;
+    use store::{RunState, SweepRows};
+
+    fn said(rows: &SweepRows) -> (String, Vec<String>) {
+        let findings = Findings::of(rows, &Options::default()).unwrap();
+        let verdicts = all(&findings);
+        let sentences = verdicts.iter().map(|verdict| verdict.sentence.replace(['\u{a0}', '\u{202f}'], " "));
+        (paragraph(&findings, &verdicts).replace(['\u{a0}', '\u{202f}'], " "), sentences.collect())
+    }
+
+    #[test]
+    fn a_duel() {
+        let (paragraph, sentences) = said(&Sample::duel().rows());
+        insta::assert_snapshot!(format!("{paragraph}\n\n{}", sentences.join("\n")));
+    }
+
+    #[test]
+    fn several_conditions_are_counted() {
+        let sample = Sample { workers: vec![2, 4, 8], ..Sample::duel() };
+        assert_eq!(said(&sample.rows()).0, "d-sync is clearly faster than ps-sync in 3 of 3 conditions.");
+    }
+
+    #[test]
+    fn without_a_target_steps_are_compared() {
+        let sample = Sample { target: None, ..Sample::duel() };
+        let (_, sentences) = said(&sample.rows());
+        insta::assert_snapshot!(sentences.join("\n"));
+    }
+
+    #[test]
+    fn nothing_finished() {
+        let mut rows = Sample::duel().rows();
+        for run in &mut rows.runs {
+            (run.state, run.attempt) = (RunState::Pending, None);
+        }
+        let (paragraph, sentences) = said(&rows);
+        assert_eq!(paragraph, "No run has finished yet, so there is nothing to compare.");
+        assert_eq!(sentences[1], "d-sync: no finished run on 4 workers.");
+    }
+
+    #[test]
+    fn all_diverged() {
+        let mut rows = Sample::duel().rows();
+        for run in rows.runs.iter_mut().filter(|run| run.cell == 1) {
+            run.state = RunState::Diverged;
+            if let Some(attempt) = &mut run.attempt {
+                attempt.metrics.iter_mut().for_each(|row| row.value = f64::NAN);
+            }
+        }
+        let (_, sentences) = said(&rows);
+        assert!(
+            sentences[1]
+                .starts_with("d-sync reached 97.0 % test accuracy in 0 of 5 runs on 4 workers within"),
+            "{}",
+            sentences[1]
+        );
+        assert!(sentences[1].ends_with("; 5 diverged. Sent 0.75× the bytes per step."), "{}", sentences[1]);
+    }
+
+    #[test]
+    fn a_loss_is_named_with_its_unit() {
+        let target = Target { metric: Metric::TestLoss, threshold: 0.25, after: None, stop: false };
+        assert_eq!(target_words(target), "0.25\u{a0}nats test loss");
+        let target = Target { metric: Metric::TestAccuracy, threshold: 0.9725, after: None, stop: false };
+        assert_eq!(target_words(target), "97.25\u{a0}% test accuracy");
+    }
 }

@@ -12,7 +12,7 @@ pub(crate) use bootstrap::share_of_smallest;
 pub(crate) use holm::holm;
 pub(crate) use interval::{Estimate, average, difference, mean, student_quantile, variance};
 pub(crate) use order::{median, mid_ranks};
-pub(crate) use permutation::{smallest_p, sign_flip, unpaired};
+pub(crate) use permutation::{sign_flip, smallest_p, unpaired};
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};

@@ -103,7 +103,10 @@ pub(crate) fn all(findings: &Findings) -> Vec<Accuracy> {
 fn accuracy(findings: &Findings, number: usize, condition: &Condition) -> Option<Accuracy> {
     let metric = condition.metric?;
     let words = verdict::metric_words(metric);
-    let plotted = condition.entries.iter().any(|entry| entry.trials.iter().any(|t| !points(t, metric, Axis::Wall).is_empty()));
+    let plotted = condition
+        .entries
+        .iter()
+        .any(|entry| entry.trials.iter().any(|t| !points(t, metric, Axis::Wall).is_empty()));
     if !plotted {
         return None;
     }
@@ -146,7 +149,8 @@ fn legend(findings: &Findings, condition: &Condition) -> Vec<Key> {
 /// The finite evaluations of a run, by time, thinned.
 fn points(trial: &Trial, metric: Metric, axis: Axis) -> Vec<(f64, f64)> {
     let rows = trial.attempt.metrics.iter().filter(|row| row.metric == metric && row.value.is_finite());
-    let points: Vec<(f64, f64)> = rows.map(|row| (axis.value(row), row.value)).filter(|(x, _)| x.is_finite()).collect();
+    let points: Vec<(f64, f64)> =
+        rows.map(|row| (axis.value(row), row.value)).filter(|(x, _)| x.is_finite()).collect();
     if points.len() <= MOST_POINTS {
         return points;
     }
@@ -163,18 +167,27 @@ struct Canvas {
 
 fn panel(condition: &Condition, metric: Metric, axis: Axis) -> Panel {
     let area = Area::wide(400.0);
-    let everything: Vec<(f64, f64)> =
-        condition.entries.iter().flat_map(|e| &e.trials).flat_map(|trial| points(trial, metric, axis)).collect();
+    let everything: Vec<(f64, f64)> = condition
+        .entries
+        .iter()
+        .flat_map(|e| &e.trials)
+        .flat_map(|trial| points(trial, metric, axis))
+        .collect();
     let largest = everything.iter().map(|(x, _)| *x).fold(0.0, f64::max);
     let x_unit = axis.unit(largest);
     let y_unit = Unit::of_metric(metric);
     let canvas = Canvas {
         x: Scale::new((0.0, largest * 1.02), (area.left, area.right), x_unit.factor),
-        y: Scale::new(vertical_range(condition, metric, &everything), (area.bottom, area.top), y_unit.factor).rounded(6),
+        y: Scale::new(vertical_range(condition, metric, &everything), (area.bottom, area.top), y_unit.factor)
+            .rounded(6),
         metric,
         axis,
     };
-    let x_label = if x_unit.name.is_empty() { axis.name().to_owned() } else { format!("{} ({})", axis.name(), x_unit.name) };
+    let x_label = if x_unit.name.is_empty() {
+        axis.name().to_owned()
+    } else {
+        format!("{} ({})", axis.name(), x_unit.name)
+    };
     let labels = [x_label, format!("{} ({})", verdict::metric_words(metric), y_unit.name)];
     Panel {
         axis: axis.name().to_owned(),
@@ -182,7 +195,11 @@ fn panel(condition: &Condition, metric: Metric, axis: Axis) -> Panel {
         target: condition.target.map(|target| {
             let y = canvas.y.at(target.threshold);
             let label_y = coordinate(if metric.higher_is_better() { y - 6.0 } else { y + 14.0 });
-            TargetLine { y: coordinate(y), label_y, label: format!("target {}", verdict::threshold_words(target)) }
+            TargetLine {
+                y: coordinate(y),
+                label_y,
+                label: format!("target {}", verdict::threshold_words(target)),
+            }
         }),
         frame: area.frame(&canvas.x, &canvas.y, labels),
     }
@@ -209,10 +226,12 @@ impl Canvas {
         let runs: Vec<Vec<(f64, f64)>> =
             entry.trials.iter().map(|trial| points(trial, self.metric, self.axis)).collect();
         let grid = grid(&runs);
-        let spread: Vec<(f64, [f64; 3])> = grid.iter().filter_map(|x| Some((*x, spread_at(&runs, *x)?))).collect();
+        let spread: Vec<(f64, [f64; 3])> =
+            grid.iter().filter_map(|x| Some((*x, spread_at(&runs, *x)?))).collect();
         let upper = spread.iter().map(|(x, [_, _, high])| (*x, *high));
         let lower = spread.iter().rev().map(|(x, [low, _, _])| (*x, *low));
-        let line = |points: &[(f64, f64)]| Path::through(points.iter().map(|point| self.place(*point))).finish();
+        let line =
+            |points: &[(f64, f64)]| Path::through(points.iter().map(|point| self.place(*point))).finish();
         Curve {
             style: chart::arm_style(entry.arm),
             band: if runs.len() > 1 {
@@ -220,7 +239,8 @@ impl Canvas {
             } else {
                 String::new()
             },
-            median: Path::through(spread.iter().map(|(x, [_, middle, _])| self.place((*x, *middle)))).finish(),
+            median: Path::through(spread.iter().map(|(x, [_, middle, _])| self.place((*x, *middle))))
+                .finish(),
             runs: runs.iter().filter(|run| run.len() > 1).map(|run| line(run)).collect(),
             marks: entry.trials.iter().filter_map(|trial| self.mark(entry.arm, trial)).collect(),
         }
@@ -280,7 +300,17 @@ fn interpolated(run: &[(f64, f64)], x: f64) -> Option<f64> {
 
 fn table(findings: &Findings, condition: &Condition, metric: Metric) -> Table {
     let unit = Unit::of_metric(metric);
-    let mut table = Table::new(["arm", "evaluation", "epochs", "samples", "wall time", "median", "lowest", "highest", "runs"]);
+    let mut table = Table::new([
+        "arm",
+        "evaluation",
+        "epochs",
+        "samples",
+        "wall time",
+        "median",
+        "lowest",
+        "highest",
+        "runs",
+    ]);
     for entry in &condition.entries {
         let runs: Vec<Vec<&MetricRow>> = entry
             .trials
@@ -291,10 +321,12 @@ fn table(findings: &Findings, condition: &Condition, metric: Metric) -> Table {
         let stride = longest.div_ceil(MOST_POINTS).max(1);
         for place in (0..longest).filter(|place| place % stride == 0 || place + 1 == longest) {
             let rows: Vec<&MetricRow> = runs.iter().filter_map(|run| run.get(place).copied()).collect();
-            let values: Vec<f64> = rows.iter().map(|row| row.value).filter(|value| value.is_finite()).collect();
+            let values: Vec<f64> =
+                rows.iter().map(|row| row.value).filter(|value| value.is_finite()).collect();
             let low = values.iter().copied().reduce(f64::min);
             let high = values.iter().copied().reduce(f64::max);
-            let middle = |axis: Axis| statistics::median(&rows.iter().map(|row| axis.value(row)).collect::<Vec<_>>());
+            let middle =
+                |axis: Axis| statistics::median(&rows.iter().map(|row| axis.value(row)).collect::<Vec<_>>());
             let shown = |value: Option<f64>| value.map_or("–".to_owned(), |value| unit.number(value, 2));
             table.rows.push(vec![
                 findings.study.arm_name(entry.arm).to_owned(),

@@ -178,7 +178,12 @@ fn ratio_ticks(scale: &Scale) -> Vec<Tick> {
     if let Some((_, ratio)) = side {
         ticks.extend([placed(1.0 / ratio), placed(ratio)]);
     }
-    let label = |ratio: f64| format!("{}×", digits::fixed(ratio, if ratio < 1.0 { 2 } else { 2 - usize::from(ratio.fract() == 0.0) * 2 }));
+    let label = |ratio: f64| {
+        format!(
+            "{}×",
+            digits::fixed(ratio, if ratio < 1.0 { 2 } else { 2 - usize::from(ratio.fract() == 0.0) * 2 })
+        )
+    };
     ticks.into_iter().map(|(at, ratio)| Tick { at: coordinate(at), label: label(ratio) }).collect()
 }
 
@@ -187,7 +192,9 @@ fn bar(comparison: &Comparison, scale: &Scale) -> Option<Bar> {
     let (low, high) = ratio.interval.unwrap_or((ratio.value, ratio.value));
     let place = |ratio: f64| coordinate(scale.at(ratio.max(1e-9).ln()).clamp(0.0, BAR_WIDTH));
     let title = match ratio.interval {
-        Some(_) => format!("{} ({} to {})", digits::times(ratio.value), digits::times(low), digits::times(high)),
+        Some(_) => {
+            format!("{} ({} to {})", digits::times(ratio.value), digits::times(low), digits::times(high))
+        }
         None => digits::times(ratio.value),
     };
     Some(Bar { from: place(low), to: place(high), at: place(ratio.value), title })
@@ -195,7 +202,17 @@ fn bar(comparison: &Comparison, scale: &Scale) -> Option<Bar> {
 
 fn tests(findings: &Findings, condition: &Condition, comparisons: &[Comparison]) -> crate::chart::Table {
     let mut table = crate::chart::Table::new([
-        "arm", "runs", "ratio", "interval", "exact p", "Holm p", "pairs", "paired ratio", "paired interval", "sign-flip p", "grade",
+        "arm",
+        "runs",
+        "ratio",
+        "interval",
+        "exact p",
+        "Holm p",
+        "pairs",
+        "paired ratio",
+        "paired interval",
+        "sign-flip p",
+        "grade",
     ]);
     let dash = || "–".to_owned();
     let ratio = |value: f64| digits::fixed(value, 3);

@@ -74,7 +74,9 @@ impl Communication {
             .conditions
             .iter()
             .enumerate()
-            .flat_map(|(number, condition)| condition.entries.iter().map(move |entry| (number, condition, entry)))
+            .flat_map(|(number, condition)| {
+                condition.entries.iter().map(move |entry| (number, condition, entry))
+            })
             .filter(|(_, _, entry)| entry.trials.iter().any(|trial| !trial.attempt.ranks.is_empty()))
             .collect();
         if entries.is_empty() {
@@ -93,7 +95,10 @@ impl Communication {
             })
             .collect();
         let note = if matrices.len() > MOST_MATRICES {
-            format!("The first {MOST_MATRICES} of {} matrices are shown; the embedded data holds all.", matrices.len())
+            format!(
+                "The first {MOST_MATRICES} of {} matrices are shown; the embedded data holds all.",
+                matrices.len()
+            )
         } else {
             String::new()
         };
@@ -154,7 +159,8 @@ fn matrix(id: &str, arm: &str, condition: &str, attempt: &AttemptRow) -> Option<
     let ranks = ranks.max(attempt.ranks.len());
     let numbered = ranks <= NUMBERED_RANKS;
     let margin = 44.0;
-    let cell = if numbered { (300.0 / ranks as f64).clamp(44.0, 64.0) } else { (360.0 / ranks as f64).max(4.0) };
+    let cell =
+        if numbered { (300.0 / ranks as f64).clamp(44.0, 64.0) } else { (360.0 / ranks as f64).max(4.0) };
     let at = |rank: usize| margin + cell * rank as f64;
     let stride = ranks.div_ceil(16).max(1);
     let place = |rank: usize| Tick { at: coordinate(at(rank) + cell / 2.0), label: rank.to_string() };
@@ -171,7 +177,12 @@ fn matrix(id: &str, arm: &str, condition: &str, attempt: &AttemptRow) -> Option<
             label: if numbered { amount.clone() } else { String::new() },
             label_x: coordinate(x + cell / 2.0),
             label_y: coordinate(y + cell / 2.0 + 3.0),
-            title: format!("rank {} to rank {}: {amount} in {} messages", link.from, link.to, digits::count(link.messages)),
+            title: format!(
+                "rank {} to rank {}: {amount} in {} messages",
+                link.from,
+                link.to,
+                digits::count(link.messages)
+            ),
         }
     });
     Some(Matrix {
@@ -179,7 +190,9 @@ fn matrix(id: &str, arm: &str, condition: &str, attempt: &AttemptRow) -> Option<
         figure: Figure {
             id: id.to_owned(),
             title: format!("Bytes between ranks: {arm}, {condition}"),
-            description: format!("Heat map of the bytes sent between {ranks} ranks in the median run of {arm}."),
+            description: format!(
+                "Heat map of the bytes sent between {ranks} ranks in the median run of {arm}."
+            ),
             reading: String::new(),
             table: link_table(attempt),
         },

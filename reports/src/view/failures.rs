@@ -44,7 +44,9 @@ impl Failures {
         Self {
             runs: rows.runs.iter().filter(ended).map(|run| failed(findings, run)).collect(),
             excluded: cells
-                .filter_map(|cell| Some(ExcludedCell { label: cell.label.clone(), reason: cell.excluded.clone()? }))
+                .filter_map(|cell| {
+                    Some(ExcludedCell { label: cell.label.clone(), reason: cell.excluded.clone()? })
+                })
                 .collect(),
             pending: pending(rows.runs.iter().filter(waiting).collect()),
         }
@@ -69,7 +71,8 @@ fn failed(findings: &Findings, run: &RunRow) -> FailedRun {
     let cell = findings.rows().plan.cells.get(run.cell);
     let condition = cell.and_then(|cell| findings.study.conditions.iter().find(|c| c.name == cell.condition));
     let attempt = run.attempt.as_ref();
-    let text = |value: Option<String>| value.filter(|text| !text.is_empty()).unwrap_or_else(|| "–".to_owned());
+    let text =
+        |value: Option<String>| value.filter(|text| !text.is_empty()).unwrap_or_else(|| "–".to_owned());
     FailedRun {
         arm: cell.map_or("?", |cell| findings.study.arm_name(cell.arm)).to_owned(),
         condition: condition.map(condition_title).unwrap_or_default(),

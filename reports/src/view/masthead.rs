@@ -68,14 +68,24 @@ impl Masthead {
 
 fn marks(findings: &Findings) -> Vec<TrustMark> {
     let rows = findings.rows();
-    let attempts: Vec<&AttemptRow> =
-        findings.study.conditions.iter().flat_map(|c| &c.entries).flat_map(|e| &e.trials).map(|t| t.attempt).collect();
+    let attempts: Vec<&AttemptRow> = findings
+        .study
+        .conditions
+        .iter()
+        .flat_map(|c| &c.entries)
+        .flat_map(|e| &e.trials)
+        .map(|t| t.attempt)
+        .collect();
     let mut marks = vec![repeats(findings), failures(findings)];
     marks.extend(missing(findings));
     marks.push(order(&rows.plan));
     marks.push(match &rows.commit {
-        Some((commit, false)) => TrustMark::new("code", true, format!("commit {}, no changes", short(commit))),
-        Some((commit, true)) => TrustMark::new("code", false, format!("commit {} with uncommitted changes", short(commit))),
+        Some((commit, false)) => {
+            TrustMark::new("code", true, format!("commit {}, no changes", short(commit)))
+        }
+        Some((commit, true)) => {
+            TrustMark::new("code", false, format!("commit {} with uncommitted changes", short(commit)))
+        }
         None => TrustMark::new("code", false, "recipe under no version control"),
     });
     marks.extend(weights(&attempts));
@@ -84,7 +94,11 @@ fn marks(findings: &Findings) -> Vec<TrustMark> {
     marks.extend(cores(findings));
     let reused = rows.runs.iter().filter(|run| run.reused).count();
     if reused > 0 {
-        marks.push(TrustMark::new("reused", true, format!("{} taken from an earlier sweep of equal identity", digits::plural(reused, "run"))));
+        marks.push(TrustMark::new(
+            "reused",
+            true,
+            format!("{} taken from an earlier sweep of equal identity", digits::plural(reused, "run")),
+        ));
     }
     marks
 }
@@ -96,12 +110,17 @@ pub(crate) fn short(digest: &str) -> String {
 
 fn repeats(findings: &Findings) -> TrustMark {
     let repeats = findings.study.repeats();
-    let aside = if repeats < REPEATS_WANTED { format!("; {REPEATS_WANTED} is the smallest that settles several arms") } else { String::new() };
+    let aside = if repeats < REPEATS_WANTED {
+        format!("; {REPEATS_WANTED} is the smallest that settles several arms")
+    } else {
+        String::new()
+    };
     TrustMark::new("repeats", repeats >= REPEATS_WANTED, format!("{repeats} per arm{aside}"))
 }
 
 fn failures(findings: &Findings) -> TrustMark {
-    let count = |states: &[RunState]| findings.rows().runs.iter().filter(|run| states.contains(&run.state)).count();
+    let count =
+        |states: &[RunState]| findings.rows().runs.iter().filter(|run| states.contains(&run.state)).count();
     let failed = count(&[RunState::Failed, RunState::TimedOut, RunState::Interrupted]);
     let diverged = count(&[RunState::Diverged]);
     let text = match (failed, diverged) {
@@ -115,11 +134,14 @@ fn failures(findings: &Findings) -> TrustMark {
 
 fn missing(findings: &Findings) -> Option<TrustMark> {
     let rows = findings.rows();
-    let open = rows.runs.iter().filter(|run| matches!(run.state, RunState::Pending | RunState::Running)).count();
+    let open =
+        rows.runs.iter().filter(|run| matches!(run.state, RunState::Pending | RunState::Running)).count();
     let open = open + rows.plan.runs.len().saturating_sub(rows.runs.len());
     let empty =
         findings.study.conditions.iter().flat_map(|c| &c.entries).filter(|entry| entry.planned == 0).count();
-    (open + empty > 0).then(|| TrustMark::new("missing", false, format!("{} not finished", digits::plural(open + empty, "run"))))
+    (open + empty > 0).then(|| {
+        TrustMark::new("missing", false, format!("{} not finished", digits::plural(open + empty, "run")))
+    })
 }
 
 /// Runs of different arms follow each other, so that a drift of the machine does not favour one.
@@ -131,16 +153,25 @@ fn order(plan: &Plan) -> TrustMark {
     }
     // A blocked order changes arms once per arm and condition; an interleaved one nearly always.
     let interleaved = changes * 2 >= plan.runs.len() - 1;
-    let text = if interleaved { "arms interleaved" } else { "arms run in blocks: a drift of the machine may favour one" };
+    let text = if interleaved {
+        "arms interleaved"
+    } else {
+        "arms run in blocks: a drift of the machine may favour one"
+    };
     TrustMark::new("order", interleaved, text)
 }
 
 fn weights(attempts: &[&AttemptRow]) -> Option<TrustMark> {
-    let known: Vec<bool> = attempts.iter().filter_map(|attempt| attempt.weights.as_ref()).map(Result::is_ok).collect();
+    let known: Vec<bool> =
+        attempts.iter().filter_map(|attempt| attempt.weights.as_ref()).map(Result::is_ok).collect();
     let apart = known.iter().filter(|agree| !**agree).count();
     (!known.is_empty()).then(|| match apart {
         0 => TrustMark::new("weights", true, "all ranks end with the same bits"),
-        apart => TrustMark::new("weights", false, format!("ranks end with different weights in {}", digits::plural(apart, "run"))),
+        apart => TrustMark::new(
+            "weights",
+            false,
+            format!("ranks end with different weights in {}", digits::plural(apart, "run")),
+        ),
     })
 }
 
@@ -156,8 +187,13 @@ fn coverage(attempts: &[&AttemptRow]) -> Option<TrustMark> {
 }
 
 fn recording(attempts: &[&AttemptRow]) -> Option<TrustMark> {
-    let most = attempts.iter().flat_map(|a| &a.ranks).filter_map(|rank| rank.recording_share).reduce(f64::max)?;
-    Some(TrustMark::new("recording", most < RECORDING_LIMIT, format!("costs at most {} of the time", digits::percent(most))))
+    let most =
+        attempts.iter().flat_map(|a| &a.ranks).filter_map(|rank| rank.recording_share).reduce(f64::max)?;
+    Some(TrustMark::new(
+        "recording",
+        most < RECORDING_LIMIT,
+        format!("costs at most {} of the time", digits::percent(most)),
+    ))
 }
 
 /// Whether the ranks of a node computed with more threads than it has cores.
@@ -170,7 +206,10 @@ fn cores(findings: &Findings) -> Option<TrustMark> {
             *threads.entry(rank.node).or_default() += rank.threads.max(1);
         }
         for (node, threads) in threads {
-            let Some(cores) = nodes.get(node as usize).map(|node| node.cores).filter(|cores| *cores > 0) else { continue };
+            let Some(cores) = nodes.get(node as usize).map(|node| node.cores).filter(|cores| *cores > 0)
+            else {
+                continue;
+            };
             let load = f64::from(threads) / f64::from(cores);
             if most.is_none_or(|(known, _, _)| load > known) {
                 most = Some((load, threads, cores));
@@ -178,6 +217,10 @@ fn cores(findings: &Findings) -> Option<TrustMark> {
         }
     }
     let (load, threads, cores) = most?;
-    let text = format!("up to {} on {}", digits::plural(threads as usize, "busy thread"), digits::plural(cores as usize, "core"));
+    let text = format!(
+        "up to {} on {}",
+        digits::plural(threads as usize, "busy thread"),
+        digits::plural(cores as usize, "core")
+    );
     Some(TrustMark::new("cores", load <= 1.0, text))
 }

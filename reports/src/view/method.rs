@@ -31,15 +31,24 @@ impl Method {
             items: vec![
                 item("Runs", runs(findings)),
                 item("Clock", clock(findings)),
-                item("Step", "One gradient of one rank. Steps to target are samples divided by the global batch, so that methods compare. \
-                      The step time of a run is the median over its steady steps of the slowest worker; runs, not steps, are the unit of all statistics."),
+                item(
+                    "Step",
+                    "One gradient of one rank. Steps to target are samples divided by the global batch, so that methods compare. \
+                      The step time of a run is the median over its steady steps of the slowest worker; runs, not steps, are the unit of all statistics.",
+                ),
                 item("Target", target(findings)),
                 item("Ratios", ratios(findings)),
                 item("Tests", tests(findings)),
                 item("Grades", grades(findings)),
-                item("Exposed communication", "The time during which one of a rank's communications is open while its compute lane does not compute."),
-                item("Waiting and transfer", "A transfer opens with a short announcement. Until it arrives the receiver waits for its peer; \
-                      from then until the last chunk bytes are moving. A slow peer therefore shows as waiting, a slow network as transfer."),
+                item(
+                    "Exposed communication",
+                    "The time during which one of a rank's communications is open while its compute lane does not compute.",
+                ),
+                item(
+                    "Waiting and transfer",
+                    "A transfer opens with a short announcement. Until it arrives the receiver waits for its peer; \
+                      from then until the last chunk bytes are moving. A slow peer therefore shows as waiting, a slow network as transfer.",
+                ),
             ],
             phases: Phase::ALL.into_iter().map(|phase| item(phase.name(), phase.meaning())).collect(),
         }
@@ -76,7 +85,10 @@ fn clock(findings: &Findings) -> String {
         .collect();
     outside.sort_by(f64::total_cmp);
     let aside = match crate::statistics::median(&outside) {
-        Some(time) => format!(" Start-up, evaluation and shut-down took {} more in the median run.", digits::seconds(time)),
+        Some(time) => format!(
+            " Start-up, evaluation and shut-down took {} more in the median run.",
+            digits::seconds(time)
+        ),
         None => String::new(),
     };
     format!(
@@ -89,7 +101,10 @@ fn target(findings: &Findings) -> String {
     let Some(target) = findings.study.conditions.iter().find_map(|condition| condition.target) else {
         return "The recipe names no target: arms are compared by step time, and their final metrics are shown beside it.".to_owned();
     };
-    let after = target.after.map(|after| format!(", within {}", digits::seconds(after.as_secs_f64()))).unwrap_or_default();
+    let after = target
+        .after
+        .map(|after| format!(", within {}", digits::seconds(after.as_secs_f64())))
+        .unwrap_or_default();
     let stop = if target.stop { " Runs stop there." } else { " Runs go on to their planned end." };
     format!(
         "{}{after}: the time of the first evaluated snapshot that reaches it; nothing is interpolated, so the interval between \

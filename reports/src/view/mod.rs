@@ -61,3 +61,20 @@ pub(crate) fn condition_title(condition: &crate::study::Condition) -> String {
         name => name.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{Sample, timelines};
+
+    #[test]
+    fn the_view_of_a_small_sweep() {
+        let sample = Sample { workers: vec![2], repeats: 2, epochs: (1, 1), ..Sample::duel() };
+        let rows = sample.rows();
+        let options = Options { generated_by: "bakeoff 0.1.0".to_owned(), ..Options::default() };
+        let mut spans = timelines(&rows);
+        spans.values_mut().for_each(|spans| spans.retain(|span| span.step == 1 && span.rank.0 == 0));
+        let view = View::of(&Findings::of(&rows, &options).unwrap(), &spans, &options);
+        insta::assert_json_snapshot!(view);
+    }
+}

@@ -82,10 +82,16 @@ impl Phases {
             .study
             .conditions
             .iter()
-            .map(|condition| (condition, condition.entries.iter().filter_map(|e| Some((e, step_shares(e)?))).collect()))
+            .map(|condition| {
+                (condition, condition.entries.iter().filter_map(|e| Some((e, step_shares(e)?))).collect())
+            })
             .filter(|(_, entries): &(_, Vec<_>)| !entries.is_empty())
             .collect();
-        let longest = measured.iter().flat_map(|(_, entries)| entries).map(|(_, shares)| shares.length).reduce(f64::max)?;
+        let longest = measured
+            .iter()
+            .flat_map(|(_, entries)| entries)
+            .map(|(_, shares)| shares.length)
+            .reduce(f64::max)?;
         let unit = Unit::of_seconds(longest);
         let absolute = Scale::new((0.0, longest), (LABELS, SPLIT - 74.0), unit.factor);
         let relative = Scale::new((0.0, 1.0), (SPLIT, WIDTH - 16.0), 100.0);
@@ -129,8 +135,11 @@ impl Layout {
             share_at += share;
         }
         let exposed_share = shares.exposed / shares.length;
-        let title =
-            format!("{name}, exposed communication: {}, {}", self.unit.short(shares.exposed), digits::percent(exposed_share));
+        let title = format!(
+            "{name}, exposed communication: {}, {}",
+            self.unit.short(shares.exposed),
+            digits::percent(exposed_share)
+        );
         let exposed = |scale: &Scale, amount: f64| Segment {
             style: "exposed".to_owned(),
             hatch: String::new(),
@@ -238,13 +247,18 @@ pub(crate) fn legend() -> Vec<LegendGroup> {
 
 /// The mean over judged runs; none where no run has a steady step.
 pub(crate) fn step_shares(entry: &Entry) -> Option<StepShares> {
-    let runs: Vec<StepShares> = entry.trials.iter().filter_map(|trial| attempt_shares(trial.attempt)).collect();
+    let runs: Vec<StepShares> =
+        entry.trials.iter().filter_map(|trial| attempt_shares(trial.attempt)).collect();
     if runs.is_empty() {
         return None;
     }
     let mean = |value: &dyn Fn(&StepShares) -> f64| runs.iter().map(value).sum::<f64>() / runs.len() as f64;
     Some(StepShares {
-        phases: Phase::ALL.into_iter().enumerate().map(|(place, phase)| (phase, mean(&|run| run.phases[place].1))).collect(),
+        phases: Phase::ALL
+            .into_iter()
+            .enumerate()
+            .map(|(place, phase)| (phase, mean(&|run| run.phases[place].1)))
+            .collect(),
         exposed: mean(&|run| run.exposed),
         length: mean(&|run| run.length),
     })
@@ -261,10 +275,13 @@ pub(crate) fn attempt_shares(attempt: &AttemptRow) -> Option<StepShares> {
     }
     let total = |phase: Phase| -> f64 {
         let rows = workers().flat_map(|rank| &rank.phases);
-        rows.filter(|row| row.phase == phase && row.lane == LaneId::Compute).map(|row| row.total.seconds()).sum()
+        rows.filter(|row| row.phase == phase && row.lane == LaneId::Compute)
+            .map(|row| row.total.seconds())
+            .sum()
     };
     let mut phases: Vec<(Phase, f64)> = Phase::ALL.into_iter().map(|phase| (phase, total(phase))).collect();
-    let named: f64 = phases.iter().filter(|(phase, _)| *phase != Phase::Other).map(|(_, seconds)| seconds).sum();
+    let named: f64 =
+        phases.iter().filter(|(phase, _)| *phase != Phase::Other).map(|(_, seconds)| seconds).sum();
     for (phase, seconds) in &mut phases {
         if *phase == Phase::Other {
             *seconds = (length - named).max(0.0);
@@ -280,11 +297,16 @@ pub(crate) fn attempt_shares(attempt: &AttemptRow) -> Option<StepShares> {
 
 fn table(findings: &Findings, measured: &[(&Condition, Vec<(&Entry, StepShares)>)], unit: Unit) -> Table {
     let mut table = Table::default();
-    let heads = measured.iter().flat_map(|(condition, entries)| entries.iter().map(move |entry| (condition, entry)));
+    let heads =
+        measured.iter().flat_map(|(condition, entries)| entries.iter().map(move |entry| (condition, entry)));
     table.columns = vec!["phase".to_owned()];
     for (condition, (entry, _)) in heads.clone() {
         let arm = findings.study.arm_name(entry.arm);
-        let name = if findings.has_conditions() { format!("{arm}, {}", condition_title(condition)) } else { arm.to_owned() };
+        let name = if findings.has_conditions() {
+            format!("{arm}, {}", condition_title(condition))
+        } else {
+            arm.to_owned()
+        };
         table.columns.push(format!("{name} ({})", unit.name));
         table.columns.push("share".to_owned());
     }

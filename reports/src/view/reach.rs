@@ -40,7 +40,8 @@ pub(crate) fn of(findings: &Findings, number: usize, condition: &Condition) -> O
     let unit = Unit::of_seconds(latest);
     let x = Scale::new((0.0, latest * 1.02), (area.left, area.right), unit.factor);
     let y = Scale::new((0.0, 1.0), (area.bottom, area.top + 6.0), 100.0);
-    let mut frame = area.frame(&x, &y, [format!("wall time ({})", unit.name), "runs at target (%)".to_owned()]);
+    let mut frame =
+        area.frame(&x, &y, [format!("wall time ({})", unit.name), "runs at target (%)".to_owned()]);
     frame.y_ticks = y.ticks(4);
     Some(Reach {
         figure: Figure {
@@ -58,7 +59,8 @@ pub(crate) fn of(findings: &Findings, number: usize, condition: &Condition) -> O
 }
 
 fn curve(entry: &Entry, x: &Scale, y: &Scale, latest: f64) -> ReachCurve {
-    let mut hits: Vec<f64> = entry.trials.iter().map(crate::study::Trial::time_to_target).filter(|t| t.is_finite()).collect();
+    let mut hits: Vec<f64> =
+        entry.trials.iter().map(crate::study::Trial::time_to_target).filter(|t| t.is_finite()).collect();
     hits.sort_by(f64::total_cmp);
     let share = |count: usize| count as f64 / entry.trials.len().max(1) as f64;
     let mut points = vec![(0.0, 0.0)];
@@ -82,7 +84,8 @@ fn curve(entry: &Entry, x: &Scale, y: &Scale, latest: f64) -> ReachCurve {
 }
 
 fn table(findings: &Findings, condition: &Condition) -> Table {
-    let mut table = Table::new(["arm", "repeat", "seed", "reached after", "at step", "at samples", "watched for"]);
+    let mut table =
+        Table::new(["arm", "repeat", "seed", "reached after", "at step", "at samples", "watched for"]);
     for entry in &condition.entries {
         for trial in &entry.trials {
             let dash = || "not reached".to_owned();

@@ -43,9 +43,10 @@ impl Reproduce {
     pub(crate) fn of(findings: &Findings, options: &Options) -> Self {
         let rows = findings.rows();
         let fact = |name: &str, value: String| Fact { name: name.to_owned(), value };
-        let commit = rows.commit.as_ref().map_or("not under version control".to_owned(), |(commit, dirty)| {
-            format!("{commit}{}", if *dirty { ", with uncommitted changes" } else { "" })
-        });
+        let commit =
+            rows.commit.as_ref().map_or("not under version control".to_owned(), |(commit, dirty)| {
+                format!("{commit}{}", if *dirty { ", with uncommitted changes" } else { "" })
+            });
         let mut facts = vec![
             fact("sweep", rows.id.clone()),
             fact("recipe", format!("{} (SHA-256 {})", rows.recipe_path, rows.recipe_sha256)),
@@ -79,7 +80,11 @@ fn commands(findings: &Findings) -> String {
 /// A word as a POSIX shell reads it.
 fn quoted(word: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,+@%".contains(&byte);
-    if !word.is_empty() && word.bytes().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    if !word.is_empty() && word.bytes().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 fn nodes(findings: &Findings) -> Table {

@@ -3,7 +3,7 @@
 use super::condition_title;
 use super::phases::{self, LegendGroup};
 use crate::Timelines;
-use crate::chart::{Figure, Frame, Area, Path, Scale, Table, Tick, coordinate};
+use crate::chart::{Area, Figure, Frame, Path, Scale, Table, Tick, coordinate};
 use crate::digits::{self, Unit};
 use crate::findings::Findings;
 use crate::study::Study;
@@ -104,7 +104,8 @@ impl Section {
 fn note(pairs: usize, without: usize) -> String {
     let mut note = String::new();
     if pairs > MOST_TIMELINES {
-        note += &format!("The first {MOST_TIMELINES} of {pairs} combinations of arm and condition are shown. ");
+        note +=
+            &format!("The first {MOST_TIMELINES} of {pairs} combinations of arm and condition are shown. ");
     }
     if without > 0 {
         note += &format!("{} kept no spans (`measure.trace`).", digits::plural(without, "run"));
@@ -174,8 +175,12 @@ impl Cut<'_> {
         let x = Scale::new((0.0, Nanos(self.to - self.from).seconds()), (area.left, area.right), unit.factor);
         let y = Scale::new((0.0, 1.0), (area.bottom, area.top), 1.0);
         let top = |place: usize| area.top + 3.0 + row * place as f64;
-        let place = |place: usize| Tick { at: coordinate(top(place) + row / 2.0 + 2.0), label: lane_name(shown[place]) };
-        let mut frame = area.frame(&x, &y, [format!("time since the window's start ({})", unit.name), String::new()]);
+        let place = |place: usize| Tick {
+            at: coordinate(top(place) + row / 2.0 + 2.0),
+            label: lane_name(shown[place]),
+        };
+        let mut frame =
+            area.frame(&x, &y, [format!("time since the window's start ({})", unit.name), String::new()]);
         frame.y_ticks.clear();
         Window {
             frame,
@@ -205,7 +210,11 @@ impl Cut<'_> {
 
     fn note(&self, name: &str, lanes: usize) -> String {
         let time = digits::seconds(Nanos(self.to - self.from).seconds());
-        let hidden = if lanes > MOST_LANES { format!("; the first {MOST_LANES} of {lanes} lanes") } else { String::new() };
+        let hidden = if lanes > MOST_LANES {
+            format!("; the first {MOST_LANES} of {lanes} lanes")
+        } else {
+            String::new()
+        };
         format!("{name} ({}, {time}{hidden})", self.step_words())
     }
 
@@ -230,7 +239,12 @@ impl Cut<'_> {
             .collect()
     }
 
-    fn paths(&self, lanes: &[(Rank, LaneId)], x: &Scale, place: &dyn Fn(usize) -> (f64, f64)) -> Vec<PhasePath> {
+    fn paths(
+        &self,
+        lanes: &[(Rank, LaneId)],
+        x: &Scale,
+        place: &dyn Fn(usize) -> (f64, f64),
+    ) -> Vec<PhasePath> {
         let columns = (MOST_SLICES / lanes.len().max(1)).min(900);
         let mut paths: BTreeMap<Phase, Path> = BTreeMap::new();
         let width = (self.to - self.from).max(1) as f64;
