@@ -1,6 +1,6 @@
 //! Verdicts: one sentence for each arm under each condition, and one paragraph for the head of the page.
 
-use crate::comparison::{Comparison, Grade, Thresholds};
+use crate::comparison::{Comparison, Grade, RepeatsNeeded, Thresholds};
 use crate::digits::{self, Unit};
 use crate::findings::Findings;
 use crate::statistics::{self, Estimate};
@@ -178,12 +178,10 @@ impl Writer<'_> {
                     format!("{to}, {} needed {}{ratio}.", self.arm(), self.amount(measure))
                 }
             }
-            _ => match self.entry.values(measure).is_empty() {
-                true => format!("{} has no steady step to time {}.", self.arm(), self.place()),
-                false => {
-                    format!("{} took {} per step {}{ratio}.", self.arm(), self.amount(measure), self.place())
-                }
-            },
+            _ if self.entry.values(measure).is_empty() => {
+                format!("{} has no steady step to time {}.", self.arm(), self.place())
+            }
+            _ => format!("{} took {} per step {}{ratio}.", self.arm(), self.amount(measure), self.place()),
         }
     }
 
@@ -280,8 +278,10 @@ pub(crate) fn typical(values: &[f64], confidence: f64) -> Option<Estimate> {
 
 fn settling(comparison: &Comparison) -> Option<String> {
     match comparison.repeats_needed? {
-        Some(repeats) => Some(format!("About {repeats} repeats would settle it.")),
-        None => Some("More than 200 repeats would be needed to settle it.".to_owned()),
+        RepeatsNeeded::About(repeats) => Some(format!("About {repeats} repeats would settle it.")),
+        RepeatsNeeded::MoreThan(repeats) => {
+            Some(format!("More than {repeats} repeats would be needed to settle it."))
+        }
     }
 }
 
