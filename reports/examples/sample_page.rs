@@ -7,7 +7,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args().nth(1).unwrap_or_else(|| "page.html".to_owned());
     let mut sample = Sample::duel();
     match std::env::args().nth(2).as_deref() {
-        Some("large") => (sample.workers, sample.repeats, sample.epochs) = (vec![2, 4, 8, 16], 5, (4, 10)),
+        Some("large") => (sample.workers, sample.repeats, sample.epochs) = (vec![4, 3], 10, (5, 8)),
         Some("conditions") => sample.workers = vec![2, 4, 8],
         _ => {}
     }

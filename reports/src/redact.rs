@@ -134,7 +134,7 @@ fn without_paths(text: &str) -> String {
     let flush = |word: &mut String, changed: &mut String| {
         let absolute = word.starts_with('/') && word.len() > 1;
         match word.trim_end_matches('/').rsplit_once('/').filter(|_| absolute) {
-            Some((_, last)) => *changed += &format!("{GONE}/{last}"),
+            Some((_, last)) => changed.extend([GONE, "/", last]),
             None => *changed += word,
         }
         word.clear();

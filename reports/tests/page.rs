@@ -321,7 +321,7 @@ fn many_arms_share_styles() {
 
 #[test]
 fn forty_runs_of_four_ranks_stay_below_a_megabyte() {
-    let sample = Sample { workers: vec![4], repeats: 20, epochs: (5, 4), ..Sample::duel() };
+    let sample = Sample { workers: vec![4, 3], repeats: 10, epochs: (5, 8), ..Sample::duel() };
     let rows = sample.rows();
     assert_eq!(rows.runs.len(), 40);
     let spans = timelines(&rows);
