@@ -66,6 +66,13 @@ pub(crate) struct Comparison {
     pub(crate) at_least: Option<f64>,
 }
 
+impl Comparison {
+    /// Whether the arm is the faster one, as far as anything is known.
+    pub(crate) fn is_faster(&self) -> bool {
+        self.at_least.is_some() || self.ratio.is_some_and(|ratio| ratio.value > 1.0)
+    }
+}
+
 /// How many repeats would settle a comparison at the spread seen so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RepeatsNeeded {

@@ -1,6 +1,6 @@
 //! From the rows of a sweep to one HTML page that says which arm won, by how much, and how sure that is.
 //!
-//! The flow is rows, [study](study), comparisons, [view](view), templates. Everything is computed before the
+//! The flow is rows, study, comparisons, view, templates. Everything is computed before the
 //! templates, which only lay out; the same rows give the same bytes. Nothing here reads a file, a clock or a
 //! network, and neither does the page.
 
