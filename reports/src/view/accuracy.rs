@@ -1,0 +1,133 @@
+//! The section on training: the metric and the training loss of each condition, and who reached the target when.
+
+use super::condition_title;
+use super::curves::{self, MOST_POINTS, Panel, Point, Series};
+use super::reach::{self, Reach};
+use crate::chart::{Figure, Key, Table};
+use crate::digits;
+use crate::findings::Findings;
+use crate::statistics;
+use crate::study::Condition;
+use recipe::Metric;
+use serde::Serialize;
+
+/// Rows that a table gives to one arm's training loss.
+const LOSS_ROWS: usize = 12;
+
+/// The charts of one condition.
+#[derive(Debug, Serialize)]
+pub(crate) struct Accuracy {
+    pub(crate) condition: String,
+    pub(crate) legend: Vec<Key>,
+    pub(crate) charts: Vec<Chart>,
+    pub(crate) reach: Option<Reach>,
+}
+
+/// One series over each of its axes.
+#[derive(Debug, Serialize)]
+pub(crate) struct Chart {
+    pub(crate) name: String,
+    pub(crate) figure: Figure,
+    pub(crate) panels: Vec<Panel>,
+}
+
+pub(crate) fn all(findings: &Findings) -> Vec<Accuracy> {
+    let conditions = findings.study.conditions.iter().enumerate();
+    conditions.filter_map(|(number, condition)| accuracy(findings, number, condition)).collect()
+}
+
+fn accuracy(findings: &Findings, number: usize, condition: &Condition) -> Option<Accuracy> {
+    let series = condition.metric.map(Series::Metric).into_iter().chain([Series::TrainingLoss]);
+    let charts: Vec<Chart> = series.filter_map(|series| chart(findings, number, condition, series)).collect();
+    let key = |arm| Key::of_arm(arm, findings.study.arm_name(arm));
+    (!charts.is_empty()).then(|| Accuracy {
+        condition: condition_title(condition),
+        legend: condition.entries.iter().map(|entry| key(entry.arm)).collect(),
+        charts,
+        reach: reach::of(findings, number, condition),
+    })
+}
+
+/// The chart of a series, where any run has a value of it.
+fn chart(findings: &Findings, number: usize, condition: &Condition, series: Series) -> Option<Chart> {
+    let mut trials = condition.entries.iter().flat_map(|entry| &entry.trials);
+    if !trials.any(|trial| series.values(trial).iter().any(|point| point.value.is_finite())) {
+        return None;
+    }
+    let words = series.words();
+    let names = |arm| findings.study.arm_name(arm).to_owned();
+    let (id, reading) = match series {
+        Series::Metric(metric) => (format!("accuracy-{number}"), metric_reading(metric, condition)),
+        Series::TrainingLoss => (format!("loss-{number}"), loss_reading()),
+    };
+    Some(Chart {
+        figure: Figure {
+            id,
+            title: format!("{words}, {}", condition_title(condition)),
+            description: format!(
+                "Line chart of {words} for {}. The table below holds the medians.",
+                digits::plural(condition.entries.len(), "arm")
+            ),
+            reading,
+            table: table(findings, condition, series),
+        },
+        panels: series.axes().iter().map(|axis| curves::panel(condition, series, *axis, &names)).collect(),
+        name: words,
+    })
+}
+
+fn metric_reading(metric: Metric, condition: &Condition) -> String {
+    let better = if metric.higher_is_better() { "higher" } else { "lower" };
+    let target = if condition.target.is_some() {
+        " A filled mark is where a run reached the target, a hollow one where it ended without."
+    } else {
+        " A hollow mark is where a run ended."
+    };
+    format!(
+        "Each thin line is one run, the thick line the median over repeats, the band their range; further left and \
+         {better} is better. By wall time the whole cost shows; by epochs or samples only how well each sample is used.{target}"
+    )
+}
+
+fn loss_reading() -> String {
+    "The mean loss of a step over all workers, drawn in the same way: lower is better, and a line that leaves the chart \
+     at the top diverges. By samples, arms that do the same arithmetic lie on top of each other."
+        .to_owned()
+}
+
+fn table(findings: &Findings, condition: &Condition, series: Series) -> Table {
+    let columns = ["arm", "point", "epochs", "samples", "wall time", "median", "lowest", "highest", "runs"];
+    let mut table = Table::new(columns);
+    let most = if matches!(series, Series::TrainingLoss) { LOSS_ROWS } else { MOST_POINTS };
+    for entry in &condition.entries {
+        let runs: Vec<Vec<Point>> = entry.trials.iter().map(|trial| series.values(trial)).collect();
+        let longest = runs.iter().map(Vec::len).max().unwrap_or(0);
+        let stride = longest.div_ceil(most).max(1);
+        for place in (0..longest).filter(|place| place % stride == 0 || place + 1 == longest) {
+            let points: Vec<Point> = runs.iter().filter_map(|run| run.get(place).copied()).collect();
+            let mut row = vec![findings.study.arm_name(entry.arm).to_owned(), place.to_string()];
+            row.extend(table_cells(series, &points));
+            table.rows.push(row);
+        }
+    }
+    table.cut(200);
+    table
+}
+
+fn table_cells(series: Series, points: &[Point]) -> [String; 7] {
+    let unit = series.unit();
+    let decimals = if series.higher_is_better() { 2 } else { 4 };
+    let middle = |place: fn(&Point) -> f64| statistics::median(&points.iter().map(place).collect::<Vec<_>>());
+    let dash = || "–".to_owned();
+    let values: Vec<f64> = points.iter().map(|point| point.value).filter(|value| value.is_finite()).collect();
+    let shown = |value: Option<f64>| value.map_or_else(dash, |value| unit.number(value, decimals));
+    [
+        middle(|point| point.epochs).map_or_else(dash, |epochs| digits::fixed(epochs, 2)),
+        middle(|point| point.samples).map_or_else(dash, |samples| digits::count(samples as u64)),
+        middle(|point| point.seconds).map_or_else(dash, digits::seconds),
+        shown(statistics::median(&values)),
+        shown(values.iter().copied().reduce(f64::min)),
+        shown(values.iter().copied().reduce(f64::max)),
+        points.len().to_string(),
+    ]
+}
