@@ -1,0 +1,79 @@
+//! What keeps an attempt from being made at all.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What keeps an attempt from being made at all.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// There is no worker binary where one is looked for.
+    #[error(
+        "no `bakeoff-worker` at {}; build it with `cargo build --release -p worker`, or name it in BAKEOFF_WORKER",
+        .looked.display()
+    )]
+    NoWorker {
+        /// Where it was looked for.
+        looked: PathBuf,
+    },
+    /// The worker binary cannot be read or started.
+    #[error("worker {} cannot be started: {source}", .path.display())]
+    WorkerStart {
+        /// The binary.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The worker binary starts, but does not say which protocol it speaks.
+    #[error("worker {} does not say its protocol: {answer}; build driver and worker from one source", .path.display())]
+    WorkerSilent {
+        /// The binary.
+        path: PathBuf,
+        /// What it said or did instead.
+        answer: String,
+    },
+    /// The worker binary does not answer.
+    #[error("worker {} did not answer `--protocol` within {} s", .path.display(), .waited.as_secs())]
+    WorkerHangs {
+        /// The binary.
+        path: PathBuf,
+        /// How long it was waited for.
+        waited: Duration,
+    },
+    /// Driver and worker are of different builds.
+    #[error(
+        "worker {} is version {version}, protocol {protocol}; this driver is version {} with protocol {}; \
+         build both from one source",
+        .path.display(), env!("CARGO_PKG_VERSION"), mesh::PROTOCOL
+    )]
+    WorkerVersion {
+        /// The binary.
+        path: PathBuf,
+        /// Its version.
+        version: String,
+        /// The protocol it speaks.
+        protocol: String,
+    },
+    /// A file or directory of the attempt cannot be made.
+    #[error("{} cannot be {what}: {source}", .path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What was tried: `made`, `written`, `read`.
+        what: &'static str,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The channel to the workers cannot be opened.
+    #[error("the channel to the workers: {0}")]
+    Channel(mesh::MeshError),
+    /// The channel to the workers ended before they did.
+    #[error("the channel to the workers ended before they did")]
+    ChannelLost,
+    /// The threads that look after processes cannot be started.
+    #[error("the thread that starts processes cannot be started: {0}")]
+    Thread(io::Error),
+    /// Nobody takes the updates any more.
+    #[error("nobody records what the run reports, so it was ended")]
+    Unrecorded,
+}

@@ -1,0 +1,62 @@
+//! How a process ended, in words.
+
+use rustix::process::{Signal, WaitIdStatus};
+use std::fmt;
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// By itself, with this code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+impl From<&WaitIdStatus> for Exit {
+    fn from(status: &WaitIdStatus) -> Self {
+        match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => Self::Code(code),
+            (None, signal) => Self::Signal(signal.unwrap_or_default()),
+        }
+    }
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(code) => write!(out, "exited with code {code}"),
+            Self::Signal(number) => match signal_name(*number) {
+                Some(name) => write!(out, "was ended by signal {number} ({name})"),
+                None => write!(out, "was ended by signal {number}"),
+            },
+        }
+    }
+}
+
+fn signal_name(number: i32) -> Option<&'static str> {
+    let known = [
+        (Signal::KILL, "SIGKILL: somebody or the out-of-memory killer"),
+        (Signal::SEGV, "SIGSEGV"),
+        (Signal::ABORT, "SIGABRT"),
+        (Signal::BUS, "SIGBUS: often a full disk or too little shared memory"),
+        (Signal::ILL, "SIGILL: the processor lacks an instruction that the worker was built for"),
+        (Signal::FPE, "SIGFPE"),
+        (Signal::TERM, "SIGTERM"),
+        (Signal::INT, "SIGINT"),
+        (Signal::HUP, "SIGHUP"),
+        (Signal::PIPE, "SIGPIPE"),
+    ];
+    known.iter().find(|(signal, _)| signal.as_raw() == number).map(|(_, name)| *name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_read_as_sentences() {
+        assert_eq!(Exit::Code(3).to_string(), "exited with code 3");
+        assert_eq!(Exit::Signal(11).to_string(), "was ended by signal 11 (SIGSEGV)");
+        assert_eq!(Exit::Signal(40).to_string(), "was ended by signal 40");
+    }
+}

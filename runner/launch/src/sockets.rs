@@ -1,0 +1,103 @@
+//! The directories of sockets: one per attempt, removed with it; those of killed drivers are removed later.
+
+use crate::LaunchError;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Names the driver whom a directory belongs to: its process id and the moment at which it began.
+const OWNER: &str = "owner";
+
+/// The private directory of an attempt's sockets; dropping it removes it.
+pub(crate) struct Sockets {
+    /// Where it is.
+    pub(crate) path: PathBuf,
+}
+
+impl Sockets {
+    /// Makes the directory.
+    pub(crate) fn make() -> Result<Self, LaunchError> {
+        let path = mesh::private_directory().map_err(LaunchError::Channel)?;
+        let sockets = Self { path };
+        let owner = sockets.path.join(OWNER);
+        fs::write(&owner, owner_line(std::process::id()).unwrap_or_default())
+            .map_err(|source| LaunchError::File { path: owner, what: "written", source })?;
+        Ok(sockets)
+    }
+}
+
+impl Drop for Sockets {
+    fn drop(&mut self) {
+        // Nothing can be done about a failure, and `reap` will try again.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Removes the directories of sockets that killed drivers left behind; answers how many. Their processes need
+/// no looking after: the kernel killed them with their driver.
+pub fn reap() -> usize {
+    let mut parents: Vec<PathBuf> = vec!["/tmp".into()];
+    parents.extend(std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute()));
+    parents.iter().map(|parent| reap_in(parent)).sum()
+}
+
+fn reap_in(parent: &Path) -> usize {
+    let Ok(entries) = fs::read_dir(parent) else { return 0 };
+    let ours = entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with("bakeoff-"));
+    ours.filter(|entry| is_left_behind(&entry.path()) && fs::remove_dir_all(entry.path()).is_ok()).count()
+}
+
+/// Whether the directory names an owner that is gone. One that cannot be read is somebody else's, or just
+/// being made.
+fn is_left_behind(directory: &Path) -> bool {
+    let Ok(owner) = fs::read_to_string(directory.join(OWNER)) else { return false };
+    let Some(pid) = owner.split(' ').next().and_then(|pid| pid.parse().ok()) else { return false };
+    owner_line(pid).is_none_or(|line| line != owner)
+}
+
+/// Process id and starting time, which together never come again; `None` if there is no such process.
+fn owner_line(pid: u32) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The second field is the program's name in parentheses and may hold anything; the starting time is the
+    // 22nd field, so the 20th after it.
+    let started = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?;
+    Some(format!("{pid} {started}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_directories_of_owners_that_are_gone_are_removed() {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = |name: &str, owner: Option<&str>| {
+            let path = parent.path().join(name);
+            fs::create_dir(&path).unwrap();
+            if let Some(owner) = owner {
+                fs::write(path.join(OWNER), owner).unwrap();
+            }
+            path
+        };
+        let mine = owner_line(std::process::id()).unwrap();
+        let gone = directory("bakeoff-gone", Some("4294967295 12"));
+        let recycled = directory("bakeoff-recycled", Some(&format!("{} 1", std::process::id())));
+        let kept = [
+            directory("bakeoff-mine", Some(&mine)),
+            directory("bakeoff-young", None),
+            directory("bakeoff-odd", Some("hello")),
+            directory("other", Some("4294967295 12")),
+        ];
+        assert_eq!(reap_in(parent.path()), 2);
+        assert!(!gone.exists() && !recycled.exists());
+        assert!(kept.iter().all(|path| path.exists()));
+    }
+
+    #[test]
+    fn a_directory_goes_with_its_attempt() {
+        let sockets = Sockets::make().unwrap();
+        let path = sockets.path.clone();
+        assert!(path.join(OWNER).exists() && !is_left_behind(&path));
+        drop(sockets);
+        assert!(!path.exists());
+    }
+}

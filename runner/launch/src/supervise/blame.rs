@@ -1,0 +1,229 @@
+//! Who is to blame for the end of an attempt, and the sentence that says so.
+
+use super::input::{Judgement, Rules};
+use super::rank::{RankState, list};
+use super::{SILENT_BEATS, nanos};
+use crate::{End, Place};
+use mesh::Member;
+use record::{Nanos, Rank, RankEnd};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// So many heartbeats without a sign of life make an accusation believable.
+const SUSPICIOUS_BEATS: u32 = 3;
+
+/// What ended an attempt other than its own end.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Verdict {
+    /// The target was reached.
+    TargetReached { at: Nanos, value: f64 },
+    /// A loss or weights stopped being finite.
+    Diverged { rank: Rank, step: u64, loss: String },
+    /// It could not go on.
+    Failed(Fault),
+    /// Time was up.
+    TimedOut,
+    /// The user stopped it.
+    Interrupted,
+}
+
+/// A fault, and whose it is.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Fault {
+    /// The rank to blame, where there is one.
+    pub(super) culprit: Option<Rank>,
+    /// Where that rank was.
+    pub(super) place: Option<Place>,
+    /// What happened.
+    pub(super) cause: Cause,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Cause {
+    /// The culprit's process went without a word; how, in words.
+    Exited(String),
+    /// Nothing was heard of the culprit for so long.
+    Silent(Nanos),
+    /// The culprit said why.
+    Reported(String),
+    /// The culprit is alive, but let another rank wait.
+    Accused { by: Rank, reason: String },
+    /// The culprit ended, and never said that everything was said.
+    NoGoodbye,
+    /// The culprit stopped though nobody had told it to.
+    Unbidden,
+    /// These ranks were not ready in time.
+    NotReady { missing: Vec<Rank>, waited: Nanos },
+    /// Two ranks prepared differently what must be equal.
+    Differ { what: &'static str, values: [(Rank, String); 2] },
+    /// The evaluator's fault, in words.
+    Evaluator(String),
+}
+
+/// The verdict when the run cannot go on: the earliest cause of a rank's own, else the rank at the end of the
+/// chain of complaints that begins with the first.
+pub(super) fn decide(ranks: &[RankState], now: Nanos, heartbeat: Duration) -> Verdict {
+    let limit = nanos(heartbeat * SILENT_BEATS);
+    let own = ranks.iter().enumerate().filter_map(|(number, state)| {
+        own_cause(Rank(number as u32), state, now, limit)
+    });
+    if let Some((_, verdict)) = own.min_by_key(|(at, _)| *at) {
+        return verdict;
+    }
+    let complaints = ranks.iter().enumerate().filter_map(|(number, state)| {
+        complaint(state).map(|(at, peer, reason)| (at, Rank(number as u32), peer, reason))
+    });
+    let Some((_, by, peer, reason)) = complaints.min_by_key(|(at, ..)| *at) else {
+        // Only a caller that saw no evidence comes here; the run ends anyway, without a culprit.
+        let cause = Cause::Reported("a rank left the run".into());
+        return Verdict::Failed(Fault { culprit: None, place: None, cause });
+    };
+    let culprit = end_of_chain(ranks, by, peer);
+    let state = &ranks[culprit.index()];
+    let silence = state.silence(now);
+    let cause = if culprit == by {
+        Cause::Reported(reason.into())
+    } else if silence > nanos(heartbeat * SUSPICIOUS_BEATS) {
+        Cause::Silent(silence)
+    } else {
+        Cause::Accused { by, reason: reason.into() }
+    };
+    Verdict::Failed(Fault { culprit: Some(culprit), place: state.place(), cause })
+}
+
+/// What this rank did that nobody else is to blame for, and when.
+fn own_cause(rank: Rank, state: &RankState, now: Nanos, limit: Nanos) -> Option<(Nanos, Verdict)> {
+    let failed = |cause| Verdict::Failed(Fault { culprit: Some(rank), place: state.place(), cause });
+    match (&state.ended, &state.exit) {
+        (Some((at, RankEnd::Diverged { step, loss })), _) => {
+            Some((*at, Verdict::Diverged { rank, step: *step, loss: loss.clone() }))
+        }
+        (Some((at, RankEnd::Failed { peer: None, reason, .. })), _) => {
+            Some((*at, failed(Cause::Reported(reason.clone()))))
+        }
+        (Some((_, RankEnd::Failed { peer: Some(_), .. })), _) => None,
+        (_, Some((at, exit))) if !state.left_in_order() => Some((*at, failed(Cause::Exited(exit.to_string())))),
+        _ if state.silence(now) > limit => Some((state.heard, failed(Cause::Silent(state.silence(now))))),
+        _ => None,
+    }
+}
+
+fn complaint(state: &RankState) -> Option<(Nanos, Rank, &str)> {
+    match &state.ended {
+        Some((at, RankEnd::Failed { peer: Some(peer), reason, .. })) => Some((*at, *peer, reason)),
+        _ => None,
+    }
+}
+
+/// The rank that the complaints lead to. In a circle nobody is better than the first complainant's peer.
+fn end_of_chain(ranks: &[RankState], by: Rank, peer: Rank) -> Rank {
+    let mut seen = BTreeSet::from([by]);
+    let mut accused = peer;
+    loop {
+        let Some(state) = ranks.get(accused.index()) else { return by };
+        if !seen.insert(accused) {
+            return peer;
+        }
+        match complaint(state) {
+            Some((_, next, _)) => accused = next,
+            None => return accused,
+        }
+    }
+}
+
+/// What is to be said about an attempt that ended like this.
+pub(super) fn judge(verdict: Option<&Verdict>, ranks: &[RankState], rules: &Rules) -> Judgement {
+    let said = |end, suspects, detail| Judgement { end, suspects, detail };
+    match verdict {
+        None => said(End::Done, Vec::new(), String::new()),
+        Some(Verdict::TargetReached { at, value }) => {
+            said(End::TargetReached { at: *at, value: *value }, Vec::new(), String::new())
+        }
+        Some(Verdict::Diverged { rank, step, loss }) => {
+            let end = End::Diverged { rank: *rank, step: *step, loss: loss.clone() };
+            let detail = format!("rank {rank} diverged in step {step}: its loss is {loss}");
+            said(end, vec![Member::Rank(*rank)], detail)
+        }
+        Some(Verdict::Failed(fault)) => {
+            let end = End::Failed { place: fault.place, cause: fault.cause_in_words() };
+            said(end, fault.suspects(), fault.sentence())
+        }
+        Some(Verdict::TimedOut) => {
+            let limit = rules.timeout.unwrap_or_default();
+            let detail = format!(
+                "the run took longer than its time limit of {:.1} s{}",
+                limit.as_secs_f64(),
+                furthest_behind(ranks)
+            );
+            said(End::TimedOut { limit }, Vec::new(), detail)
+        }
+        Some(Verdict::Interrupted) => {
+            let step = ranks.iter().map(RankState::last_step).min().unwrap_or(0);
+            said(End::Interrupted { step }, Vec::new(), format!("stopped by the user after step {step}"))
+        }
+    }
+}
+
+impl Fault {
+    /// A fault without a culprit among the ranks.
+    pub(super) fn of_nobody(cause: Cause) -> Self {
+        Self { culprit: None, place: None, cause }
+    }
+
+    fn sentence(&self) -> String {
+        let cause = self.cause_in_words();
+        let Some(rank) = self.culprit else { return cause };
+        let place = self.place.map_or_else(|| "while starting up".into(), place_in_words);
+        match &self.cause {
+            Cause::NotReady { .. } => cause,
+            Cause::Reported(_) => format!("rank {rank} failed {place}: {cause}"),
+            Cause::Silent(_) => format!("rank {rank} {cause}; it was last seen {place}"),
+            _ => format!("rank {rank} {cause} ({place})"),
+        }
+    }
+
+    fn cause_in_words(&self) -> String {
+        match &self.cause {
+            Cause::Exited(how) => how.clone(),
+            Cause::Reported(words) | Cause::Evaluator(words) => words.clone(),
+            Cause::Silent(silence) => format!("hangs: it gave no sign of life for {:.1} s", silence.seconds()),
+            Cause::Accused { by, reason } => format!("let rank {by} wait in vain: {reason}"),
+            Cause::NoGoodbye => "ended, but did not say that all its records were sent".into(),
+            Cause::Unbidden => "stopped though nobody had told it to".into(),
+            Cause::NotReady { missing, waited } => {
+                let verb = if missing.len() == 1 { "was" } else { "were" };
+                format!("{} {verb} not ready after {:.1} s", list(missing), waited.seconds())
+            }
+            Cause::Differ { what, values: [(one, value), (other, another)] } => format!(
+                "the ranks do not start alike: {what} of rank {one}: {value}, of rank {other}: {another}"
+            ),
+        }
+    }
+
+    fn suspects(&self) -> Vec<Member> {
+        match (&self.cause, self.culprit) {
+            (_, Some(rank)) => vec![Member::Rank(rank)],
+            (Cause::NotReady { missing, .. }, None) => missing.iter().copied().map(Member::Rank).collect(),
+            (Cause::Evaluator(_), None) => vec![Member::Evaluator],
+            (Cause::Differ { values, .. }, None) => values.iter().map(|(rank, _)| Member::Rank(*rank)).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn place_in_words(place: Place) -> String {
+    let Place { lane, step, phase } = place;
+    match step {
+        0 => format!("before its first step, phase {phase}, lane {lane}"),
+        _ => format!("in step {step}, phase {phase}, lane {lane}"),
+    }
+}
+
+fn furthest_behind(ranks: &[RankState]) -> String {
+    let places = ranks.iter().enumerate().filter_map(|(number, state)| Some((number, state.place()?)));
+    places
+        .min_by_key(|(_, place)| place.step)
+        .map(|(number, place)| format!("; rank {number} was furthest behind, {}", place_in_words(place)))
+        .unwrap_or_default()
+}

@@ -1,0 +1,103 @@
+//! The evaluator's part of an attempt: snapshots are handed to it one at a time.
+
+use super::{Cause, SILENT_BEATS, Stage, Supervisor, nanos};
+use mesh::{Member, ToMember};
+use record::{Nanos, SnapshotRecord};
+use std::collections::VecDeque;
+
+/// What is known of the evaluator.
+#[derive(Debug, Default)]
+pub(super) struct Evaluation {
+    /// Whether its process was started and is not gone.
+    pub(super) running: bool,
+    /// What it has not seen yet.
+    pub(super) waiting: VecDeque<SnapshotRecord>,
+    /// What it works on.
+    pub(super) current: Option<SnapshotRecord>,
+    /// When it gave its last sign of life, or was given work.
+    pub(super) heard: Nanos,
+    /// Whether it sends heartbeats.
+    pub(super) beats: bool,
+    /// When it was told to leave.
+    pub(super) leaving: Option<Nanos>,
+    /// Whether it said good-bye.
+    pub(super) goodbye: bool,
+    /// Whether it was killed.
+    pub(super) killed: bool,
+}
+
+impl Evaluation {
+    /// Whether anything is left to evaluate.
+    pub(super) fn is_busy(&self) -> bool {
+        self.current.is_some() || !self.waiting.is_empty()
+    }
+}
+
+impl Supervisor {
+    pub(super) fn spawn_evaluator(&mut self) {
+        self.evaluation.running = true;
+        self.evaluation.heard = self.now;
+        self.actions.push(super::Action::SpawnEvaluator);
+    }
+
+    /// Gives the evaluator its next snapshot, if it is there and free.
+    pub(super) fn hand_over(&mut self) {
+        if !self.evaluation.running || self.evaluation.killed || self.evaluation.current.is_some() {
+            return;
+        }
+        if let Some(snapshot) = self.evaluation.waiting.pop_front() {
+            self.evaluation.current = Some(snapshot.clone());
+            self.evaluation.heard = self.now;
+            self.send(Member::Evaluator, ToMember::Evaluate(snapshot));
+        }
+    }
+
+    pub(super) fn kill_evaluator(&mut self) {
+        if self.evaluation.running && !self.evaluation.killed {
+            self.evaluation.killed = true;
+            self.evaluation.leaving = Some(self.now);
+            self.kill(Member::Evaluator);
+        }
+    }
+
+    /// Sees to it that the evaluator answers, and that it leaves when it is no longer needed.
+    pub(super) fn watch_evaluator(&mut self) {
+        let patience = match self.evaluation.beats {
+            true => nanos(self.rules.deadlines.heartbeat * SILENT_BEATS),
+            false => nanos(self.rules.deadlines.start_up),
+        };
+        let silence = self.now.since(self.evaluation.heard);
+        if self.evaluation.running && self.evaluation.current.is_some() && silence > patience {
+            let silence = silence.seconds();
+            self.fault(Cause::Evaluator(format!("the evaluator gave no sign of life for {silence:.1} s")));
+            self.kill_evaluator();
+        }
+        if self.stage == Stage::Evaluating {
+            self.dismiss_evaluator();
+        }
+    }
+
+    fn dismiss_evaluator(&mut self) {
+        if !self.evaluation.running {
+            return self.finish();
+        }
+        let patience = nanos(self.rules.deadlines.shut_down * 2);
+        match self.evaluation.leaving {
+            None if !self.evaluation.is_busy() => {
+                self.evaluation.leaving = Some(self.now);
+                self.send(Member::Evaluator, ToMember::Leave);
+            }
+            Some(since) if self.now.since(since) > patience && self.evaluation.killed => {
+                self.note("the evaluator cannot be killed: the system holds on to it".into());
+                self.finish();
+            }
+            Some(since) if self.now.since(since) > patience => {
+                if !self.evaluation.goodbye {
+                    self.note("the evaluator was told to leave, did not, and was killed".into());
+                }
+                self.kill_evaluator();
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What is known of one rank.
+
+use super::blame::Cause;
+use crate::Place;
+use crate::exit::Exit;
+use mesh::Heartbeat;
+use record::{Nanos, Prepared, Rank, RankEnd};
+
+/// What is known of one rank. Moments are on the attempt's clock.
+#[derive(Debug, Default)]
+pub(super) struct RankState {
+    /// What it prepared.
+    pub(super) prepared: Option<Prepared>,
+    /// When it gave its last sign of life.
+    pub(super) heard: Nanos,
+    /// What it was doing then.
+    pub(super) heartbeat: Option<Heartbeat>,
+    /// How its lanes ended.
+    pub(super) ended: Option<(Nanos, RankEnd)>,
+    /// When it said that everything was said.
+    pub(super) goodbye: Option<Nanos>,
+    /// How its process ended.
+    pub(super) exit: Option<(Nanos, Exit)>,
+    /// Whether it was killed by the driver.
+    pub(super) killed: bool,
+}
+
+impl RankState {
+    /// Where it was, as far as it is known.
+    pub(super) fn place(&self) -> Option<Place> {
+        match (&self.ended, &self.heartbeat) {
+            (Some((_, RankEnd::Failed { lane, step, phase, .. })), _) => {
+                Some(Place { lane: *lane, step: *step, phase: *phase })
+            }
+            (_, Some(beat)) => Some(Place { lane: beat.lane, step: beat.step, phase: beat.phase }),
+            _ => None,
+        }
+    }
+
+    /// For how long nothing was heard of it, if something should have been.
+    pub(super) fn silence(&self, now: Nanos) -> Nanos {
+        match (&self.ended, &self.exit) {
+            (None, None) => now.since(self.heard),
+            _ => Nanos(0),
+        }
+    }
+
+    /// Whether it ended without a fault and said everything.
+    pub(super) fn left_in_order(&self) -> bool {
+        let without_fault = matches!(self.ended, Some((_, RankEnd::Finished | RankEnd::Stopped { .. })));
+        without_fault && self.goodbye.is_some()
+    }
+
+    /// Whether it went without a word, or because of somebody else.
+    pub(super) fn is_doubtful(&self) -> bool {
+        let complains = matches!(self.ended, Some((_, RankEnd::Failed { peer: Some(_), .. })));
+        complains || (self.exit.is_some() && !self.left_in_order())
+    }
+
+    /// Number of the last step that it finished, as far as it is known.
+    pub(super) fn last_step(&self) -> u64 {
+        match (&self.ended, &self.heartbeat) {
+            (Some((_, RankEnd::Stopped { step })), _) => *step,
+            (_, Some(beat)) => beat.step.saturating_sub(1),
+            _ => 0,
+        }
+    }
+}
+
+/// What ranks prepared differently though it must be equal.
+pub(super) fn difference(ranks: &[RankState]) -> Option<Cause> {
+    let mut prepared = (0..).map(Rank).zip(ranks).filter_map(|(rank, state)| Some((rank, state.prepared.as_ref()?)));
+    let (reference, first) = prepared.next()?;
+    for (rank, other) in prepared {
+        let facts = [
+            ("the number of weights", first.parameters.to_string(), other.parameters.to_string()),
+            ("the data", first.data_digest.clone(), other.data_digest.clone()),
+            ("the initial weights", first.weights.clone(), other.weights.clone()),
+        ];
+        if let Some((what, one, another)) = facts.into_iter().find(|(_, one, another)| one != another) {
+            return Some(Cause::Differ { what, values: [(reference, short(&one)), (rank, short(&another))] });
+        }
+    }
+    None
+}
+
+/// Enough of a digest for people to see that two differ.
+fn short(digest: &str) -> String {
+    digest.chars().take(12).collect()
+}
+
+/// `rank 1`, `ranks 1 and 3`, `ranks 0, 1 and 3`.
+pub(super) fn list(ranks: &[Rank]) -> String {
+    let numbers: Vec<String> = ranks.iter().map(ToString::to_string).collect();
+    match numbers.as_slice() {
+        [] => "no rank".into(),
+        [one] => format!("rank {one}"),
+        [most @ .., last] => format!("ranks {} and {last}", most.join(", ")),
+    }
+}

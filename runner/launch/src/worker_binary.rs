@@ -1,0 +1,163 @@
+//! The worker binary: where it is, and whether it fits this driver.
+
+use crate::LaunchError;
+use rustix::process::{Pid, Signal, kill_process_group};
+use sha2::{Digest, Sha256};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+const NAME: &str = "bakeoff-worker";
+/// Generous: the first start after a boot reads hundreds of megabytes of libraries.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A worker binary that fits this driver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerBinary {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its version.
+    pub version: String,
+    /// SHA-256 of its bytes, in hexadecimal.
+    pub sha256: String,
+}
+
+/// Finds the worker binary: `$BAKEOFF_WORKER`, else `bakeoff-worker` beside this program.
+pub fn find_worker() -> Result<PathBuf, LaunchError> {
+    let program = std::env::current_exe()
+        .map_err(|source| LaunchError::File { path: "/proc/self/exe".into(), what: "read", source })?;
+    find(std::env::var_os("BAKEOFF_WORKER"), &program)
+}
+
+fn find(named: Option<OsString>, program: &Path) -> Result<PathBuf, LaunchError> {
+    let named = named.filter(|name| !name.is_empty()).map(PathBuf::from);
+    let looked = named.unwrap_or_else(|| program.with_file_name(NAME));
+    // Workers may be started from anywhere, so a relative name is made whole here.
+    match looked.canonicalize() {
+        Ok(path) if path.is_file() => Ok(path),
+        _ => Err(LaunchError::NoWorker { looked }),
+    }
+}
+
+/// Starts the binary to ask for its version and protocol, and digests it.
+pub fn examine(path: &Path) -> Result<WorkerBinary, LaunchError> {
+    let version = ask_version(path, PATIENCE)?;
+    let sha256 =
+        digest(path).map_err(|source| LaunchError::File { path: path.into(), what: "read", source })?;
+    Ok(WorkerBinary { path: path.into(), version, sha256 })
+}
+
+fn ask_version(path: &Path, patience: Duration) -> Result<String, LaunchError> {
+    let answer = ask(path, patience)?;
+    let text = String::from_utf8_lossy(&answer.stdout);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let [NAME, version, "protocol", protocol] = words[..] else {
+        return Err(LaunchError::WorkerSilent { path: path.into(), answer: instead(&answer) });
+    };
+    if version != env!("CARGO_PKG_VERSION") || protocol != mesh::PROTOCOL.to_string() {
+        let (version, protocol) = (version.into(), protocol.into());
+        return Err(LaunchError::WorkerVersion { path: path.into(), version, protocol });
+    }
+    Ok(version.into())
+}
+
+fn ask(path: &Path, patience: Duration) -> Result<Output, LaunchError> {
+    let fault = |source| LaunchError::WorkerStart { path: path.into(), source };
+    let mut command = Command::new(path);
+    command.arg("--protocol").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.process_group(0).spawn().map_err(fault)?;
+    let pid = Pid::from_child(&child);
+    let (answer, answered) = mpsc::channel();
+    thread::spawn(move || answer.send(child.wait_with_output()));
+    match answered.recv_timeout(patience) {
+        Ok(output) => output.map_err(fault),
+        Err(_) => {
+            // It is not reaped before it answers, so the number is still its own.
+            let _ = kill_process_group(pid, Signal::KILL);
+            Err(LaunchError::WorkerHangs { path: path.into(), waited: patience })
+        }
+    }
+}
+
+/// What the binary did instead of answering: its first words of complaint, else how it ended.
+fn instead(output: &Output) -> String {
+    let said = [&output.stderr, &output.stdout].map(|bytes| String::from_utf8_lossy(bytes).trim().to_owned());
+    let said = said.into_iter().find(|text| !text.is_empty());
+    let words = said.map(|text| text.chars().take(300).collect::<String>());
+    words.unwrap_or_else(|| format!("it said nothing ({})", output.status))
+}
+
+fn digest(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(recipe::hex(&hash.finalize())),
+            read => hash.update(&buffer[..read]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// A program made of a shell script; the directory must live as long.
+    fn script(text: &str) -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(NAME);
+        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        (directory, path)
+    }
+
+    fn refusal(text: &str) -> String {
+        let (_directory, path) = script(text);
+        let answer = ask_version(&path, Duration::from_secs(10)).unwrap_err().to_string();
+        answer.replace(&path.display().to_string(), "W")
+    }
+
+    #[test]
+    fn a_fitting_worker_is_described() {
+        let line = format!("echo {NAME} {} protocol {}", env!("CARGO_PKG_VERSION"), mesh::PROTOCOL);
+        let (_directory, path) = script(&line);
+        let worker = examine(&path).unwrap();
+        assert_eq!(worker.version, env!("CARGO_PKG_VERSION"));
+        assert_eq!(worker.sha256, recipe::hex(&Sha256::digest(format!("#!/bin/sh\n{line}\n"))));
+    }
+
+    #[test]
+    fn a_worker_that_does_not_fit_is_refused_with_a_cure() {
+        let told = refusal("echo bakeoff-worker 0.0.7 protocol 99");
+        assert!(told.contains("W is version 0.0.7, protocol 99; this driver is version 0.1.0"), "{told}");
+        let told = refusal("echo cannot open libtorch.so >&2; exit 127");
+        assert!(told.contains("W does not say its protocol: cannot open libtorch.so"), "{told}");
+        assert!(refusal("true").contains("it said nothing (exit status: 0)"));
+        let (_directory, path) = script("exec sleep 60");
+        let told = ask_version(&path, Duration::from_millis(100)).unwrap_err();
+        assert!(matches!(told, LaunchError::WorkerHangs { .. }), "{told}");
+        assert!(ask_version(Path::new("/dev/null"), PATIENCE).is_err());
+    }
+
+    #[test]
+    fn the_worker_is_beside_the_program_unless_it_is_named() {
+        let (directory, path) = script("true");
+        let whole = path.canonicalize().unwrap();
+        let program = directory.path().join("bakeoff");
+        assert_eq!(find(None, &program).unwrap(), whole);
+        assert_eq!(find(Some("".into()), &program).unwrap(), whole);
+        assert_eq!(find(Some(path.clone().into()), Path::new("/bin/sh")).unwrap(), whole);
+        let told = find(Some("/nowhere/worker".into()), &program).unwrap_err().to_string();
+        assert!(told.contains("/nowhere/worker") && told.contains("cargo build"), "{told}");
+        assert!(find(Some(directory.path().into()), &program).is_err());
+    }
+}
