@@ -1,0 +1,26 @@
+//! `bakeoff explain`: what a key, a strategy or a code means.
+
+use crate::exit::{Exit, Failure};
+use crate::output;
+use clap::Args;
+
+/// Shown at the end of the verb's help.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  bakeoff explain                     every key, in short
+  bakeoff explain train.target        a key and what it takes
+  bakeoff explain strategy.d-sync     a strategy and its keys
+  bakeoff explain R012                an error's code";
+
+/// Arguments of `explain`.
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// A key (`train.optimizer.lr`), a kind (`strategy.d-sync`) or a code (`R012`).
+    #[arg(value_name = "KEY|CODE")]
+    subject: Option<String>,
+}
+
+/// Explains.
+pub(crate) fn execute(args: &ExplainArgs) -> Result<Exit, Failure> {
+    todo_explain(args)
+}
