@@ -1,18 +1,45 @@
 //! From a recipe's text to a plan: parse, check, expand, assign. Pure; it touches neither network nor clock,
 //! and no file but through the [`Files`] it is given.
 
+mod architecture;
+mod assign;
+mod axes;
+mod check;
 mod cluster;
 mod dataset;
+mod expand;
+mod expanded;
+mod expression;
+mod files;
+mod key;
+mod layers;
+mod load;
 mod model;
+mod parse;
 mod plan;
+mod planner;
+mod problem;
+mod quantity;
+mod recipe;
+mod render;
+mod resolve;
+mod runs;
+mod setting;
+mod source;
 mod strategy;
+mod table;
 mod train;
+mod tree;
 
 pub use cluster::{Cluster, Node, Role, Seat};
 pub use dataset::{Dataset, Partition, Source};
+pub use files::{FileProblem, Files, Machine};
 pub use model::{Layer, Model, Parameter, PlacedLayer, Shape};
 pub use plan::{
     Arm, AxisValue, Cell, Limits, Measure, Plan, ReportSettings, Run, RunSpec, Surroundings, hex,
 };
+pub use planner::{Request, plan};
+pub use problem::{Affected, Place, Problem, Problems, Severity};
+pub use render::render;
 pub use strategy::{Collective, Communication, Compression, ReduceOrder, Schedule, Strategy};
 pub use train::{Extent, LrSchedule, LrShape, Metric, Sgd, Target, Training};

@@ -81,6 +81,8 @@ pub struct Plan {
     pub limits: Limits,
     /// How it is reported.
     pub report: ReportSettings,
+    /// What is worth knowing before it is run.
+    pub warnings: Vec<crate::Problem>,
 }
 
 /// What is compared: a strategy with its compression and communication settings.

@@ -1,6 +1,43 @@
-//! Placeholder head.
+//! The results of all sweeps in one SQLite database, and the questions that reports and the command line ask it.
+//!
+//! No other crate knows SQL. Writers hand over domain types ([`NewSweep`], [`record::Event`]); readers get
+//! plain rows ([`SweepRows`]), already chosen and thinned. The driver is the only writer while a sweep runs, and
+//! may be killed at any moment: what was committed stays, and what was under way reads as interrupted.
+
+mod attempt;
+mod driver;
+mod error;
+mod event_log;
+mod export;
+mod filesystem;
+mod health;
+mod id;
+mod ingest;
+mod insert;
+mod list;
+mod load;
+mod open;
+mod plan_rows;
 mod rows;
+mod selection;
+mod selection_sql;
+mod summary;
+mod sweep;
+mod timeline;
+mod value;
+
+pub use attempt::{AttemptEnd, NewAttempt};
+pub use driver::Driver;
+pub use error::StoreError;
+pub use event_log::EventLog;
+pub use export::{Export, ExportTable, Value};
+pub use health::{DbInfo, Problem};
+pub use id::{AttemptId, NodeId, RunId, SweepId};
+pub use list::{AttemptLine, EventLine, RunDetail};
+pub use open::{DATABASE, Store};
 pub use rows::{
     AttemptRow, LinkRow, LossRow, MetricRow, NodeRow, PhaseRow, RankRow, RunLine, RunRow, RunState, SpanRow,
     SweepRows,
 };
+pub use selection::{Selection, SelectionError};
+pub use sweep::{NewReport, NewSweep, RunRef, SweepEnd};

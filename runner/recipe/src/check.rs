@@ -1,0 +1,149 @@
+//! A recipe's tree against the table of keys: every key known, every value in its range.
+
+use crate::key::{self, Key, KeyId, Kind};
+use crate::problem::Finding;
+use crate::setting::{self, Settings, Typed};
+use crate::source::Sources;
+use crate::table::KEYS;
+use crate::tree::{Entry, Item, Table, Value};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Checks tables; collects settings and findings.
+pub(crate) struct Checker<'a> {
+    sources: &'a Sources,
+    findings: &'a mut Vec<Finding>,
+    settings: Settings,
+    /// Keys whose value is wrong: what depends on them is not judged.
+    broken: BTreeSet<KeyId>,
+}
+
+impl<'a> Checker<'a> {
+    pub(crate) fn new(sources: &'a Sources, findings: &'a mut Vec<Finding>) -> Self {
+        Self { sources, findings, settings: Settings::new(), broken: BTreeSet::new() }
+    }
+
+    /// Checks the table at `path`, except for the names in `skip`, which somebody else reads.
+    pub(crate) fn table(&mut self, table: &Table, path: &str, skip: &[&str]) {
+        for entry in table.entries.iter().filter(|entry| !skip.contains(&entry.name.as_str())) {
+            self.entry(entry, path);
+        }
+    }
+
+    /// The settings so far, and which keys were wrong.
+    pub(crate) fn finish(self) -> (Settings, BTreeSet<KeyId>) {
+        (self.settings, self.broken)
+    }
+
+    fn entry(&mut self, entry: &Entry, path: &str) {
+        let here = key::join(path, &entry.name);
+        let Some(id) = KeyId::of(&here) else {
+            let known: Vec<&str> = key::children(path).filter(|key| !key.later).map(Key::name).collect();
+            let whose = if path.is_empty() { String::new() } else { format!(" in `{path}`") };
+            self.findings.push(unknown(entry, &whose, &known, path));
+            return;
+        };
+        self.value(id, &here, entry);
+    }
+
+    /// Checks the value of a key that stands at `path`.
+    pub(crate) fn value(&mut self, id: KeyId, path: &str, entry: &Entry) {
+        let key = id.key();
+        if key.later {
+            // What is off in this version may be written down as off.
+            if !matches!((&key.kind, &entry.item.value), (Kind::Flag, Value::Flag(false))) {
+                self.findings.push(later(path, entry));
+            }
+            return;
+        }
+        match (&key.kind, &entry.item.value) {
+            (Kind::Table, Value::Table(table)) => self.table(table, path, &[]),
+            (Kind::Table, Value::Text(_)) if key::is_union(path) => {
+                if let Some(kind) = KeyId::of(&key::join(path, "kind")) {
+                    self.leaf(kind, &entry.item);
+                }
+            }
+            (Kind::Table, _) => {
+                self.findings.push(setting::wrong_type(key, &entry.item, setting::expected(&key.kind)));
+            }
+            _ => self.leaf(id, &entry.item),
+        }
+    }
+
+    fn leaf(&mut self, id: KeyId, item: &Item) {
+        match setting::leaf(id.key(), item, self.sources) {
+            // Straight into the list: whether a key suits its kind is judged when all are known.
+            Ok(leaf) => self.settings.put(id, Arc::new(leaf)),
+            Err(finding) => {
+                self.findings.push(finding);
+                self.broken.insert(id);
+            }
+        }
+    }
+}
+
+/// A key that nothing knows.
+pub(crate) fn unknown(entry: &Entry, whose: &str, known: &[&str], table: &str) -> Finding {
+    let mut known: Vec<&str> = known.to_vec();
+    known.sort_unstable();
+    let suggestion = key::nearest(&entry.name, known.iter().copied());
+    let label = suggestion.map_or("unknown".to_owned(), |name| format!("did you mean `{name}`?"));
+    let finding = Finding::new("R012", format!("unknown key `{}`{whose}", entry.name.escape_debug()))
+        .at(entry.name_span, label)
+        .note(format!("known keys: {}", known.join(", ")))
+        .suggest(suggestion);
+    if table.is_empty() { finding } else { finding.note(setting::more(table)) }
+}
+
+fn later(path: &str, entry: &Entry) -> Finding {
+    let doc = key::find(path).map_or("", |key| key.doc);
+    Finding::new("R020", format!("`{path}` is not in this version"))
+        .at(entry.name_span, "a later version brings it")
+        .note(doc)
+        .cure("leave it out")
+}
+
+/// Reports keys that no kind which their table can have knows.
+///
+/// `swept` tells the kinds that axes give a table's `kind`.
+pub(crate) fn misplaced(
+    settings: &Settings,
+    broken: &BTreeSet<KeyId>,
+    swept: &dyn Fn(KeyId) -> Vec<&'static str>,
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (index, key) in KEYS.iter().enumerate().filter(|(_, key)| !key.of.is_empty()) {
+        let Some(kind) = KeyId(index).kind() else { continue };
+        let Some(span) = settings.span(KeyId(index)) else { continue };
+        let chosen = settings.choice(kind);
+        if broken.contains(&kind) || key.is_of(chosen) || swept(kind).iter().any(|kind| key.is_of(kind)) {
+            continue;
+        }
+        findings.push(misplaced_key(key, kind, chosen, settings, span));
+    }
+    findings
+}
+
+fn misplaced_key(
+    key: &Key,
+    kind: KeyId,
+    chosen: &str,
+    settings: &Settings,
+    span: crate::source::Span,
+) -> Finding {
+    let subject = setting::subject(kind.key().path);
+    let finding = Finding::new("R012", format!("`{}` is no key of {subject} `{chosen}`", key.path))
+        .at(span, format!("only {} has it", key.of.join(", ")));
+    match settings.given(kind) {
+        Some(leaf) => finding.at_option(leaf.span, "chosen here"),
+        None => finding.note(format!("`{}` is \"{chosen}\" by default", kind.key().path)),
+    }
+}
+
+/// The text of a leaf that must be a string.
+pub(crate) fn text(leaf: &setting::Leaf) -> Option<&str> {
+    match &leaf.typed {
+        Typed::Text(text) => Some(text),
+        _ => None,
+    }
+}

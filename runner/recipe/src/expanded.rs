@@ -1,0 +1,127 @@
+//! The recipe as it is run: everything merged, overrides applied, defaults written down.
+
+use crate::assign;
+use crate::files::Machine;
+use crate::key::{Key, KeyId, Kind};
+use crate::recipe::{Exclusion, Recipe};
+use crate::setting::Settings;
+use crate::table::KEYS;
+use crate::tree::{bare_or_quoted, quote};
+use std::fmt::Write;
+
+/// Writes a recipe that plans to the same cells and runs, whatever the defaults of a later version.
+pub(crate) fn write(recipe: &Recipe, name: &str, machine: &Machine) -> String {
+    let mut out = String::new();
+    let mut settings = recipe.settings.clone();
+    let swept = swept(recipe);
+    fill(&mut settings, &swept, machine);
+    let _ = writeln!(out, "schema = 1\nname = {}", quote(name));
+    let _ = writeln!(out, "question = {}", quote(recipe.settings.text(crate::key::id("question"))));
+    for key in KEYS.iter().filter(|key| matches!(key.kind, Kind::Table) && !key.later) {
+        match key.path {
+            "strategy" => strategies(&mut out, recipe, &swept),
+            path if path.starts_with("strategy.") => {}
+            path if path == "sweep" || path.starts_with("sweep.") => {}
+            path => section(&mut out, &format!("[{path}]"), path, &settings),
+        }
+    }
+    sweep(&mut out, recipe);
+    out
+}
+
+/// The keys that axes set: their values stand in the sweep.
+fn swept(recipe: &Recipe) -> Vec<KeyId> {
+    let axes = recipe.dimensions.iter().flat_map(|dimension| &dimension.axes);
+    axes.flat_map(|axis| &axis.points)
+        .flat_map(|point| point.sets().map(|(id, _)| id).collect::<Vec<_>>())
+        .collect()
+}
+
+/// Writes defaults down, except for what has none that is the same for all cells.
+fn fill(settings: &mut Settings, swept: &[KeyId], machine: &Machine) {
+    if settings.given(assign::USE).is_none() && !swept.contains(&assign::USE) {
+        // `local` alone means another number of workers on another machine.
+        let slots = assign::slots(settings, machine);
+        settings.put(assign::USE, crate::setting::list_leaf(&[format!("local*{slots}")]));
+    }
+}
+
+/// The values of a table's keys, defaults included.
+fn values<'a>(path: &'a str, settings: &'a Settings) -> Vec<(&'static Key, &'a str)> {
+    KEYS.iter()
+        .enumerate()
+        .filter(|(_, key)| key.parent() == path && !matches!(key.kind, Kind::Table) && !key.later)
+        .filter(|(index, key)| {
+            let kind = KeyId(*index).kind().map(|kind| settings.choice(kind));
+            settings.given(KeyId(*index)).is_some() || kind.is_none_or(|kind| key.is_of(kind))
+        })
+        .filter_map(|(index, key)| Some((key, settings.get(KeyId(index))?.toml.as_str())))
+        .collect()
+}
+
+fn section(out: &mut String, head: &str, path: &str, settings: &Settings) {
+    // A target without a threshold would be none: only what the recipe says of it is written.
+    let only_given = path == "train.target";
+    let values: Vec<_> = values(path, settings)
+        .into_iter()
+        .filter(|(key, _)| !only_given || any_given(path, settings) || settings_has(key, settings))
+        .collect();
+    if only_given && !any_given(path, settings) || values.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\n{head}");
+    for (key, toml) in values {
+        let _ = writeln!(out, "{} = {toml}", key.name());
+    }
+}
+
+fn any_given(path: &str, settings: &Settings) -> bool {
+    KEYS.iter().enumerate().any(|(index, key)| key.parent() == path && settings.given(KeyId(index)).is_some())
+}
+
+fn settings_has(key: &Key, settings: &Settings) -> bool {
+    KeyId::of(key.path).is_some_and(|id| settings.given(id).is_some())
+}
+
+fn strategies(out: &mut String, recipe: &Recipe, _swept: &[KeyId]) {
+    for strategy in &recipe.strategies {
+        let _ = writeln!(
+            out,
+            "\n[[strategy]]\nname = {}\nkind = {}",
+            quote(&strategy.name),
+            quote(strategy.kind)
+        );
+        if strategy.baseline.is_some() {
+            let _ = writeln!(out, "baseline = true");
+        }
+        for (index, key) in KEYS.iter().enumerate() {
+            let own = key.path.starts_with("communication.") || key.path.starts_with("compression.");
+            if let Some(leaf) = strategy.settings.given(KeyId(index)).filter(|_| own) {
+                let _ = writeln!(out, "{} = {}", key.path, leaf.toml);
+            }
+        }
+    }
+}
+
+fn sweep(out: &mut String, recipe: &Recipe) {
+    let axis = |axis: &crate::axes::Axis| {
+        let values: Vec<&str> = axis.points.iter().map(|point| point.toml.as_str()).collect();
+        let path: Vec<String> = axis.segments.iter().map(|segment| bare_or_quoted(segment)).collect();
+        format!("{} = [{}]", path.join("."), values.join(", "))
+    };
+    let (single, zipped): (Vec<_>, Vec<_>) =
+        recipe.dimensions.iter().partition(|dimension| dimension.axes.len() == 1);
+    if !single.is_empty() {
+        let _ = writeln!(out, "\n[sweep.axes]");
+    }
+    for dimension in single {
+        let _ = writeln!(out, "{}", axis(&dimension.axes[0]));
+    }
+    for dimension in zipped {
+        let lines: Vec<String> = dimension.axes.iter().map(axis).collect();
+        let _ = writeln!(out, "\n[[sweep.zip]]\n{}", lines.join("\n"));
+    }
+    for Exclusion { text, reason, .. } in &recipe.exclusions {
+        let _ = writeln!(out, "\n[[sweep.exclude]]\nwhen = {}\nreason = {}", quote(text), quote(reason));
+    }
+}

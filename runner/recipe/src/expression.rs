@@ -1,0 +1,296 @@
+//! Conditions on cells: `strategy.name == 'pipe' and nodes.workers > 4`.
+
+use crate::key::{self, KeyId, Kind, Reach};
+use crate::parse;
+use crate::setting::{self, Settings};
+use crate::source::Span;
+use crate::table::KEYS;
+use crate::tree::{Item, Value};
+
+/// A condition, ready to be asked of cells.
+#[derive(Debug)]
+pub(crate) enum Expression {
+    All(Vec<Expression>),
+    Any(Vec<Expression>),
+    Not(Box<Expression>),
+    Compare { subject: Subject, relation: Relation, operand: Operand },
+}
+
+/// What is compared.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Subject {
+    /// The name of the cell's strategy.
+    StrategyName,
+    /// A key's value.
+    Key(KeyId),
+}
+
+/// How.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Relation {
+    Equal,
+    Different,
+    Less,
+    AtMost,
+    Greater,
+    AtLeast,
+}
+
+/// With what.
+#[derive(Debug)]
+pub(crate) struct Operand {
+    text: String,
+    number: Option<f64>,
+}
+
+/// What a condition is asked about.
+pub(crate) struct Subjects<'a> {
+    pub(crate) strategy: &'a str,
+    pub(crate) settings: &'a Settings,
+}
+
+/// Why a text is no condition: a sentence, and a name that was perhaps meant.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Misread {
+    pub(crate) reason: String,
+    pub(crate) suggestion: Option<String>,
+}
+
+/// Parentheses and `not` nest at most this deep.
+const DEEPEST: usize = 32;
+
+impl Expression {
+    /// Reads a condition.
+    pub(crate) fn read(text: &str) -> Result<Self, Misread> {
+        let tokens = tokens(text)?;
+        let mut reader = Reader { tokens: &tokens, at: 0, depth: 0 };
+        let expression = reader.any()?;
+        match reader.peek() {
+            None => Ok(expression),
+            Some(token) => Err(misread(format!("`{}` does not belong here", token.text))),
+        }
+    }
+
+    /// Whether a cell meets it.
+    pub(crate) fn holds(&self, of: &Subjects<'_>) -> bool {
+        match self {
+            Self::All(parts) => parts.iter().all(|part| part.holds(of)),
+            Self::Any(parts) => parts.iter().any(|part| part.holds(of)),
+            Self::Not(part) => !part.holds(of),
+            Self::Compare { subject: Subject::StrategyName, relation, operand } => {
+                relation.holds(None, operand, of.strategy)
+            }
+            Self::Compare { subject: Subject::Key(key), relation, operand } => match of.settings.get(*key) {
+                Some(leaf) => relation.holds(leaf.number(), operand, &leaf.text),
+                // A key without a value differs from every value.
+                None => *relation == Relation::Different,
+            },
+        }
+    }
+}
+
+impl Relation {
+    fn holds(self, number: Option<f64>, operand: &Operand, text: &str) -> bool {
+        let order = match (number, operand.number) {
+            (Some(left), Some(right)) => left.partial_cmp(&right),
+            _ if text == operand.text => Some(std::cmp::Ordering::Equal),
+            _ => None,
+        };
+        match self {
+            Self::Equal => order.is_some_and(std::cmp::Ordering::is_eq),
+            Self::Different => !order.is_some_and(std::cmp::Ordering::is_eq),
+            Self::Less => order.is_some_and(std::cmp::Ordering::is_lt),
+            Self::AtMost => order.is_some_and(std::cmp::Ordering::is_le),
+            Self::Greater => order.is_some_and(std::cmp::Ordering::is_gt),
+            Self::AtLeast => order.is_some_and(std::cmp::Ordering::is_ge),
+        }
+    }
+
+    fn of(token: &str) -> Option<Self> {
+        Some(match token {
+            "==" | "=" => Self::Equal,
+            "!=" => Self::Different,
+            "<" => Self::Less,
+            "<=" => Self::AtMost,
+            ">" => Self::Greater,
+            ">=" => Self::AtLeast,
+            _ => return None,
+        })
+    }
+}
+
+fn misread(reason: impl Into<String>) -> Misread {
+    Misread { reason: reason.into(), suggestion: None }
+}
+
+#[derive(Debug)]
+struct Token {
+    text: String,
+    quoted: bool,
+}
+
+fn tokens(text: &str) -> Result<Vec<Token>, Misread> {
+    let mut tokens = Vec::new();
+    let mut rest = text.trim_start();
+    while let Some(first) = rest.chars().next() {
+        let length = match first {
+            '\'' | '"' => {
+                let Some(end) = rest[1..].find(first) else {
+                    return Err(misread(format!("the quotation mark {first} is not closed")));
+                };
+                tokens.push(Token { text: rest[1..=end].to_owned(), quoted: true });
+                rest = rest[end + 2..].trim_start();
+                continue;
+            }
+            '(' | ')' => 1,
+            '=' | '!' | '<' | '>' => 1 + usize::from(rest[1..].starts_with('=')),
+            _ => rest
+                .find(|letter: char| letter.is_whitespace() || "'\"()=!<>".contains(letter))
+                .unwrap_or(rest.len()),
+        };
+        tokens.push(Token { text: rest[..length].to_owned(), quoted: false });
+        rest = rest[length..].trim_start();
+    }
+    Ok(tokens)
+}
+
+struct Reader<'a> {
+    tokens: &'a [Token],
+    at: usize,
+    depth: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn peek(&self) -> Option<&'a Token> {
+        self.tokens.get(self.at)
+    }
+
+    fn next(&mut self, wanted: &str) -> Result<&'a Token, Misread> {
+        let token = self.peek().ok_or_else(|| misread(format!("it ends where {wanted} is expected")))?;
+        self.at += 1;
+        Ok(token)
+    }
+
+    /// Takes a word or sign where it comes next.
+    fn takes(&mut self, text: &str) -> bool {
+        let found = self.peek().is_some_and(|token| !token.quoted && token.text == text);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn any(&mut self) -> Result<Expression, Misread> {
+        let mut parts = vec![self.all()?];
+        while self.takes("or") {
+            parts.push(self.all()?);
+        }
+        Ok(Expression::Any(parts))
+    }
+
+    fn all(&mut self) -> Result<Expression, Misread> {
+        let mut parts = vec![self.one()?];
+        while self.takes("and") {
+            parts.push(self.one()?);
+        }
+        Ok(Expression::All(parts))
+    }
+
+    fn one(&mut self) -> Result<Expression, Misread> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            return Err(misread(format!("it nests deeper than {DEEPEST}")));
+        }
+        let expression = if self.takes("not") {
+            Expression::Not(Box::new(self.one()?))
+        } else if self.takes("(") {
+            let inner = self.any()?;
+            if !self.takes(")") {
+                return Err(misread("a closing parenthesis is missing"));
+            }
+            inner
+        } else {
+            self.comparison()?
+        };
+        self.depth -= 1;
+        Ok(expression)
+    }
+
+    fn comparison(&mut self) -> Result<Expression, Misread> {
+        let subject = subject(self.next("a key")?)?;
+        let sign = self.next("a comparison (==, !=, <, <=, >, >=)")?;
+        let relation = Relation::of(&sign.text).filter(|_| !sign.quoted).ok_or_else(|| {
+            misread(format!("`{}` is no comparison: write ==, !=, <, <=, > or >=", sign.text))
+        })?;
+        let operand = operand(subject, self.next("a value")?)?;
+        let ordered = !matches!(relation, Relation::Equal | Relation::Different);
+        if ordered && operand.number.is_none() {
+            return Err(misread(format!("`{}` orders numbers, and `{}` is none", sign.text, operand.text)));
+        }
+        Ok(Expression::Compare { subject, relation, operand })
+    }
+}
+
+/// A key by its path, a table with a `kind` by its own path, and either by its end where that is unique.
+fn subject(token: &Token) -> Result<Subject, Misread> {
+    let word = token.text.as_str();
+    if token.quoted {
+        return Err(misread(format!("the key comes first, then the value: '{word}' is a value")));
+    }
+    if matches!(word, "strategy" | "strategy.name") {
+        return Ok(Subject::StrategyName);
+    }
+    let kind = key::join(word, "kind");
+    let exact = KeyId::of(&kind).or_else(|| KeyId::of(word)).filter(|id| comparable(*id));
+    if let Some(id) = exact {
+        return Ok(Subject::Key(id));
+    }
+    let ends = |path: &str| {
+        [word, &kind].iter().any(|end| path.strip_suffix(end).is_some_and(|rest| rest.ends_with('.')))
+    };
+    let mut found = (0..KEYS.len()).map(KeyId).filter(|id| comparable(*id) && ends(id.key().path));
+    match (found.next(), found.next()) {
+        (Some(id), None) => Ok(Subject::Key(id)),
+        (Some(one), Some(other)) => Err(misread(format!(
+            "`{word}` may be {} or {}: write the whole path",
+            one.key().path,
+            other.key().path
+        ))),
+        _ => {
+            let known = KEYS.iter().enumerate().filter(|(index, _)| comparable(KeyId(*index)));
+            let names = known.flat_map(|(_, key)| [key.path, key.name()]).chain(["strategy.name"]);
+            let suggestion = key::nearest(word, names).map(str::to_owned);
+            Err(Misread { reason: format!("`{word}` is no key that cells have"), suggestion })
+        }
+    }
+}
+
+fn comparable(id: KeyId) -> bool {
+    let key = id.key();
+    let of_cells = key.reach != Reach::Sweep || key.path == "strategy.kind";
+    of_cells && !key.later && !matches!(key.kind, Kind::Table | Kind::Layers)
+}
+
+fn operand(subject: Subject, token: &Token) -> Result<Operand, Misread> {
+    let text = token.text.clone();
+    let Subject::Key(id) = subject else { return Ok(Operand { text, number: None }) };
+    let span = Span { source: 0, start: 0, end: 0 };
+    let literal = Item { span, value: Value::Text(text.clone()) };
+    let candidates = [parse::value(&text, 0, 0), Some(literal)];
+    let mut reason = None;
+    for item in candidates.iter().flatten() {
+        match setting::typed(id.key(), item) {
+            Ok(typed) => {
+                let leaf = setting::Leaf { typed, text: text.clone(), toml: String::new(), span: None };
+                let number = leaf.number();
+                return Ok(Operand { text, number });
+            }
+            Err(finding) => reason = Some(finding),
+        }
+    }
+    // Free lists, as `nodes.use`, are compared by their text.
+    match reason {
+        Some(finding) if !matches!(id.key().kind, Kind::TextList | Kind::ChoiceList(_) | Kind::Seeds) => {
+            Err(Misread { reason: finding.title, suggestion: finding.suggestion })
+        }
+        _ => Ok(Operand { text, number: None }),
+    }
+}

@@ -1,0 +1,81 @@
+//! Numbers with units, as people write them.
+
+use crate::Extent;
+use std::time::Duration;
+
+/// A number and its unit: `"15min"`, `"1.5 s"`, `"25 epochs"`.
+fn split(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let digits = text.find(|letter: char| !matches!(letter, '0'..='9' | '.' | '_')).unwrap_or(text.len());
+    let number: f64 = text[..digits].replace('_', "").parse().ok()?;
+    number.is_finite().then(|| (number, text[digits..].trim()))
+}
+
+/// The units of time, and how many nanoseconds each has.
+const TIMES: [(&str, f64); 7] =
+    [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3600e9), ("d", 86400e9)];
+
+/// `"50us"`, `"15min"`, `"1.5h"`: more than nothing, less than a century.
+pub(crate) fn duration(text: &str) -> Option<Duration> {
+    let (number, unit) = split(text)?;
+    let (_, factor) = TIMES.iter().find(|(name, _)| *name == unit)?;
+    let nanoseconds = (number * factor).round();
+    (nanoseconds >= 1.0 && nanoseconds < 3.2e18).then(|| Duration::from_nanos(nanoseconds as u64))
+}
+
+/// `"1 epoch"`, `"0.5 epochs"`, `"200 steps"`.
+pub(crate) fn extent(text: &str) -> Option<Extent> {
+    let (number, unit) = split(text)?;
+    match unit {
+        "epoch" | "epochs" if number <= 1e6 => Some(Extent::Epochs(number)),
+        "step" | "steps" if number.fract() == 0.0 && number <= 1e12 => Some(Extent::Steps(number as u64)),
+        _ => None,
+    }
+}
+
+/// `"5%"` is 0.05; `"0.05"` too.
+pub(crate) fn share(text: &str) -> Option<f64> {
+    match split(text)? {
+        (number, "%") => Some(number / 100.0),
+        (number, "") => Some(number),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_a_unit() {
+        let check = |text: &str, nanoseconds: Option<u64>| {
+            assert_eq!(duration(text), nanoseconds.map(Duration::from_nanos), "{text}");
+        };
+        check("50us", Some(50_000));
+        check("15min", Some(900_000_000_000));
+        check(" 1.5 s ", Some(1_500_000_000));
+        check("2d", Some(172_800_000_000_000));
+        check("15", None);
+        check("0s", None);
+        check("-1s", None);
+        check("1e3s", None);
+        check("900000d", None);
+        check("", None);
+    }
+
+    #[test]
+    fn extents_are_epochs_or_whole_steps() {
+        assert_eq!(extent("1 epoch"), Some(Extent::Epochs(1.0)));
+        assert_eq!(extent("0.5epochs"), Some(Extent::Epochs(0.5)));
+        assert_eq!(extent("200 steps"), Some(Extent::Steps(200)));
+        assert_eq!(extent("1.5 steps"), None);
+        assert_eq!(extent("3"), None);
+    }
+
+    #[test]
+    fn shares_may_be_per_cent() {
+        assert_eq!(share("5%"), Some(0.05));
+        assert_eq!(share("0.1"), Some(0.1));
+        assert_eq!(share("5 epochs"), None);
+    }
+}

@@ -1,0 +1,255 @@
+//! The checked recipe: settings of the sweep, of each strategy, and what is varied.
+
+use crate::axes::{self, AxisReader, Dimension};
+use crate::check::{self, Checker};
+use crate::expression::Expression;
+use crate::key::{self, Key, KeyId, id};
+use crate::load::Loader;
+use crate::problem::Finding;
+use crate::setting::{Settings, Typed};
+use crate::source::{Sources, Span};
+use crate::tree::{Entry, Table, Value};
+use std::collections::{BTreeMap, BTreeSet};
+
+const SCHEMA: KeyId = id("schema");
+const KIND: KeyId = id("strategy.kind");
+const NAME: KeyId = id("strategy.name");
+const BASELINE: KeyId = id("strategy.baseline");
+
+/// A recipe whose keys and values are known to be right, one by one.
+#[derive(Debug)]
+pub(crate) struct Recipe {
+    /// The top level.
+    pub(crate) settings: Settings,
+    pub(crate) strategies: Vec<StrategySetting>,
+    pub(crate) dimensions: Vec<Dimension>,
+    pub(crate) exclusions: Vec<Exclusion>,
+    /// Where each table at the top level begins.
+    pub(crate) sections: BTreeMap<String, Span>,
+    /// Whether a value was wrong, so that rules about pairs of values would be about something else.
+    pub(crate) broken: bool,
+}
+
+/// One `[[strategy]]`.
+#[derive(Debug)]
+pub(crate) struct StrategySetting {
+    /// Its `name`, else its kind.
+    pub(crate) name: String,
+    pub(crate) kind: &'static str,
+    /// Whether the recipe says that it is the baseline.
+    pub(crate) baseline: Option<Span>,
+    /// Its own keys, with its own communication and compression.
+    pub(crate) settings: Settings,
+}
+
+/// One `[[sweep.exclude]]`.
+#[derive(Debug)]
+pub(crate) struct Exclusion {
+    pub(crate) when: Expression,
+    pub(crate) text: String,
+    pub(crate) reason: String,
+    /// `None` for what `--only` leaves out.
+    pub(crate) span: Option<Span>,
+}
+
+/// Reads a merged tree; what is wrong with it goes to the loader's findings.
+pub(crate) fn read(loader: &mut Loader<'_>, table: &Table) -> Recipe {
+    let Loader { sources, findings, .. } = loader;
+    let mut checker = Checker::new(sources, findings);
+    checker.table(table, "", &["strategy", "sweep"]);
+    let (settings, broken) = checker.finish();
+    let mut reader = Reader { sources, findings, broken: !broken.is_empty() };
+    reader.schema(&settings, &broken);
+    let (strategies, ones_broken) = reader.strategies(table);
+    let (dimensions, exclusions) = reader.sweep(table, &strategies);
+    let tops: Vec<(&Settings, &BTreeSet<KeyId>)> = vec![(&settings, &broken)];
+    let all = tops.into_iter().chain(strategies.iter().map(|one| &one.settings).zip(&ones_broken));
+    for (settings, broken) in all {
+        let swept = |kind: KeyId| kinds(&dimensions, kind);
+        reader.findings.extend(check::misplaced(settings, broken, &swept));
+    }
+    let sections = table.entries.iter().map(|entry| (entry.name.clone(), entry.name_span)).collect();
+    Recipe { settings, strategies, dimensions, exclusions, sections, broken: reader.broken }
+}
+
+/// The kinds that axes give a table.
+fn kinds(dimensions: &[Dimension], kind: KeyId) -> Vec<&'static str> {
+    let axes = dimensions.iter().flat_map(|dimension| &dimension.axes);
+    let set = axes.flat_map(|axis| &axis.points).flat_map(axes::Point::sets);
+    set.filter(|(id, _)| *id == kind)
+        .filter_map(|(_, leaf)| match leaf.typed {
+            Typed::Choice(name) => Some(name),
+            _ => None,
+        })
+        .collect()
+}
+
+struct Reader<'a> {
+    sources: &'a Sources,
+    findings: &'a mut Vec<Finding>,
+    broken: bool,
+}
+
+impl Reader<'_> {
+    fn schema(&mut self, settings: &Settings, broken: &BTreeSet<KeyId>) {
+        if settings.given(SCHEMA).is_none() && !broken.contains(&SCHEMA) {
+            let start = Span { source: 0, start: 0, end: 0 };
+            self.findings.push(
+                Finding::new("R010", "`schema` is missing")
+                    .at(start, "the version of the format belongs here")
+                    .cure("write `schema = 1` as the first key"),
+            );
+        }
+    }
+
+    fn strategies(&mut self, table: &Table) -> (Vec<StrategySetting>, Vec<BTreeSet<KeyId>>) {
+        let Some(entry) = table.get("strategy") else {
+            self.broken = true;
+            self.findings.push(
+                Finding::new("R117", "the recipe names no strategy")
+                    .cure("add `[[strategy]]` with `kind = \"d-sync\"`, one for each arm of the comparison"),
+            );
+            return (Vec::new(), Vec::new());
+        };
+        let tables = axes::tables(entry, "strategy", self.findings);
+        self.broken |= tables.is_empty();
+        let (mut strategies, mut broken) = (Vec::new(), Vec::new());
+        for (table, span) in tables {
+            match self.strategy(table, span) {
+                Some((strategy, own)) => {
+                    strategies.push(strategy);
+                    broken.push(own);
+                }
+                None => self.broken = true,
+            }
+        }
+        self.refuse_equal_names(&strategies);
+        self.refuse_two_baselines(&strategies);
+        (strategies, broken)
+    }
+
+    fn strategy(&mut self, table: &Table, span: Span) -> Option<(StrategySetting, BTreeSet<KeyId>)> {
+        let before = self.findings.len();
+        let mut checker = Checker::new(self.sources, self.findings);
+        checker.table(table, "strategy", &[]);
+        let (settings, broken) = checker.finish();
+        if broken.contains(&KIND) {
+            // Which keys a strategy has depends on its kind, and the kind is wrong.
+            self.findings.retain({
+                let mut index = 0;
+                move |finding| {
+                    index += 1;
+                    index <= before || finding.code != "R012"
+                }
+            });
+            return None;
+        }
+        self.broken |= !broken.is_empty();
+        let kind = settings.choice(KIND);
+        if kind.is_empty() {
+            self.findings.push(
+                Finding::new("R010", "a strategy without a kind")
+                    .at(span, "`kind` is missing")
+                    .cure("write `kind = \"d-sync\"`, for example"),
+            );
+            return None;
+        }
+        let name = settings.given(NAME).and_then(|leaf| check::text(leaf)).unwrap_or(kind).to_owned();
+        if name.trim().is_empty() {
+            self.findings.push(
+                Finding::new("R014", "`strategy.name` cannot be empty")
+                    .at_option(settings.span(NAME), "no name"),
+            );
+        }
+        let baseline = settings.flag(BASELINE).then(|| settings.span(BASELINE)).flatten();
+        Some((StrategySetting { name, kind, baseline, settings }, broken))
+    }
+
+    fn refuse_equal_names(&mut self, strategies: &[StrategySetting]) {
+        for (index, strategy) in strategies.iter().enumerate() {
+            let Some(other) = strategies[..index].iter().find(|other| other.name == strategy.name) else {
+                continue;
+            };
+            let span = |one: &StrategySetting| one.settings.span(NAME).or(one.settings.span(KIND));
+            self.findings.push(
+                Finding::new("R105", format!("two strategies are called `{}`", strategy.name.escape_debug()))
+                    .at_option(span(strategy), "again here")
+                    .at_option(span(other), "first here")
+                    .cure("give one of them another `name`"),
+            );
+        }
+    }
+
+    fn refuse_two_baselines(&mut self, strategies: &[StrategySetting]) {
+        let mut spans = strategies.iter().filter_map(|strategy| strategy.baseline);
+        if let (Some(first), Some(second)) = (spans.next(), spans.next()) {
+            self.findings.push(
+                Finding::new("R102", "two strategies are the baseline")
+                    .at(second, "the second")
+                    .at(first, "the first")
+                    .cure("keep `baseline = true` on the one that the others are compared with"),
+            );
+        }
+    }
+
+    fn sweep(&mut self, table: &Table, strategies: &[StrategySetting]) -> (Vec<Dimension>, Vec<Exclusion>) {
+        let Some(entry) = table.get("sweep") else { return (Vec::new(), Vec::new()) };
+        let Value::Table(sweep) = &entry.item.value else {
+            self.findings.push(
+                Finding::new("R011", format!("`sweep` takes a table, not {}", entry.item.value.describe()))
+                    .at(entry.item.span, "expected a table"),
+            );
+            return (Vec::new(), Vec::new());
+        };
+        let known: Vec<&str> = key::children("sweep").map(Key::name).collect();
+        for entry in sweep.entries.iter().filter(|entry| !known.contains(&entry.name.as_str())) {
+            self.findings.push(check::unknown(entry, " in `sweep`", &known, "sweep"));
+        }
+        let names: Vec<String> = strategies.iter().map(|strategy| strategy.name.clone()).collect();
+        let before = self.findings.len();
+        let mut reader = AxisReader { sources: self.sources, findings: self.findings, strategies: &names };
+        let dimensions = reader.dimensions(sweep);
+        self.broken |= self.findings.len() > before;
+        let exclusions = sweep.get("exclude").map(|entry| self.exclusions(entry)).unwrap_or_default();
+        (dimensions, exclusions)
+    }
+
+    fn exclusions(&mut self, entry: &Entry) -> Vec<Exclusion> {
+        let tables = axes::tables(entry, "sweep.exclude", self.findings);
+        tables.into_iter().filter_map(|(table, span)| self.exclusion(table, span)).collect()
+    }
+
+    fn exclusion(&mut self, table: &Table, span: Span) -> Option<Exclusion> {
+        let mut checker = Checker::new(self.sources, self.findings);
+        checker.table(table, "sweep.exclude", &[]);
+        let (settings, broken) = checker.finish();
+        let Some(leaf) = settings.given(id("sweep.exclude.when")) else {
+            if broken.is_empty() {
+                self.findings.push(
+                    Finding::new("R010", "an exclusion without a condition").at(span, "`when` is missing"),
+                );
+            }
+            self.broken = true;
+            return None;
+        };
+        let text = leaf.text.clone();
+        let reason = settings.text(id("sweep.exclude.reason")).to_owned();
+        match Expression::read(&text) {
+            Ok(when) => Some(Exclusion { when, text, reason, span: leaf.span }),
+            Err(misread) => {
+                self.broken = true;
+                self.findings.push(
+                    Finding::new("R040", format!("this is no condition: {}", misread.reason))
+                        .at_option(leaf.span, suggest(misread.suggestion.as_deref()))
+                        .suggest(misread.suggestion.as_deref())
+                        .note("more: bakeoff explain sweep.exclude.when"),
+                );
+                None
+            }
+        }
+    }
+}
+
+fn suggest(name: Option<&str>) -> String {
+    name.map_or("not understood".to_owned(), |name| format!("did you mean `{name}`?"))
+}

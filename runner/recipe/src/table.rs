@@ -1,0 +1,469 @@
+//! Every key of a recipe, in the order in which `plan --full` writes them.
+
+use crate::key::{Choice, Ends, Key, Kind, Least, Range};
+
+const POSITIVE: Range = Range { least: 0.0, most: f64::INFINITY, ends: Ends::Open };
+const AT_LEAST_ZERO: Range = Range { least: 0.0, most: f64::INFINITY, ends: Ends::Lower };
+const BELOW_ONE: Range = Range { least: 0.0, most: 1.0, ends: Ends::Lower };
+const INSIDE_ONE: Range = Range { least: 0.0, most: 1.0, ends: Ends::Open };
+
+/// The table.
+pub(crate) const KEYS: &[Key] = &[
+    Key::new("schema", Kind::Whole(1, 1), "Version of the recipe format.").example("1").sweep(),
+    Key::new("name", Kind::Text, "Names the sweep in lists and reports; by default the file's name.")
+        .example("\"first-steps\"")
+        .sweep(),
+    Key::new("question", Kind::Text, "What the sweep is meant to answer; the report's headline.")
+        .default("\"\"")
+        .example("\"Which strategy trains faster on this machine?\"")
+        .sweep(),
+    Key::new(
+        "extends",
+        Kind::TextList,
+        "Recipes to start from, relative to this file, laid over each other from left to right; tables are \
+         merged deep, arrays replaced.",
+    )
+    .example("[\"base.toml\"]")
+    .sweep(),
+    Key::new("model", Kind::Table, "What is trained. The loss is the mean cross-entropy of the classes."),
+    Key::new("model.kind", Kind::Choice(MODELS), "Which model.").default("\"mnist-mlp\""),
+    Key::new("model.layers", Kind::Layers, "The layers of a sequential model, from the input to the classes.")
+        .of(&["sequential"])
+        .example("[{ kind = \"flatten\" }, { kind = \"linear\", outputs = 10 }]"),
+    Key::new("model.layers.kind", Kind::Choice(LAYERS), "What the layer does.").example("\"linear\"").sweep(),
+    Key::new("model.layers.outputs", Kind::Whole(1, 1 << 20), "Width, or channels, of the layer's result.")
+        .of(&["linear", "conv"])
+        .example("500")
+        .sweep(),
+    Key::new("model.layers.kernel", Kind::Whole(1, 1024), "Side of the square window.")
+        .of(&["conv", "max-pool", "avg-pool"])
+        .example("5")
+        .sweep(),
+    Key::new(
+        "model.layers.stride",
+        Kind::Whole(1, 1024),
+        "Step of the window; by default 1 for `conv` and the kernel's side for pools.",
+    )
+    .of(&["conv", "max-pool", "avg-pool"])
+    .example("2")
+    .sweep(),
+    Key::new("model.layers.padding", Kind::Whole(0, 1024), "Zeros on each side of the image.")
+        .of(&["conv"])
+        .default("0")
+        .example("2")
+        .sweep(),
+    Key::new(
+        "model.layers.rate",
+        Kind::Number(BELOW_ONE),
+        "Probability that a value is set to zero while training.",
+    )
+    .of(&["dropout"])
+    .default("0.5")
+    .sweep(),
+    Key::new("dataset", Kind::Table, "What is learned, and how its samples are dealt to the workers."),
+    Key::new("dataset.kind", Kind::Choice(DATASETS), "Which data.").default("\"synthetic\""),
+    Key::new(
+        "dataset.path",
+        Kind::Path,
+        "The folder with the data set's files; relative to the recipe (on the command line: to the current \
+         folder).",
+    )
+    .of(&["mnist", "cifar10", "cifar100", "image-folder", "text"])
+    .example("\"data/mnist\""),
+    Key::new("dataset.train", Kind::Whole(1, 10_000_000), "Training samples to draw.")
+        .of(&["synthetic"])
+        .default("5000"),
+    Key::new("dataset.test", Kind::Whole(1, 10_000_000), "Test samples to draw.")
+        .of(&["synthetic"])
+        .default("1000"),
+    Key::new(
+        "dataset.seed",
+        Kind::Whole(0, i64::MAX as u64),
+        "Seed of the drawing; the runs' own seeds do not change the data.",
+    )
+    .of(&["synthetic"])
+    .default("1"),
+    Key::new("dataset.partition", Kind::Table, "Which samples each worker sees."),
+    Key::new("dataset.partition.kind", Kind::Choice(PARTITIONS), "How samples are dealt.")
+        .default("\"shared\""),
+    Key::new(
+        "dataset.partition.alpha",
+        Kind::Number(POSITIVE),
+        "Concentration of the Dirichlet distribution: small values give each worker few classes.",
+    )
+    .of(&["dirichlet"])
+    .default("0.3"),
+    Key::new(
+        "dataset.validation",
+        Kind::Share(BELOW_ONE),
+        "Share of the training set that is held out; learning rates are chosen on it, never on the test set.",
+    )
+    .default("0.0")
+    .example("0.1"),
+    Key::new("train", Kind::Table, "For how long, with which steps, and what is looked at."),
+    Key::new(
+        "train.global-batch",
+        Kind::Whole(1, 1 << 24),
+        "Samples per step of all workers together; this or `per-worker-batch`.",
+    )
+    .example("100"),
+    Key::new(
+        "train.per-worker-batch",
+        Kind::Whole(1, 1 << 24),
+        "Samples per step of each worker; this or `global-batch`.",
+    )
+    .example("25"),
+    Key::new(
+        "train.epochs",
+        Kind::Number(Range { least: 0.0, most: 1e6, ends: Ends::Open }),
+        "Passes over the training set, of all workers together; this or `steps`.",
+    )
+    .example("5"),
+    Key::new(
+        "train.steps",
+        Kind::Whole(1, 1_000_000_000_000),
+        "Steps: samples of all workers divided by the global batch; this or `epochs`.",
+    )
+    .example("2000"),
+    Key::new("train.optimizer", Kind::Table, "How gradients become steps."),
+    Key::new("train.optimizer.kind", Kind::Choice(OPTIMIZERS), "Which rule.").default("\"sgd\""),
+    Key::new("train.optimizer.lr", Kind::Number(POSITIVE), "Learning rate.").default("0.1"),
+    Key::new("train.optimizer.momentum", Kind::Number(BELOW_ONE), "Momentum; 0 for none.").default("0.0"),
+    Key::new("train.optimizer.weight-decay", Kind::Number(AT_LEAST_ZERO), "Weight decay; 0 for none.")
+        .default("0.0"),
+    Key::new("train.lr-schedule", Kind::Table, "How the learning rate changes with the samples consumed."),
+    Key::new("train.lr-schedule.kind", Kind::Choice(LR_SCHEDULES), "The shape.").default("\"constant\""),
+    Key::new("train.lr-schedule.every", Kind::Extent(Least::Something), "How often the rate changes.")
+        .of(&["step"])
+        .example("\"25 epochs\""),
+    Key::new("train.lr-schedule.factor", Kind::Number(POSITIVE), "What the rate is multiplied by.")
+        .of(&["step"])
+        .default("0.5"),
+    Key::new(
+        "train.lr-schedule.warmup",
+        Kind::Extent(Least::Nothing),
+        "The rate rises linearly from zero over this much.",
+    )
+    .default("\"0 epochs\"")
+    .example("\"1 epoch\""),
+    Key::new("train.lr-schedule.scale", Kind::Choice(LR_SCALES), "Whether the rate grows with the workers.")
+        .default("\"none\""),
+    Key::new(
+        "train.evaluate",
+        Kind::Extent(Least::Something),
+        "How often the model is evaluated; the initial and the final one always are. Evaluation never counts \
+         as training time.",
+    )
+    .default("\"1 epoch\""),
+    Key::new("train.target", Kind::Table, "What a run is after; time to target is the main result."),
+    Key::new("train.target.metric", Kind::Choice(METRICS), "What is measured.").default("\"test-accuracy\""),
+    Key::new(
+        "train.target.at-least",
+        Kind::Share(Range { least: 0.0, most: 1.0, ends: Ends::Closed }),
+        "The accuracy to reach, 0 to 1.",
+    )
+    .example("0.97"),
+    Key::new("train.target.at-most", Kind::Number(AT_LEAST_ZERO), "The loss to reach.").example("0.3"),
+    Key::new("train.target.after", Kind::Duration, "Reached later than this, it counts as missed.")
+        .example("\"15min\""),
+    Key::new("train.target.stop", Kind::Flag, "Whether a run ends when it reaches the target.")
+        .default("false"),
+    Key::new("nodes", Kind::Table, "The machines."),
+    Key::new(
+        "nodes.use",
+        Kind::TextList,
+        "Machines and how many workers fit on each: `local*4`; `local` alone has one slot per core.",
+    )
+    .default("[\"local\"]")
+    .example("[\"local*4\"]"),
+    Key::new("nodes.workers", Kind::Whole(1, 65_536), "How many workers train; by default as many as fit.")
+        .example("4"),
+    Key::new(
+        "nodes.server",
+        Kind::Text,
+        "The machine for a parameter server, for strategies that need one. It takes no worker's slot.",
+    )
+    .default("\"local\""),
+    Key::new("nodes.inventory", Kind::Path, "A file that describes machines.").example("\"nodes.toml\"").later(),
+    Key::new("nodes.slow", Kind::Table, "Ranks that are slowed down on purpose.").later(),
+    Key::new("nodes.faults", Kind::Table, "Faults that are injected on purpose.").later(),
+    Key::new("network", Kind::Table, "An emulated network between the ranks.").later(),
+    Key::new("compute", Kind::Table, "An emulated step time.").later(),
+    Key::new(
+        "strategy",
+        Kind::Table,
+        "How the ranks train together: one `[strategy]`, or one `[[strategy]]` for each arm of the comparison.",
+    )
+    .arm(),
+    Key::new("strategy.name", Kind::Text, "The arm's name in reports; by default its kind.")
+        .example("\"tuned\"")
+        .sweep(),
+    Key::new("strategy.kind", Kind::Choice(STRATEGIES), "Which strategy.").example("\"d-sync\"").sweep(),
+    Key::new(
+        "strategy.baseline",
+        Kind::Flag,
+        "Whether the other arms are compared with this one; by default the first strategy is the baseline.",
+    )
+    .default("false")
+    .example("true")
+    .sweep(),
+    Key::new("strategy.communication", Kind::Table, "As `communication`, for this strategy only.").arm(),
+    Key::new("strategy.compression", Kind::Table, "As `compression`, for this strategy only.").arm(),
+    Key::new("communication", Kind::Table, "How vectors travel; a strategy's own settings go before these.").arm(),
+    Key::new(
+        "communication.collective",
+        Kind::Choice(COLLECTIVES),
+        "The algorithm of an all-reduce; strategies without one ignore it.",
+    )
+    .default("\"ring\"")
+    .arm(),
+    Key::new("communication.schedule", Kind::Table, "Which gradients travel together, and when.").arm(),
+    Key::new("communication.schedule.kind", Kind::Choice(SCHEDULES), "Which rule.").default("\"single\"").arm(),
+    Key::new("communication.schedule.size", Kind::Text, "Size of a message.")
+        .of(&["fixed"])
+        .example("\"25MiB\"")
+        .arm()
+        .later(),
+    Key::new(
+        "communication.reduce-order",
+        Kind::Choice(REDUCE_ORDERS),
+        "In which order an element's parts are added: `rank` gives the same bits for every schedule, \
+         collective and parameter server.",
+    )
+    .default("\"ring\"")
+    .arm(),
+    Key::new("compression", Kind::Table, "What happens to vectors on the wire.").arm(),
+    Key::new("compression.kind", Kind::Choice(COMPRESSIONS), "Which code.").default("\"none\"").arm(),
+    Key::new("compression.parameters", Kind::Flag, "Whether weights are coded as gradients are.").arm().later(),
+    Key::new("compression.error-feedback", Kind::Flag, "Whether what is lost is added to the next gradient.")
+        .arm()
+        .later(),
+    Key::new("sweep", Kind::Table, "What is varied.").sweep(),
+    Key::new(
+        "sweep.axes",
+        Kind::Table,
+        "Each leaf is an axis, named as the key it varies; all combinations are taken. \
+         `strategy.<name>.<key>` multiplies that strategy only.",
+    )
+    .example("{ train.optimizer.lr = [0.05, 0.1] }")
+    .sweep(),
+    Key::new("sweep.zip", Kind::Table, "Axes that move in lockstep: `[[sweep.zip]]`, written as `sweep.axes`.")
+        .example("[{ train.global-batch = [100, 200], train.epochs = [5, 10] }]")
+        .sweep(),
+    Key::new("sweep.exclude", Kind::Table, "Cells that are left out: `[[sweep.exclude]]`.").sweep(),
+    Key::new(
+        "sweep.exclude.when",
+        Kind::Text,
+        "Which cells: comparisons of keys with values, joined by `and`, `or`, `not` and parentheses.",
+    )
+    .example("\"strategy.name == 'd-sync' and nodes.workers > 4\"")
+    .sweep(),
+    Key::new("sweep.exclude.reason", Kind::Text, "Why; shown in plans and reports.")
+        .default("\"excluded by the recipe\"")
+        .example("\"too slow to wait for\"")
+        .sweep(),
+    Key::new("repeats", Kind::Table, "How often each cell is run.").sweep(),
+    Key::new("repeats.count", Kind::Whole(1, 10_000), "Runs of each cell.").default("5").sweep(),
+    Key::new(
+        "repeats.seeds",
+        Kind::Seeds,
+        "The seeds: `{ from = 42 }` counts up, or a list. Repeat k has the same seed in every arm.",
+    )
+    .default("{ from = 42 }")
+    .sweep(),
+    Key::new("repeats.order", Kind::Choice(ORDERS), "In which order the runs are started.")
+        .default("\"interleave\"")
+        .sweep(),
+    Key::new("limits", Kind::Table, "Bounds on the sweep.").sweep(),
+    Key::new("limits.run-timeout", Kind::Duration, "A run that takes longer, by the wall, is stopped.")
+        .example("\"20min\"")
+        .sweep(),
+    Key::new(
+        "limits.retries",
+        Kind::Whole(0, 100),
+        "Further attempts after a fault of the infrastructure; a diverged run is never repeated.",
+    )
+    .default("0")
+    .sweep(),
+    Key::new("limits.max-runs", Kind::Whole(1, 1_000_000), "`run` refuses a larger plan without `--yes`.")
+        .default("400")
+        .sweep(),
+    Key::new("measure", Kind::Table, "What is recorded beyond the totals."),
+    Key::new("measure.trace", Kind::Table, "For which steps every span is kept."),
+    Key::new("measure.trace.first-steps", Kind::Whole(0, 1_000_000), "The first so many steps.").default("20"),
+    Key::new("measure.trace.every", Kind::Whole(0, i64::MAX as u64), "And every so many steps; 0 for none.")
+        .default("500"),
+    Key::new("measure.weight-hash", Kind::Choice(WEIGHT_HASHES), "When each rank's weights are hashed.")
+        .default("\"evaluation\""),
+    Key::new("measure.predict", Kind::Flag, "Whether predicted times stand beside the measured ones.").later(),
+    Key::new("measure.samples", Kind::Flag, "Whether the sample ids of every rank and step are stored.").later(),
+    Key::new("report", Kind::Table, "How results are judged and shown.").sweep(),
+    Key::new("report.min-effect", Kind::Share(BELOW_ONE), "Smaller differences count as none.")
+        .default("\"5%\"")
+        .sweep(),
+    Key::new("report.confidence", Kind::Number(INSIDE_ONE), "Confidence of the intervals.")
+        .default("0.95")
+        .sweep(),
+    Key::new("report.redact", Kind::ChoiceList(REDACTIONS), "What published pages leave out.")
+        .default("[]")
+        .example("[\"hosts\"]")
+        .sweep(),
+];
+
+const MODELS: &[Choice] = &[
+    Choice::now("softmax", "One linear layer from the input to the classes: convex."),
+    Choice::now("mnist-mlp", "Two hidden layers of 500: 784-500-500-10 on 28 x 28 images."),
+    Choice::now("lenet", "Two convolutions of 20 and 50 channels, each pooled, and a hidden layer of 500."),
+    Choice::now(
+        "cifar-cnn",
+        "Three convolutions of 32, 32 and 64 channels, each pooled, and two linear layers.",
+    ),
+    Choice::now("sequential", "The layers that `model.layers` lists."),
+];
+
+const LAYERS: &[Choice] = &[
+    Choice::now("linear", "y = W x + b, on a flat vector."),
+    Choice::now("conv", "Convolution with a square kernel and bias, on an image."),
+    Choice::now("max-pool", "The largest value of each square window."),
+    Choice::now("avg-pool", "The mean of each square window."),
+    Choice::now("relu", "max(x, 0)."),
+    Choice::now("dropout", "Sets values to zero at random while training."),
+    Choice::now("flatten", "An image becomes a flat vector."),
+];
+
+const DATASETS: &[Choice] = &[
+    Choice::now("synthetic", "Drawn glyphs of ten classes, 28 x 28 grey; built in, nothing to download."),
+    Choice::now("mnist", "Handwritten digits, 28 x 28 grey, ten classes: the four IDX files."),
+    Choice::now("cifar10", "Photographs, 32 x 32 in colour, ten classes: the binary batches."),
+    Choice::now("cifar100", "Photographs, 32 x 32 in colour, a hundred classes: the binary files."),
+    Choice::later("image-folder", "One folder of images per class."),
+    Choice::later("text", "Lines of text with a label."),
+];
+
+const PARTITIONS: &[Choice] = &[
+    Choice::now("shared", "One permutation per epoch, dealt to the workers by position."),
+    Choice::now("sharded", "Each worker keeps one fixed part."),
+    Choice::now("dirichlet", "Fixed parts in which the classes are unevenly spread."),
+];
+
+const OPTIMIZERS: &[Choice] =
+    &[Choice::now("sgd", "Stochastic gradient descent: g += decay w; v = momentum v + g; w -= rate v.")];
+
+const LR_SCHEDULES: &[Choice] = &[
+    Choice::now("constant", "The rate stays."),
+    Choice::now("step", "The rate is multiplied by `factor` each time `every` has passed."),
+    Choice::later("milestones", "The rate is multiplied at given points."),
+    Choice::later("cosine", "The rate falls along half a cosine."),
+];
+
+const LR_SCALES: &[Choice] = &[
+    Choice::now("none", "The rate is as written, for any number of workers."),
+    Choice::later("linear", "The rate is multiplied by the number of workers."),
+];
+
+const METRICS: &[Choice] = &[
+    Choice::now("test-accuracy", "Share of the test set that is classified right."),
+    Choice::now("test-loss", "Mean loss over the test set, in nats per sample."),
+    Choice::now("validation-accuracy", "Share of the held-out samples that is classified right."),
+    Choice::now("validation-loss", "Mean loss over the held-out samples, in nats per sample."),
+];
+
+const STRATEGIES: &[Choice] = &[
+    Choice::now("ps-sync", "Synchronous parameter server: gradients up, weights down, one update per step."),
+    Choice::now("d-sync", "Decentralised synchronous SGD: an all-reduce of the gradients in every step."),
+    Choice::later("async-sgd", "Asynchronous parameter server."),
+    Choice::later("async-msgd", "Asynchronous parameter server with momentum."),
+    Choice::later("hogwild-sgd", "Asynchronous parameter server without locks."),
+    Choice::later("pipe-sgd", "All-reduce in a pipeline: communication overlaps the next steps."),
+    Choice::later("easgd-original", "Elastic averaging, one worker after the other."),
+    Choice::later("easgd-async", "Elastic averaging, asynchronous."),
+    Choice::later("measgd-async", "Elastic averaging with momentum, asynchronous."),
+    Choice::later("easgd-hogwild", "Elastic averaging without locks."),
+    Choice::later("easgd-sync", "Elastic averaging, synchronous, in three variants."),
+    Choice::later("eamsgd", "Elastic averaging with momentum and a communication period."),
+    Choice::later("d-psgd", "Gossip: each worker averages with its neighbours in every step."),
+    Choice::later("ad-psgd", "Gossip without waiting: pairs average whenever they are ready."),
+    Choice::later("sgp", "Gossip over a directed graph: stochastic gradient push."),
+    Choice::later("local-sgd", "Local steps, and an average of all models now and then."),
+    Choice::later("gmp", "Groups that split large layers among them, and data parallelism between groups."),
+    Choice::setting(
+        "wfbp",
+        "Wait-free backpropagation.",
+        "`kind = \"d-sync\"` with `communication.schedule = \"per-layer\"`",
+    ),
+    Choice::setting(
+        "mg-wfbp",
+        "Merged-gradient wait-free backpropagation.",
+        "`kind = \"d-sync\"` with `communication.schedule = \"merged\"`",
+    ),
+    Choice::setting("allreduce-sgd", "SGD with an all-reduce.", "`kind = \"d-sync\"`"),
+    Choice::setting(
+        "sync-sgd",
+        "Synchronous SGD.",
+        "`kind = \"d-sync\"`, or `kind = \"ps-sync\"` with a server",
+    ),
+    Choice::setting(
+        "sync-easgd1",
+        "Synchronous elastic averaging, first variant.",
+        "`kind = \"easgd-sync\"` with `variant = 1`",
+    ),
+    Choice::setting(
+        "sync-easgd2",
+        "Synchronous elastic averaging, second variant.",
+        "`kind = \"easgd-sync\"` with `variant = 2`",
+    ),
+    Choice::setting(
+        "sync-easgd3",
+        "Synchronous elastic averaging, third variant.",
+        "`kind = \"easgd-sync\"` with `variant = 3`",
+    ),
+];
+
+const COLLECTIVES: &[Choice] = &[
+    Choice::now("ring", "Scatter-reduce and all-gather around a ring: every link is used all the time."),
+    Choice::now("star", "Everything to the first rank and back."),
+    Choice::later("pipelined-ring", "A ring whose segments overlap."),
+    Choice::later("tree", "Up and down a binary tree."),
+    Choice::later("recursive-doubling", "Whole vectors between partners at doubling distances."),
+    Choice::later("halving-doubling", "Halves, quarters, ... between partners, and back."),
+    Choice::later("hierarchical", "Inside each node first, then between nodes."),
+];
+
+const SCHEDULES: &[Choice] = &[
+    Choice::now("single", "All layers in one message after the backward pass."),
+    Choice::later("per-layer", "Each layer as soon as its gradient is there (WFBP)."),
+    Choice::later("merged", "Neighbouring layers merged by the rule of MG-WFBP."),
+    Choice::later("merged-exact", "Neighbouring layers merged optimally."),
+    Choice::later("fixed", "Messages of a given size."),
+];
+
+const REDUCE_ORDERS: &[Choice] = &[
+    Choice::now("ring", "The collective's own order; all ranks still end with the same bits."),
+    Choice::now("rank", "Rank 0 first."),
+];
+
+const COMPRESSIONS: &[Choice] = &[
+    Choice::now("none", "32-bit floats as they are."),
+    Choice::later("truncate16", "The upper 16 bits of each float."),
+    Choice::later("quantize8", "8 bits per value, scaled by the largest."),
+];
+
+const ORDERS: &[Choice] = &[
+    Choice::now(
+        "interleave",
+        "One repeat of every cell, then the next: drift of the machine touches all arms alike.",
+    ),
+    Choice::now("block", "All repeats of a cell, then the next cell."),
+    Choice::now("shuffle", "An order drawn from the first seed."),
+];
+
+const WEIGHT_HASHES: &[Choice] = &[
+    Choice::now("evaluation", "At every evaluation."),
+    Choice::now("step", "After every step: slower, for debugging."),
+];
+
+const REDACTIONS: &[Choice] = &[
+    Choice::now("hosts", "Names of machines."),
+    Choice::now("users", "Names of users."),
+    Choice::now("paths", "Paths of files."),
+];

@@ -1,0 +1,53 @@
+//! Which process drives a sweep, and whether it still lives: a number alone is given out again.
+
+use std::fs;
+
+/// The process that drives a sweep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Driver {
+    /// Its process number.
+    pub pid: u32,
+    /// Boot of the machine and start of the process since then: with the number, unique. Empty where the
+    /// system does not say.
+    pub born: String,
+}
+
+impl Driver {
+    /// The process that asks.
+    pub fn this() -> Self {
+        let pid = std::process::id();
+        Self { pid, born: born(pid).unwrap_or_default() }
+    }
+
+    /// Whether the process still runs. A process of another machine or an earlier boot does not.
+    pub fn lives(&self) -> bool {
+        born(self.pid).is_some_and(|born| born == self.born)
+    }
+}
+
+/// `boot id:ticks`, from Linux's `/proc`; nothing for a process that is gone or was never reaped.
+fn born(pid: u32) -> Option<String> {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The second field is the program's name in parentheses and may hold anything, a parenthesis included.
+    let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace();
+    let state = fields.next()?;
+    let ticks = fields.nth(18)?;
+    (!matches!(state, "Z" | "X")).then(|| format!("{}:{ticks}", boot.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_lives_until_it_is_gone() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let driver = Driver { pid: child.id(), born: born(child.id()).unwrap() };
+        assert!(driver.lives() && Driver::this().lives());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!driver.lives());
+        assert!(!Driver { born: "another boot:1".to_owned(), ..Driver::this() }.lives());
+    }
+}

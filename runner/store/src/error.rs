@@ -1,0 +1,155 @@
+//! What can go wrong with the store, and what to do about it.
+
+use std::path::PathBuf;
+
+/// A failure of the store.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// There is no database in the folder.
+    #[error("no store in {}: run something first, or name another folder with --store", .folder.display())]
+    NoStore {
+        /// Where it was looked for.
+        folder: PathBuf,
+    },
+    /// The folder, or a file in it, cannot be made or read.
+    #[error("cannot use {}: {source}; check the folder's owner and free space, or name another with --store", .path.display())]
+    Folder {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is not one of ours.
+    #[error("{} is not a bakeoff database; move it away, or name another folder with --store", .path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file was written by a later version.
+    #[error("{} has schema version {found}, this program knows up to {known}; use a bakeoff that knows version {found}, or name another folder with --store", .path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// The version in the file.
+        found: i64,
+        /// The highest version this program knows.
+        known: i64,
+    },
+    /// The file's content is broken.
+    #[error("{} is damaged: {reason}; move it away and start afresh, or restore a copy (the runs' own directories are not touched)", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite says.
+        reason: String,
+    },
+    /// The schema cannot be brought up to date.
+    #[error("cannot bring {} up to date: {source}; {}", .path.display(), kept(.backup.as_ref()))]
+    Migration {
+        /// The file.
+        path: PathBuf,
+        /// The copy made before.
+        backup: Option<PathBuf>,
+        /// Why.
+        source: sqlx::migrate::MigrateError,
+    },
+    /// Another process keeps the database locked.
+    #[error("another process kept the store locked for {seconds} s; let it finish, then try again")]
+    Busy {
+        /// How long this one waited.
+        seconds: u64,
+    },
+    /// Nothing in the store fits the selection.
+    #[error("no run fits {selection:?}; `bakeoff list` shows what there is")]
+    Empty {
+        /// As the user wrote it.
+        selection: String,
+    },
+    /// An id's part fits several runs.
+    #[error("{part:?} fits several runs: {}; give more characters", .candidates.join(", "))]
+    Ambiguous {
+        /// As the user wrote it.
+        part: String,
+        /// The first few.
+        candidates: Vec<String>,
+    },
+    /// An id that is not in the store.
+    #[error("there is no {what} {id} in the store")]
+    Unknown {
+        /// `run`, `sweep`, `attempt`.
+        what: &'static str,
+        /// The id.
+        id: String,
+    },
+    /// A stored document is not what this version writes.
+    #[error("the stored {what} cannot be read: {source}")]
+    Document {
+        /// Which.
+        what: &'static str,
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// A stored value is outside what its column may hold.
+    #[error("the store holds {value:?} as {what}; `bakeoff db check` says more")]
+    Value {
+        /// Which column.
+        what: &'static str,
+        /// What is there.
+        value: String,
+    },
+    /// An event file cannot be written or read.
+    #[error("event log {}: {reason}", .path.display())]
+    EventLog {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A statement failed.
+    #[error("the database refused: {0}")]
+    Database(sqlx::Error),
+}
+
+fn kept(backup: Option<&PathBuf>) -> String {
+    match backup {
+        Some(path) => format!("the file as it was is kept as {}", path.display()),
+        None => "nothing was changed".to_owned(),
+    }
+}
+
+/// How long a statement waits for another process's lock.
+pub(crate) const BUSY_SECONDS: u64 = 10;
+
+/// SQLite's primary result code, where the error has one.
+pub(crate) fn result_code(error: &sqlx::Error) -> Option<i64> {
+    let code: i64 = error.as_database_error()?.code()?.parse().ok()?;
+    Some(code & 0xff)
+}
+
+const SQLITE_BUSY: i64 = 5;
+const SQLITE_LOCKED: i64 = 6;
+const SQLITE_CORRUPT: i64 = 11;
+const SQLITE_NOTADB: i64 = 26;
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        match result_code(&error) {
+            Some(SQLITE_BUSY | SQLITE_LOCKED) => Self::Busy { seconds: BUSY_SECONDS },
+            Some(SQLITE_CORRUPT | SQLITE_NOTADB) => {
+                Self::Damaged { path: PathBuf::from("the database"), reason: error.to_string() }
+            }
+            _ => Self::Database(error),
+        }
+    }
+}
+
+impl StoreError {
+    /// Names the file where only "the database" is known.
+    pub(crate) fn of_file(self, file: &std::path::Path) -> Self {
+        match self {
+            Self::Damaged { reason, .. } => Self::Damaged { path: file.to_owned(), reason },
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The events of an attempt in its own directory, so that the database can be made again from them.
+//!
+//! `events.mpk` is a list of records: length as 4 bytes, little-endian, then so many bytes of MessagePack. Whoever
+//! writes may be killed at any byte, so a torn last record is normal and is left out; the next append cuts it off.
+
+use crate::StoreError;
+use record::Event;
+use std::fs::{File, OpenOptions};
+use std::io::{BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// The file's name in the attempt's directory.
+const NAME: &str = "events.mpk";
+
+/// No event is that long; a length beyond it is damage.
+const LONGEST: u32 = 1 << 28;
+
+/// The event log of an attempt.
+#[derive(Debug)]
+pub struct EventLog {
+    path: PathBuf,
+    file: File,
+}
+
+impl EventLog {
+    /// Opens the log in `directory` for appending; a torn end is cut off first.
+    pub fn open(directory: &Path) -> Result<Self, StoreError> {
+        let path = directory.join(NAME);
+        let open = || -> std::io::Result<File> {
+            std::fs::create_dir_all(directory)?;
+            let mut file =
+                OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
+            let whole = whole_length(&mut file)?;
+            file.set_len(whole)?;
+            file.seek(SeekFrom::Start(whole))?;
+            Ok(file)
+        };
+        match open() {
+            Ok(file) => Ok(Self { path, file }),
+            Err(error) => Err(StoreError::EventLog { path, reason: error.to_string() }),
+        }
+    }
+
+    /// Appends events with one write.
+    pub fn append(&mut self, events: &[Event]) -> Result<(), StoreError> {
+        let mut bytes = Vec::with_capacity(events.len() * 256);
+        for event in events {
+            let record = event.encode().map_err(|error| self.error(error))?;
+            let length = u32::try_from(record.len())
+                .ok()
+                .filter(|length| *length <= LONGEST)
+                .ok_or_else(|| self.error(format!("an event of {} bytes is too long", record.len())))?;
+            bytes.extend(length.to_le_bytes());
+            bytes.extend(record);
+        }
+        self.file.write_all(&bytes).map_err(|error| self.error(error))
+    }
+
+    /// All whole events of the log in `directory`, in order.
+    ///
+    /// # Errors
+    /// [`StoreError::EventLog`] where there is no log, or a whole record is no event of this version.
+    pub fn read(directory: &Path) -> Result<Vec<Event>, StoreError> {
+        let path = directory.join(NAME);
+        let error = |reason: String| StoreError::EventLog { path: path.clone(), reason };
+        let mut file = BufReader::new(File::open(&path).map_err(|cause| error(cause.to_string()))?);
+        let mut events = Vec::new();
+        let mut at = 0;
+        while let Some(record) = next_record(&mut file).map_err(|cause| error(cause.to_string()))? {
+            let event = Event::decode(&record).map_err(|cause| error(format!("at byte {at}: {cause}")))?;
+            at += 4 + record.len() as u64;
+            events.push(event);
+        }
+        Ok(events)
+    }
+
+    fn error(&self, reason: impl ToString) -> StoreError {
+        StoreError::EventLog { path: self.path.clone(), reason: reason.to_string() }
+    }
+}
+
+/// The next whole record; nothing at the end and at a torn one.
+fn next_record(file: &mut impl Read) -> std::io::Result<Option<Vec<u8>>> {
+    let mut length = Vec::with_capacity(4);
+    file.take(4).read_to_end(&mut length)?;
+    let Ok(length) = <[u8; 4]>::try_from(length) else { return Ok(None) };
+    let length = u32::from_le_bytes(length);
+    if length > LONGEST {
+        return Ok(None);
+    }
+    let mut record = Vec::new();
+    file.take(u64::from(length)).read_to_end(&mut record)?;
+    Ok((record.len() == length as usize).then_some(record))
+}
+
+/// Where the last whole record ends.
+fn whole_length(file: &mut File) -> std::io::Result<u64> {
+    let mut reader = BufReader::new(file);
+    let mut whole = 0;
+    while let Some(record) = next_record(&mut reader)? {
+        whole += 4 + record.len() as u64;
+    }
+    Ok(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::{LinkRecord, Rank};
+
+    fn link(bytes: u64) -> Event {
+        Event::Link(LinkRecord { from: Rank(0), to: Rank(1), bytes, raw_bytes: bytes, messages: 1 })
+    }
+
+    #[test]
+    fn a_log_cut_at_any_byte_keeps_its_whole_events_and_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let events: Vec<Event> = (0..3).map(link).collect();
+        let mut log = EventLog::open(folder.path()).unwrap();
+        log.append(&events[..2]).unwrap();
+        let two = std::fs::metadata(folder.path().join(NAME)).unwrap().len();
+        log.append(&events[2..]).unwrap();
+        let whole = std::fs::read(folder.path().join(NAME)).unwrap();
+        for length in two..whole.len() as u64 {
+            std::fs::write(folder.path().join(NAME), &whole[..length as usize]).unwrap();
+            assert_eq!(EventLog::read(folder.path()).unwrap(), events[..2]);
+            EventLog::open(folder.path()).unwrap().append(&[link(9)]).unwrap();
+            assert_eq!(EventLog::read(folder.path()).unwrap(), [link(0), link(1), link(9)]);
+        }
+    }
+
+    #[test]
+    fn a_whole_record_that_is_no_event_is_an_error_that_says_where() {
+        let folder = tempfile::tempdir().unwrap();
+        EventLog::open(folder.path()).unwrap().append(&[link(0)]).unwrap();
+        let mut bytes = std::fs::read(folder.path().join(NAME)).unwrap();
+        let at = bytes.len();
+        bytes.extend([1, 0, 0, 0, 0xc1]);
+        std::fs::write(folder.path().join(NAME), bytes).unwrap();
+        let error = EventLog::read(folder.path()).unwrap_err().to_string();
+        assert!(error.contains(&format!("at byte {at}")), "{error}");
+        assert!(EventLog::read(&folder.path().join("absent")).is_err());
+    }
+}

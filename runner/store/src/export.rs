@@ -1,0 +1,216 @@
+//! Tables for other programs: one page of rows after the other, so that size is no matter.
+
+use crate::value::decode_phases;
+use crate::{Selection, Store, StoreError};
+use record::Phase;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row, TypeInfo, ValueRef};
+use std::collections::VecDeque;
+
+/// Which table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExportTable {
+    /// One row per run.
+    Runs,
+    /// One row per step, rank and lane, with the time in each phase.
+    Steps,
+    /// One row per evaluation.
+    Metrics,
+    /// One row per rank, lane and phase: totals over the steady steps.
+    Phases,
+}
+
+impl ExportTable {
+    /// Every table.
+    pub const ALL: [Self; 4] = [Self::Runs, Self::Steps, Self::Metrics, Self::Phases];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Runs => "runs",
+            Self::Steps => "steps",
+            Self::Metrics => "metrics",
+            Self::Phases => "phases",
+        }
+    }
+
+    /// The columns; units stand in their names.
+    pub fn columns(self) -> Vec<String> {
+        let fixed: &[&str] = match self {
+            Self::Runs => &[
+                "run",
+                "sweep",
+                "recipe",
+                "position",
+                "arm",
+                "strategy",
+                "condition",
+                "workers",
+                "repeat",
+                "seed",
+                "state",
+                "reused",
+                "attempt",
+                "started_unix",
+                "wall_s",
+                "training_s",
+                "step_ms",
+                "steps",
+                "samples",
+                "test_accuracy",
+                "test_loss",
+                "detail",
+            ],
+            Self::Steps => &[
+                "run",
+                "rank",
+                "lane",
+                "step",
+                "begin_ns",
+                "length_ns",
+                "samples",
+                "own_samples",
+                "bytes_out",
+                "bytes_in",
+                "loss",
+                "is_finite",
+                "rate",
+                "drain",
+            ],
+            Self::Metrics => {
+                &["run", "metric", "model", "step", "samples", "epoch", "at_ns", "value", "is_finite"]
+            }
+            Self::Phases => &[
+                "run", "rank", "lane", "phase", "category", "count", "total_ns", "p50_ns", "p95_ns", "max_ns",
+            ],
+        };
+        let phases = Phase::ALL.iter().map(|phase| format!("{}_ns", phase.name().replace('-', "_")));
+        let phases = phases.filter(|_| self == Self::Steps);
+        fixed.iter().map(|name| (*name).to_owned()).chain(phases).collect()
+    }
+
+    /// One page of one run: `?1` is its row, `?2` to `?4` the key after which the page begins, `?5` its size.
+    fn page(self) -> &'static str {
+        match self {
+            Self::Runs => {
+                "SELECT runs_flat.run, runs_flat.sweep, recipe, runs_flat.position, arm, strategy, condition, workers, \
+                 runs_flat.repeat, runs_flat.seed, runs_flat.state, reused, attempt, started_unix, wall_s, training_s, \
+                 step_ms, steps, samples, test_accuracy, test_loss, detail FROM runs_flat \
+                 JOIN run ON run.ulid = runs_flat.run WHERE run.id = ?1 AND ?2 < 0 AND ?3 < 0 AND ?4 < 0 LIMIT ?5"
+            }
+            Self::Steps => {
+                "SELECT run.ulid, step.rank, CASE lane WHEN 0 THEN 'compute' ELSE 'service-' || (lane - 1) END, step, \
+                 begin, length, step.samples, own_samples, bytes_out, bytes_in, loss, is_finite, rate, drain, phases, \
+                 lane, step, step.rank FROM run JOIN attempt ON attempt.id = (SELECT try.id FROM attempt AS try \
+                 WHERE try.run = coalesce(run.reused_from, run.id) ORDER BY try.number DESC LIMIT 1) \
+                 JOIN step ON step.attempt = attempt.id WHERE run.id = ?1 \
+                 AND (lane, step.step, step.rank) > (?2, ?3, ?4) ORDER BY lane, step.step, step.rank LIMIT ?5"
+            }
+            Self::Metrics => {
+                "SELECT run.ulid, name, model, step, metric.samples, epoch, at, value, is_finite FROM run \
+                 JOIN attempt ON attempt.id = (SELECT try.id FROM attempt AS try \
+                 WHERE try.run = coalesce(run.reused_from, run.id) ORDER BY try.number DESC LIMIT 1) \
+                 JOIN metric ON metric.attempt = attempt.id WHERE run.id = ?1 AND ?2 < 0 AND ?3 < 0 AND ?4 < 0 \
+                 ORDER BY at, step, name LIMIT ?5"
+            }
+            Self::Phases => {
+                "SELECT run.ulid, rank, CASE lane WHEN 0 THEN 'compute' ELSE 'service-' || (lane - 1) END, phase.name, \
+                 category, count, total, p50, p95, max FROM run \
+                 JOIN attempt ON attempt.id = (SELECT try.id FROM attempt AS try \
+                 WHERE try.run = coalesce(run.reused_from, run.id) ORDER BY try.number DESC LIMIT 1) \
+                 JOIN phase_total ON phase_total.attempt = attempt.id JOIN phase ON phase.id = phase_total.phase \
+                 WHERE run.id = ?1 AND ?2 < 0 AND ?3 < 0 AND ?4 < 0 ORDER BY rank, lane, phase.id LIMIT ?5"
+            }
+        }
+    }
+}
+
+/// A value of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// None, or not a number where the column is one.
+    Null,
+    /// A whole number.
+    Integer(i64),
+    /// Any other number.
+    Real(f64),
+    /// Text.
+    Text(String),
+}
+
+/// A table under way.
+#[derive(Debug)]
+pub struct Export {
+    store: Store,
+    table: ExportTable,
+    runs: VecDeque<i64>,
+    after: (i64, i64, i64),
+}
+
+/// Rows of a page of steps.
+const STEPS: i64 = 4096;
+
+impl Store {
+    /// Begins to hand out `table` for the runs that fit. Runs that were never begun have rows in `runs` alone.
+    ///
+    /// # Errors
+    /// [`StoreError::Empty`] where no run fits.
+    pub async fn export(&self, table: ExportTable, selection: &Selection) -> Result<Export, StoreError> {
+        let runs: VecDeque<i64> = self.fitting(selection).await?.into_iter().map(|run| run.run).collect();
+        if runs.is_empty() {
+            return Err(StoreError::Empty { selection: selection.to_string() });
+        }
+        Ok(Export { store: self.clone(), table, runs, after: BEGIN })
+    }
+}
+
+const BEGIN: (i64, i64, i64) = (-1, -1, -1);
+
+impl Export {
+    /// The next rows, each with a value per column of [`ExportTable::columns`]; nothing when all were handed out.
+    pub async fn next_page(&mut self) -> Result<Option<Vec<Vec<Value>>>, StoreError> {
+        while let Some(run) = self.runs.front().copied() {
+            let paged = self.table == ExportTable::Steps;
+            let rows = sqlx::query(self.table.page())
+                .bind(run)
+                .bind(self.after.0)
+                .bind(self.after.1)
+                .bind(self.after.2)
+                .bind(if paged { STEPS } else { i64::MAX })
+                .fetch_all(&self.store.reader)
+                .await?;
+            if paged && let Some(last) = rows.last() {
+                self.after = (last.try_get(15)?, last.try_get(16)?, last.try_get(17)?);
+            } else {
+                self.runs.pop_front();
+                self.after = BEGIN;
+            }
+            if !rows.is_empty() {
+                return rows.iter().map(|row| self.values(row)).collect::<Result<_, _>>().map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    fn values(&self, row: &SqliteRow) -> Result<Vec<Value>, StoreError> {
+        if self.table != ExportTable::Steps {
+            return (0..row.len()).map(|column| value(row, column)).collect();
+        }
+        let mut values = (0..14).map(|column| value(row, column)).collect::<Result<Vec<_>, _>>()?;
+        let times = decode_phases(row.try_get(14)?)?;
+        values.extend(times.iter().map(|(_, time)| Value::Integer(crate::value::int(time.0))));
+        Ok(values)
+    }
+}
+
+fn value(row: &SqliteRow, column: usize) -> Result<Value, StoreError> {
+    let raw = row.try_get_raw(column)?;
+    if raw.is_null() {
+        return Ok(Value::Null);
+    }
+    Ok(match raw.type_info().name() {
+        "INTEGER" => Value::Integer(row.try_get_unchecked(column)?),
+        "REAL" => Value::Real(row.try_get_unchecked(column)?),
+        _ => Value::Text(row.try_get_unchecked(column)?),
+    })
+}

@@ -1,0 +1,53 @@
+//! The names of sweeps, runs and attempts.
+
+use std::fmt;
+
+/// The id of a sweep: a ULID, so that ids sort by time.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SweepId(pub(crate) String);
+
+/// The id of a run: a ULID. Its last characters tell it from its neighbours, its first ones say when.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RunId(pub(crate) String);
+
+/// An attempt: its row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AttemptId(pub(crate) i64);
+
+/// A machine: its row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NodeId(pub(crate) i64);
+
+impl SweepId {
+    pub(crate) fn new() -> Self {
+        Self(ulid::Ulid::new().to_string())
+    }
+
+    /// As text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl RunId {
+    pub(crate) fn new() -> Self {
+        Self(ulid::Ulid::new().to_string())
+    }
+
+    /// As text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SweepId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}

@@ -1,0 +1,66 @@
+//! Many rows per statement: each statement is a hop to SQLite's thread, so rows one by one would be slow.
+
+use crate::StoreError;
+use sqlx::sqlite::{SqliteArguments, SqliteConnection};
+use sqlx::{Arguments, AssertSqlSafe, Encode, Sqlite, Type};
+
+/// Rows in a full statement. Full statements have one text per table, which the connection keeps prepared.
+const ROWS: usize = 64;
+
+/// The values of one statement, in the order of its columns.
+#[derive(Default)]
+pub(crate) struct Values {
+    arguments: SqliteArguments,
+    failure: Option<sqlx::error::BoxDynError>,
+}
+
+impl Values {
+    /// Appends a value.
+    pub(crate) fn add<'t, T: Encode<'t, Sqlite> + Type<Sqlite>>(&mut self, value: T) -> &mut Self {
+        if let Err(error) = self.arguments.add(value) {
+            self.failure.get_or_insert(error);
+        }
+        self
+    }
+}
+
+/// Where rows go: the statement around the list of values.
+#[derive(Clone, Copy)]
+pub(crate) struct Target {
+    /// `INSERT INTO table (columns)`.
+    pub(crate) head: &'static str,
+    /// Columns of a row.
+    pub(crate) width: usize,
+    /// What follows the values: `ON CONFLICT ...`, or nothing.
+    pub(crate) tail: &'static str,
+}
+
+/// Inserts all rows; `bind` adds one row's values.
+pub(crate) async fn insert<T>(
+    connection: &mut SqliteConnection,
+    target: Target,
+    rows: &[T],
+    mut bind: impl FnMut(&T, &mut Values),
+) -> Result<(), StoreError> {
+    for chunk in rows.chunks(ROWS) {
+        let mut values = Values::default();
+        for row in chunk {
+            bind(row, &mut values);
+        }
+        if let Some(error) = values.failure {
+            return Err(StoreError::Database(sqlx::Error::Encode(error)));
+        }
+        // The text holds nothing but literals of this crate and placeholders.
+        let text = AssertSqlSafe(statement(target, chunk.len()));
+        sqlx::query_with(text, values.arguments)
+            .persistent(chunk.len() == ROWS)
+            .execute(&mut *connection)
+            .await?;
+    }
+    Ok(())
+}
+
+fn statement(target: Target, rows: usize) -> String {
+    let row = format!("({})", vec!["?"; target.width].join(","));
+    format!("{} VALUES {} {}", target.head, vec![row; rows].join(","), target.tail)
+}

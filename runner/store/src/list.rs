@@ -1,0 +1,241 @@
+//! Runs as lines of a list, and one run with its history.
+
+use crate::load::{metric_named, standing};
+use crate::plan_rows::document;
+use crate::sweep::state_named;
+use crate::value::{float_of, uint};
+use crate::{NodeRow, RunId, RunLine, RunRow, RunState, Selection, Store, StoreError};
+use recipe::{Metric, RunSpec};
+use record::Nanos;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// A run with everything that was tried.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunDetail {
+    /// As in the list.
+    pub line: RunLine,
+    /// The last attempt in full.
+    pub run: RunRow,
+    /// The machines of the last attempt.
+    pub nodes: Vec<NodeRow>,
+    /// What makes it the same as another, where that was known.
+    pub identity: Option<String>,
+    /// The run its result was taken from.
+    pub reused_from: Option<String>,
+    /// All tries, in order; of a reused run those of its source.
+    pub attempts: Vec<AttemptLine>,
+    /// What happened, in order.
+    pub events: Vec<EventLine>,
+}
+
+/// A try.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AttemptLine {
+    /// Which, from 1.
+    pub number: u32,
+    /// When it began, as seconds since 1970.
+    pub started: i64,
+    /// How it ended.
+    pub state: RunState,
+    /// Why, in a sentence.
+    pub detail: String,
+    /// Where its logs, events and snapshots lie.
+    pub directory: PathBuf,
+}
+
+/// Something that happened to an attempt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct EventLine {
+    /// Which attempt, from 1.
+    pub attempt: u32,
+    /// When, as seconds since 1970.
+    pub time: i64,
+    /// The state it led to.
+    pub state: String,
+    /// What there is to say about it.
+    pub text: String,
+}
+
+#[derive(sqlx::FromRow)]
+struct LineColumns {
+    ulid: String,
+    sweep_row: i64,
+    sweep: String,
+    recipe: String,
+    arm: String,
+    condition: String,
+    repeat: u32,
+    state: String,
+    config: i64,
+    attempt: Option<i64>,
+    started: Option<i64>,
+    training: Option<i64>,
+}
+
+impl Store {
+    /// The runs that fit, in the order in which they were planned.
+    pub async fn list(&self, selection: &Selection) -> Result<Vec<RunLine>, StoreError> {
+        let fitting: Vec<i64> = self.fitting(selection).await?.into_iter().map(|run| run.run).collect();
+        let dead = self.sweeps_of_the_dead().await?;
+        let wanted = crate::sweep::json("list of runs", &fitting)?;
+        // A configuration is parsed once, however many runs share it.
+        let specs = self.specs_of(&wanted).await?;
+        let metrics = self.latest_metrics_of(&wanted).await?;
+        let rows: Vec<LineColumns> = sqlx::query_as(
+            "SELECT run.ulid, sweep.id AS sweep_row, sweep.ulid AS sweep, sweep.name AS recipe, \
+             cell.arm_name AS arm, cell.condition, run.repeat, run.state, cell.config, \
+             attempt.id AS attempt, attempt.started_unix AS started, attempt.training FROM run \
+             JOIN sweep ON sweep.id = run.sweep JOIN cell ON cell.id = run.cell LEFT JOIN attempt ON attempt.id = \
+             (SELECT try.id FROM attempt AS try WHERE try.run = coalesce(run.reused_from, run.id) \
+              ORDER BY try.number DESC LIMIT 1) \
+             WHERE run.id IN (SELECT value FROM json_each(?)) ORDER BY run.sweep, run.position",
+        )
+        .bind(&wanted)
+        .fetch_all(&self.reader)
+        .await?;
+        rows.into_iter()
+            .map(|row| {
+                let dead = dead.contains(&row.sweep_row);
+                line(row, (&specs, &metrics), dead)
+            })
+            .collect()
+    }
+
+    /// One run, by a part of its id that fits no other.
+    ///
+    /// # Errors
+    /// [`StoreError::Unknown`], [`StoreError::Ambiguous`].
+    pub async fn show(&self, part: &str) -> Result<RunDetail, StoreError> {
+        let run = self.find_run(part).await?;
+        let mut rows = self.sweep_rows(&Selection::run(&run)).await?;
+        let unknown = || StoreError::Unknown { what: "run", id: part.to_owned() };
+        let line = self.list(&Selection::run(&run)).await?.pop().ok_or_else(unknown)?;
+        let row = rows.runs.pop().ok_or_else(unknown)?;
+        let (identity, reused_from): (Option<String>, Option<String>) = sqlx::query_as(
+            "SELECT run.identity_hash, source.ulid FROM run LEFT JOIN run AS source ON source.id = run.reused_from \
+             WHERE run.ulid = ?",
+        )
+        .bind(run.as_str())
+        .fetch_one(&self.reader)
+        .await?;
+        let owner = reused_from.clone().map_or(run, RunId);
+        Ok(RunDetail {
+            run: row,
+            nodes: rows.nodes,
+            identity,
+            reused_from,
+            attempts: self.attempts_of(&owner, line.state).await?,
+            events: self.events_of(&owner).await?,
+            line,
+        })
+    }
+
+    /// The run that a part of an id means.
+    ///
+    /// # Errors
+    /// [`StoreError::Unknown`], [`StoreError::Ambiguous`].
+    pub async fn find_run(&self, part: &str) -> Result<RunId, StoreError> {
+        let wanted = part.to_ascii_uppercase();
+        let found: Vec<String> = sqlx::query_scalar(
+            "SELECT ulid FROM run WHERE substr(ulid, 1, length(?1)) = ?1 OR substr(ulid, -length(?1)) = ?1 \
+             ORDER BY id LIMIT 5",
+        )
+        .bind(&wanted)
+        .fetch_all(&self.reader)
+        .await?;
+        match <[String; 1]>::try_from(found) {
+            Ok([only]) if !wanted.is_empty() => Ok(RunId(only)),
+            Ok(_) => Err(StoreError::Unknown { what: "run", id: part.to_owned() }),
+            Err(none) if none.is_empty() => Err(StoreError::Unknown { what: "run", id: part.to_owned() }),
+            Err(candidates) => Err(StoreError::Ambiguous { part: part.to_owned(), candidates }),
+        }
+    }
+
+    async fn attempts_of(&self, run: &RunId, standing: RunState) -> Result<Vec<AttemptLine>, StoreError> {
+        let rows: Vec<(u32, i64, String, String)> = sqlx::query_as(
+            "SELECT number, started_unix, attempt.state, detail FROM attempt JOIN run ON run.id = attempt.run \
+             WHERE run.ulid = ? ORDER BY number",
+        )
+        .bind(run.as_str())
+        .fetch_all(&self.reader)
+        .await?;
+        rows.into_iter()
+            .map(|(number, started, state, detail)| {
+                let state = match state_named(&state)? {
+                    RunState::Running => standing,
+                    state => state,
+                };
+                let directory = self.attempt_directory(run, number);
+                Ok(AttemptLine { number, started, state, detail, directory })
+            })
+            .collect()
+    }
+
+    async fn events_of(&self, run: &RunId) -> Result<Vec<EventLine>, StoreError> {
+        let rows: Vec<(u32, i64, String, String)> = sqlx::query_as(
+            "SELECT number, time_unix, event.state, text FROM event JOIN attempt ON attempt.id = event.attempt \
+             JOIN run ON run.id = attempt.run WHERE run.ulid = ? ORDER BY event.id",
+        )
+        .bind(run.as_str())
+        .fetch_all(&self.reader)
+        .await?;
+        Ok(rows
+            .into_iter()
+            .map(|(attempt, time, state, text)| EventLine { attempt, time, state, text })
+            .collect())
+    }
+
+    async fn specs_of(&self, wanted: &str) -> Result<BTreeMap<i64, RunSpec>, StoreError> {
+        let rows: Vec<(i64, String)> = sqlx::query_as(
+            "SELECT id, spec FROM config WHERE id IN (SELECT cell.config FROM run JOIN cell ON cell.id = run.cell \
+             WHERE run.id IN (SELECT value FROM json_each(?)))",
+        )
+        .bind(wanted)
+        .fetch_all(&self.reader)
+        .await?;
+        rows.into_iter().map(|(id, spec)| Ok((id, document("configuration", &spec)?))).collect()
+    }
+
+    async fn latest_metrics_of(&self, wanted: &str) -> Result<BTreeMap<(i64, Metric), f64>, StoreError> {
+        let rows: Vec<(i64, String, Option<f64>)> = sqlx::query_as(
+            "SELECT metric_latest.attempt, name, value FROM run \
+             JOIN attempt ON attempt.run = coalesce(run.reused_from, run.id) \
+             JOIN metric_latest ON metric_latest.attempt = attempt.id \
+             WHERE run.id IN (SELECT value FROM json_each(?))",
+        )
+        .bind(wanted)
+        .fetch_all(&self.reader)
+        .await?;
+        rows.into_iter()
+            .map(|(attempt, name, value)| Ok(((attempt, metric_named(&name)?), float_of(value))))
+            .collect()
+    }
+}
+
+fn line(
+    row: LineColumns,
+    (specs, metrics): (&BTreeMap<i64, RunSpec>, &BTreeMap<(i64, Metric), f64>),
+    dead: bool,
+) -> Result<RunLine, StoreError> {
+    let spec = specs
+        .get(&row.config)
+        .cloned()
+        .ok_or_else(|| StoreError::Unknown { what: "configuration", id: row.config.to_string() })?;
+    let wanted = spec.train.target.map_or(Metric::TestAccuracy, |target| target.metric);
+    let value = row.attempt.and_then(|attempt| metrics.get(&(attempt, wanted)));
+    Ok(RunLine {
+        id: row.ulid,
+        sweep: row.sweep,
+        recipe: row.recipe,
+        arm: row.arm,
+        condition: row.condition,
+        repeat: row.repeat,
+        state: standing(&row.state, dead)?,
+        started: row.started,
+        training: row.training.map(|time| Nanos(uint(time))),
+        metric: value.map(|value| (wanted, *value)),
+        spec,
+    })
+}

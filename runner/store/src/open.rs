@@ -1,0 +1,200 @@
+//! The store's file: where it lies, how it is opened, brought up to date, and told from what is none of ours.
+
+use crate::StoreError;
+use crate::error::BUSY_SECONDS;
+use sqlx::migrate::Migrator;
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
+    SqliteSynchronous,
+};
+use sqlx::{ConnectOptions, Connection};
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The database's name in the store's folder.
+pub const DATABASE: &str = "bakeoff.db";
+
+/// "BAKE" in ASCII: what tells our files from other SQLite databases.
+pub(crate) const APPLICATION_ID: i64 = 0x4241_4b45;
+
+/// The schema's history, embedded; a file is never edited once released.
+pub(crate) static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
+
+/// The results of all sweeps: one writer and a few readers on one SQLite file.
+#[derive(Clone, Debug)]
+pub struct Store {
+    pub(crate) folder: PathBuf,
+    pub(crate) writer: SqlitePool,
+    pub(crate) reader: SqlitePool,
+}
+
+impl Store {
+    /// Opens the store in `folder` (`.bakeoff`) for a driver; makes folder and database where there are none,
+    /// brings an older database up to date after copying it aside, and closes the books of drivers that were
+    /// killed.
+    ///
+    /// # Errors
+    /// [`StoreError::Foreign`], [`StoreError::Newer`], [`StoreError::Damaged`], [`StoreError::Migration`],
+    /// [`StoreError::Folder`].
+    pub async fn open(folder: &Path) -> Result<Self, StoreError> {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .map_err(|source| StoreError::Folder { path: folder.to_owned(), source })?;
+        if let Some(kind) = crate::filesystem::network_kind(folder) {
+            tracing::warn!(
+                folder = %folder.display(),
+                "the store lies on a network file system ({kind}), where SQLite's locks cannot be trusted; name a local folder with --store"
+            );
+        }
+        let store = Self::at(folder, &MIGRATIONS).await?;
+        store.close_books_of_the_dead().await?;
+        Ok(store)
+    }
+
+    /// Opens the store in `folder` for looking at it; what a killed driver left is shown as interrupted.
+    ///
+    /// # Errors
+    /// [`StoreError::NoStore`] where there is none; else as [`Store::open`].
+    pub async fn open_existing(folder: &Path) -> Result<Self, StoreError> {
+        if !folder.join(DATABASE).is_file() {
+            return Err(StoreError::NoStore { folder: folder.to_owned() });
+        }
+        Self::at(folder, &MIGRATIONS).await
+    }
+
+    /// The store's folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The directory in which an attempt keeps its files: events, logs, snapshots.
+    pub fn attempt_directory(&self, run: &crate::RunId, number: u32) -> PathBuf {
+        self.folder.join("runs").join(run.as_str()).join(number.to_string())
+    }
+
+    /// Ends all connections; the file is then complete without its write-ahead log.
+    pub async fn close(&self) {
+        self.reader.close().await;
+        self.writer.close().await;
+    }
+
+    async fn at(folder: &Path, migrations: &Migrator) -> Result<Self, StoreError> {
+        let file = folder.join(DATABASE);
+        prepare(folder, &file, migrations).await?;
+        let writer = SqlitePoolOptions::new().max_connections(1).connect_lazy_with(
+            options(&file).synchronous(SqliteSynchronous::Normal).optimize_on_close(true, None),
+        );
+        let reader =
+            SqlitePoolOptions::new().max_connections(4).connect_lazy_with(options(&file).read_only(true));
+        Ok(Self { folder: folder.to_owned(), writer, reader })
+    }
+}
+
+fn options(file: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(file)
+        .foreign_keys(true)
+        .busy_timeout(Duration::from_secs(BUSY_SECONDS))
+        .disable_statement_logging()
+}
+
+/// Leaves a database of the newest known version in WAL mode, or an error and the file as it was.
+async fn prepare(folder: &Path, file: &Path, migrations: &Migrator) -> Result<(), StoreError> {
+    let _lock = lock(folder).await?;
+    let fresh = fs::metadata(file).map_or(true, |data| data.len() == 0);
+    let mut connection = options(file)
+        .create_if_missing(true)
+        .synchronous(SqliteSynchronous::Normal)
+        .connect()
+        .await
+        .map_err(|error| not_ours(file, error))?;
+    let found = if fresh { 0 } else { version(&mut connection, file).await? };
+    let known = newest(migrations);
+    if found > known {
+        return Err(StoreError::Newer { path: file.to_owned(), found, known });
+    }
+    if found < known {
+        let backup = if found > 0 { Some(copy_aside(&mut connection, folder, found).await?) } else { None };
+        // Only now: nothing of a foreign file may change. The mode stays with the file.
+        connection.close().await?;
+        connection = options(file).journal_mode(SqliteJournalMode::Wal).connect().await?;
+        migrations.run(&mut connection).await.map_err(|source| StoreError::Migration {
+            path: file.to_owned(),
+            backup,
+            source,
+        })?;
+    }
+    connection.close().await.map_err(|error| StoreError::from(error).of_file(file))
+}
+
+/// Two drivers that begin in the same folder at once must not both create the tables.
+async fn lock(folder: &Path) -> Result<fs::File, StoreError> {
+    let path = folder.join("bakeoff.lock");
+    let blocking_path = path.clone();
+    let locking = tokio::task::spawn_blocking(move || -> io::Result<fs::File> {
+        let file = fs::OpenOptions::new().create(true).truncate(false).write(true).open(blocking_path)?;
+        file.lock()?;
+        Ok(file)
+    });
+    locking
+        .await
+        .unwrap_or_else(|panic| Err(io::Error::other(panic)))
+        .map_err(|source| StoreError::Folder { path, source })
+}
+
+/// The highest version that these migrations lead to.
+pub(crate) fn newest(migrations: &Migrator) -> i64 {
+    migrations.iter().map(|migration| migration.version).max().unwrap_or(0)
+}
+
+/// The file's schema version, once it is sure that the file is one of ours. 0 for an empty database: whoever made
+/// it was killed before the first table.
+async fn version(connection: &mut SqliteConnection, file: &Path) -> Result<i64, StoreError> {
+    let (application, version, tables): (i64, i64, i64) = sqlx::query_as(
+        "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) \
+         FROM pragma_application_id, pragma_user_version",
+    )
+    .fetch_one(connection)
+    .await
+    .map_err(|error| not_ours(file, error))?;
+    match (application, tables) {
+        (APPLICATION_ID, _) => Ok(version),
+        (0, 0) => Ok(0),
+        // The migrator makes its own table before the first migration runs.
+        (0, _) if version == 0 && tables == 1 => Ok(0),
+        _ => Err(StoreError::Foreign { path: file.to_owned() }),
+    }
+}
+
+/// Tells a file that never was a database from one that no longer is.
+fn not_ours(file: &Path, error: sqlx::Error) -> StoreError {
+    let begins_as_database = fs::File::open(file).is_ok_and(|mut file| {
+        let mut head = [0; 16];
+        io::Read::read_exact(&mut file, &mut head).is_ok() && &head == b"SQLite format 3\0"
+    });
+    match StoreError::from(error).of_file(file) {
+        StoreError::Damaged { path, .. } if !begins_as_database => StoreError::Foreign { path },
+        other => other,
+    }
+}
+
+/// Copies the database, its log included, into a file of its own.
+async fn copy_aside(
+    connection: &mut SqliteConnection,
+    folder: &Path,
+    version: i64,
+) -> Result<PathBuf, StoreError> {
+    let mut path = folder.join(format!("bakeoff-version-{version}.db"));
+    let mut number = 1;
+    while path.exists() {
+        number += 1;
+        path = folder.join(format!("bakeoff-version-{version}-{number}.db"));
+    }
+    sqlx::query("VACUUM INTO ?").bind(path.to_string_lossy().into_owned()).execute(connection).await?;
+    Ok(path)
+}

@@ -1,0 +1,312 @@
+//! An attempt in a few numbers, derived from its steps: when it ends, or, for one that is under way or whose
+//! driver was killed, when somebody looks.
+//!
+//! *Steady* are a lane's steps after its first max(3, 10 %), at most its first half, without those that only
+//! empty a pipeline: caches, connections and memory of the tensor library have settled then. The *step time* of an
+//! attempt is the median length of the steady steps of its slowest worker, which is the one where this median
+//! is largest. A median of an even number of values is the mean of the middle two, rounded down; the 95th
+//! percentile is the value of rank ceil(0.95 n).
+
+use crate::insert::{Target, insert};
+use crate::value::{decode_phases, int, lane_code, lane_of, uint};
+use crate::{AttemptId, PhaseRow, StoreError};
+use recipe::{Metric, RunSpec};
+use record::{LaneId, Nanos, Phase, Rank};
+use sqlx::sqlite::SqliteConnection;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What an attempt's steps come to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Summary {
+    pub(crate) training: Option<Nanos>,
+    pub(crate) step_time: Option<Nanos>,
+    pub(crate) steps: u64,
+    pub(crate) samples: u64,
+    pub(crate) ranks: BTreeMap<Rank, RankSummary>,
+}
+
+/// What a rank's steps come to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct RankSummary {
+    pub(crate) exposed: Nanos,
+    pub(crate) steady: (Nanos, u64),
+    pub(crate) bytes_out: u64,
+    pub(crate) bytes_in: u64,
+    pub(crate) phases: Vec<PhaseRow>,
+}
+
+/// Derives the totals of an attempt that has ended, and keeps them.
+pub(crate) async fn store(connection: &mut SqliteConnection, attempt: AttemptId) -> Result<(), StoreError> {
+    let summary = of(connection, attempt).await?;
+    sqlx::query("UPDATE attempt SET training = ?, step_time = ?, steps = ?, samples = ? WHERE id = ?")
+        .bind(summary.training.map(|time| int(time.0)))
+        .bind(summary.step_time.map(|time| int(time.0)))
+        .bind(int(summary.steps))
+        .bind(int(summary.samples))
+        .bind(attempt.0)
+        .execute(&mut *connection)
+        .await?;
+    for (rank, of_rank) in &summary.ranks {
+        store_rank(connection, attempt, *rank, of_rank).await?;
+    }
+    store_target(connection, attempt).await
+}
+
+/// Derives the totals of an attempt from its steps.
+pub(crate) async fn of(connection: &mut SqliteConnection, attempt: AttemptId) -> Result<Summary, StoreError> {
+    let lanes = lanes_of(connection, attempt).await?;
+    let mut summary = Summary::default();
+    let mut slowest = None;
+    let roles: Vec<(u32, String)> = sqlx::query_as("SELECT rank, role FROM rank WHERE attempt = ?")
+        .bind(attempt.0)
+        .fetch_all(&mut *connection)
+        .await?;
+    let workers: BTreeSet<u32> =
+        roles.iter().filter(|(_, role)| role == "worker").map(|(rank, _)| *rank).collect();
+    let mut tallies = tallies(connection, attempt, &lanes).await?;
+    for lane in &lanes {
+        let tally = tallies.remove(&(lane.lane, lane.rank)).unwrap_or_default();
+        summary.samples = summary.samples.max(lane.samples);
+        let of_rank = summary.ranks.entry(Rank(lane.rank)).or_default();
+        of_rank.bytes_out += lane.bytes_out;
+        of_rank.bytes_in += lane.bytes_in;
+        if lane.lane == 0 {
+            of_rank.exposed = tally.exposed;
+            of_rank.steady = (Nanos(tally.lengths.iter().sum()), tally.lengths.len() as u64);
+        }
+        of_rank.phases.extend(phase_rows(lane_of(lane.lane)?, tally.phases));
+        if lane.lane == 0 && workers.contains(&lane.rank) {
+            summary.training = summary.training.max(Some(lane.end));
+            slowest = slowest.max(median(tally.lengths).map(|time| (time, lane.steps)));
+        }
+    }
+    if let Some((time, steps)) = slowest {
+        (summary.step_time, summary.steps) = (Some(time), steps);
+    }
+    Ok(summary)
+}
+
+/// A lane of a rank, by its steps.
+#[derive(Clone, Debug)]
+struct Lane {
+    lane: i64,
+    rank: u32,
+    steps: u64,
+    samples: u64,
+    end: Nanos,
+    bytes_out: u64,
+    bytes_in: u64,
+}
+
+impl Lane {
+    /// The last step that does not count as steady yet.
+    fn warm_up(&self) -> u64 {
+        (self.steps / 10).max(3).min(self.steps / 2)
+    }
+}
+
+async fn lanes_of(connection: &mut SqliteConnection, attempt: AttemptId) -> Result<Vec<Lane>, StoreError> {
+    let rows: Vec<(i64, u32, i64, i64, i64, i64, i64)> = sqlx::query_as(
+        "SELECT lane, rank, sum(drain = 0 AND step > 0), max(samples), max(begin + length), sum(bytes_out), \
+         sum(bytes_in) FROM step WHERE attempt = ? GROUP BY lane, rank ORDER BY lane, rank",
+    )
+    .bind(attempt.0)
+    .fetch_all(connection)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|(lane, rank, steps, samples, end, bytes_out, bytes_in)| Lane {
+            lane,
+            rank,
+            steps: uint(steps),
+            samples: uint(samples),
+            end: Nanos(uint(end)),
+            bytes_out: uint(bytes_out),
+            bytes_in: uint(bytes_in),
+        })
+        .collect())
+}
+
+/// The steady steps of a lane.
+#[derive(Default)]
+struct Tally {
+    lengths: Vec<u64>,
+    exposed: Nanos,
+    phases: BTreeMap<Phase, Vec<u64>>,
+}
+
+/// Steps fetched at once: a run may have millions.
+const PAGE: i64 = 4096;
+
+async fn tallies(
+    connection: &mut SqliteConnection,
+    attempt: AttemptId,
+    lanes: &[Lane],
+) -> Result<BTreeMap<(i64, u32), Tally>, StoreError> {
+    let warm_up: BTreeMap<(i64, u32), u64> =
+        lanes.iter().map(|lane| ((lane.lane, lane.rank), lane.warm_up())).collect();
+    let mut tallies: BTreeMap<(i64, u32), Tally> = BTreeMap::new();
+    let (mut lane, mut step, mut rank) = (-1, 0, -1);
+    loop {
+        let rows: Vec<(i64, i64, u32, i64, bool, Vec<u8>)> = sqlx::query_as(
+            "SELECT lane, step, rank, length, drain, phases FROM step \
+             WHERE attempt = ?1 AND (lane, step, rank) > (?2, ?3, ?4) ORDER BY lane, step, rank LIMIT ?5",
+        )
+        .bind(attempt.0)
+        .bind(lane)
+        .bind(step)
+        .bind(rank)
+        .bind(PAGE)
+        .fetch_all(&mut *connection)
+        .await?;
+        let Some(last) = rows.last() else { return Ok(tallies) };
+        (lane, step, rank) = (last.0, last.1, i64::from(last.2));
+        for (lane, step, rank, length, drain, phases) in rows {
+            let begins = warm_up.get(&(lane, rank)).copied().unwrap_or(0);
+            if drain || uint(step) <= begins {
+                continue;
+            }
+            let tally = tallies.entry((lane, rank)).or_default();
+            let times = decode_phases(&phases)?;
+            tally.lengths.push(uint(length));
+            tally.exposed += times.exposed();
+            for (phase, time) in times.iter().filter(|(_, time)| time.0 > 0) {
+                tally.phases.entry(phase).or_default().push(time.0);
+            }
+        }
+    }
+}
+
+fn phase_rows(lane: LaneId, phases: BTreeMap<Phase, Vec<u64>>) -> impl Iterator<Item = PhaseRow> {
+    phases.into_iter().map(move |(phase, mut times)| {
+        times.sort_unstable();
+        PhaseRow {
+            lane,
+            phase,
+            count: times.len() as u64,
+            total: Nanos(times.iter().sum()),
+            p50: sorted_median(&times).unwrap_or_default(),
+            p95: Nanos(times[(times.len() * 95).div_ceil(100) - 1]),
+            max: Nanos(times[times.len() - 1]),
+        }
+    })
+}
+
+fn median(mut values: Vec<u64>) -> Option<Nanos> {
+    values.sort_unstable();
+    sorted_median(&values)
+}
+
+fn sorted_median(values: &[u64]) -> Option<Nanos> {
+    let middle = values.len() / 2;
+    let upper = *values.get(middle)?;
+    Some(Nanos(if values.len() % 2 == 1 { upper } else { values[middle - 1].midpoint(upper) }))
+}
+
+async fn store_rank(
+    connection: &mut SqliteConnection,
+    attempt: AttemptId,
+    rank: Rank,
+    summary: &RankSummary,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "UPDATE rank SET exposed = ?, steady = ?, steady_steps = ?, bytes_out = ?, bytes_in = ? \
+         WHERE attempt = ? AND rank = ?",
+    )
+    .bind(int(summary.exposed.0))
+    .bind(int(summary.steady.0.0))
+    .bind(int(summary.steady.1))
+    .bind(int(summary.bytes_out))
+    .bind(int(summary.bytes_in))
+    .bind(attempt.0)
+    .bind(rank.0)
+    .execute(&mut *connection)
+    .await?;
+    let target = Target {
+        head: "INSERT OR REPLACE INTO phase_total (attempt, rank, lane, phase, count, total, p50, p95, max)",
+        width: 9,
+        tail: "",
+    };
+    insert(connection, target, &summary.phases, |row, values| {
+        values.add(attempt.0).add(rank.0).add(lane_code(row.lane)).add(row.phase as i64).add(int(row.count));
+        values.add(int(row.total.0)).add(int(row.p50.0)).add(int(row.p95.0)).add(int(row.max.0));
+    })
+    .await
+}
+
+/// Where and when the target was reached first, if the run has one.
+async fn store_target(connection: &mut SqliteConnection, attempt: AttemptId) -> Result<(), StoreError> {
+    let spec: String = sqlx::query_scalar(
+        "SELECT config.spec FROM attempt JOIN run ON run.id = attempt.run JOIN cell ON cell.id = run.cell \
+         JOIN config ON config.id = cell.config WHERE attempt.id = ?",
+    )
+    .bind(attempt.0)
+    .fetch_one(&mut *connection)
+    .await?;
+    let spec: RunSpec = serde_json::from_str(&spec)
+        .map_err(|source| StoreError::Document { what: "configuration", source })?;
+    let Some(target) = spec.train.target else { return Ok(()) };
+    let hit = first_hit(connection, attempt, target.metric, &target).await?;
+    sqlx::query(
+        "INSERT OR REPLACE INTO target_hit (attempt, metric, threshold, reached, at, step, samples, bytes) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, CASE WHEN ?4 THEN \
+         (SELECT coalesce(sum(bytes_out), 0) FROM step WHERE attempt = ?1 AND begin + length <= ?5) END)",
+    )
+    .bind(attempt.0)
+    .bind(target.metric.name())
+    .bind(target.threshold)
+    .bind(hit.is_some())
+    .bind(hit.map(|(at, ..)| at))
+    .bind(hit.map(|(_, step, _)| step))
+    .bind(hit.map(|(.., samples)| samples))
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Time, step and samples of the first evaluation that reaches the target in time.
+async fn first_hit(
+    connection: &mut SqliteConnection,
+    attempt: AttemptId,
+    metric: Metric,
+    target: &recipe::Target,
+) -> Result<Option<(i64, i64, i64)>, StoreError> {
+    let values: Vec<(i64, i64, i64, f64)> = sqlx::query_as(
+        "SELECT at, step, samples, value FROM metric WHERE attempt = ? AND name = ? AND value IS NOT NULL \
+         ORDER BY at, step",
+    )
+    .bind(attempt.0)
+    .bind(metric.name())
+    .fetch_all(connection)
+    .await?;
+    let latest =
+        target.after.map_or(i64::MAX, |after| int(u64::try_from(after.as_nanos()).unwrap_or(u64::MAX)));
+    Ok(values
+        .into_iter()
+        .find(|(at, .., value)| *at <= latest && target.reached(*value))
+        .map(|(at, step, samples, _)| (at, step, samples)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_and_percentiles_are_exact() {
+        assert_eq!(median(vec![]), None);
+        assert_eq!(median(vec![5, 1, 9]), Some(Nanos(5)));
+        assert_eq!(median(vec![4, 1, 9, 6]), Some(Nanos(5)));
+        let phases = BTreeMap::from([(Phase::Forward, (1..=100).rev().collect())]);
+        let rows: Vec<_> = phase_rows(LaneId::Compute, phases).collect();
+        assert_eq!((rows[0].p50, rows[0].p95, rows[0].max), (Nanos(50), Nanos(95), Nanos(100)));
+        assert_eq!((rows[0].count, rows[0].total), (100, Nanos(5050)));
+    }
+
+    #[test]
+    fn short_runs_keep_half_of_their_steps() {
+        let warm_up = |steps| {
+            Lane { lane: 0, rank: 0, steps, samples: 0, end: Nanos(0), bytes_out: 0, bytes_in: 0 }.warm_up()
+        };
+        assert_eq!([0, 1, 2, 5, 6, 30, 200].map(warm_up), [0, 0, 1, 2, 3, 3, 20]);
+    }
+}

@@ -1,0 +1,120 @@
+//! How values of the domain stand in columns: integers without sign, lanes, phases, losses.
+
+use crate::StoreError;
+use record::{LaneId, Nanos, Phase, PhaseTimes};
+
+/// SQLite's integers have a sign; what is too large for them (292 years of nanoseconds) is cut.
+pub(crate) fn int(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// The way back; a negative value cannot have been written by [`int`].
+pub(crate) fn uint(value: i64) -> u64 {
+    u64::try_from(value).unwrap_or(0)
+}
+
+/// 0 computes, n + 1 is service n.
+pub(crate) fn lane_code(lane: LaneId) -> i64 {
+    match lane {
+        LaneId::Compute => 0,
+        LaneId::Service(number) => i64::from(number) + 1,
+    }
+}
+
+/// The lane of a code.
+pub(crate) fn lane_of(code: i64) -> Result<LaneId, StoreError> {
+    match code {
+        0 => Ok(LaneId::Compute),
+        _ => u16::try_from(code - 1)
+            .map(LaneId::Service)
+            .map_err(|_| StoreError::Value { what: "lane", value: code.to_string() }),
+    }
+}
+
+/// The phase of a row of the table `phase`.
+pub(crate) fn phase_of(code: i64) -> Result<Phase, StoreError> {
+    usize::try_from(code)
+        .ok()
+        .and_then(|place| Phase::ALL.get(place).copied())
+        .ok_or_else(|| StoreError::Value { what: "phase", value: code.to_string() })
+}
+
+/// A float and whether it is finite. SQLite keeps infinities, but has no NaN: it becomes NULL.
+pub(crate) fn float_columns(value: f64) -> (Option<f64>, bool) {
+    ((!value.is_nan()).then_some(value), value.is_finite())
+}
+
+/// The way back.
+pub(crate) fn float_of(value: Option<f64>) -> f64 {
+    value.unwrap_or(f64::NAN)
+}
+
+/// The times of a step as LEB128 numbers in the order of [`Phase::ALL`]; a typical step takes some 30 bytes.
+pub(crate) fn encode_phases(times: &PhaseTimes) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(48);
+    for (_, Nanos(mut rest)) in times.iter() {
+        while rest >= 0x80 {
+            bytes.push(rest as u8 | 0x80);
+            rest >>= 7;
+        }
+        bytes.push(rest as u8);
+    }
+    bytes
+}
+
+/// The way back. Phases that a later version appends are missing in old rows and read as zero.
+pub(crate) fn decode_phases(bytes: &[u8]) -> Result<PhaseTimes, StoreError> {
+    let wrong = || StoreError::Value { what: "phase times", value: recipe::hex(bytes) };
+    let mut times = PhaseTimes::default();
+    let mut rest = bytes.iter();
+    for phase in Phase::ALL {
+        let Some(mut byte) = rest.next() else { return Ok(times) };
+        let (mut value, mut shift) = (u64::from(byte & 0x7f), 7);
+        while byte & 0x80 != 0 {
+            byte = rest.next().filter(|_| shift < 64).ok_or_else(wrong)?;
+            value |= u64::from(byte & 0x7f) << shift;
+            shift += 7;
+        }
+        times[phase] = Nanos(value);
+    }
+    if rest.next().is_some() { Err(wrong()) } else { Ok(times) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn phase_times_come_back(values in prop::array::uniform14(prop_oneof![Just(0), Just(u64::MAX), any::<u64>(), 0..5_000_u64])) {
+            let mut times = PhaseTimes::default();
+            for (phase, value) in Phase::ALL.into_iter().zip(values) {
+                times[phase] = Nanos(value);
+            }
+            prop_assert_eq!(decode_phases(&encode_phases(&times)).unwrap(), times);
+        }
+
+        #[test]
+        fn any_bytes_are_times_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = decode_phases(&bytes);
+        }
+    }
+
+    #[test]
+    fn lanes_come_back_and_others_are_refused() {
+        for lane in [LaneId::Compute, LaneId::Service(0), LaneId::Service(u16::MAX)] {
+            assert_eq!(lane_of(lane_code(lane)).unwrap(), lane);
+        }
+        assert!(lane_of(-1).is_err() && lane_of(1 << 20).is_err());
+        assert!(phase_of(14).is_err() && phase_of(-1).is_err());
+    }
+
+    #[test]
+    fn infinities_stay_and_nan_becomes_null() {
+        assert_eq!(float_columns(f64::INFINITY), (Some(f64::INFINITY), false));
+        assert_eq!(float_columns(f64::NAN), (None, false));
+        assert_eq!(float_columns(0.5), (Some(0.5), true));
+        assert!(float_of(None).is_nan());
+    }
+}
