@@ -5,11 +5,14 @@
 
 mod args;
 mod disk;
+mod ending;
 mod exit;
 mod output;
+mod page;
 mod planning;
 mod progress;
 mod recorder;
+mod repository;
 mod reuse;
 mod session;
 mod surroundings;

@@ -6,6 +6,7 @@
 
 mod attempt;
 mod driver;
+mod earlier;
 mod error;
 mod event_log;
 mod export;
@@ -28,6 +29,7 @@ mod value;
 
 pub use attempt::{AttemptEnd, NewAttempt};
 pub use driver::Driver;
+pub use earlier::EarlierRun;
 pub use error::StoreError;
 pub use event_log::EventLog;
 pub use export::{Export, ExportTable, Value};

@@ -40,3 +40,13 @@ pub(crate) fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
         .map_err(|error| Failure::new(crate::exit::Exit::Internal, format!("this has no JSON form: {error}")))?;
     data(&text)
 }
+
+/// One line of CSV (RFC 4180), with its end.
+pub(crate) fn csv_line<'a>(fields: impl IntoIterator<Item = &'a str>) -> String {
+    let quoted = |field: &str| {
+        if field.contains([',', '"', '\n', '\r']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field.to_owned() }
+    };
+    let mut line = fields.into_iter().map(quoted).collect::<Vec<_>>().join(",");
+    line.push('\n');
+    line
+}
