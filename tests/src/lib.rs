@@ -1,1 +1,148 @@
-//! Placeholder head.
+//! What the end-to-end tests share: a recipe in a string becomes a run of real worker processes, and what they
+//! reported comes back.
+
+use anyhow::{Context, Result, bail, ensure};
+use launch::{Attempt, End, Outcome, StopSignal, Update};
+use recipe::{FileProblem, Files, Machine, Plan, Request};
+use record::{Event, MetricRecord, Rank, SnapshotRecord, StepRecord};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// One recipe, held in memory.
+struct Text<'a>(&'a str);
+
+impl Files for Text<'_> {
+    fn read(&self, path: &Path) -> Result<String, FileProblem> {
+        if path == Path::new("/recipe.toml") {
+            return Ok(self.0.to_owned());
+        }
+        std::fs::read_to_string(path).map_err(|error| FileProblem::new(error.to_string()))
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        path.exists()
+    }
+
+    fn current_directory(&self) -> PathBuf {
+        PathBuf::from("/")
+    }
+}
+
+/// What a recipe's text expands to.
+pub fn plan(text: &str) -> Result<Plan> {
+    recipe::plan(&Text(text), &Request::new(Path::new("/recipe.toml")), &Machine { cores: 2 })
+        .map_err(|problems| anyhow::anyhow!("{problems:?}"))
+}
+
+/// The built binary of that name, beside the test that runs.
+pub fn binary(name: &str) -> Result<PathBuf> {
+    let test = std::env::current_exe()?;
+    let folder = test.ancestors().nth(2).context("a test lies two folders below the binaries")?;
+    let path = folder.join(name);
+    ensure!(path.exists(), "{} is missing: run `cargo build --workspace` first", path.display());
+    Ok(path)
+}
+
+/// A run that was made, and everything that its processes reported.
+#[derive(Debug)]
+pub struct Trained {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What was reported, each rank's events in their order.
+    pub events: Vec<Event>,
+    /// Where logs and snapshots lie, as long as this lives.
+    pub directory: tempfile::TempDir,
+}
+
+/// Runs the first run of a recipe.
+pub fn train(text: &str) -> Result<Trained> {
+    let plan = plan(text)?;
+    let run = plan.runs.first().context("the recipe plans no run")?;
+    let spec = &plan.cells[run.cell].spec;
+    let directory = tempfile::tempdir()?;
+    let attempt = Attempt {
+        spec,
+        seed: run.seed,
+        directory: directory.path().to_owned(),
+        worker: binary("bakeoff-worker")?,
+        deadlines: mesh::Deadlines { peer: Duration::from_secs(30), ..mesh::Deadlines::default() },
+        timeout: Some(Duration::from_secs(240)),
+        cores: 2,
+    };
+    let runtime = tokio::runtime::Runtime::new()?;
+    let (outcome, events) = runtime.block_on(async {
+        let (sender, mut updates) = tokio::sync::mpsc::channel(1024);
+        let collect = tokio::spawn(async move {
+            let mut events = Vec::new();
+            while let Some(update) = updates.recv().await {
+                if let Update::Events(more) = update {
+                    events.extend(more);
+                }
+            }
+            events
+        });
+        let outcome = launch::run(attempt, StopSignal::default(), sender).await;
+        (outcome, collect.await)
+    });
+    Ok(Trained { outcome: outcome?, events: events?, directory })
+}
+
+impl Trained {
+    /// The same, if it ended as planned.
+    pub fn done(self) -> Result<Self> {
+        if self.outcome.end != End::Done {
+            let Outcome { detail, last_lines, .. } = &self.outcome;
+            bail!("{:?}: {detail}\n{}", self.outcome.end, last_lines.join("\n"));
+        }
+        Ok(self)
+    }
+
+    /// The digests of each rank's weights, by step.
+    pub fn digests(&self) -> BTreeMap<u64, BTreeMap<Rank, String>> {
+        let mut digests: BTreeMap<u64, BTreeMap<Rank, String>> = BTreeMap::new();
+        for event in &self.events {
+            if let Event::WeightHash(hash) = event {
+                digests.entry(hash.step).or_default().insert(hash.rank, hash.sha256.clone());
+            }
+        }
+        digests
+    }
+
+    /// The digest by step, if all ranks have the same.
+    pub fn common_digests(&self) -> Result<BTreeMap<u64, String>> {
+        let agree = |(step, ranks): (u64, BTreeMap<Rank, String>)| {
+            let mut digests: Vec<String> = ranks.into_values().collect();
+            digests.dedup();
+            ensure!(digests.len() == 1, "after step {step} the ranks have different weights");
+            Ok((step, digests.remove(0)))
+        };
+        self.digests().into_iter().map(agree).collect()
+    }
+
+    /// The steps of all lanes.
+    pub fn steps(&self) -> impl Iterator<Item = &StepRecord> {
+        self.events.iter().filter_map(|event| match event {
+            Event::Step(step) => Some(step),
+            _ => None,
+        })
+    }
+
+    /// The evaluations.
+    pub fn metrics(&self) -> impl Iterator<Item = &MetricRecord> {
+        self.events.iter().filter_map(|event| match event {
+            Event::Metric(metric) => Some(metric),
+            _ => None,
+        })
+    }
+
+    /// The weights that the run ended with.
+    pub fn final_weights(&self) -> Result<Vec<f32>> {
+        let last = |event: &&Event| matches!(event, Event::Snapshot(SnapshotRecord { last: true, .. }));
+        let Some(Event::Snapshot(snapshot)) = self.events.iter().find(last) else {
+            bail!("the run left no final snapshot")
+        };
+        let bytes = std::fs::read(self.directory.path().join(&snapshot.file))?;
+        Ok(bytes.chunks_exact(4).map(|four| f32::from_le_bytes([four[0], four[1], four[2], four[3]])).collect())
+    }
+}

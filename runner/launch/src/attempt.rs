@@ -21,6 +21,8 @@ use tokio_util::sync::CancellationToken;
 
 /// How often the supervisor looks at the clock when nothing happens.
 const TICK: Duration = Duration::from_millis(50);
+/// How long the channel may take to notice that everybody is gone.
+const SETTLING: Duration = Duration::from_millis(200);
 /// Lines of the logs of those to blame.
 const LINES: usize = 20;
 
@@ -96,6 +98,12 @@ pub async fn run(
     updates: mpsc::Sender<Update>,
 ) -> Result<Outcome, LaunchError> {
     let begun = Instant::now();
+    let directory = std::path::absolute(&attempt.directory).map_err(|source| LaunchError::File {
+        path: attempt.directory.clone(),
+        what: "found",
+        source,
+    })?;
+    let attempt = Attempt { directory, ..attempt };
     let mut shell = Shell::open(&attempt, begun, updates).await?;
     for rank in 0..attempt.spec.cluster.ranks() {
         shell.spawn(Member::Rank(Rank(rank))).await?;
@@ -148,8 +156,11 @@ impl<'a> Shell<'a> {
         updates: mpsc::Sender<Update>,
     ) -> Result<Self, LaunchError> {
         let snapshots = attempt.directory.join("snapshots");
-        fs::create_dir_all(&snapshots)
-            .map_err(|source| LaunchError::File { path: snapshots, what: "made", source })?;
+        fs::create_dir_all(&snapshots).map_err(|source| LaunchError::File {
+            path: snapshots,
+            what: "made",
+            source,
+        })?;
         let sockets = Sockets::make()?;
         let secret = mesh::random_secret();
         let ranks = (0..attempt.spec.cluster.ranks()).map(|rank| Member::Rank(Rank(rank)));
@@ -169,8 +180,8 @@ impl<'a> Shell<'a> {
         mesh::write_briefing(&mut briefing, &self.briefing(member)).map_err(LaunchError::Channel)?;
         let program = self.attempt.worker.clone();
         let started = self.processes.start(Order { member, program, briefing, log }).await;
-        let pid =
-            started.map_err(|source| LaunchError::WorkerStart { path: self.attempt.worker.clone(), source })?;
+        let pid = started
+            .map_err(|source| LaunchError::WorkerStart { path: self.attempt.worker.clone(), source })?;
         self.backlog.push_back(Update::Spawned { member, pid });
         Ok(())
     }
@@ -274,7 +285,7 @@ impl<'a> Shell<'a> {
             self.updates.send(update).await.map_err(|_| LaunchError::Unrecorded)?;
         }
         drop(self.processes);
-        self.control.close(Duration::ZERO).await;
+        self.control.close(SETTLING).await;
         Ok(())
     }
 }

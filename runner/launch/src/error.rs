@@ -59,7 +59,7 @@ pub enum LaunchError {
     File {
         /// Which.
         path: PathBuf,
-        /// What was tried: `made`, `written`, `read`.
+        /// What was tried: `made`, `found`, `written`, `read`.
         what: &'static str,
         /// Why not.
         source: io::Error,

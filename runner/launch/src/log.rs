@@ -50,7 +50,7 @@ fn structured(line: &str) -> Option<String> {
         told.push_str(&plain(message));
     }
     for (key, value) in fields.iter().filter(|(key, _)| *key != "message") {
-        told.push_str(&format!(" {key}={}", plain(value)));
+        told.extend([" ", key, "=", &plain(value)]);
     }
     Some(told)
 }
@@ -74,7 +74,8 @@ mod tests {
 
     #[test]
     fn structured_lines_become_words_and_others_stay() {
-        let log = br#"{"timestamp":"t","level":"ERROR","fields":{"message":"no batch","step":3},"target":"worker"}
+        let log =
+            br#"{"timestamp":"t","level":"ERROR","fields":{"message":"no batch","step":3},"target":"worker"}
 thread panicked
 "#;
         assert_eq!(lines_of(log, 20), ["ERROR no batch step=3", "thread panicked"]);

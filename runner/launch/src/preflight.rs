@@ -50,8 +50,7 @@ pub fn preflight(specs: &[&RunSpec], machine: Machine, jobs: u32) -> Vec<Concern
 }
 
 fn memory(specs: &[&RunSpec], machine: Machine, jobs: u32) -> Option<Concern> {
-    let (need, spec) =
-        specs.iter().map(|spec| (memory_of(spec), spec)).max_by_key(|(need, _)| *need)?;
+    let (need, spec) = specs.iter().map(|spec| (memory_of(spec), spec)).max_by_key(|(need, _)| *need)?;
     let all = need.saturating_mul(u64::from(jobs));
     let severity = match machine.memory {
         free if all > free => Severity::Refusal,

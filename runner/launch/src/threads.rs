@@ -53,7 +53,11 @@ mod tests {
         ];
         for ((ranks, cores, stops), (rank, evaluator, beside)) in table {
             let expected = Threads { rank, evaluator, evaluator_beside_ranks: beside };
-            assert_eq!(Threads::among(ranks, cores, stops), expected, "{ranks} ranks, {cores} cores, {stops}");
+            assert_eq!(
+                Threads::among(ranks, cores, stops),
+                expected,
+                "{ranks} ranks, {cores} cores, {stops}"
+            );
         }
     }
 }

@@ -30,8 +30,11 @@ pub struct WorkerBinary {
 
 /// Finds the worker binary: `$BAKEOFF_WORKER`, else `bakeoff-worker` beside this program.
 pub fn find_worker() -> Result<PathBuf, LaunchError> {
-    let program = std::env::current_exe()
-        .map_err(|source| LaunchError::File { path: "/proc/self/exe".into(), what: "read", source })?;
+    let program = std::env::current_exe().map_err(|source| LaunchError::File {
+        path: "/proc/self/exe".into(),
+        what: "read",
+        source,
+    })?;
     find(std::env::var_os("BAKEOFF_WORKER"), &program)
 }
 
@@ -57,7 +60,7 @@ fn ask_version(path: &Path, patience: Duration) -> Result<String, LaunchError> {
     let answer = ask(path, patience)?;
     let text = String::from_utf8_lossy(&answer.stdout);
     let words: Vec<&str> = text.split_whitespace().collect();
-    let [NAME, version, "protocol", protocol] = words[..] else {
+    let [NAME, version, "protocol", protocol, ..] = words[..] else {
         return Err(LaunchError::WorkerSilent { path: path.into(), answer: instead(&answer) });
     };
     if version != env!("CARGO_PKG_VERSION") || protocol != mesh::PROTOCOL.to_string() {
@@ -75,14 +78,12 @@ fn ask(path: &Path, patience: Duration) -> Result<Output, LaunchError> {
     let pid = Pid::from_child(&child);
     let (answer, answered) = mpsc::channel();
     thread::spawn(move || answer.send(child.wait_with_output()));
-    match answered.recv_timeout(patience) {
-        Ok(output) => output.map_err(fault),
-        Err(_) => {
-            // It is not reaped before it answers, so the number is still its own.
-            let _ = kill_process_group(pid, Signal::KILL);
-            Err(LaunchError::WorkerHangs { path: path.into(), waited: patience })
-        }
-    }
+    let Ok(output) = answered.recv_timeout(patience) else {
+        // It is not reaped before it answers, so the number is still its own.
+        let _ = kill_process_group(pid, Signal::KILL);
+        return Err(LaunchError::WorkerHangs { path: path.into(), waited: patience });
+    };
+    output.map_err(fault)
 }
 
 /// What the binary did instead of answering: its first words of complaint, else how it ended.

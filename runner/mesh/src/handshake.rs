@@ -158,7 +158,9 @@ fn message(word: u8, parts: &[&[u8]]) -> Bytes {
     bytes.extend(PROTOCOL.to_le_bytes());
     bytes.extend(BUILD.to_le_bytes());
     bytes.push(word);
-    parts.iter().for_each(|part| bytes.extend(*part));
+    for part in parts {
+        bytes.extend(*part);
+    }
     bytes.into()
 }
 
@@ -279,5 +281,118 @@ impl Server {
             return Err(Fault::Secret);
         }
         Ok((self.0.client, message(WELCOME, &[&self.0.code("welcome")]), self.0.code("key")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use record::Rank;
+
+    const SECRET: Secret = Secret([1; 32]);
+    const ME: End = End::Member(Member::Rank(Rank(3)));
+
+    fn begin() -> (Client, Server, Bytes) {
+        let (client, hello) = Client::new(&SECRET, Plane::Control, ME, End::Driver);
+        let (server, challenge) = Server::greet(&SECRET, Plane::Control, End::Driver, &hello).unwrap();
+        (client, server, challenge)
+    }
+
+    fn proof(client: &mut Client, challenge: &[u8]) -> Bytes {
+        match client.take(challenge).unwrap() {
+            Next::Send(proof) => proof,
+            Next::Done(_) => panic!("done without a proof"),
+        }
+    }
+
+    fn fault<T>(outcome: Result<T, Fault>) -> Fault {
+        outcome.err().expect("a fault")
+    }
+
+    #[test]
+    fn both_ends_have_one_key_that_no_other_connection_has() {
+        let handshake = || {
+            let (mut client, server, challenge) = begin();
+            let (peer, welcome, key) = server.check(&proof(&mut client, &challenge)).unwrap();
+            assert_eq!(peer, ME);
+            let Next::Done(same) = client.take(&welcome).unwrap() else { panic!("no end") };
+            assert_eq!(same, key);
+            key
+        };
+        assert_ne!(handshake(), handshake());
+    }
+
+    #[test]
+    fn nobody_passes_without_the_secret() {
+        let other = Secret([2; 32]);
+        let (mut client, hello) = Client::new(&other, Plane::Control, ME, End::Driver);
+        let (server, challenge) = Server::greet(&SECRET, Plane::Control, End::Driver, &hello).unwrap();
+        assert_eq!(fault(client.take(&challenge)), Fault::Secret);
+        let guess = message(PROOF, &[&client.connection.code("client")]);
+        assert_eq!(fault(server.check(&guess)), Fault::Secret);
+    }
+
+    #[test]
+    fn the_code_of_one_side_is_worthless_on_the_other() {
+        let (_, server, challenge) = begin();
+        let thrown_back = message(PROOF, &[&challenge[PREAMBLE + 32..]]);
+        assert_eq!(fault(server.check(&thrown_back)), Fault::Secret);
+        let (mut client, server, challenge) = begin();
+        let proof = proof(&mut client, &challenge);
+        assert_eq!(fault(client.take(&message(WELCOME, &[&proof[PREAMBLE..]]))), Fault::Garbage);
+        assert!(server.check(&proof).is_ok());
+    }
+
+    #[test]
+    fn a_proof_fits_its_own_challenge_only() {
+        let (mut client, _, challenge) = begin();
+        let proof = proof(&mut client, &challenge);
+        let (_, another, _) = begin();
+        assert_eq!(fault(another.check(&proof)), Fault::Secret);
+    }
+
+    #[test]
+    fn a_hello_is_for_one_plane_and_one_end() {
+        let (_, hello) = Client::new(&SECRET, Plane::Control, ME, End::Driver);
+        let greet = |plane, end| Server::greet(&SECRET, plane, end, &hello).map(drop);
+        assert_eq!(greet(Plane::Data, End::Driver), Err(Fault::Garbage));
+        assert_eq!(greet(Plane::Control, ME), Err(Fault::Garbage));
+        assert_eq!(greet(Plane::Control, End::Driver), Ok(()));
+    }
+
+    #[test]
+    fn another_version_is_told_to_both() {
+        let (mut client, hello) = Client::new(&SECRET, Plane::Control, ME, End::Driver);
+        let mut other = hello.to_vec();
+        other[4] += 1;
+        let told = Fault::Version { protocol: PROTOCOL + 1, build: BUILD };
+        assert_eq!(fault(Server::greet(&SECRET, Plane::Control, End::Driver, &other)), told);
+        let mut refused = refusal().to_vec();
+        refused[8] ^= 1;
+        assert_eq!(fault(client.take(&refused)), Fault::Version { protocol: PROTOCOL, build: BUILD ^ 1 });
+    }
+
+    #[test]
+    fn members_survive_as_numbers() {
+        let ends =
+            [End::Driver, End::Member(Member::Evaluator), End::Member(Member::Rank(Rank(u32::MAX))), ME];
+        assert!(ends.into_iter().all(|end| End::from_number(end.number()) == Some(end)));
+        assert_eq!(End::from_number(1 << 32), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_pass_or_panic(bytes in prop::collection::vec(any::<u8>(), 0..120), word in 0..7_u8) {
+            let dressed = message(word, &[&bytes]);
+            for bytes in [&bytes[..], &dressed[..]] {
+                let (mut client, server, challenge) = begin();
+                prop_assert!(client.take(bytes).is_err());
+                prop_assert!(server.check(bytes).is_err());
+                let mut client = { proof(&mut client, &challenge); client };
+                prop_assert!(client.take(bytes).is_err());
+                let _ = Server::greet(&SECRET, Plane::Control, End::Driver, bytes);
+            }
+        }
     }
 }

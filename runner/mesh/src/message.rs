@@ -79,8 +79,8 @@ pub struct Deadlines {
 impl Default for Deadlines {
     fn default() -> Self {
         Self {
-            start_up: Duration::from_secs(120),
-            peer: Duration::from_secs(60),
+            start_up: Duration::from_mins(2),
+            peer: Duration::from_mins(1),
             heartbeat: Duration::from_millis(500),
             shut_down: Duration::from_secs(5),
         }

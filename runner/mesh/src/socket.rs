@@ -7,7 +7,7 @@
 use crate::handshake::{Client, Code, End, Next, Plane};
 use crate::{MeshError, Secret, directory};
 use bytes::Bytes;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use zeromq::util::PeerIdentity;
@@ -38,13 +38,22 @@ fn watch(socket: &mut impl Socket) -> Gone {
     receiver
 }
 
+/// The file of a bound socket. The library removes it too, but only if its runtime lives long enough.
+pub(crate) struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
 /// Binds a ROUTER to a path.
-pub(crate) async fn bind(path: &Path) -> Result<(RouterSocket, Gone), MeshError> {
+pub(crate) async fn bind(path: &Path) -> Result<(RouterSocket, Gone, SocketFile), MeshError> {
     let mut socket = RouterSocket::new();
     let gone = watch(&mut socket);
     let bound = socket.bind(&endpoint(path)).await;
     bound.map_err(|error| MeshError::Socket { path: path.into(), reason: error.to_string() })?;
-    Ok((socket, gone))
+    Ok((socket, gone, SocketFile(path.into())))
 }
 
 /// Connects a DEALER to a path as soon as somebody listens there. Never gives up by itself.

@@ -14,11 +14,7 @@ const SERVER: KeyId = id("nodes.server");
 const MOST_SLOTS: u32 = 65_536;
 
 /// The ranks of a cell and their machines, and what is wrong about them.
-pub(crate) fn cluster(
-    settings: &Settings,
-    strategy: &Strategy,
-    machine: &Machine,
-) -> (Cluster, Vec<Finding>) {
+pub(crate) fn cluster(settings: &Settings, strategy: &Strategy, machine: Machine) -> (Cluster, Vec<Finding>) {
     let mut findings = Vec::new();
     let nodes = nodes(settings, machine, &mut findings);
     let slots: u32 = nodes.iter().map(|node| node.slots).sum();
@@ -45,11 +41,11 @@ pub(crate) fn cluster(
 }
 
 /// Workers that fit on the chosen nodes.
-pub(crate) fn slots(settings: &Settings, machine: &Machine) -> u32 {
+pub(crate) fn slots(settings: &Settings, machine: Machine) -> u32 {
     nodes(settings, machine, &mut Vec::new()).iter().map(|node| node.slots).sum()
 }
 
-fn nodes(settings: &Settings, machine: &Machine, findings: &mut Vec<Finding>) -> Vec<Node> {
+fn nodes(settings: &Settings, machine: Machine, findings: &mut Vec<Finding>) -> Vec<Node> {
     let mut nodes: Vec<Node> = Vec::new();
     let mut refuse = |finding: Finding| findings.push(finding.at_option(settings.span(USE), "this list"));
     for text in settings.list(USE) {
@@ -85,15 +81,13 @@ fn nodes(settings: &Settings, machine: &Machine, findings: &mut Vec<Finding>) ->
 
 fn server(settings: &Settings, nodes: &[Node], findings: &mut Vec<Finding>) -> u32 {
     let name = settings.text(SERVER);
-    match nodes.iter().position(|node| node.name == name) {
-        Some(index) => index as u32,
-        None => {
-            findings.push(
-                Finding::new("R020", format!("server node `{}` is not in this version", name.escape_debug()))
-                    .at_option(settings.span(SERVER), "only local")
-                    .cure("leave it out"),
-            );
-            0
-        }
+    if let Some(index) = nodes.iter().position(|node| node.name == name) {
+        return index as u32;
     }
+    findings.push(
+        Finding::new("R020", format!("server node `{}` is not in this version", name.escape_debug()))
+            .at_option(settings.span(SERVER), "only local")
+            .cure("leave it out"),
+    );
+    0
 }

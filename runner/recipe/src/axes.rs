@@ -55,6 +55,7 @@ pub(crate) struct Axis {
 pub(crate) struct Point {
     pub(crate) text: String,
     pub(crate) number: Option<f64>,
+    span: Span,
     /// As the recipe writes it.
     pub(crate) toml: String,
     clear: Vec<KeyId>,
@@ -100,6 +101,9 @@ impl AxisReader<'_> {
         let mut dimensions = Vec::new();
         if let Some(entry) = sweep.get("axes") {
             let axes = self.axes(entry);
+            for axis in &axes {
+                self.refuse_equal_values(axis);
+            }
             dimensions.extend(axes.into_iter().map(|axis| Dimension { scope: axis.scope, axes: vec![axis] }));
         }
         if let Some(entry) = sweep.get("zip") {
@@ -148,7 +152,7 @@ impl AxisReader<'_> {
                 return None;
             }
         }
-        Some(Dimension { scope, axes })
+        Some(Dimension { axes, scope })
     }
 
     fn walk(&mut self, table: &Table, path: &mut Vec<String>, axes: &mut Vec<Axis>) {
@@ -173,13 +177,11 @@ impl AxisReader<'_> {
     fn axis(&mut self, path: &[String], entry: &Entry, items: &[Item]) -> Option<Axis> {
         let shown = path.join(".");
         if items.len() < 2 {
+            let count = if items.is_empty() { "no value" } else { "one value" };
             self.findings.push(
-                Finding::new(
-                    "R031",
-                    format!("the axis `{shown}` has {} value(s): nothing varies", items.len()),
-                )
-                .at(entry.item.span, "an axis has at least two values")
-                .cure("add a value, or set the key itself"),
+                Finding::new("R031", format!("the axis `{shown}` has {count}: nothing varies"))
+                    .at(entry.item.span, "an axis has at least two values")
+                    .cure("add a value, or set the key itself"),
             );
             return None;
         }
@@ -228,6 +230,14 @@ impl AxisReader<'_> {
     }
 
     fn key(&mut self, path: &str, shown: &str, entry: &Entry) -> Option<KeyId> {
+        if let Some(later) = key::later(path) {
+            self.findings.push(
+                Finding::new("R020", format!("`{}` is not in this version", later.path))
+                    .at(entry.name_span, "a later version brings it")
+                    .cure("leave the axis out"),
+            );
+            return None;
+        }
         let Some(id) = KeyId::of(path) else {
             let parent = path.rsplit_once('.').map_or("", |(parent, _)| parent);
             let known: Vec<&str> = key::children(parent)
@@ -240,14 +250,6 @@ impl AxisReader<'_> {
             return None;
         };
         let key = id.key();
-        if key.later {
-            self.findings.push(
-                Finding::new("R020", format!("`{}` is not in this version", key.path))
-                    .at(entry.name_span, "a later version brings it")
-                    .cure("leave the axis out"),
-            );
-            return None;
-        }
         let table = matches!(key.kind, Kind::Table) && !key::is_union(path);
         if key.reach == Reach::Sweep || table {
             let why = if table { "it is a table: vary its keys" } else { "it concerns the sweep as a whole" };
@@ -267,7 +269,14 @@ impl AxisReader<'_> {
             return match setting::leaf(key, item, self.sources) {
                 Ok(leaf) => {
                     let (number, toml) = (leaf.number(), leaf.toml.clone());
-                    Some(Point { text, number, toml, clear: Vec::new(), set: vec![(id, Arc::new(leaf))] })
+                    Some(Point {
+                        text,
+                        number,
+                        span: item.span,
+                        toml,
+                        clear: Vec::new(),
+                        set: vec![(id, Arc::new(leaf))],
+                    })
                 }
                 Err(finding) => {
                     self.findings.push(finding);
@@ -288,7 +297,32 @@ impl AxisReader<'_> {
             .map(KeyId)
             .filter_map(|id| settings.given(id).map(|leaf| (id, Arc::clone(leaf))))
             .collect();
-        (self.findings.len() == before).then_some(Point { text, number: None, toml, clear, set })
+        (self.findings.len() == before).then_some(Point {
+            text,
+            number: None,
+            span: item.span,
+            toml,
+            clear,
+            set,
+        })
+    }
+
+    /// In lockstep a value may come again; alone it would make equal cells.
+    fn refuse_equal_values(&mut self, axis: &Axis) {
+        for (index, point) in axis.points.iter().enumerate() {
+            let same = |other: &&Point| match (point.number, other.number) {
+                (Some(one), Some(other)) => one.total_cmp(&other).is_eq(),
+                _ => point.toml == other.toml,
+            };
+            if let Some(other) = axis.points[..index].iter().find(same) {
+                self.findings.push(
+                    Finding::new("R104", format!("the axis `{}` has {} twice", axis.path, point.text))
+                        .at(point.span, "again here")
+                        .at(other.span, "first here")
+                        .cure("drop one of them: equal settings give equal numbers, and are run once"),
+                );
+            }
+        }
     }
 
     fn refuse_twice(&mut self, dimensions: &[Dimension]) {

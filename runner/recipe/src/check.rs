@@ -133,10 +133,18 @@ fn misplaced_key(
 ) -> Finding {
     let subject = setting::subject(kind.key().path);
     let finding = Finding::new("R012", format!("`{}` is no key of {subject} `{chosen}`", key.path))
-        .at(span, format!("only {} has it", key.of.join(", ")));
+        .at(span, format!("only for {}", owners(key, kind).join(", ")));
     match settings.given(kind) {
         Some(leaf) => finding.at_option(leaf.span, "chosen here"),
         None => finding.note(format!("`{}` is \"{chosen}\" by default", kind.key().path)),
+    }
+}
+
+/// The kinds in this version that have a key.
+fn owners(key: &Key, kind: KeyId) -> Vec<&'static str> {
+    match kind.key().kind {
+        Kind::Choice(choices) => key::available(choices).filter(|name| key.is_of(name)).collect(),
+        _ => Vec::new(),
     }
 }
 

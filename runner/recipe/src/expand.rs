@@ -6,9 +6,8 @@ use crate::expression::Subjects;
 use crate::files::Machine;
 use crate::problem::Finding;
 use crate::recipe::{Recipe, StrategySetting};
-use crate::setting::{Leaf, Settings, Typed};
+use crate::setting::{Leaf, Settings};
 use crate::{Arm, AxisValue};
-use std::sync::Arc;
 
 /// A sweep of more cells than this is a slip of the pen.
 const MOST_CELLS: u64 = 100_000;
@@ -40,7 +39,7 @@ pub(crate) struct Expansion {
 }
 
 /// Expands a recipe; `None` where it is too large.
-pub(crate) fn expand(recipe: &Recipe, machine: &Machine, findings: &mut Vec<Finding>) -> Option<Expansion> {
+pub(crate) fn expand(recipe: &Recipe, machine: Machine, findings: &mut Vec<Finding>) -> Option<Expansion> {
     refuse_too_many(recipe, findings)?;
     let mut arms: Vec<ArmDraft<'_>> = Vec::new();
     for (index, strategy) in recipe.strategies.iter().enumerate() {
@@ -102,32 +101,26 @@ fn arms_of<'a>(recipe: &'a Recipe, index: usize, strategy: &'a StrategySetting) 
     product(&dimensions).into_iter().map(named).collect()
 }
 
-/// Marks the one arm that the others are compared with.
+/// Marks the one arm that the others are compared with: the declared one, else that of the first strategy which
+/// no axis multiplies, else the first.
 fn choose_baseline(recipe: &Recipe, arms: &mut [ArmDraft<'_>], findings: &mut Vec<Finding>) {
-    let declared = recipe.strategies.iter().find(|strategy| strategy.baseline.is_some());
-    let of =
-        |arms: &[ArmDraft<'_>], name: &str| arms.iter().filter(|draft| draft.strategy.name == name).count();
-    let name = match declared {
-        Some(strategy) => {
-            let count = of(arms, &strategy.name);
-            if count > 1 {
-                findings.push(
-                    Finding::new(
-                        "R103",
-                        format!("the baseline `{}` is {count} arms", strategy.name.escape_debug()),
-                    )
-                    .at_option(strategy.baseline, "one arm is the baseline")
-                    .cure("make the arm that is compared with a [[strategy]] of its own, without axes"),
-                );
-            }
-            Some(strategy.name.clone())
-        }
-        None => {
-            let single = recipe.strategies.iter().find(|strategy| of(arms, &strategy.name) == 1);
-            single.map(|strategy| strategy.name.clone())
-        }
+    let count = |strategy: &&StrategySetting| {
+        arms.iter().filter(|draft| draft.strategy.name == strategy.name).count()
     };
-    let index = arms.iter().position(|draft| name.as_ref().is_none_or(|name| draft.strategy.name == *name));
+    let declared = recipe.strategies.iter().find(|strategy| strategy.baseline.is_some());
+    if let Some((strategy, count)) = declared.map(|strategy| (strategy, count(&strategy)))
+        && count > 1
+    {
+        let title = format!("the baseline `{}` is {count} arms", strategy.name.escape_debug());
+        findings.push(
+            Finding::new("R103", title)
+                .at_option(strategy.baseline, "one arm is the baseline")
+                .cure("make the arm that is compared with a [[strategy]] of its own, without axes"),
+        );
+    }
+    let single = || recipe.strategies.iter().find(|strategy| count(strategy) == 1);
+    let name = declared.or_else(single).map(|strategy| strategy.name.as_str());
+    let index = arms.iter().position(|draft| name.is_none_or(|name| draft.strategy.name == name));
     if let Some(draft) = index.and_then(|index| arms.get_mut(index)) {
         draft.arm.baseline = true;
     }
@@ -167,7 +160,7 @@ fn draft(
     index: usize,
     arm: &ArmDraft<'_>,
     condition: &Choice<'_>,
-    machine: &Machine,
+    machine: Machine,
 ) -> Draft {
     let mut settings = recipe.settings.clone();
     let global = |(axis, _): &(&Axis, usize)| !axis.path.starts_with("strategy.");
@@ -181,9 +174,7 @@ fn draft(
     }
     if settings.given(assign::WORKERS).is_none() {
         let slots = assign::slots(&settings, machine);
-        let typed = Typed::Whole(u64::from(slots));
-        let (text, toml) = (slots.to_string(), slots.to_string());
-        settings.put(assign::WORKERS, Arc::new(Leaf { typed, text, toml, span: None }));
+        settings.put(assign::WORKERS, Leaf::whole(u64::from(slots)));
     }
     let words = words(condition);
     let label = if words.is_empty() { arm.arm.name.clone() } else { format!("{} {words}", arm.arm.name) };

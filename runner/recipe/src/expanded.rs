@@ -4,13 +4,13 @@ use crate::assign;
 use crate::files::Machine;
 use crate::key::{Key, KeyId, Kind};
 use crate::recipe::{Exclusion, Recipe};
-use crate::setting::Settings;
+use crate::setting::{Leaf, Settings};
 use crate::table::KEYS;
 use crate::tree::{bare_or_quoted, quote};
 use std::fmt::Write;
 
 /// Writes a recipe that plans to the same cells and runs, whatever the defaults of a later version.
-pub(crate) fn write(recipe: &Recipe, name: &str, machine: &Machine) -> String {
+pub(crate) fn write(recipe: &Recipe, name: &str, machine: Machine) -> String {
     let mut out = String::new();
     let mut settings = recipe.settings.clone();
     let swept = swept(recipe);
@@ -19,7 +19,7 @@ pub(crate) fn write(recipe: &Recipe, name: &str, machine: &Machine) -> String {
     let _ = writeln!(out, "question = {}", quote(recipe.settings.text(crate::key::id("question"))));
     for key in KEYS.iter().filter(|key| matches!(key.kind, Kind::Table) && !key.later) {
         match key.path {
-            "strategy" => strategies(&mut out, recipe, &swept),
+            "strategy" => strategies(&mut out, recipe),
             path if path.starts_with("strategy.") => {}
             path if path == "sweep" || path.starts_with("sweep.") => {}
             path => section(&mut out, &format!("[{path}]"), path, &settings),
@@ -37,12 +37,17 @@ fn swept(recipe: &Recipe) -> Vec<KeyId> {
         .collect()
 }
 
-/// Writes defaults down, except for what has none that is the same for all cells.
-fn fill(settings: &mut Settings, swept: &[KeyId], machine: &Machine) {
-    if settings.given(assign::USE).is_none() && !swept.contains(&assign::USE) {
-        // `local` alone means another number of workers on another machine.
-        let slots = assign::slots(settings, machine);
-        settings.put(assign::USE, crate::setting::list_leaf(&[format!("local*{slots}")]));
+/// Writes down what is the same for all cells on this machine, and might be another number on another one.
+fn fill(settings: &mut Settings, swept: &[KeyId], machine: Machine) {
+    if swept.contains(&assign::USE) {
+        return;
+    }
+    let slots = assign::slots(settings, machine);
+    if settings.given(assign::USE).is_none_or(|leaf| !leaf.text.contains('*')) {
+        settings.put(assign::USE, Leaf::list(&[format!("local*{slots}")]));
+    }
+    if settings.given(assign::WORKERS).is_none() && !swept.contains(&assign::WORKERS) {
+        settings.put(assign::WORKERS, Leaf::whole(u64::from(slots)));
     }
 }
 
@@ -60,13 +65,9 @@ fn values<'a>(path: &'a str, settings: &'a Settings) -> Vec<(&'static Key, &'a s
 }
 
 fn section(out: &mut String, head: &str, path: &str, settings: &Settings) {
-    // A target without a threshold would be none: only what the recipe says of it is written.
-    let only_given = path == "train.target";
-    let values: Vec<_> = values(path, settings)
-        .into_iter()
-        .filter(|(key, _)| !only_given || any_given(path, settings) || settings_has(key, settings))
-        .collect();
-    if only_given && !any_given(path, settings) || values.is_empty() {
+    let values = values(path, settings);
+    // Defaults alone make no target.
+    if values.is_empty() || path == "train.target" && !any_given(path, settings) {
         return;
     }
     let _ = writeln!(out, "\n{head}");
@@ -79,11 +80,7 @@ fn any_given(path: &str, settings: &Settings) -> bool {
     KEYS.iter().enumerate().any(|(index, key)| key.parent() == path && settings.given(KeyId(index)).is_some())
 }
 
-fn settings_has(key: &Key, settings: &Settings) -> bool {
-    KeyId::of(key.path).is_some_and(|id| settings.given(id).is_some())
-}
-
-fn strategies(out: &mut String, recipe: &Recipe, _swept: &[KeyId]) {
+fn strategies(out: &mut String, recipe: &Recipe) {
     for strategy in &recipe.strategies {
         let _ = writeln!(
             out,

@@ -289,7 +289,7 @@ fn operand(subject: Subject, token: &Token) -> Result<Operand, Misread> {
     // Free lists, as `nodes.use`, are compared by their text.
     match reason {
         Some(finding) if !matches!(id.key().kind, Kind::TextList | Kind::ChoiceList(_) | Kind::Seeds) => {
-            Err(Misread { reason: finding.title, suggestion: finding.suggestion })
+            Err(Misread { reason: finding.title.into(), suggestion: finding.suggestion.map(Into::into) })
         }
         _ => Ok(Operand { text, number: None }),
     }

@@ -280,6 +280,17 @@ pub(crate) fn find(path: &str) -> Option<&'static Key> {
     KeyId::of(path).map(KeyId::key)
 }
 
+/// The first part of a path, from the left, that a later version brings.
+pub(crate) fn later(path: &str) -> Option<&'static Key> {
+    let ends = path.match_indices('.').map(|(end, _)| end).chain([path.len()]);
+    ends.filter_map(|end| find(&path[..end])).find(|key| key.later)
+}
+
+/// The names in a table that can be chosen: for messages and schemas.
+pub(crate) fn available(choices: &[Choice]) -> impl Iterator<Item = &'static str> + Clone {
+    choices.iter().filter(|choice| choice.availability == Availability::Now).map(|choice| choice.name)
+}
+
 /// The keys directly in a table.
 pub(crate) fn children(path: &str) -> impl Iterator<Item = &'static Key> {
     let path = plain(path);

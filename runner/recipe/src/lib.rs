@@ -4,11 +4,14 @@
 mod architecture;
 mod assign;
 mod axes;
+mod cells;
 mod check;
 mod cluster;
+mod codes;
 mod dataset;
 mod expand;
 mod expanded;
+mod explain;
 mod expression;
 mod files;
 mod key;
@@ -24,15 +27,18 @@ mod recipe;
 mod render;
 mod resolve;
 mod runs;
+mod schema;
 mod setting;
 mod source;
 mod strategy;
 mod table;
+mod template;
 mod train;
 mod tree;
 
 pub use cluster::{Cluster, Node, Role, Seat};
 pub use dataset::{Dataset, Partition, Source};
+pub use explain::{Unexplained, explain, topics};
 pub use files::{FileProblem, Files, Machine};
 pub use model::{Layer, Model, Parameter, PlacedLayer, Shape};
 pub use plan::{
@@ -41,5 +47,7 @@ pub use plan::{
 pub use planner::{Request, plan};
 pub use problem::{Affected, Place, Problem, Problems, Severity};
 pub use render::render;
+pub use schema::schema;
 pub use strategy::{Collective, Communication, Compression, ReduceOrder, Schedule, Strategy};
+pub use template::Template;
 pub use train::{Extent, LrSchedule, LrShape, Metric, Sgd, Target, Training};

@@ -124,7 +124,7 @@ impl<'a> Loader<'a> {
         let Some((name, name_span, value, offset)) = self.argument("--set", argument, "KEY=VALUE") else {
             return;
         };
-        let item = self.item(&value, name_span.source, offset);
+        let item = item(&value, name_span.source, offset);
         if let Some(axes) = table_at(recipe, &["sweep", "axes"]) {
             remove_axis(axes, &name);
         }
@@ -141,7 +141,7 @@ impl<'a> Loader<'a> {
             Some(item) if matches!(item.value, Value::List(_)) => item,
             _ => {
                 let items =
-                    pieces(&value).into_iter().map(|(start, piece)| self.item(piece, source, offset + start));
+                    pieces(&value).into_iter().map(|(start, piece)| item(piece, source, offset + start));
                 let span = Span { source, start: offset as u32, end: (offset + value.len()) as u32 };
                 Item { span, value: Value::List(items.collect()) }
             }
@@ -179,14 +179,6 @@ impl<'a> Loader<'a> {
         Some((name.trim().to_owned(), name_span, value.to_owned(), start + name.len() + 1))
     }
 
-    /// A value of the command line: TOML, else the text itself.
-    fn item(&self, text: &str, source: u32, offset: usize) -> Item {
-        parse::value(text, source, offset).unwrap_or_else(|| Item {
-            span: Span { source, start: offset as u32, end: (offset + text.len()) as u32 },
-            value: Value::Text(text.to_owned()),
-        })
-    }
-
     fn lay(&mut self, recipe: &mut Table, name: &str, entry: Entry) {
         let Some(rest) = name.strip_prefix("strategy.") else {
             lay_at(recipe, name, entry);
@@ -213,6 +205,14 @@ impl<'a> Loader<'a> {
             _ => {}
         }
     }
+}
+
+/// A value of the command line: TOML, else the text itself.
+fn item(text: &str, source: u32, offset: usize) -> Item {
+    parse::value(text, source, offset).unwrap_or_else(|| Item {
+        span: Span { source, start: offset as u32, end: (offset + text.len()) as u32 },
+        value: Value::Text(text.to_owned()),
+    })
 }
 
 fn file_name(path: &Path) -> String {

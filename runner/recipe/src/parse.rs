@@ -12,8 +12,22 @@ pub(crate) fn document(sources: &Sources, source: u32, findings: &mut Vec<Findin
     if errors.is_empty() {
         return Some(convert_table(table.into_inner(), source, 0));
     }
-    findings.extend(errors.iter().map(|error| syntax(error, source)));
+    findings.extend(roots(&errors, sources.text(source)).into_iter().map(|error| syntax(error, source)));
     None
+}
+
+/// An error makes the reader stumble on: what follows on the same line, or far behind many others, is left out.
+const MOST_ERRORS: usize = 4;
+
+fn roots<'a>(errors: &'a [Error], text: &str) -> Vec<&'a Error> {
+    let line = |error: &Error| {
+        let start = error.span().map_or(0, |span| span.start.min(text.len()));
+        text.get(..start).map_or(0, |before| before.matches('\n').count())
+    };
+    let mut errors: Vec<(usize, &Error)> = errors.iter().map(|error| (line(error), error)).collect();
+    errors.sort_by_key(|(line, _)| *line);
+    errors.dedup_by_key(|(line, _)| *line);
+    errors.into_iter().take(MOST_ERRORS).map(|(_, error)| error).collect()
 }
 
 /// A single value that stands at byte `offset` of a source; `None` where it is not TOML.

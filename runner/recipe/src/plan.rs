@@ -82,6 +82,7 @@ pub struct Plan {
     /// How it is reported.
     pub report: ReportSettings,
     /// What is worth knowing before it is run.
+    #[serde(default)]
     pub warnings: Vec<crate::Problem>,
 }
 

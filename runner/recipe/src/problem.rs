@@ -82,23 +82,23 @@ impl Problems {
     }
 }
 
-/// A problem under construction: its places are spans still.
+/// A problem under construction: its places are spans still. It is an `Err` often, so it is kept small.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     pub(crate) code: &'static str,
-    pub(crate) title: String,
+    pub(crate) title: Box<str>,
     pub(crate) spans: Vec<(Span, String)>,
     pub(crate) notes: Vec<String>,
-    pub(crate) cure: Option<String>,
-    pub(crate) suggestion: Option<String>,
-    pub(crate) affected: Option<Affected>,
+    pub(crate) cure: Option<Box<str>>,
+    pub(crate) suggestion: Option<Box<str>>,
+    pub(crate) affected: Option<Box<Affected>>,
 }
 
 impl Finding {
     pub(crate) fn new(code: &'static str, title: impl Into<String>) -> Self {
         Self {
             code,
-            title: title.into(),
+            title: title.into().into(),
             spans: Vec::new(),
             notes: Vec::new(),
             cure: None,
@@ -125,12 +125,12 @@ impl Finding {
     }
 
     pub(crate) fn cure(mut self, cure: impl Into<String>) -> Self {
-        self.cure = Some(cure.into());
+        self.cure = Some(cure.into().into());
         self
     }
 
     pub(crate) fn suggest(mut self, name: Option<&str>) -> Self {
-        self.suggestion = name.map(str::to_owned);
+        self.suggestion = name.map(Into::into);
         self
     }
 
@@ -148,11 +148,11 @@ impl Finding {
             code: self.code.to_owned(),
             severity: self.severity(),
             places: self.spans.iter().filter_map(|(span, label)| sources.place(*span, label)).collect(),
-            title: self.title,
+            title: self.title.into(),
             notes: self.notes,
-            affected: self.affected,
-            cure: self.cure,
-            suggestion: self.suggestion,
+            affected: self.affected.map(|affected| *affected),
+            cure: self.cure.map(Into::into),
+            suggestion: self.suggestion.map(Into::into),
         }
     }
 }

@@ -20,7 +20,7 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
     let (number, unit) = split(text)?;
     let (_, factor) = TIMES.iter().find(|(name, _)| *name == unit)?;
     let nanoseconds = (number * factor).round();
-    (nanoseconds >= 1.0 && nanoseconds < 3.2e18).then(|| Duration::from_nanos(nanoseconds as u64))
+    (1.0..3.2e18).contains(&nanoseconds).then(|| Duration::from_nanos(nanoseconds as u64))
 }
 
 /// `"1 epoch"`, `"0.5 epochs"`, `"200 steps"`.

@@ -6,6 +6,7 @@ use crate::expression::Expression;
 use crate::key::{self, Key, KeyId, id};
 use crate::load::Loader;
 use crate::problem::Finding;
+use crate::resolve;
 use crate::setting::{Settings, Typed};
 use crate::source::{Sources, Span};
 use crate::tree::{Entry, Table, Value};
@@ -103,10 +104,12 @@ impl Reader<'_> {
     }
 
     fn strategies(&mut self, table: &Table) -> (Vec<StrategySetting>, Vec<BTreeSet<KeyId>>) {
-        let Some(entry) = table.get("strategy") else {
+        let none = |entry: &&Entry| matches!(&entry.item.value, Value::List(items) if items.is_empty());
+        let Some(entry) = table.get("strategy").filter(|entry| !none(entry)) else {
             self.broken = true;
             self.findings.push(
                 Finding::new("R117", "the recipe names no strategy")
+                    .at(Span { source: 0, start: 0, end: 0 }, "nothing to run")
                     .cure("add `[[strategy]]` with `kind = \"d-sync\"`, one for each arm of the comparison"),
             );
             return (Vec::new(), Vec::new());
@@ -124,6 +127,7 @@ impl Reader<'_> {
             }
         }
         self.refuse_equal_names(&strategies);
+        self.refuse_without_effect(&strategies);
         self.refuse_two_baselines(&strategies);
         (strategies, broken)
     }
@@ -177,6 +181,24 @@ impl Reader<'_> {
                     .at_option(span(other), "first here")
                     .cure("give one of them another `name`"),
             );
+        }
+    }
+
+    fn refuse_without_effect(&mut self, strategies: &[StrategySetting]) {
+        for strategy in strategies {
+            for key in [resolve::COLLECTIVE, resolve::REDUCE_ORDER] {
+                let Some(leaf) = strategy.settings.given(key) else { continue };
+                // A server does add in rank order: to say so is no mistake.
+                let true_anyway = key == resolve::REDUCE_ORDER && leaf.text == "rank";
+                if resolve::ignored(strategy.kind, key) && !true_anyway {
+                    let title = format!("`{}` has no effect on `{}`", key.key().path, strategy.kind);
+                    let finding = Finding::new("R114", title)
+                        .at_option(leaf.span, "without effect")
+                        .note("a parameter server has no all-reduce, and adds in rank order")
+                        .cure("leave it out");
+                    self.findings.push(finding);
+                }
+            }
         }
     }
 

@@ -48,12 +48,15 @@ const FIRST_STEPS: KeyId = id("measure.trace.first-steps");
 const TRACE_EVERY: KeyId = id("measure.trace.every");
 const WEIGHT_HASH: KeyId = id("measure.weight-hash");
 
+/// What decides a model: its kind, where its own layers are written, and the data.
+type Blueprint = (&'static str, Option<Span>, Task);
+
 /// Builds specifications; remembers the models, since thousands of cells share a few.
 pub(crate) struct Resolver<'a> {
-    machine: &'a Machine,
+    machine: Machine,
     /// Where the recipe's tables begin: the place for what is missing from them.
     sections: &'a BTreeMap<String, Span>,
-    models: BTreeMap<(&'static str, Option<Span>, Task), (Model, Option<Misfit>)>,
+    models: BTreeMap<Blueprint, (Model, Option<Misfit>)>,
 }
 
 /// One cell's settings and what is wrong about them so far.
@@ -63,7 +66,7 @@ struct Cell<'a> {
 }
 
 impl<'a> Resolver<'a> {
-    pub(crate) fn new(machine: &'a Machine, sections: &'a BTreeMap<String, Span>) -> Self {
+    pub(crate) fn new(machine: Machine, sections: &'a BTreeMap<String, Span>) -> Self {
         Self { machine, sections, models: BTreeMap::new() }
     }
 

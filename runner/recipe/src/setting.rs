@@ -51,6 +51,19 @@ pub(crate) struct Leaf {
 }
 
 impl Leaf {
+    /// A whole number that nobody wrote.
+    pub(crate) fn whole(number: u64) -> Arc<Self> {
+        let text = number.to_string();
+        Arc::new(Self { typed: Typed::Whole(number), toml: text.clone(), text, span: None })
+    }
+
+    /// A list of texts that nobody wrote.
+    pub(crate) fn list(texts: &[String]) -> Arc<Self> {
+        let quoted: Vec<String> = texts.iter().map(|text| crate::tree::quote(text)).collect();
+        let text = format!("[{}]", quoted.join(", "));
+        Arc::new(Self { typed: Typed::List(texts.to_vec()), toml: text.clone(), text, span: None })
+    }
+
     /// The value as a number, where it is one.
     pub(crate) fn number(&self) -> Option<f64> {
         match &self.typed {
@@ -191,13 +204,6 @@ impl Settings {
             _ => &[],
         }
     }
-}
-
-/// A list of texts that nobody wrote.
-pub(crate) fn list_leaf(texts: &[String]) -> Arc<Leaf> {
-    let quoted: Vec<String> = texts.iter().map(|text| crate::tree::quote(text)).collect();
-    let toml = format!("[{}]", quoted.join(", "));
-    Arc::new(Leaf { typed: Typed::List(texts.to_vec()), text: toml.clone(), toml, span: None })
 }
 
 /// Checks a value against its key.
@@ -367,11 +373,7 @@ pub(crate) fn choose(
 
 /// The names that can be chosen in this version.
 fn available(choices: &[Choice]) -> String {
-    let names: Vec<&str> = (choices.iter())
-        .filter(|choice| choice.availability == Availability::Now)
-        .map(|choice| choice.name)
-        .collect();
-    names.join(", ")
+    key::available(choices).collect::<Vec<_>>().join(", ")
 }
 
 /// What a key's names are names of: `strategy kind`, `partition kind`, `collective`.

@@ -202,7 +202,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "strategy.baseline",
         Kind::Flag,
-        "Whether the other arms are compared with this one; by default the first strategy is the baseline.",
+        "Whether the other arms are compared with this one; by default the first strategy that no axis multiplies.",
     )
     .default("false")
     .example("true")
@@ -388,12 +388,12 @@ const STRATEGIES: &[Choice] = &[
     Choice::later("gmp", "Groups that split large layers among them, and data parallelism between groups."),
     Choice::setting(
         "wfbp",
-        "Wait-free backpropagation.",
+        "Wait-free backpropagation. Its schedule is not in this version.",
         "`kind = \"d-sync\"` with `communication.schedule = \"per-layer\"`",
     ),
     Choice::setting(
         "mg-wfbp",
-        "Merged-gradient wait-free backpropagation.",
+        "Merged-gradient wait-free backpropagation. Its schedule is not in this version.",
         "`kind = \"d-sync\"` with `communication.schedule = \"merged\"`",
     ),
     Choice::setting("allreduce-sgd", "SGD with an all-reduce.", "`kind = \"d-sync\"`"),
@@ -404,17 +404,17 @@ const STRATEGIES: &[Choice] = &[
     ),
     Choice::setting(
         "sync-easgd1",
-        "Synchronous elastic averaging, first variant.",
+        "Synchronous elastic averaging, first variant. The strategy is not in this version.",
         "`kind = \"easgd-sync\"` with `variant = 1`",
     ),
     Choice::setting(
         "sync-easgd2",
-        "Synchronous elastic averaging, second variant.",
+        "Synchronous elastic averaging, second variant. The strategy is not in this version.",
         "`kind = \"easgd-sync\"` with `variant = 2`",
     ),
     Choice::setting(
         "sync-easgd3",
-        "Synchronous elastic averaging, third variant.",
+        "Synchronous elastic averaging, third variant. The strategy is not in this version.",
         "`kind = \"easgd-sync\"` with `variant = 3`",
     ),
 ];

@@ -33,6 +33,9 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> Nanos;
     /// Lets the time pass that `work` takes, where time does not pass by itself.
     fn spend(&self, work: Work);
+    /// A lane that reads this clock is now in this phase of this step: for whoever wants to know what a lane
+    /// is doing right now. Called at every switch, so it must cost next to nothing.
+    fn entered(&self, _step: u64, _phase: Phase) {}
 }
 
 /// Which steps keep their single spans; totals are kept for all steps.
@@ -148,6 +151,7 @@ impl PhaseClock {
             });
         }
         (self.since, self.peer, self.bytes) = (when, None, 0);
+        self.clock.entered(self.step.step, to);
         std::mem::replace(&mut self.current, to)
     }
 

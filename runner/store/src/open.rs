@@ -89,8 +89,9 @@ impl Store {
         let writer = SqlitePoolOptions::new().max_connections(1).connect_lazy_with(
             options(&file).synchronous(SqliteSynchronous::Normal).optimize_on_close(true, None),
         );
-        let reader =
-            SqlitePoolOptions::new().max_connections(4).connect_lazy_with(options(&file).read_only(true));
+        let reader = SqlitePoolOptions::new()
+            .max_connections(4)
+            .connect_lazy_with(options(&file).read_only(true).row_buffer_size(1024));
         Ok(Self { folder: folder.to_owned(), writer, reader })
     }
 }
@@ -152,21 +153,20 @@ pub(crate) fn newest(migrations: &Migrator) -> i64 {
     migrations.iter().map(|migration| migration.version).max().unwrap_or(0)
 }
 
-/// The file's schema version, once it is sure that the file is one of ours. 0 for an empty database: whoever made
-/// it was killed before the first table.
+/// The file's schema version, once it is sure that the file is one of ours. 0 for a database without tables, or with
+/// none but the migrator's own: whoever made it was killed before the first migration.
 async fn version(connection: &mut SqliteConnection, file: &Path) -> Result<i64, StoreError> {
-    let (application, version, tables): (i64, i64, i64) = sqlx::query_as(
-        "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) \
+    let (application, version, foreign): (i64, i64, bool) = sqlx::query_as(
+        "SELECT application_id, user_version, EXISTS \
+         (SELECT 1 FROM sqlite_schema WHERE tbl_name NOT IN ('_sqlx_migrations', 'sqlite_sequence')) \
          FROM pragma_application_id, pragma_user_version",
     )
     .fetch_one(connection)
     .await
     .map_err(|error| not_ours(file, error))?;
-    match (application, tables) {
-        (APPLICATION_ID, _) => Ok(version),
-        (0, 0) => Ok(0),
-        // The migrator makes its own table before the first migration runs.
-        (0, _) if version == 0 && tables == 1 => Ok(0),
+    match (application, version, foreign) {
+        (APPLICATION_ID, version, _) => Ok(version),
+        (0, 0, false) => Ok(0),
         _ => Err(StoreError::Foreign { path: file.to_owned() }),
     }
 }
@@ -197,4 +197,67 @@ async fn copy_aside(
     }
     sqlx::query("VACUUM INTO ?").bind(path.to_string_lossy().into_owned()).execute(connection).await?;
     Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sqlx::SqlSafeStr;
+    use sqlx::migrate::{Migration, MigrationType};
+
+    /// A released migration must never change: whoever has its tables could not open the store any more.
+    #[test]
+    fn released_migrations_are_as_they_were() {
+        let pinned = [(
+            1,
+            "dd0a7bed8877d699cf9a5512ab0a868eb24c58f21abedc3c04bd2c099f3a4ddbd12bb74bbe140ede3c37f821f966256f",
+        )];
+        let embedded: Vec<(i64, String)> = MIGRATIONS
+            .iter()
+            .map(|migration| (migration.version, recipe::hex(&migration.checksum)))
+            .collect();
+        let embedded: Vec<(i64, &str)> =
+            embedded.iter().map(|(version, sum)| (*version, sum.as_str())).collect();
+        assert_eq!(embedded, pinned);
+    }
+
+    #[test]
+    fn migrations_say_whose_they_are_and_which() {
+        for migration in MIGRATIONS.iter() {
+            let sql = migration.sql.as_str();
+            assert!(sql.contains(&format!("PRAGMA user_version = {};", migration.version)));
+            assert!(
+                migration.version > 1 || sql.contains(&format!("PRAGMA application_id = {APPLICATION_ID};"))
+            );
+            assert!(!sql.contains('\r'));
+        }
+    }
+
+    fn with(more: &'static str) -> Migrator {
+        let next = Migration::new(2, "next".into(), MigrationType::Simple, more.into_sql_str(), false);
+        Migrator::with_migrations(MIGRATIONS.iter().cloned().chain([next]).collect())
+    }
+
+    #[tokio::test]
+    async fn an_older_file_is_copied_aside_before_it_is_brought_up_to_date() {
+        let folder = tempfile::tempdir().unwrap();
+        Store::open(folder.path()).await.unwrap().close().await;
+        let broken = with("CREATE TABLE more (id INTEGER) STRICT; PRAGMA user_version = 2; SELECT nonsense");
+        let error = Store::at(folder.path(), &broken).await.unwrap_err();
+        let StoreError::Migration { backup: Some(backup), .. } = &error else { panic!("{error}") };
+        assert_eq!(*backup, folder.path().join("bakeoff-version-1.db"));
+        assert!(backup.is_file());
+        // A migration that fails leaves the old version.
+        Store::open(folder.path()).await.unwrap().close().await;
+
+        let good = with("CREATE TABLE more (id INTEGER) STRICT; PRAGMA user_version = 2");
+        let store = Store::at(folder.path(), &good).await.unwrap();
+        assert_eq!(store.db_info().await.unwrap().version, 2);
+        assert!(folder.path().join("bakeoff-version-1-2.db").is_file());
+        store.close().await;
+        assert!(matches!(
+            Store::open(folder.path()).await,
+            Err(StoreError::Newer { found: 2, known: 1, .. })
+        ));
+    }
 }

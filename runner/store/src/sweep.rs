@@ -201,6 +201,7 @@ async fn insert_sweep(
         arms: new.plan.arms.clone(),
         limits: new.plan.limits,
         report: new.plan.report.clone(),
+        warnings: new.plan.warnings.clone(),
     };
     let inserted = sqlx::query(
         "INSERT INTO sweep (ulid, recipe, recipe_path, name, question, plan, argv, version, git_commit, git_dirty, \

@@ -1,1 +1,15 @@
-//! Placeholder head.
+//! What a rank computes with: models in libtorch, data sets, snapshots and their evaluation.
+//!
+//! Weights live in the caller's flat [`strategies::Vector`]; libtorch's tensors only look at that memory.
+//! Whatever does not need libtorch (data sets, initial weights, snapshots) does not touch it.
+
+pub mod data;
+pub mod evaluation;
+pub mod evaluator;
+mod host;
+pub mod model;
+pub mod rank;
+mod recorder;
+pub mod snapshot;
+mod stream;
+pub mod threads;

@@ -1,2 +1,128 @@
-//! Placeholder head.
-fn main() {}
+//! `cargo xtask`: the project's chores, one command each.
+//!
+//! It is what a fresh clone builds first, so it depends on next to nothing and never on libtorch: bringing libtorch
+//! is one of its chores.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "talking to the person at the terminal is this program's work"
+)]
+
+mod checksum;
+mod child;
+mod demo;
+mod gate;
+mod libtorch;
+mod stage;
+mod tools;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+use crate::stage::Stages;
+use crate::workspace::Workspace;
+
+const USAGE: &str = "\
+The chores of this project.
+
+Usage: cargo xtask <COMMAND>
+
+Commands:
+  setup                       bring libtorch 2.11.0 (CPU) into ./libtorch, unless LIBTORCH names one
+  demo                        set up, build in release, run recipes/quickstart.toml, write quickstart.html
+  test [--quick] [--keep-going]
+                              set up, then all that CI checks: format, clippy, docs, tests
+      --quick                 leave out the documentation and the end-to-end tests, and say so
+      --keep-going            go on after a check that fails
+  help                        this text
+
+Environment:
+  LIBTORCH                    a libtorch 2.11.0 of your own, used instead of ./libtorch
+  BAKEOFF_CHROMIUM            the browser for the tests that open a page (else: looked for in PATH)
+  BAKEOFF_DATA                a folder with mnist/, cifar-10/, cifar-100/ for the tests on real data
+  BAKEOFF_REQUIRE_ALL=1       a missing tool is an error, not a test left out (CI sets it)
+";
+
+/// What the command line asks for.
+#[derive(Debug, PartialEq, Eq)]
+enum Chore {
+    Setup,
+    Demo,
+    Test(gate::Options),
+    Help,
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match parse(&arguments).and_then(perform) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn parse(arguments: &[String]) -> Result<Chore> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        [] | ["help" | "--help" | "-h", ..] => Ok(Chore::Help),
+        ["setup"] => Ok(Chore::Setup),
+        ["demo"] => Ok(Chore::Demo),
+        ["test", rest @ ..] => Ok(Chore::Test(gate::Options::parse(rest)?)),
+        ["setup" | "demo", extra, ..] => bail!("`{extra}` is not expected here; see `cargo xtask help`"),
+        [other, ..] => bail!("there is no `{other}`; `cargo xtask help` lists what there is"),
+    }
+}
+
+fn perform(chore: Chore) -> Result<ExitCode> {
+    match chore {
+        Chore::Help => {
+            print!("{USAGE}");
+            Ok(ExitCode::SUCCESS)
+        }
+        Chore::Setup => {
+            libtorch::ensure(&Workspace::find()?)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Chore::Demo => demo::run(&Workspace::find()?, &mut Stages::default()),
+        Chore::Test(options) => gate::run(&Workspace::find()?, options),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chore(line: &str) -> Result<Chore> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        parse(&words)
+    }
+
+    #[test]
+    fn command_lines() {
+        let plain = gate::Options { quick: false, keep_going: false };
+        for (line, expected) in [
+            ("", Chore::Help),
+            ("--help", Chore::Help),
+            ("setup", Chore::Setup),
+            ("demo", Chore::Demo),
+            ("test", Chore::Test(plain)),
+            ("test --quick", Chore::Test(gate::Options { quick: true, ..plain })),
+            ("test --keep-going --quick", Chore::Test(gate::Options { quick: true, keep_going: true })),
+        ] {
+            assert_eq!(chore(line).expect(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn unknown_words_are_refused_by_name() {
+        for (line, word) in [("tset", "tset"), ("setup now", "now"), ("test --fast", "--fast")] {
+            let error = chore(line).expect_err(line).to_string();
+            assert!(error.contains(word), "{line}: {error}");
+        }
+    }
+}

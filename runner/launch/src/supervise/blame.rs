@@ -65,9 +65,10 @@ pub(crate) enum Cause {
 /// chain of complaints that begins with the first.
 pub(super) fn decide(ranks: &[RankState], now: Nanos, heartbeat: Duration) -> Verdict {
     let limit = nanos(heartbeat * SILENT_BEATS);
-    let own = ranks.iter().enumerate().filter_map(|(number, state)| {
-        own_cause(Rank(number as u32), state, now, limit)
-    });
+    let own = ranks
+        .iter()
+        .enumerate()
+        .filter_map(|(number, state)| own_cause(Rank(number as u32), state, now, limit));
     if let Some((_, verdict)) = own.min_by_key(|(at, _)| *at) {
         return verdict;
     }
@@ -103,9 +104,13 @@ fn own_cause(rank: Rank, state: &RankState, now: Nanos, limit: Nanos) -> Option<
             Some((*at, failed(Cause::Reported(reason.clone()))))
         }
         (Some((_, RankEnd::Failed { peer: Some(_), .. })), _) => None,
-        (_, Some((at, exit))) if !state.left_in_order() => Some((*at, failed(Cause::Exited(exit.to_string())))),
-        _ if state.silence(now) > limit => Some((state.heard, failed(Cause::Silent(state.silence(now))))),
-        _ => None,
+        (_, Some((at, exit))) if !state.left_in_order() => {
+            Some((*at, failed(Cause::Exited(exit.to_string()))))
+        }
+        _ => {
+            let silence = Some(state.silence(now)).filter(|silence| *silence > limit)?;
+            Some((now - silence, failed(Cause::Silent(silence))))
+        }
     }
 }
 
@@ -187,7 +192,9 @@ impl Fault {
         match &self.cause {
             Cause::Exited(how) => how.clone(),
             Cause::Reported(words) | Cause::Evaluator(words) => words.clone(),
-            Cause::Silent(silence) => format!("hangs: it gave no sign of life for {:.1} s", silence.seconds()),
+            Cause::Silent(silence) => {
+                format!("hangs: it gave no sign of life for {:.1} s", silence.seconds())
+            }
             Cause::Accused { by, reason } => format!("let rank {by} wait in vain: {reason}"),
             Cause::NoGoodbye => "ended, but did not say that all its records were sent".into(),
             Cause::Unbidden => "stopped though nobody had told it to".into(),
@@ -206,7 +213,9 @@ impl Fault {
             (_, Some(rank)) => vec![Member::Rank(rank)],
             (Cause::NotReady { missing, .. }, None) => missing.iter().copied().map(Member::Rank).collect(),
             (Cause::Evaluator(_), None) => vec![Member::Evaluator],
-            (Cause::Differ { values, .. }, None) => values.iter().map(|(rank, _)| Member::Rank(*rank)).collect(),
+            (Cause::Differ { values, .. }, None) => {
+                values.iter().map(|(rank, _)| Member::Rank(*rank)).collect()
+            }
             _ => Vec::new(),
         }
     }

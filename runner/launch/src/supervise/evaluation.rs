@@ -1,8 +1,10 @@
 //! The evaluator's part of an attempt: snapshots are handed to it one at a time.
 
-use super::{Cause, SILENT_BEATS, Stage, Supervisor, nanos};
-use mesh::{Member, ToMember};
-use record::{Nanos, SnapshotRecord};
+use super::blame::Cause;
+use super::{Action, SILENT_BEATS, Stage, Supervisor, Verdict, nanos};
+use crate::exit::Exit;
+use mesh::{Member, ToDriver, ToMember};
+use record::{Event, MetricRecord, Nanos, SnapshotRecord};
 use std::collections::VecDeque;
 
 /// What is known of the evaluator.
@@ -34,10 +36,60 @@ impl Evaluation {
 }
 
 impl Supervisor {
+    pub(super) fn on_evaluator(&mut self, message: ToDriver) {
+        self.evaluation.heard = self.now;
+        match message {
+            ToDriver::Heartbeat(_) => self.evaluation.beats = true,
+            ToDriver::Events(events) => {
+                let before = self.actions.len();
+                for event in &events {
+                    if let Event::Metric(metric) = event {
+                        self.on_metric(metric);
+                    }
+                }
+                self.tell_first(before, events);
+            }
+            ToDriver::Evaluated { file, failure } => {
+                self.evaluation.current = None;
+                match failure {
+                    Some(reason) => {
+                        self.fault(Cause::Evaluator(format!(
+                            "the evaluator could not evaluate {file}: {reason}"
+                        )));
+                    }
+                    None => self.hand_over(),
+                }
+            }
+            ToDriver::Goodbye => self.evaluation.goodbye = true,
+        }
+    }
+
+    fn on_metric(&mut self, metric: &MetricRecord) {
+        let Some(target) = self.rules.target.filter(|target| target.stop) else { return };
+        let in_time = target.after.is_none_or(|after| metric.at <= nanos(after));
+        if self.started
+            && self.running()
+            && metric.metric == target.metric
+            && target.reached(metric.value)
+            && in_time
+        {
+            self.verdict = Some(Verdict::TargetReached { at: metric.at, value: metric.value });
+            self.stop_ranks(self.rules.deadlines.shut_down);
+        }
+    }
+
+    pub(super) fn on_evaluator_exit(&mut self, exit: Exit) {
+        let told_to_leave = self.evaluation.leaving.is_some() || self.evaluation.killed;
+        self.evaluation.running = false;
+        if !told_to_leave && self.wants_evaluation() {
+            self.fault(Cause::Evaluator(format!("the evaluator {exit}")));
+        }
+    }
+
     pub(super) fn spawn_evaluator(&mut self) {
         self.evaluation.running = true;
         self.evaluation.heard = self.now;
-        self.actions.push(super::Action::SpawnEvaluator);
+        self.actions.push(Action::SpawnEvaluator);
     }
 
     /// Gives the evaluator its next snapshot, if it is there and free.
@@ -62,10 +114,11 @@ impl Supervisor {
 
     /// Sees to it that the evaluator answers, and that it leaves when it is no longer needed.
     pub(super) fn watch_evaluator(&mut self) {
-        let patience = match self.evaluation.beats {
-            true => nanos(self.rules.deadlines.heartbeat * SILENT_BEATS),
-            false => nanos(self.rules.deadlines.start_up),
-        };
+        let patience = nanos(if self.evaluation.beats {
+            self.rules.deadlines.heartbeat * SILENT_BEATS
+        } else {
+            self.rules.deadlines.start_up
+        });
         let silence = self.now.since(self.evaluation.heard);
         if self.evaluation.running && self.evaluation.current.is_some() && silence > patience {
             let silence = silence.seconds();

@@ -12,6 +12,7 @@ mod blame;
 mod evaluation;
 mod input;
 mod rank;
+mod stages;
 #[cfg(test)]
 mod tests;
 
@@ -24,13 +25,18 @@ use blame::{Cause, Fault};
 use evaluation::Evaluation;
 use mesh::{Member, ToDriver, ToMember};
 use rank::RankState;
-use record::{Event, MetricRecord, Nanos, Rank, RankEnd};
+use record::{Event, Nanos, Rank, RankEnd};
 use std::time::Duration;
 
-/// How long the true culprit is looked for after a complaint about another.
+/// How long the true culprit is looked for after a complaint about another, and how long last words are waited
+/// for after a process went.
 const DOUBT: Duration = Duration::from_secs(1);
+/// The same after a process was ended by a signal, which leaves little to say.
+const AFTER_SIGNAL: Duration = Duration::from_millis(200);
 /// How long healthy ranks may take to leave a run that failed.
 const AFTER_FAULT: Duration = Duration::from_secs(2);
+/// The same before the run began: nothing is lost, and only their logs may still grow.
+const BEFORE_START: Duration = Duration::from_millis(500);
 /// So many heartbeats without a sign of life, and a member counts as hanging.
 const SILENT_BEATS: u32 = 10;
 
@@ -89,6 +95,9 @@ impl Supervisor {
 
     /// Takes in what happened at `now`, and answers what to do, in order.
     pub(crate) fn on(&mut self, now: Nanos, input: Input) -> Vec<Action> {
+        if self.stage == Stage::Over {
+            return Vec::new();
+        }
         self.forgive_absence(now);
         self.now = self.now.max(now);
         match input {
@@ -113,24 +122,25 @@ impl Supervisor {
     fn forgive_absence(&mut self, now: Nanos) {
         let absent = now.since(self.now);
         if absent > nanos(self.rules.deadlines.heartbeat * (SILENT_BEATS / 2)) {
-            self.ranks.iter_mut().for_each(|rank| rank.heard += absent);
+            self.ranks.iter_mut().filter_map(|rank| rank.heard.as_mut()).for_each(|heard| *heard += absent);
             self.evaluation.heard += absent;
         }
     }
 
     fn on_rank(&mut self, rank: Rank, message: ToDriver) {
         let Some(state) = self.ranks.get_mut(rank.index()) else { return };
-        state.heard = self.now;
+        state.heard = state.heard.map(|_| self.now);
         match message {
             ToDriver::Heartbeat(heartbeat) => {
                 state.heartbeat = Some(heartbeat.clone());
                 self.tell(Update::Heartbeat(rank, heartbeat));
             }
             ToDriver::Events(events) => {
+                let before = self.actions.len();
                 for event in &events {
                     self.on_event(rank, event);
                 }
-                self.tell(Update::Events(events));
+                self.tell_first(before, events);
             }
             ToDriver::Goodbye => state.goodbye = Some(self.now),
             ToDriver::Evaluated { .. } => {}
@@ -155,7 +165,7 @@ impl Supervisor {
         match end {
             RankEnd::Finished | RankEnd::Stopped { .. } => {}
             RankEnd::Diverged { .. } | RankEnd::Failed { peer: None, .. } => self.decide(),
-            RankEnd::Failed { peer: Some(_), .. } => self.doubt(),
+            RankEnd::Failed { peer: Some(_), .. } => self.doubt(DOUBT),
         }
     }
 
@@ -168,169 +178,10 @@ impl Supervisor {
                     self.note(format!("rank {rank} {exit} after it had said good-bye"));
                 }
             }
-            Exit::Signal(_) => self.decide(),
             // Its last words may still be on their way.
-            Exit::Code(_) => self.doubt(),
+            Exit::Signal(_) => self.doubt(AFTER_SIGNAL),
+            Exit::Code(_) => self.doubt(DOUBT),
         }
-    }
-
-    fn on_evaluator(&mut self, message: ToDriver) {
-        self.evaluation.heard = self.now;
-        match message {
-            ToDriver::Heartbeat(_) => self.evaluation.beats = true,
-            ToDriver::Events(events) => {
-                for event in &events {
-                    if let Event::Metric(metric) = event {
-                        self.on_metric(metric);
-                    }
-                }
-                self.tell(Update::Events(events));
-            }
-            ToDriver::Evaluated { file, failure } => {
-                self.evaluation.current = None;
-                match failure {
-                    Some(reason) => {
-                        self.fault(Cause::Evaluator(format!("the evaluator could not evaluate {file}: {reason}")));
-                    }
-                    None => self.hand_over(),
-                }
-            }
-            ToDriver::Goodbye => self.evaluation.goodbye = true,
-        }
-    }
-
-    fn on_metric(&mut self, metric: &MetricRecord) {
-        let Some(target) = self.rules.target.filter(|target| target.stop) else { return };
-        let in_time = target.after.is_none_or(|after| metric.at <= nanos(after));
-        if self.running() && metric.metric == target.metric && target.reached(metric.value) && in_time {
-            self.verdict = Some(Verdict::TargetReached { at: metric.at, value: metric.value });
-            self.stop_ranks(self.rules.deadlines.shut_down);
-        }
-    }
-
-    fn on_evaluator_exit(&mut self, exit: Exit) {
-        let told_to_leave = self.evaluation.leaving.is_some() || self.evaluation.killed;
-        self.evaluation.running = false;
-        if !told_to_leave && self.wants_evaluation() {
-            self.fault(Cause::Evaluator(format!("the evaluator {exit}")));
-        }
-    }
-
-    /// Moves on for as long as there is something to move on to.
-    fn advance(&mut self) {
-        loop {
-            let before = self.stage;
-            self.check_timeout();
-            match self.stage {
-                Stage::Starting => self.advance_start(),
-                Stage::Running => self.advance_run(),
-                Stage::Doubting { until } => self.advance_doubt(until),
-                Stage::Stopping { kill_at } => self.advance_stop(kill_at),
-                Stage::Killing { give_up } => self.advance_kill(give_up),
-                Stage::Evaluating => {}
-                Stage::Over => return,
-            }
-            self.watch_evaluator();
-            if self.stage == before {
-                return;
-            }
-        }
-    }
-
-    fn advance_start(&mut self) {
-        if self.ranks.iter().all(|rank| rank.prepared.is_some()) {
-            if let Some(difference) = rank::difference(&self.ranks) {
-                return self.fault(difference);
-            }
-            self.stage = Stage::Running;
-            self.started = true;
-            for rank in &mut self.ranks {
-                rank.heard = self.now;
-            }
-            self.actions.push(Action::Start);
-            self.tell(Update::State(RunPhase::Running));
-        } else if self.now >= nanos(self.rules.deadlines.start_up) {
-            let missing = self.ranks_where(|rank| rank.prepared.is_none());
-            let culprit = missing.first().copied().filter(|_| missing.len() == 1);
-            self.fail(Fault { culprit, place: None, cause: Cause::NotReady { missing, waited: self.now } });
-        }
-    }
-
-    fn advance_run(&mut self) {
-        let limit = nanos(self.rules.deadlines.heartbeat * SILENT_BEATS);
-        if self.ranks.iter().any(|rank| rank.silence(self.now) > limit) {
-            return self.decide();
-        }
-        self.hurry_leavers();
-        if self.ranks.iter().all(|rank| rank.exit.is_some() && rank.left_in_order()) {
-            let unbidden = self.ranks_where(|rank| matches!(rank.ended, Some((_, RankEnd::Stopped { .. }))));
-            match unbidden.first() {
-                Some(first) => self.fault_of(*first, Cause::Unbidden),
-                None => self.ranks_are_gone(),
-            }
-        }
-    }
-
-    /// A rank that ended must say good-bye and go; what the run gave is complete only with the good-bye.
-    fn hurry_leavers(&mut self) {
-        // Both planes may take their time to settle, one after the other.
-        let patience = nanos(self.rules.deadlines.shut_down * 2);
-        for number in 0..self.rules.ranks {
-            let rank = &self.ranks[number as usize];
-            let Some((ended, _)) = rank.ended else { continue };
-            let overdue = rank.exit.is_none() && self.now.since(ended.max(rank.goodbye.unwrap_or(ended))) > patience;
-            match (overdue, rank.goodbye) {
-                (true, None) => return self.fault_of(Rank(number), Cause::NoGoodbye),
-                (true, Some(_)) if !rank.killed => {
-                    self.note(format!("rank {number} did not go after it had said good-bye, and was killed"));
-                    self.kill(Member::Rank(Rank(number)));
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn advance_doubt(&mut self, until: Nanos) {
-        if !self.ranks.iter().any(RankState::is_doubtful) {
-            // The last words of whoever left came after all.
-            self.stage = if self.started { Stage::Running } else { Stage::Starting };
-        } else if self.now >= until {
-            self.decide();
-        }
-    }
-
-    fn advance_stop(&mut self, kill_at: Nanos) {
-        if self.ranks.iter().all(|rank| rank.exit.is_some()) {
-            self.ranks_are_gone();
-        } else if self.now >= kill_at {
-            self.kill_ranks();
-        }
-    }
-
-    fn advance_kill(&mut self, give_up: Nanos) {
-        if self.ranks.iter().all(|rank| rank.exit.is_some()) {
-            self.ranks_are_gone();
-        } else if self.now >= give_up {
-            let left = self.ranks_where(|rank| rank.exit.is_none());
-            self.note(format!("{} cannot be killed: the system holds on to them", rank::list(&left)));
-            self.finish();
-        }
-    }
-
-    fn check_timeout(&mut self) {
-        let late = self.rules.timeout.is_some_and(|limit| self.now >= nanos(limit));
-        if !late || matches!(self.stage, Stage::Stopping { .. } | Stage::Killing { .. } | Stage::Over) {
-            return;
-        }
-        if self.stage == Stage::Evaluating {
-            if self.evaluation.is_busy() && !self.evaluation.killed {
-                self.verdict = Some(Verdict::TimedOut);
-                self.kill_evaluator();
-            }
-            return;
-        }
-        self.verdict = Some(Verdict::TimedOut);
-        self.stop_ranks(self.rules.deadlines.shut_down);
     }
 
     fn interrupt(&mut self) {
@@ -349,7 +200,7 @@ impl Supervisor {
     fn interrupt_now(&mut self) {
         match self.stage {
             Stage::Over => {}
-            Stage::Evaluating => self.give_up_evaluation(),
+            Stage::Killing { .. } | Stage::Evaluating => self.give_up_evaluation(),
             _ => {
                 if self.running() {
                     self.tell(Update::State(RunPhase::Stopping));
@@ -369,9 +220,12 @@ impl Supervisor {
     }
 
     /// Somebody may be to blame, but it is not clear yet who.
-    fn doubt(&mut self) {
-        if self.running() && !matches!(self.stage, Stage::Doubting { .. }) {
-            self.stage = Stage::Doubting { until: self.now + nanos(DOUBT) };
+    fn doubt(&mut self, patience: Duration) {
+        let until = self.now + nanos(patience);
+        match self.stage {
+            Stage::Doubting { until: sooner } if sooner <= until => {}
+            _ if self.running() => self.stage = Stage::Doubting { until },
+            _ => {}
         }
     }
 
@@ -415,6 +269,7 @@ impl Supervisor {
                 self.send(Member::Rank(Rank(number)), ToMember::Stop);
             }
         }
+        let patience = if self.started { patience } else { patience.min(BEFORE_START) };
         self.stage = Stage::Stopping { kill_at: self.now + nanos(patience) };
         if !self.wants_evaluation() {
             self.kill_evaluator();
@@ -452,10 +307,7 @@ impl Supervisor {
 
     /// Whether what the ranks set aside is still of use.
     fn wants_evaluation(&self) -> bool {
-        matches!(
-            self.verdict,
-            None | Some(Verdict::TargetReached { .. } | Verdict::Diverged { .. })
-        )
+        matches!(self.verdict, None | Some(Verdict::TargetReached { .. } | Verdict::Diverged { .. }))
     }
 
     fn ranks_where(&self, condition: impl Fn(&RankState) -> bool) -> Vec<Rank> {
@@ -480,6 +332,11 @@ impl Supervisor {
 
     fn tell(&mut self, update: Update) {
         self.actions.push(Action::Tell(update));
+    }
+
+    /// What happened is told before what follows from it.
+    fn tell_first(&mut self, before: usize, events: Vec<Event>) {
+        self.actions.insert(before, Action::Tell(Update::Events(events)));
     }
 
     fn note(&mut self, note: String) {

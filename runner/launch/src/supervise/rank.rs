@@ -11,8 +11,8 @@ use record::{Nanos, Prepared, Rank, RankEnd};
 pub(super) struct RankState {
     /// What it prepared.
     pub(super) prepared: Option<Prepared>,
-    /// When it gave its last sign of life.
-    pub(super) heard: Nanos,
+    /// When it gave its last sign of life; none is asked for before the run begins.
+    pub(super) heard: Option<Nanos>,
     /// What it was doing then.
     pub(super) heartbeat: Option<Heartbeat>,
     /// How its lanes ended.
@@ -39,8 +39,8 @@ impl RankState {
 
     /// For how long nothing was heard of it, if something should have been.
     pub(super) fn silence(&self, now: Nanos) -> Nanos {
-        match (&self.ended, &self.exit) {
-            (None, None) => now.since(self.heard),
+        match (&self.ended, &self.exit, self.heard) {
+            (None, None, Some(heard)) => now.since(heard),
             _ => Nanos(0),
         }
     }
@@ -69,7 +69,8 @@ impl RankState {
 
 /// What ranks prepared differently though it must be equal.
 pub(super) fn difference(ranks: &[RankState]) -> Option<Cause> {
-    let mut prepared = (0..).map(Rank).zip(ranks).filter_map(|(rank, state)| Some((rank, state.prepared.as_ref()?)));
+    let mut prepared =
+        (0..).map(Rank).zip(ranks).filter_map(|(rank, state)| Some((rank, state.prepared.as_ref()?)));
     let (reference, first) = prepared.next()?;
     for (rank, other) in prepared {
         let facts = [

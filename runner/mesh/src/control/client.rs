@@ -62,6 +62,16 @@ impl State {
     }
 }
 
+/// Tells everybody when the connection ends, whatever the reason.
+struct Connected(Arc<State>);
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        self.0.lock().lost = true;
+        self.0.changed.notify_all();
+    }
+}
+
 impl ControlClient {
     /// Connects to the driver and proves to belong to the attempt, within `deadlines.start_up`.
     pub fn connect(briefing: &Briefing) -> Result<(Self, ControlInbox), MeshError> {
@@ -75,6 +85,7 @@ impl ControlClient {
         let (mine, end) = (state.clone(), CancellationToken::new());
         let ended = end.clone();
         let thread = PlaneThread::spawn("control", move || async move {
+            let mine = Connected(mine);
             let ends = (End::Member(member), End::Driver);
             let introduction = introduce(&path, &secret, Plane::Control, ends);
             let late = || MeshError::Late { who: member, peers: Vec::new(), waited: patience };
@@ -84,10 +95,8 @@ impl ControlClient {
                 Err(error) => return drop(connected.send(Err(error))),
             };
             if connected.send(Ok(())).is_ok() {
-                ended.run_until_cancelled(converse(proven, queued, &inbox, &mine)).await;
+                ended.run_until_cancelled(converse(proven, queued, &inbox, &mine.0)).await;
             }
-            mine.lock().lost = true;
-            mine.changed.notify_all();
         })?;
         connection.recv().unwrap_or_else(|_| Err(MeshError::Lost(End::Driver.to_string())))?;
         let client = Self(Arc::new(Handle { queue, state: state.clone(), thread, end }));

@@ -45,14 +45,12 @@ impl ControlServer {
         let thread = PlaneThread::spawn("control", move || async move {
             match bind(&path).await {
                 Err(error) => drop(bound.send(Err(error))),
-                Ok((router, gone)) => {
+                Ok((router, gone, _file)) => {
                     let reception = Reception::new(secret, Plane::Control, End::Driver);
                     let host = Host { router, gone, reception, seats: mine, hearing, settling: Vec::new() };
                     if bound.send(Ok(())).is_ok() {
                         host.serve(ordered).await;
                     }
-                    // The library removes the file too, but only if its runtime lives long enough.
-                    let _ = std::fs::remove_file(path);
                 }
             }
         })?;
@@ -119,7 +117,7 @@ impl Host {
                 }
             }
             if self.seats.settled() {
-                self.settling.drain(..).for_each(|settled| drop(settled.send(())));
+                self.settling.drain(..).for_each(|settled| settled.send(()).unwrap_or_default());
             }
         }
     }

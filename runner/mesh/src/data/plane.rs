@@ -1,43 +1,193 @@
-//! The data plane of one rank.
+//! The data plane of one rank: opening, and leaving without losing anything.
 
-use crate::{Briefing, MeshError};
+use super::entrance::{Entrance, Guests, Order};
+use super::link;
+use super::shared::{Handle, Queues, Shared};
+use super::window::{Ending, Window};
+use crate::handshake::{End, Plane};
+use crate::reception::Reception;
+use crate::socket::{Proven, SocketFile, bind, introduce};
+use crate::thread::PlaneThread;
+use crate::{Briefing, Member, MeshError, Secret, directory};
 use record::{Clock, LinkRecord, Nanos, Rank};
-use std::sync::Arc;
-use std::time::Duration;
-use strategies::Transport;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+use strategies::{StepError, Transport};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
-/// A rank's way to all other ranks.
-pub struct DataPlane;
+/// A rank's way to all other ranks. Dropping it without [`close`](Self::close) looks to the peers like a crash.
+pub struct DataPlane {
+    shared: Arc<Shared>,
+    /// Hangs up the links.
+    hang_up: CancellationToken,
+    /// Ends the thread.
+    end: CancellationToken,
+    thread: PlaneThread,
+}
 
 impl DataPlane {
-    /// Binds the rank's own socket, connects to every peer, and proves to belong to the attempt, within
-    /// `deadlines.start_up`.
-    pub fn open(_briefing: &Briefing, _me: Rank, _clock: Arc<dyn Clock>) -> Result<Self, MeshError> {
-        unimplemented!()
+    /// Binds the rank's own socket, connects to every peer, and waits until every peer has connected, all
+    /// within `deadlines.start_up`. `clock` stamps the arrival of announcements. The directory of the sockets
+    /// must be the user's own and closed to everybody else.
+    pub fn open(briefing: &Briefing, me: Rank, clock: Arc<dyn Clock>) -> Result<Self, MeshError> {
+        directory::check_private(&briefing.sockets)?;
+        let ranks = briefing.spec.cluster.ranks();
+        if me.0 >= ranks {
+            return Err(MeshError::Stranger(Member::Rank(me)));
+        }
+        let path_of = |rank| Ok((rank, directory::data_socket(&briefing.sockets, rank)?));
+        let everybody = (0..ranks).map(Rank);
+        let mut peers = everybody.map(path_of).collect::<Result<BTreeMap<_, _>, MeshError>>()?;
+        peers.remove(&me);
+        let (shared, queues, ordered) = Shared::new(me, ranks, briefing.deadlines.peer, clock);
+        let (hang_up, end) = (CancellationToken::new(), CancellationToken::new());
+        let opening = Opening {
+            shared: shared.clone(),
+            path: directory::data_socket(&briefing.sockets, me)?,
+            peers,
+            secret: briefing.secret.clone(),
+            patience: briefing.deadlines.start_up,
+            hang_up: hang_up.clone(),
+        };
+        let (opened, outcome) = mpsc::sync_channel(1);
+        let ended = end.clone();
+        let thread = PlaneThread::spawn("data", move || async move {
+            match opening.run(queues, ordered).await {
+                Err(error) => drop(opened.send(Err(error))),
+                Ok(_file) => {
+                    if opened.send(Ok(())).is_ok() {
+                        ended.cancelled().await;
+                    }
+                }
+            }
+        })?;
+        outcome.recv().unwrap_or_else(|_| Err(MeshError::Lost("the data plane".into())))?;
+        Ok(Self { shared, hang_up, end, thread })
     }
 
     /// A handle to the rank's transport, one for each lane.
     pub fn transport(&self) -> Box<dyn Transport> {
-        unimplemented!()
+        Box::new(Handle(self.shared.clone()))
     }
 
     /// Wakes every wait with [`strategies::StepError::Stopped`].
     pub fn stop(&self) {
-        unimplemented!()
+        self.shared.end(&StepError::Stopped);
     }
 
     /// What was sent to each peer so far. `raw_bytes` equals `bytes`: the plane does not know what was encoded.
     pub fn links(&self) -> Vec<LinkRecord> {
-        unimplemented!()
+        self.shared.peers().map(|peer| self.shared.window(peer).sent()).collect()
     }
 
     /// Processor time of the thread that moves the bytes.
     pub fn cpu_time(&self) -> Nanos {
-        unimplemented!()
+        self.thread.cpu_time()
     }
 
     /// Says good-bye: returns when every peer has everything that was sent to it, or has said good-bye itself.
-    pub fn close(self, _deadline: Duration) -> Result<(), MeshError> {
-        unimplemented!()
+    /// Nothing can be sent any more then.
+    pub fn close(self, deadline: Duration) -> Result<(), MeshError> {
+        let begin = Instant::now();
+        let until = begin + deadline;
+        self.shared.windows.iter().for_each(Window::goodbye);
+        let open = |peer: &Rank| self.shared.window(*peer).settle(until) == Ending::Open;
+        let unsettled: Vec<_> = self.shared.peers().filter(open).collect();
+        self.hang_up.cancel();
+        let (done, lingered) = mpsc::sync_channel(1);
+        if self.shared.orders.send(Order::Linger(done)).is_ok()
+            && lingered.recv_timeout(until.saturating_duration_since(Instant::now())).is_err()
+        {
+            tracing::warn!(rank = %self.shared.me, "a peer that said good-bye did not hang up in time");
+        }
+        if unsettled.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<_> = unsettled.iter().map(|peer| format!("rank {peer}")).collect();
+        Err(MeshError::Unsettled {
+            missing: format!("what is for {}", names.join(", ")),
+            waited: begin.elapsed(),
+        })
+    }
+}
+
+impl Drop for DataPlane {
+    fn drop(&mut self) {
+        self.stop();
+        self.end.cancel();
+        self.thread.join();
+    }
+}
+
+/// What it takes to open a data plane.
+struct Opening {
+    shared: Arc<Shared>,
+    path: PathBuf,
+    peers: BTreeMap<Rank, PathBuf>,
+    secret: Secret,
+    patience: Duration,
+    hang_up: CancellationToken,
+}
+
+impl Opening {
+    /// Answers when all connections stand, in both directions.
+    async fn run(
+        self,
+        mut queues: Queues,
+        ordered: UnboundedReceiver<Order>,
+    ) -> Result<SocketFile, MeshError> {
+        let me = self.shared.me;
+        let peers: BTreeSet<_> = self.shared.peers().collect();
+        let (missing, arrivals) = watch::channel(peers.clone());
+        let (router, gone, file) = bind(&self.path).await?;
+        let reception = Reception::new(self.secret.clone(), Plane::Data, End::Member(Member::Rank(me)));
+        let (shared, guests) = (self.shared.clone(), Guests::default());
+        tokio::spawn(Entrance { router, gone, reception, shared, missing, guests }.serve(ordered));
+        let mut unreached = peers;
+        let mut arriving = arrivals.clone();
+        let stand = async {
+            let mut connecting = self.connect();
+            while let Some(connected) = connecting.join_next().await {
+                let Ok((peer, proven)) = connected else { continue };
+                self.link(peer, proven?, &mut queues);
+                unreached.remove(&peer);
+            }
+            let _ = arriving.wait_for(BTreeSet::is_empty).await;
+            Ok(())
+        };
+        match tokio::time::timeout(self.patience, stand).await {
+            Ok(Ok(())) => Ok(file),
+            Ok(Err(error)) => Err(error),
+            Err(_) => {
+                unreached.extend(arrivals.borrow().iter());
+                let peers = unreached.into_iter().map(Member::Rank).collect();
+                Err(MeshError::Late { who: Member::Rank(me), peers, waited: self.patience })
+            }
+        }
+    }
+
+    /// Connects to all peers at once.
+    fn connect(&self) -> JoinSet<(Rank, Result<Proven, MeshError>)> {
+        let me = End::Member(Member::Rank(self.shared.me));
+        let mut connecting = JoinSet::new();
+        for (peer, path) in &self.peers {
+            let (peer, path, secret) = (*peer, path.clone(), self.secret.clone());
+            let ends = (me, End::Member(Member::Rank(peer)));
+            connecting.spawn(async move { (peer, introduce(&path, &secret, Plane::Data, ends).await) });
+        }
+        connecting
+    }
+
+    fn link(&self, peer: Rank, proven: Proven, queues: &mut Queues) {
+        let Some(queue) = queues.remove(&peer) else { return };
+        let (shared, hang_up) = (self.shared.clone(), self.hang_up.clone());
+        tokio::spawn(async move {
+            hang_up.run_until_cancelled(link::run(proven, queue, peer, &shared)).await;
+        });
     }
 }

@@ -6,32 +6,32 @@ use std::path::{Path, PathBuf};
 
 /// Files by name; everything is relative to `/desk`.
 #[derive(Clone, Debug, Default)]
-pub struct Desk {
+pub(crate) struct Desk {
     files: BTreeMap<PathBuf, String>,
 }
 
 /// Four cores, whatever this machine has.
-pub const MACHINE: Machine = Machine { cores: 4 };
+pub(crate) const MACHINE: Machine = Machine { cores: 4 };
 
 impl Desk {
     /// A desk with one recipe, `recipe.toml`.
-    pub fn with(text: &str) -> Self {
+    pub(crate) fn with(text: &str) -> Self {
         Self::default().and("recipe.toml", text)
     }
 
     /// One more file.
-    pub fn and(mut self, name: &str, text: &str) -> Self {
+    pub(crate) fn and(mut self, name: &str, text: &str) -> Self {
         self.files.insert(PathBuf::from(name), text.to_owned());
         self
     }
 
     /// Plans `recipe.toml`.
-    pub fn plan(&self) -> Result<Plan, Problems> {
+    pub(crate) fn plan(&self) -> Result<Plan, Problems> {
         recipe::plan(self, &Request::new(Path::new("recipe.toml")), &MACHINE)
     }
 
     /// Plans `recipe.toml` with `--set` arguments.
-    pub fn plan_with(&self, overrides: &[&str]) -> Result<Plan, Problems> {
+    pub(crate) fn plan_with(&self, overrides: &[&str]) -> Result<Plan, Problems> {
         let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
         let request = Request { overrides: &overrides, ..Request::new(Path::new("recipe.toml")) };
         recipe::plan(self, &request, &MACHINE)

@@ -1,0 +1,132 @@
+//! From stage to stage: what time, and what is known by now, lead to.
+
+use super::blame::{Cause, Fault};
+use super::rank::{self, RankState};
+use super::{Action, SILENT_BEATS, Stage, Supervisor, Verdict, nanos};
+use crate::{RunPhase, Update};
+use mesh::Member;
+use record::{Nanos, Rank, RankEnd};
+
+impl Supervisor {
+    /// Moves on for as long as there is something to move on to.
+    pub(super) fn advance(&mut self) {
+        loop {
+            let before = self.stage;
+            self.check_timeout();
+            match self.stage {
+                Stage::Starting => self.advance_start(),
+                Stage::Running => self.advance_run(),
+                Stage::Doubting { until } => self.advance_doubt(until),
+                Stage::Stopping { kill_at } => self.advance_stop(kill_at),
+                Stage::Killing { give_up } => self.advance_kill(give_up),
+                Stage::Evaluating => {}
+                Stage::Over => return,
+            }
+            self.watch_evaluator();
+            if self.stage == before {
+                return;
+            }
+        }
+    }
+
+    fn advance_start(&mut self) {
+        if self.ranks.iter().all(|rank| rank.prepared.is_some()) {
+            if let Some(difference) = rank::difference(&self.ranks) {
+                return self.fault(difference);
+            }
+            self.stage = Stage::Running;
+            self.started = true;
+            for rank in &mut self.ranks {
+                rank.heard = Some(self.now);
+            }
+            self.actions.push(Action::Start);
+            self.tell(Update::State(RunPhase::Running));
+        } else if self.now >= nanos(self.rules.deadlines.start_up) {
+            let missing = self.ranks_where(|rank| rank.prepared.is_none());
+            let culprit = missing.first().copied().filter(|_| missing.len() == 1);
+            self.fail(Fault { culprit, place: None, cause: Cause::NotReady { missing, waited: self.now } });
+        }
+    }
+
+    fn advance_run(&mut self) {
+        if self.somebody_hangs() {
+            return self.decide();
+        }
+        self.hurry_leavers();
+        if self.ranks.iter().all(|rank| rank.exit.is_some() && rank.left_in_order()) {
+            let unbidden = self.ranks_where(|rank| matches!(rank.ended, Some((_, RankEnd::Stopped { .. }))));
+            match unbidden.first() {
+                Some(first) => self.fault_of(*first, Cause::Unbidden),
+                None => self.ranks_are_gone(),
+            }
+        }
+    }
+
+    /// A rank that ended must say good-bye and go; what the run gave is complete only with the good-bye.
+    fn hurry_leavers(&mut self) {
+        // Both planes may take their time to settle, one after the other.
+        let patience = nanos(self.rules.deadlines.shut_down * 2);
+        for number in 0..self.rules.ranks {
+            let rank = &self.ranks[number as usize];
+            let Some((ended, _)) = rank.ended else { continue };
+            let overdue =
+                rank.exit.is_none() && self.now.since(ended.max(rank.goodbye.unwrap_or(ended))) > patience;
+            match (overdue, rank.goodbye) {
+                (true, None) => return self.fault_of(Rank(number), Cause::NoGoodbye),
+                (true, Some(_)) if !rank.killed => {
+                    self.note(format!("rank {number} did not go after it had said good-bye, and was killed"));
+                    self.kill(Member::Rank(Rank(number)));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn advance_doubt(&mut self, until: Nanos) {
+        if !self.ranks.iter().any(RankState::is_doubtful) {
+            // The last words of whoever left came after all.
+            self.stage = if self.started { Stage::Running } else { Stage::Starting };
+        } else if self.now >= until || self.somebody_hangs() {
+            self.decide();
+        }
+    }
+
+    fn somebody_hangs(&self) -> bool {
+        let limit = nanos(self.rules.deadlines.heartbeat * SILENT_BEATS);
+        self.ranks.iter().any(|rank| rank.silence(self.now) > limit)
+    }
+
+    fn advance_stop(&mut self, kill_at: Nanos) {
+        if self.ranks.iter().all(|rank| rank.exit.is_some()) {
+            self.ranks_are_gone();
+        } else if self.now >= kill_at {
+            self.kill_ranks();
+        }
+    }
+
+    fn advance_kill(&mut self, give_up: Nanos) {
+        if self.ranks.iter().all(|rank| rank.exit.is_some()) {
+            self.ranks_are_gone();
+        } else if self.now >= give_up {
+            let left = self.ranks_where(|rank| rank.exit.is_none());
+            self.note(format!("{} cannot be killed: the system holds on to them", rank::list(&left)));
+            self.finish();
+        }
+    }
+
+    fn check_timeout(&mut self) {
+        let late = self.rules.timeout.is_some_and(|limit| self.now >= nanos(limit));
+        if !late || matches!(self.stage, Stage::Stopping { .. } | Stage::Killing { .. } | Stage::Over) {
+            return;
+        }
+        if self.stage == Stage::Evaluating {
+            if self.evaluation.is_busy() && !self.evaluation.killed {
+                self.verdict = Some(Verdict::TimedOut);
+                self.kill_evaluator();
+            }
+            return;
+        }
+        self.verdict = Some(Verdict::TimedOut);
+        self.stop_ranks(self.rules.deadlines.shut_down);
+    }
+}

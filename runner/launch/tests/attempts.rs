@@ -1,0 +1,398 @@
+//! Attempts with real processes: how each ends, whom it blames, and that nothing is left of it.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail as tests do")]
+
+mod left_over;
+
+#[path = "../src/sample.rs"]
+mod sample;
+
+use launch::{Attempt, End, Outcome, RunPhase, StopSignal, Update};
+use left_over::{groups_gone, wait_for_workers};
+use mesh::{Deadlines, Member};
+use recipe::{Metric, RunSpec, Target};
+use record::{Event, Rank};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+const WORKER: &str = env!("CARGO_BIN_EXE_scripted-worker");
+
+fn deadlines() -> Deadlines {
+    Deadlines {
+        start_up: Duration::from_secs(20),
+        peer: Duration::from_secs(5),
+        heartbeat: Duration::from_millis(200),
+        shut_down: Duration::from_secs(2),
+    }
+}
+
+/// An attempt to be made.
+struct Trial {
+    spec: RunSpec,
+    deadlines: Deadlines,
+    timeout: Option<Duration>,
+    stop: StopSignal,
+    /// Told to stop with the first event of this step.
+    stop_at: Option<u64>,
+    cores: u32,
+}
+
+/// What came of it.
+struct Result {
+    outcome: Outcome,
+    updates: Vec<Update>,
+}
+
+fn trial(ranks: u32, script: &str) -> Trial {
+    let mut spec = sample::spec(ranks);
+    spec.model.kind = script.into();
+    let stop = StopSignal::default();
+    Trial { spec, deadlines: deadlines(), timeout: None, stop, stop_at: None, cores: 1 }
+}
+
+impl Trial {
+    /// Makes the attempt, and checks what holds for every attempt.
+    fn run(self) -> Result {
+        let directory = tempfile::tempdir().unwrap();
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let result = runtime.block_on(async {
+            let limit = Duration::from_mins(1);
+            tokio::time::timeout(limit, self.attempt(directory.path()))
+                .await
+                .expect("the attempt ends in time")
+        });
+        let groups = result.updates.iter().filter_map(|update| match update {
+            Update::Spawned { pid, .. } => Some(*pid),
+            _ => None,
+        });
+        let groups: Vec<u32> = groups.collect();
+        assert!(groups.len() >= self.spec.cluster.ranks() as usize);
+        groups_gone(&groups, Duration::ZERO).unwrap();
+        result
+    }
+
+    async fn attempt(&self, directory: &Path) -> Result {
+        let attempt = Attempt {
+            spec: &self.spec,
+            seed: 1,
+            directory: directory.join("attempt"),
+            worker: WORKER.into(),
+            deadlines: self.deadlines,
+            timeout: self.timeout,
+            cores: self.cores,
+        };
+        // Little room, so that the backlog is used too.
+        let (sender, mut receiver) = mpsc::channel(2);
+        let listen = async {
+            let mut updates = Vec::new();
+            while let Some(update) = receiver.recv().await {
+                if self.stop_at.is_some_and(|step| tells_step(&update, step)) {
+                    self.stop.at_next_step.cancel();
+                }
+                updates.push(update);
+            }
+            updates
+        };
+        let run = launch::run(attempt, self.stop.clone(), sender);
+        assert_can_move_between_threads(&run);
+        let (outcome, updates) = tokio::join!(run, listen);
+        Result { outcome: outcome.unwrap(), updates }
+    }
+}
+
+fn assert_can_move_between_threads<T: Send>(_: &T) {}
+
+fn tells_step(update: &Update, number: u64) -> bool {
+    let is_it = |event: &Event| matches!(event, Event::Step(step) if step.step == number);
+    events_of(update).iter().any(is_it)
+}
+
+fn events_of(update: &Update) -> &[Event] {
+    match update {
+        Update::Events(events) => events,
+        _ => &[],
+    }
+}
+
+impl Result {
+    fn phases(&self) -> Vec<RunPhase> {
+        let phase = |update: &Update| match update {
+            Update::State(phase) => Some(*phase),
+            _ => None,
+        };
+        self.updates.iter().filter_map(phase).collect()
+    }
+
+    fn events(&self) -> Vec<&Event> {
+        self.updates.iter().flat_map(events_of).collect()
+    }
+
+    /// Checks that the attempt failed, whom it blames, and what the sentence says.
+    fn blames(&self, culprit: u32, words: &[&str]) {
+        let Outcome { end, culprit: blamed, detail, .. } = &self.outcome;
+        assert!(matches!(end, End::Failed { .. }), "{end:?}");
+        assert_eq!(*blamed, Some(Rank(culprit)), "{detail}");
+        assert!(detail.starts_with(&format!("rank {culprit} ")), "{detail}");
+        for word in words {
+            assert!(detail.contains(word), "no `{word}` in: {detail}");
+        }
+    }
+}
+
+#[test]
+fn a_run_without_faults_is_done_and_everything_it_said_was_passed_on() {
+    let result = trial(3, "").run();
+    assert_eq!(result.outcome.end, End::Done, "{:?}", result.outcome);
+    assert_eq!((result.outcome.detail.as_str(), result.outcome.culprit), ("", None));
+    assert_eq!(result.phases(), [RunPhase::Starting, RunPhase::Running, RunPhase::Evaluating]);
+    let events = result.events();
+    let count = |wanted: fn(&Event) -> bool| events.iter().filter(|event| wanted(event)).count();
+    assert_eq!(count(|event| matches!(event, Event::Prepared(_))), 3);
+    assert_eq!(count(|event| matches!(event, Event::Step(_))), 3 * 6);
+    assert_eq!(count(|event| matches!(event, Event::Ended(_))), 3);
+    assert_eq!(count(|event| matches!(event, Event::Metric(_))), 2);
+}
+
+#[test]
+fn with_a_core_to_spare_the_evaluator_works_beside_the_ranks() {
+    let mut trial = trial(2, "");
+    trial.cores = 3;
+    let result = trial.run();
+    assert_eq!(result.outcome.end, End::Done);
+    let first = result.updates.iter().position(|update| matches!(update, Update::Events(_))).unwrap();
+    let evaluator = |update: &Update| matches!(update, Update::Spawned { member: Member::Evaluator, .. });
+    assert!(result.updates[..first].iter().any(evaluator));
+}
+
+#[test]
+fn a_rank_that_is_killed_is_named_with_step_and_phase() {
+    let result = trial(3, "0 endless; 1 kill 4; 2 endless").run();
+    result.blames(1, &["SIGKILL", "step 4", "phase forward", "lane compute"]);
+}
+
+#[test]
+fn a_rank_that_hangs_is_named() {
+    let mut trial = trial(3, "0 endless; 1 endless; 2 hang 3");
+    trial.deadlines.heartbeat = Duration::from_millis(50);
+    trial.run().blames(2, &["hangs", "step 3", "phase forward"]);
+}
+
+#[test]
+fn a_rank_that_exits_is_named_and_its_last_words_are_fit_to_read() {
+    let result = trial(2, "0 endless; 1 exit 2").run();
+    result.blames(1, &["exited with code 9", "step 2"]);
+    let lines = &result.outcome.last_lines;
+    assert_eq!(lines.last().unwrap(), "last words");
+    assert!(lines.iter().all(|line| !line.contains(char::is_control)), "{lines:?}");
+}
+
+#[test]
+fn a_process_that_a_rank_left_behind_goes_with_it() {
+    trial(2, "0 endless; 1 orphan 2").run().blames(1, &["exited with code 9"]);
+}
+
+#[test]
+fn a_rank_that_exits_before_it_connects_is_named() {
+    let result = trial(2, "1 early 7").run();
+    result.blames(1, &["exited with code 7", "while starting up"]);
+    assert_eq!(result.outcome.last_lines, ["cannot even begin"]);
+    assert_eq!(result.phases(), [RunPhase::Starting, RunPhase::Stopping]);
+}
+
+#[test]
+fn ranks_that_never_get_ready_are_named_with_what_they_said_last() {
+    let mut trial = trial(3, "0 unready; 2 unready");
+    trial.deadlines.start_up = Duration::from_secs(2);
+    let Outcome { end, culprit, detail, last_lines, .. } = trial.run().outcome;
+    assert!(matches!(end, End::Failed { .. }) && culprit.is_none(), "{end:?}");
+    assert!(detail.starts_with("ranks 0 and 2 were not ready after 2.0 s"), "{detail}");
+    assert_eq!(last_lines, ["rank 0: INFO reading data", "rank 2: INFO reading data"]);
+}
+
+#[test]
+fn ranks_that_start_with_other_weights_do_not_train() {
+    let result = trial(3, "2 differ").run();
+    let detail = &result.outcome.detail;
+    assert!(detail.contains("the initial weights of rank 0: aaaa, of rank 2: ffff"), "{detail}");
+    assert!(!result.phases().contains(&RunPhase::Running));
+}
+
+#[test]
+fn a_reported_fault_is_told_with_its_place_and_reason() {
+    let result = trial(2, "0 endless; 1 fail 5").run();
+    result.blames(1, &["step 5", "phase reduce", "the script says so"]);
+}
+
+#[test]
+fn not_the_one_who_complains_is_blamed_but_the_one_who_died() {
+    // Rank 2 accuses rank 1 in the step in which rank 1 dies.
+    trial(3, "0 endless; 1 kill 3; 2 accuse 3 1").run().blames(1, &["SIGKILL"]);
+    // Rank 0 accuses rank 2, who accuses rank 1, who is there and silent.
+    trial(3, "0 accuse 2 2; 1 hang 2; 2 accuse 3 1").run().blames(1, &["step 2"]);
+}
+
+#[test]
+fn a_rank_that_diverges_gives_a_result_and_no_fault() {
+    let result = trial(2, "0 endless; 1 diverge 4").run();
+    assert_eq!(result.outcome.end, End::Diverged { rank: Rank(1), step: 4, loss: "NaN".into() });
+    assert_eq!(result.outcome.detail, "rank 1 diverged in step 4: its loss is NaN");
+    assert!(result.events().iter().any(|event| matches!(event, Event::Metric(_))));
+}
+
+#[test]
+fn a_run_ends_when_it_reaches_its_target() {
+    let mut trial = trial(2, "0 endless; 1 endless");
+    trial.spec.train.target =
+        Some(Target { metric: Metric::TestAccuracy, threshold: 0.85, after: None, stop: true });
+    let result = trial.run();
+    let End::TargetReached { at, value } = result.outcome.end else { panic!("{:?}", result.outcome) };
+    assert_eq!((at.0, value.to_bits()), (3_000_000, 0.9_f64.to_bits()));
+    assert_eq!(result.outcome.detail, "");
+}
+
+#[test]
+fn a_run_that_takes_too_long_is_ended() {
+    let mut trial = trial(2, "0 endless; 1 deaf");
+    trial.timeout = Some(Duration::from_secs(2));
+    let outcome = trial.run().outcome;
+    assert_eq!(outcome.end, End::TimedOut { limit: Duration::from_secs(2) });
+    assert!(
+        outcome.detail.contains("time limit of 2.0 s; rank 0 was furthest behind, in step "),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn the_user_stops_a_run_at_its_next_step() {
+    let mut trial = trial(2, "0 endless; 1 endless");
+    trial.stop_at = Some(5);
+    let result = trial.run();
+    let End::Interrupted { step } = result.outcome.end else { panic!("{:?}", result.outcome) };
+    assert!(step >= 4, "{step}");
+    let stopped = |event: &&&Event| matches!(event, Event::Ended(_));
+    assert_eq!(result.events().iter().filter(stopped).count(), 2);
+}
+
+#[test]
+fn a_rank_that_does_not_listen_is_killed() {
+    let mut trial = trial(2, "0 endless; 1 deaf");
+    trial.stop_at = Some(2);
+    assert!(matches!(trial.run().outcome.end, End::Interrupted { .. }));
+}
+
+#[test]
+fn the_user_need_not_wait_for_anything() {
+    let trial = trial(2, "0 deaf; 1 unready");
+    trial.stop.now.cancel();
+    assert_eq!(trial.run().outcome.end, End::Interrupted { step: 0 });
+}
+
+#[test]
+fn the_records_of_a_rank_without_a_good_bye_may_be_incomplete() {
+    let mut trial = trial(2, "1 mute");
+    trial.deadlines.shut_down = Duration::from_millis(300);
+    trial.run().blames(1, &["did not say that all its records were sent"]);
+}
+
+#[test]
+fn a_rank_that_lingers_does_not_spoil_the_run() {
+    let mut trial = trial(2, "1 linger");
+    trial.deadlines.shut_down = Duration::from_millis(300);
+    let result = trial.run();
+    assert_eq!(result.outcome.end, End::Done);
+    let note = |update: &Update| matches!(update, Update::Note(note) if note.contains("rank 1"));
+    assert!(result.updates.iter().any(note));
+}
+
+#[test]
+fn a_run_without_its_evaluations_is_not_done() {
+    let outcome = trial(1, "evaluator exit 4").run().outcome;
+    assert_eq!(outcome.detail, "the evaluator exited with code 4");
+    assert_eq!((outcome.culprit, outcome.last_lines), (None, vec!["no test set".to_owned()]));
+    let outcome = trial(1, "evaluator fail").run().outcome;
+    assert_eq!(outcome.detail, "the evaluator could not evaluate snapshots/3.bin: it is torn");
+}
+
+#[test]
+fn an_attempt_that_is_dropped_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let mut trial = trial(2, "0 deaf; 1 deaf");
+    trial.deadlines.heartbeat = Duration::from_secs(5);
+    let groups = runtime.block_on(async {
+        let attempt = Attempt {
+            spec: &trial.spec,
+            seed: 1,
+            directory: directory.path().into(),
+            worker: WORKER.into(),
+            deadlines: trial.deadlines,
+            timeout: None,
+            cores: 1,
+        };
+        let (sender, mut receiver) = mpsc::channel(64);
+        let mut groups = Vec::new();
+        let until_it_runs = async {
+            while let Some(update) = receiver.recv().await {
+                match update {
+                    Update::Spawned { pid, .. } => groups.push(pid),
+                    update if tells_step(&update, 2) => return,
+                    _ => {}
+                }
+            }
+        };
+        tokio::select! {
+            outcome = launch::run(attempt, StopSignal::default(), sender) => panic!("it ended: {outcome:?}"),
+            () = until_it_runs => {}
+        }
+        groups
+    });
+    groups_gone(&groups, Duration::from_secs(5)).unwrap();
+}
+
+#[test]
+fn a_killed_driver_leaves_no_process() {
+    let (directory, runtime) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let command = |arguments: &[&str]| {
+        let mut command = Command::new(WORKER);
+        command.args(arguments).env("XDG_RUNTIME_DIR", runtime.path());
+        command
+    };
+    let mut driver = command(&["drive", directory.path().to_str().unwrap()]).spawn().unwrap();
+    // All three ranks are there, and the second has stopped itself.
+    let groups = wait_for_workers(driver.id(), 3, Duration::from_secs(30)).unwrap();
+    driver.kill().unwrap();
+    driver.wait().unwrap();
+    groups_gone(&groups, Duration::from_secs(5)).unwrap();
+    // What a killed driver cannot remove, the next one does.
+    let directories = || std::fs::read_dir(runtime.path()).unwrap().count();
+    assert_eq!(directories(), 1);
+    assert!(command(&["reap"]).status().unwrap().success());
+    assert_eq!(directories(), 0);
+}
+
+#[test]
+fn what_cannot_be_started_is_an_error_and_no_outcome() {
+    let directory = tempfile::tempdir().unwrap();
+    let spec = sample::spec(1);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let attempt = |directory: &Path, worker: &str| {
+        let attempt = Attempt {
+            spec: &spec,
+            seed: 1,
+            directory: directory.into(),
+            worker: worker.into(),
+            deadlines: deadlines(),
+            timeout: None,
+            cores: 1,
+        };
+        let (sender, _receiver) = mpsc::channel(64);
+        runtime.block_on(launch::run(attempt, StopSignal::default(), sender)).unwrap_err().to_string()
+    };
+    let told = attempt(directory.path(), "/nowhere/worker");
+    assert!(told.starts_with("worker /nowhere/worker cannot be started"), "{told}");
+    let told = attempt(Path::new("/proc/nowhere"), WORKER);
+    assert!(told.starts_with("/proc/nowhere/snapshots cannot be made"), "{told}");
+}

@@ -1,0 +1,196 @@
+//! One peer's connection to this rank, behind the handshake: frames in, messages out.
+
+use super::buffers::{Buffer, Buffers};
+use super::frame::{Frame, FrameFault};
+use bytes::Bytes;
+use record::{Nanos, Rank};
+use std::collections::TryReserveError;
+use strategies::{Envelope, Packet, Tag};
+
+/// One peer's connection to this rank.
+pub(super) struct Incoming {
+    peer: Rank,
+    /// Number of the last frame.
+    number: u64,
+    announced: Option<Announced>,
+    buffers: Buffers,
+}
+
+struct Announced {
+    tag: Tag,
+    size: usize,
+    began: Nanos,
+    /// What has come of it; nothing before the first chunk.
+    buffer: Option<Buffer>,
+}
+
+/// What a frame leads to.
+pub(super) enum Step {
+    /// More is needed.
+    Moves,
+    /// A message is complete.
+    Message(Envelope),
+    /// The peer waits for credits.
+    Want,
+    /// The peer will send nothing more.
+    Goodbye,
+}
+
+/// Data that a peer of this version never sends.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum IncomingFault {
+    #[error(transparent)]
+    Frame(#[from] FrameFault),
+    #[error("frame {got} came where frame {expected} should have come")]
+    Gap { expected: u64, got: u64 },
+    #[error("{0:?} does not belong here")]
+    Misplaced(Frame),
+    #[error("{0} bytes were sent without credits for them")]
+    Credit(u64),
+    #[error("no memory for a message: {0}")]
+    Memory(#[from] TryReserveError),
+}
+
+impl Incoming {
+    pub(super) fn new(peer: Rank, buffers: Buffers) -> Self {
+        Self { peer, number: 0, announced: None, buffers }
+    }
+
+    /// Takes the next frame. `now` is its arrival; `admits` says whether the peer has credits for so much.
+    pub(super) fn take(
+        &mut self,
+        header: &[u8],
+        payload: Bytes,
+        now: impl FnOnce() -> Nanos,
+        admits: impl Fn(u64) -> bool,
+    ) -> Result<Step, IncomingFault> {
+        let (frame, number) = Frame::decode(header, payload.len())?;
+        self.number += 1;
+        if number != self.number {
+            return Err(IncomingFault::Gap { expected: self.number, got: number });
+        }
+        match (frame, self.announced.take()) {
+            (Frame::Whole { size, .. } | Frame::Announce { size, .. }, None) if !admits(size) => {
+                Err(IncomingFault::Credit(size))
+            }
+            (Frame::Whole { tag, .. }, None) => Ok(Step::Message(self.envelope(tag, payload, now()))),
+            (Frame::Announce { tag, size }, None) if size > 0 => {
+                self.announced = Some(Announced { tag, size: size as usize, began: now(), buffer: None });
+                Ok(Step::Moves)
+            }
+            (Frame::Chunk { offset }, Some(announced)) => self.chunk(announced, frame, offset, payload),
+            (Frame::Want, None) => Ok(Step::Want),
+            (Frame::Goodbye, None) => Ok(Step::Goodbye),
+            _ => Err(IncomingFault::Misplaced(frame)),
+        }
+    }
+
+    fn chunk(
+        &mut self,
+        mut announced: Announced,
+        frame: Frame,
+        offset: u64,
+        payload: Bytes,
+    ) -> Result<Step, IncomingFault> {
+        let filled = announced.buffer.as_ref().map_or(0, Buffer::len);
+        if offset != filled as u64 || payload.len() > announced.size - filled {
+            return Err(IncomingFault::Misplaced(frame));
+        }
+        if payload.len() == announced.size {
+            return Ok(Step::Message(self.envelope(announced.tag, payload, announced.began)));
+        }
+        let mut buffer = match announced.buffer.take() {
+            Some(buffer) => buffer,
+            None => self.buffers.take(announced.size)?,
+        };
+        buffer.append(&payload);
+        if buffer.len() == announced.size {
+            return Ok(Step::Message(self.envelope(announced.tag, buffer.freeze(), announced.began)));
+        }
+        self.announced = Some(Announced { buffer: Some(buffer), ..announced });
+        Ok(Step::Moves)
+    }
+
+    fn envelope(&self, tag: Tag, bytes: Bytes, began: Nanos) -> Envelope {
+        Envelope { from: self.peer, tag, packet: Packet(bytes), began }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use strategies::Kind;
+
+    fn incoming() -> Incoming {
+        Incoming::new(Rank(1), Buffers::default())
+    }
+
+    fn take(
+        incoming: &mut Incoming,
+        number: u64,
+        frame: Frame,
+        payload: &[u8],
+    ) -> Result<Step, IncomingFault> {
+        let payload = Bytes::copy_from_slice(payload);
+        incoming.take(&frame.encode(number), payload, || Nanos(number), |size| size <= 1000)
+    }
+
+    const TAG: Tag = Tag { kind: Kind::Pull, step: 4, call: 1, part: 2 };
+
+    #[test]
+    fn chunks_make_a_message_that_began_with_its_announcement() {
+        let mut incoming = incoming();
+        let frames = [
+            (Frame::Announce { tag: TAG, size: 5 }, &b""[..]),
+            (Frame::Chunk { offset: 0 }, b"abc"),
+            (Frame::Chunk { offset: 3 }, b"de"),
+        ];
+        let mut last = None;
+        for ((frame, payload), number) in frames.into_iter().zip(1..) {
+            last = Some(take(&mut incoming, number, frame, payload).unwrap());
+        }
+        let Some(Step::Message(envelope)) = last else { panic!("no message") };
+        assert_eq!(&envelope.packet.0[..], b"abcde");
+        assert_eq!((envelope.from, envelope.tag, envelope.began), (Rank(1), TAG, Nanos(1)));
+    }
+
+    #[test]
+    fn frames_out_of_place_are_faults() {
+        let announce = Frame::Announce { tag: TAG, size: 5 };
+        let faulty = |frames: &[(u64, Frame, &[u8])]| {
+            let mut incoming = incoming();
+            let (last, before) = frames.split_last().unwrap();
+            for (number, frame, payload) in before {
+                take(&mut incoming, *number, *frame, payload).unwrap();
+            }
+            take(&mut incoming, last.0, last.1, last.2).err().expect("a fault").to_string()
+        };
+        assert!(faulty(&[(2, Frame::Want, b"")]).contains("frame 1 should"));
+        assert!(faulty(&[(1, Frame::Want, b""), (1, Frame::Want, b"")]).contains("frame 2 should"));
+        assert!(faulty(&[(1, Frame::Chunk { offset: 0 }, b"a")]).contains("belong"));
+        assert!(faulty(&[(1, announce, b""), (2, announce, b"")]).contains("belong"));
+        assert!(faulty(&[(1, announce, b""), (2, Frame::Goodbye, b"")]).contains("belong"));
+        assert!(faulty(&[(1, announce, b""), (2, Frame::Chunk { offset: 1 }, b"a")]).contains("belong"));
+        assert!(faulty(&[(1, announce, b""), (2, Frame::Chunk { offset: 0 }, b"abcdef")]).contains("belong"));
+        assert!(faulty(&[(1, Frame::Announce { tag: TAG, size: 2000 }, b"")]).contains("credits"));
+        assert!(faulty(&[(1, Frame::Credit { bytes: 1 }, b"")]).contains("belong"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_sequence_of_frames_makes_it_panic(
+            frames in prop::collection::vec((0..9_u8, 0..2000_u64, 0..12_usize), 0..20)
+        ) {
+            let mut incoming = incoming();
+            for ((word, number, payload), count) in frames.into_iter().zip(1..) {
+                let mut header = Frame::Announce { tag: TAG, size: number }.encode(count);
+                header[6] = word;
+                let payload = Bytes::from(vec![0; payload]);
+                if incoming.take(&header, payload, || Nanos(0), |_| true).is_err() {
+                    break;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The way out to one peer: what lanes hand over, cut into frames.
+
+use super::frame::{Frame, HEADER};
+use super::shared::Shared;
+use super::window::Presence;
+use crate::socket::Proven;
+use bytes::Bytes;
+use record::Rank;
+use strategies::{Packet, Tag};
+use tokio::sync::mpsc::UnboundedReceiver;
+use zeromq::{DealerSocket, SocketRecv, SocketSend, ZmqMessage, ZmqResult};
+
+/// The largest payload of a frame.
+pub(super) const CHUNK: usize = 1 << 20;
+
+/// The largest message that comes with its announcement: its transfer takes no time worth telling apart.
+const WHOLE: usize = 64 << 10;
+
+/// What lanes hand over.
+pub(super) enum Outgoing {
+    Message { tag: Tag, packet: Packet },
+    Want,
+    Goodbye,
+}
+
+/// Sends what is queued, and hears of credits, until the peer has confirmed the good-bye or is gone.
+pub(super) async fn run(
+    mut proven: Proven,
+    mut queue: UnboundedReceiver<Outgoing>,
+    peer: Rank,
+    shared: &Shared,
+) {
+    let mut writer = Writer { number: 0 };
+    let window = shared.window(peer);
+    let mut queued = true;
+    loop {
+        tokio::select! {
+            message = proven.dealer.recv() => match message.map(|message| hear(&message)) {
+                Ok(Some(Frame::Credit { bytes })) => window.credit(bytes),
+                Ok(Some(Frame::Farewell)) => return window.farewell(),
+                Ok(_) => {}
+                Err(_) => return shared.depart(peer, Presence::Lost),
+            },
+            outgoing = queue.recv(), if queued => match outgoing {
+                None => queued = false,
+                Some(outgoing) => {
+                    if writer.send(&mut proven.dealer, outgoing).await.is_err() {
+                        return shared.depart(peer, Presence::Lost);
+                    }
+                }
+            },
+            _ = proven.gone.recv() => return shared.depart(peer, Presence::Lost),
+        }
+    }
+}
+
+fn hear(message: &ZmqMessage) -> Option<Frame> {
+    let (frame, _) = Frame::decode(message.get(0)?, 0).ok()?;
+    Some(frame)
+}
+
+/// Numbers and sends frames.
+struct Writer {
+    number: u64,
+}
+
+impl Writer {
+    async fn send(&mut self, dealer: &mut DealerSocket, outgoing: Outgoing) -> ZmqResult<()> {
+        match outgoing {
+            Outgoing::Message { tag, packet: Packet(bytes) } => self.message(dealer, tag, bytes).await,
+            Outgoing::Want => dealer.send(self.frame(Frame::Want)).await,
+            Outgoing::Goodbye => dealer.send(self.frame(Frame::Goodbye)).await,
+        }
+    }
+
+    async fn message(&mut self, dealer: &mut DealerSocket, tag: Tag, bytes: Bytes) -> ZmqResult<()> {
+        let size = bytes.len() as u64;
+        if bytes.len() <= WHOLE {
+            let mut message = self.frame(Frame::Whole { tag, size });
+            message.push_back(bytes);
+            return dealer.send(message).await;
+        }
+        dealer.send(self.frame(Frame::Announce { tag, size })).await?;
+        for offset in (0..bytes.len()).step_by(CHUNK) {
+            let mut message = self.frame(Frame::Chunk { offset: offset as u64 });
+            message.push_back(bytes.slice(offset..bytes.len().min(offset + CHUNK)));
+            dealer.send(message).await?;
+        }
+        Ok(())
+    }
+
+    fn frame(&mut self, frame: Frame) -> ZmqMessage {
+        self.number += 1;
+        let header: [u8; HEADER] = frame.encode(self.number);
+        ZmqMessage::from(Bytes::copy_from_slice(&header))
+    }
+}

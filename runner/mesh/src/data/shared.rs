@@ -1,0 +1,130 @@
+//! What the lanes of a rank and the thread of its data plane share.
+
+use super::entrance::Order;
+use super::frame::LARGEST;
+use super::inbox::{Inbox, Return};
+use super::link::Outgoing;
+use super::window::{Presence, Window};
+use record::{Clock, Rank};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use strategies::{Envelope, Kind, Packet, StepError, Tag, Transport};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// What the lanes of a rank and the thread of its data plane share.
+pub(super) struct Shared {
+    pub(super) me: Rank,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) inbox: Inbox,
+    /// By rank; the own one is never used.
+    pub(super) windows: Vec<Window>,
+    /// To the entrance.
+    pub(super) orders: UnboundedSender<Order>,
+}
+
+/// What lanes hand over, by receiver.
+pub(super) type Queues = BTreeMap<Rank, UnboundedReceiver<Outgoing>>;
+
+impl Shared {
+    /// With the other ends of its channels.
+    pub(super) fn new(
+        me: Rank,
+        ranks: u32,
+        patience: Duration,
+        clock: Arc<dyn Clock>,
+    ) -> (Arc<Self>, Queues, UnboundedReceiver<Order>) {
+        let (orders, ordered) = unbounded_channel();
+        let mut queues = Queues::new();
+        let mut window = |peer| {
+            let (queue, queued) = unbounded_channel();
+            queues.insert(peer, queued);
+            Window::new(me, peer, patience, queue)
+        };
+        let windows = (0..ranks).map(Rank).map(&mut window).collect();
+        let inbox = Inbox::new(me, ranks as usize, patience);
+        (Arc::new(Self { me, clock, inbox, windows, orders }), queues, ordered)
+    }
+
+    /// The way to a peer.
+    pub(super) fn window(&self, peer: Rank) -> &Window {
+        &self.windows[peer.index()]
+    }
+
+    /// All other ranks.
+    pub(super) fn peers(&self) -> impl Iterator<Item = Rank> + use<> {
+        let me = self.me;
+        (0..self.windows.len() as u32).map(Rank).filter(move |rank| *rank != me)
+    }
+
+    /// A peer is not there any more.
+    pub(super) fn depart(&self, peer: Rank, presence: Presence) {
+        self.inbox.depart(peer, presence);
+        self.window(peer).depart(presence);
+    }
+
+    /// Makes every wait answer this, unless it answers something else already.
+    pub(super) fn end(&self, reason: &StepError) {
+        self.inbox.end(reason);
+        for window in &self.windows {
+            window.end(reason);
+        }
+    }
+
+    fn give_back(&self, back: Return) {
+        if let Some((to, bytes)) = back {
+            // Fails when the plane is closed, and then nobody needs credits.
+            let _ = self.orders.send(Order::Return { to, bytes });
+        }
+    }
+
+    fn check(&self, peer: Rank) -> Result<(), StepError> {
+        if peer.index() < self.windows.len() {
+            return Ok(());
+        }
+        let reason = format!("there is no rank {peer} among {}", self.windows.len());
+        Err(StepError::Transport { rank: self.me, reason })
+    }
+}
+
+/// Tells the lanes when the thread can no longer move anything, whatever the reason.
+pub(super) struct Alarm(pub(super) Arc<Shared>);
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        let reason = "the thread of the data plane has ended".to_owned();
+        self.0.end(&StepError::Transport { rank: self.0.me, reason });
+    }
+}
+
+/// A lane's way to the other ranks.
+pub(super) struct Handle(pub(super) Arc<Shared>);
+
+impl Transport for Handle {
+    fn send(&mut self, to: Rank, tag: Tag, packet: Packet) -> Result<(), StepError> {
+        let shared = &self.0;
+        shared.check(to)?;
+        if packet.0.len() as u64 > LARGEST {
+            let reason = format!("{tag} has {} bytes; the limit is {LARGEST}", packet.0.len());
+            return Err(StepError::Transport { rank: shared.me, reason });
+        }
+        if to == shared.me {
+            shared.inbox.deliver(Envelope { from: to, tag, packet, began: shared.clock.now() });
+            return Ok(());
+        }
+        shared.window(to).send(tag, packet)
+    }
+
+    fn recv(&mut self, from: Rank, tag: Tag) -> Result<Envelope, StepError> {
+        self.0.check(from)?;
+        let (envelope, back) = self.0.inbox.take(from, tag)?;
+        self.0.give_back(back);
+        Ok(envelope)
+    }
+
+    fn recv_any(&mut self, kind: Kind) -> Result<Envelope, StepError> {
+        let (envelope, back) = self.0.inbox.take_any(kind)?;
+        self.0.give_back(back);
+        Ok(envelope)
+    }
+}

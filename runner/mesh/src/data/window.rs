@@ -1,0 +1,202 @@
+//! Credits: how much may be on its way to one peer, and what is known of that peer.
+//!
+//! A message needs as many credits as it has bytes, and a few more so that empty ones are bounded too. Credits
+//! come back when the receiver has taken the message out of its inbox. A message that is larger than the window
+//! goes when nothing else is on its way; so all ranks of a ring may send first, whatever the size.
+
+use super::link::Outgoing;
+use record::{LinkRecord, Nanos, Rank};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use strategies::{Packet, StepError, Tag, Wanted};
+use tokio::sync::mpsc::UnboundedSender;
+
+/// Credits of a peer: 64 MiB.
+pub(super) const WINDOW: u64 = 64 << 20;
+
+/// What a message costs beside its bytes.
+const EXTRA: u64 = 256;
+
+/// The credits that a message of this size needs.
+pub(super) fn cost(size: u64) -> u64 {
+    size + EXTRA
+}
+
+/// Whether a peer is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Presence {
+    /// As far as anybody knows.
+    Here,
+    /// It said good-bye.
+    Left,
+    /// Its connection broke without a word.
+    Lost,
+}
+
+impl Presence {
+    /// Whoever said good-bye is not lost when its connection ends.
+    pub(super) fn depart(&mut self, presence: Self) {
+        if *self == Self::Here {
+            *self = presence;
+        }
+    }
+
+    pub(super) fn gone(self) -> bool {
+        self != Self::Here
+    }
+}
+
+/// The way to one peer.
+pub(super) struct Window {
+    me: Rank,
+    peer: Rank,
+    patience: Duration,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    /// To the link; none after the good-bye.
+    queue: Option<UnboundedSender<Outgoing>>,
+    /// Credits in use.
+    used: u64,
+    presence: Presence,
+    /// What every wait answers from now on.
+    ended: Option<StepError>,
+    /// Whether the peer has confirmed the good-bye.
+    farewell: bool,
+    sent: LinkRecord,
+}
+
+/// How the way to a peer ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// The peer has everything, or wants nothing more.
+    Settled,
+    /// The peer was lost, or did not answer in time.
+    Open,
+}
+
+impl Window {
+    pub(super) fn new(me: Rank, peer: Rank, patience: Duration, queue: UnboundedSender<Outgoing>) -> Self {
+        let state = State {
+            queue: Some(queue),
+            used: 0,
+            presence: Presence::Here,
+            ended: None,
+            farewell: false,
+            sent: LinkRecord { from: me, to: peer, bytes: 0, raw_bytes: 0, messages: 0 },
+        };
+        Self { me, peer, patience, state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    /// Hands a message to the link as soon as there are credits for it.
+    pub(super) fn send(&self, tag: Tag, packet: Packet) -> Result<(), StepError> {
+        let (size, wanted) = (packet.0.len() as u64, Wanted::Credit(tag));
+        let mut state = self.lock();
+        let begin = Instant::now();
+        let mut quiet = (begin, state.used);
+        let mut asked = false;
+        loop {
+            let queue = state.open(self, wanted)?;
+            if state.has_room(size) {
+                // The link ends only when the peer is gone, which the next call tells.
+                let _ = queue.send(Outgoing::Message { tag, packet });
+                state.count(size);
+                return Ok(());
+            }
+            if !std::mem::replace(&mut asked, true) {
+                let _ = queue.send(Outgoing::Want);
+            }
+            if state.used != quiet.1 {
+                quiet = (Instant::now(), state.used);
+            }
+            let left = self.patience.saturating_sub(quiet.0.elapsed());
+            if left.is_zero() {
+                let waited = Nanos(begin.elapsed().as_nanos() as u64);
+                return Err(StepError::Silent { rank: self.me, peer: Some(self.peer), wanted, waited });
+            }
+            let woken = self.changed.wait_timeout(state, left);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Credits came back.
+    pub(super) fn credit(&self, bytes: u64) {
+        let mut state = self.lock();
+        state.used = state.used.saturating_sub(bytes);
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// The peer has everything.
+    pub(super) fn farewell(&self) {
+        self.lock().farewell = true;
+        self.changed.notify_all();
+    }
+
+    /// The peer is not there any more.
+    pub(super) fn depart(&self, presence: Presence) {
+        self.lock().presence.depart(presence);
+        self.changed.notify_all();
+    }
+
+    /// Makes every wait answer this, unless it answers something else already.
+    pub(super) fn end(&self, reason: &StepError) {
+        self.lock().ended.get_or_insert_with(|| reason.clone());
+        self.changed.notify_all();
+    }
+
+    /// Says good-bye after everything that was sent.
+    pub(super) fn goodbye(&self) {
+        if let Some(queue) = self.lock().queue.take() {
+            let _ = queue.send(Outgoing::Goodbye);
+        }
+    }
+
+    /// Waits until the peer has everything.
+    pub(super) fn settle(&self, deadline: Instant) -> Ending {
+        let open = |state: &mut State| !state.farewell && state.presence == Presence::Here;
+        let patience = deadline.saturating_duration_since(Instant::now());
+        let waited = self.changed.wait_timeout_while(self.lock(), patience, open);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if state.farewell || state.presence == Presence::Left { Ending::Settled } else { Ending::Open }
+    }
+
+    /// What was sent so far.
+    pub(super) fn sent(&self) -> LinkRecord {
+        self.lock().sent.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// The queue to the link, if the peer can still be sent anything.
+    fn open(&self, window: &Window, wanted: Wanted) -> Result<UnboundedSender<Outgoing>, StepError> {
+        let (rank, peer) = (window.me, window.peer);
+        if let Some(reason) = &self.ended {
+            return Err(reason.clone());
+        }
+        if self.presence.gone() {
+            return Err(StepError::Gone { rank, peer, wanted });
+        }
+        self.queue.clone().ok_or_else(|| {
+            let reason = format!("nothing can be sent to rank {peer} after the good-bye");
+            StepError::Transport { rank, reason }
+        })
+    }
+
+    fn has_room(&self, size: u64) -> bool {
+        self.used == 0 || self.used + cost(size) <= WINDOW
+    }
+
+    fn count(&mut self, size: u64) {
+        self.used += cost(size);
+        self.sent.bytes += size;
+        self.sent.raw_bytes += size;
+        self.sent.messages += 1;
+    }
+}

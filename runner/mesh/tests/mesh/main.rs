@@ -1,0 +1,12 @@
+//! The planes over real sockets; ranks and members are threads of the test.
+
+#![expect(clippy::unwrap_used, reason = "what fails here is a test")]
+
+mod briefing;
+#[path = "../contract/mod.rs"]
+mod contract;
+mod control;
+mod fixture;
+mod leaving;
+mod strangers;
+mod transport;

@@ -1,0 +1,141 @@
+//! Specifications of all cells, and what is wrong with them: said once, with the number of runs it touches.
+
+use crate::assign;
+use crate::expand::Draft;
+use crate::files::{Files, Machine};
+use crate::key::{KeyId, id};
+use crate::problem::{Affected, Finding};
+use crate::recipe::Recipe;
+use crate::resolve::Resolver;
+use crate::setting::{self, Settings};
+use crate::source::Span;
+use crate::{Cell, RunSpec, Source};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+const DATASET_PATH: KeyId = id("dataset.path");
+
+/// What makes two findings one: code, title and place. Each has the list of its cells.
+type Sameness = (&'static str, Box<str>, Option<Span>);
+
+/// Builds cells.
+pub(crate) struct CellBuilder<'a> {
+    recipe: &'a Recipe,
+    files: &'a dyn Files,
+    machine: Machine,
+    resolver: Resolver<'a>,
+    collected: BTreeMap<Sameness, (Finding, Vec<usize>)>,
+    /// Which folders there are: thousands of cells share a few.
+    folders: BTreeMap<PathBuf, bool>,
+}
+
+impl<'a> CellBuilder<'a> {
+    pub(crate) fn new(recipe: &'a Recipe, files: &'a dyn Files, machine: Machine) -> Self {
+        let resolver = Resolver::new(machine, &recipe.sections);
+        Self { recipe, files, machine, resolver, collected: BTreeMap::new(), folders: BTreeMap::new() }
+    }
+
+    /// The cells of all drafts; nothing is said about those that are excluded.
+    pub(crate) fn build(&mut self, drafts: Vec<Draft>) -> Vec<Cell> {
+        let mut cells = Vec::with_capacity(drafts.len());
+        for (index, draft) in drafts.into_iter().enumerate() {
+            let (spec, mut findings) = self.resolver.resolve(&draft.settings);
+            if draft.excluded.is_none() {
+                findings.extend(self.busy(&spec, &draft.settings));
+                findings.extend(self.missing_data(&spec, &draft.settings));
+                for finding in findings {
+                    self.collect(finding, index);
+                }
+            }
+            let Draft { arm, condition, label, axes, excluded, .. } = draft;
+            let config_hash = spec.config_hash();
+            cells.push(Cell { arm, condition, label, axes, spec, config_hash, excluded });
+        }
+        self.duplicates(&cells);
+        cells
+    }
+
+    /// What was found, each with the runs that it touches where these are not all.
+    pub(crate) fn findings(self, cells: &[Cell], repeats: u64) -> Vec<Finding> {
+        let total = cells.iter().filter(|cell| cell.excluded.is_none()).count();
+        let affected = |(mut finding, touched): (Finding, Vec<usize>)| {
+            if touched.len() < total {
+                let (runs, of) = (touched.len() as u64 * repeats, total as u64 * repeats);
+                finding.affected = Some(Box::new(Affected { runs, of, because: shared(cells, &touched) }));
+            }
+            finding
+        };
+        self.collected.into_values().map(affected).collect()
+    }
+
+    fn collect(&mut self, finding: Finding, cell: usize) {
+        let key = (finding.code, finding.title.clone(), finding.spans.first().map(|(span, _)| *span));
+        self.collected.entry(key).or_insert_with(|| (finding, Vec::new())).1.push(cell);
+    }
+
+    /// More busy ranks than cores: their times would measure the operating system's scheduler.
+    fn busy(&self, spec: &RunSpec, settings: &Settings) -> Option<Finding> {
+        let (workers, cores) = (spec.cluster.workers(), self.machine.cores);
+        (workers > cores).then(|| {
+            Finding::new("R201", format!("{workers} workers share {cores} cores: their times say little"))
+                .at_option(
+                    settings.span(assign::WORKERS).or(settings.span(assign::USE)),
+                    "more than the cores",
+                )
+                .note("each waits for a core while it could compute, and the waiting is measured as its own")
+                .cure("take as many workers as cores, or use the results for accuracy only")
+        })
+    }
+
+    fn missing_data(&mut self, spec: &RunSpec, settings: &Settings) -> Option<Finding> {
+        let path = match &spec.dataset.source {
+            Source::Mnist { path } | Source::Cifar10 { path } | Source::Cifar100 { path } => path,
+            Source::Synthetic { .. } => return None,
+        };
+        settings.given(DATASET_PATH)?;
+        let files = self.files;
+        let exists = *self.folders.entry(path.clone()).or_insert_with(|| files.exists(path));
+        (!exists).then(|| {
+            Finding::new("R203", format!("there is no data at {}", path.display()))
+                .at_option(settings.span(DATASET_PATH), "this folder")
+                .note(setting::more(DATASET_PATH.key().path))
+                .cure("put the data set's files there, or name their folder: --set dataset.path=FOLDER")
+        })
+    }
+
+    fn duplicates(&mut self, cells: &[Cell]) {
+        let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+        for (index, cell) in cells.iter().enumerate().filter(|(_, cell)| cell.excluded.is_none()) {
+            match seen.get(cell.config_hash.as_str()) {
+                None => {
+                    seen.insert(&cell.config_hash, index);
+                }
+                Some(first) => {
+                    let finding = self.duplicate(cell, &cells[*first]);
+                    self.collect(finding, index);
+                }
+            }
+        }
+    }
+
+    fn duplicate(&self, cell: &Cell, first: &Cell) -> Finding {
+        let mut axes = self.recipe.dimensions.iter().flat_map(|dimension| &dimension.axes);
+        let differing = cell.axes.iter().find(|value| !first.axes.contains(value));
+        let axis = differing.and_then(|value| axes.find(|axis| axis.path == value.path));
+        let strategies = self.recipe.sections.get("strategy").copied();
+        Finding::new("R104", format!("`{}` and `{}` are the same runs", first.label, cell.label))
+            .at_option(axis.map(|axis| axis.span).or(strategies), "makes no difference")
+            .cure("drop one of them: equal settings give equal numbers, and are run once")
+    }
+}
+
+/// The axis values that some cells share and others have not: `nodes.workers = 8`.
+fn shared(cells: &[Cell], touched: &[usize]) -> String {
+    let Some(first) = touched.first() else { return String::new() };
+    let values = cells[*first].axes.iter().filter(|value| {
+        let same = |cell: &Cell| cell.axes.contains(value);
+        touched.iter().all(|index| same(&cells[*index])) && !cells.iter().all(same)
+    });
+    let words: Vec<String> = values.map(|value| format!("{} = {}", value.path, value.text)).collect();
+    words.join(", ")
+}

@@ -1,0 +1,207 @@
+//! Every code of a problem, and what there is to say about it.
+
+/// A code's page.
+#[derive(Debug)]
+pub(crate) struct Code {
+    /// `R012`. Below R100 a key or value is wrong by itself, below R200 together with others; from R200 on
+    /// problems are warnings.
+    pub(crate) id: &'static str,
+    /// What is wrong, in a few words.
+    pub(crate) title: &'static str,
+    /// Why that is refused, and what to do.
+    pub(crate) text: &'static str,
+}
+
+const fn code(id: &'static str, title: &'static str, text: &'static str) -> Code {
+    Code { id, title, text }
+}
+
+/// The page of a code.
+pub(crate) fn find(code: &str) -> Option<&'static Code> {
+    CODES.iter().find(|page| page.id == code)
+}
+
+/// All pages.
+pub(crate) const CODES: &[Code] = &[
+    code(
+        "R001",
+        "not TOML",
+        "The file is no TOML document. All places where the reader stumbles are shown; later ones may follow \
+         from the first. Nothing else is checked until the text can be read.",
+    ),
+    code(
+        "R002",
+        "a file cannot be read",
+        "The recipe, or a file that it extends, is missing, is not readable, or is not UTF-8. Names in \
+         `extends` are relative to the file that extends.",
+    ),
+    code(
+        "R003",
+        "recipes extend each other in a circle",
+        "`extends` must lead to files that extend nothing. The chain of files is shown. Put what they share \
+         into a file of its own.",
+    ),
+    code(
+        "R004",
+        "an override is not understood",
+        "`--set` takes KEY=VALUE, `--sweep` takes KEY=A,B. The key is a dotted path as `bakeoff explain` shows \
+         it; a strategy's key is strategy.<name>.<key>. Values are TOML; a string may go without quotes.",
+    ),
+    code(
+        "R010",
+        "a key is missing",
+        "The key has no default, because a wrong guess would cost a run. The message shows an example.",
+    ),
+    code(
+        "R011",
+        "a value of the wrong type",
+        "The key takes another type of value; quantities with a unit are strings.",
+    ),
+    code(
+        "R012",
+        "an unknown key",
+        "Unknown keys are errors, never ignored: a slip of the pen must not silently change an experiment. The \
+         nearest known key is suggested. Some keys belong to one `kind` of their table only.",
+    ),
+    code(
+        "R013",
+        "an unknown name",
+        "The key takes one of a few names; the message lists them and suggests the nearest.",
+    ),
+    code(
+        "R014",
+        "a value out of range",
+        "The value can be read, and makes no sense; the message gives the range.",
+    ),
+    code(
+        "R015",
+        "a quantity that cannot be read",
+        "Quantities are a number and a unit: `\"15min\"`, `\"2 epochs\"`, `\"100 steps\"`, `\"5%\"`. Machines are \
+         `local*4`: a name and the number of workers that fit.",
+    ),
+    code(
+        "R016",
+        "two keys say the same",
+        "Of `train.global-batch` and `train.per-worker-batch`, and of `train.epochs` and `train.steps`, only one \
+         can be given: two could contradict each other.",
+    ),
+    code(
+        "R017",
+        "an unknown version of the format",
+        "This version of bakeoff reads recipes with `schema = 1`.",
+    ),
+    code(
+        "R019",
+        "the name of a setting",
+        "Papers give names to what is a setting of a more general strategy here; the message says which.",
+    ),
+    code(
+        "R020",
+        "not in this version",
+        "The name or key is part of the format, and this version of bakeoff cannot do it yet. It is refused, \
+         because running something else instead would be worse.",
+    ),
+    code(
+        "R030",
+        "an axis that is no list",
+        "Each leaf of `[sweep.axes]` is a list of the values that a key takes in turn.",
+    ),
+    code("R031", "an axis with fewer than two values", "Nothing varies. Set the key itself, or add a value."),
+    code(
+        "R032",
+        "axes in lockstep of different lengths",
+        "The axes of one `[[sweep.zip]]` take their values together.",
+    ),
+    code(
+        "R033",
+        "axes of arms and of conditions in lockstep",
+        "An axis over a strategy, its communication or compression multiplies arms: what is compared. Any other \
+         multiplies conditions: under which it is compared. One axis cannot be both.",
+    ),
+    code(
+        "R034",
+        "a key that cannot be an axis",
+        "The key concerns the sweep as a whole, or is a table whose keys can be axes.",
+    ),
+    code("R035", "a key that is varied twice", "Two axes over one key would overwrite each other."),
+    code("R036", "too many cells", "The product of the axes is larger than anything that can be run."),
+    code(
+        "R040",
+        "a condition that cannot be read",
+        "Conditions compare keys with values and join comparisons with `and`, `or`, `not` and parentheses: \
+         `strategy.name == 'd-sync' and nodes.workers > 4`. Comparisons are ==, !=, <, <=, >, >=.",
+    ),
+    code(
+        "R101",
+        "a global batch smaller than the workers",
+        "Each worker takes its share of the global batch in every step; some would have nothing to do.",
+    ),
+    code(
+        "R102",
+        "two baselines",
+        "The other arms are compared with one arm; only one strategy can have `baseline = true`.",
+    ),
+    code(
+        "R103",
+        "a baseline that is several arms",
+        "An axis multiplies the strategy that is the baseline. Write the arm that the others are compared with \
+         as a [[strategy]] of its own.",
+    ),
+    code(
+        "R104",
+        "two cells that are the same",
+        "Equal settings and seeds give equal runs, which are run once. Usually an axis varies something that \
+         makes no difference for a strategy.",
+    ),
+    code("R105", "two strategies with one name", "Arms are told apart by the strategies' names."),
+    code(
+        "R106",
+        "too few seeds, or equal ones",
+        "Each repeat has a seed of its own, the same in every arm. `seeds = { from = 42 }` never runs out.",
+    ),
+    code(
+        "R107",
+        "workers that do not fit",
+        "`nodes.use` says how many workers fit on the machines; `nodes.workers` asks for more.",
+    ),
+    code(
+        "R108",
+        "a target that cannot be measured",
+        "Validation metrics are measured on samples that are held out of the training set: \
+         `dataset.validation` says how many.",
+    ),
+    code(
+        "R109",
+        "a layer that does not fit",
+        "Each layer takes what the one before it gives; the first takes the data set's examples, and the last \
+         gives one score per class. Put `flatten` between images and linear layers.",
+    ),
+    code(
+        "R111",
+        "too little data",
+        "A batch, or a validation split, needs more samples than the data set has.",
+    ),
+    code(
+        "R112",
+        "a target the wrong way round",
+        "Accuracies are to be reached from below (`at-least`), losses from above (`at-most`).",
+    ),
+    code(
+        "R114",
+        "a setting without effect",
+        "The strategy has no use for the setting: a parameter server does not all-reduce, and adds in rank order.",
+    ),
+    code("R117", "no strategy", "A recipe compares strategies; it needs at least one `[[strategy]]`."),
+    code(
+        "R201",
+        "more workers than cores",
+        "Workers that share a core slow each other down, so that step times measure the operating system's \
+         scheduler. Accuracies and weights are not touched. A server that adds while its workers wait is not counted.",
+    ),
+    code(
+        "R202",
+        "an exclusion that excludes nothing",
+        "No cell meets the condition; perhaps a value has changed since.",
+    ),
+    code("R203", "missing data", "The data set's folder is not there; runs would fail when they read it."),
+];

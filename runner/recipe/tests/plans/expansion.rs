@@ -1,0 +1,451 @@
+//! What recipes expand to: arms, conditions, labels, runs, hashes.
+
+use crate::desk::{Desk, MACHINE};
+use crate::problems::recipe;
+use recipe::{
+    Collective, Compression, Extent, LrShape, Metric, Model, Partition, Plan, ReduceOrder, Request, Role,
+    Source, Strategy,
+};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+fn plan(changes: &[&str]) -> Plan {
+    planned(&Desk::with(&recipe(changes)))
+}
+
+fn planned(desk: &Desk) -> Plan {
+    desk.plan().unwrap_or_else(|problems| panic!("{}", problems.render(false, 100)))
+}
+
+fn labels(plan: &Plan) -> Vec<&str> {
+    plan.cells.iter().map(|cell| cell.label.as_str()).collect()
+}
+
+#[test]
+fn defaults_are_the_documented_ones() {
+    let plan = plan(&[]);
+    let spec = &plan.cells[1].spec;
+    assert_eq!(spec.strategy, Strategy::DSync);
+    assert_eq!(spec.model.kind, "mnist-mlp");
+    assert_eq!(spec.dataset.source, Source::Synthetic { train: 5000, test: 1000, seed: 1 });
+    assert_eq!(spec.dataset.partition, Partition::Shared);
+    assert_eq!((spec.train.global_batch, spec.train.length), (100, Extent::Epochs(2.0)));
+    assert_eq!((spec.train.optimizer.lr, spec.train.optimizer.momentum), (0.1, 0.0));
+    assert_eq!(
+        (spec.train.schedule.shape, spec.train.schedule.warmup),
+        (LrShape::Constant, Extent::Epochs(0.0))
+    );
+    assert_eq!((spec.train.evaluate, spec.train.target), (Extent::Epochs(1.0), None));
+    assert_eq!(spec.communication.collective, Collective::Ring);
+    assert_eq!(spec.communication.reduce_order, ReduceOrder::Ring);
+    assert_eq!(spec.compression, Compression::None);
+    assert_eq!((spec.measure.trace_first_steps, spec.measure.trace_every), (20, 500));
+    assert!(!spec.measure.hash_every_step);
+    assert_eq!((plan.limits.run_timeout, plan.limits.retries, plan.limits.max_runs), (None, 0, 400));
+    assert_eq!((plan.report.min_effect, plan.report.confidence), (0.05, 0.95));
+}
+
+#[test]
+fn everything_that_is_written_arrives() {
+    let plan = plan(&[
+        "[dataset]\nkind = \"cifar100\"\npath = \"data/cifar\"\nvalidation = \"10%\"\npartition = { kind = \"dirichlet\", alpha = 0.5 }",
+        "[model]\nkind = \"cifar-cnn\"",
+        "[train]\nper-worker-batch = 16\nsteps = 30\nevaluate = \"10 steps\"\noptimizer = { lr = 0.2, momentum = 0.9, weight-decay = 1e-4 }\n\
+         lr-schedule = { kind = \"step\", every = \"2 epochs\", factor = 0.1, warmup = \"5 steps\" }\n\
+         target = { metric = \"validation-loss\", at-most = 0.5, after = \"90s\", stop = true }",
+        "[communication]\ncollective = \"star\"\nreduce-order = \"ring\"\nschedule = \"single\"",
+        "[measure]\ntrace = { first-steps = 3, every = 0 }\nweight-hash = \"step\"",
+        "[limits]\nrun-timeout = \"20min\"\nretries = 2\nmax-runs = 7",
+        "[report]\nmin-effect = 0.1\nconfidence = 0.9\nredact = [\"hosts\"]",
+    ]);
+    let spec = &plan.cells[1].spec;
+    assert_eq!(spec.dataset.source, Source::Cifar100 { path: "/desk/data/cifar".into() });
+    assert_eq!(spec.dataset.partition, Partition::Dirichlet { alpha: 0.5 });
+    assert_eq!(spec.dataset.validation, 0.1);
+    assert_eq!((spec.train.global_batch, spec.train.length), (64, Extent::Steps(30)));
+    assert_eq!(spec.train.schedule.shape, LrShape::Step { every: Extent::Epochs(2.0), factor: 0.1 });
+    assert_eq!(spec.train.schedule.warmup, Extent::Steps(5));
+    let target = spec.train.target.expect("a target");
+    assert_eq!((target.metric, target.threshold, target.stop), (Metric::ValidationLoss, 0.5, true));
+    assert_eq!(target.after, Some(Duration::from_secs(90)));
+    assert_eq!(spec.communication.collective, Collective::Star);
+    assert!(spec.measure.hash_every_step);
+    assert_eq!(plan.limits.run_timeout, Some(Duration::from_mins(20)));
+    assert_eq!(plan.report.redact, ["hosts"]);
+}
+
+#[test]
+fn workers_fill_the_slots_and_servers_come_after_them() {
+    let plan = plan(&["[nodes]\nuse = [\"local*3\"]\nworkers = 2"]);
+    let roles =
+        |cell: usize| plan.cells[cell].spec.cluster.seats.iter().map(|seat| seat.role).collect::<Vec<_>>();
+    assert_eq!(roles(0), [Role::Worker, Role::Worker, Role::Server]);
+    assert_eq!(roles(1), [Role::Worker, Role::Worker]);
+    assert_eq!(plan.cells[0].spec.cluster.nodes[0].slots, 3);
+}
+
+#[test]
+fn local_has_one_slot_per_core() {
+    let plan = plan(&["[nodes]\nuse = \"local\""]);
+    assert_eq!(plan.cells[1].spec.cluster.workers(), MACHINE.cores);
+}
+
+#[test]
+fn axes_of_strategies_make_arms_and_all_others_conditions() {
+    let plan = plan(&[
+        "[sweep.axes]\nnodes.workers = [2, 4]\nstrategy.d-sync.communication.collective = [\"ring\", \"star\"]\ntrain.optimizer.lr = [0.05, 0.1]",
+    ]);
+    let arms: Vec<(&str, bool)> = plan.arms.iter().map(|arm| (arm.name.as_str(), arm.baseline)).collect();
+    assert_eq!(
+        arms,
+        [("ps-sync", true), ("d-sync collective=ring", false), ("d-sync collective=star", false)]
+    );
+    assert_eq!(plan.cells.len(), 3 * 4);
+    assert_eq!(plan.runs.len(), 3 * 4 * 5);
+    assert_eq!(
+        labels(&plan)[..4],
+        [
+            "ps-sync workers=2 lr=0.05",
+            "d-sync collective=ring workers=2 lr=0.05",
+            "d-sync collective=star workers=2 lr=0.05",
+            "ps-sync workers=2 lr=0.1",
+        ]
+    );
+    let axes: Vec<(&str, &str, Option<f64>)> =
+        plan.cells[1].axes.iter().map(|axis| (axis.path.as_str(), axis.text.as_str(), axis.number)).collect();
+    assert_eq!(
+        axes,
+        [
+            ("strategy.d-sync.communication.collective", "ring", None),
+            ("nodes.workers", "2", Some(2.0)),
+            ("train.optimizer.lr", "0.05", Some(0.05)),
+        ]
+    );
+}
+
+#[test]
+fn an_axis_over_all_arms_spares_those_that_it_does_not_touch() {
+    let sweep = "[sweep.axes]\ncommunication.collective = [\"ring\", \"star\"]";
+    let names = |plan: &Plan| plan.arms.iter().map(|arm| arm.name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&plan(&[sweep])), ["ps-sync", "d-sync collective=ring", "d-sync collective=star"]);
+    let own = "[[strategy]]\nname = \"own\"\nkind = \"d-sync\"\ncommunication.reduce-order = \"rank\"\ncommunication.collective = \"ring\"";
+    let plan = plan(&[own, "[[strategy]]\nkind = \"d-sync\"", sweep]);
+    assert_eq!(names(&plan), ["own", "d-sync collective=ring", "d-sync collective=star"]);
+    assert_eq!(plan.cells[0].spec.communication.collective, Collective::Ring);
+    assert_eq!(plan.cells[2].spec.communication.collective, Collective::Star);
+}
+
+#[test]
+fn a_strategys_own_settings_go_before_the_recipes() {
+    let plan = plan(&[
+        "[communication]\nreduce-order = \"rank\"",
+        "[[strategy]]\nkind = \"d-sync\"",
+        "[[strategy]]\nkind = \"d-sync\"\nname = \"own\"\n[strategy.communication]\nreduce-order = \"ring\"",
+    ]);
+    let order = |cell: usize| plan.cells[cell].spec.communication.reduce_order;
+    assert_eq!((order(0), order(1)), (ReduceOrder::Rank, ReduceOrder::Ring));
+}
+
+#[test]
+fn axes_in_lockstep_are_one_dimension() {
+    let plan = plan(&[
+        "[[sweep.zip]]\ntrain.global-batch = [100, 200]\ntrain.epochs = [2, 4]",
+        "[sweep.axes]\ndataset.seed = [1, 2]",
+    ]);
+    assert_eq!(plan.cells.len(), 2 * 2 * 2);
+    let pairs: BTreeSet<String> = plan.cells.iter().map(|cell| cell.condition.clone()).collect();
+    let expected = [
+        "seed=1 global-batch=100 epochs=2",
+        "seed=1 global-batch=200 epochs=4",
+        "seed=2 global-batch=100 epochs=2",
+        "seed=2 global-batch=200 epochs=4",
+    ];
+    assert_eq!(pairs, expected.map(str::to_owned).into());
+}
+
+#[test]
+fn an_axis_may_take_whole_tables() {
+    let plan = plan(&[
+        "[sweep.axes]\ndataset.partition = [\"shared\", { kind = \"dirichlet\", alpha = 0.1 }]\nnodes.use = [[\"local*2\"], [\"local*3\"]]",
+    ]);
+    let partitions: Vec<&Partition> = plan.cells.iter().map(|cell| &cell.spec.dataset.partition).collect();
+    assert_eq!(plan.cells.len(), 8);
+    assert!(
+        partitions.contains(&&Partition::Shared)
+            && partitions.contains(&&Partition::Dirichlet { alpha: 0.1 })
+    );
+    assert_eq!(plan.cells[7].spec.cluster.workers(), 3);
+}
+
+#[test]
+fn a_kind_on_an_axis_takes_its_own_keys_only() {
+    let plan = plan(&[
+        "[dataset]\npartition = { kind = \"dirichlet\", alpha = 0.7 }",
+        "[sweep.axes]\ndataset.partition.kind = [\"dirichlet\", \"sharded\"]",
+    ]);
+    assert_eq!(plan.cells[0].spec.dataset.partition, Partition::Dirichlet { alpha: 0.7 });
+    assert_eq!(plan.cells[2].spec.dataset.partition, Partition::Sharded);
+}
+
+#[test]
+fn conditions_exclude_cells_with_their_reason() {
+    let excluded = |when: &str| {
+        let sweep =
+            "[sweep.axes]\nnodes.workers = [1, 2, 4]\ntrain.lr-schedule.warmup = [\"0 epochs\", \"1 epoch\"]";
+        let plan = plan(&[sweep, &format!("[[sweep.exclude]]\nwhen = \"{when}\"\nreason = \"because\"")]);
+        assert_eq!(plan.runs.len(), 5 * plan.cells.iter().filter(|cell| cell.excluded.is_none()).count());
+        plan.cells.iter().filter(|cell| cell.excluded.as_deref() == Some("because")).count()
+    };
+    for (when, count) in [
+        ("strategy.name == 'd-sync'", 6),
+        ("strategy = d-sync and nodes.workers > 2", 2),
+        ("workers >= 2 and workers < 4", 4),
+        ("not (workers == 1 or strategy.kind == 'ps-sync')", 4),
+        ("strategy != 'ps-sync' or workers <= '1'", 8),
+        ("collective == 'ring'", 12),
+        ("compression == none and workers == 4", 4),
+        ("warmup > '0.5 epochs'", 6),
+        ("lr == 0.1 and lr == '1e-1'", 12),
+        ("train.target.after != '1s'", 12),
+        ("not not workers == 4", 4),
+    ] {
+        assert_eq!(excluded(when), count, "{when}");
+    }
+}
+
+#[test]
+fn an_impossible_cell_may_be_excluded() {
+    let plan = plan(&["[sweep.axes]\nnodes.workers = [4, 8]", "[[sweep.exclude]]\nwhen = \"workers == 8\""]);
+    assert_eq!((plan.cells.len(), plan.runs.len()), (4, 10));
+}
+
+#[test]
+fn the_command_line_changes_what_is_planned() {
+    let text = recipe(&[
+        "[sweep.axes]\ntrain.optimizer.lr = [0.1, 0.2]",
+        "[dataset]\nkind = \"mnist\"\npath = \"data\"",
+    ]);
+    let desk = Desk::with(&text);
+    let arguments = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+    let overrides = arguments(&[
+        "train.optimizer.lr=0.3",
+        "dataset.path=data/other",
+        "strategy.d-sync.name=ring",
+        "name=tried",
+    ]);
+    let sweeps = arguments(&["nodes.workers=1,2", "train.target.at-least=[0.5, \"60%\"]"]);
+    let request = Request {
+        overrides: &overrides,
+        sweeps: &sweeps,
+        only: Some("strategy == ring"),
+        repeats: Some(2),
+        ..Request::new(Path::new("recipe.toml"))
+    };
+    let plan = recipe::plan(&desk, &request, &MACHINE)
+        .unwrap_or_else(|problems| panic!("{}", problems.render(false, 100)));
+    assert_eq!(plan.name, "tried");
+    assert_eq!((plan.cells.len(), plan.runs.len()), (8, 8));
+    assert_eq!(plan.cells[1].label, "ring workers=1 at-least=0.5");
+    assert_eq!(plan.cells[0].spec.train.optimizer.lr, 0.3);
+    assert_eq!(plan.cells[0].spec.dataset.source, Source::Mnist { path: "/desk/data/other".into() });
+    assert!(plan.cells[0].excluded.as_deref().is_some_and(|reason| reason.contains("--only")));
+    // What is stored plans to the same runs without the command line.
+    let again = planned(&Desk::with(&plan.expanded));
+    assert_eq!(again.runs, plan.runs);
+    assert!(
+        again
+            .cells
+            .iter()
+            .zip(&plan.cells)
+            .all(|(one, other)| one.config_hash == other.config_hash && one.label == other.label)
+    );
+}
+
+#[test]
+fn recipes_extend_each_other_from_left_to_right() {
+    let desk = Desk::with("extends = [\"sub/base.toml\", \"more.toml\"]\nname = \"own\"\n[train]\nepochs = 7\n[dataset]\nkind = \"synthetic\"\n")
+        .and("sub/base.toml", "schema = 1\n[train]\nglobal-batch = 10\nepochs = 1\n[dataset]\nkind = \"mnist\"\npath = \"data\"\nvalidation = 0.1\n[[strategy]]\nkind = \"ps-sync\"\n")
+        .and("more.toml", "[train]\nglobal-batch = 20\n[[strategy]]\nkind = \"d-sync\"\n");
+    let plan = planned(&desk);
+    let spec = &plan.cells[0].spec;
+    assert_eq!(plan.arms.len(), 1);
+    assert_eq!((spec.train.global_batch, spec.train.length), (20, Extent::Epochs(7.0)));
+    // The kind changed, so that the path goes with the former kind; what both have stays.
+    assert_eq!(spec.dataset.source, Source::Synthetic { train: 5000, test: 1000, seed: 1 });
+    assert_eq!(spec.dataset.validation, 0.1);
+}
+
+#[test]
+fn paths_are_relative_to_the_file_that_names_them() {
+    let desk = Desk::with("extends = \"sub/base.toml\"\n")
+        .and("sub/base.toml", &recipe(&["[dataset]\nkind = \"mnist\"\npath = \"../data/mnist\""]));
+    assert_eq!(
+        planned(&desk).cells[0].spec.dataset.source,
+        Source::Mnist { path: "/desk/data/mnist".into() }
+    );
+}
+
+#[test]
+fn repeats_are_paired_and_ordered() {
+    let order = |order: &str| {
+        let plan = plan(&[&format!("[repeats]\ncount = 3\nseeds = [7, 8, 9]\norder = \"{order}\"")]);
+        for run in &plan.runs {
+            assert_eq!(run.seed, 7 + u64::from(run.repeat));
+        }
+        plan.runs.iter().map(|run| (run.cell, run.repeat)).collect::<Vec<_>>()
+    };
+    assert_eq!(order("interleave"), [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2)]);
+    assert_eq!(order("block"), [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]);
+    let mut shuffled = order("shuffle");
+    assert_eq!(shuffled, order("shuffle"));
+    assert_ne!(shuffled, order("interleave"));
+    assert_ne!(shuffled, order("block"));
+    shuffled.sort_unstable();
+    assert_eq!(shuffled, order("block"));
+}
+
+#[test]
+fn labels_stay_when_values_come_and_go() {
+    let small = plan(&["[sweep.axes]\ntrain.optimizer.lr = [0.1, 0.2]"]);
+    let large = plan(&["[sweep.axes]\ntrain.optimizer.lr = [0.05, 0.1, 0.2]"]);
+    let find = |plan: &Plan, label: &str| {
+        plan.cells.iter().find(|cell| cell.label == label).map(|cell| cell.config_hash.clone())
+    };
+    for label in labels(&small) {
+        assert_eq!(find(&small, label), find(&large, label), "{label}");
+    }
+}
+
+#[test]
+fn axes_of_one_short_name_are_told_apart() {
+    let plan = plan(&[
+        "[sweep.axes]\nmodel.kind = [\"softmax\", \"lenet\"]\ndataset.partition.kind = [\"shared\", \"sharded\"]\ndataset.seed = [1, 2]",
+    ]);
+    assert_eq!(plan.cells[0].condition, "model=softmax partition=shared seed=1");
+}
+
+#[test]
+fn a_hash_changes_with_what_reaches_a_worker_and_with_nothing_else() {
+    let hash = |overrides: &[&str]| {
+        let desk =
+            Desk::with(&recipe(&["[train]\nglobal-batch = 96\nepochs = 2\ntarget = { at-least = 0.9 }"]));
+        let plan =
+            desk.plan_with(overrides).unwrap_or_else(|problems| panic!("{}", problems.render(false, 100)));
+        plan.cells[1].config_hash.clone()
+    };
+    let base = hash(&[]);
+    for same in [
+        "name=other",
+        "question=why",
+        "report.min-effect=0.2",
+        "report.confidence=0.9",
+        "repeats.count=2",
+        "repeats.order=block",
+        "limits.retries=3",
+        "limits.run-timeout=1h",
+        "limits.max-runs=3",
+        "strategy.d-sync.baseline=true",
+        "strategy.d-sync.name=other",
+        "train.epochs=2.0",
+        "measure.samples=false",
+        "model.kind=mnist-mlp",
+        "report.redact=[\"hosts\"]",
+    ] {
+        assert_eq!(hash(&[same]), base, "{same}");
+    }
+    let mut seen = BTreeSet::from([base]);
+    for other in [
+        "model.kind=softmax",
+        "dataset.train=4000",
+        "dataset.test=900",
+        "dataset.seed=2",
+        "dataset.partition=sharded",
+        "dataset.validation=0.1",
+        "train.global-batch=48",
+        "train.epochs=3",
+        "train.optimizer.lr=0.2",
+        "train.optimizer.momentum=0.5",
+        "train.optimizer.weight-decay=0.1",
+        "train.lr-schedule.warmup=1 epoch",
+        "train.evaluate=2 epochs",
+        "train.target.at-least=0.8",
+        "train.target.stop=true",
+        "nodes.workers=2",
+        "communication.collective=star",
+        "communication.reduce-order=rank",
+        "measure.weight-hash=step",
+        "measure.trace.every=10",
+    ] {
+        assert!(seen.insert(hash(&[other])), "{other}");
+    }
+}
+
+#[test]
+fn ten_thousand_cells_are_planned() {
+    let values = |count: usize| {
+        (1..=count).map(|value| format!("{}", value as f64 / 1000.0)).collect::<Vec<_>>().join(", ")
+    };
+    let sweep = format!(
+        "[sweep.axes]\ntrain.optimizer.lr = [{}]\ntrain.optimizer.momentum = [{}]\nnodes.workers = [1, 2]",
+        values(50),
+        values(50)
+    );
+    let started = std::time::Instant::now();
+    let plan = plan(&[&sweep]);
+    println!("{} cells in {:?}", plan.cells.len(), started.elapsed());
+    assert_eq!(plan.cells.len(), 10_000);
+    assert_eq!(plan.runs.len(), 50_000);
+    let hashes: BTreeSet<&str> = plan.cells.iter().map(|cell| cell.config_hash.as_str()).collect();
+    assert_eq!(hashes.len(), 10_000);
+}
+
+fn model(kind: &str, dataset: &str) -> Model {
+    let dataset = format!(
+        "[dataset]\nkind = \"{dataset}\"{}",
+        if dataset == "synthetic" { "" } else { "\npath = \"data\"" }
+    );
+    plan(&[&dataset, &format!("[model]\nkind = \"{kind}\"")]).cells[0].spec.model.clone()
+}
+
+#[test]
+fn models_have_the_published_sizes() {
+    for (kind, dataset, parameters) in [
+        ("softmax", "synthetic", 7_850),
+        // Pipe-SGD: 784-500-500-10.
+        ("mnist-mlp", "mnist", 648_010),
+        // Caffe's LeNet.
+        ("lenet", "mnist", 431_080),
+        ("cifar-cnn", "cifar10", 116_906),
+        ("cifar-cnn", "cifar100", 122_756),
+    ] {
+        assert_eq!(model(kind, dataset).parameters(), parameters, "{kind}");
+    }
+}
+
+#[test]
+fn models_name_their_layers_and_count_operations() {
+    let lenet = model("lenet", "mnist");
+    let names: Vec<&str> = lenet.layers.iter().map(|layer| layer.name.as_str()).collect();
+    assert_eq!(
+        names,
+        ["conv1", "max-pool1", "conv2", "max-pool2", "flatten1", "linear1", "relu1", "linear2"]
+    );
+    let conv2 = &lenet.layers[2];
+    assert_eq!(conv2.parameters[0].name, "conv2.weight");
+    assert_eq!(conv2.parameters[0].shape, [50, 20, 5, 5]);
+    assert_eq!(conv2.parameters[1].shape, [50]);
+    assert_eq!(conv2.flops, 2 * 20 * 25 * 50 * 64);
+    let mlp = model("mnist-mlp", "mnist");
+    assert_eq!(mlp.flops(), 2 * (784 * 500 + 500 * 500 + 500 * 10) + 1000);
+}
+
+#[test]
+fn a_sequential_model_is_what_it_lists() {
+    let plan = plan(&[
+        "[model]\nkind = \"sequential\"\nlayers = [\n  { kind = \"conv\", outputs = 4, kernel = 5, stride = 2, padding = 1 },\n  \"relu\",\n  { kind = \"avg-pool\", kernel = 2 },\n  { kind = \"dropout\", rate = 0.2 },\n  \"flatten\",\n  { kind = \"linear\", outputs = 10 },\n]",
+    ]);
+    let model = &plan.cells[0].spec.model;
+    assert_eq!(model.parameters(), 4 * 25 + 4 + 4 * 36 * 10 + 10);
+    assert_eq!(model.layers.len(), 6);
+}

@@ -1,0 +1,224 @@
+//! The recipes of the repository, templates, `explain`, and the schema.
+
+use crate::desk::Desk;
+use recipe::{Plan, Template, explain, schema, topics};
+use serde_json::Value;
+use std::path::Path;
+
+/// The recipes of the repository by name.
+pub(crate) fn recipes() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../recipes");
+    let mut recipes: Vec<(String, String)> = std::fs::read_dir(folder)
+        .expect("the recipes")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .map(|path| {
+            let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+            (name, std::fs::read_to_string(path).expect("a recipe"))
+        })
+        .collect();
+    recipes.sort();
+    recipes
+}
+
+fn every_recipe() -> Vec<(String, String)> {
+    let templates =
+        Template::ALL.iter().map(|template| (template.name().to_owned(), template.text().to_owned()));
+    recipes().into_iter().chain(templates).collect()
+}
+
+fn plan(name: &str, text: &str) -> Plan {
+    let planned = Desk::with(text).plan_with(if name == "mnist.toml" { &["dataset.path=data"] } else { &[] });
+    planned.unwrap_or_else(|problems| panic!("{name}:\n{}", problems.render(false, 100)))
+}
+
+#[test]
+fn every_recipe_and_template_plans_without_a_word() {
+    let names: Vec<String> = recipes().into_iter().map(|(name, _)| name).collect();
+    assert!(
+        ["quickstart.toml", "smoke.toml", "mnist.toml"]
+            .iter()
+            .all(|name| names.iter().any(|has| has == name))
+    );
+    for (name, text) in every_recipe() {
+        assert_eq!(plan(&name, &text).warnings, [], "{name}");
+        assert!(text.starts_with("#:schema "), "{name}: editors find the schema by the first line");
+    }
+}
+
+#[test]
+fn an_expanded_recipe_plans_to_itself() {
+    for (name, text) in every_recipe() {
+        let plan = plan(&name, &text);
+        let again = self::plan("expanded", &plan.expanded);
+        assert_eq!((&again.cells, &again.runs, &again.arms), (&plan.cells, &plan.runs, &plan.arms), "{name}");
+        assert_eq!(
+            (again.limits, &again.report, &again.name),
+            (plan.limits, &plan.report, &plan.name),
+            "{name}"
+        );
+        assert_eq!(again.expanded, plan.expanded, "{name}");
+    }
+}
+
+#[test]
+fn an_expanded_recipe_shows_every_default() {
+    let plan = plan(
+        "quickstart.toml",
+        &recipes().into_iter().find(|(name, _)| name == "quickstart.toml").expect("it").1,
+    );
+    insta::assert_snapshot!("quickstart_expanded", plan.expanded);
+}
+
+#[test]
+fn a_plan_survives_storage() {
+    for (name, text) in every_recipe() {
+        let plan = plan(&name, &text);
+        let json = serde_json::to_string(&plan).expect("JSON");
+        assert_eq!(serde_json::from_str::<Plan>(&json).expect("a plan"), plan, "{name}");
+    }
+}
+
+#[test]
+fn templates_are_found_by_name() {
+    for template in Template::ALL {
+        assert_eq!(Template::named(template.name()), Some(template));
+        assert!(!template.about().is_empty());
+    }
+    assert_eq!(Template::named("compression"), None);
+}
+
+#[test]
+fn everything_has_a_page() {
+    for topic in topics() {
+        let page = explain(&topic).unwrap_or_else(|error| panic!("{error}"));
+        assert!(page.lines().count() >= 3, "{topic}: {page}");
+    }
+}
+
+#[test]
+fn pages_read_well() {
+    let pages = [
+        "train.optimizer.lr",
+        "dataset.partition",
+        "strategy",
+        "strategy.d-sync",
+        "strategy.pipe-sgd",
+        "strategy.wfbp",
+        "R107",
+        "warmup",
+        "dataset.mnist",
+    ];
+    let text: Vec<String> = pages.iter().map(|topic| explain(topic).expect("a page")).collect();
+    insta::assert_snapshot!("pages", text.join("----\n"));
+}
+
+#[test]
+fn what_has_no_page_is_answered_with_the_nearest_that_has() {
+    let nearest = |topic: &str| explain(topic).expect_err("no page").suggestion;
+    assert_eq!(nearest("train.optimiser.lr").as_deref(), Some("train.optimizer.lr"));
+    assert_eq!(nearest("strategy.dsync").as_deref(), Some("strategy.d-sync"));
+    assert_eq!(nearest("").as_deref(), None);
+}
+
+/// Every code that a snapshot shows has a page.
+#[test]
+fn every_code_that_is_shown_has_a_page() {
+    let snapshots = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plans/snapshots");
+    let mut codes = Vec::new();
+    for entry in std::fs::read_dir(snapshots).expect("snapshots") {
+        let text = std::fs::read_to_string(entry.expect("an entry").path()).expect("a snapshot");
+        for part in text.split("[R").skip(1) {
+            if let Some(digits) = part.get(..3).filter(|_| part[3..].starts_with("]:")) {
+                codes.push(format!("R{digits}"));
+            }
+        }
+    }
+    codes.sort();
+    codes.dedup();
+    for code in &codes {
+        explain(code).unwrap_or_else(|error| panic!("{error}"));
+    }
+    let unseen: Vec<String> = topics()
+        .into_iter()
+        .filter(|topic| topic.starts_with('R') && topic.len() == 4 && !codes.contains(topic))
+        .collect();
+    assert_eq!(unseen, Vec::<String>::new(), "codes without a case in problems.rs");
+}
+
+/// As much of draft 07 as the schema uses.
+fn accepts(schema: &Value, value: &Value) -> bool {
+    let any = schema["anyOf"].as_array().is_none_or(|all| all.iter().any(|schema| accepts(schema, value)));
+    let of_enum = schema["enum"].as_array().is_none_or(|all| all.contains(value));
+    let of_type = match schema["type"].as_str() {
+        None => true,
+        Some("object") => object(schema, value),
+        Some("array") => {
+            value.as_array().is_some_and(|all| all.iter().all(|value| accepts(&schema["items"], value)))
+        }
+        Some("string") => value.is_string(),
+        Some("boolean") => value.is_boolean(),
+        Some("integer") => value.is_i64() && in_range(schema, value),
+        Some("number") => value.is_number() && in_range(schema, value),
+        Some(other) => panic!("the schema uses `{other}`"),
+    };
+    any && of_enum && of_type
+}
+
+fn object(schema: &Value, value: &Value) -> bool {
+    let Some(entries) = value.as_object() else { return false };
+    let required = schema["required"]
+        .as_array()
+        .is_none_or(|names| names.iter().filter_map(Value::as_str).all(|name| entries.contains_key(name)));
+    let open = schema["additionalProperties"] != Value::Bool(false);
+    required
+        && entries.iter().all(|(name, value)| match schema["properties"].get(name) {
+            Some(schema) => accepts(schema, value),
+            None => open,
+        })
+}
+
+fn in_range(schema: &Value, value: &Value) -> bool {
+    let number = value.as_f64().unwrap_or(f64::NAN);
+    let bound = |name: &str| schema[name].as_f64();
+    bound("minimum").is_none_or(|least| number >= least)
+        && bound("maximum").is_none_or(|most| number <= most)
+        && bound("exclusiveMinimum").is_none_or(|least| number > least)
+        && bound("exclusiveMaximum").is_none_or(|most| number < most)
+}
+
+fn json(text: &str) -> Value {
+    serde_json::to_value(toml::from_str::<toml::Value>(text).expect("TOML")).expect("JSON")
+}
+
+#[test]
+fn the_schema_accepts_every_recipe() {
+    let schema = schema();
+    for (name, text) in every_recipe() {
+        assert!(accepts(&schema, &json(&text)), "{name}");
+        assert!(accepts(&schema, &json(&plan(&name, &text).expanded)), "{name}, expanded");
+    }
+}
+
+#[test]
+fn the_schema_refuses_what_the_checker_refuses() {
+    let schema = schema();
+    let (_, right) = recipes().into_iter().find(|(name, _)| name == "quickstart.toml").expect("it");
+    for (from, to) in [
+        ("epochs  ", "epoch  "),
+        ("epochs       = 3", "epochs       = 0"),
+        ("\"ps-sync\"", "\"pipe-sgd\""),
+        ("\"mnist-mlp\"", "\"alexnet\""),
+        ("schema   = 1", "schema   = 2"),
+        ("count = 5", "count = \"five\""),
+    ] {
+        let wrong = right.replacen(from, to, 1);
+        if from != "epochs  " {
+            assert_ne!(wrong, right, "{from}");
+        }
+        if wrong != right {
+            assert!(!accepts(&schema, &json(&wrong)), "{to}");
+            assert!(Desk::with(&wrong).plan().is_err(), "{to}");
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! What is said about wrong recipes: one snapshot for each group of rules.
+
+use crate::desk::Desk;
+use std::fmt::Write;
+
+/// The sections of a recipe that is right.
+const RIGHT: [&str; 6] = [
+    "schema = 1\nname = \"test\"\n",
+    "[dataset]\nkind = \"synthetic\"\n",
+    "[train]\nglobal-batch = 100\nepochs = 2\n",
+    "[nodes]\nuse = [\"local*4\"]\n",
+    "[[strategy]]\nkind = \"ps-sync\"\n",
+    "[[strategy]]\nkind = \"d-sync\"\n",
+];
+
+/// The right recipe with some sections replaced (by their first line) and others added.
+pub(crate) fn recipe(changes: &[&str]) -> String {
+    let head = |section: &str| section.lines().next().unwrap_or_default().to_owned();
+    let mut sections: Vec<String> = RIGHT.iter().map(|&section| section.to_owned()).collect();
+    if changes.iter().any(|change| change.starts_with("[[strategy]]") || change.starts_with("[strategy]")) {
+        sections.retain(|section| !section.starts_with("[[strategy]]"));
+    }
+    for change in changes {
+        let change = format!("{}\n", change.trim_end());
+        let same = |section: &&mut String| head(section) == head(&change) && !change.starts_with("[[");
+        let first = !change.starts_with('[');
+        match sections.iter_mut().find(same) {
+            Some(section) => *section = change,
+            None if first => sections[0] = change,
+            None => sections.push(change),
+        }
+    }
+    sections.join("\n")
+}
+
+fn rendered(desk: &Desk) -> String {
+    match desk.plan() {
+        Err(problems) => problems.render(false, 100),
+        Ok(plan) if plan.warnings.is_empty() => "no problems".to_owned(),
+        Ok(plan) => recipe::render(&plan.warnings, false, 100),
+    }
+}
+
+/// One text for a group of cases, in which every case must have a problem.
+fn check(group: &str, cases: &[(&str, &[&str])]) {
+    let mut all = String::new();
+    for (title, changes) in cases {
+        let text = rendered(&Desk::with(&recipe(changes)));
+        assert_ne!(text, "no problems", "{title}");
+        let _ = writeln!(all, "## {title}\n{text}\n");
+    }
+    insta::assert_snapshot!(group, all);
+}
+
+#[test]
+fn the_base_of_the_cases_is_right() {
+    assert_eq!(rendered(&Desk::with(&recipe(&[]))), "no problems");
+}
+
+#[test]
+fn syntax() {
+    check(
+        "syntax",
+        &[
+            ("several at once", &["schema = 1\nname = \nquestion = \"open\nx = [1,"]),
+            ("a key twice", &["[train]\nepochs = 2\nepochs = 3"]),
+            ("no version", &["name = \"test\""]),
+            ("another version", &["schema = 2"]),
+        ],
+    );
+}
+
+#[test]
+fn keys_and_values() {
+    check(
+        "keys_and_values",
+        &[
+            ("unknown table", &["[trian]\nepochs = 1"]),
+            ("unknown key", &["[train]\nglobal-batch = 100\nepoch = 2\nepochs = 2"]),
+            ("unknown key of a strategy", &["[[strategy]]\nkind = \"d-sync\"\nbasline = true"]),
+            ("key of another kind", &["[dataset]\nkind = \"synthetic\"\npath = \"data\""]),
+            ("key of another kind, by default", &["[dataset]\npartition = { alpha = 0.3 }"]),
+            ("wrong type", &["[train]\nglobal-batch = \"many\"\nepochs = true"]),
+            ("table wanted", &["[nodes]\nuse = [\"local\"]", "[measure]\ntrace = 5"]),
+            ("unknown name", &["[model]\nkind = \"mnist-mpl\""]),
+            (
+                "out of range",
+                &["[train]\nglobal-batch = 0\nepochs = -1\noptimizer.momentum = 1.0\noptimizer.lr = nan"],
+            ),
+            (
+                "a quantity",
+                &[
+                    "[train]\nglobal-batch = 100\nepochs = 2\nevaluate = \"often\"\ntarget = { at-least = \"97 %\", after = \"15\" }",
+                ],
+            ),
+            ("missing", &["[train]\noptimizer = \"sgd\""]),
+            ("missing path", &["[dataset]\nkind = \"mnist\""]),
+            ("said twice", &["[train]\nglobal-batch = 100\nper-worker-batch = 25\nepochs = 1\nsteps = 10"]),
+            ("a date", &["[train]\nglobal-batch = 100\nepochs = 2020-01-01"]),
+            ("too large a number", &["[train]\nglobal-batch = 99999999999999999999\nepochs = 1"]),
+            (
+                "a layer's key",
+                &["[model]\nkind = \"sequential\"\nlayers = [{ kind = \"conv\", outputs = 3, kernle = 3 }]"],
+            ),
+            (
+                "a layer without its width",
+                &["[model]\nkind = \"sequential\"\nlayers = [\"flatten\", { kind = \"linear\" }]"],
+            ),
+            ("no layers", &["[model]\nkind = \"sequential\""]),
+            ("no kind", &["[[strategy]]\nname = \"fast\""]),
+            ("no strategy", &["[[strategy]]"]),
+            ("slots", &["[nodes]\nuse = [\"local*many\"]"]),
+        ],
+    );
+}
+
+#[test]
+fn not_in_this_version() {
+    check(
+        "not_in_this_version",
+        &[
+            ("a strategy", &["[[strategy]]\nkind = \"pipe-sgd\"\ndepth = 2"]),
+            (
+                "a setting by its paper's name",
+                &["[[strategy]]\nkind = \"mg-wfbp\"", "[[strategy]]\nkind = \"sync-easgd3\""],
+            ),
+            ("a codec", &["[compression]\nkind = \"quantize8\""]),
+            ("a collective", &["[communication]\ncollective = \"tree\"\nschedule = \"merged\""]),
+            ("an emulated network", &["[network]\nbandwidth = \"1Gbit/s\""]),
+            ("an emulated step", &["[compute]\nstep-time = \"20ms\""]),
+            ("another machine", &["[nodes]\nuse = [\"user@gpu-1*2\", \"local\"]"]),
+            ("an inventory", &["[nodes]\ninventory = \"nodes.toml\""]),
+            ("a straggler", &["[nodes]\nslow = [{ rank = 3, compute = 4.0 }]\nfaults = [{ rank = 2 }]"]),
+            ("a server elsewhere", &["[nodes]\nserver = \"gpu-1\""]),
+            ("a data set", &["[dataset]\nkind = \"image-folder\"\npath = \"x\""]),
+            (
+                "schedules of the rate",
+                &[
+                    "[train]\nglobal-batch = 100\nepochs = 2\nlr-schedule = { kind = \"cosine\", scale = \"linear\" }",
+                ],
+            ),
+            ("samples and predictions", &["[measure]\nsamples = true\npredict = true"]),
+        ],
+    );
+}
+
+#[test]
+fn what_is_off_may_be_written_as_off() {
+    assert_eq!(
+        rendered(&Desk::with(&recipe(&["[measure]\nsamples = false\npredict = false"]))),
+        "no problems"
+    );
+}
+
+#[test]
+fn sweeps() {
+    check(
+        "sweeps",
+        &[
+            ("one value", &["[sweep.axes]\ntrain.optimizer.lr = [0.1]"]),
+            ("no list", &["[sweep.axes]\ntrain.optimizer.lr = 0.1"]),
+            ("unknown key", &["[sweep.axes]\ntrain.optimizer.learning-rate = [0.1, 0.2]"]),
+            (
+                "unknown strategy",
+                &["[sweep.axes]\nstrategy.dsync.communication.collective = [\"ring\", \"star\"]"],
+            ),
+            ("wrong value", &["[sweep.axes]\ntrain.optimizer.lr = [0.1, \"fast\"]"]),
+            ("not a cell's", &["[sweep.axes]\nrepeats.count = [1, 2]"]),
+            ("a table", &["[sweep.axes]\ntrain = [1, 2]"]),
+            ("later", &["[sweep.axes]\nnetwork.bandwidth = [\"1Gbit/s\", \"10Gbit/s\"]"]),
+            (
+                "lockstep, unequal",
+                &["[[sweep.zip]]\ntrain.global-batch = [100, 200]\ntrain.epochs = [1, 2, 3]"],
+            ),
+            (
+                "lockstep, mixed",
+                &["[[sweep.zip]]\ntrain.epochs = [1, 2]\ncommunication.collective = [\"ring\", \"star\"]"],
+            ),
+            (
+                "twice",
+                &[
+                    "[sweep.axes]\ntrain.epochs = [1, 2]",
+                    "[[sweep.zip]]\ntrain.epochs = [1, 2]\ntrain.optimizer.lr = [0.1, 0.2]",
+                ],
+            ),
+            (
+                "too large",
+                &[
+                    "[sweep.axes]\ntrain.optimizer.lr = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]\ntrain.optimizer.momentum = [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]\ntrain.optimizer.weight-decay = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]\ndataset.seed = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]\ndataset.train = [1000, 2000, 3000, 4000, 5000, 6000, 7000]",
+                ],
+            ),
+            ("an unknown table", &["[sweep]\naxis = 1"]),
+            (
+                "conditions",
+                &[
+                    "[[sweep.exclude]]\nwhen = \"workers = 4 and\"",
+                    "[[sweep.exclude]]\nwhen = \"compression.knd == 'none'\"",
+                    "[[sweep.exclude]]\nwhen = \"collective == 'rng'\"",
+                    "[[sweep.exclude]]\nwhen = \"collective > 'ring'\"",
+                    "[[sweep.exclude]]\nwhen = \"(workers == 4\"",
+                    "[[sweep.exclude]]\nwhen = \"strategy == 'd-sync\"",
+                    "[[sweep.exclude]]\nwhen = \"kind == 'none'\"",
+                    "[[sweep.exclude]]\nreason = \"none\"",
+                ],
+            ),
+            ("excludes nothing", &["[[sweep.exclude]]\nwhen = \"workers > 4\""]),
+        ],
+    );
+}
+
+#[test]
+fn impossible_pairs() {
+    check(
+        "impossible_pairs",
+        &[
+            ("too many workers", &["[sweep.axes]\nnodes.workers = [2, 8]\ntrain.optimizer.lr = [0.1, 0.2]"]),
+            ("too small a batch", &["[sweep.axes]\ntrain.global-batch = [2, 100]"]),
+            ("too large a batch", &["[dataset]\ntrain = 50"]),
+            (
+                "two baselines",
+                &[
+                    "[[strategy]]\nkind = \"ps-sync\"\nbaseline = true",
+                    "[[strategy]]\nkind = \"d-sync\"\nbaseline = true",
+                ],
+            ),
+            (
+                "a baseline of two arms",
+                &[
+                    "[[strategy]]\nkind = \"d-sync\"\nbaseline = true",
+                    "[sweep.axes]\ncommunication.collective = [\"ring\", \"star\"]",
+                ],
+            ),
+            (
+                "equal names",
+                &[
+                    "[[strategy]]\nkind = \"d-sync\"",
+                    "[[strategy]]\nkind = \"d-sync\"\ncommunication.collective = \"star\"",
+                ],
+            ),
+            (
+                "equal arms",
+                &["[[strategy]]\nkind = \"d-sync\"", "[[strategy]]\nkind = \"d-sync\"\nname = \"other\""],
+            ),
+            ("equal cells", &["[sweep.axes]\ntrain.optimizer.lr = [0.1, 0.10]"]),
+            ("no effect", &["[[strategy]]\nkind = \"ps-sync\"\ncommunication.collective = \"star\""]),
+            ("too few seeds", &["[repeats]\ncount = 3\nseeds = [1, 2]"]),
+            ("equal seeds", &["[repeats]\ncount = 2\nseeds = [1, 1]"]),
+        ],
+    );
+}
+
+#[test]
+fn impossible_training() {
+    check(
+        "impossible_training",
+        &[
+            (
+                "nothing held out",
+                &[
+                    "[train]\nglobal-batch = 100\nepochs = 1\ntarget = { metric = \"validation-accuracy\", at-least = 0.9 }",
+                ],
+            ),
+            (
+                "target the wrong way round",
+                &[
+                    "[train]\nglobal-batch = 100\nepochs = 1\ntarget = { metric = \"test-loss\", at-least = 0.9 }",
+                ],
+            ),
+            (
+                "target without a value",
+                &["[train]\nglobal-batch = 100\nepochs = 1\ntarget = { stop = true }"],
+            ),
+            ("step without a length", &["[train]\nglobal-batch = 100\nepochs = 1\nlr-schedule = \"step\""]),
+            (
+                "layers that do not fit",
+                &[
+                    "[model]\nkind = \"sequential\"\nlayers = [\n  { kind = \"conv\", outputs = 8, kernel = 5 },\n  { kind = \"linear\", outputs = 10 },\n]",
+                ],
+            ),
+            (
+                "too large a window",
+                &["[model]\nkind = \"sequential\"\nlayers = [{ kind = \"max-pool\", kernel = 29 }]"],
+            ),
+            (
+                "too few scores",
+                &[
+                    "[model]\nkind = \"sequential\"\nlayers = [\"flatten\", { kind = \"linear\", outputs = 9 }]",
+                ],
+            ),
+            ("more workers than cores", &["[nodes]\nuse = [\"local*8\"]"]),
+            ("no data", &["[dataset]\nkind = \"mnist\"\npath = \"elsewhere\""]),
+        ],
+    );
+}
+
+#[test]
+fn files() {
+    let mut all = String::new();
+    let mut check = |title: &str, desk: Desk| {
+        let _ = writeln!(all, "## {title}\n{}\n", rendered(&desk));
+    };
+    let extends = |name: &str| format!("extends = [\"{name}\"]\n{}", recipe(&[]));
+    check("no recipe", Desk::default());
+    check("no such file", Desk::with(&extends("base.toml")));
+    check("itself", Desk::with(&extends("recipe.toml")));
+    check(
+        "a circle",
+        Desk::with(&extends("sub/a.toml"))
+            .and("sub/a.toml", "extends = \"b.toml\"")
+            .and("sub/b.toml", "extends = \"../sub/a.toml\""),
+    );
+    check(
+        "a problem in the other file",
+        Desk::with(&extends("base.toml")).and("base.toml", "[train]\nepoch = 3\n"),
+    );
+    check("no strategy", Desk::with("schema = 1\n[train]\nglobal-batch = 10\nepochs = 1\n"));
+    check("not a name", Desk::with(&recipe(&["schema = 1\nextends = [1]"])));
+    insta::assert_snapshot!("files", all);
+}
+
+#[test]
+fn the_command_line() {
+    let mut all = String::new();
+    for argument in [
+        "train.epochs",
+        "=3",
+        "train.epoch=3",
+        "train.epochs=many",
+        "strategy.fast.name=x",
+        "network.bandwidth=1",
+        "a.b.c.d=1",
+    ] {
+        let problems = Desk::with(&recipe(&[])).plan_with(&[argument]).expect_err("a wrong override");
+        let _ = writeln!(all, "## {argument}\n{}\n", problems.render(false, 100));
+    }
+    insta::assert_snapshot!("the_command_line", all);
+}
+
+#[test]
+fn problems_as_json() {
+    let text = recipe(&[
+        "[train]\nglobal-batch = 100\nepoch = 2\nepochs = 2",
+        "[sweep.axes]\nnodes.workers = [2, 8]",
+    ]);
+    let problems = Desk::with(&text).plan().expect_err("two problems");
+    insta::assert_json_snapshot!("problems_as_json", problems.to_json());
+}
+
+#[test]
+fn colour_is_only_decoration() {
+    let problems = Desk::with(&recipe(&["[trian]\nx = 1"])).plan().expect_err("a problem");
+    let coloured = problems.render(true, 100);
+    assert!(coloured.contains('\u{1b}') && !problems.render(false, 100).contains('\u{1b}'));
+}

@@ -1,0 +1,350 @@
+//! What goes in comes out.
+
+use crate::world::{attempt, begin, end, events, fresh, metric, node, plan, step};
+use recipe::{Metric, Role};
+use record::{Event, LaneId, Nanos, Phase, PhaseTimes, Rank, RankEnd, RankEnded, StepRecord, WeightHash};
+use store::{Driver, ExportTable, RunState, Selection, Store, StoreError, SweepEnd, Value};
+
+#[tokio::test]
+async fn a_sweep_comes_back_as_it_was_planned() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = fresh(folder.path()).await;
+    assert_eq!(store.latest_sweep().await.unwrap(), None);
+    let plan = plan();
+    let (sweep, runs) = begin(&store, &plan, Driver::this()).await;
+    assert_eq!(store.latest_sweep().await.unwrap(), Some(sweep.clone()));
+    assert_eq!(runs.len(), plan.runs.len());
+    let rows = store.sweep_rows(&Selection::sweep(&sweep)).await.unwrap();
+    assert_eq!(rows.plan, plan);
+    assert_eq!((rows.id.as_str(), rows.recipe_path.as_str()), (sweep.as_str(), "small.toml"));
+    assert_eq!(rows.argv, ["bakeoff", "run"]);
+    assert_eq!(rows.commit, Some(("abc".to_owned(), true)));
+    assert_eq!(rows.recipe_sha256, recipe_sha256());
+    assert_eq!(rows.started, 1_000);
+    let order: Vec<&str> = rows.runs.iter().map(|run| run.id.as_str()).collect();
+    assert_eq!(order, runs.iter().map(store::RunId::as_str).collect::<Vec<_>>());
+    for (run, planned) in rows.runs.iter().zip(&plan.runs) {
+        assert_eq!((run.cell, run.repeat, run.seed), (planned.cell, planned.repeat, planned.seed));
+        assert_eq!(run.state, RunState::Pending);
+        assert!(run.attempt.is_none() && !run.reused);
+    }
+}
+
+/// `printf 'name = "small"' | sha256sum`
+fn recipe_sha256() -> &'static str {
+    "1fa36e2598cd7d1f88668f406d45e8edfbbb9c246b724e94904ff6fbbb082454"
+}
+
+#[tokio::test]
+async fn an_attempt_comes_back_with_its_summary() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = fresh(folder.path()).await;
+    let plan = plan();
+    let (sweep, runs) = begin(&store, &plan, Driver::this()).await;
+    let id = attempt(&store, &plan, &runs, 1).await;
+    for batch in events(20).chunks(7) {
+        store.ingest(id, batch).await.unwrap();
+    }
+    let under_way = store.sweep_rows(&Selection::last()).await.unwrap();
+    store.end_attempt(id, &end(RunState::Done)).await.unwrap();
+    store.end_sweep(&sweep, SweepEnd::Done, 1_011).await.unwrap();
+    let rows = store.sweep_rows(&Selection::last()).await.unwrap();
+
+    assert_eq!(rows.nodes, [node()]);
+    assert_eq!(rows.runs[1].state, RunState::Done);
+    let attempt = rows.runs[1].attempt.as_ref().unwrap();
+    assert_eq!((attempt.number, attempt.started), (1, 1_001));
+    assert_eq!(attempt.wall, Some(Nanos(9_000_000_000)));
+    assert_eq!((attempt.detail.as_str(), attempt.culprit), ("", None));
+    assert_eq!(attempt.last_lines, ["last words"]);
+    // Step 20 begins at 200 ms and takes 2 ms on the slower rank.
+    assert_eq!(attempt.training, Some(Nanos(202_000_000)));
+    assert_eq!(attempt.step_time, Some(Nanos(2_000_000)));
+    assert_eq!((attempt.steps, attempt.samples), (20, 200));
+    assert_eq!(attempt.weights, Some(Ok("same".to_owned())));
+    assert_eq!((attempt.links[0].bytes, attempt.links[0].raw_bytes, attempt.links[0].messages), (7, 8, 2));
+    let values: Vec<_> = attempt.metrics.iter().map(|row| (row.metric, row.step, row.value)).collect();
+    assert_eq!(values, [(Metric::TestAccuracy, 10, 0.65), (Metric::TestAccuracy, 20, 0.9)]);
+    assert_eq!(attempt.losses.len(), 20);
+    assert_eq!((attempt.losses[1].step, attempt.losses[1].loss), (2, 0.5));
+    assert_eq!((attempt.losses[1].samples, attempt.losses[1].at), (20, Nanos(22_000_000)));
+
+    let slower = &attempt.ranks[1];
+    assert_eq!((slower.rank, slower.role, slower.node, slower.threads), (Rank(1), Role::Worker, 0, 2));
+    assert_eq!((slower.end.as_str(), slower.resident_bytes), ("finished", 1 << 20));
+    assert_eq!(slower.recording_share, Some(0.005));
+    // The first three of twenty steps are not steady.
+    assert_eq!(slower.steady, (Nanos(17 * 2_000_000), 17));
+    assert_eq!(slower.exposed, Nanos(17 * 1_000_000));
+    assert_eq!((slower.bytes_out, slower.bytes_in), (2_000, 1_000));
+    let phases: Vec<_> =
+        slower.phases.iter().map(|row| (row.lane, row.phase, row.count, row.total)).collect();
+    let total = Nanos(17_000_000);
+    assert_eq!(
+        phases,
+        [(LaneId::Compute, Phase::Forward, 17, total), (LaneId::Compute, Phase::WaitPeer, 17, total)]
+    );
+    // Whoever looks while the run is under way sees the same numbers.
+    let early = under_way.runs[1].attempt.as_ref().unwrap();
+    assert_eq!(under_way.runs[1].state, RunState::Running);
+    assert_eq!(early.ranks[1].phases, slower.phases);
+    assert_eq!((early.training, early.step_time), (attempt.training, attempt.step_time));
+}
+
+#[tokio::test]
+async fn what_is_no_number_survives_as_such() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = fresh(folder.path()).await;
+    let plan = plan();
+    let (_, runs) = begin(&store, &plan, Driver::this()).await;
+    let id = attempt(&store, &plan, &runs, 1).await;
+    let with_loss = |rank, loss| Event::Step(StepRecord { loss, ..step(rank, 1, 1) });
+    let events = [
+        with_loss(0, Some(0.5)),
+        with_loss(1, Some(f32::NAN)),
+        Event::Step(StepRecord { loss: Some(f32::INFINITY), ..step(0, 2, 1) }),
+        Event::Step(StepRecord { loss: None, ..step(0, 3, 1) }),
+        Event::Metric(metric(1, f64::NAN)),
+        Event::Metric(metric(2, f64::NEG_INFINITY)),
+        Event::Ended(RankEnded { rank: Rank(1), end: RankEnd::Diverged { step: 1, loss: "NaN".to_owned() } }),
+    ];
+    store.ingest(id, &events).await.unwrap();
+    store.end_attempt(id, &end(RunState::Diverged)).await.unwrap();
+    let rows = store.sweep_rows(&Selection::last()).await.unwrap();
+    let attempt = rows.runs[1].attempt.as_ref().unwrap();
+    assert!(attempt.metrics[0].value.is_nan());
+    assert_eq!(attempt.metrics[1].value, f64::NEG_INFINITY);
+    assert_eq!(attempt.losses.len(), 2);
+    assert!(attempt.losses.iter().all(|row| !row.loss.is_finite()), "{:?}", attempt.losses);
+    assert_eq!(attempt.ranks[1].end, "diverged in step 1: loss NaN");
+    assert_eq!(attempt.ranks[0].end, "did not say");
+    let listed = store.list(&Selection::parse("state=diverged").unwrap()).await.unwrap();
+    assert_eq!(listed[0].metric.map(|(metric, value)| (metric, value.to_string())).unwrap().1, "-inf");
+}
+
+#[tokio::test]
+async fn a_batch_is_kept_whole_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = fresh(folder.path()).await;
+    let plan = plan();
+    let (_, runs) = begin(&store, &plan, Driver::this()).await;
+    let id = attempt(&store, &plan, &runs, 1).await;
+    store.ingest(id, &[Event::Step(step(0, 1, 1))]).await.unwrap();
+    let twice = [Event::Step(step(0, 2, 1)), Event::Step(step(0, 1, 1))];
+    assert!(matches!(store.ingest(id, &twice).await, Err(StoreError::Database(_))));
+    let stranger = [Event::Step(step(0, 2, 1)), Event::Step(step(9, 1, 1))];
+    assert!(matches!(store.ingest(id, &stranger).await, Err(StoreError::Database(_))));
+    let ended = Event::Ended(RankEnded { rank: Rank(9), end: RankEnd::Finished });
+    assert!(matches!(store.ingest(id, &[ended]).await, Err(StoreError::Unknown { .. })));
+    let rows = store.sweep_rows(&Selection::last()).await.unwrap();
+    assert_eq!(rows.runs[1].attempt.as_ref().unwrap().steps, 1);
+}
+
+#[tokio::test]
+async fn weights_that_differ_are_listed_by_rank() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = fresh(folder.path()).await;
+    let plan = plan();
+    let (_, runs) = begin(&store, &plan, Driver::this()).await;
+    let id = attempt(&store, &plan, &runs, 1).await;
+    let hash = |rank, step, sha256: &str| {
+        Event::WeightHash(WeightHash { rank: Rank(rank), step, sha256: sha256.to_owned() })
+    };
+    store.ingest(id, &[hash(0, 1, "a"), hash(1, 1, "a"), hash(0, 2, "b"), hash(1, 2, "c")]).await.unwrap();
+    let rows = store.sweep_rows(&Selection::last()).await.unwrap();
+    let weights = rows.runs[1].attempt.as_ref().unwrap().weights.clone();
+    assert_eq!(weights, Some(Err(vec!["0: b".to_owned(), "1: c".to_owned()])));
+}
+
+#[tokio::test]
+async fn finished_runs_are_found_by_identity_and_reused() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = fresh(folder.path()).await;
+    let plan = plan();
+    let identity = "1".repeat(64);
+    let (_, first) = begin(&store, &plan, Driver::this()).await;
+    store.set_identity(&first[1], &identity).await.unwrap();
+    assert_eq!(store.find_finished(&identity).await.unwrap(), None);
+    let id = attempt(&store, &plan, &first, 1).await;
+    store.ingest(id, &events(20)).await.unwrap();
+    store.end_attempt(id, &end(RunState::Failed)).await.unwrap();
+    assert_eq!(store.find_finished(&identity).await.unwrap(), None);
+    let id = attempt(&store, &plan, &first, 1).await;
+    store.ingest(id, &events(20)).await.unwrap();
+    store.note(id, 1_002, "running", "all ranks are prepared").await.unwrap();
+    store.heartbeat(id, 1_005).await.unwrap();
+    store.end_attempt(id, &end(RunState::Done)).await.unwrap();
+    assert_eq!(store.attempt_number(id).await.unwrap(), 2);
+    let source = store.find_finished(&identity).await.unwrap().unwrap();
+    assert_eq!((&source.run, source.state), (&first[1], RunState::Done));
+
+    let (_, second) = begin(&store, &plan, Driver::this()).await;
+    store.set_identity(&second[1], &identity).await.unwrap();
+    store.mark_reused(&second[1], &source.run).await.unwrap();
+    // The source stays the one that was really run.
+    assert_eq!(store.find_finished(&identity).await.unwrap().unwrap().run, first[1]);
+    let rows = store.sweep_rows(&Selection::last()).await.unwrap();
+    assert!(rows.runs[1].reused && rows.runs[1].state == RunState::Done);
+    assert_eq!(rows.runs[1].attempt.as_ref().unwrap().number, 2);
+
+    let detail = store.show(&second[1].as_str().to_ascii_lowercase()[10..]).await.unwrap();
+    assert_eq!(detail.reused_from.as_deref(), Some(first[1].as_str()));
+    assert_eq!(detail.identity.as_deref(), Some(identity.as_str()));
+    let states: Vec<_> = detail.attempts.iter().map(|attempt| (attempt.number, attempt.state)).collect();
+    assert_eq!(states, [(1, RunState::Failed), (2, RunState::Done)]);
+    assert!(detail.attempts[1].directory.ends_with(format!("runs/{}/2", first[1])));
+    let told: Vec<_> = detail.events.iter().map(|event| (event.attempt, event.text.as_str())).collect();
+    let expected = [(1, ""), (1, "rank 1 went silent"), (2, ""), (2, "all ranks are prepared"), (2, "")];
+    assert_eq!(told, expected);
+    assert!(matches!(store.set_identity(&gone(), &identity).await, Err(StoreError::Unknown { .. })));
+    assert!(matches!(store.show("0").await, Err(StoreError::Ambiguous { .. })));
+    assert!(matches!(store.show("").await, Err(StoreError::Unknown { .. } | StoreError::Ambiguous { .. })));
+    assert!(matches!(store.show("zzzz").await, Err(StoreError::Unknown { .. })));
+}
+
+/// A run of another store.
+fn gone() -> store::RunId {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = std::thread::spawn(move || {
+        tokio::runtime::Runtime::new().unwrap().block_on(async {
+            let store = fresh(folder.path()).await;
+            begin(&store, &plan(), Driver::this()).await.1.remove(0)
+        })
+    });
+    runtime.join().unwrap()
+}
+
+#[tokio::test]
+async fn the_timeline_shows_first_steps_a_typical_stretch_and_the_worst_step() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = fresh(folder.path()).await;
+    let plan = plan();
+    let (_, runs) = begin(&store, &plan, Driver::this()).await;
+    assert!(store.timeline(&runs[1]).await.unwrap().is_empty());
+    let id = attempt(&store, &plan, &runs, 1).await;
+    store.ingest(id, &events(60)).await.unwrap();
+    let spans = store.timeline(&runs[1]).await.unwrap();
+    let mut steps: Vec<u64> = spans.iter().map(|span| span.step).collect();
+    steps.sort_unstable();
+    steps.dedup();
+    // Traced are 1, 2, 3, 5, 10, ..., 60; all are equally long, so the eighth is typical and the last the worst.
+    assert_eq!(steps, [1, 2, 3, 20, 25, 30, 60]);
+    let of_first: Vec<_> = spans.iter().filter(|span| span.step == 1 && span.rank == Rank(0)).collect();
+    assert_eq!((of_first[0].phase, of_first[0].begin), (Phase::Forward, Nanos(10_000_000)));
+    assert_eq!((of_first[1].phase, of_first[1].peer), (Phase::WaitPeer, Some(Rank(1))));
+}
+
+#[tokio::test]
+async fn tables_are_exported_page_by_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = fresh(folder.path()).await;
+    let plan = plan();
+    let (_, runs) = begin(&store, &plan, Driver::this()).await;
+    let id = attempt(&store, &plan, &runs, 1).await;
+    store.ingest(id, &events(3_000)).await.unwrap();
+    store.end_attempt(id, &end(RunState::Done)).await.unwrap();
+    let mut counts = Vec::new();
+    for table in ExportTable::ALL {
+        let rows = exported(&store, table).await;
+        assert!(rows.iter().all(|row| row.len() == table.columns().len()), "{table:?}");
+        counts.push(rows.len());
+    }
+    assert_eq!(counts, [plan.runs.len(), 6_000, 300, 4]);
+    let steps = exported(&store, ExportTable::Steps).await;
+    let columns = ExportTable::Steps.columns();
+    let at = |name: &str| columns.iter().position(|column| column == name).unwrap();
+    assert_eq!(steps[3][at("wait_peer_ns")], Value::Integer(1_000_000));
+    assert_eq!(steps[3][at("lane")], Value::Text("compute".to_owned()));
+    assert_eq!(steps[3][at("loss")], Value::Real(0.5));
+    let none = Selection::parse("workers=77").unwrap();
+    assert!(matches!(store.export(ExportTable::Runs, &none).await, Err(StoreError::Empty { .. })));
+    assert!(matches!(store.sweep_rows(&none).await, Err(StoreError::Empty { .. })));
+}
+
+async fn exported(store: &Store, table: ExportTable) -> Vec<Vec<Value>> {
+    let mut export = store.export(table, &Selection::all()).await.unwrap();
+    let mut rows = Vec::new();
+    while let Some(page) = export.next_page().await.unwrap() {
+        rows.extend(page);
+    }
+    rows
+}
+
+#[tokio::test]
+async fn steps_that_empty_a_pipeline_are_not_steady_and_services_have_totals_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = fresh(folder.path()).await;
+    let plan = plan();
+    let (_, runs) = begin(&store, &plan, Driver::this()).await;
+    // Two workers and a server.
+    let id = attempt(&store, &plan, &runs, 2).await;
+    let mut events: Vec<Event> = (1..=10).map(|number| Event::Step(step(0, number, 1))).collect();
+    events.push(Event::Step(StepRecord { drain: true, ..step(0, 11, 50) }));
+    events.extend((1..=10).map(|number| Event::Step(serving(number))));
+    store.ingest(id, &events).await.unwrap();
+    store.end_attempt(id, &end(RunState::Done)).await.unwrap();
+    let rows = store.sweep_rows(&Selection::last()).await.unwrap();
+    let attempt = rows.runs[2].attempt.as_ref().unwrap();
+    assert_eq!((attempt.steps, attempt.step_time), (10, Some(Nanos(1_000_000))));
+    assert_eq!(attempt.training, Some(Nanos(11 * 10_000_000 + 50_000_000)));
+    assert_eq!(attempt.ranks[0].steady, (Nanos(7_000_000), 7));
+    let server = &attempt.ranks[2];
+    assert_eq!((server.role, server.steady, server.exposed), (Role::Server, (Nanos(0), 0), Nanos(0)));
+    assert_eq!((server.phases[0].lane, server.phases[0].count), (LaneId::Service(0), 7));
+    assert_eq!(server.bytes_out, 1_000);
+}
+
+/// A server's turn, longer than any step.
+fn serving(number: u64) -> StepRecord {
+    let mut phases = PhaseTimes::default();
+    phases[Phase::Reduce] = Nanos(9_000_000_000);
+    StepRecord {
+        lane: LaneId::Service(0),
+        length: Nanos(9_000_000_000),
+        phases,
+        loss: None,
+        own_samples: 0,
+        ..step(2, number, 1)
+    }
+}
+
+#[tokio::test]
+async fn the_views_for_users_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = fresh(folder.path()).await;
+    let plan = plan();
+    let (_, runs) = begin(&store, &plan, Driver::this()).await;
+    let id = attempt(&store, &plan, &runs, 1).await;
+    store.ingest(id, &events(20)).await.unwrap();
+    store.end_attempt(id, &end(RunState::Done)).await.unwrap();
+    let database =
+        sqlx::SqlitePool::connect(&format!("sqlite:{}", store.folder().join(store::DATABASE).display()))
+            .await
+            .unwrap();
+    let flat: (String, i64, f64, f64, f64) = sqlx::query_as(
+        "SELECT arm, workers, training_s, step_ms, test_accuracy FROM runs_flat WHERE state = 'done'",
+    )
+    .fetch_one(&database)
+    .await
+    .unwrap();
+    assert_eq!(flat, ("d-sync plain".to_owned(), 2, 0.202, 2.0, 0.9));
+    let shares: Vec<(i64, String, f64)> =
+        sqlx::query_as("SELECT rank, phase, share FROM phase_share ORDER BY rank, phase")
+            .fetch_all(&database)
+            .await
+            .unwrap();
+    assert_eq!(shares[0], (0, "forward".to_owned(), 0.5));
+    // At step 20 it is 0.9, above 0.8; until 205 ms, two ranks had sent 100 bytes in each of 20 steps.
+    let hit: (bool, f64, i64, i64) = sqlx::query_as("SELECT reached, at_s, step, bytes FROM time_to_target")
+        .fetch_one(&database)
+        .await
+        .unwrap();
+    assert_eq!(hit, (true, 0.205, 20, 4_000));
+    let phases: Vec<(String, String)> =
+        sqlx::query_as("SELECT name, category FROM phase ORDER BY id").fetch_all(&database).await.unwrap();
+    let expected: Vec<_> = Phase::ALL
+        .iter()
+        .map(|phase| (phase.name().to_owned(), format!("{:?}", phase.category()).to_lowercase()))
+        .collect();
+    assert_eq!(phases, expected);
+}

@@ -1,0 +1,188 @@
+//! Selections against a naive model: every test evaluated by hand on every run.
+
+use crate::world::{attempt, begin, end, fresh, plan};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use recipe::Plan;
+use store::{Driver, RunId, RunState, Selection, Store};
+
+/// What the model knows of a run.
+struct Facts {
+    id: RunId,
+    newest: bool,
+    strategy: String,
+    arm: String,
+    condition: String,
+    workers: f64,
+    repeat: f64,
+    seed: String,
+    state: &'static str,
+}
+
+/// Two sweeps of the same plan; in the first one, run 1 is done and run 2 failed.
+async fn world(store: &Store, plan: &Plan) -> Vec<Facts> {
+    let (_, first) = begin(store, plan, Driver::this()).await;
+    for (place, state) in [(1, RunState::Done), (2, RunState::Failed)] {
+        let id = attempt(store, plan, &first, place).await;
+        store.end_attempt(id, &end(state)).await.unwrap();
+    }
+    let (_, second) = begin(store, plan, Driver::this()).await;
+    let all = first.into_iter().map(|id| (id, false)).chain(second.into_iter().map(|id| (id, true)));
+    all.enumerate()
+        .map(|(number, (id, newest))| {
+            let run = plan.runs[number % plan.runs.len()];
+            let cell = &plan.cells[run.cell];
+            Facts {
+                id,
+                newest,
+                strategy: cell.spec.strategy.kind().to_owned(),
+                arm: plan.arms[cell.arm].name.clone(),
+                condition: cell.condition.clone(),
+                workers: f64::from(cell.spec.cluster.workers()),
+                repeat: f64::from(run.repeat),
+                seed: run.seed.to_string(),
+                state: match number {
+                    1 => "done",
+                    2 => "failed",
+                    _ => "pending",
+                },
+            }
+        })
+        .collect()
+}
+
+/// The language as a tree that can be both written and evaluated.
+#[derive(Clone, Debug)]
+enum Tree {
+    Last,
+    Text(&'static str, bool, String),
+    Number(&'static str, &'static str, f64),
+    Not(Box<Tree>),
+    And(Box<Tree>, Box<Tree>),
+    Or(Box<Tree>, Box<Tree>),
+}
+
+impl Tree {
+    fn written(&self) -> String {
+        match self {
+            Self::Last => "last".to_owned(),
+            Self::Text(field, equal, value) => {
+                format!("{field} {} \"{value}\"", if *equal { "=" } else { "!=" })
+            }
+            Self::Number(field, operator, value) => format!("{field}{operator}{value}"),
+            Self::Not(inner) => format!("not ({})", inner.written()),
+            Self::And(left, right) => format!("({}) and ({})", left.written(), right.written()),
+            Self::Or(left, right) => format!("{} or ({})", left.written(), right.written()),
+        }
+    }
+
+    fn fits(&self, run: &Facts) -> bool {
+        match self {
+            Self::Last => run.newest,
+            Self::Text(field, equal, value) => {
+                let found = match *field {
+                    "strategy" => &run.strategy,
+                    "arm" => &run.arm,
+                    "condition" => &run.condition,
+                    "seed" => &run.seed,
+                    "state" => run.state,
+                    "recipe" => "small",
+                    "train.schedule.kind" => "constant",
+                    other => panic!("the model has no {other}"),
+                };
+                (found == value) == *equal
+            }
+            Self::Number(field, operator, value) => {
+                let found = match *field {
+                    "workers" | "cluster.workers" => Some(run.workers),
+                    "repeat" => Some(run.repeat),
+                    _ => None,
+                };
+                match *operator {
+                    "=" => found == Some(*value),
+                    "!=" => found != Some(*value),
+                    "<" => found.is_some_and(|found| found < *value),
+                    "<=" => found.is_some_and(|found| found <= *value),
+                    ">" => found.is_some_and(|found| found > *value),
+                    _ => found.is_some_and(|found| found >= *value),
+                }
+            }
+            Self::Not(inner) => !inner.fits(run),
+            Self::And(left, right) => left.fits(run) && right.fits(run),
+            Self::Or(left, right) => left.fits(run) || right.fits(run),
+        }
+    }
+}
+
+fn trees() -> impl Strategy<Value = Tree> {
+    let text = prop::sample::select(vec![
+        ("strategy", "d-sync"),
+        ("strategy", "easgd"),
+        ("arm", "ps-sync plain"),
+        ("condition", "workers=2"),
+        ("seed", "18446744073709551614"),
+        ("state", "pending"),
+        ("state", "failed"),
+        ("recipe", "small"),
+        ("train.schedule.kind", "constant"),
+        ("train.schedule.kind", "step"),
+    ]);
+    let number = (
+        prop::sample::select(vec!["workers", "repeat", "cluster.workers", "no.such.axis"]),
+        prop::sample::select(vec!["=", "!=", "<", "<=", ">", ">="]),
+        prop::sample::select(vec![0.0, 1.0, 1.5, 2.0]),
+    );
+    let leaf = prop_oneof![
+        1 => Just(Tree::Last),
+        3 => (text, any::<bool>()).prop_map(|((field, value), equal)| Tree::Text(field, equal, value.to_owned())),
+        3 => number.prop_map(|(field, operator, value)| Tree::Number(field, operator, value)),
+    ];
+    leaf.prop_recursive(4, 16, 2, |inner| {
+        prop_oneof![
+            inner.clone().prop_map(|tree| Tree::Not(Box::new(tree))),
+            (inner.clone(), inner.clone())
+                .prop_map(|(left, right)| Tree::And(Box::new(left), Box::new(right))),
+            (inner.clone(), inner).prop_map(|(left, right)| Tree::Or(Box::new(left), Box::new(right))),
+        ]
+    })
+}
+
+#[test]
+fn selections_agree_with_the_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (store, facts) = runtime.block_on(async {
+        let store = fresh(folder.path()).await;
+        let facts = world(&store, &plan()).await;
+        (store, facts)
+    });
+    let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
+    let outcome = runner.run(&trees(), |tree| {
+        let written = tree.written();
+        let selection = Selection::parse(&written).unwrap();
+        let found = runtime.block_on(store.runs_fitting(&selection)).unwrap();
+        let expected: Vec<RunId> =
+            facts.iter().filter(|run| tree.fits(run)).map(|run| run.id.clone()).collect();
+        prop_assert_eq!(found, expected, "{}", written);
+        Ok(())
+    });
+    outcome.unwrap();
+}
+
+#[tokio::test]
+async fn ids_are_found_by_their_beginning_and_by_their_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = fresh(folder.path()).await;
+    let plan = plan();
+    let (sweep, runs) = begin(&store, &plan, Driver::this()).await;
+    for part in [&runs[2].as_str()[16..], &runs[2].as_str()[..24], &runs[2].as_str().to_lowercase()] {
+        let selection = Selection::parse(part).unwrap();
+        assert_eq!(store.runs_fitting(&selection).await.unwrap(), [runs[2].clone()]);
+        assert_eq!(store.show(part).await.unwrap().line.id, runs[2].as_str());
+    }
+    let of_sweep = store.runs_fitting(&Selection::parse(&sweep.as_str()[12..]).unwrap()).await.unwrap();
+    assert_eq!(of_sweep, runs);
+    let lines = store.list(&Selection::run(&runs[0])).await.unwrap();
+    assert_eq!(lines[0].spec, plan.cells[0].spec);
+    assert_eq!((lines[0].sweep.as_str(), lines[0].recipe.as_str()), (sweep.as_str(), "small"));
+}

@@ -1,0 +1,270 @@
+//! A small plan, and what its runs would report.
+
+use recipe::{
+    Arm, AxisValue, Cell, Cluster, Collective, Communication, Compression, Dataset, Extent, Layer, Limits,
+    LrSchedule, LrShape, Measure, Metric, Model, Node, Parameter, Partition, PlacedLayer, Plan, ReduceOrder,
+    ReportSettings, Role, Run, RunSpec, Schedule, Seat, Sgd, Shape, Source, Strategy, Target, Training,
+};
+use record::{
+    Event, LaneId, LinkRecord, MetricRecord, Nanos, Overhead, Phase, PhaseTimes, Prepared, Rank, RankEnd,
+    RankEnded, SnapshotRecord, SpanRecord, StepRecord, WeightHash,
+};
+use std::path::Path;
+use store::{AttemptEnd, AttemptId, Driver, NewAttempt, NewSweep, NodeRow, RunId, RunState, Store, SweepId};
+
+/// Two arms on one and two workers, each with two repeats; `ps-sync` on one worker is left out.
+pub(crate) fn plan() -> Plan {
+    let arms = ["d-sync", "ps-sync"];
+    let cells: Vec<Cell> = (0..4).map(|place| cell(place / 2, 1 + place as u32 % 2)).collect();
+    let runs = (0..2)
+        .flat_map(|repeat| [0, 1, 3].map(|cell| Run { cell, repeat, seed: u64::MAX - u64::from(repeat) }));
+    Plan {
+        name: "small".to_owned(),
+        question: "Which is faster?".to_owned(),
+        source: "name = \"small\"".to_owned(),
+        expanded: "name = \"small\"\nrepeats = 2".to_owned(),
+        arms: arms
+            .map(|kind| Arm {
+                name: format!("{kind} plain"),
+                kind: kind.to_owned(),
+                baseline: kind == "d-sync",
+            })
+            .to_vec(),
+        cells,
+        runs: runs.collect(),
+        limits: Limits { run_timeout: None, retries: 1, max_runs: 100 },
+        report: ReportSettings { min_effect: 0.05, confidence: 0.95, redact: Vec::new() },
+    }
+}
+
+fn cell(arm: usize, workers: u32) -> Cell {
+    let strategy = [Strategy::DSync, Strategy::PsSync][arm].clone();
+    let spec = spec(strategy, workers);
+    Cell {
+        arm,
+        condition: format!("workers={workers}"),
+        label: format!("{arm} workers={workers}"),
+        axes: vec![
+            AxisValue {
+                path: "cluster.workers".to_owned(),
+                text: workers.to_string(),
+                number: Some(f64::from(workers)),
+            },
+            AxisValue { path: "train.schedule.kind".to_owned(), text: "constant".to_owned(), number: None },
+        ],
+        config_hash: spec.config_hash(),
+        spec,
+        excluded: (arm == 1 && workers == 1).then(|| "one worker needs no server".to_owned()),
+    }
+}
+
+fn spec(strategy: Strategy, workers: u32) -> RunSpec {
+    let mut seats = vec![Seat { role: Role::Worker, node: 0 }; workers as usize];
+    seats.extend(vec![Seat { role: Role::Server, node: 0 }; strategy.servers() as usize]);
+    RunSpec {
+        model: model(),
+        dataset: Dataset {
+            source: Source::Synthetic { train: 1000, test: 100, seed: 1 },
+            partition: Partition::Shared,
+            validation: 0.0,
+        },
+        train: Training {
+            global_batch: 10,
+            length: Extent::Steps(20),
+            optimizer: Sgd { lr: 0.1, momentum: 0.9, weight_decay: 0.0 },
+            schedule: LrSchedule { shape: LrShape::Constant, warmup: Extent::Steps(0) },
+            evaluate: Extent::Steps(10),
+            target: Some(Target { metric: Metric::TestAccuracy, threshold: 0.8, after: None, stop: false }),
+        },
+        cluster: Cluster { nodes: vec![Node { name: "local".to_owned(), slots: 4 }], seats },
+        strategy,
+        communication: Communication {
+            collective: Collective::Ring,
+            schedule: Schedule::Single,
+            reduce_order: ReduceOrder::Ring,
+        },
+        compression: Compression::None,
+        measure: Measure { trace_first_steps: 3, trace_every: 5, hash_every_step: false },
+    }
+}
+
+fn model() -> Model {
+    Model {
+        kind: "softmax".to_owned(),
+        input: Shape::Flat(4),
+        classes: 2,
+        layers: vec![PlacedLayer {
+            name: "linear1".to_owned(),
+            layer: Layer::Linear { outputs: 2 },
+            input: Shape::Flat(4),
+            output: Shape::Flat(2),
+            parameters: vec![Parameter { name: "linear1.weight".to_owned(), shape: vec![2, 4] }],
+            flops: 16,
+        }],
+    }
+}
+
+/// A machine.
+pub(crate) fn node() -> NodeRow {
+    NodeRow {
+        name: "local".to_owned(),
+        host: "bench".to_owned(),
+        system: "Linux 6.1".to_owned(),
+        processor: "Example 9000".to_owned(),
+        cores: 2,
+        memory: 8 << 30,
+    }
+}
+
+/// Enters the plan, driven by `driver`.
+pub(crate) async fn begin(store: &Store, plan: &Plan, driver: Driver) -> (SweepId, Vec<RunId>) {
+    let argv = ["bakeoff".to_owned(), "run".to_owned()];
+    let new = NewSweep {
+        plan,
+        recipe_path: "small.toml",
+        argv: &argv,
+        version: "0.1.0",
+        commit: Some(("abc".to_owned(), true)),
+        started: 1_000,
+        driver,
+    };
+    let sweep = store.begin_sweep(&new).await.unwrap();
+    let runs = store.runs_of(&sweep).await.unwrap();
+    (sweep, runs)
+}
+
+/// Begins an attempt at run number `place` of the plan.
+pub(crate) async fn attempt(store: &Store, plan: &Plan, runs: &[RunId], place: usize) -> AttemptId {
+    let cluster = &plan.cells[plan.runs[place].cell].spec.cluster;
+    let nodes = [store.upsert_node(&node()).await.unwrap()];
+    let new = NewAttempt { started: 1_001, cluster, nodes: &nodes };
+    store.begin_attempt(&runs[place], &new).await.unwrap()
+}
+
+/// An end in this state.
+pub(crate) fn end(state: RunState) -> AttemptEnd {
+    AttemptEnd {
+        state,
+        detail: if state == RunState::Done { String::new() } else { "rank 1 went silent".to_owned() },
+        culprit: (state == RunState::Failed).then_some(Rank(1)),
+        last_lines: vec!["last words".to_owned()],
+        wall: Some(Nanos(9_000_000_000)),
+        ended: 1_010,
+    }
+}
+
+/// Step `step` of `rank`, 1 ms long per unit of `weight`, half of it waiting.
+pub(crate) fn step(rank: u32, step: u64, weight: u64) -> StepRecord {
+    let half = weight * 500_000;
+    let mut phases = PhaseTimes::default();
+    phases[Phase::Forward] = Nanos(half);
+    phases[Phase::WaitPeer] = Nanos(half);
+    StepRecord {
+        rank: Rank(rank),
+        lane: LaneId::Compute,
+        step,
+        samples: step * 10,
+        begin: Nanos(step * 10_000_000),
+        length: Nanos(2 * half),
+        phases,
+        bytes_out: 100,
+        bytes_in: 50,
+        loss: Some(1.0 / step as f32),
+        own_samples: 5,
+        rate: Some(0.1),
+        drain: false,
+    }
+}
+
+/// An evaluation of test accuracy.
+pub(crate) fn metric(step: u64, value: f64) -> MetricRecord {
+    MetricRecord {
+        metric: Metric::TestAccuracy,
+        model: "rank 0".to_owned(),
+        step,
+        samples: step * 10,
+        epoch: step as f64 / 100.0,
+        at: Nanos(step * 10_000_000 + 5_000_000),
+        value,
+    }
+}
+
+/// Everything a run of `steps` steps over two workers reports; rank 1 takes 2 ms a step and rank 0 takes 1 ms.
+pub(crate) fn events(steps: u64) -> Vec<Event> {
+    let mut events = Vec::new();
+    for rank in 0..2 {
+        events.push(Event::Prepared(prepared(rank)));
+    }
+    for number in 1..=steps {
+        for rank in 0..2 {
+            events.push(Event::Step(step(rank, number, u64::from(rank) + 1)));
+            if number <= 3 || number % 5 == 0 {
+                events.extend(spans(rank, number));
+            }
+        }
+        if number % 10 == 0 {
+            events.push(Event::Metric(metric(number, 0.4 + number as f64 / 40.0)));
+        }
+    }
+    for rank in 0..2 {
+        events.push(Event::WeightHash(WeightHash {
+            rank: Rank(rank),
+            step: 1,
+            sha256: format!("old {rank}"),
+        }));
+        events.push(Event::WeightHash(WeightHash {
+            rank: Rank(rank),
+            step: steps,
+            sha256: "same".to_owned(),
+        }));
+        events.push(Event::Overhead(Overhead { rank: Rank(rank), recording: Nanos(5), wall: Nanos(1_000) }));
+        events.push(Event::Ended(RankEnded { rank: Rank(rank), end: RankEnd::Finished }));
+    }
+    events.push(Event::Link(LinkRecord { from: Rank(0), to: Rank(1), bytes: 7, raw_bytes: 8, messages: 2 }));
+    events.push(Event::Snapshot(SnapshotRecord {
+        rank: Rank(0),
+        model: "rank 0".to_owned(),
+        step: steps,
+        samples: steps * 10,
+        at: Nanos(1),
+        file: "last.safetensors".to_owned(),
+        last: true,
+    }));
+    events
+}
+
+fn prepared(rank: u32) -> Prepared {
+    Prepared {
+        rank: Rank(rank),
+        pid: 7,
+        threads: 2,
+        training_samples: 1000,
+        data_digest: "data".to_owned(),
+        weights: "initial".to_owned(),
+        parameters: 8,
+        resident_bytes: 1 << 20,
+    }
+}
+
+fn spans(rank: u32, number: u64) -> Vec<Event> {
+    let half = (u64::from(rank) + 1) * 500_000;
+    [(Phase::Forward, 0, None), (Phase::WaitPeer, half, Some(Rank(1 - rank)))]
+        .map(|(phase, offset, peer)| {
+            Event::Span(SpanRecord {
+                rank: Rank(rank),
+                lane: LaneId::Compute,
+                step: number,
+                phase,
+                begin: Nanos(number * 10_000_000 + offset),
+                length: Nanos(half),
+                peer,
+                bytes: 0,
+            })
+        })
+        .to_vec()
+}
+
+/// A store in a fresh folder.
+pub(crate) async fn fresh(folder: &Path) -> Store {
+    Store::open(&folder.join(".bakeoff")).await.unwrap()
+}

@@ -1,0 +1,150 @@
+//! Why a data set cannot be used, and what to do about it.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a data set cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DataError {
+    /// A file is not there.
+    #[error(
+        "{} has neither {name} nor {name}.gz; put the {set} files there, or set `dataset.path` to their folder",
+        folder.display()
+    )]
+    Missing {
+        /// Where it was looked for.
+        folder: PathBuf,
+        /// Its name.
+        name: String,
+        /// The data set it belongs to.
+        set: &'static str,
+    },
+    /// The system could not read a file.
+    #[error("{} cannot be read: {source}", file.display())]
+    Read {
+        /// Which one.
+        file: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file is damaged gzip.
+    #[error("{} is no intact gzip file: {source}; fetch it again", file.display())]
+    Gzip {
+        /// Which one.
+        file: PathBuf,
+        /// What the decoder said.
+        source: io::Error,
+    },
+    /// A file is of another kind.
+    #[error(
+        "{} begins with {got} at offset 0 where {what} begin with {expected}; check that the file has its \
+         right name",
+        file.display()
+    )]
+    Magic {
+        /// Which one.
+        file: PathBuf,
+        /// What it should be.
+        what: &'static str,
+        /// The number that such files begin with.
+        expected: u32,
+        /// The number it begins with.
+        got: u32,
+    },
+    /// A file ends too early or too late.
+    #[error(
+        "{} has {got} bytes{} where {expected} were expected ({why}); fetch it again",
+        file.display(), if *at_least { " or more" } else { "" }
+    )]
+    Length {
+        /// Which one.
+        file: PathBuf,
+        /// The bytes it must have, after unpacking.
+        expected: u64,
+        /// The bytes it has, after unpacking; in a file that is too long the number at which reading ended.
+        got: u64,
+        /// Whether there may be more than `got`.
+        at_least: bool,
+        /// Where the expectation comes from.
+        why: String,
+    },
+    /// Images and labels do not belong together.
+    #[error(
+        "{} has {images} images, but {} has {labels} labels; both must be of one set",
+        image_file.display(), label_file.display()
+    )]
+    Counts {
+        /// The file with the images.
+        image_file: PathBuf,
+        /// How many it has.
+        images: u32,
+        /// The file with the labels.
+        label_file: PathBuf,
+        /// How many it has.
+        labels: u32,
+    },
+    /// Images without pixels.
+    #[error("{} has images of {rows} x {columns}, which have no pixels; fetch it again", file.display())]
+    NoPixels {
+        /// Which file.
+        file: PathBuf,
+        /// Rows of its images.
+        rows: u32,
+        /// Columns of its images.
+        columns: u32,
+    },
+    /// Training and test images differ in size.
+    #[error(
+        "{} has images of {} x {}, the training images have {} x {}; both must be of one set",
+        file.display(), got.0, got.1, expected.0, expected.1
+    )]
+    Sides {
+        /// The file with the test images.
+        file: PathBuf,
+        /// Rows and columns of the training images.
+        expected: (u32, u32),
+        /// Rows and columns of the test images.
+        got: (u32, u32),
+    },
+    /// A label that names no class.
+    #[error(
+        "{} has label {label} at offset {offset} (after unpacking), but there are only {classes} classes; fetch \
+         it again",
+        file.display()
+    )]
+    Label {
+        /// Which file.
+        file: PathBuf,
+        /// Where in it.
+        offset: u64,
+        /// The label.
+        label: u8,
+        /// How many classes there are.
+        classes: usize,
+    },
+    /// There is nothing to train on, or nothing to test with.
+    #[error(
+        "{training} samples to train on and {test} to test with are too few; lower `dataset.validation` or give \
+         more samples"
+    )]
+    Empty {
+        /// Samples left to train on.
+        training: usize,
+        /// Samples to test with.
+        test: usize,
+    },
+    /// A sample that does not exist.
+    #[error("sample {position} was asked for, but there are only {samples}")]
+    Position {
+        /// Its position.
+        position: u32,
+        /// How many there are.
+        samples: usize,
+    },
+    /// libtorch could not hold the batch.
+    #[error("batch cannot become a tensor: {reason}")]
+    Tensor {
+        /// What libtorch said.
+        reason: String,
+    },
+}

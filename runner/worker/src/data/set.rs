@@ -1,0 +1,268 @@
+//! A data set in memory: training and test samples, which of them are held out, and how they are normalised.
+
+use super::{DataError, Samples, cifar, idx, synthetic};
+use crate::stream;
+use recipe::{Dataset, Shape, Source};
+use sha2::{Digest, Sha256};
+
+/// Part of a data set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Split {
+    /// What is trained on.
+    Training,
+    /// What was held out of the training file, to choose by.
+    Validation,
+    /// What nothing is chosen by.
+    Test,
+}
+
+/// How the values of one channel are normalised: x / 255, minus the mean, divided by the deviation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Normal {
+    /// Mean over all pixels of the channel in the whole training file, 0 to 1.
+    pub mean: f64,
+    /// Their population deviation; 1 where all pixels are equal.
+    pub deviation: f64,
+}
+
+/// A data set in memory.
+///
+/// Samples are named by their position in the original training file (or test file), whatever is held out.
+#[derive(Clone, Debug)]
+pub struct DataSet {
+    training: Samples,
+    test: Samples,
+    classes: usize,
+    training_ids: Vec<u32>,
+    validation_ids: Vec<u32>,
+    test_ids: Vec<u32>,
+    normal: Vec<Normal>,
+    /// For each channel the normalised value of each byte.
+    values: Vec<[f32; 256]>,
+    digest: String,
+}
+
+/// What a reader brings.
+pub(super) struct Loaded {
+    pub(super) training: Samples,
+    pub(super) test: Samples,
+    pub(super) classes: usize,
+    /// SHA-256 over what was read.
+    pub(super) digest: Sha256,
+}
+
+impl DataSet {
+    /// Reads or draws the described data set.
+    pub fn load(described: &Dataset) -> Result<Self, DataError> {
+        let loaded = match &described.source {
+            Source::Synthetic { train, test, seed } => synthetic::draw(*train, *test, *seed),
+            Source::Mnist { path } => idx::read(path)?,
+            Source::Cifar10 { path } => cifar::read_10(path)?,
+            Source::Cifar100 { path } => cifar::read_100(path)?,
+        };
+        // The split belongs to the data: it must be the same for every seed of a sweep.
+        let seed = if let Source::Synthetic { seed, .. } = described.source { seed } else { 0 };
+        Self::new(loaded, described.validation, seed)
+    }
+
+    fn new(loaded: Loaded, validation: f64, seed: u64) -> Result<Self, DataError> {
+        let Loaded { training, test, classes, digest } = loaded;
+        let (training_ids, validation_ids) = hold_out(training.len(), validation, seed);
+        if training_ids.is_empty() || test.is_empty() {
+            let (training, test) = (training_ids.len(), test.len());
+            return Err(DataError::Empty { training, test });
+        }
+        let normal: Vec<Normal> =
+            (0..training.channels()).map(|channel| normal(&training, channel)).collect();
+        let values = normal.iter().map(table).collect();
+        Ok(Self {
+            test_ids: (0..test.len() as u32).collect(),
+            training,
+            test,
+            classes,
+            training_ids,
+            validation_ids,
+            normal,
+            values,
+            digest: recipe::hex(&digest.finalize()),
+        })
+    }
+
+    /// The shape of one example.
+    pub fn shape(&self) -> Shape {
+        self.training.shape
+    }
+
+    /// Number of classes.
+    pub fn classes(&self) -> usize {
+        self.classes
+    }
+
+    /// The samples to train on, as positions in the training file, ascending.
+    pub fn training_ids(&self) -> &[u32] {
+        &self.training_ids
+    }
+
+    /// The classes of all samples of the training file, held-out ones included, by position.
+    pub fn labels(&self) -> &[u8] {
+        &self.training.labels
+    }
+
+    /// The samples of a split, as positions in the file they come from, ascending.
+    pub fn positions(&self, split: Split) -> &[u32] {
+        match split {
+            Split::Training => &self.training_ids,
+            Split::Validation => &self.validation_ids,
+            Split::Test => &self.test_ids,
+        }
+    }
+
+    /// The file that a split is part of.
+    pub fn samples(&self, split: Split) -> &Samples {
+        match split {
+            Split::Training | Split::Validation => &self.training,
+            Split::Test => &self.test,
+        }
+    }
+
+    /// How each channel is normalised.
+    pub fn normal(&self) -> &[Normal] {
+        &self.normal
+    }
+
+    /// SHA-256 over the names and contents of the files that were read, as they lie on disk; over pixels and
+    /// labels where the data set is drawn. In hexadecimal.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// The normalised values of some samples, one after another.
+    pub fn values(&self, split: Split, positions: &[u32]) -> Result<Vec<f32>, DataError> {
+        let samples = self.samples(split);
+        let channel = self.shape().size() / samples.channels();
+        let mut values = Vec::with_capacity(positions.len() * self.shape().size());
+        for position in positions {
+            let image = samples
+                .image(*position as usize)
+                .ok_or(DataError::Position { position: *position, samples: samples.len() })?;
+            for (pixels, table) in image.chunks_exact(channel).zip(&self.values) {
+                values.extend(pixels.iter().map(|pixel| table[usize::from(*pixel)]));
+            }
+        }
+        Ok(values)
+    }
+
+    /// The classes of some samples.
+    pub fn labels_at(&self, split: Split, positions: &[u32]) -> Result<Vec<i64>, DataError> {
+        let samples = self.samples(split);
+        let label = |position: &u32| {
+            let missing = DataError::Position { position: *position, samples: samples.len() };
+            samples.labels.get(*position as usize).map(|label| i64::from(*label)).ok_or(missing)
+        };
+        positions.iter().map(label).collect()
+    }
+}
+
+/// Which of `samples` are trained on and which are held out, both ascending; a pure function of its arguments.
+fn hold_out(samples: usize, share: f64, seed: u64) -> (Vec<u32>, Vec<u32>) {
+    let held = (share.clamp(0.0, 1.0) * samples as f64).round() as usize;
+    let mut ids: Vec<u32> = (0..samples as u32).collect();
+    let mut draws = stream::keyed(seed, "validation", &[]);
+    // The first steps of a Fisher-Yates shuffle choose a uniform subset.
+    for place in 0..held {
+        let other = place + stream::below(&mut draws, (samples - place) as u32) as usize;
+        ids.swap(place, other);
+    }
+    let mut training = ids.split_off(held);
+    training.sort_unstable();
+    ids.sort_unstable();
+    (training, ids)
+}
+
+/// Mean and population deviation of a channel, from exact sums.
+fn normal(samples: &Samples, channel: usize) -> Normal {
+    let size = samples.shape.size();
+    let pixels = size / samples.channels();
+    let (mut sum, mut squares) = (0_u64, 0_u64);
+    for image in samples.pixels.chunks_exact(size) {
+        for pixel in &image[channel * pixels..(channel + 1) * pixels] {
+            let value = u64::from(*pixel);
+            sum += value;
+            squares += value * value;
+        }
+    }
+    let count = (samples.len() * pixels) as u64;
+    let spread = u128::from(count) * u128::from(squares) - u128::from(sum) * u128::from(sum);
+    let scale = 255.0 * count as f64;
+    let deviation = if spread == 0 { 1.0 } else { (spread as f64).sqrt() / scale };
+    Normal { mean: sum as f64 / scale, deviation }
+}
+
+fn table(normal: &Normal) -> [f32; 256] {
+    std::array::from_fn(|byte| ((byte as f64 / 255.0 - normal.mean) / normal.deviation) as f32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use recipe::Partition;
+
+    fn two_channels() -> Samples {
+        Samples {
+            shape: Shape::Image(2, 1, 2),
+            pixels: vec![0, 255, 10, 10, 255, 0, 10, 10],
+            labels: vec![0, 1],
+        }
+    }
+
+    fn loaded() -> Loaded {
+        Loaded { training: two_channels(), test: two_channels(), classes: 2, digest: Sha256::new() }
+    }
+
+    #[test]
+    fn each_channel_is_normalised_by_its_own_mean_and_deviation() {
+        let set = DataSet::new(loaded(), 0.5, 0).unwrap();
+        assert_eq!(set.training_ids().len(), 1, "what is held out still counts");
+        let [first, second] = set.normal() else { panic!("two channels") };
+        assert!((first.mean - 0.5).abs() < 1e-15 && (first.deviation - 0.5).abs() < 1e-15);
+        assert!((second.mean - 10.0 / 255.0).abs() < 1e-15);
+        assert_eq!(second.deviation.to_bits(), 1.0_f64.to_bits(), "a flat channel is only centred");
+        assert_eq!(set.values(Split::Test, &[1, 0]).unwrap(), [1.0, -1.0, 0.0, 0.0, -1.0, 1.0, 0.0, 0.0]);
+        let error = set.values(Split::Training, &[2]).unwrap_err();
+        assert!(matches!(error, DataError::Position { position: 2, samples: 2 }), "{error}");
+        assert!(set.labels_at(Split::Training, &[2]).is_err());
+    }
+
+    #[test]
+    fn held_out_samples_are_a_share_and_depend_on_the_data_only() {
+        let (training, held) = hold_out(1000, 0.1, 7);
+        assert_eq!((training.len(), held.len()), (900, 100));
+        let mut all = [training.clone(), held.clone()].concat();
+        assert!(training.is_sorted() && held.is_sorted());
+        all.sort_unstable();
+        assert_eq!(all, (0..1000).collect::<Vec<_>>());
+        assert_eq!(hold_out(1000, 0.1, 7).1, held);
+        assert_ne!(hold_out(1000, 0.1, 8).1, held);
+        assert_eq!(hold_out(10, 0.0, 7), ((0..10).collect(), vec![]));
+    }
+
+    #[test]
+    fn something_must_be_left_to_train_on() {
+        let error = DataSet::new(loaded(), 1.0, 0).unwrap_err();
+        assert!(matches!(error, DataError::Empty { training: 0, test: 2 }), "{error}");
+    }
+
+    #[test]
+    fn the_digest_tells_data_sets_apart() {
+        let digest = |train, seed| {
+            let source = Source::Synthetic { train, test: 5, seed };
+            let described = Dataset { source, partition: Partition::Shared, validation: 0.0 };
+            DataSet::load(&described).unwrap().digest().to_owned()
+        };
+        assert_eq!(digest(9, 1), digest(9, 1));
+        assert_ne!(digest(9, 1), digest(9, 2));
+        assert_ne!(digest(9, 1), digest(8, 1));
+        // Another digest here means that the same recipe no longer means the same images.
+        assert_eq!(digest(9, 1), "207135d3182b0016a8d25d72e3a7970a1c8a2f71fc0a7e01420c5356c466a29a");
+    }
+}

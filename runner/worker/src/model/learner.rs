@@ -1,0 +1,356 @@
+//! A described model and a data set as what a strategy trains.
+
+use super::dropout::Mask;
+use super::kernel::{self, Down, Saved, dimensions};
+use super::section::{Section, layout, sections};
+use super::{initial_weights, loss};
+use crate::data::DataSet;
+use recipe::{Layer, Model, PlacedLayer, Shape};
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::ops::Range;
+use std::sync::Arc;
+use strategies::vector::piece;
+use strategies::{Batch, Block, Layout, Learner, Loss, StepError, Vector};
+use tch::{TchError, Tensor};
+
+/// A model that cannot be trained on a data set.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    /// There is nothing to train.
+    #[error("model `{kind}` has no layer with weights; add a linear or convolution layer")]
+    NoWeights {
+        /// The model's kind.
+        kind: String,
+    },
+    /// Examples of another shape.
+    #[error(
+        "model `{kind}` takes {model:?}, but the examples of the data set are {data:?}; choose another model \
+         or data set"
+    )]
+    Input {
+        /// The model's kind.
+        kind: String,
+        /// What the model takes.
+        model: Shape,
+        /// What the data set has.
+        data: Shape,
+    },
+    /// Too few classes.
+    #[error("model `{kind}` tells {model} classes apart, but the data set has {data}; widen the last layer")]
+    Classes {
+        /// The model's kind.
+        kind: String,
+        /// Width of its last layer.
+        model: usize,
+        /// Classes of the data set.
+        data: usize,
+    },
+}
+
+/// A model in libtorch, on the CPU, over the examples of a data set.
+///
+/// Weights and gradients are the caller's flat memory; what is kept here are the activations of the batch
+/// that is on its way.
+pub struct TorchLearner {
+    /// The model as described.
+    whole: Model,
+    /// What this rank keeps of it; the same unless something was cut.
+    pub(super) model: Model,
+    pub(super) sections: Vec<Section>,
+    pub(super) layout: Layout,
+    /// Which outputs of a section were kept, of those that were cut.
+    cuts: BTreeMap<usize, Range<usize>>,
+    seed: u64,
+    pub(super) data: Arc<DataSet>,
+    batch: Batch,
+    cursor: Option<Tensor>,
+    /// For each placed layer what its backward pass needs.
+    saved: Vec<Option<Saved>>,
+}
+
+impl TorchLearner {
+    /// A learner of `model` on `data`; `seed` is the run's, of initial weights and dropout.
+    pub fn new(model: Model, data: Arc<DataSet>, seed: u64) -> Result<Self, ModelError> {
+        let kind = model.kind.clone();
+        let sections = sections(&model);
+        if sections.is_empty() {
+            return Err(ModelError::NoWeights { kind });
+        }
+        if model.input.size() != data.shape().size() {
+            return Err(ModelError::Input { kind, model: model.input, data: data.shape() });
+        }
+        if model.classes < data.classes() {
+            return Err(ModelError::Classes { kind, model: model.classes, data: data.classes() });
+        }
+        let saved = model.layers.iter().map(|_| None).collect();
+        Ok(Self {
+            layout: layout(&model),
+            sections,
+            whole: model.clone(),
+            model,
+            cuts: BTreeMap::new(),
+            seed,
+            data,
+            batch: Batch::default(),
+            cursor: None,
+            saved,
+        })
+    }
+
+    /// The data set it learns from.
+    pub fn data(&self) -> &Arc<DataSet> {
+        &self.data
+    }
+
+    fn section(&self, layer: usize) -> Result<Section, StepError> {
+        self.sections.get(layer).cloned().ok_or_else(|| {
+            StepError::Learner(format!("there is no layer {layer}; the model has {}", self.sections.len()))
+        })
+    }
+
+    fn weights_of<'a>(&self, weights: &'a [f32], layer: usize) -> Result<&'a [f32], StepError> {
+        let span = self.layout.layers()[layer].span.clone();
+        weights.get(span).ok_or_else(|| {
+            let expected = self.layout.size();
+            StepError::Learner(format!("{} weights were given, the model has {expected}", weights.len()))
+        })
+    }
+
+    /// The cursor as a tensor of rows of `shape`.
+    fn cursor(&mut self, shape: Shape, before: &str) -> Result<Tensor, StepError> {
+        let cursor = self.cursor.take().ok_or_else(|| {
+            StepError::Learner(format!("nothing has reached {before} yet; a batch is loaded first"))
+        })?;
+        let sizes = cursor.size();
+        let rows = sizes.first().copied().unwrap_or(0);
+        let wanted = dimensions(rows, shape);
+        if sizes == wanted {
+            return Ok(cursor);
+        }
+        cursor.f_reshape(&wanted).map_err(|_| {
+            StepError::Learner(format!("{before} takes rows of {shape:?}, but a tensor of {sizes:?} came"))
+        })
+    }
+
+    /// The mask of a dropout layer for the rows of the batch.
+    fn factor(
+        &self,
+        place: usize,
+        x: &Tensor,
+        kept: Option<&Range<usize>>,
+    ) -> Result<Option<Tensor>, StepError> {
+        let layer = &self.whole.layers[place];
+        let Layer::Dropout { rate } = layer.layer else { return Ok(None) };
+        let rows = x.size().first().copied().unwrap_or(0);
+        if rows != self.batch.examples.len() as i64 {
+            return Err(StepError::Learner(format!(
+                "{} meets {rows} rows, but the batch has {} examples whose masks it could draw",
+                layer.name,
+                self.batch.examples.len()
+            )));
+        }
+        let mask = Mask { seed: self.seed, layer: &layer.name, epoch: self.batch.epoch, rate };
+        let columns = kept.cloned().unwrap_or(0..layer.output.size());
+        let values = mask.rows(&self.batch.examples, columns);
+        let factor = Tensor::f_from_slice(&values).and_then(|factor| factor.f_reshape(x.size()));
+        factor.map(Some).map_err(|error| failed(&layer.name, "mask", error))
+    }
+
+    fn up(&mut self, weights: &[f32], layer: usize) -> Result<(), StepError> {
+        let section = self.section(layer)?;
+        let weights = self.weights_of(weights, layer)?;
+        let first = &self.model.layers[section.placed.start];
+        let (input, name) = (first.input, first.name.clone());
+        let mut x = self.cursor(input, &name)?;
+        if x.size()[0] == 0 {
+            let output = self.model.layers[section.placed.end - 1].output;
+            self.cursor = Some(x.new_zeros(dimensions(0, output), (tch::Kind::Float, tch::Device::Cpu)));
+            return Ok(());
+        }
+        for place in section.placed {
+            let factor = self.factor(place, &x, self.cuts.get(&layer))?;
+            let placed = &self.model.layers[place];
+            let (y, saved) = kernel::forward(placed, weights, x, factor)
+                .map_err(|error| failed(&placed.name, "forward pass", error))?;
+            self.saved[place] = Some(saved);
+            x = y;
+        }
+        self.cursor = Some(x);
+        Ok(())
+    }
+
+    fn down(&mut self, weights: &[f32], layer: usize, gradient: &mut [f32]) -> Result<(), StepError> {
+        let section = self.section(layer)?;
+        let weights = self.weights_of(weights, layer)?;
+        if gradient.len() != weights.len() {
+            let (got, expected) = (gradient.len(), weights.len());
+            return Err(StepError::Learner(format!(
+                "layer {layer} has {expected} weights, its gradient {got}"
+            )));
+        }
+        let last = &self.model.layers[section.placed.end - 1];
+        let (output, name) = (last.output, last.name.clone());
+        let mut g = self.cursor(output, &name)?;
+        if g.size()[0] == 0 {
+            gradient.fill(0.0);
+            let input = self.model.layers[section.placed.start].input;
+            self.cursor = Some(g.new_zeros(dimensions(0, input), (tch::Kind::Float, tch::Device::Cpu)));
+            return Ok(());
+        }
+        for place in section.placed.rev() {
+            let placed = &self.model.layers[place];
+            let saved = self.saved[place].take().ok_or_else(|| {
+                StepError::Learner(format!(
+                    "the backward pass reached {} before the forward pass",
+                    placed.name
+                ))
+            })?;
+            // Below the first weights nobody asks for gradients.
+            let wants_input = layer > 0 || place > section.weighted;
+            let down = Down { gy: &g, weights, gradient: &mut *gradient, wants_input };
+            let below = kernel::backward(placed, saved, down)
+                .map_err(|error| failed(&placed.name, "backward pass", error))?;
+            match below {
+                Some(below) => g = below,
+                None => return Ok(()),
+            }
+        }
+        self.cursor = Some(g);
+        Ok(())
+    }
+
+    /// The slice of a layer's whole weights that a cut keeps: rows of its weight, then of its bias.
+    fn kept_weights(&self, layer: usize, whole: &[f32], into: &mut Vec<f32>) {
+        let placed = &self.whole.layers[self.sections[layer].weighted];
+        match (self.cuts.get(&layer), placed.parameters.first()) {
+            (Some(kept), Some(weight)) => {
+                let width: usize = weight.shape.iter().skip(1).product();
+                into.extend_from_slice(&whole[kept.start * width..kept.end * width]);
+                into.extend_from_slice(&whole[weight.size()..][kept.clone()]);
+            }
+            _ => into.extend_from_slice(whole),
+        }
+    }
+}
+
+/// An error of libtorch, with the layer where it happened and without libtorch's own stack trace.
+pub(super) fn failed(layer: &str, what: &str, error: TchError) -> StepError {
+    let text = error.to_string();
+    StepError::Learner(format!("{what} of {layer}: {}", text.lines().next().unwrap_or_default()))
+}
+
+fn wrong(error: impl Display) -> StepError {
+    StepError::Learner(error.to_string())
+}
+
+impl Learner for TorchLearner {
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn initial(&self) -> Vector {
+        let whole = initial_weights(&self.whole, self.seed);
+        if self.cuts.is_empty() {
+            return whole;
+        }
+        let mut kept = Vec::with_capacity(self.layout.size());
+        for (layer, described) in layout(&self.whole).layers().iter().enumerate() {
+            self.kept_weights(layer, &whole[described.span.clone()], &mut kept);
+        }
+        Vector::from(kept)
+    }
+
+    fn load(&mut self, batch: &Batch) -> Result<(), StepError> {
+        self.saved.fill_with(|| None);
+        self.cursor = Some(self.data.batch(batch).map_err(wrong)?);
+        self.batch.clone_from(batch);
+        Ok(())
+    }
+
+    fn forward(&mut self, weights: &Vector, layer: usize) -> Result<(), StepError> {
+        tch::no_grad(|| self.up(weights, layer))
+    }
+
+    fn loss(&mut self, batch: &Batch) -> Result<Loss, StepError> {
+        let scores = self.cursor(Shape::Flat(self.model.classes), "the loss")?;
+        let labels = self.data.labels_of(batch).map_err(wrong)?;
+        if scores.size()[0] != labels.len() as i64 {
+            let (rows, examples) = (scores.size()[0], labels.len());
+            return Err(StepError::Learner(format!("{rows} rows of scores for {examples} examples")));
+        }
+        if labels.is_empty() {
+            self.cursor = Some(scores);
+            return Ok(Loss(0.0));
+        }
+        let (mean, gradient) = tch::no_grad(|| loss::cross_entropy(&scores, &Tensor::f_from_slice(&labels)?))
+            .map_err(|error| failed("the scores", "loss", error))?;
+        self.cursor = Some(gradient);
+        Ok(Loss(mean))
+    }
+
+    fn backward(&mut self, weights: &Vector, layer: usize, gradient: &mut [f32]) -> Result<(), StepError> {
+        tch::no_grad(|| self.down(weights, layer, gradient))
+    }
+
+    fn take(&mut self) -> Result<Block, StepError> {
+        let cursor = self.cursor.take().ok_or_else(|| wrong("there is no cursor to take"))?;
+        let sizes = cursor.size();
+        let width = sizes.iter().skip(1).product::<i64>() as usize;
+        let mut values = vec![0.0; cursor.numel()];
+        let copied = cursor.f_contiguous().and_then(|dense| dense.f_copy_data(&mut values, cursor.numel()));
+        copied.map_err(|error| failed("the cursor", "copy", error))?;
+        Ok(Block { width, values })
+    }
+
+    fn put(&mut self, cursor: Block) -> Result<(), StepError> {
+        let Block { width, values } = cursor;
+        if width == 0 || values.len() % width != 0 {
+            let len = values.len();
+            return Err(StepError::Learner(format!("{len} values are no rows of width {width}")));
+        }
+        let rows = (values.len() / width) as i64;
+        let tensor = Tensor::f_from_slice(&values).and_then(|flat| flat.f_reshape([rows, width as i64]));
+        self.cursor = Some(tensor.map_err(|error| failed("the cursor", "copy", error))?);
+        Ok(())
+    }
+
+    fn cut(&mut self, layer: usize, part: usize, of: usize) -> Result<(), StepError> {
+        let section = self.section(layer)?;
+        if part >= of || self.cuts.contains_key(&layer) {
+            return Err(StepError::Learner(format!("layer {layer} cannot be cut to part {part} of {of}")));
+        }
+        let Layer::Linear { outputs } = self.model.layers[section.weighted].layer else {
+            let name = &self.model.layers[section.weighted].name;
+            return Err(StepError::Learner(format!("{name} cannot be cut: only linear layers can")));
+        };
+        let after = section.weighted + 1..section.placed.end;
+        if let Some(other) = self.model.layers[after.clone()]
+            .iter()
+            .find(|placed| !matches!(placed.layer, Layer::Relu | Layer::Dropout { .. }))
+        {
+            let text = format!("{} cannot be cut: it looks at all values of a row at once", other.name);
+            return Err(StepError::Learner(text));
+        }
+        let kept = piece(outputs, of, part);
+        narrow(&mut self.model.layers[section.weighted], kept.len());
+        for place in after {
+            self.model.layers[place].input = Shape::Flat(kept.len());
+            self.model.layers[place].output = Shape::Flat(kept.len());
+        }
+        self.cuts.insert(layer, kept);
+        self.layout = layout(&self.model);
+        Ok(())
+    }
+}
+
+/// Gives a linear layer fewer outputs.
+fn narrow(placed: &mut PlacedLayer, outputs: usize) {
+    placed.layer = Layer::Linear { outputs };
+    placed.output = Shape::Flat(outputs);
+    for parameter in &mut placed.parameters {
+        if let Some(first) = parameter.shape.first_mut() {
+            *first = outputs;
+        }
+    }
+}

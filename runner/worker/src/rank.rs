@@ -1,0 +1,285 @@
+//! One rank from its briefing to its last word.
+
+use crate::data::DataSet;
+use crate::host::{LaneClock, RunClock, StartLine, Stop, WorkerHost};
+use crate::model::TorchLearner;
+use crate::recorder::{Recorder, Shipping};
+use mesh::{Briefing, ControlClient, ControlInbox, DataPlane, ToDriver, ToMember};
+use recipe::Role;
+use record::{
+    Event, LaneId, Nanos, Overhead, Phase, PhaseClock, Prepared, Rank, RankEnd, RankEnded, Trace,
+};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use strategies::{Blueprint, Course, Deal, LaneBody, Learner, StepError};
+
+/// How often the thread that listens to the driver looks whether the rank has ended.
+const LISTEN: Duration = Duration::from_millis(100);
+
+/// A lane that could not go on.
+struct Broken {
+    lane: LaneId,
+    step: u64,
+    phase: Phase,
+    error: StepError,
+}
+
+impl Broken {
+    /// Something that went wrong before there were lanes.
+    fn early(phase: Phase, reason: impl ToString) -> Self {
+        Self { lane: LaneId::Compute, step: 0, phase, error: StepError::Learner(reason.to_string()) }
+    }
+}
+
+/// Runs a rank. Whatever happens to it is told to the driver; what is answered is only that the driver could
+/// not be told.
+pub fn run(briefing: &Briefing, rank: Rank) -> anyhow::Result<()> {
+    let (client, inbox) = ControlClient::connect(briefing)?;
+    let stop = Arc::new(Stop::default());
+    let (recorder, shipping) = Recorder::start(
+        stop.clone(),
+        client.clone(),
+        briefing.directory.clone(),
+        briefing.deadlines.heartbeat,
+    )?;
+    let clock = RunClock::new();
+    let line = StartLine::new(stop.clone(), briefing.deadlines.start_up);
+    let ears = Ears::open(inbox, (clock.clone(), line.clone(), stop.clone()))?;
+    let mut process = Process { briefing, rank, client, recorder, shipping, clock, line, stop };
+    let end = process.live();
+    process.leave(end)?;
+    ears.close();
+    Ok(())
+}
+
+struct Process<'a> {
+    briefing: &'a Briefing,
+    rank: Rank,
+    client: ControlClient,
+    recorder: Arc<Recorder>,
+    shipping: Shipping,
+    clock: Arc<RunClock>,
+    line: Arc<StartLine>,
+    stop: Arc<Stop>,
+}
+
+impl Process<'_> {
+    /// Everything between the first and the last word.
+    fn live(&mut self) -> RankEnd {
+        let lived = self.prepare().and_then(|ready| self.train(ready));
+        let step = self.shipping.step();
+        match (lived, self.stop.failure()) {
+            (_, Some(reason)) => self.failed(Broken::early(Phase::Snapshot, reason)),
+            (Ok(()), None) => RankEnd::Finished,
+            (Err(Broken { error: StepError::Diverged { step, loss }, .. }), _) => {
+                RankEnd::Diverged { step, loss: loss.to_string() }
+            }
+            // Once the run is to stop, peers may leave in any order: being left alone is no failure then.
+            (Err(_), None) if self.stop.asked() => RankEnd::Stopped { step },
+            (Err(broken), None) => self.failed(broken),
+        }
+    }
+
+    fn failed(&self, broken: Broken) -> RankEnd {
+        let Broken { lane, step, phase, error } = broken;
+        tracing::error!(rank = self.rank.0, %lane, step, %phase, %error, "lane failed");
+        RankEnd::Failed { lane, step, phase, peer: error.peer(), reason: error.to_string() }
+    }
+
+    /// Data, model, connections.
+    fn prepare(&mut self) -> Result<Ready, Broken> {
+        let Briefing { spec, seed, .. } = self.briefing;
+        let data = DataSet::load(&spec.dataset).map_err(|error| Broken::early(Phase::Data, error))?;
+        let (data, workers) = (Arc::new(data), spec.cluster.workers() as usize);
+        tracing::info!(rank = self.rank.0, samples = data.training_ids().len(), "data set loaded");
+        let deal = Deal::new(&spec.dataset.partition, *seed, data.training_ids(), data.labels(), workers);
+        let course = Arc::new(Course::new(spec, deal));
+        let blueprint = Blueprint::new(spec, course, spec.model.parameters());
+        let learner = self.learner(&data)?;
+        let plane = DataPlane::open(self.briefing, self.rank, self.clock.clone())
+            .map_err(|error| Broken::early(Phase::WaitPeer, error))?;
+        let plane = Arc::new(plane);
+        let host = WorkerHost::new(self.clock.clone(), plane.clone(), self.recorder.clone(), self.line.clone());
+        let bodies = blueprint
+            .lanes(self.rank, learner, &host)
+            .map_err(|error| Broken { lane: LaneId::Compute, step: 0, phase: Phase::Other, error })?;
+        Ok(Ready { data, plane, bodies, clocks: host.lane_clocks() })
+    }
+
+    fn learner(&self, data: &Arc<DataSet>) -> Result<Option<Box<dyn Learner>>, Broken> {
+        let Briefing { spec, seed, .. } = self.briefing;
+        let seat = spec.cluster.seats.get(self.rank.index());
+        if seat.is_none_or(|seat| seat.role != Role::Worker) {
+            return Ok(None);
+        }
+        let learner = TorchLearner::new(spec.model.clone(), data.clone(), *seed)
+            .map_err(|error| Broken::early(Phase::Data, error))?;
+        Ok(Some(Box::new(learner)))
+    }
+
+    /// The run itself, on a thread per lane.
+    fn train(&mut self, ready: Ready) -> Result<(), Broken> {
+        let Ready { data, plane, bodies, clocks } = ready;
+        if let (Some(body), Some(clock)) = (bodies.first(), clocks.first()) {
+            self.shipping.watch((body.lane, clock.clone()));
+        }
+        let lanes = self.spawn(bodies, &clocks, &plane)?;
+        if let Some(weights) = self.line.all_arrived() {
+            self.recorder_event(Event::Prepared(self.prepared(&data, weights)));
+        }
+        let mut first: Option<Broken> = None;
+        let mut wall = Nanos(0);
+        for lane in lanes {
+            match lane.join().unwrap_or_else(|_| Err(Broken::early(Phase::Other, "lane thread panicked"))) {
+                Ok(length) => wall = wall.max(length),
+                // The first lane to fail stops the others, whose errors then say only that.
+                Err(broken) => {
+                    if first.as_ref().is_none_or(|first| first.error == StepError::Stopped) {
+                        first = Some(broken);
+                    }
+                }
+            }
+        }
+        self.shipping.settle_snapshots(&self.recorder);
+        for link in plane.links() {
+            self.recorder_event(Event::Link(link));
+        }
+        let recording = self.client.cpu_time() + switching(&clocks);
+        self.recorder_event(Event::Overhead(Overhead { rank: self.rank, recording, wall }));
+        close(plane, self.briefing.deadlines.shut_down);
+        first.map_or(Ok(()), Err)
+    }
+
+    fn spawn(
+        &self,
+        bodies: Vec<LaneBody>,
+        clocks: &[Arc<LaneClock>],
+        plane: &Arc<DataPlane>,
+    ) -> Result<Vec<JoinHandle<Result<Nanos, Broken>>>, Broken> {
+        let mut threads = Vec::with_capacity(bodies.len());
+        for (body, clock) in bodies.into_iter().zip(clocks.iter().cloned()) {
+            let (lane, stop, plane, line) = (body.lane, self.stop.clone(), plane.clone(), self.line.clone());
+            let run = move || {
+                let result = (body.run)();
+                let wall = line.since_opened();
+                result.map(|()| wall).map_err(|error| {
+                    let (step, phase) = clock.place();
+                    stop.order();
+                    plane.stop();
+                    Broken { lane, step, phase, error }
+                })
+            };
+            let thread = std::thread::Builder::new().name(lane.to_string()).spawn(run);
+            threads.push(thread.map_err(|error| Broken::early(Phase::Other, error))?);
+        }
+        Ok(threads)
+    }
+
+    fn prepared(&self, data: &DataSet, weights: String) -> Prepared {
+        Prepared {
+            rank: self.rank,
+            pid: std::process::id(),
+            threads: self.briefing.threads,
+            training_samples: data.training_ids().len() as u64,
+            data_digest: data.digest().to_owned(),
+            weights,
+            parameters: self.briefing.spec.model.parameters() as u64,
+            resident_bytes: resident_bytes(),
+        }
+    }
+
+    fn recorder_event(&self, event: Event) {
+        use strategies::Observer;
+        self.recorder.event(event);
+    }
+
+    /// The last words, and that they were heard.
+    fn leave(self, end: RankEnd) -> anyhow::Result<()> {
+        self.recorder_event(Event::Ended(RankEnded { rank: self.rank, end }));
+        self.shipping.close();
+        self.client.send(ToDriver::Goodbye);
+        self.client.close(self.briefing.deadlines.shut_down)?;
+        Ok(())
+    }
+}
+
+/// What a rank trains with.
+struct Ready {
+    data: Arc<DataSet>,
+    plane: Arc<DataPlane>,
+    bodies: Vec<LaneBody>,
+    clocks: Vec<Arc<LaneClock>>,
+}
+
+/// Says good-bye to the peers, if no lane holds the plane any more.
+fn close(plane: Arc<DataPlane>, deadline: Duration) {
+    match Arc::try_unwrap(plane) {
+        Ok(plane) => {
+            if let Err(error) = plane.close(deadline) {
+                tracing::warn!(%error, "data plane closed early");
+            }
+        }
+        Err(plane) => plane.stop(),
+    }
+}
+
+/// The thread that listens to the driver.
+struct Ears {
+    thread: JoinHandle<()>,
+    over: Arc<AtomicBool>,
+}
+
+impl Ears {
+    fn open(
+        inbox: ControlInbox,
+        (clock, line, stop): (Arc<RunClock>, Arc<StartLine>, Arc<Stop>),
+    ) -> std::io::Result<Self> {
+        let over = Arc::new(AtomicBool::new(false));
+        let ended = over.clone();
+        let listen = move || {
+            while !ended.load(Ordering::Acquire) {
+                match inbox.recv_timeout(LISTEN) {
+                    Some(ToMember::Start { origin }) => {
+                        clock.start(origin);
+                        line.open();
+                    }
+                    Some(ToMember::Stop) => stop.ask(),
+                    Some(ToMember::Evaluate(_) | ToMember::Leave) => {}
+                    None if inbox.lost() && !ended.load(Ordering::Acquire) => {
+                        stop.fail("the connection to the driver is lost".into());
+                        return;
+                    }
+                    None => {}
+                }
+            }
+        };
+        Ok(Self { thread: std::thread::Builder::new().name("ears".into()).spawn(listen)?, over })
+    }
+
+    fn close(self) {
+        self.over.store(true, Ordering::Release);
+        // It holds nothing that could be lost.
+        let _ = self.thread.join();
+    }
+}
+
+/// What the phase switches of these lanes cost: their number, times what one costs on this machine.
+fn switching(clocks: &[Arc<LaneClock>]) -> Nanos {
+    const TRIALS: u64 = 2_000;
+    let mut scratch = PhaseClock::new(RunClock::new(), Trace::NONE);
+    let begun = Instant::now();
+    for _ in 0..TRIALS {
+        scratch.switch(Phase::Other);
+    }
+    let each = begun.elapsed().as_nanos() as u64;
+    Nanos(clocks.iter().map(|clock| clock.switches()).sum::<u64>() * each / TRIALS)
+}
+
+/// Resident memory of this process; 0 where the system does not tell.
+fn resident_bytes() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: u64 = statm.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
+    pages * rustix::param::page_size() as u64
+}

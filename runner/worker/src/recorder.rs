@@ -1,0 +1,187 @@
+//! Keeps what a rank records, and ships it: nothing here makes a lane wait, but for snapshots that come faster
+//! than they can be hashed.
+
+use crate::host::{LaneClock, Stop};
+use crate::snapshot;
+use mesh::{ControlClient, Heartbeat, ToDriver};
+use record::{Event, LaneId, Nanos, Phase, SnapshotRecord, WeightHash};
+use rustix::time::{ClockId, clock_gettime};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use strategies::{Observer, Vector};
+
+/// Events are shipped at least so often.
+const SHIP_EVERY: Duration = Duration::from_millis(100);
+/// And at most so many together.
+const BATCH: usize = 512;
+/// Snapshots that wait to be hashed and written; the next one makes the lane wait.
+const SNAPSHOTS: usize = 2;
+
+/// Keeps what a rank records.
+pub struct Recorder {
+    events: Mutex<Vec<Event>>,
+    latest: Mutex<Latest>,
+    snapshots: Mutex<Option<SyncSender<(SnapshotRecord, Vector)>>>,
+    stop: Arc<Stop>,
+}
+
+/// The last step of the lane that stands for the rank.
+#[derive(Clone, Copy, Debug, Default)]
+struct Latest {
+    end: Nanos,
+    samples: u64,
+    loss: Option<f32>,
+}
+
+impl Recorder {
+    /// A recorder, and the threads that empty it.
+    pub fn start(stop: Arc<Stop>, client: ControlClient, directory: PathBuf, every: Duration) -> std::io::Result<(Arc<Self>, Shipping)> {
+        let (snapshots, waiting) = sync_channel(SNAPSHOTS);
+        let recorder = Arc::new(Self {
+            events: Mutex::default(),
+            latest: Mutex::default(),
+            snapshots: Mutex::new(Some(snapshots)),
+            stop,
+        });
+        let keeper = recorder.clone();
+        let keep = move || keeper.keep_snapshots(&waiting, &directory);
+        let keeper = std::thread::Builder::new().name("snapshots".into()).spawn(keep)?;
+        let (close, closed) = channel();
+        let (shipper, pace) = (recorder.clone(), every);
+        let watched = Arc::new(Mutex::new(None));
+        let lane = watched.clone();
+        let ship = move || shipper.ship(&client, &closed, &lane, pace);
+        let shipper = std::thread::Builder::new().name("events".into()).spawn(ship)?;
+        Ok((recorder, Shipping { keeper: Some(keeper), shipper, close, watched }))
+    }
+
+    /// Whether the rank is to stop.
+    pub fn stop(&self) -> &Arc<Stop> {
+        &self.stop
+    }
+
+    /// Hashes and writes snapshots until there are no more.
+    fn keep_snapshots(&self, waiting: &Receiver<(SnapshotRecord, Vector)>, directory: &std::path::Path) {
+        while let Ok((mut record, weights)) = waiting.recv() {
+            let hash = WeightHash { rank: record.rank, step: record.step, sha256: weights.sha256() };
+            lock(&self.events).push(Event::WeightHash(hash));
+            if record.model.is_empty() {
+                continue;
+            }
+            record.file = format!("snapshots/rank-{}-step-{}.f32", record.rank, record.step);
+            match snapshot::write(&directory.join(&record.file), &weights) {
+                Ok(()) => lock(&self.events).push(Event::Snapshot(record)),
+                // The run is judged by this model: going on without it would only waste time.
+                Err(error) => {
+                    tracing::error!(%error, "snapshot lost");
+                    self.stop.fail(error.to_string());
+                }
+            }
+        }
+    }
+
+    /// Ships events and heartbeats until told to close; answers the processor time it took.
+    fn ship(&self, client: &ControlClient, closed: &Receiver<()>, lane: &Mutex<Option<WatchedLane>>, pace: Duration) -> Nanos {
+        let mut beaten: Option<Instant> = None;
+        loop {
+            let over = !matches!(closed.recv_timeout(SHIP_EVERY), Err(RecvTimeoutError::Timeout));
+            let mut events = std::mem::take(&mut *lock(&self.events));
+            while !events.is_empty() {
+                let rest = events.split_off(events.len().min(BATCH));
+                client.send(ToDriver::Events(events));
+                events = rest;
+            }
+            if over {
+                return thread_time();
+            }
+            if beaten.is_none_or(|then| then.elapsed() >= pace) {
+                beaten = Some(Instant::now());
+                self.beat(client, lock(lane).as_ref());
+            }
+        }
+    }
+
+    fn beat(&self, client: &ControlClient, watched: Option<&WatchedLane>) {
+        let Latest { end, samples, loss } = *lock(&self.latest);
+        let lane = watched.map_or(LaneId::Compute, |(lane, _)| *lane);
+        let (step, phase) = watched.map_or((0, Phase::Data), |(_, clock)| clock.place());
+        let heartbeat = Heartbeat { lane, step, phase, since: end, samples, loss };
+        client.send(ToDriver::Heartbeat(heartbeat));
+    }
+}
+
+impl Observer for Recorder {
+    fn event(&self, event: Event) {
+        if let Event::Step(step) = &event {
+            let mut latest = lock(&self.latest);
+            if step.lane == LaneId::Compute || latest.loss.is_none() {
+                *latest = Latest {
+                    end: step.begin + step.length,
+                    samples: step.samples,
+                    loss: step.loss.or(latest.loss),
+                };
+            }
+        }
+        lock(&self.events).push(event);
+    }
+
+    fn snapshot(&self, record: SnapshotRecord, weights: &Vector) {
+        let sender = lock(&self.snapshots).clone();
+        if let Some(sender) = sender {
+            // Fails only when the thread is gone, which panicked then and ended the process.
+            let _ = sender.send((record, weights.clone()));
+        }
+    }
+
+    fn stopping(&self) -> bool {
+        self.stop.asked()
+    }
+}
+
+/// The threads that empty a recorder.
+pub struct Shipping {
+    keeper: Option<JoinHandle<()>>,
+    shipper: JoinHandle<Nanos>,
+    close: Sender<()>,
+    watched: Arc<Mutex<Option<WatchedLane>>>,
+}
+
+/// The lane that stands for the rank in its heartbeats.
+pub type WatchedLane = (LaneId, Arc<LaneClock>);
+
+impl Shipping {
+    /// Says which lane the heartbeats speak of.
+    pub fn watch(&self, lane: WatchedLane) {
+        *lock(&self.watched) = Some(lane);
+    }
+
+    /// The step that the watched lane is in.
+    pub fn step(&self) -> u64 {
+        lock(&self.watched).as_ref().map_or(0, |(_, clock)| clock.place().0)
+    }
+
+    /// Waits until every snapshot is kept.
+    pub fn settle_snapshots(&mut self, recorder: &Recorder) {
+        lock(&recorder.snapshots).take();
+        // A panic there was logged by the hook; the snapshot that is missing will be noticed.
+        let _ = self.keeper.take().map(JoinHandle::join);
+    }
+
+    /// Ships what is left; answers the processor time that shipping took.
+    pub fn close(self) -> Nanos {
+        drop(self.close);
+        self.shipper.join().unwrap_or_default()
+    }
+}
+
+fn thread_time() -> Nanos {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,78 @@
+//! Readers of data sets take memory for what is in a file, never for what its header promises.
+
+use recipe::{Dataset, Partition, Source};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use worker::data::DataSet;
+
+static HELD: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+/// The system's allocator, which notes the largest number of bytes held at once.
+struct Noting;
+
+#[expect(unsafe_code, reason = "an allocator is unsafe by its nature")]
+// SAFETY: every call is passed on to the system's allocator as it came.
+unsafe impl GlobalAlloc for Noting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let held = HELD.fetch_add(layout.size(), Relaxed) + layout.size();
+        PEAK.fetch_max(held, Relaxed);
+        // SAFETY: as above.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        HELD.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: as above.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Noting = Noting;
+
+/// The most that was held at once while `path` was read, beyond what was held before.
+fn peak_of_reading(path: &Path) -> (usize, bool) {
+    let source = Source::Mnist { path: path.to_owned() };
+    let described = Dataset { source, partition: Partition::Shared, validation: 0.0 };
+    let before = HELD.load(Relaxed);
+    PEAK.store(before, Relaxed);
+    let read = DataSet::load(&described).is_ok();
+    (PEAK.load(Relaxed) - before, read)
+}
+
+#[test]
+fn memory_is_bounded_by_the_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let images: Vec<u8> = [2051_u32, 1000, 28, 28].into_iter().flat_map(u32::to_be_bytes).collect();
+    let images = [images, vec![7; 1000 * 28 * 28]].concat();
+    let labels: Vec<u8> = [2049_u32, 1000].into_iter().flat_map(u32::to_be_bytes).collect();
+    let labels = [labels, vec![1; 1000]].concat();
+    for stem in ["train", "t10k"] {
+        fs::write(path.join(format!("{stem}-images-idx3-ubyte")), &images).unwrap();
+        fs::write(path.join(format!("{stem}-labels-idx1-ubyte")), &labels).unwrap();
+    }
+    let (peak, read) = peak_of_reading(path);
+    // Two sets of images, and while the second is read its file and a buffer that has grown to twice the size.
+    assert!(read && peak < 5 * images.len(), "{peak}");
+
+    let small = &images[..4000];
+    for field in [4, 8, 12] {
+        let mut lying = small.to_vec();
+        lying[field..field + 4].fill(0xff);
+        fs::write(path.join("train-images-idx3-ubyte"), &lying).unwrap();
+        let (peak, read) = peak_of_reading(path);
+        assert!(!read && peak < 64 * 1024, "a header that lies at {field}: {peak}");
+    }
+    let mut lying = labels[..100].to_vec();
+    lying[4..8].fill(0xff);
+    let mut equal = small.to_vec();
+    equal[4..8].fill(0xff);
+    fs::write(path.join("train-labels-idx1-ubyte"), &lying).unwrap();
+    fs::write(path.join("train-images-idx3-ubyte"), &equal).unwrap();
+    let (peak, read) = peak_of_reading(path);
+    assert!(!read && peak < 64 * 1024, "{peak}");
+}

@@ -1,0 +1,276 @@
+//! The hand-written backward pass against libtorch's automatic differentiation and against differences.
+
+use crate::support::{
+    GREY, avg_pool, cifar_cnn, coloured, conv, drawn, lenet, linear, max_pool, mnist_mlp, place, softmax,
+};
+use recipe::{Layer, Model};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use strategies::{Batch, Learner, Vector};
+use tch::{Kind, Reduction, Tensor};
+use worker::data::DataSet;
+use worker::model::TorchLearner;
+
+fn batch(examples: impl IntoIterator<Item = u32>) -> Batch {
+    Batch { epoch: 1, examples: examples.into_iter().collect() }
+}
+
+/// Loss and gradient of a batch, layer by layer as a strategy does it.
+fn gradient(learner: &mut TorchLearner, weights: &Vector, batch: &Batch) -> (f32, Vector) {
+    // What was there before must not show through.
+    let mut gradient = Vector::from(vec![f32::NAN; weights.len()]);
+    let loss = gradient_into(learner, weights, batch, &mut gradient);
+    (loss, gradient)
+}
+
+fn gradient_into(learner: &mut TorchLearner, weights: &Vector, batch: &Batch, gradient: &mut Vector) -> f32 {
+    let layout = learner.layout().clone();
+    learner.load(batch).unwrap();
+    for layer in 0..layout.layers().len() {
+        learner.forward(weights, layer).unwrap();
+    }
+    let loss = learner.loss(batch).unwrap().0;
+    for (layer, described) in layout.layers().iter().enumerate().rev() {
+        learner.backward(weights, layer, &mut gradient[described.span.clone()]).unwrap();
+    }
+    loss
+}
+
+/// The same by libtorch's automatic differentiation; `factors` are the masks of dropout layers by name.
+fn reference(
+    model: &Model,
+    data: &DataSet,
+    weights: &Vector,
+    batch: &Batch,
+    factors: &BTreeMap<String, Tensor>,
+) -> (f32, Vector) {
+    let mut at = 0;
+    let mut leaves = Vec::new();
+    let mut x = data.batch(batch).unwrap();
+    for placed in &model.layers {
+        let mut own = Vec::new();
+        for parameter in &placed.parameters {
+            let shape: Vec<i64> = parameter.shape.iter().map(|side| *side as i64).collect();
+            let values = &weights[at..at + parameter.size()];
+            own.push(Tensor::from_slice(values).reshape(shape).set_requires_grad(true));
+            at += parameter.size();
+        }
+        let pair = |side: usize| [side as i64; 2];
+        x = match placed.layer {
+            Layer::Linear { .. } => x.flatten(1, -1).linear(&own[0], Some(&own[1])),
+            Layer::Conv { stride, padding, .. } => {
+                x.conv2d(&own[0], Some(&own[1]), pair(stride), pair(padding), [1, 1], 1)
+            }
+            Layer::MaxPool { kernel, stride } => {
+                x.max_pool2d(pair(kernel), pair(stride), [0, 0], [1, 1], false)
+            }
+            Layer::AvgPool { kernel, stride } => {
+                x.avg_pool2d(pair(kernel), pair(stride), [0, 0], false, true, None)
+            }
+            Layer::Relu => x.relu(),
+            Layer::Dropout { .. } => &x * &factors[&placed.name],
+            Layer::Flatten => x.flatten(1, -1),
+        };
+        leaves.extend(own);
+    }
+    let labels = Tensor::from_slice(&data.labels_of(batch).unwrap());
+    let loss = x.cross_entropy_loss::<Tensor>(&labels, None, Reduction::Mean, -100, 0.0);
+    let mut gradient = Vec::new();
+    for of_leaf in Tensor::run_backward(&[&loss], &leaves, false, false) {
+        let mut values = vec![0.0; of_leaf.numel()];
+        of_leaf.contiguous().copy_data(&mut values, of_leaf.numel());
+        gradient.extend(values);
+    }
+    (loss.double_value(&[]) as f32, Vector::from(gradient))
+}
+
+/// Asserts that two vectors differ by at most `tolerance` of the larger one's largest element.
+fn close(one: &[f32], other: &[f32], tolerance: f32, what: &str) {
+    assert_eq!(one.len(), other.len());
+    let largest = other.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
+    assert!(largest > 0.0, "{what}: nothing to compare");
+    for (place, (a, b)) in one.iter().zip(other).enumerate() {
+        assert!(
+            (a - b).abs() <= tolerance * largest,
+            "{what}, element {place}: {a} and {b}, largest {largest}"
+        );
+    }
+}
+
+fn compare(model: Model, data: Arc<DataSet>) {
+    let what =
+        format!("{} {:?}", model.kind, model.layers.iter().map(|layer| &layer.name).collect::<Vec<_>>());
+    let mut learner = TorchLearner::new(model.clone(), data.clone(), 3).unwrap();
+    let weights = learner.initial();
+    for batch in [batch([4, 0, 7, 9, 9, 13]), batch([2])] {
+        let (loss, own) = gradient(&mut learner, &weights, &batch);
+        let (expected, theirs) = reference(&model, &data, &weights, &batch, &BTreeMap::new());
+        assert!((loss - expected).abs() <= 1e-6 * expected, "{what}: loss {loss} and {expected}");
+        close(&own, &theirs, 1e-6, &what);
+    }
+}
+
+#[test]
+fn each_kind_of_layer_equals_automatic_differentiation() {
+    let data = drawn(20, 1, 0.0);
+    for layers in [
+        vec![linear(10)],
+        vec![Layer::Flatten, linear(7), linear(10)],
+        vec![Layer::Flatten, Layer::Relu, linear(7), Layer::Relu, Layer::Relu, linear(10)],
+        vec![avg_pool(3, 2), max_pool(2, 1), Layer::Flatten, linear(10)],
+        vec![conv(4, 3, 2, 1), conv(3, 5, 1, 0), Layer::Flatten, linear(10)],
+        vec![conv(4, 3, 1, 1), max_pool(3, 2), conv(3, 2, 1, 1), avg_pool(3, 2), linear(10)],
+        vec![conv(2, 7, 3, 2), avg_pool(2, 1), max_pool(2, 2), Layer::Relu, Layer::Flatten, linear(10)],
+        vec![conv(10, 28, 1, 0), Layer::Flatten],
+    ] {
+        compare(place("sequential", GREY, &layers), data.clone());
+    }
+}
+
+#[test]
+fn whole_models_equal_automatic_differentiation() {
+    compare(softmax(), drawn(20, 1, 0.0));
+    compare(mnist_mlp(), drawn(20, 1, 0.0));
+    compare(lenet(), drawn(20, 1, 0.0));
+    compare(cifar_cnn(), coloured(20, 1));
+}
+
+fn with_dropout() -> Model {
+    let layers = [
+        conv(4, 3, 2, 0),
+        Layer::Dropout { rate: 0.3 },
+        Layer::Relu,
+        Layer::Flatten,
+        linear(30),
+        Layer::Relu,
+        Layer::Dropout { rate: 0.5 },
+        linear(10),
+    ];
+    place("sequential", GREY, &layers)
+}
+
+/// The masks of a batch: with weights 0 and biases 1 nothing but the mask comes out of a layer.
+fn masks(learner: &mut TorchLearner, model: &Model, batch: &Batch) -> BTreeMap<String, Tensor> {
+    let mut ones = Vector::zeros(learner.layout().size());
+    let mut at = 0;
+    for parameter in model.layers.iter().flat_map(|layer| &layer.parameters) {
+        ones[at..at + parameter.size()].fill(if parameter.shape.len() == 1 { 1.0 } else { 0.0 });
+        at += parameter.size();
+    }
+    learner.load(batch).unwrap();
+    let mut masks = BTreeMap::new();
+    for (layer, (name, shape)) in
+        [("dropout1", vec![-1, 4, 13, 13]), ("dropout2", vec![-1, 30])].into_iter().enumerate()
+    {
+        learner.forward(&ones, layer).unwrap();
+        let mask = learner.take().unwrap();
+        masks.insert(name.to_owned(), Tensor::from_slice(&mask.values).reshape(shape));
+        learner.put(mask).unwrap();
+    }
+    masks
+}
+
+#[test]
+fn dropout_equals_automatic_differentiation_with_the_same_masks() {
+    let (model, data) = (with_dropout(), drawn(20, 1, 0.0));
+    let mut learner = TorchLearner::new(model.clone(), data.clone(), 3).unwrap();
+    let weights = learner.initial();
+    let batch = batch([5, 3, 8, 1]);
+    let masks = masks(&mut learner, &model, &batch);
+    let dropped = masks["dropout1"].eq(0.0).to_kind(Kind::Float).mean(Kind::Float).double_value(&[]);
+    assert!((0.25..0.35).contains(&dropped), "{dropped}");
+    let (loss, own) = gradient(&mut learner, &weights, &batch);
+    let (expected, theirs) = reference(&model, &data, &weights, &batch, &masks);
+    assert!((loss - expected).abs() <= 1e-6 * expected);
+    close(&own, &theirs, 1e-6, "dropout");
+}
+
+#[test]
+fn differences_of_the_loss_agree() {
+    let layers = [avg_pool(4, 4), conv(2, 2, 1, 0), max_pool(2, 2), linear(4), Layer::Relu, linear(10)];
+    let model = place("sequential", GREY, &layers);
+    let mut learner = TorchLearner::new(model, drawn(20, 1, 0.0), 5).unwrap();
+    let mut weights = learner.initial();
+    let batch = batch(0..8);
+    let (_, own) = gradient(&mut learner, &weights, &batch);
+    // Moving along the gradient by h changes the loss by h times the square of its length.
+    let square: f64 = own.iter().map(|value| f64::from(*value).powi(2)).sum();
+    let h = 2e-3;
+    let mut losses = [0.0; 2];
+    for (loss, sign) in losses.iter_mut().zip([-1.0, 1.0]) {
+        let start = weights.clone();
+        for (weight, slope) in weights.iter_mut().zip(own.iter()) {
+            *weight += sign * h * slope;
+        }
+        *loss = f64::from(gradient(&mut learner, &weights, &batch).0);
+        weights = start;
+    }
+    let slope = (losses[1] - losses[0]) / (2.0 * f64::from(h));
+    assert!((slope - square).abs() < 2e-3 * square, "{slope} and {square}");
+}
+
+#[test]
+fn parts_of_a_batch_weighted_by_their_samples_give_the_whole() {
+    let mut learner = TorchLearner::new(with_dropout(), drawn(20, 1, 0.0), 3).unwrap();
+    let weights = learner.initial();
+    let (whole_loss, whole) = gradient(&mut learner, &weights, &batch(0..8));
+    let mut sum = Vector::zeros(whole.len());
+    let mut loss = 0.0;
+    for (part, share) in [(batch(0..3), 3.0 / 8.0), (batch(3..8), 5.0 / 8.0), (batch([]), 0.0)] {
+        let (part_loss, mut part) = gradient(&mut learner, &weights, &part);
+        part.scale(share);
+        sum.add(&part);
+        loss += share * part_loss;
+    }
+    assert!((loss - whole_loss).abs() < 1e-6 * whole_loss);
+    close(&sum, &whole, 1e-6, "parts");
+}
+
+#[test]
+fn the_same_inputs_give_the_same_bits() {
+    let data = drawn(20, 1, 0.0);
+    let weights = TorchLearner::new(lenet(), data.clone(), 3).unwrap().initial();
+    let mut into = Vector::zeros(weights.len());
+    let mut digest = |learner: &mut TorchLearner, batch: &Batch| {
+        let loss = gradient_into(learner, &weights, batch, &mut into);
+        (loss.to_bits(), into.sha256())
+    };
+    let mut one = TorchLearner::new(lenet(), data.clone(), 3).unwrap();
+    let first = digest(&mut one, &batch(0..9));
+    assert_ne!(digest(&mut one, &batch(5..12)), first);
+    assert_eq!(digest(&mut one, &batch(0..9)), first);
+    let mut other = TorchLearner::new(lenet(), data, 3).unwrap();
+    assert_eq!(digest(&mut other, &batch(0..9)), first);
+}
+
+/// Kernels may choose another order of summation for memory that is aligned otherwise; what the allocator
+/// aligns must be enough to keep them from it.
+#[test]
+fn the_place_in_memory_does_not_matter() {
+    let layers = [avg_pool(4, 4), Layer::Flatten, linear(13), Layer::Relu, linear(10)];
+    let mut learner = TorchLearner::new(place("sequential", GREY, &layers), drawn(40, 1, 0.0), 3).unwrap();
+    let weights = learner.initial();
+    let (mut places, mut digests, mut kept) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
+    for number in 0..64 {
+        // A block of another size each time moves the next vectors about.
+        let block = vec![0_u8; 16 * number + 8];
+        let (here, mut into) = (weights.clone(), Vector::zeros(weights.len()));
+        places.insert((here.as_ptr().addr() % 64, into.as_ptr().addr() % 64));
+        gradient_into(&mut learner, &here, &batch(0..34), &mut into);
+        digests.insert(into.sha256());
+        kept.push((block, here, into));
+    }
+    assert!(places.len() > 2, "{places:?}");
+    assert_eq!(digests.len(), 1);
+}
+
+#[test]
+fn an_empty_batch_has_no_loss_and_no_gradient() {
+    for model in [softmax(), lenet(), with_dropout()] {
+        let mut learner = TorchLearner::new(model, drawn(20, 1, 0.0), 3).unwrap();
+        let weights = learner.initial();
+        let (loss, gradient) = gradient(&mut learner, &weights, &batch([]));
+        assert_eq!(loss.to_bits(), 0);
+        assert!(gradient.iter().all(|value| value.to_bits() == 0));
+    }
+}

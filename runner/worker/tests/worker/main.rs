@@ -1,0 +1,14 @@
+//! Models, data sets and evaluation together.
+
+#[cfg(test)]
+mod evaluation;
+#[cfg(test)]
+mod gradients;
+#[cfg(test)]
+mod real_data;
+#[cfg(test)]
+mod slices;
+#[cfg(test)]
+mod support;
+#[cfg(test)]
+mod training;

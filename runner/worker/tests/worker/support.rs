@@ -1,0 +1,161 @@
+//! Models and data sets for the tests of this package.
+
+use recipe::{Dataset, Layer, Model, Parameter, Partition, PlacedLayer, Shape, Source};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use worker::data::DataSet;
+
+/// The drawn data set.
+pub(crate) fn drawn(train: u32, test: u32, validation: f64) -> Arc<DataSet> {
+    let source = Source::Synthetic { train, test, seed: 1 };
+    Arc::new(DataSet::load(&Dataset { source, partition: Partition::Shared, validation }).unwrap())
+}
+
+/// CIFAR-10 of `train` and `test` random records, written to a folder and read again.
+pub(crate) fn coloured(train: usize, test: usize) -> Arc<DataSet> {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("data_batch_1.bin"), records(train, 1)).unwrap();
+    fs::write(folder.path().join("test_batch.bin"), records(test, 2)).unwrap();
+    Arc::new(cifar_10(folder.path()))
+}
+
+/// CIFAR-10 from a folder.
+pub(crate) fn cifar_10(folder: &Path) -> DataSet {
+    DataSet::load(&described(Source::Cifar10 { path: folder.to_owned() })).unwrap()
+}
+
+/// A source with nothing held out.
+pub(crate) fn described(source: Source) -> Dataset {
+    Dataset { source, partition: Partition::Shared, validation: 0.0 }
+}
+
+fn records(count: usize, mut state: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for number in 0..count {
+        bytes.push((number % 10) as u8);
+        bytes.extend((0..3072).map(|_| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 24) as u8
+        }));
+    }
+    bytes
+}
+
+pub(crate) const GREY: Shape = Shape::Image(1, 28, 28);
+pub(crate) const COLOUR: Shape = Shape::Image(3, 32, 32);
+
+pub(crate) fn linear(outputs: usize) -> Layer {
+    Layer::Linear { outputs }
+}
+
+pub(crate) fn conv(outputs: usize, kernel: usize, stride: usize, padding: usize) -> Layer {
+    Layer::Conv { outputs, kernel, stride, padding }
+}
+
+pub(crate) fn max_pool(kernel: usize, stride: usize) -> Layer {
+    Layer::MaxPool { kernel, stride }
+}
+
+pub(crate) fn avg_pool(kernel: usize, stride: usize) -> Layer {
+    Layer::AvgPool { kernel, stride }
+}
+
+/// Softmax regression.
+pub(crate) fn softmax() -> Model {
+    place("softmax", GREY, &[Layer::Flatten, linear(10)])
+}
+
+/// 784-500-500-10.
+pub(crate) fn mnist_mlp() -> Model {
+    let layers = [Layer::Flatten, linear(500), Layer::Relu, linear(500), Layer::Relu, linear(10)];
+    place("mnist-mlp", GREY, &layers)
+}
+
+/// Two convolutions with max pooling, three linear layers.
+pub(crate) fn lenet() -> Model {
+    let layers = [
+        conv(6, 5, 1, 2),
+        Layer::Relu,
+        max_pool(2, 2),
+        conv(16, 5, 1, 0),
+        Layer::Relu,
+        max_pool(2, 2),
+        Layer::Flatten,
+        linear(120),
+        Layer::Relu,
+        linear(84),
+        Layer::Relu,
+        linear(10),
+    ];
+    place("lenet", GREY, &layers)
+}
+
+/// Three convolutions with pooling on colour images.
+pub(crate) fn cifar_cnn() -> Model {
+    let layers = [
+        conv(32, 5, 1, 2),
+        max_pool(3, 2),
+        Layer::Relu,
+        conv(32, 5, 1, 2),
+        Layer::Relu,
+        avg_pool(3, 2),
+        conv(64, 5, 1, 2),
+        Layer::Relu,
+        avg_pool(3, 2),
+        Layer::Flatten,
+        linear(10),
+    ];
+    place("cifar-cnn", COLOUR, &layers)
+}
+
+/// Puts layers into their places.
+pub(crate) fn place(kind: &str, input: Shape, layers: &[Layer]) -> Model {
+    let mut counts = BTreeMap::new();
+    let mut shape = input;
+    let mut placed = Vec::new();
+    for layer in layers {
+        let stem = match layer {
+            Layer::Linear { .. } => "linear",
+            Layer::Conv { .. } => "conv",
+            Layer::MaxPool { .. } => "max-pool",
+            Layer::AvgPool { .. } => "avg-pool",
+            Layer::Relu => "relu",
+            Layer::Dropout { .. } => "dropout",
+            Layer::Flatten => "flatten",
+        };
+        let count = counts.entry(stem).or_insert(0);
+        *count += 1;
+        let name = format!("{stem}{count}");
+        let (output, parameters) = result(layer, &name, shape);
+        let layer = layer.clone();
+        placed.push(PlacedLayer { name, layer, input: shape, output, parameters, flops: 0 });
+        shape = output;
+    }
+    Model { kind: kind.to_owned(), input, classes: shape.size(), layers: placed }
+}
+
+fn result(layer: &Layer, name: &str, input: Shape) -> (Shape, Vec<Parameter>) {
+    let parameter =
+        |role: &str, shape: &[usize]| Parameter { name: format!("{name}.{role}"), shape: shape.to_vec() };
+    let with =
+        |outputs: usize, shape: &[usize]| vec![parameter("weight", shape), parameter("bias", &[outputs])];
+    match (layer, input) {
+        (Layer::Linear { outputs }, _) => (Shape::Flat(*outputs), with(*outputs, &[*outputs, input.size()])),
+        (Layer::Conv { outputs, kernel, stride, padding }, Shape::Image(channels, rows, columns)) => {
+            let side = |side: usize| (side + 2 * padding - kernel) / stride + 1;
+            let output = Shape::Image(*outputs, side(rows), side(columns));
+            (output, with(*outputs, &[*outputs, channels, *kernel, *kernel]))
+        }
+        (
+            Layer::MaxPool { kernel, stride } | Layer::AvgPool { kernel, stride },
+            Shape::Image(channels, rows, columns),
+        ) => {
+            let side = |side: usize| (side - kernel) / stride + 1;
+            (Shape::Image(channels, side(rows), side(columns)), vec![])
+        }
+        (Layer::Flatten, _) => (Shape::Flat(input.size()), vec![]),
+        _ => (input, vec![]),
+    }
+}

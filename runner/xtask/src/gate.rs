@@ -1,0 +1,215 @@
+//! `cargo xtask test`: everything that CI checks, as one command.
+//!
+//! The tests come last, so that their own report is what a person, or the tail of a log, sees.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+use crate::child::Child;
+use crate::libtorch;
+use crate::stage::Stages;
+use crate::tools;
+use crate::workspace::Workspace;
+
+/// What the command line of `cargo xtask test` can ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Options {
+    /// Leave out what takes longest, and say so.
+    pub(crate) quick: bool,
+    /// Go on after a check that fails.
+    pub(crate) keep_going: bool,
+}
+
+impl Options {
+    /// Reads the words after `test`.
+    pub(crate) fn parse(words: &[&str]) -> Result<Self> {
+        let mut options = Self { quick: false, keep_going: false };
+        for word in words {
+            match *word {
+                "--quick" => options.quick = true,
+                "--keep-going" => options.keep_going = true,
+                other => bail!("`test` does not know `{other}`; see `cargo xtask help`"),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// One thing that must pass: a Cargo command line, as its words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Check {
+    name: &'static str,
+    words: &'static [&'static str],
+}
+
+const FORMAT: Check = Check { name: "format", words: &["fmt", "--all", "--check"] };
+const CLIPPY: Check = Check {
+    name: "clippy",
+    words: &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"],
+};
+const DOCS: Check =
+    Check { name: "documentation", words: &["doc", "--workspace", "--no-deps", "--locked", "--quiet"] };
+/// End-to-end tests start the programs themselves; Cargo builds a program for the tests of its own package only.
+const PROGRAMS: Check = Check { name: "programs", words: &["build", "--workspace", "--locked"] };
+const NEXTEST: Check = Check { name: "tests", words: &["nextest", "run", "--workspace", "--locked"] };
+const NEXTEST_QUICK: Check = Check {
+    name: "tests but end-to-end",
+    words: &["nextest", "run", "--workspace", "--locked", "--exclude", "e2e"],
+};
+/// nextest leaves the examples in documentation to Cargo.
+const EXAMPLES: Check = Check {
+    name: "examples in documentation",
+    words: &["test", "--doc", "--workspace", "--locked", "--quiet"],
+};
+const CARGO_TEST: Check =
+    Check { name: "tests", words: &["test", "--workspace", "--locked", "--no-fail-fast"] };
+const CARGO_TEST_QUICK: Check = Check {
+    name: "tests but end-to-end",
+    words: &["test", "--workspace", "--locked", "--no-fail-fast", "--exclude", "e2e"],
+};
+
+/// The checks in their order: cheap ones first, the tests last.
+fn checks(options: Options, has_nextest: bool) -> Vec<Check> {
+    let mut checks = vec![FORMAT, CLIPPY];
+    if !options.quick {
+        checks.push(DOCS);
+    }
+    checks.push(PROGRAMS);
+    checks.extend(match (has_nextest, options.quick) {
+        (true, false) => vec![EXAMPLES, NEXTEST],
+        (true, true) => vec![EXAMPLES, NEXTEST_QUICK],
+        (false, false) => vec![CARGO_TEST],
+        (false, true) => vec![CARGO_TEST_QUICK],
+    });
+    checks
+}
+
+/// Runs all checks and prints what passed, what failed, and what did not run.
+pub(crate) fn run(workspace: &Workspace, options: Options) -> Result<ExitCode> {
+    if options.quick && tools::all_required() {
+        bail!("--quick leaves checks out, and BAKEOFF_REQUIRE_ALL=1 forbids that");
+    }
+    let mut stages = Stages::default();
+    let ended = perform(workspace, options, &mut stages);
+    println!("\n{}", stages.summary());
+    ended?;
+    Ok(if stages.all_passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn perform(workspace: &Workspace, options: Options, stages: &mut Stages) -> Result<()> {
+    stages.perform("libtorch", || libtorch::ensure(workspace))?;
+    let chromium = stages.perform("tools", browser)?;
+    for what in left_out(options, chromium.is_some(), std::env::var_os("BAKEOFF_DATA").is_some()) {
+        stages.leave_out(what);
+    }
+    let checks = checks(options, tools::has_nextest());
+    for (index, check) in checks.iter().enumerate() {
+        let child = child(workspace, check, chromium.as_deref());
+        let result = stages.perform(check.name, || {
+            println!("$ {}", child.name());
+            child.run()
+        });
+        match result {
+            Ok(()) => {}
+            Err(error) if options.keep_going => eprintln!("error: {error:#}"),
+            Err(error) => {
+                for later in &checks[index + 1..] {
+                    stages.leave_out(format!("{} (a check before it failed; see --keep-going)", later.name));
+                }
+                return Err(error);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The browser for the tests; where nothing may be left out, there must be one.
+fn browser() -> Result<Option<PathBuf>> {
+    let found = tools::chromium()?;
+    match &found {
+        Some(path) => println!("Chromium: {}", path.display()),
+        None if tools::all_required() => {
+            bail!(
+                "no Chromium for the tests that open a page; install it or set {}",
+                tools::CHROMIUM_VARIABLE
+            )
+        }
+        None => println!("no Chromium"),
+    }
+    Ok(found)
+}
+
+/// What will not run, each with its reason and cure.
+fn left_out(options: Options, has_browser: bool, has_data: bool) -> Vec<&'static str> {
+    let mut left_out = Vec::new();
+    if options.quick {
+        left_out.push("documentation, end-to-end tests (--quick)");
+    }
+    if !has_browser {
+        left_out
+            .push("tests that open a page (no Chromium; install it, or set BAKEOFF_CHROMIUM to its path)");
+    }
+    if !has_data {
+        left_out.push("tests on real data (set BAKEOFF_DATA to a folder that holds mnist/)");
+    }
+    left_out
+}
+
+fn child(workspace: &Workspace, check: &Check, chromium: Option<&Path>) -> Child {
+    let mut child = workspace.child("cargo").arguments(check.words);
+    if *check == DOCS {
+        child = child.variable("RUSTDOCFLAGS", "-D warnings");
+    }
+    match chromium {
+        Some(chromium) => child.variable(tools::CHROMIUM_VARIABLE, chromium),
+        None => child,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(quick: bool, has_nextest: bool) -> Vec<&'static str> {
+        checks(Options { quick, keep_going: false }, has_nextest).iter().map(|check| check.name).collect()
+    }
+
+    #[test]
+    fn the_full_gate_has_every_check_and_ends_with_the_tests() {
+        let with_nextest =
+            ["format", "clippy", "documentation", "programs", "examples in documentation", "tests"];
+        assert_eq!(names(false, true), with_nextest);
+        // Cargo's own test command runs the examples in documentation too.
+        assert_eq!(names(false, false), ["format", "clippy", "documentation", "programs", "tests"]);
+    }
+
+    #[test]
+    fn quick_leaves_out_only_what_it_says() {
+        let quick = ["format", "clippy", "programs", "examples in documentation", "tests but end-to-end"];
+        assert_eq!(names(true, true), quick);
+    }
+
+    #[test]
+    fn whatever_does_not_run_is_named() {
+        let options = |quick| Options { quick, keep_going: false };
+        for (quick, has_browser, has_data, words) in [
+            (false, true, true, &[][..]),
+            (true, true, true, &["--quick"][..]),
+            (false, false, true, &["Chromium"][..]),
+            (true, false, false, &["--quick", "Chromium", "BAKEOFF_DATA"][..]),
+        ] {
+            let named = left_out(options(quick), has_browser, has_data);
+            assert_eq!(named.len(), words.len(), "{named:?}");
+            assert!(named.iter().zip(words).all(|(line, word)| line.contains(word)), "{named:?}");
+        }
+    }
+
+    #[test]
+    fn every_check_that_can_be_is_locked() {
+        for check in checks(Options { quick: false, keep_going: false }, true) {
+            assert!(check == FORMAT || check.words.contains(&"--locked"), "{check:?}");
+        }
+    }
+}

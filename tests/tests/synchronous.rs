@@ -1,0 +1,81 @@
+//! D-Sync and PS-Sync in real processes, over real sockets, with real models.
+
+use e2e::{Trained, train};
+use recipe::Metric;
+use record::{LaneId, Rank};
+
+fn recipe(strategy: &str, workers: u32, more: &str) -> String {
+    format!(
+        r#"
+schema = 1
+name = "e2e"
+[model]
+kind = "mnist-mlp"
+[dataset]
+kind = "synthetic"
+train = 1000
+test = 200
+[train]
+global-batch = 100
+steps = 50
+optimizer = {{ kind = "sgd", lr = 0.05, momentum = 0.5 }}
+evaluate = "25 steps"
+[nodes]
+use = ["local*{workers}"]
+[[strategy]]
+kind = "{strategy}"
+baseline = true
+[repeats]
+count = 1
+{more}
+"#
+    )
+}
+
+fn run(strategy: &str, workers: u32, more: &str) -> Trained {
+    train(&recipe(strategy, workers, more)).unwrap().done().unwrap()
+}
+
+#[test]
+fn any_number_of_workers_is_one_process_to_1e_5() {
+    let alone = run("d-sync", 1, "").final_weights().unwrap();
+    assert!(alone.iter().any(|weight| weight.abs() > 1e-3));
+    for workers in [2, 3, 4] {
+        let trained = run("d-sync", workers, "");
+        trained.common_digests().unwrap();
+        let together = trained.final_weights().unwrap();
+        let apart = alone.iter().zip(&together).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(apart <= 1e-5, "{workers} workers end {apart} away from one");
+    }
+}
+
+#[test]
+fn a_parameter_server_ends_with_the_weights_of_an_all_reduce() {
+    let rank_order = "[communication]\nreduce-order = \"rank\"\n[measure]\nweight-hash = \"step\"";
+    let all_reduce = run("d-sync", 3, rank_order).common_digests().unwrap();
+    let server = run("ps-sync", 3, rank_order).common_digests().unwrap();
+    assert_eq!(all_reduce.len(), 51);
+    assert_eq!(all_reduce, server);
+    let again = run("d-sync", 3, rank_order).common_digests().unwrap();
+    assert_eq!(all_reduce, again, "the same recipe and seed give the same weights");
+}
+
+#[test]
+fn what_is_reported_is_complete() {
+    let trained = run("ps-sync", 2, "");
+    for (rank, lane) in [(0, LaneId::Compute), (1, LaneId::Compute), (2, LaneId::Service(0))] {
+        let steps: Vec<u64> = trained
+            .steps()
+            .filter(|step| step.rank == Rank(rank) && step.lane == lane)
+            .inspect(|step| assert_eq!(step.phases.total(), step.length))
+            .map(|step| step.step)
+            .collect();
+        // The last one is the drain.
+        assert_eq!(steps, (1..=51).collect::<Vec<_>>(), "rank {rank}");
+    }
+    let accuracy: Vec<_> = trained.metrics().filter(|metric| metric.metric == Metric::TestAccuracy).collect();
+    let at: Vec<u64> = accuracy.iter().map(|metric| metric.samples).collect();
+    assert_eq!(at, [0, 2500, 5000]);
+    assert!(accuracy.iter().all(|metric| metric.model == "server"));
+    assert!(accuracy[2].value > accuracy[0].value + 0.2, "{accuracy:?}");
+}
