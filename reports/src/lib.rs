@@ -1,1 +1,103 @@
-//! Placeholder head.
+//! From the rows of a sweep to one HTML page that says which arm won, by how much, and how sure that is.
+//!
+//! The flow is rows, [study](study), comparisons, [view](view), templates. Everything is computed before the
+//! templates, which only lay out; the same rows give the same bytes. Nothing here reads a file, a clock or a
+//! network, and neither does the page.
+
+mod calendar;
+mod chart;
+mod comparison;
+mod data;
+mod digits;
+mod error;
+mod findings;
+mod render;
+#[doc(hidden)]
+pub mod sample;
+mod scoreboard;
+mod statistics;
+mod study;
+mod verdict;
+mod view;
+
+pub use comparison::Grade;
+pub use error::ReportError;
+pub use scoreboard::ArmTable;
+pub use verdict::Verdict;
+
+use findings::Findings;
+use std::collections::BTreeMap;
+use store::{SpanRow, SweepRows};
+
+/// The spans of some runs, by the run's id; ask [`wanted_timelines`] which.
+pub type Timelines = BTreeMap<String, Vec<SpanRow>>;
+
+/// A page beyond this size gets a warning.
+const LARGE: usize = 2 << 20;
+
+/// A page beyond this size is refused unless [`Options::allow_large`].
+const TOO_LARGE: usize = 20 << 20;
+
+/// What a caller decides about a page.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The arm to compare with, in place of the plan's own.
+    pub baseline: Option<String>,
+    /// The program that makes the page, with its version: `bakeoff 0.1.0`.
+    pub generated_by: String,
+    /// Whether a page of more than 20 MiB is made.
+    pub allow_large: bool,
+}
+
+/// A page.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// The whole file.
+    pub html: String,
+    /// What its maker should know, in sentences.
+    pub warnings: Vec<String>,
+}
+
+/// The runs whose spans the page shows: for each condition and arm the one in the middle by speed.
+pub fn wanted_timelines(rows: &SweepRows) -> Vec<String> {
+    let study = study::Study::new(rows, None);
+    let chosen = study.map(|study| view::chosen_runs(&study)).unwrap_or_default();
+    chosen.into_iter().map(|(_, _, run)| run).collect()
+}
+
+/// Makes the page. Runs without an entry in `timelines` have no timeline.
+///
+/// # Errors
+///
+/// A baseline that is not in the plan, or a page beyond 20 MiB without [`Options::allow_large`].
+pub fn page(rows: &SweepRows, timelines: &Timelines, options: &Options) -> Result<Page, ReportError> {
+    let findings = Findings::of(rows, options)?;
+    let html = render::html(&view::View::of(&findings, timelines, options))?;
+    if html.len() > TOO_LARGE && !options.allow_large {
+        return Err(ReportError::TooLarge { bytes: html.len(), limit: TOO_LARGE });
+    }
+    let mut warnings = Vec::new();
+    if html.len() > LARGE {
+        warnings
+            .push(format!("the page has {}; fewer runs make it smaller", digits::bytes(html.len() as f64)));
+    }
+    Ok(Page { html, warnings })
+}
+
+/// The verdicts in plain text, for the terminal: each arm under each condition, in the order of the plan.
+///
+/// # Errors
+///
+/// A baseline that is not in the plan.
+pub fn verdicts(rows: &SweepRows, options: &Options) -> Result<Vec<Verdict>, ReportError> {
+    Ok(verdict::all(&Findings::of(rows, options)?))
+}
+
+/// The tables of arms in plain text, for the terminal: one for each condition, its last column the grade.
+///
+/// # Errors
+///
+/// A baseline that is not in the plan.
+pub fn arm_tables(rows: &SweepRows, options: &Options) -> Result<Vec<ArmTable>, ReportError> {
+    Ok(scoreboard::tables(&Findings::of(rows, options)?))
+}

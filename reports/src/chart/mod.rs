@@ -1,0 +1,130 @@
+//! What all charts share: scales, ticks, paths, tables. Geometry leaves this crate as finished strings.
+
+mod path;
+mod scale;
+
+pub(crate) use path::{Path, coordinate, marker};
+pub(crate) use scale::Scale;
+
+use serde::Serialize;
+
+/// Width of a full chart in its own units, which are about one pixel on a wide screen.
+pub(crate) const WIDTH: f64 = 1040.0;
+
+/// Number of colours, dashes and marks that arms are told apart by; further arms begin again.
+pub(crate) const STYLES: usize = 8;
+
+/// The words around a chart, and its numbers as a table.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Figure {
+    /// Unique on the page.
+    pub(crate) id: String,
+    pub(crate) title: String,
+    /// What the chart shows, for those who cannot see it.
+    pub(crate) description: String,
+    /// How to read it.
+    pub(crate) reading: String,
+    pub(crate) table: Table,
+}
+
+/// A table of text.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Table {
+    pub(crate) columns: Vec<String>,
+    pub(crate) rows: Vec<Vec<String>>,
+    /// What was left out; empty where nothing was.
+    pub(crate) note: String,
+}
+
+impl Table {
+    pub(crate) fn new<const N: usize>(columns: [&str; N]) -> Self {
+        Self { columns: columns.map(str::to_owned).to_vec(), ..Self::default() }
+    }
+
+    /// Keeps the first so many rows and says so.
+    pub(crate) fn cut(&mut self, most: usize) {
+        if self.rows.len() > most {
+            self.note = format!("The first {most} of {} rows; the embedded data holds all.", self.rows.len());
+            self.rows.truncate(most);
+        }
+    }
+}
+
+/// The axes of a chart.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Frame {
+    pub(crate) width: String,
+    pub(crate) height: String,
+    pub(crate) left: String,
+    pub(crate) right: String,
+    pub(crate) top: String,
+    pub(crate) bottom: String,
+    pub(crate) x_ticks: Vec<Tick>,
+    pub(crate) y_ticks: Vec<Tick>,
+    pub(crate) x_label: String,
+    pub(crate) y_label: String,
+}
+
+/// A labelled place on an axis.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Tick {
+    pub(crate) at: String,
+    pub(crate) label: String,
+}
+
+/// The plotting area in the chart's units.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Area {
+    pub(crate) width: f64,
+    pub(crate) height: f64,
+    pub(crate) left: f64,
+    pub(crate) right: f64,
+    pub(crate) top: f64,
+    pub(crate) bottom: f64,
+}
+
+impl Area {
+    /// A chart of full width with room for labels on the left and below.
+    pub(crate) fn wide(height: f64) -> Self {
+        Self { width: WIDTH, height, left: 64.0, right: WIDTH - 16.0, top: 28.0, bottom: height - 44.0 }
+    }
+
+    /// The frame of this area with two scales; labels are written in the scales' units.
+    pub(crate) fn frame(&self, x: &Scale, y: &Scale, labels: [String; 2]) -> Frame {
+        let [x_label, y_label] = labels;
+        Frame {
+            width: coordinate(self.width),
+            height: coordinate(self.height),
+            left: coordinate(self.left),
+            right: coordinate(self.right),
+            top: coordinate(self.top),
+            bottom: coordinate(self.bottom),
+            x_ticks: x.ticks(8),
+            y_ticks: y.ticks(6),
+            x_label,
+            y_label,
+        }
+    }
+}
+
+/// An entry of a legend.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Key {
+    /// CSS class that carries colour, dash and hatch.
+    pub(crate) style: String,
+    pub(crate) name: String,
+    /// Outline of the mark around the origin; empty for areas.
+    pub(crate) mark: String,
+}
+
+impl Key {
+    /// The legend's entry for an arm by its place in the plan.
+    pub(crate) fn of_arm(arm: usize, name: &str) -> Self {
+        Self { style: arm_style(arm), name: name.to_owned(), mark: marker(arm, 0.0, 0.0, 4.0) }
+    }
+}
+
+/// The CSS class of an arm.
+pub(crate) fn arm_style(arm: usize) -> String {
+    format!("arm-{}", arm % STYLES)
+}

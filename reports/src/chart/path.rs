@@ -1,0 +1,104 @@
+//! SVG paths, written short.
+
+use std::fmt::Write;
+
+/// A coordinate with one decimal at most.
+pub(crate) fn coordinate(value: f64) -> String {
+    let value = if value.is_finite() { value.clamp(-1e5, 1e5) } else { 0.0 };
+    let text = format!("{value:.1}");
+    let text = text.strip_suffix(".0").unwrap_or(&text);
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+/// The `d` attribute of a path, while it is being written.
+#[derive(Debug, Default)]
+pub(crate) struct Path(String);
+
+impl Path {
+    /// A line through these points.
+    pub(crate) fn through(points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        let mut path = Self::default();
+        for (place, (x, y)) in points.into_iter().enumerate() {
+            path.point(if place == 0 { 'M' } else { 'L' }, x, y);
+        }
+        path
+    }
+
+    /// A polygon through these points.
+    pub(crate) fn around(points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        let mut path = Self::through(points);
+        if !path.0.is_empty() {
+            path.0.push('Z');
+        }
+        path
+    }
+
+    /// Adds a rectangle.
+    pub(crate) fn rectangle(&mut self, (x, y): (f64, f64), (width, height): (f64, f64)) {
+        self.point('M', x, y);
+        let (width, height) = (coordinate(width), coordinate(height));
+        let _ = write!(self.0, "h{width}v{height}h-{width}z");
+    }
+
+    /// Adds a separate stroke.
+    pub(crate) fn stroke(&mut self, from: (f64, f64), to: (f64, f64)) {
+        self.point('M', from.0, from.1);
+        self.point('L', to.0, to.1);
+    }
+
+    pub(crate) fn finish(self) -> String {
+        self.0
+    }
+
+    fn point(&mut self, command: char, x: f64, y: f64) {
+        let _ = write!(self.0, "{command}{} {}", coordinate(x), coordinate(y));
+    }
+}
+
+/// The mark of an arm around a point: a circle, square, triangle and so on, of about equal weight.
+pub(crate) fn marker(arm: usize, x: f64, y: f64, size: f64) -> String {
+    let corners = |angles: &[f64], radius: f64| {
+        Path::around(angles.iter().map(|turn| {
+            let angle = turn * std::f64::consts::TAU;
+            (x + radius * angle.sin(), y - radius * angle.cos())
+        }))
+        .finish()
+    };
+    match arm % super::STYLES {
+        0 => {
+            let (left, diameter) = (coordinate(x - size), coordinate(2.0 * size));
+            let (radius, y) = (coordinate(size), coordinate(y));
+            format!("M{left} {y}a{radius} {radius} 0 1 0 {diameter} 0a{radius} {radius} 0 1 0 -{diameter} 0z")
+        }
+        1 => corners(&[0.125, 0.375, 0.625, 0.875], size * 1.25),
+        2 => corners(&[0.0, 1.0 / 3.0, 2.0 / 3.0], size * 1.35),
+        3 => corners(&[0.0, 0.25, 0.5, 0.75], size * 1.3),
+        4 => corners(&[0.5, 1.0 / 6.0, 5.0 / 6.0], size * 1.35),
+        5 => corners(&[0.0, 0.2, 0.4, 0.6, 0.8], size * 1.2),
+        6 => corners(&[1.0 / 12.0, 0.25, 5.0 / 12.0, 7.0 / 12.0, 0.75, 11.0 / 12.0], size * 1.15),
+        _ => corners(&[0.0, 0.4, 0.8, 0.2, 0.6], size * 1.4),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coordinates_are_short_and_finite() {
+        for (value, text) in
+            [(1.0, "1"), (1.25, "1.2"), (-0.01, "0"), (f64::NAN, "0"), (f64::INFINITY, "0"), (1e9, "100000")]
+        {
+            assert_eq!(coordinate(value), text);
+        }
+    }
+
+    #[test]
+    fn paths() {
+        assert_eq!(Path::through([(0.0, 1.0), (2.0, 3.5)]).finish(), "M0 1L2 3.5");
+        assert_eq!(Path::around([]).finish(), "");
+        let mut path = Path::default();
+        path.rectangle((1.0, 2.0), (3.0, 4.0));
+        assert_eq!(path.finish(), "M1 2h3v4h-3z");
+    }
+}

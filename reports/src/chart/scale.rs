@@ -1,0 +1,109 @@
+//! Linear scales with round ticks.
+
+use super::{Tick, coordinate};
+use crate::digits;
+
+/// From values to places.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scale {
+    low: f64,
+    high: f64,
+    from: f64,
+    to: f64,
+    /// What tick labels are multiplied by, for units.
+    factor: f64,
+}
+
+impl Scale {
+    /// Maps `low..high` to `from..to`. A range without width, or that is not finite, is widened around its
+    /// lower end.
+    pub(crate) fn new((low, high): (f64, f64), (from, to): (f64, f64), factor: f64) -> Self {
+        let low = if low.is_finite() { low } else { 0.0 };
+        let high = if high.is_finite() && high > low { high } else { low + 1.0 / factor };
+        Self { low, high, from, to, factor }
+    }
+
+    /// The same, with the ends moved out to the next round numbers.
+    pub(crate) fn rounded(self, count: usize) -> Self {
+        let step = self.step(count);
+        let (low, high) = (self.low * self.factor, self.high * self.factor);
+        let low = (low / step + 1e-9).floor() * step / self.factor;
+        let high = (high / step - 1e-9).ceil() * step / self.factor;
+        Self { low, high, ..self }
+    }
+
+    /// The place of a value; outside the range it lies outside the area.
+    pub(crate) fn at(&self, value: f64) -> f64 {
+        self.from + (value - self.low) / (self.high - self.low) * (self.to - self.from)
+    }
+
+    /// The length of an amount.
+    pub(crate) fn length(&self, amount: f64) -> f64 {
+        self.at(self.low + amount) - self.from
+    }
+
+    pub(crate) fn low(&self) -> f64 {
+        self.low
+    }
+
+    /// About so many ticks at round numbers.
+    pub(crate) fn ticks(&self, count: usize) -> Vec<Tick> {
+        let step = self.step(count);
+        let (low, high) = (self.low * self.factor, self.high * self.factor);
+        let decimals = (-(step.log10() + 1e-9).floor()).clamp(0.0, 9.0) as usize;
+        let first = (low / step - 1e-9).ceil() as i64;
+        let last = (high / step + 1e-9).floor() as i64;
+        (first..=last)
+            .map(|place| place as f64 * step)
+            .map(|value| Tick {
+                at: coordinate(self.at(value / self.factor)),
+                label: digits::fixed(value, decimals),
+            })
+            .collect()
+    }
+
+    /// 1, 2 or 5 times a power of ten.
+    fn step(&self, count: usize) -> f64 {
+        let raw = (self.high - self.low) * self.factor / count.max(1) as f64;
+        let power = 10_f64.powf(raw.log10().floor());
+        [1.0, 2.0, 5.0, 10.0]
+            .into_iter()
+            .map(|times| times * power)
+            .find(|step| *step >= raw * 0.999)
+            .unwrap_or(raw)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(scale: &Scale, count: usize) -> Vec<String> {
+        scale.ticks(count).into_iter().map(|tick| tick.label).collect()
+    }
+
+    #[test]
+    fn ticks_are_round_and_inside() {
+        let scale = Scale::new((0.0, 47.0), (0.0, 470.0), 1.0);
+        assert_eq!(labels(&scale, 5), ["0", "10", "20", "30", "40"]);
+        assert_eq!(scale.ticks(5)[2].at, "200");
+        assert_eq!(labels(&Scale::new((0.91, 0.985), (0.0, 1.0), 100.0), 4), ["92", "94", "96", "98"]);
+        assert_eq!(labels(&Scale::new((0.0, 0.3), (0.0, 1.0), 1.0), 3), ["0.0", "0.1", "0.2", "0.3"]);
+    }
+
+    #[test]
+    fn rounding_moves_ends_outwards() {
+        let scale = Scale::new((0.913, 0.985), (0.0, 100.0), 100.0).rounded(4);
+        assert_eq!(labels(&scale, 4), ["90", "95", "100"]);
+        assert!(scale.at(0.913) > 0.0 && scale.at(0.985) < 100.0);
+    }
+
+    #[test]
+    fn empty_and_broken_ranges_still_scale() {
+        for range in [(3.0, 3.0), (0.0, f64::NAN), (f64::INFINITY, 1.0), (5.0, 2.0)] {
+            let scale = Scale::new(range, (0.0, 10.0), 1.0);
+            assert!(scale.at(1.0).is_finite(), "{range:?}");
+            assert!(!scale.ticks(5).is_empty());
+        }
+    }
+}

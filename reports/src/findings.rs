@@ -1,0 +1,41 @@
+//! A study with its comparisons made: what sentences, tables and charts are written from.
+
+use crate::comparison::{self, Comparison, Thresholds};
+use crate::study::{Condition, Study};
+use crate::{Options, ReportError};
+use store::SweepRows;
+
+pub(crate) struct Findings<'a> {
+    pub(crate) study: Study<'a>,
+    /// For each condition, in its order, the arms other than the baseline.
+    pub(crate) comparisons: Vec<Vec<Comparison>>,
+    pub(crate) thresholds: Thresholds,
+}
+
+impl<'a> Findings<'a> {
+    pub(crate) fn of(rows: &'a SweepRows, options: &Options) -> Result<Self, ReportError> {
+        let study = Study::new(rows, options.baseline.as_deref())?;
+        let settings = &rows.plan.report;
+        let thresholds = Thresholds { min_effect: settings.min_effect, confidence: settings.confidence };
+        let comparisons = study
+            .conditions
+            .iter()
+            .map(|condition| comparison::compare(condition, study.baseline, thresholds))
+            .collect();
+        Ok(Self { study, comparisons, thresholds })
+    }
+
+    /// Each condition with its comparisons.
+    pub(crate) fn conditions(&self) -> impl Iterator<Item = (&Condition<'a>, &[Comparison])> {
+        self.study.conditions.iter().zip(self.comparisons.iter().map(Vec::as_slice))
+    }
+
+    pub(crate) fn rows(&self) -> &'a SweepRows {
+        self.study.rows
+    }
+
+    /// Whether the page has more than one condition to name.
+    pub(crate) fn has_conditions(&self) -> bool {
+        self.study.conditions.len() > 1
+    }
+}

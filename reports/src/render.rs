@@ -1,0 +1,18 @@
+//! From a view to HTML. Templates see nothing but the view, and a name they misspell is an error.
+
+use crate::ReportError;
+use crate::view::View;
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
+use minijinja::{AutoEscape, Environment, UndefinedBehavior};
+
+/// The page as one HTML file.
+pub(crate) fn html(view: &View) -> Result<String, ReportError> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    // Whatever a template is called: user text is in all of them.
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
+    minijinja_embed::load_templates!(&mut environment);
+    Ok(environment.get_template("page.html")?.render(Serde(view))?)
+}

@@ -1,0 +1,418 @@
+//! Verdicts: one sentence for each arm under each condition, and one paragraph for the head of the page.
+
+use crate::comparison::{Comparison, Grade, Thresholds};
+use crate::digits::{self, Unit};
+use crate::findings::Findings;
+use crate::statistics::{self, Estimate};
+use crate::study::{self, Condition, Entry, Measure};
+use recipe::{Metric, Target};
+use serde::Serialize;
+
+/// What can be said about one arm under one condition.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    /// The condition as the plan names it; empty where there is only one.
+    pub condition: String,
+    /// The arm.
+    pub arm: String,
+    /// Whether the others are compared with it.
+    pub baseline: bool,
+    /// How sure the comparison is; none for the baseline.
+    pub grade: Option<Grade>,
+    /// The verdict in plain text, one or a few sentences.
+    pub sentence: String,
+}
+
+/// The verdicts of all conditions, in the order of the plan.
+pub(crate) fn all(findings: &Findings) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    for (condition, comparisons) in findings.conditions() {
+        for entry in &condition.entries {
+            let comparison = comparisons.iter().find(|comparison| comparison.arm == entry.arm);
+            let writer = Writer { findings, condition, entry, thresholds: findings.thresholds };
+            verdicts.push(Verdict {
+                condition: condition.name.to_owned(),
+                arm: findings.study.arm_name(entry.arm).to_owned(),
+                baseline: entry.arm == findings.study.baseline,
+                grade: comparison.map(|comparison| comparison.grade),
+                sentence: writer.sentence(comparison),
+            });
+        }
+    }
+    verdicts
+}
+
+/// The verdict of the whole sweep in a paragraph of plain text.
+pub(crate) fn paragraph(findings: &Findings, verdicts: &[Verdict]) -> String {
+    let judged = findings.study.conditions.iter().flat_map(|c| &c.entries).any(|e| !e.trials.is_empty());
+    if !judged {
+        return "No run has finished yet, so there is nothing to compare.".to_owned();
+    }
+    if !findings.has_conditions() {
+        let strongest = verdicts.iter().filter(|verdict| !verdict.baseline).collect::<Vec<_>>();
+        return match strongest.as_slice() {
+            [] => verdicts.first().map(|verdict| verdict.sentence.clone()).unwrap_or_default(),
+            [only] => format!("{} {}", only.sentence, grade_words(only.grade)).trim().to_owned(),
+            many => format!("{}{}", fastest(findings), tally(findings, many)),
+        };
+    }
+    let others: Vec<&Verdict> = verdicts.iter().filter(|verdict| !verdict.baseline).collect();
+    tally(findings, &others)
+}
+
+fn grade_words(grade: Option<Grade>) -> &'static str {
+    match grade {
+        Some(Grade::Clear) => "The difference in speed is clear.",
+        Some(Grade::WithinNoise) => "The difference in speed is within noise.",
+        Some(Grade::NotEnoughEvidence) => "That is not enough evidence for a difference in speed.",
+        Some(Grade::DidNotReach) | None => "",
+    }
+}
+
+fn fastest(findings: &Findings) -> String {
+    let Some(condition) = findings.study.conditions.first() else { return String::new() };
+    let measure = condition.measure();
+    let typical = |entry: &Entry| statistics::median(&entry.values(measure)).unwrap_or(f64::INFINITY);
+    let best = condition.entries.iter().min_by(|left, right| typical(left).total_cmp(&typical(right)));
+    match best.filter(|entry| typical(entry).is_finite()) {
+        Some(entry) => {
+            let name = findings.study.arm_name(entry.arm);
+            let time = digits::seconds(typical(entry));
+            match measure {
+                Measure::TimeToTarget => format!("{name} was first at the target, after {time} (median). "),
+                Measure::StepTime => format!("{name} had the shortest steps, {time} (median). "),
+            }
+        }
+        None => String::new(),
+    }
+}
+
+/// For each arm in how many conditions which grade was given.
+fn tally(findings: &Findings, verdicts: &[&Verdict]) -> String {
+    let base = findings.study.arm_name(findings.study.baseline);
+    let mut parts = Vec::new();
+    for (place, arm) in findings.rows().plan.arms.iter().enumerate() {
+        let own: Vec<&&Verdict> = verdicts.iter().filter(|verdict| verdict.arm == arm.name).collect();
+        if own.is_empty() || place == findings.study.baseline {
+            continue;
+        }
+        let of = |grade| own.iter().filter(|verdict| verdict.grade == Some(grade)).count();
+        let (sooner, later) = clear_sides(findings, place);
+        let counts = [
+            (sooner, "clearly faster than the baseline"),
+            (later, "clearly slower than the baseline"),
+            (of(Grade::WithinNoise), "within noise of the baseline"),
+            (of(Grade::NotEnoughEvidence), "without enough evidence"),
+            (of(Grade::DidNotReach), "short of the target"),
+        ];
+        let said: Vec<String> = counts
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, words)| {
+                if own.len() == 1 {
+                    (*words).to_owned()
+                } else {
+                    format!("{words} in {count} of {} conditions", own.len())
+                }
+            })
+            .collect();
+        parts.push(format!("{} is {}.", arm.name, said.join(", ").replace("the baseline", base)));
+    }
+    parts.join(" ")
+}
+
+fn clear_sides(findings: &Findings, arm: usize) -> (usize, usize) {
+    let clear = findings.comparisons.iter().flatten().filter(|c| c.arm == arm && c.grade == Grade::Clear);
+    let (sooner, later): (Vec<_>, Vec<_>) =
+        clear.partition(|c| c.at_least.is_some() || c.ratio.is_some_and(|ratio| ratio.value > 1.0));
+    (sooner.len(), later.len())
+}
+
+struct Writer<'a> {
+    findings: &'a Findings<'a>,
+    condition: &'a Condition<'a>,
+    entry: &'a Entry<'a>,
+    thresholds: Thresholds,
+}
+
+impl Writer<'_> {
+    fn sentence(&self, comparison: Option<&Comparison>) -> String {
+        if self.entry.trials.is_empty() {
+            return format!("{}: no finished run {}.", self.arm(), self.place());
+        }
+        let parts = [
+            self.speed(comparison),
+            comparison.and_then(|_| self.final_metric()).unwrap_or_default(),
+            comparison.and_then(|_| self.bytes()).unwrap_or_default(),
+            comparison.and_then(settling).unwrap_or_default(),
+        ];
+        parts.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join(" ")
+    }
+
+    fn arm(&self) -> &str {
+        self.findings.study.arm_name(self.entry.arm)
+    }
+
+    fn base(&self) -> &str {
+        self.findings.study.arm_name(self.findings.study.baseline)
+    }
+
+    fn place(&self) -> String {
+        let workers = digits::plural(self.condition.workers as usize, "worker");
+        match self.condition.name {
+            "" => format!("on {workers}"),
+            name if name.contains("workers=") => format!("at {name}"),
+            name => format!("on {workers} at {name}"),
+        }
+    }
+
+    fn speed(&self, comparison: Option<&Comparison>) -> String {
+        let measure = self.condition.measure();
+        let ratio = comparison.map(|comparison| self.ratio(comparison)).unwrap_or_default();
+        match (measure, self.condition.target) {
+            (Measure::TimeToTarget, Some(target)) => {
+                let to = format!("To {} {}", target_words(target), self.place());
+                if self.entry.mostly_missed() {
+                    self.missed(target)
+                } else {
+                    format!("{to}, {} needed {}{ratio}.", self.arm(), self.amount(measure))
+                }
+            }
+            _ => match self.entry.values(measure).is_empty() {
+                true => format!("{} has no steady step to time {}.", self.arm(), self.place()),
+                false => {
+                    format!("{} took {} per step {}{ratio}.", self.arm(), self.amount(measure), self.place())
+                }
+            },
+        }
+    }
+
+    fn missed(&self, target: Target) -> String {
+        let watched = self.entry.trials.iter().map(|trial| trial.watched).fold(0.0, f64::max);
+        let diverged =
+            self.entry.trials.iter().filter(|trial| trial.run.state == store::RunState::Diverged).count();
+        let aside = if diverged > 0 { format!("; {diverged} diverged") } else { String::new() };
+        format!(
+            "{} reached {} in {} of {} {} within {}{aside}.",
+            self.arm(),
+            target_words(target),
+            self.entry.reached(),
+            digits::plural(self.entry.trials.len(), "run"),
+            self.place(),
+            digits::seconds(watched),
+        )
+    }
+
+    /// `412 s (95 % CI 398–431, n = 5)`, or the median where some runs did not reach.
+    fn amount(&self, measure: Measure) -> String {
+        let values = self.entry.values(measure);
+        let (count, reached) = (values.len(), values.iter().filter(|value| value.is_finite()).count());
+        let Some(estimate) = typical(&values, self.thresholds.confidence) else {
+            return "no time".to_owned();
+        };
+        let unit = Unit::of_seconds(estimate.value);
+        let time = unit.supported(estimate.value, estimate.uncertainty());
+        let aside = match estimate.interval {
+            _ if reached < count => format!("median; {reached} of {count} runs reached it"),
+            Some(interval) => format!(
+                "{} CI {}, n\u{a0}=\u{a0}{count}",
+                confidence_words(self.thresholds.confidence),
+                range(interval, unit.factor, unit.decimals(estimate.value, estimate.uncertainty())),
+            ),
+            None => format!("n\u{a0}=\u{a0}{count}"),
+        };
+        format!("{time} ({aside})")
+    }
+
+    fn ratio(&self, comparison: &Comparison) -> String {
+        let base = self.base();
+        let Some(ratio) = comparison.ratio else {
+            return match comparison.at_least {
+                Some(least) if least > 1.0 => {
+                    format!(", at least {} sooner than {base}, which never reached it", digits::times(least))
+                }
+                _ => String::new(),
+            };
+        };
+        let (faster, slower) = match self.condition.measure() {
+            Measure::TimeToTarget => ("sooner", "later"),
+            Measure::StepTime => ("faster", "slower"),
+        };
+        let (shown, word) =
+            if ratio.value >= 1.0 { (ratio, faster) } else { (ratio.map(|r| 1.0 / r), slower) };
+        let decimals = digits::decimals_for(shown.uncertainty().unwrap_or(0.02)).clamp(2, 3);
+        let aside = shown.interval.map(|interval| format!(" ({})", range(interval, 1.0, decimals)));
+        format!(", {}× {word} than {base}{}", digits::fixed(shown.value, decimals), aside.unwrap_or_default())
+    }
+
+    /// The difference of the final metric; runs that stop at their target end where they end.
+    fn final_metric(&self) -> Option<String> {
+        if self.condition.target.is_some_and(|target| target.stop) {
+            return None;
+        }
+        let metric = self.condition.metric?;
+        let base = self.condition.entry(self.findings.study.baseline)?;
+        let values = |entry: &Entry| {
+            entry.final_values(metric).into_iter().map(|(_, value)| value).collect::<Vec<_>>()
+        };
+        let gap = statistics::difference(&values(self.entry), &values(base), self.thresholds.confidence)?;
+        Some(difference_words(metric, gap))
+    }
+
+    fn bytes(&self) -> Option<String> {
+        let base = self.condition.entry(self.findings.study.baseline)?;
+        let own = self.entry.mean_of(study::all_bytes_per_step)?;
+        let other = base.mean_of(study::all_bytes_per_step)?;
+        (other > 0.0 && own > 0.0).then(|| format!("Sent {} the bytes per step.", digits::times(own / other)))
+    }
+}
+
+/// The geometric mean with its interval; the median where a value is infinite.
+pub(crate) fn typical(values: &[f64], confidence: f64) -> Option<Estimate> {
+    if values.iter().all(|value| value.is_finite() && *value > 0.0) {
+        let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+        return Some(statistics::mean(&logs, confidence)?.map(f64::exp));
+    }
+    statistics::median(values)
+        .filter(|value| value.is_finite())
+        .map(|value| Estimate { value, interval: None })
+}
+
+fn settling(comparison: &Comparison) -> Option<String> {
+    match comparison.repeats_needed? {
+        Some(repeats) => Some(format!("About {repeats} repeats would settle it.")),
+        None => Some("More than 200 repeats would be needed to settle it.".to_owned()),
+    }
+}
+
+/// `Final test accuracy 0.1 pp lower (−0.3 … +0.1): within noise.`
+fn difference_words(metric: Metric, gap: Estimate) -> String {
+    let (factor, unit) = if metric.higher_is_better() { (100.0, "pp") } else { (1.0, "nats") };
+    let wide = gap.uncertainty().map(|wide| wide * factor);
+    let decimals = wide.filter(|wide| *wide > 0.0).map_or(2, |wide| digits::decimals_for(wide).min(4));
+    let size = digits::fixed((gap.value * factor).abs(), decimals);
+    let nothing = !size.bytes().any(|byte| (b'1'..=b'9').contains(&byte));
+    let side = if nothing {
+        "equal".to_owned()
+    } else {
+        format!("{size}\u{a0}{unit} {}", if gap.value < 0.0 { "lower" } else { "higher" })
+    };
+    let sure = match gap.interval {
+        None => String::new(),
+        Some((low, high)) if low <= 0.0 && high >= 0.0 => {
+            format!(" ({}): within noise", signed_range((low, high), factor, decimals))
+        }
+        Some(interval) => format!(" ({})", signed_range(interval, factor, decimals)),
+    };
+    format!("Final {} {side}{sure}.", metric_words(metric))
+}
+
+/// `97.0 % test accuracy`.
+pub(crate) fn target_words(target: Target) -> String {
+    format!("{} {}", threshold_words(target), metric_words(target.metric))
+}
+
+pub(crate) fn threshold_words(target: Target) -> String {
+    let unit = Unit::of_metric(target.metric);
+    let value = target.threshold * unit.factor;
+    let mut decimals = 1;
+    while decimals < 4 && (value - digits_rounded(value, decimals)).abs() > 1e-9 {
+        decimals += 1;
+    }
+    format!("{}\u{a0}{}", digits::fixed(value, decimals), unit.name)
+}
+
+fn digits_rounded(value: f64, decimals: usize) -> f64 {
+    let scale = 10_f64.powi(decimals as i32);
+    (value * scale).round() / scale
+}
+
+/// `test accuracy`.
+pub(crate) fn metric_words(metric: Metric) -> String {
+    metric.name().replace('-', " ")
+}
+
+/// `95 %`.
+pub(crate) fn confidence_words(confidence: f64) -> String {
+    format!("{}\u{a0}%", digits::fixed(confidence * 100.0, usize::from((confidence * 100.0).fract() > 1e-9)))
+}
+
+pub(crate) fn range((low, high): (f64, f64), factor: f64, decimals: usize) -> String {
+    format!("{}–{}", digits::fixed(low * factor, decimals), digits::fixed(high * factor, decimals))
+}
+
+fn signed_range((low, high): (f64, f64), factor: f64, decimals: usize) -> String {
+    format!("{} … {}", digits::signed(low * factor, decimals), digits::signed(high * factor, decimals))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use crate::sample::Sample;
+    use store::{RunState, SweepRows};
+
+    fn said(rows: &SweepRows) -> (String, Vec<String>) {
+        let findings = Findings::of(rows, &Options::default()).unwrap();
+        let verdicts = all(&findings);
+        let sentences = verdicts.iter().map(|verdict| verdict.sentence.replace(['\u{a0}', '\u{202f}'], " "));
+        (paragraph(&findings, &verdicts).replace(['\u{a0}', '\u{202f}'], " "), sentences.collect())
+    }
+
+    #[test]
+    fn a_duel() {
+        let (paragraph, sentences) = said(&Sample::duel().rows());
+        insta::assert_snapshot!(format!("{paragraph}\n\n{}", sentences.join("\n")));
+    }
+
+    #[test]
+    fn several_conditions_are_counted() {
+        let sample = Sample { workers: vec![2, 4, 8], ..Sample::duel() };
+        assert_eq!(said(&sample.rows()).0, "d-sync is clearly faster than ps-sync in 3 of 3 conditions.");
+    }
+
+    #[test]
+    fn without_a_target_steps_are_compared() {
+        let sample = Sample { target: None, ..Sample::duel() };
+        let (_, sentences) = said(&sample.rows());
+        insta::assert_snapshot!(sentences.join("\n"));
+    }
+
+    #[test]
+    fn nothing_finished() {
+        let mut rows = Sample::duel().rows();
+        for run in &mut rows.runs {
+            (run.state, run.attempt) = (RunState::Pending, None);
+        }
+        let (paragraph, sentences) = said(&rows);
+        assert_eq!(paragraph, "No run has finished yet, so there is nothing to compare.");
+        assert_eq!(sentences[1], "d-sync: no finished run on 4 workers.");
+    }
+
+    #[test]
+    fn all_diverged() {
+        let mut rows = Sample::duel().rows();
+        for run in rows.runs.iter_mut().filter(|run| run.cell == 1) {
+            run.state = RunState::Diverged;
+            if let Some(attempt) = &mut run.attempt {
+                attempt.metrics.iter_mut().for_each(|row| row.value = f64::NAN);
+            }
+        }
+        let (_, sentences) = said(&rows);
+        assert!(
+            sentences[1]
+                .starts_with("d-sync reached 97.0 % test accuracy in 0 of 5 runs on 4 workers within"),
+            "{}",
+            sentences[1]
+        );
+        assert!(sentences[1].ends_with("; 5 diverged. Sent 0.75× the bytes per step."), "{}", sentences[1]);
+    }
+
+    #[test]
+    fn a_loss_is_named_with_its_unit() {
+        let target = Target { metric: Metric::TestLoss, threshold: 0.25, after: None, stop: false };
+        assert_eq!(target_words(target), "0.25\u{a0}nats test loss");
+        let target = Target { metric: Metric::TestAccuracy, threshold: 0.9725, after: None, stop: false };
+        assert_eq!(target_words(target), "97.25\u{a0}% test accuracy");
+    }
+}

@@ -1,0 +1,240 @@
+//! Verdict sentences and the scoreboard with interval bars.
+
+use super::condition_title;
+use crate::chart::{Key, Scale, Tick, coordinate};
+use crate::comparison::{Comparison, Grade};
+use crate::digits;
+use crate::findings::Findings;
+use crate::scoreboard;
+use crate::study::Condition;
+use crate::verdict::Verdict;
+use serde::Serialize;
+
+/// The verdicts of one condition.
+#[derive(Debug, Serialize)]
+pub(crate) struct VerdictGroup {
+    pub(crate) condition: String,
+    pub(crate) items: Vec<VerdictItem>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct VerdictItem {
+    pub(crate) key: Key,
+    /// CSS class of the grade: `clear`, `within-noise`; `baseline` where there is none.
+    pub(crate) style: String,
+    pub(crate) grade: String,
+    pub(crate) sentence: String,
+}
+
+/// Verdicts by condition; the baseline speaks only where it is alone or others have something to say.
+pub(crate) fn verdict_groups(findings: &Findings, verdicts: &[Verdict]) -> Vec<VerdictGroup> {
+    let mut rest = verdicts;
+    let mut groups = Vec::new();
+    for condition in &findings.study.conditions {
+        let (own, others) = rest.split_at(condition.entries.len());
+        rest = others;
+        let items = condition.entries.iter().zip(own).map(|(entry, verdict)| VerdictItem {
+            key: Key::of_arm(entry.arm, &verdict.arm),
+            style: grade_style(verdict.grade).to_owned(),
+            grade: verdict.grade.map_or("baseline", Grade::name).to_owned(),
+            sentence: verdict.sentence.clone(),
+        });
+        groups.push(VerdictGroup { condition: condition_title(condition), items: items.collect() });
+    }
+    groups
+}
+
+fn grade_style(grade: Option<Grade>) -> &'static str {
+    match grade {
+        Some(Grade::Clear) => "clear",
+        Some(Grade::WithinNoise) => "within-noise",
+        Some(Grade::NotEnoughEvidence) => "not-enough",
+        Some(Grade::DidNotReach) => "did-not-reach",
+        None => "baseline",
+    }
+}
+
+/// The scoreboard of one condition.
+#[derive(Debug, Serialize)]
+pub(crate) struct Board {
+    pub(crate) condition: String,
+    pub(crate) columns: Vec<Heading>,
+    pub(crate) rows: Vec<BoardRow>,
+    /// Ticks of the interval bars; none where nothing was compared.
+    pub(crate) axis: Vec<Tick>,
+    /// The band of effects too small to matter, in the bars' units.
+    pub(crate) band: Band,
+    /// The statistics behind the grades.
+    pub(crate) tests: crate::chart::Table,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Heading {
+    pub(crate) name: String,
+    pub(crate) meaning: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct BoardRow {
+    pub(crate) key: Key,
+    pub(crate) baseline: bool,
+    pub(crate) cells: Vec<BoardCell>,
+    pub(crate) bar: Option<Bar>,
+    pub(crate) grade: String,
+    pub(crate) style: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct BoardCell {
+    pub(crate) text: String,
+    pub(crate) sort: String,
+}
+
+/// An interval of a ratio with its estimate, in the bars' units.
+#[derive(Debug, Serialize)]
+pub(crate) struct Bar {
+    pub(crate) from: String,
+    pub(crate) to: String,
+    pub(crate) at: String,
+    pub(crate) title: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Band {
+    pub(crate) from: String,
+    pub(crate) width: String,
+    pub(crate) one: String,
+}
+
+const BAR_WIDTH: f64 = 160.0;
+
+pub(crate) fn boards(findings: &Findings) -> Vec<Board> {
+    findings.conditions().map(|(condition, comparisons)| board(findings, condition, comparisons)).collect()
+}
+
+fn board(findings: &Findings, condition: &Condition, comparisons: &[Comparison]) -> Board {
+    let columns = scoreboard::columns(findings, condition, comparisons);
+    let scale = bar_scale(comparisons, findings.thresholds.min_effect);
+    let most = (1.0 + findings.thresholds.min_effect).ln();
+    let rows = condition.entries.iter().enumerate().map(|(place, entry)| {
+        let comparison = comparisons.iter().find(|comparison| comparison.arm == entry.arm);
+        BoardRow {
+            key: Key::of_arm(entry.arm, findings.study.arm_name(entry.arm)),
+            baseline: entry.arm == findings.study.baseline,
+            cells: columns
+                .iter()
+                .map(|column| &column.cells[place])
+                .map(|cell| BoardCell { text: cell.text.clone(), sort: sort_key(cell.sort) })
+                .collect(),
+            bar: comparison.and_then(|comparison| bar(comparison, &scale)),
+            grade: scoreboard::grade_name(findings, entry, comparisons).to_owned(),
+            style: grade_style(comparison.map(|comparison| comparison.grade)).to_owned(),
+        }
+    });
+    let compared = comparisons.iter().any(|comparison| comparison.ratio.is_some());
+    Board {
+        condition: condition_title(condition),
+        rows: rows.collect(),
+        axis: if compared { ratio_ticks(&scale) } else { Vec::new() },
+        band: Band {
+            from: coordinate(scale.at(-most)),
+            width: coordinate(scale.at(most) - scale.at(-most)),
+            one: coordinate(scale.at(0.0)),
+        },
+        tests: tests(findings, condition, comparisons),
+        columns: columns
+            .into_iter()
+            .map(|column| Heading { name: column.name.to_owned(), meaning: column.meaning })
+            .collect(),
+    }
+}
+
+fn sort_key(value: f64) -> String {
+    if value.is_finite() { format!("{value}") } else { "1e308".to_owned() }
+}
+
+/// Logarithms of ratios, symmetric around one.
+fn bar_scale(comparisons: &[Comparison], min_effect: f64) -> Scale {
+    let reach = comparisons
+        .iter()
+        .filter_map(|comparison| comparison.ratio)
+        .flat_map(|ratio| {
+            let (low, high) = ratio.interval.unwrap_or((ratio.value, ratio.value));
+            [low, high, ratio.value]
+        })
+        .filter(|ratio| *ratio > 0.0 && ratio.is_finite())
+        .map(|ratio| ratio.ln().abs())
+        .fold((1.0 + min_effect).ln() * 2.0, f64::max)
+        .clamp(0.05, 4.0);
+    Scale::new((-reach * 1.08, reach * 1.08), (0.0, BAR_WIDTH), 1.0)
+}
+
+fn ratio_ticks(scale: &Scale) -> Vec<Tick> {
+    // One in the middle, and on each side the roundest ratio that has room to be read.
+    let placed = |ratio: f64| (scale.at(ratio.ln()), ratio);
+    let readable = |at: f64| at <= BAR_WIDTH - 20.0 && at - BAR_WIDTH / 2.0 >= 34.0;
+    let side = [2.0, 1.5, 1.25, 5.0, 1.1, 10.0, 1.05].into_iter().map(placed).find(|(at, _)| readable(*at));
+    let mut ticks = vec![placed(1.0)];
+    if let Some((_, ratio)) = side {
+        ticks.extend([placed(1.0 / ratio), placed(ratio)]);
+    }
+    let label = |ratio: f64| {
+        format!(
+            "{}×",
+            digits::fixed(ratio, if ratio < 1.0 { 2 } else { 2 - usize::from(ratio.fract() == 0.0) * 2 })
+        )
+    };
+    ticks.into_iter().map(|(at, ratio)| Tick { at: coordinate(at), label: label(ratio) }).collect()
+}
+
+fn bar(comparison: &Comparison, scale: &Scale) -> Option<Bar> {
+    let ratio = comparison.ratio.filter(|_| comparison.grade != Grade::DidNotReach)?;
+    let (low, high) = ratio.interval.unwrap_or((ratio.value, ratio.value));
+    let place = |ratio: f64| coordinate(scale.at(ratio.max(1e-9).ln()).clamp(0.0, BAR_WIDTH));
+    let title = match ratio.interval {
+        Some(_) => {
+            format!("{} ({} to {})", digits::times(ratio.value), digits::times(low), digits::times(high))
+        }
+        None => digits::times(ratio.value),
+    };
+    Some(Bar { from: place(low), to: place(high), at: place(ratio.value), title })
+}
+
+fn tests(findings: &Findings, condition: &Condition, comparisons: &[Comparison]) -> crate::chart::Table {
+    let mut table = crate::chart::Table::new([
+        "arm",
+        "runs",
+        "ratio",
+        "interval",
+        "exact p",
+        "Holm p",
+        "pairs",
+        "paired ratio",
+        "paired interval",
+        "sign-flip p",
+        "grade",
+    ]);
+    let dash = || "–".to_owned();
+    let ratio = |value: f64| digits::fixed(value, 3);
+    let interval = |estimate: Option<crate::statistics::Estimate>| {
+        let known = estimate.and_then(|estimate| estimate.interval);
+        known.map_or_else(dash, |(low, high)| format!("{}–{}", ratio(low), ratio(high)))
+    };
+    for comparison in comparisons {
+        let runs = |arm| condition.entry(arm).map_or(0, |entry| entry.trials.len());
+        table.rows.push(vec![
+            findings.study.arm_name(comparison.arm).to_owned(),
+            format!("{} v {}", runs(comparison.arm), runs(findings.study.baseline)),
+            comparison.ratio.map_or_else(dash, |estimate| ratio(estimate.value)),
+            interval(comparison.ratio),
+            comparison.p.map_or_else(dash, digits::p_value),
+            comparison.p_holm.map_or_else(dash, digits::p_value),
+            comparison.pairs.to_string(),
+            comparison.paired_ratio.map_or_else(dash, |estimate| ratio(estimate.value)),
+            interval(comparison.paired_ratio),
+            comparison.paired_p.map_or_else(dash, digits::p_value),
+            comparison.grade.name().to_owned(),
+        ]);
+    }
+    table
+}

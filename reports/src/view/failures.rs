@@ -1,0 +1,97 @@
+//! Every run that is not averaged, and why.
+
+use super::condition_title;
+use crate::findings::Findings;
+use serde::Serialize;
+use store::{RunRow, RunState};
+
+/// The section.
+#[derive(Debug, Serialize)]
+pub(crate) struct Failures {
+    pub(crate) runs: Vec<FailedRun>,
+    pub(crate) excluded: Vec<ExcludedCell>,
+    /// Runs not begun or under way, in a sentence; empty where there are none.
+    pub(crate) pending: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct FailedRun {
+    pub(crate) arm: String,
+    pub(crate) condition: String,
+    pub(crate) repeat: String,
+    pub(crate) seed: String,
+    pub(crate) state: String,
+    /// How the statistics treat it.
+    pub(crate) treatment: String,
+    pub(crate) reason: String,
+    pub(crate) rank: String,
+    pub(crate) attempt: String,
+    pub(crate) last_lines: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct ExcludedCell {
+    pub(crate) label: String,
+    pub(crate) reason: String,
+}
+
+impl Failures {
+    pub(crate) fn of(findings: &Findings) -> Self {
+        let rows = findings.rows();
+        let waiting = |run: &&RunRow| matches!(run.state, RunState::Pending | RunState::Running);
+        let ended = |run: &&RunRow| !waiting(run) && run.state != RunState::Done;
+        let cells = rows.plan.cells.iter();
+        Self {
+            runs: rows.runs.iter().filter(ended).map(|run| failed(findings, run)).collect(),
+            excluded: cells
+                .filter_map(|cell| {
+                    Some(ExcludedCell { label: cell.label.clone(), reason: cell.excluded.clone()? })
+                })
+                .collect(),
+            pending: pending(rows.runs.iter().filter(waiting).collect()),
+        }
+    }
+}
+
+fn pending(runs: Vec<&RunRow>) -> String {
+    let under_way = runs.iter().filter(|run| run.state == RunState::Running).count();
+    match (runs.len() - under_way, under_way) {
+        (0, 0) => String::new(),
+        (pending, 0) => format!("{} not begun yet.", are(pending)),
+        (0, running) => format!("{} marked as under way.", are(running)),
+        (pending, running) => format!("{} not begun yet, {running} marked as under way.", are(pending)),
+    }
+}
+
+fn are(count: usize) -> String {
+    if count == 1 { "1 run is".to_owned() } else { format!("{count} runs are") }
+}
+
+fn failed(findings: &Findings, run: &RunRow) -> FailedRun {
+    let cell = findings.rows().plan.cells.get(run.cell);
+    let condition = cell.and_then(|cell| findings.study.conditions.iter().find(|c| c.name == cell.condition));
+    let attempt = run.attempt.as_ref();
+    let text =
+        |value: Option<String>| value.filter(|text| !text.is_empty()).unwrap_or_else(|| "–".to_owned());
+    FailedRun {
+        arm: cell.map_or("?", |cell| findings.study.arm_name(cell.arm)).to_owned(),
+        condition: condition.map(condition_title).unwrap_or_default(),
+        repeat: (run.repeat + 1).to_string(),
+        seed: run.seed.to_string(),
+        state: run.state.name().to_owned(),
+        treatment: treatment(run.state).to_owned(),
+        reason: text(attempt.map(|attempt| attempt.detail.clone())),
+        rank: text(attempt.and_then(|attempt| attempt.culprit).map(|rank| rank.to_string())),
+        attempt: text(attempt.map(|attempt| attempt.number.to_string())),
+        last_lines: attempt.map(|attempt| attempt.last_lines.join("\n")).unwrap_or_default(),
+    }
+}
+
+fn treatment(state: RunState) -> &'static str {
+    match state {
+        RunState::Diverged => "a result: counts in the share that reached the target, not in final metrics",
+        RunState::TimedOut => "watched until its time limit: counts in the share that reached the target",
+        RunState::Failed | RunState::Interrupted => "left out of all statistics",
+        RunState::Pending | RunState::Running | RunState::Done => "",
+    }
+}

@@ -1,0 +1,142 @@
+//! How the numbers were made: what was repeated, tested and timed, and what each phase means.
+
+use crate::digits;
+use crate::findings::Findings;
+use crate::statistics::BOOTSTRAP_FROM;
+use crate::verdict;
+use record::{Nanos, Phase};
+use serde::Serialize;
+
+/// The section.
+#[derive(Debug, Serialize)]
+pub(crate) struct Method {
+    pub(crate) items: Vec<Item>,
+    pub(crate) phases: Vec<Item>,
+}
+
+/// A term and what it means here.
+#[derive(Debug, Serialize)]
+pub(crate) struct Item {
+    pub(crate) name: String,
+    pub(crate) text: String,
+}
+
+fn item(name: &str, text: impl Into<String>) -> Item {
+    Item { name: name.to_owned(), text: text.into() }
+}
+
+impl Method {
+    pub(crate) fn of(findings: &Findings) -> Self {
+        Self {
+            items: vec![
+                item("Runs", runs(findings)),
+                item("Clock", clock(findings)),
+                item(
+                    "Step",
+                    "One gradient of one rank. Steps to target are samples divided by the global batch, so that methods compare. \
+                      The step time of a run is the median over its steady steps of the slowest worker; runs, not steps, are the unit of all statistics.",
+                ),
+                item("Target", target(findings)),
+                item("Ratios", ratios(findings)),
+                item("Tests", tests(findings)),
+                item("Grades", grades(findings)),
+                item(
+                    "Exposed communication",
+                    "The time during which one of a rank's communications is open while its compute lane does not compute.",
+                ),
+                item(
+                    "Waiting and transfer",
+                    "A transfer opens with a short announcement. Until it arrives the receiver waits for its peer; \
+                      from then until the last chunk bytes are moving. A slow peer therefore shows as waiting, a slow network as transfer.",
+                ),
+            ],
+            phases: Phase::ALL.into_iter().map(|phase| item(phase.name(), phase.meaning())).collect(),
+        }
+    }
+}
+
+fn runs(findings: &Findings) -> String {
+    let rows = findings.rows();
+    let mut seeds: Vec<u64> = rows.plan.runs.iter().map(|run| run.seed).collect();
+    seeds.sort_unstable();
+    seeds.dedup();
+    let listed = match seeds.as_slice() {
+        [] => "none".to_owned(),
+        [first, .., last] if seeds.len() > 8 => format!("{} from {first} to {last}", seeds.len()),
+        seeds => seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", "),
+    };
+    format!(
+        "{} per arm and condition; seeds {listed}, the same repeat with the same seed in every arm. {} planned, {} recorded. \
+         A run that diverged or ran out of time is a result; one that failed or was interrupted is left out and listed.",
+        digits::plural(findings.study.repeats(), "repeat"),
+        digits::plural(rows.plan.runs.len(), "run"),
+        rows.runs.iter().filter(|run| run.attempt.is_some()).count(),
+    )
+}
+
+fn clock(findings: &Findings) -> String {
+    let mut outside: Vec<f64> = findings
+        .rows()
+        .runs
+        .iter()
+        .filter_map(|run| run.attempt.as_ref())
+        .filter_map(|attempt| Some(attempt.wall?.since(attempt.training?)))
+        .map(Nanos::seconds)
+        .collect();
+    outside.sort_by(f64::total_cmp);
+    let aside = match crate::statistics::median(&outside) {
+        Some(time) => format!(
+            " Start-up, evaluation and shut-down took {} more in the median run.",
+            digits::seconds(time)
+        ),
+        None => String::new(),
+    };
+    format!(
+        "Time begins when the driver sends the start, after all ranks hold their data and initial weights, and ends with the \
+         last step of the slowest rank. Warm-up steps count; start-up, evaluation and shut-down do not.{aside}"
+    )
+}
+
+fn target(findings: &Findings) -> String {
+    let Some(target) = findings.study.conditions.iter().find_map(|condition| condition.target) else {
+        return "The recipe names no target: arms are compared by step time, and their final metrics are shown beside it.".to_owned();
+    };
+    let after = target
+        .after
+        .map(|after| format!(", within {}", digits::seconds(after.as_secs_f64())))
+        .unwrap_or_default();
+    let stop = if target.stop { " Runs stop there." } else { " Runs go on to their planned end." };
+    format!(
+        "{}{after}: the time of the first evaluated snapshot that reaches it; nothing is interpolated, so the interval between \
+         evaluations bounds its resolution. Snapshots are evaluated off the ranks' clocks. Where fewer than half of the runs reach it, no time is printed.{stop}",
+        verdict::target_words(target)
+    )
+}
+
+fn ratios(findings: &Findings) -> String {
+    format!(
+        "Differences of logarithms, shown as ratios of geometric means, with {} intervals: Welch's t interval below {BOOTSTRAP_FROM} \
+         runs a side, a percentile bootstrap (2000 resamples, fixed seed) from there. Where some runs did not reach the target, the ratio of \
+         the medians without an interval.",
+        verdict::confidence_words(findings.thresholds.confidence)
+    )
+}
+
+fn tests(findings: &Findings) -> String {
+    let arms = findings.comparisons.iter().map(Vec::len).max().unwrap_or(0);
+    format!(
+        "Two-sided exact permutation test of the unpaired runs (by ranks where some did not reach the target), corrected by Holm's method over \
+         the {} compared with the baseline under a condition. The sign-flip test over equal seeds is shown beside it. The smallest p that three runs \
+         a side can give is 0.10, four 0.029, five 0.008.",
+        digits::plural(arms, "arm")
+    )
+}
+
+fn grades(findings: &Findings) -> String {
+    let effect = digits::percent(findings.thresholds.min_effect);
+    format!(
+        "Clear: the interval of the ratio lies beyond the smallest effect that matters ({effect}), the corrected p is below {}, and both sides have at \
+         least four runs. Within noise: the interval lies inside that effect. Did not reach: fewer than half of the runs. Anything else is not enough evidence.",
+        digits::fixed(1.0 - findings.thresholds.confidence, 2)
+    )
+}

@@ -1,0 +1,80 @@
+//! The page as a plain structure: every string formatted, every shape placed. Templates only lay it out.
+
+mod accuracy;
+mod board;
+mod communication;
+mod failures;
+mod masthead;
+mod method;
+mod phases;
+mod reach;
+mod reproduce;
+mod timeline;
+
+pub(crate) use reproduce::Download;
+pub(crate) use timeline::chosen_runs;
+
+use crate::findings::Findings;
+use crate::verdict::{self, Verdict};
+use crate::{Options, Timelines};
+use serde::Serialize;
+
+/// Everything that the templates show.
+#[derive(Debug, Serialize)]
+pub(crate) struct View {
+    pub(crate) title: String,
+    pub(crate) masthead: masthead::Masthead,
+    pub(crate) verdicts: Vec<board::VerdictGroup>,
+    pub(crate) boards: Vec<board::Board>,
+    pub(crate) accuracy: Vec<accuracy::Accuracy>,
+    pub(crate) phases: Option<phases::Phases>,
+    pub(crate) timelines: timeline::Section,
+    pub(crate) communication: Option<communication::Communication>,
+    pub(crate) failures: failures::Failures,
+    pub(crate) method: method::Method,
+    pub(crate) reproduce: reproduce::Reproduce,
+}
+
+impl View {
+    pub(crate) fn of(findings: &Findings, timelines: &Timelines, options: &Options) -> Self {
+        let verdicts: Vec<Verdict> = verdict::all(findings);
+        Self {
+            title: findings.rows().plan.name.clone(),
+            masthead: masthead::Masthead::of(findings, &verdicts, options),
+            verdicts: board::verdict_groups(findings, &verdicts),
+            boards: board::boards(findings),
+            accuracy: accuracy::all(findings),
+            phases: phases::Phases::of(findings),
+            timelines: timeline::Section::of(findings, timelines),
+            communication: communication::Communication::of(findings),
+            failures: failures::Failures::of(findings),
+            method: method::Method::of(findings),
+            reproduce: reproduce::Reproduce::of(findings, options),
+        }
+    }
+}
+
+/// The heading of a condition; that of the only one names its workers.
+pub(crate) fn condition_title(condition: &crate::study::Condition) -> String {
+    match condition.name {
+        "" => crate::digits::plural(condition.workers as usize, "worker"),
+        name => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{Sample, timelines};
+
+    #[test]
+    fn the_view_of_a_small_sweep() {
+        let sample = Sample { workers: vec![2], repeats: 2, epochs: (1, 1), ..Sample::duel() };
+        let rows = sample.rows();
+        let options = Options { generated_by: "bakeoff 0.1.0".to_owned(), ..Options::default() };
+        let mut spans = timelines(&rows);
+        spans.values_mut().for_each(|spans| spans.retain(|span| span.step == 1 && span.rank.0 == 0));
+        let view = View::of(&Findings::of(&rows, &options).unwrap(), &spans, &options);
+        insta::assert_json_snapshot!(view);
+    }
+}

@@ -1,0 +1,326 @@
+//! What each lane did when: the median run of each arm, at its start, in a typical step, in its worst step.
+
+use super::condition_title;
+use super::phases::{self, LegendGroup};
+use crate::Timelines;
+use crate::chart::{Area, Figure, Frame, Path, Scale, Table, Tick, coordinate};
+use crate::digits::{self, Unit};
+use crate::findings::Findings;
+use crate::study::Study;
+use record::{LaneId, Nanos, Phase, Rank};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use store::SpanRow;
+
+/// Timelines on one page; more arms and conditions than that are left to the exported trace.
+const MOST_TIMELINES: usize = 6;
+
+/// Lanes in one timeline.
+const MOST_LANES: usize = 16;
+
+/// Bars drawn in one window, shared by its lanes; what is finer is merged into what lasts longest there.
+const MOST_SLICES: usize = 6_000;
+
+/// The section.
+#[derive(Debug, Serialize)]
+pub(crate) struct Section {
+    pub(crate) legend: Vec<LegendGroup>,
+    pub(crate) timelines: Vec<Timeline>,
+    /// What is not shown, and why; empty where all is.
+    pub(crate) note: String,
+}
+
+/// One run.
+#[derive(Debug, Serialize)]
+pub(crate) struct Timeline {
+    pub(crate) arm: String,
+    pub(crate) condition: String,
+    /// Which run, and why this one.
+    pub(crate) run: String,
+    pub(crate) windows: Vec<Window>,
+}
+
+/// A stretch of the run.
+#[derive(Debug, Serialize)]
+pub(crate) struct Window {
+    pub(crate) figure: Figure,
+    pub(crate) frame: Frame,
+    pub(crate) lanes: Vec<Tick>,
+    pub(crate) phases: Vec<PhasePath>,
+    pub(crate) steps: Vec<Tick>,
+    pub(crate) note: String,
+}
+
+/// All bars of one phase.
+#[derive(Debug, Serialize)]
+pub(crate) struct PhasePath {
+    pub(crate) style: String,
+    pub(crate) hatch: String,
+    pub(crate) name: String,
+    pub(crate) path: String,
+}
+
+/// The runs whose spans a page shows, with the reason: for each condition and arm the one in the middle.
+pub(crate) fn chosen_runs(study: &Study) -> Vec<(usize, usize, String)> {
+    let mut chosen = Vec::new();
+    for (number, condition) in study.conditions.iter().enumerate() {
+        for entry in &condition.entries {
+            if let Some(trial) = entry.median_trial(condition.measure()) {
+                chosen.push((number, entry.arm, trial.run.id.clone()));
+            }
+        }
+    }
+    chosen.truncate(MOST_TIMELINES);
+    chosen
+}
+
+impl Section {
+    pub(crate) fn of(findings: &Findings, given: &Timelines) -> Self {
+        let study = &findings.study;
+        let mut timelines = Vec::new();
+        let mut without = 0;
+        for (number, arm, run) in chosen_runs(study) {
+            let condition = &study.conditions[number];
+            let spans = given.get(&run).map_or(&[][..], Vec::as_slice);
+            let windows = windows(&format!("timeline-{number}-{arm}"), study.arm_name(arm), spans);
+            if windows.is_empty() {
+                without += 1;
+                continue;
+            }
+            let repeat = study.rows.runs.iter().find(|row| row.id == run).map_or(0, |row| row.repeat);
+            timelines.push(Timeline {
+                arm: study.arm_name(arm).to_owned(),
+                condition: condition_title(condition),
+                run: format!("repeat {} of this arm, the one in the middle by speed (run {run})", repeat + 1),
+                windows,
+            });
+        }
+        let pairs: usize =
+            study.conditions.iter().flat_map(|c| &c.entries).filter(|entry| !entry.trials.is_empty()).count();
+        Self { legend: phases::legend(), timelines, note: note(pairs, without) }
+    }
+}
+
+fn note(pairs: usize, without: usize) -> String {
+    let mut note = String::new();
+    if pairs > MOST_TIMELINES {
+        note +=
+            &format!("The first {MOST_TIMELINES} of {pairs} combinations of arm and condition are shown. ");
+    }
+    if without > 0 {
+        note += &format!("{} kept no spans (`measure.trace`).", digits::plural(without, "run"));
+    }
+    note.trim().to_owned()
+}
+
+/// The compute lanes' bounds of each step that kept its spans.
+fn step_bounds(spans: &[SpanRow]) -> BTreeMap<u64, (u64, u64)> {
+    let mut bounds = BTreeMap::new();
+    for span in spans.iter().filter(|span| span.lane == LaneId::Compute && span.step > 0) {
+        let end = (span.begin + span.length).0;
+        let (from, to) = bounds.entry(span.step).or_insert((span.begin.0, end));
+        *from = span.begin.0.min(*from);
+        *to = end.max(*to);
+    }
+    bounds
+}
+
+fn windows(id: &str, arm: &str, spans: &[SpanRow]) -> Vec<Window> {
+    let bounds = step_bounds(spans);
+    let Some(first) = bounds.keys().next().copied() else { return Vec::new() };
+    let length = |step: &u64| bounds[step].1 - bounds[step].0;
+    let mut by_length: Vec<u64> = bounds.keys().copied().collect();
+    by_length.sort_by_key(|step| (length(step), *step));
+    let opening: Vec<u64> = (first..first + 3).take_while(|step| bounds.contains_key(step)).collect();
+    let worst = by_length[by_length.len() - 1];
+    // The first steps warm up; a typical step is sought among the later ones where there are any.
+    let later: Vec<u64> = by_length.iter().copied().filter(|step| !opening.contains(step)).collect();
+    let settled = if later.is_empty() { &by_length } else { &later };
+    let typical = settled[(settled.len() - 1) / 2];
+    let mut chosen = vec![("First steps", opening.clone())];
+    if bounds.len() > opening.len() {
+        chosen.push(("A typical step", vec![typical]));
+    }
+    if bounds.len() > 1 && worst != typical {
+        chosen.push(("The longest step", vec![worst]));
+    }
+    chosen
+        .into_iter()
+        .enumerate()
+        .map(|(place, (name, steps))| {
+            let from = steps.iter().map(|step| bounds[step].0).min().unwrap_or(0);
+            let to = steps.iter().map(|step| bounds[step].1).max().unwrap_or(0);
+            let cut = Cut { spans, steps: &steps, bounds: &bounds, from, to };
+            cut.window(&format!("{id}-{place}"), arm, name)
+        })
+        .collect()
+}
+
+struct Cut<'a> {
+    spans: &'a [SpanRow],
+    steps: &'a [u64],
+    bounds: &'a BTreeMap<u64, (u64, u64)>,
+    from: u64,
+    to: u64,
+}
+
+impl Cut<'_> {
+    fn window(&self, id: &str, arm: &str, name: &str) -> Window {
+        let lanes = self.lanes();
+        let shown = &lanes[..lanes.len().min(MOST_LANES)];
+        let row = if shown.len() > 8 { 16.0 } else { 24.0 };
+        let height = 30.0 + row * shown.len() as f64 + 40.0;
+        let area = Area { left: 118.0, top: 24.0, bottom: height - 40.0, ..Area::wide(height) };
+        let unit = Unit::of_seconds(Nanos(self.to - self.from).seconds());
+        let x = Scale::new((0.0, Nanos(self.to - self.from).seconds()), (area.left, area.right), unit.factor);
+        let y = Scale::new((0.0, 1.0), (area.bottom, area.top), 1.0);
+        let top = |place: usize| area.top + 3.0 + row * place as f64;
+        let place = |place: usize| Tick {
+            at: coordinate(top(place) + row / 2.0 + 2.0),
+            label: lane_name(shown[place]),
+        };
+        let mut frame =
+            area.frame(&x, &y, [format!("time since the window's start ({})", unit.name), String::new()]);
+        frame.y_ticks.clear();
+        Window {
+            frame,
+            lanes: (0..shown.len()).map(place).collect(),
+            phases: self.paths(shown, &x, &|place| (top(place), row - 4.0)),
+            steps: self.marks(&x),
+            note: self.note(name, lanes.len()),
+            figure: Figure {
+                id: id.to_owned(),
+                title: format!("{name}: {arm}"),
+                description: format!(
+                    "Timeline of {} of {arm}: one row for each lane, coloured by phase.",
+                    self.step_words()
+                ),
+                reading: String::new(),
+                table: self.table(shown),
+            },
+        }
+    }
+
+    fn step_words(&self) -> String {
+        match self.steps {
+            [only] => format!("step {only}"),
+            steps => format!("steps {} to {}", steps.first().unwrap_or(&0), steps.last().unwrap_or(&0)),
+        }
+    }
+
+    fn note(&self, name: &str, lanes: usize) -> String {
+        let time = digits::seconds(Nanos(self.to - self.from).seconds());
+        let hidden = if lanes > MOST_LANES {
+            format!("; the first {MOST_LANES} of {lanes} lanes")
+        } else {
+            String::new()
+        };
+        format!("{name} ({}, {time}{hidden})", self.step_words())
+    }
+
+    fn lanes(&self) -> Vec<(Rank, LaneId)> {
+        let mut lanes: Vec<(Rank, LaneId)> = self.inside().map(|span| (span.rank, span.lane)).collect();
+        lanes.sort_unstable();
+        lanes.dedup();
+        lanes
+    }
+
+    /// Lanes other than compute count their own steps, so that time decides what lies inside.
+    fn inside(&self) -> impl Iterator<Item = &SpanRow> {
+        self.spans.iter().filter(|span| span.begin.0 < self.to && (span.begin + span.length).0 > self.from)
+    }
+
+    /// Where the steps of the lowest rank begin.
+    fn marks(&self, x: &Scale) -> Vec<Tick> {
+        let begin = |step: &u64| Nanos(self.bounds[step].0 - self.from).seconds();
+        self.steps
+            .iter()
+            .map(|step| Tick { at: coordinate(x.at(begin(step))), label: format!("step {step}") })
+            .collect()
+    }
+
+    fn paths(
+        &self,
+        lanes: &[(Rank, LaneId)],
+        x: &Scale,
+        place: &dyn Fn(usize) -> (f64, f64),
+    ) -> Vec<PhasePath> {
+        let columns = (MOST_SLICES / lanes.len().max(1)).min(900);
+        let mut paths: BTreeMap<Phase, Path> = BTreeMap::new();
+        let width = (self.to - self.from).max(1) as f64;
+        for (row, lane) in lanes.iter().enumerate() {
+            let (y, height) = place(row);
+            for (phase, from, to) in self.slices(*lane, columns) {
+                let left = x.at(from * width / 1e9);
+                let right = x.at(to * width / 1e9);
+                paths.entry(phase).or_default().rectangle((left, y), (right - left, height));
+            }
+        }
+        paths
+            .into_iter()
+            .map(|(phase, path)| PhasePath {
+                style: phases::phase_style(phase),
+                hatch: phases::hatch(phase).to_owned(),
+                name: phase.name().to_owned(),
+                path: path.finish(),
+            })
+            .collect()
+    }
+
+    /// The lane's time cut into equal columns, each given to the phase that lasts longest in it; equal neighbours
+    /// joined. From and to are shares of the window.
+    fn slices(&self, lane: (Rank, LaneId), columns: usize) -> Vec<(Phase, f64, f64)> {
+        let width = (self.to - self.from).max(1) as f64 / columns as f64;
+        let mut held: Vec<BTreeMap<Phase, f64>> = vec![BTreeMap::new(); columns];
+        for span in self.inside().filter(|span| (span.rank, span.lane) == lane) {
+            let begin = span.begin.0.saturating_sub(self.from) as f64;
+            let end = ((span.begin + span.length).0.min(self.to) - self.from) as f64;
+            let last = ((end / width) as usize).min(columns - 1);
+            for (column, cell) in held.iter_mut().enumerate().take(last + 1).skip((begin / width) as usize) {
+                let from = begin.max(column as f64 * width);
+                let to = end.min((column + 1) as f64 * width);
+                *cell.entry(span.phase).or_insert(0.0) += (to - from).max(0.0);
+            }
+        }
+        let mut slices: Vec<(Phase, f64, f64)> = Vec::new();
+        for (column, cell) in held.iter().enumerate() {
+            let longest = cell.iter().max_by(|left, right| left.1.total_cmp(right.1));
+            let Some((phase, _)) = longest.filter(|(_, time)| **time > 0.0) else { continue };
+            let (from, to) = (column as f64 / columns as f64, (column + 1) as f64 / columns as f64);
+            match slices.last_mut() {
+                Some((last, _, end)) if last == phase && (*end - from).abs() < 1e-12 => *end = to,
+                _ => slices.push((*phase, from, to)),
+            }
+        }
+        slices
+    }
+
+    fn table(&self, lanes: &[(Rank, LaneId)]) -> Table {
+        let mut sums: BTreeMap<(Rank, LaneId, Phase), (u64, usize)> = BTreeMap::new();
+        for span in self.inside() {
+            let begin = span.begin.0.max(self.from);
+            let end = (span.begin + span.length).0.min(self.to);
+            let sum = sums.entry((span.rank, span.lane, span.phase)).or_default();
+            *sum = (sum.0 + (end - begin), sum.1 + 1);
+        }
+        let mut table = Table::new(["rank", "lane", "phase", "time", "share of the window", "spans"]);
+        for ((rank, lane, phase), (time, spans)) in sums {
+            if lanes.contains(&(rank, lane)) {
+                table.rows.push(vec![
+                    rank.to_string(),
+                    lane.to_string(),
+                    phase.to_string(),
+                    digits::seconds(Nanos(time).seconds()),
+                    digits::percent(time as f64 / (self.to - self.from).max(1) as f64),
+                    spans.to_string(),
+                ]);
+            }
+        }
+        table.cut(200);
+        table
+    }
+}
+
+fn lane_name((rank, lane): (Rank, LaneId)) -> String {
+    format!("rank {rank} {lane}")
+}
