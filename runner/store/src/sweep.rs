@@ -192,7 +192,6 @@ async fn insert_sweep(
         .await?;
     let frame = Plan {
         source: String::new(),
-        warnings: Vec::new(),
         cells: Vec::new(),
         runs: Vec::new(),
         name: new.plan.name.clone(),

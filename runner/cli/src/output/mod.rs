@@ -17,8 +17,8 @@ const USUAL_WIDTH: usize = 80;
 pub(crate) fn width() -> usize {
     let named = std::env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
     let asked = || {
-        let size = rustix::termios::tcgetwinsize(rustix::stdio::stderr())
-            .or_else(|_| rustix::termios::tcgetwinsize(rustix::stdio::stdout()));
+        let size = rustix::termios::tcgetwinsize(std::io::stderr())
+            .or_else(|_| rustix::termios::tcgetwinsize(std::io::stdout()));
         size.ok().map(|size| usize::from(size.ws_col))
     };
     named.filter(|columns| *columns > 0).or_else(asked).filter(|columns| *columns > 0).unwrap_or(USUAL_WIDTH)

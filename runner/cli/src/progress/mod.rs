@@ -4,11 +4,11 @@ mod bars;
 mod run_view;
 
 use crate::args::ProgressChoice;
-use crate::output::paint::{FAINT, GOOD, paint, state_style};
+use crate::output::paint::{FAINT, paint, state_style};
 use crate::output::{Loudness, Talk, human};
 use bars::Bars;
 use launch::Update;
-use recipe::{Cell, Plan, Run};
+use recipe::{Plan, Run};
 use record::Nanos;
 use run_view::RunView;
 use std::io::IsTerminal;
@@ -34,6 +34,8 @@ struct State {
     trained: (usize, Duration),
     run: Option<RunView>,
     begun: Instant,
+    /// Of each cell.
+    repeats: u32,
 }
 
 /// How a run of the sweep ended, for the line about it.
@@ -47,8 +49,9 @@ pub(crate) struct RunEnd<'a> {
 }
 
 impl Progress {
-    /// Begins a sweep: so many runs in all, so many to be trained.
-    pub(crate) fn begin(choice: ProgressChoice, talk: &Talk, total: usize, to_train: usize) -> Self {
+    /// Begins a sweep: so many of its runs are to be trained.
+    pub(crate) fn begin(choice: ProgressChoice, talk: &Talk, plan: &Plan, to_train: usize) -> Self {
+        let total = plan.runs.len();
         let quiet = talk.loudness() == Loudness::Quiet;
         let terminal = std::io::stderr().is_terminal();
         let bar = match choice {
@@ -66,6 +69,7 @@ impl Progress {
             trained: (0, Duration::ZERO),
             run: None,
             begun: Instant::now(),
+            repeats: plan.runs.iter().map(|run| run.repeat + 1).max().unwrap_or(0),
         };
         Self { talk: talk.clone(), state: Arc::new(Mutex::new(state)) }
     }
@@ -74,8 +78,8 @@ impl Progress {
     pub(crate) fn reused(&self, plan: &Plan, run: &Run) {
         let mut state = self.state();
         state.ended += 1;
-        let line = state.line(&paint(FAINT, "reused"), "reused", &title(plan, run));
-        drop(state.show());
+        let line = state.line(&paint(FAINT, "reused"), "reused", &state.title(plan, run));
+        state.show();
         drop(state);
         self.tell(line);
     }
@@ -84,12 +88,12 @@ impl Progress {
     pub(crate) fn attempt(&self, plan: &Plan, run: &Run, number: u32) {
         let mut state = self.state();
         let cell = &plan.cells[run.cell];
-        state.run = Some(RunView::new(title(plan, run), cell, Instant::now()));
+        state.run = Some(RunView::new(state.title(plan, run), cell, Instant::now()));
         let again = if number > 1 { format!(", attempt {number}") } else { String::new() };
         let line = state.plain.then(|| {
-            format!("[{}/{}] started: {}{again}", state.ended + 1, state.total, title(plan, run))
+            format!("[{}/{}] started: {}{again}", state.ended + 1, state.total, state.title(plan, run))
         });
-        drop(state.show());
+        state.show();
         drop(state);
         if let Some(line) = line {
             self.talk.say(&line);
@@ -101,7 +105,7 @@ impl Progress {
         let mut state = self.state();
         let Some(run) = &mut state.run else { return };
         run.update(update, Instant::now());
-        drop(state.show());
+        state.show();
         drop(state);
         match update {
             Update::Note(text) => self.talk.say(&format!("note: {text}")),
@@ -112,7 +116,8 @@ impl Progress {
 
     /// An attempt failed and will be repeated.
     pub(crate) fn again(&self, plan: &Plan, run: &Run, detail: &str) {
-        self.tell(Some(format!("{}: {}: {detail}", paint(state_style(RunState::Failed), "retrying"), title(plan, run))));
+        let title = self.state().title(plan, run);
+        self.tell(Some(format!("{}: {title}: {detail}", paint(state_style(RunState::Failed), "retrying"))));
     }
 
     /// A run ended.
@@ -123,7 +128,7 @@ impl Progress {
             state.trained.0 += 1;
             state.trained.1 += Duration::from_nanos(wall.0);
         }
-        let mut parts = vec![title(plan, run)];
+        let mut parts = vec![state.title(plan, run)];
         parts.extend(end.wall.map(human::time));
         parts.extend(state.run.as_ref().and_then(RunView::metric_words));
         if !end.detail.is_empty() {
@@ -132,7 +137,7 @@ impl Progress {
         state.run = None;
         let name = end.state.name();
         let line = state.line(&paint(state_style(end.state), name), name, &parts.join(", "));
-        drop(state.show());
+        state.show();
         drop(state);
         self.tell(line);
     }
@@ -184,16 +189,10 @@ impl State {
         let current = self.run.as_ref().map_or(Duration::ZERO, |run| run.elapsed(Instant::now()));
         Some((mean * u32::try_from(rest).ok()?).saturating_sub(current))
     }
-}
 
-/// `d-sync workers=4, repeat 2 of 5`.
-pub(crate) fn title(plan: &Plan, run: &Run) -> String {
-    let cell: &Cell = &plan.cells[run.cell];
-    let repeats = plan.runs.iter().filter(|other| other.cell == run.cell).count();
-    if repeats > 1 { format!("{}, repeat {} of {repeats}", cell.label, run.repeat + 1) } else { cell.label.clone() }
-}
-
-/// `done`, in its colour, for lines that stand alone.
-pub(crate) fn all_done(words: &str) -> String {
-    paint(GOOD, words)
+    /// `d-sync workers=4, repeat 2 of 5`.
+    fn title(&self, plan: &Plan, run: &Run) -> String {
+        let label = &plan.cells[run.cell].label;
+        if self.repeats > 1 { format!("{label}, repeat {} of {}", run.repeat + 1, self.repeats) } else { label.clone() }
+    }
 }

@@ -3,7 +3,7 @@
 use crate::output::human;
 use launch::{RunPhase, Update};
 use recipe::{Cell, Extent, Metric, Target};
-use record::{Event, Nanos, Rank};
+use record::{Event, Rank};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 

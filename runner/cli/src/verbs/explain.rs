@@ -7,7 +7,7 @@ use clap::Args;
 /// Shown at the end of the verb's help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  bakeoff explain                     every key, in short
+  bakeoff explain                     everything that has a page
   bakeoff explain train.target        a key and what it takes
   bakeoff explain strategy.d-sync     a strategy and its keys
   bakeoff explain R012                an error's code";
@@ -22,5 +22,19 @@ pub(crate) struct ExplainArgs {
 
 /// Explains.
 pub(crate) fn execute(args: &ExplainArgs) -> Result<Exit, Failure> {
-    todo_explain(args)
+    let Some(subject) = &args.subject else {
+        output::data(&recipe::topics().join("\n"))?;
+        return Ok(Exit::Done);
+    };
+    match recipe::explain(subject) {
+        Ok(page) => output::data(&page)?,
+        Err(unexplained) => {
+            let cure = match &unexplained.suggestion {
+                Some(name) => format!("did you mean `{name}`? `bakeoff explain` lists everything"),
+                None => "`bakeoff explain` lists everything".to_owned(),
+            };
+            return Err(Failure::new(Exit::Usage, unexplained.to_string()).cure(cure));
+        }
+    }
+    Ok(Exit::Done)
 }

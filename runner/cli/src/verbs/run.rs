@@ -73,7 +73,7 @@ pub(crate) fn execute(args: &RunArgs, context: &Context<'_>) -> Result<Exit, Fai
         let id = begin(args, &plan, &store).await?;
         let nodes = nodes(&plan, &scene, &store).await?;
         let to_train = decisions.iter().filter(|decision| !matches!(decision.action, Action::Reuse(_))).count();
-        let progress = Progress::begin(context.global.progress, talk, plan.runs.len(), to_train);
+        let progress = Progress::begin(context.global.progress, talk, &plan, to_train);
         let sweep = Sweep {
             plan: &plan,
             decisions: &decisions,
