@@ -115,7 +115,12 @@ impl Blueprint {
     }
 
     /// The lanes of one rank. A rank that trains needs a learner.
-    pub fn lanes(&self, rank: Rank, learner: Option<Box<dyn Learner>>, host: &dyn Host) -> Result<Vec<LaneBody>, StepError> {
+    pub fn lanes(
+        &self,
+        rank: Rank,
+        learner: Option<Box<dyn Learner>>,
+        host: &dyn Host,
+    ) -> Result<Vec<LaneBody>, StepError> {
         let jobs = Shared::new(Jobs::default(), host.bell(format!("jobs of rank {rank}")));
         self.lanes_of(self.roles(rank), rank, learner, (host, jobs))
     }
@@ -179,8 +184,7 @@ impl Blueprint {
     }
 
     fn lane(&self, rank: Rank, host: &dyn Host) -> Lane {
-        let trace =
-            Trace { first_steps: self.measure.trace_first_steps, every: self.measure.trace_every };
+        let trace = Trace { first_steps: self.measure.trace_first_steps, every: self.measure.trace_every };
         let clock = PhaseClock::new(host.clock(rank), trace);
         Lane::new(host.transport(rank), (self.codec)(), clock)
     }

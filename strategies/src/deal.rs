@@ -13,7 +13,15 @@ pub struct Deal {
     parts: Vec<Arc<[u32]>>,
     shared: bool,
     // The orders that were asked for last; asking again must not shuffle again.
-    recent: Mutex<Vec<(u64, u64, Arc<[u32]>)>>,
+    recent: Mutex<Vec<Order>>,
+}
+
+/// The order of a part in one pass over it.
+#[derive(Debug)]
+struct Order {
+    part: usize,
+    pass: u64,
+    samples: Arc<[u32]>,
 }
 
 impl Deal {
@@ -70,19 +78,18 @@ impl Deal {
 
     fn order(&self, part: usize, pass: u64) -> Arc<[u32]> {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (part as u64, pass);
-        if let Some((.., order)) = recent.iter().find(|(part, pass, _)| (*part, *pass) == key) {
-            return order.clone();
+        if let Some(order) = recent.iter().find(|order| (order.part, order.pass) == (part, pass)) {
+            return order.samples.clone();
         }
-        let mut order = self.parts[part].to_vec();
-        draw::shuffle(&mut draw::stream(self.seed, "order", &[key.0, key.1]), &mut order);
-        let order: Arc<[u32]> = order.into();
+        let mut samples = self.parts[part].to_vec();
+        draw::shuffle(&mut draw::stream(self.seed, "order", &[part as u64, pass]), &mut samples);
+        let samples: Arc<[u32]> = samples.into();
         // A batch may lie across two passes of each part.
         if recent.len() >= 2 * self.parts.len() {
             recent.remove(0);
         }
-        recent.push((key.0, key.1, order.clone()));
-        order
+        recent.push(Order { part, pass, samples: samples.clone() });
+        samples
     }
 }
 

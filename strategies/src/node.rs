@@ -202,7 +202,9 @@ impl Node {
     pub fn direction(&mut self, mut g: Vector) -> Vector {
         let rate = self.rate();
         let Self { desk, optimizer, params, .. } = self;
-        desk.lane.clock.timed(Phase::Update, Work::Update(g.len()), || optimizer.direction(params, &mut g, rate));
+        desk.lane
+            .clock
+            .timed(Phase::Update, Work::Update(g.len()), || optimizer.direction(params, &mut g, rate));
         g
     }
 
@@ -210,7 +212,9 @@ impl Node {
     pub fn descend(&mut self, mut g: Vector) {
         let rate = self.rate();
         let Self { desk, optimizer, params, .. } = self;
-        desk.lane.clock.timed(Phase::Update, Work::Update(g.len()), || optimizer.descend(params, &mut g, rate));
+        desk.lane
+            .clock
+            .timed(Phase::Update, Work::Update(g.len()), || optimizer.descend(params, &mut g, rate));
         self.recycle(g);
     }
 
@@ -258,7 +262,9 @@ impl Node {
     /// Takes the cursor through one layer, downwards, and writes the gradient of the layer's weights.
     pub fn backward_layer(&mut self, layer: usize, gradient: &mut [f32]) -> Result<(), StepError> {
         let Self { desk, learner, params, .. } = self;
-        desk.lane.clock.timed(Phase::Backward, Work::Backward(layer), || learner.backward(params, layer, gradient))
+        desk.lane
+            .clock
+            .timed(Phase::Backward, Work::Backward(layer), || learner.backward(params, layer, gradient))
     }
 
     /// Fetches the cursor to the host.

@@ -100,7 +100,9 @@ impl Perceptron {
 
     fn lay_out(&mut self) {
         let sizes = self.kept.iter().zip(&self.widths).enumerate();
-        self.layout = Layout::new(sizes.map(|(l, (kept, width))| (format!("linear{}", l + 1), kept.len() * (width + 1))));
+        self.layout = Layout::new(
+            sizes.map(|(l, (kept, width))| (format!("linear{}", l + 1), kept.len() * (width + 1))),
+        );
     }
 
     fn is_last(&self, layer: usize) -> bool {

@@ -146,7 +146,13 @@ impl Books {
         desk.lane.clock.switch(before);
     }
 
-    fn record(&self, seat: &Seat, (step, samples): (u64, u64), at: record::Nanos, last: bool) -> SnapshotRecord {
+    fn record(
+        &self,
+        seat: &Seat,
+        (step, samples): (u64, u64),
+        at: record::Nanos,
+        last: bool,
+    ) -> SnapshotRecord {
         SnapshotRecord {
             rank: seat.rank,
             model: self.evaluated.clone().unwrap_or_default(),
@@ -158,4 +164,3 @@ impl Books {
         }
     }
 }
-

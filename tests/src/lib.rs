@@ -67,7 +67,7 @@ pub fn train(text: &str) -> Result<Trained> {
         directory: directory.path().to_owned(),
         worker: binary("bakeoff-worker")?,
         deadlines: mesh::Deadlines { peer: Duration::from_secs(30), ..mesh::Deadlines::default() },
-        timeout: Some(Duration::from_secs(240)),
+        timeout: Some(Duration::from_mins(4)),
         cores: 2,
     };
     let runtime = tokio::runtime::Runtime::new()?;
@@ -143,6 +143,9 @@ impl Trained {
             bail!("the run left no final snapshot")
         };
         let bytes = std::fs::read(self.directory.path().join(&snapshot.file))?;
-        Ok(bytes.chunks_exact(4).map(|four| f32::from_le_bytes([four[0], four[1], four[2], four[3]])).collect())
+        Ok(bytes
+            .chunks_exact(4)
+            .map(|four| f32::from_le_bytes([four[0], four[1], four[2], four[3]]))
+            .collect())
     }
 }

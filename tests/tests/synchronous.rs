@@ -1,4 +1,5 @@
 //! D-Sync and PS-Sync in real processes, over real sockets, with real models.
+#![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
 use e2e::{Trained, train};
 use recipe::Metric;

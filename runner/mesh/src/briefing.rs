@@ -13,10 +13,14 @@ pub const BUILD: u64 = {
     let mut state = 0xcbf2_9ce4_8422_2325;
     state = fnv(state, include_bytes!("message.rs"));
     state = fnv(state, include_bytes!("../../record/src/event.rs"));
+    state = fnv(state, include_bytes!("../../record/src/phase.rs"));
+    state = fnv(state, include_bytes!("../../record/src/units.rs"));
     state = fnv(state, include_bytes!("../../recipe/src/plan.rs"));
     state = fnv(state, include_bytes!("../../recipe/src/model.rs"));
-    state = fnv(state, include_bytes!("../../recipe/src/strategy.rs"));
-    fnv(state, include_bytes!("../../recipe/src/train.rs"))
+    state = fnv(state, include_bytes!("../../recipe/src/dataset.rs"));
+    state = fnv(state, include_bytes!("../../recipe/src/train.rs"));
+    state = fnv(state, include_bytes!("../../recipe/src/cluster.rs"));
+    fnv(state, include_bytes!("../../recipe/src/strategy.rs"))
 };
 
 /// FNV-1a.

@@ -70,3 +70,41 @@ fn fitting(path: PathBuf) -> Result<PathBuf, MeshError> {
     }
     Ok(path)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_are_fresh_private_and_short_enough() {
+        let parent = tempfile::tempdir().unwrap();
+        let (one, two) =
+            (private_directory_in(parent.path()).unwrap(), private_directory_in(parent.path()).unwrap());
+        assert_ne!(one, two);
+        for path in [&one, &two] {
+            check_private(path).unwrap();
+            data_socket(path, record::Rank(u32::MAX)).unwrap();
+            control_socket(path).unwrap();
+        }
+        std::fs::set_permissions(&one, std::fs::Permissions::from_mode(0o701)).unwrap();
+        assert!(check_private(&one).unwrap_err().to_string().contains("mode 0700"));
+        assert!(matches!(check_private(&one.join("none")), Err(MeshError::Directory { .. })));
+    }
+
+    #[test]
+    fn a_long_parent_is_refused_before_anything_is_made() {
+        let parent = tempfile::tempdir().unwrap();
+        let long = parent.path().join("x".repeat(80));
+        std::fs::create_dir(&long).unwrap();
+        let error = private_directory_in(&long).unwrap_err();
+        assert!(error.to_string().contains("XDG_RUNTIME_DIR"), "{error}");
+        assert_eq!(std::fs::read_dir(&long).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn no_two_secrets_are_equal_and_none_is_printed() {
+        let secret = random_secret();
+        assert_ne!(secret, random_secret());
+        assert_eq!(format!("{secret:?}"), "Secret(..)");
+    }
+}

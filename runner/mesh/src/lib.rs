@@ -18,7 +18,7 @@ mod thread;
 
 pub use briefing::{BUILD, read_briefing, write_briefing};
 pub use control::{ControlClient, ControlInbox, ControlServer};
-pub use data::DataPlane;
+pub use data::{DataPlane, Stopper};
 pub use directory::{private_directory, random_secret};
 pub use error::MeshError;
 pub use message::{Briefing, Deadlines, Heartbeat, Member, PROTOCOL, Secret, ToDriver, ToMember};

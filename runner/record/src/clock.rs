@@ -53,7 +53,8 @@ impl Trace {
 
     /// Whether the spans of this step are kept. Steps count from 1.
     pub fn keeps(self, step: u64) -> bool {
-        (1..=self.first_steps).contains(&step) || (self.every > 0 && step > 0 && step % self.every == 0)
+        (1..=self.first_steps).contains(&step)
+            || (self.every > 0 && step > 0 && step.is_multiple_of(self.every))
     }
 }
 

@@ -156,9 +156,7 @@ impl PhaseTimes {
     /// open while this lane does not compute. Of a compute lane only.
     pub fn exposed(&self) -> Nanos {
         self.iter()
-            .filter(|(phase, _)| {
-                matches!(phase.category(), Category::Communication | Category::Waiting)
-            })
+            .filter(|(phase, _)| matches!(phase.category(), Category::Communication | Category::Waiting))
             .fold(Nanos(0), |sum, (_, time)| sum + time)
     }
 }

@@ -23,9 +23,7 @@ impl fmt::Display for Rank {
 }
 
 /// Nanoseconds: a length of time, or a moment counted from the start of the run.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Nanos(pub u64);
 

@@ -283,7 +283,14 @@ CREATE TABLE report (
     created_unix INTEGER NOT NULL
 ) STRICT;
 
--- One line per run with its last attempt; a reused run shows the attempt of the run it was taken from.
+-- The attempt that speaks for a run: its last one; for a reused run the last one of the run it was taken from.
+CREATE VIEW shown AS
+SELECT run.id AS run,
+       (SELECT attempt.id FROM attempt WHERE attempt.run = coalesce(run.reused_from, run.id)
+        ORDER BY attempt.number DESC LIMIT 1) AS attempt
+FROM run;
+
+-- One line per run with the attempt that speaks for it.
 CREATE VIEW runs_flat AS
 SELECT run.ulid AS run, sweep.ulid AS sweep, sweep.name AS recipe, run.position, cell.arm_name AS arm,
        cell.strategy, cell.condition, cell.workers, run.repeat, run.seed, run.state,
@@ -294,8 +301,8 @@ SELECT run.ulid AS run, sweep.ulid AS sweep, sweep.name AS recipe, run.position,
 FROM run
 JOIN sweep ON sweep.id = run.sweep
 JOIN cell ON cell.id = run.cell
-LEFT JOIN attempt ON attempt.id =
-    (SELECT try.id FROM attempt AS try WHERE try.run = coalesce(run.reused_from, run.id) ORDER BY number DESC LIMIT 1)
+JOIN shown ON shown.run = run.id
+LEFT JOIN attempt ON attempt.id = shown.attempt
 LEFT JOIN metric_latest AS accuracy ON accuracy.attempt = attempt.id AND accuracy.name = 'test-accuracy'
 LEFT JOIN metric_latest AS loss ON loss.attempt = attempt.id AND loss.name = 'test-loss';
 
@@ -317,5 +324,5 @@ SELECT runs_flat.sweep, runs_flat.run, runs_flat.arm, runs_flat.condition, runs_
        target_hit.bytes
 FROM runs_flat
 JOIN run ON run.ulid = runs_flat.run
-JOIN attempt ON attempt.run = coalesce(run.reused_from, run.id) AND attempt.number = runs_flat.attempt
-JOIN target_hit ON target_hit.attempt = attempt.id;
+JOIN shown ON shown.run = run.id
+JOIN target_hit ON target_hit.attempt = shown.attempt;

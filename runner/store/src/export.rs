@@ -101,24 +101,21 @@ impl ExportTable {
             Self::Steps => {
                 "SELECT run.ulid, step.rank, CASE lane WHEN 0 THEN 'compute' ELSE 'service-' || (lane - 1) END, step, \
                  begin, length, step.samples, own_samples, bytes_out, bytes_in, loss, is_finite, rate, drain, phases, \
-                 lane, step, step.rank FROM run JOIN attempt ON attempt.id = (SELECT try.id FROM attempt AS try \
-                 WHERE try.run = coalesce(run.reused_from, run.id) ORDER BY try.number DESC LIMIT 1) \
-                 JOIN step ON step.attempt = attempt.id WHERE run.id = ?1 \
+                 lane, step, step.rank FROM run JOIN shown ON shown.run = run.id \
+                 JOIN step ON step.attempt = shown.attempt WHERE run.id = ?1 \
                  AND (lane, step.step, step.rank) > (?2, ?3, ?4) ORDER BY lane, step.step, step.rank LIMIT ?5"
             }
             Self::Metrics => {
                 "SELECT run.ulid, name, model, step, metric.samples, epoch, at, value, is_finite FROM run \
-                 JOIN attempt ON attempt.id = (SELECT try.id FROM attempt AS try \
-                 WHERE try.run = coalesce(run.reused_from, run.id) ORDER BY try.number DESC LIMIT 1) \
-                 JOIN metric ON metric.attempt = attempt.id WHERE run.id = ?1 AND ?2 < 0 AND ?3 < 0 AND ?4 < 0 \
+                 JOIN shown ON shown.run = run.id \
+                 JOIN metric ON metric.attempt = shown.attempt WHERE run.id = ?1 AND ?2 < 0 AND ?3 < 0 AND ?4 < 0 \
                  ORDER BY at, step, name LIMIT ?5"
             }
             Self::Phases => {
                 "SELECT run.ulid, rank, CASE lane WHEN 0 THEN 'compute' ELSE 'service-' || (lane - 1) END, phase.name, \
                  category, count, total, p50, p95, max FROM run \
-                 JOIN attempt ON attempt.id = (SELECT try.id FROM attempt AS try \
-                 WHERE try.run = coalesce(run.reused_from, run.id) ORDER BY try.number DESC LIMIT 1) \
-                 JOIN phase_total ON phase_total.attempt = attempt.id JOIN phase ON phase.id = phase_total.phase \
+                 JOIN shown ON shown.run = run.id \
+                 JOIN phase_total ON phase_total.attempt = shown.attempt JOIN phase ON phase.id = phase_total.phase \
                  WHERE run.id = ?1 AND ?2 < 0 AND ?3 < 0 AND ?4 < 0 ORDER BY rank, lane, phase.id LIMIT ?5"
             }
         }

@@ -5,6 +5,7 @@
 //! may be killed at any moment: what was committed stays, and what was under way reads as interrupted.
 
 mod attempt;
+mod attempt_parts;
 mod driver;
 mod earlier;
 mod error;

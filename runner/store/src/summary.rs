@@ -65,17 +65,17 @@ pub(crate) async fn of(connection: &mut SqliteConnection, attempt: AttemptId) ->
         roles.iter().filter(|(_, role)| role == "worker").map(|(rank, _)| *rank).collect();
     let mut tallies = tallies(connection, attempt, &lanes).await?;
     for lane in &lanes {
-        let tally = tallies.remove(&(lane.lane, lane.rank)).unwrap_or_default();
+        let tally = tallies.remove(&(lane.code, lane.rank)).unwrap_or_default();
         summary.samples = summary.samples.max(lane.samples);
         let of_rank = summary.ranks.entry(Rank(lane.rank)).or_default();
         of_rank.bytes_out += lane.bytes_out;
         of_rank.bytes_in += lane.bytes_in;
-        if lane.lane == 0 {
+        if lane.code == 0 {
             of_rank.exposed = tally.exposed;
             of_rank.steady = (Nanos(tally.lengths.iter().sum()), tally.lengths.len() as u64);
         }
-        of_rank.phases.extend(phase_rows(lane_of(lane.lane)?, tally.phases));
-        if lane.lane == 0 && workers.contains(&lane.rank) {
+        of_rank.phases.extend(phase_rows(lane_of(lane.code)?, tally.phases));
+        if lane.code == 0 && workers.contains(&lane.rank) {
             summary.training = summary.training.max(Some(lane.end));
             slowest = slowest.max(median(tally.lengths).map(|time| (time, lane.steps)));
         }
@@ -89,7 +89,8 @@ pub(crate) async fn of(connection: &mut SqliteConnection, attempt: AttemptId) ->
 /// A lane of a rank, by its steps.
 #[derive(Clone, Debug)]
 struct Lane {
-    lane: i64,
+    /// As in the column `lane`.
+    code: i64,
     rank: u32,
     steps: u64,
     samples: u64,
@@ -115,8 +116,8 @@ async fn lanes_of(connection: &mut SqliteConnection, attempt: AttemptId) -> Resu
     .await?;
     Ok(rows
         .into_iter()
-        .map(|(lane, rank, steps, samples, end, bytes_out, bytes_in)| Lane {
-            lane,
+        .map(|(code, rank, steps, samples, end, bytes_out, bytes_in)| Lane {
+            code,
             rank,
             steps: uint(steps),
             samples: uint(samples),
@@ -144,7 +145,7 @@ async fn tallies(
     lanes: &[Lane],
 ) -> Result<BTreeMap<(i64, u32), Tally>, StoreError> {
     let warm_up: BTreeMap<(i64, u32), u64> =
-        lanes.iter().map(|lane| ((lane.lane, lane.rank), lane.warm_up())).collect();
+        lanes.iter().map(|lane| ((lane.code, lane.rank), lane.warm_up())).collect();
     let mut tallies: BTreeMap<(i64, u32), Tally> = BTreeMap::new();
     let (mut lane, mut step, mut rank) = (-1, 0, -1);
     loop {
@@ -305,7 +306,7 @@ mod tests {
     #[test]
     fn short_runs_keep_half_of_their_steps() {
         let warm_up = |steps| {
-            Lane { lane: 0, rank: 0, steps, samples: 0, end: Nanos(0), bytes_out: 0, bytes_in: 0 }.warm_up()
+            Lane { code: 0, rank: 0, steps, samples: 0, end: Nanos(0), bytes_out: 0, bytes_in: 0 }.warm_up()
         };
         assert_eq!([0, 1, 2, 5, 6, 30, 200].map(warm_up), [0, 0, 1, 2, 3, 3, 20]);
     }

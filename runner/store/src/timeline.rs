@@ -16,8 +16,7 @@ impl Store {
     pub async fn timeline(&self, run: &RunId) -> Result<Vec<SpanRow>, StoreError> {
         let mut transaction = self.reader.begin().await?;
         let attempt: Option<i64> = sqlx::query_scalar(
-            "SELECT attempt.id FROM run JOIN attempt ON attempt.run = coalesce(run.reused_from, run.id) \
-             WHERE run.ulid = ? ORDER BY number DESC LIMIT 1",
+            "SELECT shown.attempt FROM run JOIN shown ON shown.run = run.id WHERE run.ulid = ? AND shown.attempt IS NOT NULL",
         )
         .bind(run.as_str())
         .fetch_optional(&mut *transaction)

@@ -23,9 +23,8 @@ pub fn run(briefing: &Briefing) -> anyhow::Result<()> {
                 client.send(ToDriver::Evaluated { file: record.file, failure });
             }
             Some(ToMember::Leave | ToMember::Stop) => break,
-            Some(ToMember::Start { .. }) => {}
             None if inbox.lost() => anyhow::bail!("the connection to the driver is lost"),
-            None => {}
+            Some(ToMember::Start { .. }) | None => {}
         }
     }
     client.send(ToDriver::Goodbye);

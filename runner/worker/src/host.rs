@@ -13,25 +13,25 @@ use strategies::{Bell, Gate, Host, Observer, StepError, Transport, Vector};
 const STOP_LATENCY: Duration = Duration::from_millis(50);
 
 /// Nanoseconds of the machine's monotonic clock.
-pub fn monotonic() -> u64 {
+pub(crate) fn monotonic() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
 }
 
 /// The clock of the run: zero where the driver says, the same on all ranks of a machine.
 #[derive(Debug)]
-pub struct RunClock {
+pub(crate) struct RunClock {
     origin: AtomicU64,
 }
 
 impl RunClock {
     /// A clock that starts now, until it is told when the run starts.
-    pub fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self { origin: AtomicU64::new(monotonic()) })
     }
 
     /// Sets the moment that is zero.
-    pub fn start(&self, origin: u64) {
+    pub(crate) fn start(&self, origin: u64) {
         self.origin.store(origin, Ordering::Release);
     }
 }
@@ -46,7 +46,7 @@ impl Clock for RunClock {
 
 /// The run's clock as one lane reads it; remembers what the lane is doing.
 #[derive(Debug)]
-pub struct LaneClock {
+pub(crate) struct LaneClock {
     run: Arc<RunClock>,
     step: AtomicU64,
     phase: AtomicU8,
@@ -55,13 +55,13 @@ pub struct LaneClock {
 
 impl LaneClock {
     /// The step and the phase that the lane is in.
-    pub fn place(&self) -> (u64, Phase) {
+    pub(crate) fn place(&self) -> (u64, Phase) {
         let phase = Phase::ALL.get(usize::from(self.phase.load(Ordering::Relaxed)));
         (self.step.load(Ordering::Relaxed), phase.copied().unwrap_or(Phase::Other))
     }
 
     /// How often the lane changed its phase.
-    pub fn switches(&self) -> u64 {
+    pub(crate) fn switches(&self) -> u64 {
         self.switches.load(Ordering::Relaxed)
     }
 }
@@ -83,7 +83,7 @@ impl Clock for LaneClock {
 
 /// Whether the rank is to stop, and whether at the next step or at once.
 #[derive(Debug, Default)]
-pub struct Stop {
+pub(crate) struct Stop {
     soon: AtomicBool,
     now: AtomicBool,
     failure: Mutex<Option<String>>,
@@ -91,29 +91,29 @@ pub struct Stop {
 
 impl Stop {
     /// At once, because something beside the lanes went wrong; the first reason is kept.
-    pub fn fail(&self, reason: String) {
+    pub(crate) fn fail(&self, reason: String) {
         lock(&self.failure).get_or_insert(reason);
         self.order();
     }
 
     /// What went wrong beside the lanes.
-    pub fn failure(&self) -> Option<String> {
+    pub(crate) fn failure(&self) -> Option<String> {
         lock(&self.failure).clone()
     }
 
     /// At the next step.
-    pub fn ask(&self) {
+    pub(crate) fn ask(&self) {
         self.soon.store(true, Ordering::Release);
     }
 
     /// At once: every wait ends.
-    pub fn order(&self) {
+    pub(crate) fn order(&self) {
         self.soon.store(true, Ordering::Release);
         self.now.store(true, Ordering::Release);
     }
 
     /// Whether a step may begin.
-    pub fn asked(&self) -> bool {
+    pub(crate) fn asked(&self) -> bool {
         self.soon.load(Ordering::Acquire)
     }
 
@@ -123,7 +123,7 @@ impl Stop {
 }
 
 /// What the lanes of this process stand on.
-pub struct WorkerHost {
+pub(crate) struct WorkerHost {
     clock: Arc<RunClock>,
     plane: Arc<DataPlane>,
     recorder: Arc<Recorder>,
@@ -134,14 +134,19 @@ pub struct WorkerHost {
 
 impl WorkerHost {
     /// The host of one rank.
-    pub fn new(clock: Arc<RunClock>, plane: Arc<DataPlane>, recorder: Arc<Recorder>, line: Arc<StartLine>) -> Self {
+    pub(crate) fn new(
+        clock: Arc<RunClock>,
+        plane: Arc<DataPlane>,
+        recorder: Arc<Recorder>,
+        line: Arc<StartLine>,
+    ) -> Self {
         let stop = recorder.stop().clone();
         Self { clock, plane, recorder, stop, line, lanes: Mutex::default() }
     }
 
     /// The clocks of the lanes, in the order in which the lanes were built: the compute lane, if there is one,
     /// is the first.
-    pub fn lane_clocks(&self) -> Vec<Arc<LaneClock>> {
+    pub(crate) fn lane_clocks(&self) -> Vec<Arc<LaneClock>> {
         lock(&self.lanes).clone()
     }
 }
@@ -207,7 +212,7 @@ impl Bell for ThreadBell {
 }
 
 /// Where the lanes of the rank wait for the start of the run.
-pub struct StartLine {
+pub(crate) struct StartLine {
     state: Mutex<LineState>,
     changed: Condvar,
     stop: Arc<Stop>,
@@ -224,25 +229,25 @@ struct LineState {
 
 impl StartLine {
     /// A line at which nobody waits longer than `patience`.
-    pub fn new(stop: Arc<Stop>, patience: Duration) -> Arc<Self> {
+    pub(crate) fn new(stop: Arc<Stop>, patience: Duration) -> Arc<Self> {
         Arc::new(Self { state: Mutex::default(), changed: Condvar::new(), stop, patience })
     }
 
     /// Lets everyone go.
-    pub fn open(&self) {
+    pub(crate) fn open(&self) {
         lock(&self.state).opened = Some(Instant::now());
         self.changed.notify_all();
     }
 
     /// The time since the run started, by a clock that no phase is measured with.
-    pub fn since_opened(&self) -> Nanos {
+    pub(crate) fn since_opened(&self) -> Nanos {
         let opened = lock(&self.state).opened;
         Nanos(opened.map_or(0, |opened| opened.elapsed().as_nanos() as u64))
     }
 
     /// Waits until all lanes have arrived; answers the digest of the initial weights, or nothing if a lane
     /// failed on the way and the rank is being stopped.
-    pub fn all_arrived(&self) -> Option<String> {
+    pub(crate) fn all_arrived(&self) -> Option<String> {
         let mut state = lock(&self.state);
         while state.arrived < state.lanes || state.lanes == 0 {
             if self.stop.asked() {

@@ -27,7 +27,9 @@ fn answer(argument: &str) -> ExitCode {
         "--protocol" => println!("bakeoff-worker {version} protocol {PROTOCOL} build {:016x}", mesh::BUILD),
         "--version" | "-V" => println!("bakeoff-worker {version}"),
         _ => {
-            eprintln!("bakeoff-worker {version} is started by `bakeoff run`; it takes --version and --protocol only");
+            eprintln!(
+                "bakeoff-worker {version} is started by `bakeoff run`; it takes --version and --protocol only"
+            );
             return ExitCode::from(2);
         }
     }

@@ -6,9 +6,7 @@ use crate::model::TorchLearner;
 use crate::recorder::{Recorder, Shipping};
 use mesh::{Briefing, ControlClient, ControlInbox, DataPlane, ToDriver, ToMember};
 use recipe::Role;
-use record::{
-    Event, LaneId, Nanos, Overhead, Phase, PhaseClock, Prepared, Rank, RankEnd, RankEnded, Trace,
-};
+use record::{Event, LaneId, Nanos, Overhead, Phase, PhaseClock, Prepared, Rank, RankEnd, RankEnded, Trace};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -101,10 +99,14 @@ impl Process<'_> {
         let plane = DataPlane::open(self.briefing, self.rank, self.clock.clone())
             .map_err(|error| Broken::early(Phase::WaitPeer, error))?;
         let plane = Arc::new(plane);
-        let host = WorkerHost::new(self.clock.clone(), plane.clone(), self.recorder.clone(), self.line.clone());
-        let bodies = blueprint
-            .lanes(self.rank, learner, &host)
-            .map_err(|error| Broken { lane: LaneId::Compute, step: 0, phase: Phase::Other, error })?;
+        let host =
+            WorkerHost::new(self.clock.clone(), plane.clone(), self.recorder.clone(), self.line.clone());
+        let bodies = blueprint.lanes(self.rank, learner, &host).map_err(|error| Broken {
+            lane: LaneId::Compute,
+            step: 0,
+            phase: Phase::Other,
+            error,
+        })?;
         Ok(Ready { data, plane, bodies, clocks: host.lane_clocks() })
     }
 
@@ -246,12 +248,11 @@ impl Ears {
                         line.open();
                     }
                     Some(ToMember::Stop) => stop.ask(),
-                    Some(ToMember::Evaluate(_) | ToMember::Leave) => {}
                     None if inbox.lost() && !ended.load(Ordering::Acquire) => {
                         stop.fail("the connection to the driver is lost".into());
                         return;
                     }
-                    None => {}
+                    Some(ToMember::Evaluate(_) | ToMember::Leave) | None => {}
                 }
             }
         };

@@ -21,7 +21,7 @@ const BATCH: usize = 512;
 const SNAPSHOTS: usize = 2;
 
 /// Keeps what a rank records.
-pub struct Recorder {
+pub(crate) struct Recorder {
     events: Mutex<Vec<Event>>,
     latest: Mutex<Latest>,
     snapshots: Mutex<Option<SyncSender<(SnapshotRecord, Vector)>>>,
@@ -38,7 +38,12 @@ struct Latest {
 
 impl Recorder {
     /// A recorder, and the threads that empty it.
-    pub fn start(stop: Arc<Stop>, client: ControlClient, directory: PathBuf, every: Duration) -> std::io::Result<(Arc<Self>, Shipping)> {
+    pub(crate) fn start(
+        stop: Arc<Stop>,
+        client: ControlClient,
+        directory: PathBuf,
+        every: Duration,
+    ) -> std::io::Result<(Arc<Self>, Shipping)> {
         let (snapshots, waiting) = sync_channel(SNAPSHOTS);
         let recorder = Arc::new(Self {
             events: Mutex::default(),
@@ -59,7 +64,7 @@ impl Recorder {
     }
 
     /// Whether the rank is to stop.
-    pub fn stop(&self) -> &Arc<Stop> {
+    pub(crate) fn stop(&self) -> &Arc<Stop> {
         &self.stop
     }
 
@@ -84,7 +89,13 @@ impl Recorder {
     }
 
     /// Ships events and heartbeats until told to close; answers the processor time it took.
-    fn ship(&self, client: &ControlClient, closed: &Receiver<()>, lane: &Mutex<Option<WatchedLane>>, pace: Duration) -> Nanos {
+    fn ship(
+        &self,
+        client: &ControlClient,
+        closed: &Receiver<()>,
+        lane: &Mutex<Option<WatchedLane>>,
+        pace: Duration,
+    ) -> Nanos {
         let mut beaten: Option<Instant> = None;
         loop {
             let over = !matches!(closed.recv_timeout(SHIP_EVERY), Err(RecvTimeoutError::Timeout));
@@ -142,7 +153,7 @@ impl Observer for Recorder {
 }
 
 /// The threads that empty a recorder.
-pub struct Shipping {
+pub(crate) struct Shipping {
     keeper: Option<JoinHandle<()>>,
     shipper: JoinHandle<Nanos>,
     close: Sender<()>,
@@ -150,28 +161,28 @@ pub struct Shipping {
 }
 
 /// The lane that stands for the rank in its heartbeats.
-pub type WatchedLane = (LaneId, Arc<LaneClock>);
+pub(crate) type WatchedLane = (LaneId, Arc<LaneClock>);
 
 impl Shipping {
     /// Says which lane the heartbeats speak of.
-    pub fn watch(&self, lane: WatchedLane) {
+    pub(crate) fn watch(&self, lane: WatchedLane) {
         *lock(&self.watched) = Some(lane);
     }
 
     /// The step that the watched lane is in.
-    pub fn step(&self) -> u64 {
+    pub(crate) fn step(&self) -> u64 {
         lock(&self.watched).as_ref().map_or(0, |(_, clock)| clock.place().0)
     }
 
     /// Waits until every snapshot is kept.
-    pub fn settle_snapshots(&mut self, recorder: &Recorder) {
+    pub(crate) fn settle_snapshots(&mut self, recorder: &Recorder) {
         lock(&recorder.snapshots).take();
         // A panic there was logged by the hook; the snapshot that is missing will be noticed.
         let _ = self.keeper.take().map(JoinHandle::join);
     }
 
     /// Ships what is left; answers the processor time that shipping took.
-    pub fn close(self) -> Nanos {
+    pub(crate) fn close(self) -> Nanos {
         drop(self.close);
         self.shipper.join().unwrap_or_default()
     }

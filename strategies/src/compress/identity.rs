@@ -14,7 +14,9 @@ impl Compressor for Identity {
         if cfg!(target_endian = "little") {
             bytes.put_slice(bytemuck::cast_slice(x));
         } else {
-            x.iter().for_each(|value| bytes.put_f32_le(*value));
+            for value in x {
+                bytes.put_f32_le(*value);
+            }
         }
         Packet(bytes.freeze())
     }

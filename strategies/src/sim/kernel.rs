@@ -32,6 +32,16 @@ pub(super) enum Event {
     Deliver(Rank, Rank),
 }
 
+/// What the next event leads to.
+pub(super) enum Next {
+    /// This actor is to run.
+    Ready(Actor),
+    /// Nobody is ready yet.
+    Nobody,
+    /// There are no more events.
+    Quiet,
+}
+
 pub(super) struct ActorState {
     pub(super) rank: Rank,
     pub(super) lane: LaneId,
@@ -123,7 +133,10 @@ impl Kernel {
         let yielder = state.actors[me].yielder as *const Yielder<(), ()>;
         // Never held across a switch: the next actor runs on this very thread.
         drop(state);
-        #[expect(unsafe_code, reason = "a coroutine can only be left through its yielder, which cannot be stored safely")]
+        #[expect(
+            unsafe_code,
+            reason = "a coroutine can only be left through its yielder, which cannot be stored safely"
+        )]
         // SAFETY: the address was stored by this actor's own coroutine, which is alive because it is the one
         // that runs; the yielder lives on its stack until it returns.
         unsafe {
@@ -165,7 +178,13 @@ impl Kernel {
     }
 
     /// The oldest message that fits; waits for one.
-    pub(super) fn receive(&self, rank: Rank, from: Option<Rank>, kind: Kind, tag: Option<Tag>) -> Result<Envelope, StepError> {
+    pub(super) fn receive(
+        &self,
+        rank: Rank,
+        from: Option<Rank>,
+        kind: Kind,
+        tag: Option<Tag>,
+    ) -> Result<Envelope, StepError> {
         loop {
             let mut state = self.lock();
             if state.stopping {
@@ -199,10 +218,10 @@ impl Kernel {
         Ok(())
     }
 
-    /// The next event; answers the actor that it makes ready, if any, or that there are no more events.
-    pub(super) fn advance(&self) -> Option<Option<Actor>> {
+    /// The next event, and what it leads to.
+    pub(super) fn advance(&self) -> Next {
         let mut state = self.lock();
-        let Reverse((at, _, _, event)) = state.heap.pop()?;
+        let Some(Reverse((at, _, _, event))) = state.heap.pop() else { return Next::Quiet };
         state.now = at;
         let ready = match event {
             Event::Wake(actor) => Some(actor),
@@ -213,12 +232,12 @@ impl Kernel {
             Event::Deliver(from, to) => state.deliver(from, to),
         };
         let Some(actor) = ready.filter(|actor| !matches!(state.actors[*actor].wait, Wait::Done)) else {
-            return Some(None);
+            return Next::Nobody;
         };
         state.current = actor;
         state.actors[actor].wait = Wait::Running;
         state.switches += 1;
-        Some(Some(actor))
+        Next::Ready(actor)
     }
 }
 
@@ -234,7 +253,9 @@ impl State {
     /// would be served in the wrong order. The event names no message but "the next of these two", so that
     /// broken ties cannot reorder a pair's messages.
     fn land(&mut self, at: Nanos, from: Rank, to: Rank, link: Link) {
-        let Some(mut envelope) = self.flying.get_mut(&(from, to)).and_then(VecDeque::pop_front) else { return };
+        let Some(mut envelope) = self.flying.get_mut(&(from, to)).and_then(VecDeque::pop_front) else {
+            return;
+        };
         let start = at.max(self.in_free[to.index()]);
         let end = start + link.carry(envelope.packet.0.len());
         envelope.began = start;

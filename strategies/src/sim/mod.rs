@@ -16,8 +16,8 @@ pub use cost::{Costs, Link};
 pub use world::{Blocked, Outcome, RankOutcome, World, WorldError};
 
 use recipe::{
-    Cluster, Collective, Communication, Compression, Dataset, Extent, LrSchedule, LrShape, Measure, Model, Node,
-    Partition, ReduceOrder, Role, RunSpec, Schedule, Seat, Sgd, Shape, Source, Strategy, Training,
+    Cluster, Collective, Communication, Compression, Dataset, Extent, LrSchedule, LrShape, Measure, Model,
+    Node, Partition, ReduceOrder, Role, RunSpec, Schedule, Seat, Sgd, Shape, Source, Strategy, Training,
 };
 
 /// A run of D-Sync on `workers` workers and built-in data, to change for a test: the model is a placeholder,

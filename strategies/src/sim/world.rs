@@ -2,7 +2,7 @@
 
 use super::cost::{Costs, Link};
 use super::host::SimHost;
-use super::kernel::{Actor, Kernel, State, Wait};
+use super::kernel::{Actor, Kernel, Next, State, Wait};
 use crate::host::Shared;
 use crate::{Blueprint, Host, Jobs, LaneBody, Learner, Roles, StepError, Vector};
 use corosensei::stack::DefaultStack;
@@ -136,7 +136,11 @@ impl World {
     }
 
     /// Runs a strategy; `learner` makes the model of each rank that trains.
-    pub fn run(&self, blueprint: &Blueprint, learner: impl Fn(Rank) -> Box<dyn Learner>) -> Result<Outcome, WorldError> {
+    pub fn run(
+        &self,
+        blueprint: &Blueprint,
+        learner: impl Fn(Rank) -> Box<dyn Learner>,
+    ) -> Result<Outcome, WorldError> {
         self.run_roles(blueprint, learner, |rank, _, _| blueprint.roles(rank))
     }
 
@@ -155,7 +159,8 @@ impl World {
             let jobs = Shared::new(Jobs::default(), host.bell(format!("jobs of rank {rank}")));
             let roles = roles(rank, &host, &jobs);
             let learner = roles.trainer.is_some().then(|| learner(rank));
-            let lanes = blueprint.lanes_of(roles, rank, learner, (&host, jobs)).map_err(WorldError::Unbuildable)?;
+            let lanes =
+                blueprint.lanes_of(roles, rank, learner, (&host, jobs)).map_err(WorldError::Unbuildable)?;
             bodies.extend(lanes);
         }
         for body in &bodies {
@@ -203,8 +208,12 @@ fn schedule(kernel: &Arc<Kernel>, bodies: Vec<LaneBody>) -> Result<(), WorldErro
 }
 
 fn run_until_quiet(kernel: &Kernel, lanes: &mut [Lane]) -> Result<(), WorldError> {
-    while let Some(ready) = kernel.advance() {
-        let Some(actor) = ready else { continue };
+    loop {
+        let actor = match kernel.advance() {
+            Next::Ready(actor) => actor,
+            Next::Nobody => continue,
+            Next::Quiet => return Ok(()),
+        };
         if let CoroutineResult::Return(result) = lanes[actor].resume(()) {
             let mut state = kernel.lock();
             state.actors[actor].wait = Wait::Done;
@@ -212,7 +221,6 @@ fn run_until_quiet(kernel: &Kernel, lanes: &mut [Lane]) -> Result<(), WorldError
             result.map_err(|source| WorldError::Failed { rank, lane, source })?;
         }
     }
-    Ok(())
 }
 
 /// Lets every lane that still waits leave through its own errors, so that destructors run.
@@ -236,7 +244,13 @@ fn blocked(state: &State) -> Vec<Blocked> {
         .map(|actor| {
             let lane = &state.actors[actor];
             let on_cycle = cycle.contains(&lane.rank);
-            Blocked { rank: lane.rank, lane: lane.lane, wants: wants(&lane.wait), since: lane.since, on_cycle }
+            Blocked {
+                rank: lane.rank,
+                lane: lane.lane,
+                wants: wants(&lane.wait),
+                since: lane.since,
+                on_cycle,
+            }
         })
         .collect();
     blocked.sort_by_key(|lane| (!lane.on_cycle, lane.rank, lane.lane));

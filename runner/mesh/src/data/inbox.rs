@@ -37,11 +37,27 @@ struct Sorted {
     waiting: Waiting,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Waiting {
-    Nobody,
-    For(Rank),
-    ForAnyone,
+/// The lanes that wait for messages of a kind. There should be one at most; several are woken together.
+#[derive(Default)]
+struct Waiting {
+    lanes: u32,
+    /// Whose message would be enough to wake them; nobody in particular if any would.
+    only: Option<Rank>,
+}
+
+impl Waiting {
+    fn enter(&mut self, from: Option<Rank>) {
+        self.lanes += 1;
+        self.only = from.filter(|_| self.lanes == 1);
+    }
+
+    fn leave(&mut self) {
+        self.lanes -= 1;
+    }
+
+    fn wants(&self, from: Rank) -> bool {
+        self.lanes > 0 && self.only.is_none_or(|only| only == from)
+    }
 }
 
 struct Peer {
@@ -62,7 +78,7 @@ pub(super) type Return = Option<(Rank, u64)>;
 impl Inbox {
     /// The inbox of `me` among so many ranks.
     pub(super) fn new(me: Rank, ranks: usize, patience: Duration) -> Self {
-        let sorted = || Sorted { queues: vec![VecDeque::new(); ranks], waiting: Waiting::Nobody };
+        let sorted = || Sorted { queues: vec![VecDeque::new(); ranks], waiting: Waiting::default() };
         let peer = || Peer { presence: Presence::Here, held: 0, taken: 0, eager: false, pieces: 0 };
         let state = State {
             kinds: std::array::from_fn(|_| sorted()),
@@ -92,7 +108,7 @@ impl Inbox {
         }
         let sorted = &mut state.kinds[kind];
         sorted.queues[from.index()].push_back((arrival, envelope));
-        let wanted = sorted.waiting == Waiting::ForAnyone || sorted.waiting == Waiting::For(from);
+        let wanted = sorted.waiting.wants(from);
         drop(state);
         if wanted {
             self.arrived[kind].notify_all();
@@ -189,15 +205,10 @@ impl Inbox {
                 let waited = Nanos(begin.elapsed().as_nanos() as u64);
                 return Err(StepError::Silent { rank: self.me, peer: from, wanted, waited });
             }
-            let waiting = &mut state.kinds[kind as usize].waiting;
-            // Two lanes at one kind would be against the contract; they shall at least not hang.
-            *waiting = match from {
-                Some(from) if *waiting == Waiting::Nobody => Waiting::For(from),
-                _ => Waiting::ForAnyone,
-            };
+            state.kinds[kind as usize].waiting.enter(from);
             let woken = self.arrived[kind as usize].wait_timeout(state, left);
             state = woken.unwrap_or_else(PoisonError::into_inner).0;
-            state.kinds[kind as usize].waiting = Waiting::Nobody;
+            state.kinds[kind as usize].waiting.leave();
         }
     }
 
@@ -240,5 +251,105 @@ impl State {
         let lost = others().find(|(_, peer)| peer.presence == Presence::Lost);
         let all_left = || others().all(|(_, peer)| peer.presence.gone());
         lost.or_else(|| if all_left() { others().last() } else { None }).map(|(rank, _)| rank)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use std::sync::Arc;
+    use std::thread;
+    use strategies::Packet;
+
+    const PATIENCE: Duration = Duration::from_secs(20);
+    const ME: Rank = Rank(0);
+
+    fn tag(step: u64) -> Tag {
+        Tag::new(Kind::Ask, step)
+    }
+
+    fn envelope(from: u32, step: u64, size: u64) -> Envelope {
+        let packet = Packet(Bytes::from(vec![0; size as usize]));
+        Envelope { from: Rank(from), tag: tag(step), packet, began: Nanos(0) }
+    }
+
+    #[test]
+    fn credits_come_back_together_or_at_once_to_whoever_waits_for_them() {
+        let inbox = Inbox::new(ME, 3, PATIENCE);
+        let size = RETURN / 2;
+        for step in 1..=5 {
+            inbox.deliver(envelope(1, step, size));
+        }
+        let returned = |step| inbox.take(Rank(1), tag(step)).unwrap().1;
+        assert_eq!(returned(1), None);
+        assert_eq!(returned(2), Some((Rank(1), 2 * cost(size))));
+        assert_eq!(returned(3), None);
+        assert_eq!(inbox.want(Rank(1)), Some((Rank(1), cost(size))));
+        assert_eq!(returned(4), Some((Rank(1), cost(size))));
+        assert_eq!(returned(5), Some((Rank(1), cost(size))));
+        // Nothing is open any more, so the sender cannot be waiting.
+        inbox.deliver(envelope(1, 6, size));
+        assert_eq!(returned(6), None);
+        assert_eq!(inbox.want(Rank(2)), None);
+    }
+
+    #[test]
+    fn a_peer_may_send_what_it_has_credits_for() {
+        let inbox = Inbox::new(ME, 2, PATIENCE);
+        assert!(inbox.admits(Rank(1), 10 * WINDOW), "alone, any size may travel");
+        inbox.deliver(envelope(1, 1, 1 << 20));
+        assert!(inbox.admits(Rank(1), WINDOW - (1 << 20) - 2 * cost(0)));
+        assert!(!inbox.admits(Rank(1), WINDOW - (1 << 20) - 2 * cost(0) + 1));
+        inbox.take(Rank(1), tag(1)).unwrap();
+        assert!(!inbox.admits(Rank(1), WINDOW), "the credits are not returned yet");
+        inbox.want(Rank(1));
+        assert!(inbox.admits(Rank(1), WINDOW));
+    }
+
+    #[test]
+    fn anyone_means_the_oldest() {
+        let inbox = Inbox::new(ME, 4, PATIENCE);
+        let arrivals = [3, 1, 2, 1, 3];
+        for (from, step) in arrivals.into_iter().zip(1..) {
+            inbox.deliver(envelope(from, step, 1));
+        }
+        for (from, step) in arrivals.into_iter().zip(1..) {
+            let (envelope, _) = inbox.take_any(Kind::Ask).unwrap();
+            assert_eq!((envelope.from, envelope.tag), (Rank(from), tag(step)));
+        }
+    }
+
+    #[test]
+    fn several_lanes_at_one_kind_do_not_hang() {
+        let inbox = Arc::new(Inbox::new(ME, 3, PATIENCE));
+        let lane = |from| {
+            let inbox = inbox.clone();
+            thread::spawn(move || inbox.take(Rank(from), tag(1)).map(|(envelope, _)| envelope.from))
+        };
+        let lanes = [lane(1), lane(2)];
+        inbox.deliver(envelope(2, 1, 1));
+        inbox.deliver(envelope(1, 1, 1));
+        let froms = lanes.map(|lane| lane.join().unwrap());
+        assert_eq!(froms, [Ok(Rank(1)), Ok(Rank(2))]);
+    }
+
+    #[test]
+    fn waiting_for_anyone_ends_with_the_first_that_is_lost_or_the_last_that_leaves() {
+        let inbox = Inbox::new(ME, 3, Duration::from_millis(20));
+        inbox.depart(Rank(1), Presence::Left);
+        assert!(matches!(inbox.take_any(Kind::Ask), Err(StepError::Silent { peer: None, .. })));
+        inbox.depart(Rank(2), Presence::Left);
+        inbox.depart(Rank(2), Presence::Lost);
+        inbox.deliver(envelope(1, 1, 1));
+        assert!(inbox.take_any(Kind::Ask).is_ok(), "what came before counts");
+        let wanted = Wanted::Any(Kind::Ask);
+        assert_eq!(
+            inbox.take_any(Kind::Ask).map(drop),
+            Err(StepError::Gone { rank: ME, peer: Rank(2), wanted })
+        );
+        inbox.end(&StepError::Stopped);
+        inbox.end(&StepError::Learner("later".into()));
+        assert_eq!(inbox.take_any(Kind::Ask).map(drop), Err(StepError::Stopped));
     }
 }

@@ -19,4 +19,4 @@ mod plane;
 mod shared;
 mod window;
 
-pub use plane::DataPlane;
+pub use plane::{DataPlane, Stopper};

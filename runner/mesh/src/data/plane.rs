@@ -30,6 +30,17 @@ pub struct DataPlane {
     thread: PlaneThread,
 }
 
+/// Stops a data plane from anywhere.
+#[derive(Clone)]
+pub struct Stopper(Arc<Shared>);
+
+impl Stopper {
+    /// Wakes every wait with [`strategies::StepError::Stopped`].
+    pub fn stop(&self) {
+        self.0.end(&StepError::Stopped);
+    }
+}
+
 impl DataPlane {
     /// Binds the rank's own socket, connects to every peer, and waits until every peer has connected, all
     /// within `deadlines.start_up`. `clock` stamps the arrival of announcements. The directory of the sockets
@@ -77,7 +88,12 @@ impl DataPlane {
 
     /// Wakes every wait with [`strategies::StepError::Stopped`].
     pub fn stop(&self) {
-        self.shared.end(&StepError::Stopped);
+        self.stopper().stop();
+    }
+
+    /// A handle that stops the plane from another thread.
+    pub fn stopper(&self) -> Stopper {
+        Stopper(self.shared.clone())
     }
 
     /// What was sent to each peer so far. `raw_bytes` equals `bytes`: the plane does not know what was encoded.

@@ -137,7 +137,8 @@ fn stop_wakes_everybody_who_waits() {
     for _ in &waits {
         starts.recv_timeout(PATIENCE).unwrap();
     }
-    planes[0].stop();
+    let stopper = planes[0].stopper();
+    thread::spawn(move || stopper.stop()).join().unwrap();
     for wait in waits {
         assert_eq!(wait.join().unwrap(), Err(StepError::Stopped));
     }

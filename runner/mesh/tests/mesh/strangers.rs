@@ -110,20 +110,14 @@ fn a_wrong_secret_passes_neither_way() {
 #[test]
 fn a_rank_with_another_secret_is_never_let_in() {
     let sockets = sockets();
-    let open = |rank, secret, patience| {
+    let open = |rank, secret| {
         let mut briefing = briefing(sockets.path(), Member::Rank(rank), 2, PATIENCE);
-        (briefing.secret, briefing.deadlines.start_up) = (Secret(secret), patience);
+        (briefing.secret, briefing.deadlines.start_up) = (Secret(secret), Duration::from_secs(3));
         thread::spawn(move || DataPlane::open(&briefing, rank, RealClock::start()).err().unwrap())
     };
-    let honest = open(Rank(0), [42; 32], Duration::from_millis(500));
-    let liar = open(Rank(1), [43; 32], PATIENCE);
-    let error = liar.join().unwrap();
-    assert!(matches!(error, MeshError::Secret { .. }), "{error}");
-    let error = honest.join().unwrap();
-    assert!(
-        matches!(error, MeshError::Secret { .. } | MeshError::Late { .. } | MeshError::Lost(_)),
-        "{error}"
-    );
+    // Each finds the other out; the second may find only that the first has given up.
+    let errors = [open(Rank(0), [42; 32]), open(Rank(1), [43; 32])].map(|rank| rank.join().unwrap());
+    assert!(errors.iter().any(|error| matches!(error, MeshError::Secret { .. })), "{errors:?}");
 }
 
 #[test]

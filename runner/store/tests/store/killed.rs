@@ -79,6 +79,22 @@ async fn what_a_killed_driver_had_committed_is_there_and_its_run_reads_as_interr
 }
 
 #[tokio::test]
+async fn drivers_that_are_killed_one_after_the_other_leave_one_sound_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let committed: Vec<u64> = [1, 7, 30].map(|steps| kill_after(folder.path(), steps)).to_vec();
+    let store = fresh(folder.path()).await;
+    assert_eq!(store.db_check().await.unwrap(), []);
+    let lines = store.list(&Selection::parse("state=interrupted").unwrap()).await.unwrap();
+    assert_eq!(lines.len(), 3);
+    for (line, committed) in lines.iter().zip(committed) {
+        let detail = store.show(&line.id).await.unwrap();
+        let steps = detail.run.attempt.unwrap().steps;
+        assert!((committed..=committed + 1).contains(&steps), "{steps} of {committed}");
+        assert_eq!(detail.events.last().unwrap().text, "the driver was killed");
+    }
+}
+
+#[tokio::test]
 async fn the_books_of_a_driver_that_lives_stay_open() {
     let folder = tempfile::tempdir().unwrap();
     let store = fresh(folder.path()).await;

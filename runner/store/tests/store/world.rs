@@ -34,6 +34,7 @@ pub(crate) fn plan() -> Plan {
         runs: runs.collect(),
         limits: Limits { run_timeout: None, retries: 1, max_runs: 100 },
         report: ReportSettings { min_effect: 0.05, confidence: 0.95, redact: Vec::new() },
+        warnings: Vec::new(),
     }
 }
 

@@ -2,10 +2,9 @@
 //! servers, gossip with active and passive lanes, and model parallelism. Each method here is small and only
 //! shows that nothing in the core has to move for it; deadlocks and panics are shown to be found.
 
-mod world;
-
-use record::{LaneId, Nanos, Phase, Rank, Work};
+use crate::scene::{Scene, common_digests};
 use recipe::{Extent, Strategy as Kinds};
+use record::{LaneId, Nanos, Phase, Rank, Work};
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,9 +14,12 @@ use strategies::sim::{Costs, Outcome, WorldError};
 use strategies::toy::{Perceptron, Quadratic};
 use strategies::vector::piece;
 use strategies::*;
-use world::{Scene, common_digests};
 
-fn run(scene: &Scene, learner: impl Fn() -> Box<dyn Learner>, roles: impl Fn(Rank, &dyn Host, &Shared<Jobs>) -> Roles) -> Result<Outcome, WorldError> {
+fn run(
+    scene: &Scene,
+    learner: impl Fn() -> Box<dyn Learner>,
+    roles: impl Fn(Rank, &dyn Host, &Shared<Jobs>) -> Roles,
+) -> Result<Outcome, WorldError> {
     let size = learner().layout().size();
     let blueprint = Blueprint::new(&scene.spec, scene.course(), size);
     scene.world.run_roles(&blueprint, |_| learner(), roles)
@@ -71,7 +73,9 @@ fn a_pipeline_of_depth_2_has_period_6_on_a_quadratic() {
             spec.train.length = Extent::Steps(iterates.len() as u64 + 1);
         });
         let learner = || Box::new(Quadratic::new(1.0, vec![1.0; 5], 1)) as Box<dyn Learner>;
-        let roles = |_: Rank, _: &dyn Host, jobs: &Shared<Jobs>| trains(Pipeline { depth, travelling: VecDeque::new() }, vec![messenger(&scene, jobs)]);
+        let roles = |_: Rank, _: &dyn Host, jobs: &Shared<Jobs>| {
+            trains(Pipeline { depth, travelling: VecDeque::new() }, vec![messenger(&scene, jobs)])
+        };
         let outcome = run(&scene, learner, roles).unwrap();
         let seen: Vec<f32> = (1..=iterates.len() as u64).map(|t| outcome.ranks[1].weights[&t][0]).collect();
         assert_eq!(seen, iterates, "depth {depth}");
@@ -82,9 +86,12 @@ fn a_pipeline_of_depth_2_has_period_6_on_a_quadratic() {
 fn a_pipeline_hides_what_is_shorter() {
     let mut scene = Scene::new(Kinds::DSync, 2).change(|spec| spec.train.length = Extent::Steps(20));
     scene.spec.measure.hash_every_step = false;
-    scene.world.costs = Costs { forward: vec![Nanos(40_000)], backward: vec![Nanos(60_000)], ..Costs::default() };
+    scene.world.costs =
+        Costs { forward: vec![Nanos(40_000)], backward: vec![Nanos(60_000)], ..Costs::default() };
     let learner = || Box::new(Quadratic::new(1.0, vec![1.0; 100], 1)) as Box<dyn Learner>;
-    let roles = |_: Rank, _: &dyn Host, jobs: &Shared<Jobs>| trains(Pipeline { depth: 2, travelling: VecDeque::new() }, vec![messenger(&scene, jobs)]);
+    let roles = |_: Rank, _: &dyn Host, jobs: &Shared<Jobs>| {
+        trains(Pipeline { depth: 2, travelling: VecDeque::new() }, vec![messenger(&scene, jobs)])
+    };
     let outcome = run(&scene, learner, roles).unwrap();
     for step in &outcome.ranks[0].steps(LaneId::Compute)[5..15] {
         assert_eq!(step.length, Nanos(100_000));
@@ -125,9 +132,12 @@ fn schedules_do_not_change_a_bit_in_rank_order() {
         spec.train.length = Extent::Steps(30);
     });
     let expected = common_digests(&scene.run());
-    let plans: [Vec<std::ops::Range<usize>>; 3] = [vec![0..1, 1..2, 2..3], vec![0..2, 2..3], vec![0..3]];
-    for buckets in plans {
-        let roles = |_: Rank, _: &dyn Host, jobs: &Shared<Jobs>| trains(LayerWise { buckets: buckets.clone() }, vec![messenger(&scene, jobs)]);
+    let cuts: [&[usize]; 3] = [&[0, 1, 2, 3], &[0, 2, 3], &[0, 3]];
+    for cuts in cuts {
+        let buckets: Vec<_> = cuts.windows(2).map(|cut| cut[0]..cut[1]).collect();
+        let roles = |_: Rank, _: &dyn Host, jobs: &Shared<Jobs>| {
+            trains(LayerWise { buckets: buckets.clone() }, vec![messenger(&scene, jobs)])
+        };
         let outcome = run(&scene, || Box::new(scene.learner()), roles).unwrap();
         assert_eq!(common_digests(&outcome), expected, "{buckets:?}");
     }
@@ -224,7 +234,10 @@ fn an_elastic_pull_without_gradients_conserves_the_sum() {
         let centre: Arc<[AtomicU32]> = (0..3).map(|_| AtomicU32::new(0.0_f32.to_bits())).collect();
         let roles = |rank: Rank, _: &dyn Host, _: &Shared<Jobs>| {
             if rank == Rank(4) {
-                let service = |k| Box::new(LockFree { client: Place(k), centre: centre.clone(), pull: 0.5, turn: 0 }) as Box<dyn Service>;
+                let service = |k| {
+                    Box::new(LockFree { client: Place(k), centre: centre.clone(), pull: 0.5, turn: 0 })
+                        as Box<dyn Service>
+                };
                 return Roles { trainer: None, services: (0..4).map(service).collect(), evaluated: None };
             }
             trains(Apart(Elastic { server: Place(4), pull: 0.5 }), vec![])
@@ -232,7 +245,10 @@ fn an_elastic_pull_without_gradients_conserves_the_sum() {
         let learner = || Box::new(Quadratic::new(1.0, vec![0.0; 3], 1)) as Box<dyn Learner>;
         let outcome = run(&scene, learner, roles).unwrap();
         let workers: f32 = outcome.ranks[..4].iter().map(|rank| rank.model()[1]).sum();
-        assert_eq!((workers + f32::from_bits(centre[1].load(Ordering::Relaxed))).to_bits(), 24.0_f32.to_bits());
+        assert_eq!(
+            (workers + f32::from_bits(centre[1].load(Ordering::Relaxed))).to_bits(),
+            24.0_f32.to_bits()
+        );
     }
 }
 
@@ -267,7 +283,8 @@ impl Strategy for Gossip {
     fn start(&mut self, node: &mut Node) -> Result<(), StepError> {
         let own = 4.0 * node.rank().0 as f32;
         node.params_mut().fill(own);
-        self.local.change(|local| (local.x, local.g) = (node.params().clone(), Vector::zeros(node.params().len())));
+        self.local
+            .change(|local| (local.x, local.g) = (node.params().clone(), Vector::zeros(node.params().len())));
         Ok(())
     }
     fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
@@ -415,7 +432,11 @@ fn a_ring_that_only_asks_is_reported_as_a_deadlock_with_its_cycle() {
     };
     assert_eq!(blocked.len(), 3);
     assert!(blocked.iter().all(|lane| lane.on_cycle));
-    assert!(blocked[0].to_string().starts_with("rank 0 compute waits for Exchange of step 1, call 1, part 0 from rank 2"));
+    assert!(
+        blocked[0]
+            .to_string()
+            .starts_with("rank 0 compute waits for Exchange of step 1, call 1, part 0 from rank 2")
+    );
 }
 
 #[test]
@@ -432,7 +453,9 @@ fn a_panic_is_an_error_of_its_lane() {
     }
     let scene = Scene::new(Kinds::DSync, 3);
     let roles = |_: Rank, _: &dyn Host, _: &Shared<Jobs>| trains(Breaks, vec![]);
-    let WorldError::Failed { rank, lane, source } = run(&scene, || Box::new(scene.learner()), roles).unwrap_err() else {
+    let WorldError::Failed { rank, lane, source } =
+        run(&scene, || Box::new(scene.learner()), roles).unwrap_err()
+    else {
         panic!("the panic was lost")
     };
     assert_eq!((rank, lane), (Rank(1), LaneId::Compute));
@@ -487,7 +510,12 @@ impl Hybrid {
     }
 
     fn sum(mut mine: Block, tag: Tag, wire: &mut Wire<'_>) -> Result<Block, StepError> {
-        strategies::collective::Collective::all_reduce_sum(&strategies::collective::RankOrder, &mut mine.values, tag, wire)?;
+        strategies::collective::Collective::all_reduce_sum(
+            &strategies::collective::RankOrder,
+            &mut mine.values,
+            tag,
+            wire,
+        )?;
         Ok(mine)
     }
 }
@@ -500,7 +528,8 @@ fn columns(block: &Block, at: std::ops::Range<usize>) -> Block {
 impl Strategy for Hybrid {
     fn start(&mut self, node: &mut Node) -> Result<(), StepError> {
         let group = node.trainers().clone();
-        (self.first_cut..self.widths.len()).try_for_each(|layer| node.cut(layer, group.place().0, group.size()))
+        (self.first_cut..self.widths.len())
+            .try_for_each(|layer| node.cut(layer, group.place().0, group.size()))
     }
 
     fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
@@ -516,7 +545,9 @@ impl Strategy for Hybrid {
         for round in 0..p {
             let course = node.seat().course.clone();
             let epoch = node.batch().epoch;
-            let examples = (0..p).flat_map(|k| course.batch(node.t(), k).examples[piece(rows, p, round)].to_vec()).collect();
+            let examples = (0..p)
+                .flat_map(|k| course.batch(node.t(), k).examples[piece(rows, p, round)].to_vec())
+                .collect();
             node.put(own.clone())?;
             node.exchange(&group, |x, tag, wire| Self::gather_rows(x, round, tag, wire))?;
             for layer in self.first_cut..layers {
@@ -565,7 +596,9 @@ fn model_parallelism_is_one_process_after_a_step_of_exact_numbers() {
     let expected = scene(1).run();
     for p in [2_u32, 4] {
         let scene = scene(p);
-        let roles = |_: Rank, _: &dyn Host, _: &Shared<Jobs>| trains(Hybrid { first_cut: 1, widths: vec![8, 8, 4] }, vec![]);
+        let roles = |_: Rank, _: &dyn Host, _: &Shared<Jobs>| {
+            trains(Hybrid { first_cut: 1, widths: vec![8, 8, 4] }, vec![])
+        };
         let outcome = run(&scene, || Box::new(scene.learner()), roles).unwrap();
         let whole = Perceptron::new(&widths);
         let mut joined = Vector::zeros(whole.layout().size());

@@ -1,8 +1,7 @@
 //! Every all-reduce against a direct sum, its stated cost against counted traffic, and all places against each
 //! other, with and without a lossy codec.
 
-mod world;
-
+use crate::scene::{Scene, common_digests};
 use recipe::Strategy;
 use record::Rank;
 use std::sync::Arc;
@@ -10,7 +9,6 @@ use strategies::collective::{Collective, RankOrder, Ring, Star};
 use strategies::compress::{Compressor, Guarantee, Identity, Slot};
 use strategies::draw::mix;
 use strategies::{Blueprint, Loss, Node, Packet, Roles, StepError, Vector};
-use world::{Scene, common_digests};
 
 fn collectives() -> Vec<(&'static str, Arc<dyn Collective>)> {
     vec![("ring", Arc::new(Ring)), ("rank order", Arc::new(RankOrder)), ("star", Arc::new(Star))]
@@ -23,7 +21,8 @@ struct Sums {
 }
 
 fn own(rank: Rank, elements: usize) -> Vector {
-    let values: Vec<f32> = (0..elements).map(|i| (mix(u64::from(rank.0), i as u64) % 2001) as f32 / 8.0 - 125.0).collect();
+    let values: Vec<f32> =
+        (0..elements).map(|i| (mix(u64::from(rank.0), i as u64) % 2001) as f32 / 8.0 - 125.0).collect();
     values.into()
 }
 
@@ -38,7 +37,12 @@ impl strategies::Strategy for Sums {
     }
 }
 
-fn run(workers: u32, elements: usize, collective: &Arc<dyn Collective>, codec: fn() -> Box<dyn Compressor>) -> strategies::sim::Outcome {
+fn run(
+    workers: u32,
+    elements: usize,
+    collective: &Arc<dyn Collective>,
+    codec: fn() -> Box<dyn Compressor>,
+) -> strategies::sim::Outcome {
     let scene = Scene::new(Strategy::DSync, workers).widths(&[1, 1]).change(|spec| {
         spec.train.length = recipe::Extent::Steps(1);
     });
@@ -77,8 +81,16 @@ fn the_stated_cost_is_what_is_sent() {
                 let costs: Vec<_> = (0..p).map(|place| collective.cost(n, p, place)).collect();
                 let messages: usize = costs.iter().map(|cost| cost.messages).sum();
                 let elements: usize = costs.iter().map(|cost| cost.elements).sum();
-                assert_eq!(outcome.messages as usize, messages + broadcast.0, "{name}, {p} places, {n} elements");
-                assert_eq!(outcome.bytes as usize, 4 * (elements + broadcast.1), "{name}, {p} places, {n} elements");
+                assert_eq!(
+                    outcome.messages as usize,
+                    messages + broadcast.0,
+                    "{name}, {p} places, {n} elements"
+                );
+                assert_eq!(
+                    outcome.bytes as usize,
+                    4 * (elements + broadcast.1),
+                    "{name}, {p} places, {n} elements"
+                );
                 for (place, cost) in costs.iter().enumerate() {
                     let steps = outcome.ranks[place].steps(record::LaneId::Compute);
                     assert_eq!(steps[0].bytes_out as usize, 4 * cost.elements + start_bytes(place, p));
@@ -122,8 +134,10 @@ impl Compressor for Coarse {
 fn a_lossy_codec_leaves_all_places_with_the_same_bits() {
     for (name, collective) in collectives() {
         for p in [2, 3, 5] {
-            let scene = Scene::new(Strategy::DSync, p).change(|spec| spec.train.length = recipe::Extent::Steps(100));
-            let blueprint = scene.blueprint().with_codec(|| Box::new(Coarse)).with_collective(collective.clone());
+            let scene =
+                Scene::new(Strategy::DSync, p).change(|spec| spec.train.length = recipe::Extent::Steps(100));
+            let blueprint =
+                scene.blueprint().with_codec(|| Box::new(Coarse)).with_collective(collective.clone());
             let outcome = scene.world.run(&blueprint, |_| Box::new(scene.learner())).unwrap();
             assert_eq!(common_digests(&outcome).len(), 101, "{name}, {p} places");
         }

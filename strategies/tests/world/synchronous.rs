@@ -1,12 +1,10 @@
 //! D-Sync and PS-Sync against each other, against one process, and against a few lines of plain code.
 
-mod world;
-
+use crate::scene::{Scene, common_digests, lanes};
 use recipe::{Collective, Strategy};
 use record::{LaneId, Nanos, Phase, Rank, Work};
 use strategies::sim::Costs;
 use strategies::{Learner, Loss, Vector};
-use world::{Scene, common_digests, lanes};
 
 /// SGD with momentum on one process, without anything of this crate but the learner and the deal.
 fn reference(scene: &Scene, steps: u64) -> Vec<Vector> {
@@ -89,7 +87,8 @@ fn samples_carry_the_weight_and_not_ranks() {
         let scene = Scene::new(strategy, 3).change(|spec| spec.train.length = recipe::Extent::Steps(5));
         let expected = reference(&scene, 5);
         let outcome = scene.run();
-        let apart = |w: &Vector| w.iter().zip(expected[4].iter()).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        let apart =
+            |w: &Vector| w.iter().zip(expected[4].iter()).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
         assert!(apart(outcome.ranks[0].model()) < 1e-6);
         let one_third_each = per_rank_mean(&scene, 5);
         assert!(apart(&one_third_each) > 1e-3, "the test could not tell the two apart");
@@ -179,8 +178,12 @@ fn the_step_time_of_a_ring_is_the_closed_formula() {
     let mut scene = Scene::new(Strategy::DSync, 4).widths(&[6, 4, 8]);
     scene.spec.measure.hash_every_step = false;
     scene.world.link = strategies::sim::Link { latency: Nanos(1_000), nanos_per_byte: 2.0 };
-    scene.world.costs =
-        Costs { forward: vec![Nanos(100); 2], backward: vec![Nanos(200); 2], update: 1.0, ..Costs::default() };
+    scene.world.costs = Costs {
+        forward: vec![Nanos(100); 2],
+        backward: vec![Nanos(200); 2],
+        update: 1.0,
+        ..Costs::default()
+    };
     let n = scene.learner().layout().size() as u64;
     assert_eq!(n, 68);
     let outcome = scene.run();

@@ -1,5 +1,4 @@
 //! What the tests of this crate share: runs of a strategy in a simulated world, in one line.
-#![expect(dead_code, reason = "each test file is a crate of its own and uses a part of this")]
 
 use recipe::{ReduceOrder, RunSpec, Strategy};
 use record::{Event, LaneId, Rank};

@@ -1,0 +1,277 @@
+//! What the attempts of a sweep have beside their own row: ranks, totals, evaluations, links, weights.
+
+use crate::summary::RankSummary;
+use crate::value::{float_of, lane_of, phase_of, uint};
+use crate::{LinkRow, MetricRow, NodeRow, PhaseRow, RankRow, StoreError};
+use recipe::{Metric, Role};
+use record::{Nanos, Rank};
+use sqlx::sqlite::SqliteConnection;
+use std::collections::BTreeMap;
+
+/// What the attempts of a sweep have beside their own row, by attempt.
+#[derive(Default)]
+pub(crate) struct Parts {
+    pub(crate) nodes: Vec<NodeRow>,
+    /// Place in `nodes` of a node's row.
+    places: BTreeMap<i64, u32>,
+    ranks: BTreeMap<i64, Vec<RankColumns>>,
+    phases: BTreeMap<(i64, u32), Vec<PhaseRow>>,
+    pub(crate) metrics: BTreeMap<i64, Vec<MetricRow>>,
+    pub(crate) links: BTreeMap<i64, Vec<LinkRow>>,
+    pub(crate) hashes: BTreeMap<i64, Vec<(u32, String)>>,
+}
+
+#[derive(sqlx::FromRow)]
+struct RankColumns {
+    attempt: i64,
+    rank: u32,
+    role: String,
+    node: i64,
+    threads: Option<u32>,
+    end_text: Option<String>,
+    resident_bytes: Option<i64>,
+    recording: Option<i64>,
+    wall: Option<i64>,
+    exposed: Option<i64>,
+    steady: Option<i64>,
+    steady_steps: Option<i64>,
+    bytes_out: Option<i64>,
+    bytes_in: Option<i64>,
+}
+
+#[derive(sqlx::FromRow)]
+struct PhaseColumns {
+    attempt: i64,
+    rank: u32,
+    lane: i64,
+    phase: i64,
+    count: i64,
+    total: i64,
+    p50: i64,
+    p95: i64,
+    max: i64,
+}
+
+impl PhaseColumns {
+    fn phase_row(self) -> Result<PhaseRow, StoreError> {
+        Ok(PhaseRow {
+            lane: lane_of(self.lane)?,
+            phase: phase_of(self.phase)?,
+            count: uint(self.count),
+            total: Nanos(uint(self.total)),
+            p50: Nanos(uint(self.p50)),
+            p95: Nanos(uint(self.p95)),
+            max: Nanos(uint(self.max)),
+        })
+    }
+}
+
+#[derive(sqlx::FromRow)]
+struct MetricColumns {
+    attempt: i64,
+    name: String,
+    model: String,
+    step: i64,
+    samples: i64,
+    epoch: f64,
+    at: i64,
+    value: Option<f64>,
+}
+
+impl MetricColumns {
+    fn metric_row(self) -> Result<MetricRow, StoreError> {
+        Ok(MetricRow {
+            metric: metric_named(&self.name)?,
+            model: self.model,
+            step: uint(self.step),
+            samples: uint(self.samples),
+            epoch: self.epoch,
+            at: Nanos(uint(self.at)),
+            value: float_of(self.value),
+        })
+    }
+}
+
+impl Parts {
+    pub(crate) async fn load(
+        connection: &mut SqliteConnection,
+        attempts: &[i64],
+    ) -> Result<Self, StoreError> {
+        let wanted = crate::sweep::json("list of attempts", &attempts)?;
+        let mut parts = Self::default();
+        parts.load_ranks(connection, &wanted).await?;
+        parts.load_phases(connection, &wanted).await?;
+        parts.load_metrics(connection, &wanted).await?;
+        parts.load_links(connection, &wanted).await?;
+        parts.load_hashes(connection, &wanted).await?;
+        Ok(parts)
+    }
+
+    async fn load_ranks(
+        &mut self,
+        connection: &mut SqliteConnection,
+        wanted: &str,
+    ) -> Result<(), StoreError> {
+        let rows: Vec<RankColumns> = sqlx::query_as(
+            "SELECT attempt, rank, role, node, threads, end_text, resident_bytes, recording, wall, exposed, steady, \
+             steady_steps, bytes_out, bytes_in FROM rank WHERE attempt IN (SELECT value FROM json_each(?)) \
+             ORDER BY attempt, rank",
+        )
+        .bind(wanted)
+        .fetch_all(&mut *connection)
+        .await?;
+        let nodes: Vec<(i64, String, String, String, String, u32, i64)> = sqlx::query_as(
+            "SELECT id, name, host, system, processor, cores, memory FROM node WHERE id IN \
+             (SELECT node FROM rank WHERE attempt IN (SELECT value FROM json_each(?))) ORDER BY id",
+        )
+        .bind(wanted)
+        .fetch_all(connection)
+        .await?;
+        for (place, (id, name, host, system, processor, cores, memory)) in (0_u32..).zip(nodes) {
+            self.places.insert(id, place);
+            self.nodes.push(NodeRow { name, host, system, processor, cores, memory: uint(memory) });
+        }
+        for row in rows {
+            self.ranks.entry(row.attempt).or_default().push(row);
+        }
+        Ok(())
+    }
+
+    async fn load_phases(
+        &mut self,
+        connection: &mut SqliteConnection,
+        wanted: &str,
+    ) -> Result<(), StoreError> {
+        let rows: Vec<PhaseColumns> = sqlx::query_as(
+            "SELECT attempt, rank, lane, phase, count, total, p50, p95, max FROM phase_total \
+             WHERE attempt IN (SELECT value FROM json_each(?)) ORDER BY attempt, rank, lane, phase",
+        )
+        .bind(wanted)
+        .fetch_all(connection)
+        .await?;
+        for row in rows {
+            self.phases.entry((row.attempt, row.rank)).or_default().push(row.phase_row()?);
+        }
+        Ok(())
+    }
+
+    async fn load_metrics(
+        &mut self,
+        connection: &mut SqliteConnection,
+        wanted: &str,
+    ) -> Result<(), StoreError> {
+        let rows: Vec<MetricColumns> = sqlx::query_as(
+            "SELECT attempt, name, model, step, samples, epoch, at, value FROM metric \
+             WHERE attempt IN (SELECT value FROM json_each(?)) ORDER BY attempt, at, step, name, model",
+        )
+        .bind(wanted)
+        .fetch_all(connection)
+        .await?;
+        for row in rows {
+            self.metrics.entry(row.attempt).or_default().push(row.metric_row()?);
+        }
+        Ok(())
+    }
+
+    async fn load_links(
+        &mut self,
+        connection: &mut SqliteConnection,
+        wanted: &str,
+    ) -> Result<(), StoreError> {
+        let rows: Vec<(i64, u32, u32, i64, i64, i64)> = sqlx::query_as(
+            "SELECT attempt, src, dst, bytes, raw_bytes, messages FROM link \
+             WHERE attempt IN (SELECT value FROM json_each(?)) ORDER BY attempt, src, dst",
+        )
+        .bind(wanted)
+        .fetch_all(connection)
+        .await?;
+        for (attempt, from, to, bytes, raw_bytes, messages) in rows {
+            self.links.entry(attempt).or_default().push(LinkRow {
+                from: Rank(from),
+                to: Rank(to),
+                bytes: uint(bytes),
+                raw_bytes: uint(raw_bytes),
+                messages: uint(messages),
+            });
+        }
+        Ok(())
+    }
+
+    async fn load_hashes(
+        &mut self,
+        connection: &mut SqliteConnection,
+        wanted: &str,
+    ) -> Result<(), StoreError> {
+        let rows: Vec<(i64, u32, String, i64)> = sqlx::query_as(
+            "SELECT attempt, rank, sha256, max(step) FROM weight_hash \
+             WHERE attempt IN (SELECT value FROM json_each(?)) GROUP BY attempt, rank ORDER BY attempt, rank",
+        )
+        .bind(wanted)
+        .fetch_all(connection)
+        .await?;
+        for (attempt, rank, sha256, _) in rows {
+            self.hashes.entry(attempt).or_default().push((rank, sha256));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn ranks_of(
+        &self,
+        attempt: i64,
+        fresh: Option<&BTreeMap<Rank, RankSummary>>,
+    ) -> Result<Vec<RankRow>, StoreError> {
+        let rows = self.ranks.get(&attempt).into_iter().flatten();
+        rows.map(|row| {
+            let summary = match fresh {
+                Some(ranks) => ranks.get(&Rank(row.rank)).cloned().unwrap_or_default(),
+                None => self.kept_summary(row),
+            };
+            self.rank_row(row, summary)
+        })
+        .collect()
+    }
+
+    fn kept_summary(&self, row: &RankColumns) -> RankSummary {
+        let number = |value: Option<i64>| value.map_or(0, uint);
+        RankSummary {
+            exposed: Nanos(number(row.exposed)),
+            steady: (Nanos(number(row.steady)), number(row.steady_steps)),
+            bytes_out: number(row.bytes_out),
+            bytes_in: number(row.bytes_in),
+            phases: self.phases.get(&(row.attempt, row.rank)).cloned().unwrap_or_default(),
+        }
+    }
+
+    fn rank_row(&self, row: &RankColumns, summary: RankSummary) -> Result<RankRow, StoreError> {
+        let share = |recording: i64, wall: i64| (wall > 0).then(|| recording as f64 / wall as f64);
+        Ok(RankRow {
+            rank: Rank(row.rank),
+            role: role_named(&row.role)?,
+            node: self.places.get(&row.node).copied().unwrap_or(0),
+            threads: row.threads.unwrap_or(0),
+            end: row.end_text.clone().unwrap_or_else(|| "did not say".to_owned()),
+            resident_bytes: row.resident_bytes.map_or(0, uint),
+            recording_share: row.recording.zip(row.wall).and_then(|(recording, wall)| share(recording, wall)),
+            phases: summary.phases,
+            exposed: summary.exposed,
+            steady: summary.steady,
+            bytes_out: summary.bytes_out,
+            bytes_in: summary.bytes_in,
+        })
+    }
+}
+
+/// The metric of that name.
+pub(crate) fn metric_named(name: &str) -> Result<Metric, StoreError> {
+    Metric::ALL
+        .into_iter()
+        .find(|metric| metric.name() == name)
+        .ok_or_else(|| StoreError::Value { what: "metric", value: name.to_owned() })
+}
+
+fn role_named(name: &str) -> Result<Role, StoreError> {
+    [Role::Worker, Role::Server]
+        .into_iter()
+        .find(|role| role.name() == name)
+        .ok_or_else(|| StoreError::Value { what: "role", value: name.to_owned() })
+}
