@@ -116,6 +116,7 @@ impl Sample {
             (0..cells.len()).map(move |cell| Run { cell, repeat, seed: 42 + u64::from(repeat) })
         });
         Plan {
+            warnings: Vec::new(),
             name: "quickstart".to_owned(),
             question: self.question.clone(),
             source: "schema = 1\nname = \"quickstart\"\n".to_owned(),

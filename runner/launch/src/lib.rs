@@ -24,7 +24,7 @@ mod worker_binary;
 
 pub use attempt::{Attempt, RunPhase, StopSignal, Update, run};
 pub use error::LaunchError;
-pub use log::{last_lines, log_file};
+pub use log::{last_lines, log_file, readable};
 pub use outcome::{End, Outcome, Place};
 pub use preflight::{Concern, Machine, Severity, preflight};
 pub use sockets::reap;

@@ -35,7 +35,9 @@ fn tail(log: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn readable(line: &str) -> String {
+/// A line of a log, fit for a terminal: a structured one as `LEVEL message key=value`, without control characters,
+/// cut where it is too long.
+pub fn readable(line: &str) -> String {
     let told = structured(line).unwrap_or_else(|| line.to_owned());
     told.chars().map(|character| if character.is_control() { ' ' } else { character }).take(WIDTH).collect()
 }

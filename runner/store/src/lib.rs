@@ -7,6 +7,7 @@
 mod attempt;
 mod attempt_parts;
 mod driver;
+mod earlier;
 mod error;
 mod event_log;
 mod export;
@@ -29,6 +30,7 @@ mod value;
 
 pub use attempt::{AttemptEnd, NewAttempt};
 pub use driver::Driver;
+pub use earlier::EarlierRun;
 pub use error::StoreError;
 pub use event_log::EventLog;
 pub use export::{Export, ExportTable, Value};

@@ -1,0 +1,208 @@
+//! What is said when a sweep is over: the arms, the verdicts, what failed, where the page is, what to do next.
+
+use crate::exit::{Exit, Failure};
+use crate::output::paint::{BAD, FAINT, GOOD, ODD, PLAIN, STRONG, paint, state_style};
+use crate::output::table::{Cell, Sheet};
+use crate::output::{self, human};
+use crate::page;
+use crate::reuse::short;
+use crate::verbs::Context;
+use anstyle::Style;
+use reports::{ArmTable, Grade, Options, Verdict};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use store::{RunRow, RunState, Selection, Store, SweepId, SweepRows};
+
+/// What the user wants of the page.
+pub(crate) struct Wish<'a> {
+    /// Where it goes; by default into the store.
+    pub(crate) report: Option<&'a Path>,
+    /// Whether it is opened.
+    pub(crate) open: bool,
+}
+
+/// Failures told one by one; the page has them all.
+const MOST_FAILURES: usize = 5;
+/// Last lines told of each.
+const LOG_LINES: usize = 6;
+
+/// Tells how a sweep ended, makes its page, and answers the exit code.
+pub(crate) async fn tell(
+    store: &Store,
+    id: &SweepId,
+    (context, recipe): (&Context<'_>, &Path),
+    wish: &Wish<'_>,
+) -> Result<Exit, Failure> {
+    let selection = Selection::sweep(id);
+    let rows = store.sweep_rows(&selection).await?;
+    let options = page::options(None);
+    output::data(&results(&rows, &options, output::width())?)?;
+    let troubles = troubles(&rows, output::width());
+    if !troubles.is_empty() {
+        context.talk.write(&troubles);
+    }
+    let inside = store.folder().join("reports").join(format!("{id}.html"));
+    let file: PathBuf = wish.report.map_or(inside, Path::to_owned);
+    page::write(store, (&rows, &selection), &options, &file, context.talk).await?;
+    output::data(&format!("report: {}", file.display()))?;
+    if wish.open {
+        page::open(&file, context.talk);
+    }
+    context.talk.say(&format!("{} {}", paint(STRONG, "next:"), next(&rows, recipe, &file)));
+    Ok(exit(&rows))
+}
+
+/// The tables of arms and the verdicts.
+pub(crate) fn results(rows: &SweepRows, options: &Options, width: usize) -> Result<String, Failure> {
+    let verdicts = reports::verdicts(rows, options)?;
+    let mut out = String::new();
+    for table in reports::arm_tables(rows, options)? {
+        if !table.condition.is_empty() {
+            let _ = writeln!(out, "\n{}", paint(STRONG, &table.condition));
+        } else {
+            out.push('\n');
+        }
+        out.push_str(&sheet(&table).render(width));
+        out.push('\n');
+        for verdict in verdicts.iter().filter(|verdict| verdict.condition == table.condition) {
+            out.push_str(&sentence(verdict, width));
+        }
+    }
+    Ok(out)
+}
+
+fn sheet(table: &ArmTable) -> Sheet {
+    let head: Vec<&str> = table.columns.iter().map(String::as_str).collect();
+    let last = head.len().saturating_sub(1);
+    let numbers: Vec<usize> = (1..last).collect();
+    let mut sheet = Sheet::new(&head).right(&numbers);
+    for row in &table.rows {
+        let cells = row.iter().enumerate().map(|(column, text)| match column {
+            0 => Cell::styled(STRONG, text),
+            column if column == last => Cell::styled(grade_word_style(text), text),
+            _ => Cell::styled(PLAIN, text),
+        });
+        sheet.row(cells.collect());
+    }
+    sheet
+}
+
+fn grade_word_style(word: &str) -> Style {
+    let named = [Grade::Clear, Grade::WithinNoise, Grade::NotEnoughEvidence, Grade::DidNotReach];
+    named.into_iter().find(|grade| grade.name() == word).map_or(FAINT, |grade| grade_style(Some(grade)))
+}
+
+fn grade_style(grade: Option<Grade>) -> Style {
+    match grade {
+        Some(Grade::Clear) => GOOD,
+        Some(Grade::WithinNoise) | None => PLAIN,
+        Some(Grade::NotEnoughEvidence) => ODD,
+        Some(Grade::DidNotReach) => BAD,
+    }
+}
+
+/// A verdict as a paragraph, its mark in the colour of its grade.
+fn sentence(verdict: &Verdict, width: usize) -> String {
+    let mark = paint(grade_style(verdict.grade), "*");
+    let lines = fold(&verdict.sentence, width.saturating_sub(2));
+    let mut out = String::new();
+    for (place, line) in lines.iter().enumerate() {
+        let lead = if place == 0 { mark.as_str() } else { " " };
+        let _ = writeln!(out, "{lead} {line}");
+    }
+    out
+}
+
+/// Breaks a text at spaces into lines of at most `width` characters, where its words allow.
+pub(crate) fn fold(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let full = lines.last().is_some_and(|line| {
+            !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width
+        });
+        if full {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines
+}
+
+/// Runs that did not end well: the rank, why, and what it logged last.
+fn troubles(rows: &SweepRows, width: usize) -> String {
+    let bad: Vec<&RunRow> = rows
+        .runs
+        .iter()
+        .filter(|run| matches!(run.state, RunState::Failed | RunState::TimedOut | RunState::Diverged))
+        .collect();
+    let mut out = String::new();
+    for run in bad.iter().take(MOST_FAILURES) {
+        let label = &rows.plan.cells[run.cell].label;
+        let state = paint(state_style(run.state), run.state.name());
+        let _ = writeln!(out, "{state}: {label}, repeat {} (run {})", run.repeat + 1, short(&run.id));
+        let Some(attempt) = &run.attempt else { continue };
+        for line in fold(&attempt.detail, width.saturating_sub(2)) {
+            let _ = writeln!(out, "  {line}");
+        }
+        let skip = attempt.last_lines.len().saturating_sub(LOG_LINES);
+        for line in attempt.last_lines.iter().skip(skip) {
+            let cut: String = line.chars().take(width.saturating_sub(4)).collect();
+            let _ = writeln!(out, "  {}", paint(FAINT, format!("| {cut}")));
+        }
+    }
+    if bad.len() > MOST_FAILURES {
+        let rest = bad.len() - MOST_FAILURES;
+        let _ = writeln!(out, "and {} more; `bakeoff list \"last and not state=done\"`", human::count(rest, "run"));
+    }
+    out.trim_end().to_owned()
+}
+
+/// The one thing that is most worth doing now.
+fn next(rows: &SweepRows, recipe: &Path, page: &Path) -> String {
+    let of = |state: RunState| rows.runs.iter().find(|run| run.state == state);
+    if let Some(run) = of(RunState::Failed) {
+        return format!("bakeoff logs {}", short(&run.id));
+    }
+    if of(RunState::Interrupted).or(of(RunState::Pending)).is_some() {
+        return format!("bakeoff run {}   (goes on where this one stopped)", recipe.display());
+    }
+    format!("open {}", page.display())
+}
+
+/// 5 where runs failed or missed their target.
+fn exit(rows: &SweepRows) -> Exit {
+    if rows.runs.iter().any(|run| fell_short(rows, run)) { Exit::Short } else { Exit::Done }
+}
+
+fn fell_short(rows: &SweepRows, run: &RunRow) -> bool {
+    let target = rows.plan.cells[run.cell].spec.train.target;
+    match run.state {
+        RunState::Failed | RunState::TimedOut | RunState::Interrupted | RunState::Pending => true,
+        RunState::Running | RunState::Done | RunState::Diverged => target.is_some_and(|target| {
+            let reached = |attempt: &store::AttemptRow| {
+                attempt.metrics.iter().any(|row| {
+                    let in_time = target.after.is_none_or(|after| u128::from(row.at.0) <= after.as_nanos());
+                    row.metric == target.metric && in_time && target.reached(row.value)
+                })
+            };
+            !run.attempt.as_ref().is_some_and(reached)
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fold;
+
+    #[test]
+    fn lines_are_broken_at_spaces_and_long_words_stay_whole() {
+        assert_eq!(fold("one two three", 7), ["one two", "three"]);
+        assert_eq!(fold("extraordinary word", 5), ["extraordinary", "word"]);
+        assert_eq!(fold("", 5), [""]);
+    }
+}

@@ -1,0 +1,114 @@
+//! How the program ends: documented exit codes, and failures that know theirs.
+
+use launch::LaunchError;
+use reports::ReportError;
+use std::io;
+use std::process::ExitCode;
+use store::{SelectionError, StoreError};
+
+/// The exit codes; `bakeoff --help` lists them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Everything asked for was done.
+    Done = 0,
+    /// A fault of this program.
+    Internal = 1,
+    /// The command line or the recipe is wrong.
+    Usage = 2,
+    /// Nothing fits the selection.
+    Empty = 3,
+    /// The machine cannot do what the plan asks.
+    Preflight = 4,
+    /// The sweep is finished, but runs failed or missed their target.
+    Short = 5,
+    /// The store cannot be used.
+    Store = 7,
+    /// Interrupted by Ctrl-C; the same command resumes.
+    Interrupted = 130,
+    /// Ended by SIGTERM; the same command resumes.
+    Terminated = 143,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit as u8)
+    }
+}
+
+/// Why a verb did not do what it was asked.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Everything has been said already.
+    Told(Exit),
+    /// Still to be said.
+    Fault {
+        /// The exit code.
+        exit: Exit,
+        /// What went wrong, and where.
+        error: anyhow::Error,
+        /// What to do about it, where the error does not say so itself.
+        cure: Option<String>,
+    },
+}
+
+impl Failure {
+    /// A failure with a sentence of its own.
+    pub(crate) fn new(exit: Exit, what: impl Into<String>) -> Self {
+        Self::Fault { exit, error: anyhow::Error::msg(what.into()), cure: None }
+    }
+
+    /// Adds what to do about it.
+    pub(crate) fn cure(self, what: impl Into<String>) -> Self {
+        match self {
+            Self::Fault { exit, error, .. } => Self::Fault { exit, error, cure: Some(what.into()) },
+            told @ Self::Told(_) => told,
+        }
+    }
+
+    fn of(exit: Exit, error: impl Into<anyhow::Error>) -> Self {
+        Self::Fault { exit, error: error.into(), cure: None }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let exit = match error {
+            StoreError::Empty { .. } => Exit::Empty,
+            StoreError::Ambiguous { .. } => Exit::Usage,
+            _ => Exit::Store,
+        };
+        Self::of(exit, error)
+    }
+}
+
+impl From<SelectionError> for Failure {
+    fn from(error: SelectionError) -> Self {
+        Self::of(Exit::Usage, error)
+    }
+}
+
+impl From<LaunchError> for Failure {
+    fn from(error: LaunchError) -> Self {
+        Self::of(Exit::Preflight, error)
+    }
+}
+
+impl From<ReportError> for Failure {
+    fn from(error: ReportError) -> Self {
+        let exit = match error {
+            ReportError::UnknownBaseline { .. } | ReportError::TooLarge { .. } => Exit::Usage,
+            _ => Exit::Internal,
+        };
+        Self::of(exit, error)
+    }
+}
+
+impl From<io::Error> for Failure {
+    /// Of standard output: whoever reads it may leave early, and that is fine.
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::Told(Exit::Done),
+            _ => Self::of(Exit::Internal, error),
+        }
+    }
+}

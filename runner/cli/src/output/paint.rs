@@ -1,0 +1,34 @@
+//! The few colours: they repeat what the words say, and are stripped where nobody sees them.
+
+use anstyle::{AnsiColor, Style};
+use std::fmt::Display;
+use store::RunState;
+
+/// Headings and names.
+pub(crate) const STRONG: Style = Style::new().bold();
+/// What went well.
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+/// What did not.
+pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+/// What deserves a look.
+pub(crate) const ODD: Style = AnsiColor::Yellow.on_default();
+/// What matters less.
+pub(crate) const FAINT: Style = Style::new().dimmed();
+/// No colour.
+pub(crate) const PLAIN: Style = Style::new();
+
+/// A text in a style.
+pub(crate) fn paint(style: Style, text: impl Display) -> String {
+    if style.is_plain() { text.to_string() } else { format!("{style}{text}{style:#}") }
+}
+
+/// How a state looks.
+pub(crate) fn state_style(state: RunState) -> Style {
+    match state {
+        RunState::Done => GOOD,
+        RunState::Failed | RunState::TimedOut => BAD,
+        RunState::Diverged | RunState::Interrupted => ODD,
+        RunState::Pending => FAINT,
+        RunState::Running => PLAIN,
+    }
+}

@@ -1,0 +1,160 @@
+//! Tables: a bold head, a thin rule, two spaces between columns, never wider than the terminal.
+
+use super::paint::{FAINT, PLAIN, STRONG, paint};
+use anstyle::Style;
+use comfy_table::{
+    CellAlignment, ColumnConstraint, ContentArrangement, ContentLineStyle, LineStyle, Table, TableStyle, Width,
+};
+
+/// Stands between the columns until they are painted; no text has it.
+const SEAM: char = '\u{1f}';
+/// Fills the lines between rows until they are taken out.
+const EDGE: char = '\u{1e}';
+/// How a text that is none of ours looks where control characters were.
+const NO_CONTROL: char = ' ';
+const LINES: ContentLineStyle = ContentLineStyle::none().junction(SEAM);
+const BETWEEN: LineStyle = LineStyle::none().fill(EDGE);
+const STYLE: TableStyle = TableStyle::new()
+    .header_lines(LINES)
+    .header_separator(BETWEEN)
+    .content_lines(LINES)
+    .row_separator(BETWEEN);
+
+/// A table under construction.
+pub(crate) struct Sheet {
+    head: Vec<String>,
+    rows: Vec<Vec<Cell>>,
+    right: Vec<usize>,
+    whole: Vec<usize>,
+}
+
+/// A cell: text and style.
+pub(crate) struct Cell {
+    text: String,
+    style: Style,
+}
+
+impl Cell {
+    /// A cell in a style.
+    pub(crate) fn styled(style: Style, text: impl Into<String>) -> Self {
+        Self { text: text.into().replace(|letter: char| letter.is_control(), &NO_CONTROL.to_string()), style }
+    }
+}
+
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Self {
+        Self::styled(PLAIN, text)
+    }
+}
+
+impl Sheet {
+    /// A table with these columns.
+    pub(crate) fn new(head: &[&str]) -> Self {
+        let head = head.iter().map(|name| (*name).to_owned()).collect();
+        Self { head, rows: Vec::new(), right: Vec::new(), whole: Vec::new() }
+    }
+
+    /// Aligns columns to the right: numbers.
+    pub(crate) fn right(mut self, columns: &[usize]) -> Self {
+        self.right = columns.to_vec();
+        self
+    }
+
+    /// Never breaks the text of these columns.
+    pub(crate) fn whole(mut self, columns: &[usize]) -> Self {
+        self.whole = columns.to_vec();
+        self
+    }
+
+    /// Adds a row.
+    pub(crate) fn row(&mut self, cells: Vec<Cell>) {
+        self.rows.push(cells);
+    }
+
+    /// The table as text with an end of line, at most `width` columns wide.
+    pub(crate) fn render(&self, width: usize) -> String {
+        let mut table = Table::new();
+        table.load_style(STYLE).set_content_arrangement(ContentArrangement::Dynamic);
+        table.set_width(u16::try_from(width).unwrap_or(u16::MAX));
+        table.set_header(self.head.clone());
+        for row in &self.rows {
+            table.add_row(row.iter().map(|cell| cell.text.clone()).collect::<Vec<_>>());
+        }
+        let last = self.head.len().saturating_sub(1);
+        let widest = table.column_max_content_widths();
+        for (place, column) in table.column_iter_mut().enumerate() {
+            column.set_padding((0, u16::from(place < last)));
+            if self.right.contains(&place) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+            if self.whole.contains(&place) {
+                let content = widest.get(place).copied().unwrap_or(0) + u16::from(place < last);
+                column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(content)));
+            }
+        }
+        self.painted(&table)
+    }
+
+    /// Lines of the table with their styles; the lines between rows tell one row from the next, and go.
+    fn painted(&self, table: &Table) -> String {
+        let mut out = String::new();
+        let mut row = None;
+        let lines: Vec<String> = table.lines().collect();
+        let reach = |line: &String| line.trim_end().chars().count();
+        let rule = lines.iter().filter(|line| !line.starts_with(EDGE)).map(reach).max().unwrap_or(0);
+        for line in &lines {
+            if !line.starts_with(EDGE) {
+                out.push_str(&self.line(row, line));
+            } else if row.is_none() {
+                out.push_str(&paint(FAINT, "─".repeat(rule)));
+                row = Some(0);
+            } else {
+                row = row.map(|row| row + 1);
+                continue;
+            }
+            out.push('\n');
+        }
+        out
+    }
+
+    fn line(&self, row: Option<usize>, line: &str) -> String {
+        let style = |column: usize| match row {
+            None => STRONG,
+            Some(row) => self.rows[row].get(column).map_or(PLAIN, |cell| cell.style),
+        };
+        let pieces = line.split(SEAM).enumerate().map(|(column, piece)| paint(style(column), piece));
+        pieces.collect::<Vec<_>>().join(" ").trim_end().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::paint::GOOD;
+
+    fn sheet() -> Sheet {
+        let mut sheet = Sheet::new(&["arm", "time", "verdict"]).right(&[1]).whole(&[0, 1]);
+        sheet.row(vec!["d-sync".into(), "1.2 s".into(), Cell::styled(GOOD, "clear")]);
+        sheet.row(vec!["ps-sync".into(), "12.4 s".into(), "not enough evidence to tell".into()]);
+        sheet
+    }
+
+    #[test]
+    fn columns_line_up_and_colours_do_not_count() {
+        let plain = anstream::adapter::strip_str(&sheet().render(80)).to_string();
+        assert_eq!(
+            plain,
+            "arm        time  verdict\n───────────────────────────────────────────\nd-sync    1.2 s  clear\n\
+             ps-sync  12.4 s  not enough evidence to tell\n"
+        );
+    }
+
+    #[test]
+    fn a_narrow_terminal_breaks_text_but_not_what_must_stay_whole() {
+        let rendered = sheet().render(28);
+        let plain = anstream::adapter::strip_str(&rendered).to_string();
+        assert!(plain.lines().all(|line| line.chars().count() <= 28), "{plain}");
+        assert!(plain.contains("ps-sync  12.4 s  not enough"), "{plain}");
+        assert_eq!(rendered.matches(&format!("{GOOD}")).count(), 1, "{rendered:?}");
+    }
+}

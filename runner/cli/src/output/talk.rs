@@ -1,0 +1,106 @@
+//! The one writer of standard error: lines and progress bars never destroy each other.
+
+use super::paint::{BAD, ODD, STRONG, paint};
+use crate::exit::Failure;
+use indicatif::{MultiProgress, ProgressDrawTarget};
+use std::io::{self, Write};
+
+/// How much is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Loudness {
+    /// Errors and warnings.
+    Quiet,
+    /// What a person at a terminal wants to know.
+    Usual,
+    /// Causes of causes, and what the parts do.
+    Verbose,
+}
+
+/// Standard error. Clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct Talk {
+    bars: MultiProgress,
+    loudness: Loudness,
+}
+
+impl Talk {
+    /// No bars are drawn until [`Talk::show_bars`].
+    pub(crate) fn new(loudness: Loudness) -> Self {
+        Self { bars: MultiProgress::with_draw_target(ProgressDrawTarget::hidden()), loudness }
+    }
+
+    /// How much is said.
+    pub(crate) fn loudness(&self) -> Loudness {
+        self.loudness
+    }
+
+    /// The bars, drawn from now on.
+    pub(crate) fn show_bars(&self) -> &MultiProgress {
+        self.bars.set_draw_target(ProgressDrawTarget::stderr_with_hz(10));
+        &self.bars
+    }
+
+    /// A line for the user, unless asked to be quiet.
+    pub(crate) fn say(&self, line: &str) {
+        if self.loudness > Loudness::Quiet {
+            self.write(line);
+        }
+    }
+
+    /// A line for the user who asked for more.
+    pub(crate) fn detail(&self, line: &str) {
+        if self.loudness == Loudness::Verbose {
+            self.write(line);
+        }
+    }
+
+    /// Something odd, with what to do about it.
+    pub(crate) fn warn(&self, what: &str, cure: &str) {
+        let cure = if cure.is_empty() { String::new() } else { format!("\n  = cure: {cure}") };
+        self.write(&format!("{}: {what}{cure}", paint(ODD, "warning")));
+    }
+
+    /// Why something was not done.
+    pub(crate) fn error(&self, what: &str, cure: &str) {
+        let cure = if cure.is_empty() { String::new() } else { format!("\n  = cure: {cure}") };
+        self.write(&format!("{}: {what}{cure}", paint(BAD, "error")));
+    }
+
+    /// A failure; its causes too for the user who asked for more.
+    pub(crate) fn failure(&self, failure: &Failure) {
+        let Failure::Fault { error, cure, .. } = failure else { return };
+        self.error(&error.to_string(), cure.as_deref().unwrap_or_default());
+        if self.loudness == Loudness::Verbose {
+            for cause in error.chain().skip(1) {
+                self.write(&format!("  {} {cause}", paint(STRONG, "because:")));
+            }
+        }
+    }
+
+    /// Writes even where quiet was asked for.
+    pub(crate) fn write(&self, line: &str) {
+        let mut bytes = line.as_bytes().to_vec();
+        bytes.push(b'\n');
+        self.write_bytes(&bytes);
+    }
+
+    fn write_bytes(&self, bytes: &[u8]) {
+        // Nobody is left to be told that standard error is gone.
+        self.bars.suspend(|| {
+            let mut out = anstream::stderr().lock();
+            let _ = out.write_all(bytes).and_then(|()| out.flush());
+        });
+    }
+}
+
+/// For the log of the program's parts: each write is whole lines.
+impl Write for Talk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_bytes(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,58 @@
+//! From the command line's recipe to a plan, or to its problems on the user's screen.
+
+use crate::args::RecipeArgs;
+use crate::disk::DiskFiles;
+use crate::exit::{Exit, Failure};
+use crate::output::{self, Talk, human};
+use recipe::{Machine, Plan, Problem, Problems, Request, Severity};
+use std::path::Path;
+
+/// The machine that recipes are planned for.
+pub(crate) fn machine() -> Machine {
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    Machine { cores: u32::try_from(cores).unwrap_or(u32::MAX) }
+}
+
+/// Plans a recipe; its problems go to standard error.
+pub(crate) fn plan(args: &RecipeArgs, talk: &Talk) -> Result<Plan, Failure> {
+    let request = Request {
+        path: &args.recipe,
+        overrides: &args.overrides,
+        sweeps: &args.sweeps,
+        only: args.only.as_deref(),
+        repeats: args.repeats,
+    };
+    match recipe::plan(&DiskFiles, &request, &machine()) {
+        Ok(plan) => {
+            draw(&plan.warnings, talk);
+            if plan.runs.is_empty() && args.only.is_some() {
+                let only = args.only.as_deref().unwrap_or_default();
+                return Err(Failure::new(Exit::Empty, format!("no cell of {} fits `--only {only}`", args.recipe.display()))
+                    .cure("`bakeoff plan` without `--only` shows the cells"));
+            }
+            Ok(plan)
+        }
+        Err(problems) => {
+            draw(&problems.list, talk);
+            talk.write(&summary(&args.recipe, &problems));
+            Err(Failure::Told(Exit::Usage))
+        }
+    }
+}
+
+/// Draws problems as compilers do.
+pub(crate) fn draw(problems: &[Problem], talk: &Talk) {
+    if !problems.is_empty() {
+        // The stream strips the colours where they are not wanted.
+        talk.write(&format!("{}\n", recipe::render(problems, true, output::width())));
+    }
+}
+
+/// `recipe.toml: 2 errors, 1 warning`.
+pub(crate) fn summary(recipe: &Path, problems: &Problems) -> String {
+    let errors = problems.errors();
+    let warnings = problems.list.iter().filter(|problem| problem.severity == Severity::Warning).count();
+    let counts = [(errors, "error"), (warnings, "warning")];
+    let told = counts.iter().filter(|(count, _)| *count > 0).map(|(count, noun)| human::count(*count, noun));
+    format!("{}: {}", recipe.display(), told.collect::<Vec<_>>().join(", "))
+}

@@ -1,0 +1,198 @@
+//! What a user sees while a sweep runs: a bar and a line on a terminal, else one line per change of state.
+
+mod bars;
+mod run_view;
+
+use crate::args::ProgressChoice;
+use crate::output::paint::{FAINT, paint, state_style};
+use crate::output::{Loudness, Talk, human};
+use bars::Bars;
+use launch::Update;
+use recipe::{Plan, Run};
+use record::Nanos;
+use run_view::RunView;
+use std::io::IsTerminal;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use store::RunState;
+
+/// What is shown. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Progress {
+    talk: Talk,
+    state: Arc<Mutex<State>>,
+}
+
+struct State {
+    bars: Option<Bars>,
+    /// Lines for changes of state.
+    plain: bool,
+    total: usize,
+    ended: usize,
+    /// Runs that still have to be trained, and the time that the trained ones took.
+    to_train: usize,
+    trained: (usize, Duration),
+    run: Option<RunView>,
+    begun: Instant,
+    /// Of each cell.
+    repeats: u32,
+}
+
+/// How a run of the sweep ended, for the line about it.
+pub(crate) struct RunEnd<'a> {
+    /// How it stands.
+    pub(crate) state: RunState,
+    /// The wall time, where it was trained.
+    pub(crate) wall: Option<Nanos>,
+    /// Why, where it did not end as planned.
+    pub(crate) detail: &'a str,
+}
+
+impl Progress {
+    /// Begins a sweep: so many of its runs are to be trained.
+    pub(crate) fn begin(choice: ProgressChoice, talk: &Talk, plan: &Plan, to_train: usize) -> Self {
+        let total = plan.runs.len();
+        let quiet = talk.loudness() == Loudness::Quiet;
+        let terminal = std::io::stderr().is_terminal();
+        let bar = match choice {
+            ProgressChoice::Auto => terminal && !quiet,
+            ProgressChoice::Bar => true,
+            ProgressChoice::Plain | ProgressChoice::None => false,
+        };
+        let plain = !bar && !quiet && choice != ProgressChoice::None;
+        let state = State {
+            bars: bar.then(|| Bars::new(talk.show_bars(), total)),
+            plain,
+            total,
+            ended: 0,
+            to_train,
+            trained: (0, Duration::ZERO),
+            run: None,
+            begun: Instant::now(),
+            repeats: plan.runs.iter().map(|run| run.repeat + 1).max().unwrap_or(0),
+        };
+        Self { talk: talk.clone(), state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// A run's numbers were taken from an earlier one.
+    pub(crate) fn reused(&self, plan: &Plan, run: &Run) {
+        let mut state = self.state();
+        state.ended += 1;
+        let line = state.line(&paint(FAINT, "reused"), "reused", &state.title(plan, run));
+        state.show();
+        drop(state);
+        self.tell(line);
+    }
+
+    /// An attempt at a run begins.
+    pub(crate) fn attempt(&self, plan: &Plan, run: &Run, number: u32) {
+        let mut state = self.state();
+        let cell = &plan.cells[run.cell];
+        state.run = Some(RunView::new(state.title(plan, run), cell, Instant::now()));
+        let again = if number > 1 { format!(", attempt {number}") } else { String::new() };
+        let line = state.plain.then(|| {
+            format!("[{}/{}] started: {}{again}", state.ended + 1, state.total, state.title(plan, run))
+        });
+        state.show();
+        drop(state);
+        if let Some(line) = line {
+            self.talk.say(&line);
+        }
+    }
+
+    /// Something happened in the attempt.
+    pub(crate) fn update(&self, update: &Update) {
+        let mut state = self.state();
+        let Some(run) = &mut state.run else { return };
+        run.update(update, Instant::now());
+        state.show();
+        drop(state);
+        match update {
+            Update::Note(text) => self.talk.say(&format!("note: {text}")),
+            Update::Spawned { member, pid } => self.talk.detail(&format!("{member} is process {pid}")),
+            _ => {}
+        }
+    }
+
+    /// An attempt failed and will be repeated.
+    pub(crate) fn again(&self, plan: &Plan, run: &Run, detail: &str) {
+        let title = self.state().title(plan, run);
+        self.tell(Some(format!("{}: {title}: {detail}", paint(state_style(RunState::Failed), "retrying"))));
+    }
+
+    /// A run ended.
+    pub(crate) fn ended(&self, plan: &Plan, run: &Run, end: &RunEnd<'_>) {
+        let mut state = self.state();
+        state.ended += 1;
+        if let Some(wall) = end.wall {
+            state.trained.0 += 1;
+            state.trained.1 += Duration::from_nanos(wall.0);
+        }
+        let mut parts = vec![state.title(plan, run)];
+        parts.extend(end.wall.map(human::time));
+        parts.extend(state.run.as_ref().and_then(RunView::metric_words));
+        if !end.detail.is_empty() {
+            parts.push(end.detail.to_owned());
+        }
+        state.run = None;
+        let name = end.state.name();
+        let line = state.line(&paint(state_style(end.state), name), name, &parts.join(", "));
+        state.show();
+        drop(state);
+        self.tell(line);
+    }
+
+    /// The sweep is over: bars go.
+    pub(crate) fn finish(&self) {
+        if let Some(bars) = self.state().bars.take() {
+            bars.clear();
+        }
+    }
+
+    fn tell(&self, line: Option<String>) {
+        if let Some(line) = line {
+            self.talk.say(&line);
+        }
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        // What is shown has no invariant that a panic could have broken.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// The line about a run that ended, for the kind of progress that is shown.
+    fn line(&self, painted: &str, word: &str, rest: &str) -> Option<String> {
+        if self.bars.is_some() {
+            return Some(format!("{painted}{}{rest}", " ".repeat(13_usize.saturating_sub(word.len()))));
+        }
+        self.plain.then(|| format!("[{}/{}] {painted}: {rest}", self.ended, self.total))
+    }
+
+    /// Brings the bars up to date.
+    fn show(&mut self) {
+        let left = self.left();
+        let Some(bars) = &self.bars else { return };
+        bars.sweep(self.ended, self.begun.elapsed(), left);
+        match &self.run {
+            Some(run) => bars.run(|width| run.line(width, Instant::now())),
+            None => bars.no_run(),
+        }
+    }
+
+    /// How long the rest of the sweep takes, by what its runs took so far.
+    fn left(&self) -> Option<Duration> {
+        let (trained, took) = self.trained;
+        let rest = self.to_train.checked_sub(trained).filter(|rest| *rest > 0)?;
+        let mean = took.checked_div(u32::try_from(trained).ok()?)?;
+        let current = self.run.as_ref().map_or(Duration::ZERO, |run| run.elapsed(Instant::now()));
+        Some((mean * u32::try_from(rest).ok()?).saturating_sub(current))
+    }
+
+    /// `d-sync workers=4, repeat 2 of 5`.
+    fn title(&self, plan: &Plan, run: &Run) -> String {
+        let label = &plan.cells[run.cell].label;
+        if self.repeats > 1 { format!("{label}, repeat {} of {}", run.repeat + 1, self.repeats) } else { label.clone() }
+    }
+}

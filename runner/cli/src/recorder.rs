@@ -1,0 +1,66 @@
+//! Takes what an attempt reports: shows it, writes it to the attempt's event log, and puts it into the store.
+//!
+//! It never makes a run wait: the launcher keeps what there is no room for yet. It never loses an event
+//! either: when one cannot be kept it stops listening, and the launcher ends the run.
+
+use crate::output::human;
+use crate::progress::Progress;
+use launch::Update;
+use record::Event;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use store::{AttemptId, EventLog, Store, StoreError};
+use tokio::sync::mpsc::Receiver;
+
+/// Updates taken at once: a batch is one transaction.
+const BATCH: usize = 512;
+/// How often the store is told that the attempt lives.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+
+/// The recorder of one attempt.
+pub(crate) struct Recorder {
+    /// Where the numbers go.
+    pub(crate) store: Store,
+    /// Whose they are.
+    pub(crate) attempt: AttemptId,
+    /// The attempt's directory.
+    pub(crate) directory: PathBuf,
+    /// Who shows them.
+    pub(crate) progress: Progress,
+}
+
+impl Recorder {
+    /// Records until the attempt is over.
+    ///
+    /// # Errors
+    /// An event cannot be kept; the rest is not listened to.
+    pub(crate) async fn record(self, mut updates: Receiver<Update>) -> Result<(), StoreError> {
+        let mut log = EventLog::open(&self.directory)?;
+        let mut batch = Vec::with_capacity(BATCH);
+        let mut alive = Instant::now();
+        while updates.recv_many(&mut batch, BATCH).await > 0 {
+            let mut events: Vec<Event> = Vec::new();
+            for update in batch.drain(..) {
+                self.progress.update(&update);
+                self.keep(update, &mut events).await?;
+            }
+            log.append(&events)?;
+            self.store.ingest(self.attempt, &events).await?;
+            if alive.elapsed() >= HEARTBEAT {
+                alive = Instant::now();
+                self.store.heartbeat(self.attempt, human::now()).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Collects events; what else is worth keeping goes into the attempt's history.
+    async fn keep(&self, update: Update, events: &mut Vec<Event>) -> Result<(), StoreError> {
+        match update {
+            Update::Events(more) => events.extend(more),
+            Update::Note(text) => self.store.note(self.attempt, human::now(), "note", &text).await?,
+            Update::Spawned { .. } | Update::Heartbeat(..) | Update::State(_) => {}
+        }
+        Ok(())
+    }
+}

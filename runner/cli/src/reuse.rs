@@ -1,0 +1,200 @@
+//! What is done about each run of a plan, and why: decided from its identity and from what became of it before.
+
+use crate::exit::Failure;
+use crate::surroundings::Scene;
+use recipe::{Cell, Plan, Run, RunSpec, Surroundings};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use store::{EarlierRun, RunRef, RunState, Store};
+
+/// What is done about a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// It is trained.
+    Run,
+    /// It is trained again: it did not end well.
+    Repeat,
+    /// The numbers of this finished run are taken.
+    Reuse(RunRef),
+}
+
+impl Action {
+    /// As `plan --why` says it.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Repeat => "repeat",
+            Self::Reuse(_) => "reuse",
+        }
+    }
+}
+
+/// A run with what is done about it.
+#[derive(Clone, Debug)]
+pub(crate) struct Decision {
+    /// What.
+    pub(crate) action: Action,
+    /// Why, in a few words.
+    pub(crate) why: String,
+    /// What makes the run the same as another.
+    pub(crate) identity: String,
+    /// What decides its numbers beside its configuration.
+    pub(crate) surroundings: Surroundings,
+}
+
+/// Whether finished runs are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reuse {
+    /// They are.
+    Finished,
+    /// `--fresh`: everything is trained.
+    Nothing,
+}
+
+/// Decides about every run of a plan, in its order. Without a store there is nothing to reuse.
+pub(crate) async fn decide(
+    plan: &Plan,
+    scene: &mut Scene,
+    store: Option<&Store>,
+    reuse: Reuse,
+) -> Result<Vec<Decision>, Failure> {
+    let earlier = match store {
+        Some(store) => store.earlier_runs(&plan.name).await?,
+        None => Vec::new(),
+    };
+    let earlier: BTreeMap<(&str, &str, u32), &EarlierRun> =
+        earlier.iter().map(|run| ((run.arm.as_str(), run.condition.as_str(), run.repeat), run)).collect();
+    let mut decisions = Vec::with_capacity(plan.runs.len());
+    for run in &plan.runs {
+        let cell = &plan.cells[run.cell];
+        let surroundings = scene.of(&cell.spec.dataset.source)?;
+        let identity = run.identity(cell, &surroundings);
+        let finished = match (store, reuse) {
+            (Some(store), Reuse::Finished) => store.find_finished(&identity).await?,
+            _ => None,
+        };
+        let before = earlier.get(&(plan.arms[cell.arm].name.as_str(), cell.condition.as_str(), run.repeat));
+        let now = Now { run, cell, identity: &identity, surroundings: &surroundings };
+        let (action, why) = match (finished, reuse) {
+            (Some(finished), _) => {
+                let why = format!("{} as {}", finished.state.name(), short(finished.run.as_str()));
+                (Action::Reuse(finished), why)
+            }
+            (None, Reuse::Nothing) => (Action::Run, "asked for with --fresh".to_owned()),
+            (None, Reuse::Finished) => now.compared_with(before.copied()),
+        };
+        decisions.push(Decision { action, why, identity, surroundings });
+    }
+    Ok(decisions)
+}
+
+/// The end of an id: what tells runs of one sweep apart.
+pub(crate) fn short(id: &str) -> &str {
+    id.get(id.len().saturating_sub(8)..).unwrap_or(id)
+}
+
+/// A run as it would be now.
+struct Now<'a> {
+    run: &'a Run,
+    cell: &'a Cell,
+    identity: &'a str,
+    surroundings: &'a Surroundings,
+}
+
+impl Now<'_> {
+    fn compared_with(&self, before: Option<&EarlierRun>) -> (Action, String) {
+        let Some(before) = before else { return (Action::Run, "never run before".to_owned()) };
+        if before.identity.as_deref() != Some(self.identity) {
+            return (Action::Run, self.difference(before));
+        }
+        let detail = if before.detail.is_empty() { String::new() } else { format!(": {}", before.detail) };
+        match before.state {
+            RunState::Failed => (Action::Repeat, format!("it failed{detail}")),
+            RunState::TimedOut => (Action::Repeat, "it ran out of time".to_owned()),
+            RunState::Interrupted => (Action::Repeat, "it was interrupted; it begins anew".to_owned()),
+            RunState::Running => (Action::Repeat, "it was not finished; it begins anew".to_owned()),
+            RunState::Pending | RunState::Done | RunState::Diverged => (Action::Run, "never run before".to_owned()),
+        }
+    }
+
+    /// The first input that differs from the earlier run's.
+    fn difference(&self, before: &EarlierRun) -> String {
+        if let Some(words) = first_difference(&before.spec, &self.cell.spec) {
+            return words;
+        }
+        if before.seed != self.run.seed {
+            return format!("the seed is {}, was {}", self.run.seed, before.seed);
+        }
+        match &before.surroundings {
+            Some(then) if then.data != self.surroundings.data => "the data has changed".to_owned(),
+            Some(then) if then.worker != self.surroundings.worker => "the worker program has changed".to_owned(),
+            Some(then) if then.hardware != self.surroundings.hardware => {
+                format!("the machine is {}, was {}", self.surroundings.hardware, then.hardware)
+            }
+            _ => "data, worker program or machine have changed".to_owned(),
+        }
+    }
+}
+
+/// The first setting in which two specifications differ, in words.
+fn first_difference(before: &RunSpec, now: &RunSpec) -> Option<String> {
+    let [before, now] = [before, now].map(|spec| serde_json::to_value(spec).unwrap_or_default());
+    differing("", &before, &now)
+}
+
+fn differing(path: &str, before: &Value, now: &Value) -> Option<String> {
+    match (before, now) {
+        _ if before == now => None,
+        (Value::Object(one), Value::Object(other)) => {
+            let names: std::collections::BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+            names.into_iter().find_map(|name| {
+                let joint = if path.is_empty() { "" } else { "." };
+                let below = format!("{path}{joint}{}", name.replace('_', "-"));
+                differing(&below, one.get(name).unwrap_or(&Value::Null), other.get(name).unwrap_or(&Value::Null))
+            })
+        }
+        _ => Some(format!("{path} is {}, was {}", brief(now), brief(before))),
+    }
+}
+
+fn brief(value: &Value) -> String {
+    let text = match value {
+        Value::Null => "not set".to_owned(),
+        Value::Object(_) | Value::Array(_) => "another".to_owned(),
+        Value::Number(number) => match number.as_f64() {
+            // 32-bit settings show the digits that were written.
+            Some(value) if number.is_f64() => format!("{}", value as f32),
+            _ => number.to_string(),
+        },
+        Value::String(text) => text.clone(),
+        Value::Bool(value) => value.to_string(),
+    };
+    text.chars().take(60).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn told(before: Value, now: Value) -> Option<String> {
+        differing("", &before, &now)
+    }
+
+    #[test]
+    fn the_first_difference_is_named_with_both_values() {
+        let before = json!({ "train": { "optimizer": { "lr": 0.1f32, "momentum": 0.0 } }, "strategy": { "kind": "d-sync" } });
+        let mut now = before.clone();
+        assert_eq!(told(before.clone(), now.clone()), None);
+        now["train"]["optimizer"]["lr"] = json!(0.2f32);
+        assert_eq!(told(before.clone(), now.clone()).unwrap(), "train.optimizer.lr is 0.2, was 0.1");
+        now["strategy"]["kind"] = json!("ps-sync");
+        assert_eq!(told(before, now).unwrap(), "strategy.kind is ps-sync, was d-sync");
+    }
+
+    #[test]
+    fn keys_that_come_or_go_count_as_not_set() {
+        assert_eq!(told(json!({}), json!({ "global_batch": 4 })).unwrap(), "global-batch is 4, was not set");
+        assert_eq!(told(json!({ "a": [1] }), json!({ "a": null })).unwrap(), "a is not set, was another");
+    }
+}

@@ -1,0 +1,167 @@
+//! The loop over the runs of a sweep: each is reused, or tried until it ends well or tries run out.
+
+use crate::exit::Failure;
+use crate::output::human;
+use crate::progress::{Progress, RunEnd};
+use crate::recorder::Recorder;
+use crate::reuse::{Action, Decision};
+use crate::session::Session;
+use crate::surroundings::Scene;
+use launch::{Attempt, End, LaunchError, Outcome};
+use mesh::Deadlines;
+use recipe::{Plan, Run};
+use record::Nanos;
+use std::path::Path;
+use std::time::Instant;
+use store::{AttemptEnd, NewAttempt, NodeId, RunId, RunState, Store, StoreError, SweepEnd, SweepId};
+use tokio::sync::mpsc;
+
+/// Updates that wait for the recorder; beyond them the launcher keeps them.
+const CHANNEL: usize = 1024;
+
+/// A sweep about to be run.
+pub(crate) struct Sweep<'a> {
+    /// What is run.
+    pub(crate) plan: &'a Plan,
+    /// What is done about each run, in the plan's order.
+    pub(crate) decisions: &'a [Decision],
+    /// Where results go.
+    pub(crate) store: &'a Store,
+    /// The sweep's row.
+    pub(crate) id: &'a SweepId,
+    /// The worker program and the machine.
+    pub(crate) scene: &'a Scene,
+    /// The machine's row, once for each machine of the plan.
+    pub(crate) nodes: &'a [NodeId],
+    /// What the user says meanwhile.
+    pub(crate) session: &'a Session,
+    /// What the user sees.
+    pub(crate) progress: &'a Progress,
+    /// After so many failed runs nothing new is started.
+    pub(crate) max_fail: Option<u32>,
+}
+
+impl Sweep<'_> {
+    /// Runs the sweep to its end, or until it is to stop.
+    ///
+    /// # Errors
+    /// The store cannot be written; a run that fails is a result.
+    pub(crate) async fn run(&self) -> Result<(), Failure> {
+        let ids = self.store.runs_of(self.id).await?;
+        let mut failed = 0;
+        let mut ended = 0;
+        for ((run, id), decision) in self.plan.runs.iter().zip(&ids).zip(self.decisions) {
+            if self.session.interrupted().is_some() || self.max_fail.is_some_and(|most| failed >= most) {
+                break;
+            }
+            self.store.set_identity(id, &decision.identity).await?;
+            if let Action::Reuse(finished) = &decision.action {
+                self.store.mark_reused(id, &finished.run).await?;
+                self.progress.reused(self.plan, run);
+                ended += 1;
+                continue;
+            }
+            let state = self.try_until_it_ends(run, id, decision).await?;
+            failed += u32::from(matches!(state, RunState::Failed | RunState::TimedOut));
+            ended += usize::from(state != RunState::Interrupted);
+        }
+        let end = if ended == self.plan.runs.len() { SweepEnd::Done } else { SweepEnd::Interrupted };
+        Ok(self.store.end_sweep(self.id, end, human::now()).await?)
+    }
+
+    /// Tries a run; faults of the infrastructure are tried again as often as the recipe allows.
+    async fn try_until_it_ends(&self, run: &Run, id: &RunId, decision: &Decision) -> Result<RunState, Failure> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let end = self.attempt(run, id, decision).await?;
+            let again = end.state == RunState::Failed
+                && tries <= self.plan.limits.retries
+                && self.session.interrupted().is_none();
+            if again {
+                self.progress.again(self.plan, run, &end.detail);
+                continue;
+            }
+            let told = RunEnd { state: end.state, wall: end.wall, detail: &end.detail };
+            self.progress.ended(self.plan, run, &told);
+            return Ok(end.state);
+        }
+    }
+
+    async fn attempt(&self, run: &Run, id: &RunId, decision: &Decision) -> Result<AttemptEnd, StoreError> {
+        let spec = &self.plan.cells[run.cell].spec;
+        let new = NewAttempt { started: human::now(), cluster: &spec.cluster, nodes: self.nodes };
+        let attempt = self.store.begin_attempt(id, &new).await?;
+        self.store.note_surroundings(attempt, human::now(), &decision.surroundings).await?;
+        let number = self.store.attempt_number(attempt).await?;
+        let directory = self.store.attempt_directory(id, number);
+        self.progress.attempt(self.plan, run, number);
+        let (updates, arriving) = mpsc::channel(CHANNEL);
+        let recorder = Recorder {
+            store: self.store.clone(),
+            attempt,
+            directory: directory.clone(),
+            progress: self.progress.clone(),
+        };
+        let recording = tokio::spawn(recorder.record(arriving));
+        let begun = Instant::now();
+        let order = Attempt {
+            spec,
+            seed: run.seed,
+            directory: whole(&directory),
+            worker: self.scene.worker.path.clone(),
+            deadlines: Deadlines::default(),
+            timeout: self.plan.limits.run_timeout,
+            cores: self.scene.node.cores,
+        };
+        let outcome = launch::run(order, self.session.stop(), updates).await;
+        let recorded = recording.await;
+        let mut end = ended(outcome, begun);
+        match recorded {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => lost(&mut end, &error.to_string()),
+            Err(fault) => lost(&mut end, &fault.to_string()),
+        }
+        self.store.end_attempt(attempt, &end).await?;
+        Ok(end)
+    }
+}
+
+/// Workers may be started from anywhere.
+fn whole(directory: &Path) -> std::path::PathBuf {
+    std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned())
+}
+
+/// A run whose numbers are incomplete is no result.
+fn lost(end: &mut AttemptEnd, why: &str) {
+    end.state = RunState::Failed;
+    end.detail = format!("what the run reported could not be kept: {why}");
+}
+
+fn ended(outcome: Result<Outcome, LaunchError>, begun: Instant) -> AttemptEnd {
+    let ended = human::now();
+    match outcome {
+        Ok(outcome) => AttemptEnd {
+            state: match outcome.end {
+                End::Done | End::TargetReached { .. } => RunState::Done,
+                End::Diverged { .. } => RunState::Diverged,
+                End::Failed { .. } => RunState::Failed,
+                End::TimedOut { .. } => RunState::TimedOut,
+                End::Interrupted { .. } => RunState::Interrupted,
+            },
+            detail: outcome.detail,
+            culprit: outcome.culprit,
+            last_lines: outcome.last_lines,
+            wall: Some(outcome.wall),
+            ended,
+        },
+        Err(error) => AttemptEnd {
+            state: RunState::Failed,
+            detail: error.to_string(),
+            culprit: None,
+            last_lines: Vec::new(),
+            wall: Some(Nanos(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX))),
+            ended,
+        },
+    }
+}

@@ -1,0 +1,87 @@
+//! `bakeoff check`: everything that is wrong with recipes, before anything starts.
+
+use super::Context;
+use crate::disk::DiskFiles;
+use crate::exit::{Exit, Failure};
+use crate::output::paint::{GOOD, paint};
+use crate::output::{self, human};
+use crate::planning;
+use clap::{Args, ValueEnum, ValueHint};
+use recipe::{Plan, Problems, Request};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+/// Shown at the end of the verb's help.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  bakeoff check recipe.toml
+  bakeoff check recipes/*.toml
+  bakeoff check recipe.toml --format json | jq .
+
+It reads files and touches no network. Exit code 2 if a recipe has an error; warnings alone give 0.";
+
+/// Arguments of `check`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// The recipes.
+    #[arg(value_name = "RECIPE", required = true, value_hint = ValueHint::FilePath)]
+    recipes: Vec<PathBuf>,
+    /// For people, or for programs.
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    format: Format,
+}
+
+/// How the problems are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Drawn as compilers do.
+    Human,
+    /// One JSON document.
+    Json,
+}
+
+/// Checks recipes.
+pub(crate) fn execute(args: &CheckArgs, context: &Context<'_>) -> Result<Exit, Failure> {
+    let machine = planning::machine();
+    let check = |path: &PathBuf| recipe::plan(&DiskFiles, &Request::new(path), &machine);
+    let answers: Vec<_> = args.recipes.iter().map(|path| (path.as_path(), check(path))).collect();
+    match args.format {
+        Format::Human => answers.iter().try_for_each(|(path, answer)| tell(path, answer, context))?,
+        Format::Json => output::json(&answers.iter().map(|(path, answer)| entry(path, answer)).collect::<Vec<_>>())?,
+    }
+    Ok(if answers.iter().any(|(_, answer)| answer.is_err()) { Exit::Usage } else { Exit::Done })
+}
+
+fn tell(path: &Path, answer: &Result<Plan, Problems>, context: &Context<'_>) -> Result<(), Failure> {
+    match answer {
+        Ok(plan) => {
+            planning::draw(&plan.warnings, context.talk);
+            let excluded = plan.cells.iter().filter(|cell| cell.excluded.is_some()).count();
+            let without = if excluded > 0 { format!(", {} excluded", human::thousands(excluded as u64)) } else { String::new() };
+            output::data(&format!(
+                "{}  {}: {}, {}{without}, {}",
+                paint(GOOD, "ok"),
+                path.display(),
+                human::count(plan.arms.len(), "arm"),
+                human::count(plan.cells.len(), "cell"),
+                human::count(plan.runs.len(), "run"),
+            ))
+        }
+        Err(problems) => {
+            planning::draw(&problems.list, context.talk);
+            context.talk.write(&planning::summary(path, problems));
+            Ok(())
+        }
+    }
+}
+
+fn entry(path: &Path, answer: &Result<Plan, Problems>) -> Value {
+    let (valid, problems, size) = match answer {
+        Ok(plan) => {
+            let size = json!({ "arms": plan.arms.len(), "cells": plan.cells.len(), "runs": plan.runs.len() });
+            (true, &plan.warnings, size)
+        }
+        Err(problems) => (false, &problems.list, Value::Null),
+    };
+    json!({ "recipe": path.display().to_string(), "valid": valid, "plan": size, "problems": problems })
+}

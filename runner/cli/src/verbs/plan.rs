@@ -1,0 +1,268 @@
+//! `bakeoff plan`: what a recipe expands to, and with `--why` what `run` would do about each run.
+
+use super::Context;
+use crate::args::RecipeArgs;
+use crate::exit::{Exit, Failure};
+use crate::output::paint::{FAINT, GOOD, ODD, PLAIN, STRONG, paint};
+use crate::output::table::{Cell as TableCell, Sheet};
+use crate::output::{self, human};
+use crate::planning;
+use crate::reuse::{self, Action, Decision, Reuse};
+use crate::surroundings::Scene;
+use clap::{Args, ValueEnum};
+use recipe::{Cell, Plan};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use store::{Store, StoreError};
+
+/// Shown at the end of the verb's help.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  bakeoff plan recipe.toml
+  bakeoff plan recipe.toml --set nodes.workers=4 --sweep train.optimizer.lr=0.05,0.1
+  bakeoff plan recipe.toml --only \"strategy.name == 'd-sync'\"
+  bakeoff plan recipe.toml --why        which runs would be trained, which reused, and why
+  bakeoff plan recipe.toml --full       the recipe as it is run, every default written out
+  bakeoff plan recipe.toml --format csv > runs.csv
+
+Nothing is run and nothing is written.";
+
+/// Arguments of `plan`.
+#[derive(Debug, Args)]
+pub(crate) struct PlanArgs {
+    #[command(flatten)]
+    recipe: RecipeArgs,
+    /// Say for each run what `run` would do about it, and why.
+    #[arg(long)]
+    why: bool,
+    /// Write the whole recipe as it is run, every default included.
+    #[arg(long)]
+    full: bool,
+    /// A table for people, or JSON or CSV for programs.
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    format: Format,
+}
+
+/// How the plan is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people.
+    Table,
+    /// One JSON document.
+    Json,
+    /// One line per run.
+    Csv,
+}
+
+/// Longer tables are cut; `--format csv` is for the whole.
+const MOST_ROWS: usize = 60;
+
+/// Shows a plan.
+pub(crate) fn execute(args: &PlanArgs, context: &Context<'_>) -> Result<Exit, Failure> {
+    let plan = planning::plan(&args.recipe, context.talk)?;
+    let decisions = if args.why { Some(decide(&plan, context)?) } else { None };
+    let decisions = decisions.as_deref();
+    match args.format {
+        Format::Table if args.full => output::data(&plan.expanded)?,
+        Format::Table => output::data(&table(&plan, decisions, output::width()))?,
+        Format::Json => output::json(&document(&plan, decisions, args.full))?,
+        Format::Csv => output::data(&csv(&plan, decisions))?,
+    }
+    Ok(Exit::Done)
+}
+
+fn decide(plan: &Plan, context: &Context<'_>) -> Result<Vec<Decision>, Failure> {
+    super::wait(async {
+        let mut scene = Scene::look()?;
+        let store = match Store::open_existing(&context.global.store).await {
+            Ok(store) => Some(store),
+            Err(StoreError::NoStore { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        reuse::decide(plan, &mut scene, store.as_ref(), Reuse::Finished).await
+    })
+}
+
+/// The plan in words and a table.
+fn table(plan: &Plan, decisions: Option<&[Decision]>, width: usize) -> String {
+    let mut out = headline(plan);
+    out.push('\n');
+    let sheet = match decisions {
+        Some(decisions) => runs(plan, decisions),
+        None => cells(plan),
+    };
+    let rows = if decisions.is_some() { plan.runs.len() + excluded(plan) } else { plan.cells.len() };
+    out.push_str(&sheet.render(width));
+    if rows > MOST_ROWS {
+        let rest = human::thousands((rows - MOST_ROWS) as u64);
+        let _ = writeln!(out, "{}", paint(FAINT, format!("... and {rest} more; `--format csv` lists them all")));
+    }
+    out
+}
+
+/// Name and question, and how much there is to do.
+pub(crate) fn headline(plan: &Plan) -> String {
+    let mut out = paint(STRONG, &plan.name);
+    if !plan.question.is_empty() {
+        let _ = write!(out, ": {}", plan.question);
+    }
+    let conditions = plan.cells.iter().map(|cell| cell.condition.as_str()).collect::<std::collections::BTreeSet<_>>();
+    let excluded = excluded(plan);
+    let cells = match excluded {
+        0 => human::count(plan.cells.len(), "cell"),
+        _ => format!("{} ({} excluded)", human::count(plan.cells.len(), "cell"), human::thousands(excluded as u64)),
+    };
+    let _ = writeln!(
+        out,
+        "\n{} x {} = {cells}, {}",
+        human::count(plan.arms.len(), "arm"),
+        human::count(conditions.len(), "condition"),
+        human::count(plan.runs.len(), "run"),
+    );
+    out
+}
+
+fn excluded(plan: &Plan) -> usize {
+    plan.cells.iter().filter(|cell| cell.excluded.is_some()).count()
+}
+
+fn cells(plan: &Plan) -> Sheet {
+    let mut repeats: BTreeMap<usize, usize> = BTreeMap::new();
+    for run in &plan.runs {
+        *repeats.entry(run.cell).or_default() += 1;
+    }
+    let conditions = plan.cells.iter().any(|cell| !cell.condition.is_empty());
+    let excluded = excluded(plan) > 0;
+    let head: Vec<&str> = [(true, "arm"), (conditions, "condition"), (true, "workers"), (true, "batch"), (true, "length"), (true, "runs"), (excluded, "")]
+        .into_iter()
+        .filter_map(|(shown, name)| shown.then_some(name))
+        .collect();
+    let numbers: Vec<usize> = (0..head.len()).filter(|place| matches!(head[*place], "workers" | "batch" | "runs")).collect();
+    let mut sheet = Sheet::new(&head).right(&numbers);
+    for (index, cell) in plan.cells.iter().enumerate().take(MOST_ROWS) {
+        let style = if cell.excluded.is_some() { FAINT } else { PLAIN };
+        let train = &cell.spec.train;
+        let mut row = vec![TableCell::styled(style, arm_words(plan, cell))];
+        if conditions {
+            row.push(TableCell::styled(style, &cell.condition));
+        }
+        row.push(TableCell::styled(style, cell.spec.cluster.workers().to_string()));
+        row.push(TableCell::styled(style, train.global_batch.to_string()));
+        row.push(TableCell::styled(style, train.length.to_string()));
+        row.push(TableCell::styled(style, repeats.get(&index).copied().unwrap_or(0).to_string()));
+        if excluded {
+            let reason = cell.excluded.as_ref().map(|reason| format!("excluded: {reason}"));
+            row.push(TableCell::styled(ODD, reason.unwrap_or_default()));
+        }
+        sheet.row(row);
+    }
+    sheet
+}
+
+fn arm_words(plan: &Plan, cell: &Cell) -> String {
+    let arm = &plan.arms[cell.arm];
+    if arm.baseline && plan.arms.len() > 1 { format!("{} (baseline)", arm.name) } else { arm.name.clone() }
+}
+
+fn runs(plan: &Plan, decisions: &[Decision]) -> Sheet {
+    let mut sheet = Sheet::new(&["cell", "repeat", "seed", "action", "why"]).right(&[1, 2]).whole(&[1, 3]);
+    let planned = plan.runs.iter().zip(decisions).map(|(run, decision)| {
+        let style = match decision.action {
+            Action::Reuse(_) => GOOD,
+            Action::Repeat => ODD,
+            Action::Run => PLAIN,
+        };
+        vec![
+            plan.cells[run.cell].label.as_str().into(),
+            (run.repeat + 1).to_string().into(),
+            run.seed.to_string().into(),
+            TableCell::styled(style, decision.action.name()),
+            decision.why.as_str().into(),
+        ]
+    });
+    let left_out = plan.cells.iter().filter_map(|cell| {
+        let reason = cell.excluded.as_deref()?;
+        let label = TableCell::styled(FAINT, &cell.label);
+        Some(vec![label, "".into(), "".into(), TableCell::styled(FAINT, "excluded"), reason.into()])
+    });
+    for row in planned.chain(left_out).take(MOST_ROWS) {
+        sheet.row(row);
+    }
+    sheet
+}
+
+fn document(plan: &Plan, decisions: Option<&[Decision]>, full: bool) -> Value {
+    let cells = plan.cells.iter().map(|cell| {
+        let mut value = json!({
+            "label": cell.label,
+            "arm": plan.arms[cell.arm].name,
+            "condition": cell.condition,
+            "axes": cell.axes,
+            "workers": cell.spec.cluster.workers(),
+            "excluded": cell.excluded,
+            "config-hash": cell.config_hash,
+        });
+        if full {
+            value["spec"] = serde_json::to_value(&cell.spec).unwrap_or_default();
+        }
+        value
+    });
+    let runs = plan.runs.iter().enumerate().map(|(index, run)| {
+        let mut value = json!({ "cell": run.cell, "repeat": run.repeat, "seed": run.seed });
+        if let Some(decision) = decisions.and_then(|decisions| decisions.get(index)) {
+            value["action"] = decision.action.name().into();
+            value["why"] = decision.why.as_str().into();
+            value["identity"] = decision.identity.as_str().into();
+        }
+        value
+    });
+    let mut document = json!({
+        "name": plan.name,
+        "question": plan.question,
+        "arms": plan.arms,
+        "cells": cells.collect::<Vec<_>>(),
+        "runs": runs.collect::<Vec<_>>(),
+        "limits": plan.limits,
+        "warnings": plan.warnings,
+    });
+    if full {
+        document["expanded"] = plan.expanded.as_str().into();
+    }
+    document
+}
+
+/// One line per run, and one per excluded cell; a column for each axis.
+fn csv(plan: &Plan, decisions: Option<&[Decision]>) -> String {
+    let mut paths: Vec<&str> = Vec::new();
+    for axis in plan.cells.iter().flat_map(|cell| &cell.axes) {
+        if !paths.contains(&axis.path.as_str()) {
+            paths.push(&axis.path);
+        }
+    }
+    let mut head = vec!["order", "arm", "condition"];
+    head.extend(&paths);
+    head.extend(["workers", "repeat", "seed", "action", "why"]);
+    let mut out = output::csv_line(head);
+    for (index, run) in plan.runs.iter().enumerate() {
+        let decision = decisions.and_then(|decisions| decisions.get(index));
+        let action = decision.map_or("run", |decision| decision.action.name());
+        let why = decision.map_or("", |decision| decision.why.as_str());
+        let counts = [index.to_string(), (run.repeat + 1).to_string(), run.seed.to_string()];
+        out.push_str(&line(plan, &plan.cells[run.cell], &paths, (&counts, action, why)));
+    }
+    for cell in plan.cells.iter().filter(|cell| cell.excluded.is_some()) {
+        let reason = cell.excluded.as_deref().unwrap_or_default();
+        out.push_str(&line(plan, cell, &paths, (&Default::default(), "excluded", reason)));
+    }
+    out
+}
+
+fn line(plan: &Plan, cell: &Cell, paths: &[&str], (counts, action, why): (&[String; 3], &str, &str)) -> String {
+    let workers = cell.spec.cluster.workers().to_string();
+    let value = |path: &&str| cell.axes.iter().find(|axis| axis.path == **path).map_or("", |axis| axis.text.as_str());
+    let mut fields = vec![counts[0].as_str(), plan.arms[cell.arm].name.as_str(), cell.condition.as_str()];
+    fields.extend(paths.iter().map(value));
+    fields.extend([workers.as_str(), &counts[1], &counts[2], action, why]);
+    output::csv_line(fields)
+}

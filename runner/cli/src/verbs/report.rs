@@ -1,0 +1,57 @@
+//! `bakeoff report`: the page of a sweep, from what is in the store.
+
+use super::Context;
+use crate::exit::{Exit, Failure};
+use crate::output;
+use crate::page;
+use clap::{Args, ValueHint};
+use std::path::PathBuf;
+use store::{Selection, Store, StoreError};
+
+/// Shown at the end of the verb's help.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  bakeoff report -o page.html                     the newest sweep
+  bakeoff report last -o page.html --open
+  bakeoff report \"last and workers=4\" -o page.html
+  bakeoff report last -o page.html --baseline d-sync
+
+The page is one file that needs no network. The same runs give the same bytes.";
+
+/// Arguments of `report`.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// Which runs of one sweep.
+    #[arg(value_name = "EXPR", default_value = "last")]
+    selection: String,
+    /// Where the page goes.
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    output: PathBuf,
+    /// Compare with this arm, whatever the recipe says.
+    #[arg(long, value_name = "ARM")]
+    baseline: Option<String>,
+    /// Open the page when it is made.
+    #[arg(long)]
+    open: bool,
+}
+
+/// Makes a page.
+pub(crate) fn execute(args: &ReportArgs, context: &Context<'_>) -> Result<Exit, Failure> {
+    let selection = Selection::parse(&args.selection)?;
+    super::wait(async {
+        let store = Store::open_existing(&context.global.store).await?;
+        let rows = store.sweep_rows(&selection).await?;
+        if rows.runs.is_empty() {
+            return Err(StoreError::Empty { selection: args.selection.clone() }.into());
+        }
+        let options = page::options(args.baseline.as_deref());
+        page::write(&store, (&rows, &selection), &options, &args.output, context.talk).await?;
+        store.close().await;
+        Ok(())
+    })?;
+    output::data(&format!("report: {}", args.output.display()))?;
+    if args.open {
+        page::open(&args.output, context.talk);
+    }
+    Ok(Exit::Done)
+}

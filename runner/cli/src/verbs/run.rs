@@ -1,0 +1,167 @@
+//! `bakeoff run`: a recipe, from its plan to its verdict.
+
+use super::Context;
+use crate::args::RecipeArgs;
+use crate::ending;
+use crate::exit::{Exit, Failure};
+use crate::output::{Talk, human};
+use crate::planning;
+use crate::progress::Progress;
+use crate::repository;
+use crate::reuse::{self, Action, Decision, Reuse};
+use crate::session::Session;
+use crate::surroundings::Scene;
+use crate::sweep::Sweep;
+use clap::{Args, ValueHint};
+use launch::Severity;
+use recipe::{Plan, RunSpec};
+use std::path::PathBuf;
+use store::{Driver, NewSweep, NodeId, NodeRow, Store, SweepId};
+
+/// Shown at the end of the verb's help.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  bakeoff run recipe.toml
+  bakeoff run recipe.toml                      again: finished runs are reused, the rest is run
+  bakeoff run recipe.toml --repeats 10         add repeats to what is there
+  bakeoff run recipe.toml --set train.epochs=2 --only \"strategy.name == 'd-sync'\"
+  bakeoff run recipe.toml --report page.html --open
+
+Ctrl-C once stops after the current step, twice at once; running the same command again resumes. Exit code 5
+if runs failed or missed their target, 4 if this machine cannot do what the plan asks.";
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    recipe: RecipeArgs,
+    /// Train everything, whatever is finished already.
+    #[arg(long)]
+    fresh: bool,
+    /// Run more runs than the recipe's `limits.max-runs`.
+    #[arg(short, long)]
+    yes: bool,
+    /// Start nothing new after so many failed runs.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_fail: Option<u32>,
+    /// Where the page goes; by default into the store.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    report: Option<PathBuf>,
+    /// Open the page when it is made.
+    #[arg(long)]
+    open: bool,
+}
+
+/// Runs a recipe.
+pub(crate) fn execute(args: &RunArgs, context: &Context<'_>) -> Result<Exit, Failure> {
+    let talk = context.talk;
+    let plan = planning::plan(&args.recipe, talk)?;
+    talk.say(super::plan::headline(&plan).trim_end());
+    refuse_too_many(args, &plan)?;
+    let mut scene = Scene::look()?;
+    preflight(&plan, context)?;
+    let left = launch::reap();
+    if left > 0 {
+        talk.detail(&format!("removed {} that killed drivers left behind", human::count(left, "folder")));
+    }
+    super::wait(async {
+        let session = Session::listen(talk)?;
+        let store = Store::open(&context.global.store).await?;
+        let reuse = if args.fresh { Reuse::Nothing } else { Reuse::Finished };
+        let decisions = reuse::decide(&plan, &mut scene, Some(&store), reuse).await?;
+        announce(&decisions, talk);
+        let id = begin(args, &plan, &store).await?;
+        let nodes = nodes(&plan, &scene, &store).await?;
+        let to_train = decisions.iter().filter(|decision| !matches!(decision.action, Action::Reuse(_))).count();
+        let progress = Progress::begin(context.global.progress, talk, &plan, to_train);
+        let sweep = Sweep {
+            plan: &plan,
+            decisions: &decisions,
+            store: &store,
+            id: &id,
+            scene: &scene,
+            nodes: &nodes,
+            session: &session,
+            progress: &progress,
+            max_fail: args.max_fail,
+        };
+        let ran = sweep.run().await;
+        progress.finish();
+        ran?;
+        let wish = ending::Wish { report: args.report.as_deref(), open: args.open };
+        let exit = ending::tell(&store, &id, (context, &args.recipe.recipe), &wish).await?;
+        store.close().await;
+        Ok(session.interrupted().unwrap_or(exit))
+    })
+}
+
+fn refuse_too_many(args: &RunArgs, plan: &Plan) -> Result<(), Failure> {
+    let most = plan.limits.max_runs as usize;
+    if plan.runs.len() <= most || args.yes {
+        return Ok(());
+    }
+    let what = format!("the plan has {}, more than limits.max-runs = {most}", human::count(plan.runs.len(), "run"));
+    Err(Failure::new(Exit::Usage, what).cure("run it with --yes, choose with --only, or raise limits.max-runs"))
+}
+
+/// Whether this machine can do it; refuses before anything is started.
+fn preflight(plan: &Plan, context: &Context<'_>) -> Result<(), Failure> {
+    let machine = launch::machine(&context.global.store)?;
+    let specs: Vec<&RunSpec> =
+        plan.cells.iter().filter(|cell| cell.excluded.is_none()).map(|cell| &cell.spec).collect();
+    let concerns = launch::preflight(&specs, machine, 1);
+    for concern in concerns.iter().filter(|concern| concern.severity == Severity::Warning) {
+        // The planner warns about cores with the place in the recipe.
+        let told = plan.warnings.iter().any(|warning| warning.code == "R201") && concern.what.contains("cores");
+        if !told {
+            context.talk.warn(&concern.what, &concern.cure);
+        }
+    }
+    match concerns.into_iter().find(|concern| concern.severity == Severity::Refusal) {
+        Some(concern) => Err(Failure::new(Exit::Preflight, concern.what).cure(concern.cure)),
+        None => Ok(()),
+    }
+}
+
+fn announce(decisions: &[Decision], talk: &Talk) {
+    let of = |name: &str| decisions.iter().filter(|decision| decision.action.name() == name).count();
+    let (reused, repeated) = (of("reuse"), of("repeat"));
+    if reused + repeated > 0 {
+        let counts = [(of("run"), "to run"), (repeated, "to repeat"), (reused, "finished before and reused")];
+        let told = counts.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}"));
+        talk.say(&format!("{} (`plan --why` says why)", told.collect::<Vec<_>>().join(", ")));
+    }
+}
+
+async fn begin(args: &RunArgs, plan: &Plan, store: &Store) -> Result<SweepId, Failure> {
+    let argv: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let new = NewSweep {
+        plan,
+        recipe_path: &args.recipe.recipe.to_string_lossy(),
+        argv: &argv,
+        version: env!("CARGO_PKG_VERSION"),
+        commit: repository::commit(&args.recipe.recipe),
+        started: human::now(),
+        driver: Driver::this(),
+    };
+    Ok(store.begin_sweep(&new).await?)
+}
+
+/// The row of this machine under each name that the plan has for it.
+async fn nodes(plan: &Plan, scene: &Scene, store: &Store) -> Result<Vec<NodeId>, Failure> {
+    let most = plan.cells.iter().map(|cell| &cell.spec.cluster.nodes).max_by_key(|nodes| nodes.len());
+    let facts = &scene.node;
+    let mut ids = Vec::new();
+    for node in most.into_iter().flatten() {
+        let row = NodeRow {
+            name: node.name.clone(),
+            host: facts.host.clone(),
+            system: facts.system.clone(),
+            processor: facts.processor.clone(),
+            cores: facts.cores,
+            memory: facts.memory,
+        };
+        ids.push(store.upsert_node(&row).await?);
+    }
+    Ok(ids)
+}

@@ -1,0 +1,175 @@
+//! `bakeoff show`: everything about one run.
+
+use super::Context;
+use crate::exit::{Exit, Failure};
+use crate::output::paint::{STRONG, paint, state_style};
+use crate::output::table::{Cell, Sheet};
+use crate::output::{self, human};
+use clap::{Args, ValueEnum};
+use recipe::Role;
+use record::{LaneId, Nanos, Phase};
+use std::fmt::Write;
+use store::{AttemptRow, RankRow, RunDetail, Store};
+
+/// Shown at the end of the verb's help.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  bakeoff show 4F7K2Q9M           the beginning or the end of a run's id, as `bakeoff list` shows it
+  bakeoff show 4F7K2Q9M --format json | jq .run.attempt.ranks";
+
+/// Arguments of `show`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// The run: the beginning or the end of its id.
+    run: String,
+    /// Words and tables for people, or JSON for programs.
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    format: Format,
+}
+
+/// How the run is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people.
+    Human,
+    /// One JSON document.
+    Json,
+}
+
+/// Shows a run.
+pub(crate) fn execute(args: &ShowArgs, context: &Context<'_>) -> Result<Exit, Failure> {
+    let detail = super::wait(find(args, context))?;
+    match args.format {
+        Format::Human => output::data(&words(&detail, output::width()))?,
+        Format::Json => output::json(&detail)?,
+    }
+    Ok(Exit::Done)
+}
+
+async fn find(args: &ShowArgs, context: &Context<'_>) -> Result<RunDetail, Failure> {
+    let store = Store::open_existing(&context.global.store).await?;
+    let detail = store.show(&args.run).await?;
+    store.close().await;
+    Ok(detail)
+}
+
+fn words(detail: &RunDetail, width: usize) -> String {
+    let line = &detail.line;
+    let mut out = String::new();
+    let _ = writeln!(out, "{} {}", paint(STRONG, &line.id), paint(state_style(line.state), line.state.name()));
+    let condition = if line.condition.is_empty() { "" } else { "  " };
+    let mut facts = vec![
+        ("recipe", line.recipe.clone()),
+        ("arm", format!("{}{condition}{}", line.arm, line.condition)),
+        ("repeat", format!("{} (seed {})", line.repeat + 1, detail.run.seed)),
+        ("workers", line.spec.cluster.workers().to_string()),
+    ];
+    facts.extend(detail.reused_from.clone().map(|source| ("reused from", source)));
+    if let Some(attempt) = &detail.run.attempt {
+        facts.extend(attempt_facts(attempt));
+    }
+    for (name, value) in facts {
+        let _ = writeln!(out, "  {name:<14}{value}");
+    }
+    if let Some(attempt) = &detail.run.attempt {
+        for (title, table) in tables(attempt) {
+            let _ = write!(out, "\n{}\n{}", paint(STRONG, title), table.render(width));
+        }
+    }
+    let _ = write!(out, "\n{}\n{}", paint(STRONG, "attempts"), attempts(detail).render(width));
+    out
+}
+
+fn attempt_facts(attempt: &AttemptRow) -> Vec<(&'static str, String)> {
+    let mut facts = vec![("started", human::moment(attempt.started))];
+    facts.extend(attempt.wall.map(|time| ("wall time", human::time(time))));
+    facts.extend(attempt.training.map(|time| ("training", human::time(time))));
+    facts.extend(attempt.step_time.map(|time| ("step time", format!("{} (median)", human::time(time)))));
+    facts.push(("steps", human::thousands(attempt.steps)));
+    facts.push(("samples", human::thousands(attempt.samples)));
+    match &attempt.weights {
+        Some(Ok(digest)) => facts.push(("weights", format!("{} on all ranks", digest.get(..16).unwrap_or(digest)))),
+        Some(Err(lines)) => facts.push(("weights", format!("differ: {}", lines.join(", ")))),
+        None => {}
+    }
+    if !attempt.detail.is_empty() {
+        facts.push(("ended", attempt.detail.clone()));
+    }
+    facts
+}
+
+fn tables(attempt: &AttemptRow) -> Vec<(&'static str, Sheet)> {
+    let mut tables = Vec::new();
+    if !attempt.ranks.is_empty() {
+        tables.push(("ranks", ranks(attempt)));
+        tables.push(("where the time of a step goes (mean over the workers' steady steps)", phases(attempt)));
+    }
+    if !attempt.metrics.is_empty() {
+        tables.push(("evaluations", metrics(attempt)));
+    }
+    tables
+}
+
+fn ranks(attempt: &AttemptRow) -> Sheet {
+    let mut sheet =
+        Sheet::new(&["rank", "role", "threads", "memory", "sent", "received", "end"]).right(&[0, 2, 3, 4, 5]);
+    for rank in &attempt.ranks {
+        sheet.row(vec![
+            rank.rank.to_string().into(),
+            rank.role.name().into(),
+            rank.threads.to_string().into(),
+            human::bytes(rank.resident_bytes).into(),
+            human::bytes(rank.bytes_out).into(),
+            human::bytes(rank.bytes_in).into(),
+            rank.end.as_str().into(),
+        ]);
+    }
+    sheet
+}
+
+/// Mean time per step and its share, by phase, of the workers' compute lanes.
+fn phases(attempt: &AttemptRow) -> Sheet {
+    let workers: Vec<&RankRow> = attempt.ranks.iter().filter(|rank| rank.role == Role::Worker).collect();
+    let steps: u64 = workers.iter().map(|rank| rank.steady.1).sum();
+    let all: u64 = workers.iter().map(|rank| rank.steady.0.0).sum();
+    let mut sheet = Sheet::new(&["phase", "per step", "share"]).right(&[1, 2]);
+    for phase in Phase::ALL {
+        let rows = workers.iter().flat_map(|rank| &rank.phases);
+        let total: u64 = rows
+            .filter(|row| row.lane == LaneId::Compute && row.phase == phase)
+            .map(|row| row.total.0)
+            .sum();
+        if total > 0 && steps > 0 && all > 0 {
+            let share = human::percent(total as f64 / all as f64);
+            sheet.row(vec![phase.name().into(), human::time(Nanos(total / steps)).into(), share.into()]);
+        }
+    }
+    sheet
+}
+
+fn metrics(attempt: &AttemptRow) -> Sheet {
+    let mut sheet = Sheet::new(&["time", "step", "epoch", "metric", "value"]).right(&[0, 1, 2, 4]);
+    for row in &attempt.metrics {
+        sheet.row(vec![
+            human::time(row.at).into(),
+            human::thousands(row.step).into(),
+            format!("{:.2}", row.epoch).into(),
+            human::metric_name(row.metric).into(),
+            human::metric(row.metric, row.value).into(),
+        ]);
+    }
+    sheet
+}
+
+fn attempts(detail: &RunDetail) -> Sheet {
+    let mut sheet = Sheet::new(&["attempt", "started", "state", "files"]).right(&[0]);
+    for attempt in &detail.attempts {
+        sheet.row(vec![
+            attempt.number.to_string().into(),
+            human::moment(attempt.started).into(),
+            Cell::styled(state_style(attempt.state), attempt.state.name()),
+            attempt.directory.display().to_string().into(),
+        ]);
+    }
+    sheet
+}
