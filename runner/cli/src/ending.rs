@@ -117,9 +117,9 @@ fn sentence(verdict: &Verdict, width: usize) -> String {
 pub(crate) fn fold(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
-        let full = lines.last().is_some_and(|line| {
-            !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width
-        });
+        let full = lines
+            .last()
+            .is_some_and(|line| !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width);
         if full {
             lines.push(String::new());
         }
@@ -157,7 +157,11 @@ fn troubles(rows: &SweepRows, width: usize) -> String {
     }
     if bad.len() > MOST_FAILURES {
         let rest = bad.len() - MOST_FAILURES;
-        let _ = writeln!(out, "and {} more; `bakeoff list \"last and not state=done\"`", human::count(rest, "run"));
+        let _ = writeln!(
+            out,
+            "and {} more; `bakeoff list \"last and not state=done\"`",
+            human::count(rest, "run")
+        );
     }
     out.trim_end().to_owned()
 }

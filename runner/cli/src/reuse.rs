@@ -113,7 +113,9 @@ impl Now<'_> {
             RunState::TimedOut => (Action::Repeat, "it ran out of time".to_owned()),
             RunState::Interrupted => (Action::Repeat, "it was interrupted; it begins anew".to_owned()),
             RunState::Running => (Action::Repeat, "it was not finished; it begins anew".to_owned()),
-            RunState::Pending | RunState::Done | RunState::Diverged => (Action::Run, "never run before".to_owned()),
+            RunState::Pending | RunState::Done | RunState::Diverged => {
+                (Action::Run, "never run before".to_owned())
+            }
         }
     }
 
@@ -127,7 +129,9 @@ impl Now<'_> {
         }
         match &before.surroundings {
             Some(then) if then.data != self.surroundings.data => "the data has changed".to_owned(),
-            Some(then) if then.worker != self.surroundings.worker => "the worker program has changed".to_owned(),
+            Some(then) if then.worker != self.surroundings.worker => {
+                "the worker program has changed".to_owned()
+            }
             Some(then) if then.hardware != self.surroundings.hardware => {
                 format!("the machine is {}, was {}", self.surroundings.hardware, then.hardware)
             }
@@ -150,7 +154,11 @@ fn differing(path: &str, before: &Value, now: &Value) -> Option<String> {
             names.into_iter().find_map(|name| {
                 let joint = if path.is_empty() { "" } else { "." };
                 let below = format!("{path}{joint}{}", name.replace('_', "-"));
-                differing(&below, one.get(name).unwrap_or(&Value::Null), other.get(name).unwrap_or(&Value::Null))
+                differing(
+                    &below,
+                    one.get(name).unwrap_or(&Value::Null),
+                    other.get(name).unwrap_or(&Value::Null),
+                )
             })
         }
         _ => Some(format!("{path} is {}, was {}", brief(now), brief(before))),

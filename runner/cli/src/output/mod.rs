@@ -36,15 +36,20 @@ pub(crate) fn data(text: &str) -> Result<(), Failure> {
 
 /// Writes a value as indented JSON.
 pub(crate) fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value)
-        .map_err(|error| Failure::new(crate::exit::Exit::Internal, format!("this has no JSON form: {error}")))?;
+    let text = serde_json::to_string_pretty(value).map_err(|error| {
+        Failure::new(crate::exit::Exit::Internal, format!("this has no JSON form: {error}"))
+    })?;
     data(&text)
 }
 
 /// One line of CSV (RFC 4180), with its end.
 pub(crate) fn csv_line<'a>(fields: impl IntoIterator<Item = &'a str>) -> String {
     let quoted = |field: &str| {
-        if field.contains([',', '"', '\n', '\r']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field.to_owned() }
+        if field.contains([',', '"', '\n', '\r']) {
+            format!("\"{}\"", field.replace('"', "\"\""))
+        } else {
+            field.to_owned()
+        }
     };
     let mut line = fields.into_iter().map(quoted).collect::<Vec<_>>().join(",");
     line.push('\n');

@@ -3,7 +3,8 @@
 use super::paint::{FAINT, PLAIN, STRONG, paint};
 use anstyle::Style;
 use comfy_table::{
-    CellAlignment, ColumnConstraint, ContentArrangement, ContentLineStyle, LineStyle, Table, TableStyle, Width,
+    CellAlignment, ColumnConstraint, ContentArrangement, ContentLineStyle, LineStyle, Table, TableStyle,
+    Width,
 };
 
 /// Stands between the columns until they are painted; no text has it.

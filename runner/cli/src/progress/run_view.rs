@@ -118,7 +118,9 @@ impl RunView {
         let batch = u64::from(self.batch.max(1));
         let step = self.samples.div_ceil(batch);
         match self.goal() {
-            Some(goal) => format!("step {}/{}", human::thousands(step), human::thousands(goal.div_ceil(batch))),
+            Some(goal) => {
+                format!("step {}/{}", human::thousands(step), human::thousands(goal.div_ceil(batch)))
+            }
             None => format!("step {}", human::thousands(step)),
         }
     }

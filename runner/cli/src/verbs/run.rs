@@ -72,7 +72,8 @@ pub(crate) fn execute(args: &RunArgs, context: &Context<'_>) -> Result<Exit, Fai
         announce(&decisions, talk);
         let id = begin(args, &plan, &store).await?;
         let nodes = nodes(&plan, &scene, &store).await?;
-        let to_train = decisions.iter().filter(|decision| !matches!(decision.action, Action::Reuse(_))).count();
+        let to_train =
+            decisions.iter().filter(|decision| !matches!(decision.action, Action::Reuse(_))).count();
         let progress = Progress::begin(context.global.progress, talk, &plan, to_train);
         let sweep = Sweep {
             plan: &plan,
@@ -100,8 +101,10 @@ fn refuse_too_many(args: &RunArgs, plan: &Plan) -> Result<(), Failure> {
     if plan.runs.len() <= most || args.yes {
         return Ok(());
     }
-    let what = format!("the plan has {}, more than limits.max-runs = {most}", human::count(plan.runs.len(), "run"));
-    Err(Failure::new(Exit::Usage, what).cure("run it with --yes, choose with --only, or raise limits.max-runs"))
+    let what =
+        format!("the plan has {}, more than limits.max-runs = {most}", human::count(plan.runs.len(), "run"));
+    Err(Failure::new(Exit::Usage, what)
+        .cure("run it with --yes, choose with --only, or raise limits.max-runs"))
 }
 
 /// Whether this machine can do it; refuses before anything is started.
@@ -112,7 +115,8 @@ fn preflight(plan: &Plan, context: &Context<'_>) -> Result<(), Failure> {
     let concerns = launch::preflight(&specs, machine, 1);
     for concern in concerns.iter().filter(|concern| concern.severity == Severity::Warning) {
         // The planner warns about cores with the place in the recipe.
-        let told = plan.warnings.iter().any(|warning| warning.code == "R201") && concern.what.contains("cores");
+        let told =
+            plan.warnings.iter().any(|warning| warning.code == "R201") && concern.what.contains("cores");
         if !told {
             context.talk.warn(&concern.what, &concern.cure);
         }
@@ -128,7 +132,8 @@ fn announce(decisions: &[Decision], talk: &Talk) {
     let (reused, repeated) = (of("reuse"), of("repeat"));
     if reused + repeated > 0 {
         let counts = [(of("run"), "to run"), (repeated, "to repeat"), (reused, "finished before and reused")];
-        let told = counts.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}"));
+        let told =
+            counts.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}"));
         talk.say(&format!("{} (`plan --why` says why)", told.collect::<Vec<_>>().join(", ")));
     }
 }

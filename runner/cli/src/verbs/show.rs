@@ -56,7 +56,8 @@ async fn find(args: &ShowArgs, context: &Context<'_>) -> Result<RunDetail, Failu
 fn words(detail: &RunDetail, width: usize) -> String {
     let line = &detail.line;
     let mut out = String::new();
-    let _ = writeln!(out, "{} {}", paint(STRONG, &line.id), paint(state_style(line.state), line.state.name()));
+    let _ =
+        writeln!(out, "{} {}", paint(STRONG, &line.id), paint(state_style(line.state), line.state.name()));
     let condition = if line.condition.is_empty() { "" } else { "  " };
     let mut facts = vec![
         ("recipe", line.recipe.clone()),
@@ -88,7 +89,9 @@ fn attempt_facts(attempt: &AttemptRow) -> Vec<(&'static str, String)> {
     facts.push(("steps", human::thousands(attempt.steps)));
     facts.push(("samples", human::thousands(attempt.samples)));
     match &attempt.weights {
-        Some(Ok(digest)) => facts.push(("weights", format!("{} on all ranks", digest.get(..16).unwrap_or(digest)))),
+        Some(Ok(digest)) => {
+            facts.push(("weights", format!("{} on all ranks", digest.get(..16).unwrap_or(digest))))
+        }
         Some(Err(lines)) => facts.push(("weights", format!("differ: {}", lines.join(", ")))),
         None => {}
     }
@@ -135,10 +138,8 @@ fn phases(attempt: &AttemptRow) -> Sheet {
     let mut sheet = Sheet::new(&["phase", "per step", "share"]).right(&[1, 2]);
     for phase in Phase::ALL {
         let rows = workers.iter().flat_map(|rank| &rank.phases);
-        let total: u64 = rows
-            .filter(|row| row.lane == LaneId::Compute && row.phase == phase)
-            .map(|row| row.total.0)
-            .sum();
+        let total: u64 =
+            rows.filter(|row| row.lane == LaneId::Compute && row.phase == phase).map(|row| row.total.0).sum();
         if total > 0 && steps > 0 && all > 0 {
             let share = human::percent(total as f64 / all as f64);
             sheet.row(vec![phase.name().into(), human::time(Nanos(total / steps)).into(), share.into()]);
