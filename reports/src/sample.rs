@@ -227,6 +227,16 @@ impl Noise {
     }
 }
 
+/// A server's turn: what workers spend on computing, it waits.
+fn serving(parts: &[(Phase, f64)]) -> Vec<(Phase, f64)> {
+    let computed = [Phase::Data, Phase::Forward, Phase::Backward];
+    let waited: f64 = parts.iter().filter(|(phase, _)| computed.contains(phase)).map(|(_, time)| time).sum();
+    let served = parts.iter().filter(|(phase, _)| !computed.contains(phase));
+    served
+        .map(|(phase, time)| (*phase, if *phase == Phase::WaitPeer { time + waited } else { *time }))
+        .collect()
+}
+
 struct Maker<'a> {
     sample: &'a Sample,
     arm: &'a SampleArm,
@@ -323,6 +333,7 @@ impl Maker<'_> {
             (Phase::Update, busy * 0.10),
             (Phase::Other, 0.08),
         ];
+        let parts = if worker { parts.to_vec() } else { serving(&parts) };
         let lane = if worker { LaneId::Compute } else { LaneId::Service(0) };
         let steady = steps.saturating_sub(5);
         let row = |(phase, time): &(Phase, f64)| PhaseRow {

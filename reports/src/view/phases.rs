@@ -64,6 +64,7 @@ pub(crate) struct Segment {
 }
 
 const LABELS: f64 = 168.0;
+const LABEL_LETTERS: usize = 24;
 const SPLIT: f64 = 640.0;
 const BAR: f64 = 24.0;
 const ROW: f64 = 50.0;
@@ -139,7 +140,7 @@ impl Layout {
             share_at += share;
         }
         self.bars.push(Bar {
-            name: name.to_owned(),
+            name: shortened(name),
             name_y: coordinate(self.y + 16.0),
             y: coordinate(self.y),
             height: coordinate(BAR),
@@ -207,6 +208,15 @@ impl Layout {
             label_x: coordinate(LABELS - 12.0),
         }
     }
+}
+
+/// A name that fits beside its bar; the bar's own titles say all of it.
+fn shortened(name: &str) -> String {
+    if name.chars().count() <= LABEL_LETTERS {
+        return name.to_owned();
+    }
+    let kept: String = name.chars().take(LABEL_LETTERS - 1).collect();
+    format!("{}…", kept.trim_end())
 }
 
 fn segment(phase: Phase, scale: &Scale, (from, amount): (f64, f64), title: String) -> Segment {
