@@ -43,6 +43,43 @@ for (const item of document.querySelectorAll(".legend.arms li")) {
   });
 }
 
+// Point at a chart to read the medians there.
+const readout = document.createElement("div");
+readout.className = "readout";
+readout.hidden = true;
+document.body.append(readout);
+for (const chart of document.querySelectorAll("svg.curves")) {
+  const line = (text) => text.split(" ").map(Number);
+  const [[x0, xs], [y0, ys]] = [line(chart.dataset.x), line(chart.dataset.y)];
+  const medians = [...chart.querySelectorAll(".median")].map((path) => ({
+    path, points: (path.getAttribute("d").match(/[-\d.]+ [-\d.]+/g) ?? []).map(line),
+  }));
+  const digits = (value) => value.toPrecision(value >= 1000 ? 4 : 3);
+  chart.addEventListener("pointermove", (event) => {
+    const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(chart.getScreenCTM().inverse()).x;
+    const said = [];
+    for (const { path, points } of medians) {
+      if (path.parentNode.style.display === "none") continue;
+      const next = points.findIndex(([x]) => x >= at);
+      if (next < 1) continue;
+      const [[ax, ay], [bx, by]] = [points[next - 1], points[next]];
+      const y = ay + ((by - ay) * (at - ax)) / (bx - ax || 1);
+      said.push(`${path.dataset.arm}: ${(y0 + ys * y).toFixed(2)} ${chart.dataset.yUnit}`);
+    }
+    readout.hidden = said.length === 0;
+    readout.replaceChildren(...[`${digits(x0 + xs * at)} ${chart.dataset.xUnit}`, ...said].map((text) => {
+      const part = document.createElement("div");
+      part.textContent = text;
+      return part;
+    }));
+    const room = innerWidth - event.clientX > 260;
+    readout.style.left = room ? event.clientX + 16 + "px" : "";
+    readout.style.right = room ? "" : innerWidth - event.clientX + 16 + "px";
+    readout.style.top = event.clientY + 12 + "px";
+  });
+  chart.addEventListener("pointerleave", () => { readout.hidden = true; });
+}
+
 // Paper shows what is folded away.
 addEventListener("beforeprint", () => {
   for (const part of document.querySelectorAll("details:not([open])")) { part.open = true; part.dataset.folded = ""; }

@@ -1,17 +1,22 @@
 //! Writes a page made from a made-up sweep, to look at: `cargo run -p reports --example sample_page -- page.html`.
 
-use reports::sample::{Sample, timelines};
+use reports::sample::{Sample, SampleArm, timelines};
 use std::time::Instant;
+use store::{RunState, SweepRows};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args().nth(1).unwrap_or_else(|| "page.html".to_owned());
     let mut sample = Sample::duel();
     match std::env::args().nth(2).as_deref() {
-        Some("large") => (sample.workers, sample.repeats, sample.epochs) = (vec![2, 4, 8, 16], 5, (4, 10)),
+        Some("large") => (sample.workers, sample.repeats, sample.epochs) = (vec![4, 3], 10, (5, 8)),
         Some("conditions") => sample.workers = vec![2, 4, 8],
+        Some("rough") => add_arms(&mut sample),
         _ => {}
     }
-    let rows = sample.rows();
+    let mut rows = sample.rows();
+    if sample.arms.len() > 2 {
+        roughen(&mut rows);
+    }
     let spans = timelines(&rows);
     let begin = Instant::now();
     let options = reports::Options { generated_by: "bakeoff 0.1.0".to_owned(), ..Default::default() };
@@ -23,4 +28,31 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{path}: {} runs, {} bytes, made in {took:?}", rows.runs.len(), page.html.len());
     }
     Ok(())
+}
+
+/// Arms that are like the second one, slower, and never good enough.
+fn add_arms(sample: &mut Sample) {
+    let like = sample.arms[1].clone();
+    for (name, communicate, ceiling) in
+        [("d-sync star", 2.62, 0.9815), ("d-sync slow link", 4.9, 0.981), ("d-sync rough", 1.2, 0.962)]
+    {
+        sample.arms.push(SampleArm { name: name.to_owned(), communicate, ceiling, ..like.clone() });
+    }
+}
+
+/// A run that failed, one that diverged, some not begun.
+fn roughen(rows: &mut SweepRows) {
+    rows.commit = Some(("3618d28f0c1e2a4b5968".to_owned(), true));
+    for (place, state) in [(3, RunState::Failed), (9, RunState::Diverged), (23, RunState::Pending)] {
+        let run = &mut rows.runs[place];
+        run.state = state;
+        if state == RunState::Pending {
+            run.attempt = None;
+        }
+        if let Some(attempt) = &mut run.attempt {
+            attempt.detail = "rank 2 ended without a word in step 31, phase transfer".to_owned();
+            attempt.culprit = Some(record::Rank(2));
+            attempt.last_lines = vec!["INFO step 30".to_owned(), "killed by signal 9".to_owned()];
+        }
+    }
 }

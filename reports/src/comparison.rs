@@ -60,10 +60,26 @@ pub(crate) struct Comparison {
     /// Pairs of equal repeats.
     pub(crate) pairs: usize,
     pub(crate) grade: Grade,
-    /// About how many repeats would settle it, where that is a question: `None` beyond [`MOST_REPEATS`].
-    pub(crate) repeats_needed: Option<Option<usize>>,
+    /// About how many repeats would settle it, where that is a question and the spread is known.
+    pub(crate) repeats_needed: Option<RepeatsNeeded>,
     /// A ratio that is only a lower bound, because the baseline did not reach the target.
     pub(crate) at_least: Option<f64>,
+}
+
+impl Comparison {
+    /// Whether the arm is the faster one, as far as anything is known.
+    pub(crate) fn is_faster(&self) -> bool {
+        self.at_least.is_some() || self.ratio.is_some_and(|ratio| ratio.value > 1.0)
+    }
+}
+
+/// How many repeats would settle a comparison at the spread seen so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum RepeatsNeeded {
+    /// About so many.
+    About(usize),
+    /// More than so many.
+    MoreThan(usize),
 }
 
 /// Compares each arm of the condition with the baseline; an arm without one is compared with nothing.
@@ -191,7 +207,7 @@ impl Sides<'_> {
 
     /// The smallest number of repeats, at the spread seen so far, whose interval leaves the nearer edge of the
     /// smallest effect that matters and whose exact test can pass.
-    fn repeats_needed(&self, thresholds: Thresholds, arms: usize) -> Option<Option<usize>> {
+    fn repeats_needed(&self, thresholds: Thresholds, arms: usize) -> Option<RepeatsNeeded> {
         let arm = logarithms(&self.entry.values(self.measure))?;
         let base = logarithms(&self.base.values(self.measure))?;
         let (arm_mean, base_mean) = (statistics::average(&arm)?, statistics::average(&base)?);
@@ -211,7 +227,8 @@ impl Sides<'_> {
             half < gap && statistics::smallest_p(*repeats, *repeats) * (arms as f64) < alpha
         };
         let from = CLEAR_FROM.max(arm.len().min(base.len()) + 1);
-        Some((from..=MOST_REPEATS).find(settles))
+        let found = (from..=MOST_REPEATS).find(settles);
+        Some(found.map_or(RepeatsNeeded::MoreThan(MOST_REPEATS), RepeatsNeeded::About))
     }
 }
 
@@ -306,10 +323,10 @@ mod tests {
 
     #[test]
     fn more_spread_asks_for_more_repeats() {
-        let needed = |arm: &[f64]| compared(&[20.0, 20.3, 19.8], arm).repeats_needed.unwrap().unwrap();
+        let needed = |arm: &[f64]| compared(&[20.0, 20.3, 19.8], arm).repeats_needed.unwrap();
         let (little, much) = (needed(&[18.0, 18.3, 17.8]), needed(&[15.0, 18.0, 21.5]));
-        assert!(little < much, "{little} {much}");
-        assert!(little >= CLEAR_FROM);
+        assert!(little < much, "{little:?} {much:?}");
+        assert!(little >= RepeatsNeeded::About(CLEAR_FROM));
     }
 
     #[test]

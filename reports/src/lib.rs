@@ -1,6 +1,6 @@
 //! From the rows of a sweep to one HTML page that says which arm won, by how much, and how sure that is.
 //!
-//! The flow is rows, [study](study), comparisons, [view](view), templates. Everything is computed before the
+//! The flow is rows, study, comparisons, view, templates. Everything is computed before the
 //! templates, which only lay out; the same rows give the same bytes. Nothing here reads a file, a clock or a
 //! network, and neither does the page.
 
@@ -11,6 +11,7 @@ mod data;
 mod digits;
 mod error;
 mod findings;
+mod redact;
 mod render;
 #[doc(hidden)]
 pub mod sample;
@@ -65,13 +66,15 @@ pub fn wanted_timelines(rows: &SweepRows) -> Vec<String> {
     chosen.into_iter().map(|(_, _, run)| run).collect()
 }
 
-/// Makes the page. Runs without an entry in `timelines` have no timeline.
+/// Makes the page, without what the plan's `report.redact` names. Runs without an entry in `timelines` have no
+/// timeline.
 ///
 /// # Errors
 ///
 /// A baseline that is not in the plan, or a page beyond 20 MiB without [`Options::allow_large`].
 pub fn page(rows: &SweepRows, timelines: &Timelines, options: &Options) -> Result<Page, ReportError> {
-    let findings = Findings::of(rows, options)?;
+    let rows = redact::redacted(rows);
+    let findings = Findings::of(&rows, options)?;
     let html = render::html(&view::View::of(&findings, timelines, options))?;
     if html.len() > TOO_LARGE && !options.allow_large {
         return Err(ReportError::TooLarge { bytes: html.len(), limit: TOO_LARGE });

@@ -7,6 +7,7 @@ use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 
 /// The page as one HTML file.
+#[expect(clippy::expect_used, reason = "generated while building, which checked the same templates")]
 pub(crate) fn html(view: &View) -> Result<String, ReportError> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);

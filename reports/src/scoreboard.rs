@@ -255,12 +255,14 @@ fn fastest_column(condition: &Condition) -> Column {
     Column { name: "fastest", meaning, cells, always: usable }
 }
 
-/// Estimates in one unit, with the decimals that the least certain of them supports.
+/// Estimates in one unit, with the decimals that the uncertainty of the middle one supports.
 fn aligned(estimates: &[Option<Estimate>], unit: impl Fn(f64) -> Unit) -> Vec<Cell> {
     let known = || estimates.iter().flatten().filter(|estimate| estimate.value.is_finite());
     let unit = unit(known().map(|estimate| estimate.value).reduce(f64::min).unwrap_or(0.0));
-    let decimals =
-        known().map(|estimate| unit.decimals(estimate.value, estimate.uncertainty())).min().unwrap_or(0);
+    let mut decimals: Vec<usize> =
+        known().map(|estimate| unit.decimals(estimate.value, estimate.uncertainty())).collect();
+    decimals.sort_unstable();
+    let decimals = decimals.get(decimals.len() / 2).copied().unwrap_or(0);
     let cell = |estimate: &Estimate| Cell {
         text: unit.with(unit.number(estimate.value, decimals)),
         sort: estimate.value,

@@ -1,6 +1,6 @@
 //! Verdicts: one sentence for each arm under each condition, and one paragraph for the head of the page.
 
-use crate::comparison::{Comparison, Grade, Thresholds};
+use crate::comparison::{Comparison, Grade, RepeatsNeeded, Thresholds};
 use crate::digits::{self, Unit};
 use crate::findings::Findings;
 use crate::statistics::{self, Estimate};
@@ -53,7 +53,7 @@ pub(crate) fn paragraph(findings: &Findings, verdicts: &[Verdict]) -> String {
         return match strongest.as_slice() {
             [] => verdicts.first().map(|verdict| verdict.sentence.clone()).unwrap_or_default(),
             [only] => format!("{} {}", only.sentence, grade_words(only.grade)).trim().to_owned(),
-            many => format!("{}{}", fastest(findings), tally(findings, many)),
+            many => format!("{}{}", fastest(findings), by_grade(findings, many)),
         };
     }
     let others: Vec<&Verdict> = verdicts.iter().filter(|verdict| !verdict.baseline).collect();
@@ -87,6 +87,40 @@ fn fastest(findings: &Findings) -> String {
     }
 }
 
+/// For each grade the arms that have it, under the only condition.
+fn by_grade(findings: &Findings, verdicts: &[&Verdict]) -> String {
+    let base = findings.study.arm_name(findings.study.baseline);
+    let clear = |faster: bool| {
+        let chosen = findings.comparisons.iter().flatten().filter(|found| found.grade == Grade::Clear);
+        let names = chosen
+            .filter(|found| found.is_faster() == faster)
+            .map(|found| findings.study.arm_name(found.arm));
+        names.collect::<Vec<_>>()
+    };
+    let graded = |grade| {
+        let chosen = verdicts.iter().filter(|verdict| verdict.grade == Some(grade));
+        chosen.map(|verdict| verdict.arm.as_str()).collect::<Vec<_>>()
+    };
+    let groups = [
+        (format!("Clearly faster than {base}"), clear(true)),
+        (format!("Clearly slower than {base}"), clear(false)),
+        (format!("Within noise of {base}"), graded(Grade::WithinNoise)),
+        ("Not enough evidence".to_owned(), graded(Grade::NotEnoughEvidence)),
+        ("Short of the target".to_owned(), graded(Grade::DidNotReach)),
+    ];
+    let said = groups.iter().filter(|(_, arms)| !arms.is_empty());
+    said.map(|(words, arms)| format!("{words}: {}.", listed(arms))).collect::<Vec<_>>().join(" ")
+}
+
+/// `a, b and c`.
+pub(crate) fn listed(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [only] => (*only).to_owned(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}
+
 /// For each arm in how many conditions which grade was given.
 fn tally(findings: &Findings, verdicts: &[&Verdict]) -> String {
     let base = findings.study.arm_name(findings.study.baseline);
@@ -108,13 +142,7 @@ fn tally(findings: &Findings, verdicts: &[&Verdict]) -> String {
         let said: Vec<String> = counts
             .iter()
             .filter(|(count, _)| *count > 0)
-            .map(|(count, words)| {
-                if own.len() == 1 {
-                    (*words).to_owned()
-                } else {
-                    format!("{words} in {count} of {} conditions", own.len())
-                }
-            })
+            .map(|(count, words)| format!("{words} in {count} of {} conditions", own.len()))
             .collect();
         parts.push(format!("{} is {}.", arm.name, said.join(", ").replace("the baseline", base)));
     }
@@ -123,8 +151,7 @@ fn tally(findings: &Findings, verdicts: &[&Verdict]) -> String {
 
 fn clear_sides(findings: &Findings, arm: usize) -> (usize, usize) {
     let clear = findings.comparisons.iter().flatten().filter(|c| c.arm == arm && c.grade == Grade::Clear);
-    let (sooner, later): (Vec<_>, Vec<_>) =
-        clear.partition(|c| c.at_least.is_some() || c.ratio.is_some_and(|ratio| ratio.value > 1.0));
+    let (sooner, later): (Vec<_>, Vec<_>) = clear.partition(|found| found.is_faster());
     (sooner.len(), later.len())
 }
 
@@ -178,12 +205,10 @@ impl Writer<'_> {
                     format!("{to}, {} needed {}{ratio}.", self.arm(), self.amount(measure))
                 }
             }
-            _ => match self.entry.values(measure).is_empty() {
-                true => format!("{} has no steady step to time {}.", self.arm(), self.place()),
-                false => {
-                    format!("{} took {} per step {}{ratio}.", self.arm(), self.amount(measure), self.place())
-                }
-            },
+            _ if self.entry.values(measure).is_empty() => {
+                format!("{} has no steady step to time {}.", self.arm(), self.place())
+            }
+            _ => format!("{} took {} per step {}{ratio}.", self.arm(), self.amount(measure), self.place()),
         }
     }
 
@@ -216,7 +241,7 @@ impl Writer<'_> {
             _ if reached < count => format!("median; {reached} of {count} runs reached it"),
             Some(interval) => format!(
                 "{} CI {}, n\u{a0}=\u{a0}{count}",
-                confidence_words(self.thresholds.confidence),
+                whole_percent(self.thresholds.confidence),
                 range(interval, unit.factor, unit.decimals(estimate.value, estimate.uncertainty())),
             ),
             None => format!("n\u{a0}=\u{a0}{count}"),
@@ -280,8 +305,10 @@ pub(crate) fn typical(values: &[f64], confidence: f64) -> Option<Estimate> {
 
 fn settling(comparison: &Comparison) -> Option<String> {
     match comparison.repeats_needed? {
-        Some(repeats) => Some(format!("About {repeats} repeats would settle it.")),
-        None => Some("More than 200 repeats would be needed to settle it.".to_owned()),
+        RepeatsNeeded::About(repeats) => Some(format!("About {repeats} repeats would settle it.")),
+        RepeatsNeeded::MoreThan(repeats) => {
+            Some(format!("More than {repeats} repeats would be needed to settle it."))
+        }
     }
 }
 
@@ -332,8 +359,8 @@ pub(crate) fn metric_words(metric: Metric) -> String {
     metric.name().replace('-', " ")
 }
 
-/// `95 %`.
-pub(crate) fn confidence_words(confidence: f64) -> String {
+/// `95 %`, `2.5 %`.
+pub(crate) fn whole_percent(confidence: f64) -> String {
     format!("{}\u{a0}%", digits::fixed(confidence * 100.0, usize::from((confidence * 100.0).fract() > 1e-9)))
 }
 
@@ -342,7 +369,11 @@ pub(crate) fn range((low, high): (f64, f64), factor: f64, decimals: usize) -> St
 }
 
 fn signed_range((low, high): (f64, f64), factor: f64, decimals: usize) -> String {
-    format!("{} … {}", digits::signed(low * factor, decimals), digits::signed(high * factor, decimals))
+    format!(
+        "{}\u{a0}…\u{a0}{}",
+        digits::signed(low * factor, decimals),
+        digits::signed(high * factor, decimals)
+    )
 }
 
 #[cfg(test)]

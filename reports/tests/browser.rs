@@ -3,6 +3,12 @@
 //! The browser is `$BAKEOFF_CHROMIUM`, else the first of some names on the path. Where there is none the tests
 //! say that they did not run; with `BAKEOFF_REQUIRE_ALL=1` they fail instead.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may stop where it stands, and says when it did not run"
+)]
+
 use reports::sample::{Sample, timelines};
 use reports::{Options, page};
 use serde_json::Value;

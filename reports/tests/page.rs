@@ -1,5 +1,7 @@
 //! Pages of ordinary and of broken sweeps: complete, escaped, self-contained, well-formed, small, repeatable.
 
+#![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
 use reports::sample::{Sample, timelines};
 use reports::{Options, Timelines, arm_tables, page, verdicts};
 use std::collections::BTreeSet;
@@ -147,8 +149,8 @@ fn every_chart_has_words_and_a_table() {
     let charts = page.matches("role=\"img\"").count() - page.matches("role=\"img\" aria-label=").count();
     assert!(charts >= 10, "{charts}");
     assert_eq!(page.matches("<desc id=").count(), charts);
-    // The three axes of a chart share one table.
-    assert_eq!(page.matches("class=\"numbers\"").count(), charts - 2 + 1);
+    // The three axes of the metric share one table, so do the two of the loss; the tests behind the grades have one.
+    assert_eq!(page.matches("class=\"numbers\"").count(), charts - 2 - 1 + 1);
 }
 
 #[test]
@@ -319,7 +321,7 @@ fn many_arms_share_styles() {
 
 #[test]
 fn forty_runs_of_four_ranks_stay_below_a_megabyte() {
-    let sample = Sample { workers: vec![4], repeats: 20, epochs: (5, 4), ..Sample::duel() };
+    let sample = Sample { workers: vec![4, 3], repeats: 10, epochs: (5, 8), ..Sample::duel() };
     let rows = sample.rows();
     assert_eq!(rows.runs.len(), 40);
     let spans = timelines(&rows);

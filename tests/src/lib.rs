@@ -1,6 +1,10 @@
 //! What the end-to-end tests share: a recipe in a string becomes a run of real worker processes, and what they
 //! reported comes back.
 
+mod threads;
+
+pub use threads::{RankLog, train_on_threads};
+
 use anyhow::{Context, Result, bail, ensure};
 use launch::{Attempt, End, Outcome, StopSignal, Update};
 use recipe::{FileProblem, Files, Machine, Plan, Request};

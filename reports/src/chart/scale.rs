@@ -42,6 +42,13 @@ impl Scale {
         self.at(self.low + amount) - self.from
     }
 
+    /// `offset slope` of the line from places back to values in the scale's unit.
+    pub(crate) fn inverse(&self) -> String {
+        let slope = (self.high - self.low) / (self.to - self.from) * self.factor;
+        let offset = self.low * self.factor - self.from * slope;
+        format!("{offset:.6e} {slope:.6e}")
+    }
+
     pub(crate) fn low(&self) -> f64 {
         self.low
     }
@@ -96,6 +103,15 @@ mod tests {
         let scale = Scale::new((0.913, 0.985), (0.0, 100.0), 100.0).rounded(4);
         assert_eq!(labels(&scale, 4), ["90", "95", "100"]);
         assert!(scale.at(0.913) > 0.0 && scale.at(0.985) < 100.0);
+    }
+
+    #[test]
+    fn a_place_leads_back_to_its_value() {
+        let scale = Scale::new((0.5, 1.0), (300.0, 20.0), 100.0);
+        let inverse = scale.inverse();
+        let (offset, slope) = inverse.split_once(' ').unwrap();
+        let value = offset.parse::<f64>().unwrap() + slope.parse::<f64>().unwrap() * scale.at(0.97);
+        assert!((value - 97.0).abs() < 1e-3, "{value}");
     }
 
     #[test]

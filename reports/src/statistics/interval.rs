@@ -134,7 +134,7 @@ mod tests {
         // Variances 1 and 4 over three values each: error sqrt(5/3), freedom (5/3)^2 / ((1/9 + 16/9) / 2).
         let estimate = difference(&[1.0, 2.0, 3.0], &[4.0, 6.0, 8.0], 0.95).unwrap();
         let (low, high) = estimate.interval.unwrap();
-        let freedom = (25.0 / 9.0) / ((1.0 / 9.0 + 16.0 / 9.0) / 2.0);
+        let freedom = (25.0 / 9.0) / (17.0 / 18.0);
         let half = student_quantile(0.975, freedom).unwrap() * (5.0_f64 / 3.0).sqrt();
         close(estimate.value, -4.0, 1e-12);
         close(high, -4.0 + half, 1e-12);

@@ -21,8 +21,8 @@ pub(crate) fn mid_ranks(values: &[f64]) -> Vec<f64> {
         .iter()
         .map(|value| {
             let below = values.iter().filter(|other| *other < value).count();
-            let equal = values.iter().filter(|other| *other == value).count();
-            below as f64 + (equal as f64 + 1.0) / 2.0
+            let equal = values.iter().filter(|other| other.total_cmp(value).is_eq()).count();
+            below as f64 + f64::midpoint(equal as f64, 1.0)
         })
         .collect()
 }

@@ -118,7 +118,7 @@ fn ratios(findings: &Findings) -> String {
         "Differences of logarithms, shown as ratios of geometric means, with {} intervals: Welch's t interval below {BOOTSTRAP_FROM} \
          runs a side, a percentile bootstrap (2000 resamples, fixed seed) from there. Where some runs did not reach the target, the ratio of \
          the medians without an interval.",
-        verdict::confidence_words(findings.thresholds.confidence)
+        verdict::whole_percent(findings.thresholds.confidence)
     )
 }
 
@@ -133,7 +133,7 @@ fn tests(findings: &Findings) -> String {
 }
 
 fn grades(findings: &Findings) -> String {
-    let effect = digits::percent(findings.thresholds.min_effect);
+    let effect = verdict::whole_percent(findings.thresholds.min_effect);
     format!(
         "Clear: the interval of the ratio lies beyond the smallest effect that matters ({effect}), the corrected p is below {}, and both sides have at \
          least four runs. Within noise: the interval lies inside that effect. Did not reach: fewer than half of the runs. Anything else is not enough evidence.",

@@ -3,6 +3,7 @@
 mod accuracy;
 mod board;
 mod communication;
+mod curves;
 mod failures;
 mod masthead;
 mod method;
@@ -73,7 +74,9 @@ mod tests {
         let rows = sample.rows();
         let options = Options { generated_by: "bakeoff 0.1.0".to_owned(), ..Options::default() };
         let mut spans = timelines(&rows);
-        spans.values_mut().for_each(|spans| spans.retain(|span| span.step == 1 && span.rank.0 == 0));
+        for spans in spans.values_mut() {
+            spans.retain(|span| span.step == 1 && span.rank.0 == 0);
+        }
         let view = View::of(&Findings::of(&rows, &options).unwrap(), &spans, &options);
         insta::assert_json_snapshot!(view);
     }

@@ -7,6 +7,8 @@ use crate::chart::Table;
 use crate::data;
 use crate::digits;
 use crate::findings::Findings;
+use crate::study::Entry;
+use crate::verdict;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use store::RunState;
@@ -102,33 +104,54 @@ fn nodes(findings: &Findings) -> Table {
     table
 }
 
+/// The final weights' digests of one arm, by seed.
+type Digests<'a> = BTreeMap<u64, &'a str>;
+
 /// Where several arms ended with equal weights for equal seeds, whatever they differ in is only speed.
 fn shared_weights(findings: &Findings) -> Vec<String> {
     let mut sentences = Vec::new();
     for condition in &findings.study.conditions {
-        let mut by_arm: BTreeMap<usize, BTreeMap<u64, &str>> = BTreeMap::new();
+        let mut classes: Vec<(Digests, Vec<&str>)> = Vec::new();
         for entry in &condition.entries {
-            for trial in entry.trials.iter().filter(|trial| trial.run.state == RunState::Done) {
-                if let Some(Ok(digest)) = &trial.attempt.weights {
-                    by_arm.entry(entry.arm).or_default().insert(trial.run.seed, digest);
+            let own = final_digests(entry);
+            let name = findings.study.arm_name(entry.arm);
+            match classes.iter_mut().find(|(head, _)| agree(head, &own)) {
+                Some((head, arms)) => {
+                    head.retain(|seed, _| own.contains_key(seed));
+                    arms.push(name);
                 }
+                None => classes.push((own, vec![name])),
             }
         }
-        let mut classes: BTreeMap<&BTreeMap<u64, &str>, Vec<&str>> = BTreeMap::new();
-        for (arm, digests) in &by_arm {
-            classes.entry(digests).or_default().push(findings.study.arm_name(*arm));
-        }
         for (digests, arms) in classes.iter().filter(|(_, arms)| arms.len() > 1) {
+            let seeds = match digests.len() {
+                1 => "their seed".to_owned(),
+                many => format!("each of {many} seeds"),
+            };
             sentences.push(format!(
-                "{}: {} ended with the same weights, bit for bit, for {} ({}). What they differ in is only speed.",
+                "{}: {} ended with the same weights, bit for bit, for {seeds} ({}). What they differ in is only speed.",
                 condition_title(condition),
-                arms.join(" and "),
-                if digests.len() == 1 { "their seed".to_owned() } else { format!("each of {} seeds", digests.len()) },
+                verdict::listed(arms),
                 digests.values().next().map(|digest| short(digest)).unwrap_or_default(),
             ));
         }
     }
     sentences
+}
+
+fn final_digests<'a>(entry: &Entry<'a>) -> Digests<'a> {
+    let done = entry.trials.iter().filter(|trial| trial.run.state == RunState::Done);
+    done.filter_map(|trial| match &trial.attempt.weights {
+        Some(Ok(digest)) => Some((trial.run.seed, digest.as_str())),
+        _ => None,
+    })
+    .collect()
+}
+
+/// Whether two arms have seeds in common and equal digests for all of them.
+fn agree(left: &Digests, right: &Digests) -> bool {
+    let mut shared = left.iter().filter_map(|(seed, digest)| Some((digest, right.get(seed)?))).peekable();
+    shared.peek().is_some() && shared.all(|(left, right)| left == right)
 }
 
 fn digests(findings: &Findings) -> Table {

@@ -102,15 +102,16 @@ impl Section {
 }
 
 fn note(pairs: usize, without: usize) -> String {
-    let mut note = String::new();
+    let mut notes = Vec::new();
     if pairs > MOST_TIMELINES {
-        note +=
-            &format!("The first {MOST_TIMELINES} of {pairs} combinations of arm and condition are shown. ");
+        notes.push(format!(
+            "The first {MOST_TIMELINES} of {pairs} combinations of arm and condition are shown."
+        ));
     }
     if without > 0 {
-        note += &format!("{} kept no spans (`measure.trace`).", digits::plural(without, "run"));
+        notes.push(format!("{} kept no spans (`measure.trace`).", digits::plural(without, "run")));
     }
-    note.trim().to_owned()
+    notes.join(" ")
 }
 
 /// The compute lanes' bounds of each step that kept its spans.

@@ -4,10 +4,11 @@ use crate::check::{self, Checker};
 use crate::key::{self, KeyId, Kind, Reach};
 use crate::problem::Finding;
 use crate::resolve;
-use crate::setting::{self, Leaf, Settings};
+use crate::setting::{Leaf, Settings};
 use crate::source::{Sources, Span};
 use crate::table::KEYS;
 use crate::tree::{Entry, Item, Table, Value};
+use crate::value;
 use std::sync::Arc;
 
 /// Axes that move together; a lone axis is a dimension of its own.
@@ -122,7 +123,7 @@ impl AxisReader<'_> {
             other => self.findings.push(
                 Finding::new("R011", format!("`sweep.axes` takes a table, not {}", other.describe()))
                     .at(entry.item.span, "expected a table")
-                    .note(setting::more("sweep.axes")),
+                    .note(value::more("sweep.axes")),
             ),
         }
         axes
@@ -266,7 +267,7 @@ impl AxisReader<'_> {
         let key = id.key();
         let (text, toml) = (item.value.plain(), item.value.toml());
         if !matches!(key.kind, Kind::Table) {
-            return match setting::leaf(key, item, self.sources) {
+            return match value::leaf(key, item, self.sources) {
                 Ok(leaf) => {
                     let (number, toml) = (leaf.number(), leaf.toml.clone());
                     Some(Point {

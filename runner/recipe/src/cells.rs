@@ -7,8 +7,9 @@ use crate::key::{KeyId, id};
 use crate::problem::{Affected, Finding};
 use crate::recipe::Recipe;
 use crate::resolve::Resolver;
-use crate::setting::{self, Settings};
+use crate::setting::Settings;
 use crate::source::Span;
+use crate::value;
 use crate::{Cell, RunSpec, Source};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -98,7 +99,7 @@ impl<'a> CellBuilder<'a> {
         (!exists).then(|| {
             Finding::new("R203", format!("there is no data at {}", path.display()))
                 .at_option(settings.span(DATASET_PATH), "this folder")
-                .note(setting::more(DATASET_PATH.key().path))
+                .note(value::more(DATASET_PATH.key().path))
                 .cure("put the data set's files there, or name their folder: --set dataset.path=FOLDER")
         })
     }
@@ -123,10 +124,23 @@ impl<'a> CellBuilder<'a> {
         let differing = cell.axes.iter().find(|value| !first.axes.contains(value));
         let axis = differing.and_then(|value| axes.find(|axis| axis.path == value.path));
         let strategies = self.recipe.sections.get("strategy").copied();
-        Finding::new("R104", format!("`{}` and `{}` are the same runs", first.label, cell.label))
+        // Said once for all conditions, or all arms, that it is true of.
+        let (one, other) = if first.condition == cell.condition {
+            (arm(first), arm(cell))
+        } else if first.arm == cell.arm {
+            (first.condition.as_str(), cell.condition.as_str())
+        } else {
+            (first.label.as_str(), cell.label.as_str())
+        };
+        Finding::new("R104", format!("`{one}` and `{other}` are the same runs"))
             .at_option(axis.map(|axis| axis.span).or(strategies), "makes no difference")
             .cure("drop one of them: equal settings give equal numbers, and are run once")
     }
+}
+
+/// The name of a cell's arm.
+fn arm(cell: &Cell) -> &str {
+    cell.label.strip_suffix(cell.condition.as_str()).unwrap_or(&cell.label).trim_end()
 }
 
 /// The axis values that some cells share and others have not: `nodes.workers = 8`.

@@ -2,10 +2,11 @@
 
 use crate::key::{self, Key, KeyId, Kind};
 use crate::problem::Finding;
-use crate::setting::{self, Settings, Typed};
+use crate::setting::Settings;
 use crate::source::Sources;
 use crate::table::KEYS;
 use crate::tree::{Entry, Item, Table, Value};
+use crate::value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -64,14 +65,14 @@ impl<'a> Checker<'a> {
                 }
             }
             (Kind::Table, _) => {
-                self.findings.push(setting::wrong_type(key, &entry.item, setting::expected(&key.kind)));
+                self.findings.push(value::wrong_type(key, &entry.item, value::expected(&key.kind)));
             }
             _ => self.leaf(id, &entry.item),
         }
     }
 
     fn leaf(&mut self, id: KeyId, item: &Item) {
-        match setting::leaf(id.key(), item, self.sources) {
+        match value::leaf(id.key(), item, self.sources) {
             // Straight into the list: whether a key suits its kind is judged when all are known.
             Ok(leaf) => self.settings.put(id, Arc::new(leaf)),
             Err(finding) => {
@@ -92,7 +93,7 @@ pub(crate) fn unknown(entry: &Entry, whose: &str, known: &[&str], table: &str) -
         .at(entry.name_span, label)
         .note(format!("known keys: {}", known.join(", ")))
         .suggest(suggestion);
-    if table.is_empty() { finding } else { finding.note(setting::more(table)) }
+    if table.is_empty() { finding } else { finding.note(value::more(table)) }
 }
 
 fn later(path: &str, entry: &Entry) -> Finding {
@@ -131,7 +132,7 @@ fn misplaced_key(
     settings: &Settings,
     span: crate::source::Span,
 ) -> Finding {
-    let subject = setting::subject(kind.key().path);
+    let subject = value::subject(kind.key().path);
     let finding = Finding::new("R012", format!("`{}` is no key of {subject} `{chosen}`", key.path))
         .at(span, format!("only for {}", owners(key, kind).join(", ")));
     match settings.given(kind) {
@@ -145,13 +146,5 @@ fn owners(key: &Key, kind: KeyId) -> Vec<&'static str> {
     match kind.key().kind {
         Kind::Choice(choices) => key::available(choices).filter(|name| key.is_of(name)).collect(),
         _ => Vec::new(),
-    }
-}
-
-/// The text of a leaf that must be a string.
-pub(crate) fn text(leaf: &setting::Leaf) -> Option<&str> {
-    match &leaf.typed {
-        Typed::Text(text) => Some(text),
-        _ => None,
     }
 }

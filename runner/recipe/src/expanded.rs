@@ -43,7 +43,7 @@ fn fill(settings: &mut Settings, swept: &[KeyId], machine: Machine) {
         return;
     }
     let slots = assign::slots(settings, machine);
-    if settings.given(assign::USE).is_none_or(|leaf| !leaf.text.contains('*')) {
+    if settings.list(assign::USE).iter().any(|node| !node.contains('*')) {
         settings.put(assign::USE, Leaf::list(&[format!("local*{slots}")]));
     }
     if settings.given(assign::WORKERS).is_none() && !swept.contains(&assign::WORKERS) {

@@ -3,6 +3,7 @@
 use crate::codes::{self, CODES, Code};
 use crate::key::{self, Availability, Choice, Key, Kind, Range, Reach};
 use crate::table::KEYS;
+use crate::value;
 use std::fmt::Write;
 
 /// There is no page of that name.
@@ -126,7 +127,8 @@ fn choice_page(topic: &str, key: &Key, choice: &Choice) -> String {
             let _ = writeln!(page, "A setting here: write {setting}.");
         }
         Availability::Now => {
-            let _ = writeln!(page, "  written  {} = \"{}\"", key.path, choice.name);
+            let path = if key.parent() == "strategy" { "[[strategy]] kind" } else { key.path };
+            let _ = writeln!(page, "  written  {path} = \"{}\"", choice.name);
             let keys: Vec<&Key> = key::children(key.parent())
                 .filter(|other| {
                     key.name() == "kind" && !other.later && other.path != key.path && other.is_of(choice.name)
@@ -190,7 +192,7 @@ pub(crate) fn takes(kind: &Kind) -> String {
         Kind::Share(range) => format!("a number or a percentage{}", bounds(*range)),
         Kind::Choice(_) => "one of the names below".to_owned(),
         Kind::ChoiceList(_) => "a list of the names below".to_owned(),
-        other => crate::setting::expected(other).to_owned(),
+        other => value::expected(other).to_owned(),
     }
 }
 

@@ -3,9 +3,10 @@
 use crate::Layer;
 use crate::key::{self, Kind};
 use crate::problem::Finding;
-use crate::setting::{self, Typed};
+use crate::setting::Typed;
 use crate::source::Span;
 use crate::tree::{Item, Table, Value};
+use crate::value;
 
 /// A layer and where it is written.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,7 +21,7 @@ const TABLE: &str = "model.layers";
 pub(crate) fn read(item: &Item) -> Result<Vec<LayerSetting>, Finding> {
     let items = match (&item.value, key::find(TABLE)) {
         (Value::List(items), _) => items,
-        (_, Some(key)) => return Err(setting::wrong_type(key, item, setting::expected(&Kind::Layers))),
+        (_, Some(key)) => return Err(value::wrong_type(key, item, value::expected(&Kind::Layers))),
         _ => return Ok(Vec::new()),
     };
     items.iter().map(layer).collect()
@@ -37,7 +38,7 @@ fn layer(item: &Item) -> Result<LayerSetting, Finding> {
         _ => {
             return Err(Finding::new("R011", format!("a layer is a table, not {}", item.value.describe()))
                 .at(item.span, "expected a table")
-                .note(setting::more(TABLE)));
+                .note(value::more(TABLE)));
         }
     };
     Ok(LayerSetting { layer, span: item.span })
@@ -45,7 +46,7 @@ fn layer(item: &Item) -> Result<LayerSetting, Finding> {
 
 fn kind(item: &Item) -> Result<String, Finding> {
     let Some(key) = key::find("model.layers.kind") else { return Ok(String::new()) };
-    match setting::typed(key, item)? {
+    match value::typed(key, item)? {
         Typed::Choice(name) => Ok(name.to_owned()),
         _ => Ok(String::new()),
     }
@@ -54,7 +55,7 @@ fn kind(item: &Item) -> Result<String, Finding> {
 fn missing(name: &str, kind: &str, item: &Item) -> Finding {
     Finding::new("R010", format!("a `{kind}` layer needs `{name}`"))
         .at(item.span, format!("`{name}` is missing"))
-        .note(setting::more(&key::join(TABLE, name)))
+        .note(value::more(&key::join(TABLE, name)))
 }
 
 fn build(kind: &str, item: &Item, table: &Table) -> Result<Layer, Finding> {
@@ -100,7 +101,7 @@ struct Fields<'a> {
 impl Fields<'_> {
     fn typed(&self, name: &str) -> Result<Option<Typed>, Finding> {
         match (self.table.get(name), key::find(&key::join(TABLE, name))) {
-            (Some(entry), Some(key)) => setting::typed(key, &entry.item).map(Some),
+            (Some(entry), Some(key)) => value::typed(key, &entry.item).map(Some),
             _ => Ok(None),
         }
     }

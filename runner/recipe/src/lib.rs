@@ -18,6 +18,7 @@ mod key;
 mod layers;
 mod load;
 mod model;
+mod names;
 mod parse;
 mod plan;
 mod planner;
@@ -35,6 +36,7 @@ mod table;
 mod template;
 mod train;
 mod tree;
+mod value;
 
 pub use cluster::{Cluster, Node, Role, Seat};
 pub use dataset::{Dataset, Partition, Source};

@@ -1,7 +1,6 @@
 //! From a file's name to one merged tree: `extends`, then what the command line sets.
 
 use crate::files::{Files, tidy};
-use crate::key;
 use crate::parse;
 use crate::problem::Finding;
 use crate::source::{Sources, Span};
@@ -10,6 +9,17 @@ use std::path::{Path, PathBuf};
 
 /// A recipe may be made of so many files; more is a mistake.
 const MOST_FILES: usize = 64;
+
+/// What stands where other problems name a file.
+const COMMAND_LINE: &str = "<command line>";
+
+/// `key=value` of the command line.
+struct Assignment {
+    name: String,
+    name_span: Span,
+    value: String,
+    value_span: Span,
+}
 
 /// Reads a recipe and everything it extends.
 pub(crate) struct Loader<'a> {
@@ -121,62 +131,88 @@ impl<'a> Loader<'a> {
 
     /// Lays `--set key=value` over a recipe.
     pub(crate) fn set(&mut self, recipe: &mut Table, argument: &str) {
-        let Some((name, name_span, value, offset)) = self.argument("--set", argument, "KEY=VALUE") else {
+        let Some(Assignment { name, name_span, value, value_span }) =
+            self.assignment("--set", argument, "KEY=VALUE")
+        else {
             return;
         };
-        let item = item(&value, name_span.source, offset);
-        if let Some(axes) = table_at(recipe, &["sweep", "axes"]) {
-            remove_axis(axes, &name);
-        }
+        let item = item(&value, value_span.source, value_span.start as usize);
+        self.settle(recipe, &name, name_span);
         self.lay(recipe, &name, Entry { name: String::new(), name_span, item });
     }
 
     /// Lays `--sweep key=a,b` over a recipe.
     pub(crate) fn sweep(&mut self, recipe: &mut Table, argument: &str) {
-        let Some((name, name_span, value, offset)) = self.argument("--sweep", argument, "KEY=A,B") else {
+        let Some(Assignment { name, name_span, value, value_span }) =
+            self.assignment("--sweep", argument, "KEY=A,B")
+        else {
             return;
         };
-        let source = name_span.source;
+        let (source, offset) = (value_span.source, value_span.start as usize);
         let list = match parse::value(&value, source, offset) {
             Some(item) if matches!(item.value, Value::List(_)) => item,
             _ => {
                 let items =
                     pieces(&value).into_iter().map(|(start, piece)| item(piece, source, offset + start));
-                let span = Span { source, start: offset as u32, end: (offset + value.len()) as u32 };
-                Item { span, value: Value::List(items.collect()) }
+                Item { span: value_span, value: Value::List(items.collect()) }
             }
         };
-        if let Some(axes) = table_at(recipe, &["sweep", "axes"]) {
-            remove_axis(axes, &name);
-        }
+        self.settle(recipe, &name, name_span);
         let path = format!("sweep.axes.{name}");
         lay_at(recipe, &path, Entry { name: String::new(), name_span, item: list });
     }
 
-    /// Splits an argument into key and value; their source is the argument as it was typed.
-    fn argument(
-        &mut self,
-        option: &str,
-        argument: &str,
-        form: &str,
-    ) -> Option<(String, Span, String, usize)> {
-        let start = option.len() + 1;
+    /// Lays `--repeats N` over a recipe.
+    pub(crate) fn repeats(&mut self, recipe: &mut Table, count: u32) {
+        let span = self.argument("--repeats", &count.to_string());
+        let item = Item { span, value: Value::Integer(i64::from(count)) };
+        lay_at(recipe, "repeats.count", Entry { name: String::new(), name_span: span, item });
+    }
+
+    /// What the command line says about a key goes before the recipe's axis over it.
+    fn settle(&mut self, recipe: &mut Table, name: &str, span: Span) {
+        if let Some(axes) = table_at(recipe, &["sweep", "axes"]) {
+            remove_axis(axes, name);
+        }
+        if let Some(zipped) = zipped(recipe, name) {
+            self.findings.push(
+                Finding::new("R035", format!("`{name}` is varied already, in lockstep with others"))
+                    .at(span, "cannot be settled")
+                    .at(zipped, "varied here")
+                    .cure("take the key out of [[sweep.zip]]"),
+            );
+        }
+    }
+
+    /// Makes an argument a text that problems can point into; the place of what follows the option.
+    pub(crate) fn argument(&mut self, option: &str, argument: &str) -> Span {
+        let start = option.len() as u32 + 1;
         let text = format!("{option} {argument}");
-        let source =
-            self.sources.add("<command line>".to_owned(), text.clone(), self.files.current_directory());
-        let whole = Span { source, start: start as u32, end: text.len() as u32 };
-        let (name, value) = argument.split_once('=').unwrap_or((argument, ""));
-        let plain = !name.is_empty() && name.split('.').all(|part| !part.trim().is_empty());
-        if !argument.contains('=') || !plain {
+        let end = text.len() as u32;
+        let source = self.sources.add(COMMAND_LINE.to_owned(), text, self.files.current_directory());
+        Span { source, start, end }
+    }
+
+    /// Splits an argument at its `=`.
+    fn assignment(&mut self, option: &str, argument: &str, form: &str) -> Option<Assignment> {
+        let whole = self.argument(option, argument);
+        let parts =
+            argument.split_once('=').filter(|(name, _)| name.split('.').all(|part| !part.trim().is_empty()));
+        let Some((name, value)) = parts else {
             self.findings.push(
                 Finding::new("R004", format!("`{option}` takes {form}"))
                     .at(whole, "not understood")
                     .cure(format!("write `{option} train.optimizer.lr=0.1`, for example")),
             );
             return None;
-        }
-        let name_span = Span { end: (start + name.len()) as u32, ..whole };
-        Some((name.trim().to_owned(), name_span, value.to_owned(), start + name.len() + 1))
+        };
+        let end = whole.start + name.len() as u32;
+        Some(Assignment {
+            name: name.trim().to_owned(),
+            name_span: Span { end, ..whole },
+            value: value.to_owned(),
+            value_span: Span { start: end + 1, ..whole },
+        })
     }
 
     fn lay(&mut self, recipe: &mut Table, name: &str, entry: Entry) {
@@ -220,7 +256,7 @@ fn file_name(path: &Path) -> String {
 }
 
 /// The name by which a strategy is addressed: its `name`, else its `kind`.
-fn own_name(table: &Table) -> Option<String> {
+pub(crate) fn own_name(table: &Table) -> Option<String> {
     match &table.get("name").or_else(|| table.get("kind"))?.item.value {
         Value::Text(name) => Some(name.clone()),
         _ => None,
@@ -277,10 +313,25 @@ fn remove_axis(axes: &mut Table, name: &str) {
         if !inner.entries.is_empty() {
             return;
         }
-    } else if rest.is_some() && !key::is_union(first) {
-        return;
     }
     axes.take(first);
+}
+
+/// Where a key, or something above or below it, is varied in lockstep with others.
+fn zipped(recipe: &Table, name: &str) -> Option<Span> {
+    let Value::Table(sweep) = &recipe.get("sweep")?.item.value else { return None };
+    let Value::List(groups) = &sweep.get("zip")?.item.value else { return None };
+    groups.iter().find_map(|group| varied(group, name))
+}
+
+fn varied(item: &Item, name: &str) -> Option<Span> {
+    let Value::Table(table) = &item.value else { return None };
+    let (first, rest) = name.split_once('.').map_or((name, None), |(first, rest)| (first, Some(rest)));
+    let entry = table.get(first)?;
+    match (rest, &entry.item.value) {
+        (Some(rest), Value::Table(_)) => varied(&entry.item, rest),
+        _ => Some(entry.name_span),
+    }
 }
 
 /// The parts between the commas that are not inside brackets, braces or quotes, with their offsets.

@@ -58,14 +58,14 @@ fn build(loader: &mut Loader<'_>, request: &Request<'_>, machine: Machine) -> Op
         loader.set(&mut table, argument);
     }
     if let Some(count) = request.repeats {
-        loader.set(&mut table, &format!("repeats.count={count}"));
+        loader.repeats(&mut table, count);
     }
     for argument in request.sweeps {
         loader.sweep(&mut table, argument);
     }
     let mut recipe = recipe::read(loader, &table);
     if let Some(only) = request.only {
-        recipe.exclusions.extend(select(only, &mut loader.findings));
+        recipe.exclusions.extend(select(loader, only));
     }
     let seeds = runs::seeds(&recipe.settings, &mut loader.findings);
     if recipe.broken {
@@ -89,7 +89,9 @@ fn build(loader: &mut Loader<'_>, request: &Request<'_>, machine: Machine) -> Op
     })
 }
 
-fn select(only: &str, findings: &mut Vec<Finding>) -> Option<Exclusion> {
+/// `--only`: what does not meet the condition is excluded.
+fn select(loader: &mut Loader<'_>, only: &str) -> Option<Exclusion> {
+    let start = loader.argument("--only", only);
     match Expression::read(only) {
         Ok(expression) => Some(Exclusion {
             when: Expression::Not(Box::new(expression)),
@@ -98,11 +100,7 @@ fn select(only: &str, findings: &mut Vec<Finding>) -> Option<Exclusion> {
             span: None,
         }),
         Err(misread) => {
-            findings.push(
-                Finding::new("R040", format!("`--only` is no condition: {}", misread.reason))
-                    .suggest(misread.suggestion.as_deref())
-                    .note("more: bakeoff explain sweep.exclude.when"),
-            );
+            loader.findings.push(misread.finding(Some(start)));
             None
         }
     }

@@ -2,14 +2,14 @@
 
 use crate::axes::{self, AxisReader, Dimension};
 use crate::check::{self, Checker};
-use crate::expression::Expression;
+use crate::expression::{Expression, Misread};
 use crate::key::{self, Key, KeyId, id};
-use crate::load::Loader;
+use crate::load::{Loader, own_name};
 use crate::problem::Finding;
 use crate::resolve;
 use crate::setting::{Settings, Typed};
 use crate::source::{Sources, Span};
-use crate::tree::{Entry, Table, Value};
+use crate::tree::{Entry, Item, Table, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 const SCHEMA: KeyId = id("schema");
@@ -62,7 +62,7 @@ pub(crate) fn read(loader: &mut Loader<'_>, table: &Table) -> Recipe {
     let mut reader = Reader { sources, findings, broken: !broken.is_empty() };
     reader.schema(&settings, &broken);
     let (strategies, ones_broken) = reader.strategies(table);
-    let (dimensions, exclusions) = reader.sweep(table, &strategies);
+    let (dimensions, exclusions) = reader.sweep(table);
     let tops: Vec<(&Settings, &BTreeSet<KeyId>)> = vec![(&settings, &broken)];
     let all = tops.into_iter().chain(strategies.iter().map(|one| &one.settings).zip(&ones_broken));
     for (settings, broken) in all {
@@ -158,7 +158,7 @@ impl Reader<'_> {
             );
             return None;
         }
-        let name = settings.given(NAME).and_then(|leaf| check::text(leaf)).unwrap_or(kind).to_owned();
+        let name = settings.given(NAME).map_or(kind, |_| settings.text(NAME)).to_owned();
         if name.trim().is_empty() {
             self.findings.push(
                 Finding::new("R014", "`strategy.name` cannot be empty")
@@ -214,7 +214,7 @@ impl Reader<'_> {
         }
     }
 
-    fn sweep(&mut self, table: &Table, strategies: &[StrategySetting]) -> (Vec<Dimension>, Vec<Exclusion>) {
+    fn sweep(&mut self, table: &Table) -> (Vec<Dimension>, Vec<Exclusion>) {
         let Some(entry) = table.get("sweep") else { return (Vec::new(), Vec::new()) };
         let Value::Table(sweep) = &entry.item.value else {
             self.findings.push(
@@ -227,7 +227,7 @@ impl Reader<'_> {
         for entry in sweep.entries.iter().filter(|entry| !known.contains(&entry.name.as_str())) {
             self.findings.push(check::unknown(entry, " in `sweep`", &known, "sweep"));
         }
-        let names: Vec<String> = strategies.iter().map(|strategy| strategy.name.clone()).collect();
+        let names = names(table);
         let before = self.findings.len();
         let mut reader = AxisReader { sources: self.sources, findings: self.findings, strategies: &names };
         let dimensions = reader.dimensions(sweep);
@@ -260,18 +260,38 @@ impl Reader<'_> {
             Ok(when) => Some(Exclusion { when, text, reason, span: leaf.span }),
             Err(misread) => {
                 self.broken = true;
-                self.findings.push(
-                    Finding::new("R040", format!("this is no condition: {}", misread.reason))
-                        .at_option(leaf.span, suggest(misread.suggestion.as_deref()))
-                        .suggest(misread.suggestion.as_deref())
-                        .note("more: bakeoff explain sweep.exclude.when"),
-                );
+                let finding = match leaf.span {
+                    Some(span) if self.is_literal(span, &text) => {
+                        misread.finding(Some(Span { start: span.start + 1, ..span }))
+                    }
+                    Some(span) => {
+                        Misread { at: 0..(span.end - span.start) as usize, ..misread }.finding(Some(span))
+                    }
+                    None => misread.finding(None),
+                };
+                self.findings.push(finding);
                 None
             }
         }
     }
+
+    /// Whether a string is written letter by letter, without escapes.
+    fn is_literal(&self, span: Span, text: &str) -> bool {
+        let (start, end) = (span.start as usize + 1, (span.end as usize).saturating_sub(1));
+        self.sources.text(span.source).get(start..end) == Some(text)
+    }
 }
 
-fn suggest(name: Option<&str>) -> String {
-    name.map_or("not understood".to_owned(), |name| format!("did you mean `{name}`?"))
+/// The names of all strategies, of those too that are wrong: an axis over one of these is not wrong as well.
+fn names(table: &Table) -> Vec<String> {
+    let items = match table.get("strategy").map(|entry| &entry.item) {
+        Some(Item { value: Value::List(items), .. }) => items.as_slice(),
+        Some(item) => std::slice::from_ref(item),
+        None => &[],
+    };
+    let name = |item: &Item| match &item.value {
+        Value::Table(table) => own_name(table),
+        _ => None,
+    };
+    items.iter().filter_map(name).collect()
 }

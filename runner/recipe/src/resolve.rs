@@ -6,8 +6,9 @@ use crate::files::Machine;
 use crate::key::{KeyId, id};
 use crate::layers::LayerSetting;
 use crate::problem::Finding;
-use crate::setting::{self, Settings, Typed};
+use crate::setting::{Settings, Typed};
 use crate::source::Span;
+use crate::value;
 use crate::{
     Collective, Communication, Compression, Dataset, Extent, LrSchedule, LrShape, Measure, Metric, Model,
     Partition, ReduceOrder, RunSpec, Schedule, Sgd, Source, Strategy, Target, Training,
@@ -103,7 +104,7 @@ impl<'a> Resolver<'a> {
         Finding::new("R010", format!("`{}` is missing{why}", key.path))
             .at_option(self.section(section), format!("`{}` belongs here", key.name()))
             .cure(format!("write `{} = {}`, for example", key.name(), key.example))
-            .note(setting::more(key.path))
+            .note(value::more(key.path))
     }
 
     fn model(&mut self, cell: &mut Cell<'_>) -> Model {

@@ -63,10 +63,12 @@ impl Value {
         }
     }
 
-    /// The value for people: a string without its quotes, anything else as TOML.
+    /// The value for people, short enough for a label: `ring`, `0.1`, `local*2,local*4`, `dirichlet(alpha=0.1)`.
     pub(crate) fn plain(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
+            Self::List(items) => items.iter().map(|item| item.value.plain()).collect::<Vec<_>>().join(","),
+            Self::Table(table) => table.plain(),
             other => other.toml(),
         }
     }
@@ -105,6 +107,15 @@ pub(crate) fn bare_or_quoted(name: &str) -> String {
 }
 
 impl Table {
+    fn plain(&self) -> String {
+        let kind = self.get("kind").map(|entry| entry.item.value.plain()).unwrap_or_default();
+        let others: Vec<String> = (self.entries.iter())
+            .filter(|entry| entry.name != "kind")
+            .map(|entry| format!("{}={}", entry.name, entry.item.value.plain()))
+            .collect();
+        if others.is_empty() { kind } else { format!("{kind}({})", others.join(",")) }
+    }
+
     /// The entry of this name.
     pub(crate) fn get(&self, name: &str) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.name == name)

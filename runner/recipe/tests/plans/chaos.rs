@@ -88,6 +88,49 @@ fn mutated() -> impl Strategy<Value = String> {
     })
 }
 
+/// Settings that are right by themselves, and mostly together.
+const SETTINGS: [&str; 24] = [
+    "model.kind=softmax",
+    "model=lenet",
+    "dataset.train=4000",
+    "dataset.partition=sharded",
+    "dataset.partition={ kind = \"dirichlet\", alpha = 0.5 }",
+    "dataset={ kind = \"mnist\", path = \"data\" }",
+    "dataset.validation=10%",
+    "train.global-batch=64",
+    "train.epochs=0.5",
+    "train.optimizer={ lr = 0.2, momentum = 0.9 }",
+    "train.lr-schedule={ kind = \"step\", every = \"1 epoch\" }",
+    "train.lr-schedule.warmup=5 steps",
+    "train.target={ at-least = 0.9, after = \"90s\" }",
+    "train.target.at-least=0.8",
+    "nodes.workers=2",
+    "nodes.use=[\"local\"]",
+    "communication.collective=star",
+    "communication.reduce-order=rank",
+    "strategy.d-sync.name=a 'quoted' name",
+    "strategy.ps-sync.baseline=true",
+    "repeats={ count = 2, seeds = [5, 6] }",
+    "repeats.order=shuffle",
+    "measure.weight-hash=step",
+    "limits.run-timeout=1.5min",
+];
+
+/// Axes that are right by themselves, and mostly together.
+const SWEEPS: [&str; 7] = [
+    "train.optimizer.lr=0.1,0.2",
+    "nodes.workers=1,2,4",
+    "dataset.partition=shared,{ kind = \"dirichlet\", alpha = 0.1 }",
+    "dataset.partition.kind=shared,sharded",
+    "strategy.d-sync.communication.collective=ring,star",
+    "communication.reduce-order=ring,rank",
+    "model.kind=softmax,lenet",
+];
+
+fn some(of: &'static [&'static str], most: usize) -> impl Strategy<Value = Vec<String>> {
+    prop::sample::subsequence(of, 0..=most).prop_map(|some| some.into_iter().map(str::to_owned).collect())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -117,6 +160,12 @@ proptest! {
             table.insert(name.split('.').next().unwrap_or_default().to_owned(), value);
         }
         survive(&table.to_string(), &[], &[], None);
+    }
+
+    #[test]
+    fn any_combination(settings in some(&SETTINGS, 8), sweeps in some(&SWEEPS, 3), all in any::<bool>()) {
+        let only = (!all).then_some("strategy.kind == 'd-sync' and workers != 3");
+        survive(&crate::problems::recipe(&[]), &settings, &sweeps, only);
     }
 
     #[test]

@@ -169,6 +169,7 @@ fn an_axis_may_take_whole_tables() {
     let plan = plan(&[
         "[sweep.axes]\ndataset.partition = [\"shared\", { kind = \"dirichlet\", alpha = 0.1 }]\nnodes.use = [[\"local*2\"], [\"local*3\"]]",
     ]);
+    assert_eq!(plan.cells[7].label, "d-sync partition=dirichlet(alpha=0.1) use=local*3");
     let partitions: Vec<&Partition> = plan.cells.iter().map(|cell| &cell.spec.dataset.partition).collect();
     assert_eq!(plan.cells.len(), 8);
     assert!(
@@ -209,6 +210,8 @@ fn conditions_exclude_cells_with_their_reason() {
         ("lr == 0.1 and lr == '1e-1'", 12),
         ("train.target.after != '1s'", 12),
         ("not not workers == 4", 4),
+        ("strategy == d-sync or strategy == ps-sync and workers == 4", 8),
+        ("(strategy == d-sync or strategy == ps-sync) and workers == 4", 4),
     ] {
         assert_eq!(excluded(when), count, "{when}");
     }

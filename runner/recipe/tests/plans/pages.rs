@@ -192,6 +192,14 @@ fn json(text: &str) -> Value {
 }
 
 #[test]
+fn the_schema_beside_the_recipes_is_fresh() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../recipes/recipe.schema.json");
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let stored: Option<Value> = serde_json::from_str(&text).ok();
+    assert!(stored == Some(schema()), "write it again: bakeoff schema > recipes/recipe.schema.json");
+}
+
+#[test]
 fn the_schema_accepts_every_recipe() {
     let schema = schema();
     for (name, text) in every_recipe() {

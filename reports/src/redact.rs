@@ -1,0 +1,205 @@
+//! What a recipe asks to leave out of a page (`report.redact`): hosts, users, paths.
+//!
+//! Works on the rows before anything is made of them, so that nothing downstream can forget to. It knows the
+//! names that the sweep's own machines have, and the shapes of user names and paths; it is no promise about
+//! other secrets in a log.
+
+use std::borrow::Cow;
+use store::SweepRows;
+
+/// What stands where something was left out.
+const GONE: &str = "…";
+
+/// The rows as the page may show them.
+pub(crate) fn redacted(rows: &SweepRows) -> Cow<'_, SweepRows> {
+    let asked = |what: &str| rows.plan.report.redact.iter().any(|word| word == what);
+    let (hosts, users, paths) = (asked("hosts"), asked("users"), asked("paths"));
+    if !(hosts || users || paths) {
+        return Cow::Borrowed(rows);
+    }
+    let mut rows = rows.clone();
+    // Before hosts: `user@host` is recognised by both.
+    if users {
+        each_text(&mut rows, &without_users);
+    }
+    if paths {
+        each_text(&mut rows, &without_paths);
+    }
+    if hosts {
+        let names = host_names(&rows);
+        each_text(&mut rows, &|text| without_names(text, &names));
+        for (place, node) in rows.nodes.iter_mut().enumerate() {
+            let alias = format!("host {}", place + 1);
+            node.host.clone_from(&alias);
+            if node.name != "local" {
+                node.name = alias;
+            }
+        }
+    }
+    Cow::Owned(rows)
+}
+
+/// Every text that was not written by this program.
+fn each_text(rows: &mut SweepRows, change: &dyn Fn(&str) -> String) {
+    let plan = &mut rows.plan;
+    let mut texts: Vec<&mut String> =
+        vec![&mut plan.question, &mut plan.source, &mut plan.expanded, &mut rows.recipe_path];
+    texts.extend(&mut rows.argv);
+    for attempt in rows.runs.iter_mut().filter_map(|run| run.attempt.as_mut()) {
+        texts.push(&mut attempt.detail);
+        texts.extend(&mut attempt.last_lines);
+        if let Some(Err(lines)) = &mut attempt.weights {
+            texts.extend(lines);
+        }
+    }
+    for text in texts {
+        *text = change(text);
+    }
+}
+
+/// The machines' names with their aliases, longest first, so that no name is cut by one it contains.
+fn host_names(rows: &SweepRows) -> Vec<(String, String)> {
+    let mut names = Vec::new();
+    for (place, node) in rows.nodes.iter().enumerate() {
+        for name in [&node.host, &node.name] {
+            if !name.is_empty() && name != "local" && name != "localhost" {
+                names.push((name.clone(), format!("host-{}", place + 1)));
+            }
+        }
+    }
+    names.sort_by_key(|(name, _)| (std::cmp::Reverse(name.len()), name.clone()));
+    names.dedup_by(|left, right| left.0 == right.0);
+    names
+}
+
+fn is_name(letter: char) -> bool {
+    letter.is_alphanumeric() || "-_.".contains(letter)
+}
+
+/// Replaces whole names only.
+fn without_names(text: &str, names: &[(String, String)]) -> String {
+    let mut text = text.to_owned();
+    for (name, alias) in names {
+        let mut rest = text.as_str();
+        let mut changed = String::new();
+        while let Some(at) = rest.find(name.as_str()) {
+            let (before, found) = rest.split_at(at);
+            let after = &found[name.len()..];
+            let inside =
+                changed.chars().chain(before.chars()).next_back().is_some_and(|c| is_name(c) && c != '.')
+                    || after.chars().next().is_some_and(|c| is_name(c) && c != '.');
+            changed += before;
+            changed += if inside { name } else { alias };
+            rest = after;
+        }
+        changed += rest;
+        text = changed;
+    }
+    text
+}
+
+/// `ada@gpu-1` and `/home/ada`.
+fn without_users(text: &str) -> String {
+    let mut changed = String::new();
+    let mut pieces = text.split('@').peekable();
+    while let Some(piece) = pieces.next() {
+        let named = piece.trim_end_matches(is_name);
+        if pieces.peek().is_some() && named.len() < piece.len() {
+            changed += named;
+            changed += GONE;
+        } else {
+            changed += piece;
+        }
+        if pieces.peek().is_some() {
+            changed.push('@');
+        }
+    }
+    for folder in ["/home/", "/Users/"] {
+        let mut parts = changed.split(folder);
+        let mut shown = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            shown += folder;
+            shown += GONE;
+            shown += part.trim_start_matches(is_name);
+        }
+        changed = shown;
+    }
+    changed
+}
+
+/// Absolute paths keep their last part.
+fn without_paths(text: &str) -> String {
+    let mut changed = String::new();
+    let mut word = String::new();
+    let flush = |word: &mut String, changed: &mut String| {
+        let absolute = word.starts_with('/') && word.len() > 1;
+        match word.trim_end_matches('/').rsplit_once('/').filter(|_| absolute) {
+            Some((_, last)) => changed.extend([GONE, "/", last]),
+            None => *changed += word,
+        }
+        word.clear();
+    };
+    for letter in text.chars() {
+        if letter == '/' || is_name(letter) || letter == GONE.chars().next().unwrap_or_default() {
+            word.push(letter);
+        } else {
+            flush(&mut word, &mut changed);
+            changed.push(letter);
+        }
+    }
+    flush(&mut word, &mut changed);
+    changed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Sample;
+
+    #[test]
+    fn users() {
+        for (text, shown) in [
+            ("ssh ada@gpu-1: refused", "ssh …@gpu-1: refused"),
+            ("open /home/ada/data: no", "open /home/…/data: no"),
+            ("at @ 3 and a@b@c", "at @ 3 and …@…@c"),
+            ("nothing", "nothing"),
+        ] {
+            assert_eq!(without_users(text), shown);
+        }
+    }
+
+    #[test]
+    fn paths() {
+        for (text, shown) in [
+            ("cannot read `/srv/data/mnist/train.gz`: no", "cannot read `…/train.gz`: no"),
+            ("path = \"/srv/data\"", "path = \"…/data\""),
+            ("recipes/quickstart.toml and 3/4", "recipes/quickstart.toml and 3/4"),
+            ("/ alone", "/ alone"),
+        ] {
+            assert_eq!(without_paths(text), shown);
+        }
+    }
+
+    #[test]
+    fn hosts_are_replaced_as_whole_names() {
+        let names = [("gpu-1".to_owned(), "host-1".to_owned())];
+        assert_eq!(without_names("gpu-1, gpu-12, ada@gpu-1*2", &names), "host-1, gpu-12, ada@host-1*2");
+    }
+
+    #[test]
+    fn a_page_holds_nothing_of_what_was_asked_to_go() {
+        let mut rows = Sample::duel().rows();
+        rows.argv.push("/srv/secret/x.toml".to_owned());
+        rows.plan.expanded += "use = [\"ada@workbench*4\"]\n";
+        let shown = |rows: &SweepRows| {
+            crate::page(rows, &crate::Timelines::new(), &crate::Options::default()).unwrap().html
+        };
+        for secret in ["workbench", "secret", "ada@"] {
+            assert!(shown(&rows).contains(secret));
+        }
+        rows.plan.report.redact = ["hosts", "users", "paths"].map(str::to_owned).to_vec();
+        for secret in ["workbench", "secret", "ada@"] {
+            assert!(!shown(&rows).contains(secret), "{secret}");
+        }
+    }
+}

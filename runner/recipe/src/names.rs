@@ -1,0 +1,161 @@
+//! The names that keys take, and whether they can be chosen in this version.
+
+use crate::key::Choice;
+
+pub(crate) const MODELS: &[Choice] = &[
+    Choice::now("softmax", "One linear layer from the input to the classes: convex."),
+    Choice::now("mnist-mlp", "Two hidden layers of 500: 784-500-500-10 on 28 x 28 images."),
+    Choice::now("lenet", "Two convolutions of 20 and 50 channels, each pooled, and a hidden layer of 500."),
+    Choice::now(
+        "cifar-cnn",
+        "Three convolutions of 32, 32 and 64 channels, each pooled, and two linear layers.",
+    ),
+    Choice::now("sequential", "The layers that `model.layers` lists."),
+];
+
+pub(crate) const LAYERS: &[Choice] = &[
+    Choice::now("linear", "y = W x + b, on a flat vector."),
+    Choice::now("conv", "Convolution with a square kernel and bias, on an image."),
+    Choice::now("max-pool", "The largest value of each square window."),
+    Choice::now("avg-pool", "The mean of each square window."),
+    Choice::now("relu", "max(x, 0)."),
+    Choice::now("dropout", "Sets values to zero at random while training."),
+    Choice::now("flatten", "An image becomes a flat vector."),
+];
+
+pub(crate) const DATASETS: &[Choice] = &[
+    Choice::now("synthetic", "Drawn glyphs of ten classes, 28 x 28 grey; built in, nothing to download."),
+    Choice::now("mnist", "Handwritten digits, 28 x 28 grey, ten classes: the four IDX files."),
+    Choice::now("cifar10", "Photographs, 32 x 32 in colour, ten classes: the binary batches."),
+    Choice::now("cifar100", "Photographs, 32 x 32 in colour, a hundred classes: the binary files."),
+    Choice::later("image-folder", "One folder of images per class."),
+    Choice::later("text", "Lines of text with a label."),
+];
+
+pub(crate) const PARTITIONS: &[Choice] = &[
+    Choice::now("shared", "One permutation per epoch, dealt to the workers by position."),
+    Choice::now("sharded", "Each worker keeps one fixed part."),
+    Choice::now("dirichlet", "Fixed parts in which the classes are unevenly spread."),
+];
+
+pub(crate) const OPTIMIZERS: &[Choice] =
+    &[Choice::now("sgd", "Stochastic gradient descent: g += decay w; v = momentum v + g; w -= rate v.")];
+
+pub(crate) const LR_SCHEDULES: &[Choice] = &[
+    Choice::now("constant", "The rate stays."),
+    Choice::now("step", "The rate is multiplied by `factor` each time `every` has passed."),
+    Choice::later("milestones", "The rate is multiplied at given points."),
+    Choice::later("cosine", "The rate falls along half a cosine."),
+];
+
+pub(crate) const LR_SCALES: &[Choice] = &[
+    Choice::now("none", "The rate is as written, for any number of workers."),
+    Choice::later("linear", "The rate is multiplied by the number of workers."),
+];
+
+pub(crate) const METRICS: &[Choice] = &[
+    Choice::now("test-accuracy", "Share of the test set that is classified right."),
+    Choice::now("test-loss", "Mean loss over the test set, in nats per sample."),
+    Choice::now("validation-accuracy", "Share of the held-out samples that is classified right."),
+    Choice::now("validation-loss", "Mean loss over the held-out samples, in nats per sample."),
+];
+
+pub(crate) const STRATEGIES: &[Choice] = &[
+    Choice::now("ps-sync", "Synchronous parameter server: gradients up, weights down, one update per step."),
+    Choice::now("d-sync", "Decentralised synchronous SGD: an all-reduce of the gradients in every step."),
+    Choice::later("async-sgd", "Asynchronous parameter server."),
+    Choice::later("async-msgd", "Asynchronous parameter server with momentum."),
+    Choice::later("hogwild-sgd", "Asynchronous parameter server without locks."),
+    Choice::later("pipe-sgd", "All-reduce in a pipeline: communication overlaps the next steps."),
+    Choice::later("easgd-original", "Elastic averaging, one worker after the other."),
+    Choice::later("easgd-async", "Elastic averaging, asynchronous."),
+    Choice::later("measgd-async", "Elastic averaging with momentum, asynchronous."),
+    Choice::later("easgd-hogwild", "Elastic averaging without locks."),
+    Choice::later("easgd-sync", "Elastic averaging, synchronous, in three variants."),
+    Choice::later("eamsgd", "Elastic averaging with momentum and a communication period."),
+    Choice::later("d-psgd", "Gossip: each worker averages with its neighbours in every step."),
+    Choice::later("ad-psgd", "Gossip without waiting: pairs average whenever they are ready."),
+    Choice::later("sgp", "Gossip over a directed graph: stochastic gradient push."),
+    Choice::later("local-sgd", "Local steps, and an average of all models now and then."),
+    Choice::later("gmp", "Groups that split large layers among them, and data parallelism between groups."),
+    Choice::setting(
+        "wfbp",
+        "Wait-free backpropagation. Its schedule is not in this version.",
+        "`kind = \"d-sync\"` with `communication.schedule = \"per-layer\"`",
+    ),
+    Choice::setting(
+        "mg-wfbp",
+        "Merged-gradient wait-free backpropagation. Its schedule is not in this version.",
+        "`kind = \"d-sync\"` with `communication.schedule = \"merged\"`",
+    ),
+    Choice::setting("allreduce-sgd", "SGD with an all-reduce.", "`kind = \"d-sync\"`"),
+    Choice::setting(
+        "sync-sgd",
+        "Synchronous SGD.",
+        "`kind = \"d-sync\"`, or `kind = \"ps-sync\"` with a server",
+    ),
+    Choice::setting(
+        "sync-easgd1",
+        "Synchronous elastic averaging, first variant. The strategy is not in this version.",
+        "`kind = \"easgd-sync\"` with `variant = 1`",
+    ),
+    Choice::setting(
+        "sync-easgd2",
+        "Synchronous elastic averaging, second variant. The strategy is not in this version.",
+        "`kind = \"easgd-sync\"` with `variant = 2`",
+    ),
+    Choice::setting(
+        "sync-easgd3",
+        "Synchronous elastic averaging, third variant. The strategy is not in this version.",
+        "`kind = \"easgd-sync\"` with `variant = 3`",
+    ),
+];
+
+pub(crate) const COLLECTIVES: &[Choice] = &[
+    Choice::now("ring", "Scatter-reduce and all-gather around a ring: every link is used all the time."),
+    Choice::now("star", "Everything to the first rank and back."),
+    Choice::later("pipelined-ring", "A ring whose segments overlap."),
+    Choice::later("tree", "Up and down a binary tree."),
+    Choice::later("recursive-doubling", "Whole vectors between partners at doubling distances."),
+    Choice::later("halving-doubling", "Halves, quarters, ... between partners, and back."),
+    Choice::later("hierarchical", "Inside each node first, then between nodes."),
+];
+
+pub(crate) const SCHEDULES: &[Choice] = &[
+    Choice::now("single", "All layers in one message after the backward pass."),
+    Choice::later("per-layer", "Each layer as soon as its gradient is there (WFBP)."),
+    Choice::later("merged", "Neighbouring layers merged by the rule of MG-WFBP."),
+    Choice::later("merged-exact", "Neighbouring layers merged optimally."),
+    Choice::later("fixed", "Messages of a given size."),
+];
+
+pub(crate) const REDUCE_ORDERS: &[Choice] = &[
+    Choice::now("ring", "The collective's own order; all ranks still end with the same bits."),
+    Choice::now("rank", "Rank 0 first."),
+];
+
+pub(crate) const COMPRESSIONS: &[Choice] = &[
+    Choice::now("none", "32-bit floats as they are."),
+    Choice::later("truncate16", "The upper 16 bits of each float."),
+    Choice::later("quantize8", "8 bits per value, scaled by the largest."),
+];
+
+pub(crate) const ORDERS: &[Choice] = &[
+    Choice::now(
+        "interleave",
+        "One repeat of every cell, then the next: drift of the machine touches all arms alike.",
+    ),
+    Choice::now("block", "All repeats of a cell, then the next cell."),
+    Choice::now("shuffle", "An order drawn from the first seed."),
+];
+
+pub(crate) const WEIGHT_HASHES: &[Choice] = &[
+    Choice::now("evaluation", "At every evaluation."),
+    Choice::now("step", "After every step: slower, for debugging."),
+];
+
+pub(crate) const REDACTIONS: &[Choice] = &[
+    Choice::now("hosts", "Names of machines."),
+    Choice::now("users", "Names of users."),
+    Choice::now("paths", "Paths of files."),
+];

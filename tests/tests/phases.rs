@@ -1,0 +1,140 @@
+//! Where the time goes, over real sockets: what one rank sleeps, the others wait, and nothing is lost.
+#![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
+
+use e2e::{RankLog, train_on_threads};
+use recipe::{Extent, ReduceOrder, RunSpec, Strategy};
+use record::{Event, Nanos, Phase, Rank, StepRecord};
+use std::time::Duration;
+use strategies::sim::{World, sample_spec_of};
+use strategies::toy::Perceptron;
+use strategies::{Batch, Block, Blueprint, Course, Deal, Layout, Learner, Loss, StepError, Vector};
+
+const SLEEP: Duration = Duration::from_millis(50);
+const SLEEPY_STEP: u64 = 4;
+
+/// A learner that dozes off in the data phase of one step.
+struct Sleepy {
+    inner: Perceptron,
+    loads: u64,
+    sleeps: bool,
+}
+
+impl Learner for Sleepy {
+    fn layout(&self) -> &Layout {
+        self.inner.layout()
+    }
+    fn initial(&self) -> Vector {
+        self.inner.initial()
+    }
+    fn load(&mut self, batch: &Batch) -> Result<(), StepError> {
+        self.loads += 1;
+        if self.sleeps && self.loads == SLEEPY_STEP {
+            std::thread::sleep(SLEEP);
+        }
+        self.inner.load(batch)
+    }
+    fn forward(&mut self, weights: &Vector, layer: usize) -> Result<(), StepError> {
+        self.inner.forward(weights, layer)
+    }
+    fn loss(&mut self, batch: &Batch) -> Result<Loss, StepError> {
+        self.inner.loss(batch)
+    }
+    fn backward(&mut self, weights: &Vector, layer: usize, gradient: &mut [f32]) -> Result<(), StepError> {
+        self.inner.backward(weights, layer, gradient)
+    }
+    fn take(&mut self) -> Result<Block, StepError> {
+        self.inner.take()
+    }
+    fn put(&mut self, cursor: Block) -> Result<(), StepError> {
+        self.inner.put(cursor)
+    }
+    fn cut(&mut self, layer: usize, part: usize, of: usize) -> Result<(), StepError> {
+        self.inner.cut(layer, part, of)
+    }
+}
+
+const WIDTHS: [usize; 3] = [64, 128, 32];
+
+fn spec(strategy: Strategy) -> RunSpec {
+    let mut spec = sample_spec_of(strategy, 3);
+    spec.train.global_batch = 60;
+    spec.train.length = Extent::Steps(20);
+    spec.train.optimizer.lr = 1.0 / 1024.0;
+    spec.communication.reduce_order = ReduceOrder::Rank;
+    spec
+}
+
+fn run(strategy: Strategy) -> Vec<RankLog> {
+    let mut spec = spec(strategy);
+    spec.measure.hash_every_step = false;
+    let learner = |rank| {
+        Box::new(Sleepy { inner: Perceptron::new(&WIDTHS), loads: 0, sleeps: rank == Rank(1) }) as Box<dyn Learner>
+    };
+    train_on_threads(&spec, 1000, learner).unwrap()
+}
+
+fn steps(log: &RankLog) -> Vec<&StepRecord> {
+    let steps = log.events.iter().filter_map(|event| match event {
+        Event::Step(step) => Some(step),
+        _ => None,
+    });
+    steps.collect()
+}
+
+#[test]
+fn what_one_rank_sleeps_the_others_wait() {
+    for strategy in [Strategy::DSync, Strategy::PsSync] {
+        let logs = run(strategy.clone());
+        let millis = |nanos: Nanos| nanos.0 as f64 / 1e6;
+        for (rank, log) in logs.iter().enumerate() {
+            let step = steps(log)[SLEEPY_STEP as usize - 1];
+            let (data, waits) = (millis(step.phases[Phase::Data]), millis(step.phases[Phase::WaitPeer]));
+            if rank == 1 {
+                assert!(data >= 50.0, "{strategy:?}: the sleeper slept {data} ms");
+                continue;
+            }
+            assert!(data < 25.0, "{strategy:?}: rank {rank} has {data} ms of data");
+            // A little of the 50 ms passes while this rank computes; nothing else may hide it.
+            assert!(waits > 40.0, "{strategy:?}: rank {rank} waited {waits} ms");
+            let transfer = millis(step.phases[Phase::Transfer]);
+            assert!(transfer < 10.0, "{strategy:?}: rank {rank} shows {transfer} ms of the sleep as transfer");
+        }
+    }
+}
+
+#[test]
+fn named_phases_cover_an_independent_clock() {
+    for strategy in [Strategy::DSync, Strategy::PsSync] {
+        for (rank, log) in run(strategy.clone()).iter().enumerate() {
+            let named: u64 = steps(log)
+                .iter()
+                .map(|step| (step.phases.total() - step.phases[Phase::Other]).0)
+                .sum();
+            let share = named as f64 / log.wall.as_nanos() as f64;
+            assert!(share >= 0.98, "{strategy:?}: named phases cover {:.1} % of rank {rank}", share * 100.0);
+            assert!(share <= 1.0);
+        }
+    }
+}
+
+#[test]
+fn real_sockets_and_the_simulator_give_the_same_bits() {
+    for strategy in [Strategy::DSync, Strategy::PsSync] {
+        let spec = spec(strategy);
+        let hashes = |events: &[Event]| -> Vec<String> {
+            let hashes = events.iter().filter_map(|event| match event {
+                Event::WeightHash(hash) => Some(hash.sha256.clone()),
+                _ => None,
+            });
+            hashes.collect()
+        };
+        let real = train_on_threads(&spec, 1000, |_| Box::new(Perceptron::new(&WIDTHS))).unwrap();
+        let course = Course::new(&spec, Deal::shared_by(5, (0..1000).collect()));
+        let size = Perceptron::new(&WIDTHS).layout().size();
+        let blueprint = Blueprint::new(&spec, course.into(), size);
+        let simulated = World::new(1).run(&blueprint, |_| Box::new(Perceptron::new(&WIDTHS))).unwrap();
+        for (rank, simulated) in simulated.ranks.iter().enumerate() {
+            assert_eq!(hashes(&real[rank].events), hashes(&simulated.events));
+        }
+    }
+}
