@@ -44,7 +44,7 @@ pub(crate) async fn tell(
     let inside = store.folder().join("reports").join(format!("{id}.html"));
     let file: PathBuf = wish.report.map_or(inside, Path::to_owned);
     page::write(store, (&rows, &selection), &options, &file, context.talk).await?;
-    output::data(&format!("report: {}", file.display()))?;
+    output::data(&format!("\n{} {}", paint(STRONG, "report:"), file.display()))?;
     if wish.open {
         page::open(&file, context.talk);
     }
@@ -62,13 +62,34 @@ pub(crate) fn results(rows: &SweepRows, options: &Options, width: usize) -> Resu
         } else {
             out.push('\n');
         }
-        out.push_str(&sheet(&table).render(width));
+        out.push_str(&fitting(table.clone(), width).render(width));
         out.push('\n');
         for verdict in verdicts.iter().filter(|verdict| verdict.condition == table.condition) {
             out.push_str(&sentence(verdict, width));
         }
     }
     Ok(out)
+}
+
+/// Columns that go where the terminal is too narrow, the least telling first; the page has them all.
+const SPARE: [&str; 7] =
+    ["samples", "fastest", "steps to target", "sent/step", "waiting", "reached", "step time"];
+
+/// The table with as many columns as fit.
+fn fitting(mut table: ArmTable, width: usize) -> Sheet {
+    for name in SPARE {
+        let whole = sheet(&table);
+        if whole.natural_width() <= width {
+            return whole;
+        }
+        if let Some(place) = table.columns.iter().position(|column| column == name) {
+            table.columns.remove(place);
+            for row in &mut table.rows {
+                row.remove(place);
+            }
+        }
+    }
+    sheet(&table)
 }
 
 fn sheet(table: &ArmTable) -> Sheet {
@@ -113,13 +134,21 @@ fn sentence(verdict: &Verdict, width: usize) -> String {
     out
 }
 
-/// Breaks a text at spaces into lines of at most `width` characters, where its words allow.
+/// Breaks a text at spaces, but not inside `n = 5` or `95 %`, into lines of at most `width` characters, where its words allow.
 pub(crate) fn fold(text: &str, width: usize) -> Vec<String> {
+    let bound = text.replace(" = ", "\u{a0}=\u{a0}").replace(" %", "\u{a0}%").replace(" … ", "\u{a0}…\u{a0}");
     let mut lines = vec![String::new()];
+<<<<<<< HEAD
     for word in text.split_whitespace() {
         let full = lines
             .last()
             .is_some_and(|line| !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width);
+=======
+    for word in bound.split([' ', '\n']).filter(|word| !word.is_empty()) {
+        let full = lines.last().is_some_and(|line| {
+            !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width
+        });
+>>>>>>> cli
         if full {
             lines.push(String::new());
         }
@@ -127,7 +156,7 @@ pub(crate) fn fold(text: &str, width: usize) -> Vec<String> {
             if !line.is_empty() {
                 line.push(' ');
             }
-            line.push_str(word);
+            line.push_str(&word.replace('\u{a0}', " "));
         }
     }
     lines
@@ -208,5 +237,6 @@ mod tests {
         assert_eq!(fold("one two three", 7), ["one two", "three"]);
         assert_eq!(fold("extraordinary word", 5), ["extraordinary", "word"]);
         assert_eq!(fold("", 5), [""]);
+        assert_eq!(fold("(95 % CI, n = 5)", 8), ["(95 %", "CI,", "n = 5)"]);
     }
 }

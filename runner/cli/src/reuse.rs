@@ -7,6 +7,9 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use store::{EarlierRun, RunRef, RunState, Store};
 
+/// Why a run is trained that nothing is known of.
+pub(crate) const NEVER: &str = "never run before";
+
 /// What is done about a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
@@ -103,7 +106,7 @@ struct Now<'a> {
 
 impl Now<'_> {
     fn compared_with(&self, before: Option<&EarlierRun>) -> (Action, String) {
-        let Some(before) = before else { return (Action::Run, "never run before".to_owned()) };
+        let Some(before) = before else { return (Action::Run, NEVER.to_owned()) };
         if before.identity.as_deref() != Some(self.identity) {
             return (Action::Run, self.difference(before));
         }
@@ -113,9 +116,13 @@ impl Now<'_> {
             RunState::TimedOut => (Action::Repeat, "it ran out of time".to_owned()),
             RunState::Interrupted => (Action::Repeat, "it was interrupted; it begins anew".to_owned()),
             RunState::Running => (Action::Repeat, "it was not finished; it begins anew".to_owned()),
+<<<<<<< HEAD
             RunState::Pending | RunState::Done | RunState::Diverged => {
                 (Action::Run, "never run before".to_owned())
             }
+=======
+            RunState::Pending | RunState::Done | RunState::Diverged => (Action::Run, NEVER.to_owned()),
+>>>>>>> cli
         }
     }
 

@@ -5,11 +5,11 @@ use jiff::tz::TimeZone;
 use record::Nanos;
 use std::time::Duration;
 
-/// A length of time with about three digits: `412 us`, `12.3 ms`, `4.56 s`, `3 min 05 s`, `2 h 10 min`.
+/// A length of time with about three digits: `412 µs`, `12.3 ms`, `4.56 s`, `3 min 05 s`, `2 h 10 min`.
 pub(crate) fn time(time: Nanos) -> String {
     let seconds = time.seconds();
     match seconds {
-        s if s < 1e-3 => format!("{} us", digits(s * 1e6)),
+        s if s < 1e-3 => format!("{} µs", digits(s * 1e6)),
         s if s < 1.0 => format!("{} ms", digits(s * 1e3)),
         s if s < 59.95 => format!("{} s", digits(s)),
         s => long(s.round() as u64),
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn times_have_three_digits() {
         let told = |seconds: f64| time(Nanos((seconds * 1e9) as u64));
-        assert_eq!(told(0.000_412), "412 us");
+        assert_eq!(told(0.000_412), "412 µs");
         assert_eq!(told(0.0123), "12.3 ms");
         assert_eq!(told(0.9999), "1000 ms");
         assert_eq!(told(4.561), "4.56 s");

@@ -67,6 +67,15 @@ impl Sheet {
         self
     }
 
+    /// How wide the table is where nothing is broken.
+    pub(crate) fn natural_width(&self) -> usize {
+        let longest = |column: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.text.chars().count());
+            cells.chain([self.head[column].chars().count()]).max().unwrap_or(0)
+        };
+        (0..self.head.len()).map(longest).sum::<usize>() + 2 * self.head.len().saturating_sub(1)
+    }
+
     /// Adds a row.
     pub(crate) fn row(&mut self, cells: Vec<Cell>) {
         self.rows.push(cells);
@@ -123,8 +132,13 @@ impl Sheet {
             None => STRONG,
             Some(row) => self.rows[row].get(column).map_or(PLAIN, |cell| cell.style),
         };
-        let pieces = line.split(SEAM).enumerate().map(|(column, piece)| paint(style(column), piece));
-        pieces.collect::<Vec<_>>().join(" ").trim_end().to_owned()
+        let pieces = line.trim_end().split(SEAM).enumerate();
+        let painted = pieces.map(|(column, piece)| match piece.trim() {
+            // Spaces have no colour, and none are left at the end of a line.
+            "" => piece.to_owned(),
+            _ => paint(style(column), piece),
+        });
+        painted.collect::<Vec<_>>().join(" ").trim_end().to_owned()
     }
 }
 
