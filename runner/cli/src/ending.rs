@@ -138,17 +138,10 @@ fn sentence(verdict: &Verdict, width: usize) -> String {
 pub(crate) fn fold(text: &str, width: usize) -> Vec<String> {
     let bound = text.replace(" = ", "\u{a0}=\u{a0}").replace(" %", "\u{a0}%").replace(" … ", "\u{a0}…\u{a0}");
     let mut lines = vec![String::new()];
-<<<<<<< HEAD
-    for word in text.split_whitespace() {
+    for word in bound.split([' ', '\n']).filter(|word| !word.is_empty()) {
         let full = lines
             .last()
             .is_some_and(|line| !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width);
-=======
-    for word in bound.split([' ', '\n']).filter(|word| !word.is_empty()) {
-        let full = lines.last().is_some_and(|line| {
-            !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width
-        });
->>>>>>> cli
         if full {
             lines.push(String::new());
         }

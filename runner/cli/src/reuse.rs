@@ -116,13 +116,7 @@ impl Now<'_> {
             RunState::TimedOut => (Action::Repeat, "it ran out of time".to_owned()),
             RunState::Interrupted => (Action::Repeat, "it was interrupted; it begins anew".to_owned()),
             RunState::Running => (Action::Repeat, "it was not finished; it begins anew".to_owned()),
-<<<<<<< HEAD
-            RunState::Pending | RunState::Done | RunState::Diverged => {
-                (Action::Run, "never run before".to_owned())
-            }
-=======
             RunState::Pending | RunState::Done | RunState::Diverged => (Action::Run, NEVER.to_owned()),
->>>>>>> cli
         }
     }
 

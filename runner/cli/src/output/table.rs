@@ -70,7 +70,8 @@ impl Sheet {
     /// How wide the table is where nothing is broken.
     pub(crate) fn natural_width(&self) -> usize {
         let longest = |column: usize| {
-            let cells = self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.text.chars().count());
+            let cells =
+                self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.text.chars().count());
             cells.chain([self.head[column].chars().count()]).max().unwrap_or(0)
         };
         (0..self.head.len()).map(longest).sum::<usize>() + 2 * self.head.len().saturating_sub(1)

@@ -130,16 +130,9 @@ fn preflight(plan: &Plan, context: &Context<'_>) -> Result<(), Failure> {
 /// How much there is to do, where earlier runs have a say in it.
 fn announce(decisions: &[Decision], talk: &Talk) {
     let of = |name: &str| decisions.iter().filter(|decision| decision.action.name() == name).count();
-<<<<<<< HEAD
-    let (reused, repeated) = (of("reuse"), of("repeat"));
-    if reused + repeated > 0 {
-        let counts = [(of("run"), "to run"), (repeated, "to repeat"), (reused, "finished before and reused")];
-        let told =
-            counts.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}"));
-        talk.say(&format!("{} (`plan --why` says why)", told.collect::<Vec<_>>().join(", ")));
-=======
     let (fresh, repeated, reused) = (of("run"), of("repeat"), of("reuse"));
-    let changed = decisions.iter().filter(|decision| decision.action == Action::Run).map(|decision| &decision.why);
+    let changed =
+        decisions.iter().filter(|decision| decision.action == Action::Run).map(|decision| &decision.why);
     let mut reasons: Vec<&String> = changed.collect();
     reasons.dedup();
     let because = match reasons.as_slice() {
@@ -152,9 +145,9 @@ fn announce(decisions: &[Decision], talk: &Talk) {
             (repeated, "to repeat".to_owned()),
             (reused, "finished before and reused".to_owned()),
         ];
-        let told = counts.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}"));
+        let told =
+            counts.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}"));
         talk.say(&format!("{}; `plan --why` says more", told.collect::<Vec<_>>().join(", ")));
->>>>>>> cli
     }
 }
 

@@ -151,10 +151,13 @@ fn phases(attempt: &AttemptRow) -> Sheet {
 
 /// One row for each snapshot, a column for each metric.
 fn metrics(attempt: &AttemptRow) -> Sheet {
-    let measured: Vec<Metric> =
-        Metric::ALL.into_iter().filter(|metric| attempt.metrics.iter().any(|row| row.metric == *metric)).collect();
+    let measured: Vec<Metric> = Metric::ALL
+        .into_iter()
+        .filter(|metric| attempt.metrics.iter().any(|row| row.metric == *metric))
+        .collect();
     let names: Vec<String> = measured.iter().map(|metric| human::metric_name(*metric)).collect();
-    let head: Vec<&str> = ["time", "step", "epoch"].into_iter().chain(names.iter().map(String::as_str)).collect();
+    let head: Vec<&str> =
+        ["time", "step", "epoch"].into_iter().chain(names.iter().map(String::as_str)).collect();
     let mut snapshots: BTreeMap<(Nanos, u64), Vec<&MetricRow>> = BTreeMap::new();
     for row in &attempt.metrics {
         snapshots.entry((row.at, row.step)).or_default().push(row);
@@ -165,7 +168,8 @@ fn metrics(attempt: &AttemptRow) -> Sheet {
         let mut cells: Vec<Cell> =
             vec![human::time(at).into(), human::thousands(step).into(), format!("{epoch:.2}").into()];
         cells.extend(measured.iter().map(|metric| {
-            let value = rows.iter().find(|row| row.metric == *metric).map(|row| human::metric(*metric, row.value));
+            let value =
+                rows.iter().find(|row| row.metric == *metric).map(|row| human::metric(*metric, row.value));
             Cell::from(value.unwrap_or_default())
         }));
         sheet.row(cells);
