@@ -57,7 +57,8 @@ fn colours(choice: ColourChoice) {
 
 /// What the libraries log: warnings, or as much as `-v` and `BAKEOFF_LOG` ask for.
 fn log_to(talk: &Talk) {
-    let usual = if talk.loudness() == output::Loudness::Verbose { "warn,launch=debug,store=debug" } else { "warn" };
+    let usual =
+        if talk.loudness() == output::Loudness::Verbose { "warn,launch=debug,store=debug" } else { "warn" };
     let filter = EnvFilter::try_from_env("BAKEOFF_LOG").unwrap_or_else(|_| EnvFilter::new(usual));
     let writer = talk.clone();
     tracing_subscriber::fmt()
@@ -76,6 +77,9 @@ fn explain_faults(talk: &Talk) {
         let place = fault.location().map(|place| format!(" at {}:{}", place.file(), place.line()));
         let what = fault.payload_as_str().unwrap_or("no message");
         let title = format!("this is a fault of bakeoff itself{}: {what}", place.unwrap_or_default());
-        talk.error(&title, "please report it with the command line and the recipe; what was recorded is safe");
+        talk.error(
+            &title,
+            "please report it with the command line and the recipe; what was recorded is safe",
+        );
     }));
 }

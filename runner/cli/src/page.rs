@@ -71,6 +71,9 @@ pub(crate) fn open(file: &Path, talk: &Talk) {
     let mut command = Command::new(program);
     let quiet = command.arg(file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     if let Err(error) = quiet.spawn() {
-        talk.warn(&format!("no browser was opened: {program}: {error}"), &format!("open {} yourself", file.display()));
+        talk.warn(
+            &format!("no browser was opened: {program}: {error}"),
+            &format!("open {} yourself", file.display()),
+        );
     }
 }

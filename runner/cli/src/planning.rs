@@ -27,8 +27,11 @@ pub(crate) fn plan(args: &RecipeArgs, talk: &Talk) -> Result<Plan, Failure> {
             draw(&plan.warnings, talk);
             if plan.runs.is_empty() && args.only.is_some() {
                 let only = args.only.as_deref().unwrap_or_default();
-                return Err(Failure::new(Exit::Empty, format!("no cell of {} fits `--only {only}`", args.recipe.display()))
-                    .cure("`bakeoff plan` without `--only` shows the cells"));
+                return Err(Failure::new(
+                    Exit::Empty,
+                    format!("no cell of {} fits `--only {only}`", args.recipe.display()),
+                )
+                .cure("`bakeoff plan` without `--only` shows the cells"));
             }
             Ok(plan)
         }

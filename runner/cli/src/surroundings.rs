@@ -54,9 +54,11 @@ fn beginnings(source: &Source) -> Option<(&Path, &'static str, &'static [&'stati
             "MNIST: train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte",
             &["train-images", "train-labels", "t10k-images", "t10k-labels"],
         )),
-        Source::Cifar10 { path } => {
-            Some((path, "CIFAR-10: data_batch_1.bin .. data_batch_5.bin, test_batch.bin", &["data_batch_", "test_batch"]))
-        }
+        Source::Cifar10 { path } => Some((
+            path,
+            "CIFAR-10: data_batch_1.bin .. data_batch_5.bin, test_batch.bin",
+            &["data_batch_", "test_batch"],
+        )),
         Source::Cifar100 { path } => Some((path, "CIFAR-100: train.bin, test.bin", &["train", "test"])),
     }
 }
@@ -71,8 +73,11 @@ fn digest_of(source: &Source, described: &str) -> Result<String, Failure> {
     };
     let files = data_files(folder, starts).map_err(fault)?;
     if files.is_empty() {
-        return Err(Failure::new(Exit::Preflight, format!("{} holds no file of {expected}", folder.display()))
-            .cure("put the files there, plain or .gz, or name their folder: --set dataset.path=FOLDER"));
+        return Err(Failure::new(
+            Exit::Preflight,
+            format!("{} holds no file of {expected}", folder.display()),
+        )
+        .cure("put the files there, plain or .gz, or name their folder: --set dataset.path=FOLDER"));
     }
     digest_files(&files).map_err(fault)
 }

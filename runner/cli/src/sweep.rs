@@ -70,7 +70,12 @@ impl Sweep<'_> {
     }
 
     /// Tries a run; faults of the infrastructure are tried again as often as the recipe allows.
-    async fn try_until_it_ends(&self, run: &Run, id: &RunId, decision: &Decision) -> Result<RunState, Failure> {
+    async fn try_until_it_ends(
+        &self,
+        run: &Run,
+        id: &RunId,
+        decision: &Decision,
+    ) -> Result<RunState, Failure> {
         let mut tries = 0;
         loop {
             tries += 1;

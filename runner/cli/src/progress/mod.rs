@@ -193,6 +193,10 @@ impl State {
     /// `d-sync workers=4, repeat 2 of 5`.
     fn title(&self, plan: &Plan, run: &Run) -> String {
         let label = &plan.cells[run.cell].label;
-        if self.repeats > 1 { format!("{label}, repeat {} of {}", run.repeat + 1, self.repeats) } else { label.clone() }
+        if self.repeats > 1 {
+            format!("{label}, repeat {} of {}", run.repeat + 1, self.repeats)
+        } else {
+            label.clone()
+        }
     }
 }

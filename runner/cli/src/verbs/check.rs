@@ -18,7 +18,8 @@ Examples:
   bakeoff check recipes/*.toml
   bakeoff check recipe.toml --format json | jq .
 
-It reads files and touches no network. Exit code 2 if a recipe has an error; warnings alone give 0.";
+It reads files and touches no network. Exit code 2 if a recipe has an error;
+warnings alone give 0.";
 
 /// Arguments of `check`.
 #[derive(Debug, Args)]
@@ -47,7 +48,9 @@ pub(crate) fn execute(args: &CheckArgs, context: &Context<'_>) -> Result<Exit, F
     let answers: Vec<_> = args.recipes.iter().map(|path| (path.as_path(), check(path))).collect();
     match args.format {
         Format::Human => answers.iter().try_for_each(|(path, answer)| tell(path, answer, context))?,
-        Format::Json => output::json(&answers.iter().map(|(path, answer)| entry(path, answer)).collect::<Vec<_>>())?,
+        Format::Json => {
+            output::json(&answers.iter().map(|(path, answer)| entry(path, answer)).collect::<Vec<_>>())?
+        }
     }
     Ok(if answers.iter().any(|(_, answer)| answer.is_err()) { Exit::Usage } else { Exit::Done })
 }
@@ -57,7 +60,11 @@ fn tell(path: &Path, answer: &Result<Plan, Problems>, context: &Context<'_>) -> 
         Ok(plan) => {
             planning::draw(&plan.warnings, context.talk);
             let excluded = plan.cells.iter().filter(|cell| cell.excluded.is_some()).count();
-            let without = if excluded > 0 { format!(", {} excluded", human::thousands(excluded as u64)) } else { String::new() };
+            let without = if excluded > 0 {
+                format!(", {} excluded", human::thousands(excluded as u64))
+            } else {
+                String::new()
+            };
             output::data(&format!(
                 "{}  {}: {}, {}{without}, {}",
                 paint(GOOD, "ok"),

@@ -17,7 +17,8 @@ Examples:
   bakeoff export \"strategy=d-sync\" --format jsonl --what metrics -o metrics.jsonl
   bakeoff export last --format csv --what steps -o steps.csv
 
-Units stand in the names of the columns. A loss that is not a number is an empty field, with is_finite = 0.";
+Units stand in the names of the columns. A loss that is not a number is an
+empty field, with is_finite = 0.";
 
 /// Arguments of `export`.
 #[derive(Debug, Args)]
@@ -87,7 +88,12 @@ pub(crate) fn execute(args: &ExportArgs, context: &Context<'_>) -> Result<Exit, 
 }
 
 /// A page at a time, so that size is no matter.
-async fn copy(mut export: Export, columns: &[String], format: Format, out: &mut impl Write) -> Result<(), Failure> {
+async fn copy(
+    mut export: Export,
+    columns: &[String],
+    format: Format,
+    out: &mut impl Write,
+) -> Result<(), Failure> {
     if format == Format::Csv {
         out.write_all(output::csv_line(columns.iter().map(String::as_str)).as_bytes())?;
     }
@@ -99,7 +105,8 @@ async fn copy(mut export: Export, columns: &[String], format: Format, out: &mut 
                     output::csv_line(fields.iter().map(String::as_str))
                 }
                 Format::Jsonl => {
-                    let object: Map<String, Json> = columns.iter().cloned().zip(row.into_iter().map(json)).collect();
+                    let object: Map<String, Json> =
+                        columns.iter().cloned().zip(row.into_iter().map(json)).collect();
                     format!("{}\n", Json::Object(object))
                 }
             };

@@ -2,8 +2,8 @@
 
 use super::Context;
 use crate::exit::{Exit, Failure};
-use crate::output::paint::{FAINT, paint};
 use crate::output;
+use crate::output::paint::{FAINT, paint};
 use crate::reuse::short;
 use clap::Args;
 use launch::{log_file, readable};
@@ -86,7 +86,11 @@ fn read_on(logs: &mut [Log]) -> Result<bool, Failure> {
     let mut told = false;
     for log in logs {
         for line in log.new_lines() {
-            let who = if several { format!("{} ", paint(FAINT, format!("{}:", log.member))) } else { String::new() };
+            let who = if several {
+                format!("{} ", paint(FAINT, format!("{}:", log.member)))
+            } else {
+                String::new()
+            };
             output::data(&format!("{who}{line}"))?;
             told = true;
         }

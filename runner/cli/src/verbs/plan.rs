@@ -20,10 +20,11 @@ use store::{Store, StoreError};
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   bakeoff plan recipe.toml
-  bakeoff plan recipe.toml --set nodes.workers=4 --sweep train.optimizer.lr=0.05,0.1
+  bakeoff plan recipe.toml --set nodes.workers=4
+  bakeoff plan recipe.toml --sweep train.optimizer.lr=0.05,0.1
   bakeoff plan recipe.toml --only \"strategy.name == 'd-sync'\"
-  bakeoff plan recipe.toml --why        which runs would be trained, which reused, and why
-  bakeoff plan recipe.toml --full       the recipe as it is run, every default written out
+  bakeoff plan recipe.toml --why     what would be trained or reused, and why
+  bakeoff plan recipe.toml --full    the recipe as it is run, with every default
   bakeoff plan recipe.toml --format csv > runs.csv
 
 Nothing is run and nothing is written.";
@@ -96,7 +97,8 @@ fn table(plan: &Plan, decisions: Option<&[Decision]>, width: usize) -> String {
     out.push_str(&sheet.render(width));
     if rows > MOST_ROWS {
         let rest = human::thousands((rows - MOST_ROWS) as u64);
-        let _ = writeln!(out, "{}", paint(FAINT, format!("... and {rest} more; `--format csv` lists them all")));
+        let _ =
+            writeln!(out, "{}", paint(FAINT, format!("... and {rest} more; `--format csv` lists them all")));
     }
     out
 }
@@ -107,11 +109,16 @@ pub(crate) fn headline(plan: &Plan) -> String {
     if !plan.question.is_empty() {
         let _ = write!(out, ": {}", plan.question);
     }
-    let conditions = plan.cells.iter().map(|cell| cell.condition.as_str()).collect::<std::collections::BTreeSet<_>>();
+    let conditions =
+        plan.cells.iter().map(|cell| cell.condition.as_str()).collect::<std::collections::BTreeSet<_>>();
     let excluded = excluded(plan);
     let cells = match excluded {
         0 => human::count(plan.cells.len(), "cell"),
-        _ => format!("{} ({} excluded)", human::count(plan.cells.len(), "cell"), human::thousands(excluded as u64)),
+        _ => format!(
+            "{} ({} excluded)",
+            human::count(plan.cells.len(), "cell"),
+            human::thousands(excluded as u64)
+        ),
     };
     let _ = writeln!(
         out,
@@ -134,12 +141,22 @@ fn cells(plan: &Plan) -> Sheet {
     }
     let conditions = plan.cells.iter().any(|cell| !cell.condition.is_empty());
     let excluded = excluded(plan) > 0;
-    let head: Vec<&str> = [(true, "arm"), (conditions, "condition"), (true, "workers"), (true, "batch"), (true, "length"), (true, "runs"), (excluded, "")]
-        .into_iter()
-        .filter_map(|(shown, name)| shown.then_some(name))
-        .collect();
-    let numbers: Vec<usize> = (0..head.len()).filter(|place| matches!(head[*place], "workers" | "batch" | "runs")).collect();
-    let mut sheet = Sheet::new(&head).right(&numbers);
+    let head: Vec<&str> = [
+        (true, "arm"),
+        (conditions, "condition"),
+        (true, "workers"),
+        (true, "batch"),
+        (true, "length"),
+        (true, "runs"),
+        (excluded, ""),
+    ]
+    .into_iter()
+    .filter_map(|(shown, name)| shown.then_some(name))
+    .collect();
+    let numbers: Vec<usize> =
+        (0..head.len()).filter(|place| matches!(head[*place], "workers" | "batch" | "runs")).collect();
+    let whole: Vec<usize> = numbers.iter().copied().chain([0]).collect();
+    let mut sheet = Sheet::new(&head).right(&numbers).whole(&whole);
     for (index, cell) in plan.cells.iter().enumerate().take(MOST_ROWS) {
         let style = if cell.excluded.is_some() { FAINT } else { PLAIN };
         let train = &cell.spec.train;
@@ -258,9 +275,15 @@ fn csv(plan: &Plan, decisions: Option<&[Decision]>) -> String {
     out
 }
 
-fn line(plan: &Plan, cell: &Cell, paths: &[&str], (counts, action, why): (&[String; 3], &str, &str)) -> String {
+fn line(
+    plan: &Plan,
+    cell: &Cell,
+    paths: &[&str],
+    (counts, action, why): (&[String; 3], &str, &str),
+) -> String {
     let workers = cell.spec.cluster.workers().to_string();
-    let value = |path: &&str| cell.axes.iter().find(|axis| axis.path == **path).map_or("", |axis| axis.text.as_str());
+    let value =
+        |path: &&str| cell.axes.iter().find(|axis| axis.path == **path).map_or("", |axis| axis.text.as_str());
     let mut fields = vec![counts[0].as_str(), plan.arms[cell.arm].name.as_str(), cell.condition.as_str()];
     fields.extend(paths.iter().map(value));
     fields.extend([workers.as_str(), &counts[1], &counts[2], action, why]);

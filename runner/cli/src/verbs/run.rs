@@ -22,13 +22,14 @@ use store::{Driver, NewSweep, NodeId, NodeRow, Store, SweepId};
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   bakeoff run recipe.toml
-  bakeoff run recipe.toml                      again: finished runs are reused, the rest is run
-  bakeoff run recipe.toml --repeats 10         add repeats to what is there
-  bakeoff run recipe.toml --set train.epochs=2 --only \"strategy.name == 'd-sync'\"
-  bakeoff run recipe.toml --report page.html --open
+  bakeoff run recipe.toml                  again: only what is not finished
+  bakeoff run recipe.toml --repeats 10     add repeats to what is there
+  bakeoff run recipe.toml --set train.epochs=2 --report page.html --open
+  bakeoff run recipe.toml --only \"strategy.name == 'd-sync'\"
 
-Ctrl-C once stops after the current step, twice at once; running the same command again resumes. Exit code 5
-if runs failed or missed their target, 4 if this machine cannot do what the plan asks.";
+Ctrl-C once stops after the current step, twice at once; running the same
+command again resumes. Exit code 5 if runs failed or missed their target, 4 if
+this machine cannot do what the plan asks.";
 
 /// Arguments of `run`.
 #[derive(Debug, Args)]
@@ -72,7 +73,8 @@ pub(crate) fn execute(args: &RunArgs, context: &Context<'_>) -> Result<Exit, Fai
         announce(&decisions, talk);
         let id = begin(args, &plan, &store).await?;
         let nodes = nodes(&plan, &scene, &store).await?;
-        let to_train = decisions.iter().filter(|decision| !matches!(decision.action, Action::Reuse(_))).count();
+        let to_train =
+            decisions.iter().filter(|decision| !matches!(decision.action, Action::Reuse(_))).count();
         let progress = Progress::begin(context.global.progress, talk, &plan, to_train);
         let sweep = Sweep {
             plan: &plan,
@@ -89,7 +91,7 @@ pub(crate) fn execute(args: &RunArgs, context: &Context<'_>) -> Result<Exit, Fai
         progress.finish();
         ran?;
         let wish = ending::Wish { report: args.report.as_deref(), open: args.open };
-        let exit = ending::tell(&store, &id, (context, &args.recipe.recipe), &wish).await?;
+        let exit = ending::tell(&store, &id, context, &wish).await?;
         store.close().await;
         Ok(session.interrupted().unwrap_or(exit))
     })
@@ -100,8 +102,10 @@ fn refuse_too_many(args: &RunArgs, plan: &Plan) -> Result<(), Failure> {
     if plan.runs.len() <= most || args.yes {
         return Ok(());
     }
-    let what = format!("the plan has {}, more than limits.max-runs = {most}", human::count(plan.runs.len(), "run"));
-    Err(Failure::new(Exit::Usage, what).cure("run it with --yes, choose with --only, or raise limits.max-runs"))
+    let what =
+        format!("the plan has {}, more than limits.max-runs = {most}", human::count(plan.runs.len(), "run"));
+    Err(Failure::new(Exit::Usage, what)
+        .cure("run it with --yes, choose with --only, or raise limits.max-runs"))
 }
 
 /// Whether this machine can do it; refuses before anything is started.
@@ -112,7 +116,8 @@ fn preflight(plan: &Plan, context: &Context<'_>) -> Result<(), Failure> {
     let concerns = launch::preflight(&specs, machine, 1);
     for concern in concerns.iter().filter(|concern| concern.severity == Severity::Warning) {
         // The planner warns about cores with the place in the recipe.
-        let told = plan.warnings.iter().any(|warning| warning.code == "R201") && concern.what.contains("cores");
+        let told =
+            plan.warnings.iter().any(|warning| warning.code == "R201") && concern.what.contains("cores");
         if !told {
             context.talk.warn(&concern.what, &concern.cure);
         }
@@ -127,7 +132,8 @@ fn preflight(plan: &Plan, context: &Context<'_>) -> Result<(), Failure> {
 fn announce(decisions: &[Decision], talk: &Talk) {
     let of = |name: &str| decisions.iter().filter(|decision| decision.action.name() == name).count();
     let (fresh, repeated, reused) = (of("run"), of("repeat"), of("reuse"));
-    let changed = decisions.iter().filter(|decision| decision.action == Action::Run).map(|decision| &decision.why);
+    let changed =
+        decisions.iter().filter(|decision| decision.action == Action::Run).map(|decision| &decision.why);
     let mut reasons: Vec<&String> = changed.collect();
     reasons.dedup();
     let because = match reasons.as_slice() {
@@ -140,7 +146,8 @@ fn announce(decisions: &[Decision], talk: &Talk) {
             (repeated, "to repeat".to_owned()),
             (reused, "finished before and reused".to_owned()),
         ];
-        let told = counts.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}"));
+        let told =
+            counts.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}"));
         talk.say(&format!("{}; `plan --why` says more", told.collect::<Vec<_>>().join(", ")));
     }
 }

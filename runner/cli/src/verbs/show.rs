@@ -15,8 +15,10 @@ use store::{AttemptRow, MetricRow, RankRow, RunDetail, Store};
 /// Shown at the end of the verb's help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  bakeoff show 4F7K2Q9M           the beginning or the end of a run's id, as `bakeoff list` shows it
-  bakeoff show 4F7K2Q9M --format json | jq .run.attempt.ranks";
+  bakeoff show 4F7K2Q9M          a run, by the end or the beginning of its id
+  bakeoff show 4F7K2Q9M --format json | jq .run.attempt.ranks
+
+`bakeoff list` shows the ids.";
 
 /// Arguments of `show`.
 #[derive(Debug, Args)]
@@ -57,7 +59,8 @@ async fn find(args: &ShowArgs, context: &Context<'_>) -> Result<RunDetail, Failu
 fn words(detail: &RunDetail, width: usize) -> String {
     let line = &detail.line;
     let mut out = String::new();
-    let _ = writeln!(out, "{} {}", paint(STRONG, &line.id), paint(state_style(line.state), line.state.name()));
+    let _ =
+        writeln!(out, "{} {}", paint(STRONG, &line.id), paint(state_style(line.state), line.state.name()));
     let condition = if line.condition.is_empty() { "" } else { "  " };
     let mut facts = vec![
         ("recipe", line.recipe.clone()),
@@ -89,7 +92,9 @@ fn attempt_facts(attempt: &AttemptRow) -> Vec<(&'static str, String)> {
     facts.push(("steps", human::thousands(attempt.steps)));
     facts.push(("samples", human::thousands(attempt.samples)));
     match &attempt.weights {
-        Some(Ok(digest)) => facts.push(("weights", format!("{} on all ranks", digest.get(..16).unwrap_or(digest)))),
+        Some(Ok(digest)) => {
+            facts.push(("weights", format!("{} on all ranks", digest.get(..16).unwrap_or(digest))))
+        }
         Some(Err(lines)) => facts.push(("weights", format!("differ: {}", lines.join(", ")))),
         None => {}
     }
@@ -136,10 +141,8 @@ fn phases(attempt: &AttemptRow) -> Sheet {
     let mut sheet = Sheet::new(&["phase", "per step", "share"]).right(&[1, 2]);
     for phase in Phase::ALL {
         let rows = workers.iter().flat_map(|rank| &rank.phases);
-        let total: u64 = rows
-            .filter(|row| row.lane == LaneId::Compute && row.phase == phase)
-            .map(|row| row.total.0)
-            .sum();
+        let total: u64 =
+            rows.filter(|row| row.lane == LaneId::Compute && row.phase == phase).map(|row| row.total.0).sum();
         if total > 0 && steps > 0 && all > 0 {
             let share = human::percent(total as f64 / all as f64);
             sheet.row(vec![phase.name().into(), human::time(Nanos(total / steps)).into(), share.into()]);
@@ -150,10 +153,13 @@ fn phases(attempt: &AttemptRow) -> Sheet {
 
 /// One row for each snapshot, a column for each metric.
 fn metrics(attempt: &AttemptRow) -> Sheet {
-    let measured: Vec<Metric> =
-        Metric::ALL.into_iter().filter(|metric| attempt.metrics.iter().any(|row| row.metric == *metric)).collect();
+    let measured: Vec<Metric> = Metric::ALL
+        .into_iter()
+        .filter(|metric| attempt.metrics.iter().any(|row| row.metric == *metric))
+        .collect();
     let names: Vec<String> = measured.iter().map(|metric| human::metric_name(*metric)).collect();
-    let head: Vec<&str> = ["time", "step", "epoch"].into_iter().chain(names.iter().map(String::as_str)).collect();
+    let head: Vec<&str> =
+        ["time", "step", "epoch"].into_iter().chain(names.iter().map(String::as_str)).collect();
     let mut snapshots: BTreeMap<(Nanos, u64), Vec<&MetricRow>> = BTreeMap::new();
     for row in &attempt.metrics {
         snapshots.entry((row.at, row.step)).or_default().push(row);
@@ -164,7 +170,8 @@ fn metrics(attempt: &AttemptRow) -> Sheet {
         let mut cells: Vec<Cell> =
             vec![human::time(at).into(), human::thousands(step).into(), format!("{epoch:.2}").into()];
         cells.extend(measured.iter().map(|metric| {
-            let value = rows.iter().find(|row| row.metric == *metric).map(|row| human::metric(*metric, row.value));
+            let value =
+                rows.iter().find(|row| row.metric == *metric).map(|row| human::metric(*metric, row.value));
             Cell::from(value.unwrap_or_default())
         }));
         sheet.row(cells);
