@@ -9,7 +9,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use strategies::{Bell, Blueprint, Course, Deal, Gate, Host, Learner, Observer, StepError, Transport, Vector};
+use strategies::{
+    Bell, Blueprint, Course, Deal, Gate, Host, Learner, Observer, StepError, Transport, Vector,
+};
 
 /// What a rank left.
 #[derive(Debug, Default)]
@@ -38,7 +40,8 @@ pub fn train_on_threads(
     };
     std::thread::scope(|scope| {
         let (attempt, learner) = (&attempt, &learner);
-        let ranks = (0..spec.cluster.ranks()).map(|rank| scope.spawn(move || attempt.run(Rank(rank), learner)));
+        let ranks =
+            (0..spec.cluster.ranks()).map(|rank| scope.spawn(move || attempt.run(Rank(rank), learner)));
         let ranks: Vec<_> = ranks.collect();
         ranks.into_iter().map(|rank| rank.join().unwrap_or_else(|_| bail!("a rank panicked"))).collect()
     })

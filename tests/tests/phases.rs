@@ -68,7 +68,8 @@ fn run(strategy: Strategy) -> Vec<RankLog> {
     let mut spec = spec(strategy);
     spec.measure.hash_every_step = false;
     let learner = |rank| {
-        Box::new(Sleepy { inner: Perceptron::new(&WIDTHS), loads: 0, sleeps: rank == Rank(1) }) as Box<dyn Learner>
+        Box::new(Sleepy { inner: Perceptron::new(&WIDTHS), loads: 0, sleeps: rank == Rank(1) })
+            as Box<dyn Learner>
     };
     train_on_threads(&spec, 1000, learner).unwrap()
 }
@@ -97,7 +98,10 @@ fn what_one_rank_sleeps_the_others_wait() {
             // A little of the 50 ms passes while this rank computes; nothing else may hide it.
             assert!(waits > 40.0, "{strategy:?}: rank {rank} waited {waits} ms");
             let transfer = millis(step.phases[Phase::Transfer]);
-            assert!(transfer < 10.0, "{strategy:?}: rank {rank} shows {transfer} ms of the sleep as transfer");
+            assert!(
+                transfer < 10.0,
+                "{strategy:?}: rank {rank} shows {transfer} ms of the sleep as transfer"
+            );
         }
     }
 }
@@ -106,10 +110,8 @@ fn what_one_rank_sleeps_the_others_wait() {
 fn named_phases_cover_an_independent_clock() {
     for strategy in [Strategy::DSync, Strategy::PsSync] {
         for (rank, log) in run(strategy.clone()).iter().enumerate() {
-            let named: u64 = steps(log)
-                .iter()
-                .map(|step| (step.phases.total() - step.phases[Phase::Other]).0)
-                .sum();
+            let named: u64 =
+                steps(log).iter().map(|step| (step.phases.total() - step.phases[Phase::Other]).0).sum();
             let share = named as f64 / log.wall.as_nanos() as f64;
             assert!(share >= 0.98, "{strategy:?}: named phases cover {:.1} % of rank {rank}", share * 100.0);
             assert!(share <= 1.0);

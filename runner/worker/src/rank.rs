@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use strategies::{Blueprint, Course, Deal, LaneBody, Learner, StepError};
+use strategies::{Batch, Blueprint, Course, Deal, LaneBody, Learner, StepError, Vector};
 
 /// How often the thread that listens to the driver looks whether the rank has ended.
 const LISTEN: Duration = Duration::from_millis(100);
@@ -94,8 +94,8 @@ impl Process<'_> {
         tracing::info!(rank = self.rank.0, samples = data.training_ids().len(), "data set loaded");
         let deal = Deal::new(&spec.dataset.partition, *seed, data.training_ids(), data.labels(), workers);
         let course = Arc::new(Course::new(spec, deal));
+        let learner = self.learner(&data, &course)?;
         let blueprint = Blueprint::new(spec, course, spec.model.parameters());
-        let learner = self.learner(&data)?;
         let plane = DataPlane::open(self.briefing, self.rank, self.clock.clone())
             .map_err(|error| Broken::early(Phase::WaitPeer, error))?;
         let plane = Arc::new(plane);
@@ -110,14 +110,16 @@ impl Process<'_> {
         Ok(Ready { data, plane, bodies, clocks: host.lane_clocks() })
     }
 
-    fn learner(&self, data: &Arc<DataSet>) -> Result<Option<Box<dyn Learner>>, Broken> {
+    fn learner(&self, data: &Arc<DataSet>, course: &Course) -> Result<Option<Box<dyn Learner>>, Broken> {
         let Briefing { spec, seed, .. } = self.briefing;
         let seat = spec.cluster.seats.get(self.rank.index());
         if seat.is_none_or(|seat| seat.role != Role::Worker) {
             return Ok(None);
         }
-        let learner = TorchLearner::new(spec.model.clone(), data.clone(), *seed)
+        let mut learner = TorchLearner::new(spec.model.clone(), data.clone(), *seed)
             .map_err(|error| Broken::early(Phase::Data, error))?;
+        let first = course.batch(1, self.rank.index());
+        warm_up(&mut learner, &first).map_err(|error| Broken::early(Phase::Forward, error))?;
         Ok(Some(Box::new(learner)))
     }
 
@@ -205,6 +207,21 @@ impl Process<'_> {
         self.client.close(self.briefing.deadlines.shut_down)?;
         Ok(())
     }
+}
+
+/// One pass over a batch whose result is thrown away: whatever a tensor library does on its first calls (threads,
+/// kernels made to measure) belongs to the start-up, not to the first step. A learner keeps no weights, so
+/// nothing remains of it.
+fn warm_up(learner: &mut impl Learner, batch: &Batch) -> Result<(), StepError> {
+    let weights = learner.initial();
+    let spans: Vec<_> = learner.layout().layers().iter().map(|layer| layer.span.clone()).collect();
+    learner.load(batch)?;
+    (0..spans.len()).try_for_each(|layer| learner.forward(&weights, layer))?;
+    learner.loss(batch)?;
+    let mut gradient = Vector::zeros(weights.len());
+    (0..spans.len())
+        .rev()
+        .try_for_each(|layer| learner.backward(&weights, layer, &mut gradient[spans[layer].clone()]))
 }
 
 /// What a rank trains with.
