@@ -162,8 +162,15 @@ fn differing(path: &str, before: &Value, now: &Value) -> Option<String> {
                 )
             })
         }
-        _ => Some(format!("{path} is {}, was {}", brief(now), brief(before))),
+        _ => Some(format!("{} is {}, was {}", key(path), brief(now), brief(before))),
     }
+}
+
+/// What the recipe calls a setting.
+fn key(path: &str) -> String {
+    path.replace("train.length.", "train.")
+        .replace("train.schedule.", "train.lr-schedule.")
+        .replace("dataset.source.", "dataset.")
 }
 
 fn brief(value: &Value) -> String {
@@ -199,6 +206,12 @@ mod tests {
         assert_eq!(told(before.clone(), now.clone()).unwrap(), "train.optimizer.lr is 0.2, was 0.1");
         now["strategy"]["kind"] = json!("ps-sync");
         assert_eq!(told(before, now).unwrap(), "strategy.kind is ps-sync, was d-sync");
+    }
+
+    #[test]
+    fn settings_have_the_names_of_the_recipe() {
+        let length = |epochs| json!({ "train": { "length": { "epochs": epochs } } });
+        assert_eq!(told(length(3.0), length(2.5)).unwrap(), "train.epochs is 2.5, was 3");
     }
 
     #[test]

@@ -92,6 +92,16 @@ pub(crate) fn moment(unix: i64) -> String {
     stamp.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
 }
 
+/// How long ago a moment was: `3 min ago`.
+pub(crate) fn ago(unix: i64, now: i64) -> String {
+    match now.saturating_sub(unix) {
+        seconds if seconds < 60 => "just now".to_owned(),
+        seconds if seconds < 3600 => format!("{} min ago", seconds / 60),
+        seconds if seconds < 86_400 => format!("{} h ago", seconds / 3600),
+        seconds => format!("{} d ago", seconds / 86_400),
+    }
+}
+
 /// The current moment, as seconds since 1970.
 pub(crate) fn now() -> i64 {
     Timestamp::now().as_second()
@@ -113,6 +123,15 @@ mod tests {
         assert_eq!(told(7_812.0), "2 h 10 min");
         assert_eq!(told(100_000.0), "1 d 03 h");
         assert_eq!(whole(Duration::from_millis(7_900)), "7 s");
+    }
+
+    #[test]
+    fn moments_of_the_past_are_rounded_down() {
+        let told =
+            [-5, 59, 60, 3_599, 3_600, 86_399, 86_400, 864_000].map(|past| ago(1_000_000 - past, 1_000_000));
+        let expected =
+            ["just now", "just now", "1 min ago", "59 min ago", "1 h ago", "23 h ago", "1 d ago", "10 d ago"];
+        assert_eq!(told, expected);
     }
 
     #[test]

@@ -22,13 +22,14 @@ use store::{Driver, NewSweep, NodeId, NodeRow, Store, SweepId};
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   bakeoff run recipe.toml
-  bakeoff run recipe.toml                      again: finished runs are reused, the rest is run
-  bakeoff run recipe.toml --repeats 10         add repeats to what is there
-  bakeoff run recipe.toml --set train.epochs=2 --only \"strategy.name == 'd-sync'\"
-  bakeoff run recipe.toml --report page.html --open
+  bakeoff run recipe.toml                  again: only what is not finished
+  bakeoff run recipe.toml --repeats 10     add repeats to what is there
+  bakeoff run recipe.toml --set train.epochs=2 --report page.html --open
+  bakeoff run recipe.toml --only \"strategy.name == 'd-sync'\"
 
-Ctrl-C once stops after the current step, twice at once; running the same command again resumes. Exit code 5
-if runs failed or missed their target, 4 if this machine cannot do what the plan asks.";
+Ctrl-C once stops after the current step, twice at once; running the same
+command again resumes. Exit code 5 if runs failed or missed their target, 4 if
+this machine cannot do what the plan asks.";
 
 /// Arguments of `run`.
 #[derive(Debug, Args)]
@@ -90,7 +91,7 @@ pub(crate) fn execute(args: &RunArgs, context: &Context<'_>) -> Result<Exit, Fai
         progress.finish();
         ran?;
         let wish = ending::Wish { report: args.report.as_deref(), open: args.open };
-        let exit = ending::tell(&store, &id, (context, &args.recipe.recipe), &wish).await?;
+        let exit = ending::tell(&store, &id, context, &wish).await?;
         store.close().await;
         Ok(session.interrupted().unwrap_or(exit))
     })

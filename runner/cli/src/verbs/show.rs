@@ -15,8 +15,10 @@ use store::{AttemptRow, MetricRow, RankRow, RunDetail, Store};
 /// Shown at the end of the verb's help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  bakeoff show 4F7K2Q9M           the beginning or the end of a run's id, as `bakeoff list` shows it
-  bakeoff show 4F7K2Q9M --format json | jq .run.attempt.ranks";
+  bakeoff show 4F7K2Q9M          a run, by the end or the beginning of its id
+  bakeoff show 4F7K2Q9M --format json | jq .run.attempt.ranks
+
+`bakeoff list` shows the ids.";
 
 /// Arguments of `show`.
 #[derive(Debug, Args)]
