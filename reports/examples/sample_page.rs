@@ -50,9 +50,9 @@ fn roughen(rows: &mut SweepRows) {
             run.attempt = None;
         }
         if let Some(attempt) = &mut run.attempt {
-            attempt.detail = "rank 2 ended without a word in step 31, phase transfer".to_owned();
+            attempt.detail.push_str("rank 2 ended without a word in step 31, phase transfer");
             attempt.culprit = Some(record::Rank(2));
-            attempt.last_lines = vec!["INFO step 30".to_owned(), "killed by signal 9".to_owned()];
+            attempt.last_lines.extend(["INFO step 30", "killed by signal 9"].map(str::to_owned));
         }
     }
 }

@@ -64,7 +64,7 @@ fn runs(findings: &Findings) -> String {
             &number(attempt.and_then(|a| a.step_time).map(|time| time.0)),
             &number(attempt.map(|a| a.steps)),
             &number(attempt.map(|a| a.samples)),
-            &number(attempt.map(|a| a.ranks.iter().map(|rank| rank.bytes_out).sum())),
+            &number(attempt.map(|a| a.ranks.iter().fold(0, |sum, rank| rank.bytes_out.saturating_add(sum)))),
             &number(hit.map(|row| row.at.0)),
             &number(hit.map(|row| row.samples)),
             weights.map_or("", String::as_str),

@@ -27,6 +27,9 @@ pub(crate) fn fixed(value: f64, decimals: usize) -> String {
             _ => "\u{2212}\u{221e}".to_owned(),
         };
     }
+    if value.abs() >= 1e15 {
+        return format!("{value:.2e}");
+    }
     let text = format!("{:.decimals$}", value.abs());
     let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
     let sign =

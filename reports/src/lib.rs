@@ -16,6 +16,7 @@ mod render;
 #[doc(hidden)]
 pub mod sample;
 mod scoreboard;
+mod shares;
 mod statistics;
 mod study;
 mod verdict;

@@ -262,7 +262,7 @@ fn aligned(estimates: &[Option<Estimate>], unit: impl Fn(f64) -> Unit) -> Vec<Ce
     let mut decimals: Vec<usize> =
         known().map(|estimate| unit.decimals(estimate.value, estimate.uncertainty())).collect();
     decimals.sort_unstable();
-    let decimals = decimals.get(decimals.len() / 2).copied().unwrap_or(0);
+    let decimals = decimals.get(decimals.len().saturating_sub(1) / 2).copied().unwrap_or(0);
     let cell = |estimate: &Estimate| Cell {
         text: unit.with(unit.number(estimate.value, decimals)),
         sort: estimate.value,

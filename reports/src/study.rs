@@ -211,15 +211,15 @@ impl<'a> Trial<'a> {
 /// Bytes that the workers of an attempt sent per step, on average.
 pub(crate) fn worker_bytes_per_step(attempt: &AttemptRow) -> Option<f64> {
     let workers = attempt.ranks.iter().filter(|rank| rank.role == recipe::Role::Worker);
-    let sent: Vec<u64> = workers.map(|rank| rank.bytes_out).collect();
+    let sent: Vec<f64> = workers.map(|rank| rank.bytes_out as f64).collect();
     let known = !sent.is_empty() && attempt.steps > 0;
-    known.then(|| sent.iter().sum::<u64>() as f64 / sent.len() as f64 / attempt.steps as f64)
+    known.then(|| sent.iter().sum::<f64>() / sent.len() as f64 / attempt.steps as f64)
 }
 
 /// Bytes that all ranks of an attempt sent per step.
 pub(crate) fn all_bytes_per_step(attempt: &AttemptRow) -> Option<f64> {
     let known = !attempt.ranks.is_empty() && attempt.steps > 0;
-    known.then(|| attempt.ranks.iter().map(|rank| rank.bytes_out).sum::<u64>() as f64 / attempt.steps as f64)
+    known.then(|| attempt.ranks.iter().map(|rank| rank.bytes_out as f64).sum::<f64>() / attempt.steps as f64)
 }
 
 #[cfg(test)]

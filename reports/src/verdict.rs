@@ -72,18 +72,20 @@ fn grade_words(grade: Option<Grade>) -> &'static str {
 fn fastest(findings: &Findings) -> String {
     let Some(condition) = findings.study.conditions.first() else { return String::new() };
     let measure = condition.measure();
-    let typical = |entry: &Entry| statistics::median(&entry.values(measure)).unwrap_or(f64::INFINITY);
-    let best = condition.entries.iter().min_by(|left, right| typical(left).total_cmp(&typical(right)));
-    match best.filter(|entry| typical(entry).is_finite()) {
-        Some(entry) => {
-            let name = findings.study.arm_name(entry.arm);
-            let time = digits::seconds(typical(entry));
-            match measure {
-                Measure::TimeToTarget => format!("{name} was first at the target, after {time} (median). "),
-                Measure::StepTime => format!("{name} had the shortest steps, {time} (median). "),
-            }
-        }
-        None => String::new(),
+    let time = |entry: &Entry| {
+        let estimate = typical(&entry.values(measure), findings.thresholds.confidence)?;
+        let missed = measure == Measure::TimeToTarget && entry.mostly_missed();
+        (!missed).then_some(estimate)
+    };
+    let timed = condition.entries.iter().filter_map(|entry| Some((entry.arm, time(entry)?)));
+    let Some((arm, estimate)) = timed.min_by(|left, right| left.1.value.total_cmp(&right.1.value)) else {
+        return String::new();
+    };
+    let name = findings.study.arm_name(arm);
+    let time = Unit::of_seconds(estimate.value).supported(estimate.value, estimate.uncertainty());
+    match measure {
+        Measure::TimeToTarget => format!("{name} was first at the target, after {time}. "),
+        Measure::StepTime => format!("{name} had the shortest steps, {time}. "),
     }
 }
 

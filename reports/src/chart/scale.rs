@@ -3,6 +3,10 @@
 use super::{Tick, coordinate};
 use crate::digits;
 
+/// Ranges beyond this, or narrower than that, are no measurements.
+const LARGEST: f64 = 1e15;
+const NARROWEST: f64 = 1e-12;
+
 /// From values to places.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scale {
@@ -18,8 +22,9 @@ impl Scale {
     /// Maps `low..high` to `from..to`. A range without width, or that is not finite, is widened around its
     /// lower end.
     pub(crate) fn new((low, high): (f64, f64), (from, to): (f64, f64), factor: f64) -> Self {
-        let low = if low.is_finite() { low } else { 0.0 };
-        let high = if high.is_finite() && high > low { high } else { low + 1.0 / factor };
+        let low = if low.is_finite() { low.clamp(-LARGEST, LARGEST) } else { 0.0 };
+        let wide = high.is_finite() && high - low > (low.abs() * 1e-9).max(NARROWEST);
+        let high = if wide { high.min(2.0 * LARGEST) } else { low + (1.0 / factor).max(low.abs() * 1e-6) };
         Self { low, high, from, to, factor }
     }
 
@@ -116,10 +121,19 @@ mod tests {
 
     #[test]
     fn empty_and_broken_ranges_still_scale() {
-        for range in [(3.0, 3.0), (0.0, f64::NAN), (f64::INFINITY, 1.0), (5.0, 2.0)] {
+        for range in [
+            (3.0, 3.0),
+            (0.0, f64::NAN),
+            (f64::INFINITY, 1.0),
+            (5.0, 2.0),
+            (0.0, 5e-324),
+            (1e300, 2e300),
+            (-1e300, 1e300),
+        ] {
             let scale = Scale::new(range, (0.0, 10.0), 1.0);
             assert!(scale.at(1.0).is_finite(), "{range:?}");
-            assert!(!scale.ticks(5).is_empty());
+            assert!((1..20).contains(&scale.ticks(5).len()), "{range:?}");
+            assert!((1..20).contains(&scale.rounded(5).ticks(5).len()), "{range:?}");
         }
     }
 }

@@ -153,38 +153,47 @@ fn sort_key(value: f64) -> String {
     if value.is_finite() { format!("{value}") } else { "1e308".to_owned() }
 }
 
-/// Logarithms of ratios, symmetric around one.
+/// Logarithms of ratios; one and the smallest effect that matters always lie inside.
 fn bar_scale(comparisons: &[Comparison], min_effect: f64) -> Scale {
-    let reach = comparisons
-        .iter()
-        .filter_map(|comparison| comparison.ratio)
-        .flat_map(|ratio| {
-            let (low, high) = ratio.interval.unwrap_or((ratio.value, ratio.value));
-            [low, high, ratio.value]
-        })
+    let shown = comparisons.iter().filter(|comparison| comparison.grade != Grade::DidNotReach);
+    let ends = shown.filter_map(|comparison| comparison.ratio).flat_map(|ratio| {
+        let (low, high) = ratio.interval.unwrap_or((ratio.value, ratio.value));
+        [low, high]
+    });
+    let least = (1.0 + min_effect.max(0.01)).ln() * 2.0;
+    let (low, high) = ends
         .filter(|ratio| *ratio > 0.0 && ratio.is_finite())
-        .map(|ratio| ratio.ln().abs())
-        .fold((1.0 + min_effect).ln() * 2.0, f64::max)
-        .clamp(0.05, 4.0);
-    Scale::new((-reach * 1.08, reach * 1.08), (0.0, BAR_WIDTH), 1.0)
+        .map(|ratio| ratio.ln().clamp(-4.0, 4.0))
+        .fold((-least, least), |(low, high), log| (log.min(low), log.max(high)));
+    let margin = (high - low) * 0.06;
+    Scale::new((low - margin, high + margin), (0.0, BAR_WIDTH), 1.0)
 }
 
+/// One, and on each side the roundest ratio that has room to be read.
 fn ratio_ticks(scale: &Scale) -> Vec<Tick> {
-    // One in the middle, and on each side the roundest ratio that has room to be read.
-    let placed = |ratio: f64| (scale.at(ratio.ln()), ratio);
-    let readable = |at: f64| at <= BAR_WIDTH - 20.0 && at - BAR_WIDTH / 2.0 >= 34.0;
-    let side = [2.0, 1.5, 1.25, 5.0, 1.1, 10.0, 1.05].into_iter().map(placed).find(|(at, _)| readable(*at));
-    let mut ticks = vec![placed(1.0)];
-    if let Some((_, ratio)) = side {
-        ticks.extend([placed(1.0 / ratio), placed(ratio)]);
-    }
-    let label = |ratio: f64| {
-        format!(
-            "{}×",
-            digits::fixed(ratio, if ratio < 1.0 { 2 } else { 2 - usize::from(ratio.fract() == 0.0) * 2 })
-        )
+    const ROUND: [f64; 7] = [2.0, 1.5, 5.0, 1.2, 10.0, 1.1, 20.0];
+    let one = scale.at(0.0);
+    let readable = |ratio: &f64| {
+        let at = scale.at(ratio.ln());
+        (14.0..=BAR_WIDTH - 14.0).contains(&at) && (at - one).abs() >= 30.0
     };
-    ticks.into_iter().map(|(at, ratio)| Tick { at: coordinate(at), label: label(ratio) }).collect()
+    let slower = ROUND.iter().map(|ratio| 1.0 / ratio).find(readable);
+    let faster = ROUND.into_iter().find(readable);
+    let mut ratios = vec![1.0];
+    ratios.extend(slower);
+    ratios.extend(faster);
+    let tick = |ratio: f64| Tick { at: coordinate(scale.at(ratio.ln())), label: tick_label(ratio) };
+    ratios.into_iter().map(tick).collect()
+}
+
+/// `2×`, `1.5×`, `0.67×`.
+fn tick_label(ratio: f64) -> String {
+    let decimals = match ratio {
+        ratio if ratio < 1.0 => 2,
+        ratio if ratio.fract() > 0.0 => 1,
+        _ => 0,
+    };
+    format!("{}×", digits::fixed(ratio, decimals))
 }
 
 fn bar(comparison: &Comparison, scale: &Scale) -> Option<Bar> {

@@ -111,7 +111,7 @@ fn traffic(findings: &Findings, condition: &str, entry: &Entry) -> TrafficRow {
     let dash = || "–".to_owned();
     let sum = |value: fn(&store::LinkRow) -> u64| {
         entry.mean_of(move |attempt| {
-            (!attempt.links.is_empty()).then(|| attempt.links.iter().map(value).sum::<u64>() as f64)
+            (!attempt.links.is_empty()).then(|| attempt.links.iter().map(|link| value(link) as f64).sum())
         })
     };
     let (wire, raw) = (sum(|link| link.bytes), sum(|link| link.raw_bytes));

@@ -1,10 +1,10 @@
 //! The head of the page: question, verdict, and what a reader should know before believing it.
 
-use super::phases;
 use crate::Options;
 use crate::calendar;
 use crate::digits;
 use crate::findings::Findings;
+use crate::shares;
 use crate::verdict::{self, Verdict};
 use recipe::Plan;
 use record::Phase;
@@ -177,9 +177,8 @@ fn weights(attempts: &[&AttemptRow]) -> Option<TrustMark> {
 
 fn coverage(attempts: &[&AttemptRow]) -> Option<TrustMark> {
     let named = |attempt: &&AttemptRow| {
-        let shares = phases::attempt_shares(attempt)?;
-        let other = shares.phases.iter().find(|(phase, _)| *phase == Phase::Other)?.1;
-        Some(1.0 - other / shares.length)
+        let shares = shares::workers(attempt)?;
+        Some(1.0 - shares.of(Phase::Other) / shares.length)
     };
     let least = attempts.iter().filter_map(named).reduce(f64::min)?;
     let text = format!("named phases cover {} of every step", digits::percent(least));

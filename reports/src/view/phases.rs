@@ -4,11 +4,10 @@ use super::condition_title;
 use crate::chart::{Figure, Key, Scale, Table, Tick, WIDTH, coordinate};
 use crate::digits::{self, Unit};
 use crate::findings::Findings;
-use crate::study::{Condition, Entry};
-use recipe::Role;
-use record::{Category, LaneId, Phase};
+use crate::shares::{self, StepShares};
+use crate::study::Condition;
+use record::{Category, Phase};
 use serde::Serialize;
-use store::AttemptRow;
 
 /// The section.
 #[derive(Debug, Serialize)]
@@ -64,44 +63,50 @@ pub(crate) struct Segment {
     pub(crate) title: String,
 }
 
-/// Mean seconds per steady step of a worker: by phase, exposed, in all.
-pub(crate) struct StepShares {
-    pub(crate) phases: Vec<(Phase, f64)>,
-    pub(crate) exposed: f64,
-    pub(crate) length: f64,
-}
-
 const LABELS: f64 = 168.0;
+const LABEL_LETTERS: usize = 24;
 const SPLIT: f64 = 640.0;
 const BAR: f64 = 24.0;
 const ROW: f64 = 50.0;
 
+/// The lanes of one condition, each arm's workers before its servers.
+struct Measured {
+    condition: String,
+    lanes: Vec<(String, StepShares)>,
+}
+
+impl Measured {
+    fn of(findings: &Findings, condition: &Condition) -> Option<Self> {
+        let mut lanes = Vec::new();
+        for entry in &condition.entries {
+            let arm = findings.study.arm_name(entry.arm);
+            lanes.extend(shares::mean(entry, shares::workers).map(|found| (arm.to_owned(), found)));
+            lanes.extend(shares::mean(entry, shares::servers).map(|found| (format!("{arm}, server"), found)));
+        }
+        (!lanes.is_empty()).then(|| Self { condition: condition_title(condition), lanes })
+    }
+}
+
 impl Phases {
     pub(crate) fn of(findings: &Findings) -> Option<Self> {
-        let measured: Vec<(&Condition, Vec<(&Entry, StepShares)>)> = findings
+        let measured: Vec<Measured> = findings
             .study
             .conditions
             .iter()
-            .map(|condition| {
-                (condition, condition.entries.iter().filter_map(|e| Some((e, step_shares(e)?))).collect())
-            })
-            .filter(|(_, entries): &(_, Vec<_>)| !entries.is_empty())
+            .filter_map(|condition| Measured::of(findings, condition))
             .collect();
-        let longest = measured
-            .iter()
-            .flat_map(|(_, entries)| entries)
-            .map(|(_, shares)| shares.length)
-            .reduce(f64::max)?;
+        let lanes = measured.iter().flat_map(|measured| &measured.lanes);
+        let longest = lanes.map(|(_, shares)| shares.length).reduce(f64::max)?;
         let unit = Unit::of_seconds(longest);
         let absolute = Scale::new((0.0, longest), (LABELS, SPLIT - 74.0), unit.factor);
         let relative = Scale::new((0.0, 1.0), (SPLIT, WIDTH - 16.0), 100.0);
         let mut layout = Layout { y: 34.0, bars: Vec::new(), headings: Vec::new(), absolute, relative, unit };
-        for (condition, entries) in &measured {
+        for Measured { condition, lanes } in &measured {
             if findings.has_conditions() {
-                layout.heading(&condition_title(condition));
+                layout.heading(condition);
             }
-            for (entry, shares) in entries {
-                layout.bar(findings.study.arm_name(entry.arm), shares);
+            for (name, shares) in lanes {
+                layout.bar(name, shares);
             }
         }
         Some(layout.finish(table(findings, &measured, unit)))
@@ -134,31 +139,38 @@ impl Layout {
             at += seconds;
             share_at += share;
         }
-        let exposed_share = shares.exposed / shares.length;
-        let title = format!(
-            "{name}, exposed communication: {}, {}",
-            self.unit.short(shares.exposed),
-            digits::percent(exposed_share)
-        );
-        let exposed = |scale: &Scale, amount: f64| Segment {
-            style: "exposed".to_owned(),
-            hatch: String::new(),
-            x: coordinate(scale.at(0.0)),
-            width: coordinate(scale.length(amount)),
-            title: title.clone(),
-        };
         self.bars.push(Bar {
-            name: name.to_owned(),
+            name: shortened(name),
             name_y: coordinate(self.y + 16.0),
             y: coordinate(self.y),
             height: coordinate(BAR),
             segments,
-            exposed: vec![exposed(&self.absolute, shares.exposed), exposed(&self.relative, exposed_share)],
+            exposed: self.exposed(name, shares),
             exposed_y: coordinate(self.y + BAR + 3.0),
             total: self.unit.short(shares.length),
             total_x: coordinate(self.absolute.at(shares.length) + 7.0),
         });
         self.y += ROW;
+    }
+
+    fn exposed(&self, name: &str, shares: &StepShares) -> Vec<Segment> {
+        let Some(exposed) = shares.exposed else { return Vec::new() };
+        let share = exposed / shares.length;
+        let title = format!(
+            "{name}, exposed communication: {}, {}",
+            self.unit.short(exposed),
+            digits::percent(share)
+        );
+        [(&self.absolute, exposed), (&self.relative, share)]
+            .into_iter()
+            .map(|(scale, amount)| Segment {
+                style: "exposed".to_owned(),
+                hatch: String::new(),
+                x: coordinate(scale.at(0.0)),
+                width: coordinate(scale.length(amount)),
+                title: title.clone(),
+            })
+            .collect()
     }
 
     fn finish(self, table: Table) -> Phases {
@@ -176,7 +188,7 @@ impl Layout {
                 description: "Stacked bars of exclusive time per phase for each arm, in time per step and as shares; \
                               the table below holds every value."
                     .to_owned(),
-                reading: "Each bar is the mean steady step of a worker's compute lane, cut into phases that exclude each \
+                reading: "Each bar is the mean steady step of a worker's compute lane (or a turn of a server's), cut into phases that exclude each \
                           other and add up to the whole: shorter is faster. Blue computes, orange communicates, hatched \
                           pink waits, grey is the rest. The thin hatched bar beneath is exposed communication: what the \
                           lane spent communicating or waiting instead of computing."
@@ -196,6 +208,15 @@ impl Layout {
             label_x: coordinate(LABELS - 12.0),
         }
     }
+}
+
+/// A name that fits beside its bar; the bar's own titles say all of it.
+fn shortened(name: &str) -> String {
+    if name.chars().count() <= LABEL_LETTERS {
+        return name.to_owned();
+    }
+    let kept: String = name.chars().take(LABEL_LETTERS - 1).collect();
+    format!("{}…", kept.trim_end())
 }
 
 fn segment(phase: Phase, scale: &Scale, (from, amount): (f64, f64), title: String) -> Segment {
@@ -245,83 +266,28 @@ pub(crate) fn legend() -> Vec<LegendGroup> {
         .collect()
 }
 
-/// The mean over judged runs; none where no run has a steady step.
-pub(crate) fn step_shares(entry: &Entry) -> Option<StepShares> {
-    let runs: Vec<StepShares> =
-        entry.trials.iter().filter_map(|trial| attempt_shares(trial.attempt)).collect();
-    if runs.is_empty() {
-        return None;
-    }
-    let mean = |value: &dyn Fn(&StepShares) -> f64| runs.iter().map(value).sum::<f64>() / runs.len() as f64;
-    Some(StepShares {
-        phases: Phase::ALL
-            .into_iter()
-            .enumerate()
-            .map(|(place, phase)| (phase, mean(&|run| run.phases[place].1)))
-            .collect(),
-        exposed: mean(&|run| run.exposed),
-        length: mean(&|run| run.length),
-    })
-}
-
-/// Of one run: sums over the workers' compute lanes, per step. What the phases leave of the steps' length is
-/// `other`.
-pub(crate) fn attempt_shares(attempt: &AttemptRow) -> Option<StepShares> {
-    let workers = || attempt.ranks.iter().filter(|rank| rank.role == Role::Worker);
-    let steps: u64 = workers().map(|rank| rank.steady.1).sum();
-    let length: f64 = workers().map(|rank| rank.steady.0.seconds()).sum();
-    if steps == 0 || length <= 0.0 {
-        return None;
-    }
-    let total = |phase: Phase| -> f64 {
-        let rows = workers().flat_map(|rank| &rank.phases);
-        rows.filter(|row| row.phase == phase && row.lane == LaneId::Compute)
-            .map(|row| row.total.seconds())
-            .sum()
-    };
-    let mut phases: Vec<(Phase, f64)> = Phase::ALL.into_iter().map(|phase| (phase, total(phase))).collect();
-    let named: f64 =
-        phases.iter().filter(|(phase, _)| *phase != Phase::Other).map(|(_, seconds)| seconds).sum();
-    for (phase, seconds) in &mut phases {
-        if *phase == Phase::Other {
-            *seconds = (length - named).max(0.0);
-        }
-        *seconds /= steps as f64;
-    }
-    Some(StepShares {
-        phases,
-        exposed: workers().map(|rank| rank.exposed.seconds()).sum::<f64>() / steps as f64,
-        length: length.max(named) / steps as f64,
-    })
-}
-
-fn table(findings: &Findings, measured: &[(&Condition, Vec<(&Entry, StepShares)>)], unit: Unit) -> Table {
-    let mut table = Table::default();
-    let heads =
-        measured.iter().flat_map(|(condition, entries)| entries.iter().map(move |entry| (condition, entry)));
-    table.columns = vec!["phase".to_owned()];
-    for (condition, (entry, _)) in heads.clone() {
-        let arm = findings.study.arm_name(entry.arm);
-        let name = if findings.has_conditions() {
-            format!("{arm}, {}", condition_title(condition))
-        } else {
-            arm.to_owned()
-        };
+fn table(findings: &Findings, measured: &[Measured], unit: Unit) -> Table {
+    let lanes =
+        || measured.iter().flat_map(|measured| measured.lanes.iter().map(|lane| (&measured.condition, lane)));
+    let mut table = Table { columns: vec!["phase".to_owned()], ..Table::default() };
+    for (condition, (name, _)) in lanes() {
+        let name = if findings.has_conditions() { format!("{name}, {condition}") } else { name.clone() };
         table.columns.push(format!("{name} ({})", unit.name));
         table.columns.push("share".to_owned());
     }
-    let mut add = |name: &str, value: &dyn Fn(&StepShares) -> f64| {
+    let mut add = |name: &str, value: &dyn Fn(&StepShares) -> Option<f64>| {
         let mut row = vec![name.to_owned()];
-        for (_, (_, shares)) in heads.clone() {
-            row.push(unit.number(value(shares), 3));
-            row.push(digits::percent(value(shares) / shares.length));
+        for (_, (_, shares)) in lanes() {
+            let cells =
+                value(shares).map(|value| [unit.number(value, 3), digits::percent(value / shares.length)]);
+            row.extend(cells.unwrap_or_else(|| ["–", "–"].map(str::to_owned)));
         }
         table.rows.push(row);
     };
-    for (place, phase) in Phase::ALL.into_iter().enumerate() {
-        add(phase.name(), &|shares| shares.phases[place].1);
+    for phase in Phase::ALL {
+        add(phase.name(), &|shares| Some(shares.of(phase)));
     }
-    add("whole step", &|shares| shares.length);
+    add("whole step", &|shares| Some(shares.length));
     add("exposed communication", &|shares| shares.exposed);
     table
 }

@@ -297,10 +297,10 @@ impl Cut<'_> {
     }
 
     fn table(&self, lanes: &[(Rank, LaneId)]) -> Table {
-        let mut sums: BTreeMap<(Rank, LaneId, Phase), (u64, usize)> = BTreeMap::new();
+        let mut sums: BTreeMap<(Rank, LaneId, Phase), (Nanos, usize)> = BTreeMap::new();
         for span in self.inside() {
-            let begin = span.begin.0.max(self.from);
-            let end = (span.begin + span.length).0.min(self.to);
+            let begin = span.begin.max(Nanos(self.from));
+            let end = (span.begin + span.length).min(Nanos(self.to));
             let sum = sums.entry((span.rank, span.lane, span.phase)).or_default();
             *sum = (sum.0 + (end - begin), sum.1 + 1);
         }
@@ -311,8 +311,8 @@ impl Cut<'_> {
                     rank.to_string(),
                     lane.to_string(),
                     phase.to_string(),
-                    digits::seconds(Nanos(time).seconds()),
-                    digits::percent(time as f64 / (self.to - self.from).max(1) as f64),
+                    digits::seconds(time.seconds()),
+                    digits::percent(time.0 as f64 / (self.to - self.from).max(1) as f64),
                     spans.to_string(),
                 ]);
             }

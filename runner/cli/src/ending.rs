@@ -3,7 +3,7 @@
 use crate::exit::{Exit, Failure};
 use crate::output::paint::{BAD, FAINT, GOOD, ODD, PLAIN, STRONG, paint, state_style};
 use crate::output::table::{Cell, Sheet};
-use crate::output::{self, human};
+use crate::output::{self, fold};
 use crate::page;
 use crate::reuse::short;
 use crate::verbs::Context;
@@ -22,7 +22,7 @@ pub(crate) struct Wish<'a> {
 }
 
 /// Failures told one by one; the page has them all.
-const MOST_FAILURES: usize = 5;
+const MOST_FAILURES: usize = 3;
 /// Last lines told of each.
 const LOG_LINES: usize = 6;
 
@@ -30,7 +30,7 @@ const LOG_LINES: usize = 6;
 pub(crate) async fn tell(
     store: &Store,
     id: &SweepId,
-    (context, recipe): (&Context<'_>, &Path),
+    context: &Context<'_>,
     wish: &Wish<'_>,
 ) -> Result<Exit, Failure> {
     let selection = Selection::sweep(id);
@@ -44,16 +44,20 @@ pub(crate) async fn tell(
     let inside = store.folder().join("reports").join(format!("{id}.html"));
     let file: PathBuf = wish.report.map_or(inside, Path::to_owned);
     page::write(store, (&rows, &selection), &options, &file, context.talk).await?;
-    output::data(&format!("report: {}", file.display()))?;
+    output::data(&format!("\n{} {}", paint(STRONG, "report:"), file.display()))?;
     if wish.open {
         page::open(&file, context.talk);
     }
-    context.talk.say(&format!("{} {}", paint(STRONG, "next:"), next(&rows, recipe, &file)));
+    context.talk.say(&format!("{} {}", paint(STRONG, "next:"), next(&rows, &file)));
     Ok(exit(&rows))
 }
 
 /// The tables of arms and the verdicts.
 pub(crate) fn results(rows: &SweepRows, options: &Options, width: usize) -> Result<String, Failure> {
+    let judged = |run: &RunRow| matches!(run.state, RunState::Done | RunState::Diverged | RunState::TimedOut);
+    if !rows.runs.iter().any(judged) {
+        return Ok("\nNo run has ended well, so there is nothing to compare.\n".to_owned());
+    }
     let verdicts = reports::verdicts(rows, options)?;
     let mut out = String::new();
     for table in reports::arm_tables(rows, options)? {
@@ -62,13 +66,34 @@ pub(crate) fn results(rows: &SweepRows, options: &Options, width: usize) -> Resu
         } else {
             out.push('\n');
         }
-        out.push_str(&sheet(&table).render(width));
+        out.push_str(&fitting(table.clone(), width).render(width));
         out.push('\n');
         for verdict in verdicts.iter().filter(|verdict| verdict.condition == table.condition) {
             out.push_str(&sentence(verdict, width));
         }
     }
     Ok(out)
+}
+
+/// Columns that go where the terminal is too narrow, the least telling first; the page has them all.
+const SPARE: [&str; 7] =
+    ["samples", "fastest", "steps to target", "sent/step", "waiting", "reached", "step time"];
+
+/// The table with as many columns as fit.
+fn fitting(mut table: ArmTable, width: usize) -> Sheet {
+    for name in SPARE {
+        let whole = sheet(&table);
+        if whole.natural_width() <= width {
+            return whole;
+        }
+        if let Some(place) = table.columns.iter().position(|column| column == name) {
+            table.columns.remove(place);
+            for row in &mut table.rows {
+                row.remove(place);
+            }
+        }
+    }
+    sheet(&table)
 }
 
 fn sheet(table: &ArmTable) -> Sheet {
@@ -113,26 +138,6 @@ fn sentence(verdict: &Verdict, width: usize) -> String {
     out
 }
 
-/// Breaks a text at spaces into lines of at most `width` characters, where its words allow.
-pub(crate) fn fold(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let full = lines
-            .last()
-            .is_some_and(|line| !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width);
-        if full {
-            lines.push(String::new());
-        }
-        if let Some(line) = lines.last_mut() {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-    }
-    lines
-}
-
 /// Runs that did not end well: the rank, why, and what it logged last.
 fn troubles(rows: &SweepRows, width: usize) -> String {
     let bad: Vec<&RunRow> = rows
@@ -157,25 +162,33 @@ fn troubles(rows: &SweepRows, width: usize) -> String {
     }
     if bad.len() > MOST_FAILURES {
         let rest = bad.len() - MOST_FAILURES;
-        let _ = writeln!(
-            out,
-            "and {} more; `bakeoff list \"last and not state=done\"`",
-            human::count(rest, "run")
-        );
+        let _ = writeln!(out, "and {rest} more: bakeoff list \"last and not state=done\"");
     }
     out.trim_end().to_owned()
 }
 
 /// The one thing that is most worth doing now.
-fn next(rows: &SweepRows, recipe: &Path, page: &Path) -> String {
+fn next(rows: &SweepRows, page: &Path) -> String {
     let of = |state: RunState| rows.runs.iter().find(|run| run.state == state);
     if let Some(run) = of(RunState::Failed) {
         return format!("bakeoff logs {}", short(&run.id));
     }
     if of(RunState::Interrupted).or(of(RunState::Pending)).is_some() {
-        return format!("bakeoff run {}   (goes on where this one stopped)", recipe.display());
+        return format!("{}   (goes on where this one stopped)", again(&rows.argv));
     }
     format!("open {}", page.display())
+}
+
+/// The command line that goes on: the same, but what is finished stays finished.
+fn again(argv: &[String]) -> String {
+    let words = argv.iter().skip(1).filter(|word| *word != "--fresh").map(|word| {
+        let plain = |letter: char| letter.is_alphanumeric() || "-_./=,:@%+".contains(letter);
+        match !word.is_empty() && word.chars().all(plain) {
+            true => word.clone(),
+            false => format!("'{}'", word.replace('\'', r"'\''")),
+        }
+    });
+    std::iter::once("bakeoff".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
 /// 5 where runs failed or missed their target.
@@ -201,12 +214,12 @@ fn fell_short(rows: &SweepRows, run: &RunRow) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::fold;
+    use super::again;
 
     #[test]
-    fn lines_are_broken_at_spaces_and_long_words_stay_whole() {
-        assert_eq!(fold("one two three", 7), ["one two", "three"]);
-        assert_eq!(fold("extraordinary word", 5), ["extraordinary", "word"]);
-        assert_eq!(fold("", 5), [""]);
+    fn the_command_that_goes_on_can_be_pasted_into_a_shell() {
+        let argv =
+            ["/bin/bakeoff", "run", "my recipe.toml", "--fresh", "--only", "a == 'b'"].map(String::from);
+        assert_eq!(again(&argv), r"bakeoff run 'my recipe.toml' --only 'a == '\''b'\'''");
     }
 }

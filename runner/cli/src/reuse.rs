@@ -7,6 +7,9 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use store::{EarlierRun, RunRef, RunState, Store};
 
+/// Why a run is trained that nothing is known of.
+pub(crate) const NEVER: &str = "never run before";
+
 /// What is done about a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
@@ -103,7 +106,7 @@ struct Now<'a> {
 
 impl Now<'_> {
     fn compared_with(&self, before: Option<&EarlierRun>) -> (Action, String) {
-        let Some(before) = before else { return (Action::Run, "never run before".to_owned()) };
+        let Some(before) = before else { return (Action::Run, NEVER.to_owned()) };
         if before.identity.as_deref() != Some(self.identity) {
             return (Action::Run, self.difference(before));
         }
@@ -113,9 +116,7 @@ impl Now<'_> {
             RunState::TimedOut => (Action::Repeat, "it ran out of time".to_owned()),
             RunState::Interrupted => (Action::Repeat, "it was interrupted; it begins anew".to_owned()),
             RunState::Running => (Action::Repeat, "it was not finished; it begins anew".to_owned()),
-            RunState::Pending | RunState::Done | RunState::Diverged => {
-                (Action::Run, "never run before".to_owned())
-            }
+            RunState::Pending | RunState::Done | RunState::Diverged => (Action::Run, NEVER.to_owned()),
         }
     }
 
@@ -161,8 +162,15 @@ fn differing(path: &str, before: &Value, now: &Value) -> Option<String> {
                 )
             })
         }
-        _ => Some(format!("{path} is {}, was {}", brief(now), brief(before))),
+        _ => Some(format!("{} is {}, was {}", key(path), brief(now), brief(before))),
     }
+}
+
+/// What the recipe calls a setting.
+fn key(path: &str) -> String {
+    path.replace("train.length.", "train.")
+        .replace("train.schedule.", "train.lr-schedule.")
+        .replace("dataset.source.", "dataset.")
 }
 
 fn brief(value: &Value) -> String {
@@ -198,6 +206,12 @@ mod tests {
         assert_eq!(told(before.clone(), now.clone()).unwrap(), "train.optimizer.lr is 0.2, was 0.1");
         now["strategy"]["kind"] = json!("ps-sync");
         assert_eq!(told(before, now).unwrap(), "strategy.kind is ps-sync, was d-sync");
+    }
+
+    #[test]
+    fn settings_have_the_names_of_the_recipe() {
+        let length = |epochs| json!({ "train": { "length": { "epochs": epochs } } });
+        assert_eq!(told(length(3.0), length(2.5)).unwrap(), "train.epochs is 2.5, was 3");
     }
 
     #[test]

@@ -74,12 +74,10 @@ fn cores(specs: &[&RunSpec], machine: Machine, jobs: u32) -> Option<Concern> {
     (busy > machine.cores).then(|| Concern {
         severity: Severity::Warning,
         what: format!(
-            "{} at a time with up to {ranks} ranks share {} cores: ranks take turns, and times say little \
-             about a cluster",
-            runs(jobs),
+            "up to {busy} ranks share {} cores: they take turns, and times say little about a cluster",
             machine.cores
         ),
-        cure: "use at most as many ranks as there are cores, and one job; accuracy is not affected".into(),
+        cure: "use at most as many ranks as there are cores; accuracy is not affected".into(),
     })
 }
 

@@ -5,11 +5,11 @@ use jiff::tz::TimeZone;
 use record::Nanos;
 use std::time::Duration;
 
-/// A length of time with about three digits: `412 us`, `12.3 ms`, `4.56 s`, `3 min 05 s`, `2 h 10 min`.
+/// A length of time with about three digits: `412 µs`, `12.3 ms`, `4.56 s`, `3 min 05 s`, `2 h 10 min`.
 pub(crate) fn time(time: Nanos) -> String {
     let seconds = time.seconds();
     match seconds {
-        s if s < 1e-3 => format!("{} us", digits(s * 1e6)),
+        s if s < 1e-3 => format!("{} µs", digits(s * 1e6)),
         s if s < 1.0 => format!("{} ms", digits(s * 1e3)),
         s if s < 59.95 => format!("{} s", digits(s)),
         s => long(s.round() as u64),
@@ -92,6 +92,16 @@ pub(crate) fn moment(unix: i64) -> String {
     stamp.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
 }
 
+/// How long ago a moment was: `3 min ago`.
+pub(crate) fn ago(unix: i64, now: i64) -> String {
+    match now.saturating_sub(unix) {
+        seconds if seconds < 60 => "just now".to_owned(),
+        seconds if seconds < 3600 => format!("{} min ago", seconds / 60),
+        seconds if seconds < 86_400 => format!("{} h ago", seconds / 3600),
+        seconds => format!("{} d ago", seconds / 86_400),
+    }
+}
+
 /// The current moment, as seconds since 1970.
 pub(crate) fn now() -> i64 {
     Timestamp::now().as_second()
@@ -104,7 +114,7 @@ mod tests {
     #[test]
     fn times_have_three_digits() {
         let told = |seconds: f64| time(Nanos((seconds * 1e9) as u64));
-        assert_eq!(told(0.000_412), "412 us");
+        assert_eq!(told(0.000_412), "412 µs");
         assert_eq!(told(0.0123), "12.3 ms");
         assert_eq!(told(0.9999), "1000 ms");
         assert_eq!(told(4.561), "4.56 s");
@@ -113,6 +123,15 @@ mod tests {
         assert_eq!(told(7_812.0), "2 h 10 min");
         assert_eq!(told(100_000.0), "1 d 03 h");
         assert_eq!(whole(Duration::from_millis(7_900)), "7 s");
+    }
+
+    #[test]
+    fn moments_of_the_past_are_rounded_down() {
+        let told =
+            [-5, 59, 60, 3_599, 3_600, 86_399, 86_400, 864_000].map(|past| ago(1_000_000 - past, 1_000_000));
+        let expected =
+            ["just now", "just now", "1 min ago", "59 min ago", "1 h ago", "23 h ago", "1 d ago", "10 d ago"];
+        assert_eq!(told, expected);
     }
 
     #[test]

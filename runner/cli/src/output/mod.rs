@@ -13,6 +13,9 @@ use std::io::Write;
 /// Where nothing says how wide the terminal is.
 const USUAL_WIDTH: usize = 80;
 
+/// Columns that a text needs to be readable.
+const LEAST: usize = 20;
+
 /// Columns of the terminal: `COLUMNS`, else what the terminal says.
 pub(crate) fn width() -> usize {
     let named = std::env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
@@ -42,6 +45,45 @@ pub(crate) fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
     data(&text)
 }
 
+/// Breaks lines that are longer than `width` at spaces; what follows hangs below the line's last column.
+pub(crate) fn wrap(text: &str, width: usize) -> String {
+    text.lines().map(|line| hang(line, width) + "\n").collect()
+}
+
+fn hang(line: &str, width: usize) -> String {
+    // A gap of two spaces or more begins a column.
+    let gap = line.rfind("  ").map_or(0, |place| place + 2);
+    let indent = line.get(..gap).map_or(0, |lead| lead.chars().count());
+    if line.chars().count() <= width || indent + LEAST > width {
+        return line.to_owned();
+    }
+    let (lead, rest) = line.split_at(gap);
+    let lines = fold(rest, width - indent);
+    format!("{lead}{}", lines.join(&format!("\n{}", " ".repeat(indent))))
+}
+
+/// Breaks a text at spaces, but not inside `n = 5` or `95 %`, into lines of at most `width` characters, where its
+/// words allow.
+pub(crate) fn fold(text: &str, width: usize) -> Vec<String> {
+    let bound = text.replace(" = ", "\u{a0}=\u{a0}").replace(" %", "\u{a0}%").replace(" … ", "\u{a0}…\u{a0}");
+    let mut lines = vec![String::new()];
+    for word in bound.split([' ', '\n']).filter(|word| !word.is_empty()) {
+        let full = lines
+            .last()
+            .is_some_and(|line| !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width);
+        if full {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(&word.replace('\u{a0}', " "));
+        }
+    }
+    lines
+}
+
 /// One line of CSV (RFC 4180), with its end.
 pub(crate) fn csv_line<'a>(fields: impl IntoIterator<Item = &'a str>) -> String {
     let quoted = |field: &str| {
@@ -54,4 +96,30 @@ pub(crate) fn csv_line<'a>(fields: impl IntoIterator<Item = &'a str>) -> String 
     let mut line = fields.into_iter().map(quoted).collect::<Vec<_>>().join(",");
     line.push('\n');
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_broken_at_spaces_and_long_words_stay_whole() {
+        assert_eq!(fold("one two three", 7), ["one two", "three"]);
+        assert_eq!(fold("extraordinary word", 5), ["extraordinary", "word"]);
+        assert_eq!(fold("", 5), [""]);
+        assert_eq!(fold("(95 % CI, n = 5)", 8), ["(95 %", "CI,", "n = 5)"]);
+    }
+
+    #[test]
+    fn what_does_not_fit_hangs_below_its_column() {
+        let text = "  key    a sentence that is longer than it may be\n\nshort\n";
+        assert_eq!(wrap(text, 30), "  key    a sentence that is\n         longer than it may be\n\nshort\n");
+        assert_eq!(wrap(text, 80), text);
+        assert_eq!(wrap(text, 12), text);
+    }
+
+    #[test]
+    fn fields_with_commas_and_quotes_are_quoted() {
+        assert_eq!(csv_line(["a", "b,c", "say \"d\""]), "a,\"b,c\",\"say \"\"d\"\"\"\n");
+    }
 }

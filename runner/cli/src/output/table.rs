@@ -11,6 +11,8 @@ use comfy_table::{
 const SEAM: char = '\u{1f}';
 /// Fills the lines between rows until they are taken out.
 const EDGE: char = '\u{1e}';
+/// Columns that a breakable text needs to be readable.
+const LEAST: usize = 10;
 /// How a text that is none of ours looks where control characters were.
 const NO_CONTROL: char = ' ';
 const LINES: ContentLineStyle = ContentLineStyle::none().junction(SEAM);
@@ -67,6 +69,16 @@ impl Sheet {
         self
     }
 
+    /// How wide the table is where nothing is broken.
+    pub(crate) fn natural_width(&self) -> usize {
+        let longest = |column: usize| {
+            let cells =
+                self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.text.chars().count());
+            cells.chain([self.head[column].chars().count()]).max().unwrap_or(0)
+        };
+        (0..self.head.len()).map(longest).sum::<usize>() + 2 * self.head.len().saturating_sub(1)
+    }
+
     /// Adds a row.
     pub(crate) fn row(&mut self, cells: Vec<Cell>) {
         self.rows.push(cells);
@@ -83,14 +95,22 @@ impl Sheet {
         }
         let last = self.head.len().saturating_sub(1);
         let widest = table.column_max_content_widths();
+        let rigid: usize =
+            self.whole.iter().filter_map(|place| widest.get(*place)).map(|text| usize::from(*text) + 2).sum();
+        // Where what must stay whole leaves no room for the rest, everything gives way.
+        let whole = rigid + LEAST * (self.head.len() - self.whole.len().min(self.head.len())) <= width;
         for (place, column) in table.column_iter_mut().enumerate() {
             column.set_padding((0, u16::from(place < last)));
             if self.right.contains(&place) {
                 column.set_cell_alignment(CellAlignment::Right);
             }
-            if self.whole.contains(&place) {
+            if whole && self.whole.contains(&place) {
                 let content = widest.get(place).copied().unwrap_or(0) + u16::from(place < last);
                 column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(content)));
+            } else if whole {
+                let name = self.head[place].split(' ').map(|word| word.chars().count()).max().unwrap_or(0);
+                let name = u16::try_from(name).unwrap_or(u16::MAX) + u16::from(place < last);
+                column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(name)));
             }
         }
         self.painted(&table)
@@ -123,8 +143,15 @@ impl Sheet {
             None => STRONG,
             Some(row) => self.rows[row].get(column).map_or(PLAIN, |cell| cell.style),
         };
-        let pieces = line.split(SEAM).enumerate().map(|(column, piece)| paint(style(column), piece));
-        pieces.collect::<Vec<_>>().join(" ").trim_end().to_owned()
+        let pieces = line.trim_end().split(SEAM).enumerate();
+        // Spaces have no colour, so that none are left at the end of a line.
+        let painted = pieces.map(|(column, piece)| {
+            let (left, text) = piece.split_at(piece.len() - piece.trim_start().len());
+            let (text, right) = text.split_at(text.trim_end().len());
+            let text = if text.is_empty() { String::new() } else { paint(style(column), text) };
+            format!("{left}{text}{right}")
+        });
+        painted.collect::<Vec<_>>().join(" ").trim_end().to_owned()
     }
 }
 
@@ -145,7 +172,7 @@ mod tests {
         let plain = anstream::adapter::strip_str(&sheet().render(80)).to_string();
         assert_eq!(
             plain,
-            "arm        time  verdict\n───────────────────────────────────────────\nd-sync    1.2 s  clear\n\
+            "arm        time  verdict\n────────────────────────────────────────────\nd-sync    1.2 s  clear\n\
              ps-sync  12.4 s  not enough evidence to tell\n"
         );
     }

@@ -142,14 +142,18 @@ impl RunView {
     }
 
     fn loss(&self) -> Option<String> {
-        let losses: Vec<f32> = self.ranks.values().filter_map(|beat| beat.loss).collect();
+        let losses: Vec<f32> = self.workers().filter_map(|(_, beat)| beat.loss).collect();
         (!losses.is_empty()).then(|| format!("loss {:.3}", losses.iter().sum::<f32>() / losses.len() as f32))
+    }
+
+    fn workers(&self) -> impl Iterator<Item = (&Rank, &mesh::Heartbeat)> {
+        self.ranks.iter().filter(|(rank, _)| rank.0 < self.workers)
     }
 
     /// The worker that is furthest behind; nothing where there is only one.
     fn slowest(&self) -> Option<String> {
-        let workers = self.ranks.iter().filter(|(rank, _)| rank.0 < self.workers);
-        let (rank, beat) = workers.min_by_key(|(_, beat)| (beat.step, std::cmp::Reverse(beat.since)))?;
+        let (rank, beat) =
+            self.workers().min_by_key(|(_, beat)| (beat.step, std::cmp::Reverse(beat.since)))?;
         (self.workers > 1).then(|| format!("slowest rank {rank} ({})", beat.phase))
     }
 }
@@ -157,4 +161,107 @@ impl RunView {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::DiskFiles;
+    use recipe::{Machine, Request};
+    use record::{LaneId, MetricRecord, Nanos, Phase, Prepared};
+    use std::path::Path;
+
+    /// A parameter server, two workers, 20 steps of 50 samples.
+    fn view(now: Instant) -> RunView {
+        let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recipes/small.toml"));
+        let plan = recipe::plan(&DiskFiles, &Request::new(path), &Machine { cores: 2 }).unwrap();
+        RunView::new("ps-sync, repeat 1 of 5".to_owned(), &plan.cells[0], now)
+    }
+
+    fn prepared() -> Update {
+        let prepared = Prepared {
+            rank: Rank(0),
+            pid: 7,
+            threads: 1,
+            training_samples: 1000,
+            data_digest: String::new(),
+            weights: String::new(),
+            parameters: 10,
+            resident_bytes: 0,
+        };
+        Update::Events(vec![Event::Prepared(prepared)])
+    }
+
+    fn beat(rank: u32, step: u64, loss: f32) -> Update {
+        let beat = mesh::Heartbeat {
+            lane: LaneId::Compute,
+            step,
+            phase: Phase::WaitPeer,
+            since: Nanos(step),
+            samples: step * 50,
+            loss: Some(loss),
+        };
+        Update::Heartbeat(Rank(rank), beat)
+    }
+
+    fn accuracy(value: f64) -> Update {
+        let record = MetricRecord {
+            metric: Metric::TestAccuracy,
+            model: "rank 0".to_owned(),
+            step: 10,
+            samples: 500,
+            epoch: 0.5,
+            at: Nanos(1),
+            value,
+        };
+        Update::Events(vec![Event::Metric(record)])
+    }
+
+    /// Half of the steps are done; rank 1 is behind.
+    fn half_way(begun: Instant) -> RunView {
+        let mut view = view(begun);
+        let updates = [
+            prepared(),
+            Update::State(RunPhase::Running),
+            beat(1, 9, 0.5),
+            beat(0, 10, 0.25),
+            // A server does not count among the slow.
+            beat(2, 1, 0.0),
+            accuracy(0.625),
+        ];
+        for update in &updates {
+            view.update(update, begun);
+        }
+        view
+    }
+
+    #[test]
+    fn the_line_says_where_the_run_is_and_who_is_behind() {
+        let begun = Instant::now();
+        let line = half_way(begun).line(200, begun + Duration::from_secs(10));
+        assert_eq!(
+            line,
+            "ps-sync, repeat 1 of 5  step 10/20  test accuracy 62.5 %  10 s left  loss 0.375  \
+             slowest rank 1 (wait-peer)"
+        );
+    }
+
+    #[test]
+    fn the_line_is_never_wider_than_the_terminal() {
+        let begun = Instant::now();
+        let view = half_way(begun);
+        for width in 0..130 {
+            let line = view.line(width, begun + Duration::from_secs(10));
+            assert!(line.chars().count() <= width, "{width}: {line}");
+        }
+        let narrow = view.line(77, begun + Duration::from_secs(10));
+        assert!(
+            narrow.starts_with("ps-sync, repeat 1 of 5  step 10/20  test accuracy 62.5 %  10 s left"),
+            "{narrow}"
+        );
+    }
+
+    #[test]
+    fn before_and_after_training_there_is_no_step() {
+        let begun = Instant::now();
+        let mut view = view(begun);
+        assert_eq!(view.line(80, begun), "ps-sync, repeat 1 of 5  starting");
+        view.update(&Update::State(RunPhase::Evaluating), begun);
+        assert_eq!(view.line(80, begun), "ps-sync, repeat 1 of 5  evaluating");
+    }
 }

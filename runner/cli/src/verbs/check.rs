@@ -18,7 +18,8 @@ Examples:
   bakeoff check recipes/*.toml
   bakeoff check recipe.toml --format json | jq .
 
-It reads files and touches no network. Exit code 2 if a recipe has an error; warnings alone give 0.";
+It reads files and touches no network. Exit code 2 if a recipe has an error;
+warnings alone give 0.";
 
 /// Arguments of `check`.
 #[derive(Debug, Args)]

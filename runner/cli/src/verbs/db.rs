@@ -12,9 +12,11 @@ use store::Store;
 /// Shown at the end of the verb's help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  bakeoff db info         where it is, how large, what is in it
-  bakeoff db check        reads all of it and looks for damage; exit code 7 if there is any
-  sqlite3 .bakeoff/bakeoff.db 'SELECT arm, training_s FROM runs_flat'   it is plain SQLite";
+  bakeoff db info      where it is, how large, what is in it
+  bakeoff db check     looks for damage; exit code 7 if there is any
+
+It is plain SQLite, with views for people:
+  sqlite3 .bakeoff/bakeoff.db 'SELECT arm, training_s FROM runs_flat'";
 
 /// Arguments of `db`.
 #[derive(Debug, Args)]

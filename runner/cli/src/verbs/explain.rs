@@ -20,6 +20,9 @@ pub(crate) struct ExplainArgs {
     subject: Option<String>,
 }
 
+/// Longer lines are hard to read.
+const WIDEST: usize = 100;
+
 /// Explains.
 pub(crate) fn execute(args: &ExplainArgs) -> Result<Exit, Failure> {
     let Some(subject) = &args.subject else {
@@ -27,7 +30,7 @@ pub(crate) fn execute(args: &ExplainArgs) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     };
     match recipe::explain(subject) {
-        Ok(page) => output::data(&page)?,
+        Ok(page) => output::data(&output::wrap(&page, output::width().min(WIDEST)))?,
         Err(unexplained) => {
             let cure = match &unexplained.suggestion {
                 Some(name) => format!("did you mean `{name}`? `bakeoff explain` lists everything"),

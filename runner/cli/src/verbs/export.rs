@@ -17,7 +17,8 @@ Examples:
   bakeoff export \"strategy=d-sync\" --format jsonl --what metrics -o metrics.jsonl
   bakeoff export last --format csv --what steps -o steps.csv
 
-Units stand in the names of the columns. A loss that is not a number is an empty field, with is_finite = 0.";
+Units stand in the names of the columns. A loss that is not a number is an
+empty field, with is_finite = 0.";
 
 /// Arguments of `export`.
 #[derive(Debug, Args)]

@@ -18,7 +18,8 @@ Examples:
   bakeoff list \"last and not state=done\"
   bakeoff list \"train.optimizer.lr=0.1 or recipe=quickstart\"
 
-Fields: strategy, arm, recipe, condition, state, seed, workers, repeat, and every axis by its path.";
+Fields: strategy, arm, recipe, condition, state, seed, workers, repeat, and
+every axis by its path.";
 
 /// Arguments of `list`.
 #[derive(Debug, Args)]
@@ -59,27 +60,41 @@ pub(crate) fn execute(args: &ListArgs, context: &Context<'_>) -> Result<Exit, Fa
     Ok(Exit::Done)
 }
 
+/// Only columns that tell something.
 fn sheet(lines: &[RunLine]) -> Sheet {
-    let conditions = lines.iter().any(|line| !line.condition.is_empty());
-    let mut head = vec!["run", "recipe", "arm"];
-    if conditions {
-        head.push("condition");
-    }
-    let numbers = head.len();
-    head.extend(["repeat", "state", "training", "metric", "started"]);
-    let right = [numbers, numbers + 2, numbers + 3];
-    let mut sheet = Sheet::new(&head).right(&right).whole(&[0, numbers + 1]);
+    let several = lines.iter().any(|line| line.recipe != lines[0].recipe);
+    let now = human::now();
+    let columns: [Column; 9] = [
+        ("run", true, |line, _| short(&line.id).into()),
+        ("recipe", several, |line, _| (&line.recipe).into()),
+        ("arm", true, |line, _| (&line.arm).into()),
+        ("condition", lines.iter().any(|line| !line.condition.is_empty()), |line, _| {
+            (&line.condition).into()
+        }),
+        ("repeat", lines.iter().any(|line| line.repeat > 0), |line, _| (line.repeat + 1).to_string().into()),
+        ("state", true, |line, _| Cell::styled(state_style(line.state), line.state.name())),
+        ("training", lines.iter().any(|line| line.training.is_some()), |line, _| {
+            line.training.map_or_else(String::new, human::time).into()
+        }),
+        ("metric", lines.iter().any(|line| line.metric.is_some()), |line, _| {
+            line.metric.map_or_else(String::new, |(metric, value)| human::metric(metric, value)).into()
+        }),
+        ("started", true, |line, now| {
+            Cell::styled(FAINT, line.started.map_or_else(String::new, |began| human::ago(began, now)))
+        }),
+    ];
+    let shown: Vec<&Column> = columns.iter().filter(|(_, shown, _)| *shown).collect();
+    let head: Vec<&str> = shown.iter().map(|(name, ..)| *name).collect();
+    let places =
+        |names: &[&str]| (0..head.len()).filter(|place| names.contains(&head[*place])).collect::<Vec<_>>();
+    let right = places(&["repeat", "training", "metric"]);
+    let whole = places(&["run", "repeat", "state", "training", "metric", "started"]);
+    let mut sheet = Sheet::new(&head).right(&right).whole(&whole);
     for line in lines {
-        let mut row = vec![Cell::from(short(&line.id)), (&line.recipe).into(), (&line.arm).into()];
-        if conditions {
-            row.push((&line.condition).into());
-        }
-        row.push((line.repeat + 1).to_string().into());
-        row.push(Cell::styled(state_style(line.state), line.state.name()));
-        row.push(line.training.map_or_else(String::new, human::time).into());
-        row.push(line.metric.map_or_else(String::new, |(metric, value)| human::metric(metric, value)).into());
-        row.push(Cell::styled(FAINT, line.started.map_or_else(String::new, human::moment)));
-        sheet.row(row);
+        sheet.row(shown.iter().map(|(.., cell)| cell(line, now)).collect());
     }
     sheet
 }
+
+/// A column: its name, whether it is shown, and its cell for a run, given the current moment.
+type Column = (&'static str, bool, fn(&RunLine, i64) -> Cell);

@@ -20,10 +20,11 @@ use store::{Store, StoreError};
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   bakeoff plan recipe.toml
-  bakeoff plan recipe.toml --set nodes.workers=4 --sweep train.optimizer.lr=0.05,0.1
+  bakeoff plan recipe.toml --set nodes.workers=4
+  bakeoff plan recipe.toml --sweep train.optimizer.lr=0.05,0.1
   bakeoff plan recipe.toml --only \"strategy.name == 'd-sync'\"
-  bakeoff plan recipe.toml --why        which runs would be trained, which reused, and why
-  bakeoff plan recipe.toml --full       the recipe as it is run, every default written out
+  bakeoff plan recipe.toml --why     what would be trained or reused, and why
+  bakeoff plan recipe.toml --full    the recipe as it is run, with every default
   bakeoff plan recipe.toml --format csv > runs.csv
 
 Nothing is run and nothing is written.";
@@ -154,7 +155,8 @@ fn cells(plan: &Plan) -> Sheet {
     .collect();
     let numbers: Vec<usize> =
         (0..head.len()).filter(|place| matches!(head[*place], "workers" | "batch" | "runs")).collect();
-    let mut sheet = Sheet::new(&head).right(&numbers);
+    let whole: Vec<usize> = numbers.iter().copied().chain([0]).collect();
+    let mut sheet = Sheet::new(&head).right(&numbers).whole(&whole);
     for (index, cell) in plan.cells.iter().enumerate().take(MOST_ROWS) {
         let style = if cell.excluded.is_some() { FAINT } else { PLAIN };
         let train = &cell.spec.train;

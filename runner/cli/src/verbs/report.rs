@@ -3,6 +3,7 @@
 use super::Context;
 use crate::exit::{Exit, Failure};
 use crate::output;
+use crate::output::paint::{STRONG, paint};
 use crate::page;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
@@ -49,7 +50,7 @@ pub(crate) fn execute(args: &ReportArgs, context: &Context<'_>) -> Result<Exit, 
         store.close().await;
         Ok(())
     })?;
-    output::data(&format!("report: {}", args.output.display()))?;
+    output::data(&format!("{} {}", paint(STRONG, "report:"), args.output.display()))?;
     if args.open {
         page::open(&args.output, context.talk);
     }

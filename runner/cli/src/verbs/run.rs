@@ -22,13 +22,14 @@ use store::{Driver, NewSweep, NodeId, NodeRow, Store, SweepId};
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   bakeoff run recipe.toml
-  bakeoff run recipe.toml                      again: finished runs are reused, the rest is run
-  bakeoff run recipe.toml --repeats 10         add repeats to what is there
-  bakeoff run recipe.toml --set train.epochs=2 --only \"strategy.name == 'd-sync'\"
-  bakeoff run recipe.toml --report page.html --open
+  bakeoff run recipe.toml                  again: only what is not finished
+  bakeoff run recipe.toml --repeats 10     add repeats to what is there
+  bakeoff run recipe.toml --set train.epochs=2 --report page.html --open
+  bakeoff run recipe.toml --only \"strategy.name == 'd-sync'\"
 
-Ctrl-C once stops after the current step, twice at once; running the same command again resumes. Exit code 5
-if runs failed or missed their target, 4 if this machine cannot do what the plan asks.";
+Ctrl-C once stops after the current step, twice at once; running the same
+command again resumes. Exit code 5 if runs failed or missed their target, 4 if
+this machine cannot do what the plan asks.";
 
 /// Arguments of `run`.
 #[derive(Debug, Args)]
@@ -90,7 +91,7 @@ pub(crate) fn execute(args: &RunArgs, context: &Context<'_>) -> Result<Exit, Fai
         progress.finish();
         ran?;
         let wish = ending::Wish { report: args.report.as_deref(), open: args.open };
-        let exit = ending::tell(&store, &id, (context, &args.recipe.recipe), &wish).await?;
+        let exit = ending::tell(&store, &id, context, &wish).await?;
         store.close().await;
         Ok(session.interrupted().unwrap_or(exit))
     })
@@ -127,14 +128,27 @@ fn preflight(plan: &Plan, context: &Context<'_>) -> Result<(), Failure> {
     }
 }
 
+/// How much there is to do, where earlier runs have a say in it.
 fn announce(decisions: &[Decision], talk: &Talk) {
     let of = |name: &str| decisions.iter().filter(|decision| decision.action.name() == name).count();
-    let (reused, repeated) = (of("reuse"), of("repeat"));
-    if reused + repeated > 0 {
-        let counts = [(of("run"), "to run"), (repeated, "to repeat"), (reused, "finished before and reused")];
+    let (fresh, repeated, reused) = (of("run"), of("repeat"), of("reuse"));
+    let changed =
+        decisions.iter().filter(|decision| decision.action == Action::Run).map(|decision| &decision.why);
+    let mut reasons: Vec<&String> = changed.collect();
+    reasons.dedup();
+    let because = match reasons.as_slice() {
+        [only] if *only != reuse::NEVER => format!(" ({only})"),
+        _ => String::new(),
+    };
+    if reused + repeated > 0 || !because.is_empty() {
+        let counts = [
+            (fresh, format!("to run{because}")),
+            (repeated, "to repeat".to_owned()),
+            (reused, "finished before and reused".to_owned()),
+        ];
         let told =
             counts.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}"));
-        talk.say(&format!("{} (`plan --why` says why)", told.collect::<Vec<_>>().join(", ")));
+        talk.say(&format!("{}; `plan --why` says more", told.collect::<Vec<_>>().join(", ")));
     }
 }
 

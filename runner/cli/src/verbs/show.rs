@@ -6,16 +6,19 @@ use crate::output::paint::{STRONG, paint, state_style};
 use crate::output::table::{Cell, Sheet};
 use crate::output::{self, human};
 use clap::{Args, ValueEnum};
-use recipe::Role;
+use recipe::{Metric, Role};
 use record::{LaneId, Nanos, Phase};
+use std::collections::BTreeMap;
 use std::fmt::Write;
-use store::{AttemptRow, RankRow, RunDetail, Store};
+use store::{AttemptRow, MetricRow, RankRow, RunDetail, Store};
 
 /// Shown at the end of the verb's help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  bakeoff show 4F7K2Q9M           the beginning or the end of a run's id, as `bakeoff list` shows it
-  bakeoff show 4F7K2Q9M --format json | jq .run.attempt.ranks";
+  bakeoff show 4F7K2Q9M          a run, by the end or the beginning of its id
+  bakeoff show 4F7K2Q9M --format json | jq .run.attempt.ranks
+
+`bakeoff list` shows the ids.";
 
 /// Arguments of `show`.
 #[derive(Debug, Args)]
@@ -148,16 +151,30 @@ fn phases(attempt: &AttemptRow) -> Sheet {
     sheet
 }
 
+/// One row for each snapshot, a column for each metric.
 fn metrics(attempt: &AttemptRow) -> Sheet {
-    let mut sheet = Sheet::new(&["time", "step", "epoch", "metric", "value"]).right(&[0, 1, 2, 4]);
+    let measured: Vec<Metric> = Metric::ALL
+        .into_iter()
+        .filter(|metric| attempt.metrics.iter().any(|row| row.metric == *metric))
+        .collect();
+    let names: Vec<String> = measured.iter().map(|metric| human::metric_name(*metric)).collect();
+    let head: Vec<&str> =
+        ["time", "step", "epoch"].into_iter().chain(names.iter().map(String::as_str)).collect();
+    let mut snapshots: BTreeMap<(Nanos, u64), Vec<&MetricRow>> = BTreeMap::new();
     for row in &attempt.metrics {
-        sheet.row(vec![
-            human::time(row.at).into(),
-            human::thousands(row.step).into(),
-            format!("{:.2}", row.epoch).into(),
-            human::metric_name(row.metric).into(),
-            human::metric(row.metric, row.value).into(),
-        ]);
+        snapshots.entry((row.at, row.step)).or_default().push(row);
+    }
+    let mut sheet = Sheet::new(&head).right(&(0..head.len()).collect::<Vec<_>>());
+    for ((at, step), rows) in snapshots {
+        let epoch = rows.first().map_or(0.0, |row| row.epoch);
+        let mut cells: Vec<Cell> =
+            vec![human::time(at).into(), human::thousands(step).into(), format!("{epoch:.2}").into()];
+        cells.extend(measured.iter().map(|metric| {
+            let value =
+                rows.iter().find(|row| row.metric == *metric).map(|row| human::metric(*metric, row.value));
+            Cell::from(value.unwrap_or_default())
+        }));
+        sheet.row(cells);
     }
     sheet
 }

@@ -3,7 +3,10 @@
 //! The numbers are shaped like real ones (accuracy saturates, steps jitter, one rank is late now and then), and
 //! every book closes: phases add up to steps, links to bytes.
 
-use crate::Timelines;
+mod spans;
+
+pub use spans::timelines;
+
 use recipe::{
     Arm, Cell, Cluster, Collective, Communication, Compression, Dataset, Extent, Limits, LrSchedule, LrShape,
     Measure, Metric, Model, Node, Partition, Plan, ReduceOrder, ReportSettings, Role, Run, RunSpec, Schedule,
@@ -11,7 +14,7 @@ use recipe::{
 };
 use record::{LaneId, Nanos, Phase, Rank};
 use store::{
-    AttemptRow, LinkRow, LossRow, MetricRow, NodeRow, PhaseRow, RankRow, RunRow, RunState, SpanRow, SweepRows,
+    AttemptRow, LinkRow, LossRow, MetricRow, NodeRow, PhaseRow, RankRow, RunRow, RunState, SweepRows,
 };
 
 /// Weights of the made-up model.
@@ -228,6 +231,16 @@ impl Noise {
     }
 }
 
+/// A server's turn: what workers spend on computing, it waits.
+fn serving(parts: &[(Phase, f64)]) -> Vec<(Phase, f64)> {
+    let computed = [Phase::Data, Phase::Forward, Phase::Backward];
+    let waited: f64 = parts.iter().filter(|(phase, _)| computed.contains(phase)).map(|(_, time)| time).sum();
+    let served = parts.iter().filter(|(phase, _)| !computed.contains(phase));
+    served
+        .map(|(phase, time)| (*phase, if *phase == Phase::WaitPeer { time + waited } else { *time }))
+        .collect()
+}
+
 struct Maker<'a> {
     sample: &'a Sample,
     arm: &'a SampleArm,
@@ -324,6 +337,7 @@ impl Maker<'_> {
             (Phase::Update, busy * 0.10),
             (Phase::Other, 0.08),
         ];
+        let parts = if worker { parts.to_vec() } else { serving(&parts) };
         let lane = if worker { LaneId::Compute } else { LaneId::Service(0) };
         let steady = steps.saturating_sub(5);
         let row = |(phase, time): &(Phase, f64)| PhaseRow {
@@ -385,71 +399,4 @@ impl Maker<'_> {
                 .collect(),
         }
     }
-}
-
-/// Spans for the runs that a page asks for.
-pub fn timelines(rows: &SweepRows) -> Timelines {
-    crate::wanted_timelines(rows)
-        .into_iter()
-        .filter_map(|id| {
-            let run = rows.runs.iter().find(|run| run.id == id)?;
-            let spans = spans(run.attempt.as_ref()?, run.seed);
-            Some((id, spans))
-        })
-        .collect()
-}
-
-fn spans(attempt: &AttemptRow, seed: u64) -> Vec<SpanRow> {
-    let mut noise = Noise(seed);
-    let mut spans = Vec::new();
-    let step_time = attempt.step_time.unwrap_or_default().0;
-    for step in (1..=5).chain((1..).map(|k| k * 100).take_while(|step| *step <= attempt.steps)) {
-        let begin = step_time * (step - 1);
-        let stretch = if step == 300 { 1.9 } else { 1.0 };
-        for rank in attempt.ranks.iter().filter(|rank| rank.steady.1 > 0) {
-            let lean = 1.0 + 0.12 * noise.next();
-            let mut at = begin;
-            for (phase, share) in script(rank, lean, stretch) {
-                let length = (share * 1e6) as u64;
-                let peer =
-                    matches!(phase, Phase::WaitPeer | Phase::Transfer | Phase::Send).then_some(Rank(0));
-                let span = SpanRow {
-                    rank: rank.rank,
-                    lane: LaneId::Compute,
-                    step,
-                    phase,
-                    begin: Nanos(at),
-                    length: Nanos(length),
-                    peer,
-                    bytes: 0,
-                };
-                spans.push(span);
-                at += length;
-            }
-        }
-    }
-    spans
-}
-
-/// Phases of one step in milliseconds: compute, then six hops of sending, waiting, moving and adding.
-fn script(rank: &RankRow, lean: f64, stretch: f64) -> Vec<(Phase, f64)> {
-    let mean = |phase: Phase| {
-        let row = rank.phases.iter().find(|row| row.phase == phase);
-        row.map_or(0.0, |row| row.total.seconds() * 1e3 / rank.steady.1.max(1) as f64)
-    };
-    let mut script = vec![(Phase::Data, mean(Phase::Data))];
-    let late = if rank.rank.0 == 2 { stretch } else { 1.0 };
-    script.push((Phase::Forward, mean(Phase::Forward) * lean * late));
-    script.push((Phase::Backward, mean(Phase::Backward) * lean * late));
-    let slack = (mean(Phase::Forward) + mean(Phase::Backward)) * (stretch * 1.1 - lean * late).max(0.0);
-    for hop in 0..6 {
-        script.push((Phase::Encode, mean(Phase::Encode) / 6.0));
-        script.push((Phase::Send, mean(Phase::Send) / 6.0));
-        script.push((Phase::WaitPeer, if hop == 0 { slack } else { mean(Phase::WaitPeer) / 12.0 }));
-        script.push((Phase::Transfer, mean(Phase::Transfer) / 6.0));
-        script.push((if hop < 3 { Phase::Reduce } else { Phase::Decode }, mean(Phase::Reduce) / 6.0));
-    }
-    script.push((Phase::Update, mean(Phase::Update)));
-    script.push((Phase::Other, mean(Phase::Other)));
-    script
 }

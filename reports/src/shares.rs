@@ -1,0 +1,110 @@
+//! Exclusive time per step by phase: the books behind the phase breakdown.
+
+use crate::study::Entry;
+use recipe::Role;
+use record::{LaneId, Nanos, Phase};
+use store::{AttemptRow, RankRow};
+
+/// Mean seconds per steady step of a lane.
+pub(crate) struct StepShares {
+    /// In the order of [`Phase::ALL`]; sums to `length`.
+    pub(crate) phases: Vec<(Phase, f64)>,
+    /// Communication that the lane did not hide; of compute lanes only.
+    pub(crate) exposed: Option<f64>,
+    pub(crate) length: f64,
+}
+
+impl StepShares {
+    /// The seconds of one phase.
+    pub(crate) fn of(&self, phase: Phase) -> f64 {
+        self.phases.iter().find(|(found, _)| *found == phase).map_or(0.0, |(_, seconds)| *seconds)
+    }
+}
+
+/// The mean over the judged runs of what `shares` finds in each; none where it finds nothing.
+pub(crate) fn mean(entry: &Entry, shares: impl Fn(&AttemptRow) -> Option<StepShares>) -> Option<StepShares> {
+    let runs: Vec<StepShares> = entry.trials.iter().filter_map(|trial| shares(trial.attempt)).collect();
+    let count = runs.len() as f64;
+    let mean = |value: &dyn Fn(&StepShares) -> f64| runs.iter().map(value).sum::<f64>() / count;
+    let exposed = runs.first()?.exposed.is_some();
+    Some(StepShares {
+        phases: Phase::ALL.into_iter().map(|phase| (phase, mean(&|run| run.of(phase)))).collect(),
+        exposed: exposed.then(|| mean(&|run| run.exposed.unwrap_or(0.0))),
+        length: mean(&|run| run.length),
+    })
+}
+
+/// The workers' compute lanes of one run. What the phases leave of the steps' length is `other`.
+pub(crate) fn workers(attempt: &AttemptRow) -> Option<StepShares> {
+    let workers = || attempt.ranks.iter().filter(|rank| rank.role == Role::Worker);
+    let steps: u64 = workers().map(|rank| rank.steady.1).sum();
+    let length: f64 = workers().map(|rank| rank.steady.0.seconds()).sum();
+    let exposed: f64 = workers().map(|rank| rank.exposed.seconds()).sum();
+    let totals = totals(workers(), |lane| lane == LaneId::Compute);
+    per_step(totals, length, steps)
+        .map(|shares| StepShares { exposed: Some(exposed / steps as f64), ..shares })
+}
+
+/// The servers' lanes of one run; a step is one turn of a lane, as often as its most frequent phase.
+pub(crate) fn servers(attempt: &AttemptRow) -> Option<StepShares> {
+    let servers = || attempt.ranks.iter().filter(|rank| rank.role == Role::Server);
+    let is_service = |lane| lane != LaneId::Compute;
+    let turns =
+        |rank: &RankRow| rank.phases.iter().filter(|row| is_service(row.lane)).map(|row| row.count).max();
+    let steps: u64 = servers().filter_map(turns).sum();
+    per_step(totals(servers(), is_service), 0.0, steps)
+}
+
+fn totals<'a>(ranks: impl Iterator<Item = &'a RankRow>, lane: impl Fn(LaneId) -> bool) -> Vec<(Phase, f64)> {
+    let mut totals: Vec<(Phase, f64)> = Phase::ALL.into_iter().map(|phase| (phase, 0.0)).collect();
+    for row in ranks.flat_map(|rank| &rank.phases).filter(|row| lane(row.lane)) {
+        totals[row.phase as usize].1 += Nanos::seconds(row.total);
+    }
+    totals
+}
+
+/// Divides by the steps; where the lane's length is known, `other` fills what no phase covers.
+fn per_step(mut phases: Vec<(Phase, f64)>, length: f64, steps: u64) -> Option<StepShares> {
+    let named: f64 =
+        phases.iter().filter(|(phase, _)| *phase != Phase::Other).map(|(_, seconds)| seconds).sum();
+    let other = &mut phases[Phase::Other as usize].1;
+    *other = other.max(length - named);
+    let length = named + *other;
+    if steps == 0 || length <= 0.0 {
+        return None;
+    }
+    for (_, seconds) in &mut phases {
+        *seconds /= steps as f64;
+    }
+    Some(StepShares { phases, exposed: None, length: length / steps as f64 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Sample;
+
+    #[test]
+    fn the_books_close_and_what_is_missing_is_other() {
+        let mut rows = Sample::duel().rows();
+        let attempt = rows.runs[0].attempt.as_mut().unwrap();
+        let whole = workers(attempt).unwrap();
+        let sum: f64 = whole.phases.iter().map(|(_, seconds)| seconds).sum();
+        assert!((sum - whole.length).abs() < 1e-12);
+        for rank in &mut attempt.ranks {
+            rank.phases.retain(|row| row.phase != Phase::Backward);
+        }
+        let holed = workers(attempt).unwrap();
+        assert!((holed.length - whole.length).abs() < 1e-9);
+        let moved = holed.of(Phase::Other) - whole.of(Phase::Other);
+        assert!((moved - whole.of(Phase::Backward)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn servers_are_measured_apart() {
+        let rows = Sample::duel().rows();
+        let attempt = |run: usize| rows.runs[run].attempt.as_ref().unwrap();
+        assert!(servers(attempt(0)).is_some_and(|shares| shares.exposed.is_none()));
+        assert!(servers(attempt(1)).is_none());
+    }
+}

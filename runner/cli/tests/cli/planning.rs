@@ -1,0 +1,146 @@
+//! `check` and `plan`.
+
+use crate::kitchen::{HAPLESS, Kitchen};
+use std::fmt::Write;
+use std::time::Instant;
+
+#[test]
+fn a_sound_recipe_is_ok() {
+    let told = Kitchen::new().run(&["check", "small.toml"]).code(0);
+    assert_eq!(
+        (told.out.as_str(), told.err.as_str()),
+        ("ok  small.toml: 2 arms, 4 cells, 1 excluded, 6 runs\n", "")
+    );
+}
+
+#[test]
+fn every_problem_is_told_at_once() {
+    let told = Kitchen::new().run(&["check", "broken.toml", "small.toml"]).code(2);
+    insta::assert_snapshot!("check_broken", told.both());
+}
+
+#[test]
+fn problems_come_as_json_too() {
+    let told = Kitchen::new().run(&["check", "broken.toml", "small.toml", "--format", "json"]).code(2);
+    assert_eq!(told.err, "");
+    let json = told.json();
+    assert_eq!((json[0]["valid"].as_bool(), json[1]["valid"].as_bool()), (Some(false), Some(true)));
+    assert_eq!(json[1]["plan"], serde_json::json!({ "arms": 2, "cells": 4, "runs": 6 }));
+    let unknown =
+        json[0]["problems"].as_array().unwrap().iter().find(|problem| problem["code"] == "R012").unwrap();
+    assert_eq!((&unknown["suggestion"], &unknown["places"][0]["line"]), (&"optimizer".into(), &6.into()));
+}
+
+#[test]
+fn a_recipe_that_cannot_be_read_is_told_with_its_name() {
+    let told = Kitchen::new().run(&["check", "nowhere.toml"]).code(2);
+    assert!(told.err.contains("nowhere.toml") && told.err.contains("no such file"), "{}", told.err);
+}
+
+#[test]
+fn a_plan_is_a_table() {
+    let kitchen = Kitchen::new();
+    insta::assert_snapshot!("plan", kitchen.run(&["plan", "small.toml"]).code(0).out);
+    insta::assert_snapshot!("plan_csv", kitchen.run(&["plan", "small.toml", "--format", "csv"]).code(0).out);
+    insta::assert_snapshot!("plan_full", kitchen.run(&["plan", "small.toml", "--full"]).code(0).out);
+}
+
+#[test]
+fn the_full_recipe_plans_to_the_same_runs() {
+    let kitchen = Kitchen::new();
+    kitchen.write("full.toml", &kitchen.run(&["plan", "small.toml", "--full"]).out);
+    let csv = |recipe: &str| kitchen.run(&["plan", recipe, "--format", "csv"]).code(0).out;
+    assert_eq!(csv("full.toml"), csv("small.toml"));
+}
+
+#[test]
+fn tables_fit_the_terminal() {
+    let kitchen = Kitchen::new().with_worker(HAPLESS);
+    for columns in ["60", "80", "120"] {
+        for arguments in
+            [&["plan", "small.toml"][..], &["plan", "small.toml", "--why"], &["check", "broken.toml"]]
+        {
+            let output = kitchen.command(arguments).env("COLUMNS", columns).output().unwrap();
+            let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
+            let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
+            // Sentences about the recipe are not broken; tables are.
+            let limit = if arguments[0] == "check" { 120 } else { columns.parse().unwrap() };
+            assert!(widest <= limit, "{arguments:?} at {columns}: {widest} columns\n{text}");
+        }
+    }
+}
+
+#[test]
+fn the_command_line_changes_the_recipe() {
+    let kitchen = Kitchen::new();
+    let json = |more: &[&str]| {
+        let arguments = [&["plan", "small.toml", "--format", "json"], more].concat();
+        kitchen.run(&arguments).code(0).json()
+    };
+    let plan = json(&[]);
+    assert_eq!((plan["cells"].as_array().unwrap().len(), plan["runs"].as_array().unwrap().len()), (4, 6));
+    assert_eq!(plan["cells"][2]["excluded"], "known to diverge");
+    assert!(plan["cells"][0]["spec"].is_null() && plan["expanded"].is_null());
+    assert_eq!(json(&["--repeats", "5"])["runs"].as_array().unwrap().len(), 15);
+    assert_eq!(json(&["--only", "strategy.name == 'd-sync'"])["runs"].as_array().unwrap().len(), 4);
+    let full = json(&["--full", "--set", "train.global-batch=40"]);
+    assert_eq!(full["cells"][0]["spec"]["train"]["global_batch"], 40);
+    let swept = json(&["--sweep", "nodes.workers=1,2"]);
+    assert_eq!(swept["cells"].as_array().unwrap().len(), 8);
+}
+
+#[test]
+fn a_selection_of_nothing_is_3() {
+    let told = Kitchen::new().run(&["plan", "small.toml", "--only", "train.optimizer.lr == 7"]).code(3);
+    assert!(told.err.contains("--only train.optimizer.lr == 7"), "{}", told.err);
+}
+
+#[test]
+fn what_is_wrong_on_the_command_line_is_shown_there() {
+    let told = Kitchen::new().run(&["plan", "small.toml", "--set", "train.epoch=3"]).code(2);
+    assert!(
+        told.err.contains("did you mean `epochs`?") && told.err.contains("train.epoch=3"),
+        "{}",
+        told.err
+    );
+}
+
+#[test]
+fn why_needs_a_worker_to_know_what_is_the_same() {
+    let told = Kitchen::new().run(&["plan", "small.toml", "--why"]).code(4);
+    assert!(told.err.contains("/nowhere/bakeoff-worker"), "{}", told.err);
+    let told = Kitchen::new().with_worker(HAPLESS).run(&["plan", "small.toml", "--why"]).code(0);
+    insta::assert_snapshot!("plan_why", told.out);
+}
+
+#[test]
+fn a_plan_writes_nothing() {
+    let kitchen = Kitchen::new().with_worker(HAPLESS);
+    kitchen.run(&["plan", "small.toml", "--why"]).code(0);
+    assert!(!kitchen.path(".bakeoff").exists());
+}
+
+/// The time is printed for whoever reads the test's output; how fast the machine is decides nothing.
+#[test]
+fn ten_thousand_cells_are_planned() {
+    let kitchen = Kitchen::new();
+    let mut text = std::fs::read_to_string(kitchen.path("small.toml")).unwrap();
+    let start = text.find("[sweep.axes]").unwrap();
+    text.truncate(start);
+    let list =
+        |count: usize, value: &dyn Fn(usize) -> String| (0..count).map(value).collect::<Vec<_>>().join(", ");
+    let rates = list(100, &|place| format!("{}", (place + 1) as f64 / 1000.0));
+    let seeds = list(50, &|place| place.to_string());
+    write!(text, "[sweep.axes]\ntrain.optimizer.lr = [{rates}]\ndataset.seed = [{seeds}]\n").unwrap();
+    text.push_str("[repeats]\ncount = 1\n[limits]\nmax-runs = 100000\n");
+    kitchen.write("large.toml", &text);
+    let begun = Instant::now();
+    let table = kitchen.run(&["plan", "large.toml"]).code(0).out;
+    println!("10,000 cells as a table: {} ms", begun.elapsed().as_millis());
+    assert!(table.contains("2 arms x 5,000 conditions = 10,000 cells, 10,000 runs"), "{table}");
+    assert!(table.contains("... and 9,940 more; `--format csv` lists them all"), "{table}");
+    let begun = Instant::now();
+    let csv = kitchen.run(&["plan", "large.toml", "--format", "csv"]).code(0).out;
+    println!("10,000 cells as CSV: {} ms", begun.elapsed().as_millis());
+    assert_eq!(csv.lines().count(), 10_001);
+}
