@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
 use e2e::{Desk, Driver, Ended, Worker, gone, wait_until};
-use record::{Event, RankEnd, RankEnded};
+use record::{Event, Nanos, RankEnd, RankEnded};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -56,14 +56,19 @@ struct Scene {
 }
 
 impl Scene {
-    /// Starts a run and waits until it has trained a few steps.
-    fn training(strategy: &str, steps: u32) -> Self {
+    /// Starts a run without an end, and waits long enough for heartbeats to tell where its ranks are.
+    fn training(strategy: &str) -> Self {
+        Self::trained_for(Nanos(1_500_000_000), strategy, ENDLESS)
+    }
+
+    /// Starts a run of so many steps, and waits until it has trained for so long.
+    fn trained_for(time: Nanos, strategy: &str, steps: u32) -> Self {
         let desk = Desk::new().unwrap();
         desk.write("recipe.toml", &recipe(strategy, steps)).unwrap();
         let mut driver = desk.start(["-v", "run", "recipe.toml"]).unwrap();
         let ranks = if strategy == "ps-sync" { 3 } else { 2 };
         let workers: Vec<Worker> = (0..ranks).map(|rank| driver.worker(rank).unwrap()).collect();
-        let trains = |event: &Event| matches!(event, Event::Step(step) if step.step >= 10);
+        let trains = |event: &Event| matches!(event, Event::Step(step) if step.begin > time);
         wait_until(START_UP, || Ok(events(&desk).iter().any(trains))).unwrap();
         let children = driver.workers().unwrap();
         assert!(workers.iter().all(|worker| children.contains(worker)), "workers are the driver's children");
@@ -108,7 +113,7 @@ fn failed_by(rank: u32, words: &str, desk: &Desk, ended: &Ended) {
     let attempt = &run["run"]["attempt"];
     assert_eq!(attempt["culprit"], rank);
     let detail = attempt["detail"].as_str().unwrap();
-    for word in [&format!("rank {rank} "), words, " in step ", ", phase ", ", lane "] {
+    for word in [&format!("rank {rank} "), words, "in step ", ", phase ", ", lane "] {
         assert!(detail.contains(word), "`{word}` is not in: {detail}");
     }
     assert!(ended.stderr.contains(detail), "{detail}\nis not in\n{}", ended.stderr);
@@ -119,7 +124,7 @@ fn failed_by(rank: u32, words: &str, desk: &Desk, ended: &Ended) {
 #[test]
 fn a_killed_worker_ends_the_run_and_is_named() {
     for strategy in ["d-sync", "ps-sync"] {
-        let scene = Scene::training(strategy, ENDLESS);
+        let scene = Scene::training(strategy);
         scene.workers[1].signal(Signal::KILL).unwrap();
         let (desk, ended) = scene.ended(5, Duration::from_secs(15));
         failed_by(1, "SIGKILL", &desk, &ended);
@@ -129,7 +134,7 @@ fn a_killed_worker_ends_the_run_and_is_named() {
 #[test]
 fn a_worker_that_hangs_is_found_by_its_silence() {
     for strategy in ["d-sync", "ps-sync"] {
-        let scene = Scene::training(strategy, ENDLESS);
+        let scene = Scene::training(strategy);
         scene.workers[1].signal(Signal::STOP).unwrap();
         let (desk, ended) = scene.ended(5, Duration::from_secs(30));
         failed_by(1, "no sign of life", &desk, &ended);
@@ -138,7 +143,7 @@ fn a_worker_that_hangs_is_found_by_its_silence() {
 
 #[test]
 fn a_killed_driver_leaves_no_worker_and_the_same_command_goes_on() {
-    let scene = Scene::training("ps-sync", 400);
+    let scene = Scene::trained_for(Nanos(200_000_000), "ps-sync", 400);
     // One that cannot react to anything must go too.
     scene.workers[0].signal(Signal::STOP).unwrap();
     scene.driver.signal(Signal::KILL).unwrap();
@@ -154,19 +159,19 @@ fn a_killed_driver_leaves_no_worker_and_the_same_command_goes_on() {
 }
 
 #[test]
-fn the_first_interrupt_stops_all_ranks_after_the_same_step() {
+fn the_first_interrupt_lets_ranks_reach_the_end_of_a_step() {
     for strategy in ["d-sync", "ps-sync"] {
-        let scene = Scene::training(strategy, ENDLESS);
+        let scene = Scene::training(strategy);
         scene.driver.signal(Signal::INT).unwrap();
         let (desk, ended) = scene.ended(130, Duration::from_secs(20));
         assert!(ended.stderr.contains("stopping after the current step"), "{}", ended.stderr);
         let run = the_run(&desk);
         assert_eq!(run["line"]["state"], "interrupted");
-        let detail = run["run"]["attempt"]["detail"].as_str().unwrap().to_owned();
-        assert!(detail.contains("stopped by the user after step "), "{detail}");
         let stopped = stopped(&desk);
-        assert!(stopped.len() >= 2, "{stopped:?}");
-        assert!(stopped.iter().all(|step| *step == stopped[0]), "{strategy}: {stopped:?}");
+        let (first, last) = (stopped.iter().min().unwrap(), stopped.iter().max().unwrap());
+        // A rank may be one step ahead of what it then waits for in vain.
+        assert!(stopped.len() >= 2 && *first > 0 && last - first <= 1, "{strategy}: {stopped:?}");
+        assert_eq!(run["run"]["attempt"]["detail"], format!("stopped by the user after step {first}"));
     }
 }
 
@@ -181,7 +186,7 @@ fn stopped(desk: &Desk) -> Vec<u64> {
 
 #[test]
 fn the_second_interrupt_does_not_wait_for_a_step() {
-    let mut scene = Scene::training("d-sync", ENDLESS);
+    let mut scene = Scene::training("d-sync");
     // A stopped rank will not reach the end of its step.
     scene.workers[1].signal(Signal::STOP).unwrap();
     scene.driver.signal(Signal::INT).unwrap();
@@ -195,7 +200,7 @@ fn the_second_interrupt_does_not_wait_for_a_step() {
 
 #[test]
 fn a_driver_that_is_asked_to_end_does_so() {
-    let scene = Scene::training("d-sync", ENDLESS);
+    let scene = Scene::training("d-sync");
     scene.driver.signal(Signal::TERM).unwrap();
     let (desk, _) = scene.ended(143, Duration::from_secs(20));
     assert_eq!(the_run(&desk)["line"]["state"], "interrupted");
