@@ -124,10 +124,9 @@ fn interrupted(kitchen: &Kitchen, signals: &[Signal]) -> Told {
     // Each signal is answered by a line, so none is sent before the last one was heard.
     while lines.read_line(&mut err).unwrap() > 0 {
         let last = err.lines().last().unwrap();
-        if last.contains("started:") || last.contains("once more") {
-            if let Some(signal) = signals.next() {
-                kill_process(pid, *signal).unwrap();
-            }
+        let answered = last.contains("started:") || last.contains("once more");
+        if let Some(signal) = answered.then(|| signals.next()).flatten() {
+            kill_process(pid, *signal).unwrap();
         }
     }
     let mut out = String::new();
