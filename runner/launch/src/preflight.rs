@@ -69,15 +69,16 @@ fn memory(specs: &[&RunSpec], machine: Machine, jobs: u32) -> Option<Concern> {
 }
 
 fn cores(specs: &[&RunSpec], machine: Machine, jobs: u32) -> Option<Concern> {
-    let ranks = specs.iter().map(|spec| spec.cluster.ranks()).max()?;
-    let busy = ranks.saturating_mul(jobs);
+    // A synchronous server works while its workers wait, so only workers compete for cores.
+    let workers = specs.iter().map(|spec| spec.cluster.workers()).max()?;
+    let busy = workers.saturating_mul(jobs);
     (busy > machine.cores).then(|| Concern {
         severity: Severity::Warning,
         what: format!(
-            "up to {busy} ranks share {} cores: they take turns, and times say little about a cluster",
+            "up to {busy} workers share {} cores: they take turns, and times say little about a cluster",
             machine.cores
         ),
-        cure: "use at most as many ranks as there are cores; accuracy is not affected".into(),
+        cure: "use at most as many workers as there are cores; accuracy is not affected".into(),
     })
 }
 
