@@ -61,10 +61,10 @@ pub(crate) fn results(rows: &SweepRows, options: &Options, width: usize) -> Resu
     let verdicts = reports::verdicts(rows, options)?;
     let mut out = String::new();
     for table in reports::arm_tables(rows, options)? {
-        if !table.condition.is_empty() {
-            let _ = writeln!(out, "\n{}", paint(STRONG, &table.condition));
-        } else {
+        if table.condition.is_empty() {
             out.push('\n');
+        } else {
+            let _ = writeln!(out, "\n{}", paint(STRONG, &table.condition));
         }
         out.push_str(&fitting(table.clone(), width).render(width));
         out.push('\n');
@@ -183,9 +183,10 @@ fn next(rows: &SweepRows, page: &Path) -> String {
 fn again(argv: &[String]) -> String {
     let words = argv.iter().skip(1).filter(|word| *word != "--fresh").map(|word| {
         let plain = |letter: char| letter.is_alphanumeric() || "-_./=,:@%+".contains(letter);
-        match !word.is_empty() && word.chars().all(plain) {
-            true => word.clone(),
-            false => format!("'{}'", word.replace('\'', r"'\''")),
+        if !word.is_empty() && word.chars().all(plain) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
         }
     });
     std::iter::once("bakeoff".to_owned()).chain(words).collect::<Vec<_>>().join(" ")

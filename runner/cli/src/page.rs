@@ -7,7 +7,7 @@ use reports::{Options, Timelines};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use store::{NewReport, Selection, Store, SweepRows};
 
@@ -47,22 +47,39 @@ pub(crate) async fn write(
     Ok(store.note_report(&report).await?)
 }
 
+/// Whether a file can be written, found out before hours are spent on what goes into it.
+pub(crate) fn prepare(file: &Path) -> Result<(), Failure> {
+    let (folder, beside) = places(file)?;
+    let tried = fs::create_dir_all(folder)
+        .and_then(|()| fs::write(&beside, ""))
+        .and_then(|()| fs::remove_file(&beside));
+    tried.map_err(|error| unwritable(Exit::Preflight, file, &error))
+}
+
 /// Writes a file whole or not at all: a half page would look like a page.
 pub(crate) fn save(file: &Path, text: &str) -> Result<(), Failure> {
-    let fault = |error: std::io::Error| {
-        let exit = if error.kind() == ErrorKind::InvalidInput { Exit::Usage } else { Exit::Internal };
-        Failure::new(exit, format!("{} cannot be written: {error}", file.display()))
-            .cure("name another file, or check the folder's owner and free space")
-    };
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(fault)?;
-    let name = file.file_name().ok_or_else(|| fault(ErrorKind::InvalidInput.into()))?;
-    let beside = folder.join(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
-    fs::write(&beside, text).and_then(|()| fs::rename(&beside, file)).map_err(|error| {
+    let (folder, beside) = places(file)?;
+    let saved = fs::create_dir_all(folder)
+        .and_then(|()| fs::write(&beside, text))
+        .and_then(|()| fs::rename(&beside, file));
+    saved.map_err(|error| {
         // What is left of the attempt is of no use.
         let _ = fs::remove_file(&beside);
-        fault(error)
+        unwritable(Exit::Internal, file, &error)
     })
+}
+
+/// The folder of a file, and the name under which the file is written first.
+fn places(file: &Path) -> Result<(&Path, PathBuf), Failure> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = file.file_name().filter(|_| !file.is_dir());
+    let name = name.ok_or_else(|| unwritable(Exit::Usage, file, &ErrorKind::IsADirectory.into()))?;
+    Ok((folder, folder.join(format!(".{}.{}", name.to_string_lossy(), std::process::id()))))
+}
+
+fn unwritable(exit: Exit, file: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(exit, format!("{} cannot be written: {error}", file.display()))
+        .cure("name another file, or check the folder's owner and free space")
 }
 
 /// Opens a page in the user's browser.

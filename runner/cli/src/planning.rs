@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// The machine that recipes are planned for.
 pub(crate) fn machine() -> Machine {
-    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     Machine { cores: u32::try_from(cores).unwrap_or(u32::MAX) }
 }
 

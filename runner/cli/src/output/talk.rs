@@ -71,8 +71,13 @@ impl Talk {
         let Failure::Fault { error, cure, .. } = failure else { return };
         self.error(&error.to_string(), cure.as_deref().unwrap_or_default());
         if self.loudness == Loudness::Verbose {
-            for cause in error.chain().skip(1) {
-                self.write(&format!("  {} {cause}", paint(STRONG, "because:")));
+            let mut said = error.to_string();
+            for cause in error.chain().skip(1).map(ToString::to_string) {
+                // Most errors quote their cause.
+                if !said.contains(&cause) {
+                    self.write(&format!("  {} {cause}", paint(STRONG, "because:")));
+                }
+                said = cause;
             }
         }
     }

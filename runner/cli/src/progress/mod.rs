@@ -5,7 +5,7 @@ mod run_view;
 
 use crate::args::ProgressChoice;
 use crate::output::paint::{FAINT, paint, state_style};
-use crate::output::{Loudness, Talk, human};
+use crate::output::{self, Loudness, Talk, human};
 use bars::Bars;
 use launch::Update;
 use recipe::{Plan, Run};
@@ -15,6 +15,9 @@ use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use store::RunState;
+
+/// Columns for the state of a run that ended, above the bars.
+const MARGIN: usize = 13;
 
 /// What is shown. Clones share it.
 #[derive(Clone)]
@@ -81,7 +84,10 @@ impl Progress {
         let line = state.line(&paint(FAINT, "reused"), "reused", &state.title(plan, run));
         state.show();
         drop(state);
-        self.tell(line);
+        // How many there are was said before the first one.
+        if let Some(line) = line {
+            self.talk.detail(&line);
+        }
     }
 
     /// An attempt at a run begins.
@@ -165,7 +171,9 @@ impl State {
     /// The line about a run that ended, for the kind of progress that is shown.
     fn line(&self, painted: &str, word: &str, rest: &str) -> Option<String> {
         if self.bars.is_some() {
-            return Some(format!("{painted}{}{rest}", " ".repeat(13_usize.saturating_sub(word.len()))));
+            let lines = output::fold(rest, output::width().saturating_sub(MARGIN));
+            let rest = lines.join(&format!("\n{}", " ".repeat(MARGIN)));
+            return Some(format!("{painted}{}{rest}", " ".repeat(MARGIN.saturating_sub(word.len()))));
         }
         self.plain.then(|| format!("[{}/{}] {painted}: {rest}", self.ended, self.total))
     }

@@ -49,7 +49,7 @@ pub(crate) fn execute(args: &CheckArgs, context: &Context<'_>) -> Result<Exit, F
     match args.format {
         Format::Human => answers.iter().try_for_each(|(path, answer)| tell(path, answer, context))?,
         Format::Json => {
-            output::json(&answers.iter().map(|(path, answer)| entry(path, answer)).collect::<Vec<_>>())?
+            output::json(&answers.iter().map(|(path, answer)| entry(path, answer)).collect::<Vec<_>>())?;
         }
     }
     Ok(if answers.iter().any(|(_, answer)| answer.is_err()) { Exit::Usage } else { Exit::Done })

@@ -14,7 +14,7 @@ use store::{Export, ExportTable, Selection, Store, Value};
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   bakeoff export last --format csv > runs.csv
-  bakeoff export \"strategy=d-sync\" --format jsonl --what metrics -o metrics.jsonl
+  bakeoff export \"arm=d-sync\" --format jsonl --what metrics -o metrics.jsonl
   bakeoff export last --format csv --what steps -o steps.csv
 
 Units stand in the names of the columns. A loss that is not a number is an

@@ -20,7 +20,7 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   bakeoff logs 4F7K2Q9M           every process of the run's last attempt
   bakeoff logs 4F7K2Q9M -w 2      rank 2
-  bakeoff logs 4F7K2Q9M -f        go on showing what is added, until the run ends";
+  bakeoff logs 4F7K2Q9M -f        show what is added too, until the run ends";
 
 /// Arguments of `logs`.
 #[derive(Debug, Args)]
@@ -30,7 +30,7 @@ pub(crate) struct LogsArgs {
     /// Only this rank.
     #[arg(short = 'w', long = "worker", value_name = "RANK")]
     rank: Option<u32>,
-    /// Go on showing what is added, until the run ends.
+    /// Show what is added too, until the run ends.
     #[arg(short, long)]
     follow: bool,
 }

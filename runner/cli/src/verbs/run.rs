@@ -5,6 +5,7 @@ use crate::args::RecipeArgs;
 use crate::ending;
 use crate::exit::{Exit, Failure};
 use crate::output::{Talk, human};
+use crate::page;
 use crate::planning;
 use crate::progress::Progress;
 use crate::repository;
@@ -61,6 +62,7 @@ pub(crate) fn execute(args: &RunArgs, context: &Context<'_>) -> Result<Exit, Fai
     refuse_too_many(args, &plan)?;
     let mut scene = Scene::look()?;
     preflight(&plan, context)?;
+    args.report.as_deref().map_or(Ok(()), page::prepare)?;
     let left = launch::reap();
     if left > 0 {
         talk.detail(&format!("removed {} that killed drivers left behind", human::count(left, "folder")));

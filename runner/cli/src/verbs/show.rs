@@ -93,7 +93,7 @@ fn attempt_facts(attempt: &AttemptRow) -> Vec<(&'static str, String)> {
     facts.push(("samples", human::thousands(attempt.samples)));
     match &attempt.weights {
         Some(Ok(digest)) => {
-            facts.push(("weights", format!("{} on all ranks", digest.get(..16).unwrap_or(digest))))
+            facts.push(("weights", format!("{} on all ranks", digest.get(..16).unwrap_or(digest))));
         }
         Some(Err(lines)) => facts.push(("weights", format!("differ: {}", lines.join(", ")))),
         None => {}

@@ -24,6 +24,16 @@ fn a_worker_of_another_build_is_refused() {
 }
 
 #[test]
+fn a_page_that_cannot_be_written_is_refused_before_anything_starts() {
+    let kitchen = Kitchen::new().with_worker(HAPLESS);
+    kitchen.write("file", "");
+    let told = kitchen.run(&["run", "small.toml", "--report", "file/page.html"]).code(4);
+    assert!(told.err.contains("file/page.html cannot be written"), "{}", told.err);
+    kitchen.run(&["run", "small.toml", "--report", "."]).code(2);
+    assert!(!kitchen.path(".bakeoff").exists());
+}
+
+#[test]
 fn data_that_is_not_there_is_refused() {
     let kitchen = Kitchen::new().with_worker(HAPLESS);
     let arguments = ["run", "small.toml", "--set", "dataset={kind='mnist',path='nowhere'}"];
@@ -124,10 +134,9 @@ fn interrupted(kitchen: &Kitchen, signals: &[Signal]) -> Told {
     // Each signal is answered by a line, so none is sent before the last one was heard.
     while lines.read_line(&mut err).unwrap() > 0 {
         let last = err.lines().last().unwrap();
-        if last.contains("started:") || last.contains("once more") {
-            if let Some(signal) = signals.next() {
-                kill_process(pid, *signal).unwrap();
-            }
+        let answered = last.contains("started:") || last.contains("once more");
+        if let Some(signal) = answered.then(|| signals.next()).flatten() {
+            kill_process(pid, *signal).unwrap();
         }
     }
     let mut out = String::new();
