@@ -76,7 +76,13 @@ pub struct Ended {
 impl Ended {
     /// What it printed, if it ended with this exit code.
     pub fn with_code(self, code: i32) -> Result<Self> {
-        ensure!(self.code == Some(code), "exit code {:?}, not {code}:\n{}\n{}", self.code, self.stdout, self.stderr);
+        ensure!(
+            self.code == Some(code),
+            "exit code {:?}, not {code}:\n{}\n{}",
+            self.code,
+            self.stdout,
+            self.stderr
+        );
         Ok(self)
     }
 
@@ -152,7 +158,8 @@ impl Driver {
         let processes = fs::read_dir("/proc")?.filter_map(|entry| {
             let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
             let stat = Stat::of(pid)?;
-            (stat.parent == driver && stat.name == "bakeoff-worker").then_some(Worker { pid, born: stat.born })
+            (stat.parent == driver && stat.name == "bakeoff-worker")
+                .then_some(Worker { pid, born: stat.born })
         });
         Ok(processes.collect())
     }

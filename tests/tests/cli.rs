@@ -139,7 +139,10 @@ fn all_mistakes_are_told_at_once_and_nothing_is_started() {
         let ended = run(&desk, &[verb, "recipe.toml"]).with_code(2).unwrap();
         let said = format!("{}{}", ended.stdout, ended.stderr);
         for (mistake, place) in [("stepps", ":12:"), ("d-sink", ":18:"), ("fast", ":13:")] {
-            assert!(said.contains(mistake) && said.contains(&format!("recipe.toml{place}")), "{verb}: {said}");
+            assert!(
+                said.contains(mistake) && said.contains(&format!("recipe.toml{place}")),
+                "{verb}: {said}"
+            );
         }
         assert!(said.contains("did you mean `d-sync`"), "{said}");
     }

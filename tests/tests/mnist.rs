@@ -37,7 +37,8 @@ fn four_workers_reach_97_5_percent_within_five_epochs() {
     assert_eq!(attempt.ranks.len(), 4);
     assert!(attempt.weights.as_ref().is_some_and(Result::is_ok), "all ranks end with the same weights");
     let accuracy = attempt.metrics.iter().filter(|row| row.metric == Metric::TestAccuracy);
-    let (epoch, best) = accuracy.fold((0.0, 0.0), |(epoch, best), row| (row.epoch.max(epoch), row.value.max(best)));
+    let (epoch, best) =
+        accuracy.fold((0.0, 0.0), |(epoch, best), row| (row.epoch.max(epoch), row.value.max(best)));
     assert!((4.9..=5.01).contains(&epoch), "the last evaluation is at epoch {epoch}");
     assert!(best >= 0.975, "the best test accuracy is {best}");
 }

@@ -31,7 +31,13 @@ fn the_page_of_a_real_sweep_opens_in_silence() {
     }
     let verdict = "per step on 2 workers";
     let weights = "ps-sync and d-sync ended with the same weights, bit for bit";
-    for words in ["Does everything work?", verdict, "exposed communication", "all ranks end with the same bits", weights] {
+    for words in [
+        "Does everything work?",
+        verdict,
+        "exposed communication",
+        "all ranks end with the same bits",
+        weights,
+    ] {
         assert!(page.contains(words), "the page does not say `{words}`");
     }
 }

@@ -54,7 +54,10 @@ fn crates() -> BTreeMap<String, Vec<(String, String)>> {
     let text = |value: &Value| value.as_str().unwrap_or("normal").to_owned();
     let packages = metadata["packages"].as_array().unwrap().iter().map(|package| {
         let dependencies = package["dependencies"].as_array().unwrap().iter();
-        (text(&package["name"]), dependencies.map(|other| (text(&other["name"]), text(&other["kind"]))).collect())
+        (
+            text(&package["name"]),
+            dependencies.map(|other| (text(&other["name"]), text(&other["kind"]))).collect(),
+        )
     });
     packages.collect()
 }
@@ -82,7 +85,8 @@ fn crates_use_what_the_architecture_lets_them() {
     let listed: Vec<&String> = allowed.keys().collect();
     assert_eq!(crates.keys().collect::<Vec<_>>(), listed, "ARCHITECTURE.md lists every crate");
     none(crates.iter().filter_map(|(name, dependencies)| {
-        let normal = dependencies.iter().filter(|(other, kind)| kind == "normal" && crates.contains_key(other));
+        let normal =
+            dependencies.iter().filter(|(other, kind)| kind == "normal" && crates.contains_key(other));
         let uses: BTreeSet<String> = normal.map(|(other, _)| other.clone()).collect();
         let may = names(&allowed[name]);
         let fits = if allowed[name].starts_with("all but") { uses.is_disjoint(&may) } else { uses == may };
@@ -92,9 +96,13 @@ fn crates_use_what_the_architecture_lets_them() {
 
 #[test]
 fn each_library_has_one_crate_that_knows_it() {
-    for (library, only) in
-        [("zeromq", "mesh"), ("sqlx", "store"), ("minijinja", "reports"), ("tch", "worker"), ("torch-sys", "worker")]
-    {
+    for (library, only) in [
+        ("zeromq", "mesh"),
+        ("sqlx", "store"),
+        ("minijinja", "reports"),
+        ("tch", "worker"),
+        ("torch-sys", "worker"),
+    ] {
         let users = crates().into_iter().filter(|(_, all)| all.iter().any(|(other, _)| other == library));
         let users: Vec<String> = users.map(|(name, _)| name).collect();
         // A library may come in through another one only; then nobody names it.
@@ -129,9 +137,11 @@ fn files_say_what_they_are_for() {
 #[test]
 fn files_are_named_after_what_is_in_them() {
     let empty = ["util", "utils", "common", "helper", "helpers", "base", "misc"];
-    none(sources().into_iter().filter(|file| {
-        file.trim_end_matches(".rs").split('/').any(|part| empty.contains(&part))
-    }));
+    none(
+        sources()
+            .into_iter()
+            .filter(|file| file.trim_end_matches(".rs").split('/').any(|part| empty.contains(&part))),
+    );
 }
 
 #[test]
@@ -148,7 +158,12 @@ fn files_are_short() {
 #[test]
 fn nothing_is_left_undone() {
     // In pieces, so that this file keeps its own rule.
-    let marks = [concat!("todo", "!("), concat!("unimplemented", "!("), concat!("#[", "ignore"), concat!("FIX", "ME")];
+    let marks = [
+        concat!("todo", "!("),
+        concat!("unimplemented", "!("),
+        concat!("#[", "ignore"),
+        concat!("FIX", "ME"),
+    ];
     none(sources().into_iter().flat_map(|file| {
         let text = read(&file);
         let found = marks.into_iter().filter(move |mark| text.contains(mark));
@@ -190,7 +205,10 @@ fn every_strategy_has_all_that_contributing_asks_for() {
             Err(_) => offences.push(format!("{path} is missing")),
         }
         let row = format!("| `{kind}` |");
-        if !index.lines().any(|line| line.starts_with(&row) && line.contains(&format!("src/algorithm/{stem}.rs"))) {
+        if !index
+            .lines()
+            .any(|line| line.starts_with(&row) && line.contains(&format!("src/algorithm/{stem}.rs")))
+        {
             offences.push(format!("strategies/README.md has no row for {kind}"));
         }
         if !tests.contains(&format!("Strategy::{variant}")) && !tests.contains(&format!("\"{kind}\"")) {
@@ -233,7 +251,8 @@ fn head_offence(text: &str) -> Option<String> {
 
 #[test]
 fn heads_of_algorithms_are_checked_part_by_part() {
-    let parts = ["X: a method.", "Source: a paper.", "|---|---|", "Sent per step: little.", "Departures: none."];
+    let parts =
+        ["X: a method.", "Source: a paper.", "|---|---|", "Sent per step: little.", "Departures: none."];
     let head = |parts: &[&str]| parts.iter().map(|part| format!("//! {part}\n//!\n")).collect::<String>();
     assert_eq!(head_offence(&head(&parts)), None);
     for missing in 0..parts.len() {
@@ -284,9 +303,10 @@ fn the_commands_of_the_readme_exist() {
     let usage = source.split("Commands:").nth(1).unwrap().split("Environment:").next().unwrap();
     let chores: BTreeSet<&str> = usage.lines().filter_map(|line| line.split_whitespace().next()).collect();
     let page = read("README.md");
-    let named = page.split("cargo xtask ").skip(1).map(|rest| {
-        rest.split(|letter: char| !letter.is_ascii_alphanumeric()).next().unwrap_or_default()
-    });
+    let named = page
+        .split("cargo xtask ")
+        .skip(1)
+        .map(|rest| rest.split(|letter: char| !letter.is_ascii_alphanumeric()).next().unwrap_or_default());
     let named: BTreeSet<&str> = named.collect();
     assert!(named.is_superset(&["demo", "test"].into()), "README.md names {named:?}");
     none(named.difference(&chores).map(|name| format!("there is no `cargo xtask {name}`")));

@@ -8,7 +8,7 @@ use crate::reuse::{Action, Decision};
 use crate::session::Session;
 use crate::surroundings::Scene;
 use launch::{Attempt, End, LaunchError, Outcome};
-use mesh::Deadlines;
+use launch::Deadlines;
 use recipe::{Plan, Run};
 use record::Nanos;
 use std::path::Path;

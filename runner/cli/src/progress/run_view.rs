@@ -18,7 +18,7 @@ pub(crate) struct RunView {
     begun: Instant,
     training_since: Option<Instant>,
     training_samples: Option<u64>,
-    ranks: BTreeMap<Rank, mesh::Heartbeat>,
+    ranks: BTreeMap<Rank, launch::Heartbeat>,
     samples: u64,
     metric: Option<(Metric, f64)>,
 }
@@ -146,7 +146,7 @@ impl RunView {
         (!losses.is_empty()).then(|| format!("loss {:.3}", losses.iter().sum::<f32>() / losses.len() as f32))
     }
 
-    fn workers(&self) -> impl Iterator<Item = (&Rank, &mesh::Heartbeat)> {
+    fn workers(&self) -> impl Iterator<Item = (&Rank, &launch::Heartbeat)> {
         self.ranks.iter().filter(|(rank, _)| rank.0 < self.workers)
     }
 
@@ -188,7 +188,7 @@ mod tests {
     }
 
     fn beat(rank: u32, step: u64, loss: f32) -> Update {
-        let beat = mesh::Heartbeat {
+        let beat = launch::Heartbeat {
             lane: LaneId::Compute,
             step,
             phase: Phase::WaitPeer,
