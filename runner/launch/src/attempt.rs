@@ -9,7 +9,7 @@ use crate::threads::Threads;
 use crate::{LaunchError, Outcome};
 use mesh::{Briefing, ControlServer, Deadlines, Heartbeat, Member, PROTOCOL, Secret, ToMember};
 use recipe::RunSpec;
-use record::{Event, Nanos, Rank};
+use record::{Event, Nanos, Rank, SnapshotRecord};
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -33,7 +33,8 @@ pub struct Attempt<'a> {
     pub spec: &'a RunSpec,
     /// Seed of everything random in it.
     pub seed: u64,
-    /// The attempt's own directory: made if it is not there; logs and snapshots go into it.
+    /// The attempt's own directory: made if it is not there; logs and snapshots go into it. Of
+    /// the snapshots that were evaluated only the last is kept.
     pub directory: PathBuf,
     /// The worker binary.
     pub worker: PathBuf,
@@ -241,6 +242,7 @@ impl<'a> Shell<'a> {
                 Action::Send(member, message) => self.send(member, message),
                 Action::SpawnEvaluator => self.spawn(Member::Evaluator).await?,
                 Action::Kill(member) => self.processes.kill(member),
+                Action::Discard(snapshot) => self.discard(&snapshot),
                 Action::Tell(update) => self.backlog.push_back(update),
                 Action::Finish => return Ok(true),
             }
@@ -261,6 +263,15 @@ impl<'a> Shell<'a> {
         if let Err(error) = self.control.send(member, message) {
             // The member is gone or going; its end is about to be told.
             tracing::debug!(%member, %error, "a message was not sent");
+        }
+    }
+
+    /// Snapshots of a whole sweep would fill the disk, so each goes as soon as it has served.
+    fn discard(&mut self, snapshot: &SnapshotRecord) {
+        let path = self.attempt.directory.join(&snapshot.file);
+        if let Err(error) = fs::remove_file(&path) {
+            let note = format!("the evaluated snapshot {} cannot be deleted: {error}", path.display());
+            self.backlog.push_back(Update::Note(note));
         }
     }
 

@@ -25,7 +25,7 @@ pub enum LaunchError {
         source: io::Error,
     },
     /// The worker binary starts, but does not say which protocol it speaks.
-    #[error("worker {} does not say its protocol: {answer}; build driver and worker from one source", .path.display())]
+    #[error("worker {} does not say its protocol: {answer}; build driver and worker from one state: `cargo build --workspace`", .path.display())]
     WorkerSilent {
         /// The binary.
         path: PathBuf,
@@ -40,10 +40,10 @@ pub enum LaunchError {
         /// How long it was waited for.
         waited: Duration,
     },
-    /// Driver and worker are of different builds.
+    /// Driver and worker are of different versions.
     #[error(
         "worker {} is version {version}, protocol {protocol}; this driver is version {} with protocol {}; \
-         build both from one source",
+         build driver and worker from one state: `cargo build --workspace`",
         .path.display(), env!("CARGO_PKG_VERSION"), mesh::PROTOCOL
     )]
     WorkerVersion {
@@ -53,6 +53,18 @@ pub enum LaunchError {
         version: String,
         /// The protocol it speaks.
         protocol: String,
+    },
+    /// Driver and worker have one version, but were built from different states of the sources.
+    #[error(
+        "worker {} is of build {build}, this driver of build {:016x}; build driver and worker from one state: \
+         `cargo build --workspace`",
+        .path.display(), mesh::BUILD
+    )]
+    WorkerBuild {
+        /// The binary.
+        path: PathBuf,
+        /// Its build, as far as it says one.
+        build: String,
     },
     /// A file or directory of the attempt cannot be made.
     #[error("{} cannot be {what}: {source}", .path.display())]

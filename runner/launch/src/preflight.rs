@@ -42,40 +42,37 @@ pub enum Severity {
     Refusal,
 }
 
-/// What is to be said about running these on this machine, `jobs` at a time; of each kind the worst case.
-pub fn preflight(specs: &[&RunSpec], machine: Machine, jobs: u32) -> Vec<Concern> {
-    let jobs = jobs.max(1);
-    let checks = [memory(specs, machine, jobs), cores(specs, machine, jobs), disk(specs, machine)];
+/// What is to be said about training these runs on this machine, one after the other; `specs` has one entry
+/// per run. Of each kind there is at most one concern, about the worst case.
+pub fn preflight(specs: &[&RunSpec], machine: Machine) -> Vec<Concern> {
+    let checks = [memory(specs, machine), cores(specs, machine), disk(specs, machine)];
     checks.into_iter().flatten().collect()
 }
 
-fn memory(specs: &[&RunSpec], machine: Machine, jobs: u32) -> Option<Concern> {
+fn memory(specs: &[&RunSpec], machine: Machine) -> Option<Concern> {
     let (need, spec) = specs.iter().map(|spec| (memory_of(spec), spec)).max_by_key(|(need, _)| *need)?;
-    let all = need.saturating_mul(u64::from(jobs));
     let severity = match machine.memory {
-        free if all > free => Severity::Refusal,
-        free if all > free / 5 * 4 => Severity::Warning,
+        free if need > free => Severity::Refusal,
+        free if need > free / 5 * 4 => Severity::Warning,
         _ => return None,
     };
     let what = format!(
-        "{} at a time, the largest with {} processes, need about {}; {} of memory are available",
-        runs(jobs),
+        "the largest run, with {} processes, needs about {}; {} of memory are available",
         spec.cluster.ranks() + 1,
-        mebibytes(all),
+        mebibytes(need),
         mebibytes(machine.memory)
     );
-    let cure = "use fewer workers, a smaller model or batch, or fewer `--jobs`; or free some memory";
+    let cure = "use fewer workers, or a smaller model or batch; or free some memory";
     Some(Concern { severity, what, cure: cure.into() })
 }
 
-fn cores(specs: &[&RunSpec], machine: Machine, jobs: u32) -> Option<Concern> {
+fn cores(specs: &[&RunSpec], machine: Machine) -> Option<Concern> {
     // A synchronous server works while its workers wait, so only workers compete for cores.
     let workers = specs.iter().map(|spec| spec.cluster.workers()).max()?;
-    let busy = workers.saturating_mul(jobs);
-    (busy > machine.cores).then(|| Concern {
+    (workers > machine.cores).then(|| Concern {
         severity: Severity::Warning,
         what: format!(
-            "up to {busy} workers share {} cores: they take turns, and times say little about a cluster",
+            "up to {workers} workers share {} cores: they take turns, and times say little about a cluster",
             machine.cores
         ),
         cure: "use at most as many workers as there are cores; accuracy is not affected".into(),
@@ -83,15 +80,20 @@ fn cores(specs: &[&RunSpec], machine: Machine, jobs: u32) -> Option<Concern> {
 }
 
 fn disk(specs: &[&RunSpec], machine: Machine) -> Option<Concern> {
-    let need = specs.iter().map(|spec| snapshots_of(spec)).max()?;
+    // The model that a run ends with is kept; what it is evaluated with on the way goes before the next begins.
+    let kept = specs.iter().map(|spec| snapshot_of(spec)).fold(0, u64::saturating_add);
+    let passing = specs.iter().map(|spec| passing_snapshots_of(spec)).max()?;
+    let need = kept.saturating_add(passing);
     (need > machine.disk).then(|| Concern {
         severity: Severity::Refusal,
         what: format!(
-            "the snapshots of one run need about {}; the store's disk has {} left",
+            "the final models of {} and the snapshots of one run need about {}; the store's disk has {} left",
+            runs(specs.len()),
             mebibytes(need),
             mebibytes(machine.disk)
         ),
-        cure: "evaluate less often, or choose a store on another disk with `--store`".into(),
+        cure: "evaluate less often, train fewer runs or a smaller model, or choose a store on another disk with `--store`"
+            .into(),
     })
 }
 
@@ -125,21 +127,26 @@ fn data_of(source: &Source) -> u64 {
     }
 }
 
-/// The snapshots of a run, in bytes.
-fn snapshots_of(spec: &RunSpec) -> u64 {
+/// One snapshot of a run, in bytes.
+fn snapshot_of(spec: &RunSpec) -> u64 {
+    FLOAT * spec.model.parameters() as u64
+}
+
+/// The snapshots of a run but the last, in bytes: at worst all of them wait for the end of the ranks.
+fn passing_snapshots_of(spec: &RunSpec) -> u64 {
     let training = match &spec.dataset.source {
         Source::Synthetic { train, .. } => u64::from(*train),
         Source::Mnist { .. } => 60_000,
         Source::Cifar10 { .. } | Source::Cifar100 { .. } => 50_000,
     };
     let samples = |extent: Extent| extent.samples(training, spec.train.global_batch);
-    // The initial and the final model come on top of those in between.
-    let count = samples(spec.train.length) / samples(spec.train.evaluate).max(1) + 2;
-    count.saturating_mul(FLOAT * spec.model.parameters() as u64)
+    // The initial model comes on top of those in between.
+    let count = samples(spec.train.length) / samples(spec.train.evaluate).max(1) + 1;
+    count.saturating_mul(snapshot_of(spec))
 }
 
-fn runs(jobs: u32) -> String {
-    if jobs == 1 { "1 run".into() } else { format!("{jobs} runs") }
+fn runs(count: usize) -> String {
+    if count == 1 { "1 run".into() } else { format!("{count} runs") }
 }
 
 fn mebibytes(bytes: u64) -> String {
@@ -155,29 +162,28 @@ mod tests {
 
     #[test]
     fn a_machine_with_room_raises_no_concern() {
-        assert_eq!(preflight(&[&spec(4)], LARGE, 2), []);
-        assert_eq!(preflight(&[], Machine { cores: 1, memory: 0, disk: 0 }, 1), []);
+        assert_eq!(preflight(&[&spec(4)], LARGE), []);
+        assert_eq!(preflight(&[], Machine { cores: 1, memory: 0, disk: 0 }), []);
     }
 
     #[test]
-    fn the_memory_of_all_processes_of_all_jobs_counts() {
+    fn the_memory_of_all_processes_of_the_largest_run_counts() {
         // Four workers and the evaluator; the sample's model and data are small beside the processes.
         let need = memory_of(&spec(4));
         assert!((5 * PROCESS..6 * PROCESS).contains(&need), "{need}");
-        let with = |memory, jobs| preflight(&[&spec(1), &spec(4)], Machine { memory, ..LARGE }, jobs);
-        assert_eq!(with(2 * need, 1), []);
-        assert_eq!(with(need + 1, 1)[0].severity, Severity::Warning);
-        assert_eq!(with(need - 1, 1)[0].severity, Severity::Refusal);
-        let refused = with(2 * need - 1, 2);
-        assert!(refused[0].what.starts_with("2 runs at a time, the largest with 5 processes"), "{refused:?}");
+        let with = |memory| preflight(&[&spec(1), &spec(4)], Machine { memory, ..LARGE });
+        assert_eq!(with(2 * need), []);
+        assert_eq!(with(need + 1)[0].severity, Severity::Warning);
+        let refused = with(need - 1);
+        assert_eq!(refused[0].severity, Severity::Refusal);
+        assert!(refused[0].what.starts_with("the largest run, with 5 processes"), "{refused:?}");
     }
 
     #[test]
     fn more_ranks_than_cores_are_worth_a_word() {
-        let with = |cores, jobs| preflight(&[&spec(4)], Machine { cores, ..LARGE }, jobs);
-        assert_eq!(with(4, 1), []);
-        assert_eq!(with(3, 1)[0].severity, Severity::Warning);
-        assert_eq!(with(7, 2)[0].severity, Severity::Warning);
+        let with = |cores| preflight(&[&spec(4)], Machine { cores, ..LARGE });
+        assert_eq!(with(4), []);
+        assert_eq!(with(3)[0].severity, Severity::Warning);
     }
 
     #[test]
@@ -185,9 +191,14 @@ mod tests {
         let mut spec = spec(2);
         spec.train.length = Extent::Steps(100);
         spec.train.evaluate = Extent::Steps(10);
-        let need = 12 * FLOAT * spec.model.parameters() as u64;
-        let with = |disk| preflight(&[&spec], Machine { disk, ..LARGE }, 1);
+        let mut rare = spec.clone();
+        rare.train.evaluate = Extent::Steps(100);
+        // Three final models, and the 11 others of the run that is evaluated most often.
+        let need = (3 + 11) * FLOAT * spec.model.parameters() as u64;
+        let with = |disk| preflight(&[&rare, &spec, &spec], Machine { disk, ..LARGE });
         assert_eq!(with(need), []);
-        assert_eq!(with(need - 1)[0].severity, Severity::Refusal);
+        let refused = with(need - 1);
+        assert_eq!(refused[0].severity, Severity::Refusal);
+        assert!(refused[0].what.starts_with("the final models of 3 runs"), "{refused:?}");
     }
 }

@@ -48,7 +48,10 @@ fn find(named: Option<OsString>, program: &Path) -> Result<PathBuf, LaunchError>
     }
 }
 
-/// Starts the binary to ask for its version and protocol, and digests it.
+/// Starts the binary to ask for its version, protocol and build, and digests it.
+///
+/// # Errors
+/// It cannot be read or started, does not answer, or does not fit this driver.
 pub fn examine(path: &Path) -> Result<WorkerBinary, LaunchError> {
     let version = ask_version(path, PATIENCE)?;
     let sha256 =
@@ -60,14 +63,19 @@ fn ask_version(path: &Path, patience: Duration) -> Result<String, LaunchError> {
     let answer = ask(path, patience)?;
     let text = String::from_utf8_lossy(&answer.stdout);
     let words: Vec<&str> = text.split_whitespace().collect();
-    let [NAME, version, "protocol", protocol, ..] = words[..] else {
+    let [NAME, version, "protocol", protocol, ref rest @ ..] = words[..] else {
         return Err(LaunchError::WorkerSilent { path: path.into(), answer: instead(&answer) });
     };
     if version != env!("CARGO_PKG_VERSION") || protocol != mesh::PROTOCOL.to_string() {
         let (version, protocol) = (version.into(), protocol.into());
         return Err(LaunchError::WorkerVersion { path: path.into(), version, protocol });
     }
-    Ok(version.into())
+    // Nothing but the build tells a worker that was left behind when the driver was built anew.
+    match rest {
+        ["build", build, ..] if *build == format!("{:016x}", mesh::BUILD) => Ok(version.into()),
+        ["build", build, ..] => Err(LaunchError::WorkerBuild { path: path.into(), build: (*build).into() }),
+        _ => Err(LaunchError::WorkerBuild { path: path.into(), build: "unknown".into() }),
+    }
 }
 
 fn ask(path: &Path, patience: Duration) -> Result<Output, LaunchError> {
@@ -121,6 +129,11 @@ mod tests {
         (directory, path)
     }
 
+    /// The answer of a worker that fits.
+    fn greeting() -> String {
+        format!("{NAME} {} protocol {} build {:016x}", env!("CARGO_PKG_VERSION"), mesh::PROTOCOL, mesh::BUILD)
+    }
+
     fn refusal(text: &str) -> String {
         let (_directory, path) = script(text);
         let answer = ask_version(&path, Duration::from_secs(10)).unwrap_err().to_string();
@@ -129,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_fitting_worker_is_described() {
-        let line = format!("echo {NAME} {} protocol {}", env!("CARGO_PKG_VERSION"), mesh::PROTOCOL);
+        let line = format!("echo {}", greeting());
         let (_directory, path) = script(&line);
         let worker = examine(&path).unwrap();
         assert_eq!(worker.version, env!("CARGO_PKG_VERSION"));
@@ -147,6 +160,18 @@ mod tests {
         let told = ask_version(&path, Duration::from_millis(100)).unwrap_err();
         assert!(matches!(told, LaunchError::WorkerHangs { .. }), "{told}");
         assert!(ask_version(Path::new("/dev/null"), PATIENCE).is_err());
+    }
+
+    #[test]
+    fn a_worker_of_an_older_state_of_the_sources_is_refused() {
+        let (before, build) = greeting().rsplit_once(' ').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+        let cure =
+            format!("this driver of build {build}; build driver and worker from one state: `cargo build");
+        let told = refusal(&format!("echo {before} {:016x}", mesh::BUILD ^ 1));
+        let stale = format!("worker W is of build {:016x}, ", mesh::BUILD ^ 1);
+        assert!(told.starts_with(&stale) && told.contains(&cure), "{told}");
+        let told = refusal(&format!("echo {}", before.trim_end_matches(" build")));
+        assert!(told.starts_with("worker W is of build unknown, ") && told.contains(&cure), "{told}");
     }
 
     #[test]

@@ -12,6 +12,8 @@ use left_over::{groups_gone, wait_for_workers};
 use mesh::{Deadlines, Member};
 use recipe::{Metric, RunSpec, Target};
 use record::{Event, Rank};
+use std::fs::DirEntry;
+use std::io;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -43,6 +45,8 @@ struct Trial {
 struct Result {
     outcome: Outcome,
     updates: Vec<Update>,
+    /// The snapshots that are left.
+    snapshots: Vec<String>,
 }
 
 fn trial(ranks: u32, script: &str) -> Trial {
@@ -99,7 +103,9 @@ impl Trial {
         let run = launch::run(attempt, self.stop.clone(), sender);
         assert_can_move_between_threads(&run);
         let (outcome, updates) = tokio::join!(run, listen);
-        Result { outcome: outcome.unwrap(), updates }
+        let snapshots = std::fs::read_dir(directory.join("attempt/snapshots")).unwrap();
+        let name = |entry: io::Result<DirEntry>| entry.unwrap().file_name().into_string().unwrap();
+        Result { outcome: outcome.unwrap(), updates, snapshots: snapshots.map(name).collect() }
     }
 }
 
@@ -154,6 +160,25 @@ fn a_run_without_faults_is_done_and_everything_it_said_was_passed_on() {
     assert_eq!(count(|event| matches!(event, Event::Step(_))), 3 * 6);
     assert_eq!(count(|event| matches!(event, Event::Ended(_))), 3);
     assert_eq!(count(|event| matches!(event, Event::Metric(_))), 2);
+}
+
+#[test]
+fn of_the_evaluated_snapshots_only_the_last_is_kept() {
+    let result = trial(2, "").run();
+    assert_eq!(result.outcome.end, End::Done);
+    assert_eq!(result.snapshots, ["6.bin"]);
+    assert!(!result.updates.iter().any(|update| matches!(update, Update::Note(_))), "{:?}", result.updates);
+}
+
+#[test]
+fn a_snapshot_that_cannot_be_deleted_is_noted_and_spoils_nothing() {
+    let result = trial(1, "0 forget").run();
+    assert_eq!(result.outcome.end, End::Done);
+    let note = |update: &Update| match update {
+        Update::Note(note) => note.contains("attempt/snapshots/3.bin cannot be deleted: "),
+        _ => false,
+    };
+    assert_eq!(result.updates.iter().filter(|update| note(update)).count(), 1, "{:?}", result.updates);
 }
 
 #[test]

@@ -61,7 +61,6 @@ pub(crate) fn execute(args: &RunArgs, context: &Context<'_>) -> Result<Exit, Fai
     talk.say(super::plan::headline(&plan).trim_end());
     refuse_too_many(args, &plan)?;
     let mut scene = Scene::look()?;
-    preflight(&plan, context)?;
     args.report.as_deref().map_or(Ok(()), page::prepare)?;
     let left = launch::reap();
     if left > 0 {
@@ -72,6 +71,7 @@ pub(crate) fn execute(args: &RunArgs, context: &Context<'_>) -> Result<Exit, Fai
         let store = Store::open(&context.global.store).await?;
         let reuse = if args.fresh { Reuse::Nothing } else { Reuse::Finished };
         let decisions = reuse::decide(&plan, &mut scene, Some(&store), reuse).await?;
+        preflight(&plan, &decisions, context)?;
         announce(&decisions, talk);
         let id = begin(args, &plan, &store).await?;
         let nodes = nodes(&plan, &scene, &store).await?;
@@ -110,12 +110,13 @@ fn refuse_too_many(args: &RunArgs, plan: &Plan) -> Result<(), Failure> {
         .cure("run it with --yes, choose with --only, or raise limits.max-runs"))
 }
 
-/// Whether this machine can do it; refuses before anything is started.
-fn preflight(plan: &Plan, context: &Context<'_>) -> Result<(), Failure> {
+/// Whether this machine can train what is left to train; refuses before anything is started.
+fn preflight(plan: &Plan, decisions: &[Decision], context: &Context<'_>) -> Result<(), Failure> {
     let machine = launch::machine(&context.global.store)?;
-    let specs: Vec<&RunSpec> =
-        plan.cells.iter().filter(|cell| cell.excluded.is_none()).map(|cell| &cell.spec).collect();
-    let concerns = launch::preflight(&specs, machine, 1);
+    let to_train =
+        plan.runs.iter().zip(decisions).filter(|(_, decision)| !matches!(decision.action, Action::Reuse(_)));
+    let specs: Vec<&RunSpec> = to_train.map(|(run, _)| &plan.cells[run.cell].spec).collect();
+    let concerns = launch::preflight(&specs, machine);
     for concern in concerns.iter().filter(|concern| concern.severity == Severity::Warning) {
         // The planner warns about cores with the place in the recipe.
         let told =

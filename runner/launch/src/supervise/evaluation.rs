@@ -1,7 +1,7 @@
 //! The evaluator's part of an attempt: snapshots are handed to it one at a time.
 
 use super::blame::Cause;
-use super::{Action, SILENT_BEATS, Stage, Supervisor, Verdict, nanos};
+use super::{Action, Stage, Supervisor, Verdict, nanos};
 use crate::exit::Exit;
 use mesh::{Member, ToDriver, ToMember};
 use record::{Event, MetricRecord, Nanos, SnapshotRecord};
@@ -16,10 +16,8 @@ pub(super) struct Evaluation {
     pub(super) waiting: VecDeque<SnapshotRecord>,
     /// What it works on.
     pub(super) current: Option<SnapshotRecord>,
-    /// When it gave its last sign of life, or was given work.
-    pub(super) heard: Nanos,
-    /// Whether it sends heartbeats.
-    pub(super) beats: bool,
+    /// When it was given that.
+    pub(super) given: Nanos,
     /// When it was told to leave.
     pub(super) leaving: Option<Nanos>,
     /// Whether it said good-bye.
@@ -37,9 +35,7 @@ impl Evaluation {
 
 impl Supervisor {
     pub(super) fn on_evaluator(&mut self, message: ToDriver) {
-        self.evaluation.heard = self.now;
         match message {
-            ToDriver::Heartbeat(_) => self.evaluation.beats = true,
             ToDriver::Events(events) => {
                 let before = self.actions.len();
                 for event in &events {
@@ -50,7 +46,10 @@ impl Supervisor {
                 self.tell_first(before, events);
             }
             ToDriver::Evaluated { file, failure } => {
-                self.evaluation.current = None;
+                // The model that a run ends with is kept; the others have told what they were made for.
+                if let Some(snapshot) = self.evaluation.current.take().filter(|snapshot| !snapshot.last) {
+                    self.actions.push(Action::Discard(snapshot));
+                }
                 match failure {
                     Some(reason) => {
                         self.fault(Cause::Evaluator(format!(
@@ -61,6 +60,7 @@ impl Supervisor {
                 }
             }
             ToDriver::Goodbye => self.evaluation.goodbye = true,
+            ToDriver::Heartbeat(_) => {}
         }
     }
 
@@ -88,7 +88,6 @@ impl Supervisor {
 
     pub(super) fn spawn_evaluator(&mut self) {
         self.evaluation.running = true;
-        self.evaluation.heard = self.now;
         self.actions.push(Action::SpawnEvaluator);
     }
 
@@ -99,7 +98,7 @@ impl Supervisor {
         }
         if let Some(snapshot) = self.evaluation.waiting.pop_front() {
             self.evaluation.current = Some(snapshot.clone());
-            self.evaluation.heard = self.now;
+            self.evaluation.given = self.now;
             self.send(Member::Evaluator, ToMember::Evaluate(snapshot));
         }
     }
@@ -112,17 +111,17 @@ impl Supervisor {
         }
     }
 
-    /// Sees to it that the evaluator answers, and that it leaves when it is no longer needed.
+    /// Sees to it that the evaluator answers, and that it leaves when it is no longer needed. For every
+    /// snapshot it has as long as ranks have to start: the first takes its own start and the reading of data.
     pub(super) fn watch_evaluator(&mut self) {
-        let patience = nanos(if self.evaluation.beats {
-            self.rules.deadlines.heartbeat * SILENT_BEATS
-        } else {
-            self.rules.deadlines.start_up
-        });
-        let silence = self.now.since(self.evaluation.heard);
-        if self.evaluation.running && self.evaluation.current.is_some() && silence > patience {
-            let silence = silence.seconds();
-            self.fault(Cause::Evaluator(format!("the evaluator gave no sign of life for {silence:.1} s")));
+        let limit = self.rules.deadlines.start_up;
+        let overdue = self.now.since(self.evaluation.given) > nanos(limit);
+        if let Some(snapshot) =
+            self.evaluation.current.as_ref().filter(|_| overdue && self.evaluation.running)
+        {
+            let (file, limit) = (&snapshot.file, limit.as_secs_f64());
+            let told = format!("the evaluator did not evaluate {file} within {limit:.1} s");
+            self.fault(Cause::Evaluator(told));
             self.kill_evaluator();
         }
         if self.stage == Stage::Evaluating {

@@ -4,6 +4,7 @@ use crate::exit::Exit;
 use crate::{End, Update};
 use mesh::{Deadlines, Member, ToDriver, ToMember};
 use recipe::Target;
+use record::SnapshotRecord;
 use std::time::Duration;
 
 /// What the supervisor goes by.
@@ -47,6 +48,8 @@ pub(crate) enum Action {
     SpawnEvaluator,
     /// Kill a member's process and all that belong to it.
     Kill(Member),
+    /// Delete the file of this snapshot: it will not be looked at again.
+    Discard(SnapshotRecord),
     /// Tell this to whoever records the attempt.
     Tell(Update),
     /// Everything is over: nothing else will happen.

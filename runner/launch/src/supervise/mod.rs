@@ -123,7 +123,7 @@ impl Supervisor {
         let absent = now.since(self.now);
         if absent > nanos(self.rules.deadlines.heartbeat * (SILENT_BEATS / 2)) {
             self.ranks.iter_mut().filter_map(|rank| rank.heard.as_mut()).for_each(|heard| *heard += absent);
-            self.evaluation.heard += absent;
+            self.evaluation.given += absent;
         }
     }
 

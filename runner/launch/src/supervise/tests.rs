@@ -115,6 +115,7 @@ fn short(action: &Action) -> String {
         Action::Send(_, ToMember::Evaluate(snapshot)) => format!("evaluate-{}", snapshot.step),
         Action::Send(_, ToMember::Start { .. }) => "start?".into(),
         Action::SpawnEvaluator => "spawn-E".into(),
+        Action::Discard(snapshot) => format!("discard-{}", snapshot.step),
         Action::Kill(member) => format!("kill-{}", name(member)),
         Action::Tell(Update::Events(_)) => "events".into(),
         Action::Tell(Update::Heartbeat(..)) => "beat".into(),
@@ -150,7 +151,6 @@ fn input(event: &str) -> Input {
         "unevaluated" => {
             evaluator(ToDriver::Evaluated { file: "3.bin".into(), failure: Some("it is torn".into()) })
         }
-        "E-beat" => evaluator(ToDriver::Heartbeat(heartbeat(1))),
         "E-goodbye" => evaluator(ToDriver::Goodbye),
         "E-exit" => Input::Exited(Member::Evaluator, Exit::Code(number(1) as i32)),
         "stop" => Input::Stop,
@@ -290,12 +290,21 @@ fn an_evaluator_without_a_core_of_its_own_waits_for_the_ranks() {
     let mut play = play.play(LEAVE);
     assert_eq!(play.said(), "events leave-0 events leave-1 =evaluating spawn-E evaluate-3");
     let mut play = play.play("metric 50, evaluated");
-    assert_eq!(play.said(), "events evaluate-6");
+    assert_eq!(play.said(), "events discard-3 evaluate-6");
     let mut play = play.play("evaluated");
-    assert_eq!(play.said(), "leave-E");
+    assert_eq!(play.said(), "discard-6 leave-E");
     let mut play = play.play("E-goodbye, E-exit 0");
     assert_eq!((play.said().as_str(), play.verdict().as_str()), ("finish", "-"));
     assert_eq!(play.supervisor.judgement().end, End::Done);
+}
+
+#[test]
+fn the_model_that_a_run_ends_with_is_kept() {
+    let last = SnapshotRecord { last: true, ..snapshot(Rank(0), 6) };
+    let mut play = Play::new(later()).play(BEGIN).play("snapshot 0 3");
+    play.tell(Input::Message(Member::Rank(Rank(0)), ToDriver::Events(vec![Event::Snapshot(last)])), 10);
+    let mut play = play.play(LEAVE).play("evaluated, evaluated");
+    assert!(play.said().ends_with("evaluate-3 discard-3 evaluate-6 leave-E"));
 }
 
 #[test]
@@ -305,18 +314,17 @@ fn a_run_without_snapshots_needs_no_evaluator() {
 }
 
 #[test]
-fn an_evaluator_that_gives_no_sign_of_life_is_given_up() {
-    // Without heartbeats the deadline of start-up holds, for each snapshot anew.
+fn an_evaluator_that_takes_too_long_for_a_snapshot_is_given_up() {
+    // The limit holds for each snapshot anew, and whatever else the evaluator says.
     let quiet = Play::new(later()).play("prepared 0, prepared 1, snapshot 0 3, snapshot 0 6").play(LEAVE);
-    let quiet = quiet.play("wait 90, evaluated, wait 90");
+    let quiet = quiet.play("wait 90, evaluated, wait 90, metric 50");
     assert_eq!(quiet.stage(), "evaluating");
     let mut quiet = quiet.play("wait 15");
     assert_eq!((quiet.stage(), quiet.verdict().as_str()), ("evaluating", "failed"));
     assert!(quiet.said().ends_with("kill-E"));
-    assert_eq!(quiet.play("E-exit 1").stage(), "over");
-    // With heartbeats ten of them.
-    let beating = Play::new(later()).play("prepared 0, prepared 1, snapshot 0 3").play(LEAVE).play("E-beat");
-    assert_eq!(beating.play("wait 12").detail(), "the evaluator gave no sign of life for 1.1 s");
+    let quiet = quiet.play("E-exit 1");
+    assert_eq!(quiet.stage(), "over");
+    assert_eq!(quiet.detail(), "the evaluator did not evaluate 6.bin within 10.0 s");
 }
 
 #[test]
@@ -453,7 +461,7 @@ fn what_was_set_aside_before_the_target_is_still_evaluated() {
     let play = Play::new(rules()).play(BEGIN).play(aimed).play(LEAVE);
     assert_eq!(play.stage(), "evaluating");
     let mut play = play.play("evaluated");
-    assert!(play.said().ends_with("=evaluating leave-E"));
+    assert!(play.said().ends_with("=evaluating discard-6 leave-E"));
 }
 
 #[test]
@@ -466,9 +474,10 @@ fn time_is_up_at_any_moment() {
         let play = Play::new(later()).play(way).play(events);
         assert_eq!((play.stage(), play.verdict().as_str()), (stage, verdict), "{way}, {events}");
     }
-    let evaluating = Play::new(rules()).play("prepared 0, prepared 1, snapshot 0 3").play(LEAVE);
-    let beating = (0..61).fold(evaluating, |play, _| play.play("E-beat, wait 9, E-beat, wait 1"));
-    assert_eq!(beating.verdict(), "timeout");
+    let begun = Play::new(rules()).play("prepared 0, prepared 1");
+    let evaluating = (1..=7).fold(begun, |play, step| play.play(&format!("snapshot 0 {step}"))).play(LEAVE);
+    let late = (1..=7).fold(evaluating, |play, _| play.play("wait 90, evaluated"));
+    assert_eq!(late.verdict(), "timeout");
     assert!(Play::new(later()).play(BEGIN).play("run 600").detail().starts_with(
         "the run took longer than its time limit of 60.0 s; rank 0 was furthest behind, in step 7"
     ));

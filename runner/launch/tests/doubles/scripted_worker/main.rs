@@ -23,7 +23,7 @@ use script::{Part, Verb};
 use std::io::Read;
 use std::path::PathBuf;
 use std::time::Duration;
-use std::{env, io, process, thread};
+use std::{env, fs, io, process, thread};
 
 const STEPS: u64 = 6;
 const STEP: Duration = Duration::from_millis(5);
@@ -215,13 +215,17 @@ impl Actor {
     }
 
     fn snapshot(&self, step: u64) {
+        let file = format!("snapshots/{step}.bin");
+        if !self.part.has(Verb::Forget) {
+            fs::write(self.briefing.directory.join(&file), []).unwrap();
+        }
         self.tell(Event::Snapshot(SnapshotRecord {
             rank: self.rank,
             model: "rank 0".into(),
             step,
             samples: 64 * step,
             at: Nanos(1_000_000 * step),
-            file: format!("snapshots/{step}.bin"),
+            file,
             last: step == STEPS,
         }));
     }

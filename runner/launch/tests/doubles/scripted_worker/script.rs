@@ -34,9 +34,11 @@ pub(crate) enum Verb {
     Mute,
     /// Stay after the good-bye.
     Linger,
+    /// Tell of snapshots that it does not write.
+    Forget,
 }
 
-const VERBS: [(&str, Verb); 14] = [
+const VERBS: [(&str, Verb); 15] = [
     ("early", Verb::Early),
     ("unready", Verb::Unready),
     ("differ", Verb::Differ),
@@ -51,6 +53,7 @@ const VERBS: [(&str, Verb); 14] = [
     ("blind", Verb::Blind),
     ("mute", Verb::Mute),
     ("linger", Verb::Linger),
+    ("forget", Verb::Forget),
 ];
 
 /// What one member does wrong.
