@@ -7,8 +7,8 @@ use crate::recorder::Recorder;
 use crate::reuse::{Action, Decision};
 use crate::session::Session;
 use crate::surroundings::Scene;
-use launch::{Attempt, End, LaunchError, Outcome};
-use mesh::Deadlines;
+use launch::{Attempt, Deadlines, End, LaunchError, Outcome};
+
 use recipe::{Plan, Run};
 use record::Nanos;
 use std::path::Path;

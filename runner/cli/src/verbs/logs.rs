@@ -6,8 +6,8 @@ use crate::output;
 use crate::output::paint::{FAINT, paint};
 use crate::reuse::short;
 use clap::Args;
-use launch::{log_file, readable};
-use mesh::Member;
+use launch::{Member, log_file, readable};
+
 use record::Rank;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};

@@ -44,7 +44,7 @@ impl Kitchen {
 
     /// A worker program that fits this driver and then does what the line of shell says.
     pub(crate) fn with_worker(mut self, line: &str) -> Self {
-        let greeting = format!("bakeoff-worker {} protocol {}", env!("CARGO_PKG_VERSION"), mesh::PROTOCOL);
+        let greeting = format!("bakeoff-worker {} protocol {}", env!("CARGO_PKG_VERSION"), launch::PROTOCOL);
         let script =
             format!("#!/bin/sh\nif [ \"$1\" = --protocol ]; then echo {greeting}; exit; fi\n{line}\n");
         self.worker = self.path("bakeoff-worker");
