@@ -9,105 +9,12 @@
     reason = "a test may stop where it stands, and says when it did not run"
 )]
 
+mod visit;
+
 use reports::sample::{Sample, timelines};
 use reports::{Options, page};
-use serde_json::Value;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 use store::RunState;
-
-/// What a browser had to say about a page.
-#[derive(Debug, Default)]
-struct Visit {
-    /// Lines of the console, whatever their level: a page has no reason to write any.
-    console: Vec<String>,
-    /// Addresses that the page asked for.
-    requests: Vec<String>,
-    /// The document after its scripts ran.
-    document: String,
-}
-
-const DEADLINE: Duration = Duration::from_secs(90);
-
-fn browser() -> Option<PathBuf> {
-    if let Some(path) = std::env::var_os("BAKEOFF_CHROMIUM") {
-        return Some(PathBuf::from(path));
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let names = ["chromium", "chromium-browser", "google-chrome"];
-    let found =
-        names.iter().flat_map(|name| std::env::split_paths(&path).map(move |folder| folder.join(name)));
-    let browser = found.into_iter().find(|candidate| candidate.is_file());
-    if browser.is_none() {
-        let required = std::env::var("BAKEOFF_REQUIRE_ALL").is_ok_and(|value| value == "1");
-        assert!(!required, "no Chromium: install one, or name it in BAKEOFF_CHROMIUM");
-        println!("not run: no Chromium on the path and none in BAKEOFF_CHROMIUM");
-    }
-    browser
-}
-
-fn visit(browser: &Path, html: &str) -> Visit {
-    let folder = tempfile::tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name);
-    std::fs::write(at("page.html"), html).unwrap();
-    let child = Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"])
-        .args(["--disable-background-networking", "--disable-component-update", "--disable-default-apps"])
-        .args([
-            "--disable-extensions",
-            "--no-pings",
-            "--enable-logging=stderr",
-            "--v=0",
-            "--virtual-time-budget=3000",
-        ])
-        // The browser's own errands stay on this machine too.
-        .arg("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
-        .arg(format!("--user-data-dir={}", at("profile").display()))
-        .arg(format!("--log-net-log={}", at("net.json").display()))
-        .arg("--dump-dom")
-        .arg(format!("file://{}", at("page.html").display()))
-        .stdin(Stdio::null())
-        .stdout(std::fs::File::create(at("document")).unwrap())
-        .stderr(std::fs::File::create(at("log")).unwrap())
-        .spawn()
-        .unwrap();
-    wait(child);
-    let read = |name: &str| String::from_utf8_lossy(&std::fs::read(at(name)).unwrap()).into_owned();
-    let console = read("log").lines().filter(|line| line.contains(":CONSOLE")).map(str::to_owned).collect();
-    Visit { console, requests: requests(&read("net.json")), document: read("document") }
-}
-
-fn wait(mut child: Child) {
-    let begin = Instant::now();
-    loop {
-        match child.try_wait().unwrap() {
-            Some(_) => return,
-            None if begin.elapsed() > DEADLINE => {
-                child.kill().unwrap();
-                child.wait().unwrap();
-                panic!("the browser did not end within {DEADLINE:?}");
-            }
-            None => std::thread::sleep(Duration::from_millis(20)),
-        }
-    }
-}
-
-/// The requests that a page began; what the browser does on its own account has no origin.
-fn requests(log: &str) -> Vec<String> {
-    let log: Value =
-        serde_json::from_str(log).unwrap_or_else(|error| panic!("the network log is broken: {error}"));
-    let start = &log["constants"]["logEventTypes"]["URL_REQUEST_START_JOB"];
-    assert!(start.is_number(), "the network log knows no requests");
-    log["events"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|event| event["type"] == *start && event["params"]["initiator"] != "not an origin")
-        .filter_map(|event| event["params"]["url"].as_str())
-        .map(str::to_owned)
-        .collect()
-}
+use visit::{browser, visit};
 
 fn assert_silent(html: &str) {
     let Some(browser) = browser() else { return };

@@ -1,8 +1,10 @@
 //! What the end-to-end tests share: a recipe in a string becomes a run of real worker processes, and what they
 //! reported comes back.
 
+mod driver;
 mod threads;
 
+pub use driver::{Desk, Driver, Ended, Worker, gone, wait_until};
 pub use threads::{RankLog, train_on_threads};
 
 use anyhow::{Context, Result, bail, ensure};

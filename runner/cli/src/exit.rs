@@ -73,7 +73,7 @@ impl Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let exit = match error {
-            StoreError::Empty { .. } => Exit::Empty,
+            StoreError::Empty { .. } | StoreError::Unknown { .. } => Exit::Empty,
             StoreError::Ambiguous { .. } => Exit::Usage,
             _ => Exit::Store,
         };

@@ -8,7 +8,6 @@ use crate::reuse::{Action, Decision};
 use crate::session::Session;
 use crate::surroundings::Scene;
 use launch::{Attempt, Deadlines, End, LaunchError, Outcome};
-
 use recipe::{Plan, Run};
 use record::Nanos;
 use std::path::Path;

@@ -7,7 +7,6 @@ use crate::output::paint::{FAINT, paint};
 use crate::reuse::short;
 use clap::Args;
 use launch::{Member, log_file, readable};
-
 use record::Rank;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};

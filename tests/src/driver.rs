@@ -1,0 +1,267 @@
+//! The real `bakeoff` in a folder of its own: started, listened to, interrupted, and the workers that it has.
+
+use crate::binary;
+use anyhow::{Context, Result, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// No command that a test waits for takes longer than this.
+const PATIENCE: Duration = Duration::from_mins(4);
+/// Between two looks at what cannot be waited for.
+const GLANCE: Duration = Duration::from_millis(10);
+
+/// A folder to work in, as a user has one; the store is in it.
+#[derive(Debug)]
+pub struct Desk {
+    folder: tempfile::TempDir,
+}
+
+impl Desk {
+    /// An empty one.
+    pub fn new() -> Result<Self> {
+        Ok(Self { folder: tempfile::tempdir()? })
+    }
+
+    /// A path in it.
+    pub fn at(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Writes a file into it.
+    pub fn write(&self, name: &str, text: &str) -> Result<()> {
+        Ok(fs::write(self.at(name), text)?)
+    }
+
+    /// `bakeoff` with these arguments, in this folder, free of what the tester's own environment says to it.
+    pub fn command<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Result<Command> {
+        let mut command = Command::new(binary("bakeoff")?);
+        command.args(arguments).current_dir(self.folder.path());
+        for name in ["BAKEOFF_STORE", "BAKEOFF_WORKER", "BAKEOFF_LOG"] {
+            command.env_remove(name);
+        }
+        // Wide enough for every sentence to stay on one line.
+        command.env("NO_COLOR", "1").env("COLUMNS", "1000");
+        Ok(command)
+    }
+
+    /// Starts `bakeoff` with these arguments.
+    pub fn start<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Result<Driver> {
+        Driver::start(self.command(arguments)?)
+    }
+
+    /// Runs `bakeoff` with these arguments to its end.
+    pub fn run<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Result<Ended> {
+        self.start(arguments)?.end(PATIENCE)
+    }
+}
+
+/// What a `bakeoff` that ended has said.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its exit code; none if a signal ended it.
+    pub code: Option<i32>,
+    /// What it printed.
+    pub stdout: String,
+    /// What it said meanwhile.
+    pub stderr: String,
+}
+
+impl Ended {
+    /// What it printed, if it ended with this exit code.
+    pub fn with_code(self, code: i32) -> Result<Self> {
+        ensure!(
+            self.code == Some(code),
+            "exit code {:?}, not {code}:\n{}\n{}",
+            self.code,
+            self.stdout,
+            self.stderr
+        );
+        Ok(self)
+    }
+
+    /// The page that it made.
+    pub fn page(&self) -> Result<PathBuf> {
+        let line = self.stdout.lines().find_map(|line| line.strip_prefix("report: "));
+        Ok(PathBuf::from(line.with_context(|| format!("no report was made:\n{}", self.stdout))?))
+    }
+}
+
+/// A `bakeoff` that runs. Dropping it kills it.
+#[derive(Debug)]
+pub struct Driver {
+    child: Child,
+    lines: Receiver<String>,
+    heard: Vec<String>,
+    printed: Option<JoinHandle<String>>,
+}
+
+impl Driver {
+    /// Starts this command.
+    pub fn start(mut command: Command) -> Result<Self> {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn()?;
+        let mut stdout = child.stdout.take().context("its standard output is a pipe")?;
+        let stderr = child.stderr.take().context("its standard error is a pipe")?;
+        let printed = std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            // What was read before the pipe broke is what it printed.
+            let _ = stdout.read_to_end(&mut bytes);
+            String::from_utf8_lossy(&bytes).into_owned()
+        });
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            let said = BufReader::new(stderr).lines().map_while(Result::ok);
+            said.map(|line| sender.send(line)).all(|sent| sent.is_ok())
+        });
+        Ok(Self { child, lines, heard: Vec::new(), printed: Some(printed) })
+    }
+
+    /// Its process number.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until it says a line in which something is found.
+    pub fn hear<T>(&mut self, within: Duration, find: impl Fn(&str) -> Option<T>) -> Result<T> {
+        let deadline = Instant::now() + within;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let line = match self.lines.recv_timeout(left) {
+                Ok(line) => line,
+                Err(reason) => bail!("it did not say so ({reason}):\n{}", self.heard.join("\n")),
+            };
+            let found = find(&line);
+            self.heard.push(line);
+            if let Some(found) = found {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Waits for the start of this rank's process; the driver must have been started with `-v`.
+    pub fn worker(&mut self, rank: u32) -> Result<Worker> {
+        let lead = format!("rank {rank} is process ");
+        let pid = self.hear(Duration::from_secs(30), |line| line.trim().strip_prefix(&lead)?.parse().ok())?;
+        Worker::of(pid)
+    }
+
+    /// Its workers, whatever they are for: its children of that name.
+    pub fn workers(&self) -> Result<Vec<Worker>> {
+        let driver = self.pid();
+        let processes = fs::read_dir("/proc")?.filter_map(|entry| {
+            let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
+            let stat = Stat::of(pid)?;
+            (stat.parent == driver && stat.name == "bakeoff-worker")
+                .then_some(Worker { pid, born: stat.born })
+        });
+        Ok(processes.collect())
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        send(self.pid(), signal)
+    }
+
+    /// Waits for its end; kills it if it does not come.
+    pub fn end(mut self, within: Duration) -> Result<Ended> {
+        let deadline = Instant::now() + within;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) => self.heard.push(line),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    bail!("it has not ended within {within:?}:\n{}", self.heard.join("\n"))
+                }
+            }
+        }
+        // Nothing more can be said, so its end is a matter of moments.
+        let code = self.child.wait()?.code();
+        let printed = self.printed.take().map(JoinHandle::join);
+        let stdout = printed.and_then(Result::ok).context("what it printed was not read")?;
+        Ok(Ended { code, stdout, stderr: self.heard.join("\n") })
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A worker process, told apart from a later one with the same number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Worker {
+    /// Its process number.
+    pub pid: u32,
+    born: u64,
+}
+
+impl Worker {
+    fn of(pid: u32) -> Result<Self> {
+        let stat = Stat::of(pid).with_context(|| format!("there is no process {pid}"))?;
+        Ok(Self { pid, born: stat.born })
+    }
+
+    /// Whether it is there.
+    pub fn lives(&self) -> bool {
+        Stat::of(self.pid).is_some_and(|stat| stat.born == self.born)
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        ensure!(self.lives(), "worker {} is gone", self.pid);
+        send(self.pid, signal)
+    }
+}
+
+/// Waits until none of them is there.
+pub fn gone(workers: &[Worker], within: Duration) -> Result<()> {
+    wait_until(within, || Ok(!workers.iter().any(Worker::lives))).with_context(|| format!("of {workers:?}"))
+}
+
+/// Waits for something that nobody tells.
+pub fn wait_until(within: Duration, mut holds: impl FnMut() -> Result<bool>) -> Result<()> {
+    let deadline = Instant::now() + within;
+    while !holds()? {
+        ensure!(Instant::now() < deadline, "it has not come about within {within:?}");
+        std::thread::sleep(GLANCE);
+    }
+    Ok(())
+}
+
+fn send(pid: u32, signal: Signal) -> Result<()> {
+    let pid = Pid::from_raw(pid.cast_signed()).context("a process number is not zero")?;
+    Ok(kill_process(pid, signal)?)
+}
+
+/// What Linux says of a process that is there and no zombie.
+struct Stat {
+    name: String,
+    parent: u32,
+    born: u64,
+}
+
+impl Stat {
+    fn of(pid: u32) -> Option<Self> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name stands in parentheses and may hold anything, a parenthesis included.
+        let (head, rest) = stat.rsplit_once(')')?;
+        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+        let [state, parent, ..] = fields.as_slice() else { return None };
+        if matches!(*state, "Z" | "X") {
+            return None;
+        }
+        let name = head.split_once('(')?.1.to_owned();
+        Some(Self { name, parent: parent.parse().ok()?, born: fields.get(19)?.parse().ok()? })
+    }
+}

@@ -1,0 +1,44 @@
+//! Real handwritten digits, where the machine has them: `BAKEOFF_DATA` names the folder that holds `mnist/`.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "in a test, a failure is a panic; and it says when it did not run"
+)]
+
+use e2e::Desk;
+use recipe::Metric;
+use std::path::PathBuf;
+use store::{Selection, Store};
+
+const RECIPE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../recipes/mnist.toml");
+
+#[test]
+fn four_workers_reach_97_5_percent_within_five_epochs() {
+    let Some(data) = std::env::var_os("BAKEOFF_DATA") else {
+        println!("not run: BAKEOFF_DATA is not set");
+        return;
+    };
+    let path = format!("dataset.path={}", PathBuf::from(data).join("mnist").display());
+    let target = "train.target={ metric = \"test-accuracy\", at-least = 0.975 }";
+    let desk = Desk::new().unwrap();
+    let changes = ["--set", path.as_str(), "--set", target, "--set", "train.epochs=5"];
+    let choice = ["--only", "strategy.name == 'd-sync'", "--repeats", "1"];
+    let ended = desk.run([&["run", RECIPE][..], &changes, &choice].concat()).unwrap().with_code(0).unwrap();
+    assert!(desk.at(ended.page().unwrap()).is_file());
+
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let rows = runtime.block_on(async {
+        let store = Store::open_existing(&desk.at(".bakeoff")).await.unwrap();
+        let rows = store.sweep_rows(&Selection::parse("last").unwrap()).await.unwrap();
+        store.close().await;
+        rows
+    });
+    let attempt = rows.runs[0].attempt.as_ref().unwrap();
+    assert_eq!(attempt.ranks.len(), 4);
+    assert!(attempt.weights.as_ref().is_some_and(Result::is_ok), "all ranks end with the same weights");
+    let accuracy = attempt.metrics.iter().filter(|row| row.metric == Metric::TestAccuracy);
+    let (epoch, best) =
+        accuracy.fold((0.0, 0.0), |(epoch, best), row| (row.epoch.max(epoch), row.value.max(best)));
+    assert!((4.9..=5.01).contains(&epoch), "the last evaluation is at epoch {epoch}");
+    assert!(best >= 0.975, "the best test accuracy is {best}");
+}
