@@ -90,6 +90,12 @@ impl Lane {
         Self { transport, compressor, clock, traffic: Traffic::default() }
     }
 
+    /// The run's clock starts: neither the time nor the traffic of the start-up counts.
+    pub(crate) fn restart(&mut self) {
+        self.clock.restart(1);
+        self.traffic = Traffic::default();
+    }
+
     /// The lane's wire over a group.
     pub fn wire<'a>(&'a mut self, group: &'a Group) -> Wire<'a> {
         Wire { lane: self, group }

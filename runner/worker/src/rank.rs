@@ -92,7 +92,8 @@ impl Process<'_> {
         let data = DataSet::load(&spec.dataset).map_err(|error| Broken::early(Phase::Data, error))?;
         let (data, workers) = (Arc::new(data), spec.cluster.workers() as usize);
         tracing::info!(rank = self.rank.0, samples = data.training_ids().len(), "data set loaded");
-        let deal = Deal::new(&spec.dataset.partition, *seed, data.training_ids(), data.labels(), workers);
+        let labels: Vec<u8> = data.training_ids().iter().map(|id| data.labels()[*id as usize]).collect();
+        let deal = Deal::new(&spec.dataset.partition, *seed, data.training_ids(), &labels, workers);
         let course = Arc::new(Course::new(spec, deal));
         let learner = self.learner(&data, &course)?;
         let blueprint = Blueprint::new(spec, course, spec.model.parameters());
