@@ -81,7 +81,7 @@ pub enum StepError {
         /// What the system said.
         reason: String,
     },
-    /// The loss or the weights stopped being finite.
+    /// The loss of a rank's samples stopped being finite.
     #[error("loss {loss} in step {step}")]
     Diverged {
         /// In which step.
@@ -92,6 +92,9 @@ pub enum StepError {
     /// The learner could not compute.
     #[error("learner: {0}")]
     Learner(String),
+    /// Something beside the lanes went wrong: data, connections, the disk.
+    #[error("{0}")]
+    Environment(String),
     /// The run was told to stop.
     #[error("the run was stopped")]
     Stopped,
