@@ -13,8 +13,6 @@ pub enum Wanted {
     Any(Kind),
     /// Room to send this message: credits of the peer.
     Credit(Tag),
-    /// That the peer connects.
-    Connection,
 }
 
 impl fmt::Display for Wanted {
@@ -23,7 +21,6 @@ impl fmt::Display for Wanted {
             Self::Message(tag) => write!(out, "{tag}"),
             Self::Any(kind) => write!(out, "any {kind:?}"),
             Self::Credit(tag) => write!(out, "room to send {tag}"),
-            Self::Connection => write!(out, "a connection"),
         }
     }
 }

@@ -68,8 +68,6 @@ pub struct Traffic {
     pub bytes_out: u64,
     /// Bytes received, encoded.
     pub bytes_in: u64,
-    /// Messages sent.
-    pub messages_out: u64,
 }
 
 /// What one lane owns; nothing in it is shared with another.
@@ -187,7 +185,6 @@ impl<'a> Wire<'a> {
         self.lane.clock.note(peer, bytes);
         self.lane.clock.switch(before);
         self.lane.traffic.bytes_out += bytes;
-        self.lane.traffic.messages_out += 1;
         Ok(())
     }
 
