@@ -203,10 +203,13 @@ fn trainer(strategy: impl Strategy + 'static, evaluated: Option<&str>) -> Roles 
 /// A panic in a lane is an error of that lane, or the others would wait for it in vain.
 fn guarded(body: impl FnOnce() -> Result<(), StepError> + Send + 'static) -> Body {
     Box::new(|| {
-        std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or_else(|cause| {
-            let text = cause.downcast_ref::<&str>().map(ToString::to_string);
-            let text = text.or_else(|| cause.downcast_ref::<String>().cloned());
-            Err(StepError::Panicked(text.unwrap_or_else(|| "for an unknown reason".into())))
-        })
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(body))
+            .unwrap_or_else(|cause| Err(StepError::Panicked(panic_text(cause.as_ref()))))
     })
+}
+
+/// What a panic said.
+pub fn panic_text(cause: &(dyn std::any::Any + Send)) -> String {
+    let text = cause.downcast_ref::<&str>().map(ToString::to_string);
+    text.or_else(|| cause.downcast_ref::<String>().cloned()).unwrap_or_else(|| "for an unknown reason".into())
 }

@@ -120,11 +120,6 @@ impl Course {
         after / self.evaluate_every > before / self.evaluate_every
     }
 
-    /// Samples as passes over the training set.
-    pub fn epochs(&self, samples: u64) -> f64 {
-        samples as f64 / self.training_samples() as f64
-    }
-
     fn steps_per_epoch(&self) -> u64 {
         self.training_samples().div_ceil(u64::from(self.global_batch))
     }

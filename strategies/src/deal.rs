@@ -25,8 +25,9 @@ struct Order {
 }
 
 impl Deal {
-    /// Deals `samples` to `workers` as the recipe says; `labels` are those of the samples.
+    /// Deals `samples` to `workers` as the recipe says; `labels[i]` is the label of `samples[i]`.
     pub fn new(partition: &Partition, seed: u64, samples: &[u32], labels: &[u8], workers: usize) -> Self {
+        assert_eq!(samples.len(), labels.len(), "each sample has its label");
         match partition {
             Partition::Shared => Self::shared_by(seed, samples.to_vec()),
             Partition::Sharded => Self::parted_by(seed, sharded(seed, samples, workers)),

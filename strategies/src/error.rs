@@ -13,8 +13,6 @@ pub enum Wanted {
     Any(Kind),
     /// Room to send this message: credits of the peer.
     Credit(Tag),
-    /// That the peer connects.
-    Connection,
 }
 
 impl fmt::Display for Wanted {
@@ -23,7 +21,6 @@ impl fmt::Display for Wanted {
             Self::Message(tag) => write!(out, "{tag}"),
             Self::Any(kind) => write!(out, "any {kind:?}"),
             Self::Credit(tag) => write!(out, "room to send {tag}"),
-            Self::Connection => write!(out, "a connection"),
         }
     }
 }
@@ -81,7 +78,7 @@ pub enum StepError {
         /// What the system said.
         reason: String,
     },
-    /// The loss or the weights stopped being finite.
+    /// The loss of a rank's samples stopped being finite.
     #[error("loss {loss} in step {step}")]
     Diverged {
         /// In which step.
@@ -92,6 +89,9 @@ pub enum StepError {
     /// The learner could not compute.
     #[error("learner: {0}")]
     Learner(String),
+    /// Something beside the lanes went wrong: data, connections, the disk.
+    #[error("{0}")]
+    Environment(String),
     /// The run was told to stop.
     #[error("the run was stopped")]
     Stopped,

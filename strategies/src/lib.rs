@@ -24,7 +24,7 @@ mod transport;
 pub mod vector;
 mod wire;
 
-pub use build::{Blueprint, Body, LaneBody};
+pub use build::{Blueprint, Body, LaneBody, panic_text};
 pub use course::Course;
 pub use deal::Deal;
 pub use error::{StepError, Wanted};

@@ -91,7 +91,12 @@ pub(crate) fn mean(
     lane: &mut Lane,
 ) -> Result<(), StepError> {
     collective.all_reduce_sum(x, tag, &mut lane.wire(group))?;
-    let share = 1.0 / group.size() as f32;
-    lane.clock.timed(Phase::Reduce, Work::Reduce(x.len()), || x.scale(share));
+    scale(x, group.size(), lane);
     Ok(())
+}
+
+/// Turns a sum over so many places into a mean.
+pub(crate) fn scale(x: &mut Vector, places: usize, lane: &mut Lane) {
+    let share = 1.0 / places as f32;
+    lane.clock.timed(Phase::Reduce, Work::Reduce(x.len()), || x.scale(share));
 }

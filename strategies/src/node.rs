@@ -43,6 +43,25 @@ impl Desk {
         self.lane.wire(group)
     }
 
+    /// Turns a sum over so many places into a mean: scaled once, as an all-reduce does it.
+    pub fn mean(&mut self, sum: &mut Vector, places: usize) {
+        crate::messenger::scale(sum, places, &mut self.lane);
+    }
+
+    /// Moves weights that this service holds against the mean gradient of step `t`.
+    pub fn descend(
+        &mut self,
+        optimizer: &mut Optimizer,
+        weights: &mut Vector,
+        gradient: &mut Vector,
+        t: u64,
+    ) {
+        let course = &self.seat.course;
+        let rate = course.rate(course.samples_after(t.saturating_sub(1)));
+        let work = Work::Update(weights.len());
+        self.lane.clock.timed(Phase::Update, work, || optimizer.descend(weights, gradient, rate));
+    }
+
     /// Takes part in a broadcast of the initial weights as a receiver.
     pub fn recv_broadcast(&mut self, root: Place, into: &mut [f32]) -> Result<(), StepError> {
         self.wire().recv_into(root, Tag::new(Kind::Broadcast, 0), into)

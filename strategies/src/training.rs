@@ -18,6 +18,17 @@ pub(crate) struct Books {
     pub(crate) hash_every_step: bool,
 }
 
+/// What a model is put aside for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Look {
+    /// Its digest only.
+    Hash,
+    /// To be judged.
+    Evaluate,
+    /// To be judged; the run ends with it.
+    Last,
+}
+
 /// A step, as the books see it.
 struct Entry {
     samples: u64,
@@ -32,8 +43,8 @@ pub(crate) fn train(mut node: Node, mut strategy: Box<dyn Strategy>, books: Book
     strategy.start(&mut node)?;
     books.gate.pass(Some(node.params()))?;
     let course = node.seat().course.clone();
-    node.lane().clock.restart(1);
-    books.look(&mut node, strategy.as_ref(), 0, false);
+    node.lane().restart();
+    books.look(&mut node, strategy.as_ref(), 0, Look::Evaluate);
     for t in 1..=course.steps() {
         if books.observer.stopping() {
             return Err(StepError::Stopped);
@@ -44,9 +55,9 @@ pub(crate) fn train(mut node: Node, mut strategy: Box<dyn Strategy>, books: Book
             return Err(StepError::Diverged { step: t, loss: loss.0 });
         }
         let (before, samples) = (course.samples_after(t - 1), course.samples_after(t));
-        let last = t == course.steps();
-        if !last && (books.hash_every_step || course.evaluation_due(before, samples)) {
-            books.look(&mut node, strategy.as_ref(), t, false);
+        let look = books.look_due(course.evaluation_due(before, samples));
+        if let Some(look) = look.filter(|_| t < course.steps()) {
+            books.look(&mut node, strategy.as_ref(), t, look);
         }
         let own_samples = node.batch().examples.len() as u32;
         let entry = Entry { samples, own_samples, loss: Some(loss), rate: Some(node.rate()), drain: false };
@@ -54,7 +65,7 @@ pub(crate) fn train(mut node: Node, mut strategy: Box<dyn Strategy>, books: Book
     }
     strategy.finish(&mut node)?;
     node.close_jobs();
-    books.look(&mut node, strategy.as_ref(), course.steps(), true);
+    books.look(&mut node, strategy.as_ref(), course.steps(), Look::Last);
     let samples = course.samples_after(course.steps());
     let entry = Entry { samples, own_samples: 0, loss: None, rate: None, drain: true };
     books.enter(node.seat().clone(), node.lane(), course.steps() + 2, entry);
@@ -65,19 +76,20 @@ pub(crate) fn train(mut node: Node, mut strategy: Box<dyn Strategy>, books: Book
 pub(crate) fn serve(mut desk: Desk, mut service: Box<dyn Service>, books: Books) -> Result<(), StepError> {
     service.start(&mut desk)?;
     books.gate.pass(service.model().as_deref())?;
-    desk.lane.clock.restart(1);
+    desk.lane.restart();
     let course = desk.seat.course.clone();
     let mut samples = 0;
-    books.look_at_service(&mut desk, service.as_ref(), (0, samples), false);
+    books.look_at_service(&mut desk, service.as_ref(), (0, samples), Look::Evaluate);
     for turn in 1.. {
         let Turn::Served(now) = service.turn(&mut desk)? else {
-            books.look_at_service(&mut desk, service.as_ref(), (turn - 1, samples), true);
+            books.look_at_service(&mut desk, service.as_ref(), (turn - 1, samples), Look::Last);
             let entry = Entry { samples, own_samples: 0, loss: None, rate: None, drain: true };
             books.enter(desk.seat.clone(), &mut desk.lane, turn + 1, entry);
             return Ok(());
         };
-        if now < course.budget() && (books.hash_every_step || course.evaluation_due(samples, now)) {
-            books.look_at_service(&mut desk, service.as_ref(), (turn, now), false);
+        let look = books.look_due(course.evaluation_due(samples, now));
+        if let Some(look) = look.filter(|_| now < course.budget()) {
+            books.look_at_service(&mut desk, service.as_ref(), (turn, now), look);
         }
         samples = now;
         let entry = Entry { samples, own_samples: 0, loss: None, rate: None, drain: false };
@@ -87,6 +99,10 @@ pub(crate) fn serve(mut desk: Desk, mut service: Box<dyn Service>, books: Books)
 }
 
 impl Books {
+    fn look_due(&self, evaluation_due: bool) -> Option<Look> {
+        if evaluation_due { Some(Look::Evaluate) } else { self.hash_every_step.then_some(Look::Hash) }
+    }
+
     /// Ends a step, and writes down where its time went.
     fn enter(&self, seat: Seat, lane: &mut Lane, next: u64, entry: Entry) {
         let Traffic { bytes_out, bytes_in, .. } = std::mem::take(&mut lane.traffic);
@@ -121,12 +137,12 @@ impl Books {
     }
 
     /// Puts a trainer's model aside.
-    fn look(&self, node: &mut Node, strategy: &dyn Strategy, step: u64, last: bool) {
+    fn look(&self, node: &mut Node, strategy: &dyn Strategy, step: u64, look: Look) {
         let seat = node.seat().clone();
         let samples = seat.course.samples_after(step);
         let clock = &mut node.lane().clock;
         let (before, at) = (clock.switch(Phase::Snapshot), clock.now());
-        let record = self.record(&seat, (step, samples), at, last);
+        let record = self.record(&seat, (step, samples), at, look);
         let model = strategy.model(node);
         let size = model.len();
         self.observer.snapshot(record, &model);
@@ -136,11 +152,11 @@ impl Books {
     }
 
     /// Puts a service's model aside, if it holds one.
-    fn look_at_service(&self, desk: &mut Desk, service: &dyn Service, when: (u64, u64), last: bool) {
+    fn look_at_service(&self, desk: &mut Desk, service: &dyn Service, when: (u64, u64), look: Look) {
         let Some(model) = service.model() else { return };
         let seat = desk.seat.clone();
         let before = desk.lane.clock.switch(Phase::Snapshot);
-        let record = self.record(&seat, when, desk.lane.clock.now(), last);
+        let record = self.record(&seat, when, desk.lane.clock.now(), look);
         self.observer.snapshot(record, model.as_ref());
         desk.lane.clock.timed(Phase::Snapshot, Work::Snapshot(model.len()), || ());
         desk.lane.clock.switch(before);
@@ -151,16 +167,16 @@ impl Books {
         seat: &Seat,
         (step, samples): (u64, u64),
         at: record::Nanos,
-        last: bool,
+        look: Look,
     ) -> SnapshotRecord {
         SnapshotRecord {
             rank: seat.rank,
-            model: self.evaluated.clone().unwrap_or_default(),
+            model: self.evaluated.clone().filter(|_| look != Look::Hash).unwrap_or_default(),
             step,
             samples,
             at,
             file: String::new(),
-            last,
+            last: look == Look::Last,
         }
     }
 }

@@ -68,8 +68,6 @@ pub struct Traffic {
     pub bytes_out: u64,
     /// Bytes received, encoded.
     pub bytes_in: u64,
-    /// Messages sent.
-    pub messages_out: u64,
 }
 
 /// What one lane owns; nothing in it is shared with another.
@@ -88,6 +86,12 @@ impl Lane {
     /// A lane that has sent nothing yet.
     pub fn new(transport: Box<dyn Transport>, compressor: Box<dyn Compressor>, clock: PhaseClock) -> Self {
         Self { transport, compressor, clock, traffic: Traffic::default() }
+    }
+
+    /// The run's clock starts: neither the time nor the traffic of the start-up counts.
+    pub(crate) fn restart(&mut self) {
+        self.clock.restart(1);
+        self.traffic = Traffic::default();
     }
 
     /// The lane's wire over a group.
@@ -181,7 +185,6 @@ impl<'a> Wire<'a> {
         self.lane.clock.note(peer, bytes);
         self.lane.clock.switch(before);
         self.lane.traffic.bytes_out += bytes;
-        self.lane.traffic.messages_out += 1;
         Ok(())
     }
 

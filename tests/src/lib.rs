@@ -8,7 +8,7 @@ pub use driver::{Desk, Driver, Ended, Worker, gone, wait_until};
 pub use threads::{RankLog, train_on_threads};
 
 use anyhow::{Context, Result, bail, ensure};
-use launch::{Attempt, End, Outcome, StopSignal, Update};
+use launch::{Attempt, Deadlines, End, Outcome, StopSignal, Update};
 use recipe::{FileProblem, Files, Machine, Plan, Request};
 use record::{Event, MetricRecord, Rank, SnapshotRecord, StepRecord};
 use std::collections::BTreeMap;
@@ -63,6 +63,16 @@ pub struct Trained {
 
 /// Runs the first run of a recipe.
 pub fn train(text: &str) -> Result<Trained> {
+    let deadlines = Deadlines { peer: Duration::from_secs(30), ..Deadlines::default() };
+    train_watched(text, deadlines, |_| ())
+}
+
+/// The same, under other deadlines, and with somebody who sees every update and may act on it.
+pub fn train_watched(
+    text: &str,
+    deadlines: Deadlines,
+    mut watch: impl FnMut(&Update) + Send + 'static,
+) -> Result<Trained> {
     let plan = plan(text)?;
     let run = plan.runs.first().context("the recipe plans no run")?;
     let spec = &plan.cells[run.cell].spec;
@@ -72,7 +82,7 @@ pub fn train(text: &str) -> Result<Trained> {
         seed: run.seed,
         directory: directory.path().to_owned(),
         worker: binary("bakeoff-worker")?,
-        deadlines: mesh::Deadlines { peer: Duration::from_secs(30), ..mesh::Deadlines::default() },
+        deadlines,
         timeout: Some(Duration::from_mins(4)),
         cores: 2,
     };
@@ -82,6 +92,7 @@ pub fn train(text: &str) -> Result<Trained> {
         let collect = tokio::spawn(async move {
             let mut events = Vec::new();
             while let Some(update) = updates.recv().await {
+                watch(&update);
                 if let Update::Events(more) = update {
                     events.extend(more);
                 }

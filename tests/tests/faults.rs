@@ -13,7 +13,7 @@ use store::EventLog;
 /// No process of a run is left so long after its driver ended, however that was.
 const CLEAN: Duration = Duration::from_secs(5);
 /// Starting up takes seconds where cores are few.
-const START_UP: Duration = Duration::from_secs(60);
+const START_UP: Duration = Duration::from_mins(1);
 
 /// Two workers that train for so many steps of a few milliseconds each.
 fn recipe(strategy: &str, steps: u32) -> String {

@@ -1,9 +1,4 @@
 //! Real handwritten digits, where the machine has them: `BAKEOFF_DATA` names the folder that holds `mnist/`.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "in a test, a failure is a panic; and it says when it did not run"
-)]
 
 use e2e::Desk;
 use recipe::Metric;

@@ -36,8 +36,13 @@ fn files() -> Vec<String> {
     files
 }
 
+fn with_extension(extension: &str) -> Vec<String> {
+    let fits = |file: &String| Path::new(file).extension().is_some_and(|own| own == extension);
+    files().into_iter().filter(fits).collect()
+}
+
 fn sources() -> Vec<String> {
-    files().into_iter().filter(|file| file.ends_with(".rs")).collect()
+    with_extension("rs")
 }
 
 /// Fails with one line per offence.
@@ -253,7 +258,7 @@ fn head_offence(text: &str) -> Option<String> {
 fn heads_of_algorithms_are_checked_part_by_part() {
     let parts =
         ["X: a method.", "Source: a paper.", "|---|---|", "Sent per step: little.", "Departures: none."];
-    let head = |parts: &[&str]| parts.iter().map(|part| format!("//! {part}\n//!\n")).collect::<String>();
+    let head = |parts: &[&str]| parts.iter().flat_map(|part| ["//! ", part, "\n//!\n"]).collect::<String>();
     assert_eq!(head_offence(&head(&parts)), None);
     for missing in 0..parts.len() {
         let mut left = parts.to_vec();
@@ -286,8 +291,8 @@ fn planned(path: &str) -> Result<recipe::Plan, String> {
 
 #[test]
 fn every_recipe_plans_and_asks_something() {
-    let recipes = files().into_iter().filter(|file| file.starts_with("recipes/") && file.ends_with(".toml"));
-    let recipes: Vec<String> = recipes.collect();
+    let recipes: Vec<String> =
+        with_extension("toml").into_iter().filter(|file| file.starts_with("recipes/")).collect();
     assert!(recipes.len() >= 3, "{recipes:?}");
     none(recipes.into_iter().filter_map(|file| match planned(&file) {
         Err(problems) => Some(format!("{file}: {problems}")),

@@ -1,9 +1,12 @@
 //! D-Sync and PS-Sync in real processes, over real sockets, with real models.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
-use e2e::{Trained, train};
+use e2e::{Trained, train, train_watched};
+use launch::{Deadlines, End, Member, Update};
 use recipe::Metric;
-use record::{LaneId, Rank};
+use record::{Event, LaneId, Rank, RankEnd};
+use rustix::process::{Pid, Signal, kill_process};
+use std::time::Duration;
 
 fn recipe(strategy: &str, workers: u32, more: &str) -> String {
     format!(
@@ -79,4 +82,34 @@ fn what_is_reported_is_complete() {
     assert_eq!(at, [0, 2500, 5000]);
     assert!(accuracy.iter().all(|metric| metric.model == "server"));
     assert!(accuracy[2].value > accuracy[0].value + 0.2, "{accuracy:?}");
+}
+
+/// A peer that goes silent is found by the rank that waits for it, long before its heartbeats are missed.
+#[test]
+fn the_rank_that_waits_says_for_whom_and_for_how_long() {
+    let deadlines =
+        Deadlines { peer: Duration::from_secs(1), heartbeat: Duration::from_secs(3), ..Deadlines::default() };
+    let mut victim = None;
+    let watch = move |update: &Update| match update {
+        Update::Spawned { member: Member::Rank(Rank(1)), pid } => victim = Pid::from_raw(*pid as i32),
+        Update::Heartbeat(Rank(0), beat) if beat.step > 5 => {
+            if let Some(pid) = victim.take() {
+                kill_process(pid, Signal::STOP).unwrap();
+            }
+        }
+        _ => {}
+    };
+    let text = recipe("d-sync", 2, "").replace("steps = 50", "steps = 20000");
+    let trained = train_watched(&text, deadlines, watch).unwrap();
+    assert!(matches!(trained.outcome.end, End::Failed { .. }), "{:?}", trained.outcome);
+    assert_eq!(trained.outcome.culprit, Some(Rank(1)), "{:?}", trained.outcome);
+    let said = trained.events.iter().find_map(|event| match event {
+        Event::Ended(ended) if ended.rank == Rank(0) => Some(&ended.end),
+        _ => None,
+    });
+    let Some(RankEnd::Failed { peer, reason, step, .. }) = said else {
+        panic!("rank 0 should have failed, but said {said:?}")
+    };
+    assert_eq!(*peer, Some(Rank(1)));
+    assert!(*step > 5 && reason.contains("waited 1") && reason.contains("from rank 1"), "{reason}");
 }

@@ -5,7 +5,7 @@ use launch::{NodeFacts, WorkerBinary};
 use recipe::{Source, Surroundings, hex};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -45,55 +45,75 @@ fn describe(source: &Source) -> Result<String, Failure> {
         .map_err(|error| Failure::new(Exit::Internal, format!("a data set has no JSON form: {error}")))
 }
 
-/// How a data set's files begin; each is there plain or compressed.
-fn beginnings(source: &Source) -> Option<(&Path, &'static str, &'static [&'static str])> {
-    match source {
-        Source::Synthetic { .. } => None,
-        Source::Mnist { path } => Some((
-            path,
-            "MNIST: train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte",
-            &["train-images", "train-labels", "t10k-images", "t10k-labels"],
-        )),
-        Source::Cifar10 { path } => Some((
-            path,
-            "CIFAR-10: data_batch_1.bin .. data_batch_5.bin, test_batch.bin",
-            &["data_batch_", "test_batch"],
-        )),
-        Source::Cifar100 { path } => Some((path, "CIFAR-100: train.bin, test.bin", &["train", "test"])),
+/// The files of a data set; each may have `.gz` at its end instead of lying there plain.
+struct FileSet<'a> {
+    folder: &'a Path,
+    /// All of them are read.
+    required: &'static [&'static str],
+    /// At least one of them is read, and all that are there.
+    some: &'static [&'static str],
+}
+
+const MNIST: &[&str] = &[
+    "train-images-idx3-ubyte",
+    "train-labels-idx1-ubyte",
+    "t10k-images-idx3-ubyte",
+    "t10k-labels-idx1-ubyte",
+];
+const CIFAR10: &[&str] =
+    &["data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"];
+
+/// The files that a worker reads; none where the data is built in.
+fn file_set(source: &Source) -> Option<FileSet<'_>> {
+    let (folder, required, some): (_, _, &[&str]) = match source {
+        Source::Synthetic { .. } => return None,
+        Source::Mnist { path } => (path, MNIST, &[]),
+        Source::Cifar10 { path } => (path, &["test_batch.bin"], CIFAR10),
+        Source::Cifar100 { path } => (path, &["train.bin", "test.bin"], &[]),
+    };
+    Some(FileSet { folder, required, some })
+}
+
+impl FileSet<'_> {
+    /// Where the files are, in a fixed order.
+    fn find(&self) -> Result<Vec<PathBuf>, Failure> {
+        let mut found = Vec::new();
+        for name in self.required {
+            found.push(self.place(name).ok_or_else(|| self.missing(name))?);
+        }
+        let before = found.len();
+        found.extend(self.some.iter().filter_map(|name| self.place(name)));
+        match self.some.first() {
+            Some(name) if found.len() == before => Err(self.missing(name)),
+            _ => Ok(found),
+        }
+    }
+
+    /// The plain file, else the compressed one, as a worker looks for them.
+    fn place(&self, name: &str) -> Option<PathBuf> {
+        [self.folder.join(name), self.folder.join(format!("{name}.gz"))]
+            .into_iter()
+            .find(|path| path.is_file())
+    }
+
+    fn missing(&self, name: &str) -> Failure {
+        let folder = self.folder.display();
+        Failure::new(Exit::Preflight, format!("{folder} has neither {name} nor {name}.gz"))
+            .cure("put the data set's files there, or name their folder: --set dataset.path=FOLDER")
     }
 }
 
 fn digest_of(source: &Source, described: &str) -> Result<String, Failure> {
-    let Some((folder, expected, starts)) = beginnings(source) else {
+    let Some(files) = file_set(source) else {
         return Ok(hex(&Sha256::digest(described)));
     };
-    let fault = |error: io::Error| {
-        Failure::new(Exit::Preflight, format!("the data in {} cannot be read: {error}", folder.display()))
-            .cure("name the folder of the data set's files: --set dataset.path=FOLDER")
-    };
-    let files = data_files(folder, starts).map_err(fault)?;
-    if files.is_empty() {
-        return Err(Failure::new(
+    digest_files(&files.find()?).map_err(|error| {
+        Failure::new(
             Exit::Preflight,
-            format!("{} holds no file of {expected}", folder.display()),
+            format!("the data in {} cannot be read: {error}", files.folder.display()),
         )
-        .cure("put the files there, plain or .gz, or name their folder: --set dataset.path=FOLDER"));
-    }
-    digest_files(&files).map_err(fault)
-}
-
-/// The files of a data set, sorted by name.
-fn data_files(folder: &Path, starts: &[&str]) -> io::Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if path.is_file() && starts.iter().any(|start| name.starts_with(start)) {
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(files)
+        .cure("check the files' owner, or name another folder: --set dataset.path=FOLDER")
+    })
 }
 
 /// SHA-256 over each file's name, length and content.
@@ -117,35 +137,60 @@ fn digest_files(files: &[PathBuf]) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn digest(folder: &Path) -> Result<String, Failure> {
         let source = Source::Mnist { path: folder.to_owned() };
         digest_of(&source, &describe(&source).unwrap())
     }
 
-    #[test]
-    fn names_and_contents_of_the_files_decide_and_nothing_else() {
+    /// A folder with these files, each holding its name.
+    fn folder(names: &[&str]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("train-images-idx3-ubyte"), [1, 2]).unwrap();
-        let first = digest(folder.path()).unwrap();
-        fs::write(folder.path().join("README"), "notes").unwrap();
-        assert_eq!(digest(folder.path()).unwrap(), first);
-        fs::write(folder.path().join("train-images-idx3-ubyte"), [1, 3]).unwrap();
-        let second = digest(folder.path()).unwrap();
-        assert_ne!(second, first);
-        fs::write(folder.path().join("train-labels-idx1-ubyte.gz"), []).unwrap();
-        assert_ne!(digest(folder.path()).unwrap(), second);
-        let copy = tempfile::tempdir().unwrap();
-        fs::write(copy.path().join("train-images-idx3-ubyte"), [1, 2]).unwrap();
-        assert_eq!(digest(copy.path()).unwrap(), first);
+        for name in names {
+            fs::write(folder.path().join(name), name).unwrap();
+        }
+        folder
     }
 
     #[test]
-    fn missing_data_is_a_failed_preflight_with_a_cure() {
-        let folder = tempfile::tempdir().unwrap();
-        for place in [folder.path().to_owned(), folder.path().join("nowhere")] {
-            let Err(Failure::Fault { exit, cure, .. }) = digest(&place) else { panic!("no failure") };
+    fn names_and_contents_of_the_files_decide_and_nothing_else() {
+        let one = folder(MNIST);
+        let first = digest(one.path()).unwrap();
+        fs::write(one.path().join("README"), "notes").unwrap();
+        assert_eq!(digest(one.path()).unwrap(), first);
+        assert_eq!(digest(folder(MNIST).path()).unwrap(), first);
+        // Where both lie there, the plain file is read.
+        fs::write(one.path().join("t10k-labels-idx1-ubyte.gz"), "packed").unwrap();
+        assert_eq!(digest(one.path()).unwrap(), first);
+        fs::remove_file(one.path().join("t10k-labels-idx1-ubyte")).unwrap();
+        let packed = digest(one.path()).unwrap();
+        fs::write(one.path().join("t10k-labels-idx1-ubyte.gz"), "packet").unwrap();
+        let changed = digest(one.path()).unwrap();
+        assert!(packed != first && changed != first && changed != packed);
+    }
+
+    #[test]
+    fn whichever_batches_are_there_count() {
+        let digest = |names: &[&str]| {
+            let folder = folder(names);
+            let source = Source::Cifar10 { path: folder.path().to_owned() };
+            digest_of(&source, "").ok()
+        };
+        let one = digest(&["test_batch.bin", "data_batch_4.bin"]);
+        let two = digest(&["test_batch.bin", "data_batch_4.bin", "data_batch_2.bin.gz"]);
+        assert!(one.is_some() && two.is_some() && one != two);
+        assert_eq!((digest(&["test_batch.bin"]), digest(&["data_batch_1.bin"])), (None, None));
+    }
+
+    #[test]
+    fn missing_data_is_a_failed_preflight_that_names_the_file() {
+        for place in [folder(&MNIST[1..]).path().to_owned(), PathBuf::from("/nowhere")] {
+            let Err(Failure::Fault { exit, error, cure }) = digest(&place) else { panic!("no failure") };
             assert_eq!(exit, Exit::Preflight);
+            assert!(
+                error.to_string().ends_with("neither train-images-idx3-ubyte nor train-images-idx3-ubyte.gz")
+            );
             assert!(cure.unwrap().contains("dataset.path"));
         }
     }

@@ -155,8 +155,8 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "train.evaluate",
         Kind::Extent(Least::Something),
-        "How often the model is evaluated; the initial and the final one always are. Evaluation never counts \
-         as training time.",
+        "How often the model is evaluated; the initial and the final one always are, unless the run is stopped \
+         early. Evaluation never counts as training time.",
     )
     .default("\"1 epoch\""),
     Key::new("train.target", Kind::Table, "What a run is after; time to target is the main result."),

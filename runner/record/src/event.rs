@@ -202,7 +202,7 @@ pub struct LinkRecord {
 pub struct Overhead {
     /// Whose event this is.
     pub rank: Rank,
-    /// Processor time of recording: phase switches, records, and the thread that ships them.
+    /// Processor time of recording: phase switches, and the threads that ship what was recorded.
     pub recording: Nanos,
     /// The time from the start of the run to the end of the last step, by a clock of its own.
     pub wall: Nanos,
@@ -239,7 +239,7 @@ pub enum RankEnd {
         /// The last finished step.
         step: u64,
     },
-    /// Its loss or its weights stopped being finite.
+    /// The loss of its samples stopped being finite.
     Diverged {
         /// In which step.
         step: u64,

@@ -251,7 +251,7 @@ async fn store_target(connection: &mut SqliteConnection, attempt: AttemptId) -> 
     sqlx::query(
         "INSERT OR REPLACE INTO target_hit (attempt, metric, threshold, reached, at, step, samples, bytes) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, CASE WHEN ?4 THEN \
-         (SELECT coalesce(sum(bytes_out), 0) FROM step WHERE attempt = ?1 AND begin + length <= ?5) END)",
+         (SELECT coalesce(sum(bytes_out), 0) FROM step WHERE attempt = ?1 AND step <= ?6) END)",
     )
     .bind(attempt.0)
     .bind(target.metric.name())

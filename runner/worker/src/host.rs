@@ -54,6 +54,16 @@ pub(crate) struct LaneClock {
 }
 
 impl LaneClock {
+    /// A clock that no lane has read yet.
+    pub(crate) fn new(run: Arc<RunClock>) -> Arc<Self> {
+        Arc::new(Self {
+            run,
+            step: AtomicU64::new(0),
+            phase: AtomicU8::new(Phase::Other as u8),
+            switches: AtomicU64::new(0),
+        })
+    }
+
     /// The step and the phase that the lane is in.
     pub(crate) fn place(&self) -> (u64, Phase) {
         let phase = Phase::ALL.get(usize::from(self.phase.load(Ordering::Relaxed)));
@@ -84,6 +94,7 @@ impl Clock for LaneClock {
 /// Whether the rank is to stop, and whether at the next step or at once.
 #[derive(Debug, Default)]
 pub(crate) struct Stop {
+    told: AtomicBool,
     soon: AtomicBool,
     now: AtomicBool,
     failure: Mutex<Option<String>>,
@@ -101,8 +112,9 @@ impl Stop {
         lock(&self.failure).clone()
     }
 
-    /// At the next step.
+    /// The driver asks for the end of the run at the next step.
     pub(crate) fn ask(&self) {
+        self.told.store(true, Ordering::Release);
         self.soon.store(true, Ordering::Release);
     }
 
@@ -112,7 +124,12 @@ impl Stop {
         self.now.store(true, Ordering::Release);
     }
 
-    /// Whether a step may begin.
+    /// Whether the driver asked for it, and not only this rank's own trouble.
+    pub(crate) fn told(&self) -> bool {
+        self.told.load(Ordering::Acquire)
+    }
+
+    /// Whether no further step may begin.
     pub(crate) fn asked(&self) -> bool {
         self.soon.load(Ordering::Acquire)
     }
@@ -153,12 +170,7 @@ impl WorkerHost {
 
 impl Host for WorkerHost {
     fn clock(&self, _: Rank) -> Arc<dyn Clock> {
-        let lane = Arc::new(LaneClock {
-            run: self.clock.clone(),
-            step: AtomicU64::new(0),
-            phase: AtomicU8::new(Phase::Other as u8),
-            switches: AtomicU64::new(0),
-        });
+        let lane = LaneClock::new(self.clock.clone());
         lock(&self.lanes).push(lane.clone());
         lane
     }

@@ -4,9 +4,10 @@ use crate::data::DataSet;
 use crate::host::{LaneClock, RunClock, StartLine, Stop, WorkerHost};
 use crate::model::TorchLearner;
 use crate::recorder::{Recorder, Shipping};
-use mesh::{Briefing, ControlClient, ControlInbox, DataPlane, ToDriver, ToMember};
+use mesh::{Briefing, ControlClient, ControlInbox, DataPlane, Member, MeshError, ToDriver, ToMember};
 use recipe::Role;
 use record::{Event, LaneId, Nanos, Overhead, Phase, PhaseClock, Prepared, Rank, RankEnd, RankEnded, Trace};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -15,6 +16,8 @@ use strategies::{Batch, Blueprint, Course, Deal, LaneBody, Learner, StepError, V
 
 /// How often the thread that listens to the driver looks whether the rank has ended.
 const LISTEN: Duration = Duration::from_millis(100);
+/// How long after a peer's good-bye the driver may still say that the run is to stop.
+const DOUBT: Duration = Duration::from_millis(400);
 
 /// A lane that could not go on.
 struct Broken {
@@ -22,12 +25,27 @@ struct Broken {
     step: u64,
     phase: Phase,
     error: StepError,
+    /// The peer that is to blame as far as this rank can see.
+    peer: Option<Rank>,
 }
 
 impl Broken {
     /// Something that went wrong before there were lanes.
     fn early(phase: Phase, reason: impl ToString) -> Self {
-        Self { lane: LaneId::Compute, step: 0, phase, error: StepError::Learner(reason.to_string()) }
+        let error = StepError::Environment(reason.to_string());
+        Self { lane: LaneId::Compute, step: 0, phase, error, peer: None }
+    }
+
+    /// Peers that did not come.
+    fn alone(error: &MeshError) -> Self {
+        let peer = match error {
+            MeshError::Late { peers, .. } => peers.iter().find_map(|peer| match peer {
+                Member::Rank(rank) => Some(*rank),
+                Member::Evaluator => None,
+            }),
+            _ => None,
+        };
+        Self { peer, ..Self::early(Phase::WaitPeer, error) }
     }
 }
 
@@ -64,26 +82,39 @@ struct Process<'a> {
 }
 
 impl Process<'_> {
-    /// Everything between the first and the last word.
+    /// Everything between the first and the last word. A panic here is a failure like any other: the driver
+    /// is told.
     fn live(&mut self) -> RankEnd {
-        let lived = self.prepare().and_then(|ready| self.train(ready));
-        let step = self.shipping.step();
+        let life = AssertUnwindSafe(|| self.prepare().and_then(|ready| self.train(ready)));
+        let lived = catch_unwind(life).unwrap_or_else(|cause| {
+            Err(Broken::early(Phase::Other, StepError::Panicked(strategies::panic_text(cause.as_ref()))))
+        });
+        let (lane, step, phase) = self.shipping.place();
         match (lived, self.stop.failure()) {
-            (_, Some(reason)) => self.failed(Broken::early(Phase::Snapshot, reason)),
+            (_, Some(reason)) => self.failed(Broken { lane, step, phase, ..Broken::early(phase, reason) }),
             (Ok(()), None) => RankEnd::Finished,
-            (Err(Broken { error: StepError::Diverged { step, loss }, .. }), _) => {
+            (Err(Broken { error: StepError::Diverged { step, loss }, .. }), None) => {
                 RankEnd::Diverged { step, loss: loss.to_string() }
             }
-            // Once the run is to stop, peers may leave in any order: being left alone is no failure then.
-            (Err(_), None) if self.stop.asked() => RankEnd::Stopped { step },
+            (Err(broken), None) if self.told_to_stop(&broken.error) => RankEnd::Stopped { step },
             (Err(broken), None) => self.failed(broken),
         }
     }
 
+    /// Whether an error only means that the run is being stopped: then peers leave in any order, and being
+    /// left alone is no failure. The driver's word may come a little later than a peer's good-bye.
+    fn told_to_stop(&self, error: &StepError) -> bool {
+        let begun = Instant::now();
+        while matches!(error, StepError::Gone { .. }) && !self.stop.told() && begun.elapsed() < DOUBT {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.stop.told()
+    }
+
     fn failed(&self, broken: Broken) -> RankEnd {
-        let Broken { lane, step, phase, error } = broken;
+        let Broken { lane, step, phase, error, peer } = broken;
         tracing::error!(rank = self.rank.0, %lane, step, %phase, %error, "lane failed");
-        RankEnd::Failed { lane, step, phase, peer: error.peer(), reason: error.to_string() }
+        RankEnd::Failed { lane, step, phase, peer: peer.or(error.peer()), reason: error.to_string() }
     }
 
     /// Data, model, connections.
@@ -92,21 +123,19 @@ impl Process<'_> {
         let data = DataSet::load(&spec.dataset).map_err(|error| Broken::early(Phase::Data, error))?;
         let (data, workers) = (Arc::new(data), spec.cluster.workers() as usize);
         tracing::info!(rank = self.rank.0, samples = data.training_ids().len(), "data set loaded");
-        let deal = Deal::new(&spec.dataset.partition, *seed, data.training_ids(), data.labels(), workers);
+        let labels: Vec<u8> = data.training_ids().iter().map(|id| data.labels()[*id as usize]).collect();
+        let deal = Deal::new(&spec.dataset.partition, *seed, data.training_ids(), &labels, workers);
         let course = Arc::new(Course::new(spec, deal));
         let learner = self.learner(&data, &course)?;
         let blueprint = Blueprint::new(spec, course, spec.model.parameters());
         let plane = DataPlane::open(self.briefing, self.rank, self.clock.clone())
-            .map_err(|error| Broken::early(Phase::WaitPeer, error))?;
+            .map_err(|error| Broken::alone(&error))?;
         let plane = Arc::new(plane);
         let host =
             WorkerHost::new(self.clock.clone(), plane.clone(), self.recorder.clone(), self.line.clone());
-        let bodies = blueprint.lanes(self.rank, learner, &host).map_err(|error| Broken {
-            lane: LaneId::Compute,
-            step: 0,
-            phase: Phase::Other,
-            error,
-        })?;
+        let bodies = blueprint
+            .lanes(self.rank, learner, &host)
+            .map_err(|error| Broken { error, ..Broken::early(Phase::Other, "") })?;
         Ok(Ready { data, plane, bodies, clocks: host.lane_clocks() })
     }
 
@@ -150,7 +179,7 @@ impl Process<'_> {
         for link in plane.links() {
             self.recorder_event(Event::Link(link));
         }
-        let recording = self.client.cpu_time() + switching(&clocks);
+        let recording = self.client.cpu_time() + self.recorder.shipping_time() + switching(&clocks);
         self.recorder_event(Event::Overhead(Overhead { rank: self.rank, recording, wall }));
         close(plane, self.briefing.deadlines.shut_down);
         first.map_or(Ok(()), Err)
@@ -172,7 +201,7 @@ impl Process<'_> {
                     let (step, phase) = clock.place();
                     stop.order();
                     plane.stop();
-                    Broken { lane, step, phase, error }
+                    Broken { lane, step, phase, error, peer: None }
                 })
             };
             let thread = std::thread::Builder::new().name(lane.to_string()).spawn(run);
@@ -286,7 +315,7 @@ impl Ears {
 /// What the phase switches of these lanes cost: their number, times what one costs on this machine.
 fn switching(clocks: &[Arc<LaneClock>]) -> Nanos {
     const TRIALS: u64 = 2_000;
-    let mut scratch = PhaseClock::new(RunClock::new(), Trace::NONE);
+    let mut scratch = PhaseClock::new(LaneClock::new(RunClock::new()), Trace::NONE);
     let begun = Instant::now();
     for _ in 0..TRIALS {
         scratch.switch(Phase::Other);

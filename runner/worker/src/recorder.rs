@@ -7,6 +7,7 @@ use mesh::{ControlClient, Heartbeat, ToDriver};
 use record::{Event, LaneId, Nanos, Phase, SnapshotRecord, WeightHash};
 use rustix::time::{ClockId, clock_gettime};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -26,6 +27,8 @@ pub(crate) struct Recorder {
     latest: Mutex<Latest>,
     snapshots: Mutex<Option<SyncSender<(SnapshotRecord, Vector)>>>,
     stop: Arc<Stop>,
+    /// Processor time of the thread that ships, in nanoseconds.
+    shipping: AtomicU64,
 }
 
 /// The last step of the lane that stands for the rank.
@@ -50,6 +53,7 @@ impl Recorder {
             latest: Mutex::default(),
             snapshots: Mutex::new(Some(snapshots)),
             stop,
+            shipping: AtomicU64::new(0),
         });
         let keeper = recorder.clone();
         let keep = move || keeper.keep_snapshots(&waiting, &directory);
@@ -66,6 +70,11 @@ impl Recorder {
     /// Whether the rank is to stop.
     pub(crate) fn stop(&self) -> &Arc<Stop> {
         &self.stop
+    }
+
+    /// Processor time of the thread that ships, so far.
+    pub(crate) fn shipping_time(&self) -> Nanos {
+        Nanos(self.shipping.load(Ordering::Relaxed))
     }
 
     /// Hashes and writes snapshots until there are no more.
@@ -88,14 +97,14 @@ impl Recorder {
         }
     }
 
-    /// Ships events and heartbeats until told to close; answers the processor time it took.
+    /// Ships events and heartbeats until told to close.
     fn ship(
         &self,
         client: &ControlClient,
         closed: &Receiver<()>,
         lane: &Mutex<Option<WatchedLane>>,
         pace: Duration,
-    ) -> Nanos {
+    ) {
         let mut beaten: Option<Instant> = None;
         loop {
             let over = !matches!(closed.recv_timeout(SHIP_EVERY), Err(RecvTimeoutError::Timeout));
@@ -105,8 +114,9 @@ impl Recorder {
                 client.send(ToDriver::Events(events));
                 events = rest;
             }
+            self.shipping.store(thread_time().0, Ordering::Relaxed);
             if over {
-                return thread_time();
+                return;
             }
             if beaten.is_none_or(|then| then.elapsed() >= pace) {
                 beaten = Some(Instant::now());
@@ -142,8 +152,9 @@ impl Observer for Recorder {
     fn snapshot(&self, record: SnapshotRecord, weights: &Vector) {
         let sender = lock(&self.snapshots).clone();
         if let Some(sender) = sender {
-            // Fails only when the thread is gone, which panicked then and ended the process.
-            let _ = sender.send((record, weights.clone()));
+            if sender.send((record, weights.clone())).is_err() {
+                self.stop.fail("the thread that keeps snapshots is gone".into());
+            }
         }
     }
 
@@ -155,7 +166,7 @@ impl Observer for Recorder {
 /// The threads that empty a recorder.
 pub(crate) struct Shipping {
     keeper: Option<JoinHandle<()>>,
-    shipper: JoinHandle<Nanos>,
+    shipper: JoinHandle<()>,
     close: Sender<()>,
     watched: Arc<Mutex<Option<WatchedLane>>>,
 }
@@ -169,22 +180,28 @@ impl Shipping {
         *lock(&self.watched) = Some(lane);
     }
 
-    /// The step that the watched lane is in.
-    pub(crate) fn step(&self) -> u64 {
-        lock(&self.watched).as_ref().map_or(0, |(_, clock)| clock.place().0)
+    /// What the watched lane is doing: lane, step, phase.
+    pub(crate) fn place(&self) -> (LaneId, u64, Phase) {
+        let watched = lock(&self.watched);
+        watched.as_ref().map_or((LaneId::Compute, 0, Phase::Other), |(lane, clock)| {
+            let (step, phase) = clock.place();
+            (*lane, step, phase)
+        })
     }
 
     /// Waits until every snapshot is kept.
     pub(crate) fn settle_snapshots(&mut self, recorder: &Recorder) {
         lock(&recorder.snapshots).take();
-        // A panic there was logged by the hook; the snapshot that is missing will be noticed.
-        let _ = self.keeper.take().map(JoinHandle::join);
+        if let Some(Err(_)) = self.keeper.take().map(JoinHandle::join) {
+            recorder.stop.fail("the thread that keeps snapshots panicked".into());
+        }
     }
 
-    /// Ships what is left; answers the processor time that shipping took.
-    pub(crate) fn close(self) -> Nanos {
+    /// Ships what is left.
+    pub(crate) fn close(self) {
         drop(self.close);
-        self.shipper.join().unwrap_or_default()
+        // A panic there was logged by the hook, and the driver misses the rank's last words.
+        let _ = self.shipper.join();
     }
 }
 

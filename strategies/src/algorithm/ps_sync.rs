@@ -19,7 +19,6 @@ use crate::optimizer::Optimizer;
 use crate::strategy::{Service, Strategy, Turn};
 use crate::vector::Vector;
 use crate::{Kind, Loss, Place, StepError, Tag};
-use record::{Phase, Work};
 use std::borrow::Cow;
 
 /// Every worker.
@@ -72,14 +71,10 @@ impl Service for Server {
         for worker in 0..workers {
             desk.wire().recv_add(Place(worker), push, &mut self.sum)?;
         }
-        let rate = desk.seat.course.rate(desk.seat.course.samples_after(self.t - 1));
-        let Self { weights, optimizer, sum, .. } = self;
-        desk.lane.clock.timed(Phase::Update, Work::Update(weights.len()), || {
-            sum.scale(1.0 / workers as f32);
-            optimizer.descend(weights, sum, rate);
-        });
+        desk.mean(&mut self.sum, workers);
+        desk.descend(&mut self.optimizer, &mut self.weights, &mut self.sum, self.t);
         let mut wire = desk.wire();
-        let packet = wire.encode(wire.slot(Place(0), pull, 0), weights);
+        let packet = wire.encode(wire.slot(Place(0), pull, 0), &self.weights);
         for worker in 0..workers {
             wire.send_packet(Place(worker), pull, packet.clone())?;
         }

@@ -93,16 +93,11 @@ fn the_stated_cost_is_what_is_sent() {
                 );
                 for (place, cost) in costs.iter().enumerate() {
                     let steps = outcome.ranks[place].steps(record::LaneId::Compute);
-                    assert_eq!(steps[0].bytes_out as usize, 4 * cost.elements + start_bytes(place, p));
+                    assert_eq!(steps[0].bytes_out as usize, 4 * cost.elements);
                 }
             }
         }
     }
-}
-
-/// The first step's books hold what the place sent before the start as well.
-fn start_bytes(place: usize, p: usize) -> usize {
-    if place == 0 { 4 * 2 * (p - 1) } else { 0 }
 }
 
 /// Keeps 4 significant bits of the largest element: coarse, and not idempotent, so that whoever keeps what it

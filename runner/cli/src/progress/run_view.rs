@@ -1,7 +1,7 @@
 //! The run under way in one line: step, metric, time left, loss, and who is behind.
 
 use crate::output::human;
-use launch::{RunPhase, Update};
+use launch::{Heartbeat, RunPhase, Update};
 use recipe::{Cell, Extent, Metric, Target};
 use record::{Event, Rank};
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub(crate) struct RunView {
     begun: Instant,
     training_since: Option<Instant>,
     training_samples: Option<u64>,
-    ranks: BTreeMap<Rank, launch::Heartbeat>,
+    ranks: BTreeMap<Rank, Heartbeat>,
     samples: u64,
     metric: Option<(Metric, f64)>,
 }
@@ -146,7 +146,7 @@ impl RunView {
         (!losses.is_empty()).then(|| format!("loss {:.3}", losses.iter().sum::<f32>() / losses.len() as f32))
     }
 
-    fn workers(&self) -> impl Iterator<Item = (&Rank, &launch::Heartbeat)> {
+    fn workers(&self) -> impl Iterator<Item = (&Rank, &Heartbeat)> {
         self.ranks.iter().filter(|(rank, _)| rank.0 < self.workers)
     }
 
@@ -188,7 +188,7 @@ mod tests {
     }
 
     fn beat(rank: u32, step: u64, loss: f32) -> Update {
-        let beat = launch::Heartbeat {
+        let beat = Heartbeat {
             lane: LaneId::Compute,
             step,
             phase: Phase::WaitPeer,

@@ -44,7 +44,7 @@ impl Kitchen {
 
     /// A worker program that fits this driver and then does what the line of shell says.
     pub(crate) fn with_worker(mut self, line: &str) -> Self {
-        let (version, protocol, build) = (env!("CARGO_PKG_VERSION"), mesh::PROTOCOL, mesh::BUILD);
+        let (version, protocol, build) = (env!("CARGO_PKG_VERSION"), launch::PROTOCOL, launch::BUILD);
         let greeting = format!("bakeoff-worker {version} protocol {protocol} build {build:016x}");
         let script =
             format!("#!/bin/sh\nif [ \"$1\" = --protocol ]; then echo {greeting}; exit; fi\n{line}\n");

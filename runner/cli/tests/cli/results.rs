@@ -73,7 +73,7 @@ fn a_run_is_shown_with_its_attempts() {
     assert_eq!((&json["line"]["state"], &json["attempts"][0]["number"]), (&"failed".into(), &1.into()));
     assert!(json["identity"].as_str().unwrap().len() == 64);
     assert!(kitchen.run(&["show", "0"]).code(2).err.contains("fits several runs"));
-    kitchen.run(&["show", "NOSUCHRUN"]).code(7);
+    kitchen.run(&["show", "NOSUCHRUN"]).code(3);
 }
 
 #[test]

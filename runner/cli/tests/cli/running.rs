@@ -16,11 +16,13 @@ fn a_machine_without_a_worker_is_refused_before_anything_starts() {
 
 #[test]
 fn a_worker_of_another_build_is_refused() {
-    let kitchen = Kitchen::new().with_worker(HAPLESS);
-    let script = fs::read_to_string(kitchen.path("bakeoff-worker")).unwrap();
-    fs::write(kitchen.path("bakeoff-worker"), script.replace(" protocol ", " protocol 99")).unwrap();
-    let told = kitchen.run(&["run", "small.toml"]).code(4);
-    assert!(told.err.contains("build both from one source"), "{}", told.err);
+    for (fitting, other) in [(" protocol ", " protocol 99"), (" build ", " build f")] {
+        let kitchen = Kitchen::new().with_worker(HAPLESS);
+        let script = fs::read_to_string(kitchen.path("bakeoff-worker")).unwrap();
+        fs::write(kitchen.path("bakeoff-worker"), script.replace(fitting, other)).unwrap();
+        let told = kitchen.run(&["run", "small.toml"]).code(4);
+        assert!(told.err.contains("build driver and worker from one state: `cargo build"), "{}", told.err);
+    }
 }
 
 #[test]

@@ -105,11 +105,12 @@ impl Window {
                 state.count(size);
                 return Ok(());
             }
+            // Another lane's message may have taken what came back: then the peer has to be asked again.
+            if state.used != quiet.1 {
+                (quiet, asked) = ((Instant::now(), state.used), false);
+            }
             if !std::mem::replace(&mut asked, true) {
                 let _ = queue.send(Outgoing::Want);
-            }
-            if state.used != quiet.1 {
-                quiet = (Instant::now(), state.used);
             }
             let left = self.patience.saturating_sub(quiet.0.elapsed());
             if left.is_zero() {
