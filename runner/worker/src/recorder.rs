@@ -151,10 +151,10 @@ impl Observer for Recorder {
 
     fn snapshot(&self, record: SnapshotRecord, weights: &Vector) {
         let sender = lock(&self.snapshots).clone();
-        if let Some(sender) = sender {
-            if sender.send((record, weights.clone())).is_err() {
-                self.stop.fail("the thread that keeps snapshots is gone".into());
-            }
+        if let Some(sender) = sender
+            && sender.send((record, weights.clone())).is_err()
+        {
+            self.stop.fail("the thread that keeps snapshots is gone".into());
         }
     }
 
