@@ -1,0 +1,56 @@
+//! Deadlocks and panics are found and told.
+
+use super::{run, trains};
+use crate::scene::Scene;
+use recipe::Strategy as Kinds;
+use record::{LaneId, Rank};
+use strategies::sim::WorldError;
+use strategies::*;
+
+#[test]
+fn a_ring_that_only_asks_is_reported_as_a_deadlock_with_its_cycle() {
+    struct Asks;
+    impl Strategy for Asks {
+        fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
+            let (tag, group) = (node.tag(Kind::Exchange), node.trainers().clone());
+            node.wire().recv_packet(group.after(group.size() - 1), tag)?;
+            node.wire().send(group.after(1), tag, 0, &[1.0])?;
+            Ok(Loss(0.0))
+        }
+    }
+    let scene = Scene::new(Kinds::DSync, 3);
+    let roles = |_: Rank, _: &dyn Host, _: &Shared<Jobs>| trains(Asks, vec![]);
+    let WorldError::Deadlock(blocked) = run(&scene, || Box::new(scene.learner()), roles).unwrap_err() else {
+        panic!("no deadlock was found")
+    };
+    assert_eq!(blocked.len(), 3);
+    assert!(blocked.iter().all(|lane| lane.on_cycle));
+    assert!(
+        blocked[0]
+            .to_string()
+            .starts_with("rank 0 compute waits for Exchange of step 1, call 1, part 0 from rank 2")
+    );
+}
+
+#[test]
+fn a_panic_is_an_error_of_its_lane() {
+    struct Breaks;
+    impl Strategy for Breaks {
+        fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
+            assert!(node.rank() != Rank(1) || node.t() != 2, "rank 1 breaks in step 2");
+            let (loss, g) = node.gradient()?;
+            let g = node.all_reduce_mean(g)?;
+            node.descend(g);
+            Ok(loss)
+        }
+    }
+    let scene = Scene::new(Kinds::DSync, 3);
+    let roles = |_: Rank, _: &dyn Host, _: &Shared<Jobs>| trains(Breaks, vec![]);
+    let WorldError::Failed { rank, lane, source } =
+        run(&scene, || Box::new(scene.learner()), roles).unwrap_err()
+    else {
+        panic!("the panic was lost")
+    };
+    assert_eq!((rank, lane), (Rank(1), LaneId::Compute));
+    assert_eq!(source, StepError::Panicked("rank 1 breaks in step 2".into()));
+}

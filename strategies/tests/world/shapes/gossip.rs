@@ -1,0 +1,173 @@
+//! Pairs that average: active and passive lanes beside the compute lane.
+
+use super::{run, trains};
+use crate::scene::Scene;
+use recipe::{Extent, Strategy as Kinds};
+use record::{Nanos, Rank};
+use std::borrow::Cow;
+use strategies::draw::mix;
+use strategies::sim::{Costs, Outcome, WorldError};
+use strategies::toy::Quadratic;
+use strategies::*;
+
+/// What the two lanes of a gossiping rank share.
+#[derive(Default)]
+struct Local {
+    x: Vector,
+    g: Vector,
+    fresh: u32,
+    done: bool,
+}
+
+impl Local {
+    fn flush(&mut self) {
+        if self.fresh > 0 {
+            self.x.add(&self.g);
+            self.g.fill(0.0);
+            self.fresh = 0;
+        }
+    }
+    fn average_with(&mut self, other: &[f32]) {
+        self.x.add(other);
+        self.x.scale(0.5);
+    }
+}
+
+struct Gossip {
+    local: Shared<Local>,
+}
+
+impl Strategy for Gossip {
+    fn start(&mut self, node: &mut Node) -> Result<(), StepError> {
+        let own = 4.0 * node.rank().0 as f32;
+        node.params_mut().fill(own);
+        self.local
+            .change(|local| (local.x, local.g) = (node.params().clone(), Vector::zeros(node.params().len())));
+        Ok(())
+    }
+    fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
+        let (mut x, g) = self.local.read(|local| (local.x.clone(), local.g.clone()));
+        x.add(&g);
+        *node.params_mut() = x;
+        let (loss, g) = node.gradient()?;
+        let step = node.direction(g);
+        self.local.change(|local| {
+            local.g.add(&step);
+            local.fresh += 1;
+        });
+        Ok(loss)
+    }
+    fn finish(&mut self, _: &mut Node) -> Result<(), StepError> {
+        self.local.change(|local| local.done = true);
+        Ok(())
+    }
+    fn model<'a>(&'a self, _: &'a Node) -> Cow<'a, Vector> {
+        Cow::Owned(self.local.read(|local| local.x.clone()))
+    }
+}
+
+struct Active {
+    local: Shared<Local>,
+    neighbours: Vec<Place>,
+    draw: u64,
+    sent: u64,
+}
+
+impl Service for Active {
+    fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
+        let x = self.local.wait(&mut desk.lane, |local| {
+            let more = local.fresh > 0;
+            local.flush();
+            (more || local.done).then(|| more.then(|| local.x.clone()))
+        })?;
+        self.sent += 1;
+        let (ask, answer) = (Tag::new(Kind::Ask, self.sent), Tag::new(Kind::Answer, self.sent));
+        let Some(x) = x else {
+            for place in &self.neighbours {
+                desk.wire().send_packet(*place, ask, Packet::default())?;
+            }
+            return Ok(Turn::Finished);
+        };
+        let place = self.neighbours[mix(self.draw, self.sent) as usize % self.neighbours.len()];
+        desk.wire().send(place, ask, 0, &x)?;
+        let mut other = Vector::zeros(x.len());
+        desk.wire().recv_into(place, answer, &mut other)?;
+        self.local.change(|local| local.average_with(&other));
+        Ok(Turn::Served(self.sent))
+    }
+    fn model(&self) -> Option<Cow<'_, Vector>> {
+        Some(Cow::Owned(self.local.read(|local| local.x.clone())))
+    }
+}
+
+struct Passive {
+    local: Shared<Local>,
+    askers: usize,
+    served: u64,
+}
+
+impl Service for Passive {
+    fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
+        if self.askers == 0 {
+            self.local.wait(&mut desk.lane, |local| {
+                local.flush();
+                local.done.then_some(())
+            })?;
+            return Ok(Turn::Finished);
+        }
+        let (from, tag, packet) = desk.wire().recv_any(Kind::Ask)?;
+        self.served += 1;
+        if packet.0.is_empty() {
+            self.askers -= 1;
+            return Ok(Turn::Served(self.served));
+        }
+        let x = self.local.wait(&mut desk.lane, |local| {
+            local.flush();
+            (!local.x.is_empty()).then(|| local.x.clone())
+        })?;
+        let mut other = Vector::zeros(x.len());
+        desk.wire().decode(&packet, &mut other)?;
+        desk.wire().send(from.unwrap(), Tag { kind: Kind::Answer, ..tag }, 0, &x)?;
+        self.local.change(|local| local.average_with(&other));
+        Ok(Turn::Served(self.served))
+    }
+    fn model(&self) -> Option<Cow<'_, Vector>> {
+        Some(Cow::Owned(self.local.read(|local| local.x.clone())))
+    }
+}
+
+fn gossip(ranks: u32, seed: u64) -> Result<Outcome, WorldError> {
+    let mut scene = Scene::new(Kinds::DSync, ranks).seed(seed).change(|spec| {
+        spec.train.optimizer.lr = 0.0;
+        spec.train.length = Extent::Steps(6);
+    });
+    scene.spec.measure.hash_every_step = false;
+    scene.world.jitter = 1.0;
+    scene.world.slow.insert(Rank(1), 5.0);
+    scene.world.costs = Costs { forward: vec![Nanos(3000)], ..Costs::default() };
+    let roles = |rank: Rank, host: &dyn Host, _: &Shared<Jobs>| {
+        let (me, n) = (rank.index(), ranks as usize);
+        let local = Shared::new(Local::default(), host.bell(format!("buffer of rank {me}")));
+        let mut neighbours = vec![Place((me + n - 1) % n), Place((me + 1) % n)];
+        neighbours.dedup();
+        let lane: Box<dyn Service> = if me % 2 == 0 {
+            Box::new(Active { local: local.clone(), neighbours, draw: seed ^ (me as u64) << 32, sent: 0 })
+        } else {
+            Box::new(Passive { local: local.clone(), askers: neighbours.len(), served: 0 })
+        };
+        trains(Gossip { local }, vec![lane])
+    };
+    run(&scene, || Box::new(Quadratic::new(1.0, vec![0.0; 3], 1)), roles)
+}
+
+#[test]
+fn gossip_on_even_rings_ends_and_conserves_the_mean_exactly() {
+    for ranks in [2, 4, 6] {
+        for seed in 0..20 {
+            let outcome = gossip(ranks, seed).unwrap();
+            let sum: f32 = outcome.ranks.iter().map(|rank| rank.model()[2]).sum();
+            let expected: f32 = (0..ranks).map(|rank| 4.0 * rank as f32).sum();
+            assert_eq!(sum.to_bits(), expected.to_bits(), "{ranks} ranks, seed {seed}");
+        }
+    }
+}

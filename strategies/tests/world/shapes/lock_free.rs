@@ -1,0 +1,120 @@
+//! A server with one lane per client and a centre that they change without a lock.
+
+use super::{run, trains};
+use crate::scene::Scene;
+use recipe::{Extent, Strategy as Kinds};
+use record::{Nanos, Phase, Rank, Work};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use strategies::sim::Costs;
+use strategies::toy::Quadratic;
+use strategies::*;
+
+/// A centre in shared memory, pulled and pushed element by element without a lock; one service per client.
+struct LockFree {
+    client: Place,
+    centre: Arc<[AtomicU32]>,
+    pull: f32,
+    turn: u64,
+}
+
+impl Service for LockFree {
+    fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
+        self.turn += 1;
+        let tag = Tag::new(Kind::Push, self.turn);
+        let packet = desk.wire().recv_packet(self.client, tag)?;
+        if packet.0.is_empty() {
+            return Ok(Turn::Finished);
+        }
+        let mut x = vec![0.0; self.centre.len()];
+        desk.wire().decode(&packet, &mut x)?;
+        desk.lane.clock.timed(Phase::Update, Work::Update(x.len()), || {
+            for (c, x) in self.centre.iter().zip(&mut x) {
+                let mut old = c.load(Ordering::Relaxed);
+                loop {
+                    let value = f32::from_bits(old);
+                    let new = value + self.pull * (*x - value);
+                    match c.compare_exchange_weak(old, new.to_bits(), Ordering::Relaxed, Ordering::Relaxed) {
+                        Ok(_) => {
+                            *x = value;
+                            break;
+                        }
+                        Err(now) => old = now,
+                    }
+                }
+            }
+        });
+        desk.wire().send(self.client, Tag { kind: Kind::Pull, ..tag }, 0, &x)?;
+        Ok(Turn::Served(self.turn))
+    }
+}
+
+struct Elastic {
+    server: Place,
+    pull: f32,
+}
+
+impl Strategy for Elastic {
+    fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
+        let tag = Tag::new(Kind::Push, node.t());
+        let (loss, g) = node.gradient()?;
+        let x = node.params().clone();
+        node.wire().send(self.server, tag, 0, &x)?;
+        let mut c = node.spare();
+        node.wire().recv_into(self.server, Tag { kind: Kind::Pull, ..tag }, &mut c)?;
+        let step = node.direction(g);
+        for (i, x) in node.params_mut().iter_mut().enumerate() {
+            *x += step[i] - self.pull * (*x - c[i]);
+        }
+        Ok(loss)
+    }
+    fn finish(&mut self, node: &mut Node) -> Result<(), StepError> {
+        let tag = Tag::new(Kind::Push, node.t() + 1);
+        node.wire().send_packet(self.server, tag, Packet::default())
+    }
+}
+
+#[test]
+fn an_elastic_pull_without_gradients_conserves_the_sum() {
+    // Worker k starts at 4 k, the centre at 0, and each of 12 pulls halves: 24 bits hold every sum.
+    struct Apart(Elastic);
+    impl Strategy for Apart {
+        fn start(&mut self, node: &mut Node) -> Result<(), StepError> {
+            let own = 4.0 * node.rank().0 as f32;
+            node.params_mut().fill(own);
+            Ok(())
+        }
+        fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
+            self.0.step(node)
+        }
+        fn finish(&mut self, node: &mut Node) -> Result<(), StepError> {
+            self.0.finish(node)
+        }
+    }
+    for seed in 0..20 {
+        let mut scene = Scene::new(Kinds::PsSync, 4).seed(seed).change(|spec| {
+            spec.train.optimizer.lr = 0.0;
+            spec.train.length = Extent::Steps(3);
+        });
+        scene.world.jitter = 1.0;
+        scene.world.costs = Costs { forward: vec![Nanos(1000)], update: 10.0, ..Costs::default() };
+        let centre: Arc<[AtomicU32]> = (0..3).map(|_| AtomicU32::new(0.0_f32.to_bits())).collect();
+        let roles = |rank: Rank, _: &dyn Host, _: &Shared<Jobs>| {
+            if rank == Rank(4) {
+                let service = |k| {
+                    Box::new(LockFree { client: Place(k), centre: centre.clone(), pull: 0.5, turn: 0 })
+                        as Box<dyn Service>
+                };
+                return Roles { trainer: None, services: (0..4).map(service).collect(), evaluated: None };
+            }
+            trains(Apart(Elastic { server: Place(4), pull: 0.5 }), vec![])
+        };
+        let learner = || Box::new(Quadratic::new(1.0, vec![0.0; 3], 1)) as Box<dyn Learner>;
+        let outcome = run(&scene, learner, roles).unwrap();
+        let workers: f32 = outcome.ranks[..4].iter().map(|rank| rank.model()[1]).sum();
+        assert_eq!(
+            (workers + f32::from_bits(centre[1].load(Ordering::Relaxed))).to_bits(),
+            24.0_f32.to_bits()
+        );
+    }
+}

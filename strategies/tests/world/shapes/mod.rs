@@ -1,0 +1,33 @@
+//! The shapes of this crate carry what they were made for: pipelines, merged layer-wise schedules, lock-free
+//! servers, gossip with active and passive lanes, and model parallelism. Each method here is small and only
+//! shows that nothing in the core has to move for it; deadlocks and panics are shown to be found.
+
+mod failures;
+mod gossip;
+mod hybrid;
+mod layer_wise;
+mod lock_free;
+mod pipeline;
+
+use crate::scene::Scene;
+use record::Rank;
+use strategies::sim::{Outcome, WorldError};
+use strategies::*;
+
+fn run(
+    scene: &Scene,
+    learner: impl Fn() -> Box<dyn Learner>,
+    roles: impl Fn(Rank, &dyn Host, &Shared<Jobs>) -> Roles,
+) -> Result<Outcome, WorldError> {
+    let size = learner().layout().size();
+    let blueprint = Blueprint::new(&scene.spec, scene.course(), size);
+    scene.world.run_roles(&blueprint, |_| learner(), roles)
+}
+
+fn trains(strategy: impl Strategy + 'static, services: Vec<Box<dyn Service>>) -> Roles {
+    Roles { trainer: Some(Box::new(strategy)), services, evaluated: None }
+}
+
+fn messenger(scene: &Scene, jobs: &Shared<Jobs>) -> Box<dyn Service> {
+    Box::new(Messenger::new(jobs.clone(), strategies::collective::build(&scene.spec.communication)))
+}
