@@ -68,8 +68,8 @@ struct Peer {
     taken: u64,
     /// Whether the sender waits for credits.
     eager: bool,
-    /// Pieces of long messages that came: whoever waits behind one sees that it moves.
-    pieces: u64,
+    /// When a piece of a long message came last: whoever waits behind one sees that it moves.
+    moved: Option<Instant>,
 }
 
 /// Credits to return, and to whom.
@@ -79,7 +79,7 @@ impl Inbox {
     /// The inbox of `me` among so many ranks.
     pub(super) fn new(me: Rank, ranks: usize, patience: Duration) -> Self {
         let sorted = || Sorted { queues: vec![VecDeque::new(); ranks], waiting: Waiting::default() };
-        let peer = || Peer { presence: Presence::Here, held: 0, taken: 0, eager: false, pieces: 0 };
+        let peer = || Peer { presence: Presence::Here, held: 0, taken: 0, eager: false, moved: None };
         let state = State {
             kinds: std::array::from_fn(|_| sorted()),
             peers: (0..ranks).map(|_| peer()).collect(),
@@ -117,7 +117,8 @@ impl Inbox {
 
     /// Notes that a piece of a message came.
     pub(super) fn moves(&self, from: Rank) {
-        self.lock().peers[from.index()].pieces += 1;
+        let now = Instant::now();
+        self.lock().peers[from.index()].moved = Some(now);
     }
 
     /// The sender waits for credits: what it is to be returned at once.
@@ -185,7 +186,6 @@ impl Inbox {
     ) -> Result<(Envelope, Return), StepError> {
         let begin = Instant::now();
         let mut state = self.lock();
-        let mut quiet = (begin, state.pieces(from));
         loop {
             if let Some(reason) = &state.ended {
                 return Err(reason.clone());
@@ -196,11 +196,8 @@ impl Inbox {
                     (envelope, back)
                 });
             }
-            let pieces = state.pieces(from);
-            if pieces != quiet.1 {
-                quiet = (Instant::now(), pieces);
-            }
-            let left = self.patience.saturating_sub(quiet.0.elapsed());
+            let quiet = state.moved(from).map_or(begin, |moved| moved.max(begin));
+            let left = self.patience.saturating_sub(quiet.elapsed());
             if left.is_zero() {
                 let waited = Nanos(begin.elapsed().as_nanos() as u64);
                 return Err(StepError::Silent { rank: self.me, peer: from, wanted, waited });
@@ -237,11 +234,11 @@ impl State {
         now.then(|| (envelope.from, std::mem::take(&mut peer.taken)))
     }
 
-    /// How much has come from a peer, or from all.
-    fn pieces(&self, from: Option<Rank>) -> u64 {
+    /// When something came last from a peer, or from anyone.
+    fn moved(&self, from: Option<Rank>) -> Option<Instant> {
         match from {
-            Some(from) => self.peers[from.index()].pieces,
-            None => self.peers.iter().map(|peer| peer.pieces).sum(),
+            Some(from) => self.peers[from.index()].moved,
+            None => self.peers.iter().filter_map(|peer| peer.moved).max(),
         }
     }
 
