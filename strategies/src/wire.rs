@@ -96,7 +96,7 @@ impl Lane {
 
     /// The lane's wire over a group.
     pub fn wire<'a>(&'a mut self, group: &'a Group) -> Wire<'a> {
-        Wire { lane: self, group }
+        Wire { lane: self, group, base: 0 }
     }
 }
 
@@ -105,9 +105,22 @@ impl Lane {
 pub struct Wire<'a> {
     lane: &'a mut Lane,
     group: &'a Group,
+    base: usize,
 }
 
 impl<'a> Wire<'a> {
+    /// The same for a vector that is itself a part of a longer one, from position `base` on: what a codec
+    /// remembers is kept by the position in the whole.
+    #[must_use]
+    pub fn of_part(self, base: usize) -> Self {
+        Self { base: self.base + base, ..self }
+    }
+
+    /// The lane that it runs on.
+    pub(crate) fn lane(&mut self) -> &mut Lane {
+        self.lane
+    }
+
     /// Who takes part.
     pub fn group(&self) -> &'a Group {
         self.group
@@ -121,7 +134,7 @@ impl<'a> Wire<'a> {
 
     /// Where a vector for `to` is encoded.
     pub fn slot(&self, to: Place, tag: Tag, at: usize) -> Slot {
-        Slot { kind: tag.kind, at, peer: self.group.rank(to) }
+        Slot { kind: tag.kind, at: self.base + at, peer: self.group.rank(to) }
     }
 
     /// What the lane's codec promises.

@@ -119,7 +119,7 @@ fn not_in_this_version() {
     check(
         "not_in_this_version",
         &[
-            ("a strategy", &["[[strategy]]\nkind = \"pipe-sgd\"\ndepth = 2"]),
+            ("a strategy", &["[[strategy]]\nkind = \"ad-psgd\""]),
             (
                 "a setting by its paper's name",
                 &["[[strategy]]\nkind = \"mg-wfbp\"", "[[strategy]]\nkind = \"sync-easgd3\""],
@@ -332,6 +332,29 @@ fn impossible_pairs() {
                 ],
             ),
             ("equal cells", &["[sweep.axes]\ntrain.optimizer.lr = [0.1, 0.10]"]),
+            (
+                "momentum for a method without",
+                &[
+                    "[train]\nglobal-batch = 100\nepochs = 1\noptimizer = { kind = \"sgd\", lr = 0.1, momentum = 0.9 }",
+                    "[[strategy]]\nkind = \"hogwild-sgd\"",
+                    "[[strategy]]\nkind = \"async-msgd\"",
+                ],
+            ),
+            (
+                "an endless warm-up",
+                &[
+                    "[[strategy]]\nkind = \"pipe-sgd\"\nwarmup-epochs = 5",
+                    "[sweep.axes]\ntrain.epochs = [5, 10]",
+                ],
+            ),
+            (
+                "keys of another strategy",
+                &[
+                    "[[strategy]]\nkind = \"pipe-sgd\"\nservers = 2",
+                    "[[strategy]]\nkind = \"ps-sync\"\ndepth = 2",
+                ],
+            ),
+            ("no collective", &["[[strategy]]\nkind = \"async-sgd\"\ncommunication.collective = \"star\""]),
             ("no effect", &["[[strategy]]\nkind = \"ps-sync\"\ncommunication.collective = \"star\""]),
             ("too few seeds", &["[repeats]\ncount = 3\nseeds = [1, 2]"]),
             ("equal seeds", &["[repeats]\ncount = 2\nseeds = [1, 1]"]),
