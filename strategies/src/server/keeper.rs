@@ -18,12 +18,13 @@ pub struct Keeper<C> {
     /// The whole model on the first server, the server's part on the others.
     model: Vector,
     mark: u64,
+    closed: bool,
 }
 
 impl<C: Centre> Keeper<C> {
     /// The keeper of a server.
     pub fn new(floor: Floor<C>, shards: Shards, server: usize) -> Self {
-        Self { floor, shards, server, model: Vector::zeros(shards.parameters()), mark: 0 }
+        Self { floor, shards, server, model: Vector::zeros(shards.parameters()), mark: 0, closed: false }
     }
 
     /// Copies the present weights, and brings the parts of all servers together on the first. Answers the samples
@@ -62,6 +63,9 @@ impl<C: Centre> Service for Keeper<C> {
     }
 
     fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
+        if self.closed {
+            return Ok(Turn::Finished);
+        }
         while self.mark < desk.seat.course.evaluations() {
             self.mark += 1;
             let due = desk.seat.course.evaluation_at(self.mark);
@@ -83,8 +87,8 @@ impl<C: Centre> Service for Keeper<C> {
         if abandoned {
             return Err(StepError::Stopped);
         }
-        self.gather(desk)?;
-        Ok(Turn::Finished)
+        self.closed = true;
+        self.gather(desk).map(Turn::Served)
     }
 
     fn model(&self) -> Option<Cow<'_, Vector>> {
