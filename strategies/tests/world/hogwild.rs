@@ -61,7 +61,7 @@ fn steady(strategy: Strategy, seed: u64) -> (Outcome, bool) {
     });
     scene.world = World {
         jitter: 1.0,
-        costs: Costs { forward: vec![Nanos(30_000)], update: 1.0, code: 1.0, ..Costs::default() },
+        costs: Costs { forward: vec![Nanos(30_000)], update: 4.0, code: 0.1, ..Costs::default() },
         ..World::new(seed)
     };
     let torn = std::sync::Arc::default();
