@@ -134,7 +134,7 @@ impl Blueprint {
             }
             (recipe::Strategy::AsyncMsgd { momentum, .. }, Some(server)) => {
                 let n = shards.span(server).len();
-                let rule = async_msgd::Momentum::new(n, *momentum, decay);
+                let rule = async_msgd::Msgd::new(n, *momentum, decay);
                 let floor = self.floor(server, host, async_sgd::Locked::new(n, rule));
                 self.served(server, floor, |floor, client| async_sgd::Master::new(floor, client, n))
             }

@@ -21,20 +21,20 @@ use crate::vector::Vector;
 
 /// The master's rule.
 #[derive(Debug)]
-pub struct Momentum {
+pub struct Msgd {
     momentum: f32,
     weight_decay: f32,
     velocity: Vector,
 }
 
-impl Momentum {
+impl Msgd {
     /// A velocity at rest for so many weights.
     pub fn new(parameters: usize, momentum: f32, weight_decay: f32) -> Self {
         Self { momentum, weight_decay, velocity: Vector::zeros(parameters) }
     }
 }
 
-impl Rule for Momentum {
+impl Rule for Msgd {
     fn update(&mut self, weights: &mut Vector, delta: &mut Vector, rate: f32) {
         for ((w, v), g) in weights.iter_mut().zip(self.velocity.iter_mut()).zip(delta.iter()) {
             let g = g + self.weight_decay * *w;

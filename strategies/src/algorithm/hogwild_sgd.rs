@@ -138,6 +138,7 @@ mod tests {
         });
         let mut seen = [0.0; 3];
         weights.copy(&mut seen);
-        assert_eq!(seen, [0.0, 4.0 * EACH as f32, -8.0 * EACH as f32]);
+        let expected = [0.0, 4.0 * EACH as f32, -8.0 * EACH as f32];
+        assert_eq!(seen.map(f32::to_bits), expected.map(f32::to_bits));
     }
 }

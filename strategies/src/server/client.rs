@@ -2,7 +2,7 @@
 
 use crate::node::Desk;
 use crate::server::floor::{Centre, Floor};
-use crate::server::ledger::Applied;
+use crate::server::ledger::{Applied, Ledger};
 use crate::strategy::{Progress, Turn};
 use crate::vector::Vector;
 use crate::{Kind, Packet, Place, StepError, Tag};
@@ -128,8 +128,12 @@ impl Client {
             }
             other => return other,
         };
+        // A run that is told to stop loses its workers one by one, and nothing is wrong with it.
+        if desk.observer.stopping() {
+            return Err(error);
+        }
         floor.write(|ledger| ledger.lose(self.worker));
-        if floor.read(|ledger| ledger.is_abandoned()) {
+        if floor.read(Ledger::is_abandoned) {
             return Err(error);
         }
         desk.record(Event::Lost(LostRecord {

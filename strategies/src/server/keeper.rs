@@ -2,6 +2,7 @@
 
 use crate::node::Desk;
 use crate::server::floor::{Centre, Floor};
+use crate::server::ledger::Ledger;
 use crate::server::shards::Shards;
 use crate::strategy::{Service, Turn};
 use crate::vector::Vector;
@@ -32,7 +33,7 @@ impl<C: Centre> Keeper<C> {
     fn gather(&mut self, desk: &mut Desk) -> Result<u64, StepError> {
         let workers = desk.seat.course.workers();
         let centre = self.floor.take(desk, workers)?;
-        let samples = self.floor.read(|ledger| ledger.samples());
+        let samples = self.floor.read(Ledger::samples);
         let own = if self.server == 0 { self.shards.span(0) } else { 0..self.model.len() };
         desk.lane.clock.timed(Phase::Snapshot, Work::Snapshot(0), || centre.copy(&mut self.model[own]));
         self.floor.put_back(centre);

@@ -262,13 +262,12 @@ impl Kernel {
         }
         state.now = at;
         let ready = match event {
-            Event::Wake(actor) => Some(actor),
+            Event::Wake(actor) | Event::Deadline(actor, _) => Some(actor),
             Event::FirstByte(from, to) => {
                 state.land(at, from, to, self.link);
                 None
             }
             Event::Deliver(from, to) => state.deliver(from, to),
-            Event::Deadline(actor, _) => Some(actor),
             Event::Fault(rank) => {
                 state.fail(rank);
                 None

@@ -84,7 +84,10 @@ fn what_was_applied_is_conserved_under_any_interleaving() {
         let (outcome, torn) = steady(Strategy::HogwildSgd { staleness_bound: None }, seed);
         let updates = updates(&outcome, 4);
         let sum: f32 = updates.iter().map(|update| update.worker.0 as f32 + 1.0).sum();
-        assert!(outcome.ranks[4].model().iter().all(|w| *w == -0.25 * sum), "seed {seed}");
+        assert!(
+            outcome.ranks[4].model().iter().all(|w| w.to_bits() == (-0.25 * sum).to_bits()),
+            "seed {seed}"
+        );
         orders.insert(updates.iter().map(|update| update.worker).collect::<Vec<_>>());
         tears += u32::from(torn);
     }
@@ -98,7 +101,10 @@ fn a_lock_shows_weights_of_one_moment() {
     for seed in 0..10 {
         let (outcome, torn) = steady(Strategy::AsyncSgd { staleness_bound: None }, seed);
         let sum: f32 = updates(&outcome, 4).iter().map(|update| update.worker.0 as f32 + 1.0).sum();
-        assert!(!torn && outcome.ranks[4].model().iter().all(|w| *w == -0.25 * sum), "seed {seed}");
+        assert!(
+            !torn && outcome.ranks[4].model().iter().all(|w| w.to_bits() == (-0.25 * sum).to_bits()),
+            "seed {seed}"
+        );
     }
 }
 

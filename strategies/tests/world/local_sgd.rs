@@ -30,7 +30,9 @@ fn reference(scene: &Scene, period: u64) -> Vec<Vec<Vector>> {
         }
         if t % period == 0 || t == course.steps() {
             let mut mean = Vector::zeros(models[0].len());
-            models.iter().for_each(|w| mean.add(w));
+            for w in &models {
+                mean.add(w);
+            }
             mean.scale(1.0 / p as f32);
             models.fill(mean);
         }

@@ -25,7 +25,7 @@ pub(crate) fn mean_gradient(learner: &mut dyn Learner, course: &Course, w: &Vect
     for k in 0..p {
         let weight = course.weight(t, k);
         for (sum, g) in sum.iter_mut().zip(gradient(learner, w, &course.batch(t, k))) {
-            *sum += if weight == 1.0 { g } else { g * weight };
+            *sum += g * weight;
         }
     }
     sum.iter().map(|sum| sum * (1.0 / p as f32)).collect()

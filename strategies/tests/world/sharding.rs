@@ -17,14 +17,13 @@ impl Scene {
 }
 
 fn scene(workers: u32, servers: usize) -> Scene {
-    let scene = Scene::new(Strategy::PsSync, workers).servers(servers).change(|spec| {
+    Scene::new(Strategy::PsSync, workers).servers(servers).change(|spec| {
         spec.train.optimizer.momentum = 0.9;
         spec.train.optimizer.weight_decay = 0.01;
         spec.train.length = Extent::Steps(20);
         spec.train.global_batch = 10;
         spec.train.evaluate = Extent::Steps(7);
-    });
-    scene
+    })
 }
 
 #[test]
