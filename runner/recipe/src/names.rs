@@ -44,13 +44,13 @@ pub(crate) const OPTIMIZERS: &[Choice] =
 pub(crate) const LR_SCHEDULES: &[Choice] = &[
     Choice::now("constant", "The rate stays."),
     Choice::now("step", "The rate is multiplied by `factor` each time `every` has passed."),
-    Choice::later("milestones", "The rate is multiplied at given points."),
-    Choice::later("cosine", "The rate falls along half a cosine."),
+    Choice::now("milestones", "The rate is multiplied by `factor` at each point of `at`."),
+    Choice::now("cosine", "The rate falls along half a cosine, to `floor` at the end of training."),
 ];
 
 pub(crate) const LR_SCALES: &[Choice] = &[
     Choice::now("none", "The rate is as written, for any number of workers."),
-    Choice::later("linear", "The rate is multiplied by the number of workers."),
+    Choice::now("linear", "The rate is multiplied by the number of workers."),
 ];
 
 pub(crate) const METRICS: &[Choice] = &[

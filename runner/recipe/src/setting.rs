@@ -21,6 +21,7 @@ pub(crate) enum Typed {
     Choice(&'static str),
     Duration(Duration),
     Extent(Extent),
+    Extents(Vec<Extent>),
     List(Vec<String>),
     Seeds(Seeds),
     Layers(Vec<LayerSetting>),
@@ -185,6 +186,13 @@ impl Settings {
         match self.get(id)?.typed {
             Typed::Extent(extent) => Some(extent),
             _ => None,
+        }
+    }
+
+    pub(crate) fn extents(&self, id: KeyId) -> &[Extent] {
+        match self.get(id).map(|leaf| &leaf.typed) {
+            Some(Typed::Extents(extents)) => extents,
+            _ => &[],
         }
     }
 

@@ -221,3 +221,38 @@ fn a_star_ends_with_the_bits_of_the_rank_order() {
     let star = Scene::new(Strategy::DSync, 5).change(|spec| spec.communication.collective = Collective::Star);
     assert_eq!(common_digests(&star.run()), order);
 }
+
+/// The same batch in pieces: on dyadic numbers, not a bit differs; without the pieces' shares it would.
+#[test]
+fn a_batch_in_pieces_is_the_whole_batch() {
+    for strategy in [Strategy::DSync, Strategy::PsSync] {
+        for (workers, accumulate) in [(1, 2), (2, 4), (4, 16), (2, 64)] {
+            let scene = |accumulate| {
+                Scene::new(strategy.clone(), workers).widths(&[6, 4]).change(|spec| {
+                    spec.train.accumulate = accumulate;
+                    spec.train.global_batch = 64;
+                    spec.train.length = recipe::Extent::Steps(3);
+                })
+            };
+            let whole = common_digests(&scene(1).run());
+            let pieces = common_digests(&scene(accumulate).run());
+            assert_eq!(whole, pieces, "{strategy:?}, {workers} workers, {accumulate} pieces");
+        }
+    }
+}
+
+/// Pieces of unequal lengths weigh by their samples.
+#[test]
+fn unequal_pieces_weigh_by_samples() {
+    let scene = |accumulate| {
+        Scene::new(Strategy::DSync, 1).change(|spec| {
+            spec.train.accumulate = accumulate;
+            spec.train.global_batch = 10;
+            spec.train.length = recipe::Extent::Steps(5);
+        })
+    };
+    let (whole, pieces) = (scene(1).run(), scene(3).run());
+    let last = |outcome: &strategies::sim::Outcome| outcome.ranks[0].weights.values().last().unwrap().clone();
+    let apart = last(&whole).iter().zip(last(&pieces).iter()).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    assert!(apart < 1e-5, "{apart}");
+}

@@ -84,6 +84,26 @@ fn keys_and_values() {
             ("table wanted", &["[nodes]\nuse = [\"local\"]", "[measure]\ntrace = 5"]),
             ("unknown name", &["[model]\nkind = \"mnist-mpl\""]),
             (
+                "milestones that are not there",
+                &["[train]\nglobal-batch = 100\nepochs = 2\nlr-schedule = { kind = \"milestones\" }"],
+            ),
+            (
+                "no milestones",
+                &[
+                    "[train]\nglobal-batch = 100\nepochs = 2\nlr-schedule = { kind = \"milestones\", at = [] }",
+                ],
+            ),
+            (
+                "milestones that are none",
+                &[
+                    "[train]\nglobal-batch = 100\nepochs = 2\nlr-schedule = { kind = \"milestones\", at = [\"0 epochs\", 3] }",
+                ],
+            ),
+            (
+                "nothing to accumulate",
+                &["[train]\nglobal-batch = 100\nepochs = 2\naccumulate = 0\noptimizer.clip = 0"],
+            ),
+            (
                 "out of range",
                 &["[train]\nglobal-batch = 0\nepochs = -1\noptimizer.momentum = 1.0\noptimizer.lr = nan"],
             ),
@@ -133,12 +153,6 @@ fn not_in_this_version() {
             ("a straggler", &["[nodes]\nslow = [{ rank = 3, compute = 4.0 }]\nfaults = [{ rank = 2 }]"]),
             ("a server elsewhere", &["[nodes]\nserver = \"gpu-1\""]),
             ("a data set", &["[dataset]\nkind = \"image-folder\"\npath = \"x\""]),
-            (
-                "schedules of the rate",
-                &[
-                    "[train]\nglobal-batch = 100\nepochs = 2\nlr-schedule = { kind = \"cosine\", scale = \"linear\" }",
-                ],
-            ),
             ("samples and predictions", &["[measure]\nsamples = true\npredict = true"]),
         ],
     );
