@@ -48,6 +48,7 @@ pub(crate) const REDUCE_ORDER: KeyId = id("communication.reduce-order");
 const FIRST_STEPS: KeyId = id("measure.trace.first-steps");
 const TRACE_EVERY: KeyId = id("measure.trace.every");
 const WEIGHT_HASH: KeyId = id("measure.weight-hash");
+const SAMPLES: KeyId = id("measure.samples");
 
 /// What decides a model: its kind, where its own layers are written, and the data.
 type Blueprint = (&'static str, Option<Span>, Task);
@@ -363,5 +364,6 @@ fn measure(settings: &Settings) -> Measure {
         trace_first_steps: settings.whole(FIRST_STEPS).unwrap_or(0),
         trace_every: settings.whole(TRACE_EVERY).unwrap_or(0),
         hash_every_step: settings.choice(WEIGHT_HASH) == "step",
+        samples: settings.flag(SAMPLES),
     }
 }

@@ -300,7 +300,13 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new("measure.weight-hash", Kind::Choice(WEIGHT_HASHES), "When each rank's weights are hashed.")
         .default("\"evaluation\""),
     Key::new("measure.predict", Kind::Flag, "Whether predicted times stand beside the measured ones.").later(),
-    Key::new("measure.samples", Kind::Flag, "Whether the sample ids of every rank and step are stored.").later(),
+    Key::new(
+        "measure.samples",
+        Kind::Flag,
+        "Whether the sample ids of every rank and step are stored, so that another program can repeat the run.",
+    )
+    .default("false")
+    .example("true"),
     Key::new("report", Kind::Table, "How results are judged and shown.").sweep(),
     Key::new("report.min-effect", Kind::Share(BELOW_ONE), "Smaller differences count as none.")
         .default("\"5%\"")

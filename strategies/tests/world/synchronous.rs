@@ -2,7 +2,7 @@
 
 use crate::scene::{Scene, common_digests, lanes};
 use recipe::{Collective, Strategy};
-use record::{LaneId, Nanos, Phase, Rank, Work};
+use record::{Event, LaneId, Nanos, Phase, Rank, Work};
 use strategies::sim::Costs;
 use strategies::{Learner, Loss, Vector};
 
@@ -220,4 +220,35 @@ fn a_star_ends_with_the_bits_of_the_rank_order() {
     let order = common_digests(&Scene::new(Strategy::DSync, 5).rank_order().run());
     let star = Scene::new(Strategy::DSync, 5).change(|spec| spec.communication.collective = Collective::Star);
     assert_eq!(common_digests(&star.run()), order);
+}
+
+#[test]
+fn the_samples_of_every_rank_and_step_are_told_where_that_is_asked_for() {
+    for strategy in [Strategy::DSync, Strategy::PsSync] {
+        let scene = |samples| {
+            let scene = Scene::new(strategy.clone(), 3);
+            scene.change(|spec| {
+                (spec.measure.samples, spec.train.length) = (samples, recipe::Extent::Steps(7))
+            })
+        };
+        let told = |outcome: &strategies::sim::Outcome| -> Vec<(u32, u64, Vec<u32>)> {
+            let events = outcome.ranks.iter().flat_map(|rank| &rank.events);
+            let told = events.filter_map(|event| match event {
+                Event::Samples(told) => Some((told.rank.0, told.step, told.samples.clone())),
+                _ => None,
+            });
+            told.collect()
+        };
+        let (asked, unasked) = (scene(true), scene(false));
+        let course = asked.course();
+        let expected: Vec<_> = (0..3_u32)
+            .flat_map(|k| (1..=7).map(move |t| (k, t)))
+            .map(|(k, t)| (k, t, course.batch(t, k as usize).examples))
+            .collect();
+        let outcome = asked.run();
+        assert_eq!(told(&outcome), expected);
+        let silent = unasked.run();
+        assert_eq!(told(&silent), []);
+        assert_eq!(common_digests(&outcome), common_digests(&silent), "asking changes no weights");
+    }
 }

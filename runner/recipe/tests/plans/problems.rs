@@ -139,7 +139,7 @@ fn not_in_this_version() {
                     "[train]\nglobal-batch = 100\nepochs = 2\nlr-schedule = { kind = \"cosine\", scale = \"linear\" }",
                 ],
             ),
-            ("samples and predictions", &["[measure]\nsamples = true\npredict = true"]),
+            ("predictions", &["[measure]\npredict = true"]),
         ],
     );
 }
