@@ -73,12 +73,16 @@ impl Digits {
     }
 
     fn write(&self, folder: &Path, stem: &str) {
-        let head = |numbers: &[u32]| numbers.iter().flat_map(|number| number.to_be_bytes()).collect::<Vec<_>>();
+        let head =
+            |numbers: &[u32]| numbers.iter().flat_map(|number| number.to_be_bytes()).collect::<Vec<_>>();
         let count = self.labels.len() as u32;
         let images = [head(&[2051, count, 28, 28]), self.images.clone()].concat();
         fs::write(folder.join(format!("{stem}-images-idx3-ubyte")), images).unwrap();
-        fs::write(folder.join(format!("{stem}-labels-idx1-ubyte")), [head(&[2049, count]), self.labels.clone()].concat())
-            .unwrap();
+        fs::write(
+            folder.join(format!("{stem}-labels-idx1-ubyte")),
+            [head(&[2049, count]), self.labels.clone()].concat(),
+        )
+        .unwrap();
     }
 
     /// The inputs of a network: x / 255, minus the mean, by the population deviation of the whole file.
@@ -114,7 +118,8 @@ impl Network {
         let tensor = |(name, shape): (&str, &[usize])| {
             let tensor = file.tensor(name).unwrap();
             assert_eq!(tensor.shape(), shape, "{name}");
-            let values = tensor.data().chunks_exact(4).map(|four| f32::from_le_bytes(four.try_into().unwrap()));
+            let values =
+                tensor.data().chunks_exact(4).map(|four| f32::from_le_bytes(four.try_into().unwrap()));
             (name.to_owned(), values.map(f64::from).collect())
         };
         Self { tensors: SHAPES.into_iter().map(tensor).collect() }
@@ -147,12 +152,15 @@ impl Network {
         let most = scores.iter().copied().fold(f64::MIN, f64::max);
         let total: f64 = scores.iter().map(|score| (score - most).exp()).sum();
         let error: Vec<f64> = (0..CLASSES)
-            .map(|class| weight * ((scores[class] - most).exp() / total - f64::from(u8::from(class == label))))
+            .map(|class| {
+                weight * ((scores[class] - most).exp() / total - f64::from(u8::from(class == label)))
+            })
             .collect();
         let back: Vec<f64> = (0..HIDDEN)
             .map(|unit| {
-                let sum: f64 =
-                    (0..CLASSES).map(|class| error[class] * self.at("linear2.weight")[class * HIDDEN + unit]).sum();
+                let sum: f64 = (0..CLASSES)
+                    .map(|class| error[class] * self.at("linear2.weight")[class * HIDDEN + unit])
+                    .sum();
                 if before[unit] > 0.0 { sum } else { 0.0 }
             })
             .collect();
@@ -253,8 +261,10 @@ fn an_exported_run_is_repeated_by_another_program_and_opens_as_a_trace() {
         let lengths: Vec<usize> = steps.iter().take(6).map(|step| step.samples.len()).collect();
         assert_eq!(lengths[..5], [10; 5]);
         assert!((8..=9).contains(&lengths[5]), "{lengths:?}");
-        let (first, last) =
-            (Network::read(&folder.join("initial.safetensors")), Network::read(&folder.join("final.safetensors")));
+        let (first, last) = (
+            Network::read(&folder.join("initial.safetensors")),
+            Network::read(&folder.join("final.safetensors")),
+        );
         let moved = first.distance(&last);
         assert!(moved > 0.05, "{arm}: training moved no weight by more than {moved}");
         let repeated = replay(first.clone(), &steps, &digits, (mu, lambda));
@@ -289,7 +299,10 @@ fn nanos(event: &Value, field: &str) -> u64 {
 }
 
 fn opens_as_a_trace(desk: &Desk) {
-    desk.run(["export", "last", "--format", "chrome-trace", "-o", "trace.json"]).unwrap().with_code(0).unwrap();
+    desk.run(["export", "last", "--format", "chrome-trace", "-o", "trace.json"])
+        .unwrap()
+        .with_code(0)
+        .unwrap();
     let trace: Value = serde_json::from_str(&fs::read_to_string(desk.at("trace.json")).unwrap()).unwrap();
     let events = trace["traceEvents"].as_array().unwrap();
     let of = |phase: &str| events.iter().filter(|event| event["ph"] == phase).collect::<Vec<_>>();
@@ -309,9 +322,16 @@ fn opens_as_a_trace(desk: &Desk) {
     // Complete events of a thread are inside one another or apart, in the order in which a viewer reads them.
     let mut lanes: BTreeMap<(u64, u64), Vec<&Value>> = BTreeMap::new();
     for event in of("X") {
-        lanes.entry((event["pid"].as_u64().unwrap(), event["tid"].as_u64().unwrap())).or_default().push(event);
+        lanes
+            .entry((event["pid"].as_u64().unwrap(), event["tid"].as_u64().unwrap()))
+            .or_default()
+            .push(event);
     }
-    assert_eq!(lanes.keys().collect::<Vec<_>>(), threads.keys().collect::<Vec<_>>(), "every thread has its name");
+    assert_eq!(
+        lanes.keys().collect::<Vec<_>>(),
+        threads.keys().collect::<Vec<_>>(),
+        "every thread has its name"
+    );
     for events in lanes.values_mut() {
         events.sort_by_key(|event| nanos(event, "ts"));
         let mut open: Vec<Open> = Vec::new();

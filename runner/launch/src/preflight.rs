@@ -125,7 +125,7 @@ fn activations(model: &Model) -> u64 {
 fn data_of(source: &Source) -> u64 {
     match source {
         Source::Synthetic { train, test, .. } => (u64::from(*train) + u64::from(*test)) * 28 * 28,
-        Source::Mnist { .. } => 70_000 * 28 * 28,
+        Source::Mnist { .. } | Source::FashionMnist { .. } => 70_000 * 28 * 28,
         Source::Cifar10 { .. } | Source::Cifar100 { .. } => 60_000 * 3 * 32 * 32,
     }
 }
@@ -154,7 +154,7 @@ fn passing_snapshots_of(spec: &RunSpec) -> u64 {
 fn samples_of(spec: &RunSpec, extent: Extent) -> u64 {
     let training = match &spec.dataset.source {
         Source::Synthetic { train, .. } => u64::from(*train),
-        Source::Mnist { .. } => 60_000,
+        Source::Mnist { .. } | Source::FashionMnist { .. } => 60_000,
         Source::Cifar10 { .. } | Source::Cifar100 { .. } => 50_000,
     };
     extent.samples(training, spec.train.global_batch)

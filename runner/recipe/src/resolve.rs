@@ -81,7 +81,7 @@ impl<'a> Resolver<'a> {
         let (cluster, findings) = assign::cluster(settings, &strategy, self.machine);
         cell.findings.extend(findings);
         let workers = cluster.workers();
-        let dataset = self.dataset(&mut cell);
+        let dataset = Self::dataset(settings);
         let spec = RunSpec {
             model: self.model(&mut cell),
             train: self.training(&mut cell, workers, &dataset),
@@ -138,17 +138,12 @@ impl<'a> Resolver<'a> {
         model.clone()
     }
 
-    fn dataset(&self, cell: &mut Cell<'_>) -> Dataset {
-        let settings = cell.settings;
+    fn dataset(settings: &Settings) -> Dataset {
         let path = settings.path(DATASET_PATH).cloned().unwrap_or_default();
         let kind = settings.choice(DATASET_KIND);
-        if kind != "synthetic" && settings.given(DATASET_PATH).is_none() {
-            let why = format!(": the data set `{kind}` is read from files");
-            let missing = self.missing(DATASET_PATH, &why);
-            cell.findings.push(missing.note("or give it for one run: --set dataset.path=FOLDER"));
-        }
         let source = match kind {
             "mnist" => Source::Mnist { path },
+            "fashion-mnist" => Source::FashionMnist { path },
             "cifar10" => Source::Cifar10 { path },
             "cifar100" => Source::Cifar100 { path },
             _ => Source::Synthetic {

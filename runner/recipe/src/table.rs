@@ -70,9 +70,9 @@ pub(crate) const KEYS: &[Key] = &[
         "dataset.path",
         Kind::Path,
         "The folder with the data set's files; relative to the recipe (on the command line: to the current \
-         folder).",
+         folder). By default where `bakeoff data fetch` puts them: in BAKEOFF_DATA, else in `data`.",
     )
-    .of(&["mnist", "cifar10", "cifar100", "image-folder", "text"])
+    .of(&["mnist", "fashion-mnist", "cifar10", "cifar100", "image-folder", "text"])
     .example("\"data/mnist\""),
     Key::new("dataset.train", Kind::Whole(1, 10_000_000), "Training samples to draw.")
         .of(&["synthetic"])

@@ -132,7 +132,8 @@ impl<'a> Writer<'a> {
         self.processes += 1;
         let line = &detail.line;
         let node = node.map_or("local", |node| node.name.as_str());
-        let condition = if line.condition.is_empty() { String::new() } else { format!(" {}", line.condition) };
+        let condition =
+            if line.condition.is_empty() { String::new() } else { format!(" {}", line.condition) };
         let repeat = line.repeat + 1;
         let id = crate::reuse::short(&line.id);
         let name = format!("{node}: {}{condition}, repeat {repeat}, run {id}", line.arm);
@@ -158,8 +159,18 @@ impl<'a> Writer<'a> {
         let ts = Some(micros(metric.at));
         let name = format!("{} of {}", metric.metric, metric.model);
         let args = map(json!({ "value": number(metric.value), "epoch": metric.epoch, "step": metric.step }));
-        let mark = format!("{} {}", human::metric_name(metric.metric), human::metric(metric.metric, metric.value));
-        self.event(&Event { name: &mark, ph: "i", cat: "evaluation", ts, pid, s: "p", args, ..Event::default() })?;
+        let mark =
+            format!("{} {}", human::metric_name(metric.metric), human::metric(metric.metric, metric.value));
+        self.event(&Event {
+            name: &mark,
+            ph: "i",
+            cat: "evaluation",
+            ts,
+            pid,
+            s: "p",
+            args,
+            ..Event::default()
+        })?;
         if metric.value.is_finite() {
             self.counter(&name, (pid, ts), "value", json!(metric.value))?;
         }

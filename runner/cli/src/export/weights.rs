@@ -20,16 +20,24 @@ const FLOAT: usize = 4;
 const ALIGNMENT: usize = 8;
 
 /// Writes a model that a run put aside to `file`.
-pub(crate) fn write(model: &Model, kept: &KeptModel, about: &[(&str, String)], file: &Path) -> Result<(), Failure> {
+pub(crate) fn write(
+    model: &Model,
+    kept: &KeptModel,
+    about: &[(&str, String)],
+    file: &Path,
+) -> Result<(), Failure> {
     let unreadable = |error: &io::Error| {
         Failure::new(Exit::Internal, format!("{} cannot be read: {error}", kept.path.display()))
     };
     let mut weights = File::open(&kept.path).map_err(|error| unreadable(&error))?;
-    let (found, expected) = (weights.metadata().map_err(|error| unreadable(&error))?.len(), model.parameters() * FLOAT);
+    let (found, expected) =
+        (weights.metadata().map_err(|error| unreadable(&error))?.len(), model.parameters() * FLOAT);
     if found != expected as u64 {
         let path = kept.path.display();
         let what = format!("{path} has {found} bytes; the model's weights take {expected}");
-        return Err(Failure::new(Exit::Store, what).cure("the file was cut or changed; run it again with --fresh"));
+        return Err(
+            Failure::new(Exit::Store, what).cure("the file was cut or changed; run it again with --fresh")
+        );
     }
     let mut out = BufWriter::new(File::create(file).map_err(|error| unwritable(file, &error))?);
     let copied = out.write_all(&head(model, about)).and_then(|()| io::copy(&mut weights, &mut out));
@@ -124,9 +132,11 @@ mod tests {
         assert_eq!(about.metadata().as_ref().unwrap()["model"], "rank \"0\"");
         let read = SafeTensors::deserialize(&written).unwrap();
         assert_eq!(read.len(), 3);
-        for (name, shape, span) in
-            [("conv1.weight", &[3, 1, 1, 2][..], 0..24), ("conv1.bias", &[3], 24..36), ("linear1.weight", &[1, 2], 36..44)]
-        {
+        for (name, shape, span) in [
+            ("conv1.weight", &[3, 1, 1, 2][..], 0..24),
+            ("conv1.bias", &[3], 24..36),
+            ("linear1.weight", &[1, 2], 36..44),
+        ] {
             let tensor = read.tensor(name).unwrap();
             assert_eq!((tensor.shape(), tensor.data()), (shape, &bytes[span]), "{name}");
         }
@@ -137,7 +147,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (raw, file) = (folder.path().join("step-0.f32"), folder.path().join("initial.safetensors"));
         std::fs::write(&raw, [0; 43]).unwrap();
-        let Err(Failure::Fault { error, .. }) = write(&model(), &kept(&raw), &[], &file) else { panic!("written") };
+        let Err(Failure::Fault { error, .. }) = write(&model(), &kept(&raw), &[], &file) else {
+            panic!("written")
+        };
         assert!(error.to_string().ends_with("has 43 bytes; the model's weights take 44"), "{error}");
         assert!(!file.exists());
     }
