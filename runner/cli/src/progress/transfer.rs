@@ -12,6 +12,8 @@ pub(crate) struct Transfer {
     talk: Talk,
     bar: Option<ProgressBar>,
     title: &'static str,
+    /// The last address.
+    asked: String,
 }
 
 impl Transfer {
@@ -27,7 +29,7 @@ impl Transfer {
             bar.enable_steady_tick(Duration::from_millis(200));
             bar
         });
-        Self { talk: talk.clone(), bar, title: set.title }
+        Self { talk: talk.clone(), bar, title: set.title, asked: String::new() }
     }
 
     /// Something happened.
@@ -54,8 +56,11 @@ impl Transfer {
                         bar.reset_eta();
                         self.talk.detail(&line);
                     }
+                    // The same address once more was told as another try.
+                    None if self.asked == *url => {}
                     None => self.talk.say(&line),
                 }
+                (*url).clone_into(&mut self.asked);
             }
             Progress::Received { bytes } => {
                 if let Some(bar) = &self.bar {

@@ -4,9 +4,10 @@ use super::Context;
 use crate::disk::data_folder;
 use crate::exit::{Exit, Failure};
 use crate::output::paint::{BAD, FAINT, GOOD, ODD, paint};
-use crate::output::table::Sheet;
+use crate::output::table::{Cell, Sheet};
 use crate::output::{self, Talk, human};
 use crate::progress::Transfer;
+use anstyle::Style;
 use clap::{Args, Subcommand, ValueHint};
 use datasets::{DataSet, FetchError, FileState, Patience, Source};
 use std::fmt::Write;
@@ -21,12 +22,12 @@ Examples:
   bakeoff data fetch cifar10 --from http://mirror.example/cifar
   bakeoff data fetch cifar10 --from ~/Downloads
 
-What breaks off goes on where it stopped when the command is given again. Every
-byte is checked against a published SHA-256 before a file gets its name.
+What breaks off goes on where it stopped when the command is given again.
+Every byte is checked against a published SHA-256 before a file gets its name.
 
 Environment:
   BAKEOFF_DATA   folder of the data sets, in place of data
-  HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY   as everywhere
+  HTTPS_PROXY    and HTTP_PROXY, ALL_PROXY, NO_PROXY, as everywhere
   SSL_CERT_FILE  certificates in place of the usual ones, in PEM";
 
 /// Arguments of `data`.
@@ -127,8 +128,8 @@ fn verify(args: &VerifyArgs, talk: &Talk) -> Result<Exit, Failure> {
         let name = finding.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         bad += usize::from(matches!(finding.state, FileState::Missing | FileState::Different { .. }));
         unproven += usize::from(finding.state == FileState::Unproven);
-        let (state, why) = words(&finding.state);
-        sheet.row(vec![name.into(), state.into(), why.into()]);
+        let (state, style, why) = words(&finding.state);
+        sheet.row(vec![name.into(), Cell::styled(style, state), why.into()]);
     }
     output::data(&sheet.render(output::width()))?;
     let again = match &args.folder {
@@ -149,13 +150,13 @@ fn verify(args: &VerifyArgs, talk: &Talk) -> Result<Exit, Failure> {
     }
 }
 
-fn words(state: &FileState) -> (String, String) {
+fn words(state: &FileState) -> (&'static str, Style, String) {
     match state {
-        FileState::Published => (paint(GOOD, "ok"), "as published".to_owned()),
-        FileState::AsUnpacked => (paint(GOOD, "ok"), "as unpacked from the published archive".to_owned()),
-        FileState::Unproven => (paint(ODD, "unproven"), "the right length; no digest is known".to_owned()),
-        FileState::Different { why } => (paint(BAD, "different"), why.clone()),
-        FileState::Missing => (paint(BAD, "missing"), String::new()),
+        FileState::Published => ("ok", GOOD, "as published".to_owned()),
+        FileState::AsUnpacked => ("ok", GOOD, "as unpacked from the published archive".to_owned()),
+        FileState::Unproven => ("unproven", ODD, "the right length; no digest is known".to_owned()),
+        FileState::Different { why } => ("different", BAD, why.clone()),
+        FileState::Missing => ("missing", BAD, String::new()),
     }
 }
 

@@ -94,7 +94,6 @@ fn keys_and_values() {
                 ],
             ),
             ("missing", &["[train]\noptimizer = \"sgd\""]),
-            ("missing path", &["[dataset]\nkind = \"mnist\""]),
             ("said twice", &["[train]\nglobal-batch = 100\nper-worker-batch = 25\nepochs = 1\nsteps = 10"]),
             ("a date", &["[train]\nglobal-batch = 100\nepochs = 2020-01-01"]),
             ("too large a number", &["[train]\nglobal-batch = 99999999999999999999\nepochs = 1"]),
