@@ -37,8 +37,8 @@ impl Download<'_> {
         let mut refusals = Vec::new();
         for source in sources {
             let come = match source {
-                Source::Web(base) => self.from_web(&format!("{base}/{}", self.archive.name)),
-                Source::Folder(folder) => self.from_folder(&folder.join(self.archive.name)),
+                Source::Web(base) => self.web(&format!("{base}/{}", self.archive.name)),
+                Source::Folder(folder) => self.disk(&folder.join(self.archive.name)),
             };
             match come? {
                 Ok(path) => return Ok(path),
@@ -56,7 +56,7 @@ impl Download<'_> {
         self.workshop.path(&format!("{}.part", self.archive.name))
     }
 
-    fn from_folder(&mut self, path: &Path) -> Result<Result<PathBuf, Refusal>, FetchError> {
+    fn disk(&self, path: &Path) -> Result<Result<PathBuf, Refusal>, FetchError> {
         if !path.is_file() {
             return Ok(Err(Refusal::Missing { path: path.to_owned() }));
         }
@@ -76,7 +76,7 @@ impl Download<'_> {
     }
 
     /// All of it from one address.
-    fn from_web(&mut self, url: &str) -> Result<Result<PathBuf, Refusal>, FetchError> {
+    fn web(&mut self, url: &str) -> Result<Result<PathBuf, Refusal>, FetchError> {
         let part = self.part();
         let (mut tries, mut pause) = (0, self.patience.pause);
         // What another source, or another day, left here may be of something else.

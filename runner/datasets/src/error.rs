@@ -35,7 +35,7 @@ pub enum FetchError {
         source: io::Error,
     },
     /// No source has the file.
-    #[error("{archive} did not come from any source{}", refusals.iter().map(|refusal| format!("\n  {refusal}")).collect::<String>())]
+    #[error("{archive} did not come from any source{}", listed(refusals))]
     Unavailable {
         /// The file.
         archive: &'static str,
@@ -127,6 +127,12 @@ impl FetchError {
 
 const ROOM: &str = "free some space and run this again, which goes on where it stopped; or name a folder on another \
                     disk: --folder FOLDER, or BAKEOFF_DATA";
+
+/// A line for each.
+fn listed(refusals: &[Refusal]) -> String {
+    let lines: Vec<String> = refusals.iter().map(|refusal| format!("\n  {refusal}")).collect();
+    lines.concat()
+}
 
 fn unavailable(refusals: &[Refusal]) -> &'static str {
     let any = |kind: fn(&Refusal) -> bool| refusals.iter().any(kind);

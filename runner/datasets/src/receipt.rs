@@ -30,7 +30,8 @@ pub(crate) fn read(folder: &Path) -> Result<Sums, FetchError> {
 
 /// Writes a folder's list; `part` is where it grows.
 pub(crate) fn write(folder: &Path, part: &Path, sums: &Sums) -> Result<(), FetchError> {
-    let text: String = sums.iter().map(|(name, digest)| format!("{digest}  {name}\n")).collect();
+    let lines: Vec<String> = sums.iter().map(|(name, digest)| format!("{digest}  {name}\n")).collect();
+    let text = lines.concat();
     let path = folder.join(NAME);
     let written = fs::write(part, text).and_then(|()| fs::rename(part, &path));
     written.map_err(|error| FetchError::file(path, "written", error))

@@ -228,7 +228,7 @@ fn the_samples_of_every_rank_and_step_are_told_where_that_is_asked_for() {
         let scene = |samples| {
             let scene = Scene::new(strategy.clone(), 3);
             scene.change(|spec| {
-                (spec.measure.samples, spec.train.length) = (samples, recipe::Extent::Steps(7))
+                (spec.measure.samples, spec.train.length) = (samples, recipe::Extent::Steps(7));
             })
         };
         let told = |outcome: &strategies::sim::Outcome| -> Vec<(u32, u64, Vec<u32>)> {

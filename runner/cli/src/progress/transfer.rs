@@ -36,7 +36,7 @@ impl Transfer {
     pub(crate) fn show(&mut self, step: &Progress<'_>) {
         match step {
             Progress::Here { archive } => {
-                self.talk.detail(&format!("{}: there, and as published", archive.name))
+                self.talk.detail(&format!("{}: there, and as published", archive.name));
             }
             Progress::Source { archive, url, have } => {
                 let rest = if *have > 0 {

@@ -180,7 +180,9 @@ fn list(talk: &Talk) -> Result<Exit, Failure> {
     }
     let mut out = sheet.render(output::width());
     if talk.loudness() == output::Loudness::Verbose {
-        DataSet::ALL.iter().for_each(|set| out.push_str(&sources(set)));
+        for set in DataSet::ALL {
+            out.push_str(&sources(set));
+        }
     }
     output::data(&out)?;
     Ok(Exit::Done)
@@ -193,8 +195,8 @@ fn sources(set: &DataSet) -> String {
         let _ = writeln!(text, "  {}, {} bytes, SHA-256 {}", archive.name, archive.bytes, archive.sha256);
     }
     let first = set.archives.first().map_or(&[][..], |archive| archive.sources);
-    first.iter().for_each(|url| {
+    for url in first {
         let _ = writeln!(text, "  from {url}");
-    });
+    }
     text
 }

@@ -101,7 +101,9 @@ pub(crate) fn execute(args: &ExportArgs, context: &Context<'_>) -> Result<Exit, 
             (Some(lines), _, _) => tables(&store, &selection, (args.what, lines), output).await?,
             (None, Format::Safetensors, Some(folder)) => {
                 let told = models(&store, &selection, folder).await?;
-                told.iter().for_each(|line| context.talk.say(line));
+                for line in &told {
+                    context.talk.say(line);
+                }
             }
             (None, _, _) => trace(&store, &selection, output).await?,
         }

@@ -25,8 +25,8 @@ const PATIENCE: Patience = Patience {
 };
 
 fn hex(bytes: &[u8]) -> &'static str {
-    let text: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-    text.leak()
+    let digits: Vec<String> = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    digits.concat().leak()
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {

@@ -34,10 +34,13 @@ pub(crate) enum Reply {
 pub(crate) struct Server {
     pub(crate) url: String,
     port: u16,
-    seen: Arc<Mutex<Vec<(String, Option<u64>)>>>,
+    seen: Arc<Mutex<Vec<Asked>>>,
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
+
+/// A request: path and first byte asked for.
+pub(crate) type Asked = (String, Option<u64>);
 
 /// Files by name.
 pub(crate) type Files = Vec<(String, Vec<u8>)>;
@@ -68,7 +71,7 @@ impl Server {
     }
 
     /// The requests so far: path and first byte asked for.
-    pub(crate) fn seen(&self) -> Vec<(String, Option<u64>)> {
+    pub(crate) fn seen(&self) -> Vec<Asked> {
         self.seen.lock().unwrap().clone()
     }
 }
@@ -87,7 +90,7 @@ fn answer(
     mut stream: TcpStream,
     files: &Files,
     reply: &Reply,
-    seen: &Mutex<Vec<(String, Option<u64>)>>,
+    seen: &Mutex<Vec<Asked>>,
 ) -> std::io::Result<Option<TcpStream>> {
     let (path, range) = request(&mut stream)?;
     seen.lock().unwrap().push((path.clone(), range));
@@ -140,7 +143,7 @@ fn head(stream: &mut TcpStream, status: u16, length: usize, extra: &str) -> std:
 }
 
 /// Path and first byte of a request.
-fn request(stream: &mut TcpStream) -> std::io::Result<(String, Option<u64>)> {
+fn request(stream: &mut TcpStream) -> std::io::Result<Asked> {
     let mut reader = BufReader::new(&mut *stream);
     let mut line = String::new();
     reader.read_line(&mut line)?;
