@@ -26,4 +26,14 @@ impl Files for DiskFiles {
     fn current_directory(&self) -> PathBuf {
         env::current_dir().unwrap_or_else(|_| PathBuf::from("/"))
     }
+
+    fn data_folder(&self) -> PathBuf {
+        self.current_directory().join(data_folder())
+    }
+}
+
+/// Where data sets lie unless a recipe says otherwise: `BAKEOFF_DATA`, else `data` in the current folder.
+pub(crate) fn data_folder() -> PathBuf {
+    let named = env::var_os("BAKEOFF_DATA").filter(|folder| !folder.is_empty());
+    named.map_or_else(|| PathBuf::from("data"), PathBuf::from)
 }

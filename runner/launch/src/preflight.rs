@@ -10,6 +10,8 @@ const PROCESS: u64 = 150 << 20;
 const VECTORS: u64 = 6;
 /// Bytes of a weight or an activation.
 const FLOAT: u64 = 4;
+/// Bytes of a sample's id in the log of events: MessagePack's longest form of 32 bits.
+const SAMPLE_ID: u64 = 5;
 
 /// What a machine has to offer at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,14 +82,15 @@ fn cores(specs: &[&RunSpec], machine: Machine) -> Option<Concern> {
 }
 
 fn disk(specs: &[&RunSpec], machine: Machine) -> Option<Concern> {
-    // The model that a run ends with is kept; what it is evaluated with on the way goes before the next begins.
-    let kept = specs.iter().map(|spec| snapshot_of(spec)).fold(0, u64::saturating_add);
+    // The models that a run begins and ends with are kept, and its sample ids where they are asked for; what it is
+    // evaluated with on the way goes before the next begins.
+    let kept = specs.iter().map(|spec| kept_of(spec)).fold(0, u64::saturating_add);
     let passing = specs.iter().map(|spec| passing_snapshots_of(spec)).max()?;
     let need = kept.saturating_add(passing);
     (need > machine.disk).then(|| Concern {
         severity: Severity::Refusal,
         what: format!(
-            "the final models of {} and the snapshots of one run need about {}; the store's disk has {} left",
+            "what is kept of {} and the snapshots of one run need about {}; the store's disk has {} left",
             runs(specs.len()),
             mebibytes(need),
             mebibytes(machine.disk)
@@ -122,7 +125,7 @@ fn activations(model: &Model) -> u64 {
 fn data_of(source: &Source) -> u64 {
     match source {
         Source::Synthetic { train, test, .. } => (u64::from(*train) + u64::from(*test)) * 28 * 28,
-        Source::Mnist { .. } => 70_000 * 28 * 28,
+        Source::Mnist { .. } | Source::FashionMnist { .. } => 70_000 * 28 * 28,
         Source::Cifar10 { .. } | Source::Cifar100 { .. } => 60_000 * 3 * 32 * 32,
     }
 }
@@ -132,17 +135,29 @@ fn snapshot_of(spec: &RunSpec) -> u64 {
     FLOAT * spec.model.parameters() as u64
 }
 
-/// The snapshots of a run but the last, in bytes: at worst all of them wait for the end of the ranks.
+/// What stays of a run, in bytes: the model that it begins with, the one that it ends with, and the ids of its
+/// samples where they are asked for.
+fn kept_of(spec: &RunSpec) -> u64 {
+    let ids = if spec.measure.samples { samples_of(spec, spec.train.length) } else { 0 };
+    ids.saturating_mul(SAMPLE_ID).saturating_add(snapshot_of(spec).saturating_mul(2))
+}
+
+/// The snapshots of a run between the first and the last, in bytes: at worst all of them wait for the end of the
+/// ranks.
 fn passing_snapshots_of(spec: &RunSpec) -> u64 {
+    let (length, every) = (spec.train.length, spec.train.evaluate);
+    let count = samples_of(spec, length) / samples_of(spec, every).max(1);
+    count.saturating_mul(snapshot_of(spec))
+}
+
+/// How many samples an extent of the training is.
+fn samples_of(spec: &RunSpec, extent: Extent) -> u64 {
     let training = match &spec.dataset.source {
         Source::Synthetic { train, .. } => u64::from(*train),
-        Source::Mnist { .. } => 60_000,
+        Source::Mnist { .. } | Source::FashionMnist { .. } => 60_000,
         Source::Cifar10 { .. } | Source::Cifar100 { .. } => 50_000,
     };
-    let samples = |extent: Extent| extent.samples(training, spec.train.global_batch);
-    // The initial model comes on top of those in between.
-    let count = samples(spec.train.length) / samples(spec.train.evaluate).max(1) + 1;
-    count.saturating_mul(snapshot_of(spec))
+    extent.samples(training, spec.train.global_batch)
 }
 
 fn runs(count: usize) -> String {
@@ -193,12 +208,17 @@ mod tests {
         spec.train.evaluate = Extent::Steps(10);
         let mut rare = spec.clone();
         rare.train.evaluate = Extent::Steps(100);
-        // Three final models, and the 11 others of the run that is evaluated most often.
-        let need = (3 + 11) * FLOAT * spec.model.parameters() as u64;
+        // The first and the last model of each, and the 10 others of the run that is evaluated most often.
+        let need = (3 * 2 + 10) * FLOAT * spec.model.parameters() as u64;
         let with = |disk| preflight(&[&rare, &spec, &spec], Machine { disk, ..LARGE });
         assert_eq!(with(need), []);
         let refused = with(need - 1);
         assert_eq!(refused[0].severity, Severity::Refusal);
-        assert!(refused[0].what.starts_with("the final models of 3 runs"), "{refused:?}");
+        assert!(refused[0].what.starts_with("what is kept of 3 runs"), "{refused:?}");
+        // The ids of what a hundred steps use come on top, for the one run that asks for them.
+        spec.measure.samples = true;
+        let need = need + 100 * u64::from(spec.train.global_batch) * SAMPLE_ID;
+        let with = |disk| preflight(&[&rare, &spec, &rare], Machine { disk, ..LARGE });
+        assert_eq!((with(need), with(need - 1).len()), (vec![], 1));
     }
 }

@@ -61,21 +61,45 @@ impl EventLog {
     /// # Errors
     /// [`StoreError::EventLog`] where there is no log, or a whole record is no event of this version.
     pub fn read(directory: &Path) -> Result<Vec<Event>, StoreError> {
+        Self::events(directory)?.collect()
+    }
+
+    /// The same, one after another: a log may be longer than memory.
+    ///
+    /// # Errors
+    /// [`StoreError::EventLog`] where there is no log; each event may be one as with [`EventLog::read`].
+    pub fn events(directory: &Path) -> Result<impl Iterator<Item = Result<Event, StoreError>>, StoreError> {
         let path = directory.join(NAME);
-        let error = |reason: String| StoreError::EventLog { path: path.clone(), reason };
-        let mut file = BufReader::new(File::open(&path).map_err(|cause| error(cause.to_string()))?);
-        let mut events = Vec::new();
-        let mut at = 0;
-        while let Some(record) = next_record(&mut file).map_err(|cause| error(cause.to_string()))? {
-            let event = Event::decode(&record).map_err(|cause| error(format!("at byte {at}: {cause}")))?;
-            at += 4 + record.len() as u64;
-            events.push(event);
+        match File::open(&path) {
+            Ok(file) => Ok(Events { path, file: BufReader::new(file), at: 0 }),
+            Err(error) => Err(StoreError::EventLog { path, reason: error.to_string() }),
         }
-        Ok(events)
     }
 
     fn error(&self, reason: impl ToString) -> StoreError {
         StoreError::EventLog { path: self.path.clone(), reason: reason.to_string() }
+    }
+}
+
+/// The events of a log, from its beginning.
+struct Events {
+    path: PathBuf,
+    file: BufReader<File>,
+    at: u64,
+}
+
+impl Iterator for Events {
+    type Item = Result<Event, StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let error = |reason: String| StoreError::EventLog { path: self.path.clone(), reason };
+        let record = match next_record(&mut self.file) {
+            Ok(record) => record?,
+            Err(cause) => return Some(Err(error(cause.to_string()))),
+        };
+        let event = Event::decode(&record).map_err(|cause| error(format!("at byte {}: {cause}", self.at)));
+        self.at += 4 + record.len() as u64;
+        Some(event)
     }
 }
 

@@ -16,6 +16,7 @@ mod health;
 mod id;
 mod ingest;
 mod insert;
+mod kept;
 mod list;
 mod load;
 mod open;
@@ -26,6 +27,7 @@ mod selection_sql;
 mod summary;
 mod sweep;
 mod timeline;
+mod trace;
 mod value;
 
 pub use attempt::{AttemptEnd, NewAttempt};
@@ -36,6 +38,7 @@ pub use event_log::EventLog;
 pub use export::{Export, ExportTable, Value};
 pub use health::{DbInfo, Problem};
 pub use id::{AttemptId, NodeId, RunId, SweepId};
+pub use kept::{KeptModel, Samples, recorded_samples};
 pub use list::{AttemptLine, EventLine, RunDetail};
 pub use open::{DATABASE, Store};
 pub use rows::{
@@ -44,3 +47,4 @@ pub use rows::{
 };
 pub use selection::{Selection, SelectionError};
 pub use sweep::{NewReport, NewSweep, RunRef, SweepEnd};
+pub use trace::Trace;

@@ -2,6 +2,9 @@
 
 mod bars;
 mod run_view;
+mod transfer;
+
+pub(crate) use transfer::Transfer;
 
 use crate::args::ProgressChoice;
 use crate::output::paint::{FAINT, paint, state_style};

@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod data;
 pub(crate) mod db;
 pub(crate) mod explain;
 pub(crate) mod export;
@@ -40,6 +41,7 @@ pub(crate) fn execute(cli: Cli, talk: &Talk) -> Result<Exit, Failure> {
         Verb::Logs(args) => logs::execute(&args, &context),
         Verb::Report(args) => report::execute(&args, &context),
         Verb::Export(args) => export::execute(&args, &context),
+        Verb::Data(args) => data::execute(&args, &context),
         Verb::Explain(args) => explain::execute(&args),
         Verb::Schema(args) => schema::execute(&args),
         Verb::Db(args) => db::execute(&args, &context),

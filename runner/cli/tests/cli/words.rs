@@ -4,7 +4,7 @@ use crate::kitchen::{Kitchen, told};
 use std::fs;
 use std::process::Stdio;
 
-const VERBS: [&str; 13] = [
+const VERBS: [&str; 14] = [
     "init",
     "check",
     "plan",
@@ -13,6 +13,7 @@ const VERBS: [&str; 13] = [
     "show",
     "logs",
     "report",
+    "data",
     "export",
     "explain",
     "schema",

@@ -299,12 +299,12 @@ fn an_evaluator_without_a_core_of_its_own_waits_for_the_ranks() {
 }
 
 #[test]
-fn the_model_that_a_run_ends_with_is_kept() {
+fn the_models_that_a_run_begins_and_ends_with_are_kept() {
     let last = SnapshotRecord { last: true, ..snapshot(Rank(0), 6) };
-    let mut play = Play::new(later()).play(BEGIN).play("snapshot 0 3");
+    let mut play = Play::new(later()).play(BEGIN).play("snapshot 0 0, snapshot 0 3");
     play.tell(Input::Message(Member::Rank(Rank(0)), ToDriver::Events(vec![Event::Snapshot(last)])), 10);
-    let mut play = play.play(LEAVE).play("evaluated, evaluated");
-    assert!(play.said().ends_with("evaluate-3 discard-3 evaluate-6 leave-E"));
+    let mut play = play.play(LEAVE).play("evaluated, evaluated, evaluated");
+    assert!(play.said().ends_with("evaluate-0 evaluate-3 discard-3 evaluate-6 leave-E"));
 }
 
 #[test]
