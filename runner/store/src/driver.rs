@@ -1,9 +1,10 @@
 //! Which process drives a sweep, and whether it still lives: a number alone is given out again.
 
+use serde::{Deserialize, Serialize};
 use std::fs;
 
 /// The process that drives a sweep.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Driver {
     /// Its process number.
     pub pid: u32,

@@ -16,10 +16,13 @@ mod health;
 mod id;
 mod ingest;
 mod insert;
+mod journal;
 mod list;
 mod load;
+mod lock;
 mod open;
 mod plan_rows;
+mod rebuild;
 mod rows;
 mod selection;
 mod selection_sql;
@@ -38,6 +41,7 @@ pub use health::{DbInfo, Problem};
 pub use id::{AttemptId, NodeId, RunId, SweepId};
 pub use list::{AttemptLine, EventLine, RunDetail};
 pub use open::{DATABASE, Store};
+pub use rebuild::{Rebuilding, Rebuilt, Unread, rebuild};
 pub use rows::{
     AttemptRow, LinkRow, LossRow, MetricRow, NodeRow, PhaseRow, RankRow, RunLine, RunRow, RunState, SpanRow,
     SweepRows,
