@@ -23,9 +23,11 @@ pub(crate) enum Exit {
     Short = 5,
     /// The store cannot be used.
     Store = 7,
+    /// The terminal went away; the same command resumes.
+    HungUp = 129,
     /// Interrupted by Ctrl-C; the same command resumes.
     Interrupted = 130,
-    /// Ended by SIGTERM; the same command resumes.
+    /// Ended by SIGTERM or `bakeoff stop`; the same command resumes.
     Terminated = 143,
 }
 

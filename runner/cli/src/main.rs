@@ -7,6 +7,7 @@ mod args;
 mod disk;
 mod ending;
 mod exit;
+mod live;
 mod output;
 mod page;
 mod planning;

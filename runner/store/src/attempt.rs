@@ -159,6 +159,46 @@ impl Store {
     }
 }
 
+/// A sweep that is under way by the book, but whose driver is gone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LeftOver {
+    /// The sweep's id.
+    pub sweep: String,
+    /// Name of its recipe.
+    pub recipe: String,
+    /// The process that drove it.
+    pub driver: u32,
+    /// When it began, as seconds since 1970.
+    pub started: i64,
+    /// Its runs that have not ended.
+    pub unfinished: u32,
+}
+
+impl Store {
+    /// What killed drivers left, oldest first.
+    pub async fn left_over(&self) -> Result<Vec<LeftOver>, StoreError> {
+        let dead = json("list of sweeps", &self.sweeps_of_the_dead().await?)?;
+        let rows: Vec<(String, String, u32, i64, u32)> = sqlx::query_as(
+            "SELECT sweep.ulid, sweep.name, driver_pid, started_unix, \
+             (SELECT count(*) FROM run WHERE run.sweep = sweep.id AND run.state IN ('pending', 'running')) \
+             FROM sweep WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
+        )
+        .bind(dead)
+        .fetch_all(&self.reader)
+        .await?;
+        Ok(rows
+            .into_iter()
+            .map(|(sweep, recipe, driver, started, unfinished)| LeftOver {
+                sweep,
+                recipe,
+                driver,
+                started,
+                unfinished,
+            })
+            .collect())
+    }
+}
+
 /// What is written of an attempt whose driver was killed.
 pub(crate) const KILLED: &str = "the driver was killed";
 

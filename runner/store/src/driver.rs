@@ -20,6 +20,11 @@ impl Driver {
         Self { pid, born: born(pid).unwrap_or_default() }
     }
 
+    /// The process of that number, if there is one.
+    pub fn of(pid: u32) -> Option<Self> {
+        Some(Self { pid, born: born(pid)? })
+    }
+
     /// Whether the process still runs. A process of another machine or an earlier boot does not.
     pub fn lives(&self) -> bool {
         born(self.pid).is_some_and(|born| born == self.born)

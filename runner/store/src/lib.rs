@@ -31,7 +31,7 @@ mod sweep;
 mod timeline;
 mod value;
 
-pub use attempt::{AttemptEnd, NewAttempt};
+pub use attempt::{AttemptEnd, LeftOver, NewAttempt};
 pub use driver::Driver;
 pub use earlier::EarlierRun;
 pub use error::StoreError;
