@@ -25,6 +25,7 @@ use clap::Parser;
 use exit::{Exit, Failure};
 use output::Talk;
 use std::panic;
+use std::path::Path;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
@@ -33,8 +34,11 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     colours(cli.global.color);
     let talk = Talk::new(cli.global.loudness());
-    log_to(&talk);
     explain_faults(&talk);
+    if let Err(failure) = log_to(&talk).and_then(|()| heed_the_store(&cli.global.store)) {
+        talk.failure(&failure);
+        return Exit::Usage.into();
+    }
     match panic::catch_unwind(panic::AssertUnwindSafe(|| verbs::execute(cli, &talk))) {
         Ok(Ok(exit)) => exit.into(),
         Ok(Err(failure)) => {
@@ -57,10 +61,15 @@ fn colours(choice: ColourChoice) {
 }
 
 /// What the libraries log: warnings, or as much as `-v` and `BAKEOFF_LOG` ask for.
-fn log_to(talk: &Talk) {
+fn log_to(talk: &Talk) -> Result<(), Failure> {
     let usual =
         if talk.loudness() == output::Loudness::Verbose { "warn,launch=debug,store=debug" } else { "warn" };
-    let filter = EnvFilter::try_from_env("BAKEOFF_LOG").unwrap_or_else(|_| EnvFilter::new(usual));
+    let asked = std::env::var_os("BAKEOFF_LOG").filter(|text| !text.is_empty());
+    let asked = asked.map_or_else(|| usual.to_owned(), |text| text.to_string_lossy().into_owned());
+    let filter = EnvFilter::try_new(&asked).map_err(|error| {
+        Failure::new(Exit::Usage, format!("BAKEOFF_LOG={asked} cannot be understood: {error}"))
+            .cure("give parts and levels, as in BAKEOFF_LOG=warn,launch=debug")
+    })?;
     let writer = talk.clone();
     tracing_subscriber::fmt()
         .with_env_filter(filter)
@@ -69,6 +78,16 @@ fn log_to(talk: &Talk) {
         .without_time()
         .with_writer(move || writer.clone())
         .init();
+    Ok(())
+}
+
+/// An empty name would mean the current folder, and fill it.
+fn heed_the_store(store: &Path) -> Result<(), Failure> {
+    if store.as_os_str().is_empty() {
+        return Err(Failure::new(Exit::Usage, "the name of the store's folder is empty")
+            .cure("give BAKEOFF_STORE or --store a folder, or unset BAKEOFF_STORE"));
+    }
+    Ok(())
 }
 
 /// A fault of this program is said in a sentence, without a backtrace.

@@ -8,9 +8,14 @@ use crate::sweep::SweepEnd;
 use crate::{AttemptEnd, Driver, NodeRow, StoreError};
 use recipe::Plan;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long another process may keep a journal locked, and between two looks.
+const PATIENCE: Duration = Duration::from_secs(10);
+const GLANCE: Duration = Duration::from_millis(10);
 
 /// Where journals and the runs' own directories lie.
 pub(crate) const RUNS: &str = "runs";
@@ -92,8 +97,7 @@ pub(crate) fn append(path: &Path, entry: &Entry) -> Result<(), StoreError> {
         let mut line = serde_json::to_vec(entry)?;
         line.push(b'\n');
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-        // Held for this one write.
-        file.lock()?;
+        lock(&file)?;
         let whole = whole_length(&mut file)?;
         file.set_len(whole)?;
         file.seek(SeekFrom::Start(whole))?;
@@ -103,6 +107,22 @@ pub(crate) fn append(path: &Path, entry: &Entry) -> Result<(), StoreError> {
         })
     };
     write().map_err(|error| StoreError::Journal { path: path.to_owned(), reason: error.to_string() })
+}
+
+/// Held for one write, so that whoever cannot have it for long waits for somebody who hangs.
+fn lock(file: &File) -> io::Result<()> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => std::thread::sleep(GLANCE),
+            Err(TryLockError::WouldBlock) => {
+                let seconds = PATIENCE.as_secs();
+                return Err(io::Error::other(format!("another process kept it locked for {seconds} s")));
+            }
+        }
+    }
 }
 
 /// Where the last whole line ends.

@@ -65,7 +65,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::NoStore`] where there is none; else as [`Store::open`].
     pub async fn open_existing(folder: &Path) -> Result<Self, StoreError> {
-        if !folder.join(DATABASE).is_file() {
+        if fs::symlink_metadata(folder.join(DATABASE)).is_err() {
             return Err(StoreError::NoStore { folder: folder.to_owned() });
         }
         Self::at(folder, &MIGRATIONS).await
@@ -111,6 +111,9 @@ pub(crate) fn options(file: &Path) -> SqliteConnectOptions {
 
 /// Leaves a database of the newest known version in WAL mode, or an error and the file as it was.
 async fn prepare(folder: &Path, file: &Path, migrations: &Migrator) -> Result<(), StoreError> {
+    if file.is_dir() {
+        return Err(StoreError::Foreign { path: file.to_owned() });
+    }
     let _moment = lock::moment(folder).await?;
     let fresh = fs::metadata(file).map_or(true, |data| data.len() == 0);
     let mut connection = options(file)
