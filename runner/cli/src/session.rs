@@ -67,7 +67,7 @@ impl Session {
         self.stop.at_next_step.cancel();
         match level {
             Level::Softly => {
-                Some("stopping after the current step, and keeping what there is; once more stops at once")
+                Some("stopping after the current step; once more stops at once; what was recorded is kept")
             }
             Level::Now => {
                 self.stop.now.cancel();

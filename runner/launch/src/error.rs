@@ -100,7 +100,7 @@ pub enum LaunchError {
 
 /// What to do about a worker that says this in place of its protocol.
 fn cure(answer: &str) -> &'static str {
-    if answer.contains("shared librar") || answer.contains("libtorch") {
+    if answer.contains("shared librar") {
         "`cargo xtask setup` brings the libraries; a binary that was copied needs them where it was built"
     } else {
         "build driver and worker from one state: `cargo build --workspace`"

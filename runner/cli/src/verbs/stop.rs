@@ -16,8 +16,8 @@ Examples:
   bakeoff stop --now       they end without waiting for a step
   bakeoff stop --kill      everything is killed; what was recorded is kept
 
-The same `bakeoff run` goes on where it stopped. Exit code 5 if something has not
-stopped within the time of --wait.";
+The same `bakeoff run` goes on where it stopped. Exit code 5 if something has
+not stopped within the time of --wait.";
 
 /// Arguments of `stop`.
 #[derive(Debug, Args)]
