@@ -222,7 +222,7 @@ const COMMAND_LINES: &[Row] = &[
         |_| (),
         &["export", "last", "--format", "csv", "--what", "steps", "-o", "/dev/full"],
         1,
-        &["/dev/full", "No space left"],
+        &["the output cannot be written: No space left", "cure: write it to another place"],
     ),
     (
         "a page in a file",
@@ -317,7 +317,7 @@ const MACHINES: &[Row] = &[
             recipe(
                 desk,
                 "kind = \"softmax\"",
-                "kind = \"sequential\"\nlayers = [{ kind = \"flatten\" }, { kind = \"linear\", outputs = 2000000 }, { kind = \"relu\" }, { kind = \"linear\", outputs = 20000 }, { kind = \"linear\", outputs = 10 }]",
+                "kind = \"sequential\"\nlayers = [{ kind = \"flatten\" }, { kind = \"linear\", outputs = 1000000 }, { kind = \"relu\" }, { kind = \"linear\", outputs = 20000 }, { kind = \"linear\", outputs = 10 }]",
             )
         },
         RUN,
@@ -334,7 +334,7 @@ const MACHINES: &[Row] = &[
         |desk| recipe(desk, "lr = 0.05", "lr = 0.07"),
         &["XDG_RUNTIME_DIR=/proc", "run", "recipe.toml"],
         5,
-        &["the channel to the workers", "/proc/bakeoff-"],
+        &["the channel to the workers", "/proc/bakeoff-", "XDG_RUNTIME_DIR"],
     ),
 ];
 

@@ -106,11 +106,12 @@ impl From<ReportError> for Failure {
 }
 
 impl From<io::Error> for Failure {
-    /// Of standard output: whoever reads it may leave early, and that is fine.
+    /// Of what is put out: whoever reads it may leave early, and that is fine.
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Self::Told(Exit::Done),
-            _ => Self::of(Exit::Internal, error),
+            _ => Self::new(Exit::Internal, format!("the output cannot be written: {error}"))
+                .cure("write it to another place, or free some space there"),
         }
     }
 }

@@ -85,7 +85,7 @@ pub enum LaunchError {
         source: io::Error,
     },
     /// The channel to the workers cannot be opened.
-    #[error("the channel to the workers: {0}")]
+    #[error("the channel to the workers: {0}; its sockets lie in XDG_RUNTIME_DIR, or else in /tmp")]
     Channel(mesh::MeshError),
     /// The channel to the workers ended before they did.
     #[error("the channel to the workers ended before they did")]

@@ -10,6 +10,7 @@ mod driver;
 mod earlier;
 mod error;
 mod event_log;
+mod exchange;
 mod export;
 mod filesystem;
 mod health;
