@@ -42,6 +42,14 @@ fn recipe(desk: &Desk, from: &str, to: &str) {
     desk.write("recipe.toml", &RECIPE.replacen(from, to, 1)).unwrap();
 }
 
+/// A model of 15 GB for each of twenty workers.
+fn large(desk: &Desk) {
+    let layers = "kind = \"sequential\"\nlayers = [{ kind = \"flatten\" }, { kind = \"linear\", outputs = 1000000 }, \
+                  { kind = \"linear\", outputs = 3000 }, { kind = \"linear\", outputs = 10 }]";
+    let text = RECIPE.replacen("kind = \"softmax\"", layers, 1).replacen("local*2", "local*20", 1);
+    desk.write("recipe.toml", &text).unwrap();
+}
+
 /// A worker program that is a script, and a recipe that nobody has run yet.
 fn worker(desk: &Desk, script: &str) {
     recipe(desk, "lr = 0.05", "lr = 0.07");
@@ -313,18 +321,12 @@ const MACHINES: &[Row] = &[
     ),
     (
         "too little memory",
-        |desk| {
-            recipe(
-                desk,
-                "kind = \"softmax\"",
-                "kind = \"sequential\"\nlayers = [{ kind = \"flatten\" }, { kind = \"linear\", outputs = 1000000 }, { kind = \"relu\" }, { kind = \"linear\", outputs = 20000 }, { kind = \"linear\", outputs = 10 }]",
-            )
-        },
+        large,
         RUN,
         4,
         &[
             "of memory are available",
-            "2 x ",
+            "20 x ",
             " for a worker: 150 MiB to run, 6 x ",
             "cure: use fewer workers",
         ],

@@ -25,17 +25,20 @@ use clap::Parser;
 use exit::{Exit, Failure};
 use output::Talk;
 use std::panic;
-use std::path::Path;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
 fn main() -> ExitCode {
+    if let Err(failure) = heed_the_store() {
+        Talk::new(output::Loudness::Usual).failure(&failure);
+        return Exit::Usage.into();
+    }
     let cli = Cli::parse();
     colours(cli.global.color);
     let talk = Talk::new(cli.global.loudness());
     explain_faults(&talk);
-    if let Err(failure) = log_to(&talk).and_then(|()| heed_the_store(&cli.global.store)) {
+    if let Err(failure) = log_to(&talk) {
         talk.failure(&failure);
         return Exit::Usage.into();
     }
@@ -82,10 +85,10 @@ fn log_to(talk: &Talk) -> Result<(), Failure> {
 }
 
 /// An empty name would mean the current folder, and fill it.
-fn heed_the_store(store: &Path) -> Result<(), Failure> {
-    if store.as_os_str().is_empty() {
-        return Err(Failure::new(Exit::Usage, "the name of the store's folder is empty")
-            .cure("give BAKEOFF_STORE or --store a folder, or unset BAKEOFF_STORE"));
+fn heed_the_store() -> Result<(), Failure> {
+    if std::env::var_os("BAKEOFF_STORE").is_some_and(|name| name.is_empty()) {
+        return Err(Failure::new(Exit::Usage, "BAKEOFF_STORE is set, and empty")
+            .cure("give it the folder of a store, or unset it: the store is .bakeoff then"));
     }
     Ok(())
 }

@@ -15,8 +15,8 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   bakeoff db info      where it is, how large, what is in it
   bakeoff db check     looks for damage; exit code 7 if there is any
-  bakeoff db rebuild   makes it again from the runs' own directories; the old one
-                       is kept as .bakeoff/bakeoff-before-rebuild-1.db
+  bakeoff db rebuild   makes it again from the runs' own directories; the old
+                       one is kept as .bakeoff/bakeoff-before-rebuild-1.db
 
 It is plain SQLite, with views for people:
   sqlite3 .bakeoff/bakeoff.db 'SELECT arm, training_s FROM runs_flat'";
