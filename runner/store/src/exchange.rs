@@ -52,5 +52,5 @@ async fn merge_log(file: &Path) {
 
 fn free_name(folder: &Path) -> PathBuf {
     let named = |number: u32| folder.join(format!("bakeoff-before-rebuild-{number}.db"));
-    (1..).map(named).find(|path| fs::symlink_metadata(path).is_err()).unwrap_or_else(|| named(0))
+    (1..100_000).map(named).find(|path| fs::symlink_metadata(path).is_err()).unwrap_or_else(|| named(0))
 }

@@ -8,6 +8,7 @@ use crate::sweep::SweepEnd;
 use crate::{AttemptEnd, Driver, NodeRow, StoreError};
 use recipe::Plan;
 use serde::{Deserialize, Serialize};
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -73,9 +74,11 @@ pub(crate) fn all(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let list = || -> io::Result<Vec<PathBuf>> {
         let mut found = Vec::new();
         for entry in fs::read_dir(&runs)? {
-            let name = entry?.file_name();
-            if name.to_str().is_some_and(|name| name.starts_with("sweep-") && name.ends_with(".jsonl")) {
-                found.push(runs.join(name));
+            let path = entry?.path();
+            let named =
+                |part: Option<&OsStr>| part.and_then(OsStr::to_str).map(str::to_owned).unwrap_or_default();
+            if named(path.file_stem()).starts_with("sweep-") && named(path.extension()) == "jsonl" {
+                found.push(path);
             }
         }
         // Ids sort by time.
