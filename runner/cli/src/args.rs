@@ -47,8 +47,9 @@ Exit codes:
     4  this machine cannot do what is asked, or data is missing; nothing was started
     5  finished, but some runs failed or missed their target
     7  the store cannot be used
+  129  the terminal went away (SIGHUP); the same command resumes
   130  interrupted by Ctrl-C; the same command resumes
-  143  ended by SIGTERM; the same command resumes
+  143  ended by SIGTERM or `bakeoff stop`; the same command resumes
 
 Environment:
   BAKEOFF_STORE   folder of the store, in place of .bakeoff
@@ -129,6 +130,12 @@ pub(crate) enum Verb {
     /// Run a recipe; run it again to resume.
     #[command(after_help = verbs::run::EXAMPLES)]
     Run(verbs::run::RunArgs),
+    /// Show what runs now, and what killed processes left.
+    #[command(after_help = verbs::status::EXAMPLES)]
+    Status(verbs::status::StatusArgs),
+    /// Stop what runs now, and clear up what killed processes left.
+    #[command(after_help = verbs::stop::EXAMPLES)]
+    Stop(verbs::stop::StopArgs),
     /// List runs.
     #[command(after_help = verbs::list::EXAMPLES)]
     List(verbs::list::ListArgs),

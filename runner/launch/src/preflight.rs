@@ -59,9 +59,10 @@ fn memory(specs: &[&RunSpec], machine: Machine) -> Option<Concern> {
         _ => return None,
     };
     let what = format!(
-        "the largest run, with {} processes, needs about {}; {} of memory are available",
+        "the largest run, with {} processes, needs about {} ({}); {} of memory are available",
         spec.cluster.ranks() + 1,
         mebibytes(need),
+        arithmetic(spec),
         mebibytes(machine.memory)
     );
     let cure = "use fewer workers, or a smaller model or batch; or free some memory";
@@ -100,19 +101,67 @@ fn disk(specs: &[&RunSpec], machine: Machine) -> Option<Concern> {
     })
 }
 
+/// What the processes of a run need, in bytes.
+struct Needs {
+    weights: u64,
+    data: u64,
+    /// What a worker's share of the batch leaves behind.
+    activations: u64,
+    workers: u64,
+    servers: u64,
+}
+
+impl Needs {
+    fn of(spec: &RunSpec) -> Self {
+        let workers = u64::from(spec.cluster.workers());
+        let servers = spec.cluster.seats.iter().filter(|seat| seat.role == Role::Server).count() as u64;
+        let batch = u64::from(spec.train.global_batch).div_ceil(workers.max(1));
+        Self {
+            weights: FLOAT * spec.model.parameters() as u64,
+            data: data_of(&spec.dataset.source),
+            activations: batch * activations(&spec.model),
+            workers,
+            servers,
+        }
+    }
+
+    fn worker(&self) -> u64 {
+        PROCESS + VECTORS * self.weights + self.data + self.activations
+    }
+
+    /// One buffer per worker in place of the activations.
+    fn server(&self) -> u64 {
+        PROCESS + (VECTORS + self.workers.max(1)) * self.weights
+    }
+
+    fn evaluator(&self) -> u64 {
+        PROCESS + 2 * self.weights + self.data
+    }
+}
+
 /// The memory of all processes of a run, in bytes.
 fn memory_of(spec: &RunSpec) -> u64 {
-    let weights = FLOAT * spec.model.parameters() as u64;
-    let data = data_of(&spec.dataset.source);
-    let workers = u64::from(spec.cluster.workers().max(1));
-    let batch = u64::from(spec.train.global_batch).div_ceil(workers);
-    let rank = |role| match role {
-        Role::Worker => PROCESS + VECTORS * weights + data + batch * activations(&spec.model),
-        // One buffer per worker in place of the activations.
-        Role::Server => PROCESS + (VECTORS + workers) * weights,
-    };
-    let ranks: u64 = spec.cluster.seats.iter().map(|seat| rank(seat.role)).sum();
-    ranks + PROCESS + 2 * weights + data
+    let needs = Needs::of(spec);
+    needs.workers * needs.worker() + needs.servers * needs.server() + needs.evaluator()
+}
+
+/// The sum as a person would write it down.
+fn arithmetic(spec: &RunSpec) -> String {
+    let needs = Needs::of(spec);
+    let mut parts = vec![format!(
+        "{} x {} for a worker: {} to run, {VECTORS} x {} of weights, {} of data, {} of activations",
+        needs.workers,
+        mebibytes(needs.worker()),
+        mebibytes(PROCESS),
+        mebibytes(needs.weights),
+        mebibytes(needs.data),
+        mebibytes(needs.activations)
+    )];
+    if needs.servers > 0 {
+        parts.push(format!("{} x {} for a server", needs.servers, mebibytes(needs.server())));
+    }
+    parts.push(format!("{} for the evaluator", mebibytes(needs.evaluator())));
+    parts.join("; ")
 }
 
 /// What one example leaves behind between forward and backward pass: each layer's output and its gradient.
@@ -191,7 +240,10 @@ mod tests {
         assert_eq!(with(need + 1)[0].severity, Severity::Warning);
         let refused = with(need - 1);
         assert_eq!(refused[0].severity, Severity::Refusal);
-        assert!(refused[0].what.starts_with("the largest run, with 5 processes"), "{refused:?}");
+        let sum = "the largest run, with 5 processes, needs about 756 MiB (4 x 152 MiB for a worker: 150 MiB to run, \
+                   6 x 1 MiB of weights, 1 MiB of data, 1 MiB of activations; 151 MiB for the evaluator); 756 MiB of \
+                   memory are available";
+        assert_eq!(refused[0].what, sum);
     }
 
     #[test]

@@ -10,17 +10,21 @@ mod driver;
 mod earlier;
 mod error;
 mod event_log;
+mod exchange;
 mod export;
 mod filesystem;
 mod health;
 mod id;
 mod ingest;
 mod insert;
+mod journal;
 mod kept;
 mod list;
 mod load;
+mod lock;
 mod open;
 mod plan_rows;
+mod rebuild;
 mod rows;
 mod selection;
 mod selection_sql;
@@ -30,7 +34,7 @@ mod timeline;
 mod trace;
 mod value;
 
-pub use attempt::{AttemptEnd, NewAttempt};
+pub use attempt::{AttemptEnd, LeftOver, NewAttempt};
 pub use driver::Driver;
 pub use earlier::EarlierRun;
 pub use error::StoreError;
@@ -41,6 +45,7 @@ pub use id::{AttemptId, NodeId, RunId, SweepId};
 pub use kept::{KeptModel, Samples, recorded_samples};
 pub use list::{AttemptLine, EventLine, RunDetail};
 pub use open::{DATABASE, Store};
+pub use rebuild::{Rebuilding, Rebuilt, Unread, rebuild};
 pub use rows::{
     AttemptRow, LinkRow, LossRow, MetricRow, NodeRow, PhaseRow, RankRow, RunLine, RunRow, RunState, SpanRow,
     SweepRows,

@@ -14,6 +14,8 @@ pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod show;
+pub(crate) mod status;
+pub(crate) mod stop;
 
 use crate::args::{Cli, Global, Verb};
 use crate::exit::{Exit, Failure};
@@ -36,6 +38,8 @@ pub(crate) fn execute(cli: Cli, talk: &Talk) -> Result<Exit, Failure> {
         Verb::Check(args) => check::execute(&args, &context),
         Verb::Plan(args) => plan::execute(&args, &context),
         Verb::Run(args) => run::execute(&args, &context),
+        Verb::Status(args) => status::execute(&args, &context),
+        Verb::Stop(args) => stop::execute(&args, &context),
         Verb::List(args) => list::execute(&args, &context),
         Verb::Show(args) => show::execute(&args, &context),
         Verb::Logs(args) => logs::execute(&args, &context),

@@ -4,11 +4,13 @@ use crate::kitchen::{Kitchen, told};
 use std::fs;
 use std::process::Stdio;
 
-const VERBS: [&str; 14] = [
+const VERBS: [&str; 16] = [
     "init",
     "check",
     "plan",
     "run",
+    "status",
+    "stop",
     "list",
     "show",
     "logs",
