@@ -144,12 +144,11 @@ async fn watch(session: Session, talk: Talk, store: PathBuf) {
         let Some(level) = live::asked(&store, &this).filter(|level| Some(*level) > session.level()) else {
             continue;
         };
-        match session.obey(Exit::Terminated, level) {
-            Some(answer) => talk.write(&format!("`bakeoff stop`: {answer}")),
-            None => {
-                live::forget(&store, &this);
-                leave(&session, &talk, Exit::Terminated);
-            }
+        if let Some(answer) = session.obey(Exit::Terminated, level) {
+            talk.write(&format!("`bakeoff stop`: {answer}"));
+        } else {
+            live::forget(&store, &this);
+            leave(&session, &talk, Exit::Terminated);
         }
     }
 }
