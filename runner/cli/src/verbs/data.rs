@@ -18,7 +18,7 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   bakeoff data list                  what there is, and what is here
   bakeoff data fetch mnist           into data/mnist, where recipes look
-  bakeoff data verify mnist          compare what is here with what was published
+  bakeoff data verify mnist          compare it with what was published
   bakeoff data fetch cifar10 --from http://mirror.example/cifar
   bakeoff data fetch cifar10 --from ~/Downloads
 
