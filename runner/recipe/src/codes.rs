@@ -205,6 +205,13 @@ pub(crate) const CODES: &[Code] = &[
         "`pipe-sgd` trains as `d-sync` for its warm-up; where that is all of the training, nothing is pipelined.",
     ),
     code(
+        "R120",
+        "a norm of which every server has a part",
+        "Clipping scales a gradient by its norm. Of the mean gradient that several servers of `ps-sync` share, none \
+         knows it; one server does, and so do the workers of `d-sync` and those whose gradients are applied one by \
+         one.",
+    ),
+    code(
         "R201",
         "more workers than cores",
         "Workers that share a core slow each other down, so that step times measure the operating system's \
