@@ -128,12 +128,14 @@ mod tests {
     /// Threads that add to the same elements at once: a load and a store would lose some.
     #[test]
     fn no_addition_of_any_thread_is_lost() {
-        const EACH: usize = 20_000;
-        let weights = LockFree::new(3, 0.0);
+        const EACH: usize = 500_000;
+        let (weights, together) = (LockFree::new(3, 0.0), std::sync::Barrier::new(4));
         std::thread::scope(|scope| {
             for _ in 0..4 {
-                let weights = weights.clone();
-                scope.spawn(move || (0..EACH).for_each(|_| weights.descend(1, &[1.0, -2.0], -1.0)));
+                scope.spawn(|| {
+                    together.wait();
+                    (0..EACH).for_each(|_| weights.descend(1, &[1.0, -2.0], -1.0));
+                });
             }
         });
         let mut seen = [0.0; 3];

@@ -251,6 +251,18 @@ fn the_server_is_judged_at_the_marks_and_at_the_end() {
     }
 }
 
+/// Gradients wait for a server that is slower than its workers, in the order in which they came: round after round.
+#[test]
+fn whoever_comes_first_is_served_first() {
+    for seed in 0..20 {
+        let mut scene = scene(sgd(None), 4, 1, seed);
+        (scene.world.jitter, scene.world.slow) = (0.0, BTreeMap::new());
+        scene.world.costs.update = 200.0;
+        let order: Vec<Rank> = updates(&scene.run(), 4).iter().map(|update| update.worker).collect();
+        assert!(order.windows(5).all(|five| five[0] == five[4]), "seed {seed}: {order:?}");
+    }
+}
+
 /// How many steps the worker of each update was ahead of the slowest when it began the step, as far as the server's
 /// order tells: at most that, since the slowest may have caught up.
 fn leads(updates: &[UpdateRecord], workers: usize) -> Vec<u64> {

@@ -97,6 +97,25 @@ fn an_asynchronous_run_goes_on_without_a_worker_that_fails() {
     }
 }
 
+/// The last gradient of a worker that dies comes to the first server and not to the second, so that a mark is passed
+/// on one of them only; still the parts of one moment are put together.
+#[test]
+fn a_gradient_that_came_to_one_server_only_confuses_nobody() {
+    let mut scene = scene(Strategy::AsyncSgd { staleness_bound: None }, 2, 2, 1);
+    scene.spec.train.evaluate = Extent::Epochs(0.199);
+    scene.world.jitter = 0.0;
+    scene.world.link.nanos_per_byte = 100.0;
+    let (end, mut apart) = (scene.run().time, 0);
+    for back in 0..150 {
+        scene.world.faults = [(Rank(1), Fault::Dies(end - Nanos(1_000 * back)))].into();
+        let outcome = scene.world.run(&scene.blueprint(), |_| Box::new(scene.learner())).unwrap();
+        let [first, second] = [2, 3].map(|server| updates(&outcome, server).last().unwrap().samples);
+        apart += u32::from(first > 199 && second < 199);
+        assert!(judged(&outcome).last().unwrap().3);
+    }
+    assert!(apart > 0, "no gradient came to one server only");
+}
+
 #[test]
 fn a_run_without_a_single_worker_has_failed() {
     for strategy in asynchronous() {
