@@ -345,6 +345,18 @@ fn impossible_pairs() {
                 ],
             ),
             ("equal cells", &["[sweep.axes]\ntrain.optimizer.lr = [0.1, 0.10]"]),
+            ("no effect", &["[[strategy]]\nkind = \"ps-sync\"\ncommunication.collective = \"star\""]),
+            ("too few seeds", &["[repeats]\ncount = 3\nseeds = [1, 2]"]),
+            ("equal seeds", &["[repeats]\ncount = 2\nseeds = [1, 1]"]),
+        ],
+    );
+}
+
+#[test]
+fn impossible_strategies() {
+    check(
+        "impossible_strategies",
+        &[
             (
                 "momentum for a method without",
                 &[
@@ -376,9 +388,6 @@ fn impossible_pairs() {
                 ],
             ),
             ("no collective", &["[[strategy]]\nkind = \"async-sgd\"\ncommunication.collective = \"star\""]),
-            ("no effect", &["[[strategy]]\nkind = \"ps-sync\"\ncommunication.collective = \"star\""]),
-            ("too few seeds", &["[repeats]\ncount = 3\nseeds = [1, 2]"]),
-            ("equal seeds", &["[repeats]\ncount = 2\nseeds = [1, 1]"]),
         ],
     );
 }
