@@ -3,9 +3,9 @@
 
 mod asynchronous;
 mod collectives;
-mod faults;
 mod hogwild;
 mod local_sgd;
+mod lost_workers;
 mod pipe_sgd;
 mod reference;
 mod scene;
