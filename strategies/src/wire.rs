@@ -1,6 +1,6 @@
 //! Vectors between the places of a group: encoding, sending, waiting and decoding, each timed.
 
-use crate::compress::{Compressor, Guarantee, Slot};
+use crate::compress::{Compressor, Guarantee, Identity, Slot};
 use crate::{Kind, Packet, StepError, Tag, Transport};
 use record::{Phase, PhaseClock, Rank, Work};
 use std::sync::Arc;
@@ -70,12 +70,40 @@ pub struct Traffic {
     pub bytes_in: u64,
 }
 
+/// What a vector holds, which decides how it is coded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Content {
+    /// Gradients, and what is made of them.
+    Gradients,
+    /// Weights while they are trained.
+    Weights,
+    /// What has to arrive as it is: initial weights, activations.
+    Exact,
+}
+
+/// A lane's codecs, one for each content.
+struct Codecs {
+    gradients: Box<dyn Compressor>,
+    weights: Box<dyn Compressor>,
+    exact: Identity,
+}
+
+impl Codecs {
+    fn of(&mut self, content: Content) -> &mut dyn Compressor {
+        match content {
+            Content::Gradients => self.gradients.as_mut(),
+            Content::Weights => self.weights.as_mut(),
+            Content::Exact => &mut self.exact,
+        }
+    }
+}
+
 /// What one lane owns; nothing in it is shared with another.
 pub struct Lane {
     /// Its way to the other ranks.
     pub transport: Box<dyn Transport>,
     /// What happens to vectors on the way.
-    pub compressor: Box<dyn Compressor>,
+    codecs: Codecs,
     /// Where its time goes.
     pub clock: PhaseClock,
     /// What travelled since the last step ended.
@@ -83,9 +111,17 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// A lane that has sent nothing yet.
-    pub fn new(transport: Box<dyn Transport>, compressor: Box<dyn Compressor>, clock: PhaseClock) -> Self {
-        Self { transport, compressor, clock, traffic: Traffic::default() }
+    /// A lane that has sent nothing yet, with a codec for gradients; weights travel as they are.
+    pub fn new(transport: Box<dyn Transport>, gradients: Box<dyn Compressor>, clock: PhaseClock) -> Self {
+        let codecs = Codecs { gradients, weights: Box::new(Identity), exact: Identity };
+        Self { transport, codecs, clock, traffic: Traffic::default() }
+    }
+
+    /// The same lane with a codec for weights.
+    #[must_use]
+    pub fn coding_weights(mut self, codec: Box<dyn Compressor>) -> Self {
+        self.codecs.weights = codec;
+        self
     }
 
     /// The run's clock starts: neither the time nor the traffic of the start-up counts.
@@ -94,9 +130,9 @@ impl Lane {
         self.traffic = Traffic::default();
     }
 
-    /// The lane's wire over a group.
+    /// The lane's wire over a group, for gradients.
     pub fn wire<'a>(&'a mut self, group: &'a Group) -> Wire<'a> {
-        Wire { lane: self, group }
+        Wire { lane: self, group, base: 0, content: Content::Gradients }
     }
 }
 
@@ -105,9 +141,36 @@ impl Lane {
 pub struct Wire<'a> {
     lane: &'a mut Lane,
     group: &'a Group,
+    base: usize,
+    content: Content,
 }
 
 impl<'a> Wire<'a> {
+    /// The same wire for weights, which are coded only where the recipe says `compression.parameters`. Both
+    /// ends must agree on it.
+    #[must_use]
+    pub fn weights(self) -> Self {
+        Self { content: Content::Weights, ..self }
+    }
+
+    /// The same wire for what has to arrive as it is: nothing is coded. Both ends must agree on it.
+    #[must_use]
+    pub fn exact(self) -> Self {
+        Self { content: Content::Exact, ..self }
+    }
+
+    /// The same for a vector that is itself a part of a longer one, from position `base` on: what a codec
+    /// remembers is kept by the position in the whole.
+    #[must_use]
+    pub fn of_part(self, base: usize) -> Self {
+        Self { base: self.base + base, ..self }
+    }
+
+    /// The lane that it runs on.
+    pub(crate) fn lane(&mut self) -> &mut Lane {
+        self.lane
+    }
+
     /// Who takes part.
     pub fn group(&self) -> &'a Group {
         self.group
@@ -119,14 +182,14 @@ impl<'a> Wire<'a> {
         self.send_packet(to, tag, packet)
     }
 
-    /// Where a vector for `to` is encoded.
+    /// Where a vector for `to` is encoded. No two roundings of one step may share a slot.
     pub fn slot(&self, to: Place, tag: Tag, at: usize) -> Slot {
-        Slot { kind: tag.kind, at, peer: self.group.rank(to) }
+        Slot { kind: tag.kind, at: self.base + at, peer: self.group.rank(to) }
     }
 
-    /// What the lane's codec promises.
-    pub fn guarantee(&self) -> Guarantee {
-        self.lane.compressor.guarantee()
+    /// What the codec promises.
+    pub fn guarantee(&mut self) -> Guarantee {
+        self.lane.codecs.of(self.content).guarantee()
     }
 
     /// Replaces what was encoded by what the others will decode; nothing to do where these are the same bits.
@@ -156,20 +219,23 @@ impl<'a> Wire<'a> {
 
     /// Encodes a vector.
     pub fn encode(&mut self, slot: Slot, x: &[f32]) -> Packet {
-        let Lane { compressor, clock, .. } = &mut *self.lane;
-        clock.timed(Phase::Encode, Work::Encode(x.len()), || compressor.encode(slot, x))
+        let Lane { codecs, clock, .. } = &mut *self.lane;
+        let codec = codecs.of(self.content);
+        clock.timed(Phase::Encode, Work::Encode(x.len()), || codec.encode(slot, x))
     }
 
     /// Decodes a packet.
     pub fn decode(&mut self, packet: &Packet, into: &mut [f32]) -> Result<(), StepError> {
-        let Lane { compressor, clock, .. } = &mut *self.lane;
-        clock.timed(Phase::Decode, Work::Decode(into.len()), || compressor.decode(packet, into))
+        let Lane { codecs, clock, .. } = &mut *self.lane;
+        let codec = codecs.of(self.content);
+        clock.timed(Phase::Decode, Work::Decode(into.len()), || codec.decode(packet, into))
     }
 
     /// Decodes a packet and adds it; counted as [`Phase::Reduce`].
     pub fn decode_add(&mut self, packet: &Packet, into: &mut [f32]) -> Result<(), StepError> {
-        let Lane { compressor, clock, .. } = &mut *self.lane;
-        clock.timed(Phase::Reduce, Work::Reduce(into.len()), || compressor.decode_add(packet, into))
+        let Lane { codecs, clock, .. } = &mut *self.lane;
+        let codec = codecs.of(self.content);
+        clock.timed(Phase::Reduce, Work::Reduce(into.len()), || codec.decode_add(packet, into))
     }
 
     /// Adds a vector that is already here.
