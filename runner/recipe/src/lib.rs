@@ -50,6 +50,6 @@ pub use planner::{Request, plan};
 pub use problem::{Affected, Place, Problem, Problems, Severity};
 pub use render::render;
 pub use schema::schema;
-pub use strategy::{Collective, Communication, Compression, ReduceOrder, Schedule, Strategy};
+pub use strategy::{Codec, Collective, Communication, Compression, ReduceOrder, Schedule, Strategy};
 pub use template::Template;
 pub use train::{Extent, LrSchedule, LrShape, Metric, Sgd, Target, Training};
