@@ -17,7 +17,7 @@ pub type Bf16 = Narrow<RoundedHalf>;
 pub struct RoundedHalf;
 
 impl Element for RoundedHalf {
-    #[inline(always)]
+    #[inline]
     fn narrow(bits: u32) -> u16 {
         let nan = quiet(bits);
         // Half a unit, less one where the number below is even: a tie goes there. A NaN could overflow.
@@ -25,7 +25,7 @@ impl Element for RoundedHalf {
         nan | (bits.wrapping_add(half) >> 16) as u16
     }
 
-    #[inline(always)]
+    #[inline]
     fn widen(narrow: u16) -> u32 {
         u32::from(narrow) << 16
     }
@@ -34,4 +34,18 @@ impl Element for RoundedHalf {
 impl Law for RoundedHalf {
     // 2^-8: half a unit of 7 bits.
     const GUARANTEE: Guarantee = Guarantee::RelativeError(0.003_906_25);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples;
+    use super::*;
+
+    #[test]
+    fn it_rounds_to_the_nearest_of_7_bits_of_fraction() {
+        samples::check_narrow(&mut Bf16::default(), |x| {
+            let unit = samples::unit(x, 7, -126);
+            ((f64::from(x) / unit).round_ties_even() * unit) as f32
+        });
+    }
 }

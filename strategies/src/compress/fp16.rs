@@ -25,7 +25,7 @@ const TOO_LARGE: u32 = 0x477f_f000;
 const BIAS: u32 = (127 - 15) << 23;
 
 impl Element for Half {
-    #[inline(always)]
+    #[inline]
     fn narrow(bits: u32) -> u16 {
         let sign = (bits >> 16) as u16 & 0x8000;
         let magnitude = bits & 0x7fff_ffff;
@@ -40,7 +40,7 @@ impl Element for Half {
         sign | if magnitude > 0x7f80_0000 { nan } else { number }
     }
 
-    #[inline(always)]
+    #[inline]
     fn widen(narrow: u16) -> u32 {
         let sign = u32::from(narrow & 0x8000) << 16;
         let magnitude = u32::from(narrow & 0x7fff) << 13;
@@ -55,4 +55,48 @@ impl Element for Half {
 impl Law for Half {
     // 2^-11: half a unit of 10 bits.
     const GUARANTEE: Guarantee = Guarantee::RelativeError(0.000_488_281_25);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples;
+    use super::*;
+
+    #[test]
+    fn it_rounds_to_the_nearest_of_10_bits_of_fraction() {
+        samples::check_narrow(&mut Fp16::default(), |x| {
+            let unit = samples::unit(x, 10, -14);
+            let rounded = (f64::from(x) / unit).round_ties_even() * unit;
+            if rounded.abs() < 65536.0 { rounded as f32 } else { f32::INFINITY.copysign(x) }
+        });
+    }
+
+    /// The conversions that the processor has.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn the_processor_says_the_same() {
+        use std::arch::x86_64::{_MM_FROUND_TO_NEAREST_INT, _mm_cvtph_ps, _mm_cvtps_ph};
+        #[target_feature(enable = "f16c")]
+        fn narrow(bits: [u32; 4]) -> [u16; 8] {
+            bytemuck::cast(_mm_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(bytemuck::cast(bits)))
+        }
+        #[target_feature(enable = "f16c")]
+        fn widen(narrow: [u16; 8]) -> [u32; 4] {
+            bytemuck::cast(_mm_cvtph_ps(bytemuck::cast(narrow)))
+        }
+        if !std::arch::is_x86_feature_detected!("f16c") {
+            return;
+        }
+        for x in samples::all_upper_halves() {
+            let bits = x.to_bits();
+            #[expect(unsafe_code, reason = "what the processor can do is known only here")]
+            // SAFETY: it has just said that it can do F16C.
+            let (half, back) = unsafe {
+                let half = narrow([bits; 4]);
+                (half[0], widen(half)[0])
+            };
+            assert_eq!(Half::narrow(bits), half, "{bits:08x}");
+            assert_eq!(Half::widen(half), back, "{half:04x}");
+        }
+    }
 }

@@ -11,6 +11,8 @@ mod identity;
 mod kernels;
 mod narrow;
 mod quantize8;
+#[cfg(test)]
+mod samples;
 mod truncate16;
 
 pub use bf16::Bf16;

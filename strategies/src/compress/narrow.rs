@@ -27,18 +27,18 @@ impl<L> Default for Narrow<L> {
 
 impl<L: Law> Compressor for Narrow<L> {
     fn encode(&mut self, _: Slot, x: &[f32]) -> Packet {
-        self.buffers.packet(x.len() * 2, |bytes| kernels::encode::run::<L>(x, bytes))
+        self.buffers.packet(x.len() * 2, |bytes| kernels::encode::<L>(x, bytes))
     }
 
     fn decode(&self, packet: &Packet, into: &mut [f32]) -> Result<(), StepError> {
         check(packet, into.len())?;
-        kernels::decode::run::<L>(&packet.0, into);
+        kernels::decode::<L>(&packet.0, into);
         Ok(())
     }
 
     fn decode_add(&self, packet: &Packet, into: &mut [f32]) -> Result<(), StepError> {
         check(packet, into.len())?;
-        kernels::decode_add::run::<L>(&packet.0, into);
+        kernels::decode_add::<L>(&packet.0, into);
         Ok(())
     }
 

@@ -5,36 +5,36 @@
 //! is in the source, and the compiler may not change it. The loops are written so that it can vectorise them
 //! (no branch, no call, integers where these say the same), and stay safe code.
 
-/// Makes a module of each kernel: `plain` for every machine, and `run`, which chooses.
+/// Makes two functions of each kernel, `fn chosen, plain(...)`: the loop for every machine, and one that runs the copy
+/// which suits the processor.
 macro_rules! kernels {
-    ($($(#[$doc:meta])* fn $name:ident$(<$E:ident: $Element:ident>)?($($argument:ident: $type:ty),*) $(-> $R:ty)? $body:block)*) => {
-        $($(#[$doc])*
-        pub(in crate::compress) mod $name {
-            #[allow(unused_imports, reason = "not every kernel names something of its file")]
-            use super::*;
+    ($($(#[$doc:meta])* fn $chosen:ident, $plain:ident $(<$E:ident: $Element:ident>)? (
+        $($argument:ident: $type:ty),*
+    ) $(-> $R:ty)? $body:block)*) => {
+        $(
+            $(#[$doc])*
+            pub(in crate::compress) fn $chosen$(<$E: $Element>)?($($argument: $type),*) $(-> $R)? {
+                #[cfg(target_arch = "x86_64")]
+                {
+                    #[target_feature(enable = "avx2")]
+                    fn wide$(<$E: $Element>)?($($argument: $type),*) $(-> $R)? {
+                        $plain$(::<$E>)?($($argument),*)
+                    }
+                    if std::arch::is_x86_feature_detected!("avx2") {
+                        #[expect(unsafe_code, reason = "what the processor can do is known only here")]
+                        // SAFETY: the processor has just said that it can do AVX2.
+                        return unsafe { wide$(::<$E>)?($($argument),*) };
+                    }
+                }
+                $plain$(::<$E>)?($($argument),*)
+            }
 
+            $(#[$doc])*
+            ///
             /// The loop for every machine.
             #[inline(always)]
-            pub(in crate::compress) fn plain$(<$E: $Element>)?($($argument: $type),*) $(-> $R)? $body
-
-            /// The same lines, compiled for AVX2.
-            #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx2")]
-            fn avx2$(<$E: $Element>)?($($argument: $type),*) $(-> $R)? {
-                plain$(::<$E>)?($($argument),*)
-            }
-
-            /// The copy that suits this processor.
-            pub(in crate::compress) fn run$(<$E: $Element>)?($($argument: $type),*) $(-> $R)? {
-                #[cfg(target_arch = "x86_64")]
-                if std::arch::is_x86_feature_detected!("avx2") {
-                    #[expect(unsafe_code, reason = "what the processor can do is known only here")]
-                    // SAFETY: the processor has just said that it can do AVX2.
-                    return unsafe { avx2$(::<$E>)?($($argument),*) };
-                }
-                plain$(::<$E>)?($($argument),*)
-            }
-        })*
+            fn $plain$(<$E: $Element>)?($($argument: $type),*) $(-> $R)? $body
+        )*
     };
 }
 
