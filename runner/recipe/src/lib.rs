@@ -8,6 +8,7 @@ mod cells;
 mod check;
 mod cluster;
 mod codes;
+mod coding;
 mod dataset;
 mod expand;
 mod expanded;

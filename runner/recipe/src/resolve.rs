@@ -2,6 +2,7 @@
 
 use crate::architecture::{self, Misfit, Task};
 use crate::assign;
+use crate::coding;
 use crate::files::Machine;
 use crate::key::{KeyId, id};
 use crate::layers::LayerSetting;
@@ -10,8 +11,8 @@ use crate::setting::{Settings, Typed};
 use crate::source::Span;
 use crate::value;
 use crate::{
-    Collective, Communication, Compression, Dataset, Extent, LrSchedule, LrShape, Measure, Metric, Model,
-    Partition, ReduceOrder, RunSpec, Schedule, Sgd, Source, Strategy, Target, Training,
+    Collective, Communication, Dataset, Extent, LrSchedule, LrShape, Measure, Metric, Model, Partition,
+    ReduceOrder, RunSpec, Schedule, Sgd, Source, Strategy, Target, Training,
 };
 use std::collections::BTreeMap;
 
@@ -79,6 +80,7 @@ impl<'a> Resolver<'a> {
         let strategy = strategy(settings);
         let (cluster, findings) = assign::cluster(settings, &strategy, self.machine);
         cell.findings.extend(findings);
+        cell.findings.extend(coding::findings(settings));
         let workers = cluster.workers();
         let dataset = self.dataset(&mut cell);
         let spec = RunSpec {
@@ -88,7 +90,7 @@ impl<'a> Resolver<'a> {
             dataset,
             cluster,
             strategy,
-            compression: Compression::None,
+            compression: coding::compression(settings),
             measure: measure(settings),
         };
         (spec, cell.findings)
@@ -333,6 +335,9 @@ fn strategy(settings: &Settings) -> Strategy {
 
 /// Keys that change nothing about a strategy: its servers add in rank order, and it has no all-reduce.
 pub(crate) fn ignored(strategy: &str, key: KeyId) -> bool {
+    if key == coding::PARAMETERS {
+        return coding::sends_no_weights(strategy);
+    }
     strategy == "ps-sync" && (key == COLLECTIVE || key == REDUCE_ORDER)
 }
 

