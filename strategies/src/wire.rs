@@ -70,6 +70,19 @@ pub struct Traffic {
     pub bytes_in: u64,
 }
 
+/// What coding saved on a lane since the run's clock started, and what it lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Coding {
+    /// Bytes sent, encoded.
+    pub bytes: u64,
+    /// The same as 32-bit floats.
+    pub raw_bytes: u64,
+    /// Squared length of the vectors that were encoded in steps which keep their spans.
+    pub squared: f64,
+    /// Squared length of what decoding them does not give back.
+    pub squared_error: f64,
+}
+
 /// What a vector holds, which decides how it is coded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Content {
@@ -108,13 +121,17 @@ pub struct Lane {
     pub clock: PhaseClock,
     /// What travelled since the last step ended.
     pub traffic: Traffic,
+    coding: Coding,
+    // For looking at what was encoded, step after step.
+    decoded: Vec<f32>,
 }
 
 impl Lane {
     /// A lane that has sent nothing yet, with a codec for gradients; weights travel as they are.
     pub fn new(transport: Box<dyn Transport>, gradients: Box<dyn Compressor>, clock: PhaseClock) -> Self {
         let codecs = Codecs { gradients, weights: Box::new(Identity), exact: Identity };
-        Self { transport, codecs, clock, traffic: Traffic::default() }
+        let (traffic, coding) = (Traffic::default(), Coding::default());
+        Self { transport, codecs, clock, traffic, coding, decoded: Vec::new() }
     }
 
     /// The same lane with a codec for weights.
@@ -127,7 +144,14 @@ impl Lane {
     /// The run's clock starts: neither the time nor the traffic of the start-up counts.
     pub(crate) fn restart(&mut self) {
         self.clock.restart(1);
-        self.traffic = Traffic::default();
+        (self.traffic, self.coding) = (Traffic::default(), Coding::default());
+    }
+
+    /// What coding saved and lost; `None` on a lane that loses nothing.
+    pub fn coding(&self) -> Option<Coding> {
+        let exact = |codec: &dyn Compressor| codec.guarantee() == Guarantee::Exact;
+        let nothing = exact(self.codecs.gradients.as_ref()) && exact(self.codecs.weights.as_ref());
+        (!nothing).then_some(self.coding)
     }
 
     /// The lane's wire over a group, for gradients.
@@ -221,7 +245,26 @@ impl<'a> Wire<'a> {
     pub fn encode(&mut self, slot: Slot, x: &[f32]) -> Packet {
         let Lane { codecs, clock, .. } = &mut *self.lane;
         let codec = codecs.of(self.content);
-        clock.timed(Phase::Encode, Work::Encode(x.len()), || codec.encode(slot, x))
+        let packet = clock.timed(Phase::Encode, Work::Encode(x.len()), || codec.encode(slot, x));
+        if clock.keeps_spans() && codec.guarantee() != Guarantee::Exact {
+            self.look_at(&packet, x);
+        }
+        packet
+    }
+
+    /// Adds up what a packet has lost. Whoever looks takes time, which no phase but `other` may count.
+    fn look_at(&mut self, packet: &Packet, x: &[f32]) {
+        let Lane { codecs, clock, coding, decoded, .. } = &mut *self.lane;
+        let before = clock.switch(Phase::Other);
+        decoded.resize(x.len(), 0.0);
+        if codecs.of(self.content).decode(packet, decoded).is_ok() {
+            for (value, decoded) in x.iter().zip(decoded) {
+                let lost = f64::from(*value) - f64::from(*decoded);
+                coding.squared += f64::from(*value).powi(2);
+                coding.squared_error += lost * lost;
+            }
+        }
+        clock.switch(before);
     }
 
     /// Decodes a packet.
@@ -246,11 +289,14 @@ impl<'a> Wire<'a> {
     /// Sends a packet as it is: what a rank relays is what its owner encoded, bit for bit.
     pub fn send_packet(&mut self, to: Place, tag: Tag, packet: Packet) -> Result<(), StepError> {
         let (peer, bytes) = (self.group.rank(to), packet.0.len() as u64);
+        let raw_bytes = 4 * self.lane.codecs.of(self.content).elements(&packet) as u64;
         let before = self.lane.clock.switch(Phase::Send);
         self.lane.transport.send(peer, tag, packet)?;
         self.lane.clock.note(peer, bytes);
         self.lane.clock.switch(before);
         self.lane.traffic.bytes_out += bytes;
+        self.lane.coding.bytes += bytes;
+        self.lane.coding.raw_bytes += raw_bytes;
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 
 use crate::scene::{Scene, common_digests, digests};
 use recipe::{Codec, Compression, Extent, Strategy};
-use record::{LaneId, Rank};
+use record::{Event, LaneId, Rank};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use strategies::collective::{Collective, RankOrder, Ring, Star};
@@ -357,6 +357,42 @@ fn what_all_ranks_remember_is_what_the_sums_are_short_of() {
             }
         }
     }
+}
+
+/// What coding saved and lost on the lanes of a run: bytes, bytes without it, and the relative error.
+fn coding(outcome: &strategies::sim::Outcome) -> Option<(u64, u64, f64)> {
+    let records = outcome.ranks.iter().flat_map(|rank| &rank.events).filter_map(|event| match event {
+        Event::Coding(record) => Some((record.bytes, record.raw_bytes, record.squared, record.squared_error)),
+        _ => None,
+    });
+    let add = |a: (u64, u64, f64, f64), b: (u64, u64, f64, f64)| (a.0 + b.0, a.1 + b.1, a.2 + b.2, a.3 + b.3);
+    records.reduce(add).map(|(bytes, raw, squared, error)| (bytes, raw, (error / squared).sqrt()))
+}
+
+#[test]
+fn a_run_knows_what_coding_saved_and_lost() {
+    let n = Scene::new(Strategy::DSync, 4).learner().layout().size() as u64;
+    let run = |codec, traced| {
+        let scene = Scene::new(Strategy::DSync, 4).coded(codec, false).change(|spec| {
+            spec.measure.trace_first_steps = traced;
+        });
+        scene.run()
+    };
+    // 5 steps on 4 ranks of a ring: n elements leave each rank 6 / 4 times, in 6 packets.
+    let raw = 5 * 4 * 4 * n * 6 / 4;
+    for (codec, bytes, most) in [
+        (Codec::Truncate16, raw / 2, 1.0 / 128.0),
+        (Codec::Bf16, raw / 2, 1.0 / 256.0),
+        (Codec::Fp16, raw / 2, 1.0 / 2048.0),
+        (Codec::Quantize8, raw / 4 + 5 * 4 * 6 * 4, 0.02),
+    ] {
+        let (sent, unsent, error) = coding(&run(codec, 5)).unwrap();
+        assert_eq!((sent, unsent), (bytes, raw), "{codec:?}");
+        assert!(error > most / 16.0 && error <= most, "{codec:?}: {error}");
+        assert!(coding(&run(codec, 0)).unwrap().2.is_nan(), "no step was looked at");
+    }
+    assert_eq!(coding(&Scene::new(Strategy::DSync, 4).run()), None);
+    assert_eq!(coding(&Scene::new(Strategy::DSync, 1).coded(Codec::Fp16, true).run()), None);
 }
 
 #[test]
