@@ -206,7 +206,7 @@ impl<'a> Wire<'a> {
         self.send_packet(to, tag, packet)
     }
 
-    /// Where a vector for `to` is encoded. No two roundings of one step may share a slot.
+    /// Where a vector for `to` is encoded. Roundings of one step may share a slot if all go into the same sum.
     pub fn slot(&self, to: Place, tag: Tag, at: usize) -> Slot {
         Slot { kind: tag.kind, at: self.base + at, peer: self.group.rank(to) }
     }

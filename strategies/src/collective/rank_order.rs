@@ -29,7 +29,8 @@ impl Collective for RankOrder {
         let (group, n) = (wire.group(), x.len());
         let chunk = |place: crate::Place| piece(n, group.size(), place.0);
         let (me, right) = (group.place(), group.after(1));
-        // What a codec remembers of a part belongs to its position, whoever owns that at the time.
+        // What a codec remembers of an element, as a part or as a sum, is missing from the same sum: it belongs to the
+        // element's position, whoever owns that at the time.
         for owner in group.others() {
             let part = chunk(owner);
             let packet = wire.encode(wire.slot(right, tag, part.start), &x[part]);
@@ -48,7 +49,7 @@ impl Collective for RankOrder {
         if group.size() == 1 {
             return Ok(());
         }
-        let packet = wire.encode(wire.slot(me, tag, mine.start), &sum);
+        let packet = wire.encode(wire.slot(right, tag, mine.start), &sum);
         wire.adopt(&packet, &mut x[mine])?;
         for to in group.others() {
             wire.send_packet(to, tag.part(1), packet.clone())?;

@@ -34,8 +34,7 @@ pub struct Slot {
     pub kind: Kind,
     /// Position of the first element in the flat vector.
     pub at: usize,
-    /// Who receives it; in a sum of which many places hold parts, whoever tells this rounding of the position
-    /// from another one on the same rank.
+    /// Who receives it; in an all-reduce always the same one, so that what is lost of an element is in one place.
     pub peer: Rank,
 }
 
