@@ -1,6 +1,6 @@
 //! Vectors between the places of a group: encoding, sending, waiting and decoding, each timed.
 
-use crate::compress::{Compressor, Guarantee, Identity, Slot};
+use crate::compress::{self, Compressor, Guarantee, Identity, Slot};
 use crate::{Kind, Packet, StepError, Tag, Transport};
 use record::{Phase, PhaseClock, Rank, Work};
 use std::sync::Arc;
@@ -258,11 +258,9 @@ impl<'a> Wire<'a> {
         let before = clock.switch(Phase::Other);
         decoded.resize(x.len(), 0.0);
         if codecs.of(self.content).decode(packet, decoded).is_ok() {
-            for (value, decoded) in x.iter().zip(decoded) {
-                let lost = f64::from(*value) - f64::from(*decoded);
-                coding.squared += f64::from(*value).powi(2);
-                coding.squared_error += lost * lost;
-            }
+            let (squared, error) = compress::distance(x, decoded);
+            coding.squared += squared;
+            coding.squared_error += error;
         }
         clock.switch(before);
     }

@@ -22,6 +22,8 @@ pub use identity::Identity;
 pub use quantize8::Quantize8;
 pub use truncate16::Truncate16;
 
+pub(crate) use kernels::distance;
+
 use crate::{Kind, Packet, StepError};
 use recipe::{Codec, Compression};
 use record::Rank;

@@ -13,7 +13,7 @@ macro_rules! kernels {
     ) $(-> $R:ty)? $body:block)*) => {
         $(
             $(#[$doc])*
-            pub(in crate::compress) fn $chosen$(<$E: $Element>)?($($argument: $type),*) $(-> $R)? {
+            pub(crate) fn $chosen$(<$E: $Element>)?($($argument: $type),*) $(-> $R)? {
                 #[cfg(target_arch = "x86_64")]
                 {
                     #[target_feature(enable = "avx2")]
@@ -38,5 +38,8 @@ macro_rules! kernels {
     };
 }
 
+mod distance;
 pub(super) mod narrow;
 pub(super) mod quantize;
+
+pub(crate) use distance::distance;
