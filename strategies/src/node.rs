@@ -2,13 +2,14 @@
 
 use crate::collective::Collective;
 use crate::course::Course;
-use crate::host::Shared;
+use crate::host::{Observer, Shared};
 use crate::learner::{Batch, Learner};
 use crate::messenger::{Jobs, Pending};
 use crate::optimizer::Optimizer;
 use crate::vector::{Block, Layout, Vector};
 use crate::{Group, Kind, Lane, Loss, Place, StepError, Tag, Wire};
-use record::{Phase, Rank, Work};
+use record::{Event, Phase, Rank, Work};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Who I am: pure, and the same on every lane of a rank.
@@ -30,9 +31,16 @@ pub struct Desk {
     pub seat: Seat,
     /// My lane.
     pub lane: Lane,
+    /// Who keeps what I record.
+    pub observer: Arc<dyn Observer>,
 }
 
 impl Desk {
+    /// Writes down that something happened.
+    pub fn record(&self, event: Event) {
+        self.observer.event(event);
+    }
+
     /// The lane's wire over everyone, for gradients.
     pub fn wire(&mut self) -> Wire<'_> {
         self.lane.wire(&self.seat.everyone)
@@ -48,16 +56,15 @@ impl Desk {
         crate::messenger::scale(sum, places, &mut self.lane);
     }
 
-    /// Moves weights that this service holds against the mean gradient of step `t`.
+    /// Moves weights that this service holds against a mean gradient, with the rate after so many samples.
     pub fn descend(
         &mut self,
         optimizer: &mut Optimizer,
         weights: &mut Vector,
         gradient: &mut Vector,
-        t: u64,
+        consumed: u64,
     ) {
-        let course = &self.seat.course;
-        let rate = course.rate(course.samples_after(t.saturating_sub(1)));
+        let rate = self.seat.course.rate(consumed);
         let work = Work::Update(weights.len());
         self.lane.clock.timed(Phase::Update, work, || optimizer.descend(weights, gradient, rate));
     }
@@ -89,6 +96,7 @@ pub struct Node {
     batch: Batch,
     next_backward: usize,
     t: u64,
+    consumed: u64,
     calls: u32,
     // Vectors of the model's length that are free: a step allocates nothing of that size.
     spare: Vec<Vector>,
@@ -125,6 +133,7 @@ impl Node {
             batch: Batch::default(),
             next_backward: 0,
             t: 0,
+            consumed: 0,
             calls: 0,
             spare: Vec::new(),
         }
@@ -152,10 +161,14 @@ impl Node {
         self.t
     }
 
+    /// Samples consumed by all ranks together before the step, as far as I know.
+    pub fn consumed(&self) -> u64 {
+        self.consumed
+    }
+
     /// The learning rate of the step: a function of the samples consumed before it.
     pub fn rate(&self) -> f32 {
-        let course = &self.desk.seat.course;
-        course.rate(course.samples_after(self.t.saturating_sub(1)))
+        self.desk.seat.course.rate(self.consumed)
     }
 
     /// Which weights belong to which layer.
@@ -185,11 +198,7 @@ impl Node {
     pub fn gradient(&mut self) -> Result<(Loss, Vector), StepError> {
         let loss = self.forward()?;
         let mut g = self.spare();
-        while let Some(layer) = self.next_backward.checked_sub(1) {
-            self.next_backward = layer;
-            let span = self.layout().layers()[layer].span.clone();
-            self.backward_layer(layer, &mut g[span])?;
-        }
+        while self.backward_into(&mut g)?.is_some() {}
         Ok((loss, g))
     }
 
@@ -214,6 +223,16 @@ impl Node {
         let mut gradient = Vector::zeros(self.layout().layers()[layer].span.len());
         self.backward_layer(layer, &mut gradient)?;
         Ok(Some(LayerGradient { layer, gradient }))
+    }
+
+    /// Takes the backward pass through the next layer, from the last to the first, and writes its gradient to its
+    /// place in `g`, which it answers; `None` when the pass is over.
+    pub fn backward_into(&mut self, g: &mut Vector) -> Result<Option<Range<usize>>, StepError> {
+        let Some(layer) = self.next_backward.checked_sub(1) else { return Ok(None) };
+        self.next_backward = layer;
+        let span = self.layout().layers()[layer].span.clone();
+        self.backward_layer(layer, &mut g[span.clone()])?;
+        Ok(Some(span))
     }
 
     /// Turns a gradient into what is to be added to the weights, velocity included, without adding it.
@@ -343,6 +362,13 @@ impl Node {
         Ok(x)
     }
 
+    /// My weights become the mean of all workers' weights, each counting once.
+    pub fn average_params(&mut self) -> Result<(), StepError> {
+        let tag = self.tag(Kind::Reduce);
+        let Self { desk, collective, params, trainers, .. } = self;
+        crate::messenger::mean(collective.as_ref(), params, tag, desk.lane.wire(trainers).weights())
+    }
+
     /// Everyone gets the root's weights as they are, servers included; before the first step.
     pub fn broadcast_params_from(&mut self, root: Place) -> Result<(), StepError> {
         let tag = Tag::new(Kind::Broadcast, 0);
@@ -362,6 +388,12 @@ impl Node {
     pub fn recv_params(&mut self, from: Place, tag: Tag) -> Result<(), StepError> {
         let Self { desk, params, .. } = self;
         desk.wire().weights().recv_into(from, tag, params)
+    }
+
+    /// Receives a part of my weights.
+    pub fn recv_params_of(&mut self, from: Place, tag: Tag, span: Range<usize>) -> Result<(), StepError> {
+        let Self { desk, params, .. } = self;
+        desk.wire().weights().recv_into(from, tag, &mut params[span])
     }
 
     /// My wire over everyone, for gradients.
@@ -395,8 +427,13 @@ impl Node {
 
     // For the loop that drives the strategy.
 
-    pub(crate) fn begin(&mut self, t: u64) {
-        (self.t, self.calls) = (t, 0);
+    pub(crate) fn begin(&mut self, t: u64, consumed: u64) {
+        (self.t, self.consumed, self.calls) = (t, consumed, 0);
+    }
+
+    /// All steps are taken; what is still applied is applied after all samples.
+    pub(crate) fn end(&mut self, consumed: u64) {
+        self.consumed = consumed;
     }
 
     pub(crate) fn lane(&mut self) -> &mut Lane {

@@ -189,9 +189,21 @@ pub(crate) const CODES: &[Code] = &[
     code(
         "R114",
         "a setting without effect",
-        "The strategy has no use for the setting: a parameter server does not all-reduce, and adds in rank order.",
+        "The strategy has no use for the setting: a parameter server does not all-reduce, and adds in rank order or \
+         as gradients come.",
     ),
     code("R117", "no strategy", "A recipe compares strategies; it needs at least one `[[strategy]]`."),
+    code(
+        "R118",
+        "momentum where the method has none",
+        "Asynchronous SGD and Hogwild are defined without momentum; with a velocity on the server the method is \
+         `async-msgd`.",
+    ),
+    code(
+        "R119",
+        "a warm-up that never ends",
+        "`pipe-sgd` trains as `d-sync` for its warm-up; where that is all of the training, nothing is pipelined.",
+    ),
     code(
         "R130",
         "a code with nothing to code",

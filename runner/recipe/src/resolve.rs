@@ -6,6 +6,7 @@ use crate::coding;
 use crate::files::Machine;
 use crate::key::{KeyId, id};
 use crate::layers::LayerSetting;
+use crate::method;
 use crate::problem::Finding;
 use crate::setting::{Settings, Typed};
 use crate::source::Span;
@@ -28,10 +29,10 @@ const ALPHA: KeyId = id("dataset.partition.alpha");
 const VALIDATION: KeyId = id("dataset.validation");
 const GLOBAL_BATCH: KeyId = id("train.global-batch");
 const WORKER_BATCH: KeyId = id("train.per-worker-batch");
-const EPOCHS: KeyId = id("train.epochs");
+pub(crate) const EPOCHS: KeyId = id("train.epochs");
 const STEPS: KeyId = id("train.steps");
 const LR: KeyId = id("train.optimizer.lr");
-const MOMENTUM: KeyId = id("train.optimizer.momentum");
+pub(crate) const MOMENTUM: KeyId = id("train.optimizer.momentum");
 const WEIGHT_DECAY: KeyId = id("train.optimizer.weight-decay");
 const LR_KIND: KeyId = id("train.lr-schedule.kind");
 const LR_EVERY: KeyId = id("train.lr-schedule.every");
@@ -77,7 +78,8 @@ impl<'a> Resolver<'a> {
     /// The specification is complete in any case: an excluded cell may be an impossible one.
     pub(crate) fn resolve(&mut self, settings: &Settings) -> (RunSpec, Vec<Finding>) {
         let mut cell = Cell { settings, findings: Vec::new() };
-        let strategy = strategy(settings);
+        let strategy = method::strategy(settings);
+        cell.findings.extend(method::findings(settings, &strategy));
         let (cluster, findings) = assign::cluster(settings, &strategy, self.machine);
         cell.findings.extend(findings);
         cell.findings.extend(coding::findings(settings));
@@ -326,41 +328,25 @@ fn task(dataset: &str) -> Task {
     }
 }
 
-fn strategy(settings: &Settings) -> Strategy {
-    match settings.choice(STRATEGY_KIND) {
-        "ps-sync" => Strategy::PsSync,
-        _ => Strategy::DSync,
-    }
-}
-
-/// Keys that change nothing about a strategy: its servers add in rank order, and it has no all-reduce.
+/// Keys that change nothing about a strategy: servers add in rank order or as gradients come, and there is no
+/// all-reduce.
 pub(crate) fn ignored(strategy: &str, key: KeyId) -> bool {
     if key == coding::PARAMETERS {
         return coding::sends_no_weights(strategy);
     }
-    strategy == "ps-sync" && (key == COLLECTIVE || key == REDUCE_ORDER)
+    matches!(strategy, "ps-sync" | "async-sgd" | "async-msgd" | "hogwild-sgd")
+        && (key == COLLECTIVE || key == REDUCE_ORDER)
 }
 
 fn communication(settings: &Settings, strategy: &Strategy) -> Communication {
     let schedule = Schedule::Single;
-    match strategy {
-        Strategy::PsSync => {
-            Communication { collective: Collective::Star, schedule, reduce_order: ReduceOrder::Rank }
-        }
-        // A star adds in rank order, whatever is asked for.
-        Strategy::DSync if settings.choice(COLLECTIVE) == "star" => {
-            Communication { collective: Collective::Star, schedule, reduce_order: ReduceOrder::Rank }
-        }
-        Strategy::DSync => Communication {
-            collective: Collective::Ring,
-            schedule,
-            reduce_order: if settings.choice(REDUCE_ORDER) == "rank" {
-                ReduceOrder::Rank
-            } else {
-                ReduceOrder::Ring
-            },
-        },
+    // A star adds in rank order, whatever is asked for.
+    if strategy.servers() > 0 || settings.choice(COLLECTIVE) == "star" {
+        return Communication { collective: Collective::Star, schedule, reduce_order: ReduceOrder::Rank };
     }
+    let reduce_order =
+        if settings.choice(REDUCE_ORDER) == "rank" { ReduceOrder::Rank } else { ReduceOrder::Ring };
+    Communication { collective: Collective::Ring, schedule, reduce_order }
 }
 
 fn measure(settings: &Settings) -> Measure {

@@ -1,12 +1,13 @@
 //! Actors, events, and virtual time.
 
 use super::cost::Link;
+use super::world::{Fault, World};
 use crate::draw::mix;
-use crate::{Envelope, Kind, StepError, Tag};
+use crate::{Envelope, Kind, StepError, Tag, Wanted};
 use corosensei::Yielder;
 use record::{LaneId, Nanos, Rank};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Number of an actor: a lane of a rank.
@@ -30,6 +31,10 @@ pub(super) enum Event {
     FirstByte(Rank, Rank),
     /// Its last byte arrived.
     Deliver(Rank, Rank),
+    /// The wait of that number has lasted too long.
+    Deadline(Actor, u64),
+    /// A rank stops to do anything.
+    Fault(Rank),
 }
 
 /// What the next event leads to.
@@ -47,6 +52,8 @@ pub(super) struct ActorState {
     pub(super) lane: LaneId,
     pub(super) wait: Wait,
     pub(super) since: Nanos,
+    /// Number of its waits so far: tells a deadline whether it still means this one.
+    waits: u64,
     /// Address of the coroutine's yielder; 0 until it runs for the first time.
     yielder: usize,
 }
@@ -71,15 +78,19 @@ pub(super) struct State {
     in_free: Vec<Nanos>,
     inbox: Vec<BTreeMap<Kind, VecDeque<Envelope>>>,
     lanes: Vec<Vec<Actor>>,
+    faults: BTreeMap<Rank, Fault>,
+    /// Ranks that do nothing any more.
+    faulty: BTreeSet<Rank>,
 }
 
 pub(super) struct Kernel {
     state: Mutex<State>,
     link: Link,
+    deadline: Option<Nanos>,
 }
 
 impl Kernel {
-    pub(super) fn new(seed: u64, ranks: usize, link: Link) -> Self {
+    pub(super) fn new(world: &World, ranks: usize) -> Self {
         let state = State {
             now: Nanos(0),
             current: 0,
@@ -89,7 +100,7 @@ impl Kernel {
             bytes: 0,
             switches: 0,
             origin: Nanos(0),
-            seed,
+            seed: world.seed,
             heap: BinaryHeap::new(),
             pushed: 0,
             draws: 0,
@@ -100,8 +111,10 @@ impl Kernel {
             in_free: vec![Nanos(0); ranks],
             inbox: vec![BTreeMap::new(); ranks],
             lanes: vec![vec![]; ranks],
+            faults: world.faults.clone(),
+            faulty: BTreeSet::new(),
         };
-        Self { state: Mutex::new(state), link }
+        Self { state: Mutex::new(state), link: world.link, deadline: world.deadline }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
@@ -113,7 +126,7 @@ impl Kernel {
         let mut state = self.lock();
         let (actor, since) = (state.actors.len(), state.now);
         state.lanes[rank.index()].push(actor);
-        state.actors.push(ActorState { rank, lane, wait: Wait::Time, since, yielder: 0 });
+        state.actors.push(ActorState { rank, lane, wait: Wait::Time, since, waits: 0, yielder: 0 });
         state.push(since, Event::Wake(actor));
     }
 
@@ -130,6 +143,7 @@ impl Kernel {
         let (me, now) = (state.current, state.now);
         state.actors[me].wait = wait;
         state.actors[me].since = now;
+        state.actors[me].waits += 1;
         let yielder = state.actors[me].yielder as *const Yielder<(), ()>;
         // Never held across a switch: the next actor runs on this very thread.
         drop(state);
@@ -151,7 +165,8 @@ impl Kernel {
         state.draws += 1;
         let luck = mix(!state.seed, state.draws) as f64 / u64::MAX as f64;
         let cost = cost(luck);
-        if cost == Nanos(0) {
+        // What unwinds has no time any more.
+        if cost == Nanos(0) || state.stopping {
             return;
         }
         let until = state.now + cost;
@@ -168,6 +183,9 @@ impl Kernel {
     /// A message leaves: it occupies the sender's card, then flies.
     pub(super) fn send(&self, to: Rank, envelope: Envelope) {
         let mut state = self.lock();
+        if state.stopping {
+            return;
+        }
         let (from, bytes) = (envelope.from, envelope.packet.0.len());
         let start = state.now.max(state.out_free[from.index()]);
         state.out_free[from.index()] = start + self.link.carry(bytes);
@@ -185,6 +203,8 @@ impl Kernel {
         kind: Kind,
         tag: Option<Tag>,
     ) -> Result<Envelope, StepError> {
+        let begin = self.lock().now;
+        let mut late = None;
         loop {
             let mut state = self.lock();
             if state.stopping {
@@ -195,6 +215,18 @@ impl Kernel {
                 if let Some(envelope) = place.and_then(|place| queue.remove(place)) {
                     return Ok(envelope);
                 }
+            }
+            let wanted = tag.map_or(Wanted::Any(kind), Wanted::Message);
+            if let Some(peer) = from.filter(|from| state.is_dead(*from)) {
+                return Err(StepError::Gone { rank, peer, wanted });
+            }
+            if late.is_some_and(|late| state.now >= late) {
+                return Err(StepError::Silent { rank, peer: from, wanted, waited: state.now - begin });
+            }
+            if let Some(deadline) = self.deadline {
+                let (me, until) = (state.current, *late.get_or_insert(begin + deadline));
+                let wait = state.actors[me].waits + 1;
+                state.push(until, Event::Deadline(me, wait));
             }
             self.suspend(state, Wait::Message { rank, from, kind, tag })?;
         }
@@ -209,6 +241,9 @@ impl Kernel {
         }
         let now = state.now;
         state.origin = now;
+        for (rank, fault) in state.faults.clone() {
+            state.push(now + fault.at(), Event::Fault(rank));
+        }
         for actor in 0..state.actors.len() {
             if matches!(state.actors[actor].wait, Wait::Start) {
                 state.actors[actor].wait = Wait::Time;
@@ -222,16 +257,23 @@ impl Kernel {
     pub(super) fn advance(&self) -> Next {
         let mut state = self.lock();
         let Some(Reverse((at, _, _, event))) = state.heap.pop() else { return Next::Quiet };
+        if state.is_past(event) {
+            return Next::Nobody;
+        }
         state.now = at;
         let ready = match event {
-            Event::Wake(actor) => Some(actor),
+            Event::Wake(actor) | Event::Deadline(actor, _) => Some(actor),
             Event::FirstByte(from, to) => {
                 state.land(at, from, to, self.link);
                 None
             }
             Event::Deliver(from, to) => state.deliver(from, to),
+            Event::Fault(rank) => {
+                state.fail(rank);
+                None
+            }
         };
-        let Some(actor) = ready.filter(|actor| !matches!(state.actors[*actor].wait, Wait::Done)) else {
+        let Some(actor) = ready.filter(|actor| state.can_run(*actor)) else {
             return Next::Nobody;
         };
         state.current = actor;
@@ -242,6 +284,46 @@ impl Kernel {
 }
 
 impl State {
+    /// Whether a rank is gone, and its peers know.
+    fn is_dead(&self, rank: Rank) -> bool {
+        self.faulty.contains(&rank) && matches!(self.faults.get(&rank), Some(Fault::Dies(_)))
+    }
+
+    /// Whether the rank of an actor does nothing any more.
+    pub(super) fn is_faulty(&self, actor: Actor) -> bool {
+        self.faulty.contains(&self.actors[actor].rank)
+    }
+
+    /// Whether what the event is about is over, so that it takes no time.
+    fn is_past(&self, event: Event) -> bool {
+        match event {
+            Event::Deadline(actor, wait) => self.actors[actor].waits != wait || !self.can_run(actor),
+            Event::Fault(_) => self.actors.iter().all(|actor| matches!(actor.wait, Wait::Done)),
+            _ => false,
+        }
+    }
+
+    fn can_run(&self, actor: Actor) -> bool {
+        !matches!(self.actors[actor].wait, Wait::Done) && !self.is_faulty(actor)
+    }
+
+    /// A rank stops to do anything. If it dies, what it had under way is lost, and whoever waits for it learns
+    /// that.
+    fn fail(&mut self, rank: Rank) {
+        self.faulty.insert(rank);
+        if !self.is_dead(rank) {
+            return;
+        }
+        self.flying.retain(|(from, _), _| *from != rank);
+        self.landing.retain(|(from, _), _| *from != rank);
+        let now = self.now;
+        for actor in 0..self.actors.len() {
+            if matches!(self.actors[actor].wait, Wait::Message { from: Some(from), .. } if from == rank) {
+                self.push(now, Event::Wake(actor));
+            }
+        }
+    }
+
     /// Ties are broken by a random number, then by order: another seed is another interleaving.
     pub(super) fn push(&mut self, at: Nanos, event: Event) {
         self.pushed += 1;

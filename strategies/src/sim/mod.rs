@@ -13,7 +13,7 @@ mod kernel;
 mod world;
 
 pub use cost::{Costs, Link};
-pub use world::{Blocked, Outcome, RankOutcome, World, WorldError};
+pub use world::{Blocked, Fault, Outcome, RankOutcome, World, WorldError};
 
 use recipe::{
     Cluster, Collective, Communication, Compression, Dataset, Extent, LrSchedule, LrShape, Measure, Model,

@@ -28,6 +28,27 @@ pub struct World {
     pub slow: BTreeMap<Rank, f64>,
     /// Each piece of work takes up to this share longer.
     pub jitter: f64,
+    /// How long a lane waits for a message; for ever where there is no deadline.
+    pub deadline: Option<Nanos>,
+    /// Ranks that stop to do anything.
+    pub faults: BTreeMap<Rank, Fault>,
+}
+
+/// How a rank fails, and when after the start of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It is gone, and its peers are told; what it was sending is lost.
+    Dies(Nanos),
+    /// It stands still, and nobody is told.
+    Hangs(Nanos),
+}
+
+impl Fault {
+    /// When.
+    pub fn at(self) -> Nanos {
+        let (Self::Dies(at) | Self::Hangs(at)) = self;
+        at
+    }
 }
 
 /// A run that ended.
@@ -132,6 +153,8 @@ impl World {
             link: Link { latency: Nanos(1000), nanos_per_byte: 0.1 },
             slow: BTreeMap::new(),
             jitter: 0.0,
+            deadline: None,
+            faults: BTreeMap::new(),
         }
     }
 
@@ -141,7 +164,7 @@ impl World {
         blueprint: &Blueprint,
         learner: impl Fn(Rank) -> Box<dyn Learner>,
     ) -> Result<Outcome, WorldError> {
-        self.run_roles(blueprint, learner, |rank, _, _| blueprint.roles(rank))
+        self.run_roles(blueprint, learner, |rank, host, jobs| blueprint.roles(rank, host, jobs))
     }
 
     /// Runs roles that were built elsewhere: for methods under development and tests.
@@ -151,7 +174,7 @@ impl World {
         learner: impl Fn(Rank) -> Box<dyn Learner>,
         roles: impl Fn(Rank, &dyn Host, &Shared<Jobs>) -> Roles,
     ) -> Result<Outcome, WorldError> {
-        let kernel = Arc::new(Kernel::new(self.seed, blueprint.ranks().len(), self.link));
+        let kernel = Arc::new(Kernel::new(self, blueprint.ranks().len()));
         let ledgers: Vec<Arc<Mutex<Ledger>>> = blueprint.ranks().iter().map(|_| Arc::default()).collect();
         let host = SimHost { kernel: kernel.clone(), world: self.clone(), ledgers: ledgers.clone() };
         let mut bodies = Vec::new();
@@ -197,9 +220,7 @@ fn schedule(kernel: &Arc<Kernel>, bodies: Vec<LaneBody>) -> Result<(), WorldErro
     }
     let ended = run_until_quiet(kernel, &mut lanes);
     let blocked = blocked(&kernel.lock());
-    if !blocked.is_empty() {
-        unwind(kernel, &mut lanes);
-    }
+    unwind(kernel, &mut lanes);
     match ended {
         Err(failure) => Err(failure),
         Ok(()) if blocked.is_empty() => Ok(()),
@@ -236,8 +257,9 @@ fn unwind(kernel: &Kernel, lanes: &mut [Lane]) {
 
 /// The lanes that wait, those on a cycle first.
 fn blocked(state: &State) -> Vec<Blocked> {
-    let waiting: Vec<Actor> =
-        (0..state.actors.len()).filter(|actor| !matches!(state.actors[*actor].wait, Wait::Done)).collect();
+    let waiting: Vec<Actor> = (0..state.actors.len())
+        .filter(|actor| !matches!(state.actors[*actor].wait, Wait::Done) && !state.is_faulty(*actor))
+        .collect();
     let cycle = cycle(state);
     let mut blocked: Vec<Blocked> = waiting
         .into_iter()

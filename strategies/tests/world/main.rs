@@ -1,8 +1,15 @@
 //! Strategies and collectives in simulated worlds.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
+mod asynchronous;
 mod codecs;
 mod collectives;
+mod faults;
+mod hogwild;
+mod local_sgd;
+mod pipe_sgd;
+mod reference;
 mod scene;
 mod shapes;
+mod sharding;
 mod synchronous;
