@@ -109,15 +109,14 @@ impl Blueprint {
         let shards = self.shards();
         let server = rank.index().checked_sub(self.trainers.len());
         let first = (rank == Rank(0)).then_some("rank 0");
-        let decay = self.course.optimizer().weight_decay;
-        let optimizer = || Optimizer::new(self.course.optimizer());
+        let sgd = self.course.optimizer();
         match (&self.strategy, server) {
             (recipe::Strategy::DSync, _) => trainer(d_sync::DSync, first),
             (recipe::Strategy::LocalSgd { period }, _) => {
                 trainer(local_sgd::LocalSgd { period: *period }, first)
             }
             (recipe::Strategy::PipeSgd { depth, warmup, segments }, _) => {
-                let warmup = self.course.extent(*warmup);
+                let warmup = self.course.in_samples(*warmup);
                 let pipe = pipe_sgd::PipeSgd::new(*depth as usize, warmup, *segments as usize);
                 let messenger = Messenger::new(jobs.clone(), self.collective.clone());
                 Roles { services: vec![Box::new(messenger)], ..trainer(pipe, first) }
@@ -128,23 +127,26 @@ impl Blueprint {
                 trainer(ps_sync::Worker { servers: shards }, first)
             }
             (recipe::Strategy::PsSync, Some(server)) => {
-                let service: Box<dyn Service> = Box::new(ps_sync::Server::new(shards, server, optimizer()));
+                let service: Box<dyn Service> =
+                    Box::new(ps_sync::Server::new(shards, server, Optimizer::new(sgd)));
                 Roles { trainer: None, services: vec![service], evaluated: Some("server".into()) }
             }
             (recipe::Strategy::AsyncSgd { .. }, Some(server)) => {
                 let n = shards.span(server).len();
-                let floor = self.floor(server, host, async_sgd::Locked::new(n, optimizer()));
+                // Workers clip: a server may hold a part of the weights only.
+                let rule = Optimizer::new(recipe::Sgd { clip: None, ..sgd });
+                let floor = self.floor(server, host, async_sgd::Locked::new(n, rule));
                 self.served(server, floor, |floor, client| async_sgd::Master::new(floor, client, n))
             }
             (recipe::Strategy::AsyncMsgd { momentum, .. }, Some(server)) => {
                 let n = shards.span(server).len();
-                let rule = async_msgd::Msgd::new(n, *momentum, decay);
+                let rule = async_msgd::Msgd::new(n, *momentum, sgd.weight_decay);
                 let floor = self.floor(server, host, async_sgd::Locked::new(n, rule));
                 self.served(server, floor, |floor, client| async_sgd::Master::new(floor, client, n))
             }
             (recipe::Strategy::HogwildSgd { .. }, Some(server)) => {
                 let n = shards.span(server).len();
-                let weights = hogwild_sgd::LockFree::new(n, decay);
+                let weights = hogwild_sgd::LockFree::new(n, sgd.weight_decay);
                 let floor = self.floor(server, host, weights.clone());
                 let master = |floor, client| hogwild_sgd::Master::new(floor, weights.clone(), client, n);
                 self.served(server, floor, master)
@@ -213,6 +215,7 @@ impl Blueprint {
             lane,
             evaluated,
             hash_every_step: self.measure.hash_every_step,
+            samples: self.measure.samples,
         };
         let seat = self.seat(rank)?;
         let trains = trainer.is_some();

@@ -9,7 +9,7 @@ use crate::{Cluster, Node, Role, Seat, Strategy};
 pub(crate) const USE: KeyId = id("nodes.use");
 pub(crate) const WORKERS: KeyId = id("nodes.workers");
 const SERVER: KeyId = id("nodes.server");
-const SERVERS: KeyId = id("strategy.servers");
+pub(crate) const SERVERS: KeyId = id("strategy.servers");
 
 /// More slots than this on one node are a slip of the pen.
 const MOST_SLOTS: u32 = 65_536;

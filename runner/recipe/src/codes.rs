@@ -205,6 +205,13 @@ pub(crate) const CODES: &[Code] = &[
         "`pipe-sgd` trains as `d-sync` for its warm-up; where that is all of the training, nothing is pipelined.",
     ),
     code(
+        "R120",
+        "a norm of which every server has a part",
+        "Clipping scales a gradient by its norm. Of the mean gradient that several servers of `ps-sync` share, none \
+         knows it; one server does, and so do the workers of `d-sync` and those whose gradients are applied one by \
+         one.",
+    ),
+    code(
         "R130",
         "a code with nothing to code",
         "Codes are for gradients. Weights are less tolerant of what is lost (Li et al., Pipe-SGD, section 3.2): they \

@@ -54,4 +54,4 @@ pub use render::render;
 pub use schema::schema;
 pub use strategy::{Codec, Collective, Communication, Compression, ReduceOrder, Schedule, Strategy};
 pub use template::Template;
-pub use train::{Extent, LrSchedule, LrShape, Metric, Sgd, Target, Training};
+pub use train::{Extent, LrScale, LrSchedule, LrShape, Metric, Sgd, Target, Training};

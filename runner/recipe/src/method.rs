@@ -1,8 +1,9 @@
 //! A strategy's own settings to its description, and what cannot work about them.
 
+use crate::assign::SERVERS;
 use crate::key::{KeyId, id};
 use crate::problem::Finding;
-use crate::resolve::{EPOCHS, MOMENTUM, STRATEGY_KIND};
+use crate::resolve::{CLIP, EPOCHS, MOMENTUM, STRATEGY_KIND};
 use crate::setting::Settings;
 use crate::{Extent, Strategy};
 
@@ -44,7 +45,8 @@ pub(crate) fn findings(settings: &Settings, strategy: &Strategy) -> Option<Findi
     match strategy {
         Strategy::AsyncSgd { .. } | Strategy::HogwildSgd { .. } => foreign_momentum(settings, strategy),
         Strategy::PipeSgd { warmup, .. } => endless_warmup(settings, *warmup),
-        Strategy::PsSync | Strategy::DSync | Strategy::AsyncMsgd { .. } | Strategy::LocalSgd { .. } => None,
+        Strategy::PsSync => divided_norm(settings),
+        Strategy::DSync | Strategy::AsyncMsgd { .. } | Strategy::LocalSgd { .. } => None,
     }
 }
 
@@ -56,6 +58,20 @@ fn foreign_momentum(settings: &Settings, strategy: &Strategy) -> Option<Finding>
             .at_option(settings.span(MOMENTUM), "the momentum")
             .at_option(settings.span(STRATEGY_KIND), "has none")
             .cure("take `kind = \"async-msgd\"`, whose server has a velocity, or `momentum = 0.0`"),
+    )
+}
+
+fn divided_norm(settings: &Settings) -> Option<Finding> {
+    let servers = settings.whole(SERVERS).filter(|servers| *servers > 1)?;
+    settings.number(CLIP)?;
+    Some(
+        Finding::new(
+            "R120",
+            format!("{servers} servers cannot clip the mean gradient: none of them has all of it"),
+        )
+        .at_option(settings.span(SERVERS), "each holds a part")
+        .at_option(settings.span(CLIP), "the norm of the whole")
+        .cure("take one server, `kind = \"d-sync\"`, or no clipping"),
     )
 }
 

@@ -21,6 +21,7 @@ pub(crate) enum Typed {
     Choice(&'static str),
     Duration(Duration),
     Extent(Extent),
+    Extents(Vec<Extent>),
     List(Vec<String>),
     Seeds(Seeds),
     Layers(Vec<LayerSetting>),
@@ -52,6 +53,13 @@ impl Leaf {
     pub(crate) fn whole(number: u64) -> Arc<Self> {
         let text = number.to_string();
         Arc::new(Self { typed: Typed::Whole(number), toml: text.clone(), text, span: None })
+    }
+
+    /// A path that nobody wrote.
+    pub(crate) fn path(path: PathBuf) -> Arc<Self> {
+        let text = path.to_string_lossy().into_owned();
+        let toml = crate::tree::quote(&text);
+        Arc::new(Self { typed: Typed::Path(path), text, toml, span: None })
     }
 
     /// A list of texts that nobody wrote.
@@ -185,6 +193,13 @@ impl Settings {
         match self.get(id)?.typed {
             Typed::Extent(extent) => Some(extent),
             _ => None,
+        }
+    }
+
+    pub(crate) fn extents(&self, id: KeyId) -> &[Extent] {
+        match self.get(id).map(|leaf| &leaf.typed) {
+            Some(Typed::Extents(extents)) => extents,
+            _ => &[],
         }
     }
 

@@ -8,6 +8,7 @@ use crate::names::{
 
 const POSITIVE: Range = Range { least: 0.0, most: f64::INFINITY, ends: Ends::Open };
 const AT_LEAST_ZERO: Range = Range { least: 0.0, most: f64::INFINITY, ends: Ends::Lower };
+const UP_TO_ONE: Range = Range { least: 0.0, most: 1.0, ends: Ends::Closed };
 const BELOW_ONE: Range = Range { least: 0.0, most: 1.0, ends: Ends::Lower };
 const INSIDE_ONE: Range = Range { least: 0.0, most: 1.0, ends: Ends::Open };
 
@@ -73,9 +74,9 @@ pub(crate) const KEYS: &[Key] = &[
         "dataset.path",
         Kind::Path,
         "The folder with the data set's files; relative to the recipe (on the command line: to the current \
-         folder).",
+         folder). By default where `bakeoff data fetch` puts them: in BAKEOFF_DATA, else in `data`.",
     )
-    .of(&["mnist", "cifar10", "cifar100", "image-folder", "text"])
+    .of(&["mnist", "fashion-mnist", "cifar10", "cifar100", "image-folder", "text"])
     .example("\"data/mnist\""),
     Key::new("dataset.train", Kind::Whole(1, 10_000_000), "Training samples to draw.")
         .of(&["synthetic"])
@@ -138,18 +139,39 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new("train.optimizer.momentum", Kind::Number(BELOW_ONE), "Momentum; 0 for none.").default("0.0"),
     Key::new("train.optimizer.weight-decay", Kind::Number(AT_LEAST_ZERO), "Weight decay; 0 for none.")
         .default("0.0"),
+    Key::new(
+        "train.optimizer.clip",
+        Kind::Number(POSITIVE),
+        "Longest gradient (its Euclidean norm over all weights): a longer one is scaled down to it before it is \
+         used. Without it nothing is clipped.",
+    )
+    .example("1.0"),
+    Key::new(
+        "train.accumulate",
+        Kind::Whole(1, 65_536),
+        "Pieces in which each worker computes its share of the batch, one after the other; their gradients are \
+         averaged over the samples before anything is exchanged.",
+    )
+    .default("1"),
     Key::new("train.lr-schedule", Kind::Table, "How the learning rate changes with the samples consumed."),
     Key::new("train.lr-schedule.kind", Kind::Choice(LR_SCHEDULES), "The shape.").default("\"constant\""),
     Key::new("train.lr-schedule.every", Kind::Extent(Least::Something), "How often the rate changes.")
         .of(&["step"])
         .example("\"25 epochs\""),
+    Key::new("train.lr-schedule.at", Kind::Extents, "Where the rate changes, from the start of training.")
+        .of(&["milestones"])
+        .example("[\"10 epochs\", \"15 epochs\"]"),
     Key::new("train.lr-schedule.factor", Kind::Number(POSITIVE), "What the rate is multiplied by.")
-        .of(&["step"])
+        .of(&["step", "milestones"])
         .default("0.5"),
+    Key::new("train.lr-schedule.floor", Kind::Share(UP_TO_ONE), "Share of the rate that is left at the end.")
+        .of(&["cosine"])
+        .default("0.0"),
     Key::new(
         "train.lr-schedule.warmup",
         Kind::Extent(Least::Nothing),
-        "The rate rises linearly from zero over this much.",
+        "The rate rises linearly over this much: from zero, or with `scale = \"linear\"` from the rate of one \
+         worker.",
     )
     .default("\"0 epochs\"")
     .example("\"1 epoch\""),
@@ -378,7 +400,13 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new("measure.weight-hash", Kind::Choice(WEIGHT_HASHES), "When each rank's weights are hashed.")
         .default("\"evaluation\""),
     Key::new("measure.predict", Kind::Flag, "Whether predicted times stand beside the measured ones.").later(),
-    Key::new("measure.samples", Kind::Flag, "Whether the sample ids of every rank and step are stored.").later(),
+    Key::new(
+        "measure.samples",
+        Kind::Flag,
+        "Whether the sample ids of every rank and step are stored, so that another program can repeat the run.",
+    )
+    .default("false")
+    .example("true"),
     Key::new("report", Kind::Table, "How results are judged and shown.").sweep(),
     Key::new("report.min-effect", Kind::Share(BELOW_ONE), "Smaller differences count as none.")
         .default("\"5%\"")

@@ -55,7 +55,8 @@ pub(crate) fn typed(key: &'static Key, item: &Item) -> Result<Typed, Finding> {
                 malformed(key, item, "a time is a number and one of ns, us, ms, s, min, h, d: `\"15min\"`")
             })
         }
-        (Kind::Extent(least), Value::Text(text)) => extent(key, item, text, *least),
+        (Kind::Extent(least), Value::Text(text)) => extent(key, item, text, *least).map(Typed::Extent),
+        (Kind::Extents, Value::List(items)) => extents(key, item, items).map(Typed::Extents),
         (Kind::TextList, Value::List(items)) => texts(key, items).map(Typed::List),
         (Kind::TextList, Value::Text(text)) => Ok(Typed::List(vec![text.clone()])),
         (Kind::ChoiceList(choices), Value::List(items)) => chosen(key, choices, items),
@@ -77,6 +78,7 @@ pub(crate) fn expected(kind: &Kind) -> &'static str {
         Kind::Share(_) => "a number or a percentage",
         Kind::Duration => "a time in quotes, as \"15min\"",
         Kind::Extent(_) => "a length in quotes, as \"2 epochs\" or \"100 steps\"",
+        Kind::Extents => "a list of lengths, as [\"10 epochs\", \"20 epochs\"]",
         Kind::TextList | Kind::ChoiceList(_) => "a list of strings",
         Kind::Seeds => "{ from = 42 } or a list of whole numbers",
         Kind::Layers => "a list of tables",
@@ -124,7 +126,7 @@ fn number_in(key: &Key, item: &Item, number: f64, range: Range) -> Result<Typed,
         .at(item.span, format!("must be {}", range.describe())))
 }
 
-fn extent(key: &Key, item: &Item, text: &str, least: Least) -> Result<Typed, Finding> {
+fn extent(key: &Key, item: &Item, text: &str, least: Least) -> Result<Extent, Finding> {
     let Some(extent) = quantity::extent(text) else {
         return Err(malformed(
             key,
@@ -140,7 +142,20 @@ fn extent(key: &Key, item: &Item, text: &str, least: Least) -> Result<Typed, Fin
         return Err(Finding::new("R014", format!("`{}` cannot be nothing", key.path))
             .at(item.span, "must be above zero"));
     }
-    Ok(Typed::Extent(extent))
+    Ok(extent)
+}
+
+fn extents(key: &Key, item: &Item, items: &[Item]) -> Result<Vec<Extent>, Finding> {
+    if items.is_empty() {
+        return Err(
+            Finding::new("R014", format!("`{}` has no entry", key.path)).at(item.span, "at least one length")
+        );
+    }
+    let one = |item: &Item| match &item.value {
+        Value::Text(text) => extent(key, item, text, Least::Something),
+        _ => Err(wrong_type(key, item, expected(&Kind::Extents))),
+    };
+    items.iter().map(one).collect()
 }
 
 /// The choice of this name, or why it cannot be chosen.

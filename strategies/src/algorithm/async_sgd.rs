@@ -41,6 +41,7 @@ impl Worker {
 impl Strategy for Worker {
     fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
         let (loss, delta) = node.gradient()?;
+        let delta = node.clipped(delta);
         self.servers.push(node, &delta)?;
         node.recycle(delta);
         self.progress = self.servers.pull_with_notes(node)?;

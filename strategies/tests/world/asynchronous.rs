@@ -166,6 +166,21 @@ fn one_worker_is_plain_sgd() {
     }
 }
 
+/// One clipped gradient after the other, whole or in parts.
+#[test]
+fn workers_clip_before_their_gradients_are_divided() {
+    for strategy in [sgd(None), hogwild(None), msgd(None)] {
+        let run = |servers, clip| {
+            let mut scene = scene(strategy.clone(), 1, servers, 1);
+            scene.spec.train.optimizer.clip = clip;
+            scene.run().ranks[1].model().sha256()
+        };
+        assert_eq!(run(1, Some(0.5)), run(3, Some(0.5)), "{strategy:?}");
+        assert_ne!(run(1, Some(0.5)), run(1, None), "{strategy:?}");
+        assert_eq!(run(1, Some(1e6)), run(1, None), "{strategy:?}");
+    }
+}
+
 /// Two workers of one speed take turns, so that every gradient but the first is one update old: the recurrence
 /// w[v] = w[v - 1] - a w[v - 2].
 #[test]

@@ -18,6 +18,7 @@ fn collectives() -> Vec<(&'static str, Arc<dyn Collective>)> {
 struct Sums {
     elements: usize,
     collective: Arc<dyn Collective>,
+    own: fn(Rank, usize) -> Vector,
 }
 
 fn own(rank: Rank, elements: usize) -> Vector {
@@ -28,7 +29,7 @@ fn own(rank: Rank, elements: usize) -> Vector {
 
 impl strategies::Strategy for Sums {
     fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
-        let mut x = own(node.rank(), self.elements);
+        let mut x = (self.own)(node.rank(), self.elements);
         let tag = node.tag(strategies::Kind::Reduce);
         let group = node.trainers().clone();
         self.collective.all_reduce_sum(&mut x, tag, &mut node.wire_over(&group))?;
@@ -43,12 +44,22 @@ fn run(
     collective: &Arc<dyn Collective>,
     codec: fn() -> Box<dyn Compressor>,
 ) -> strategies::sim::Outcome {
+    run_on(workers, elements, collective, codec, own)
+}
+
+fn run_on(
+    workers: u32,
+    elements: usize,
+    collective: &Arc<dyn Collective>,
+    codec: fn() -> Box<dyn Compressor>,
+    own: fn(Rank, usize) -> Vector,
+) -> strategies::sim::Outcome {
     let scene = Scene::new(Strategy::DSync, workers).widths(&[1, 1]).change(|spec| {
         spec.train.length = recipe::Extent::Steps(1);
     });
     let blueprint: Blueprint = scene.blueprint().with_codec(codec);
     let roles = |_: Rank, _: &dyn strategies::Host, _: &strategies::Shared<strategies::Jobs>| {
-        let sums = Sums { elements, collective: collective.clone() };
+        let sums = Sums { elements, collective: collective.clone(), own };
         Roles { trainer: Some(Box::new(sums)), services: vec![], evaluated: None }
     };
     scene.world.run_roles(&blueprint, |_| Box::new(scene.learner()), roles).unwrap()
@@ -75,7 +86,7 @@ fn every_length_on_every_number_of_places_is_the_direct_sum() {
 fn the_stated_cost_is_what_is_sent() {
     for (name, collective) in collectives() {
         for p in 1..9_usize {
-            for n in [0, 1, p - 1, p, 3 * p + 1, 100] {
+            for n in [0, 1, p - 1, p, 3 * p + 1, 100, 65_536 * p, 65_536 * p + 1] {
                 let outcome = run(p as u32, n, &collective, || Box::new(Identity));
                 let broadcast = (p - 1, 2 * (p - 1));
                 let costs: Vec<_> = (0..p).map(|place| collective.cost(n, p, place)).collect();
@@ -96,6 +107,33 @@ fn the_stated_cost_is_what_is_sent() {
                     assert_eq!(steps[0].bytes_out as usize, 4 * cost.elements);
                 }
             }
+        }
+    }
+}
+
+/// A vector whose sums are rounded, so that their order shows.
+fn rough(rank: Rank, elements: usize) -> Vector {
+    let values: Vec<f32> =
+        (0..elements).map(|i| 1.0 / (1 + mix(u64::from(rank.0), i as u64) % 100_003) as f32).collect();
+    values.into()
+}
+
+/// More segments than are on their way at once, the last ones of unequal length.
+#[test]
+fn the_ring_adds_each_chunk_in_its_stated_order_however_long_it_is() {
+    for (p, n) in [(2, 2 * 17 * 65_536 + 3), (3, 3 * 18 * 65_536 - 2), (5, 5 * 2 * 65_536 + 1)] {
+        let outcome =
+            run_on(p as u32, n, &(Arc::new(Ring) as Arc<dyn Collective>), || Box::new(Identity), rough);
+        let vectors: Vec<Vector> = (0..p as u32).map(|rank| rough(Rank(rank), n)).collect();
+        let mut expected = vec![0.0; n];
+        for c in 0..p {
+            for i in strategies::vector::piece(n, p, c) {
+                expected[i] = (1..p).fold(vectors[c][i], |sum, turn| vectors[(c + turn) % p][i] + sum);
+            }
+        }
+        for rank in &outcome.ranks {
+            let same = rank.model().iter().zip(&expected).all(|(a, b)| a.to_bits() == b.to_bits());
+            assert!(same, "{p} places, {n} elements");
         }
     }
 }

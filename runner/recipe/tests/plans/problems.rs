@@ -84,6 +84,26 @@ fn keys_and_values() {
             ("table wanted", &["[nodes]\nuse = [\"local\"]", "[measure]\ntrace = 5"]),
             ("unknown name", &["[model]\nkind = \"mnist-mpl\""]),
             (
+                "milestones that are not there",
+                &["[train]\nglobal-batch = 100\nepochs = 2\nlr-schedule = { kind = \"milestones\" }"],
+            ),
+            (
+                "no milestones",
+                &[
+                    "[train]\nglobal-batch = 100\nepochs = 2\nlr-schedule = { kind = \"milestones\", at = [] }",
+                ],
+            ),
+            (
+                "milestones that are none",
+                &[
+                    "[train]\nglobal-batch = 100\nepochs = 2\nlr-schedule = { kind = \"milestones\", at = [\"0 epochs\", 3] }",
+                ],
+            ),
+            (
+                "nothing to accumulate",
+                &["[train]\nglobal-batch = 100\nepochs = 2\naccumulate = 0\noptimizer.clip = 0"],
+            ),
+            (
                 "out of range",
                 &["[train]\nglobal-batch = 0\nepochs = -1\noptimizer.momentum = 1.0\noptimizer.lr = nan"],
             ),
@@ -94,7 +114,6 @@ fn keys_and_values() {
                 ],
             ),
             ("missing", &["[train]\noptimizer = \"sgd\""]),
-            ("missing path", &["[dataset]\nkind = \"mnist\""]),
             ("said twice", &["[train]\nglobal-batch = 100\nper-worker-batch = 25\nepochs = 1\nsteps = 10"]),
             ("a date", &["[train]\nglobal-batch = 100\nepochs = 2020-01-01"]),
             ("too large a number", &["[train]\nglobal-batch = 99999999999999999999\nepochs = 1"]),
@@ -132,13 +151,7 @@ fn not_in_this_version() {
             ("a straggler", &["[nodes]\nslow = [{ rank = 3, compute = 4.0 }]\nfaults = [{ rank = 2 }]"]),
             ("a server elsewhere", &["[nodes]\nserver = \"gpu-1\""]),
             ("a data set", &["[dataset]\nkind = \"image-folder\"\npath = \"x\""]),
-            (
-                "schedules of the rate",
-                &[
-                    "[train]\nglobal-batch = 100\nepochs = 2\nlr-schedule = { kind = \"cosine\", scale = \"linear\" }",
-                ],
-            ),
-            ("samples and predictions", &["[measure]\nsamples = true\npredict = true"]),
+            ("predictions", &["[measure]\npredict = true"]),
         ],
     );
 }
@@ -372,6 +385,14 @@ fn impossible_pairs() {
                 &[
                     "[[strategy]]\nkind = \"pipe-sgd\"\nwarmup-epochs = 5",
                     "[sweep.axes]\ntrain.epochs = [5, 10]",
+                ],
+            ),
+            (
+                "a norm in parts",
+                &[
+                    "[train]\nglobal-batch = 100\nepochs = 1\noptimizer = { kind = \"sgd\", clip = 1.0 }",
+                    "[[strategy]]\nkind = \"ps-sync\"\nservers = 2",
+                    "[[strategy]]\nkind = \"async-sgd\"\nservers = 2",
                 ],
             ),
             (
