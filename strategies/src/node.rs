@@ -41,12 +41,12 @@ impl Desk {
         self.observer.event(event);
     }
 
-    /// The lane's wire over everyone.
+    /// The lane's wire over everyone, for gradients.
     pub fn wire(&mut self) -> Wire<'_> {
         self.lane.wire(&self.seat.everyone)
     }
 
-    /// The lane's wire over another group.
+    /// The lane's wire over another group, for gradients.
     pub fn wire_over<'a>(&'a mut self, group: &'a Group) -> Wire<'a> {
         self.lane.wire(group)
     }
@@ -71,7 +71,7 @@ impl Desk {
 
     /// Takes part in a broadcast of the initial weights as a receiver.
     pub fn recv_broadcast(&mut self, root: Place, into: &mut [f32]) -> Result<(), StepError> {
-        self.wire().recv_into(root, Tag::new(Kind::Broadcast, 0), into)
+        self.wire().exact().recv_into(root, Tag::new(Kind::Broadcast, 0), into)
     }
 }
 
@@ -430,7 +430,7 @@ impl Node {
     ) -> Result<(), StepError> {
         let tag = self.tag(Kind::Exchange);
         let cursor = self.learner.take()?;
-        let cursor = f(cursor, tag, &mut self.desk.lane.wire(group))?;
+        let cursor = f(cursor, tag, &mut self.desk.lane.wire(group).exact())?;
         self.learner.put(cursor)
     }
 
@@ -471,44 +471,44 @@ impl Node {
 
     /// My weights become the mean of all workers' weights, each counting once.
     pub fn average_params(&mut self) -> Result<(), StepError> {
-        let (params, group) = (std::mem::take(&mut self.params), self.trainers.clone());
-        self.params = self.all_reduce_mean_over(&group, params)?;
-        Ok(())
+        let tag = self.tag(Kind::Reduce);
+        let Self { desk, collective, params, trainers, .. } = self;
+        crate::messenger::mean(collective.as_ref(), params, tag, desk.lane.wire(trainers).weights())
     }
 
-    /// Everyone gets the root's weights, servers included; before the first step.
+    /// Everyone gets the root's weights as they are, servers included; before the first step.
     pub fn broadcast_params_from(&mut self, root: Place) -> Result<(), StepError> {
         let tag = Tag::new(Kind::Broadcast, 0);
-        if self.desk.seat.everyone.place() != root {
-            return self.recv_params(root, tag);
-        }
         let Self { desk, params, .. } = self;
-        let mut wire = desk.wire();
+        let mut wire = desk.wire().exact();
+        if wire.group().place() != root {
+            return wire.recv_into(root, tag, params);
+        }
         let packet = wire.encode(wire.slot(root, tag, 0), params);
         for to in wire.group().others() {
             wire.send_packet(to, tag, packet.clone())?;
         }
-        wire.adopt(&packet, params)
+        Ok(())
     }
 
-    /// Receives weights over mine.
+    /// Receives weights over mine; who sends them uses [`Wire::weights`].
     pub fn recv_params(&mut self, from: Place, tag: Tag) -> Result<(), StepError> {
         let Self { desk, params, .. } = self;
-        desk.wire().recv_into(from, tag, params)
+        desk.wire().weights().recv_into(from, tag, params)
     }
 
     /// Receives a part of my weights.
     pub fn recv_params_of(&mut self, from: Place, tag: Tag, span: Range<usize>) -> Result<(), StepError> {
         let Self { desk, params, .. } = self;
-        desk.wire().recv_into(from, tag, &mut params[span])
+        desk.wire().weights().recv_into(from, tag, &mut params[span])
     }
 
-    /// My wire over everyone.
+    /// My wire over everyone, for gradients.
     pub fn wire(&mut self) -> Wire<'_> {
         self.desk.wire()
     }
 
-    /// My wire over another group.
+    /// My wire over another group, for gradients.
     pub fn wire_over<'a>(&'a mut self, group: &'a Group) -> Wire<'a> {
         self.desk.lane.wire(group)
     }

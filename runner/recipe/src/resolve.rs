@@ -2,6 +2,7 @@
 
 use crate::architecture::{self, Misfit, Task};
 use crate::assign;
+use crate::coding;
 use crate::files::Machine;
 use crate::key::{KeyId, id};
 use crate::layers::LayerSetting;
@@ -11,8 +12,8 @@ use crate::setting::{Settings, Typed};
 use crate::source::Span;
 use crate::value;
 use crate::{
-    Collective, Communication, Compression, Dataset, Extent, LrScale, LrSchedule, LrShape, Measure, Metric,
-    Model, Partition, ReduceOrder, RunSpec, Schedule, Sgd, Source, Strategy, Target, Training,
+    Collective, Communication, Dataset, Extent, LrScale, LrSchedule, LrShape, Measure, Metric, Model,
+    Partition, ReduceOrder, RunSpec, Schedule, Sgd, Source, Strategy, Target, Training,
 };
 use std::collections::BTreeMap;
 
@@ -87,6 +88,7 @@ impl<'a> Resolver<'a> {
         cell.findings.extend(method::findings(settings, &strategy));
         let (cluster, findings) = assign::cluster(settings, &strategy, self.machine);
         cell.findings.extend(findings);
+        cell.findings.extend(coding::findings(settings));
         let workers = cluster.workers();
         let dataset = Self::dataset(settings);
         let spec = RunSpec {
@@ -96,7 +98,7 @@ impl<'a> Resolver<'a> {
             dataset,
             cluster,
             strategy,
-            compression: Compression::None,
+            compression: coding::compression(settings),
             measure: measure(settings),
         };
         (spec, cell.findings)
@@ -341,6 +343,9 @@ fn task(dataset: &str) -> Task {
 /// Keys that change nothing about a strategy: servers add in rank order or as gradients come, and there is no
 /// all-reduce.
 pub(crate) fn ignored(strategy: &str, key: KeyId) -> bool {
+    if key == coding::PARAMETERS {
+        return coding::sends_no_weights(strategy);
+    }
     matches!(strategy, "ps-sync" | "async-sgd" | "async-msgd" | "hogwild-sgd")
         && (key == COLLECTIVE || key == REDUCE_ORDER)
 }

@@ -67,6 +67,8 @@ impl<'a> Batch<'a> {
                 Event::Samples(_) => {}
                 // Step by step as well: the event log has them.
                 Event::Update(_) | Event::Lost(_) => {}
+                // Has no table; the run's event log keeps it.
+                Event::Coding(_) => {}
             }
         }
         batch

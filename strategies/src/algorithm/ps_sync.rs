@@ -9,7 +9,8 @@
 //! | w on a worker | `node.params()` |
 //! | gradient of one worker | `g` |
 //!
-//! Sent per step: one gradient up and one model down per worker.
+//! Sent per step: one gradient up and one model down per worker. The gradient is coded, the model only with
+//! `compression.parameters`; the server keeps its weights as they are.
 //!
 //! Departures: the paper sums gradients; here they are averaged over samples. The server adds in rank order,
 //! whoever is first. The weights may be divided among several servers, each of which does the same to its part.
@@ -82,7 +83,7 @@ impl Service for Server {
         desk.mean(&mut self.sum, workers);
         let consumed = desk.seat.course.samples_after(self.t - 1);
         desk.descend(&mut self.optimizer, &mut self.weights, &mut self.sum, consumed);
-        let mut wire = desk.wire();
+        let mut wire = desk.wire().weights();
         let packet = wire.encode(wire.slot(Place(0), pull, self.span.start), &self.weights);
         for worker in 0..workers {
             wire.send_packet(Place(worker), pull, packet.clone())?;

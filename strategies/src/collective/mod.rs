@@ -9,7 +9,7 @@ pub use rank_order::RankOrder;
 pub use ring::Ring;
 pub use star::Star;
 
-use crate::compress::Guarantee;
+use crate::compress::{Guarantee, Slot};
 use crate::{StepError, Tag, Wire};
 use recipe::{Communication, ReduceOrder};
 use std::sync::Arc;
@@ -43,13 +43,12 @@ pub fn build(communication: &Communication) -> Arc<dyn Collective> {
 }
 
 /// Adds this place's own part as the owner of the sum would have received it: through the codec if that
-/// changes it.
-fn add_own(sum: &mut [f32], own: &[f32], at: usize, tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
-    if wire.guarantee() == Guarantee::Exact {
+/// changes it. Where there is only one place, nothing travels, and nothing is coded.
+fn add_own(sum: &mut [f32], own: &[f32], slot: Slot, wire: &mut Wire<'_>) -> Result<(), StepError> {
+    if wire.guarantee() == Guarantee::Exact || wire.group().size() == 1 {
         wire.reduce(sum, own);
         return Ok(());
     }
-    let me = wire.group().place();
-    let packet = wire.encode(wire.slot(me, tag, at), own);
+    let packet = wire.encode(slot, own);
     wire.decode_add(&packet, sum)
 }

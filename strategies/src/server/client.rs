@@ -91,7 +91,7 @@ impl Client {
     pub fn encode(&self, desk: &mut Desk, progress: Progress, weights: &[f32]) -> Option<Packet> {
         let pull = self.pull().part(1);
         (!progress.over).then(|| {
-            let mut wire = desk.wire();
+            let mut wire = desk.wire().weights();
             wire.encode(wire.slot(Place(self.worker), pull, self.at), weights)
         })
     }
@@ -104,9 +104,11 @@ impl Client {
         weights: Option<Packet>,
     ) -> Result<(), StepError> {
         let note = Note { samples: progress.samples, weights: weights.is_some() };
-        desk.wire().send_packet(Place(self.worker), self.pull(), note.encode())?;
+        desk.wire().exact().send_packet(Place(self.worker), self.pull(), note.encode())?;
         match weights {
-            Some(weights) => desk.wire().send_packet(Place(self.worker), self.pull().part(1), weights),
+            Some(weights) => {
+                desk.wire().weights().send_packet(Place(self.worker), self.pull().part(1), weights)
+            }
             None => Ok(()),
         }
     }

@@ -39,12 +39,13 @@ impl<C: Centre> Keeper<C> {
         self.floor.put_back(centre);
         let tag = Tag::new(Kind::Answer, self.mark);
         if self.server > 0 {
-            desk.wire().send(self.shards.place(0), tag, self.shards.span(self.server).start, &self.model)?;
+            let at = self.shards.span(self.server).start;
+            desk.wire().exact().send(self.shards.place(0), tag, at, &self.model)?;
             return Ok(samples);
         }
         for other in 1..self.shards.servers() {
             let span = self.shards.span(other);
-            desk.wire().recv_into(self.shards.place(other), tag, &mut self.model[span])?;
+            desk.wire().exact().recv_into(self.shards.place(other), tag, &mut self.model[span])?;
         }
         Ok(samples)
     }

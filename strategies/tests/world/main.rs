@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
 mod asynchronous;
+mod codecs;
 mod collectives;
 mod hogwild;
 mod local_sgd;

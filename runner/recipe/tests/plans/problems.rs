@@ -143,7 +143,6 @@ fn not_in_this_version() {
                 "a setting by its paper's name",
                 &["[[strategy]]\nkind = \"mg-wfbp\"", "[[strategy]]\nkind = \"sync-easgd3\""],
             ),
-            ("a codec", &["[compression]\nkind = \"quantize8\""]),
             ("a collective", &["[communication]\ncollective = \"tree\"\nschedule = \"merged\""]),
             ("an emulated network", &["[network]\nbandwidth = \"1Gbit/s\""]),
             ("an emulated step", &["[compute]\nstep-time = \"20ms\""]),
@@ -153,6 +152,34 @@ fn not_in_this_version() {
             ("a server elsewhere", &["[nodes]\nserver = \"gpu-1\""]),
             ("a data set", &["[dataset]\nkind = \"image-folder\"\npath = \"x\""]),
             ("predictions", &["[measure]\npredict = true"]),
+        ],
+    );
+}
+
+#[test]
+fn codecs() {
+    check(
+        "codecs",
+        &[
+            ("an unknown one", &["[compression]\nkind = \"truncate8\""]),
+            ("error feedback where nothing is lost", &["[compression]\nerror-feedback = true"]),
+            ("weights that nothing codes", &["[compression]\nkind = \"none\"\nparameters = true"]),
+            (
+                "weights that do not travel",
+                &[
+                    "[[strategy]]\nkind = \"d-sync\"\ncompression = { kind = \"fp16\", parameters = true }",
+                    "[[strategy]]\nkind = \"ps-sync\"\ncompression = { kind = \"fp16\", parameters = true }",
+                ],
+            ),
+            (
+                "nothing but weights",
+                &[
+                    "[[strategy]]\nkind = \"local-sgd\"\ncompression = \"fp16\"",
+                    "[[strategy]]\nname = \"remembering\"\nkind = \"local-sgd\"\n\
+                     compression = { kind = \"fp16\", parameters = true, error-feedback = true }",
+                ],
+            ),
+            ("a flag that is none", &["[compression]\nkind = \"bf16\"\nerror-feedback = \"yes\""]),
         ],
     );
 }
