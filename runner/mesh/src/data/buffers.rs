@@ -8,6 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The most memory that is kept for later.
 const KEPT: usize = 256 << 20;
 
+/// The most memory that is made ready before anything has come: a header that promises more is believed as it
+/// comes true.
+pub(super) const READY: usize = 64 << 20;
+
 /// Memory that is not in use right now, smallest first.
 #[derive(Clone, Default)]
 pub(super) struct Buffers(Arc<Mutex<Vec<Vec<u8>>>>);
@@ -19,7 +23,7 @@ pub(super) struct Buffer {
 }
 
 impl Buffers {
-    /// Empty memory with room for `size` bytes.
+    /// Empty memory for `size` bytes, with room for those that come first.
     pub(super) fn take(&self, size: usize) -> Result<Buffer, TryReserveError> {
         let found = {
             let mut kept = self.lock();
@@ -30,7 +34,7 @@ impl Buffers {
         };
         let mut bytes = found.unwrap_or_default();
         bytes.clear();
-        bytes.try_reserve_exact(size)?;
+        bytes.try_reserve_exact(size.min(READY))?;
         Ok(Buffer { bytes, home: self.clone() })
     }
 
@@ -44,8 +48,11 @@ impl Buffer {
         self.bytes.len()
     }
 
-    pub(super) fn append(&mut self, piece: &[u8]) {
+    /// Appends a piece; what is allocated is at most twice what has come, or [`READY`].
+    pub(super) fn append(&mut self, piece: &[u8]) -> Result<(), TryReserveError> {
+        self.bytes.try_reserve(piece.len())?;
         self.bytes.extend_from_slice(piece);
+        Ok(())
     }
 
     /// The memory comes back when the last clone of the packet is dropped.
@@ -80,7 +87,7 @@ mod tests {
     fn memory_comes_back_when_its_last_packet_is_dropped() {
         let buffers = Buffers::default();
         let mut buffer = buffers.take(1000).unwrap();
-        buffer.append(&[7; 1000]);
+        buffer.append(&[7; 1000]).unwrap();
         let place = buffer.as_ref().as_ptr();
         let packet = buffer.freeze();
         let clone = packet.clone();
@@ -98,6 +105,12 @@ mod tests {
         let taken: Vec<_> = (0..5).map(|_| buffers.take(KEPT / 4).unwrap()).collect();
         drop(taken);
         assert_eq!(buffers.lock().len(), 4);
-        assert!(buffers.take(usize::MAX).is_err(), "refused, not aborted");
+    }
+
+    #[test]
+    fn what_is_only_promised_is_not_allocated() {
+        let buffers = Buffers::default();
+        assert_eq!(buffers.take(1000).unwrap().bytes.capacity(), 1000);
+        assert_eq!(buffers.take(usize::MAX).unwrap().bytes.capacity(), READY);
     }
 }

@@ -103,7 +103,7 @@ impl Incoming {
             Some(buffer) => buffer,
             None => self.buffers.take(announced.size)?,
         };
-        buffer.append(&payload);
+        buffer.append(&payload)?;
         if buffer.len() == announced.size {
             return Ok(Step::Message(self.envelope(announced.tag, buffer.freeze(), announced.began)));
         }

@@ -12,6 +12,7 @@
 mod buffers;
 mod entrance;
 mod frame;
+mod hostile;
 mod inbox;
 mod incoming;
 mod link;
@@ -19,4 +20,5 @@ mod plane;
 mod shared;
 mod window;
 
+pub use hostile::data_frames;
 pub use plane::{DataPlane, Stopper};
