@@ -151,18 +151,29 @@ impl World {
         learner: impl Fn(Rank) -> Box<dyn Learner>,
         roles: impl Fn(Rank, &dyn Host, &Shared<Jobs>) -> Roles,
     ) -> Result<Outcome, WorldError> {
-        let kernel = Arc::new(Kernel::new(self.seed, blueprint.ranks().len(), self.link));
-        let ledgers: Vec<Arc<Mutex<Ledger>>> = blueprint.ranks().iter().map(|_| Arc::default()).collect();
+        let lanes = |host: &dyn Host| {
+            let mut bodies = Vec::new();
+            for rank in blueprint.ranks().iter().copied() {
+                let jobs = Shared::new(Jobs::default(), host.bell(format!("jobs of rank {rank}")));
+                let roles = roles(rank, host, &jobs);
+                let learner = roles.trainer.is_some().then(|| learner(rank));
+                bodies.extend(blueprint.lanes_of(roles, rank, learner, (host, jobs))?);
+            }
+            Ok(bodies)
+        };
+        self.run_lanes(blueprint.ranks().len(), lanes)
+    }
+
+    /// Runs lanes of so many ranks that were built elsewhere: for whatever needs no strategy.
+    pub fn run_lanes(
+        &self,
+        ranks: usize,
+        lanes: impl FnOnce(&dyn Host) -> Result<Vec<LaneBody>, StepError>,
+    ) -> Result<Outcome, WorldError> {
+        let kernel = Arc::new(Kernel::new(self.seed, ranks, self.link));
+        let ledgers: Vec<Arc<Mutex<Ledger>>> = (0..ranks).map(|_| Arc::default()).collect();
         let host = SimHost { kernel: kernel.clone(), world: self.clone(), ledgers: ledgers.clone() };
-        let mut bodies = Vec::new();
-        for rank in blueprint.ranks().iter().copied() {
-            let jobs = Shared::new(Jobs::default(), host.bell(format!("jobs of rank {rank}")));
-            let roles = roles(rank, &host, &jobs);
-            let learner = roles.trainer.is_some().then(|| learner(rank));
-            let lanes =
-                blueprint.lanes_of(roles, rank, learner, (&host, jobs)).map_err(WorldError::Unbuildable)?;
-            bodies.extend(lanes);
-        }
+        let bodies = lanes(&host).map_err(WorldError::Unbuildable)?;
         for body in &bodies {
             kernel.enlist(body.rank, body.lane);
         }

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what fails here is a test")]
 
 mod briefing;
-#[path = "../contract/mod.rs"]
+#[path = "../../../../strategies/tests/contract/mod.rs"]
 mod contract;
 mod control;
 mod fixture;
