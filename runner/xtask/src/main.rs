@@ -12,6 +12,8 @@
 mod checksum;
 mod child;
 mod demo;
+mod faults;
+mod fuzz;
 mod gate;
 mod libtorch;
 mod stage;
@@ -37,6 +39,9 @@ Commands:
                               set up, then all that CI checks: format, clippy, docs, tests
       --quick                 leave out the documentation and the end-to-end tests, and say so
       --keep-going            go on after a check that fails
+  faults [--count N] [--seed N] [--first N]
+                              let N real runs go wrong, drawn by the seed, and print what became of them
+  fuzz TARGET [--minutes N]   throw changed inputs at recipe, frame, control, idx or cifar (needs nightly, cargo-fuzz)
   help                        this text
 
 Environment:
@@ -52,6 +57,8 @@ enum Chore {
     Setup,
     Demo,
     Test(gate::Options),
+    Faults(Vec<String>),
+    Fuzz(fuzz::Options),
     Help,
 }
 
@@ -73,6 +80,8 @@ fn parse(arguments: &[String]) -> Result<Chore> {
         ["setup"] => Ok(Chore::Setup),
         ["demo"] => Ok(Chore::Demo),
         ["test", rest @ ..] => Ok(Chore::Test(gate::Options::parse(rest)?)),
+        ["faults", rest @ ..] => Ok(Chore::Faults(rest.iter().map(ToString::to_string).collect())),
+        ["fuzz", rest @ ..] => Ok(Chore::Fuzz(fuzz::Options::parse(rest)?)),
         ["setup" | "demo", extra, ..] => bail!("`{extra}` is not expected here; see `cargo xtask help`"),
         [other, ..] => bail!("there is no `{other}`; `cargo xtask help` lists what there is"),
     }
@@ -89,6 +98,8 @@ fn perform(chore: Chore) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Chore::Demo => demo::run(&Workspace::find()?, &mut Stages::default()),
+        Chore::Faults(words) => faults::run(&Workspace::find()?, &words),
+        Chore::Fuzz(options) => fuzz::run(&Workspace::find()?, &options).map(|()| ExitCode::SUCCESS),
         Chore::Test(options) => gate::run(&Workspace::find()?, options),
     }
 }
@@ -120,7 +131,15 @@ mod tests {
 
     #[test]
     fn unknown_words_are_refused_by_name() {
-        for (line, word) in [("tset", "tset"), ("setup now", "now"), ("test --fast", "--fast")] {
+        let wrong = [
+            ("tset", "tset"),
+            ("setup now", "now"),
+            ("test --fast", "--fast"),
+            ("fuzz everything", "everything"),
+            ("fuzz idx --minutes x", "x"),
+            ("fuzz", "frame"),
+        ];
+        for (line, word) in wrong {
             let error = chore(line).expect_err(line).to_string();
             assert!(error.contains(word), "{line}: {error}");
         }

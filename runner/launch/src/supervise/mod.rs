@@ -129,7 +129,7 @@ impl Supervisor {
 
     fn on_rank(&mut self, rank: Rank, message: ToDriver) {
         let Some(state) = self.ranks.get_mut(rank.index()) else { return };
-        state.heard = state.heard.map(|_| self.now);
+        state.heard = Some(self.now);
         match message {
             ToDriver::Heartbeat(heartbeat) => {
                 state.heartbeat = Some(heartbeat.clone());
