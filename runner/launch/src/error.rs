@@ -86,6 +86,9 @@ pub enum LaunchError {
     #[error("the thread that starts processes cannot be started: {0}")]
     Thread(io::Error),
     /// Nobody takes the updates any more.
-    #[error("nobody records what the run reports, so it was ended")]
-    Unrecorded,
+    #[error("nobody records what the run reports, so it was ended{whereabouts}")]
+    Unrecorded {
+        /// Where the ranks were, as the end of a sentence.
+        whereabouts: String,
+    },
 }

@@ -20,6 +20,7 @@ mod list;
 mod load;
 mod open;
 mod plan_rows;
+mod reserve;
 mod rows;
 mod selection;
 mod selection_sql;

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 /// No fault keeps a run longer than this: silence is noticed after 5 s, and everything that follows has deadlines of
 /// a few seconds. Far more, because a busy machine is slow.
 const LIMIT: Duration = Duration::from_mins(1);
+/// A rank that is stopped before its first word is waited for until the deadline of the start-up, two minutes.
+const LIMIT_OF_START: Duration = Duration::from_secs(150);
 /// No process of a run is left so long after its driver.
 const CLEAN: Duration = Duration::from_secs(5);
 
@@ -44,7 +46,8 @@ pub(super) fn play(case: Case) -> Result<Aftermath> {
     let Scene { disk, desk, driver, mut workers, .. } = scene;
     let mut offences = Vec::new();
     let watched = driver.pid();
-    let end = driver.end_watched(LIMIT, |driver| {
+    let mute = (case.fault, case.moment) == (Fault::Stop, Moment::StartUp);
+    let end = driver.end_watched(if mute { LIMIT_OF_START } else { LIMIT }, |driver| {
         if let Ok(children) = driver.workers() {
             workers.extend(children.into_iter().filter(|child| !workers.contains(child)).collect::<Vec<_>>());
         }

@@ -118,6 +118,11 @@ impl Supervisor {
         blame::judge(self.verdict.as_ref(), &self.ranks, &self.rules)
     }
 
+    /// Where the rank is that is furthest behind, as the end of a sentence.
+    pub(crate) fn whereabouts(&self) -> String {
+        blame::furthest_behind(&self.ranks)
+    }
+
     /// A driver that was itself stopped or starved heard nobody: that time says nothing about the members.
     fn forgive_absence(&mut self, now: Nanos) {
         let absent = now.since(self.now);
