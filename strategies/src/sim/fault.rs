@@ -130,7 +130,7 @@ impl Kernel {
         state.health.patience = Some(faults.patience);
         for (number, (at, fault)) in faults.faults.iter().enumerate() {
             state.health.faults.push(*fault);
-            state.push(*at, Event::Fault(number));
+            state.push_first(*at, Event::Fault(number));
         }
     }
 

@@ -298,6 +298,11 @@ impl State {
         self.heap.push(Reverse((at, tie, self.pushed, event)));
     }
 
+    /// Before everything else of that moment, and without a number: what comes until then is not changed by it.
+    pub(super) fn push_first(&mut self, at: Nanos, event: Event) {
+        self.heap.push(Reverse((at, 0, 0, event)));
+    }
+
     /// The receiving card is charged when the first byte arrives, not when the message was sent, or senders
     /// would be served in the wrong order. The event names no message but "the next of these two", so that
     /// broken ties cannot reorder a pair's messages.
