@@ -166,7 +166,7 @@ impl Aftermath {
 
     /// Somebody says that there was no room: the database if there was any for that, else the driver.
     fn judge_disk(&mut self, said: &str) {
-        let words = ["No space left", "disk is full", "database or disk is full"];
+        let words = ["No space left", "the disk that the store lies on is full"];
         if !words.iter().any(|word| self.told.contains(word) || said.contains(word)) {
             self.offences.push(format!("nobody says that the disk is full:\n{said}"));
         }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Enough for the store of a small run.
-const SIZE: &str = "size=96m";
+const SIZE: &str = "size=256m";
 /// What fills it.
 const FILLER: &str = "filler";
 

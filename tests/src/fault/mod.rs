@@ -132,7 +132,12 @@ impl Case {
     /// every step where that is to be hit, few steps where the end is.
     fn recipe(self) -> String {
         let (samples, batch) = if self.moment == Moment::FirstStep { (4000, 4000) } else { (500, 50) };
-        let steps = if self.moment == Moment::ShutDown { 20 } else { 1_000_000 };
+        let steps = match self.moment {
+            Moment::ShutDown => 20,
+            // Room for all its models is asked for beforehand.
+            Moment::Snapshot => 60,
+            _ => 1_000_000,
+        };
         let evaluate = if self.moment == Moment::Snapshot { 1 } else { steps };
         let strategy = self.strategy;
         format!(
