@@ -26,7 +26,7 @@ fn packet(size: usize) -> Packet {
 }
 
 /// A rank that is a process. Dropping it kills it.
-struct Process {
+pub(crate) struct Process {
     child: Child,
     said: Lines<BufReader<ChildStdout>>,
     input: Option<ChildStdin>,
@@ -34,7 +34,7 @@ struct Process {
 
 impl Process {
     /// Starts a rank that does what these words say.
-    fn start(sockets: &Path, rank: u32, ranks: u32, words: &[&str]) -> Self {
+    pub(crate) fn start(sockets: &Path, rank: u32, ranks: u32, words: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_peer"));
         command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
@@ -45,7 +45,8 @@ impl Process {
         Self { child, said, input: Some(input) }
     }
 
-    fn says(&mut self, word: &str) {
+    /// Waits until it says so.
+    pub(crate) fn says(&mut self, word: &str) {
         assert_eq!(self.said.next().unwrap().unwrap(), word);
     }
 
