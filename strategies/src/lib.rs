@@ -15,6 +15,7 @@ pub mod draw;
 mod error;
 mod host;
 mod learner;
+pub mod memory;
 mod messenger;
 mod node;
 mod optimizer;

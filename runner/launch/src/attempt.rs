@@ -217,7 +217,9 @@ impl<'a> Shell<'a> {
         let (mut asked, mut urged) = (false, false);
         let mut over = self.carry_out(first).await?;
         while !over {
-            self.pass_on()?;
+            if !self.passes_on() {
+                return Err(LaunchError::Unrecorded { whereabouts: supervisor.whereabouts() });
+            }
             // What was said before a process went comes before its end; hence the order.
             let input = tokio::select! { biased;
                 () = stop.now.cancelled(), if !urged => { urged = true; Input::StopNow }
@@ -275,8 +277,8 @@ impl<'a> Shell<'a> {
         }
     }
 
-    /// Hands on as many updates as there is room for.
-    fn pass_on(&mut self) -> Result<(), LaunchError> {
+    /// Hands on as many updates as there is room for; false if nobody takes them any more.
+    fn passes_on(&mut self) -> bool {
         while let Some(update) = self.backlog.pop_front() {
             match self.updates.try_send(update) {
                 Ok(()) => {}
@@ -284,16 +286,17 @@ impl<'a> Shell<'a> {
                     self.backlog.push_front(update);
                     break;
                 }
-                Err(TrySendError::Closed(_)) => return Err(LaunchError::Unrecorded),
+                Err(TrySendError::Closed(_)) => return false,
             }
         }
-        Ok(())
+        true
     }
 
     /// Hands on the last updates and closes the channel. All processes are gone by now.
     async fn close(mut self) -> Result<(), LaunchError> {
         for update in std::mem::take(&mut self.backlog) {
-            self.updates.send(update).await.map_err(|_| LaunchError::Unrecorded)?;
+            let unrecorded = |_| LaunchError::Unrecorded { whereabouts: String::new() };
+            self.updates.send(update).await.map_err(unrecorded)?;
         }
         drop(self.processes);
         self.control.close(SETTLING).await;

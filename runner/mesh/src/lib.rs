@@ -22,3 +22,9 @@ pub use data::{DataPlane, Stopper};
 pub use directory::{private_directory, random_secret};
 pub use error::MeshError;
 pub use message::{Briefing, Deadlines, Heartbeat, Member, PROTOCOL, Secret, ToDriver, ToMember};
+
+/// What bytes lead to that no member of an attempt sent: for fuzzing, and of no other use.
+pub mod hostile {
+    pub use crate::control::control_message;
+    pub use crate::data::data_frames;
+}

@@ -57,6 +57,7 @@ impl Store {
         }
         let store = Self::at(folder, &MIGRATIONS).await?;
         store.close_books_of_the_dead().await?;
+        crate::reserve::keep(folder);
         Ok(store)
     }
 
@@ -91,9 +92,14 @@ impl Store {
         let in_use = lock::in_use(folder).await?;
         let file = folder.join(DATABASE);
         prepare(folder, &file, migrations).await?;
-        let writer = SqlitePoolOptions::new().max_connections(1).connect_lazy_with(
-            options(&file).synchronous(SqliteSynchronous::Normal).optimize_on_close(true, None),
-        );
+        let writer = SqlitePoolOptions::new()
+            .max_connections(1)
+            // After a failure such as a full disk SQLite may have rolled back by itself, and a connection that is
+            // not told apart from one in a transaction is of no use.
+            .before_acquire(|connection, _| Box::pin(async { Ok(!connection.is_in_transaction()) }))
+            .connect_lazy_with(
+                options(&file).synchronous(SqliteSynchronous::Normal).optimize_on_close(true, None),
+            );
         let reader = SqlitePoolOptions::new()
             .max_connections(4)
             .connect_lazy_with(options(&file).read_only(true).row_buffer_size(1024));

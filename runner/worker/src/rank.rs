@@ -43,6 +43,7 @@ impl Broken {
                 Member::Rank(rank) => Some(*rank),
                 Member::Evaluator => None,
             }),
+            MeshError::Broke { peer: Member::Rank(rank), .. } => Some(*rank),
             _ => None,
         };
         Self { peer, ..Self::early(Phase::WaitPeer, error) }

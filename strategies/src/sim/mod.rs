@@ -8,11 +8,13 @@
 //! Nothing in this crate may keep state in a thread-local: all lanes share one thread here.
 
 mod cost;
+mod fault;
 mod host;
 mod kernel;
 mod world;
 
 pub use cost::{Costs, Link};
+pub use fault::{Aftermath, Ending, Fault, Faults, LaneEnd};
 pub use world::{Blocked, Outcome, RankOutcome, World, WorldError};
 
 use recipe::{

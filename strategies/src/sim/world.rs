@@ -1,6 +1,7 @@
 //! A world to run a strategy in, and what came of it.
 
 use super::cost::{Costs, Link};
+use super::fault::{self, Aftermath, Faults};
 use super::host::SimHost;
 use super::kernel::{Actor, Kernel, Next, State, Wait};
 use crate::host::Shared;
@@ -151,24 +152,71 @@ impl World {
         learner: impl Fn(Rank) -> Box<dyn Learner>,
         roles: impl Fn(Rank, &dyn Host, &Shared<Jobs>) -> Roles,
     ) -> Result<Outcome, WorldError> {
-        let kernel = Arc::new(Kernel::new(self.seed, blueprint.ranks().len(), self.link));
-        let ledgers: Vec<Arc<Mutex<Ledger>>> = blueprint.ranks().iter().map(|_| Arc::default()).collect();
-        let host = SimHost { kernel: kernel.clone(), world: self.clone(), ledgers: ledgers.clone() };
-        let mut bodies = Vec::new();
-        for rank in blueprint.ranks().iter().copied() {
-            let jobs = Shared::new(Jobs::default(), host.bell(format!("jobs of rank {rank}")));
-            let roles = roles(rank, &host, &jobs);
-            let learner = roles.trainer.is_some().then(|| learner(rank));
-            let lanes =
-                blueprint.lanes_of(roles, rank, learner, (&host, jobs)).map_err(WorldError::Unbuildable)?;
-            bodies.extend(lanes);
-        }
-        for body in &bodies {
-            kernel.enlist(body.rank, body.lane);
-        }
+        self.run_lanes(blueprint.ranks().len(), |host| built(blueprint, &learner, &roles, host))
+    }
+
+    /// Runs lanes of so many ranks that were built elsewhere: for whatever needs no strategy.
+    pub fn run_lanes(
+        &self,
+        ranks: usize,
+        lanes: impl FnOnce(&dyn Host) -> Result<Vec<LaneBody>, StepError>,
+    ) -> Result<Outcome, WorldError> {
+        let (kernel, ledgers, bodies) = self.set_out(ranks, lanes)?;
         schedule(&kernel, bodies)?;
         Ok(outcome(&kernel, ledgers))
     }
+
+    /// Runs a strategy in a world in which something goes wrong.
+    pub fn run_into(
+        &self,
+        faults: &Faults,
+        blueprint: &Blueprint,
+        learner: impl Fn(Rank) -> Box<dyn Learner>,
+    ) -> Result<Aftermath, WorldError> {
+        let roles = |rank: Rank, _: &dyn Host, _: &Shared<Jobs>| blueprint.roles(rank);
+        let lanes = |host: &dyn Host| built(blueprint, &learner, &roles, host);
+        let (kernel, ledgers, bodies) = self.set_out(blueprint.ranks().len(), lanes)?;
+        kernel.expect(faults);
+        let endings = fault::schedule(&kernel, &mut coroutines(&kernel, bodies)?)?;
+        let origin = kernel.lock().origin;
+        Ok(Aftermath { outcome: outcome(&kernel, ledgers), origin, endings })
+    }
+
+    /// A kernel with these lanes.
+    fn set_out(
+        &self,
+        ranks: usize,
+        lanes: impl FnOnce(&dyn Host) -> Result<Vec<LaneBody>, StepError>,
+    ) -> Result<Journey, WorldError> {
+        let kernel = Arc::new(Kernel::new(self.seed, ranks, self.link));
+        let ledgers: Vec<Arc<Mutex<Ledger>>> = (0..ranks).map(|_| Arc::default()).collect();
+        let host = SimHost { kernel: kernel.clone(), world: self.clone(), ledgers: ledgers.clone() };
+        let bodies = lanes(&host).map_err(WorldError::Unbuildable)?;
+        for body in &bodies {
+            kernel.enlist(body.rank, body.lane);
+        }
+        Ok((kernel, ledgers, bodies))
+    }
+}
+
+/// A kernel, what its ranks will leave, and the lanes that it will run.
+type Journey = (Arc<Kernel>, Vec<Arc<Mutex<Ledger>>>, Vec<LaneBody>);
+
+/// The lanes of all ranks of a blueprint.
+fn built(
+    blueprint: &Blueprint,
+    learner: &impl Fn(Rank) -> Box<dyn Learner>,
+    roles: &impl Fn(Rank, &dyn Host, &Shared<Jobs>) -> Roles,
+    host: &dyn Host,
+) -> Result<Vec<LaneBody>, StepError> {
+    let mut bodies = Vec::new();
+    for rank in blueprint.ranks().iter().copied() {
+        let jobs = Shared::new(Jobs::default(), host.bell(format!("jobs of rank {rank}")));
+        let roles = roles(rank, host, &jobs);
+        let learner = roles.trainer.is_some().then(|| learner(rank));
+        bodies.extend(blueprint.lanes_of(roles, rank, learner, (host, jobs))?);
+    }
+    Ok(bodies)
 }
 
 fn outcome(kernel: &Kernel, ledgers: Vec<Arc<Mutex<Ledger>>>) -> Outcome {
@@ -181,10 +229,11 @@ fn outcome(kernel: &Kernel, ledgers: Vec<Arc<Mutex<Ledger>>>) -> Outcome {
     Outcome { ranks, time: now - origin, messages, bytes, switches }
 }
 
-type Lane = Coroutine<(), (), Result<(), StepError>>;
+/// A lane that can be left and entered again.
+pub(super) type Lane = Coroutine<(), (), Result<(), StepError>>;
 
-/// The whole simulation: the next event in time; whoever it makes ready runs until it waits again.
-fn schedule(kernel: &Arc<Kernel>, bodies: Vec<LaneBody>) -> Result<(), WorldError> {
+/// The lanes, each on a stack of its own.
+fn coroutines(kernel: &Arc<Kernel>, bodies: Vec<LaneBody>) -> Result<Vec<Lane>, WorldError> {
     let mut lanes = Vec::with_capacity(bodies.len());
     for (actor, body) in bodies.into_iter().enumerate() {
         let stack = DefaultStack::new(STACK).map_err(WorldError::Stack)?;
@@ -195,6 +244,12 @@ fn schedule(kernel: &Arc<Kernel>, bodies: Vec<LaneBody>) -> Result<(), WorldErro
         });
         lanes.push(lane);
     }
+    Ok(lanes)
+}
+
+/// The whole simulation: the next event in time; whoever it makes ready runs until it waits again.
+fn schedule(kernel: &Arc<Kernel>, bodies: Vec<LaneBody>) -> Result<(), WorldError> {
+    let mut lanes = coroutines(kernel, bodies)?;
     let ended = run_until_quiet(kernel, &mut lanes);
     let blocked = blocked(&kernel.lock());
     if !blocked.is_empty() {
@@ -224,7 +279,7 @@ fn run_until_quiet(kernel: &Kernel, lanes: &mut [Lane]) -> Result<(), WorldError
 }
 
 /// Lets every lane that still waits leave through its own errors, so that destructors run.
-fn unwind(kernel: &Kernel, lanes: &mut [Lane]) {
+pub(super) fn unwind(kernel: &Kernel, lanes: &mut [Lane]) {
     kernel.lock().stopping = true;
     for (actor, lane) in lanes.iter_mut().enumerate() {
         while lane.started() && !lane.done() {
@@ -235,7 +290,7 @@ fn unwind(kernel: &Kernel, lanes: &mut [Lane]) {
 }
 
 /// The lanes that wait, those on a cycle first.
-fn blocked(state: &State) -> Vec<Blocked> {
+pub(super) fn blocked(state: &State) -> Vec<Blocked> {
     let waiting: Vec<Actor> =
         (0..state.actors.len()).filter(|actor| !matches!(state.actors[*actor].wait, Wait::Done)).collect();
     let cycle = cycle(state);

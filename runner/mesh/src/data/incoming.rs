@@ -101,9 +101,9 @@ impl Incoming {
         }
         let mut buffer = match announced.buffer.take() {
             Some(buffer) => buffer,
-            None => self.buffers.take(announced.size)?,
+            None => self.buffers.begin(announced.size)?,
         };
-        buffer.append(&payload);
+        buffer.append(&payload)?;
         if buffer.len() == announced.size {
             return Ok(Step::Message(self.envelope(announced.tag, buffer.freeze(), announced.began)));
         }

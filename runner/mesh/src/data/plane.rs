@@ -153,6 +153,16 @@ fn keep_freed_memory() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(LARGEST - 4096)));
 }
 
+/// Says whose connection it was, where the error itself only names a socket.
+fn blamed(peer: Rank, error: MeshError) -> MeshError {
+    match error {
+        MeshError::Socket { .. } | MeshError::Lost(_) => {
+            MeshError::Broke { peer: Member::Rank(peer), reason: Box::new(error) }
+        }
+        other => other,
+    }
+}
+
 /// What it takes to open a data plane.
 struct Opening {
     shared: Arc<Shared>,
@@ -183,7 +193,7 @@ impl Opening {
             let mut connecting = self.connect();
             while let Some(connected) = connecting.join_next().await {
                 let Ok((peer, proven)) = connected else { continue };
-                self.link(peer, proven?, &mut queues);
+                self.link(peer, proven.map_err(|error| blamed(peer, error))?, &mut queues);
                 unreached.remove(&peer);
             }
             let _ = arriving.wait_for(BTreeSet::is_empty).await;

@@ -57,10 +57,10 @@ impl Shared {
         (0..self.windows.len() as u32).map(Rank).filter(move |rank| *rank != me)
     }
 
-    /// A peer is not there any more.
+    /// A peer is not there any more. A lane that hears so from its inbox must not find the way to it open.
     pub(super) fn depart(&self, peer: Rank, presence: Presence) {
-        self.inbox.depart(peer, presence);
         self.window(peer).depart(presence);
+        self.inbox.depart(peer, presence);
     }
 
     /// Makes every wait answer this, unless it answers something else already.
