@@ -153,8 +153,9 @@ impl State {
             }
             Fault::Stop(_) => {}
             Fault::KillAll => {
-                (0..self.health.ranks.len() as u32)
-                    .for_each(|rank| self.depart(Rank(rank), Condition::Killed));
+                for rank in 0..self.health.ranks.len() as u32 {
+                    self.depart(Rank(rank), Condition::Killed);
+                }
             }
             Fault::FullDisk => self.health.full = true,
         }
@@ -195,7 +196,9 @@ impl State {
             let waits = |wait: &Wait| matches!(wait, Wait::Message { from, .. } if from.is_none_or(|from| from == of));
             let mourners: Vec<Actor> =
                 (0..self.actors.len()).filter(|actor| waits(&self.actors[*actor].wait)).collect();
-            mourners.into_iter().for_each(|actor| self.wake(actor));
+            for actor in mourners {
+                self.wake(actor);
+            }
         }
     }
 
@@ -232,7 +235,7 @@ impl State {
         }
         let others = || (0..self.health.ranks.len() as u32).map(Rank).filter(|other| *other != rank);
         let lost = others().find(|other| self.health.lost(*other) && over(*other));
-        lost.or_else(|| if others().all(over) { others().last() } else { None }).map(gone)
+        lost.or_else(|| if others().all(over) { others().next_back() } else { None }).map(gone)
     }
 }
 

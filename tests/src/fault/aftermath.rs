@@ -92,7 +92,7 @@ fn left_to_die(workers: &[Worker]) {
 fn last_words(said: &str) -> String {
     let lines =
         said.lines().map(str::trim).filter(|line| line.starts_with("error") || line.contains("cannot"));
-    lines.last().unwrap_or_default().to_owned()
+    lines.next_back().unwrap_or_default().to_owned()
 }
 
 /// What the database says.
