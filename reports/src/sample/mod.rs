@@ -193,6 +193,7 @@ impl Sample {
             },
             compression: Compression::None,
             measure: Measure { trace_first_steps: 5, trace_every: 100, hash_every_step: false },
+            emulation: recipe::Emulation::default(),
         }
     }
 
@@ -287,6 +288,7 @@ impl Maker<'_> {
                 .collect(),
             weights: Some(Ok(format!("{:016x}{:048x}", seed.wrapping_mul(0x9E37_79B9_7F4A_7C15), seed))),
             links: self.links(&ranks),
+            emulation: vec![],
             ranks,
         }
     }

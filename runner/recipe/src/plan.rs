@@ -1,6 +1,6 @@
 //! What a recipe expands to: arms, cells, runs.
 
-use crate::{Cluster, Communication, Compression, Dataset, Model, Strategy, Training};
+use crate::{Cluster, Communication, Compression, Dataset, Emulation, Model, Strategy, Training};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::time::Duration;
@@ -24,6 +24,9 @@ pub struct RunSpec {
     pub compression: Compression,
     /// What is recorded beyond the totals.
     pub measure: Measure,
+    /// What is pretended about network and machine.
+    #[serde(default, skip_serializing_if = "Emulation::is_none")]
+    pub emulation: Emulation,
 }
 
 impl RunSpec {

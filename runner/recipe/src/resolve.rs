@@ -8,6 +8,7 @@ use crate::layers::LayerSetting;
 use crate::problem::Finding;
 use crate::setting::{Settings, Typed};
 use crate::source::Span;
+use crate::surroundings;
 use crate::value;
 use crate::{
     Collective, Communication, Compression, Dataset, Extent, LrSchedule, LrShape, Measure, Metric, Model,
@@ -81,6 +82,8 @@ impl<'a> Resolver<'a> {
         cell.findings.extend(findings);
         let workers = cluster.workers();
         let dataset = self.dataset(&mut cell);
+        let (emulation, findings) = surroundings::emulation(settings, &cluster, self.machine);
+        cell.findings.extend(findings);
         let spec = RunSpec {
             model: self.model(&mut cell),
             train: self.training(&mut cell, workers, &dataset),
@@ -90,6 +93,7 @@ impl<'a> Resolver<'a> {
             strategy,
             compression: Compression::None,
             measure: measure(settings),
+            emulation,
         };
         (spec, cell.findings)
     }

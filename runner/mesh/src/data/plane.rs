@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
+use strategies::emulation::{Arrivals, Carrier};
 use strategies::{StepError, Transport};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
@@ -46,6 +47,16 @@ impl DataPlane {
     /// within `deadlines.start_up`. `clock` stamps the arrival of announcements. The directory of the sockets
     /// must be the user's own and closed to everybody else.
     pub fn open(briefing: &Briefing, me: Rank, clock: Arc<dyn Clock>) -> Result<Self, MeshError> {
+        Self::open_watched(briefing, me, clock, None)
+    }
+
+    /// The same; `arrivals` is told of every message before a lane can take it.
+    pub fn open_watched(
+        briefing: &Briefing,
+        me: Rank,
+        clock: Arc<dyn Clock>,
+        arrivals: Option<Arc<dyn Arrivals>>,
+    ) -> Result<Self, MeshError> {
         directory::check_private(&briefing.sockets)?;
         let ranks = briefing.spec.cluster.ranks();
         if me.0 >= ranks {
@@ -55,7 +66,7 @@ impl DataPlane {
         let everybody = (0..ranks).map(Rank);
         let mut peers = everybody.map(path_of).collect::<Result<BTreeMap<_, _>, MeshError>>()?;
         peers.remove(&me);
-        let (shared, queues, ordered) = Shared::new(me, ranks, briefing.deadlines.peer, clock);
+        let (shared, queues, ordered) = Shared::new(me, ranks, briefing.deadlines.peer, (clock, arrivals));
         let (hang_up, end) = (CancellationToken::new(), CancellationToken::new());
         let opening = Opening {
             shared: shared.clone(),
@@ -83,6 +94,11 @@ impl DataPlane {
 
     /// A handle to the rank's transport, one for each lane.
     pub fn transport(&self) -> Box<dyn Transport> {
+        Box::new(Handle(self.shared.clone()))
+    }
+
+    /// The same, for a card to stand before it.
+    pub fn carrier(&self) -> Box<dyn Carrier> {
         Box::new(Handle(self.shared.clone()))
     }
 
