@@ -35,14 +35,7 @@ pub(crate) fn method(findings: &Findings) -> Option<String> {
 
 /// Everything that any cell pretends, in words.
 fn pretended(findings: &Findings) -> Option<String> {
-    let mut words: Vec<String> = Vec::new();
-    for cell in findings.rows().plan.cells.iter().filter(|cell| cell.excluded.is_none()) {
-        for word in cell.spec.emulation.words() {
-            if !words.contains(&word) {
-                words.push(word);
-            }
-        }
-    }
+    let words = findings.rows().plan.emulated();
     (!words.is_empty()).then(|| words.join("; "))
 }
 

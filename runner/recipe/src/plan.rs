@@ -89,6 +89,20 @@ pub struct Plan {
     pub warnings: Vec<crate::Problem>,
 }
 
+impl Plan {
+    /// Everything that any cell pretends about its surroundings, in words; empty where nothing is.
+    pub fn emulated(&self) -> Vec<String> {
+        let mut all: Vec<String> = Vec::new();
+        let cells = self.cells.iter().filter(|cell| cell.excluded.is_none());
+        for words in cells.flat_map(|cell| cell.spec.emulation.words()) {
+            if !all.contains(&words) {
+                all.push(words);
+            }
+        }
+        all
+    }
+}
+
 /// What is compared: a strategy with its compression and communication settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arm {

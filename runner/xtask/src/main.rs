@@ -9,6 +9,7 @@
     reason = "talking to the person at the terminal is this program's work"
 )]
 
+mod bench;
 mod checksum;
 mod child;
 mod demo;
@@ -37,6 +38,7 @@ Commands:
                               set up, then all that CI checks: format, clippy, docs, tests
       --quick                 leave out the documentation and the end-to-end tests, and say so
       --keep-going            go on after a check that fails
+  bench network               the emulated network beside the kernel's (needs root, ip and tc)
   help                        this text
 
 Environment:
@@ -52,6 +54,7 @@ enum Chore {
     Setup,
     Demo,
     Test(gate::Options),
+    BenchNetwork,
     Help,
 }
 
@@ -73,6 +76,8 @@ fn parse(arguments: &[String]) -> Result<Chore> {
         ["setup"] => Ok(Chore::Setup),
         ["demo"] => Ok(Chore::Demo),
         ["test", rest @ ..] => Ok(Chore::Test(gate::Options::parse(rest)?)),
+        ["bench", "network"] => Ok(Chore::BenchNetwork),
+        ["bench", ..] => bail!("`cargo xtask bench network` is what there is to measure"),
         ["setup" | "demo", extra, ..] => bail!("`{extra}` is not expected here; see `cargo xtask help`"),
         [other, ..] => bail!("there is no `{other}`; `cargo xtask help` lists what there is"),
     }
@@ -89,6 +94,10 @@ fn perform(chore: Chore) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Chore::Demo => demo::run(&Workspace::find()?, &mut Stages::default()),
+        Chore::BenchNetwork => {
+            bench::network::run(&Workspace::find()?)?;
+            Ok(ExitCode::SUCCESS)
+        }
         Chore::Test(options) => gate::run(&Workspace::find()?, options),
     }
 }
@@ -109,6 +118,7 @@ mod tests {
             ("", Chore::Help),
             ("--help", Chore::Help),
             ("setup", Chore::Setup),
+            ("bench network", Chore::BenchNetwork),
             ("demo", Chore::Demo),
             ("test", Chore::Test(plain)),
             ("test --quick", Chore::Test(gate::Options { quick: true, ..plain })),
@@ -120,7 +130,9 @@ mod tests {
 
     #[test]
     fn unknown_words_are_refused_by_name() {
-        for (line, word) in [("tset", "tset"), ("setup now", "now"), ("test --fast", "--fast")] {
+        for (line, word) in
+            [("tset", "tset"), ("bench", "network"), ("setup now", "now"), ("test --fast", "--fast")]
+        {
             let error = chore(line).expect_err(line).to_string();
             assert!(error.contains(word), "{line}: {error}");
         }

@@ -105,8 +105,10 @@ impl Fabric {
 impl Card {
     /// Receives a message. Messages are to be received in the order of [`Flight::ready`].
     pub fn receive(&mut self, flight: Flight) -> Arrival {
-        let began = flight.first.max(self.free);
-        self.free = flight.ready.max(self.free) + flight.length;
+        let start = flight.ready.max(self.free);
+        self.free = start + flight.length;
+        // What comes more slowly than the card could take it comes bit by bit, between others.
+        let began = if flight.ready > flight.first { flight.first } else { start };
         Arrival { began, complete: self.free }
     }
 }

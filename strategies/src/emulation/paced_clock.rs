@@ -56,6 +56,7 @@ impl PacedClock {
     /// How well the lane kept its pace so far.
     pub fn paced(&self) -> Paced {
         let mut state = self.lock();
+        state.exposed = state.exposed.max(state.behind);
         state.close_step();
         state.paced.clone()
     }

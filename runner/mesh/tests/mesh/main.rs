@@ -8,5 +8,6 @@ mod contract;
 mod control;
 mod fixture;
 mod leaving;
+mod network;
 mod strangers;
 mod transport;

@@ -1,0 +1,3 @@
+//! `cargo xtask bench`: measurements, each printed as a table.
+
+pub(crate) mod network;
