@@ -294,8 +294,7 @@ fn a_simulated_step_takes_its_stated_time_and_its_transfers() {
     let outcome = emulating(1, vec![]).run();
     for step in outcome.ranks[0].steps(LaneId::Compute).iter().filter(|step| !step.drain) {
         let times = [Phase::Forward, Phase::Backward, Phase::Update].map(|phase| step.phases[phase]);
-        // Two layers, each rounded down.
-        assert_eq!(times, [Nanos(249_999), Nanos(499_999), Nanos(250_000)]);
+        assert_eq!(times, [Nanos(250_000), Nanos(500_000), Nanos(250_000)]);
     }
     let scene = emulating(2, vec![]);
     let bytes = scene.learner().layout().size() as u64 * 4;
