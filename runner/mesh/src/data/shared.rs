@@ -62,8 +62,9 @@ impl Shared {
 
     /// A peer is not there any more.
     pub(super) fn depart(&self, peer: Rank, presence: Presence) {
-        self.inbox.depart(peer, presence);
+        // Whoever is woken by the inbox must not find the way out still open.
         self.window(peer).depart(presence);
+        self.inbox.depart(peer, presence);
     }
 
     /// Makes every wait answer this, unless it answers something else already.
