@@ -91,6 +91,8 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Options;
+    use crate::sample::Sample;
 
     fn record(what: Emulated, p50: u64, overruns: u64) -> EmulationRecord {
         EmulationRecord {
@@ -104,6 +106,23 @@ mod tests {
             overruns,
             longest: Nanos(2_000_000),
         }
+    }
+
+    #[test]
+    fn a_page_says_what_was_emulated_and_how_well() {
+        let mut rows = Sample::duel().rows();
+        let options = Options::default();
+        assert!(mark(&Findings::of(&rows, &options).unwrap()).is_none());
+        let network = recipe::Network { bandwidth: 125_000_000, latency: std::time::Duration::ZERO };
+        rows.plan.cells[0].spec.emulation.network = Some(network);
+        for attempt in rows.runs.iter_mut().filter_map(|run| run.attempt.as_mut()) {
+            attempt.emulation.push(record(Emulated::Network, 20_000, 0));
+        }
+        let findings = Findings::of(&rows, &options).unwrap();
+        let mark = mark(&findings).unwrap();
+        assert!(mark.good && mark.text.starts_with("network of 1Gbit/s per rank"), "{}", mark.text);
+        assert!(mark.text.contains("median timing error"), "{}", mark.text);
+        assert!(method(&findings).unwrap().contains("network of 1Gbit/s per rank"));
     }
 
     #[test]

@@ -47,7 +47,7 @@ fn whom(item: &Item, table: &Table) -> Result<Whom, Finding> {
     match (whole(table, "rank")?, whole(table, "random")?) {
         (Some(rank), None) => Ok(Whom::Rank(rank)),
         (None, Some(count)) => Ok(Whom::Random(count)),
-        (None, None) => Err(Finding::new("R010", "an entry of `nodes.slow` says not who is slow")
+        (None, None) => Err(Finding::new("R010", "an entry of `nodes.slow` does not say who is slow")
             .at(item.span, "`rank` or `random` is missing")
             .cure("write `rank = 3`, or `random = 1` for a worker drawn by the run's seed")),
         (Some(_), Some(_)) => Err(Finding::new("R016", "`rank` and `random` both say who is slow")

@@ -79,9 +79,12 @@ fn compute(settings: &Settings, findings: &mut Vec<Finding>) -> Option<Compute> 
     if split != Split::Measured && (sum - 1.0).abs() > 1e-6 {
         let span = [FORWARD, BACKWARD, UPDATE].iter().find_map(|key| settings.span(*key));
         findings.push(
-            Finding::new("R122", format!("the parts of a step add up to {sum}, not to 1"))
-                .at_option(span.or(settings.span(SPLIT)), "these shares")
-                .cure("give shares of the whole: 0.3, 0.6 and 0.1"),
+            Finding::new(
+                "R122",
+                format!("the parts of a step add up to {}, not to 1", (sum * 1e6).round() / 1e6),
+            )
+            .at_option(span.or(settings.span(SPLIT)), "these shares")
+            .cure("give shares of the whole: 0.3, 0.6 and 0.1"),
         );
     }
     Some(Compute { step_time, split })
