@@ -101,7 +101,9 @@ impl Behind {
         let card = &self.card;
         loop {
             let now = card.timer.now();
-            match lock(&card.inbound).oldest(from, kind, now) {
+            // Not held while this lane waits: the transport tells of arrivals meanwhile.
+            let place = lock(&card.inbound).oldest(from, kind, now);
+            match place {
                 Some(Place::Here) => return Ok(None),
                 Some(Place::Landed(arrival)) if arrival.complete <= now => return Ok(Some(arrival)),
                 Some(Place::Landed(arrival)) => self.wait(arrival.complete, from)?,

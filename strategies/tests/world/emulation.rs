@@ -193,14 +193,17 @@ fn decorated(sendings: &[Sending], link: Link, divisors: &BTreeMap<Rank, f64>) -
 
 fn behind_the_decorator(sendings: &[Sending], link: Link, divisors: &BTreeMap<Rank, f64>) -> Vec<Received> {
     let Decorated { timers, mut transports, cards } = decorated(sendings, link, divisors);
-    let mut log = vec![Received::new(); RANKS as usize];
-    for rank in 0..RANKS as usize {
-        for _ in sendings.iter().filter(|one| one.to as usize == rank) {
-            let envelope = transports[rank].recv_any(Kind::Push).unwrap();
-            log[rank].push((envelope.from, envelope.tag.step, envelope.began, timers[rank].now()));
-        }
-        assert_eq!(cards[rank].lateness().most(), Nanos(0), "a scripted clock is never late");
-    }
+    let ranks = transports.iter_mut().zip(&timers).zip(0..).map(|((transport, timer), rank)| {
+        let mine = sendings.iter().filter(|one| one.to == rank);
+        let received = mine.map(|_| {
+            let envelope = transport.recv_any(Kind::Push).unwrap();
+            (envelope.from, envelope.tag.step, envelope.began, timer.now())
+        });
+        received.collect()
+    });
+    let log = ranks.collect();
+    let late = |card: &Arc<NetworkCard>| card.lateness().most();
+    assert!(cards.iter().all(|card| late(card) == Nanos(0)), "a scripted clock is never late");
     log
 }
 

@@ -158,7 +158,7 @@ impl Namespaces {
         }
         // From here on, dropping it takes down whatever stands.
         let spaces = Self;
-        spaces.take_down();
+        take_down();
         let rate = format!("{}bit", frame_rate());
         ip("link add bakeoffbr type bridge")?;
         ip("link set bakeoffbr up")?;
@@ -189,19 +189,19 @@ impl Namespaces {
         }
         Ok(spaces)
     }
+}
 
-    fn take_down(&self) {
-        for rank in 0..RANKS {
-            // Fails where there is none.
-            let _ = Child::new("ip").arguments(&["netns", "delete", &format!("bakeoff{rank}")]).read();
-        }
-        let _ = Child::new("ip").arguments(&["link", "delete", "bakeoffbr"]).read();
+fn take_down() {
+    for rank in 0..RANKS {
+        // Fails where there is none.
+        let _ = Child::new("ip").arguments(&["netns", "delete", &format!("bakeoff{rank}")]).read();
     }
+    let _ = Child::new("ip").arguments(&["link", "delete", "bakeoffbr"]).read();
 }
 
 impl Drop for Namespaces {
     fn drop(&mut self) {
-        self.take_down();
+        take_down();
     }
 }
 
