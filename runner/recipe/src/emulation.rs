@@ -178,7 +178,7 @@ mod tests {
         let emulation = Emulation { network, compute: None, slow };
         // Four ranks, 5 seconds for each message at half the speed, there and back; and thrice the patience.
         let silence = emulation.longest_silence(4, 2500, Duration::from_secs(10));
-        assert_eq!(silence, Duration::from_secs(40 + 20));
+        assert_eq!(silence, Duration::from_mins(1));
         assert_eq!(Emulation::default().longest_silence(4, 2500, Duration::from_secs(10)), Duration::ZERO);
     }
 }

@@ -44,19 +44,16 @@ pub(crate) fn emulation(
 }
 
 fn network(settings: &Settings, findings: &mut Vec<Finding>) -> Option<Network> {
-    let bandwidth = match settings.get(BANDWIDTH).map(|leaf| &leaf.typed) {
-        Some(Typed::Bandwidth(bytes)) => *bytes,
-        _ => {
-            let others = [LATENCY, SHARE].iter().find_map(|key| settings.given(*key));
-            findings.extend(others.map(|leaf| {
-                Finding::new("R010", "`network.bandwidth` is missing from the emulated network")
-                    .at_option(leaf.span, "of which network?")
-                    .cure("write `bandwidth = \"1Gbit/s\"`, for example")
-            }));
-            return None;
-        }
+    let Some(Typed::Bandwidth(bandwidth)) = settings.get(BANDWIDTH).map(|leaf| &leaf.typed) else {
+        let others = [LATENCY, SHARE].iter().find_map(|key| settings.given(*key));
+        findings.extend(others.map(|leaf| {
+            Finding::new("R010", "`network.bandwidth` is missing from the emulated network")
+                .at_option(leaf.span, "of which network?")
+                .cure("write `bandwidth = \"1Gbit/s\"`, for example")
+        }));
+        return None;
     };
-    Some(Network { bandwidth, latency: settings.duration(LATENCY).unwrap_or(Duration::ZERO) })
+    Some(Network { bandwidth: *bandwidth, latency: settings.duration(LATENCY).unwrap_or(Duration::ZERO) })
 }
 
 fn compute(settings: &Settings, findings: &mut Vec<Finding>) -> Option<Compute> {
