@@ -12,6 +12,7 @@ pub mod compress;
 mod course;
 mod deal;
 pub mod draw;
+pub mod emulation;
 mod error;
 mod host;
 mod learner;

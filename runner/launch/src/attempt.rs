@@ -88,6 +88,13 @@ pub enum RunPhase {
     Evaluating,
 }
 
+/// What is pretended to be slow keeps a rank silent for longer.
+fn patient(spec: &RunSpec, deadlines: Deadlines) -> Deadlines {
+    let bytes = 4 * spec.model.parameters() as u64;
+    let more = spec.emulation.longest_silence(spec.cluster.ranks(), bytes, deadlines.peer);
+    Deadlines { peer: deadlines.peer + more, ..deadlines }
+}
+
 /// Runs one attempt and answers how it ended. Everything it reports goes to `updates`; no process that it
 /// started is left when it returns, nor when its future is dropped, nor when this process is killed.
 ///
@@ -104,7 +111,8 @@ pub async fn run(
         what: "found",
         source,
     })?;
-    let attempt = Attempt { directory, ..attempt };
+    let deadlines = patient(attempt.spec, attempt.deadlines);
+    let attempt = Attempt { directory, deadlines, ..attempt };
     let mut shell = Shell::open(&attempt, begun, updates).await?;
     for rank in 0..attempt.spec.cluster.ranks() {
         shell.spawn(Member::Rank(Rank(rank))).await?;

@@ -15,6 +15,7 @@ mod message;
 mod reception;
 mod socket;
 mod thread;
+mod timer;
 
 pub use briefing::{BUILD, read_briefing, write_briefing};
 pub use control::{ControlClient, ControlInbox, ControlServer};
@@ -28,3 +29,4 @@ pub mod hostile {
     pub use crate::control::control_message;
     pub use crate::data::data_frames;
 }
+pub use timer::PreciseTimer;

@@ -3,6 +3,7 @@
 use super::cost::Costs;
 use super::kernel::{Actor, Kernel, Wait};
 use super::world::{Ledger, World};
+use crate::emulation::Pace;
 use crate::{Bell, Envelope, Gate, Host, Kind, Observer, Packet, StepError, Tag, Transport, Vector};
 use record::{Clock, Event, Nanos, Phase, Rank, SnapshotRecord, WeightHash, Work};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,6 +21,8 @@ impl Host for SimHost {
             kernel: self.kernel.clone(),
             costs: self.world.costs.clone(),
             slow: self.world.slow.get(&rank).copied().unwrap_or(1.0),
+            pace: self.world.paces.get(&rank).cloned(),
+            step: AtomicU64::new(0),
             jitter: self.world.jitter,
         })
     }
@@ -54,6 +57,8 @@ struct SimClock {
     kernel: Arc<Kernel>,
     costs: Costs,
     slow: f64,
+    pace: Option<Pace>,
+    step: AtomicU64,
     jitter: f64,
 }
 
@@ -64,11 +69,14 @@ impl Clock for SimClock {
     }
 
     fn spend(&self, work: Work) {
-        let cost = self.costs.of(work).0 as f64 * self.slow;
+        let (step, cost) = (self.step.load(Ordering::Relaxed), self.costs.of(work));
+        let cost = self.pace.as_ref().and_then(|pace| pace.length(step, work, cost)).unwrap_or(cost);
+        let cost = cost.0 as f64 * self.slow;
         self.kernel.spend(|luck| Nanos((cost * (1.0 + self.jitter * luck)) as u64));
     }
 
     fn entered(&self, step: u64, phase: Phase) {
+        self.step.store(step, Ordering::Relaxed);
         let mut state = self.kernel.lock();
         let me = state.current;
         state.actors[me].place = (step, phase);

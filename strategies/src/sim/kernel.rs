@@ -1,8 +1,8 @@
 //! Actors, events, and virtual time.
 
-use super::cost::Link;
 use super::fault::Health;
 use crate::draw::mix;
+use crate::emulation::{Card, Fabric, Flight};
 use crate::{Envelope, Kind, StepError, Tag, Wanted};
 use corosensei::Yielder;
 use record::{LaneId, Nanos, Phase, Rank};
@@ -27,8 +27,8 @@ pub(super) enum Wait {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Event {
     Wake(Actor),
-    /// The first byte of the oldest message in flight between these two arrives.
-    FirstByte(Rank, Rank),
+    /// The receiver's card can take the oldest message in flight between these two.
+    Land(Rank, Rank),
     /// Its last byte arrived.
     Deliver(Rank, Rank),
     /// This fault happens.
@@ -77,21 +77,21 @@ pub(super) struct State {
     pushed: u64,
     draws: u64,
     at_gate: usize,
-    flying: BTreeMap<(Rank, Rank), VecDeque<Envelope>>,
+    flying: BTreeMap<(Rank, Rank), VecDeque<(Envelope, Flight)>>,
     landing: BTreeMap<(Rank, Rank), VecDeque<Envelope>>,
-    out_free: Vec<Nanos>,
-    in_free: Vec<Nanos>,
+    outward: Vec<Card>,
+    inward: Vec<Card>,
     inbox: Vec<BTreeMap<Kind, VecDeque<Envelope>>>,
     lanes: Vec<Vec<Actor>>,
 }
 
 pub(super) struct Kernel {
     state: Mutex<State>,
-    link: Link,
+    fabric: Fabric,
 }
 
 impl Kernel {
-    pub(super) fn new(seed: u64, ranks: usize, link: Link) -> Self {
+    pub(super) fn new(seed: u64, ranks: usize, fabric: Fabric) -> Self {
         let state = State {
             now: Nanos(0),
             current: 0,
@@ -109,12 +109,12 @@ impl Kernel {
             at_gate: 0,
             flying: BTreeMap::new(),
             landing: BTreeMap::new(),
-            out_free: vec![Nanos(0); ranks],
-            in_free: vec![Nanos(0); ranks],
+            outward: vec![Card::default(); ranks],
+            inward: vec![Card::default(); ranks],
             inbox: vec![BTreeMap::new(); ranks],
             lanes: vec![vec![]; ranks],
         };
-        Self { state: Mutex::new(state), link }
+        Self { state: Mutex::new(state), fabric }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
@@ -187,13 +187,17 @@ impl Kernel {
             let (rank, wanted) = (envelope.from, Wanted::Credit(envelope.tag));
             return Err(StepError::Gone { rank, peer: to, wanted });
         }
-        let (from, bytes) = (envelope.from, envelope.packet.0.len());
-        let start = state.now.max(state.out_free[from.index()]);
-        state.out_free[from.index()] = start + self.link.carry(bytes);
+        let (now, from, bytes) = (state.now, envelope.from, envelope.packet.0.len());
+        let flight = if from == to {
+            Flight { ready: now, first: now, length: Nanos(0) }
+        } else {
+            let departed = self.fabric.depart(&mut state.outward[from.index()], from, now, bytes);
+            self.fabric.flight((from, to), departed, bytes)
+        };
         state.messages += 1;
         state.bytes += bytes as u64;
-        state.flying.entry((from, to)).or_default().push_back(envelope);
-        state.push(start + self.link.latency, Event::FirstByte(from, to));
+        state.flying.entry((from, to)).or_default().push_back((envelope, flight));
+        state.push(flight.ready, Event::Land(from, to));
         Ok(())
     }
 
@@ -253,8 +257,8 @@ impl Kernel {
         state.now = at;
         let ready = match event {
             Event::Wake(actor) => Some(actor),
-            Event::FirstByte(from, to) => {
-                state.land(at, from, to, self.link);
+            Event::Land(from, to) => {
+                state.land(from, to);
                 None
             }
             Event::Deliver(from, to) => {
@@ -303,19 +307,19 @@ impl State {
         self.heap.push(Reverse((at, 0, 0, event)));
     }
 
-    /// The receiving card is charged when the first byte arrives, not when the message was sent, or senders
-    /// would be served in the wrong order. The event names no message but "the next of these two", so that
+    /// The receiving card is charged when it can take the message, not when that was sent, or senders would be
+    /// served in the wrong order. The event names no message but "the next of these two", so that
     /// broken ties cannot reorder a pair's messages.
-    fn land(&mut self, at: Nanos, from: Rank, to: Rank, link: Link) {
-        let Some(mut envelope) = self.flying.get_mut(&(from, to)).and_then(VecDeque::pop_front) else {
-            return;
-        };
-        let start = at.max(self.in_free[to.index()]);
-        let end = start + link.carry(envelope.packet.0.len());
-        envelope.began = start;
-        self.in_free[to.index()] = end;
+    fn land(&mut self, from: Rank, to: Rank) {
+        let flying = self.flying.get_mut(&(from, to)).and_then(VecDeque::pop_front);
+        let Some((mut envelope, flight)) = flying else { return };
+        // What a rank sends to itself passes no card.
+        let mut none = Card::default();
+        let card = if from == to { &mut none } else { &mut self.inward[to.index()] };
+        let arrival = card.receive(flight);
+        envelope.began = arrival.began;
         self.landing.entry((from, to)).or_default().push_back(envelope);
-        self.push(end, Event::Deliver(from, to));
+        self.push(arrival.complete, Event::Deliver(from, to));
     }
 
     fn deliver(&mut self, from: Rank, to: Rank) -> Option<Actor> {

@@ -1,13 +1,15 @@
 //! A world to run a strategy in, and what came of it.
 
-use super::cost::{Costs, Link};
+use super::cost::Costs;
 use super::fault::{self, Aftermath, Faults};
 use super::host::SimHost;
 use super::kernel::{Actor, Kernel, Next, State, Wait};
+use crate::emulation::{Fabric, Link, Pace, Parts, Slowness};
 use crate::host::Shared;
 use crate::{Blueprint, Host, Jobs, LaneBody, Learner, Roles, StepError, Vector};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
+use recipe::RunSpec;
 use record::{Event, LaneId, Nanos, Rank, StepRecord};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,6 +29,10 @@ pub struct World {
     pub link: Link,
     /// Factors on the cost of a rank's work.
     pub slow: BTreeMap<Rank, f64>,
+    /// Divisors of a rank's bandwidth.
+    pub slow_links: BTreeMap<Rank, f64>,
+    /// What takes a stated time instead of its cost, by rank.
+    pub paces: BTreeMap<Rank, Pace>,
     /// Each piece of work takes up to this share longer.
     pub jitter: f64,
 }
@@ -132,8 +138,27 @@ impl World {
             costs: Costs::default(),
             link: Link { latency: Nanos(1000), nanos_per_byte: 0.1 },
             slow: BTreeMap::new(),
+            slow_links: BTreeMap::new(),
+            paces: BTreeMap::new(),
             jitter: 0.0,
         }
+    }
+
+    /// The same under what a run pretends: its network, its step times, its slow ranks. `layers` are those of the
+    /// learners' layout.
+    #[must_use]
+    pub fn emulating(mut self, spec: &RunSpec, seed: u64, layers: usize, parameters: usize) -> Self {
+        let emulation = &spec.emulation;
+        if let Some(network) = emulation.network {
+            self.link = Link::of(&network);
+        }
+        for rank in (0..spec.cluster.ranks()).map(Rank) {
+            let slowness = Slowness::of(emulation, seed, spec.cluster.workers(), rank);
+            self.slow_links.insert(rank, slowness.link());
+            let parts = Parts::by_arithmetic(&spec.model, layers);
+            self.paces.insert(rank, Pace::of(spec, seed, rank, parts, parameters));
+        }
+        self
     }
 
     /// Runs a strategy; `learner` makes the model of each rank that trains.
@@ -188,7 +213,8 @@ impl World {
         ranks: usize,
         lanes: impl FnOnce(&dyn Host) -> Result<Vec<LaneBody>, StepError>,
     ) -> Result<Journey, WorldError> {
-        let kernel = Arc::new(Kernel::new(self.seed, ranks, self.link));
+        let divisor = |rank| self.slow_links.get(&rank).copied().unwrap_or(1.0);
+        let kernel = Arc::new(Kernel::new(self.seed, ranks, Fabric::new(self.link, ranks, divisor)));
         let ledgers: Vec<Arc<Mutex<Ledger>>> = (0..ranks).map(|_| Arc::default()).collect();
         let host = SimHost { kernel: kernel.clone(), world: self.clone(), ledgers: ledgers.clone() };
         let bodies = lanes(&host).map_err(WorldError::Unbuildable)?;

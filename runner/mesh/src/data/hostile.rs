@@ -38,7 +38,7 @@ pub fn data_frames(mut input: &[u8]) -> usize {
         }
         let payload = Bytes::copy_from_slice(payload);
         match incoming.take(&header, payload, || Nanos(number), |size| inbox.admits(peer, size)) {
-            Ok(Step::Message(envelope)) => {
+            Ok(Step::Message(envelope, _)) => {
                 complete += 1;
                 open.push(envelope.tag);
                 inbox.deliver(envelope);
