@@ -89,7 +89,9 @@ fn sums(rows: &[Aftermath]) -> String {
     for fault in Fault::ALL {
         let own: Vec<&Aftermath> = rows.iter().filter(|row| row.case.fault == fault).collect();
         let mut states: BTreeMap<&str, u32> = BTreeMap::new();
-        own.iter().for_each(|row| *states.entry(&row.state).or_default() += 1);
+        for row in &own {
+            *states.entry(&row.state).or_default() += 1;
+        }
         let states: Vec<String> = states.iter().map(|(state, count)| format!("{count} {state}")).collect();
         let longest =
             |of: fn(&Aftermath) -> Duration| own.iter().map(|row| of(row).as_secs_f64()).fold(0.0, f64::max);

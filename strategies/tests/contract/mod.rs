@@ -13,7 +13,7 @@ use std::time::Duration;
 use strategies::Transport;
 
 /// Longer than anything takes that works.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Where a test of the contract takes place.
 pub(crate) trait World {

@@ -153,6 +153,7 @@ pub(crate) fn unexpected<W: World>() {
 }
 
 /// One message of a GiB between two ranks, where the machine has the memory for it: it is in memory twice.
+#[expect(clippy::print_stderr, reason = "what does not run is said")]
 pub(crate) fn gibibyte<W: World>() {
     const SIZE: usize = 1 << 30;
     const BLOCK: usize = 1 << 20;

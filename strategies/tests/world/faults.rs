@@ -5,8 +5,8 @@ use crate::scene::Scene;
 use proptest::prelude::*;
 use recipe::Strategy as Kinds;
 use record::{Event, Nanos, Phase, Rank, StepRecord};
+use strategies::StepError;
 use strategies::sim::{Aftermath, Costs, Ending, Fault, Faults, LaneEnd, Link};
-use strategies::{Learner, StepError};
 
 /// Longer than any step takes.
 const PATIENCE: Nanos = Nanos(50_000_000);

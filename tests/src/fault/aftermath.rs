@@ -90,7 +90,7 @@ fn left_to_die(workers: &[Worker]) {
 
 /// What the driver said last that is no picture of its progress.
 fn last_words(said: &str) -> String {
-    let lines =
+    let mut lines =
         said.lines().map(str::trim).filter(|line| line.starts_with("error") || line.contains("cannot"));
     lines.next_back().unwrap_or_default().to_owned()
 }

@@ -76,7 +76,9 @@ fn meet(sockets: &Path, patience: Duration, others: &[&[&str]]) -> (DataPlane, V
     let mut processes: Vec<Process> = (1..).zip(others).map(start).collect();
     let briefing = briefing(sockets, Member::Rank(Rank(0)), ranks, patience);
     let plane = DataPlane::open(&briefing, Rank(0), RealClock::start()).unwrap();
-    processes.iter_mut().for_each(|process| process.says("open"));
+    for process in &mut processes {
+        process.says("open");
+    }
     (plane, processes)
 }
 
