@@ -200,8 +200,10 @@ impl Process<'_> {
             }
         }
         self.shipping.settle_snapshots(&self.recorder);
-        plane.links().into_iter().for_each(|link| self.recorder_event(Event::Link(link)));
-        emulation.records().into_iter().for_each(|kept| self.recorder_event(Event::Emulation(kept)));
+        let links = plane.links().into_iter().map(Event::Link);
+        for event in links.chain(emulation.records().into_iter().map(Event::Emulation)) {
+            self.recorder_event(event);
+        }
         let recording = self.client.cpu_time() + self.recorder.shipping_time() + switching(&clocks);
         self.recorder_event(Event::Overhead(Overhead { rank: self.rank, recording, wall }));
         close(plane, self.briefing.deadlines.shut_down);
