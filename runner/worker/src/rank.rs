@@ -72,6 +72,9 @@ pub fn run(briefing: &Briefing, rank: Rank) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The model of a worker, and in which parts its computing takes time.
+type Model = (Box<dyn Learner>, Parts);
+
 struct Process<'a> {
     briefing: &'a Briefing,
     rank: Rank,
@@ -150,12 +153,7 @@ impl Process<'_> {
         Ok(Ready { data, plane, bodies, clocks: host.lane_clocks(), emulation })
     }
 
-    /// The model of a worker, and in which parts its computing takes time.
-    fn learner(
-        &self,
-        data: &Arc<DataSet>,
-        course: &Course,
-    ) -> Result<Option<(Box<dyn Learner>, Parts)>, Broken> {
+    fn learner(&self, data: &Arc<DataSet>, course: &Course) -> Result<Option<Model>, Broken> {
         let Briefing { spec, seed, .. } = self.briefing;
         let seat = spec.cluster.seats.get(self.rank.index());
         if seat.is_none_or(|seat| seat.role != Role::Worker) {
