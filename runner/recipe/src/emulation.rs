@@ -107,6 +107,21 @@ impl Emulation {
     }
 }
 
+impl Slow {
+    /// In a few letters, for labels: `rank3:compute*4,link/10`.
+    pub(crate) fn label(&self) -> String {
+        let whom = match self.whom {
+            Whom::Rank(rank) => format!("rank{rank}"),
+            Whom::Random(count) => format!("random{count}"),
+        };
+        let often = if self.probability < 1.0 { format!("@{}", self.probability) } else { String::new() };
+        let compute = (self.compute > 1.0).then(|| format!("compute*{}{often}", self.compute));
+        let link = (self.link > 1.0).then(|| format!("link/{}", self.link));
+        let parts: Vec<String> = compute.into_iter().chain(link).collect();
+        format!("{whom}:{}", parts.join(","))
+    }
+}
+
 impl std::fmt::Display for Network {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let bandwidth = crate::quantity::show_bandwidth(self.bandwidth);
@@ -169,6 +184,14 @@ mod tests {
             ]
         );
         assert!(!emulation.is_none());
+    }
+
+    #[test]
+    fn labels_are_short() {
+        let slow = Slow { whom: Whom::Rank(3), compute: 4.0, link: 10.0, probability: 1.0 };
+        assert_eq!(slow.label(), "rank3:compute*4,link/10");
+        let often = Slow { whom: Whom::Random(2), link: 1.0, probability: 0.1, ..slow };
+        assert_eq!(often.label(), "random2:compute*4@0.1");
     }
 
     #[test]

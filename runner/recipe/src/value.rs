@@ -23,7 +23,15 @@ pub(crate) fn leaf(key: &'static Key, item: &Item, sources: &Sources) -> Result<
         Typed::Path(path) => crate::tree::quote(&path.to_string_lossy()),
         _ => item.value.toml(),
     };
-    Ok(Leaf { typed, text: item.value.plain(), toml, span: Some(item.span) })
+    let text = match &typed {
+        Typed::Slow(slow) if slow.is_empty() => "none".to_owned(),
+        Typed::Slow(slow) => {
+            let labels: Vec<String> = slow.iter().map(|one| one.slow.label()).collect();
+            labels.join("+")
+        }
+        _ => item.value.plain(),
+    };
+    Ok(Leaf { typed, text, toml, span: Some(item.span) })
 }
 
 fn path(key: &Key, item: &Item, sources: &Sources) -> Result<Typed, Finding> {

@@ -73,6 +73,9 @@ pub fn run(briefing: &Briefing, rank: Rank) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The model of a worker, and in which parts its computing takes time.
+type Model = (Box<dyn Learner>, Parts);
+
 struct Process<'a> {
     briefing: &'a Briefing,
     rank: Rank,
@@ -151,12 +154,7 @@ impl Process<'_> {
         Ok(Ready { data, plane, bodies, clocks: host.lane_clocks(), emulation })
     }
 
-    /// The model of a worker, and in which parts its computing takes time.
-    fn learner(
-        &self,
-        data: &Arc<DataSet>,
-        course: &Course,
-    ) -> Result<Option<(Box<dyn Learner>, Parts)>, Broken> {
+    fn learner(&self, data: &Arc<DataSet>, course: &Course) -> Result<Option<Model>, Broken> {
         let Briefing { spec, seed, .. } = self.briefing;
         let seat = spec.cluster.seats.get(self.rank.index());
         if seat.is_none_or(|seat| seat.role != Role::Worker) {
@@ -201,8 +199,10 @@ impl Process<'_> {
             }
         }
         self.shipping.settle_snapshots(&self.recorder);
-        plane.links().into_iter().for_each(|link| self.recorder_event(Event::Link(link)));
-        emulation.records().into_iter().for_each(|kept| self.recorder_event(Event::Emulation(kept)));
+        let links = plane.links().into_iter().map(Event::Link);
+        for event in links.chain(emulation.records().into_iter().map(Event::Emulation)) {
+            self.recorder_event(event);
+        }
         let recording = self.client.cpu_time() + self.recorder.shipping_time() + switching(&clocks);
         self.recorder_event(Event::Overhead(Overhead { rank: self.rank, recording, wall }));
         close(plane, self.briefing.deadlines.shut_down);

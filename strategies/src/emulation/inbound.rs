@@ -116,8 +116,8 @@ impl Inbound {
 mod tests {
     use super::*;
 
-    fn flight(ready: u64, length: u64) -> Option<Flight> {
-        Some(Flight { ready: Nanos(ready), first: Nanos(ready), length: Nanos(length) })
+    fn flight(ready: u64, length: u64) -> Flight {
+        Flight { ready: Nanos(ready), first: Nanos(ready), length: Nanos(length) }
     }
 
     fn landed(began: u64, complete: u64) -> Place {
@@ -129,9 +129,9 @@ mod tests {
     fn the_card_serves_in_the_order_of_arrival_whoever_is_asked_for() {
         let mut inbound = Inbound::default();
         let (late, early) = (Tag::new(Kind::Push, 1), Tag::new(Kind::Reduce, 1));
-        inbound.reach(Rank(0), late, flight(50, 10));
-        inbound.reach(Rank(1), early, flight(45, 10));
-        assert_eq!(inbound.oldest(Rank(0), Kind::Push, Nanos(0)), flight(50, 10).map(Place::Flying));
+        inbound.reach(Rank(0), late, Some(flight(50, 10)));
+        inbound.reach(Rank(1), early, Some(flight(45, 10)));
+        assert_eq!(inbound.oldest(Rank(0), Kind::Push, Nanos(0)), Some(Place::Flying(flight(50, 10))));
         assert_eq!(inbound.oldest(Rank(0), Kind::Push, Nanos(50)), Some(landed(55, 65)));
         assert_eq!(inbound.oldest(Rank(1), Kind::Reduce, Nanos(50)), Some(landed(45, 55)));
         assert_eq!(inbound.oldest(Rank(1), Kind::Push, Nanos(50)), None);
@@ -142,9 +142,9 @@ mod tests {
         let mut inbound = Inbound::default();
         let tag = |step| Tag::new(Kind::Ask, step);
         assert_eq!(inbound.next(Kind::Ask, Nanos(0)), Next::Nothing);
-        inbound.reach(Rank(1), tag(1), flight(100, 5));
+        inbound.reach(Rank(1), tag(1), Some(flight(100, 5)));
         assert_eq!(inbound.next(Kind::Ask, Nanos(20)), Next::Later(Nanos(100)));
-        inbound.reach(Rank(2), tag(2), flight(30, 5));
+        inbound.reach(Rank(2), tag(2), Some(flight(30, 5)));
         assert_eq!(inbound.next(Kind::Ask, Nanos(20)), Next::Later(Nanos(30)));
         assert_eq!(inbound.next(Kind::Ask, Nanos(30)), Next::Later(Nanos(35)));
         assert_eq!(inbound.next(Kind::Ask, Nanos(35)), Next::Take(Rank(2), tag(2), landed(30, 35)));

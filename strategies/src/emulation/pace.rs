@@ -58,7 +58,9 @@ impl Parts {
 fn scale(parts: &mut [f64], to: f64) {
     let sum: f64 = parts.iter().sum();
     let each = to / parts.len().max(1) as f64;
-    parts.iter_mut().for_each(|part| *part = if sum > 0.0 { *part * to / sum } else { each });
+    for part in parts {
+        *part = if sum > 0.0 { *part * to / sum } else { each };
+    }
 }
 
 /// How long each piece of a rank's work takes.

@@ -189,7 +189,7 @@ mod tests {
     fn stage(late: u64) -> (Arc<Machine>, Arc<PacedClock>, PhaseClock) {
         let machine = Arc::new(Machine { now: AtomicU64::new(0), late });
         let parts = Parts { forward: vec![2.0], loss: 0.0, backward: vec![6.0], update: 2.0 };
-        let compute = Compute { step_time: Duration::from_nanos(1000), split: Split::Measured };
+        let compute = Compute { step_time: Duration::from_micros(1), split: Split::Measured };
         let mut spec = crate::sim::sample_spec(1);
         spec.emulation.compute = Some(compute);
         let pace = Arc::new(Pace::of(&spec, 1, Rank(0), parts, 10));

@@ -187,7 +187,9 @@ fn decorated(sendings: &[Sending], link: Link, divisors: &BTreeMap<Rank, f64>) -
         timers[from as usize].0.store(at, Ordering::Relaxed);
         transports[from as usize].send(Rank(to), Tag::new(Kind::Push, number), packet(bytes)).unwrap();
     }
-    timers.iter().for_each(|timer| timer.0.store(0, Ordering::Relaxed));
+    for timer in &timers {
+        timer.0.store(0, Ordering::Relaxed);
+    }
     Decorated { timers, transports, cards }
 }
 

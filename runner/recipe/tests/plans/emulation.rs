@@ -6,7 +6,8 @@ use recipe::{Compute, Emulation, Network, Plan, Slow, Split, Whom};
 use std::time::Duration;
 
 fn plan(changes: &[&str]) -> Plan {
-    Desk::with(&recipe(changes)).plan().unwrap()
+    let plan = Desk::with(&recipe(changes)).plan();
+    plan.unwrap_or_else(|problems| panic!("{}", problems.render(false, 100)))
 }
 
 fn emulation(changes: &[&str]) -> Emulation {
@@ -55,6 +56,8 @@ fn they_are_conditions_and_survive_being_written_down() {
     ]);
     assert_eq!(plan.cells.len(), 8);
     assert_eq!(plan.cells[0].axes[0].number, Some(125e6));
+    let conditions: Vec<&str> = plan.cells.iter().step_by(2).map(|cell| cell.condition.as_str()).collect();
+    assert_eq!(conditions[..2], ["bandwidth=1Gbit/s slow=none", "bandwidth=1Gbit/s slow=rank1:link/2"]);
     let hashes: std::collections::BTreeSet<&str> =
         plan.cells.iter().map(|cell| cell.config_hash.as_str()).collect();
     assert_eq!(hashes.len(), 8, "what is emulated is part of a run's identity");

@@ -17,7 +17,7 @@ const LATENCY_NANOS: u64 = 500_000;
 /// A full frame on the wire and its TCP payload: the kernel counts the former, an emulated card the latter.
 const FRAME: (u64, u64) = (1514, 1448);
 /// What the filter lets through at once. Less costs throughput, more favours short transfers.
-const BURST: &str = "64kb";
+const BURST: &str = "128kb";
 /// Namespaces, and ranks at most.
 const RANKS: u32 = 4;
 const PORT: &str = "7700";
