@@ -353,6 +353,7 @@ fn event_kind(event: &Event) -> &'static str {
         | Event::WeightHash(_)
         | Event::Link(_)
         | Event::Overhead(_)
+        | Event::Emulation(_)
         | Event::Samples(_) => "report",
     }
 }

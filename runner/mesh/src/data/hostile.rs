@@ -67,15 +67,19 @@ mod tests {
     fn true_frames_become_messages() {
         let tag = Tag::new(Kind::Ask, 3);
         let frames = [
-            framed(NUMBERED, Frame::Whole { tag, size: 3 }, b"abc"),
-            framed(NUMBERED, Frame::Announce { tag, size: 4 }, b""),
+            framed(NUMBERED, Frame::Whole { tag, size: 3, departed: None }, b"abc"),
+            framed(NUMBERED, Frame::Announce { tag, size: 4, departed: None }, b""),
             framed(NUMBERED, Frame::Chunk { offset: 0 }, b"ab"),
             framed(NUMBERED | CONSUMED, Frame::Chunk { offset: 2 }, b"cd"),
             framed(NUMBERED | CONSUMED, Frame::Goodbye, b""),
-            framed(NUMBERED, Frame::Whole { tag, size: 0 }, b""),
+            framed(NUMBERED, Frame::Whole { tag, size: 0, departed: None }, b""),
         ];
         assert_eq!(data_frames(&frames.concat()), 2);
-        assert_eq!(data_frames(&framed(0, Frame::Whole { tag, size: 3 }, b"abc")), 0, "a wrong number");
+        assert_eq!(
+            data_frames(&framed(0, Frame::Whole { tag, size: 3, departed: None }, b"abc")),
+            0,
+            "a wrong number"
+        );
     }
 
     proptest! {

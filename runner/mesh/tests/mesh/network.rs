@@ -19,7 +19,7 @@ fn free_addresses(ranks: u32) -> Vec<SocketAddr> {
 struct Network;
 
 impl World for Network {
-    fn run(ranks: u32, lanes: u32, body: impl Fn(Place, &mut dyn Transport) + Send + Sync + 'static) {
+    fn run(ranks: u32, lanes: u32, body: impl Fn(Place, Box<dyn Transport>) + Send + Sync + 'static) {
         assert_eq!(lanes, 1, "one is enough here");
         let (body, addresses) = (Arc::new(body), Arc::new(free_addresses(ranks)));
         let private = sockets();
@@ -29,7 +29,7 @@ impl World for Network {
             thread::spawn(move || {
                 let clock = RealClock::start();
                 let plane = DataPlane::open_on(&briefing, Rank(rank), clock, &addresses).unwrap();
-                body(Place { rank: Rank(rank), lane: 0, ranks }, &mut *plane.transport());
+                body(Place { rank: Rank(rank), lane: 0, ranks }, plane.transport());
                 plane.close(PATIENCE).unwrap();
             })
         };
@@ -42,17 +42,17 @@ impl World for Network {
 
 #[test]
 fn messages_keep_their_order() {
-    contract::order::<Network>(3);
+    contract::traffic::order::<Network>(3);
 }
 
 #[test]
 fn all_sizes_arrive() {
-    contract::sizes::<Network>(&[0, 1, 65_535, 65_536, 65_537, 3_000_001, 20 << 20, 1]);
+    contract::traffic::sizes::<Network>(&[0, 1, 65_535, 65_536, 65_537, 3_000_001, 20 << 20, 1]);
 }
 
 #[test]
 fn a_ring_sends_first() {
-    contract::ring::<Network>(4, 8 << 20, 2);
+    contract::traffic::ring::<Network>(4, 8 << 20, 2);
 }
 
 #[test]
