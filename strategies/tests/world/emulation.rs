@@ -95,8 +95,7 @@ fn simulated(sendings: &[Sending], link: Link, divisors: &BTreeMap<Rank, f64>) -
         Roles { trainer: None, services: vec![Box::new(sender), Box::new(receiver)], evaluated: None }
     };
     world.run_roles(&blueprint, |_| Box::new(Quadratic::new(1.0, vec![1.0], 1)), roles).unwrap();
-    let log = log.lock().unwrap().clone();
-    log
+    log.lock().unwrap().clone()
 }
 
 // Behind the decorator.
