@@ -6,6 +6,7 @@ use mesh::{Deadlines, Heartbeat};
 use recipe::{Metric, Target};
 use record::{LaneId, MetricRecord, Overhead, Phase, Prepared, RankEnded, SnapshotRecord};
 use std::collections::BTreeSet;
+use std::fmt::Write;
 
 fn rules() -> Rules {
     Rules {
@@ -293,7 +294,7 @@ fn every_event_in_every_state() {
             play.said();
             let mut play = play.play(event);
             let (said, stage, verdict) = (shortened(&play.said()), play.stage(), play.verdict());
-            table += &format!("{state:<11}| {event:<14}| {stage:<11}| {verdict:<12}| {said}\n");
+            writeln!(table, "{state:<11}| {event:<14}| {stage:<11}| {verdict:<12}| {said}").unwrap();
         }
     }
     let expected = include_str!("table.txt");
