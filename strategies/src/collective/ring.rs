@@ -22,11 +22,13 @@
 //! Cost per place: 2 (p - 1) messages; all chunks but (k + 1) and all but (k + 2), which is 2 n (p - 1) / p
 //! elements where p divides n.
 //!
+//! Time: 2 (p - 1) (alpha + c beta) + (p - 1) c gamma for chunks of c elements; exact where p divides n.
+//!
 //! Order of sums: chunk c is added in the order c, c + 1, ..., c - 1 (mod p).
 //!
 //! Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
 
-use super::{Collective, Cost};
+use super::{Collective, Cost, Rates};
 use crate::vector::piece;
 use crate::{StepError, Tag, Wire};
 use std::ops::Range;
@@ -65,6 +67,11 @@ impl Collective for Ring {
         }
         let all_but = |c: usize| elements - chunk(elements, places, c).len();
         Cost { messages: 2 * (places - 1), elements: all_but(place + 1) + all_but(place + 2) }
+    }
+
+    fn time(&self, elements: usize, places: usize, rates: Rates) -> f64 {
+        let chunk = elements.div_ceil(places);
+        (places - 1) as f64 * (2.0 * rates.message(chunk) + rates.sum(chunk))
     }
 }
 

@@ -5,22 +5,50 @@ use crate::scene::{Scene, common_digests};
 use recipe::Strategy;
 use record::Rank;
 use std::sync::Arc;
-use strategies::collective::{Collective, RankOrder, Ring, Star};
+use strategies::collective::{
+    Collective, HalvingDoubling, Hierarchical, PipelinedRing, RankOrder, RecursiveDoubling, Ring, Star, Tree,
+};
 use strategies::compress::{Compressor, Guarantee, Identity, Slot};
 use strategies::draw::mix;
+use strategies::sim::World;
 use strategies::{Blueprint, Loss, Node, Packet, Roles, StepError, Vector};
 
-fn collectives() -> Vec<(&'static str, Arc<dyn Collective>)> {
-    vec![("ring", Arc::new(Ring)), ("rank order", Arc::new(RankOrder)), ("star", Arc::new(Star))]
+/// Machines of the first 16 ranks: groups of 5, 1, 7 and 3 that are not neighbours.
+pub(crate) const MACHINES: [u32; 16] = [2, 2, 0, 1, 1, 2, 1, 2, 1, 3, 1, 3, 1, 2, 3, 1];
+
+pub(crate) fn collectives() -> Vec<(&'static str, Arc<dyn Collective>)> {
+    vec![
+        ("ring", Arc::new(Ring)),
+        ("rank order", Arc::new(RankOrder)),
+        ("star", Arc::new(Star)),
+        ("pipelined ring, 1 segment", Arc::new(PipelinedRing::new(1))),
+        ("pipelined ring, 3 segments", Arc::new(PipelinedRing::new(3))),
+        ("tree", Arc::new(Tree)),
+        ("recursive doubling", Arc::new(RecursiveDoubling)),
+        ("halving and doubling", Arc::new(HalvingDoubling)),
+        ("groups of 1", Arc::new(Hierarchical::of_neighbours(1))),
+        ("groups of 2", Arc::new(Hierarchical::of_neighbours(2))),
+        ("groups of 3", Arc::new(Hierarchical::of_neighbours(3))),
+        ("groups of 20", Arc::new(Hierarchical::of_neighbours(20))),
+        ("groups by machine", Arc::new(Hierarchical::of_machines(MACHINES))),
+    ]
+}
+
+/// Numbers of places: all small ones, and a larger power of two.
+pub(crate) fn numbers_of_places() -> impl Iterator<Item = usize> {
+    (1..=9).chain([16])
 }
 
 /// Replaces the weights by the sum of every place's own vector.
-struct Sums {
+#[derive(Clone)]
+pub(crate) struct Sums {
     elements: usize,
     collective: Arc<dyn Collective>,
+    own: fn(Rank, usize) -> Vector,
 }
 
-fn own(rank: Rank, elements: usize) -> Vector {
+/// Eighths below 2^8: they add exactly, in any order.
+pub(crate) fn own(rank: Rank, elements: usize) -> Vector {
     let values: Vec<f32> =
         (0..elements).map(|i| (mix(u64::from(rank.0), i as u64) % 2001) as f32 / 8.0 - 125.0).collect();
     values.into()
@@ -28,7 +56,7 @@ fn own(rank: Rank, elements: usize) -> Vector {
 
 impl strategies::Strategy for Sums {
     fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
-        let mut x = own(node.rank(), self.elements);
+        let mut x = (self.own)(node.rank(), self.elements);
         let tag = node.tag(strategies::Kind::Reduce);
         let group = node.trainers().clone();
         self.collective.all_reduce_sum(&mut x, tag, &mut node.wire_over(&group))?;
@@ -37,32 +65,51 @@ impl strategies::Strategy for Sums {
     }
 }
 
-fn run(
-    workers: u32,
+pub(crate) fn run(
+    workers: usize,
     elements: usize,
     collective: &Arc<dyn Collective>,
     codec: fn() -> Box<dyn Compressor>,
 ) -> strategies::sim::Outcome {
-    let scene = Scene::new(Strategy::DSync, workers).widths(&[1, 1]).change(|spec| {
+    run_in(&World::new(1), workers, &all_in(elements, collective, own), codec)
+}
+
+/// What every place is to add, and how.
+pub(crate) fn all_in(
+    elements: usize,
+    collective: &Arc<dyn Collective>,
+    own: fn(Rank, usize) -> Vector,
+) -> Sums {
+    Sums { elements, collective: collective.clone(), own }
+}
+
+pub(crate) fn run_in(
+    world: &World,
+    workers: usize,
+    sums: &Sums,
+    codec: fn() -> Box<dyn Compressor>,
+) -> strategies::sim::Outcome {
+    let scene = Scene::new(Strategy::DSync, workers as u32).widths(&[1, 1]).change(|spec| {
+        spec.train.global_batch = workers as u32;
         spec.train.length = recipe::Extent::Steps(1);
     });
     let blueprint: Blueprint = scene.blueprint().with_codec(codec);
-    let roles = |_: Rank, _: &dyn strategies::Host, _: &strategies::Shared<strategies::Jobs>| {
-        let sums = Sums { elements, collective: collective.clone() };
-        Roles { trainer: Some(Box::new(sums)), services: vec![], evaluated: None }
+    let roles = |_: Rank, _: &dyn strategies::Host, _: &strategies::Shared<strategies::Jobs>| Roles {
+        trainer: Some(Box::new(sums.clone())),
+        services: vec![],
+        evaluated: None,
     };
-    scene.world.run_roles(&blueprint, |_| Box::new(scene.learner()), roles).unwrap()
+    world.run_roles(&blueprint, |_| Box::new(scene.learner()), roles).unwrap()
 }
 
 #[test]
 fn every_length_on_every_number_of_places_is_the_direct_sum() {
     for (name, collective) in collectives() {
-        for p in 1..9_u32 {
-            for n in 0..3 * p as usize {
+        for p in numbers_of_places() {
+            for n in (0..3 * p).chain([1001]) {
                 let outcome = run(p, n, &collective, || Box::new(Identity));
-                // Eighths below 2^10 add exactly, in any order.
-                let expected: Vec<f32> =
-                    (0..n).map(|i| (0..p).map(|rank| own(Rank(rank), n)[i]).sum()).collect();
+                let all: Vec<Vector> = (0..p).map(|rank| own(Rank(rank as u32), n)).collect();
+                let expected: Vec<f32> = (0..n).map(|i| all.iter().map(|own| own[i]).sum()).collect();
                 for rank in &outcome.ranks {
                     assert_eq!(rank.model().to_vec(), expected, "{name}, {p} places, {n} elements");
                 }
@@ -74,9 +121,9 @@ fn every_length_on_every_number_of_places_is_the_direct_sum() {
 #[test]
 fn the_stated_cost_is_what_is_sent() {
     for (name, collective) in collectives() {
-        for p in 1..9_usize {
-            for n in [0, 1, p - 1, p, 3 * p + 1, 100] {
-                let outcome = run(p as u32, n, &collective, || Box::new(Identity));
+        for p in numbers_of_places() {
+            for n in [0, 1, p - 1, p, 3 * p + 1, 100, 1001] {
+                let outcome = run(p, n, &collective, || Box::new(Identity));
                 let broadcast = (p - 1, 2 * (p - 1));
                 let costs: Vec<_> = (0..p).map(|place| collective.cost(n, p, place)).collect();
                 let messages: usize = costs.iter().map(|cost| cost.messages).sum();
@@ -93,7 +140,11 @@ fn the_stated_cost_is_what_is_sent() {
                 );
                 for (place, cost) in costs.iter().enumerate() {
                     let steps = outcome.ranks[place].steps(record::LaneId::Compute);
-                    assert_eq!(steps[0].bytes_out as usize, 4 * cost.elements);
+                    assert_eq!(
+                        steps[0].bytes_out as usize,
+                        4 * cost.elements,
+                        "{name}, {p} places, {n} elements, place {place}"
+                    );
                 }
             }
         }
@@ -102,7 +153,7 @@ fn the_stated_cost_is_what_is_sent() {
 
 /// Keeps 4 significant bits of the largest element: coarse, and not idempotent, so that whoever keeps what it
 /// sent instead of what the others decode is found out.
-struct Coarse;
+pub(crate) struct Coarse;
 
 impl Compressor for Coarse {
     fn encode(&mut self, slot: Slot, x: &[f32]) -> Packet {
@@ -128,7 +179,7 @@ impl Compressor for Coarse {
 #[test]
 fn a_lossy_codec_leaves_all_places_with_the_same_bits() {
     for (name, collective) in collectives() {
-        for p in [2, 3, 5] {
+        for p in [2, 3, 5, 7, 8] {
             let scene =
                 Scene::new(Strategy::DSync, p).change(|spec| spec.train.length = recipe::Extent::Steps(100));
             let blueprint =

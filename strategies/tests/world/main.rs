@@ -4,4 +4,6 @@
 mod collectives;
 mod scene;
 mod shapes;
+mod sums;
 mod synchronous;
+mod times;
