@@ -23,7 +23,8 @@
 //! them, with eight bytes more for each chunk.
 //!
 //! Time: 2 log2 q alpha + 2 (q - 1) c beta + (q - 1) c gamma for chunks of c elements, and 2 (alpha + n beta) + n gamma
-//! for the fold; exact where p is a power of two and divides n.
+//! for the fold; exact where p is a power of two and divides n. Else a place may get two messages at the same time: at
+//! most n beta more.
 //!
 //! Order of sums: partners at distance q / 2 first, then at q / 4: for chunk 0 of four (0 + 2) + (1 + 3); a guest
 //! after its host.

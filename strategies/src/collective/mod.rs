@@ -23,7 +23,7 @@ pub use tree::Tree;
 
 use crate::compress::Guarantee;
 use crate::{Packet, StepError, Tag, Wire};
-use recipe::{Communication, ReduceOrder};
+use recipe::{Cluster, Communication, ReduceOrder};
 use std::sync::Arc;
 
 /// An all-reduce.
@@ -74,13 +74,23 @@ impl Rates {
     }
 }
 
-/// The collective that the recipe asks for.
-pub fn build(communication: &Communication) -> Arc<dyn Collective> {
-    match (communication.collective, communication.reduce_order) {
-        // A star adds in rank order by itself.
-        (recipe::Collective::Star, ReduceOrder::Ring | ReduceOrder::Rank) => Arc::new(Star),
-        (recipe::Collective::Ring, ReduceOrder::Ring) => Arc::new(Ring),
-        (recipe::Collective::Ring, ReduceOrder::Rank) => Arc::new(RankOrder),
+/// The collective that the recipe asks for. Only a ring and a star are asked to add in rank order.
+pub fn build(communication: &Communication, cluster: &Cluster) -> Arc<dyn Collective> {
+    match communication.collective {
+        recipe::Collective::Ring if communication.reduce_order == ReduceOrder::Rank => Arc::new(RankOrder),
+        recipe::Collective::Ring => Arc::new(Ring),
+        recipe::Collective::PipelinedRing { segments } => Arc::new(PipelinedRing::new(segments as usize)),
+        recipe::Collective::Tree => Arc::new(Tree),
+        recipe::Collective::RecursiveDoubling => Arc::new(RecursiveDoubling),
+        recipe::Collective::HalvingDoubling => Arc::new(HalvingDoubling),
+        recipe::Collective::Star => Arc::new(Star),
+        recipe::Collective::Hierarchical { group_size: Some(size) } => {
+            Arc::new(Hierarchical::of_neighbours(size as usize))
+        }
+        recipe::Collective::Hierarchical { group_size: None } => {
+            let machines: Vec<u32> = cluster.seats.iter().map(|seat| seat.node).collect();
+            Arc::new(Hierarchical::of_machines(machines))
+        }
     }
 }
 

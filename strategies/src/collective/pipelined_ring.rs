@@ -46,7 +46,7 @@ impl PipelinedRing {
     }
 
     /// The segments of chunk `c` mod `p` of `0..n`.
-    fn segments(&self, n: usize, p: usize, c: usize) -> impl ExactSizeIterator<Item = Range<usize>> + use<> {
+    fn segments(self, n: usize, p: usize, c: usize) -> impl ExactSizeIterator<Item = Range<usize>> + use<> {
         let chunk = piece(n, p, c % p);
         let count = self.segments.min(chunk.len()).max(1);
         (0..count).map(move |j| {

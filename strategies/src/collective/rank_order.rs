@@ -15,7 +15,7 @@
 //! divides n: the bytes of a ring, in another pattern.
 //!
 //! Time: 2 (alpha + (p - 1) c beta) for chunks of c elements; exact where p divides n and sums cost nothing. Sums
-//! that cost add at least c gamma (the last one).
+//! that cost add between c gamma (the last one) and p c gamma (all, where the first part comes last).
 //!
 //! Order of sums: from zero, place 0 first, for every element. Neither the chunks nor what travels together
 //! changes a bit, and a parameter server that adds its workers in rank order ends with the same bits.

@@ -17,7 +17,7 @@
 //! guest sends one.
 //!
 //! Time: log2 q (alpha + n beta + n gamma), and 2 (alpha + n beta) + n gamma for the fold; exact where p is a
-//! power of two. Else a guest and a partner may come at the same time: n beta more at most.
+//! power of two. Else a place may get two messages at the same time: at most n beta more.
 //!
 //! Order of sums: pairs of neighbours, then pairs of pairs; a guest after its host. Addition commutes, so that
 //! partners end with the same bits. Partners that hold the same partial sum each encode it on their own: a codec

@@ -56,7 +56,7 @@ impl Collective for Tree {
     }
 
     fn time(&self, elements: usize, places: usize, rates: Rates) -> f64 {
-        levels(places) as f64 * (2.0 * rates.message(elements) + rates.sum(elements))
+        f64::from(levels(places)) * (2.0 * rates.message(elements) + rates.sum(elements))
     }
 }
 

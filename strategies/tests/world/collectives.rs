@@ -4,9 +4,11 @@
 use crate::scene::{Scene, common_digests};
 use recipe::Strategy;
 use record::Rank;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use strategies::collective::{
-    Collective, HalvingDoubling, Hierarchical, PipelinedRing, RankOrder, RecursiveDoubling, Ring, Star, Tree,
+    Collective, Cost, HalvingDoubling, Hierarchical, PipelinedRing, RankOrder, RecursiveDoubling, Ring, Star,
+    Tree,
 };
 use strategies::compress::{Compressor, Guarantee, Identity, Slot};
 use strategies::draw::mix;
@@ -210,5 +212,131 @@ fn the_rank_order_codes_every_part_once_its_own_too() {
     }
     for rank in &outcome.ranks {
         assert_eq!(rank.model().to_vec(), expected);
+    }
+}
+
+/// Adds to what is encoded what was lost in the same slot before.
+#[derive(Default)]
+struct Remembering {
+    lost: BTreeMap<Slot, Vec<f32>>,
+    /// Whether a slot that comes again is a mistake.
+    once: bool,
+}
+
+impl Compressor for Remembering {
+    fn encode(&mut self, slot: Slot, x: &[f32]) -> Packet {
+        let lost = self.lost.remove(&slot);
+        assert!(!self.once || lost.is_none() || x.is_empty(), "{slot:?} is used twice in one call");
+        let mut due = lost.unwrap_or_else(|| vec![0.0; x.len()]);
+        strategies::vector::add(&mut due, x);
+        let packet = Coarse.encode(slot, &due);
+        let mut sent = vec![0.0; x.len()];
+        Coarse.decode(&packet, &mut sent).unwrap();
+        due.iter_mut().zip(sent).for_each(|(due, sent)| *due -= sent);
+        self.lost.insert(slot, due);
+        packet
+    }
+    fn decode(&self, packet: &Packet, into: &mut [f32]) -> Result<(), StepError> {
+        Coarse.decode(packet, into)
+    }
+    fn guarantee(&self) -> Guarantee {
+        Coarse.guarantee()
+    }
+    fn linear(&self) -> bool {
+        false
+    }
+}
+
+/// What a codec remembers is kept by slot: partners that encode one sum each must not fall apart over it.
+#[test]
+fn a_codec_with_a_memory_leaves_all_places_with_the_same_bits() {
+    for (name, collective) in collectives() {
+        for p in [3, 4, 6, 8] {
+            let scene =
+                Scene::new(Strategy::DSync, p).change(|spec| spec.train.length = recipe::Extent::Steps(30));
+            let blueprint = scene
+                .blueprint()
+                .with_codec(|| Box::new(Remembering::default()))
+                .with_collective(collective.clone());
+            let outcome = scene.world.run(&blueprint, |_| Box::new(scene.learner())).unwrap();
+            assert_eq!(common_digests(&outcome).len(), 31, "{name}, {p} places");
+        }
+    }
+}
+
+#[test]
+fn no_two_roundings_of_a_call_share_what_a_codec_remembers() {
+    let codec = || -> Box<dyn Compressor> { Box::new(Remembering { once: true, ..Remembering::default() }) };
+    let summing_at_owners = ["rank order", "star"];
+    for (name, collective) in collectives() {
+        for p in numbers_of_places().filter(|_| !summing_at_owners.contains(&name)) {
+            run(p, 101, &collective, codec);
+        }
+    }
+}
+
+/// Fails when it is asked for more than the start of a run.
+struct Never;
+
+impl Compressor for Never {
+    fn encode(&mut self, slot: Slot, _: &[f32]) -> Packet {
+        assert_eq!(slot.kind, strategies::Kind::Broadcast, "there is nobody to encode for");
+        Packet::default()
+    }
+    fn decode(&self, packet: &Packet, _: &mut [f32]) -> Result<(), StepError> {
+        Err(StepError::Packet { bytes: packet.0.len(), elements: 0 })
+    }
+    fn guarantee(&self) -> Guarantee {
+        Guarantee::Unbiased
+    }
+    fn linear(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn a_single_place_codes_nothing() {
+    for (name, collective) in collectives() {
+        let outcome = run(1, 10, &collective, || Box::new(Never));
+        assert_eq!(outcome.ranks[0].model(), &own(Rank(0), 10), "{name}");
+        assert_eq!((outcome.messages, collective.cost(10, 1, 0)), (0, Cost::default()), "{name}");
+    }
+}
+
+/// With a learner whose numbers add exactly, whatever the recipe asks for trains the same model.
+#[test]
+fn every_collective_of_a_recipe_trains_the_same_model() {
+    let all = [
+        recipe::Collective::Ring,
+        recipe::Collective::PipelinedRing { segments: 3 },
+        recipe::Collective::Tree,
+        recipe::Collective::RecursiveDoubling,
+        recipe::Collective::HalvingDoubling,
+        recipe::Collective::Star,
+        recipe::Collective::Hierarchical { group_size: Some(3) },
+        recipe::Collective::Hierarchical { group_size: None },
+    ];
+    for workers in [1, 2, 4, 8] {
+        let outcomes = all.map(|collective| {
+            let scene = Scene::new(Strategy::DSync, workers).widths(&[6, 4]).change(|spec| {
+                spec.train.global_batch = 64;
+                spec.train.length = recipe::Extent::Steps(3);
+                spec.communication.collective = collective;
+                spec.cluster.seats.iter_mut().zip(MACHINES).for_each(|(seat, machine)| seat.node = machine);
+            });
+            scene.run()
+        });
+        let digests: Vec<_> = outcomes.iter().map(common_digests).collect();
+        assert_eq!(digests[0].len(), 4);
+        for (collective, digests) in all.iter().zip(&digests) {
+            assert_eq!(digests, &common_digests(&outcomes[0]), "{collective:?}, {workers} workers");
+        }
+        // Each of these sends in a pattern of its own: none is another one by mistake.
+        let sent = |outcome: &strategies::sim::Outcome| -> Vec<u64> {
+            outcome.ranks.iter().map(|rank| rank.steps(record::LaneId::Compute)[0].bytes_out).collect()
+        };
+        let patterns: BTreeSet<(u64, Vec<u64>)> =
+            outcomes.iter().map(|outcome| (outcome.messages, sent(outcome))).collect();
+        assert!(workers < 8 || patterns.len() == all.len(), "{patterns:?}");
     }
 }

@@ -2,7 +2,7 @@
 //! nanosecond where that is exact.
 
 use crate::collectives::{all_in, collectives, own, run_in};
-use record::{Nanos, Rank};
+use record::Nanos;
 use std::sync::Arc;
 use strategies::collective::{
     Collective, HalvingDoubling, Hierarchical, PipelinedRing, RankOrder, Rates, RecursiveDoubling, Ring,
@@ -116,19 +116,31 @@ fn stars_and_the_rank_order_take_what_their_files_say() {
     exact(RankOrder, &ALL, ELEMENTS, Sums::Free);
 }
 
-/// Where the formula is a bound.
+/// What a file allows beyond its formula where that is not exact.
+fn slack(name: &str, n: usize, p: usize, network: Network) -> f64 {
+    let (per_element, per_sum) = (4.0 * network.per_byte as f64, network.per_sum as f64);
+    match name {
+        "recursive doubling" | "halving and doubling" => n as f64 * per_element,
+        "star" => ((p - 1) * n) as f64 * per_sum,
+        "rank order" => ((p - 1) * n.div_ceil(p)) as f64 * per_sum,
+        _ => 0.0,
+    }
+}
+
 #[test]
 fn no_number_of_places_takes_longer_than_stated() {
     for (name, collective) in collectives() {
         for p in ALL {
             for n in [0, 1, p - 1, 1001] {
                 for (network, seed) in NETWORKS.into_iter().zip(1..) {
-                    let most = predicted(collective.as_ref(), n, p, network);
+                    let most = predicted(collective.as_ref(), n, p, network) + slack(name, n, p, network);
                     let measured = measured(&collective, n, p, network, seed);
-                    println!("{name} {p} {n} {network:?} {measured} {most} {}", measured / most);
+                    assert!(
+                        measured <= most,
+                        "{name}, {p} places, {n} elements, {network:?}: {measured}, stated {most}"
+                    );
                 }
             }
         }
     }
-    let _ = Rank(0);
 }

@@ -145,7 +145,7 @@ fn not_in_this_version() {
                 &["[[strategy]]\nkind = \"mg-wfbp\"", "[[strategy]]\nkind = \"sync-easgd3\""],
             ),
             ("a codec", &["[compression]\nkind = \"quantize8\""]),
-            ("a collective", &["[communication]\ncollective = \"tree\"\nschedule = \"merged\""]),
+            ("a schedule", &["[communication]\nschedule = \"merged\""]),
             ("an emulated network", &["[network]\nbandwidth = \"1Gbit/s\""]),
             ("an emulated step", &["[compute]\nstep-time = \"20ms\""]),
             ("another machine", &["[nodes]\nuse = [\"user@gpu-1*2\", \"local\"]"]),
@@ -347,6 +347,31 @@ fn impossible_pairs() {
             ),
             ("equal cells", &["[sweep.axes]\ntrain.optimizer.lr = [0.1, 0.10]"]),
             ("no effect", &["[[strategy]]\nkind = \"ps-sync\"\ncommunication.collective = \"star\""]),
+            (
+                "rank order up a tree",
+                &[
+                    "[communication]\nreduce-order = \"rank\"",
+                    "[sweep.axes]\ncommunication.collective = [\"ring\", \"tree\", \"star\"]",
+                ],
+            ),
+            ("one machine", &["[communication]\ncollective = \"hierarchical\""]),
+            (
+                "one group",
+                &[
+                    "[communication]\ncollective = { kind = \"hierarchical\", group-size = 2 }",
+                    "[sweep.axes]\nnodes.workers = [1, 2, 4]",
+                ],
+            ),
+            (
+                "a key of another collective",
+                &["[communication]\ncollective = { kind = \"tree\", segments = 2 }"],
+            ),
+            (
+                "no effect either",
+                &[
+                    "[[strategy]]\nkind = \"ps-sync\"\ncommunication.collective = { kind = \"pipelined-ring\", segments = 2 }",
+                ],
+            ),
             ("too few seeds", &["[repeats]\ncount = 3\nseeds = [1, 2]"]),
             ("equal seeds", &["[repeats]\ncount = 2\nseeds = [1, 1]"]),
         ],
