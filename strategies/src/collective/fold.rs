@@ -13,8 +13,8 @@
 //! number k - r.
 //!
 //! Source: Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH",
-//! 2005, section 4.5. They let both of a pair add half of the vector; whole vectors, as here, take one message
-//! less.
+//! 2005. They let both of a pair add half of the vector; whole vectors, as here and in MPICH itself, take one
+//! message less.
 
 use super::Rates;
 use crate::Place;

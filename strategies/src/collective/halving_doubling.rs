@@ -30,7 +30,7 @@
 //! after its host.
 //!
 //! Source: Rabenseifner's algorithm, in Thakur, Rabenseifner and Gropp, "Optimization of collective communication
-//! operations in MPICH", 2005, section 4.5; Shi et al., MG-WFBP, 2019, table II.
+//! operations in MPICH", 2005; Shi et al., MG-WFBP, table II.
 
 use super::bundle::{bundle, unbundle};
 use super::fold::{Fold, Seat};

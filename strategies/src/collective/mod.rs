@@ -48,7 +48,7 @@ pub struct Cost {
     pub elements: usize,
 }
 
-/// What messages and sums cost: the alpha-beta-gamma model of Thakur, Rabenseifner and Gropp, 2005, section 3. A
+/// What messages and sums cost: the alpha-beta-gamma model of Thakur, Rabenseifner and Gropp, 2005. A
 /// place sends one message and receives one at the same time; several at once share its link.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rates {

@@ -24,7 +24,7 @@
 //! must make the same packets of the same history of vectors.
 //!
 //! Source: Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH",
-//! 2005, sections 4.1 and 4.5.
+//! 2005; Shi et al., MG-WFBP, table II.
 
 use super::fold::{Fold, Seat};
 use super::{Collective, Cost, Rates, complete};

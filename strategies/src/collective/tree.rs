@@ -24,7 +24,7 @@
 //! ((0 + 1) + (2 + 3)) + ((4 + 5) + (6 + 7)).
 //!
 //! Source: Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH",
-//! 2005, sections 4.2 and 4.5; Shi et al., MG-WFBP, 2019, table II.
+//! 2005; Shi et al., MG-WFBP, table II (as "binary tree").
 
 use super::{Collective, Cost, Rates, complete};
 use crate::{Packet, Place, StepError, Tag, Wire};

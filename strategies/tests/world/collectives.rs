@@ -283,8 +283,8 @@ impl Compressor for Never {
         assert_eq!(slot.kind, strategies::Kind::Broadcast, "there is nobody to encode for");
         Packet::default()
     }
-    fn decode(&self, packet: &Packet, _: &mut [f32]) -> Result<(), StepError> {
-        Err(StepError::Packet { bytes: packet.0.len(), elements: 0 })
+    fn decode(&self, _: &Packet, _: &mut [f32]) -> Result<(), StepError> {
+        Ok(())
     }
     fn guarantee(&self) -> Guarantee {
         Guarantee::Unbiased
