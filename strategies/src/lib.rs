@@ -4,6 +4,8 @@
 //! file runs in real processes, in tests, and in the simulator.
 
 pub mod algorithm;
+mod arithmetic;
+pub mod buffers;
 mod build;
 pub mod collective;
 pub mod compress;

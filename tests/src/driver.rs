@@ -43,7 +43,7 @@ impl Desk {
     pub fn command<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Result<Command> {
         let mut command = Command::new(binary("bakeoff")?);
         command.args(arguments).current_dir(self.folder.path());
-        for name in ["BAKEOFF_STORE", "BAKEOFF_WORKER", "BAKEOFF_LOG"] {
+        for name in ["BAKEOFF_STORE", "BAKEOFF_DATA", "BAKEOFF_WORKER", "BAKEOFF_LOG"] {
             command.env_remove(name);
         }
         // Wide enough for every sentence to stay on one line.

@@ -197,7 +197,12 @@ impl Sample {
                 reduce_order: ReduceOrder::Rank,
             },
             compression: Compression::None,
-            measure: Measure { trace_first_steps: 5, trace_every: 100, hash_every_step: false },
+            measure: Measure {
+                trace_first_steps: 5,
+                trace_every: 100,
+                hash_every_step: false,
+                samples: false,
+            },
         }
     }
 

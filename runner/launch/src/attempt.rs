@@ -34,7 +34,7 @@ pub struct Attempt<'a> {
     /// Seed of everything random in it.
     pub seed: u64,
     /// The attempt's own directory: made if it is not there; logs and snapshots go into it. Of
-    /// the snapshots that were evaluated only the last is kept.
+    /// the snapshots that were evaluated only the initial and the last one are kept.
     pub directory: PathBuf,
     /// The worker binary.
     pub worker: PathBuf,

@@ -51,6 +51,6 @@ pub(crate) fn spec(workers: u32) -> RunSpec {
             reduce_order: ReduceOrder::Ring,
         },
         compression: Compression::None,
-        measure: Measure { trace_first_steps: 0, trace_every: 0, hash_every_step: false },
+        measure: Measure { trace_first_steps: 0, trace_every: 0, hash_every_step: false, samples: false },
     }
 }

@@ -26,6 +26,10 @@ pub(crate) const LAYERS: &[Choice] = &[
 pub(crate) const DATASETS: &[Choice] = &[
     Choice::now("synthetic", "Drawn glyphs of ten classes, 28 x 28 grey; built in, nothing to download."),
     Choice::now("mnist", "Handwritten digits, 28 x 28 grey, ten classes: the four IDX files."),
+    Choice::now(
+        "fashion-mnist",
+        "Pictures of clothes in the form of MNIST, ten classes: the four IDX files.",
+    ),
     Choice::now("cifar10", "Photographs, 32 x 32 in colour, ten classes: the binary batches."),
     Choice::now("cifar100", "Photographs, 32 x 32 in colour, a hundred classes: the binary files."),
     Choice::later("image-folder", "One folder of images per class."),

@@ -47,6 +47,9 @@ pub struct Measure {
     pub trace_every: u64,
     /// Whether the weights are hashed after every step instead of at evaluations only.
     pub hash_every_step: bool,
+    /// Whether the samples of every rank and step are recorded.
+    #[serde(default)]
+    pub samples: bool,
 }
 
 /// What decides a run's numbers beside its recipe: filled in by the driver before it asks for identities.

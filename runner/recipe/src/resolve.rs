@@ -52,6 +52,7 @@ pub(crate) const STRATEGY_KIND: KeyId = id("strategy.kind");
 const FIRST_STEPS: KeyId = id("measure.trace.first-steps");
 const TRACE_EVERY: KeyId = id("measure.trace.every");
 const WEIGHT_HASH: KeyId = id("measure.weight-hash");
+const SAMPLES: KeyId = id("measure.samples");
 
 /// What decides a model: its kind, where its own layers are written, and the data.
 type Blueprint = (&'static str, Option<Span>, Task);
@@ -84,7 +85,7 @@ impl<'a> Resolver<'a> {
         let (cluster, findings) = assign::cluster(settings, &strategy, self.machine);
         cell.findings.extend(findings);
         let workers = cluster.workers();
-        let dataset = self.dataset(&mut cell);
+        let dataset = Self::dataset(settings);
         let spec = RunSpec {
             model: self.model(&mut cell),
             train: self.training(&mut cell, workers, &dataset),
@@ -141,17 +142,12 @@ impl<'a> Resolver<'a> {
         model.clone()
     }
 
-    fn dataset(&self, cell: &mut Cell<'_>) -> Dataset {
-        let settings = cell.settings;
+    fn dataset(settings: &Settings) -> Dataset {
         let path = settings.path(DATASET_PATH).cloned().unwrap_or_default();
         let kind = settings.choice(DATASET_KIND);
-        if kind != "synthetic" && settings.given(DATASET_PATH).is_none() {
-            let why = format!(": the data set `{kind}` is read from files");
-            let missing = self.missing(DATASET_PATH, &why);
-            cell.findings.push(missing.note("or give it for one run: --set dataset.path=FOLDER"));
-        }
         let source = match kind {
             "mnist" => Source::Mnist { path },
+            "fashion-mnist" => Source::FashionMnist { path },
             "cifar10" => Source::Cifar10 { path },
             "cifar100" => Source::Cifar100 { path },
             _ => Source::Synthetic {
@@ -364,5 +360,6 @@ fn measure(settings: &Settings) -> Measure {
         trace_first_steps: settings.whole(FIRST_STEPS).unwrap_or(0),
         trace_every: settings.whole(TRACE_EVERY).unwrap_or(0),
         hash_every_step: settings.choice(WEIGHT_HASH) == "step",
+        samples: settings.flag(SAMPLES),
     }
 }

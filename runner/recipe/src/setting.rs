@@ -55,6 +55,13 @@ impl Leaf {
         Arc::new(Self { typed: Typed::Whole(number), toml: text.clone(), text, span: None })
     }
 
+    /// A path that nobody wrote.
+    pub(crate) fn path(path: PathBuf) -> Arc<Self> {
+        let text = path.to_string_lossy().into_owned();
+        let toml = crate::tree::quote(&text);
+        Arc::new(Self { typed: Typed::Path(path), text, toml, span: None })
+    }
+
     /// A list of texts that nobody wrote.
     pub(crate) fn list(texts: &[String]) -> Arc<Self> {
         let quoted: Vec<String> = texts.iter().map(|text| crate::tree::quote(text)).collect();

@@ -71,9 +71,9 @@ pub(crate) const KEYS: &[Key] = &[
         "dataset.path",
         Kind::Path,
         "The folder with the data set's files; relative to the recipe (on the command line: to the current \
-         folder).",
+         folder). By default where `bakeoff data fetch` puts them: in BAKEOFF_DATA, else in `data`.",
     )
-    .of(&["mnist", "cifar10", "cifar100", "image-folder", "text"])
+    .of(&["mnist", "fashion-mnist", "cifar10", "cifar100", "image-folder", "text"])
     .example("\"data/mnist\""),
     Key::new("dataset.train", Kind::Whole(1, 10_000_000), "Training samples to draw.")
         .of(&["synthetic"])
@@ -341,7 +341,13 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new("measure.weight-hash", Kind::Choice(WEIGHT_HASHES), "When each rank's weights are hashed.")
         .default("\"evaluation\""),
     Key::new("measure.predict", Kind::Flag, "Whether predicted times stand beside the measured ones.").later(),
-    Key::new("measure.samples", Kind::Flag, "Whether the sample ids of every rank and step are stored.").later(),
+    Key::new(
+        "measure.samples",
+        Kind::Flag,
+        "Whether the sample ids of every rank and step are stored, so that another program can repeat the run.",
+    )
+    .default("false")
+    .example("true"),
     Key::new("report", Kind::Table, "How results are judged and shown.").sweep(),
     Key::new("report.min-effect", Kind::Share(BELOW_ONE), "Smaller differences count as none.")
         .default("\"5%\"")

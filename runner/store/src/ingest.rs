@@ -19,12 +19,20 @@ impl Store {
         if events.is_empty() {
             return Ok(());
         }
-        let batch = Batch::sorted(events);
         let mut transaction = self.writer.begin_with("BEGIN IMMEDIATE").await?;
-        batch.write(&mut transaction, attempt.0).await?;
+        keep(&mut transaction, attempt, events).await?;
         transaction.commit().await?;
         Ok(())
     }
+}
+
+/// Keeps a batch of events in the transaction under way.
+pub(crate) async fn keep(
+    connection: &mut SqliteConnection,
+    attempt: AttemptId,
+    events: &[Event],
+) -> Result<(), StoreError> {
+    Batch::sorted(events).write(connection, attempt.0).await
 }
 
 /// Events by kind, in their order.

@@ -2,6 +2,8 @@
 
 use crate::StoreError;
 use crate::error::BUSY_SECONDS;
+use crate::journal::RUNS;
+use crate::lock::{self, Lock};
 use sqlx::migrate::Migrator;
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
@@ -26,6 +28,8 @@ pub(crate) static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 /// The results of all sweeps: one writer and a few readers on one SQLite file.
 #[derive(Clone, Debug)]
 pub struct Store {
+    /// Nobody replaces the database while it is held.
+    _in_use: Lock,
     pub(crate) folder: PathBuf,
     pub(crate) writer: SqlitePool,
     pub(crate) reader: SqlitePool,
@@ -61,7 +65,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::NoStore`] where there is none; else as [`Store::open`].
     pub async fn open_existing(folder: &Path) -> Result<Self, StoreError> {
-        if !folder.join(DATABASE).is_file() {
+        if fs::symlink_metadata(folder.join(DATABASE)).is_err() {
             return Err(StoreError::NoStore { folder: folder.to_owned() });
         }
         Self::at(folder, &MIGRATIONS).await
@@ -74,7 +78,7 @@ impl Store {
 
     /// The directory in which an attempt keeps its files: events, logs, snapshots.
     pub fn attempt_directory(&self, run: &crate::RunId, number: u32) -> PathBuf {
-        self.folder.join("runs").join(run.as_str()).join(number.to_string())
+        self.folder.join(RUNS).join(run.as_str()).join(number.to_string())
     }
 
     /// Ends all connections; the file is then complete without its write-ahead log.
@@ -83,7 +87,8 @@ impl Store {
         self.writer.close().await;
     }
 
-    async fn at(folder: &Path, migrations: &Migrator) -> Result<Self, StoreError> {
+    pub(crate) async fn at(folder: &Path, migrations: &Migrator) -> Result<Self, StoreError> {
+        let in_use = lock::in_use(folder).await?;
         let file = folder.join(DATABASE);
         prepare(folder, &file, migrations).await?;
         let writer = SqlitePoolOptions::new().max_connections(1).connect_lazy_with(
@@ -92,11 +97,11 @@ impl Store {
         let reader = SqlitePoolOptions::new()
             .max_connections(4)
             .connect_lazy_with(options(&file).read_only(true).row_buffer_size(1024));
-        Ok(Self { folder: folder.to_owned(), writer, reader })
+        Ok(Self { _in_use: in_use, folder: folder.to_owned(), writer, reader })
     }
 }
 
-fn options(file: &Path) -> SqliteConnectOptions {
+pub(crate) fn options(file: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(file)
         .foreign_keys(true)
@@ -106,7 +111,10 @@ fn options(file: &Path) -> SqliteConnectOptions {
 
 /// Leaves a database of the newest known version in WAL mode, or an error and the file as it was.
 async fn prepare(folder: &Path, file: &Path, migrations: &Migrator) -> Result<(), StoreError> {
-    let _lock = lock(folder).await?;
+    if file.is_dir() {
+        return Err(StoreError::Foreign { path: file.to_owned() });
+    }
+    let _moment = lock::moment(folder).await?;
     let fresh = fs::metadata(file).map_or(true, |data| data.len() == 0);
     let mut connection = options(file)
         .create_if_missing(true)
@@ -133,21 +141,6 @@ async fn prepare(folder: &Path, file: &Path, migrations: &Migrator) -> Result<()
     connection.close().await.map_err(|error| StoreError::from(error).of_file(file))
 }
 
-/// Two drivers that begin in the same folder at once must not both create the tables.
-async fn lock(folder: &Path) -> Result<fs::File, StoreError> {
-    let path = folder.join("bakeoff.lock");
-    let blocking_path = path.clone();
-    let locking = tokio::task::spawn_blocking(move || -> io::Result<fs::File> {
-        let file = fs::OpenOptions::new().create(true).truncate(false).write(true).open(blocking_path)?;
-        file.lock()?;
-        Ok(file)
-    });
-    locking
-        .await
-        .unwrap_or_else(|panic| Err(io::Error::other(panic)))
-        .map_err(|source| StoreError::Folder { path, source })
-}
-
 /// The highest version that these migrations lead to.
 pub(crate) fn newest(migrations: &Migrator) -> i64 {
     migrations.iter().map(|migration| migration.version).max().unwrap_or(0)
@@ -155,7 +148,7 @@ pub(crate) fn newest(migrations: &Migrator) -> i64 {
 
 /// The file's schema version, once it is sure that the file is one of ours. 0 for a database without tables, or with
 /// none but the migrator's own: whoever made it was killed before the first migration.
-async fn version(connection: &mut SqliteConnection, file: &Path) -> Result<i64, StoreError> {
+pub(crate) async fn version(connection: &mut SqliteConnection, file: &Path) -> Result<i64, StoreError> {
     let (application, version, foreign): (i64, i64, bool) = sqlx::query_as(
         "SELECT application_id, user_version, EXISTS \
          (SELECT 1 FROM sqlite_schema WHERE tbl_name NOT IN ('_sqlx_migrations', 'sqlite_sequence')) \

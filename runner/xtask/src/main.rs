@@ -9,6 +9,7 @@
     reason = "talking to the person at the terminal is this program's work"
 )]
 
+mod bench;
 mod checksum;
 mod child;
 mod demo;
@@ -37,6 +38,7 @@ Commands:
                               set up, then all that CI checks: format, clippy, docs, tests
       --quick                 leave out the documentation and the end-to-end tests, and say so
       --keep-going            go on after a check that fails
+  bench [all-reduce|training] build in release, then measure beside Gloo, Open MPI and PyTorch DDP
   help                        this text
 
 Environment:
@@ -52,6 +54,7 @@ enum Chore {
     Setup,
     Demo,
     Test(gate::Options),
+    Bench(bench::Subject),
     Help,
 }
 
@@ -73,6 +76,7 @@ fn parse(arguments: &[String]) -> Result<Chore> {
         ["setup"] => Ok(Chore::Setup),
         ["demo"] => Ok(Chore::Demo),
         ["test", rest @ ..] => Ok(Chore::Test(gate::Options::parse(rest)?)),
+        ["bench", rest @ ..] => Ok(Chore::Bench(bench::Subject::parse(rest)?)),
         ["setup" | "demo", extra, ..] => bail!("`{extra}` is not expected here; see `cargo xtask help`"),
         [other, ..] => bail!("there is no `{other}`; `cargo xtask help` lists what there is"),
     }
@@ -89,6 +93,7 @@ fn perform(chore: Chore) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Chore::Demo => demo::run(&Workspace::find()?, &mut Stages::default()),
+        Chore::Bench(subject) => bench::run(&Workspace::find()?, subject),
         Chore::Test(options) => gate::run(&Workspace::find()?, options),
     }
 }
@@ -111,6 +116,8 @@ mod tests {
             ("setup", Chore::Setup),
             ("demo", Chore::Demo),
             ("test", Chore::Test(plain)),
+            ("bench", Chore::Bench(bench::Subject::All)),
+            ("bench training", Chore::Bench(bench::Subject::Training)),
             ("test --quick", Chore::Test(gate::Options { quick: true, ..plain })),
             ("test --keep-going --quick", Chore::Test(gate::Options { quick: true, keep_going: true })),
         ] {
@@ -120,7 +127,9 @@ mod tests {
 
     #[test]
     fn unknown_words_are_refused_by_name() {
-        for (line, word) in [("tset", "tset"), ("setup now", "now"), ("test --fast", "--fast")] {
+        for (line, word) in
+            [("tset", "tset"), ("setup now", "now"), ("test --fast", "--fast"), ("bench mark", "mark")]
+        {
             let error = chore(line).expect_err(line).to_string();
             assert!(error.contains(word), "{line}: {error}");
         }

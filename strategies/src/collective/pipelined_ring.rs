@@ -1,15 +1,16 @@
 //! The pipelined ring: a ring whose chunks travel in segments, so that a place adds one while the next arrives.
 //!
 //! Chunks go round as in a [`Ring`](super::Ring). Each is cut into s segments, and a segment travels on as soon as
-//! it is added; the sums are hidden behind the transfers, and so is whatever a codec does to a segment. One round
-//! at place k with s = 3, `a` the segments of the chunk that arrives there:
+//! it is added; the sums are hidden behind the transfers, and so is whatever a codec does to a segment. (A ring cuts
+//! long chunks as well, by its own rule and where the codec is exact; here the recipe chooses s, for any codec.) One
+//! round at place k with s = 3, `a` the segments of the chunk that arrives there:
 //!
 //! ```text
-//!   ring             in    |--- a ---|
+//!   one segment      in    |--- a ---|
 //!                    add             |- a -|
 //!                    out                   |--- a ---|
 //!
-//!   pipelined ring   in    |a0 |a1 |a2 |
+//!   three            in    |a0 |a1 |a2 |
 //!                    add       |a0||a1||a2|
 //!                    out          |a0 |a1 |a2 |
 //! ```
@@ -102,14 +103,19 @@ impl Collective for PipelinedRing {
     }
 
     fn time(&self, elements: usize, places: usize, rates: Rates) -> f64 {
-        if places == 1 {
-            return 0.0;
-        }
-        let chunk = elements.div_ceil(places);
-        let segment = chunk.div_ceil(self.segments);
-        let busy = rates.transfer(chunk);
-        let scatter = busy.max(rates.message(segment) + rates.sum(segment));
-        let gather = busy.max(rates.message(segment));
-        (places - 1) as f64 * scatter + (places - 2) as f64 * gather + rates.message(chunk)
+        time(elements, places, self.segments, rates)
     }
+}
+
+/// How long a ring takes whose chunks are cut into so many segments.
+pub(super) fn time(elements: usize, places: usize, segments: usize, rates: Rates) -> f64 {
+    if places == 1 {
+        return 0.0;
+    }
+    let chunk = elements.div_ceil(places);
+    let segment = chunk.div_ceil(segments);
+    let busy = rates.transfer(chunk);
+    let scatter = busy.max(rates.message(segment) + rates.sum(segment));
+    let gather = busy.max(rates.message(segment));
+    (places - 1) as f64 * scatter + (places - 2) as f64 * gather + rates.message(chunk)
 }

@@ -49,7 +49,7 @@ pub fn sample_spec(workers: u32) -> RunSpec {
             reduce_order: ReduceOrder::Ring,
         },
         compression: Compression::None,
-        measure: Measure { trace_first_steps: 0, trace_every: 0, hash_every_step: true },
+        measure: Measure { trace_first_steps: 0, trace_every: 0, hash_every_step: true, samples: false },
     }
 }
 

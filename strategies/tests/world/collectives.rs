@@ -124,7 +124,8 @@ fn every_length_on_every_number_of_places_is_the_direct_sum() {
 fn the_stated_cost_is_what_is_sent() {
     for (name, collective) in collectives() {
         for p in numbers_of_places() {
-            for n in [0, 1, p - 1, p, 3 * p + 1, 100, 1001] {
+            let long = if name == "ring" { vec![65_536 * p, 65_536 * p + 1] } else { vec![1001] };
+            for n in [0, 1, p - 1, p, 3 * p + 1, 100].into_iter().chain(long) {
                 let outcome = run(p, n, &collective, || Box::new(Identity));
                 let broadcast = (p - 1, 2 * (p - 1));
                 let costs: Vec<_> = (0..p).map(|place| collective.cost(n, p, place)).collect();
@@ -149,6 +150,33 @@ fn the_stated_cost_is_what_is_sent() {
                     );
                 }
             }
+        }
+    }
+}
+
+/// A vector whose sums are rounded, so that their order shows.
+fn rough(rank: Rank, elements: usize) -> Vector {
+    let values: Vec<f32> =
+        (0..elements).map(|i| 1.0 / (1 + mix(u64::from(rank.0), i as u64) % 100_003) as f32).collect();
+    values.into()
+}
+
+/// More segments than are on their way at once, the last ones of unequal length.
+#[test]
+fn the_ring_adds_each_chunk_in_its_stated_order_however_long_it_is() {
+    for (p, n) in [(2, 2 * 17 * 65_536 + 3), (3, 3 * 18 * 65_536 - 2), (5, 5 * 2 * 65_536 + 1)] {
+        let sums = all_in(n, &(Arc::new(Ring) as Arc<dyn Collective>), rough);
+        let outcome = run_in(&World::new(1), p, &sums, || Box::new(Identity));
+        let vectors: Vec<Vector> = (0..p as u32).map(|rank| rough(Rank(rank), n)).collect();
+        let mut expected = vec![0.0; n];
+        for c in 0..p {
+            for i in strategies::vector::piece(n, p, c) {
+                expected[i] = (1..p).fold(vectors[c][i], |sum, turn| vectors[(c + turn) % p][i] + sum);
+            }
+        }
+        for rank in &outcome.ranks {
+            let same = rank.model().iter().zip(&expected).all(|(a, b)| a.to_bits() == b.to_bits());
+            assert!(same, "{p} places, {n} elements");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::scene::{Scene, common_digests, lanes};
 use recipe::{Collective, Strategy};
-use record::{LaneId, Nanos, Phase, Rank, Work};
+use record::{Event, LaneId, Nanos, Phase, Rank, Work};
 use strategies::sim::Costs;
 use strategies::{Learner, Loss, Vector};
 
@@ -255,4 +255,34 @@ fn unequal_pieces_weigh_by_samples() {
     let last = |outcome: &strategies::sim::Outcome| outcome.ranks[0].weights.values().last().unwrap().clone();
     let apart = last(&whole).iter().zip(last(&pieces).iter()).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
     assert!(apart < 1e-5, "{apart}");
+}
+#[test]
+fn the_samples_of_every_rank_and_step_are_told_where_that_is_asked_for() {
+    for strategy in [Strategy::DSync, Strategy::PsSync] {
+        let scene = |samples| {
+            let scene = Scene::new(strategy.clone(), 3);
+            scene.change(|spec| {
+                (spec.measure.samples, spec.train.length) = (samples, recipe::Extent::Steps(7));
+            })
+        };
+        let told = |outcome: &strategies::sim::Outcome| -> Vec<(u32, u64, Vec<u32>)> {
+            let events = outcome.ranks.iter().flat_map(|rank| &rank.events);
+            let told = events.filter_map(|event| match event {
+                Event::Samples(told) => Some((told.rank.0, told.step, told.samples.clone())),
+                _ => None,
+            });
+            told.collect()
+        };
+        let (asked, unasked) = (scene(true), scene(false));
+        let course = asked.course();
+        let expected: Vec<_> = (0..3_u32)
+            .flat_map(|k| (1..=7).map(move |t| (k, t)))
+            .map(|(k, t)| (k, t, course.batch(t, k as usize).examples))
+            .collect();
+        let outcome = asked.run();
+        assert_eq!(told(&outcome), expected);
+        let silent = unasked.run();
+        assert_eq!(told(&silent), []);
+        assert_eq!(common_digests(&outcome), common_digests(&silent), "asking changes no weights");
+    }
 }

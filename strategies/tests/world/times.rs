@@ -78,6 +78,8 @@ const ELEMENTS: usize = 20160;
 #[test]
 fn a_ring_takes_what_its_file_says() {
     exact(Ring, &ALL, ELEMENTS, Sums::Cost);
+    // Three segments in each chunk.
+    exact(Ring, &[3], 3 * 3 * 65_536, Sums::Cost);
 }
 
 #[test]

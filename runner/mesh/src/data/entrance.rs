@@ -1,6 +1,5 @@
 //! The way in: the ROUTER that all peers connect to.
 
-use super::buffers::Buffers;
 use super::frame::Frame;
 use super::incoming::{Incoming, Step};
 use super::shared::{Alarm, Shared};
@@ -13,6 +12,7 @@ use bytes::Bytes;
 use record::Rank;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, mpsc};
+use strategies::buffers::Buffers;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
 use zeromq::{RouterSocket, SocketRecv, SocketSend, ZmqMessage};

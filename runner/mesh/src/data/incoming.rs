@@ -1,10 +1,10 @@
 //! One peer's connection to this rank, behind the handshake: frames in, messages out.
 
-use super::buffers::{Buffer, Buffers};
 use super::frame::{Frame, FrameFault};
 use bytes::Bytes;
 use record::{Nanos, Rank};
 use std::collections::TryReserveError;
+use strategies::buffers::{Buffer, Buffers};
 use strategies::{Envelope, Packet, Tag};
 
 /// One peer's connection to this rank.

@@ -9,7 +9,6 @@
 //! said good-bye have hung up theirs, because then they have heard its confirmation. So nothing that was sent is
 //! lost, and a rank that is done early disturbs nobody.
 
-mod buffers;
 mod entrance;
 mod frame;
 mod inbox;

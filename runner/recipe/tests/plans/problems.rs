@@ -114,7 +114,6 @@ fn keys_and_values() {
                 ],
             ),
             ("missing", &["[train]\noptimizer = \"sgd\""]),
-            ("missing path", &["[dataset]\nkind = \"mnist\""]),
             ("said twice", &["[train]\nglobal-batch = 100\nper-worker-batch = 25\nepochs = 1\nsteps = 10"]),
             ("a date", &["[train]\nglobal-batch = 100\nepochs = 2020-01-01"]),
             ("too large a number", &["[train]\nglobal-batch = 99999999999999999999\nepochs = 1"]),
@@ -153,7 +152,7 @@ fn not_in_this_version() {
             ("a straggler", &["[nodes]\nslow = [{ rank = 3, compute = 4.0 }]\nfaults = [{ rank = 2 }]"]),
             ("a server elsewhere", &["[nodes]\nserver = \"gpu-1\""]),
             ("a data set", &["[dataset]\nkind = \"image-folder\"\npath = \"x\""]),
-            ("samples and predictions", &["[measure]\nsamples = true\npredict = true"]),
+            ("predictions", &["[measure]\npredict = true"]),
         ],
     );
 }

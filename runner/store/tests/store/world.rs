@@ -87,7 +87,7 @@ fn spec(strategy: Strategy, workers: u32) -> RunSpec {
             reduce_order: ReduceOrder::Ring,
         },
         compression: Compression::None,
-        measure: Measure { trace_first_steps: 3, trace_every: 5, hash_every_step: false },
+        measure: Measure { trace_first_steps: 3, trace_every: 5, hash_every_step: false, samples: false },
     }
 }
 

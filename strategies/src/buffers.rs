@@ -1,26 +1,43 @@
-//! Memory for messages that come in pieces. It is used again, because the page faults of fresh memory cost
-//! more than copying into it.
+//! Memory for packets. It is used again, because the page faults of fresh memory cost more than copying into it.
 
 use bytes::Bytes;
 use std::collections::TryReserveError;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 /// The most memory that is kept for later.
 const KEPT: usize = 256 << 20;
 
 /// Memory that is not in use right now, smallest first.
 #[derive(Clone, Default)]
-pub(super) struct Buffers(Arc<Mutex<Vec<Vec<u8>>>>);
+pub struct Buffers(Arc<Mutex<Vec<Vec<u8>>>>);
 
 /// Memory in use; goes back when it is dropped.
-pub(super) struct Buffer {
+pub struct Buffer {
     bytes: Vec<u8>,
     home: Buffers,
 }
 
 impl Buffers {
-    /// Empty memory with room for `size` bytes.
-    pub(super) fn take(&self, size: usize) -> Result<Buffer, TryReserveError> {
+    /// The memory of this process's packets: what one lane encodes is let go of by whoever sent it.
+    pub fn of_process() -> &'static Self {
+        static BUFFERS: LazyLock<Buffers> = LazyLock::new(Buffers::default);
+        &BUFFERS
+    }
+
+    /// A copy of some bytes.
+    pub fn copy(&self, bytes: &[u8]) -> Bytes {
+        match self.take(bytes.len()) {
+            Ok(mut buffer) => {
+                buffer.append(bytes);
+                buffer.freeze()
+            }
+            // The same lack of memory, told in the usual way.
+            Err(_) => Bytes::copy_from_slice(bytes),
+        }
+    }
+
+    /// Empty memory with room for `size` bytes, refused where there is none.
+    pub fn take(&self, size: usize) -> Result<Buffer, TryReserveError> {
         let found = {
             let mut kept = self.lock();
             // Not one that is much larger: it would be missing where it is needed.
@@ -40,16 +57,23 @@ impl Buffers {
 }
 
 impl Buffer {
-    pub(super) fn len(&self) -> usize {
+    /// Bytes in it.
+    pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    pub(super) fn append(&mut self, piece: &[u8]) {
+    /// Whether nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Adds bytes at the end.
+    pub fn append(&mut self, piece: &[u8]) {
         self.bytes.extend_from_slice(piece);
     }
 
     /// The memory comes back when the last clone of the packet is dropped.
-    pub(super) fn freeze(self) -> Bytes {
+    pub fn freeze(self) -> Bytes {
         Bytes::from_owner(self)
     }
 }
