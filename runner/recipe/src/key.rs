@@ -68,6 +68,10 @@ pub(crate) enum Kind {
     Seeds,
     /// A list of layers.
     Layers,
+    /// A list of slow ranks.
+    Slow,
+    /// `"1Gbit/s"`.
+    Bandwidth,
 }
 
 /// Whether an extent may be nothing.

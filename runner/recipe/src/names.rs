@@ -150,6 +150,16 @@ pub(crate) const COMPRESSIONS: &[Choice] = &[
     Choice::later("quantize8", "8 bits per value, scaled by the largest."),
 ];
 
+pub(crate) const SHARES: &[Choice] = &[
+    Choice::now("rank", "Each rank has a card of its own."),
+    Choice::later("node", "The ranks of a machine share its card, and do not need it among themselves."),
+];
+
+pub(crate) const SPLITS: &[Choice] = &[
+    Choice::now("measured", "As one pass over a batch takes processor time before the run starts."),
+    Choice::now("given", "By the shares that the recipe gives; over the layers by their arithmetic."),
+];
+
 pub(crate) const ORDERS: &[Choice] = &[
     Choice::now(
         "interleave",

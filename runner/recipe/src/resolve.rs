@@ -9,6 +9,7 @@ use crate::layers::LayerSetting;
 use crate::problem::Finding;
 use crate::setting::{Settings, Typed};
 use crate::source::Span;
+use crate::surroundings;
 use crate::value;
 use crate::{
     Cluster, Collective, Communication, Compression, Dataset, Extent, LrScale, LrSchedule, LrShape, Measure,
@@ -86,6 +87,8 @@ impl<'a> Resolver<'a> {
         cell.findings.extend(findings);
         let workers = cluster.workers();
         let dataset = Self::dataset(settings);
+        let (emulation, findings) = surroundings::emulation(settings, &cluster, self.machine);
+        cell.findings.extend(findings);
         let spec = RunSpec {
             model: self.model(&mut cell),
             train: self.training(&mut cell, workers, &dataset),
@@ -95,6 +98,7 @@ impl<'a> Resolver<'a> {
             strategy,
             compression: Compression::None,
             measure: measure(settings),
+            emulation,
         };
         (spec, cell.findings)
     }

@@ -3,13 +3,14 @@
 use crate::key::{Ends, Key, Kind, Least, Range};
 use crate::names::{
     COLLECTIVES, COMPRESSIONS, DATASETS, LAYERS, LR_SCALES, LR_SCHEDULES, METRICS, MODELS, OPTIMIZERS,
-    ORDERS, PARTITIONS, REDACTIONS, REDUCE_ORDERS, SCHEDULES, STRATEGIES, WEIGHT_HASHES,
+    ORDERS, PARTITIONS, REDACTIONS, REDUCE_ORDERS, SCHEDULES, SHARES, SPLITS, STRATEGIES, WEIGHT_HASHES,
 };
 
 const POSITIVE: Range = Range { least: 0.0, most: f64::INFINITY, ends: Ends::Open };
 const AT_LEAST_ZERO: Range = Range { least: 0.0, most: f64::INFINITY, ends: Ends::Lower };
 const UP_TO_ONE: Range = Range { least: 0.0, most: 1.0, ends: Ends::Closed };
 const BELOW_ONE: Range = Range { least: 0.0, most: 1.0, ends: Ends::Lower };
+const AT_LEAST_ONE: Range = Range { least: 1.0, most: f64::INFINITY, ends: Ends::Lower };
 const INSIDE_ONE: Range = Range { least: 0.0, most: 1.0, ends: Ends::Open };
 
 /// The table.
@@ -211,10 +212,70 @@ pub(crate) const KEYS: &[Key] = &[
     )
     .default("\"local\""),
     Key::new("nodes.inventory", Kind::Path, "A file that describes machines.").example("\"nodes.toml\"").later(),
-    Key::new("nodes.slow", Kind::Table, "Ranks that are slowed down on purpose.").later(),
+    Key::new(
+        "nodes.slow",
+        Kind::Slow,
+        "Ranks that are slowed down on purpose. The factors of several entries about one rank multiply.",
+    )
+    .default("[]")
+    .example("[{ rank = 3, compute = 4.0 }]"),
+    Key::new("nodes.slow.rank", Kind::Whole(0, 65_535), "Which rank; this or `random`.").example("3").sweep(),
+    Key::new("nodes.slow.random", Kind::Whole(1, 65_536), "So many workers, drawn by the run's seed.")
+        .example("1")
+        .sweep(),
+    Key::new(
+        "nodes.slow.compute",
+        Kind::Number(AT_LEAST_ONE),
+        "Every compute phase takes so many times as long.",
+    )
+    .default("1.0")
+    .example("4.0")
+    .sweep(),
+    Key::new(
+        "nodes.slow.link",
+        Kind::Number(AT_LEAST_ONE),
+        "The bandwidth of the rank's card is divided by this; needs `[network]`.",
+    )
+    .default("1.0")
+    .example("10.0")
+    .sweep(),
+    Key::new(
+        "nodes.slow.probability",
+        Kind::Number(INSIDE_ONE),
+        "Probability that a step is slowed down at all, drawn for each step by the run's seed; without it all are.",
+    )
+    .example("0.1")
+    .sweep(),
     Key::new("nodes.faults", Kind::Table, "Faults that are injected on purpose.").later(),
-    Key::new("network", Kind::Table, "An emulated network between the ranks.").later(),
-    Key::new("compute", Kind::Table, "An emulated step time.").later(),
+    Key::new(
+        "network",
+        Kind::Table,
+        "An emulated network between the ranks, in user space: cards that serialise what they carry, in both \
+         directions at once. Reports say so.",
+    ),
+    Key::new("network.bandwidth", Kind::Bandwidth, "Of each card, in each direction.").example("\"1Gbit/s\""),
+    Key::new("network.latency", Kind::Duration, "One way, for each message; none by default.")
+        .example("\"50us\""),
+    Key::new("network.share", Kind::Choice(SHARES), "Who has a card.").default("\"rank\""),
+    Key::new(
+        "compute",
+        Kind::Table,
+        "An emulated step time: the computing of a step takes this long, whatever the machine takes, so that more \
+         ranks than cores give honest times. Reports say so, and whether the real arithmetic fitted inside.",
+    ),
+    Key::new("compute.step-time", Kind::Duration, "Of forward pass, backward pass and update together.")
+        .example("\"20ms\""),
+    Key::new("compute.split", Kind::Table, "Which part of the step time each takes."),
+    Key::new("compute.split.kind", Kind::Choice(SPLITS), "How it is split.").default("\"measured\""),
+    Key::new("compute.split.forward", Kind::Share(UP_TO_ONE), "The forward pass and the loss.")
+        .of(&["given"])
+        .default("0.3"),
+    Key::new("compute.split.backward", Kind::Share(UP_TO_ONE), "The backward pass.")
+        .of(&["given"])
+        .default("0.6"),
+    Key::new("compute.split.update", Kind::Share(UP_TO_ONE), "The update of the whole model.")
+        .of(&["given"])
+        .default("0.1"),
     Key::new(
         "strategy",
         Kind::Table,
