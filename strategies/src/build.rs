@@ -53,7 +53,7 @@ impl Blueprint {
         Self {
             strategy: spec.strategy.clone(),
             codec: codec(spec.compression),
-            collective: collective::build(&spec.communication),
+            collective: collective::build(&spec.communication, &spec.cluster),
             measure: spec.measure,
             everyone: ranks(None),
             trainers: ranks(Some(Role::Worker)),

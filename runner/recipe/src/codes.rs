@@ -218,6 +218,19 @@ pub(crate) const CODES: &[Code] = &[
         "A rank is to be slow on purpose, while all others are slowed down as well because they share cores. With \
          `[compute]` a step takes a stated time, and the comparison is honest.",
     ),
+    code(
+        "R127",
+        "an all-reduce that cannot add in rank order",
+        "`reduce-order = \"rank\"` adds every element from rank 0 on, one rank after the other. A `ring` can do so \
+         by sending each chunk straight to its owner, a `star` does. The other collectives add partial sums to each \
+         other: that is what makes them fast, and another order.",
+    ),
+    code(
+        "R128",
+        "a hierarchy of one group",
+        "A hierarchical all-reduce adds inside each group first, then between groups; with one group there is no \
+         second part, and it is a `tree`. Groups are the machines, or `group-size` ranks each.",
+    ),
     code("R117", "no strategy", "A recipe compares strategies; it needs at least one `[[strategy]]`."),
     code(
         "R201",

@@ -242,6 +242,12 @@ impl KeyId {
         &KEYS[self.0]
     }
 
+    /// Its path as a recipe may write it: a table with a `kind` may be its name alone.
+    pub(crate) fn shown(self) -> &'static str {
+        let path = self.key().path;
+        path.strip_suffix(".kind").unwrap_or(path)
+    }
+
     /// The `kind` beside the key, where its table has one.
     pub(crate) fn kind(self) -> Option<Self> {
         Self::of(&join(self.key().parent(), "kind"))

@@ -1,6 +1,7 @@
 //! From a recipe's text to a plan: parse, check, expand, assign. Pure; it touches neither network nor clock,
 //! and no file but through the [`Files`] it is given.
 
+mod all_reduce;
 mod architecture;
 mod assign;
 mod axes;

@@ -117,12 +117,18 @@ pub(crate) const STRATEGIES: &[Choice] = &[
 
 pub(crate) const COLLECTIVES: &[Choice] = &[
     Choice::now("ring", "Scatter-reduce and all-gather around a ring: every link is used all the time."),
+    Choice::now("pipelined-ring", "A ring whose chunks travel in segments: sums overlap with transfers."),
+    Choice::now("tree", "Up and down a binomial tree: few messages in a row, each of everything."),
+    Choice::now(
+        "recursive-doubling",
+        "Everything between partners at doubling distances: the fewest in a row.",
+    ),
+    Choice::now(
+        "halving-doubling",
+        "Halves, quarters, ... between partners, and back: a ring's bytes, fewer in a row.",
+    ),
     Choice::now("star", "Everything to the first rank and back."),
-    Choice::later("pipelined-ring", "A ring whose segments overlap."),
-    Choice::later("tree", "Up and down a binary tree."),
-    Choice::later("recursive-doubling", "Whole vectors between partners at doubling distances."),
-    Choice::later("halving-doubling", "Halves, quarters, ... between partners, and back."),
-    Choice::later("hierarchical", "Inside each node first, then between nodes."),
+    Choice::now("hierarchical", "A tree inside each group of ranks, then a tree between the groups."),
 ];
 
 pub(crate) const SCHEDULES: &[Choice] = &[

@@ -1,5 +1,6 @@
 //! One cell's settings to what its runs do, with everything that is impossible about them.
 
+use crate::all_reduce;
 use crate::architecture::{self, Misfit, Task};
 use crate::assign;
 use crate::files::Machine;
@@ -11,8 +12,8 @@ use crate::source::Span;
 use crate::surroundings;
 use crate::value;
 use crate::{
-    Collective, Communication, Compression, Dataset, Extent, LrScale, LrSchedule, LrShape, Measure, Metric,
-    Model, Partition, ReduceOrder, RunSpec, Schedule, Sgd, Source, Strategy, Target, Training,
+    Cluster, Collective, Communication, Compression, Dataset, Extent, LrScale, LrSchedule, LrShape, Measure,
+    Metric, Model, Partition, ReduceOrder, RunSpec, Schedule, Sgd, Source, Strategy, Target, Training,
 };
 use std::collections::BTreeMap;
 
@@ -49,8 +50,6 @@ const AT_MOST: KeyId = id("train.target.at-most");
 const AFTER: KeyId = id("train.target.after");
 const STOP: KeyId = id("train.target.stop");
 pub(crate) const STRATEGY_KIND: KeyId = id("strategy.kind");
-pub(crate) const COLLECTIVE: KeyId = id("communication.collective");
-pub(crate) const REDUCE_ORDER: KeyId = id("communication.reduce-order");
 const FIRST_STEPS: KeyId = id("measure.trace.first-steps");
 const TRACE_EVERY: KeyId = id("measure.trace.every");
 const WEIGHT_HASH: KeyId = id("measure.weight-hash");
@@ -93,7 +92,7 @@ impl<'a> Resolver<'a> {
         let spec = RunSpec {
             model: self.model(&mut cell),
             train: self.training(&mut cell, workers, &dataset),
-            communication: communication(settings, &strategy),
+            communication: communication(&mut cell, &strategy, &cluster),
             dataset,
             cluster,
             strategy,
@@ -349,29 +348,15 @@ fn strategy(settings: &Settings) -> Strategy {
 
 /// Keys that change nothing about a strategy: its servers add in rank order, and it has no all-reduce.
 pub(crate) fn ignored(strategy: &str, key: KeyId) -> bool {
-    strategy == "ps-sync" && (key == COLLECTIVE || key == REDUCE_ORDER)
+    strategy == "ps-sync" && all_reduce::KEYS.contains(&key)
 }
 
-fn communication(settings: &Settings, strategy: &Strategy) -> Communication {
-    let schedule = Schedule::Single;
-    match strategy {
-        Strategy::PsSync => {
-            Communication { collective: Collective::Star, schedule, reduce_order: ReduceOrder::Rank }
-        }
-        // A star adds in rank order, whatever is asked for.
-        Strategy::DSync if settings.choice(COLLECTIVE) == "star" => {
-            Communication { collective: Collective::Star, schedule, reduce_order: ReduceOrder::Rank }
-        }
-        Strategy::DSync => Communication {
-            collective: Collective::Ring,
-            schedule,
-            reduce_order: if settings.choice(REDUCE_ORDER) == "rank" {
-                ReduceOrder::Rank
-            } else {
-                ReduceOrder::Ring
-            },
-        },
-    }
+fn communication(cell: &mut Cell<'_>, strategy: &Strategy, cluster: &Cluster) -> Communication {
+    let (collective, reduce_order) = match strategy {
+        Strategy::PsSync => (Collective::Star, ReduceOrder::Rank),
+        Strategy::DSync => all_reduce::read(cell.settings, cluster, &mut cell.findings),
+    };
+    Communication { collective, schedule: Schedule::Single, reduce_order }
 }
 
 fn measure(settings: &Settings) -> Measure {

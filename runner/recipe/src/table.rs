@@ -299,10 +299,29 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new("communication", Kind::Table, "How vectors travel; a strategy's own settings go before these.").arm(),
     Key::new(
         "communication.collective",
-        Kind::Choice(COLLECTIVES),
+        Kind::Table,
         "The algorithm of an all-reduce; strategies without one ignore it.",
     )
-    .default("\"ring\"")
+    .arm(),
+    Key::new("communication.collective.kind", Kind::Choice(COLLECTIVES), "Which algorithm.")
+        .default("\"ring\"")
+        .arm(),
+    Key::new(
+        "communication.collective.segments",
+        Kind::Whole(1, 4096),
+        "Segments of each chunk of the ring: of 1, nothing overlaps; of many, each message is small.",
+    )
+    .of(&["pipelined-ring"])
+    .default("4")
+    .arm(),
+    Key::new(
+        "communication.collective.group-size",
+        Kind::Whole(2, 65_536),
+        "Ranks of a group, neighbours by number; the last group may be smaller. Without it, the ranks of a machine \
+         are a group.",
+    )
+    .of(&["hierarchical"])
+    .example("2")
     .arm(),
     Key::new("communication.schedule", Kind::Table, "Which gradients travel together, and when.").arm(),
     Key::new("communication.schedule.kind", Kind::Choice(SCHEDULES), "Which rule.").default("\"single\"").arm(),
@@ -314,8 +333,8 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "communication.reduce-order",
         Kind::Choice(REDUCE_ORDERS),
-        "In which order an element's parts are added: `rank` gives the same bits for every schedule, \
-         collective and parameter server.",
+        "In which order an element's parts are added: `rank`, which a `ring` and a `star` can do, gives the same bits \
+         for every schedule and for a parameter server.",
     )
     .default("\"ring\"")
     .arm(),

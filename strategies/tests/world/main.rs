@@ -6,4 +6,6 @@ mod emulation;
 mod faults;
 mod scene;
 mod shapes;
+mod sums;
 mod synchronous;
+mod times;

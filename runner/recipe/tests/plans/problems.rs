@@ -144,7 +144,7 @@ fn not_in_this_version() {
                 &["[[strategy]]\nkind = \"mg-wfbp\"", "[[strategy]]\nkind = \"sync-easgd3\""],
             ),
             ("a codec", &["[compression]\nkind = \"quantize8\""]),
-            ("a collective", &["[communication]\ncollective = \"tree\"\nschedule = \"merged\""]),
+            ("a schedule", &["[communication]\nschedule = \"merged\""]),
             ("another machine", &["[nodes]\nuse = [\"user@gpu-1*2\", \"local\"]"]),
             ("an inventory", &["[nodes]\ninventory = \"nodes.toml\""]),
             ("a fault", &["[nodes]\nfaults = [{ rank = 2 }]"]),
@@ -344,6 +344,31 @@ fn impossible_pairs() {
             ),
             ("equal cells", &["[sweep.axes]\ntrain.optimizer.lr = [0.1, 0.10]"]),
             ("no effect", &["[[strategy]]\nkind = \"ps-sync\"\ncommunication.collective = \"star\""]),
+            (
+                "rank order up a tree",
+                &[
+                    "[communication]\nreduce-order = \"rank\"",
+                    "[sweep.axes]\ncommunication.collective = [\"ring\", \"tree\", \"star\"]",
+                ],
+            ),
+            ("one machine", &["[communication]\ncollective = \"hierarchical\""]),
+            (
+                "one group",
+                &[
+                    "[communication]\ncollective = { kind = \"hierarchical\", group-size = 2 }",
+                    "[sweep.axes]\nnodes.workers = [1, 2, 4]",
+                ],
+            ),
+            (
+                "a key of another collective",
+                &["[communication]\ncollective = { kind = \"tree\", segments = 2 }"],
+            ),
+            (
+                "no effect either",
+                &[
+                    "[[strategy]]\nkind = \"ps-sync\"\ncommunication.collective = { kind = \"pipelined-ring\", segments = 2 }",
+                ],
+            ),
             ("too few seeds", &["[repeats]\ncount = 3\nseeds = [1, 2]"]),
             ("equal seeds", &["[repeats]\ncount = 2\nseeds = [1, 1]"]),
         ],
