@@ -57,7 +57,7 @@ impl Blueprint {
             // One worker trains as if nothing travelled, whatever the strategy.
             compression: if trainers.len() == 1 { Compression::None } else { spec.compression },
             codec: None,
-            collective: collective::build(&spec.communication),
+            collective: collective::build(&spec.communication, &spec.cluster),
             measure: spec.measure,
             everyone: ranks(None),
             trainers,
@@ -146,6 +146,7 @@ impl Blueprint {
             lane,
             evaluated,
             hash_every_step: self.measure.hash_every_step,
+            samples: self.measure.samples,
         };
         let seat = self.seat(rank)?;
         let trains = trainer.is_some();

@@ -4,15 +4,19 @@
 //! file runs in real processes, in tests, and in the simulator.
 
 pub mod algorithm;
+mod arithmetic;
+pub mod buffers;
 mod build;
 pub mod collective;
 pub mod compress;
 mod course;
 mod deal;
 pub mod draw;
+pub mod emulation;
 mod error;
 mod host;
 mod learner;
+pub mod memory;
 mod messenger;
 mod node;
 mod optimizer;

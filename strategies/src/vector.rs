@@ -20,9 +20,7 @@ impl Vector {
 
     /// Multiplies each element by `factor`.
     pub fn scale(&mut self, factor: f32) {
-        for value in &mut self.0 {
-            *value *= factor;
-        }
+        crate::arithmetic::scale(&mut self.0, factor);
     }
 
     /// SHA-256 over the elements as little-endian bytes, in hexadecimal: equal digests are the report's
@@ -67,9 +65,7 @@ impl DerefMut for Vector {
 /// `into[i] += x[i]`, in the order of the index.
 pub fn add(into: &mut [f32], x: &[f32]) {
     debug_assert_eq!(into.len(), x.len(), "vectors of one length");
-    for (sum, value) in into.iter_mut().zip(x) {
-        *sum += value;
-    }
+    crate::arithmetic::add(into, x);
 }
 
 /// The `k`-th of `p` nearly equal pieces of `0..n`: the first `n mod p` pieces are one element longer.

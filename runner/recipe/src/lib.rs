@@ -1,6 +1,7 @@
 //! From a recipe's text to a plan: parse, check, expand, assign. Pure; it touches neither network nor clock,
 //! and no file but through the [`Files`] it is given.
 
+mod all_reduce;
 mod architecture;
 mod assign;
 mod axes;
@@ -10,6 +11,7 @@ mod cluster;
 mod codes;
 mod coding;
 mod dataset;
+mod emulation;
 mod expand;
 mod expanded;
 mod explain;
@@ -31,8 +33,10 @@ mod resolve;
 mod runs;
 mod schema;
 mod setting;
+mod slow;
 mod source;
 mod strategy;
+mod surroundings;
 mod table;
 mod template;
 mod train;
@@ -41,6 +45,7 @@ mod value;
 
 pub use cluster::{Cluster, Node, Role, Seat};
 pub use dataset::{Dataset, Partition, Source};
+pub use emulation::{Compute, Emulation, Network, Slow, Split, Whom};
 pub use explain::{Unexplained, explain, topics};
 pub use files::{FileProblem, Files, Machine};
 pub use model::{Layer, Model, Parameter, PlacedLayer, Shape};
@@ -53,4 +58,4 @@ pub use render::render;
 pub use schema::schema;
 pub use strategy::{Codec, Collective, Communication, Compression, ReduceOrder, Schedule, Strategy};
 pub use template::Template;
-pub use train::{Extent, LrSchedule, LrShape, Metric, Sgd, Target, Training};
+pub use train::{Extent, LrScale, LrSchedule, LrShape, Metric, Sgd, Target, Training};

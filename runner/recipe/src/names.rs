@@ -26,6 +26,10 @@ pub(crate) const LAYERS: &[Choice] = &[
 pub(crate) const DATASETS: &[Choice] = &[
     Choice::now("synthetic", "Drawn glyphs of ten classes, 28 x 28 grey; built in, nothing to download."),
     Choice::now("mnist", "Handwritten digits, 28 x 28 grey, ten classes: the four IDX files."),
+    Choice::now(
+        "fashion-mnist",
+        "Pictures of clothes in the form of MNIST, ten classes: the four IDX files.",
+    ),
     Choice::now("cifar10", "Photographs, 32 x 32 in colour, ten classes: the binary batches."),
     Choice::now("cifar100", "Photographs, 32 x 32 in colour, a hundred classes: the binary files."),
     Choice::later("image-folder", "One folder of images per class."),
@@ -44,13 +48,13 @@ pub(crate) const OPTIMIZERS: &[Choice] =
 pub(crate) const LR_SCHEDULES: &[Choice] = &[
     Choice::now("constant", "The rate stays."),
     Choice::now("step", "The rate is multiplied by `factor` each time `every` has passed."),
-    Choice::later("milestones", "The rate is multiplied at given points."),
-    Choice::later("cosine", "The rate falls along half a cosine."),
+    Choice::now("milestones", "The rate is multiplied by `factor` at each point of `at`."),
+    Choice::now("cosine", "The rate falls along half a cosine, to `floor` at the end of training."),
 ];
 
 pub(crate) const LR_SCALES: &[Choice] = &[
     Choice::now("none", "The rate is as written, for any number of workers."),
-    Choice::later("linear", "The rate is multiplied by the number of workers."),
+    Choice::now("linear", "The rate is multiplied by the number of workers."),
 ];
 
 pub(crate) const METRICS: &[Choice] = &[
@@ -113,12 +117,18 @@ pub(crate) const STRATEGIES: &[Choice] = &[
 
 pub(crate) const COLLECTIVES: &[Choice] = &[
     Choice::now("ring", "Scatter-reduce and all-gather around a ring: every link is used all the time."),
+    Choice::now("pipelined-ring", "A ring whose chunks travel in segments: sums overlap with transfers."),
+    Choice::now("tree", "Up and down a binomial tree: few messages in a row, each of everything."),
+    Choice::now(
+        "recursive-doubling",
+        "Everything between partners at doubling distances: the fewest in a row.",
+    ),
+    Choice::now(
+        "halving-doubling",
+        "Halves, quarters, ... between partners, and back: a ring's bytes, fewer in a row.",
+    ),
     Choice::now("star", "Everything to the first rank and back."),
-    Choice::later("pipelined-ring", "A ring whose segments overlap."),
-    Choice::later("tree", "Up and down a binary tree."),
-    Choice::later("recursive-doubling", "Whole vectors between partners at doubling distances."),
-    Choice::later("halving-doubling", "Halves, quarters, ... between partners, and back."),
-    Choice::later("hierarchical", "Inside each node first, then between nodes."),
+    Choice::now("hierarchical", "A tree inside each group of ranks, then a tree between the groups."),
 ];
 
 pub(crate) const SCHEDULES: &[Choice] = &[
@@ -146,6 +156,16 @@ pub(crate) const COMPRESSIONS: &[Choice] = &[
         "bf16",
         "The upper 16 bits of each float, rounded: 7 bits of fraction, the range of 32 bits.",
     ),
+];
+
+pub(crate) const SHARES: &[Choice] = &[
+    Choice::now("rank", "Each rank has a card of its own."),
+    Choice::later("node", "The ranks of a machine share its card, and do not need it among themselves."),
+];
+
+pub(crate) const SPLITS: &[Choice] = &[
+    Choice::now("measured", "As one pass over a batch takes processor time before the run starts."),
+    Choice::now("given", "By the shares that the recipe gives; over the layers by their arithmetic."),
 ];
 
 pub(crate) const ORDERS: &[Choice] = &[

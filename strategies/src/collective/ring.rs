@@ -19,17 +19,41 @@
 //! (k - i - 1) mod p; chunk c starts on place c and is complete on place c - 1, its owner. In round i of the
 //! all-gather, place k sends chunk (k + 1 - i) mod p.
 //!
-//! Cost per place: 2 (p - 1) messages; all chunks but (k + 1) and all but (k + 2), which is 2 n (p - 1) / p
-//! elements where p divides n.
+//! Each chunk is cut into segments of at most 256 KiB, so that one segment is summed while the next is on its way,
+//! and what is worked on stays in the processor's cache. A segment travels through all 2 (p - 1) rounds by itself; up
+//! to 16 segments of each chunk are on their way at once (4 MiB: a link whose bandwidth times latency is below that
+//! is kept busy), and each place sends, receives and adds them in turn:
 //!
-//! Order of sums: chunk c is added in the order c, c + 1, ..., c - 1 (mod p).
+//! ```text
+//!   send s0, s1, ... s15 of round 0
+//!   round 0: receive s0, send s0 of round 1; receive s1, send s1 of round 1; ...
+//!   ...
+//!   last round: receive s0, send s16 of round 0; receive s1, send s17 of round 0; ...
+//! ```
+//!
+//! A codec that loses something is given whole chunks: what it rounds together does not depend on such numbers.
+//!
+//! Cost per place: 2 (p - 1) messages for each segment of a chunk; all chunks but (k + 1) and all but (k + 2), which
+//! is 2 n (p - 1) / p elements where p divides n.
+//!
+//! Time: for up to 16 segments of a chunk, that of a [`PipelinedRing`](super::PipelinedRing) with so many; with one,
+//! 2 (p - 1) (alpha + c beta) + (p - 1) c gamma for chunks of c elements. Exact where p divides n and the segments are
+//! equal.
+//!
+//! Order of sums: chunk c is added in the order c, c + 1, ..., c - 1 (mod p), whatever its segments.
 //!
 //! Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
 
-use super::{Collective, Cost};
+use super::{Collective, Cost, Rates, pipelined_ring};
+use crate::compress::Guarantee;
 use crate::vector::piece;
-use crate::{StepError, Tag, Wire};
+use crate::{Packet, Place, StepError, Tag, Wire};
 use std::ops::Range;
+
+/// The most elements of a segment: 256 KiB.
+const SEGMENT: usize = 64 << 10;
+/// The most segments of a chunk that are on their way at once.
+const WINDOW: usize = 16;
 
 /// Scatter-reduce and all-gather around a ring.
 #[derive(Clone, Copy, Debug)]
@@ -37,24 +61,28 @@ pub struct Ring;
 
 impl Collective for Ring {
     fn all_reduce_sum(&self, x: &mut [f32], tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
-        let (p, k, n) = (wire.group().size(), wire.group().place().0, x.len());
+        let (p, n) = (wire.group().size(), x.len());
         if p == 1 {
             return Ok(());
         }
-        let (right, left) = (wire.group().after(1), wire.group().after(p - 1));
-        for i in 0..p - 1 {
-            let leaving = chunk(n, p, k + p - i);
-            wire.send(right, tag.part(i), leaving.start, &x[leaving])?;
-            wire.recv_add(left, tag.part(i), &mut x[chunk(n, p, k + 2 * p - i - 1)])?;
+        let whole = wire.guarantee() != Guarantee::Exact;
+        let segments = if whole { 1 } else { segments(n, p) };
+        let mut journey = Journey { x, tag, wire, n, p, segments };
+        let rounds = journey.rounds();
+        for segment in 0..segments.min(WINDOW) {
+            journey.depart(segment, 0, None)?;
         }
-        let mine = chunk(n, p, k + 1);
-        let mut packet = wire.encode(wire.slot(right, tag, mine.start), &x[mine.clone()]);
-        // The owner adopts what the others will decode, or the ranks would drift apart under a lossy codec.
-        wire.adopt(&packet, &mut x[mine])?;
-        for i in 0..p - 1 {
-            wire.send_packet(right, tag.part(p + i), packet)?;
-            packet = wire.recv_packet(left, tag.part(p + i))?;
-            wire.decode(&packet, &mut x[chunk(n, p, k + p - i)])?;
+        for first in (0..segments).step_by(WINDOW) {
+            for round in 0..rounds {
+                for segment in first..segments.min(first + WINDOW) {
+                    let packet = journey.arrive(segment, round)?;
+                    if round + 1 < rounds {
+                        journey.depart(segment, round + 1, packet)?;
+                    } else if segment + WINDOW < segments {
+                        journey.depart(segment + WINDOW, 0, None)?;
+                    }
+                }
+            }
         }
         Ok(())
     }
@@ -64,11 +92,83 @@ impl Collective for Ring {
             return Cost::default();
         }
         let all_but = |c: usize| elements - chunk(elements, places, c).len();
-        Cost { messages: 2 * (places - 1), elements: all_but(place + 1) + all_but(place + 2) }
+        let messages = 2 * (places - 1) * segments(elements, places);
+        Cost { messages, elements: all_but(place + 1) + all_but(place + 2) }
     }
+
+    fn time(&self, elements: usize, places: usize, rates: Rates) -> f64 {
+        pipelined_ring::time(elements, places, segments(elements, places), rates)
+    }
+}
+
+/// Into how many segments each chunk of `0..n` is cut.
+fn segments(n: usize, p: usize) -> usize {
+    n.div_ceil(p).div_ceil(SEGMENT).max(1)
 }
 
 /// Chunk `c` mod `p` of `0..n`.
 fn chunk(n: usize, p: usize, c: usize) -> Range<usize> {
     piece(n, p, c % p)
+}
+
+/// One vector on its way around the ring. Rounds count through: the all-gather begins with round p - 1.
+struct Journey<'a, 'b> {
+    x: &'a mut [f32],
+    tag: Tag,
+    wire: &'a mut Wire<'b>,
+    n: usize,
+    p: usize,
+    segments: usize,
+}
+
+impl Journey<'_, '_> {
+    fn rounds(&self) -> usize {
+        2 * (self.p - 1)
+    }
+
+    /// A segment of chunk k + p - `back`.
+    fn segment(&self, back: usize, segment: usize) -> Range<usize> {
+        let chunk = chunk(self.n, self.p, self.wire.group().place().0 + 2 * self.p - back);
+        let within = piece(chunk.len(), self.segments, segment);
+        chunk.start + within.start..chunk.start + within.end
+    }
+
+    fn tag(&self, segment: usize, round: usize) -> Tag {
+        self.tag.part(segment * self.rounds() + round)
+    }
+
+    /// Sends a segment into a round; `relayed` is what arrived in the round before.
+    fn depart(&mut self, segment: usize, round: usize, relayed: Option<Packet>) -> Result<(), StepError> {
+        let (right, tag, last) = (self.wire.group().after(1), self.tag(segment, round), self.p - 1);
+        if round < last {
+            let leaving = self.segment(round, segment);
+            return self.wire.send(right, tag, leaving.start, &self.x[leaving]);
+        }
+        let packet = match relayed {
+            Some(packet) => packet,
+            None => self.complete(right, tag, self.segment(round, segment))?,
+        };
+        self.wire.send_packet(right, tag, packet)
+    }
+
+    /// Encodes what is complete here.
+    fn complete(&mut self, right: Place, tag: Tag, mine: Range<usize>) -> Result<Packet, StepError> {
+        let packet = self.wire.encode(self.wire.slot(right, tag, mine.start), &self.x[mine.clone()]);
+        // The owner adopts what the others will decode, or the ranks would drift apart under a lossy codec.
+        self.wire.adopt(&packet, &mut self.x[mine])?;
+        Ok(packet)
+    }
+
+    /// Receives a segment of a round: adds it, or takes it over and answers it, to be relayed.
+    fn arrive(&mut self, segment: usize, round: usize) -> Result<Option<Packet>, StepError> {
+        let (left, tag, last) = (self.wire.group().after(self.p - 1), self.tag(segment, round), self.p - 1);
+        let arriving = self.segment(round + 1, segment);
+        if round < last {
+            self.wire.recv_add(left, tag, &mut self.x[arriving])?;
+            return Ok(None);
+        }
+        let packet = self.wire.recv_packet(left, tag)?;
+        self.wire.decode(&packet, &mut self.x[arriving])?;
+        Ok(Some(packet))
+    }
 }

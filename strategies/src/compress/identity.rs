@@ -1,8 +1,8 @@
 //! No compression: 32-bit floats, little endian. Guarantee: exact. Linear. Bytes: 4 per element.
 
 use super::{Compressor, Guarantee, Slot};
-use crate::{Packet, StepError};
-use bytes::{BufMut, BytesMut};
+use crate::buffers::Buffers;
+use crate::{Packet, StepError, arithmetic};
 
 /// Sends vectors as they are.
 #[derive(Clone, Copy, Debug, Default)]
@@ -10,19 +10,20 @@ pub struct Identity;
 
 impl Compressor for Identity {
     fn encode(&mut self, _: Slot, x: &[f32]) -> Packet {
-        let mut bytes = BytesMut::with_capacity(x.len() * 4);
+        let buffers = Buffers::of_process();
         if cfg!(target_endian = "little") {
-            bytes.put_slice(bytemuck::cast_slice(x));
-        } else {
-            for value in x {
-                bytes.put_f32_le(*value);
-            }
+            return Packet(buffers.copy(bytemuck::cast_slice(x)));
         }
-        Packet(bytes.freeze())
+        let swapped: Vec<u8> = x.iter().flat_map(|value| value.to_le_bytes()).collect();
+        Packet(buffers.copy(&swapped))
     }
 
     fn decode(&self, packet: &Packet, into: &mut [f32]) -> Result<(), StepError> {
         check(packet, into.len())?;
+        if cfg!(target_endian = "little") {
+            bytemuck::cast_slice_mut(into).copy_from_slice(&packet.0);
+            return Ok(());
+        }
         for (value, four) in into.iter_mut().zip(packet.0.chunks_exact(4)) {
             *value = f32::from_le_bytes([four[0], four[1], four[2], four[3]]);
         }
@@ -31,9 +32,7 @@ impl Compressor for Identity {
 
     fn decode_add(&self, packet: &Packet, into: &mut [f32]) -> Result<(), StepError> {
         check(packet, into.len())?;
-        for (value, four) in into.iter_mut().zip(packet.0.chunks_exact(4)) {
-            *value += f32::from_le_bytes([four[0], four[1], four[2], four[3]]);
-        }
+        arithmetic::add_bytes(into, &packet.0);
         Ok(())
     }
 

@@ -3,6 +3,10 @@
 
 mod codecs;
 mod collectives;
+mod emulation;
+mod faults;
 mod scene;
 mod shapes;
+mod sums;
 mod synchronous;
+mod times;

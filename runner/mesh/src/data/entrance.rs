@@ -1,6 +1,5 @@
 //! The way in: the ROUTER that all peers connect to.
 
-use super::buffers::Buffers;
 use super::frame::Frame;
 use super::incoming::{Incoming, Step};
 use super::shared::{Alarm, Shared};
@@ -13,6 +12,7 @@ use bytes::Bytes;
 use record::Rank;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, mpsc};
+use strategies::buffers::Buffers;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
 use zeromq::{RouterSocket, SocketRecv, SocketSend, ZmqMessage};
@@ -94,7 +94,7 @@ impl Entrance {
         let now = || shared.clock.now();
         match incoming.take(&header, payload, now, |size| shared.inbox.admits(peer, size)) {
             Ok(Step::Moves) => shared.inbox.moves(peer),
-            Ok(Step::Message(envelope)) => shared.inbox.deliver(envelope),
+            Ok(Step::Message(envelope, departed)) => shared.deliver(envelope, departed),
             Ok(Step::Want) => {
                 if let Some((to, bytes)) = shared.inbox.want(peer) {
                     self.answer(to, Frame::Credit { bytes }).await;

@@ -9,9 +9,9 @@
 //! said good-bye have hung up theirs, because then they have heard its confirmation. So nothing that was sent is
 //! lost, and a rank that is done early disturbs nobody.
 
-mod buffers;
 mod entrance;
 mod frame;
+mod hostile;
 mod inbox;
 mod incoming;
 mod link;
@@ -19,4 +19,5 @@ mod plane;
 mod shared;
 mod window;
 
+pub use hostile::data_frames;
 pub use plane::{DataPlane, Stopper};

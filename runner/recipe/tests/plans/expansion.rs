@@ -3,8 +3,8 @@
 use crate::desk::{Desk, MACHINE};
 use crate::problems::recipe;
 use recipe::{
-    Codec, Collective, Compression, Extent, LrShape, Metric, Model, Partition, Plan, ReduceOrder, Request,
-    Role, Source, Strategy,
+    Codec, Collective, Compression, Extent, LrScale, LrSchedule, LrShape, Metric, Model, Partition, Plan,
+    ReduceOrder, Request, Role, Source, Strategy,
 };
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -33,9 +33,10 @@ fn defaults_are_the_documented_ones() {
     assert_eq!((spec.train.global_batch, spec.train.length), (100, Extent::Epochs(2.0)));
     assert_eq!((spec.train.optimizer.lr, spec.train.optimizer.momentum), (0.1, 0.0));
     assert_eq!(
-        (spec.train.schedule.shape, spec.train.schedule.warmup),
-        (LrShape::Constant, Extent::Epochs(0.0))
+        spec.train.schedule,
+        LrSchedule { shape: LrShape::Constant, warmup: Extent::Epochs(0.0), scale: LrScale::None }
     );
+    assert_eq!((spec.train.optimizer.clip, spec.train.accumulate), (None, 1));
     assert_eq!((spec.train.evaluate, spec.train.target), (Extent::Epochs(1.0), None));
     assert_eq!(spec.communication.collective, Collective::Ring);
     assert_eq!(spec.communication.reduce_order, ReduceOrder::Ring);
@@ -67,6 +68,23 @@ fn compression_is_an_arm_and_what_makes_no_difference_is_dropped() {
             ("half", coded(Codec::Fp16, false, true)),
         ]
     );
+}
+
+#[test]
+fn what_every_optimizer_can() {
+    let schedule = |text: &str| {
+        let recipe = format!(
+            "[train]\nglobal-batch = 100\nepochs = 2\naccumulate = 3\noptimizer.clip = 2.5\nlr-schedule = {text}"
+        );
+        let train = plan(&[&recipe]).cells[0].spec.train.clone();
+        assert_eq!((train.accumulate, train.optimizer.clip), (3, Some(2.5)));
+        train.schedule
+    };
+    let milestones = schedule("{ kind = \"milestones\", at = [\"1 epoch\", \"70 steps\"], factor = 0.1 }");
+    let at = vec![Extent::Epochs(1.0), Extent::Steps(70)];
+    assert_eq!(milestones.shape, LrShape::Milestones { at, factor: 0.1 });
+    let cosine = schedule("{ kind = \"cosine\", floor = \"5%\", scale = \"linear\", warmup = \"1 epoch\" }");
+    assert_eq!((cosine.shape, cosine.scale), (LrShape::Cosine { floor: 0.05 }, LrScale::Linear));
 }
 
 #[test]
@@ -157,6 +175,31 @@ fn an_axis_over_all_arms_spares_those_that_it_does_not_touch() {
     assert_eq!(names(&plan), ["own", "d-sync collective=ring", "d-sync collective=star"]);
     assert_eq!(plan.cells[0].spec.communication.collective, Collective::Ring);
     assert_eq!(plan.cells[2].spec.communication.collective, Collective::Star);
+}
+
+#[test]
+fn every_collective_can_be_chosen_by_its_name_or_with_its_keys() {
+    let sweep = "[sweep.axes]\ncommunication.collective = [\"ring\", \"pipelined-ring\", \"tree\", \"recursive-doubling\", \
+                 \"halving-doubling\", \"star\", { kind = \"hierarchical\", group-size = 2 }, { kind = \"pipelined-ring\", segments = 9 }]";
+    let plan = plan(&["[[strategy]]\nkind = \"d-sync\"", "[nodes]\nuse = [\"local*4\"]", sweep]);
+    let collectives: Vec<Collective> =
+        plan.cells.iter().map(|cell| cell.spec.communication.collective).collect();
+    assert_eq!(
+        collectives,
+        [
+            Collective::Ring,
+            Collective::PipelinedRing { segments: 4 },
+            Collective::Tree,
+            Collective::RecursiveDoubling,
+            Collective::HalvingDoubling,
+            Collective::Star,
+            Collective::Hierarchical { group_size: Some(2) },
+            Collective::PipelinedRing { segments: 9 },
+        ]
+    );
+    let kinds: Vec<&str> = collectives.iter().map(|collective| collective.kind()).collect();
+    assert_eq!(plan.cells[7].label, "d-sync collective=pipelined-ring(segments=9)");
+    assert_eq!(kinds[6], "hierarchical");
 }
 
 #[test]

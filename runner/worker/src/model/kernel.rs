@@ -1,6 +1,7 @@
 //! Forward and backward pass of each kind of layer, straight on libtorch's kernels.
 //!
-//! The gradients of weights are written into the caller's flat memory by the kernel that computes them.
+//! The gradients of weights are written into the caller's flat memory by the kernel that computes them; those of a
+//! convolution are copied there.
 
 use super::flat::{View, ViewMut};
 use recipe::{Layer, PlacedLayer, Shape};
@@ -23,6 +24,17 @@ pub(super) enum Saved {
     },
     /// What each value was multiplied by.
     Factor(Tensor),
+    /// A convolution whose operands are leaves of an automatic differentiation, and its result.
+    Recorded {
+        /// What went in.
+        input: Tensor,
+        /// A copy of the weight.
+        weight: Tensor,
+        /// A copy of the bias.
+        bias: Tensor,
+        /// What came out.
+        result: Tensor,
+    },
 }
 
 /// The tensor shape of `rows` examples.
@@ -73,8 +85,7 @@ pub(super) fn forward(
         }
         Layer::Conv { stride, padding, .. } => {
             let (weight, bias) = parameters(layer, weights)?;
-            let y = x.f_conv2d(&weight, Some(&*bias), pair(stride), pair(padding), [1, 1], 1)?;
-            Ok((y, Saved::Input(x)))
+            recorded(&x, &weight, &bias, (stride, padding))
         }
         Layer::MaxPool { kernel, stride } => {
             let (y, places) =
@@ -121,7 +132,9 @@ pub(super) fn backward(
     let gy = down.gy;
     match (layer.layer.clone(), saved) {
         (Layer::Linear { .. }, Saved::Input(x)) => linear(layer, &x, down),
-        (Layer::Conv { .. }, Saved::Input(x)) => convolution(layer, &x, down),
+        (Layer::Conv { .. }, Saved::Recorded { input, weight, bias, result }) => {
+            convolution(layer, (&input, &weight, &bias), &result, down)
+        }
         _ if !down.wants_input => Ok(None),
         (Layer::MaxPool { kernel, stride }, Saved::Chosen { input, places }) => input
             .f_max_pool2d_with_indices_backward(
@@ -161,45 +174,46 @@ fn linear(layer: &PlacedLayer, x: &Tensor, down: Down<'_>) -> Result<Option<Tens
     gy.f_mm(&weight)?.f_reshape(dimensions(gy.size()[0], layer.input)).map(Some)
 }
 
-/// The backward pass of a convolution as two more convolutions: libtorch's `convolution_backward` has no binding,
-/// and its unfolding kernel, which has one, takes up to ten times as long.
-///
-/// With y\[n, o\] = sum over c of x\[n, c\] * w\[o, c\], the gradient of w\[o, c\] is the sum over n of the
-/// products of gy\[n, o\] with shifted x\[n, c\]: a convolution of x by gy in which examples and channels change
-/// places, and stride becomes dilation. The gradient of x is the transposed convolution of gy by w.
-fn convolution(layer: &PlacedLayer, x: &Tensor, down: Down<'_>) -> Result<Option<Tensor>, TchError> {
-    let Down { gy, weights, gradient, wants_input } = down;
-    let Layer::Conv { kernel, stride, padding, .. } = layer.layer else {
-        return Err(TchError::Shape(format!("{} is no convolution", layer.name)));
-    };
+/// A convolution that libtorch records: its own backward kernel has no binding, and what can be made of other kernels
+/// takes up to twice as long (two more convolutions) or ten times (unfolding). What is recorded are copies of the
+/// weights, which are small beside the work.
+fn recorded(
+    x: &Tensor,
+    weight: &Tensor,
+    bias: &Tensor,
+    (stride, padding): (usize, usize),
+) -> Result<(Tensor, Saved), TchError> {
+    let leaf = |tensor: Tensor| tensor.f_set_requires_grad(true);
+    let (input, weight, bias) =
+        (leaf(x.f_detach()?)?, leaf(weight.f_detach_copy()?)?, leaf(bias.f_detach_copy()?)?);
+    let convolve = || input.f_conv2d(&weight, Some(&bias), pair(stride), pair(padding), [1, 1], 1);
+    let result = tch::with_grad(convolve)?;
+    Ok((result.f_detach()?, Saved::Recorded { input, weight, bias, result }))
+}
+
+/// The product of the result with `gy` has `gy` as its gradient with respect to the result, whatever lies there by now.
+fn convolution(
+    layer: &PlacedLayer,
+    (input, weight, bias): (&Tensor, &Tensor, &Tensor),
+    result: &Tensor,
+    down: Down<'_>,
+) -> Result<Option<Tensor>, TchError> {
+    let Down { gy, gradient, wants_input, .. } = down;
     let (weight_shape, bias_shape) = shapes(layer)?;
     let (first, _) = split(layer, gradient.len(), &weight_shape)?;
     let (of_weight, of_bias) = gradient.split_at_mut(first);
-    let of_bias = ViewMut::new(of_bias, &bias_shape)?;
-    let _ = gy.f_sum_intlist_out(&of_bias, [0_i64, 2, 3].as_slice(), false, Kind::Float)?;
-    let (images, kernels) = (x.f_transpose(0, 1)?.f_contiguous()?, gy.f_transpose(0, 1)?.f_contiguous()?);
-    let products = images.f_conv2d(&kernels, None::<&Tensor>, [1, 1], pair(padding), pair(stride), 1)?;
-    // Rows and columns that the stride never reached make the result larger than the kernel.
-    let side = kernel as i64;
-    let products = products.f_narrow(2, 0, side)?.f_narrow(3, 0, side)?.f_transpose(0, 1)?;
-    ViewMut::new(of_weight, &weight_shape)?.fill_from(&products)?;
-    if !wants_input {
-        return Ok(None);
+    let leaves = if wants_input { vec![weight, bias, input] } else { vec![weight, bias] };
+    let product = tch::with_grad(|| result.f_reshape([-1])?.f_dot(&gy.f_reshape([-1])?))?;
+    let mut gradients = Tensor::f_run_backward(&[product], &leaves, false, false)?.into_iter();
+    for (memory, shape) in [(of_weight, &weight_shape), (of_bias, &bias_shape)] {
+        let gradient = gradients.next().ok_or_else(|| missing(layer))?;
+        ViewMut::new(memory, shape)?.fill_from(&gradient)?;
     }
-    let (weight, _) = parameters(layer, weights)?;
-    let (x_size, gy_size) = (x.size(), gy.size());
-    // Those rows and columns of x that the stride never reached.
-    let left = |axis: usize| x_size[axis] + 2 * padding as i64 - (gy_size[axis] - 1) * stride as i64 - side;
-    let of_input = gy.f_conv_transpose2d(
-        &weight,
-        None::<&Tensor>,
-        pair(stride),
-        pair(padding),
-        [left(2), left(3)],
-        1,
-        [1, 1],
-    )?;
-    Ok(Some(of_input))
+    Ok(gradients.next())
+}
+
+fn missing(layer: &PlacedLayer) -> TchError {
+    TchError::Torch(format!("{} has no gradient", layer.name))
 }
 
 fn pair(side: usize) -> [i64; 2] {

@@ -1,0 +1,212 @@
+//! How long an all-reduce takes over the data plane: real processes on this machine, one thread of computation each.
+//!
+//! `all_reduce RANKS BYTES...` starts the ranks and prints a line for each size:
+//!
+//! ```text
+//! all-reduce bakeoff ranks=2 bytes=4096 us=61.0 wait=0.61 transfer=0.02 encode=0.01 add=0.01 send=0.30 cpu=0.71
+//! ```
+//!
+//! `us` is the median on rank 0 of the time from a barrier to the sum; the shares are of that time, the mean
+//! over all ranks; `cpu` is the processor time of all ranks together, divided by the time and the number of cores
+//! that they could have used.
+
+#![expect(clippy::print_stdout, reason = "this program's answer")]
+
+use anyhow::{Context, Result, bail};
+use mesh::{Briefing, DataPlane, Deadlines, Member, PROTOCOL, Secret};
+use record::{Clock, Nanos, Phase, PhaseClock, Rank, Trace, Work};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use strategies::collective::{Collective, build};
+use strategies::compress::Identity;
+use strategies::{Group, Kind, Lane, Tag};
+
+/// Rounds that are not counted.
+const WARM_UP: usize = 2;
+
+struct Monotonic(Instant);
+
+impl Clock for Monotonic {
+    fn now(&self) -> Nanos {
+        Nanos(self.0.elapsed().as_nanos() as u64)
+    }
+    fn spend(&self, _: Work) {}
+}
+
+/// The shares that are printed: a word, and the phases that it stands for.
+const SHARES: [(&str, &[Phase]); 5] = [
+    ("wait", &[Phase::WaitPeer]),
+    ("transfer", &[Phase::Transfer]),
+    ("encode", &[Phase::Encode]),
+    ("add", &[Phase::Decode, Phase::Reduce]),
+    ("send", &[Phase::Send]),
+];
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["rank", rank, ranks, sockets, ref sizes @ ..] => {
+            take_part(Rank(rank.parse()?), ranks.parse()?, Path::new(sockets), &numbers(sizes)?)
+        }
+        [ranks, ref sizes @ ..] => start(ranks.parse()?, &numbers(sizes)?),
+        [] => bail!("all_reduce RANKS BYTES..."),
+    }
+}
+
+fn numbers(words: &[&str]) -> Result<Vec<usize>> {
+    words.iter().map(|word| word.parse().with_context(|| format!("`{word}` is no size"))).collect()
+}
+
+/// One size as one rank has seen it: the median in nanoseconds, and the share of each entry of [`SHARES`].
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    median: f64,
+    shares: Vec<f64>,
+    /// Processor time by time.
+    cores: f64,
+}
+
+/// Starts the ranks as processes of this program and prints what they have seen.
+fn start(ranks: u32, sizes: &[usize]) -> Result<()> {
+    let sockets = mesh::private_directory()?;
+    let program: PathBuf = std::env::current_exe()?;
+    let mut children = Vec::new();
+    for rank in 0..ranks {
+        let mut command = Command::new(&program);
+        command.args(["rank", &rank.to_string(), &ranks.to_string()]).arg(&sockets);
+        command.args(sizes.iter().map(ToString::to_string)).stdout(Stdio::piped());
+        children.push(command.spawn()?);
+    }
+    let mut seen: BTreeMap<usize, Vec<Seen>> = BTreeMap::new();
+    for child in &mut children {
+        let output = child.stdout.take().context("no pipe")?;
+        for line in BufReader::new(output).lines() {
+            let line = line?;
+            let values: Vec<f64> = line.split(' ').map(str::parse).collect::<Result<_, _>>()?;
+            let [bytes, median, cores, shares @ ..] = values.as_slice() else { bail!("`{line}`") };
+            let entry = Seen { median: *median, cores: *cores, shares: shares.to_vec() };
+            seen.entry(*bytes as usize).or_default().push(entry);
+        }
+    }
+    let ended: Vec<bool> =
+        children.iter_mut().map(|child| child.wait().is_ok_and(|end| end.success())).collect();
+    let _ = std::fs::remove_dir_all(&sockets);
+    if ended.contains(&false) {
+        bail!("a rank failed");
+    }
+    for (bytes, by_rank) in seen {
+        print_line(ranks, bytes, &by_rank)?;
+    }
+    Ok(())
+}
+
+fn print_line(ranks: u32, bytes: usize, by_rank: &[Seen]) -> Result<()> {
+    let cores = std::thread::available_parallelism()?.get().min(ranks as usize);
+    let mean = |of: &dyn Fn(&Seen) -> f64| by_rank.iter().map(of).sum::<f64>() / by_rank.len() as f64;
+    let first = by_rank.first().context("no rank answered")?;
+    let shares: Vec<String> = SHARES
+        .iter()
+        .enumerate()
+        .map(|(at, (word, _))| format!("{word}={:.3}", mean(&|seen| seen.shares[at])))
+        .collect();
+    let cpu = mean(&|seen| seen.cores) * f64::from(ranks) / cores as f64;
+    println!(
+        "all-reduce bakeoff ranks={ranks} bytes={bytes} us={:.1} {} cpu={cpu:.3}",
+        first.median / 1e3,
+        shares.join(" ")
+    );
+    Ok(())
+}
+
+/// How often a size is measured.
+fn rounds(bytes: usize) -> usize {
+    match bytes {
+        0..=16_384 => 400,
+        16_385..=262_144 => 200,
+        262_145..=4_194_304 => 60,
+        4_194_305..=33_554_432 => 15,
+        _ => 5,
+    }
+}
+
+fn take_part(rank: Rank, ranks: u32, sockets: &Path, sizes: &[usize]) -> Result<()> {
+    let clock: Arc<dyn Clock> = Arc::new(Monotonic(Instant::now()));
+    let deadlines = Deadlines { peer: Duration::from_secs(20), ..Deadlines::default() };
+    let briefing = Briefing {
+        protocol: PROTOCOL,
+        member: Member::Rank(rank),
+        spec: strategies::sim::sample_spec(ranks),
+        seed: 1,
+        // The directory is the user's own; nothing of value travels.
+        secret: Secret([7; 32]),
+        sockets: sockets.to_owned(),
+        directory: sockets.to_owned(),
+        threads: 1,
+        deadlines,
+    };
+    let collective = build(&briefing.spec.communication);
+    let plane = DataPlane::open(&briefing, rank, clock.clone())?;
+    let everyone: Arc<[Rank]> = (0..ranks).map(Rank).collect();
+    let group = Group::new(&everyone, rank).context("no such rank")?;
+    let phases = PhaseClock::new(clock, Trace::NONE);
+    let mut lane = Lane::new(plane.transport(), Box::new(Identity), phases);
+    let mut step = 0;
+    for bytes in sizes {
+        let seen = measure(collective.as_ref(), &mut lane, &group, &mut step, *bytes)?;
+        let shares: Vec<String> = seen.shares.iter().map(ToString::to_string).collect();
+        println!("{bytes} {} {} {}", seen.median, seen.cores, shares.join(" "));
+    }
+    drop(lane);
+    plane.close(Duration::from_secs(10))?;
+    Ok(())
+}
+
+fn measure(
+    collective: &dyn Collective,
+    lane: &mut Lane,
+    group: &Group,
+    step: &mut u64,
+    bytes: usize,
+) -> Result<Seen> {
+    let (ranks, rank) = (group.size(), group.place().0);
+    let mut x = vec![0.0_f32; bytes / 4];
+    let mut barrier = vec![0.0_f32; ranks];
+    let mut times = Vec::new();
+    let mut totals = vec![Nanos(0); SHARES.len()];
+    let mut busy = Duration::ZERO;
+    for round in 0..WARM_UP + rounds(bytes) {
+        x.fill(rank as f32 + 1.0);
+        *step += 2;
+        collective.all_reduce_sum(&mut barrier, Tag::new(Kind::Reduce, *step - 1), &mut lane.wire(group))?;
+        lane.clock.next_step(*step);
+        let (begin, used) = (Instant::now(), processor_time());
+        collective.all_reduce_sum(&mut x, Tag::new(Kind::Reduce, *step), &mut lane.wire(group))?;
+        let (time, used) = (begin.elapsed(), processor_time().saturating_sub(used));
+        let timing = lane.clock.next_step(*step);
+        let expected = (ranks * (ranks + 1) / 2) as f32;
+        if x.iter().any(|value| value.to_bits() != expected.to_bits()) {
+            bail!("a wrong sum");
+        }
+        if round >= WARM_UP {
+            times.push(time.as_nanos() as f64);
+            busy += used;
+            for (total, (_, phases)) in totals.iter_mut().zip(SHARES) {
+                *total += phases.iter().fold(Nanos(0), |sum, phase| sum + timing.phases[*phase]);
+            }
+        }
+    }
+    let all: f64 = times.iter().sum();
+    let shares = totals.into_iter().map(|total| total.0 as f64 / all).collect();
+    times.sort_by(f64::total_cmp);
+    Ok(Seen { median: times[times.len() / 2], shares, cores: busy.as_nanos() as f64 / all })
+}
+
+/// Processor time that this process has used.
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}

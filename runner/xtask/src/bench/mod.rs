@@ -1,0 +1,75 @@
+//! `cargo xtask bench`: how fast this project is, beside others who do the same, in one table.
+
+mod all_reduce;
+mod line;
+mod network;
+mod peers;
+mod table;
+mod training;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+use crate::libtorch;
+use crate::workspace::Workspace;
+
+/// How often each program has its turn.
+const TURNS: usize = 3;
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Subject {
+    /// All-reduces and training.
+    All,
+    /// All-reduces of several sizes.
+    AllReduce,
+    /// Steps of training.
+    Training,
+    /// The emulated network beside the kernel's.
+    Network,
+}
+
+impl Subject {
+    /// What stands after `bench` on the command line.
+    pub(crate) fn parse(words: &[&str]) -> Result<Self> {
+        Ok(match words {
+            [] => Self::All,
+            ["all-reduce"] => Self::AllReduce,
+            ["training"] => Self::Training,
+            ["network"] => Self::Network,
+            [word, ..] => bail!("`{word}` is not expected here; see `cargo xtask help`"),
+        })
+    }
+}
+
+/// Builds, brings the peers that can be brought, measures, and prints.
+pub(crate) fn run(workspace: &Workspace, subject: Subject) -> Result<ExitCode> {
+    libtorch::ensure(workspace)?;
+    if subject == Subject::Network {
+        network::run(workspace)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let build = ["build", "--release", "--locked", "--workspace", "--bins", "--examples"];
+    workspace.child("cargo").arguments(&build).run()?;
+    let peers = peers::Peers::find(workspace)?;
+    let cores = std::thread::available_parallelism()?;
+    println!("\n{cores} cores; one thread of computation per process; medians of {TURNS} turns\n");
+    if subject != Subject::Training {
+        println!("{}", all_reduce::measure(workspace, &peers)?);
+    }
+    if subject != Subject::AllReduce {
+        println!("{}", training::measure(workspace, &peers)?);
+    }
+    for missing in peers.missing() {
+        println!("{missing}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The middle value; of an even number, the larger one of the two.
+fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied()
+}

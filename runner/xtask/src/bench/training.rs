@@ -1,0 +1,152 @@
+//! Steps of synchronous SGD between two workers, beside PyTorch's DistributedDataParallel.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::line::lines;
+use super::peers::Peers;
+use super::table::{Table, beside, time};
+use super::{TURNS, median};
+use crate::child::Child;
+use crate::workspace::Workspace;
+
+/// A model, the steps of a stretch that is timed, and what the row is called.
+const MODELS: [(&str, usize, &str); 2] =
+    [("mnist-mlp", 280, "mnist-mlp, batch 2 x 50"), ("vgg-like", 6, "VGG-like, batch 2 x 32")];
+/// Stretches of a run that count; the steps before them warm up.
+const STRETCHES: usize = 3;
+
+/// Gives both their turns and lays the results side by side.
+pub(super) fn measure(workspace: &Workspace, peers: &Peers) -> Result<Table> {
+    random_images(&peers.folder().join("cifar-10"))?;
+    let title = "A step of synchronous SGD, two workers on this machine (how many times as fast we are)";
+    let mut table = Table::new(title, &["model", "d-sync", "PyTorch DDP", "bound by"]);
+    for (model, steps, name) in MODELS {
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for turn in 1..=TURNS {
+            eprintln!("training: turn {turn} of {TURNS}, {model}");
+            ours.push(own(workspace, peers.folder(), model, steps)?);
+            if let Some(python) = peers.python() {
+                theirs.extend(peer(workspace, python, model, steps)?);
+            }
+        }
+        ours.sort_by(|a, b| a.us.total_cmp(&b.us));
+        let middle = &ours[ours.len() / 2];
+        let row =
+            vec![name.to_owned(), time(middle.us), beside(median(&theirs), middle.us), bound(&middle.phases)];
+        table.push(row);
+    }
+    Ok(table)
+}
+
+/// Images in the format of CIFAR-10, whose pixels say nothing.
+fn random_images(folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    for (name, images) in [("data_batch_1.bin", 2000_u32), ("test_batch.bin", 100)] {
+        let mut state = u64::from(images);
+        let mut bytes = Vec::new();
+        for image in 0..images {
+            bytes.push((image % 10) as u8);
+            bytes.extend((0..3 * 32 * 32).map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 56) as u8
+            }));
+        }
+        let path = folder.join(name);
+        std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// What a run of ours took for a step, and in which phases.
+struct Run {
+    us: f64,
+    phases: BTreeMap<String, f64>,
+}
+
+fn own(workspace: &Workspace, folder: &Path, model: &str, steps: usize) -> Result<Run> {
+    let program = workspace.target_folder()?.join("release/bakeoff").to_string_lossy().into_owned();
+    let recipe = workspace.root().join(format!("tests/peers/{model}.toml"));
+    let (store, images) = (folder.join("store"), folder.join("cifar-10"));
+    let mut run = Child::new(&program).argument("run").argument(recipe).arguments(&["--yes", "--fresh"]);
+    run = run.argument("--store").argument(&store);
+    if model == "vgg-like" {
+        run = run.argument("--set").argument(format!("dataset.path={}", images.display()));
+    }
+    run.read()?;
+    let export = ["export", "last", "--format", "csv", "--what", "steps"];
+    let steps_of_run = Child::new(&program).arguments(&export).argument("--store").argument(&store).read()?;
+    summary(&steps_of_run, steps).with_context(|| format!("the run of {model} has too few steps"))
+}
+
+/// The median over the last stretches of the mean step of the first worker.
+fn summary(csv: &str, steps: usize) -> Option<Run> {
+    let mut lines = csv.lines();
+    let head: Vec<&str> = lines.next()?.split(',').collect();
+    let column = |name: &str| head.iter().position(|own| *own == name);
+    let (rank, lane, drain, length) =
+        (column("rank")?, column("lane")?, column("drain")?, column("length_ns")?);
+    let rows: Vec<Vec<&str>> = lines
+        .map(|line| line.split(',').collect::<Vec<_>>())
+        .filter(|row| {
+            row.len() == head.len() && row[rank] == "0" && row[lane] == "compute" && row[drain] == "0"
+        })
+        .collect();
+    let counted = &rows[rows.len().checked_sub(STRETCHES * steps)?..];
+    let mean = |rows: &[Vec<&str>], column: usize| {
+        rows.iter().filter_map(|row| row[column].parse::<f64>().ok()).sum::<f64>() / rows.len() as f64 / 1e3
+    };
+    let stretches: Vec<f64> = counted.chunks(steps).map(|stretch| mean(stretch, length)).collect();
+    let skip = ["begin_ns", "length_ns"];
+    let names = head.iter().enumerate().filter(|(_, name)| name.ends_with("_ns") && !skip.contains(name));
+    let phases =
+        names.map(|(at, name)| (name.trim_end_matches("_ns").to_owned(), mean(counted, at))).collect();
+    Some(Run { us: median(&stretches)?, phases })
+}
+
+fn peer(workspace: &Workspace, python: &Path, model: &str, steps: usize) -> Result<Option<f64>> {
+    let program = workspace.root().join("tests/peers/training.py");
+    let arguments = [model, "2", &steps.to_string()];
+    let output = Child::new(&python.to_string_lossy()).argument(program).arguments(&arguments).read()?;
+    Ok(lines(&output, "training").first().and_then(|line| line.value("us")))
+}
+
+/// The kind of work that most of the step goes to, and its share.
+fn bound(phases: &BTreeMap<String, f64>) -> String {
+    let kinds: [(&str, &[&str]); 3] = [
+        ("arithmetic", &["data", "forward", "backward", "update", "reduce"]),
+        ("copying", &["copy", "encode", "send", "transfer", "decode", "snapshot"]),
+        ("latency", &["wait_peer", "wait_lane", "other"]),
+    ];
+    let total: f64 = phases.values().sum();
+    let share = |names: &[&str]| {
+        names.iter().filter_map(|name| phases.get(*name)).fold(0.0, |sum, time| sum + time) / total
+    };
+    let mut shares = kinds.map(|(word, names)| (share(names), word));
+    shares.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let words = shares.map(|(share, word)| format!("{word} {:.0} %", 100.0 * share));
+    words.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CSV: &str = "run,rank,lane,step,begin_ns,length_ns,drain,forward_ns,wait_peer_ns\n\
+                       a,0,compute,1,0,90000,0,80000,10000\n\
+                       a,1,compute,1,0,70000,0,70000,0\n\
+                       a,0,compute,2,0,10000,0,8000,2000\n\
+                       a,0,compute,3,0,12000,0,8000,4000\n\
+                       a,0,compute,4,0,14000,0,8000,6000\n\
+                       a,0,compute,5,0,99000,1,0,99000\n";
+
+    #[test]
+    fn the_last_stretches_of_the_first_worker_count() {
+        let run = summary(CSV, 1).expect("four steps");
+        assert!((run.us - 12.0).abs() < 1e-9);
+        assert_eq!(bound(&run.phases), "arithmetic 67 %, latency 33 %, copying 0 %");
+        assert!(summary(CSV, 2).is_none());
+    }
+}

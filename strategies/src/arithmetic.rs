@@ -1,0 +1,96 @@
+//! The loops over whole vectors, compiled twice: for every processor of the kind, and with wider registers for those that
+//! have them, chosen at run time.
+//!
+//! Both are the same source. Each element is computed by itself, products and sums are rounded one by one (no fused
+//! multiply-add is ever made of them), so both give the same bits. Only which bits a NaN carries is left open.
+
+macro_rules! loops {
+    ($($(#[$text:meta])* fn $name:ident($($argument:ident: $type:ty),*) $body:block)*) => {$(
+        $(#[$text])*
+        pub(crate) fn $name($($argument: $type),*) {
+            #[inline(always)]
+            fn plain($($argument: $type),*) $body
+
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx2")]
+                fn wide($($argument: $type),*) {
+                    plain($($argument),*);
+                }
+                if std::arch::is_x86_feature_detected!("avx2") {
+                    #[expect(unsafe_code, reason = "only the programmer knows what was detected")]
+                    // SAFETY: the function is safe but for the instructions it is made of, and this processor
+                    // has them, as was just detected.
+                    unsafe {
+                        return wide($($argument),*);
+                    }
+                }
+            }
+            plain($($argument),*);
+        }
+    )*};
+}
+
+loops! {
+    /// `into[i] += x[i]`.
+    fn add(into: &mut [f32], x: &[f32]) {
+        for (sum, value) in into.iter_mut().zip(x) {
+            *sum += value;
+        }
+    }
+
+    /// `into[i] += x[i]`, where `x` is as it travels: little endian, at any address.
+    fn add_bytes(into: &mut [f32], x: &[u8]) {
+        for (sum, four) in into.iter_mut().zip(x.chunks_exact(4)) {
+            *sum += f32::from_le_bytes([four[0], four[1], four[2], four[3]]);
+        }
+    }
+
+    /// `x[i] *= factor`.
+    fn scale(x: &mut [f32], factor: f32) {
+        for value in x {
+            *value *= factor;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn same(a: f32, b: f32) -> bool {
+        a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan())
+    }
+
+    fn floats(bits: &[u32]) -> Vec<f32> {
+        bits.iter().map(|bits| f32::from_bits(*bits)).collect()
+    }
+
+    proptest! {
+        /// Any length, any bits, and packets at any address.
+        #[test]
+        fn loops_equal_one_element_at_a_time(
+            pairs in prop::collection::vec((any::<u32>(), any::<u32>()), 0..150),
+            offset in 0..5_usize,
+            factor in any::<u32>(),
+        ) {
+            let (a, b): (Vec<u32>, Vec<u32>) = pairs.into_iter().unzip();
+            let (a, b, factor) = (floats(&a), floats(&b), f32::from_bits(factor));
+            let mut sums = a.clone();
+            add(&mut sums, &b);
+            let mut bytes = vec![0; offset];
+            bytes.extend(b.iter().flat_map(|value| value.to_le_bytes()));
+            let mut of_bytes = a.clone();
+            add_bytes(&mut of_bytes, &bytes[offset..]);
+            let mut scaled = a.clone();
+            scale(&mut scaled, factor);
+            for i in 0..a.len() {
+                let sum = std::hint::black_box(a[i]) + std::hint::black_box(b[i]);
+                prop_assert!(same(sums[i], sum) && same(of_bytes[i], sum), "{} + {}", a[i], b[i]);
+                let product = std::hint::black_box(a[i]) * std::hint::black_box(factor);
+                prop_assert!(same(scaled[i], product), "{} * {factor}", a[i]);
+            }
+        }
+    }
+}

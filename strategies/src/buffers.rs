@@ -1,0 +1,148 @@
+//! Memory for packets. It is used again, because the page faults of fresh memory cost more than copying into it.
+
+use bytes::Bytes;
+use std::collections::TryReserveError;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+
+/// The most memory that is kept for later.
+const KEPT: usize = 256 << 20;
+
+/// The most memory that is made ready before anything has come: a header that promises more is believed as it
+/// comes true.
+const READY: usize = 64 << 20;
+
+/// Memory that is not in use right now, smallest first.
+#[derive(Clone, Default)]
+pub struct Buffers(Arc<Mutex<Vec<Vec<u8>>>>);
+
+/// Memory in use; goes back when it is dropped.
+pub struct Buffer {
+    bytes: Vec<u8>,
+    home: Buffers,
+}
+
+impl Buffers {
+    /// The memory of this process's packets: what one lane encodes is let go of by whoever sent it.
+    pub fn of_process() -> &'static Self {
+        static BUFFERS: LazyLock<Buffers> = LazyLock::new(Buffers::default);
+        &BUFFERS
+    }
+
+    /// A copy of some bytes.
+    pub fn copy(&self, bytes: &[u8]) -> Bytes {
+        match self.take(bytes.len()) {
+            Ok(mut buffer) => {
+                buffer.bytes.extend_from_slice(bytes);
+                buffer.freeze()
+            }
+            // The same lack of memory, told in the usual way.
+            Err(_) => Bytes::copy_from_slice(bytes),
+        }
+    }
+
+    /// Empty memory with room for `size` bytes, refused where there is none.
+    pub fn take(&self, size: usize) -> Result<Buffer, TryReserveError> {
+        self.find(size, size)
+    }
+
+    /// Empty memory for `size` bytes that somebody promises, with room for those that come first.
+    pub fn begin(&self, size: usize) -> Result<Buffer, TryReserveError> {
+        self.find(size, size.min(READY))
+    }
+
+    fn find(&self, size: usize, ready: usize) -> Result<Buffer, TryReserveError> {
+        let found = {
+            let mut kept = self.lock();
+            // Not one that is much larger: it would be missing where it is needed.
+            let fitting =
+                kept.iter().position(|buffer| (size..=size.saturating_mul(2)).contains(&buffer.capacity()));
+            fitting.map(|at| kept.remove(at))
+        };
+        let mut bytes = found.unwrap_or_default();
+        bytes.clear();
+        bytes.try_reserve_exact(ready)?;
+        Ok(Buffer { bytes, home: self.clone() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Buffer {
+    /// Bytes in it.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Adds a piece at the end; what is allocated is at most twice what has come, or what was ready.
+    pub fn append(&mut self, piece: &[u8]) -> Result<(), TryReserveError> {
+        self.bytes.try_reserve(piece.len())?;
+        self.bytes.extend_from_slice(piece);
+        Ok(())
+    }
+
+    /// The memory comes back when the last clone of the packet is dropped.
+    pub fn freeze(self) -> Bytes {
+        Bytes::from_owner(self)
+    }
+}
+
+impl AsRef<[u8]> for Buffer {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let bytes = std::mem::take(&mut self.bytes);
+        let mut kept = self.home.lock();
+        let total: usize = kept.iter().map(Vec::capacity).sum();
+        if total + bytes.capacity() <= KEPT {
+            let at = kept.partition_point(|other| other.capacity() < bytes.capacity());
+            kept.insert(at, bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_comes_back_when_its_last_packet_is_dropped() {
+        let buffers = Buffers::default();
+        let mut buffer = buffers.take(1000).unwrap();
+        buffer.append(&[7; 1000]).unwrap();
+        let place = buffer.as_ref().as_ptr();
+        let packet = buffer.freeze();
+        let clone = packet.clone();
+        drop(packet);
+        assert_eq!(buffers.lock().len(), 0);
+        assert_eq!(&clone[..], [7; 1000]);
+        drop(clone);
+        let again = buffers.take(900).unwrap();
+        assert_eq!((again.as_ref().as_ptr(), again.len()), (place, 0));
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let buffers = Buffers::default();
+        let taken: Vec<_> = (0..5).map(|_| buffers.take(KEPT / 4).unwrap()).collect();
+        drop(taken);
+        assert_eq!(buffers.lock().len(), 4);
+    }
+
+    #[test]
+    fn what_is_only_promised_is_not_allocated() {
+        let buffers = Buffers::default();
+        assert_eq!(buffers.begin(1000).unwrap().bytes.capacity(), 1000);
+        assert_eq!(buffers.begin(usize::MAX).unwrap().bytes.capacity(), READY);
+    }
+}
