@@ -58,7 +58,7 @@ impl Blueprint {
             // One worker trains as if nothing travelled, whatever the strategy.
             compression: if trainers.len() == 1 { Compression::None } else { spec.compression },
             codec: None,
-            collective: collective::build(&spec.communication),
+            collective: collective::build(&spec.communication, &spec.cluster),
             measure: spec.measure,
             everyone: ranks(None),
             trainers,

@@ -306,7 +306,7 @@ const MACHINES: &[Row] = &[
             worker(
                 desk,
                 "echo 'error while loading shared libraries: libtorch_cpu.so: cannot open' >&2; exit 127",
-            )
+            );
         },
         &["BAKEOFF_WORKER=worker", "run", "recipe.toml"],
         4,
@@ -405,7 +405,7 @@ const DATA: &[Row] = &[
         |desk| {
             mnist(desk, LABELS, |_| {
                 [2049, 100].into_iter().flat_map(u32::to_be_bytes).chain([1; 100]).collect()
-            })
+            });
         },
         RUN,
         5,
@@ -417,7 +417,7 @@ const DATA: &[Row] = &[
             mnist(desk, LABELS, |mut all| {
                 all[8] = 99;
                 all
-            })
+            });
         },
         RUN,
         5,
@@ -584,7 +584,6 @@ fn hold(rows: &[Row]) {
         let broken = file != fs::read(database(&template.0)).unwrap();
         let ended = typed(&desk, words);
         let said = format!("{}{}", ended.stdout, ended.stderr);
-        println!("--- {name}: {words:?} -> {:?}\n{}", ended.code, ended.stderr);
         if ended.code != Some(*code) {
             faults.push(format!("{name}: exit code {:?}, not {code}:\n{said}", ended.code));
         }

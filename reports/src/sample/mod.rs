@@ -203,6 +203,7 @@ impl Sample {
                 hash_every_step: false,
                 samples: false,
             },
+            emulation: recipe::Emulation::default(),
         }
     }
 
@@ -297,6 +298,7 @@ impl Maker<'_> {
                 .collect(),
             weights: Some(Ok(format!("{:016x}{:048x}", seed.wrapping_mul(0x9E37_79B9_7F4A_7C15), seed))),
             links: self.links(&ranks),
+            emulation: vec![],
             ranks,
         }
     }

@@ -94,8 +94,11 @@ pub enum LaunchError {
     #[error("the thread that starts processes cannot be started: {0}")]
     Thread(io::Error),
     /// Nobody takes the updates any more.
-    #[error("nobody records what the run reports, so it was ended")]
-    Unrecorded,
+    #[error("nobody records what the run reports, so it was ended{whereabouts}")]
+    Unrecorded {
+        /// Where the ranks were, as the end of a sentence.
+        whereabouts: String,
+    },
 }
 
 /// What to do about a worker that says this in place of its protocol.

@@ -52,5 +52,6 @@ pub(crate) fn spec(workers: u32) -> RunSpec {
         },
         compression: Compression::None,
         measure: Measure { trace_first_steps: 0, trace_every: 0, hash_every_step: false, samples: false },
+        emulation: recipe::Emulation::default(),
     }
 }

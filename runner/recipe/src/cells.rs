@@ -80,14 +80,17 @@ impl<'a> CellBuilder<'a> {
     /// More busy ranks than cores: their times would measure the operating system's scheduler.
     fn busy(&self, spec: &RunSpec, settings: &Settings) -> Option<Finding> {
         let (workers, cores) = (spec.cluster.workers(), self.machine.cores);
-        (workers > cores).then(|| {
+        (workers > cores && spec.emulation.compute.is_none()).then(|| {
             Finding::new("R201", format!("{workers} workers share {cores} cores: their times say little"))
                 .at_option(
                     settings.span(assign::WORKERS).or(settings.span(assign::USE)),
                     "more than the cores",
                 )
                 .note("each waits for a core while it could compute, and the waiting is measured as its own")
-                .cure("take as many workers as cores, or use the results for accuracy only")
+                .cure(
+                    "take as many workers as cores, say how long a step takes with `[compute]`, or use the results for \
+                     accuracy only",
+                )
         })
     }
 

@@ -1,6 +1,7 @@
 //! Which rank runs where.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// The ranks of one run and their machines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +16,12 @@ impl Cluster {
     /// Number of workers.
     pub fn workers(&self) -> u32 {
         self.seats.iter().filter(|seat| seat.role == Role::Worker).count() as u32
+    }
+
+    /// Number of machines on which workers run.
+    pub fn machines_of_workers(&self) -> usize {
+        let workers = self.seats.iter().filter(|seat| seat.role == Role::Worker);
+        workers.map(|seat| seat.node).collect::<BTreeSet<_>>().len()
     }
 
     /// Number of ranks, servers included.

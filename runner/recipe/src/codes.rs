@@ -212,6 +212,46 @@ pub(crate) const CODES: &[Code] = &[
          one.",
     ),
     code(
+        "R121",
+        "a link that is slow by chance",
+        "`nodes.slow` can slow a rank's computing down in some steps only, by `probability`. A link's bandwidth \
+         does not change during a run.",
+    ),
+    code(
+        "R122",
+        "parts of a step that are not the whole",
+        "With `compute.split.kind = \"given\"` the shares of forward pass, backward pass and update add up to 1.",
+    ),
+    code(
+        "R123",
+        "a slow rank that is not there",
+        "`nodes.slow` names a rank that the run does not have, or more random workers than there are.",
+    ),
+    code(
+        "R124",
+        "a slow link without a network",
+        "`nodes.slow.link` divides the bandwidth of a rank's emulated card; without `[network]` there is none.",
+    ),
+    code(
+        "R125",
+        "a straggler among more workers than cores",
+        "A rank is to be slow on purpose, while all others are slowed down as well because they share cores. With \
+         `[compute]` a step takes a stated time, and the comparison is honest.",
+    ),
+    code(
+        "R127",
+        "an all-reduce that cannot add in rank order",
+        "`reduce-order = \"rank\"` adds every element from rank 0 on, one rank after the other. A `ring` can do so \
+         by sending each chunk straight to its owner, a `star` does. The other collectives add partial sums to each \
+         other: that is what makes them fast, and another order.",
+    ),
+    code(
+        "R128",
+        "a hierarchy of one group",
+        "A hierarchical all-reduce adds inside each group first, then between groups; with one group there is no \
+         second part, and it is a `tree`. Groups are the machines, or `group-size` ranks each.",
+    ),
+    code(
         "R130",
         "a code with nothing to code",
         "Codes are for gradients. Weights are less tolerant of what is lost (Li et al., Pipe-SGD, section 3.2): they \
@@ -222,7 +262,8 @@ pub(crate) const CODES: &[Code] = &[
         "R201",
         "more workers than cores",
         "Workers that share a core slow each other down, so that step times measure the operating system's \
-         scheduler. Accuracies and weights are not touched. A server that adds while its workers wait is not counted.",
+         scheduler; with `[compute]` a step takes a stated time. Accuracies and weights are not touched. A server that \
+         adds while its workers wait is not counted.",
     ),
     code(
         "R202",

@@ -73,8 +73,9 @@ fn values<'a>(path: &'a str, settings: &'a Settings) -> Vec<(&'static Key, &'a s
 
 fn section(out: &mut String, head: &str, path: &str, settings: &Settings) {
     let values = values(path, settings);
-    // Defaults alone make no target.
-    if values.is_empty() || path == "train.target" && !any_given(path, settings) {
+    // Defaults alone make no target, no network and no step time.
+    let optional = ["train.target", "network", "compute", "compute.split"].contains(&path);
+    if values.is_empty() || optional && !any_given(path, settings) {
         return;
     }
     let _ = writeln!(out, "\n{head}");

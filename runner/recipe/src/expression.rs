@@ -320,7 +320,7 @@ fn subject(token: &Token) -> Result<Subject, Misread> {
 fn comparable(id: KeyId) -> bool {
     let key = id.key();
     let of_cells = key.reach != Reach::Sweep || key.path == "strategy.kind";
-    of_cells && !key.later && !matches!(key.kind, Kind::Table | Kind::Layers)
+    of_cells && !key.later && !matches!(key.kind, Kind::Table | Kind::Layers | Kind::Slow)
 }
 
 fn operand(subject: Subject, token: &Token) -> Result<Operand, Misread> {

@@ -68,6 +68,10 @@ pub(crate) enum Kind {
     Seeds,
     /// A list of layers.
     Layers,
+    /// A list of slow ranks.
+    Slow,
+    /// `"1Gbit/s"`.
+    Bandwidth,
 }
 
 /// Whether an extent may be nothing.
@@ -236,6 +240,12 @@ impl KeyId {
     /// The key.
     pub(crate) fn key(self) -> &'static Key {
         &KEYS[self.0]
+    }
+
+    /// Its path as a recipe may write it: a table with a `kind` may be its name alone.
+    pub(crate) fn shown(self) -> &'static str {
+        let path = self.key().path;
+        path.strip_suffix(".kind").unwrap_or(path)
     }
 
     /// The `kind` beside the key, where its table has one.

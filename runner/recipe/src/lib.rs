@@ -1,6 +1,7 @@
 //! From a recipe's text to a plan: parse, check, expand, assign. Pure; it touches neither network nor clock,
 //! and no file but through the [`Files`] it is given.
 
+mod all_reduce;
 mod architecture;
 mod assign;
 mod axes;
@@ -10,6 +11,7 @@ mod cluster;
 mod codes;
 mod coding;
 mod dataset;
+mod emulation;
 mod expand;
 mod expanded;
 mod explain;
@@ -32,8 +34,10 @@ mod resolve;
 mod runs;
 mod schema;
 mod setting;
+mod slow;
 mod source;
 mod strategy;
+mod surroundings;
 mod table;
 mod template;
 mod train;
@@ -42,6 +46,7 @@ mod value;
 
 pub use cluster::{Cluster, Node, Role, Seat};
 pub use dataset::{Dataset, Partition, Source};
+pub use emulation::{Compute, Emulation, Network, Slow, Split, Whom};
 pub use explain::{Unexplained, explain, topics};
 pub use files::{FileProblem, Files, Machine};
 pub use model::{Layer, Model, Parameter, PlacedLayer, Shape};

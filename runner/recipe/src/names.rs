@@ -123,12 +123,18 @@ pub(crate) const STRATEGIES: &[Choice] = &[
 
 pub(crate) const COLLECTIVES: &[Choice] = &[
     Choice::now("ring", "Scatter-reduce and all-gather around a ring: every link is used all the time."),
+    Choice::now("pipelined-ring", "A ring whose chunks travel in segments: sums overlap with transfers."),
+    Choice::now("tree", "Up and down a binomial tree: few messages in a row, each of everything."),
+    Choice::now(
+        "recursive-doubling",
+        "Everything between partners at doubling distances: the fewest in a row.",
+    ),
+    Choice::now(
+        "halving-doubling",
+        "Halves, quarters, ... between partners, and back: a ring's bytes, fewer in a row.",
+    ),
     Choice::now("star", "Everything to the first rank and back."),
-    Choice::later("pipelined-ring", "A ring whose segments overlap."),
-    Choice::later("tree", "Up and down a binary tree."),
-    Choice::later("recursive-doubling", "Whole vectors between partners at doubling distances."),
-    Choice::later("halving-doubling", "Halves, quarters, ... between partners, and back."),
-    Choice::later("hierarchical", "Inside each node first, then between nodes."),
+    Choice::now("hierarchical", "A tree inside each group of ranks, then a tree between the groups."),
 ];
 
 pub(crate) const SCHEDULES: &[Choice] = &[
@@ -156,6 +162,16 @@ pub(crate) const COMPRESSIONS: &[Choice] = &[
         "bf16",
         "The upper 16 bits of each float, rounded: 7 bits of fraction, the range of 32 bits.",
     ),
+];
+
+pub(crate) const SHARES: &[Choice] = &[
+    Choice::now("rank", "Each rank has a card of its own."),
+    Choice::later("node", "The ranks of a machine share its card, and do not need it among themselves."),
+];
+
+pub(crate) const SPLITS: &[Choice] = &[
+    Choice::now("measured", "As one pass over a batch takes processor time before the run starts."),
+    Choice::now("given", "By the shares that the recipe gives; over the layers by their arithmetic."),
 ];
 
 pub(crate) const ORDERS: &[Choice] = &[

@@ -1,5 +1,6 @@
 //! The checked recipe: settings of the sweep, of each strategy, and what is varied.
 
+use crate::all_reduce;
 use crate::axes::{self, AxisReader, Dimension};
 use crate::check::{self, Checker};
 use crate::coding;
@@ -188,13 +189,13 @@ impl Reader<'_> {
 
     fn refuse_without_effect(&mut self, strategies: &[StrategySetting]) {
         for strategy in strategies {
-            for key in [resolve::COLLECTIVE, resolve::REDUCE_ORDER] {
+            for key in all_reduce::KEYS {
                 let Some(leaf) = strategy.settings.given(key) else { continue };
                 // The server of `ps-sync` does add in rank order: to say so is no mistake.
                 let in_order = strategy.kind == "ps-sync";
-                let true_anyway = in_order && key == resolve::REDUCE_ORDER && leaf.text == "rank";
+                let true_anyway = in_order && key == all_reduce::REDUCE_ORDER && leaf.text == "rank";
                 if resolve::ignored(strategy.kind, key) && !true_anyway {
-                    let title = format!("`{}` has no effect on `{}`", key.key().path, strategy.kind);
+                    let title = format!("`{}` has no effect on `{}`", key.shown(), strategy.kind);
                     let finding = Finding::new("R114", title)
                         .at_option(leaf.span, "without effect")
                         .note(if in_order {

@@ -1,5 +1,6 @@
 //! One cell's settings to what its runs do, with everything that is impossible about them.
 
+use crate::all_reduce;
 use crate::architecture::{self, Misfit, Task};
 use crate::assign;
 use crate::coding;
@@ -10,10 +11,11 @@ use crate::method;
 use crate::problem::Finding;
 use crate::setting::{Settings, Typed};
 use crate::source::Span;
+use crate::surroundings;
 use crate::value;
 use crate::{
-    Collective, Communication, Dataset, Extent, LrScale, LrSchedule, LrShape, Measure, Metric, Model,
-    Partition, ReduceOrder, RunSpec, Schedule, Sgd, Source, Strategy, Target, Training,
+    Cluster, Collective, Communication, Dataset, Extent, LrScale, LrSchedule, LrShape, Measure, Metric,
+    Model, Partition, ReduceOrder, RunSpec, Schedule, Sgd, Source, Strategy, Target, Training,
 };
 use std::collections::BTreeMap;
 
@@ -50,8 +52,6 @@ const AT_MOST: KeyId = id("train.target.at-most");
 const AFTER: KeyId = id("train.target.after");
 const STOP: KeyId = id("train.target.stop");
 pub(crate) const STRATEGY_KIND: KeyId = id("strategy.kind");
-pub(crate) const COLLECTIVE: KeyId = id("communication.collective");
-pub(crate) const REDUCE_ORDER: KeyId = id("communication.reduce-order");
 const FIRST_STEPS: KeyId = id("measure.trace.first-steps");
 const TRACE_EVERY: KeyId = id("measure.trace.every");
 const WEIGHT_HASH: KeyId = id("measure.weight-hash");
@@ -91,15 +91,18 @@ impl<'a> Resolver<'a> {
         cell.findings.extend(coding::findings(settings));
         let workers = cluster.workers();
         let dataset = Self::dataset(settings);
+        let (emulation, findings) = surroundings::emulation(settings, &cluster, self.machine);
+        cell.findings.extend(findings);
         let spec = RunSpec {
             model: self.model(&mut cell),
             train: self.training(&mut cell, workers, &dataset),
-            communication: communication(settings, &strategy),
+            communication: communication(&mut cell, &strategy, &cluster),
             dataset,
             cluster,
             strategy,
             compression: coding::compression(settings),
             measure: measure(settings),
+            emulation,
         };
         (spec, cell.findings)
     }
@@ -347,18 +350,16 @@ pub(crate) fn ignored(strategy: &str, key: KeyId) -> bool {
         return coding::sends_no_weights(strategy);
     }
     matches!(strategy, "ps-sync" | "async-sgd" | "async-msgd" | "hogwild-sgd")
-        && (key == COLLECTIVE || key == REDUCE_ORDER)
+        && all_reduce::KEYS.contains(&key)
 }
 
-fn communication(settings: &Settings, strategy: &Strategy) -> Communication {
-    let schedule = Schedule::Single;
-    // A star adds in rank order, whatever is asked for.
-    if strategy.servers() > 0 || settings.choice(COLLECTIVE) == "star" {
-        return Communication { collective: Collective::Star, schedule, reduce_order: ReduceOrder::Rank };
-    }
-    let reduce_order =
-        if settings.choice(REDUCE_ORDER) == "rank" { ReduceOrder::Rank } else { ReduceOrder::Ring };
-    Communication { collective: Collective::Ring, schedule, reduce_order }
+fn communication(cell: &mut Cell<'_>, strategy: &Strategy, cluster: &Cluster) -> Communication {
+    let (collective, reduce_order) = if strategy.servers() > 0 {
+        (Collective::Star, ReduceOrder::Rank)
+    } else {
+        all_reduce::read(cell.settings, cluster, &mut cell.findings)
+    };
+    Communication { collective, schedule: Schedule::Single, reduce_order }
 }
 
 fn measure(settings: &Settings) -> Measure {

@@ -81,6 +81,10 @@ fn value(key: &'static Key) -> Value {
                 "additionalProperties": false,
             },
         ] }),
+        Kind::Bandwidth => {
+            json!({ "type": "string", "pattern": "^ *[0-9._]+ *([kMG]?bit/s|[kMG]?B/s) *$" })
+        }
+        Kind::Slow => json!({ "type": "array", "items": table(key.path) }),
         Kind::Layers => {
             let mut layer = table(key.path);
             layer["required"] = json!(["kind"]);

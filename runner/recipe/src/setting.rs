@@ -3,6 +3,7 @@
 use crate::Extent;
 use crate::key::KeyId;
 use crate::layers::LayerSetting;
+use crate::slow::SlowSetting;
 use crate::source::{Sources, Span};
 use crate::table::KEYS;
 use crate::value;
@@ -25,6 +26,9 @@ pub(crate) enum Typed {
     List(Vec<String>),
     Seeds(Seeds),
     Layers(Vec<LayerSetting>),
+    Slow(Vec<SlowSetting>),
+    /// Bytes per second.
+    Bandwidth(u64),
 }
 
 /// Where the seeds of the repeats come from.
@@ -79,7 +83,7 @@ impl Typed {
     /// The value as a number in its base unit, where it is one; of extents, whatever they count.
     pub(crate) fn number(&self) -> Option<f64> {
         match self {
-            Self::Whole(number) => Some(*number as f64),
+            Self::Whole(number) | Self::Bandwidth(number) => Some(*number as f64),
             Self::Number(number) => Some(*number),
             Self::Duration(duration) => Some(duration.as_secs_f64()),
             Self::Extent(Extent::Epochs(epochs)) => Some(*epochs),

@@ -103,8 +103,39 @@ pub struct Communication {
 pub enum Collective {
     /// Scatter-reduce and all-gather around a ring.
     Ring,
+    /// The same with each chunk in segments, so that sums overlap with transfers.
+    PipelinedRing {
+        /// Segments of a chunk, at least 1.
+        segments: u32,
+    },
+    /// Up and down a binomial tree.
+    Tree,
+    /// Everything between partners at doubling distances.
+    RecursiveDoubling,
+    /// Halves, quarters, ... between partners, and back.
+    HalvingDoubling,
     /// Everything to the first rank and back.
     Star,
+    /// A tree inside each group, then a tree between the groups.
+    Hierarchical {
+        /// Ranks of a group, neighbours by number; `None` for one group per machine.
+        group_size: Option<u32>,
+    },
+}
+
+impl Collective {
+    /// The recipe's `kind`.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Ring => "ring",
+            Self::PipelinedRing { .. } => "pipelined-ring",
+            Self::Tree => "tree",
+            Self::RecursiveDoubling => "recursive-doubling",
+            Self::HalvingDoubling => "halving-doubling",
+            Self::Star => "star",
+            Self::Hierarchical { .. } => "hierarchical",
+        }
+    }
 }
 
 /// In which order an element's parts are added.

@@ -3,13 +3,14 @@
 use crate::key::{Ends, Key, Kind, Least, Range};
 use crate::names::{
     COLLECTIVES, COMPRESSIONS, DATASETS, LAYERS, LR_SCALES, LR_SCHEDULES, METRICS, MODELS, OPTIMIZERS,
-    ORDERS, PARTITIONS, REDACTIONS, REDUCE_ORDERS, SCHEDULES, STRATEGIES, WEIGHT_HASHES,
+    ORDERS, PARTITIONS, REDACTIONS, REDUCE_ORDERS, SCHEDULES, SHARES, SPLITS, STRATEGIES, WEIGHT_HASHES,
 };
 
 const POSITIVE: Range = Range { least: 0.0, most: f64::INFINITY, ends: Ends::Open };
 const AT_LEAST_ZERO: Range = Range { least: 0.0, most: f64::INFINITY, ends: Ends::Lower };
 const UP_TO_ONE: Range = Range { least: 0.0, most: 1.0, ends: Ends::Closed };
 const BELOW_ONE: Range = Range { least: 0.0, most: 1.0, ends: Ends::Lower };
+const AT_LEAST_ONE: Range = Range { least: 1.0, most: f64::INFINITY, ends: Ends::Lower };
 const INSIDE_ONE: Range = Range { least: 0.0, most: 1.0, ends: Ends::Open };
 
 /// The kinds of compression that lose something.
@@ -214,10 +215,70 @@ pub(crate) const KEYS: &[Key] = &[
     )
     .default("\"local\""),
     Key::new("nodes.inventory", Kind::Path, "A file that describes machines.").example("\"nodes.toml\"").later(),
-    Key::new("nodes.slow", Kind::Table, "Ranks that are slowed down on purpose.").later(),
+    Key::new(
+        "nodes.slow",
+        Kind::Slow,
+        "Ranks that are slowed down on purpose. The factors of several entries about one rank multiply.",
+    )
+    .default("[]")
+    .example("[{ rank = 3, compute = 4.0 }]"),
+    Key::new("nodes.slow.rank", Kind::Whole(0, 65_535), "Which rank; this or `random`.").example("3").sweep(),
+    Key::new("nodes.slow.random", Kind::Whole(1, 65_536), "So many workers, drawn by the run's seed.")
+        .example("1")
+        .sweep(),
+    Key::new(
+        "nodes.slow.compute",
+        Kind::Number(AT_LEAST_ONE),
+        "Every compute phase takes so many times as long.",
+    )
+    .default("1.0")
+    .example("4.0")
+    .sweep(),
+    Key::new(
+        "nodes.slow.link",
+        Kind::Number(AT_LEAST_ONE),
+        "The bandwidth of the rank's card is divided by this; needs `[network]`.",
+    )
+    .default("1.0")
+    .example("10.0")
+    .sweep(),
+    Key::new(
+        "nodes.slow.probability",
+        Kind::Number(INSIDE_ONE),
+        "Probability that a step is slowed down at all, drawn for each step by the run's seed; without it all are.",
+    )
+    .example("0.1")
+    .sweep(),
     Key::new("nodes.faults", Kind::Table, "Faults that are injected on purpose.").later(),
-    Key::new("network", Kind::Table, "An emulated network between the ranks.").later(),
-    Key::new("compute", Kind::Table, "An emulated step time.").later(),
+    Key::new(
+        "network",
+        Kind::Table,
+        "An emulated network between the ranks, in user space: cards that serialise what they carry, in both \
+         directions at once. Reports say so.",
+    ),
+    Key::new("network.bandwidth", Kind::Bandwidth, "Of each card, in each direction.").example("\"1Gbit/s\""),
+    Key::new("network.latency", Kind::Duration, "One way, for each message; none by default.")
+        .example("\"50us\""),
+    Key::new("network.share", Kind::Choice(SHARES), "Who has a card.").default("\"rank\""),
+    Key::new(
+        "compute",
+        Kind::Table,
+        "An emulated step time: the computing of a step takes this long, whatever the machine takes, so that more \
+         ranks than cores give honest times. Reports say so, and whether the real arithmetic fitted inside.",
+    ),
+    Key::new("compute.step-time", Kind::Duration, "Of forward pass, backward pass and update together.")
+        .example("\"20ms\""),
+    Key::new("compute.split", Kind::Table, "Which part of the step time each takes."),
+    Key::new("compute.split.kind", Kind::Choice(SPLITS), "How it is split.").default("\"measured\""),
+    Key::new("compute.split.forward", Kind::Share(UP_TO_ONE), "The forward pass and the loss.")
+        .of(&["given"])
+        .default("0.3"),
+    Key::new("compute.split.backward", Kind::Share(UP_TO_ONE), "The backward pass.")
+        .of(&["given"])
+        .default("0.6"),
+    Key::new("compute.split.update", Kind::Share(UP_TO_ONE), "The update of the whole model.")
+        .of(&["given"])
+        .default("0.1"),
     Key::new(
         "strategy",
         Kind::Table,
@@ -297,10 +358,29 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new("communication", Kind::Table, "How vectors travel; a strategy's own settings go before these.").arm(),
     Key::new(
         "communication.collective",
-        Kind::Choice(COLLECTIVES),
+        Kind::Table,
         "The algorithm of an all-reduce; strategies without one ignore it.",
     )
-    .default("\"ring\"")
+    .arm(),
+    Key::new("communication.collective.kind", Kind::Choice(COLLECTIVES), "Which algorithm.")
+        .default("\"ring\"")
+        .arm(),
+    Key::new(
+        "communication.collective.segments",
+        Kind::Whole(1, 4096),
+        "Segments of each chunk of the ring: of 1, nothing overlaps; of many, each message is small.",
+    )
+    .of(&["pipelined-ring"])
+    .default("4")
+    .arm(),
+    Key::new(
+        "communication.collective.group-size",
+        Kind::Whole(2, 65_536),
+        "Ranks of a group, neighbours by number; the last group may be smaller. Without it, the ranks of a machine \
+         are a group.",
+    )
+    .of(&["hierarchical"])
+    .example("2")
     .arm(),
     Key::new("communication.schedule", Kind::Table, "Which gradients travel together, and when.").arm(),
     Key::new("communication.schedule.kind", Kind::Choice(SCHEDULES), "Which rule.").default("\"single\"").arm(),
@@ -312,8 +392,8 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "communication.reduce-order",
         Kind::Choice(REDUCE_ORDERS),
-        "In which order an element's parts are added: `rank` gives the same bits for every schedule, \
-         collective and parameter server.",
+        "In which order an element's parts are added: `rank`, which a `ring` and a `star` can do, gives the same bits \
+         for every schedule and for a parameter server.",
     )
     .default("\"ring\"")
     .arm(),

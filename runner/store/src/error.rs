@@ -130,6 +130,9 @@ pub enum StoreError {
         /// How many, with the noun.
         sweeps: String,
     },
+    /// There is no room for what is to be written.
+    #[error("the disk that the store lies on is full; make room, then run the same command again")]
+    Full,
     /// A statement failed.
     #[error("the database refused: {0}")]
     Database(sqlx::Error),
@@ -157,6 +160,7 @@ pub(crate) fn result_code(error: &sqlx::Error) -> Option<i64> {
 const SQLITE_BUSY: i64 = 5;
 const SQLITE_LOCKED: i64 = 6;
 const SQLITE_CORRUPT: i64 = 11;
+const SQLITE_FULL: i64 = 13;
 const SQLITE_NOTADB: i64 = 26;
 
 impl From<sqlx::Error> for StoreError {
@@ -168,6 +172,7 @@ impl From<sqlx::Error> for StoreError {
             Some(SQLITE_CORRUPT | SQLITE_NOTADB) => {
                 Self::Damaged { path: PathBuf::from(DATABASE_WORDS), reason: error.to_string() }
             }
+            Some(SQLITE_FULL) => Self::Full,
             _ => Self::Database(error),
         }
     }

@@ -25,6 +25,7 @@ mod lock;
 mod open;
 mod plan_rows;
 mod rebuild;
+mod reserve;
 mod rows;
 mod selection;
 mod selection_sql;

@@ -57,6 +57,7 @@ impl Store {
         }
         let store = Self::at(folder, &MIGRATIONS).await?;
         store.close_books_of_the_dead().await?;
+        crate::reserve::keep(folder);
         Ok(store)
     }
 
@@ -91,9 +92,14 @@ impl Store {
         let in_use = lock::in_use(folder).await?;
         let file = folder.join(DATABASE);
         prepare(folder, &file, migrations).await?;
-        let writer = SqlitePoolOptions::new().max_connections(1).connect_lazy_with(
-            options(&file).synchronous(SqliteSynchronous::Normal).optimize_on_close(true, None),
-        );
+        let writer = SqlitePoolOptions::new()
+            .max_connections(1)
+            // After a failure such as a full disk SQLite may have rolled back by itself, and a connection that is
+            // not told apart from one in a transaction is of no use.
+            .before_acquire(|connection, _| Box::pin(async { Ok(!connection.is_in_transaction()) }))
+            .connect_lazy_with(
+                options(&file).synchronous(SqliteSynchronous::Normal).optimize_on_close(true, None),
+            );
         let reader = SqlitePoolOptions::new()
             .max_connections(4)
             .connect_lazy_with(options(&file).read_only(true).row_buffer_size(1024));
@@ -201,10 +207,16 @@ mod tests {
     /// A released migration must never change: whoever has its tables could not open the store any more.
     #[test]
     fn released_migrations_are_as_they_were() {
-        let pinned = [(
-            1,
-            "7f3204f783cf03dc2cb907ffb296f741fe27a7fee0c7f1e27221adc53424bddadfb750dbffda3a2d935d58251fee68ae",
-        )];
+        let pinned = [
+            (
+                1,
+                "7f3204f783cf03dc2cb907ffb296f741fe27a7fee0c7f1e27221adc53424bddadfb750dbffda3a2d935d58251fee68ae",
+            ),
+            (
+                2,
+                "53d1a6405707b697f677968c565f509c9072c835d48fd94ff816e0df6884d910e81248e23d8f934b558cd7e1729cbfdc",
+            ),
+        ];
         let embedded: Vec<(i64, String)> = MIGRATIONS
             .iter()
             .map(|migration| (migration.version, recipe::hex(&migration.checksum)))
@@ -227,7 +239,7 @@ mod tests {
     }
 
     fn with(more: &'static str) -> Migrator {
-        let next = Migration::new(2, "next".into(), MigrationType::Simple, more.into_sql_str(), false);
+        let next = Migration::new(3, "next".into(), MigrationType::Simple, more.into_sql_str(), false);
         Migrator::with_migrations(MIGRATIONS.iter().cloned().chain([next]).collect())
     }
 
@@ -235,22 +247,22 @@ mod tests {
     async fn an_older_file_is_copied_aside_before_it_is_brought_up_to_date() {
         let folder = tempfile::tempdir().unwrap();
         Store::open(folder.path()).await.unwrap().close().await;
-        let broken = with("CREATE TABLE more (id INTEGER) STRICT; PRAGMA user_version = 2; SELECT nonsense");
+        let broken = with("CREATE TABLE more (id INTEGER) STRICT; PRAGMA user_version = 3; SELECT nonsense");
         let error = Store::at(folder.path(), &broken).await.unwrap_err();
         let StoreError::Migration { backup: Some(backup), .. } = &error else { panic!("{error}") };
-        assert_eq!(*backup, folder.path().join("bakeoff-version-1.db"));
+        assert_eq!(*backup, folder.path().join("bakeoff-version-2.db"));
         assert!(backup.is_file());
         // A migration that fails leaves the old version.
         Store::open(folder.path()).await.unwrap().close().await;
 
-        let good = with("CREATE TABLE more (id INTEGER) STRICT; PRAGMA user_version = 2");
+        let good = with("CREATE TABLE more (id INTEGER) STRICT; PRAGMA user_version = 3");
         let store = Store::at(folder.path(), &good).await.unwrap();
-        assert_eq!(store.db_info().await.unwrap().version, 2);
-        assert!(folder.path().join("bakeoff-version-1-2.db").is_file());
+        assert_eq!(store.db_info().await.unwrap().version, 3);
+        assert!(folder.path().join("bakeoff-version-2-2.db").is_file());
         store.close().await;
         assert!(matches!(
             Store::open(folder.path()).await,
-            Err(StoreError::Newer { found: 2, known: 1, .. })
+            Err(StoreError::Newer { found: 3, known: 2, .. })
         ));
     }
 }

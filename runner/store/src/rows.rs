@@ -4,7 +4,7 @@
 //! number, series by time.
 
 use recipe::{Metric, Plan, Role, RunSpec};
-use record::{LaneId, Nanos, Phase, Rank};
+use record::{EmulationRecord, LaneId, Nanos, Phase, Rank};
 use serde::{Deserialize, Serialize};
 
 /// Everything that a report is made from: one sweep.
@@ -154,6 +154,8 @@ pub struct AttemptRow {
     pub weights: Option<Result<String, Vec<String>>>,
     /// What each rank sent to each other.
     pub links: Vec<LinkRow>,
+    /// How well each rank kept what it pretends; empty where nothing is pretended.
+    pub emulation: Vec<EmulationRecord>,
 }
 
 /// One rank of an attempt.

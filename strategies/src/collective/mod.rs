@@ -1,17 +1,29 @@
 //! All-reduces: one per file, each with its drawing, its index formula and its cost. Whatever they are, all
 //! places of the group end with the same bits.
 
+mod bundle;
+mod fold;
+mod halving_doubling;
+mod hierarchical;
+mod pipelined_ring;
 mod rank_order;
+mod recursive_doubling;
 mod ring;
 mod star;
+mod tree;
 
+pub use halving_doubling::HalvingDoubling;
+pub use hierarchical::Hierarchical;
+pub use pipelined_ring::PipelinedRing;
 pub use rank_order::RankOrder;
+pub use recursive_doubling::RecursiveDoubling;
 pub use ring::Ring;
 pub use star::Star;
+pub use tree::Tree;
 
 use crate::compress::{Guarantee, Slot};
-use crate::{StepError, Tag, Wire};
-use recipe::{Communication, ReduceOrder};
+use crate::{Packet, StepError, Tag, Wire};
+use recipe::{Cluster, Communication, ReduceOrder};
 use std::sync::Arc;
 
 /// An all-reduce.
@@ -21,6 +33,10 @@ pub trait Collective: Send + Sync {
 
     /// What place `place` of `places` sends for a vector of `elements`.
     fn cost(&self, elements: usize, places: usize, place: usize) -> Cost;
+
+    /// How long a vector of `elements` takes on `places` places that begin together, by the model of [`Rates`]; in
+    /// the unit of the rates. Each file says for which numbers this is exact.
+    fn time(&self, elements: usize, places: usize, rates: Rates) -> f64;
 }
 
 /// What one place sends in one call.
@@ -32,23 +48,67 @@ pub struct Cost {
     pub elements: usize,
 }
 
-/// The collective that the recipe asks for.
-pub fn build(communication: &Communication) -> Arc<dyn Collective> {
-    match (communication.collective, communication.reduce_order) {
-        // A star adds in rank order by itself.
-        (recipe::Collective::Star, ReduceOrder::Ring | ReduceOrder::Rank) => Arc::new(Star),
-        (recipe::Collective::Ring, ReduceOrder::Ring) => Arc::new(Ring),
-        (recipe::Collective::Ring, ReduceOrder::Rank) => Arc::new(RankOrder),
+/// What messages and sums cost: the alpha-beta-gamma model of Thakur, Rabenseifner and Gropp, 2005. A
+/// place sends one message and receives one at the same time; several at once share its link.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rates {
+    /// alpha: from sending to arriving, for each message.
+    pub latency: f64,
+    /// beta: for each element, on the sender's and on the receiver's side of the link.
+    pub per_element: f64,
+    /// gamma: for each element that is added.
+    pub per_sum: f64,
+}
+
+impl Rates {
+    fn transfer(self, elements: usize) -> f64 {
+        self.per_element * elements as f64
+    }
+
+    fn message(self, elements: usize) -> f64 {
+        self.latency + self.transfer(elements)
+    }
+
+    fn sum(self, elements: usize) -> f64 {
+        self.per_sum * elements as f64
+    }
+}
+
+/// The collective that the recipe asks for. Only a ring and a star are asked to add in rank order.
+pub fn build(communication: &Communication, cluster: &Cluster) -> Arc<dyn Collective> {
+    match communication.collective {
+        recipe::Collective::Ring if communication.reduce_order == ReduceOrder::Rank => Arc::new(RankOrder),
+        recipe::Collective::Ring => Arc::new(Ring),
+        recipe::Collective::PipelinedRing { segments } => Arc::new(PipelinedRing::new(segments as usize)),
+        recipe::Collective::Tree => Arc::new(Tree),
+        recipe::Collective::RecursiveDoubling => Arc::new(RecursiveDoubling),
+        recipe::Collective::HalvingDoubling => Arc::new(HalvingDoubling),
+        recipe::Collective::Star => Arc::new(Star),
+        recipe::Collective::Hierarchical { group_size: Some(size) } => {
+            Arc::new(Hierarchical::of_neighbours(size as usize))
+        }
+        recipe::Collective::Hierarchical { group_size: None } => {
+            let machines: Vec<u32> = cluster.seats.iter().map(|seat| seat.node).collect();
+            Arc::new(Hierarchical::of_machines(machines))
+        }
     }
 }
 
 /// Adds this place's own part as the owner of the sum would have received it: through the codec if that
-/// changes it. Where there is only one place, nothing travels, and nothing is coded.
+/// changes it.
 fn add_own(sum: &mut [f32], own: &[f32], slot: Slot, wire: &mut Wire<'_>) -> Result<(), StepError> {
-    if wire.guarantee() == Guarantee::Exact || wire.group().size() == 1 {
+    if wire.guarantee() == Guarantee::Exact {
         wire.reduce(sum, own);
         return Ok(());
     }
     let packet = wire.encode(slot, own);
     wire.decode_add(&packet, sum)
+}
+
+/// Encodes a sum that is complete, for everyone else. Whoever completes it takes what the others will decode, or the
+/// ranks would drift apart under a lossy codec. `at` is the position of its first element.
+fn complete(sum: &mut [f32], at: usize, tag: Tag, wire: &mut Wire<'_>) -> Result<Packet, StepError> {
+    let packet = wire.encode(wire.slot(wire.group().place(), tag, at), sum);
+    wire.adopt(&packet, sum)?;
+    Ok(packet)
 }

@@ -8,15 +8,19 @@
 //!   gather     c0 -> 1, 2         c1 -> 0, 2         c2 -> 0, 1
 //! ```
 //!
-//! Index formula: place k owns chunk k and sends chunk j to place j.
+//! Index formula: place k owns chunk k and sends chunk j to place j, its right neighbour first: at each moment every
+//! place sends to another one.
 //!
 //! Cost per place: 2 (p - 1) messages; n - |c_k| + (p - 1) |c_k| elements, which is 2 n (p - 1) / p where p
 //! divides n: the bytes of a ring, in another pattern.
 //!
+//! Time: 2 (alpha + (p - 1) c beta) for chunks of c elements; exact where p divides n and sums cost nothing. Sums
+//! that cost add between c gamma (the last one) and p c gamma (all, where the first part comes last).
+//!
 //! Order of sums: from zero, place 0 first, for every element. Neither the chunks nor what travels together
 //! changes a bit, and a parameter server that adds its workers in rank order ends with the same bits.
 
-use super::{Collective, Cost, add_own};
+use super::{Collective, Cost, Rates, add_own};
 use crate::vector::piece;
 use crate::{StepError, Tag, Wire};
 
@@ -27,11 +31,14 @@ pub struct RankOrder;
 impl Collective for RankOrder {
     fn all_reduce_sum(&self, x: &mut [f32], tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
         let (group, n) = (wire.group(), x.len());
+        if group.size() == 1 {
+            return Ok(());
+        }
         let chunk = |place: crate::Place| piece(n, group.size(), place.0);
         let (me, right) = (group.place(), group.after(1));
         // What a codec remembers of an element, as a part or as a sum, is missing from the same sum: it belongs to the
         // element's position, whoever owns that at the time.
-        for owner in group.others() {
+        for owner in (1..group.size()).map(|steps| group.after(steps)) {
             let part = chunk(owner);
             let packet = wire.encode(wire.slot(right, tag, part.start), &x[part]);
             wire.send_packet(owner, tag, packet)?;
@@ -46,12 +53,9 @@ impl Collective for RankOrder {
             }
         }
         x[mine.clone()].copy_from_slice(&sum);
-        if group.size() == 1 {
-            return Ok(());
-        }
         let packet = wire.encode(wire.slot(right, tag, mine.start), &sum);
         wire.adopt(&packet, &mut x[mine])?;
-        for to in group.others() {
+        for to in (1..group.size()).map(|steps| group.after(steps)) {
             wire.send_packet(to, tag.part(1), packet.clone())?;
         }
         for from in group.others() {
@@ -63,5 +67,13 @@ impl Collective for RankOrder {
     fn cost(&self, elements: usize, places: usize, place: usize) -> Cost {
         let own = piece(elements, places, place).len();
         Cost { messages: 2 * (places - 1), elements: elements - own + (places - 1) * own }
+    }
+
+    fn time(&self, elements: usize, places: usize, rates: Rates) -> f64 {
+        if places == 1 {
+            return 0.0;
+        }
+        let chunk = elements.div_ceil(places);
+        2.0 * rates.message((places - 1) * chunk) + rates.sum(chunk)
     }
 }

@@ -36,11 +36,15 @@
 //! Cost per place: 2 (p - 1) messages for each segment of a chunk; all chunks but (k + 1) and all but (k + 2), which
 //! is 2 n (p - 1) / p elements where p divides n.
 //!
+//! Time: for up to 16 segments of a chunk, that of a [`PipelinedRing`](super::PipelinedRing) with so many; with one,
+//! 2 (p - 1) (alpha + c beta) + (p - 1) c gamma for chunks of c elements. Exact where p divides n and the segments are
+//! equal.
+//!
 //! Order of sums: chunk c is added in the order c, c + 1, ..., c - 1 (mod p), whatever its segments.
 //!
 //! Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
 
-use super::{Collective, Cost};
+use super::{Collective, Cost, Rates, pipelined_ring};
 use crate::compress::Guarantee;
 use crate::vector::piece;
 use crate::{Packet, Place, StepError, Tag, Wire};
@@ -90,6 +94,10 @@ impl Collective for Ring {
         let all_but = |c: usize| elements - chunk(elements, places, c).len();
         let messages = 2 * (places - 1) * segments(elements, places);
         Cost { messages, elements: all_but(place + 1) + all_but(place + 2) }
+    }
+
+    fn time(&self, elements: usize, places: usize, rates: Rates) -> f64 {
+        pipelined_ring::time(elements, places, segments(elements, places), rates)
     }
 }
 

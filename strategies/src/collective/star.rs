@@ -9,9 +9,12 @@
 //!
 //! Cost: the first place sends p - 1 messages of n elements, each other place one.
 //!
+//! Time: 2 (alpha + (p - 1) n beta), as the centre's link carries everything; exact where sums cost nothing. Sums
+//! that cost add between n gamma (the last one) and p n gamma (all, where the first part comes last).
+//!
 //! Order of sums: from zero, place 0 first: the same bits as [`RankOrder`](super::RankOrder).
 
-use super::{Collective, Cost, add_own};
+use super::{Collective, Cost, Rates, add_own};
 use crate::{Place, StepError, Tag, Wire};
 
 /// Everything to the first place and back.
@@ -21,6 +24,9 @@ pub struct Star;
 impl Collective for Star {
     fn all_reduce_sum(&self, x: &mut [f32], tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
         let (group, centre) = (wire.group(), Place(0));
+        if group.size() == 1 {
+            return Ok(());
+        }
         if group.place() != centre {
             wire.send(centre, tag, 0, x)?;
             return wire.recv_into(centre, tag.part(1), x);
@@ -32,9 +38,6 @@ impl Collective for Star {
             wire.recv_add(from, tag, &mut sum)?;
         }
         x.copy_from_slice(&sum);
-        if group.size() == 1 {
-            return Ok(());
-        }
         let packet = wire.encode(slot, &sum);
         wire.adopt(&packet, x)?;
         for to in group.others() {
@@ -46,5 +49,12 @@ impl Collective for Star {
     fn cost(&self, elements: usize, places: usize, place: usize) -> Cost {
         let messages = if place == 0 { places - 1 } else { 1 };
         Cost { messages, elements: messages * elements }
+    }
+
+    fn time(&self, elements: usize, places: usize, rates: Rates) -> f64 {
+        if places == 1 {
+            return 0.0;
+        }
+        2.0 * rates.message((places - 1) * elements) + rates.sum(elements)
     }
 }

@@ -19,6 +19,8 @@ pub struct Client {
     /// Position of the server's part in the whole vector.
     at: usize,
     step: u64,
+    /// The last step whose gradient came.
+    came: u64,
 }
 
 /// What goes before the weights in an answer.
@@ -54,7 +56,7 @@ impl Note {
 impl Client {
     /// The lane's worker; the server holds the weights from position `at` on.
     pub fn new(worker: usize, at: usize) -> Self {
-        Self { worker, at, step: 0 }
+        Self { worker, at, step: 0, came: 0 }
     }
 
     /// Its place among the workers.
@@ -70,6 +72,7 @@ impl Client {
             return Ok(None);
         }
         desk.wire().decode(&packet, gradient)?;
+        self.came = self.step;
         Ok(Some(()))
     }
 
@@ -141,7 +144,7 @@ impl Client {
         desk.record(Event::Lost(LostRecord {
             rank: desk.seat.rank,
             peer: worker,
-            step: self.step,
+            step: self.came + 1,
             at: desk.lane.clock.now(),
             reason: error.to_string(),
         }));

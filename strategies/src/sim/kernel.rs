@@ -1,13 +1,13 @@
 //! Actors, events, and virtual time.
 
-use super::cost::Link;
-use super::world::{Fault, World};
+use super::fault::Health;
 use crate::draw::mix;
+use crate::emulation::{Card, Fabric, Flight};
 use crate::{Envelope, Kind, StepError, Tag, Wanted};
 use corosensei::Yielder;
-use record::{LaneId, Nanos, Rank};
+use record::{LaneId, Nanos, Phase, Rank};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Number of an actor: a lane of a rank.
@@ -27,14 +27,14 @@ pub(super) enum Wait {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Event {
     Wake(Actor),
-    /// The first byte of the oldest message in flight between these two arrives.
-    FirstByte(Rank, Rank),
+    /// The receiver's card can take the oldest message in flight between these two.
+    Land(Rank, Rank),
     /// Its last byte arrived.
     Deliver(Rank, Rank),
-    /// The wait of that number has lasted too long.
+    /// This fault happens.
+    Fault(usize),
+    /// The wait with this number has lasted long enough.
     Deadline(Actor, u64),
-    /// A rank stops to do anything.
-    Fault(Rank),
 }
 
 /// What the next event leads to.
@@ -52,8 +52,12 @@ pub(super) struct ActorState {
     pub(super) lane: LaneId,
     pub(super) wait: Wait,
     pub(super) since: Nanos,
-    /// Number of its waits so far: tells a deadline whether it still means this one.
-    waits: u64,
+    /// Waits so far.
+    pub(super) waits: u64,
+    /// Whether the deadline of the current one has come.
+    pub(super) timed_out: bool,
+    /// The step and the phase it is in.
+    pub(super) place: (u64, Phase),
     /// Address of the coroutine's yielder; 0 until it runs for the first time.
     yielder: usize,
 }
@@ -67,30 +71,27 @@ pub(super) struct State {
     pub(super) bytes: u64,
     pub(super) switches: u64,
     pub(super) origin: Nanos,
+    pub(super) health: Health,
     seed: u64,
     heap: BinaryHeap<Reverse<(Nanos, u64, u64, Event)>>,
     pushed: u64,
     draws: u64,
     at_gate: usize,
-    flying: BTreeMap<(Rank, Rank), VecDeque<Envelope>>,
+    flying: BTreeMap<(Rank, Rank), VecDeque<(Envelope, Flight)>>,
     landing: BTreeMap<(Rank, Rank), VecDeque<Envelope>>,
-    out_free: Vec<Nanos>,
-    in_free: Vec<Nanos>,
+    outward: Vec<Card>,
+    inward: Vec<Card>,
     inbox: Vec<BTreeMap<Kind, VecDeque<Envelope>>>,
     lanes: Vec<Vec<Actor>>,
-    faults: BTreeMap<Rank, Fault>,
-    /// Ranks that do nothing any more.
-    faulty: BTreeSet<Rank>,
 }
 
 pub(super) struct Kernel {
     state: Mutex<State>,
-    link: Link,
-    deadline: Option<Nanos>,
+    fabric: Fabric,
 }
 
 impl Kernel {
-    pub(super) fn new(world: &World, ranks: usize) -> Self {
+    pub(super) fn new(seed: u64, ranks: usize, fabric: Fabric) -> Self {
         let state = State {
             now: Nanos(0),
             current: 0,
@@ -100,21 +101,20 @@ impl Kernel {
             bytes: 0,
             switches: 0,
             origin: Nanos(0),
-            seed: world.seed,
+            health: Health::of(ranks),
+            seed,
             heap: BinaryHeap::new(),
             pushed: 0,
             draws: 0,
             at_gate: 0,
             flying: BTreeMap::new(),
             landing: BTreeMap::new(),
-            out_free: vec![Nanos(0); ranks],
-            in_free: vec![Nanos(0); ranks],
+            outward: vec![Card::default(); ranks],
+            inward: vec![Card::default(); ranks],
             inbox: vec![BTreeMap::new(); ranks],
             lanes: vec![vec![]; ranks],
-            faults: world.faults.clone(),
-            faulty: BTreeSet::new(),
         };
-        Self { state: Mutex::new(state), link: world.link, deadline: world.deadline }
+        Self { state: Mutex::new(state), fabric }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
@@ -126,7 +126,9 @@ impl Kernel {
         let mut state = self.lock();
         let (actor, since) = (state.actors.len(), state.now);
         state.lanes[rank.index()].push(actor);
-        state.actors.push(ActorState { rank, lane, wait: Wait::Time, since, waits: 0, yielder: 0 });
+        let (waits, timed_out, place) = (0, false, (0, Phase::Other));
+        let wait = Wait::Time;
+        state.actors.push(ActorState { rank, lane, wait, since, waits, timed_out, place, yielder: 0 });
         state.push(since, Event::Wake(actor));
     }
 
@@ -137,13 +139,12 @@ impl Kernel {
 
     /// Gives control to the scheduler; returns when it is this actor's turn again.
     pub(super) fn suspend(&self, mut state: MutexGuard<'_, State>, wait: Wait) -> Result<(), StepError> {
-        if state.stopping {
+        if state.is_over() {
             return Err(StepError::Stopped);
         }
         let (me, now) = (state.current, state.now);
         state.actors[me].wait = wait;
         state.actors[me].since = now;
-        state.actors[me].waits += 1;
         let yielder = state.actors[me].yielder as *const Yielder<(), ()>;
         // Never held across a switch: the next actor runs on this very thread.
         drop(state);
@@ -156,7 +157,7 @@ impl Kernel {
         unsafe {
             (*yielder).suspend(());
         }
-        if self.lock().stopping { Err(StepError::Stopped) } else { Ok(()) }
+        if self.lock().is_over() { Err(StepError::Stopped) } else { Ok(()) }
     }
 
     /// Lets the running actor's time pass.
@@ -165,8 +166,7 @@ impl Kernel {
         state.draws += 1;
         let luck = mix(!state.seed, state.draws) as f64 / u64::MAX as f64;
         let cost = cost(luck);
-        // What unwinds has no time any more.
-        if cost == Nanos(0) || state.stopping {
+        if cost == Nanos(0) {
             return;
         }
         let until = state.now + cost;
@@ -181,18 +181,24 @@ impl Kernel {
     }
 
     /// A message leaves: it occupies the sender's card, then flies.
-    pub(super) fn send(&self, to: Rank, envelope: Envelope) {
+    pub(super) fn send(&self, to: Rank, envelope: Envelope) -> Result<(), StepError> {
         let mut state = self.lock();
-        if state.stopping {
-            return;
+        if state.health.gone(to) {
+            let (rank, wanted) = (envelope.from, Wanted::Credit(envelope.tag));
+            return Err(StepError::Gone { rank, peer: to, wanted });
         }
-        let (from, bytes) = (envelope.from, envelope.packet.0.len());
-        let start = state.now.max(state.out_free[from.index()]);
-        state.out_free[from.index()] = start + self.link.carry(bytes);
+        let (now, from, bytes) = (state.now, envelope.from, envelope.packet.0.len());
+        let flight = if from == to {
+            Flight { ready: now, first: now, length: Nanos(0) }
+        } else {
+            let departed = self.fabric.depart(&mut state.outward[from.index()], from, now, bytes);
+            self.fabric.flight((from, to), departed, bytes)
+        };
         state.messages += 1;
         state.bytes += bytes as u64;
-        state.flying.entry((from, to)).or_default().push_back(envelope);
-        state.push(start + self.link.latency, Event::FirstByte(from, to));
+        state.flying.entry((from, to)).or_default().push_back((envelope, flight));
+        state.push(flight.ready, Event::Land(from, to));
+        Ok(())
     }
 
     /// The oldest message that fits; waits for one.
@@ -203,11 +209,10 @@ impl Kernel {
         kind: Kind,
         tag: Option<Tag>,
     ) -> Result<Envelope, StepError> {
-        let begin = self.lock().now;
-        let mut late = None;
+        self.lock().begin_wait();
         loop {
             let mut state = self.lock();
-            if state.stopping {
+            if state.is_over() {
                 return Err(StepError::Stopped);
             }
             if let Some(queue) = state.inbox[rank.index()].get_mut(&kind) {
@@ -217,16 +222,8 @@ impl Kernel {
                 }
             }
             let wanted = tag.map_or(Wanted::Any(kind), Wanted::Message);
-            if let Some(peer) = from.filter(|from| state.is_dead(*from)) {
-                return Err(StepError::Gone { rank, peer, wanted });
-            }
-            if late.is_some_and(|late| state.now >= late) {
-                return Err(StepError::Silent { rank, peer: from, wanted, waited: state.now - begin });
-            }
-            if let Some(deadline) = self.deadline {
-                let (me, until) = (state.current, *late.get_or_insert(begin + deadline));
-                let wait = state.actors[me].waits + 1;
-                state.push(until, Event::Deadline(me, wait));
+            if let Some(error) = state.in_vain(rank, from, wanted) {
+                return Err(error);
             }
             self.suspend(state, Wait::Message { rank, from, kind, tag })?;
         }
@@ -237,13 +234,13 @@ impl Kernel {
         let mut state = self.lock();
         state.at_gate += 1;
         if state.at_gate < state.actors.len() {
-            return self.suspend(state, Wait::Start);
+            state.begin_wait();
+            let me = state.current;
+            self.suspend(state, Wait::Start)?;
+            return if self.lock().actors[me].timed_out { Err(StepError::Stopped) } else { Ok(()) };
         }
         let now = state.now;
         state.origin = now;
-        for (rank, fault) in state.faults.clone() {
-            state.push(now + fault.at(), Event::Fault(rank));
-        }
         for actor in 0..state.actors.len() {
             if matches!(state.actors[actor].wait, Wait::Start) {
                 state.actors[actor].wait = Wait::Time;
@@ -257,23 +254,26 @@ impl Kernel {
     pub(super) fn advance(&self) -> Next {
         let mut state = self.lock();
         let Some(Reverse((at, _, _, event))) = state.heap.pop() else { return Next::Quiet };
-        if state.is_past(event) {
-            return Next::Nobody;
-        }
         state.now = at;
         let ready = match event {
-            Event::Wake(actor) | Event::Deadline(actor, _) => Some(actor),
-            Event::FirstByte(from, to) => {
-                state.land(at, from, to, self.link);
+            Event::Wake(actor) => Some(actor),
+            Event::Land(from, to) => {
+                state.land(from, to);
                 None
             }
-            Event::Deliver(from, to) => state.deliver(from, to),
-            Event::Fault(rank) => {
-                state.fail(rank);
+            Event::Deliver(from, to) => {
+                let ready = state.deliver(from, to);
+                state.wake_mourners(from);
+                ready
+            }
+            Event::Fault(number) => {
+                state.go_wrong(number);
                 None
             }
+            Event::Deadline(actor, number) => state.deadline(actor, number),
         };
-        let Some(actor) = ready.filter(|actor| state.can_run(*actor)) else {
+        let runs = |actor: &ActorState| !matches!(actor.wait, Wait::Done) && state.health.runs(actor.rank);
+        let Some(actor) = ready.filter(|actor| runs(&state.actors[*actor])) else {
             return Next::Nobody;
         };
         state.current = actor;
@@ -284,44 +284,15 @@ impl Kernel {
 }
 
 impl State {
-    /// Whether a rank is gone, and its peers know.
-    fn is_dead(&self, rank: Rank) -> bool {
-        self.faulty.contains(&rank) && matches!(self.faults.get(&rank), Some(Fault::Dies(_)))
+    /// Whether whoever runs now is to end.
+    fn is_over(&self) -> bool {
+        self.stopping || self.health.ending(self.actors[self.current].rank).is_some()
     }
 
-    /// Whether the rank of an actor does nothing any more.
-    pub(super) fn is_faulty(&self, actor: Actor) -> bool {
-        self.faulty.contains(&self.actors[actor].rank)
-    }
-
-    /// Whether what the event is about is over, so that it takes no time.
-    fn is_past(&self, event: Event) -> bool {
-        match event {
-            Event::Deadline(actor, wait) => self.actors[actor].waits != wait || !self.can_run(actor),
-            Event::Fault(_) => self.actors.iter().all(|actor| matches!(actor.wait, Wait::Done)),
-            _ => false,
-        }
-    }
-
-    fn can_run(&self, actor: Actor) -> bool {
-        !matches!(self.actors[actor].wait, Wait::Done) && !self.is_faulty(actor)
-    }
-
-    /// A rank stops to do anything. If it dies, what it had under way is lost, and whoever waits for it learns
-    /// that.
-    fn fail(&mut self, rank: Rank) {
-        self.faulty.insert(rank);
-        if !self.is_dead(rank) {
-            return;
-        }
-        self.flying.retain(|(from, _), _| *from != rank);
-        self.landing.retain(|(from, _), _| *from != rank);
-        let now = self.now;
-        for actor in 0..self.actors.len() {
-            if matches!(self.actors[actor].wait, Wait::Message { from: Some(from), .. } if from == rank) {
-                self.push(now, Event::Wake(actor));
-            }
-        }
+    /// Whether something of one rank is on its way to another.
+    pub(super) fn under_way(&self, from: Rank, to: Rank) -> bool {
+        let flies = self.flying.get(&(from, to)).is_some_and(|queue| !queue.is_empty());
+        flies || self.landing.get(&(from, to)).is_some_and(|queue| !queue.is_empty())
     }
 
     /// Ties are broken by a random number, then by order: another seed is another interleaving.
@@ -331,19 +302,24 @@ impl State {
         self.heap.push(Reverse((at, tie, self.pushed, event)));
     }
 
-    /// The receiving card is charged when the first byte arrives, not when the message was sent, or senders
-    /// would be served in the wrong order. The event names no message but "the next of these two", so that
+    /// Before everything else of that moment, and without a number: what comes until then is not changed by it.
+    pub(super) fn push_first(&mut self, at: Nanos, event: Event) {
+        self.heap.push(Reverse((at, 0, 0, event)));
+    }
+
+    /// The receiving card is charged when it can take the message, not when that was sent, or senders would be
+    /// served in the wrong order. The event names no message but "the next of these two", so that
     /// broken ties cannot reorder a pair's messages.
-    fn land(&mut self, at: Nanos, from: Rank, to: Rank, link: Link) {
-        let Some(mut envelope) = self.flying.get_mut(&(from, to)).and_then(VecDeque::pop_front) else {
-            return;
-        };
-        let start = at.max(self.in_free[to.index()]);
-        let end = start + link.carry(envelope.packet.0.len());
-        envelope.began = start;
-        self.in_free[to.index()] = end;
+    fn land(&mut self, from: Rank, to: Rank) {
+        let flying = self.flying.get_mut(&(from, to)).and_then(VecDeque::pop_front);
+        let Some((mut envelope, flight)) = flying else { return };
+        // What a rank sends to itself passes no card.
+        let mut none = Card::default();
+        let card = if from == to { &mut none } else { &mut self.inward[to.index()] };
+        let arrival = card.receive(flight);
+        envelope.began = arrival.began;
         self.landing.entry((from, to)).or_default().push_back(envelope);
-        self.push(end, Event::Deliver(from, to));
+        self.push(arrival.complete, Event::Deliver(from, to));
     }
 
     fn deliver(&mut self, from: Rank, to: Rank) -> Option<Actor> {

@@ -8,12 +8,15 @@
 //! Nothing in this crate may keep state in a thread-local: all lanes share one thread here.
 
 mod cost;
+mod fault;
 mod host;
 mod kernel;
 mod world;
 
-pub use cost::{Costs, Link};
-pub use world::{Blocked, Fault, Outcome, RankOutcome, World, WorldError};
+pub use crate::emulation::Link;
+pub use cost::Costs;
+pub use fault::{Aftermath, Ending, Fault, Faults, LaneEnd};
+pub use world::{Blocked, Outcome, RankOutcome, World, WorldError};
 
 use recipe::{
     Cluster, Collective, Communication, Compression, Dataset, Extent, LrScale, LrSchedule, LrShape, Measure,
@@ -50,6 +53,7 @@ pub fn sample_spec(workers: u32) -> RunSpec {
         },
         compression: Compression::None,
         measure: Measure { trace_first_steps: 0, trace_every: 0, hash_every_step: true, samples: false },
+        emulation: recipe::Emulation::default(),
     }
 }
 

@@ -6,7 +6,9 @@ use recipe::{Codec, Compression, Extent, Strategy};
 use record::{Event, LaneId, Rank};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use strategies::collective::{Collective, RankOrder, Ring, Star};
+use strategies::collective::{
+    Collective, HalvingDoubling, Hierarchical, PipelinedRing, RankOrder, RecursiveDoubling, Ring, Star, Tree,
+};
 use strategies::compress::{Compressor, ErrorFeedback, Guarantee, Quantize8, Slot, Truncate16};
 use strategies::draw::mix;
 use strategies::vector::piece;
@@ -16,9 +18,19 @@ fn collectives() -> Vec<(&'static str, Arc<dyn Collective>)> {
     vec![("ring", Arc::new(Ring)), ("rank order", Arc::new(RankOrder)), ("star", Arc::new(Star))]
 }
 
+fn all_collectives() -> Vec<(&'static str, Arc<dyn Collective>)> {
+    let mut all = collectives();
+    all.push(("pipelined ring", Arc::new(PipelinedRing::new(3))));
+    all.push(("tree", Arc::new(Tree)));
+    all.push(("recursive doubling", Arc::new(RecursiveDoubling)));
+    all.push(("halving doubling", Arc::new(HalvingDoubling)));
+    all.push(("hierarchical", Arc::new(Hierarchical::of_neighbours(2))));
+    all
+}
+
 #[test]
 fn under_every_codec_all_ranks_have_the_same_weights_for_100_steps() {
-    for (name, collective) in collectives() {
+    for (name, collective) in all_collectives() {
         for codec in Codec::ALL {
             for (workers, error_feedback) in [(2, false), (3, true), (4, false), (5, true), (8, true)] {
                 let scene = Scene::new(Strategy::DSync, workers)
@@ -267,7 +279,7 @@ fn training_with_a_coded_ring_and_error_feedback_is_plain_code_too() {
 
 #[test]
 fn a_nan_on_one_rank_is_the_same_nan_on_all() {
-    for (name, collective) in collectives() {
+    for (name, collective) in all_collectives() {
         let codecs: [fn() -> Box<dyn Compressor>; 3] = [
             || Box::new(Quantize8::default()),
             || Box::new(Truncate16::default()),

@@ -4,24 +4,53 @@
 use crate::scene::{Scene, common_digests};
 use recipe::Strategy;
 use record::Rank;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use strategies::collective::{Collective, RankOrder, Ring, Star};
+use strategies::collective::{
+    Collective, Cost, HalvingDoubling, Hierarchical, PipelinedRing, RankOrder, RecursiveDoubling, Ring, Star,
+    Tree,
+};
 use strategies::compress::{Compressor, Guarantee, Identity, Slot};
 use strategies::draw::mix;
+use strategies::sim::World;
 use strategies::{Blueprint, Loss, Node, Packet, Roles, StepError, Vector};
 
-fn collectives() -> Vec<(&'static str, Arc<dyn Collective>)> {
-    vec![("ring", Arc::new(Ring)), ("rank order", Arc::new(RankOrder)), ("star", Arc::new(Star))]
+/// Machines of the first 16 ranks: groups of 5, 1, 7 and 3 that are not neighbours.
+pub(crate) const MACHINES: [u32; 16] = [2, 2, 0, 1, 1, 2, 1, 2, 1, 3, 1, 3, 1, 2, 3, 1];
+
+pub(crate) fn collectives() -> Vec<(&'static str, Arc<dyn Collective>)> {
+    vec![
+        ("ring", Arc::new(Ring)),
+        ("rank order", Arc::new(RankOrder)),
+        ("star", Arc::new(Star)),
+        ("pipelined ring, 1 segment", Arc::new(PipelinedRing::new(1))),
+        ("pipelined ring, 3 segments", Arc::new(PipelinedRing::new(3))),
+        ("tree", Arc::new(Tree)),
+        ("recursive doubling", Arc::new(RecursiveDoubling)),
+        ("halving and doubling", Arc::new(HalvingDoubling)),
+        ("groups of 1", Arc::new(Hierarchical::of_neighbours(1))),
+        ("groups of 2", Arc::new(Hierarchical::of_neighbours(2))),
+        ("groups of 3", Arc::new(Hierarchical::of_neighbours(3))),
+        ("groups of 20", Arc::new(Hierarchical::of_neighbours(20))),
+        ("groups by machine", Arc::new(Hierarchical::of_machines(MACHINES))),
+    ]
+}
+
+/// Numbers of places: all small ones, and a larger power of two.
+pub(crate) fn numbers_of_places() -> impl Iterator<Item = usize> {
+    (1..=9).chain([16])
 }
 
 /// Replaces the weights by the sum of every place's own vector.
-struct Sums {
+#[derive(Clone)]
+pub(crate) struct Sums {
     elements: usize,
     collective: Arc<dyn Collective>,
     own: fn(Rank, usize) -> Vector,
 }
 
-fn own(rank: Rank, elements: usize) -> Vector {
+/// Eighths below 2^8: they add exactly, in any order.
+pub(crate) fn own(rank: Rank, elements: usize) -> Vector {
     let values: Vec<f32> =
         (0..elements).map(|i| (mix(u64::from(rank.0), i as u64) % 2001) as f32 / 8.0 - 125.0).collect();
     values.into()
@@ -38,42 +67,51 @@ impl strategies::Strategy for Sums {
     }
 }
 
-fn run(
-    workers: u32,
+pub(crate) fn run(
+    workers: usize,
     elements: usize,
     collective: &Arc<dyn Collective>,
     codec: fn() -> Box<dyn Compressor>,
 ) -> strategies::sim::Outcome {
-    run_on(workers, elements, collective, codec, own)
+    run_in(&World::new(1), workers, &all_in(elements, collective, own), codec)
 }
 
-fn run_on(
-    workers: u32,
+/// What every place is to add, and how.
+pub(crate) fn all_in(
     elements: usize,
     collective: &Arc<dyn Collective>,
-    codec: fn() -> Box<dyn Compressor>,
     own: fn(Rank, usize) -> Vector,
+) -> Sums {
+    Sums { elements, collective: collective.clone(), own }
+}
+
+pub(crate) fn run_in(
+    world: &World,
+    workers: usize,
+    sums: &Sums,
+    codec: fn() -> Box<dyn Compressor>,
 ) -> strategies::sim::Outcome {
-    let scene = Scene::new(Strategy::DSync, workers).widths(&[1, 1]).change(|spec| {
+    let scene = Scene::new(Strategy::DSync, workers as u32).widths(&[1, 1]).change(|spec| {
+        spec.train.global_batch = workers as u32;
         spec.train.length = recipe::Extent::Steps(1);
     });
     let blueprint: Blueprint = scene.blueprint().with_codec(codec);
-    let roles = |_: Rank, _: &dyn strategies::Host, _: &strategies::Shared<strategies::Jobs>| {
-        let sums = Sums { elements, collective: collective.clone(), own };
-        Roles { trainer: Some(Box::new(sums)), services: vec![], evaluated: None }
+    let roles = |_: Rank, _: &dyn strategies::Host, _: &strategies::Shared<strategies::Jobs>| Roles {
+        trainer: Some(Box::new(sums.clone())),
+        services: vec![],
+        evaluated: None,
     };
-    scene.world.run_roles(&blueprint, |_| Box::new(scene.learner()), roles).unwrap()
+    world.run_roles(&blueprint, |_| Box::new(scene.learner()), roles).unwrap()
 }
 
 #[test]
 fn every_length_on_every_number_of_places_is_the_direct_sum() {
     for (name, collective) in collectives() {
-        for p in 1..9_u32 {
-            for n in 0..3 * p as usize {
+        for p in numbers_of_places() {
+            for n in (0..3 * p).chain([1001]) {
                 let outcome = run(p, n, &collective, || Box::new(Identity));
-                // Eighths below 2^10 add exactly, in any order.
-                let expected: Vec<f32> =
-                    (0..n).map(|i| (0..p).map(|rank| own(Rank(rank), n)[i]).sum()).collect();
+                let all: Vec<Vector> = (0..p).map(|rank| own(Rank(rank as u32), n)).collect();
+                let expected: Vec<f32> = (0..n).map(|i| all.iter().map(|own| own[i]).sum()).collect();
                 for rank in &outcome.ranks {
                     assert_eq!(rank.model().to_vec(), expected, "{name}, {p} places, {n} elements");
                 }
@@ -85,9 +123,10 @@ fn every_length_on_every_number_of_places_is_the_direct_sum() {
 #[test]
 fn the_stated_cost_is_what_is_sent() {
     for (name, collective) in collectives() {
-        for p in 1..9_usize {
-            for n in [0, 1, p - 1, p, 3 * p + 1, 100, 65_536 * p, 65_536 * p + 1] {
-                let outcome = run(p as u32, n, &collective, || Box::new(Identity));
+        for p in numbers_of_places() {
+            let long = if name == "ring" { vec![65_536 * p, 65_536 * p + 1] } else { vec![1001] };
+            for n in [0, 1, p - 1, p, 3 * p + 1, 100].into_iter().chain(long) {
+                let outcome = run(p, n, &collective, || Box::new(Identity));
                 let broadcast = (p - 1, 2 * (p - 1));
                 let costs: Vec<_> = (0..p).map(|place| collective.cost(n, p, place)).collect();
                 let messages: usize = costs.iter().map(|cost| cost.messages).sum();
@@ -104,7 +143,11 @@ fn the_stated_cost_is_what_is_sent() {
                 );
                 for (place, cost) in costs.iter().enumerate() {
                     let steps = outcome.ranks[place].steps(record::LaneId::Compute);
-                    assert_eq!(steps[0].bytes_out as usize, 4 * cost.elements);
+                    assert_eq!(
+                        steps[0].bytes_out as usize,
+                        4 * cost.elements,
+                        "{name}, {p} places, {n} elements, place {place}"
+                    );
                 }
             }
         }
@@ -122,8 +165,8 @@ fn rough(rank: Rank, elements: usize) -> Vector {
 #[test]
 fn the_ring_adds_each_chunk_in_its_stated_order_however_long_it_is() {
     for (p, n) in [(2, 2 * 17 * 65_536 + 3), (3, 3 * 18 * 65_536 - 2), (5, 5 * 2 * 65_536 + 1)] {
-        let outcome =
-            run_on(p as u32, n, &(Arc::new(Ring) as Arc<dyn Collective>), || Box::new(Identity), rough);
+        let sums = all_in(n, &(Arc::new(Ring) as Arc<dyn Collective>), rough);
+        let outcome = run_in(&World::new(1), p, &sums, || Box::new(Identity));
         let vectors: Vec<Vector> = (0..p as u32).map(|rank| rough(Rank(rank), n)).collect();
         let mut expected = vec![0.0; n];
         for c in 0..p {
@@ -140,7 +183,7 @@ fn the_ring_adds_each_chunk_in_its_stated_order_however_long_it_is() {
 
 /// Keeps 4 significant bits of the largest element: coarse, and not idempotent, so that whoever keeps what it
 /// sent instead of what the others decode is found out.
-struct Coarse;
+pub(crate) struct Coarse;
 
 impl Compressor for Coarse {
     fn encode(&mut self, slot: Slot, x: &[f32]) -> Packet {
@@ -166,7 +209,7 @@ impl Compressor for Coarse {
 #[test]
 fn a_lossy_codec_leaves_all_places_with_the_same_bits() {
     for (name, collective) in collectives() {
-        for p in [2, 3, 5] {
+        for p in [2, 3, 5, 7, 8] {
             let scene =
                 Scene::new(Strategy::DSync, p).change(|spec| spec.train.length = recipe::Extent::Steps(100));
             let blueprint =
@@ -197,5 +240,130 @@ fn the_rank_order_codes_every_part_once_its_own_too() {
     }
     for rank in &outcome.ranks {
         assert_eq!(rank.model().to_vec(), expected);
+    }
+}
+
+/// Adds to what is encoded what was lost in the same slot before.
+#[derive(Default)]
+struct Remembering {
+    lost: BTreeMap<Slot, Vec<f32>>,
+    /// Whether a slot that comes again is a mistake.
+    once: bool,
+}
+
+impl Compressor for Remembering {
+    fn encode(&mut self, slot: Slot, x: &[f32]) -> Packet {
+        let lost = self.lost.remove(&slot);
+        assert!(!self.once || lost.is_none() || x.is_empty(), "{slot:?} is used twice in one call");
+        let mut due = lost.unwrap_or_else(|| vec![0.0; x.len()]);
+        strategies::vector::add(&mut due, x);
+        let packet = Coarse.encode(slot, &due);
+        let mut sent = vec![0.0; x.len()];
+        Coarse.decode(&packet, &mut sent).unwrap();
+        due.iter_mut().zip(sent).for_each(|(due, sent)| *due -= sent);
+        self.lost.insert(slot, due);
+        packet
+    }
+    fn decode(&self, packet: &Packet, into: &mut [f32]) -> Result<(), StepError> {
+        Coarse.decode(packet, into)
+    }
+    fn guarantee(&self) -> Guarantee {
+        Coarse.guarantee()
+    }
+    fn linear(&self) -> bool {
+        false
+    }
+}
+
+/// What a codec remembers is kept by slot: partners that encode one sum each must not fall apart over it.
+#[test]
+fn a_codec_with_a_memory_leaves_all_places_with_the_same_bits() {
+    for (name, collective) in collectives() {
+        for p in [3, 4, 6, 8] {
+            let scene =
+                Scene::new(Strategy::DSync, p).change(|spec| spec.train.length = recipe::Extent::Steps(30));
+            let blueprint = scene
+                .blueprint()
+                .with_codec(|| Box::new(Remembering::default()))
+                .with_collective(collective.clone());
+            let outcome = scene.world.run(&blueprint, |_| Box::new(scene.learner())).unwrap();
+            assert_eq!(common_digests(&outcome).len(), 31, "{name}, {p} places");
+        }
+    }
+}
+
+#[test]
+fn no_two_roundings_of_a_call_share_what_a_codec_remembers() {
+    let codec = || -> Box<dyn Compressor> { Box::new(Remembering { once: true, ..Remembering::default() }) };
+    for (_, collective) in collectives() {
+        for p in numbers_of_places() {
+            run(p, 101, &collective, codec);
+        }
+    }
+}
+
+/// Fails when it is asked for more than the start of a run.
+struct Never;
+
+impl Compressor for Never {
+    fn encode(&mut self, slot: Slot, _: &[f32]) -> Packet {
+        assert_eq!(slot.kind, strategies::Kind::Broadcast, "there is nobody to encode for");
+        Packet::default()
+    }
+    fn decode(&self, _: &Packet, _: &mut [f32]) -> Result<(), StepError> {
+        Ok(())
+    }
+    fn guarantee(&self) -> Guarantee {
+        Guarantee::Unbiased
+    }
+    fn linear(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn a_single_place_codes_nothing() {
+    for (name, collective) in collectives() {
+        let outcome = run(1, 10, &collective, || Box::new(Never));
+        assert_eq!(outcome.ranks[0].model(), &own(Rank(0), 10), "{name}");
+        assert_eq!((outcome.messages, collective.cost(10, 1, 0)), (0, Cost::default()), "{name}");
+    }
+}
+
+/// With a learner whose numbers add exactly, whatever the recipe asks for trains the same model.
+#[test]
+fn every_collective_of_a_recipe_trains_the_same_model() {
+    let all = [
+        recipe::Collective::Ring,
+        recipe::Collective::PipelinedRing { segments: 3 },
+        recipe::Collective::Tree,
+        recipe::Collective::RecursiveDoubling,
+        recipe::Collective::HalvingDoubling,
+        recipe::Collective::Star,
+        recipe::Collective::Hierarchical { group_size: Some(3) },
+        recipe::Collective::Hierarchical { group_size: None },
+    ];
+    for workers in [1, 2, 4, 8] {
+        let outcomes = all.map(|collective| {
+            let scene = Scene::new(Strategy::DSync, workers).widths(&[6, 4]).change(|spec| {
+                spec.train.global_batch = 64;
+                spec.train.length = recipe::Extent::Steps(3);
+                spec.communication.collective = collective;
+                spec.cluster.seats.iter_mut().zip(MACHINES).for_each(|(seat, machine)| seat.node = machine);
+            });
+            scene.run()
+        });
+        let digests: Vec<_> = outcomes.iter().map(common_digests).collect();
+        assert_eq!(digests[0].len(), 4);
+        for (collective, digests) in all.iter().zip(&digests) {
+            assert_eq!(digests, &common_digests(&outcomes[0]), "{collective:?}, {workers} workers");
+        }
+        // Each of these sends in a pattern of its own: none is another one by mistake.
+        let sent = |outcome: &strategies::sim::Outcome| -> Vec<u64> {
+            outcome.ranks.iter().map(|rank| rank.steps(record::LaneId::Compute)[0].bytes_out).collect()
+        };
+        let patterns: BTreeSet<(u64, Vec<u64>)> =
+            outcomes.iter().map(|outcome| (outcome.messages, sent(outcome))).collect();
+        assert!(workers < 8 || patterns.len() == all.len(), "{patterns:?}");
     }
 }

@@ -4,6 +4,8 @@
 mod asynchronous;
 mod codecs;
 mod collectives;
+mod emulation;
+mod faults;
 mod hogwild;
 mod local_sgd;
 mod lost_workers;
@@ -12,4 +14,6 @@ mod reference;
 mod scene;
 mod shapes;
 mod sharding;
+mod sums;
 mod synchronous;
+mod times;

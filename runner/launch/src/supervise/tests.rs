@@ -6,6 +6,7 @@ use mesh::{Deadlines, Heartbeat};
 use recipe::{Metric, Target};
 use record::{LaneId, MetricRecord, Overhead, Phase, Prepared, RankEnded, SnapshotRecord};
 use std::collections::BTreeSet;
+use std::fmt::Write;
 
 fn rules() -> Rules {
     Rules {
@@ -293,7 +294,7 @@ fn every_event_in_every_state() {
             play.said();
             let mut play = play.play(event);
             let (said, stage, verdict) = (shortened(&play.said()), play.stage(), play.verdict());
-            table += &format!("{state:<11}| {event:<14}| {stage:<11}| {verdict:<12}| {said}\n");
+            writeln!(table, "{state:<11}| {event:<14}| {stage:<11}| {verdict:<12}| {said}").unwrap();
         }
     }
     let expected = include_str!("table.txt");
@@ -352,8 +353,12 @@ fn event_kind(event: &Event) -> &'static str {
         | Event::Metric(_)
         | Event::WeightHash(_)
         | Event::Link(_)
+        | Event::Coding(_)
         | Event::Overhead(_)
-        | Event::Samples(_) => "report",
+        | Event::Emulation(_)
+        | Event::Samples(_)
+        | Event::Update(_)
+        | Event::Lost(_) => "report",
     }
 }
 
@@ -455,15 +460,20 @@ fn a_driver_that_was_away_itself_blames_nobody() {
 }
 
 #[test]
-fn ranks_are_not_silent_before_the_start() {
-    let play = Play::new(later()).play("prepared 0, wait 90");
+fn before_the_start_too_whoever_has_spoken_must_go_on_speaking() {
+    let silent = Play::new(later()).play("prepared 0, wait 11");
+    assert_eq!(silent.stage(), "stopping");
+    let told = "rank 0 hangs: it gave no sign of life for 1.1 s; it was last seen while starting up";
+    assert_eq!(silent.detail(), told);
+    // Who has not spoken yet may still be loading.
+    let play = Play::new(later()).play("wait 90");
     assert_eq!(play.stage(), "starting");
-    let gone = Play::new(later()).play("prepared 0, wait 50, exit 1 3, wait 11");
+    assert_eq!(play.play("wait 10").detail(), "ranks 0 and 1 were not ready after 10.0 s");
+    let gone = Play::new(later()).play("wait 50, exit 1 3, wait 11");
     assert_eq!(gone.detail(), "rank 1 exited with code 3 (while starting up)");
-    let play = play.play("wait 10");
-    assert_eq!(play.detail(), "rank 1 was not ready after 10.0 s");
-    let judgement = play.supervisor.judgement();
-    assert_eq!(judgement.suspects, [Member::Rank(Rank(1))]);
+    let late = Play::new(later()).play(&format!("prepared 0, {}", "wait 9, beat 0, ".repeat(12)));
+    assert_eq!(late.detail(), "rank 1 was not ready after 10.0 s");
+    assert_eq!(late.supervisor.judgement().suspects, [Member::Rank(Rank(1))]);
 }
 
 #[test]

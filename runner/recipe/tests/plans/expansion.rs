@@ -178,6 +178,31 @@ fn an_axis_over_all_arms_spares_those_that_it_does_not_touch() {
 }
 
 #[test]
+fn every_collective_can_be_chosen_by_its_name_or_with_its_keys() {
+    let sweep = "[sweep.axes]\ncommunication.collective = [\"ring\", \"pipelined-ring\", \"tree\", \"recursive-doubling\", \
+                 \"halving-doubling\", \"star\", { kind = \"hierarchical\", group-size = 2 }, { kind = \"pipelined-ring\", segments = 9 }]";
+    let plan = plan(&["[[strategy]]\nkind = \"d-sync\"", "[nodes]\nuse = [\"local*4\"]", sweep]);
+    let collectives: Vec<Collective> =
+        plan.cells.iter().map(|cell| cell.spec.communication.collective).collect();
+    assert_eq!(
+        collectives,
+        [
+            Collective::Ring,
+            Collective::PipelinedRing { segments: 4 },
+            Collective::Tree,
+            Collective::RecursiveDoubling,
+            Collective::HalvingDoubling,
+            Collective::Star,
+            Collective::Hierarchical { group_size: Some(2) },
+            Collective::PipelinedRing { segments: 9 },
+        ]
+    );
+    let kinds: Vec<&str> = collectives.iter().map(|collective| collective.kind()).collect();
+    assert_eq!(plan.cells[7].label, "d-sync collective=pipelined-ring(segments=9)");
+    assert_eq!(kinds[6], "hierarchical");
+}
+
+#[test]
 fn a_strategys_own_settings_go_before_the_recipes() {
     let plan = plan(&[
         "[communication]\nreduce-order = \"rank\"",

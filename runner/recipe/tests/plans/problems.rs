@@ -42,7 +42,7 @@ fn rendered(desk: &Desk) -> String {
 }
 
 /// One text for a group of cases, in which every case must have a problem.
-fn check(group: &str, cases: &[(&str, &[&str])]) {
+pub(crate) fn check(group: &str, cases: &[(&str, &[&str])]) {
     let mut all = String::new();
     for (title, changes) in cases {
         let text = rendered(&Desk::with(&recipe(changes)));
@@ -143,12 +143,10 @@ fn not_in_this_version() {
                 "a setting by its paper's name",
                 &["[[strategy]]\nkind = \"mg-wfbp\"", "[[strategy]]\nkind = \"sync-easgd3\""],
             ),
-            ("a collective", &["[communication]\ncollective = \"tree\"\nschedule = \"merged\""]),
-            ("an emulated network", &["[network]\nbandwidth = \"1Gbit/s\""]),
-            ("an emulated step", &["[compute]\nstep-time = \"20ms\""]),
+            ("a schedule", &["[communication]\nschedule = \"merged\""]),
             ("another machine", &["[nodes]\nuse = [\"user@gpu-1*2\", \"local\"]"]),
             ("an inventory", &["[nodes]\ninventory = \"nodes.toml\""]),
-            ("a straggler", &["[nodes]\nslow = [{ rank = 3, compute = 4.0 }]\nfaults = [{ rank = 2 }]"]),
+            ("a fault", &["[nodes]\nfaults = [{ rank = 2 }]"]),
             ("a server elsewhere", &["[nodes]\nserver = \"gpu-1\""]),
             ("a data set", &["[dataset]\nkind = \"image-folder\"\npath = \"x\""]),
             ("predictions", &["[measure]\npredict = true"]),
@@ -289,7 +287,7 @@ fn sweeps() {
             ("wrong value", &["[sweep.axes]\ntrain.optimizer.lr = [0.1, \"fast\"]"]),
             ("not a cell's", &["[sweep.axes]\nrepeats.count = [1, 2]"]),
             ("a table", &["[sweep.axes]\ntrain = [1, 2]"]),
-            ("later", &["[sweep.axes]\nnetwork.bandwidth = [\"1Gbit/s\", \"10Gbit/s\"]"]),
+            ("later", &["[sweep.axes]\nmeasure.predict = [true, false]"]),
             (
                 "lockstep, unequal",
                 &["[[sweep.zip]]\ntrain.global-batch = [100, 200]\ntrain.epochs = [1, 2, 3]"],
@@ -373,6 +371,31 @@ fn impossible_pairs() {
             ),
             ("equal cells", &["[sweep.axes]\ntrain.optimizer.lr = [0.1, 0.10]"]),
             ("no effect", &["[[strategy]]\nkind = \"ps-sync\"\ncommunication.collective = \"star\""]),
+            (
+                "rank order up a tree",
+                &[
+                    "[communication]\nreduce-order = \"rank\"",
+                    "[sweep.axes]\ncommunication.collective = [\"ring\", \"tree\", \"star\"]",
+                ],
+            ),
+            ("one machine", &["[communication]\ncollective = \"hierarchical\""]),
+            (
+                "one group",
+                &[
+                    "[communication]\ncollective = { kind = \"hierarchical\", group-size = 2 }",
+                    "[sweep.axes]\nnodes.workers = [1, 2, 4]",
+                ],
+            ),
+            (
+                "a key of another collective",
+                &["[communication]\ncollective = { kind = \"tree\", segments = 2 }"],
+            ),
+            (
+                "no effect either",
+                &[
+                    "[[strategy]]\nkind = \"ps-sync\"\ncommunication.collective = { kind = \"pipelined-ring\", segments = 2 }",
+                ],
+            ),
             ("too few seeds", &["[repeats]\ncount = 3\nseeds = [1, 2]"]),
             ("equal seeds", &["[repeats]\ncount = 2\nseeds = [1, 1]"]),
         ],

@@ -88,6 +88,7 @@ fn spec(strategy: Strategy, workers: u32) -> RunSpec {
         },
         compression: Compression::None,
         measure: Measure { trace_first_steps: 3, trace_every: 5, hash_every_step: false, samples: false },
+        emulation: recipe::Emulation::default(),
     }
 }
 

@@ -38,7 +38,8 @@ fn pair((folder, set): (&Path, &'static str), stem: &str, digest: &mut Sha256) -
     parse(&images, &labels)
 }
 
-fn parse(image_file: &Packed, label_file: &Packed) -> Result<Samples, DataError> {
+/// Reads images and their labels.
+pub(super) fn parse(image_file: &Packed, label_file: &Packed) -> Result<Samples, DataError> {
     let mut content = image_file.unpack();
     let [magic, images, rows, columns] = content.numbers("header of 16 bytes")?;
     check_magic(image_file, "IDX images", IMAGES, magic)?;

@@ -6,9 +6,9 @@
 //! memory. What a view hands out is `&Tensor`; an operation could only keep the memory beyond the borrow by
 //! sharing its storage with a result. The one module that uses views, `kernel`, therefore passes them as
 //! operands of operations whose results are new memory (products, sums, convolutions), as `out` of such an
-//! operation, whose result it drops, or to a transposition that dies within the same expression. Nothing is
-//! recorded for automatic differentiation, which would keep operands alive. Only `out` tensors are written
-//! to, and those are `ViewMut`.
+//! operation, whose result it drops, or to a transposition that dies within the same expression. No view is
+//! recorded for automatic differentiation, which would keep operands alive: a convolution records copies. Only
+//! `out` tensors are written to, and those are `ViewMut`.
 
 use std::marker::PhantomData;
 use std::ops::Deref;

@@ -1,6 +1,7 @@
 //! Forward and backward pass of each kind of layer, straight on libtorch's kernels.
 //!
-//! The gradients of weights are written into the caller's flat memory by the kernel that computes them.
+//! The gradients of weights are written into the caller's flat memory by the kernel that computes them; those of a
+//! convolution are copied there.
 
 use super::flat::{View, ViewMut};
 use recipe::{Layer, PlacedLayer, Shape};

@@ -121,7 +121,9 @@ fn bound(phases: &BTreeMap<String, f64>) -> String {
         ("latency", &["wait_peer", "wait_lane", "other"]),
     ];
     let total: f64 = phases.values().sum();
-    let share = |names: &[&str]| names.iter().filter_map(|name| phases.get(*name)).sum::<f64>() / total;
+    let share = |names: &[&str]| {
+        names.iter().filter_map(|name| phases.get(*name)).fold(0.0, |sum, time| sum + time) / total
+    };
     let mut shares = kinds.map(|(word, names)| (share(names), word));
     shares.sort_by(|a, b| b.0.total_cmp(&a.0));
     let words = shares.map(|(share, word)| format!("{word} {:.0} %", 100.0 * share));

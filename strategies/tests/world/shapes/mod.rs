@@ -28,5 +28,5 @@ fn trains(strategy: impl Strategy + 'static, services: Vec<Box<dyn Service>>) ->
 }
 
 fn messenger(scene: &Scene, jobs: &Shared<Jobs>) -> Box<dyn Service> {
-    Box::new(Messenger::new(jobs.clone(), strategies::collective::build(&scene.spec.communication)))
+    Box::new(Messenger::new(jobs.clone(), scene.blueprint().collective().clone()))
 }
