@@ -2,7 +2,7 @@
 
 use crate::algorithm::{d_sync, ps_sync};
 use crate::collective::{self, Collective};
-use crate::compress::{Compressor, Identity};
+use crate::compress::{self, Compressor};
 use crate::course::Course;
 use crate::host::{Host, Shared};
 use crate::learner::Learner;
@@ -20,7 +20,8 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Blueprint {
     strategy: recipe::Strategy,
-    codec: fn() -> Box<dyn Compressor>,
+    compression: Compression,
+    codec: Option<fn() -> Box<dyn Compressor>>,
     collective: Arc<dyn Collective>,
     measure: Measure,
     everyone: Arc<[Rank]>,
@@ -50,22 +51,25 @@ impl Blueprint {
             let chosen = seats.filter(|(_, seat)| wanted.is_none_or(|role| seat.role == role));
             chosen.map(|(rank, _)| Rank(rank as u32)).collect()
         };
+        let trainers = ranks(Some(Role::Worker));
         Self {
             strategy: spec.strategy.clone(),
-            codec: codec(spec.compression),
+            // One worker trains as if nothing travelled, whatever the strategy.
+            compression: if trainers.len() == 1 { Compression::None } else { spec.compression },
+            codec: None,
             collective: collective::build(&spec.communication, &spec.cluster),
             measure: spec.measure,
             everyone: ranks(None),
-            trainers: ranks(Some(Role::Worker)),
+            trainers,
             parameters,
             course,
         }
     }
 
-    /// The same with another codec: for codecs under development and tests.
+    /// The same with another codec for gradients: for codecs under development and tests.
     #[must_use]
     pub fn with_codec(self, codec: fn() -> Box<dyn Compressor>) -> Self {
-        Self { codec, ..self }
+        Self { codec: Some(codec), ..self }
     }
 
     /// The same with another all-reduce: for collectives under development and tests.
@@ -187,13 +191,9 @@ impl Blueprint {
     fn lane(&self, rank: Rank, host: &dyn Host) -> Lane {
         let trace = Trace { first_steps: self.measure.trace_first_steps, every: self.measure.trace_every };
         let clock = PhaseClock::new(host.clock(rank), trace);
-        Lane::new(host.transport(rank), (self.codec)(), clock)
-    }
-}
-
-fn codec(compression: Compression) -> fn() -> Box<dyn Compressor> {
-    match compression {
-        Compression::None => || Box::new(Identity),
+        let (gradients, weights) = compress::build(self.compression);
+        let gradients = self.codec.map_or(gradients, |codec| codec());
+        Lane::new(host.transport(rank), gradients, clock).coding_weights(weights)
     }
 }
 

@@ -40,7 +40,7 @@ pub use optimizer::Optimizer;
 pub use strategy::{Roles, Service, Strategy, Turn};
 pub use transport::{Envelope, Kind, Packet, Tag, Transport};
 pub use vector::{Block, Layout, LayoutLayer, Vector};
-pub use wire::{Group, Lane, Place, Traffic, Wire};
+pub use wire::{Coding, Group, Lane, Place, Traffic, Wire};
 
 /// The mean loss over some samples, in nats per sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -5,7 +5,7 @@ use crate::host::Shared;
 use crate::node::Desk;
 use crate::strategy::{Service, Turn};
 use crate::vector::Vector;
-use crate::{Group, Lane, StepError, Tag};
+use crate::{Group, Lane, StepError, Tag, Wire};
 use record::{Phase, Work};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -22,6 +22,7 @@ pub struct Jobs {
 struct Job {
     number: u64,
     x: Vector,
+    at: usize,
     group: Group,
     tag: Tag,
 }
@@ -34,11 +35,11 @@ pub struct Pending {
 }
 
 impl Jobs {
-    /// Asks for the mean of `x` over a group.
-    pub(crate) fn push(jobs: &Shared<Self>, x: Vector, group: Group, tag: Tag) -> Pending {
+    /// Asks for the mean of `x`, which lies from position `at` on in the vector it is part of, over a group.
+    pub(crate) fn push(jobs: &Shared<Self>, (at, x): (usize, Vector), group: Group, tag: Tag) -> Pending {
         jobs.change(|jobs| {
             jobs.pushed += 1;
-            jobs.waiting.push_back(Job { number: jobs.pushed, x, group, tag });
+            jobs.waiting.push_back(Job { number: jobs.pushed, x, at, group, tag });
             Pending { number: jobs.pushed }
         })
     }
@@ -75,7 +76,8 @@ impl Service for Messenger {
             None => jobs.closed.then_some(None),
         })?;
         let Some(mut job) = job else { return Ok(Turn::Finished) };
-        mean(self.collective.as_ref(), &mut job.x, job.tag, &job.group, &mut desk.lane)?;
+        let wire = desk.lane.wire(&job.group).of_part(job.at);
+        mean(self.collective.as_ref(), &mut job.x, job.tag, wire)?;
         let samples = desk.seat.course.samples_after(job.tag.step);
         self.jobs.change(|jobs| jobs.done.insert(job.number, job.x));
         Ok(Turn::Served(samples))
@@ -87,11 +89,11 @@ pub(crate) fn mean(
     collective: &dyn Collective,
     x: &mut Vector,
     tag: Tag,
-    group: &Group,
-    lane: &mut Lane,
+    mut wire: Wire<'_>,
 ) -> Result<(), StepError> {
-    collective.all_reduce_sum(x, tag, &mut lane.wire(group))?;
-    scale(x, group.size(), lane);
+    collective.all_reduce_sum(x, tag, &mut wire)?;
+    let places = wire.group().size();
+    scale(x, places, wire.lane());
     Ok(())
 }
 

@@ -33,12 +33,12 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// The lane's wire over everyone.
+    /// The lane's wire over everyone, for gradients.
     pub fn wire(&mut self) -> Wire<'_> {
         self.lane.wire(&self.seat.everyone)
     }
 
-    /// The lane's wire over another group.
+    /// The lane's wire over another group, for gradients.
     pub fn wire_over<'a>(&'a mut self, group: &'a Group) -> Wire<'a> {
         self.lane.wire(group)
     }
@@ -64,7 +64,7 @@ impl Desk {
 
     /// Takes part in a broadcast of the initial weights as a receiver.
     pub fn recv_broadcast(&mut self, root: Place, into: &mut [f32]) -> Result<(), StepError> {
-        self.wire().recv_into(root, Tag::new(Kind::Broadcast, 0), into)
+        self.wire().exact().recv_into(root, Tag::new(Kind::Broadcast, 0), into)
     }
 }
 
@@ -395,7 +395,7 @@ impl Node {
     ) -> Result<(), StepError> {
         let tag = self.tag(Kind::Exchange);
         let cursor = self.learner.take()?;
-        let cursor = f(cursor, tag, &mut self.desk.lane.wire(group))?;
+        let cursor = f(cursor, tag, &mut self.desk.lane.wire(group).exact())?;
         self.learner.put(cursor)
     }
 
@@ -430,37 +430,37 @@ impl Node {
     pub fn all_reduce_mean_over(&mut self, group: &Group, mut x: Vector) -> Result<Vector, StepError> {
         let tag = self.tag(Kind::Reduce);
         let Self { desk, collective, .. } = self;
-        crate::messenger::mean(collective.as_ref(), &mut x, tag, group, &mut desk.lane)?;
+        crate::messenger::mean(collective.as_ref(), &mut x, tag, desk.lane.wire(group))?;
         Ok(x)
     }
 
-    /// Everyone gets the root's weights, servers included; before the first step.
+    /// Everyone gets the root's weights as they are, servers included; before the first step.
     pub fn broadcast_params_from(&mut self, root: Place) -> Result<(), StepError> {
         let tag = Tag::new(Kind::Broadcast, 0);
-        if self.desk.seat.everyone.place() != root {
-            return self.recv_params(root, tag);
-        }
         let Self { desk, params, .. } = self;
-        let mut wire = desk.wire();
+        let mut wire = desk.wire().exact();
+        if wire.group().place() != root {
+            return wire.recv_into(root, tag, params);
+        }
         let packet = wire.encode(wire.slot(root, tag, 0), params);
         for to in wire.group().others() {
             wire.send_packet(to, tag, packet.clone())?;
         }
-        wire.adopt(&packet, params)
+        Ok(())
     }
 
-    /// Receives weights over mine.
+    /// Receives weights over mine; who sends them uses [`Wire::weights`].
     pub fn recv_params(&mut self, from: Place, tag: Tag) -> Result<(), StepError> {
         let Self { desk, params, .. } = self;
-        desk.wire().recv_into(from, tag, params)
+        desk.wire().weights().recv_into(from, tag, params)
     }
 
-    /// My wire over everyone.
+    /// My wire over everyone, for gradients.
     pub fn wire(&mut self) -> Wire<'_> {
         self.desk.wire()
     }
 
-    /// My wire over another group.
+    /// My wire over another group, for gradients.
     pub fn wire_over<'a>(&'a mut self, group: &'a Group) -> Wire<'a> {
         self.desk.lane.wire(group)
     }
@@ -470,8 +470,13 @@ impl Node {
     /// Starts an all-reduce of a gradient; its mean over the samples of all workers is fetched with
     /// [`Node::wait`]. All workers must start them in the same order.
     pub fn start_all_reduce_mean(&mut self, g: Vector) -> Result<Pending, StepError> {
+        self.start_all_reduce_mean_of_part(0, g)
+    }
+
+    /// The same for a part of a gradient, from position `at` on.
+    pub fn start_all_reduce_mean_of_part(&mut self, at: usize, g: Vector) -> Result<Pending, StepError> {
         let (g, tag, group) = (self.weighted(g), self.tag(Kind::Overlap), self.trainers.clone());
-        Ok(Jobs::push(&self.jobs, g, group, tag))
+        Ok(Jobs::push(&self.jobs, (at, g), group, tag))
     }
 
     /// Waits for what was started.

@@ -4,8 +4,11 @@
 use crate::host::{Gate, Observer};
 use crate::node::{Desk, Node, Seat};
 use crate::strategy::{Service, Strategy, Turn};
-use crate::{Lane, Loss, StepError, Traffic};
-use record::{Event, LaneId, Phase, SamplesRecord, SnapshotRecord, SpanRecord, StepRecord, StepTiming, Work};
+use crate::{Coding, Lane, Loss, StepError, Traffic};
+use record::{
+    CodingRecord, Event, LaneId, Phase, Rank, SamplesRecord, SnapshotRecord, SpanRecord, StepRecord,
+    StepTiming, Work,
+};
 use std::sync::Arc;
 
 /// What a loop reports to.
@@ -72,6 +75,7 @@ pub(crate) fn train(mut node: Node, mut strategy: Box<dyn Strategy>, books: Book
     let samples = course.samples_after(course.steps());
     let entry = Entry { samples, own_samples: 0, loss: None, rate: None, drain: true };
     books.enter(node.seat().clone(), node.lane(), course.steps() + 2, entry);
+    books.close(node.rank(), node.lane());
     Ok(())
 }
 
@@ -88,6 +92,7 @@ pub(crate) fn serve(mut desk: Desk, mut service: Box<dyn Service>, books: Books)
             books.look_at_service(&mut desk, service.as_ref(), (turn - 1, samples), Look::Last);
             let entry = Entry { samples, own_samples: 0, loss: None, rate: None, drain: true };
             books.enter(desk.seat.clone(), &mut desk.lane, turn + 1, entry);
+            books.close(desk.seat.rank, &desk.lane);
             return Ok(());
         };
         let look = books.look_due(course.evaluation_due(samples, now));
@@ -145,6 +150,15 @@ impl Books {
             rate: entry.rate,
             drain: entry.drain,
         }));
+    }
+
+    /// Writes down what coding came to.
+    fn close(&self, rank: Rank, lane: &Lane) {
+        if let Some(Coding { bytes, raw_bytes, squared, squared_error }) = lane.coding() {
+            let lane = self.lane;
+            let record = CodingRecord { rank, lane, bytes, raw_bytes, squared, squared_error };
+            self.observer.event(Event::Coding(record));
+        }
     }
 
     /// Puts a trainer's model aside.

@@ -1,6 +1,6 @@
 //! Vectors between the places of a group: encoding, sending, waiting and decoding, each timed.
 
-use crate::compress::{Compressor, Guarantee, Slot};
+use crate::compress::{self, Compressor, Guarantee, Identity, Slot};
 use crate::{Kind, Packet, StepError, Tag, Transport};
 use record::{Phase, PhaseClock, Rank, Work};
 use std::sync::Arc;
@@ -70,33 +70,93 @@ pub struct Traffic {
     pub bytes_in: u64,
 }
 
+/// What coding saved on a lane since the run's clock started, and what it lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Coding {
+    /// Bytes sent, encoded.
+    pub bytes: u64,
+    /// The same as 32-bit floats.
+    pub raw_bytes: u64,
+    /// Squared length of the vectors that were encoded in steps which keep their spans.
+    pub squared: f64,
+    /// Squared length of what decoding them does not give back.
+    pub squared_error: f64,
+}
+
+/// What a vector holds, which decides how it is coded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Content {
+    /// Gradients, and what is made of them.
+    Gradients,
+    /// Weights while they are trained.
+    Weights,
+    /// What has to arrive as it is: initial weights, activations.
+    Exact,
+}
+
+/// A lane's codecs, one for each content.
+struct Codecs {
+    gradients: Box<dyn Compressor>,
+    weights: Box<dyn Compressor>,
+    exact: Identity,
+}
+
+impl Codecs {
+    fn of(&mut self, content: Content) -> &mut dyn Compressor {
+        match content {
+            Content::Gradients => self.gradients.as_mut(),
+            Content::Weights => self.weights.as_mut(),
+            Content::Exact => &mut self.exact,
+        }
+    }
+}
+
 /// What one lane owns; nothing in it is shared with another.
 pub struct Lane {
     /// Its way to the other ranks.
     pub transport: Box<dyn Transport>,
     /// What happens to vectors on the way.
-    pub compressor: Box<dyn Compressor>,
+    codecs: Codecs,
     /// Where its time goes.
     pub clock: PhaseClock,
     /// What travelled since the last step ended.
     pub traffic: Traffic,
+    coding: Coding,
+    // For looking at what was encoded, step after step.
+    decoded: Vec<f32>,
 }
 
 impl Lane {
-    /// A lane that has sent nothing yet.
-    pub fn new(transport: Box<dyn Transport>, compressor: Box<dyn Compressor>, clock: PhaseClock) -> Self {
-        Self { transport, compressor, clock, traffic: Traffic::default() }
+    /// A lane that has sent nothing yet, with a codec for gradients; weights travel as they are.
+    pub fn new(transport: Box<dyn Transport>, gradients: Box<dyn Compressor>, clock: PhaseClock) -> Self {
+        let codecs = Codecs { gradients, weights: Box::new(Identity), exact: Identity };
+        let (traffic, coding) = (Traffic::default(), Coding::default());
+        Self { transport, codecs, clock, traffic, coding, decoded: Vec::new() }
+    }
+
+    /// The same lane with a codec for weights.
+    #[must_use]
+    pub fn coding_weights(mut self, codec: Box<dyn Compressor>) -> Self {
+        self.codecs.weights = codec;
+        self
     }
 
     /// The run's clock starts: neither the time nor the traffic of the start-up counts.
     pub(crate) fn restart(&mut self) {
         self.clock.restart(1);
-        self.traffic = Traffic::default();
+        (self.traffic, self.coding) = (Traffic::default(), Coding::default());
     }
 
-    /// The lane's wire over a group.
+    /// What coding saved and lost; `None` on a lane that loses nothing.
+    pub fn coding(&self) -> Option<Coding> {
+        let exact = |codec: &dyn Compressor| codec.guarantee() == Guarantee::Exact;
+        let nothing = exact(self.codecs.gradients.as_ref()) && exact(self.codecs.weights.as_ref());
+        (!nothing).then_some(self.coding)
+    }
+
+    /// The lane's wire over a group, for gradients.
     pub fn wire<'a>(&'a mut self, group: &'a Group) -> Wire<'a> {
-        Wire { lane: self, group }
+        Wire { lane: self, group, base: 0, content: Content::Gradients }
     }
 }
 
@@ -105,9 +165,36 @@ impl Lane {
 pub struct Wire<'a> {
     lane: &'a mut Lane,
     group: &'a Group,
+    base: usize,
+    content: Content,
 }
 
 impl<'a> Wire<'a> {
+    /// The same wire for weights, which are coded only where the recipe says `compression.parameters`. Both
+    /// ends must agree on it.
+    #[must_use]
+    pub fn weights(self) -> Self {
+        Self { content: Content::Weights, ..self }
+    }
+
+    /// The same wire for what has to arrive as it is: nothing is coded. Both ends must agree on it.
+    #[must_use]
+    pub fn exact(self) -> Self {
+        Self { content: Content::Exact, ..self }
+    }
+
+    /// The same for a vector that is itself a part of a longer one, from position `base` on: what a codec
+    /// remembers is kept by the position in the whole.
+    #[must_use]
+    pub fn of_part(self, base: usize) -> Self {
+        Self { base: self.base + base, ..self }
+    }
+
+    /// The lane that it runs on.
+    pub(crate) fn lane(&mut self) -> &mut Lane {
+        self.lane
+    }
+
     /// Who takes part.
     pub fn group(&self) -> &'a Group {
         self.group
@@ -119,14 +206,14 @@ impl<'a> Wire<'a> {
         self.send_packet(to, tag, packet)
     }
 
-    /// Where a vector for `to` is encoded.
+    /// Where a vector for `to` is encoded. Roundings of one step may share a slot if all go into the same sum.
     pub fn slot(&self, to: Place, tag: Tag, at: usize) -> Slot {
-        Slot { kind: tag.kind, at, peer: self.group.rank(to) }
+        Slot { kind: tag.kind, at: self.base + at, peer: self.group.rank(to) }
     }
 
-    /// What the lane's codec promises.
-    pub fn guarantee(&self) -> Guarantee {
-        self.lane.compressor.guarantee()
+    /// What the codec promises.
+    pub fn guarantee(&mut self) -> Guarantee {
+        self.lane.codecs.of(self.content).guarantee()
     }
 
     /// Replaces what was encoded by what the others will decode; nothing to do where these are the same bits.
@@ -156,20 +243,40 @@ impl<'a> Wire<'a> {
 
     /// Encodes a vector.
     pub fn encode(&mut self, slot: Slot, x: &[f32]) -> Packet {
-        let Lane { compressor, clock, .. } = &mut *self.lane;
-        clock.timed(Phase::Encode, Work::Encode(x.len()), || compressor.encode(slot, x))
+        let Lane { codecs, clock, .. } = &mut *self.lane;
+        let codec = codecs.of(self.content);
+        let packet = clock.timed(Phase::Encode, Work::Encode(x.len()), || codec.encode(slot, x));
+        if clock.keeps_spans() && codec.guarantee() != Guarantee::Exact {
+            self.look_at(&packet, x);
+        }
+        packet
+    }
+
+    /// Adds up what a packet has lost. Whoever looks takes time, which no phase but `other` may count.
+    fn look_at(&mut self, packet: &Packet, x: &[f32]) {
+        let Lane { codecs, clock, coding, decoded, .. } = &mut *self.lane;
+        let before = clock.switch(Phase::Other);
+        decoded.resize(x.len(), 0.0);
+        if codecs.of(self.content).decode(packet, decoded).is_ok() {
+            let (squared, error) = compress::distance(x, decoded);
+            coding.squared += squared;
+            coding.squared_error += error;
+        }
+        clock.switch(before);
     }
 
     /// Decodes a packet.
     pub fn decode(&mut self, packet: &Packet, into: &mut [f32]) -> Result<(), StepError> {
-        let Lane { compressor, clock, .. } = &mut *self.lane;
-        clock.timed(Phase::Decode, Work::Decode(into.len()), || compressor.decode(packet, into))
+        let Lane { codecs, clock, .. } = &mut *self.lane;
+        let codec = codecs.of(self.content);
+        clock.timed(Phase::Decode, Work::Decode(into.len()), || codec.decode(packet, into))
     }
 
     /// Decodes a packet and adds it; counted as [`Phase::Reduce`].
     pub fn decode_add(&mut self, packet: &Packet, into: &mut [f32]) -> Result<(), StepError> {
-        let Lane { compressor, clock, .. } = &mut *self.lane;
-        clock.timed(Phase::Reduce, Work::Reduce(into.len()), || compressor.decode_add(packet, into))
+        let Lane { codecs, clock, .. } = &mut *self.lane;
+        let codec = codecs.of(self.content);
+        clock.timed(Phase::Reduce, Work::Reduce(into.len()), || codec.decode_add(packet, into))
     }
 
     /// Adds a vector that is already here.
@@ -180,11 +287,14 @@ impl<'a> Wire<'a> {
     /// Sends a packet as it is: what a rank relays is what its owner encoded, bit for bit.
     pub fn send_packet(&mut self, to: Place, tag: Tag, packet: Packet) -> Result<(), StepError> {
         let (peer, bytes) = (self.group.rank(to), packet.0.len() as u64);
+        let raw_bytes = 4 * self.lane.codecs.of(self.content).elements(&packet) as u64;
         let before = self.lane.clock.switch(Phase::Send);
         self.lane.transport.send(peer, tag, packet)?;
         self.lane.clock.note(peer, bytes);
         self.lane.clock.switch(before);
         self.lane.traffic.bytes_out += bytes;
+        self.lane.coding.bytes += bytes;
+        self.lane.coding.raw_bytes += raw_bytes;
         Ok(())
     }
 

@@ -233,6 +233,13 @@ pub(crate) const CODES: &[Code] = &[
     ),
     code("R117", "no strategy", "A recipe compares strategies; it needs at least one `[[strategy]]`."),
     code(
+        "R130",
+        "a code with nothing to code",
+        "Codes are for gradients. Weights are less tolerant of what is lost (Li et al., Pipe-SGD, section 3.2): they \
+         are coded with `compression.parameters = true` only, which needs a strategy that sends any. A strategy that \
+         sends nothing else takes no other code, and no error feedback: there is no next gradient to add to.",
+    ),
+    code(
         "R201",
         "more workers than cores",
         "Workers that share a core slow each other down, so that step times measure the operating system's \

@@ -146,8 +146,16 @@ pub(crate) const REDUCE_ORDERS: &[Choice] = &[
 
 pub(crate) const COMPRESSIONS: &[Choice] = &[
     Choice::now("none", "32-bit floats as they are."),
-    Choice::later("truncate16", "The upper 16 bits of each float."),
-    Choice::later("quantize8", "8 bits per value, scaled by the largest."),
+    Choice::now("truncate16", "The upper 16 bits of each float: rounds towards zero."),
+    Choice::now(
+        "quantize8",
+        "8 bits per value, as multiples of a 127th of the largest that travels with it.",
+    ),
+    Choice::now("fp16", "Half precision, rounded: 10 bits of fraction, from 2^-24 to 65504."),
+    Choice::now(
+        "bf16",
+        "The upper 16 bits of each float, rounded: 7 bits of fraction, the range of 32 bits.",
+    ),
 ];
 
 pub(crate) const SHARES: &[Choice] = &[

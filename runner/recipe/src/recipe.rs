@@ -3,6 +3,7 @@
 use crate::all_reduce;
 use crate::axes::{self, AxisReader, Dimension};
 use crate::check::{self, Checker};
+use crate::coding;
 use crate::expression::{Expression, Misread};
 use crate::key::{self, Key, KeyId, id};
 use crate::load::{Loader, own_name};
@@ -129,6 +130,7 @@ impl Reader<'_> {
         }
         self.refuse_equal_names(&strategies);
         self.refuse_without_effect(&strategies);
+        self.refuse_weights_that_do_not_travel(&strategies);
         self.refuse_two_baselines(&strategies);
         (strategies, broken)
     }
@@ -199,6 +201,22 @@ impl Reader<'_> {
                         .cure("leave it out");
                     self.findings.push(finding);
                 }
+            }
+        }
+    }
+
+    fn refuse_weights_that_do_not_travel(&mut self, strategies: &[StrategySetting]) {
+        for strategy in strategies {
+            let asked =
+                strategy.settings.given(coding::PARAMETERS).filter(|leaf| leaf.typed == Typed::Flag(true));
+            if let Some(leaf) = asked.filter(|_| coding::sends_no_weights(strategy.kind)) {
+                let title = format!("`{}` sends no weights that could be coded", strategy.kind);
+                self.findings.push(
+                    Finding::new("R130", title)
+                        .at_option(leaf.span, "without effect")
+                        .note("only gradients travel between its workers")
+                        .cure("leave it out"),
+                );
             }
         }
     }

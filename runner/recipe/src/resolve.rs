@@ -3,6 +3,7 @@
 use crate::all_reduce;
 use crate::architecture::{self, Misfit, Task};
 use crate::assign;
+use crate::coding;
 use crate::files::Machine;
 use crate::key::{KeyId, id};
 use crate::layers::LayerSetting;
@@ -12,8 +13,8 @@ use crate::source::Span;
 use crate::surroundings;
 use crate::value;
 use crate::{
-    Cluster, Collective, Communication, Compression, Dataset, Extent, LrScale, LrSchedule, LrShape, Measure,
-    Metric, Model, Partition, ReduceOrder, RunSpec, Schedule, Sgd, Source, Strategy, Target, Training,
+    Cluster, Collective, Communication, Dataset, Extent, LrScale, LrSchedule, LrShape, Measure, Metric,
+    Model, Partition, ReduceOrder, RunSpec, Schedule, Sgd, Source, Strategy, Target, Training,
 };
 use std::collections::BTreeMap;
 
@@ -85,6 +86,7 @@ impl<'a> Resolver<'a> {
         let strategy = strategy(settings);
         let (cluster, findings) = assign::cluster(settings, &strategy, self.machine);
         cell.findings.extend(findings);
+        cell.findings.extend(coding::findings(settings));
         let workers = cluster.workers();
         let dataset = Self::dataset(settings);
         let (emulation, findings) = surroundings::emulation(settings, &cluster, self.machine);
@@ -96,7 +98,7 @@ impl<'a> Resolver<'a> {
             dataset,
             cluster,
             strategy,
-            compression: Compression::None,
+            compression: coding::compression(settings),
             measure: measure(settings),
             emulation,
         };
@@ -348,6 +350,9 @@ fn strategy(settings: &Settings) -> Strategy {
 
 /// Keys that change nothing about a strategy: its servers add in rank order, and it has no all-reduce.
 pub(crate) fn ignored(strategy: &str, key: KeyId) -> bool {
+    if key == coding::PARAMETERS {
+        return coding::sends_no_weights(strategy);
+    }
     strategy == "ps-sync" && all_reduce::KEYS.contains(&key)
 }
 

@@ -101,9 +101,47 @@ pub enum Schedule {
 }
 
 /// What happens to vectors on the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Compression {
     /// Nothing: 32-bit floats.
     None,
+    /// Gradients are coded, and lose something.
+    Coded {
+        /// By which code.
+        codec: Codec,
+        /// Whether weights are coded, too.
+        parameters: bool,
+        /// Whether what is lost of a gradient is added to the next one.
+        error_feedback: bool,
+    },
+}
+
+/// A code that needs fewer than 32 bits per value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Codec {
+    /// The upper 16 bits of each float.
+    Truncate16,
+    /// 8 bits per value, scaled by the largest.
+    Quantize8,
+    /// IEEE half precision, rounded.
+    Fp16,
+    /// The upper 16 bits of each float, rounded.
+    Bf16,
+}
+
+impl Codec {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Truncate16, Self::Quantize8, Self::Fp16, Self::Bf16];
+
+    /// The recipe's `kind`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Truncate16 => "truncate16",
+            Self::Quantize8 => "quantize8",
+            Self::Fp16 => "fp16",
+            Self::Bf16 => "bf16",
+        }
+    }
 }

@@ -13,6 +13,9 @@ const BELOW_ONE: Range = Range { least: 0.0, most: 1.0, ends: Ends::Lower };
 const AT_LEAST_ONE: Range = Range { least: 1.0, most: f64::INFINITY, ends: Ends::Lower };
 const INSIDE_ONE: Range = Range { least: 0.0, most: 1.0, ends: Ends::Open };
 
+/// The kinds of compression that lose something.
+const LOSSY: &[&str] = &["truncate16", "quantize8", "fp16", "bf16"];
+
 /// The table.
 pub(crate) const KEYS: &[Key] = &[
     Key::new("schema", Kind::Whole(1, 1), "Version of the recipe format.").example("1").sweep(),
@@ -339,11 +342,30 @@ pub(crate) const KEYS: &[Key] = &[
     .default("\"ring\"")
     .arm(),
     Key::new("compression", Kind::Table, "What happens to vectors on the wire.").arm(),
-    Key::new("compression.kind", Kind::Choice(COMPRESSIONS), "Which code.").default("\"none\"").arm(),
-    Key::new("compression.parameters", Kind::Flag, "Whether weights are coded as gradients are.").arm().later(),
-    Key::new("compression.error-feedback", Kind::Flag, "Whether what is lost is added to the next gradient.")
-        .arm()
-        .later(),
+    Key::new(
+        "compression.kind",
+        Kind::Choice(COMPRESSIONS),
+        "Which code, on every hop of an all-reduce and on the way to a server. One worker codes nothing.",
+    )
+    .default("\"none\"")
+    .arm(),
+    Key::new(
+        "compression.parameters",
+        Kind::Flag,
+        "Whether weights are coded as gradients are: what a server answers, and models that are averaged. \
+         Initial weights never are.",
+    )
+    .of(LOSSY)
+    .default("false")
+    .arm(),
+    Key::new(
+        "compression.error-feedback",
+        Kind::Flag,
+        "Whether what is lost of a gradient is remembered where it was rounded, and added to the next one.",
+    )
+    .of(LOSSY)
+    .default("false")
+    .arm(),
     Key::new("sweep", Kind::Table, "What is varied.").sweep(),
     Key::new(
         "sweep.axes",

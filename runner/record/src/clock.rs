@@ -132,6 +132,11 @@ impl PhaseClock {
         self.step.step
     }
 
+    /// Whether the lane is in a step that keeps its spans: one that is looked at more closely than the others.
+    pub fn keeps_spans(&self) -> bool {
+        self.trace.keeps(self.step.step)
+    }
+
     /// Ends the current phase and begins `to`; answers the phase that ended.
     pub fn switch(&mut self, to: Phase) -> Phase {
         let now = self.clock.now();

@@ -29,6 +29,8 @@ pub enum Event {
     Snapshot(SnapshotRecord),
     /// What a rank sent to another over the whole run.
     Link(LinkRecord),
+    /// What coding saved on a lane over the whole run, and what it lost; only where something is coded.
+    Coding(CodingRecord),
     /// The share of its time that a rank spent on measuring itself.
     Overhead(Overhead),
     /// How well a rank kept what it pretends.
@@ -197,6 +199,24 @@ pub struct LinkRecord {
     pub raw_bytes: u64,
     /// Messages.
     pub messages: u64,
+}
+
+/// What coding saved on a lane over the whole run, and what it lost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CodingRecord {
+    /// Whose event this is.
+    pub rank: Rank,
+    /// On which lane.
+    pub lane: LaneId,
+    /// Payload bytes that were sent, as they travelled.
+    pub bytes: u64,
+    /// The same as 32-bit floats.
+    pub raw_bytes: u64,
+    /// Squared length of all vectors that were encoded in the steps which keep their spans.
+    pub squared: f64,
+    /// Squared length of what decoding them does not give back. The relative error of the run is the square root
+    /// of the one sum, over all lanes, divided by the other.
+    pub squared_error: f64,
 }
 
 /// What measuring cost a rank.

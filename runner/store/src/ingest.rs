@@ -67,6 +67,8 @@ impl<'a> Batch<'a> {
                 Event::Ended(event) => batch.ended.push(event),
                 // As large as the data set itself; whoever asks for them wants the file.
                 Event::Samples(_) => {}
+                // Has no table; the run's event log keeps it.
+                Event::Coding(_) => {}
             }
         }
         batch

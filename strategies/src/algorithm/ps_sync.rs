@@ -9,7 +9,8 @@
 //! | w on a worker | `node.params()` |
 //! | gradient of one worker | `g` |
 //!
-//! Sent per step: one gradient up and one model down per worker.
+//! Sent per step: one gradient up and one model down per worker. The gradient is coded, the model only with
+//! `compression.parameters`; the server keeps its weights as they are.
 //!
 //! Departures: the paper sums gradients; here they are averaged over samples. The server adds in rank order,
 //! whoever is first.
@@ -73,7 +74,7 @@ impl Service for Server {
         }
         desk.mean(&mut self.sum, workers);
         desk.descend(&mut self.optimizer, &mut self.weights, &mut self.sum, self.t);
-        let mut wire = desk.wire();
+        let mut wire = desk.wire().weights();
         let packet = wire.encode(wire.slot(Place(0), pull, 0), &self.weights);
         for worker in 0..workers {
             wire.send_packet(Place(worker), pull, packet.clone())?;

@@ -21,7 +21,7 @@ pub use ring::Ring;
 pub use star::Star;
 pub use tree::Tree;
 
-use crate::compress::Guarantee;
+use crate::compress::{Guarantee, Slot};
 use crate::{Packet, StepError, Tag, Wire};
 use recipe::{Cluster, Communication, ReduceOrder};
 use std::sync::Arc;
@@ -96,13 +96,12 @@ pub fn build(communication: &Communication, cluster: &Cluster) -> Arc<dyn Collec
 
 /// Adds this place's own part as the owner of the sum would have received it: through the codec if that
 /// changes it.
-fn add_own(sum: &mut [f32], own: &[f32], at: usize, tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
+fn add_own(sum: &mut [f32], own: &[f32], slot: Slot, wire: &mut Wire<'_>) -> Result<(), StepError> {
     if wire.guarantee() == Guarantee::Exact {
         wire.reduce(sum, own);
         return Ok(());
     }
-    let me = wire.group().place();
-    let packet = wire.encode(wire.slot(me, tag, at), own);
+    let packet = wire.encode(slot, own);
     wire.decode_add(&packet, sum)
 }
 

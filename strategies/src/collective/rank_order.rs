@@ -35,20 +35,25 @@ impl Collective for RankOrder {
             return Ok(());
         }
         let chunk = |place: crate::Place| piece(n, group.size(), place.0);
+        let (me, right) = (group.place(), group.after(1));
+        // What a codec remembers of an element, as a part or as a sum, is missing from the same sum: it belongs to the
+        // element's position, whoever owns that at the time.
         for owner in (1..group.size()).map(|steps| group.after(steps)) {
-            wire.send(owner, tag, chunk(owner).start, &x[chunk(owner)])?;
+            let part = chunk(owner);
+            let packet = wire.encode(wire.slot(right, tag, part.start), &x[part]);
+            wire.send_packet(owner, tag, packet)?;
         }
-        let mine = chunk(group.place());
+        let mine = chunk(me);
         let mut sum = vec![0.0; mine.len()];
         for from in group.places() {
-            if from == group.place() {
-                add_own(&mut sum, &x[mine.clone()], mine.start, tag, wire)?;
+            if from == me {
+                add_own(&mut sum, &x[mine.clone()], wire.slot(right, tag, mine.start), wire)?;
             } else {
                 wire.recv_add(from, tag, &mut sum)?;
             }
         }
-        let packet = wire.encode(wire.slot(group.place(), tag, mine.start), &sum);
         x[mine.clone()].copy_from_slice(&sum);
+        let packet = wire.encode(wire.slot(right, tag, mine.start), &sum);
         wire.adopt(&packet, &mut x[mine])?;
         for to in (1..group.size()).map(|steps| group.after(steps)) {
             wire.send_packet(to, tag.part(1), packet.clone())?;

@@ -32,12 +32,13 @@ impl Collective for Star {
             return wire.recv_into(centre, tag.part(1), x);
         }
         let mut sum = vec![0.0; x.len()];
-        add_own(&mut sum, x, 0, tag, wire)?;
+        let slot = wire.slot(group.after(1), tag, 0);
+        add_own(&mut sum, x, slot, wire)?;
         for from in group.others() {
             wire.recv_add(from, tag, &mut sum)?;
         }
-        let packet = wire.encode(wire.slot(centre, tag, 0), &sum);
         x.copy_from_slice(&sum);
+        let packet = wire.encode(slot, &sum);
         wire.adopt(&packet, x)?;
         for to in group.others() {
             wire.send_packet(to, tag.part(1), packet.clone())?;

@@ -1,10 +1,31 @@
 //! Vectors as packets: one compressor per file, each with its guarantee.
+//!
+//! Compression acts on gradients. Weights travel as they are, but for `compression.parameters`, and the initial ones
+//! always do; nothing is coded where there is one worker.
 
+mod bf16;
+mod buffers;
+mod error_feedback;
+mod fp16;
 mod identity;
+mod kernels;
+mod narrow;
+mod quantize8;
+#[cfg(test)]
+mod samples;
+mod truncate16;
 
+pub use bf16::Bf16;
+pub use error_feedback::ErrorFeedback;
+pub use fp16::Fp16;
 pub use identity::Identity;
+pub use quantize8::Quantize8;
+pub use truncate16::Truncate16;
+
+pub(crate) use kernels::distance;
 
 use crate::{Kind, Packet, StepError};
+use recipe::{Codec, Compression};
 use record::Rank;
 
 /// Where a vector is encoded. What a compressor remembers between steps is keyed by this, so that it
@@ -13,9 +34,9 @@ use record::Rank;
 pub struct Slot {
     /// What the message is for.
     pub kind: Kind,
-    /// Position of the first element in the flat vector of the call.
+    /// Position of the first element in the flat vector.
     pub at: usize,
-    /// Who receives it.
+    /// Who receives it; in an all-reduce always the same one, so that what is lost of an element is in one place.
     pub peer: Rank,
 }
 
@@ -24,8 +45,10 @@ pub struct Slot {
 pub enum Guarantee {
     /// Not at all: the same bits.
     Exact,
-    /// By at most this share of each element's magnitude.
+    /// By at most this share of each element's magnitude, for elements in the range that the codec states.
     RelativeError(f64),
+    /// Each element by at most this share of the largest magnitude in the vector.
+    ShareOfLargest(f64),
     /// By anything, but right on average.
     Unbiased,
     /// The squared error is at most `1 - delta` of the squared length.
@@ -48,8 +71,41 @@ pub trait Compressor: Send {
         crate::vector::add(into, &decoded);
         Ok(())
     }
+    /// How many elements a packet of its own holds: what would have travelled without it is four times that.
+    fn elements(&self, packet: &Packet) -> usize {
+        packet.0.len() / 4
+    }
     /// How far a decoded vector can be from what was encoded.
     fn guarantee(&self) -> Guarantee;
     /// Whether sums of packets make sense element by element.
     fn linear(&self) -> bool;
+}
+
+/// The codecs of a lane that the recipe asks for: for gradients, and for weights.
+pub fn build(compression: Compression) -> (Box<dyn Compressor>, Box<dyn Compressor>) {
+    let Compression::Coded { codec, parameters, error_feedback } = compression else {
+        return (Box::new(Identity), Box::new(Identity));
+    };
+    let gradients = if error_feedback { remembering(codec) } else { plain(codec) };
+    // Weights replace what was there: what was lost of them is not missing from the next ones.
+    let weights = if parameters { plain(codec) } else { Box::new(Identity) };
+    (gradients, weights)
+}
+
+fn plain(codec: Codec) -> Box<dyn Compressor> {
+    match codec {
+        Codec::Truncate16 => Box::new(Truncate16::default()),
+        Codec::Quantize8 => Box::new(Quantize8::default()),
+        Codec::Fp16 => Box::new(Fp16::default()),
+        Codec::Bf16 => Box::new(Bf16::default()),
+    }
+}
+
+fn remembering(codec: Codec) -> Box<dyn Compressor> {
+    match codec {
+        Codec::Truncate16 => Box::new(ErrorFeedback::new(Truncate16::default())),
+        Codec::Quantize8 => Box::new(ErrorFeedback::new(Quantize8::default())),
+        Codec::Fp16 => Box::new(ErrorFeedback::new(Fp16::default())),
+        Codec::Bf16 => Box::new(ErrorFeedback::new(Bf16::default())),
+    }
 }

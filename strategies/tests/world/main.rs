@@ -1,6 +1,7 @@
 //! Strategies and collectives in simulated worlds.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
+mod codecs;
 mod collectives;
 mod emulation;
 mod faults;

@@ -1,6 +1,6 @@
 //! What the tests of this crate share: runs of a strategy in a simulated world, in one line.
 
-use recipe::{ReduceOrder, RunSpec, Strategy};
+use recipe::{Codec, Compression, ReduceOrder, RunSpec, Strategy};
 use record::{Event, LaneId, Rank};
 use std::sync::Arc;
 use strategies::sim::{Outcome, World, sample_spec_of};
@@ -28,6 +28,12 @@ impl Scene {
 
     pub(crate) fn rank_order(self) -> Self {
         self.change(|spec| spec.communication.reduce_order = ReduceOrder::Rank)
+    }
+
+    pub(crate) fn coded(self, codec: Codec, error_feedback: bool) -> Self {
+        self.change(|spec| {
+            spec.compression = Compression::Coded { codec, parameters: false, error_feedback };
+        })
     }
 
     pub(crate) fn seed(mut self, seed: u64) -> Self {

@@ -3,7 +3,7 @@
 use crate::desk::{Desk, MACHINE};
 use crate::problems::recipe;
 use recipe::{
-    Collective, Compression, Extent, LrScale, LrSchedule, LrShape, Metric, Model, Partition, Plan,
+    Codec, Collective, Compression, Extent, LrScale, LrSchedule, LrShape, Metric, Model, Partition, Plan,
     ReduceOrder, Request, Role, Source, Strategy,
 };
 use std::collections::BTreeSet;
@@ -45,6 +45,29 @@ fn defaults_are_the_documented_ones() {
     assert!(!spec.measure.hash_every_step);
     assert_eq!((plan.limits.run_timeout, plan.limits.retries, plan.limits.max_runs), (None, 0, 400));
     assert_eq!((plan.report.min_effect, plan.report.confidence), (0.05, 0.95));
+}
+
+#[test]
+fn compression_is_an_arm_and_what_makes_no_difference_is_dropped() {
+    let plan = plan(&[
+        "[compression]\nkind = \"quantize8\"\nparameters = true\nerror-feedback = true",
+        "[sweep.axes]\ncompression.kind = [\"none\", \"truncate16\"]",
+        "[[strategy]]\nkind = \"ps-sync\"",
+        "[[strategy]]\nkind = \"d-sync\"",
+        "[[strategy]]\nname = \"half\"\nkind = \"d-sync\"\ncompression = \"fp16\"",
+    ]);
+    let coded = |codec, parameters, error_feedback| Compression::Coded { codec, parameters, error_feedback };
+    let arms: Vec<_> = plan.cells.iter().map(|cell| (cell.label.as_str(), cell.spec.compression)).collect();
+    assert_eq!(
+        arms,
+        [
+            ("ps-sync compression=none", Compression::None),
+            ("ps-sync compression=truncate16", coded(Codec::Truncate16, true, true)),
+            ("d-sync compression=none", Compression::None),
+            ("d-sync compression=truncate16", coded(Codec::Truncate16, false, true)),
+            ("half", coded(Codec::Fp16, false, true)),
+        ]
+    );
 }
 
 #[test]

@@ -143,7 +143,6 @@ fn not_in_this_version() {
                 "a setting by its paper's name",
                 &["[[strategy]]\nkind = \"mg-wfbp\"", "[[strategy]]\nkind = \"sync-easgd3\""],
             ),
-            ("a codec", &["[compression]\nkind = \"quantize8\""]),
             ("a schedule", &["[communication]\nschedule = \"merged\""]),
             ("another machine", &["[nodes]\nuse = [\"user@gpu-1*2\", \"local\"]"]),
             ("an inventory", &["[nodes]\ninventory = \"nodes.toml\""]),
@@ -151,6 +150,26 @@ fn not_in_this_version() {
             ("a server elsewhere", &["[nodes]\nserver = \"gpu-1\""]),
             ("a data set", &["[dataset]\nkind = \"image-folder\"\npath = \"x\""]),
             ("predictions", &["[measure]\npredict = true"]),
+        ],
+    );
+}
+
+#[test]
+fn codecs() {
+    check(
+        "codecs",
+        &[
+            ("an unknown one", &["[compression]\nkind = \"truncate8\""]),
+            ("error feedback where nothing is lost", &["[compression]\nerror-feedback = true"]),
+            ("weights that nothing codes", &["[compression]\nkind = \"none\"\nparameters = true"]),
+            (
+                "weights that do not travel",
+                &[
+                    "[[strategy]]\nkind = \"d-sync\"\ncompression = { kind = \"fp16\", parameters = true }",
+                    "[[strategy]]\nkind = \"ps-sync\"\ncompression = { kind = \"fp16\", parameters = true }",
+                ],
+            ),
+            ("a flag that is none", &["[compression]\nkind = \"bf16\"\nerror-feedback = \"yes\""]),
         ],
     );
 }

@@ -1,0 +1,64 @@
+//! What codecs that keep 16 bits of each element have in common. Bytes: 2 per element.
+
+use super::buffers::Buffers;
+use super::kernels::narrow::{self as kernels, Element};
+use super::{Compressor, Guarantee, Slot};
+use crate::{Packet, StepError};
+use std::marker::PhantomData;
+
+/// Which half of a float is kept.
+pub(super) trait Law: Element + Send {
+    /// How far a decoded element can be from what was encoded.
+    const GUARANTEE: Guarantee;
+}
+
+/// A codec that keeps 16 bits of each element, as its law says.
+#[derive(Debug)]
+pub struct Narrow<L> {
+    buffers: Buffers,
+    law: PhantomData<L>,
+}
+
+impl<L> Default for Narrow<L> {
+    fn default() -> Self {
+        Self { buffers: Buffers::default(), law: PhantomData }
+    }
+}
+
+impl<L: Law> Compressor for Narrow<L> {
+    fn encode(&mut self, _: Slot, x: &[f32]) -> Packet {
+        self.buffers.packet(x.len() * 2, |bytes| kernels::encode::<L>(x, bytes))
+    }
+
+    fn decode(&self, packet: &Packet, into: &mut [f32]) -> Result<(), StepError> {
+        check(packet, into.len())?;
+        kernels::decode::<L>(&packet.0, into);
+        Ok(())
+    }
+
+    fn decode_add(&self, packet: &Packet, into: &mut [f32]) -> Result<(), StepError> {
+        check(packet, into.len())?;
+        kernels::decode_add::<L>(&packet.0, into);
+        Ok(())
+    }
+
+    fn elements(&self, packet: &Packet) -> usize {
+        packet.0.len() / 2
+    }
+
+    fn guarantee(&self) -> Guarantee {
+        L::GUARANTEE
+    }
+
+    fn linear(&self) -> bool {
+        false
+    }
+}
+
+fn check(packet: &Packet, elements: usize) -> Result<(), StepError> {
+    if packet.0.len() == elements * 2 {
+        Ok(())
+    } else {
+        Err(StepError::Packet { bytes: packet.0.len(), elements })
+    }
+}
