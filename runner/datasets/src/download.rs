@@ -163,8 +163,10 @@ impl Download<'_> {
         file.set_len(begin).map_err(disk)?;
         let (mut have, expected) = (begin, self.archive.bytes);
         let mut piece = vec![0; PIECE];
-        while have < expected {
+        loop {
             let count = match body.read(&mut piece) {
+                // Whether more would come shows only here, where the server said no length.
+                Ok(0) | Err(_) if have == expected => break,
                 Ok(0) => return Err(Broken::Interrupted(format!("it ended at byte {have} of {expected}"))),
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,

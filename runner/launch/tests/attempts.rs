@@ -230,10 +230,10 @@ fn a_rank_that_exits_before_it_connects_is_named() {
 #[test]
 fn ranks_that_never_get_ready_are_named_with_what_they_said_last() {
     let mut trial = trial(3, "0 unready; 2 unready");
-    trial.deadlines.start_up = Duration::from_secs(2);
+    trial.deadlines.start_up = Duration::from_secs(1);
     let Outcome { end, culprit, detail, last_lines, .. } = trial.run().outcome;
     assert!(matches!(end, End::Failed { .. }) && culprit.is_none(), "{end:?}");
-    assert!(detail.starts_with("ranks 0 and 2 were not ready after 2.0 s"), "{detail}");
+    assert!(detail.starts_with("ranks 0 and 2 were not ready after 1.0 s"), "{detail}");
     assert_eq!(last_lines, ["rank 0: INFO reading data", "rank 2: INFO reading data"]);
 }
 

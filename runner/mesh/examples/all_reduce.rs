@@ -148,7 +148,7 @@ fn take_part(rank: Rank, ranks: u32, sockets: &Path, sizes: &[usize]) -> Result<
         threads: 1,
         deadlines,
     };
-    let collective = build(&briefing.spec.communication);
+    let collective = build(&briefing.spec.communication, &briefing.spec.cluster);
     let plane = DataPlane::open(&briefing, rank, clock.clone())?;
     let everyone: Arc<[Rank]> = (0..ranks).map(Rank).collect();
     let group = Group::new(&everyone, rank).context("no such rank")?;
