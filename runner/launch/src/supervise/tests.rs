@@ -355,6 +355,7 @@ fn event_kind(event: &Event) -> &'static str {
         | Event::Link(_)
         | Event::Overhead(_)
         | Event::Emulation(_)
+        | Event::Coding(_)
         | Event::Samples(_) => "report",
     }
 }
