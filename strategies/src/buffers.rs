@@ -7,6 +7,10 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 /// The most memory that is kept for later.
 const KEPT: usize = 256 << 20;
 
+/// The most memory that is made ready before anything has come: a header that promises more is believed as it
+/// comes true.
+const READY: usize = 64 << 20;
+
 /// Memory that is not in use right now, smallest first.
 #[derive(Clone, Default)]
 pub struct Buffers(Arc<Mutex<Vec<Vec<u8>>>>);
@@ -28,7 +32,7 @@ impl Buffers {
     pub fn copy(&self, bytes: &[u8]) -> Bytes {
         match self.take(bytes.len()) {
             Ok(mut buffer) => {
-                buffer.append(bytes);
+                buffer.bytes.extend_from_slice(bytes);
                 buffer.freeze()
             }
             // The same lack of memory, told in the usual way.
@@ -38,6 +42,15 @@ impl Buffers {
 
     /// Empty memory with room for `size` bytes, refused where there is none.
     pub fn take(&self, size: usize) -> Result<Buffer, TryReserveError> {
+        self.find(size, size)
+    }
+
+    /// Empty memory for `size` bytes that somebody promises, with room for those that come first.
+    pub fn begin(&self, size: usize) -> Result<Buffer, TryReserveError> {
+        self.find(size, size.min(READY))
+    }
+
+    fn find(&self, size: usize, ready: usize) -> Result<Buffer, TryReserveError> {
         let found = {
             let mut kept = self.lock();
             // Not one that is much larger: it would be missing where it is needed.
@@ -47,7 +60,7 @@ impl Buffers {
         };
         let mut bytes = found.unwrap_or_default();
         bytes.clear();
-        bytes.try_reserve_exact(size)?;
+        bytes.try_reserve_exact(ready)?;
         Ok(Buffer { bytes, home: self.clone() })
     }
 
@@ -67,9 +80,11 @@ impl Buffer {
         self.bytes.is_empty()
     }
 
-    /// Adds bytes at the end.
-    pub fn append(&mut self, piece: &[u8]) {
+    /// Adds a piece at the end; what is allocated is at most twice what has come, or what was ready.
+    pub fn append(&mut self, piece: &[u8]) -> Result<(), TryReserveError> {
+        self.bytes.try_reserve(piece.len())?;
         self.bytes.extend_from_slice(piece);
+        Ok(())
     }
 
     /// The memory comes back when the last clone of the packet is dropped.
@@ -104,7 +119,7 @@ mod tests {
     fn memory_comes_back_when_its_last_packet_is_dropped() {
         let buffers = Buffers::default();
         let mut buffer = buffers.take(1000).unwrap();
-        buffer.append(&[7; 1000]);
+        buffer.append(&[7; 1000]).unwrap();
         let place = buffer.as_ref().as_ptr();
         let packet = buffer.freeze();
         let clone = packet.clone();
@@ -122,6 +137,12 @@ mod tests {
         let taken: Vec<_> = (0..5).map(|_| buffers.take(KEPT / 4).unwrap()).collect();
         drop(taken);
         assert_eq!(buffers.lock().len(), 4);
-        assert!(buffers.take(usize::MAX).is_err(), "refused, not aborted");
+    }
+
+    #[test]
+    fn what_is_only_promised_is_not_allocated() {
+        let buffers = Buffers::default();
+        assert_eq!(buffers.begin(1000).unwrap().bytes.capacity(), 1000);
+        assert_eq!(buffers.begin(usize::MAX).unwrap().bytes.capacity(), READY);
     }
 }

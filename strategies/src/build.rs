@@ -142,6 +142,7 @@ impl Blueprint {
             lane,
             evaluated,
             hash_every_step: self.measure.hash_every_step,
+            samples: self.measure.samples,
         };
         let seat = self.seat(rank)?;
         let trains = trainer.is_some();

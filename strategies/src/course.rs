@@ -4,7 +4,7 @@
 use crate::deal::Deal;
 use crate::learner::Batch;
 use crate::vector::piece;
-use recipe::{Extent, LrSchedule, LrShape, RunSpec, Sgd};
+use recipe::{Extent, LrScale, LrSchedule, LrShape, RunSpec, Sgd};
 use std::ops::Range;
 
 /// Steps, samples, rates and evaluations of a run.
@@ -15,6 +15,7 @@ pub struct Course {
     global_batch: u32,
     budget: u64,
     evaluate_every: u64,
+    accumulate: usize,
     optimizer: Sgd,
     schedule: LrSchedule,
 }
@@ -28,8 +29,9 @@ impl Course {
             evaluate_every: samples(spec.train.evaluate).max(1),
             workers: spec.cluster.workers() as usize,
             global_batch: spec.train.global_batch,
+            accumulate: spec.train.accumulate as usize,
             optimizer: spec.train.optimizer,
-            schedule: spec.train.schedule,
+            schedule: spec.train.schedule.clone(),
             deal,
         }
     }
@@ -47,6 +49,11 @@ impl Course {
     /// Samples of all workers together after which training ends.
     pub fn budget(&self) -> u64 {
         self.budget
+    }
+
+    /// Pieces in which a worker computes its share of a batch.
+    pub fn accumulate(&self) -> usize {
+        self.accumulate
     }
 
     /// How gradients become steps.
@@ -99,20 +106,45 @@ impl Course {
 
     /// The learning rate after so many samples: a pure function, so that it acts alike on all ranks.
     ///
-    /// While warming up, the rate is the full one times (samples + B) / warm-up.
+    /// While warming up, the rate rises along (samples + B) / warm-up: from zero to the full one, or, when it
+    /// is scaled with the workers, from that of one worker to that of all (Goyal et al., "Accurate, Large
+    /// Minibatch SGD", 2017, section 2.2).
     pub fn rate(&self, samples: u64) -> f32 {
-        let extent = |extent: Extent| extent.samples(self.training_samples(), self.global_batch);
-        let shape = match self.schedule.shape {
-            LrShape::Constant => 1.0,
-            LrShape::Step { every, factor } => {
-                f64::from(factor).powi((samples / extent(every).max(1)).min(i32::MAX as u64) as i32)
+        let (from, full) = match self.schedule.scale {
+            LrScale::None => (0.0, 1.0),
+            LrScale::Linear => (1.0, self.workers as f64),
+        };
+        let warm = match self.in_samples(self.schedule.warmup) {
+            0 => full,
+            warmup => {
+                let passed = (samples + u64::from(self.global_batch)) as f64 / warmup as f64;
+                from + (full - from) * passed.min(1.0)
             }
         };
-        let warm = match extent(self.schedule.warmup) {
-            0 => 1.0,
-            warmup => ((samples + u64::from(self.global_batch)) as f64 / warmup as f64).min(1.0),
-        };
-        (f64::from(self.optimizer.lr) * shape * warm) as f32
+        (f64::from(self.optimizer.lr) * self.shape(samples) * warm) as f32
+    }
+
+    /// What the rate is multiplied by after so many samples. The cosine is that of Loshchilov & Hutter,
+    /// "SGDR", ICLR 2017, equation 5, with one period as long as the training.
+    fn shape(&self, samples: u64) -> f64 {
+        let power = |factor: f32, times: u64| f64::from(factor).powi(times.min(i32::MAX as u64) as i32);
+        match &self.schedule.shape {
+            LrShape::Constant => 1.0,
+            LrShape::Step { every, factor } => power(*factor, samples / self.in_samples(*every).max(1)),
+            LrShape::Milestones { at, factor } => {
+                let passed = at.iter().filter(|milestone| self.in_samples(**milestone) <= samples).count();
+                power(*factor, passed as u64)
+            }
+            LrShape::Cosine { floor } => {
+                let passed = (samples as f64 / self.budget as f64).min(1.0);
+                let floor = f64::from(*floor);
+                floor + (1.0 - floor) * (1.0 + (std::f64::consts::PI * passed).cos()) / 2.0
+            }
+        }
+    }
+
+    fn in_samples(&self, extent: Extent) -> u64 {
+        extent.samples(self.training_samples(), self.global_batch)
     }
 
     /// Whether an evaluation is due between these two counts of samples.
@@ -224,10 +256,48 @@ mod tests {
             spec.train.schedule = LrSchedule {
                 shape: LrShape::Step { every: Extent::Epochs(2.0), factor: 0.5 },
                 warmup: Extent::Steps(4),
+                scale: LrScale::None,
             };
         });
         let rates: Vec<f32> = [0, 10, 20, 30, 190, 200, 399, 400].map(|s| course.rate(s)).into();
         assert_eq!(rates, [0.125, 0.25, 0.375, 0.5, 0.5, 0.25, 0.25, 0.125]);
+    }
+
+    fn rates<const N: usize>(course: &Course, samples: [u64; N]) -> [f32; N] {
+        samples.map(|samples| course.rate(samples))
+    }
+
+    #[test]
+    fn the_rate_changes_at_each_milestone() {
+        let course = course(1, 10, 100, |spec| {
+            spec.train.optimizer.lr = 0.5;
+            let at = vec![Extent::Epochs(2.0), Extent::Steps(5)];
+            spec.train.schedule.shape = LrShape::Milestones { at, factor: 0.5 };
+        });
+        assert_eq!(rates(&course, [0, 49, 50, 199, 200, 9999]), [0.5, 0.5, 0.25, 0.25, 0.125, 0.125]);
+    }
+
+    #[test]
+    fn a_cosine_ends_at_its_floor() {
+        let course = course(1, 10, 100, |spec| {
+            spec.train.length = Extent::Epochs(2.0);
+            spec.train.optimizer.lr = 0.5;
+            spec.train.schedule.shape = LrShape::Cosine { floor: 0.5 };
+        });
+        // (1 + cos 0) / 2 = 1, (1 + cos pi/2) / 2 = 1/2, (1 + cos pi) / 2 = 0
+        assert_eq!(rates(&course, [0, 100, 200, 300]), [0.5, 0.375, 0.25, 0.25]);
+        let third = course.rate(67);
+        assert!(third < 0.5 && third > 0.375);
+    }
+
+    #[test]
+    fn a_scaled_rate_warms_up_from_that_of_one_worker() {
+        let course = course(4, 10, 100, |spec| {
+            spec.train.optimizer.lr = 0.5;
+            spec.train.schedule =
+                LrSchedule { shape: LrShape::Constant, warmup: Extent::Steps(4), scale: LrScale::Linear };
+        });
+        assert_eq!(rates(&course, [0, 10, 20, 30, 90]), [0.875, 1.25, 1.625, 2.0, 2.0]);
     }
 
     #[test]

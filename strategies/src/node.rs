@@ -6,7 +6,7 @@ use crate::host::Shared;
 use crate::learner::{Batch, Learner};
 use crate::messenger::{Jobs, Pending};
 use crate::optimizer::Optimizer;
-use crate::vector::{Block, Layout, Vector};
+use crate::vector::{Block, Layout, Vector, piece};
 use crate::{Group, Kind, Lane, Loss, Place, StepError, Tag, Wire};
 use record::{Phase, Rank, Work};
 use std::sync::Arc;
@@ -88,10 +88,19 @@ pub struct Node {
     trainers: Group,
     batch: Batch,
     next_backward: usize,
+    accumulated: Option<Accumulated>,
     t: u64,
     calls: u32,
     // Vectors of the model's length that are free: a step allocates nothing of that size.
     spare: Vec<Vector>,
+}
+
+/// What the pieces of a batch before the last one gave.
+struct Accumulated {
+    /// Their mean gradients, each times its share of the samples.
+    sum: Vector,
+    /// The share of the last piece.
+    last: f32,
 }
 
 /// What a node is made of.
@@ -124,6 +133,7 @@ impl Node {
             trainers,
             batch: Batch::default(),
             next_backward: 0,
+            accumulated: None,
             t: 0,
             calls: 0,
             spare: Vec::new(),
@@ -185,35 +195,116 @@ impl Node {
     pub fn gradient(&mut self) -> Result<(Loss, Vector), StepError> {
         let loss = self.forward()?;
         let mut g = self.spare();
-        while let Some(layer) = self.next_backward.checked_sub(1) {
-            self.next_backward = layer;
-            let span = self.layout().layers()[layer].span.clone();
-            self.backward_layer(layer, &mut g[span])?;
+        self.backward(&mut g)?;
+        if let Some(Accumulated { sum, last }) = self.accumulated.take() {
+            self.join(&sum, last, &mut g);
+            self.recycle(sum);
         }
         Ok((loss, g))
     }
 
-    /// The forward pass alone; [`Node::backward_next`] follows.
+    /// The forward pass alone; [`Node::backward_next`] follows. Of a batch that is computed in pieces, this is
+    /// all of it but the last backward pass.
     pub fn forward(&mut self) -> Result<Loss, StepError> {
-        self.load()?;
-        let layers = self.layout().layers().len();
-        for layer in 0..layers {
-            self.forward_layer(layer)?;
+        if let Some(stale) = self.accumulated.take() {
+            self.recycle(stale.sum);
         }
-        self.next_backward = layers;
-        let batch = std::mem::take(&mut self.batch);
-        let loss = self.loss(&batch);
-        self.batch = batch;
-        loss
+        let course = &self.desk.seat.course;
+        let samples = course.own_samples(self.t, self.trainers.place().0);
+        let pieces = course.accumulate().min(samples);
+        if pieces <= 1 {
+            self.load()?;
+            let batch = std::mem::take(&mut self.batch);
+            let loss = self.forward_over(&batch);
+            self.batch = batch;
+            return loss;
+        }
+        let mut loss = 0.0;
+        for k in 0..pieces {
+            let part = self.load_piece(k, pieces)?;
+            let share = part.examples.len() as f32 / samples as f32;
+            if let Some(Accumulated { last, .. }) = &mut self.accumulated {
+                *last = share;
+            }
+            loss += share * self.forward_over(&part)?.0;
+            if k + 1 < pieces {
+                self.accumulate(share)?;
+            }
+        }
+        Ok(Loss(loss))
     }
 
     /// The next finished layer, from the last to the first; `None` when the pass is over.
     pub fn backward_next(&mut self) -> Result<Option<LayerGradient>, StepError> {
         let Some(layer) = self.next_backward.checked_sub(1) else { return Ok(None) };
         self.next_backward = layer;
-        let mut gradient = Vector::zeros(self.layout().layers()[layer].span.len());
+        let span = self.layout().layers()[layer].span.clone();
+        let mut gradient = Vector::zeros(span.len());
         self.backward_layer(layer, &mut gradient)?;
+        if let Some(Accumulated { sum, last }) = self.accumulated.take() {
+            self.join(&sum[span], last, &mut gradient);
+            self.accumulated = Some(Accumulated { sum, last });
+        }
         Ok(Some(LayerGradient { layer, gradient }))
+    }
+
+    fn load_piece(&mut self, k: usize, pieces: usize) -> Result<Batch, StepError> {
+        let Self { desk, learner, batch, t, trainers, .. } = self;
+        let (course, place) = (&desk.seat.course, trainers.place().0);
+        desk.lane.clock.timed(Phase::Data, Work::Data, || {
+            if k == 0 {
+                *batch = course.batch(*t, place);
+            }
+            let examples = batch.examples[piece(batch.examples.len(), pieces, k)].to_vec();
+            let part = Batch { epoch: batch.epoch, examples };
+            learner.load(&part).map(|()| part)
+        })
+    }
+
+    fn forward_over(&mut self, batch: &Batch) -> Result<Loss, StepError> {
+        let layers = self.layout().layers().len();
+        for layer in 0..layers {
+            self.forward_layer(layer)?;
+        }
+        self.next_backward = layers;
+        self.loss(batch)
+    }
+
+    fn backward(&mut self, gradient: &mut Vector) -> Result<(), StepError> {
+        while let Some(layer) = self.next_backward.checked_sub(1) {
+            self.next_backward = layer;
+            let span = self.layout().layers()[layer].span.clone();
+            self.backward_layer(layer, &mut gradient[span])?;
+        }
+        Ok(())
+    }
+
+    /// Adds the gradient of the piece whose forward pass is over to those of the pieces before it.
+    fn accumulate(&mut self, share: f32) -> Result<(), StepError> {
+        let mut g = self.spare();
+        self.backward(&mut g)?;
+        let sum = match self.accumulated.take() {
+            None => {
+                g.scale(share);
+                g
+            }
+            Some(Accumulated { sum, .. }) => {
+                self.join(&sum, share, &mut g);
+                self.recycle(sum);
+                g
+            }
+        };
+        self.accumulated = Some(Accumulated { sum, last: 0.0 });
+        Ok(())
+    }
+
+    /// g <- share g + sum.
+    fn join(&mut self, sum: &[f32], share: f32, g: &mut [f32]) {
+        self.desk.lane.clock.timed(Phase::Backward, Work::Reduce(g.len()), || {
+            for (g, sum) in g.iter_mut().zip(sum) {
+                *g = *g * share + *sum;
+            }
+        });
     }
 
     /// Turns a gradient into what is to be added to the weights, velocity included, without adding it.

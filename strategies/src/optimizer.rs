@@ -7,6 +7,11 @@ use recipe::Sgd;
 /// Stochastic gradient descent with momentum mu and weight decay lambda:
 /// v <- mu v + (g + lambda w), then w <- w - rate v. The rate stays outside the velocity, so that a change of
 /// rate acts at once.
+///
+/// With clipping, a gradient whose Euclidean norm is above the bound is first scaled down to it (Pascanu,
+/// Mikolov & Bengio, "On the difficulty of training recurrent neural networks", ICML 2013, Algorithm 1). The
+/// gradient is the one that arrives here: of all workers where they are averaged first, of one worker where
+/// each is applied by itself.
 #[derive(Clone, Debug)]
 pub struct Optimizer {
     sgd: Sgd,
@@ -22,7 +27,10 @@ impl Optimizer {
     /// Turns a gradient into what is to be added to the weights, without adding it: gossip and elastic
     /// methods put it elsewhere.
     pub fn direction(&mut self, weights: &[f32], gradient: &mut Vector, rate: f32) {
-        let Sgd { momentum, weight_decay, .. } = self.sgd;
+        let Sgd { momentum, weight_decay, clip, .. } = self.sgd;
+        if let Some(longest) = clip {
+            shorten(gradient, longest);
+        }
         if weight_decay != 0.0 {
             for (g, w) in gradient.iter_mut().zip(weights) {
                 *g += weight_decay * w;
@@ -46,7 +54,7 @@ impl Optimizer {
     /// Moves the weights by the direction; the same bits as [`Optimizer::direction`] and an addition. The
     /// gradient's memory is left with no meaning.
     pub fn descend(&mut self, weights: &mut [f32], gradient: &mut Vector, rate: f32) {
-        if self.sgd.momentum == 0.0 && self.sgd.weight_decay == 0.0 {
+        if self.sgd.momentum == 0.0 && self.sgd.weight_decay == 0.0 && self.sgd.clip.is_none() {
             for (w, g) in weights.iter_mut().zip(gradient.iter()) {
                 *w += *g * -rate;
             }
@@ -57,13 +65,22 @@ impl Optimizer {
     }
 }
 
+/// Scales a vector down to a Euclidean norm, if it is longer. The squares are added in order, in double
+/// precision. A vector whose norm is no number stays as it is: a diverged run must show it.
+fn shorten(vector: &mut Vector, longest: f32) {
+    let norm = vector.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>().sqrt();
+    if norm.is_finite() && norm > f64::from(longest) {
+        vector.scale((f64::from(longest) / norm) as f32);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::draw;
 
     fn optimizer(momentum: f32, weight_decay: f32) -> Optimizer {
-        Optimizer::new(Sgd { lr: 0.25, momentum, weight_decay })
+        Optimizer::new(Sgd { lr: 0.25, momentum, weight_decay, clip: None })
     }
 
     /// Five steps by hand: momentum 1/2, rate 1/4, gradients 1, 0, 2, -1, 0.
@@ -116,5 +133,40 @@ mod tests {
             }
             assert_eq!(w.sha256(), x.sha256());
         }
+    }
+
+    fn clipped(gradient: &[f32], longest: f32) -> Vec<f32> {
+        let sgd = Sgd { lr: 1.0, momentum: 0.0, weight_decay: 0.0, clip: Some(longest) };
+        let mut weights = vec![0.0; gradient.len()];
+        Optimizer::new(sgd).descend(&mut weights, &mut Vector::from(gradient.to_vec()), -1.0);
+        weights
+    }
+
+    #[test]
+    fn a_long_gradient_keeps_its_direction() {
+        assert_eq!(clipped(&[3.0, 4.0], 2.5), [1.5, 2.0]);
+        assert_eq!(clipped(&[3.0, 4.0], 5.0), [3.0, 4.0]);
+        assert_eq!(clipped(&[-1.0, 0.5], 8.0), [-1.0, 0.5]);
+        // The squares would overflow in single precision.
+        assert_eq!(clipped(&[3e30, 4e30], 5.0), [3.0, 4.0]);
+    }
+
+    #[test]
+    fn a_diverged_gradient_is_not_hidden() {
+        assert!(clipped(&[f32::INFINITY, 1.0], 1.0)[0].is_infinite());
+        assert!(clipped(&[f32::NAN, 1.0], 1.0)[0].is_nan());
+    }
+
+    /// The bound is on the gradient, not on what decay adds to it, nor on the velocity.
+    #[test]
+    fn clipping_comes_first() {
+        let sgd = Sgd { lr: 1.0, momentum: 0.5, weight_decay: 0.25, clip: Some(1.0) };
+        let mut optimizer = Optimizer::new(sgd);
+        let mut w = [4.0_f32];
+        optimizer.descend(&mut w, &mut Vector::from(vec![8.0]), 1.0);
+        assert_eq!(w[0].to_bits(), 2.0_f32.to_bits());
+        // g = 1 + 2/4, v = 2/2 + 3/2
+        optimizer.descend(&mut w, &mut Vector::from(vec![8.0]), 1.0);
+        assert_eq!(w[0].to_bits(), (-0.5_f32).to_bits());
     }
 }

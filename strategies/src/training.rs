@@ -5,7 +5,7 @@ use crate::host::{Gate, Observer};
 use crate::node::{Desk, Node, Seat};
 use crate::strategy::{Service, Strategy, Turn};
 use crate::{Lane, Loss, StepError, Traffic};
-use record::{Event, LaneId, Phase, SnapshotRecord, SpanRecord, StepRecord, StepTiming, Work};
+use record::{Event, LaneId, Phase, SamplesRecord, SnapshotRecord, SpanRecord, StepRecord, StepTiming, Work};
 use std::sync::Arc;
 
 /// What a loop reports to.
@@ -16,6 +16,8 @@ pub(crate) struct Books {
     /// How this lane's model is called if the run is judged by it.
     pub(crate) evaluated: Option<String>,
     pub(crate) hash_every_step: bool,
+    /// Whether the samples of each step are told.
+    pub(crate) samples: bool,
 }
 
 /// What a model is put aside for.
@@ -59,6 +61,7 @@ pub(crate) fn train(mut node: Node, mut strategy: Box<dyn Strategy>, books: Book
         if let Some(look) = look.filter(|_| t < course.steps()) {
             books.look(&mut node, strategy.as_ref(), t, look);
         }
+        books.tell_samples(&node, t);
         let own_samples = node.batch().examples.len() as u32;
         let entry = Entry { samples, own_samples, loss: Some(loss), rate: Some(node.rate()), drain: false };
         books.enter(node.seat().clone(), node.lane(), t + 1, entry);
@@ -101,6 +104,14 @@ pub(crate) fn serve(mut desk: Desk, mut service: Box<dyn Service>, books: Books)
 impl Books {
     fn look_due(&self, evaluation_due: bool) -> Option<Look> {
         if evaluation_due { Some(Look::Evaluate) } else { self.hash_every_step.then_some(Look::Hash) }
+    }
+
+    /// Tells which samples a step used, where that is asked for.
+    fn tell_samples(&self, node: &Node, step: u64) {
+        if self.samples {
+            let samples = node.batch().examples.clone();
+            self.observer.event(Event::Samples(SamplesRecord { rank: node.rank(), step, samples }));
+        }
     }
 
     /// Ends a step, and writes down where its time went.

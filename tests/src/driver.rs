@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 /// No command that a test waits for takes longer than this.
 const PATIENCE: Duration = Duration::from_mins(4);
+/// Between two looks at a driver whose end is waited for.
+const LOOK: Duration = Duration::from_millis(100);
 /// Between two looks at what cannot be waited for.
 const GLANCE: Duration = Duration::from_millis(10);
 
@@ -43,7 +45,7 @@ impl Desk {
     pub fn command<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Result<Command> {
         let mut command = Command::new(binary("bakeoff")?);
         command.args(arguments).current_dir(self.folder.path());
-        for name in ["BAKEOFF_STORE", "BAKEOFF_WORKER", "BAKEOFF_LOG"] {
+        for name in ["BAKEOFF_STORE", "BAKEOFF_DATA", "BAKEOFF_WORKER", "BAKEOFF_LOG"] {
             command.env_remove(name);
         }
         // Wide enough for every sentence to stay on one line.
@@ -170,16 +172,23 @@ impl Driver {
     }
 
     /// Waits for its end; kills it if it does not come.
-    pub fn end(mut self, within: Duration) -> Result<Ended> {
+    pub fn end(self, within: Duration) -> Result<Ended> {
+        self.end_watched(within, |_| ())
+    }
+
+    /// The same, with somebody who looks at it now and then.
+    pub fn end_watched(mut self, within: Duration, mut look: impl FnMut(&Self)) -> Result<Ended> {
         let deadline = Instant::now() + within;
         loop {
+            look(&self);
             let left = deadline.saturating_duration_since(Instant::now());
-            match self.lines.recv_timeout(left) {
+            match self.lines.recv_timeout(left.min(LOOK)) {
                 Ok(line) => self.heard.push(line),
                 Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => {
+                Err(RecvTimeoutError::Timeout) if left.is_zero() => {
                     bail!("it has not ended within {within:?}:\n{}", self.heard.join("\n"))
                 }
+                Err(RecvTimeoutError::Timeout) => {}
             }
         }
         // Nothing more can be said, so its end is a matter of moments.

@@ -2,6 +2,7 @@
 //! reported comes back.
 
 mod driver;
+pub mod fault;
 mod threads;
 
 pub use driver::{Desk, Driver, Ended, Worker, gone, wait_until};

@@ -104,6 +104,7 @@ fn each_library_has_one_crate_that_knows_it() {
     for (library, only) in [
         ("zeromq", "mesh"),
         ("sqlx", "store"),
+        ("ureq", "datasets"),
         ("minijinja", "reports"),
         ("tch", "worker"),
         ("torch-sys", "worker"),
@@ -128,7 +129,12 @@ fn the_driver_links_no_libtorch_and_the_worker_no_database() {
     let (driver, worker) = (linked("cli"), linked("worker"));
     assert!(driver.contains("sqlx") && worker.contains("tch"), "the trees are not what they seem");
     none(["tch", "torch-sys", "worker"].into_iter().filter(|name| driver.contains(*name)).map(str::to_owned));
-    none(["sqlx", "store", "reports"].into_iter().filter(|name| worker.contains(*name)).map(str::to_owned));
+    none(
+        ["sqlx", "store", "reports", "ureq"]
+            .into_iter()
+            .filter(|name| worker.contains(*name))
+            .map(str::to_owned),
+    );
 }
 
 #[test]

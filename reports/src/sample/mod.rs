@@ -8,9 +8,9 @@ mod spans;
 pub use spans::timelines;
 
 use recipe::{
-    Arm, Cell, Cluster, Collective, Communication, Compression, Dataset, Extent, Limits, LrSchedule, LrShape,
-    Measure, Metric, Model, Node, Partition, Plan, ReduceOrder, ReportSettings, Role, Run, RunSpec, Schedule,
-    Seat, Sgd, Shape, Source, Strategy, Target, Training,
+    Arm, Cell, Cluster, Collective, Communication, Compression, Dataset, Extent, Limits, LrScale, LrSchedule,
+    LrShape, Measure, Metric, Model, Node, Partition, Plan, ReduceOrder, ReportSettings, Role, Run, RunSpec,
+    Schedule, Seat, Sgd, Shape, Source, Strategy, Target, Training,
 };
 use record::{LaneId, Nanos, Phase, Rank};
 use store::{
@@ -174,8 +174,13 @@ impl Sample {
             train: Training {
                 global_batch: 100,
                 length: Extent::Epochs(self.epochs.0 as f64),
-                optimizer: Sgd { lr: 0.1, momentum: 0.0, weight_decay: 0.0 },
-                schedule: LrSchedule { shape: LrShape::Constant, warmup: Extent::Steps(0) },
+                accumulate: 1,
+                optimizer: Sgd { lr: 0.1, momentum: 0.0, weight_decay: 0.0, clip: None },
+                schedule: LrSchedule {
+                    shape: LrShape::Constant,
+                    warmup: Extent::Steps(0),
+                    scale: LrScale::None,
+                },
                 evaluate: Extent::Epochs(1.0 / self.epochs.1 as f64),
                 target: self.target.map(|threshold| Target {
                     metric: Metric::TestAccuracy,
@@ -192,7 +197,13 @@ impl Sample {
                 reduce_order: ReduceOrder::Rank,
             },
             compression: Compression::None,
-            measure: Measure { trace_first_steps: 5, trace_every: 100, hash_every_step: false },
+            measure: Measure {
+                trace_first_steps: 5,
+                trace_every: 100,
+                hash_every_step: false,
+                samples: false,
+            },
+            emulation: recipe::Emulation::default(),
         }
     }
 
@@ -287,6 +298,7 @@ impl Maker<'_> {
                 .collect(),
             weights: Some(Ok(format!("{:016x}{:048x}", seed.wrapping_mul(0x9E37_79B9_7F4A_7C15), seed))),
             links: self.links(&ranks),
+            emulation: vec![],
             ranks,
         }
     }

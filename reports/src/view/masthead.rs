@@ -6,6 +6,7 @@ use crate::digits;
 use crate::findings::Findings;
 use crate::shares;
 use crate::verdict::{self, Verdict};
+use crate::view::emulation;
 use recipe::Plan;
 use record::Phase;
 use serde::Serialize;
@@ -30,7 +31,7 @@ pub(crate) struct TrustMark {
 }
 
 impl TrustMark {
-    fn new(name: &str, good: bool, text: impl Into<String>) -> Self {
+    pub(crate) fn new(name: &str, good: bool, text: impl Into<String>) -> Self {
         Self { name: name.to_owned(), text: text.into(), good }
     }
 }
@@ -92,6 +93,7 @@ fn marks(findings: &Findings) -> Vec<TrustMark> {
     marks.extend(coverage(&attempts));
     marks.extend(recording(&attempts));
     marks.extend(cores(findings));
+    marks.extend(emulation::mark(findings));
     let reused = rows.runs.iter().filter(|run| run.reused).count();
     if reused > 0 {
         marks.push(TrustMark::new(
@@ -214,6 +216,11 @@ fn cores(findings: &Findings) -> Option<TrustMark> {
                 most = Some((load, threads, cores));
             }
         }
+    }
+    // Where work takes a stated time, ranks may share cores: whether the arithmetic fitted is said beside it.
+    let stated = |cell: &recipe::Cell| cell.spec.emulation.compute.is_some();
+    if !findings.rows().plan.cells.is_empty() && findings.rows().plan.cells.iter().all(stated) {
+        return None;
     }
     let (load, threads, cores) = most?;
     let text = format!(

@@ -4,6 +4,7 @@ use crate::digits;
 use crate::findings::Findings;
 use crate::statistics::BOOTSTRAP_FROM;
 use crate::verdict;
+use crate::view::emulation;
 use record::{Nanos, Phase};
 use serde::Serialize;
 
@@ -28,7 +29,7 @@ fn item(name: &str, text: impl Into<String>) -> Item {
 impl Method {
     pub(crate) fn of(findings: &Findings) -> Self {
         Self {
-            items: vec![
+            items: [
                 item("Runs", runs(findings)),
                 item("Clock", clock(findings)),
                 item(
@@ -49,7 +50,10 @@ impl Method {
                     "A transfer opens with a short announcement. Until it arrives the receiver waits for its peer; \
                       from then until the last chunk bytes are moving. A slow peer therefore shows as waiting, a slow network as transfer.",
                 ),
-            ],
+            ]
+            .into_iter()
+            .chain(emulation::method(findings).map(|text| item("Emulation", text)))
+            .collect(),
             phases: Phase::ALL.into_iter().map(|phase| item(phase.name(), phase.meaning())).collect(),
         }
     }

@@ -4,6 +4,7 @@ mod accuracy;
 mod board;
 mod communication;
 mod curves;
+mod emulation;
 mod failures;
 mod masthead;
 mod method;

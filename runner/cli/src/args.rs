@@ -44,14 +44,16 @@ Exit codes:
     1  a fault of bakeoff itself
     2  wrong usage, or an invalid recipe
     3  nothing fits the selection
-    4  this machine cannot do what the plan asks; nothing was started
+    4  this machine cannot do what is asked, or data is missing; nothing was started
     5  finished, but some runs failed or missed their target
     7  the store cannot be used
+  129  the terminal went away (SIGHUP); the same command resumes
   130  interrupted by Ctrl-C; the same command resumes
-  143  ended by SIGTERM; the same command resumes
+  143  ended by SIGTERM or `bakeoff stop`; the same command resumes
 
 Environment:
   BAKEOFF_STORE   folder of the store, in place of .bakeoff
+  BAKEOFF_DATA    folder of the data sets, in place of data
   BAKEOFF_WORKER  the worker program, in place of `bakeoff-worker` beside this one
   BAKEOFF_LOG     what the parts log to standard error, as in `launch=debug`
   NO_COLOR        no colours
@@ -128,6 +130,12 @@ pub(crate) enum Verb {
     /// Run a recipe; run it again to resume.
     #[command(after_help = verbs::run::EXAMPLES)]
     Run(verbs::run::RunArgs),
+    /// Show what runs now, and what killed processes left.
+    #[command(after_help = verbs::status::EXAMPLES)]
+    Status(verbs::status::StatusArgs),
+    /// Stop what runs now, and clear up what killed processes left.
+    #[command(after_help = verbs::stop::EXAMPLES)]
+    Stop(verbs::stop::StopArgs),
     /// List runs.
     #[command(after_help = verbs::list::EXAMPLES)]
     List(verbs::list::ListArgs),
@@ -140,7 +148,10 @@ pub(crate) enum Verb {
     /// Make the page of a sweep.
     #[command(after_help = verbs::report::EXAMPLES)]
     Report(verbs::report::ReportArgs),
-    /// Write measurements for other programs.
+    /// Fetch and verify public data sets.
+    #[command(after_help = verbs::data::EXAMPLES)]
+    Data(verbs::data::DataArgs),
+    /// Write measurements, traces and weights for other programs.
     #[command(after_help = verbs::export::EXAMPLES)]
     Export(verbs::export::ExportArgs),
     /// Explain a recipe's key, a strategy, or an error's code.

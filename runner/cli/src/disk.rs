@@ -1,16 +1,24 @@
 //! The disk, as recipes see it.
 
+use crate::output::human;
 use recipe::{FileProblem, Files};
-use std::io::ErrorKind;
+use std::env;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
-use std::{env, fs};
+
+/// No recipe is that large, and a device never ends.
+const LARGEST: u64 = 8 << 20;
 
 /// The files of this machine.
 pub(crate) struct DiskFiles;
 
 impl Files for DiskFiles {
     fn read(&self, path: &Path) -> Result<String, FileProblem> {
-        fs::read_to_string(path).map_err(|error| match error.kind() {
+        read(path).map_err(|error| match error.kind() {
+            ErrorKind::FileTooLarge => {
+                FileProblem::new(format!("it is larger than {}, so it is no recipe", human::bytes(LARGEST)))
+            }
             ErrorKind::NotFound => FileProblem::new("no such file"),
             ErrorKind::InvalidData => FileProblem::new("it is not UTF-8 text"),
             ErrorKind::IsADirectory => FileProblem::new("it is a folder"),
@@ -26,4 +34,20 @@ impl Files for DiskFiles {
     fn current_directory(&self) -> PathBuf {
         env::current_dir().unwrap_or_else(|_| PathBuf::from("/"))
     }
+
+    fn data_folder(&self) -> PathBuf {
+        self.current_directory().join(data_folder())
+    }
+}
+
+/// Where data sets lie unless a recipe says otherwise: `BAKEOFF_DATA`, else `data` in the current folder.
+pub(crate) fn data_folder() -> PathBuf {
+    let named = env::var_os("BAKEOFF_DATA").filter(|folder| !folder.is_empty());
+    named.map_or_else(|| PathBuf::from("data"), PathBuf::from)
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(LARGEST + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > LARGEST { Err(ErrorKind::FileTooLarge.into()) } else { Ok(text) }
 }

@@ -23,9 +23,11 @@ pub(crate) enum Exit {
     Short = 5,
     /// The store cannot be used.
     Store = 7,
+    /// The terminal went away; the same command resumes.
+    HungUp = 129,
     /// Interrupted by Ctrl-C; the same command resumes.
     Interrupted = 130,
-    /// Ended by SIGTERM; the same command resumes.
+    /// Ended by SIGTERM or `bakeoff stop`; the same command resumes.
     Terminated = 143,
 }
 
@@ -104,11 +106,12 @@ impl From<ReportError> for Failure {
 }
 
 impl From<io::Error> for Failure {
-    /// Of standard output: whoever reads it may leave early, and that is fine.
+    /// Of what is put out: whoever reads it may leave early, and that is fine.
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Self::Told(Exit::Done),
-            _ => Self::of(Exit::Internal, error),
+            _ => Self::new(Exit::Internal, format!("the output cannot be written: {error}"))
+                .cure("write it to another place, or free some space there"),
         }
     }
 }

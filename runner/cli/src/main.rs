@@ -7,6 +7,8 @@ mod args;
 mod disk;
 mod ending;
 mod exit;
+mod export;
+mod live;
 mod output;
 mod page;
 mod planning;
@@ -29,11 +31,18 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
 fn main() -> ExitCode {
+    if let Err(failure) = heed_the_store() {
+        Talk::new(output::Loudness::Usual).failure(&failure);
+        return Exit::Usage.into();
+    }
     let cli = Cli::parse();
     colours(cli.global.color);
     let talk = Talk::new(cli.global.loudness());
-    log_to(&talk);
     explain_faults(&talk);
+    if let Err(failure) = log_to(&talk) {
+        talk.failure(&failure);
+        return Exit::Usage.into();
+    }
     match panic::catch_unwind(panic::AssertUnwindSafe(|| verbs::execute(cli, &talk))) {
         Ok(Ok(exit)) => exit.into(),
         Ok(Err(failure)) => {
@@ -56,10 +65,15 @@ fn colours(choice: ColourChoice) {
 }
 
 /// What the libraries log: warnings, or as much as `-v` and `BAKEOFF_LOG` ask for.
-fn log_to(talk: &Talk) {
+fn log_to(talk: &Talk) -> Result<(), Failure> {
     let usual =
         if talk.loudness() == output::Loudness::Verbose { "warn,launch=debug,store=debug" } else { "warn" };
-    let filter = EnvFilter::try_from_env("BAKEOFF_LOG").unwrap_or_else(|_| EnvFilter::new(usual));
+    let asked = std::env::var_os("BAKEOFF_LOG").filter(|text| !text.is_empty());
+    let asked = asked.map_or_else(|| usual.to_owned(), |text| text.to_string_lossy().into_owned());
+    let filter = EnvFilter::try_new(&asked).map_err(|error| {
+        Failure::new(Exit::Usage, format!("BAKEOFF_LOG={asked} cannot be understood: {error}"))
+            .cure("give parts and levels, as in BAKEOFF_LOG=warn,launch=debug")
+    })?;
     let writer = talk.clone();
     tracing_subscriber::fmt()
         .with_env_filter(filter)
@@ -68,6 +82,16 @@ fn log_to(talk: &Talk) {
         .without_time()
         .with_writer(move || writer.clone())
         .init();
+    Ok(())
+}
+
+/// An empty name would mean the current folder, and fill it.
+fn heed_the_store() -> Result<(), Failure> {
+    if std::env::var_os("BAKEOFF_STORE").is_some_and(|name| name.is_empty()) {
+        return Err(Failure::new(Exit::Usage, "BAKEOFF_STORE is set, and empty")
+            .cure("give it the folder of a store, or unset it: the store is .bakeoff then"));
+    }
+    Ok(())
 }
 
 /// A fault of this program is said in a sentence, without a backtrace.

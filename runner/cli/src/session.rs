@@ -1,11 +1,19 @@
-//! Ctrl-C and SIGTERM: the first asks for an orderly end, the second stops the workers, the third leaves.
+//! Ctrl-C, SIGTERM, SIGHUP and `bakeoff stop`: the first word asks for an orderly end, the second stops the workers,
+//! the third leaves.
 
 use crate::exit::{Exit, Failure};
+use crate::live::{self, Level};
 use crate::output::Talk;
 use launch::StopSignal;
-use std::sync::Arc;
-use std::sync::OnceLock;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use store::Driver;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{MissedTickBehavior, interval};
+
+/// How often requests of `bakeoff stop` are looked for.
+const GLANCE: Duration = Duration::from_millis(200);
 
 /// What the user said while a sweep runs. Clones share it.
 #[derive(Clone, Debug, Default)]
@@ -16,12 +24,15 @@ pub(crate) struct Session {
 
 impl Session {
     /// Listens from now on; must be called inside the runtime.
-    pub(crate) fn listen(talk: &Talk) -> Result<Self, Failure> {
-        let deaf = |error| Failure::new(Exit::Internal, format!("signals cannot be heard: {error}"));
-        let keyboard = signal(SignalKind::interrupt()).map_err(deaf)?;
-        let system = signal(SignalKind::terminate()).map_err(deaf)?;
+    pub(crate) fn listen(talk: &Talk, store: &Path) -> Result<Self, Failure> {
+        let ears = Ears {
+            keyboard: ear(SignalKind::interrupt())?,
+            system: ear(SignalKind::terminate())?,
+            terminal: ear(SignalKind::hangup())?,
+        };
         let session = Self::default();
-        tokio::spawn(hear(session.clone(), talk.clone(), keyboard, system));
+        tokio::spawn(hear(session.clone(), talk.clone(), ears));
+        tokio::spawn(watch(session.clone(), talk.clone(), store.to_owned()));
         Ok(session)
     }
 
@@ -35,33 +46,119 @@ impl Session {
         self.first.get().copied()
     }
 
-    /// Takes a signal into account; answers what to tell the user, or nothing where it is time to leave.
+    /// Takes a word into account; answers what to tell the user, or nothing where it is time to leave.
     fn hear(&self, exit: Exit) -> Option<&'static str> {
-        if self.first.set(exit).is_ok() {
-            self.stop.at_next_step.cancel();
-            return Some("stopping after the current step; once more stops at once");
+        self.obey(exit, self.level().map_or(Some(Level::Softly), Level::next)?)
+    }
+
+    /// How soon it is to stop by now.
+    fn level(&self) -> Option<Level> {
+        match (self.stop.at_next_step.is_cancelled(), self.stop.now.is_cancelled()) {
+            (_, true) => Some(Level::Now),
+            (true, false) => Some(Level::Softly),
+            (false, false) => None,
         }
-        if !self.stop.now.is_cancelled() {
-            self.stop.now.cancel();
-            return Some("stopping the workers; once more leaves at once");
+    }
+
+    /// Stops at least so soon; answers what to tell the user, or nothing where it is time to leave.
+    fn obey(&self, exit: Exit, level: Level) -> Option<&'static str> {
+        // Whoever came first has named the exit.
+        let _ = self.first.set(exit);
+        self.stop.at_next_step.cancel();
+        match level {
+            Level::Softly => {
+                Some("stopping after the current step; once more stops at once; what was recorded is kept")
+            }
+            Level::Now => {
+                self.stop.now.cancel();
+                Some("stopping the workers; once more leaves at once")
+            }
+            Level::Kill => None,
         }
-        None
     }
 }
 
-async fn hear(session: Session, talk: Talk, mut keyboard: Signal, mut system: Signal) {
+impl Level {
+    fn next(self) -> Option<Self> {
+        match self {
+            Self::Softly => Some(Self::Now),
+            Self::Now | Self::Kill => None,
+        }
+    }
+}
+
+struct Ears {
+    keyboard: Option<Signal>,
+    system: Option<Signal>,
+    terminal: Option<Signal>,
+}
+
+/// Nothing where the signal was to be ignored from the start, as `nohup` wants it.
+fn ear(kind: SignalKind) -> Result<Option<Signal>, Failure> {
+    if is_ignored(kind.as_raw_value()) {
+        return Ok(None);
+    }
+    let deaf = |error| Failure::new(Exit::Internal, format!("signals cannot be heard: {error}"));
+    signal(kind).map(Some).map_err(deaf)
+}
+
+/// Whether this process was started with the signal ignored.
+fn is_ignored(number: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask =
+        status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+    mask.is_some_and(|mask| number > 0 && mask >> (number - 1) & 1 == 1)
+}
+
+async fn next(ear: &mut Option<Signal>) {
+    let heard = match ear {
+        Some(signal) => signal.recv().await,
+        None => None,
+    };
+    if heard.is_none() {
+        std::future::pending::<()>().await;
+    }
+}
+
+async fn hear(session: Session, talk: Talk, mut ears: Ears) {
     loop {
         let exit = tokio::select! {
-            Some(()) = keyboard.recv() => Exit::Interrupted,
-            Some(()) = system.recv() => Exit::Terminated,
-            else => return,
+            () = next(&mut ears.keyboard) => Exit::Interrupted,
+            () = next(&mut ears.system) => Exit::Terminated,
+            () = next(&mut ears.terminal) => Exit::HungUp,
         };
         match session.hear(exit) {
             Some(answer) => talk.write(answer),
-            // The kernel ends the workers with this process.
-            None => std::process::exit(session.interrupted().unwrap_or(exit) as i32),
+            None => leave(&session, &talk, exit),
         }
     }
+}
+
+/// Looks for requests of `bakeoff stop`.
+async fn watch(session: Session, talk: Talk, store: PathBuf) {
+    let this = Driver::this();
+    let mut ticks = interval(GLANCE);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let Some(level) = live::asked(&store, &this).filter(|level| Some(*level) > session.level()) else {
+            continue;
+        };
+        if let Some(answer) = session.obey(Exit::Terminated, level) {
+            talk.write(&format!("`bakeoff stop`: {answer}"));
+        } else {
+            live::forget(&store, &this);
+            leave(&session, &talk, Exit::Terminated);
+        }
+    }
+}
+
+/// The kernel ends the workers with this process.
+fn leave(session: &Session, talk: &Talk, exit: Exit) -> ! {
+    talk.write(
+        "leaving; the workers are killed, what was recorded is kept, and the same command goes on from there",
+    );
+    std::process::exit(session.interrupted().unwrap_or(exit) as i32)
 }
 
 #[cfg(test)]
@@ -79,5 +176,22 @@ mod tests {
         assert!(stop.now.is_cancelled());
         assert_eq!(session.hear(Exit::Interrupted), None);
         assert_eq!(session.interrupted(), Some(Exit::Terminated));
+    }
+
+    #[test]
+    fn a_request_counts_once_and_a_signal_after_it_counts_on() {
+        let session = Session::default();
+        assert!(Some(Level::Softly) > session.level());
+        session.obey(Exit::Terminated, Level::Softly);
+        assert!(Some(Level::Softly) <= session.level() && Some(Level::Now) > session.level());
+        assert!(session.hear(Exit::Interrupted).is_some());
+        assert_eq!(session.level(), Some(Level::Now));
+        assert!(Some(Level::Kill) > session.level());
+        assert_eq!(session.obey(Exit::Terminated, Level::Kill), None);
+    }
+
+    #[test]
+    fn nothing_is_ignored_that_nobody_asked_to_ignore() {
+        assert!(!is_ignored(SignalKind::user_defined1().as_raw_value()) && !is_ignored(0));
     }
 }

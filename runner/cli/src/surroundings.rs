@@ -1,8 +1,9 @@
 //! What decides a run's numbers beside its recipe: the data, the worker program, the machine.
 
+use crate::disk::DiskFiles;
 use crate::exit::{Exit, Failure};
 use launch::{NodeFacts, WorkerBinary};
-use recipe::{Source, Surroundings, hex};
+use recipe::{Files, Source, Surroundings, hex};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -47,6 +48,7 @@ fn describe(source: &Source) -> Result<String, Failure> {
 
 /// The files of a data set; each may have `.gz` at its end instead of lying there plain.
 struct FileSet<'a> {
+    source: &'a Source,
     folder: &'a Path,
     /// All of them are read.
     required: &'static [&'static str],
@@ -67,11 +69,11 @@ const CIFAR10: &[&str] =
 fn file_set(source: &Source) -> Option<FileSet<'_>> {
     let (folder, required, some): (_, _, &[&str]) = match source {
         Source::Synthetic { .. } => return None,
-        Source::Mnist { path } => (path, MNIST, &[]),
+        Source::Mnist { path } | Source::FashionMnist { path } => (path, MNIST, &[]),
         Source::Cifar10 { path } => (path, &["test_batch.bin"], CIFAR10),
         Source::Cifar100 { path } => (path, &["train.bin", "test.bin"], &[]),
     };
-    Some(FileSet { folder, required, some })
+    Some(FileSet { source, folder, required, some })
 }
 
 impl FileSet<'_> {
@@ -98,8 +100,12 @@ impl FileSet<'_> {
 
     fn missing(&self, name: &str) -> Failure {
         let folder = self.folder.display();
-        Failure::new(Exit::Preflight, format!("{folder} has neither {name} nor {name}.gz"))
-            .cure("put the data set's files there, or name their folder: --set dataset.path=FOLDER")
+        Failure::new(Exit::Preflight, format!("{folder} has neither {name} nor {name}.gz")).cure(
+            match self.source.fetch_command(&DiskFiles.data_folder()) {
+                Some(command) => format!("{command}, or name the files' folder: --set dataset.path=FOLDER"),
+                None => "name the files' folder: --set dataset.path=FOLDER".to_owned(),
+            },
+        )
     }
 }
 

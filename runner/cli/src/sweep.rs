@@ -65,7 +65,18 @@ impl Sweep<'_> {
             ended += usize::from(state != RunState::Interrupted);
         }
         let end = if ended == self.plan.runs.len() { SweepEnd::Done } else { SweepEnd::Interrupted };
-        Ok(self.store.end_sweep(self.id, end, human::now()).await?)
+        Ok(self.write_last(|| self.store.end_sweep(self.id, end, human::now())).await?)
+    }
+
+    /// Writes what must not be missing, if need be into the room that was kept aside for it.
+    async fn write_last<F>(&self, write: impl Fn() -> F) -> Result<(), StoreError>
+    where
+        F: Future<Output = Result<(), StoreError>>,
+    {
+        match write().await {
+            Err(_) if self.store.make_room() => write().await,
+            written => written,
+        }
     }
 
     /// Tries a run; faults of the infrastructure are tried again as often as the recipe allows.
@@ -126,7 +137,7 @@ impl Sweep<'_> {
             Ok(Err(error)) => lost(&mut end, &error.to_string()),
             Err(fault) => lost(&mut end, &fault.to_string()),
         }
-        self.store.end_attempt(attempt, &end).await?;
+        self.write_last(|| self.store.end_attempt(attempt, &end)).await?;
         Ok(end)
     }
 }
@@ -138,8 +149,9 @@ fn whole(directory: &Path) -> std::path::PathBuf {
 
 /// A run whose numbers are incomplete is no result.
 fn lost(end: &mut AttemptEnd, why: &str) {
+    let before = if end.detail.is_empty() { String::new() } else { format!("; {}", end.detail) };
     end.state = RunState::Failed;
-    end.detail = format!("what the run reported could not be kept: {why}");
+    end.detail = format!("what the run reported could not be kept: {why}{before}");
 }
 
 fn ended(outcome: Result<Outcome, LaunchError>, begun: Instant) -> AttemptEnd {

@@ -34,7 +34,7 @@ pub struct Attempt<'a> {
     /// Seed of everything random in it.
     pub seed: u64,
     /// The attempt's own directory: made if it is not there; logs and snapshots go into it. Of
-    /// the snapshots that were evaluated only the last is kept.
+    /// the snapshots that were evaluated only the initial and the last one are kept.
     pub directory: PathBuf,
     /// The worker binary.
     pub worker: PathBuf,
@@ -88,6 +88,13 @@ pub enum RunPhase {
     Evaluating,
 }
 
+/// What is pretended to be slow keeps a rank silent for longer.
+fn patient(spec: &RunSpec, deadlines: Deadlines) -> Deadlines {
+    let bytes = 4 * spec.model.parameters() as u64;
+    let more = spec.emulation.longest_silence(spec.cluster.ranks(), bytes, deadlines.peer);
+    Deadlines { peer: deadlines.peer + more, ..deadlines }
+}
+
 /// Runs one attempt and answers how it ended. Everything it reports goes to `updates`; no process that it
 /// started is left when it returns, nor when its future is dropped, nor when this process is killed.
 ///
@@ -104,7 +111,8 @@ pub async fn run(
         what: "found",
         source,
     })?;
-    let attempt = Attempt { directory, ..attempt };
+    let deadlines = patient(attempt.spec, attempt.deadlines);
+    let attempt = Attempt { directory, deadlines, ..attempt };
     let mut shell = Shell::open(&attempt, begun, updates).await?;
     for rank in 0..attempt.spec.cluster.ranks() {
         shell.spawn(Member::Rank(Rank(rank))).await?;
@@ -217,7 +225,9 @@ impl<'a> Shell<'a> {
         let (mut asked, mut urged) = (false, false);
         let mut over = self.carry_out(first).await?;
         while !over {
-            self.pass_on()?;
+            if !self.passes_on() {
+                return Err(LaunchError::Unrecorded { whereabouts: supervisor.whereabouts() });
+            }
             // What was said before a process went comes before its end; hence the order.
             let input = tokio::select! { biased;
                 () = stop.now.cancelled(), if !urged => { urged = true; Input::StopNow }
@@ -275,8 +285,8 @@ impl<'a> Shell<'a> {
         }
     }
 
-    /// Hands on as many updates as there is room for.
-    fn pass_on(&mut self) -> Result<(), LaunchError> {
+    /// Hands on as many updates as there is room for; false if nobody takes them any more.
+    fn passes_on(&mut self) -> bool {
         while let Some(update) = self.backlog.pop_front() {
             match self.updates.try_send(update) {
                 Ok(()) => {}
@@ -284,16 +294,17 @@ impl<'a> Shell<'a> {
                     self.backlog.push_front(update);
                     break;
                 }
-                Err(TrySendError::Closed(_)) => return Err(LaunchError::Unrecorded),
+                Err(TrySendError::Closed(_)) => return false,
             }
         }
-        Ok(())
+        true
     }
 
     /// Hands on the last updates and closes the channel. All processes are gone by now.
     async fn close(mut self) -> Result<(), LaunchError> {
         for update in std::mem::take(&mut self.backlog) {
-            self.updates.send(update).await.map_err(|_| LaunchError::Unrecorded)?;
+            let unrecorded = |_| LaunchError::Unrecorded { whereabouts: String::new() };
+            self.updates.send(update).await.map_err(unrecorded)?;
         }
         drop(self.processes);
         self.control.close(SETTLING).await;

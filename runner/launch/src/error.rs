@@ -17,7 +17,11 @@ pub enum LaunchError {
         looked: PathBuf,
     },
     /// The worker binary cannot be read or started.
-    #[error("worker {} cannot be started: {source}", .path.display())]
+    #[error(
+        "worker {} cannot be started: {source}; build it with `cargo build --release -p worker`, or name another in \
+         BAKEOFF_WORKER",
+        .path.display()
+    )]
     WorkerStart {
         /// The binary.
         path: PathBuf,
@@ -25,7 +29,7 @@ pub enum LaunchError {
         source: io::Error,
     },
     /// The worker binary starts, but does not say which protocol it speaks.
-    #[error("worker {} does not say its protocol: {answer}; build driver and worker from one state: `cargo build --workspace`", .path.display())]
+    #[error("worker {} does not say its protocol: {answer}; {}", .path.display(), cure(answer))]
     WorkerSilent {
         /// The binary.
         path: PathBuf,
@@ -33,7 +37,11 @@ pub enum LaunchError {
         answer: String,
     },
     /// The worker binary does not answer.
-    #[error("worker {} did not answer `--protocol` within {} s", .path.display(), .waited.as_secs())]
+    #[error(
+        "worker {} did not answer `--protocol` within {} s; build driver and worker from one state: `cargo build \
+         --workspace`, or name another in BAKEOFF_WORKER",
+        .path.display(), .waited.as_secs()
+    )]
     WorkerHangs {
         /// The binary.
         path: PathBuf,
@@ -77,7 +85,7 @@ pub enum LaunchError {
         source: io::Error,
     },
     /// The channel to the workers cannot be opened.
-    #[error("the channel to the workers: {0}")]
+    #[error("the channel to the workers: {0}; its sockets lie in XDG_RUNTIME_DIR, or else in /tmp")]
     Channel(mesh::MeshError),
     /// The channel to the workers ended before they did.
     #[error("the channel to the workers ended before they did")]
@@ -86,6 +94,18 @@ pub enum LaunchError {
     #[error("the thread that starts processes cannot be started: {0}")]
     Thread(io::Error),
     /// Nobody takes the updates any more.
-    #[error("nobody records what the run reports, so it was ended")]
-    Unrecorded,
+    #[error("nobody records what the run reports, so it was ended{whereabouts}")]
+    Unrecorded {
+        /// Where the ranks were, as the end of a sentence.
+        whereabouts: String,
+    },
+}
+
+/// What to do about a worker that says this in place of its protocol.
+fn cure(answer: &str) -> &'static str {
+    if answer.contains("shared librar") {
+        "`cargo xtask setup` brings the libraries; a binary that was copied needs them where it was built"
+    } else {
+        "build driver and worker from one state: `cargo build --workspace`"
+    }
 }

@@ -10,6 +10,8 @@ const PROCESS: u64 = 150 << 20;
 const VECTORS: u64 = 6;
 /// Bytes of a weight or an activation.
 const FLOAT: u64 = 4;
+/// Bytes of a sample's id in the log of events: MessagePack's longest form of 32 bits.
+const SAMPLE_ID: u64 = 5;
 
 /// What a machine has to offer at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,9 +59,10 @@ fn memory(specs: &[&RunSpec], machine: Machine) -> Option<Concern> {
         _ => return None,
     };
     let what = format!(
-        "the largest run, with {} processes, needs about {}; {} of memory are available",
+        "the largest run, with {} processes, needs about {} ({}); {} of memory are available",
         spec.cluster.ranks() + 1,
         mebibytes(need),
+        arithmetic(spec),
         mebibytes(machine.memory)
     );
     let cure = "use fewer workers, or a smaller model or batch; or free some memory";
@@ -80,14 +83,15 @@ fn cores(specs: &[&RunSpec], machine: Machine) -> Option<Concern> {
 }
 
 fn disk(specs: &[&RunSpec], machine: Machine) -> Option<Concern> {
-    // The model that a run ends with is kept; what it is evaluated with on the way goes before the next begins.
-    let kept = specs.iter().map(|spec| snapshot_of(spec)).fold(0, u64::saturating_add);
+    // The models that a run begins and ends with are kept, and its sample ids where they are asked for; what it is
+    // evaluated with on the way goes before the next begins.
+    let kept = specs.iter().map(|spec| kept_of(spec)).fold(0, u64::saturating_add);
     let passing = specs.iter().map(|spec| passing_snapshots_of(spec)).max()?;
     let need = kept.saturating_add(passing);
     (need > machine.disk).then(|| Concern {
         severity: Severity::Refusal,
         what: format!(
-            "the final models of {} and the snapshots of one run need about {}; the store's disk has {} left",
+            "what is kept of {} and the snapshots of one run need about {}; the store's disk has {} left",
             runs(specs.len()),
             mebibytes(need),
             mebibytes(machine.disk)
@@ -97,19 +101,67 @@ fn disk(specs: &[&RunSpec], machine: Machine) -> Option<Concern> {
     })
 }
 
+/// What the processes of a run need, in bytes.
+struct Needs {
+    weights: u64,
+    data: u64,
+    /// What a worker's share of the batch leaves behind.
+    activations: u64,
+    workers: u64,
+    servers: u64,
+}
+
+impl Needs {
+    fn of(spec: &RunSpec) -> Self {
+        let workers = u64::from(spec.cluster.workers());
+        let servers = spec.cluster.seats.iter().filter(|seat| seat.role == Role::Server).count() as u64;
+        let batch = u64::from(spec.train.global_batch).div_ceil(workers.max(1));
+        Self {
+            weights: FLOAT * spec.model.parameters() as u64,
+            data: data_of(&spec.dataset.source),
+            activations: batch * activations(&spec.model),
+            workers,
+            servers,
+        }
+    }
+
+    fn worker(&self) -> u64 {
+        PROCESS + VECTORS * self.weights + self.data + self.activations
+    }
+
+    /// One buffer per worker in place of the activations.
+    fn server(&self) -> u64 {
+        PROCESS + (VECTORS + self.workers.max(1)) * self.weights
+    }
+
+    fn evaluator(&self) -> u64 {
+        PROCESS + 2 * self.weights + self.data
+    }
+}
+
 /// The memory of all processes of a run, in bytes.
 fn memory_of(spec: &RunSpec) -> u64 {
-    let weights = FLOAT * spec.model.parameters() as u64;
-    let data = data_of(&spec.dataset.source);
-    let workers = u64::from(spec.cluster.workers().max(1));
-    let batch = u64::from(spec.train.global_batch).div_ceil(workers);
-    let rank = |role| match role {
-        Role::Worker => PROCESS + VECTORS * weights + data + batch * activations(&spec.model),
-        // One buffer per worker in place of the activations.
-        Role::Server => PROCESS + (VECTORS + workers) * weights,
-    };
-    let ranks: u64 = spec.cluster.seats.iter().map(|seat| rank(seat.role)).sum();
-    ranks + PROCESS + 2 * weights + data
+    let needs = Needs::of(spec);
+    needs.workers * needs.worker() + needs.servers * needs.server() + needs.evaluator()
+}
+
+/// The sum as a person would write it down.
+fn arithmetic(spec: &RunSpec) -> String {
+    let needs = Needs::of(spec);
+    let mut parts = vec![format!(
+        "{} x {} for a worker: {} to run, {VECTORS} x {} of weights, {} of data, {} of activations",
+        needs.workers,
+        mebibytes(needs.worker()),
+        mebibytes(PROCESS),
+        mebibytes(needs.weights),
+        mebibytes(needs.data),
+        mebibytes(needs.activations)
+    )];
+    if needs.servers > 0 {
+        parts.push(format!("{} x {} for a server", needs.servers, mebibytes(needs.server())));
+    }
+    parts.push(format!("{} for the evaluator", mebibytes(needs.evaluator())));
+    parts.join("; ")
 }
 
 /// What one example leaves behind between forward and backward pass: each layer's output and its gradient.
@@ -122,7 +174,7 @@ fn activations(model: &Model) -> u64 {
 fn data_of(source: &Source) -> u64 {
     match source {
         Source::Synthetic { train, test, .. } => (u64::from(*train) + u64::from(*test)) * 28 * 28,
-        Source::Mnist { .. } => 70_000 * 28 * 28,
+        Source::Mnist { .. } | Source::FashionMnist { .. } => 70_000 * 28 * 28,
         Source::Cifar10 { .. } | Source::Cifar100 { .. } => 60_000 * 3 * 32 * 32,
     }
 }
@@ -132,17 +184,29 @@ fn snapshot_of(spec: &RunSpec) -> u64 {
     FLOAT * spec.model.parameters() as u64
 }
 
-/// The snapshots of a run but the last, in bytes: at worst all of them wait for the end of the ranks.
+/// What stays of a run, in bytes: the model that it begins with, the one that it ends with, and the ids of its
+/// samples where they are asked for.
+fn kept_of(spec: &RunSpec) -> u64 {
+    let ids = if spec.measure.samples { samples_of(spec, spec.train.length) } else { 0 };
+    ids.saturating_mul(SAMPLE_ID).saturating_add(snapshot_of(spec).saturating_mul(2))
+}
+
+/// The snapshots of a run between the first and the last, in bytes: at worst all of them wait for the end of the
+/// ranks.
 fn passing_snapshots_of(spec: &RunSpec) -> u64 {
+    let (length, every) = (spec.train.length, spec.train.evaluate);
+    let count = samples_of(spec, length) / samples_of(spec, every).max(1);
+    count.saturating_mul(snapshot_of(spec))
+}
+
+/// How many samples an extent of the training is.
+fn samples_of(spec: &RunSpec, extent: Extent) -> u64 {
     let training = match &spec.dataset.source {
         Source::Synthetic { train, .. } => u64::from(*train),
-        Source::Mnist { .. } => 60_000,
+        Source::Mnist { .. } | Source::FashionMnist { .. } => 60_000,
         Source::Cifar10 { .. } | Source::Cifar100 { .. } => 50_000,
     };
-    let samples = |extent: Extent| extent.samples(training, spec.train.global_batch);
-    // The initial model comes on top of those in between.
-    let count = samples(spec.train.length) / samples(spec.train.evaluate).max(1) + 1;
-    count.saturating_mul(snapshot_of(spec))
+    extent.samples(training, spec.train.global_batch)
 }
 
 fn runs(count: usize) -> String {
@@ -176,7 +240,10 @@ mod tests {
         assert_eq!(with(need + 1)[0].severity, Severity::Warning);
         let refused = with(need - 1);
         assert_eq!(refused[0].severity, Severity::Refusal);
-        assert!(refused[0].what.starts_with("the largest run, with 5 processes"), "{refused:?}");
+        let sum = "the largest run, with 5 processes, needs about 756 MiB (4 x 152 MiB for a worker: 150 MiB to run, \
+                   6 x 1 MiB of weights, 1 MiB of data, 1 MiB of activations; 151 MiB for the evaluator); 756 MiB of \
+                   memory are available";
+        assert_eq!(refused[0].what, sum);
     }
 
     #[test]
@@ -193,12 +260,17 @@ mod tests {
         spec.train.evaluate = Extent::Steps(10);
         let mut rare = spec.clone();
         rare.train.evaluate = Extent::Steps(100);
-        // Three final models, and the 11 others of the run that is evaluated most often.
-        let need = (3 + 11) * FLOAT * spec.model.parameters() as u64;
+        // The first and the last model of each, and the 10 others of the run that is evaluated most often.
+        let need = (3 * 2 + 10) * FLOAT * spec.model.parameters() as u64;
         let with = |disk| preflight(&[&rare, &spec, &spec], Machine { disk, ..LARGE });
         assert_eq!(with(need), []);
         let refused = with(need - 1);
         assert_eq!(refused[0].severity, Severity::Refusal);
-        assert!(refused[0].what.starts_with("the final models of 3 runs"), "{refused:?}");
+        assert!(refused[0].what.starts_with("what is kept of 3 runs"), "{refused:?}");
+        // The ids of what a hundred steps use come on top, for the one run that asks for them.
+        spec.measure.samples = true;
+        let need = need + 100 * u64::from(spec.train.global_batch) * SAMPLE_ID;
+        let with = |disk| preflight(&[&rare, &spec, &rare], Machine { disk, ..LARGE });
+        assert_eq!((with(need), with(need - 1).len()), (vec![], 1));
     }
 }

@@ -1,9 +1,9 @@
 //! A small run for tests.
 
 use recipe::{
-    Cluster, Collective, Communication, Compression, Dataset, Extent, Layer, LrSchedule, LrShape, Measure,
-    Model, Node, Parameter, Partition, PlacedLayer, ReduceOrder, Role, RunSpec, Schedule, Seat, Sgd, Shape,
-    Source, Strategy, Training,
+    Cluster, Collective, Communication, Compression, Dataset, Extent, Layer, LrScale, LrSchedule, LrShape,
+    Measure, Model, Node, Parameter, Partition, PlacedLayer, ReduceOrder, Role, RunSpec, Schedule, Seat, Sgd,
+    Shape, Source, Strategy, Training,
 };
 
 /// A linear model on drawn glyphs, trained by this many workers.
@@ -34,8 +34,9 @@ pub(crate) fn spec(workers: u32) -> RunSpec {
         train: Training {
             global_batch: 64,
             length: Extent::Steps(6),
-            optimizer: Sgd { lr: 0.1, momentum: 0.0, weight_decay: 0.0 },
-            schedule: LrSchedule { shape: LrShape::Constant, warmup: Extent::Steps(0) },
+            accumulate: 1,
+            optimizer: Sgd { lr: 0.1, momentum: 0.0, weight_decay: 0.0, clip: None },
+            schedule: LrSchedule { shape: LrShape::Constant, warmup: Extent::Steps(0), scale: LrScale::None },
             evaluate: Extent::Steps(3),
             target: None,
         },
@@ -50,6 +51,7 @@ pub(crate) fn spec(workers: u32) -> RunSpec {
             reduce_order: ReduceOrder::Ring,
         },
         compression: Compression::None,
-        measure: Measure { trace_first_steps: 0, trace_every: 0, hash_every_step: false },
+        measure: Measure { trace_first_steps: 0, trace_every: 0, hash_every_step: false, samples: false },
+        emulation: recipe::Emulation::default(),
     }
 }

@@ -117,6 +117,14 @@ pub enum MeshError {
     /// A member is not connected, or no longer.
     #[error("{0} is not connected")]
     NotConnected(Member),
+    /// A peer went while the connection to it was made.
+    #[error("the connection to {peer} broke while it was made: {reason}")]
+    Broke {
+        /// The other end.
+        peer: Member,
+        /// What the system said.
+        reason: Box<MeshError>,
+    },
     /// The connection is lost.
     #[error("the connection to {0} is lost")]
     Lost(String),

@@ -15,6 +15,7 @@ mod message;
 mod reception;
 mod socket;
 mod thread;
+mod timer;
 
 pub use briefing::{BUILD, read_briefing, write_briefing};
 pub use control::{ControlClient, ControlInbox, ControlServer};
@@ -22,3 +23,10 @@ pub use data::{DataPlane, Stopper};
 pub use directory::{private_directory, random_secret};
 pub use error::MeshError;
 pub use message::{Briefing, Deadlines, Heartbeat, Member, PROTOCOL, Secret, ToDriver, ToMember};
+
+/// What bytes lead to that no member of an attempt sent: for fuzzing, and of no other use.
+pub mod hostile {
+    pub use crate::control::control_message;
+    pub use crate::data::data_frames;
+}
+pub use timer::PreciseTimer;

@@ -7,6 +7,7 @@
 use crate::handshake::{Client, Code, End, Next, Plane};
 use crate::{MeshError, Secret, directory};
 use bytes::Bytes;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -38,38 +39,84 @@ fn watch(socket: &mut impl Socket) -> Gone {
     receiver
 }
 
-/// The file of a bound socket. The library removes it too, but only if its runtime lives long enough.
-pub(crate) struct SocketFile(PathBuf);
+/// Where a socket is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Endpoint {
+    /// In a directory that only the user may enter.
+    Ipc(PathBuf),
+    /// On an address that anybody on the network can reach.
+    Tcp(SocketAddr),
+}
+
+impl Endpoint {
+    /// Whether somebody listens there.
+    async fn is_open(&self) -> bool {
+        match self {
+            Self::Ipc(path) => path.exists(),
+            Self::Tcp(address) => tokio::net::TcpStream::connect(address).await.is_ok(),
+        }
+    }
+
+    fn fault(&self, error: &zeromq::ZmqError) -> MeshError {
+        let path = match self {
+            Self::Ipc(path) => path.clone(),
+            Self::Tcp(_) => self.to_string().into(),
+        };
+        MeshError::Socket { path, reason: error.to_string() }
+    }
+}
+
+impl std::fmt::Display for Endpoint {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Ipc(path) => write!(out, "ipc://{}", path.display()),
+            Self::Tcp(address) => write!(out, "tcp://{address}"),
+        }
+    }
+}
+
+impl From<&Path> for Endpoint {
+    fn from(path: &Path) -> Self {
+        Self::Ipc(path.into())
+    }
+}
+
+/// The file of a bound socket, if it has one. The library removes it too, but only if its runtime lives long enough.
+pub(crate) struct SocketFile(Endpoint);
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
+        if let Endpoint::Ipc(path) = &self.0 {
+            let _ = std::fs::remove_file(path);
+        }
     }
 }
 
-/// Binds a ROUTER to a path.
-pub(crate) async fn bind(path: &Path) -> Result<(RouterSocket, Gone, SocketFile), MeshError> {
+/// Binds a ROUTER.
+pub(crate) async fn bind(
+    endpoint: impl Into<Endpoint>,
+) -> Result<(RouterSocket, Gone, SocketFile), MeshError> {
+    let endpoint = endpoint.into();
     let mut socket = RouterSocket::new();
     let gone = watch(&mut socket);
-    let bound = socket.bind(&endpoint(path)).await;
-    bound.map_err(|error| MeshError::Socket { path: path.into(), reason: error.to_string() })?;
-    Ok((socket, gone, SocketFile(path.into())))
+    socket.bind(&endpoint.to_string()).await.map_err(|error| endpoint.fault(&error))?;
+    Ok((socket, gone, SocketFile(endpoint)))
 }
 
-/// Connects a DEALER to a path as soon as somebody listens there. Never gives up by itself.
-pub(crate) async fn connect(path: &Path, name: &str) -> Result<(DealerSocket, Gone), MeshError> {
+/// Connects a DEALER as soon as somebody listens there. Never gives up by itself.
+pub(crate) async fn connect(endpoint: &Endpoint, name: &str) -> Result<(DealerSocket, Gone), MeshError> {
     // The library's own way of waiting doubles its pause up to half a minute.
-    while !path.exists() {
+    while !endpoint.is_open().await {
         tokio::time::sleep(LOOK).await;
     }
-    let fault = |error: zeromq::ZmqError| MeshError::Socket { path: path.into(), reason: error.to_string() };
+    let fault = |error: zeromq::ZmqError| endpoint.fault(&error);
     let random: [u8; 16] = directory::random();
     let identity = [name.as_bytes(), b" ", &random].concat();
     let mut options = SocketOptions::default();
     options.peer_identity(PeerIdentity::try_from(identity).map_err(fault)?);
     let mut socket = DealerSocket::with_options(options);
     let gone = watch(&mut socket);
-    socket.connect(&endpoint(path)).await.map_err(fault)?;
+    socket.connect(&endpoint.to_string()).await.map_err(fault)?;
     Ok((socket, gone))
 }
 
@@ -82,12 +129,12 @@ pub(crate) struct Proven {
 
 /// Connects and proves to belong to the attempt. Never gives up by itself.
 pub(crate) async fn introduce(
-    path: &Path,
+    endpoint: &Endpoint,
     secret: &Secret,
     plane: Plane,
     (me, server): (End, End),
 ) -> Result<Proven, MeshError> {
-    let (mut dealer, mut gone) = connect(path, &me.to_string()).await?;
+    let (mut dealer, mut gone) = connect(endpoint, &me.to_string()).await?;
     let lost = || MeshError::Lost(server.to_string());
     let (mut client, hello) = Client::new(secret, plane, me, server);
     dealer.send(ZmqMessage::from(hello)).await.map_err(|_| lost())?;
@@ -109,8 +156,4 @@ pub(crate) fn addressed(identity: &Bytes, frame: Bytes) -> ZmqMessage {
     let mut message = ZmqMessage::from(identity.clone());
     message.push_back(frame);
     message
-}
-
-fn endpoint(path: &Path) -> String {
-    format!("ipc://{}", path.display())
 }

@@ -271,7 +271,7 @@ impl AxisReader<'_> {
                 Ok(leaf) => {
                     let (number, toml) = (leaf.number(), leaf.toml.clone());
                     Some(Point {
-                        text,
+                        text: leaf.text.clone(),
                         number,
                         span: item.span,
                         toml,

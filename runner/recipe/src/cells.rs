@@ -1,20 +1,22 @@
 //! Specifications of all cells, and what is wrong with them: said once, with the number of runs it touches.
 
 use crate::assign;
+use crate::dataset::usual_path;
 use crate::expand::Draft;
 use crate::files::{Files, Machine};
 use crate::key::{KeyId, id};
 use crate::problem::{Affected, Finding};
 use crate::recipe::Recipe;
 use crate::resolve::Resolver;
-use crate::setting::Settings;
+use crate::setting::{Leaf, Settings};
 use crate::source::Span;
 use crate::value;
-use crate::{Cell, RunSpec, Source};
+use crate::{Cell, RunSpec};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 const DATASET_PATH: KeyId = id("dataset.path");
+const DATASET_KIND: KeyId = id("dataset.kind");
 
 /// What makes two findings one: code, title and place. Each has the list of its cells.
 type Sameness = (&'static str, Box<str>, Option<Span>);
@@ -39,7 +41,8 @@ impl<'a> CellBuilder<'a> {
     /// The cells of all drafts; nothing is said about those that are excluded.
     pub(crate) fn build(&mut self, drafts: Vec<Draft>) -> Vec<Cell> {
         let mut cells = Vec::with_capacity(drafts.len());
-        for (index, draft) in drafts.into_iter().enumerate() {
+        for (index, mut draft) in drafts.into_iter().enumerate() {
+            place_data(&mut draft.settings, self.files);
             let (spec, mut findings) = self.resolver.resolve(&draft.settings);
             if draft.excluded.is_none() {
                 findings.extend(self.busy(&spec, &draft.settings));
@@ -77,30 +80,30 @@ impl<'a> CellBuilder<'a> {
     /// More busy ranks than cores: their times would measure the operating system's scheduler.
     fn busy(&self, spec: &RunSpec, settings: &Settings) -> Option<Finding> {
         let (workers, cores) = (spec.cluster.workers(), self.machine.cores);
-        (workers > cores).then(|| {
+        (workers > cores && spec.emulation.compute.is_none()).then(|| {
             Finding::new("R201", format!("{workers} workers share {cores} cores: their times say little"))
                 .at_option(
                     settings.span(assign::WORKERS).or(settings.span(assign::USE)),
                     "more than the cores",
                 )
                 .note("each waits for a core while it could compute, and the waiting is measured as its own")
-                .cure("take as many workers as cores, or use the results for accuracy only")
+                .cure(
+                    "take as many workers as cores, say how long a step takes with `[compute]`, or use the results for \
+                     accuracy only",
+                )
         })
     }
 
     fn missing_data(&mut self, spec: &RunSpec, settings: &Settings) -> Option<Finding> {
-        let path = match &spec.dataset.source {
-            Source::Mnist { path } | Source::Cifar10 { path } | Source::Cifar100 { path } => path,
-            Source::Synthetic { .. } => return None,
-        };
-        settings.given(DATASET_PATH)?;
-        let files = self.files;
-        let exists = *self.folders.entry(path.clone()).or_insert_with(|| files.exists(path));
+        let source = &spec.dataset.source;
+        let (path, files) = (source.path()?, self.files);
+        let exists = *self.folders.entry(path.to_owned()).or_insert_with(|| files.exists(path));
         (!exists).then(|| {
+            let command = source.fetch_command(&files.data_folder()).unwrap_or_default();
             Finding::new("R203", format!("there is no data at {}", path.display()))
-                .at_option(settings.span(DATASET_PATH), "this folder")
+                .at_option(settings.span(DATASET_PATH).or(settings.span(DATASET_KIND)), "this folder")
                 .note(value::more(DATASET_PATH.key().path))
-                .cure("put the data set's files there, or name their folder: --set dataset.path=FOLDER")
+                .cure(format!("{command}, or name the files' folder: --set dataset.path=FOLDER"))
         })
     }
 
@@ -135,6 +138,16 @@ impl<'a> CellBuilder<'a> {
         Finding::new("R104", format!("`{one}` and `{other}` are the same runs"))
             .at_option(axis.map(|axis| axis.span).or(strategies), "makes no difference")
             .cure("drop one of them: equal settings give equal numbers, and are run once")
+    }
+}
+
+/// Says where the data set lies, if the recipe does not.
+pub(crate) fn place_data(settings: &mut Settings, files: &dyn Files) {
+    let usual = || usual_path(settings.choice(DATASET_KIND), &files.data_folder());
+    if settings.given(DATASET_PATH).is_none()
+        && let Some(path) = usual()
+    {
+        settings.put(DATASET_PATH, Leaf::path(path));
     }
 }
 

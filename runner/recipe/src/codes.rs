@@ -191,12 +191,39 @@ pub(crate) const CODES: &[Code] = &[
         "a setting without effect",
         "The strategy has no use for the setting: a parameter server does not all-reduce, and adds in rank order.",
     ),
+    code(
+        "R121",
+        "a link that is slow by chance",
+        "`nodes.slow` can slow a rank's computing down in some steps only, by `probability`. A link's bandwidth \
+         does not change during a run.",
+    ),
+    code(
+        "R122",
+        "parts of a step that are not the whole",
+        "With `compute.split.kind = \"given\"` the shares of forward pass, backward pass and update add up to 1.",
+    ),
+    code(
+        "R123",
+        "a slow rank that is not there",
+        "`nodes.slow` names a rank that the run does not have, or more random workers than there are.",
+    ),
+    code(
+        "R124",
+        "a slow link without a network",
+        "`nodes.slow.link` divides the bandwidth of a rank's emulated card; without `[network]` there is none.",
+    ),
+    code(
+        "R125",
+        "a straggler among more workers than cores",
+        "A rank is to be slow on purpose, while all others are slowed down as well because they share cores. With \
+         `[compute]` a step takes a stated time, and the comparison is honest.",
+    ),
     code("R117", "no strategy", "A recipe compares strategies; it needs at least one `[[strategy]]`."),
     code(
         "R201",
         "more workers than cores",
         "Workers that share a core slow each other down, so that step times measure the operating system's \
-         scheduler. Accuracies and weights are not touched. A server that adds while its workers wait is not counted.",
+         scheduler; with `[compute]` a step takes a stated time. Accuracies and weights are not touched. A server that adds while its workers wait is not counted.",
     ),
     code(
         "R202",

@@ -1,20 +1,27 @@
 //! The recipe as it is run: everything merged, overrides applied, defaults written down.
 
 use crate::assign;
-use crate::files::Machine;
-use crate::key::{Key, KeyId, Kind};
+use crate::cells::place_data;
+use crate::files::{Files, Machine};
+use crate::key::{Key, KeyId, Kind, id};
 use crate::recipe::{Exclusion, Recipe};
 use crate::setting::{Leaf, Settings};
 use crate::table::KEYS;
 use crate::tree::{bare_or_quoted, quote};
 use std::fmt::Write;
 
+const DATASET_KIND: KeyId = id("dataset.kind");
+const DATASET_PATH: KeyId = id("dataset.path");
+
 /// Writes a recipe that plans to the same cells and runs, whatever the defaults of a later version.
-pub(crate) fn write(recipe: &Recipe, name: &str, machine: Machine) -> String {
+pub(crate) fn write(recipe: &Recipe, name: &str, (files, machine): (&dyn Files, Machine)) -> String {
     let mut out = String::new();
     let mut settings = recipe.settings.clone();
     let swept = swept(recipe);
     fill(&mut settings, &swept, machine);
+    if !swept.contains(&DATASET_KIND) && !swept.contains(&DATASET_PATH) {
+        place_data(&mut settings, files);
+    }
     let _ = writeln!(out, "schema = 1\nname = {}", quote(name));
     let _ = writeln!(out, "question = {}", quote(recipe.settings.text(crate::key::id("question"))));
     for key in KEYS.iter().filter(|key| matches!(key.kind, Kind::Table) && !key.later) {
@@ -66,8 +73,9 @@ fn values<'a>(path: &'a str, settings: &'a Settings) -> Vec<(&'static Key, &'a s
 
 fn section(out: &mut String, head: &str, path: &str, settings: &Settings) {
     let values = values(path, settings);
-    // Defaults alone make no target.
-    if values.is_empty() || path == "train.target" && !any_given(path, settings) {
+    // Defaults alone make no target, no network and no step time.
+    let optional = ["train.target", "network", "compute", "compute.split"].contains(&path);
+    if values.is_empty() || optional && !any_given(path, settings) {
         return;
     }
     let _ = writeln!(out, "\n{head}");

@@ -320,7 +320,7 @@ fn subject(token: &Token) -> Result<Subject, Misread> {
 fn comparable(id: KeyId) -> bool {
     let key = id.key();
     let of_cells = key.reach != Reach::Sweep || key.path == "strategy.kind";
-    of_cells && !key.later && !matches!(key.kind, Kind::Table | Kind::Layers)
+    of_cells && !key.later && !matches!(key.kind, Kind::Table | Kind::Layers | Kind::Slow)
 }
 
 fn operand(subject: Subject, token: &Token) -> Result<Operand, Misread> {
@@ -338,7 +338,12 @@ fn operand(subject: Subject, token: &Token) -> Result<Operand, Misread> {
     }
     // Free lists, as `nodes.use`, are compared by their text.
     match reason {
-        Some(finding) if !matches!(id.key().kind, Kind::TextList | Kind::ChoiceList(_) | Kind::Seeds) => {
+        Some(finding)
+            if !matches!(
+                id.key().kind,
+                Kind::Extents | Kind::TextList | Kind::ChoiceList(_) | Kind::Seeds
+            ) =>
+        {
             Err(Misread { suggestion: finding.suggestion.map(Into::into), ..token.misread(finding.title) })
         }
         _ => Ok(Operand { text, typed: None }),

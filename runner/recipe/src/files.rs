@@ -15,6 +15,11 @@ pub trait Files {
 
     /// The folder that relative paths are relative to; absolute.
     fn current_directory(&self) -> PathBuf;
+
+    /// The folder whose subfolders are the data sets that recipes do not place themselves; absolute.
+    fn data_folder(&self) -> PathBuf {
+        self.current_directory().join("data")
+    }
 }
 
 /// Why a file could not be read.

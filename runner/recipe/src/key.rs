@@ -58,6 +58,8 @@ pub(crate) enum Kind {
     Duration,
     /// `"2 epochs"`, `"100 steps"`; whether nothing is allowed.
     Extent(Least),
+    /// A list of lengths: `["10 epochs", "20 epochs"]`.
+    Extents,
     /// A list of any strings.
     TextList,
     /// A list of these names.
@@ -66,6 +68,10 @@ pub(crate) enum Kind {
     Seeds,
     /// A list of layers.
     Layers,
+    /// A list of slow ranks.
+    Slow,
+    /// `"1Gbit/s"`.
+    Bandwidth,
 }
 
 /// Whether an extent may be nothing.

@@ -26,6 +26,10 @@ pub(crate) const LAYERS: &[Choice] = &[
 pub(crate) const DATASETS: &[Choice] = &[
     Choice::now("synthetic", "Drawn glyphs of ten classes, 28 x 28 grey; built in, nothing to download."),
     Choice::now("mnist", "Handwritten digits, 28 x 28 grey, ten classes: the four IDX files."),
+    Choice::now(
+        "fashion-mnist",
+        "Pictures of clothes in the form of MNIST, ten classes: the four IDX files.",
+    ),
     Choice::now("cifar10", "Photographs, 32 x 32 in colour, ten classes: the binary batches."),
     Choice::now("cifar100", "Photographs, 32 x 32 in colour, a hundred classes: the binary files."),
     Choice::later("image-folder", "One folder of images per class."),
@@ -44,13 +48,13 @@ pub(crate) const OPTIMIZERS: &[Choice] =
 pub(crate) const LR_SCHEDULES: &[Choice] = &[
     Choice::now("constant", "The rate stays."),
     Choice::now("step", "The rate is multiplied by `factor` each time `every` has passed."),
-    Choice::later("milestones", "The rate is multiplied at given points."),
-    Choice::later("cosine", "The rate falls along half a cosine."),
+    Choice::now("milestones", "The rate is multiplied by `factor` at each point of `at`."),
+    Choice::now("cosine", "The rate falls along half a cosine, to `floor` at the end of training."),
 ];
 
 pub(crate) const LR_SCALES: &[Choice] = &[
     Choice::now("none", "The rate is as written, for any number of workers."),
-    Choice::later("linear", "The rate is multiplied by the number of workers."),
+    Choice::now("linear", "The rate is multiplied by the number of workers."),
 ];
 
 pub(crate) const METRICS: &[Choice] = &[
@@ -138,6 +142,16 @@ pub(crate) const COMPRESSIONS: &[Choice] = &[
     Choice::now("none", "32-bit floats as they are."),
     Choice::later("truncate16", "The upper 16 bits of each float."),
     Choice::later("quantize8", "8 bits per value, scaled by the largest."),
+];
+
+pub(crate) const SHARES: &[Choice] = &[
+    Choice::now("rank", "Each rank has a card of its own."),
+    Choice::later("node", "The ranks of a machine share its card, and do not need it among themselves."),
+];
+
+pub(crate) const SPLITS: &[Choice] = &[
+    Choice::now("measured", "As one pass over a batch takes processor time before the run starts."),
+    Choice::now("given", "By the shares that the recipe gives; over the layers by their arithmetic."),
 ];
 
 pub(crate) const ORDERS: &[Choice] = &[

@@ -1,6 +1,6 @@
 //! What a recipe expands to: arms, cells, runs.
 
-use crate::{Cluster, Communication, Compression, Dataset, Model, Strategy, Training};
+use crate::{Cluster, Communication, Compression, Dataset, Emulation, Model, Strategy, Training};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::time::Duration;
@@ -24,6 +24,9 @@ pub struct RunSpec {
     pub compression: Compression,
     /// What is recorded beyond the totals.
     pub measure: Measure,
+    /// What is pretended about network and machine.
+    #[serde(default, skip_serializing_if = "Emulation::is_none")]
+    pub emulation: Emulation,
 }
 
 impl RunSpec {
@@ -47,6 +50,9 @@ pub struct Measure {
     pub trace_every: u64,
     /// Whether the weights are hashed after every step instead of at evaluations only.
     pub hash_every_step: bool,
+    /// Whether the samples of every rank and step are recorded.
+    #[serde(default)]
+    pub samples: bool,
 }
 
 /// What decides a run's numbers beside its recipe: filled in by the driver before it asks for identities.
@@ -84,6 +90,20 @@ pub struct Plan {
     /// What is worth knowing before it is run.
     #[serde(default)]
     pub warnings: Vec<crate::Problem>,
+}
+
+impl Plan {
+    /// Everything that any cell pretends about its surroundings, in words; empty where nothing is.
+    pub fn emulated(&self) -> Vec<String> {
+        let mut all: Vec<String> = Vec::new();
+        let cells = self.cells.iter().filter(|cell| cell.excluded.is_none());
+        for words in cells.flat_map(|cell| cell.spec.emulation.words()) {
+            if !all.contains(&words) {
+                all.push(words);
+            }
+        }
+        all
+    }
 }
 
 /// What is compared: a strategy with its compression and communication settings.

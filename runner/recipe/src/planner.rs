@@ -79,7 +79,7 @@ fn build(loader: &mut Loader<'_>, request: &Request<'_>, machine: Machine) -> Op
         name: name(&recipe.settings, request.path),
         question: recipe.settings.text(id("question")).to_owned(),
         source,
-        expanded: expanded::write(&recipe, &name(&recipe.settings, request.path), machine),
+        expanded: expanded::write(&recipe, &name(&recipe.settings, request.path), (loader.files, machine)),
         runs: runs::order(&recipe.settings, &cells, &seeds),
         arms: expansion.arms,
         cells,

@@ -42,9 +42,50 @@ pub(crate) fn share(text: &str) -> Option<f64> {
     }
 }
 
+/// The units of bandwidth, and how many bits per second each has.
+const BANDWIDTHS: [(&str, f64); 8] = [
+    ("Gbit/s", 1e9),
+    ("Mbit/s", 1e6),
+    ("kbit/s", 1e3),
+    ("bit/s", 1.0),
+    ("GB/s", 8e9),
+    ("MB/s", 8e6),
+    ("kB/s", 8e3),
+    ("B/s", 8.0),
+];
+
+/// `"1Gbit/s"`, `"125MB/s"`, in bytes per second: at least one, at most a terabyte.
+pub(crate) fn bandwidth(text: &str) -> Option<u64> {
+    let (number, unit) = split(text)?;
+    let (_, factor) = BANDWIDTHS.iter().find(|(name, _)| *name == unit)?;
+    let bytes = (number * factor / 8.0).round();
+    (1.0..=1e12).contains(&bytes).then_some(bytes as u64)
+}
+
+/// Bytes per second as people write them: `1Gbit/s`.
+pub(crate) fn show_bandwidth(bytes: u64) -> String {
+    let bits = bytes as f64 * 8.0;
+    let (unit, factor) = BANDWIDTHS[..4].iter().find(|(_, factor)| bits >= *factor).unwrap_or(&BANDWIDTHS[3]);
+    format!("{}{unit}", bits / factor)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bandwidths_are_read_and_shown() {
+        assert_eq!(bandwidth("1Gbit/s"), Some(125_000_000));
+        assert_eq!(bandwidth("100 Mbit/s"), Some(12_500_000));
+        assert_eq!(bandwidth("125MB/s"), Some(125_000_000));
+        assert_eq!(bandwidth("8bit/s"), Some(1));
+        for wrong in ["1", "1Gbit", "0Gbit/s", "1e9bit/s", "1GiB/s", "99999Gbit/s", ""] {
+            assert_eq!(bandwidth(wrong), None, "{wrong}");
+        }
+        assert_eq!(show_bandwidth(125_000_000), "1Gbit/s");
+        assert_eq!(show_bandwidth(312_500), "2.5Mbit/s");
+        assert_eq!(show_bandwidth(1), "8bit/s");
+    }
 
     #[test]
     fn durations_have_a_unit() {

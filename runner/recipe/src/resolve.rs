@@ -8,10 +8,11 @@ use crate::layers::LayerSetting;
 use crate::problem::Finding;
 use crate::setting::{Settings, Typed};
 use crate::source::Span;
+use crate::surroundings;
 use crate::value;
 use crate::{
-    Collective, Communication, Compression, Dataset, Extent, LrSchedule, LrShape, Measure, Metric, Model,
-    Partition, ReduceOrder, RunSpec, Schedule, Sgd, Source, Strategy, Target, Training,
+    Collective, Communication, Compression, Dataset, Extent, LrScale, LrSchedule, LrShape, Measure, Metric,
+    Model, Partition, ReduceOrder, RunSpec, Schedule, Sgd, Source, Strategy, Target, Training,
 };
 use std::collections::BTreeMap;
 
@@ -35,6 +36,11 @@ const WEIGHT_DECAY: KeyId = id("train.optimizer.weight-decay");
 const LR_KIND: KeyId = id("train.lr-schedule.kind");
 const LR_EVERY: KeyId = id("train.lr-schedule.every");
 const LR_FACTOR: KeyId = id("train.lr-schedule.factor");
+const LR_AT: KeyId = id("train.lr-schedule.at");
+const LR_FLOOR: KeyId = id("train.lr-schedule.floor");
+const LR_SCALE: KeyId = id("train.lr-schedule.scale");
+const CLIP: KeyId = id("train.optimizer.clip");
+const ACCUMULATE: KeyId = id("train.accumulate");
 const WARMUP: KeyId = id("train.lr-schedule.warmup");
 const EVALUATE: KeyId = id("train.evaluate");
 const METRIC: KeyId = id("train.target.metric");
@@ -48,6 +54,7 @@ pub(crate) const REDUCE_ORDER: KeyId = id("communication.reduce-order");
 const FIRST_STEPS: KeyId = id("measure.trace.first-steps");
 const TRACE_EVERY: KeyId = id("measure.trace.every");
 const WEIGHT_HASH: KeyId = id("measure.weight-hash");
+const SAMPLES: KeyId = id("measure.samples");
 
 /// What decides a model: its kind, where its own layers are written, and the data.
 type Blueprint = (&'static str, Option<Span>, Task);
@@ -80,7 +87,9 @@ impl<'a> Resolver<'a> {
         let (cluster, findings) = assign::cluster(settings, &strategy, self.machine);
         cell.findings.extend(findings);
         let workers = cluster.workers();
-        let dataset = self.dataset(&mut cell);
+        let dataset = Self::dataset(settings);
+        let (emulation, findings) = surroundings::emulation(settings, &cluster, self.machine);
+        cell.findings.extend(findings);
         let spec = RunSpec {
             model: self.model(&mut cell),
             train: self.training(&mut cell, workers, &dataset),
@@ -90,6 +99,7 @@ impl<'a> Resolver<'a> {
             strategy,
             compression: Compression::None,
             measure: measure(settings),
+            emulation,
         };
         (spec, cell.findings)
     }
@@ -137,17 +147,12 @@ impl<'a> Resolver<'a> {
         model.clone()
     }
 
-    fn dataset(&self, cell: &mut Cell<'_>) -> Dataset {
-        let settings = cell.settings;
+    fn dataset(settings: &Settings) -> Dataset {
         let path = settings.path(DATASET_PATH).cloned().unwrap_or_default();
         let kind = settings.choice(DATASET_KIND);
-        if kind != "synthetic" && settings.given(DATASET_PATH).is_none() {
-            let why = format!(": the data set `{kind}` is read from files");
-            let missing = self.missing(DATASET_PATH, &why);
-            cell.findings.push(missing.note("or give it for one run: --set dataset.path=FOLDER"));
-        }
         let source = match kind {
             "mnist" => Source::Mnist { path },
+            "fashion-mnist" => Source::FashionMnist { path },
             "cifar10" => Source::Cifar10 { path },
             "cifar100" => Source::Cifar100 { path },
             _ => Source::Synthetic {
@@ -175,7 +180,9 @@ impl<'a> Resolver<'a> {
                 lr: settings.number(LR).unwrap_or(0.0) as f32,
                 momentum: settings.number(MOMENTUM).unwrap_or(0.0) as f32,
                 weight_decay: settings.number(WEIGHT_DECAY).unwrap_or(0.0) as f32,
+                clip: settings.number(CLIP).map(|norm| norm as f32),
             },
+            accumulate: settings.whole(ACCUMULATE).unwrap_or(1) as u32,
             schedule: self.lr_schedule(cell),
             evaluate: settings.extent(EVALUATE).unwrap_or(Extent::Epochs(1.0)),
             target: self.target(cell),
@@ -242,16 +249,25 @@ impl<'a> Resolver<'a> {
 
     fn lr_schedule(&self, cell: &mut Cell<'_>) -> LrSchedule {
         let settings = cell.settings;
-        let shape = if settings.choice(LR_KIND) == "step" {
-            if settings.given(LR_EVERY).is_none() {
-                cell.findings.push(self.missing(LR_EVERY, " from a step schedule"));
+        let factor = settings.number(LR_FACTOR).unwrap_or(1.0) as f32;
+        let shape = match settings.choice(LR_KIND) {
+            "step" => {
+                if settings.given(LR_EVERY).is_none() {
+                    cell.findings.push(self.missing(LR_EVERY, " from a step schedule"));
+                }
+                LrShape::Step { every: settings.extent(LR_EVERY).unwrap_or(Extent::Epochs(1.0)), factor }
             }
-            let every = settings.extent(LR_EVERY).unwrap_or(Extent::Epochs(1.0));
-            LrShape::Step { every, factor: settings.number(LR_FACTOR).unwrap_or(1.0) as f32 }
-        } else {
-            LrShape::Constant
+            "milestones" => {
+                if settings.given(LR_AT).is_none() {
+                    cell.findings.push(self.missing(LR_AT, " from a schedule with milestones"));
+                }
+                LrShape::Milestones { at: settings.extents(LR_AT).to_vec(), factor }
+            }
+            "cosine" => LrShape::Cosine { floor: settings.number(LR_FLOOR).unwrap_or(0.0) as f32 },
+            _ => LrShape::Constant,
         };
-        LrSchedule { shape, warmup: settings.extent(WARMUP).unwrap_or(Extent::Steps(0)) }
+        let scale = if settings.choice(LR_SCALE) == "linear" { LrScale::Linear } else { LrScale::None };
+        LrSchedule { shape, warmup: settings.extent(WARMUP).unwrap_or(Extent::Steps(0)), scale }
     }
 
     fn target(&self, cell: &mut Cell<'_>) -> Option<Target> {
@@ -363,5 +379,6 @@ fn measure(settings: &Settings) -> Measure {
         trace_first_steps: settings.whole(FIRST_STEPS).unwrap_or(0),
         trace_every: settings.whole(TRACE_EVERY).unwrap_or(0),
         hash_every_step: settings.choice(WEIGHT_HASH) == "step",
+        samples: settings.flag(SAMPLES),
     }
 }

@@ -49,6 +49,10 @@ fn plain(value: &crate::tree::Value) -> Value {
     }
 }
 
+fn length() -> Value {
+    json!({ "type": "string", "pattern": "^ *[0-9._]+ *(epochs?|steps?) *$" })
+}
+
 fn value(key: &'static Key) -> Value {
     match &key.kind {
         Kind::Table => tables(key.path),
@@ -61,7 +65,8 @@ fn value(key: &'static Key) -> Value {
         }
         Kind::Choice(choices) => names(choices),
         Kind::Duration => json!({ "type": "string", "pattern": "^ *[0-9._]+ *(ns|us|ms|s|min|h|d) *$" }),
-        Kind::Extent(_) => json!({ "type": "string", "pattern": "^ *[0-9._]+ *(epochs?|steps?) *$" }),
+        Kind::Extent(_) => length(),
+        Kind::Extents => json!({ "type": "array", "minItems": 1, "items": length() }),
         Kind::TextList => json!({ "anyOf": [
             { "type": "string" },
             { "type": "array", "items": { "type": "string" } },
@@ -76,6 +81,10 @@ fn value(key: &'static Key) -> Value {
                 "additionalProperties": false,
             },
         ] }),
+        Kind::Bandwidth => {
+            json!({ "type": "string", "pattern": "^ *[0-9._]+ *([kMG]?bit/s|[kMG]?B/s) *$" })
+        }
+        Kind::Slow => json!({ "type": "array", "items": table(key.path) }),
         Kind::Layers => {
             let mut layer = table(key.path);
             layer["required"] = json!(["kind"]);

@@ -3,6 +3,7 @@
 use crate::Extent;
 use crate::key::KeyId;
 use crate::layers::LayerSetting;
+use crate::slow::SlowSetting;
 use crate::source::{Sources, Span};
 use crate::table::KEYS;
 use crate::value;
@@ -21,9 +22,13 @@ pub(crate) enum Typed {
     Choice(&'static str),
     Duration(Duration),
     Extent(Extent),
+    Extents(Vec<Extent>),
     List(Vec<String>),
     Seeds(Seeds),
     Layers(Vec<LayerSetting>),
+    Slow(Vec<SlowSetting>),
+    /// Bytes per second.
+    Bandwidth(u64),
 }
 
 /// Where the seeds of the repeats come from.
@@ -54,6 +59,13 @@ impl Leaf {
         Arc::new(Self { typed: Typed::Whole(number), toml: text.clone(), text, span: None })
     }
 
+    /// A path that nobody wrote.
+    pub(crate) fn path(path: PathBuf) -> Arc<Self> {
+        let text = path.to_string_lossy().into_owned();
+        let toml = crate::tree::quote(&text);
+        Arc::new(Self { typed: Typed::Path(path), text, toml, span: None })
+    }
+
     /// A list of texts that nobody wrote.
     pub(crate) fn list(texts: &[String]) -> Arc<Self> {
         let quoted: Vec<String> = texts.iter().map(|text| crate::tree::quote(text)).collect();
@@ -71,7 +83,7 @@ impl Typed {
     /// The value as a number in its base unit, where it is one; of extents, whatever they count.
     pub(crate) fn number(&self) -> Option<f64> {
         match self {
-            Self::Whole(number) => Some(*number as f64),
+            Self::Whole(number) | Self::Bandwidth(number) => Some(*number as f64),
             Self::Number(number) => Some(*number),
             Self::Duration(duration) => Some(duration.as_secs_f64()),
             Self::Extent(Extent::Epochs(epochs)) => Some(*epochs),
@@ -185,6 +197,13 @@ impl Settings {
         match self.get(id)?.typed {
             Typed::Extent(extent) => Some(extent),
             _ => None,
+        }
+    }
+
+    pub(crate) fn extents(&self, id: KeyId) -> &[Extent] {
+        match self.get(id).map(|leaf| &leaf.typed) {
+            Some(Typed::Extents(extents)) => extents,
+            _ => &[],
         }
     }
 

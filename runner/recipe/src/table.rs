@@ -3,12 +3,14 @@
 use crate::key::{Ends, Key, Kind, Least, Range};
 use crate::names::{
     COLLECTIVES, COMPRESSIONS, DATASETS, LAYERS, LR_SCALES, LR_SCHEDULES, METRICS, MODELS, OPTIMIZERS,
-    ORDERS, PARTITIONS, REDACTIONS, REDUCE_ORDERS, SCHEDULES, STRATEGIES, WEIGHT_HASHES,
+    ORDERS, PARTITIONS, REDACTIONS, REDUCE_ORDERS, SCHEDULES, SHARES, SPLITS, STRATEGIES, WEIGHT_HASHES,
 };
 
 const POSITIVE: Range = Range { least: 0.0, most: f64::INFINITY, ends: Ends::Open };
 const AT_LEAST_ZERO: Range = Range { least: 0.0, most: f64::INFINITY, ends: Ends::Lower };
+const UP_TO_ONE: Range = Range { least: 0.0, most: 1.0, ends: Ends::Closed };
 const BELOW_ONE: Range = Range { least: 0.0, most: 1.0, ends: Ends::Lower };
+const AT_LEAST_ONE: Range = Range { least: 1.0, most: f64::INFINITY, ends: Ends::Lower };
 const INSIDE_ONE: Range = Range { least: 0.0, most: 1.0, ends: Ends::Open };
 
 /// The table.
@@ -70,9 +72,9 @@ pub(crate) const KEYS: &[Key] = &[
         "dataset.path",
         Kind::Path,
         "The folder with the data set's files; relative to the recipe (on the command line: to the current \
-         folder).",
+         folder). By default where `bakeoff data fetch` puts them: in BAKEOFF_DATA, else in `data`.",
     )
-    .of(&["mnist", "cifar10", "cifar100", "image-folder", "text"])
+    .of(&["mnist", "fashion-mnist", "cifar10", "cifar100", "image-folder", "text"])
     .example("\"data/mnist\""),
     Key::new("dataset.train", Kind::Whole(1, 10_000_000), "Training samples to draw.")
         .of(&["synthetic"])
@@ -135,18 +137,39 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new("train.optimizer.momentum", Kind::Number(BELOW_ONE), "Momentum; 0 for none.").default("0.0"),
     Key::new("train.optimizer.weight-decay", Kind::Number(AT_LEAST_ZERO), "Weight decay; 0 for none.")
         .default("0.0"),
+    Key::new(
+        "train.optimizer.clip",
+        Kind::Number(POSITIVE),
+        "Longest gradient (its Euclidean norm over all weights): a longer one is scaled down to it before it is \
+         used. Without it nothing is clipped.",
+    )
+    .example("1.0"),
+    Key::new(
+        "train.accumulate",
+        Kind::Whole(1, 65_536),
+        "Pieces in which each worker computes its share of the batch, one after the other; their gradients are \
+         averaged over the samples before anything is exchanged.",
+    )
+    .default("1"),
     Key::new("train.lr-schedule", Kind::Table, "How the learning rate changes with the samples consumed."),
     Key::new("train.lr-schedule.kind", Kind::Choice(LR_SCHEDULES), "The shape.").default("\"constant\""),
     Key::new("train.lr-schedule.every", Kind::Extent(Least::Something), "How often the rate changes.")
         .of(&["step"])
         .example("\"25 epochs\""),
+    Key::new("train.lr-schedule.at", Kind::Extents, "Where the rate changes, from the start of training.")
+        .of(&["milestones"])
+        .example("[\"10 epochs\", \"15 epochs\"]"),
     Key::new("train.lr-schedule.factor", Kind::Number(POSITIVE), "What the rate is multiplied by.")
-        .of(&["step"])
+        .of(&["step", "milestones"])
         .default("0.5"),
+    Key::new("train.lr-schedule.floor", Kind::Share(UP_TO_ONE), "Share of the rate that is left at the end.")
+        .of(&["cosine"])
+        .default("0.0"),
     Key::new(
         "train.lr-schedule.warmup",
         Kind::Extent(Least::Nothing),
-        "The rate rises linearly from zero over this much.",
+        "The rate rises linearly over this much: from zero, or with `scale = \"linear\"` from the rate of one \
+         worker.",
     )
     .default("\"0 epochs\"")
     .example("\"1 epoch\""),
@@ -189,10 +212,70 @@ pub(crate) const KEYS: &[Key] = &[
     )
     .default("\"local\""),
     Key::new("nodes.inventory", Kind::Path, "A file that describes machines.").example("\"nodes.toml\"").later(),
-    Key::new("nodes.slow", Kind::Table, "Ranks that are slowed down on purpose.").later(),
+    Key::new(
+        "nodes.slow",
+        Kind::Slow,
+        "Ranks that are slowed down on purpose. The factors of several entries about one rank multiply.",
+    )
+    .default("[]")
+    .example("[{ rank = 3, compute = 4.0 }]"),
+    Key::new("nodes.slow.rank", Kind::Whole(0, 65_535), "Which rank; this or `random`.").example("3").sweep(),
+    Key::new("nodes.slow.random", Kind::Whole(1, 65_536), "So many workers, drawn by the run's seed.")
+        .example("1")
+        .sweep(),
+    Key::new(
+        "nodes.slow.compute",
+        Kind::Number(AT_LEAST_ONE),
+        "Every compute phase takes so many times as long.",
+    )
+    .default("1.0")
+    .example("4.0")
+    .sweep(),
+    Key::new(
+        "nodes.slow.link",
+        Kind::Number(AT_LEAST_ONE),
+        "The bandwidth of the rank's card is divided by this; needs `[network]`.",
+    )
+    .default("1.0")
+    .example("10.0")
+    .sweep(),
+    Key::new(
+        "nodes.slow.probability",
+        Kind::Number(INSIDE_ONE),
+        "Probability that a step is slowed down at all, drawn for each step by the run's seed; without it all are.",
+    )
+    .example("0.1")
+    .sweep(),
     Key::new("nodes.faults", Kind::Table, "Faults that are injected on purpose.").later(),
-    Key::new("network", Kind::Table, "An emulated network between the ranks.").later(),
-    Key::new("compute", Kind::Table, "An emulated step time.").later(),
+    Key::new(
+        "network",
+        Kind::Table,
+        "An emulated network between the ranks, in user space: cards that serialise what they carry, in both \
+         directions at once. Reports say so.",
+    ),
+    Key::new("network.bandwidth", Kind::Bandwidth, "Of each card, in each direction.").example("\"1Gbit/s\""),
+    Key::new("network.latency", Kind::Duration, "One way, for each message; none by default.")
+        .example("\"50us\""),
+    Key::new("network.share", Kind::Choice(SHARES), "Who has a card.").default("\"rank\""),
+    Key::new(
+        "compute",
+        Kind::Table,
+        "An emulated step time: the computing of a step takes this long, whatever the machine takes, so that more \
+         ranks than cores give honest times. Reports say so, and whether the real arithmetic fitted inside.",
+    ),
+    Key::new("compute.step-time", Kind::Duration, "Of forward pass, backward pass and update together.")
+        .example("\"20ms\""),
+    Key::new("compute.split", Kind::Table, "Which part of the step time each takes."),
+    Key::new("compute.split.kind", Kind::Choice(SPLITS), "How it is split.").default("\"measured\""),
+    Key::new("compute.split.forward", Kind::Share(UP_TO_ONE), "The forward pass and the loss.")
+        .of(&["given"])
+        .default("0.3"),
+    Key::new("compute.split.backward", Kind::Share(UP_TO_ONE), "The backward pass.")
+        .of(&["given"])
+        .default("0.6"),
+    Key::new("compute.split.update", Kind::Share(UP_TO_ONE), "The update of the whole model.")
+        .of(&["given"])
+        .default("0.1"),
     Key::new(
         "strategy",
         Kind::Table,
@@ -300,7 +383,13 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new("measure.weight-hash", Kind::Choice(WEIGHT_HASHES), "When each rank's weights are hashed.")
         .default("\"evaluation\""),
     Key::new("measure.predict", Kind::Flag, "Whether predicted times stand beside the measured ones.").later(),
-    Key::new("measure.samples", Kind::Flag, "Whether the sample ids of every rank and step are stored.").later(),
+    Key::new(
+        "measure.samples",
+        Kind::Flag,
+        "Whether the sample ids of every rank and step are stored, so that another program can repeat the run.",
+    )
+    .default("false")
+    .example("true"),
     Key::new("report", Kind::Table, "How results are judged and shown.").sweep(),
     Key::new("report.min-effect", Kind::Share(BELOW_ONE), "Smaller differences count as none.")
         .default("\"5%\"")

@@ -42,6 +42,8 @@ pub struct Training {
     pub global_batch: u32,
     /// When it is over.
     pub length: Extent,
+    /// Pieces in which a worker computes its share of the batch.
+    pub accumulate: u32,
     /// How gradients become steps.
     pub optimizer: Sgd,
     /// How the learning rate changes.
@@ -61,19 +63,34 @@ pub struct Sgd {
     pub momentum: f32,
     /// Weight decay.
     pub weight_decay: f32,
+    /// Longest gradient, as a Euclidean norm over all weights.
+    pub clip: Option<f32>,
 }
 
 /// The learning rate over the samples consumed.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LrSchedule {
     /// The shape after the warm-up.
     pub shape: LrShape,
     /// The rate rises linearly over this much; zero for none.
     pub warmup: Extent,
+    /// How it depends on the number of workers.
+    pub scale: LrScale,
+}
+
+/// How the learning rate depends on the number of workers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LrScale {
+    /// It does not.
+    #[default]
+    None,
+    /// It is multiplied by their number; a warm-up starts at the rate of one.
+    Linear,
 }
 
 /// How the learning rate changes.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum LrShape {
     /// It does not.
@@ -84,6 +101,18 @@ pub enum LrShape {
         every: Extent,
         /// By how much.
         factor: f32,
+    },
+    /// It is multiplied by `factor` at each of these points, counted from the start of training.
+    Milestones {
+        /// Where, in any order.
+        at: Vec<Extent>,
+        /// By how much.
+        factor: f32,
+    },
+    /// It falls along half a cosine.
+    Cosine {
+        /// Share that is left at the end of training.
+        floor: f32,
     },
 }
 

@@ -7,6 +7,7 @@ use crate::layers;
 use crate::problem::Finding;
 use crate::quantity;
 use crate::setting::{Leaf, Seeds, Typed};
+use crate::slow;
 use crate::source::Sources;
 use crate::tree::{Item, Table, Value};
 
@@ -15,13 +16,22 @@ pub(crate) fn leaf(key: &'static Key, item: &Item, sources: &Sources) -> Result<
     let typed = match &key.kind {
         Kind::Path => path(key, item, sources)?,
         Kind::Layers => Typed::Layers(layers::read(item)?),
+        Kind::Slow => Typed::Slow(slow::read(item)?),
         _ => typed(key, item)?,
     };
     let toml = match &typed {
         Typed::Path(path) => crate::tree::quote(&path.to_string_lossy()),
         _ => item.value.toml(),
     };
-    Ok(Leaf { typed, text: item.value.plain(), toml, span: Some(item.span) })
+    let text = match &typed {
+        Typed::Slow(slow) if slow.is_empty() => "none".to_owned(),
+        Typed::Slow(slow) => {
+            let labels: Vec<String> = slow.iter().map(|one| one.slow.label()).collect();
+            labels.join("+")
+        }
+        _ => item.value.plain(),
+    };
+    Ok(Leaf { typed, text, toml, span: Some(item.span) })
 }
 
 fn path(key: &Key, item: &Item, sources: &Sources) -> Result<Typed, Finding> {
@@ -55,7 +65,18 @@ pub(crate) fn typed(key: &'static Key, item: &Item) -> Result<Typed, Finding> {
                 malformed(key, item, "a time is a number and one of ns, us, ms, s, min, h, d: `\"15min\"`")
             })
         }
-        (Kind::Extent(least), Value::Text(text)) => extent(key, item, text, *least),
+        (Kind::Bandwidth, Value::Text(text)) => {
+            quantity::bandwidth(text).map(Typed::Bandwidth).ok_or_else(|| {
+                malformed(
+                    key,
+                    item,
+                    "a bandwidth is a number and one of bit/s, kbit/s, Mbit/s, Gbit/s, B/s, kB/s, MB/s, GB/s: \
+                     `\"1Gbit/s\"`",
+                )
+            })
+        }
+        (Kind::Extent(least), Value::Text(text)) => extent(key, item, text, *least).map(Typed::Extent),
+        (Kind::Extents, Value::List(items)) => extents(key, item, items).map(Typed::Extents),
         (Kind::TextList, Value::List(items)) => texts(key, items).map(Typed::List),
         (Kind::TextList, Value::Text(text)) => Ok(Typed::List(vec![text.clone()])),
         (Kind::ChoiceList(choices), Value::List(items)) => chosen(key, choices, items),
@@ -77,9 +98,11 @@ pub(crate) fn expected(kind: &Kind) -> &'static str {
         Kind::Share(_) => "a number or a percentage",
         Kind::Duration => "a time in quotes, as \"15min\"",
         Kind::Extent(_) => "a length in quotes, as \"2 epochs\" or \"100 steps\"",
+        Kind::Extents => "a list of lengths, as [\"10 epochs\", \"20 epochs\"]",
         Kind::TextList | Kind::ChoiceList(_) => "a list of strings",
         Kind::Seeds => "{ from = 42 } or a list of whole numbers",
-        Kind::Layers => "a list of tables",
+        Kind::Layers | Kind::Slow => "a list of tables",
+        Kind::Bandwidth => "a bandwidth in quotes, as \"1Gbit/s\"",
     }
 }
 
@@ -124,7 +147,7 @@ fn number_in(key: &Key, item: &Item, number: f64, range: Range) -> Result<Typed,
         .at(item.span, format!("must be {}", range.describe())))
 }
 
-fn extent(key: &Key, item: &Item, text: &str, least: Least) -> Result<Typed, Finding> {
+fn extent(key: &Key, item: &Item, text: &str, least: Least) -> Result<Extent, Finding> {
     let Some(extent) = quantity::extent(text) else {
         return Err(malformed(
             key,
@@ -140,7 +163,20 @@ fn extent(key: &Key, item: &Item, text: &str, least: Least) -> Result<Typed, Fin
         return Err(Finding::new("R014", format!("`{}` cannot be nothing", key.path))
             .at(item.span, "must be above zero"));
     }
-    Ok(Typed::Extent(extent))
+    Ok(extent)
+}
+
+fn extents(key: &Key, item: &Item, items: &[Item]) -> Result<Vec<Extent>, Finding> {
+    if items.is_empty() {
+        return Err(
+            Finding::new("R014", format!("`{}` has no entry", key.path)).at(item.span, "at least one length")
+        );
+    }
+    let one = |item: &Item| match &item.value {
+        Value::Text(text) => extent(key, item, text, Least::Something),
+        _ => Err(wrong_type(key, item, expected(&Kind::Extents))),
+    };
+    items.iter().map(one).collect()
 }
 
 /// The choice of this name, or why it cannot be chosen.

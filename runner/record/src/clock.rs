@@ -33,6 +33,8 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> Nanos;
     /// Lets the time pass that `work` takes, where time does not pass by itself.
     fn spend(&self, work: Work);
+    /// Some work that began at `begun` is done: lets the rest of the time pass that it takes, where that is emulated.
+    fn settle(&self, _work: Work, _begun: Nanos) {}
     /// A lane that reads this clock is now in this phase of this step: for whoever wants to know what a lane
     /// is doing right now. Called at every switch, so it must cost next to nothing.
     fn entered(&self, _step: u64, _phase: Phase) {}
@@ -167,6 +169,7 @@ impl PhaseClock {
         // Spent first: the effects of work land at the end of the time it takes.
         self.clock.spend(work);
         let result = f();
+        self.clock.settle(work, self.since);
         self.switch(before);
         result
     }

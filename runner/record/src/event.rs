@@ -31,6 +31,8 @@ pub enum Event {
     Link(LinkRecord),
     /// The share of its time that a rank spent on measuring itself.
     Overhead(Overhead),
+    /// How well a rank kept what it pretends.
+    Emulation(EmulationRecord),
     /// The samples that a rank used in a step; only with `measure.samples`.
     Samples(SamplesRecord),
     /// A rank ended, for better or worse.
@@ -206,6 +208,49 @@ pub struct Overhead {
     pub recording: Nanos,
     /// The time from the start of the run to the end of the last step, by a clock of its own.
     pub wall: Nanos,
+}
+
+/// How well a rank kept what it pretends: how much later than they should have, things happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EmulationRecord {
+    /// Whose event this is.
+    pub rank: Rank,
+    /// What is pretended.
+    pub what: Emulated,
+    /// Messages that were kept back, or pieces of work.
+    pub count: u64,
+    /// Of these, half were not later than this.
+    pub p50: Nanos,
+    /// And 95 of 100 not later than this.
+    pub p95: Nanos,
+    /// The latest.
+    pub max: Nanos,
+    /// Steps that computed; 0 for a network.
+    pub steps: u64,
+    /// Of these, the ones whose real arithmetic did not fit into its time.
+    pub overruns: u64,
+    /// The most that was missing in a step.
+    pub longest: Nanos,
+}
+
+/// What is pretended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Emulated {
+    /// The network.
+    Network,
+    /// The time that computing takes.
+    Compute,
+}
+
+impl Emulated {
+    /// The name in the database and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Network => "network",
+            Self::Compute => "compute",
+        }
+    }
 }
 
 /// The samples of a step, by their positions in the original training file.

@@ -10,8 +10,8 @@ mod units;
 
 pub use clock::{Clock, PhaseClock, Span, StepTiming, Trace, Work};
 pub use event::{
-    EVENT_VERSION, Event, EventError, LinkRecord, MetricRecord, Overhead, Prepared, RankEnd, RankEnded,
-    SamplesRecord, SnapshotRecord, SpanRecord, StepRecord, WeightHash,
+    EVENT_VERSION, Emulated, EmulationRecord, Event, EventError, LinkRecord, MetricRecord, Overhead,
+    Prepared, RankEnd, RankEnded, SamplesRecord, SnapshotRecord, SpanRecord, StepRecord, WeightHash,
 };
 pub use phase::{Category, Phase, PhaseTimes};
 pub use units::{LaneId, Nanos, Rank};

@@ -1,12 +1,14 @@
 //! An attempt at a run: its machines and ranks, its history, its end.
 
 use crate::insert::{Target, insert};
+use crate::journal::Entry;
 use crate::rows::NodeRow;
-use crate::sweep::json;
-use crate::value::int;
-use crate::{AttemptId, Driver, NodeId, RunId, RunState, Store, StoreError, summary};
+use crate::sweep::{SweepEnd, json};
+use crate::value::{int, uint};
+use crate::{AttemptId, Driver, EventLog, NodeId, RunId, RunState, Store, StoreError, SweepId, summary};
 use recipe::{Cluster, hex};
 use record::{Nanos, Rank};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use sqlx::sqlite::SqliteConnection;
 
@@ -22,7 +24,7 @@ pub struct NewAttempt<'a> {
 }
 
 /// How an attempt ended.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AttemptEnd {
     /// How the run stands now.
     pub state: RunState,
@@ -41,45 +43,24 @@ pub struct AttemptEnd {
 impl Store {
     /// Enters a machine, or finds it again: all that is known of it makes it the same.
     pub async fn upsert_node(&self, node: &NodeRow) -> Result<NodeId, StoreError> {
-        let fingerprint = hex(&Sha256::digest(json("machine", node)?));
-        sqlx::query(
-            "INSERT INTO node (fingerprint, name, host, system, processor, cores, memory) \
-             VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (fingerprint) DO NOTHING",
-        )
-        .bind(&fingerprint)
-        .bind(&node.name)
-        .bind(&node.host)
-        .bind(&node.system)
-        .bind(&node.processor)
-        .bind(node.cores)
-        .bind(int(node.memory))
-        .execute(&self.writer)
-        .await?;
-        let id = sqlx::query_scalar("SELECT id FROM node WHERE fingerprint = ?").bind(&fingerprint);
-        Ok(NodeId(id.fetch_one(&self.writer).await?))
+        let mut connection = self.writer.acquire().await?;
+        enter_node(&mut connection, node).await
     }
 
     /// Begins an attempt, with the next free number, and its ranks.
     pub async fn begin_attempt(&self, run: &RunId, new: &NewAttempt<'_>) -> Result<AttemptId, StoreError> {
         let mut transaction = self.writer.begin_with("BEGIN IMMEDIATE").await?;
-        let changed = sqlx::query("UPDATE run SET state = 'running', reused_from = NULL WHERE ulid = ?")
-            .bind(run.as_str())
-            .execute(&mut *transaction)
-            .await?;
-        if changed.rows_affected() == 0 {
-            return Err(StoreError::Unknown { what: "run", id: run.to_string() });
-        }
-        let inserted = sqlx::query(
-            "INSERT INTO attempt (run, number, started_unix, heartbeat_unix) \
-             SELECT id, 1 + (SELECT count(*) FROM attempt WHERE run = run.id), ?1, ?1 FROM run WHERE ulid = ?2",
+        let number: i64 = sqlx::query_scalar(
+            "SELECT 1 + count(*) FROM attempt JOIN run ON run.id = attempt.run WHERE run.ulid = ?",
         )
-        .bind(new.started)
         .bind(run.as_str())
-        .execute(&mut *transaction)
+        .fetch_one(&mut *transaction)
         .await?;
-        let attempt = AttemptId(inserted.last_insert_rowid());
-        insert_ranks(&mut transaction, attempt, new).await?;
-        insert_event(&mut transaction, attempt, (new.started, "running", "")).await?;
+        let number = number as u32;
+        let attempt = enter(&mut transaction, (run, number), new).await?;
+        let nodes = nodes_of(&mut transaction, new.nodes).await?;
+        let entry = Entry::Attempt { run: run.to_string(), number, started: new.started, nodes };
+        self.write_down(&mut transaction, run, &entry).await?;
         transaction.commit().await?;
         Ok(attempt)
     }
@@ -110,16 +91,33 @@ impl Store {
         state: &str,
         text: &str,
     ) -> Result<(), StoreError> {
-        let mut connection = self.writer.acquire().await?;
-        insert_event(&mut connection, attempt, (time, state, text)).await
+        let mut transaction = self.writer.begin_with("BEGIN IMMEDIATE").await?;
+        insert_event(&mut transaction, attempt, (time, state, text)).await?;
+        let (run, number) = place_of(&mut transaction, attempt).await?;
+        let (state, text) = (state.to_owned(), text.to_owned());
+        let entry = Entry::Note { run: run.to_string(), number, time, state, text };
+        self.write_down(&mut transaction, &run, &entry).await?;
+        Ok(transaction.commit().await?)
     }
 
     /// Ends an attempt: derives its totals from its steps, and sets the run's state.
     pub async fn end_attempt(&self, attempt: AttemptId, end: &AttemptEnd) -> Result<(), StoreError> {
         let mut transaction = self.writer.begin_with("BEGIN IMMEDIATE").await?;
-        close(&mut transaction, attempt, end).await?;
-        transaction.commit().await?;
-        Ok(())
+        self.end_attempt_in(&mut transaction, attempt, end).await?;
+        Ok(transaction.commit().await?)
+    }
+
+    async fn end_attempt_in(
+        &self,
+        connection: &mut SqliteConnection,
+        attempt: AttemptId,
+        end: &AttemptEnd,
+    ) -> Result<(), StoreError> {
+        close(connection, attempt, end).await?;
+        let (run, number) = place_of(connection, attempt).await?;
+        let log = EventLog::length(&self.attempt_directory(&run, number));
+        let entry = Entry::AttemptEnd { run: run.to_string(), number, end: end.clone(), log };
+        self.write_down(connection, &run, &entry).await
     }
 
     /// Ends, as interrupted, what drivers left that no longer live.
@@ -135,12 +133,13 @@ impl Store {
             .fetch_all(&mut *transaction)
             .await?;
             for (attempt, heartbeat) in attempts {
-                close(&mut transaction, AttemptId(attempt), &killed(heartbeat)).await?;
+                self.end_attempt_in(&mut transaction, AttemptId(attempt), &killed(heartbeat)).await?;
             }
-            sqlx::query("UPDATE sweep SET state = 'interrupted' WHERE id = ?")
+            let id: String = sqlx::query_scalar("SELECT ulid FROM sweep WHERE id = ?")
                 .bind(sweep)
-                .execute(&mut *transaction)
+                .fetch_one(&mut *transaction)
                 .await?;
+            self.end_sweep_in(&mut transaction, &SweepId(id), (SweepEnd::Interrupted, None)).await?;
             transaction.commit().await?;
         }
         Ok(())
@@ -160,6 +159,46 @@ impl Store {
     }
 }
 
+/// A sweep that is under way by the book, but whose driver is gone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LeftOver {
+    /// The sweep's id.
+    pub sweep: String,
+    /// Name of its recipe.
+    pub recipe: String,
+    /// The process that drove it.
+    pub driver: u32,
+    /// When it began, as seconds since 1970.
+    pub started: i64,
+    /// Its runs that have not ended.
+    pub unfinished: u32,
+}
+
+impl Store {
+    /// What killed drivers left, oldest first.
+    pub async fn left_over(&self) -> Result<Vec<LeftOver>, StoreError> {
+        let dead = json("list of sweeps", &self.sweeps_of_the_dead().await?)?;
+        let rows: Vec<(String, String, u32, i64, u32)> = sqlx::query_as(
+            "SELECT sweep.ulid, sweep.name, driver_pid, started_unix, \
+             (SELECT count(*) FROM run WHERE run.sweep = sweep.id AND run.state IN ('pending', 'running')) \
+             FROM sweep WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
+        )
+        .bind(dead)
+        .fetch_all(&self.reader)
+        .await?;
+        Ok(rows
+            .into_iter()
+            .map(|(sweep, recipe, driver, started, unfinished)| LeftOver {
+                sweep,
+                recipe,
+                driver,
+                started,
+                unfinished,
+            })
+            .collect())
+    }
+}
+
 /// What is written of an attempt whose driver was killed.
 pub(crate) const KILLED: &str = "the driver was killed";
 
@@ -174,7 +213,86 @@ fn killed(heartbeat: i64) -> AttemptEnd {
     }
 }
 
-async fn close(
+/// Enters a machine, or finds it again.
+pub(crate) async fn enter_node(
+    connection: &mut SqliteConnection,
+    node: &NodeRow,
+) -> Result<NodeId, StoreError> {
+    let fingerprint = hex(&Sha256::digest(json("machine", node)?));
+    sqlx::query(
+        "INSERT INTO node (fingerprint, name, host, system, processor, cores, memory) \
+         VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (fingerprint) DO NOTHING",
+    )
+    .bind(&fingerprint)
+    .bind(&node.name)
+    .bind(&node.host)
+    .bind(&node.system)
+    .bind(&node.processor)
+    .bind(node.cores)
+    .bind(int(node.memory))
+    .execute(&mut *connection)
+    .await?;
+    let id = sqlx::query_scalar("SELECT id FROM node WHERE fingerprint = ?").bind(&fingerprint);
+    Ok(NodeId(id.fetch_one(connection).await?))
+}
+
+/// The machines of these rows, in their order.
+async fn nodes_of(connection: &mut SqliteConnection, nodes: &[NodeId]) -> Result<Vec<NodeRow>, StoreError> {
+    let mut rows = Vec::new();
+    for node in nodes {
+        let (name, host, system, processor, cores, memory): (String, String, String, String, u32, i64) =
+            sqlx::query_as("SELECT name, host, system, processor, cores, memory FROM node WHERE id = ?")
+                .bind(node.0)
+                .fetch_one(&mut *connection)
+                .await?;
+        rows.push(NodeRow { name, host, system, processor, cores, memory: uint(memory) });
+    }
+    Ok(rows)
+}
+
+/// Enters an attempt and its ranks.
+pub(crate) async fn enter(
+    connection: &mut SqliteConnection,
+    (run, number): (&RunId, u32),
+    new: &NewAttempt<'_>,
+) -> Result<AttemptId, StoreError> {
+    let changed = sqlx::query("UPDATE run SET state = 'running', reused_from = NULL WHERE ulid = ?")
+        .bind(run.as_str())
+        .execute(&mut *connection)
+        .await?;
+    if changed.rows_affected() == 0 {
+        return Err(StoreError::Unknown { what: "run", id: run.to_string() });
+    }
+    let inserted = sqlx::query(
+        "INSERT INTO attempt (run, number, started_unix, heartbeat_unix) \
+         SELECT id, ?1, ?2, ?2 FROM run WHERE ulid = ?3",
+    )
+    .bind(number)
+    .bind(new.started)
+    .bind(run.as_str())
+    .execute(&mut *connection)
+    .await?;
+    let attempt = AttemptId(inserted.last_insert_rowid());
+    insert_ranks(connection, attempt, new).await?;
+    insert_event(connection, attempt, (new.started, "running", "")).await?;
+    Ok(attempt)
+}
+
+/// The run that an attempt tries, and its number.
+async fn place_of(connection: &mut SqliteConnection, attempt: AttemptId) -> Result<(RunId, u32), StoreError> {
+    let place: Option<(String, u32)> = sqlx::query_as(
+        "SELECT run.ulid, number FROM attempt JOIN run ON run.id = attempt.run WHERE attempt.id = ?",
+    )
+    .bind(attempt.0)
+    .fetch_optional(connection)
+    .await?;
+    let (run, number) =
+        place.ok_or_else(|| StoreError::Unknown { what: "attempt", id: attempt.0.to_string() })?;
+    Ok((RunId(run), number))
+}
+
+/// Ends an attempt: derives its totals from its steps, and sets the run's state.
+pub(crate) async fn close(
     connection: &mut SqliteConnection,
     attempt: AttemptId,
     end: &AttemptEnd,
@@ -205,7 +323,7 @@ async fn close(
     summary::store(connection, attempt).await
 }
 
-async fn insert_event(
+pub(crate) async fn insert_event(
     connection: &mut SqliteConnection,
     attempt: AttemptId,
     (time, state, text): (i64, &str, &str),

@@ -4,7 +4,7 @@ use crate::summary::RankSummary;
 use crate::value::{float_of, lane_of, phase_of, uint};
 use crate::{LinkRow, MetricRow, NodeRow, PhaseRow, RankRow, StoreError};
 use recipe::{Metric, Role};
-use record::{Nanos, Rank};
+use record::{Emulated, EmulationRecord, Nanos, Rank};
 use sqlx::sqlite::SqliteConnection;
 use std::collections::BTreeMap;
 
@@ -19,6 +19,39 @@ pub(crate) struct Parts {
     pub(crate) metrics: BTreeMap<i64, Vec<MetricRow>>,
     pub(crate) links: BTreeMap<i64, Vec<LinkRow>>,
     pub(crate) hashes: BTreeMap<i64, Vec<(u32, String)>>,
+    pub(crate) emulation: BTreeMap<i64, Vec<EmulationRecord>>,
+}
+
+#[derive(sqlx::FromRow)]
+struct EmulationColumns {
+    attempt: i64,
+    rank: u32,
+    what: String,
+    count: i64,
+    p50: i64,
+    p95: i64,
+    max: i64,
+    steps: i64,
+    overruns: i64,
+    longest: i64,
+}
+
+impl EmulationColumns {
+    fn record(self) -> Result<EmulationRecord, StoreError> {
+        let kinds = [Emulated::Network, Emulated::Compute];
+        let what = kinds.into_iter().find(|what| what.name() == self.what);
+        Ok(EmulationRecord {
+            rank: Rank(self.rank),
+            what: what.ok_or(StoreError::Value { what: "emulation", value: self.what })?,
+            count: uint(self.count),
+            p50: Nanos(uint(self.p50)),
+            p95: Nanos(uint(self.p95)),
+            max: Nanos(uint(self.max)),
+            steps: uint(self.steps),
+            overruns: uint(self.overruns),
+            longest: Nanos(uint(self.longest)),
+        })
+    }
 }
 
 #[derive(sqlx::FromRow)]
@@ -104,6 +137,7 @@ impl Parts {
         parts.load_metrics(connection, &wanted).await?;
         parts.load_links(connection, &wanted).await?;
         parts.load_hashes(connection, &wanted).await?;
+        parts.load_emulation(connection, &wanted).await?;
         Ok(parts)
     }
 
@@ -211,6 +245,24 @@ impl Parts {
         .await?;
         for (attempt, rank, sha256, _) in rows {
             self.hashes.entry(attempt).or_default().push((rank, sha256));
+        }
+        Ok(())
+    }
+
+    async fn load_emulation(
+        &mut self,
+        connection: &mut SqliteConnection,
+        wanted: &str,
+    ) -> Result<(), StoreError> {
+        let rows: Vec<EmulationColumns> = sqlx::query_as(
+            "SELECT attempt, rank, what, count, p50, p95, max, steps, overruns, longest FROM emulation \
+             WHERE attempt IN (SELECT value FROM json_each(?)) ORDER BY attempt, rank, what",
+        )
+        .bind(wanted)
+        .fetch_all(connection)
+        .await?;
+        for row in rows {
+            self.emulation.entry(row.attempt).or_default().push(row.record()?);
         }
         Ok(())
     }

@@ -1,9 +1,10 @@
 //! Which process drives a sweep, and whether it still lives: a number alone is given out again.
 
+use serde::{Deserialize, Serialize};
 use std::fs;
 
 /// The process that drives a sweep.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Driver {
     /// Its process number.
     pub pid: u32,
@@ -17,6 +18,11 @@ impl Driver {
     pub fn this() -> Self {
         let pid = std::process::id();
         Self { pid, born: born(pid).unwrap_or_default() }
+    }
+
+    /// The process of that number, if there is one.
+    pub fn of(pid: u32) -> Option<Self> {
+        Some(Self { pid, born: born(pid)? })
     }
 
     /// Whether the process still runs. A process of another machine or an earlier boot does not.

@@ -37,7 +37,7 @@ pub enum StoreError {
         known: i64,
     },
     /// The file's content is broken.
-    #[error("{} is damaged: {reason}; move it away and start afresh, or restore a copy (the runs' own directories are not touched)", .path.display())]
+    #[error("{} is damaged: {reason}; `bakeoff db rebuild` makes it again from the runs' own directories", .path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -55,8 +55,10 @@ pub enum StoreError {
         source: sqlx::migrate::MigrateError,
     },
     /// Another process keeps the database locked.
-    #[error("another process kept the store locked for {seconds} s; let it finish, then try again")]
+    #[error("another process kept {} locked for {seconds} s; `bakeoff status` shows what runs: let it finish, or end it with `bakeoff stop`", .path.display())]
     Busy {
+        /// What is locked.
+        path: PathBuf,
         /// How long this one waited.
         seconds: u64,
     },
@@ -106,6 +108,31 @@ pub enum StoreError {
         /// Why.
         reason: String,
     },
+    /// The journal of a sweep cannot be written or read.
+    #[error("journal {}: {reason}; check the disk's free space and the file's owner", .path.display())]
+    Journal {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// There is nothing to make a database from.
+    #[error("{} holds no journal of a sweep, so there is nothing to make a database from; name another folder with --store", .path.display())]
+    NothingWritten {
+        /// Where journals were looked for.
+        path: PathBuf,
+    },
+    /// The database holds sweeps that no journal tells of.
+    #[error("{} holds {sweeps} of which no journal tells: a new database would not have them; `--force` leaves them to the backup", .path.display())]
+    Unwritten {
+        /// The database.
+        path: PathBuf,
+        /// How many, with the noun.
+        sweeps: String,
+    },
+    /// There is no room for what is to be written.
+    #[error("the disk that the store lies on is full; make room, then run the same command again")]
+    Full,
     /// A statement failed.
     #[error("the database refused: {0}")]
     Database(sqlx::Error),
@@ -117,6 +144,9 @@ fn kept(backup: Option<&PathBuf>) -> String {
         None => "nothing was changed".to_owned(),
     }
 }
+
+/// Stands for the file until it is known.
+const DATABASE_WORDS: &str = "the database";
 
 /// How long a statement waits for another process's lock.
 pub(crate) const BUSY_SECONDS: u64 = 10;
@@ -130,15 +160,19 @@ pub(crate) fn result_code(error: &sqlx::Error) -> Option<i64> {
 const SQLITE_BUSY: i64 = 5;
 const SQLITE_LOCKED: i64 = 6;
 const SQLITE_CORRUPT: i64 = 11;
+const SQLITE_FULL: i64 = 13;
 const SQLITE_NOTADB: i64 = 26;
 
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         match result_code(&error) {
-            Some(SQLITE_BUSY | SQLITE_LOCKED) => Self::Busy { seconds: BUSY_SECONDS },
-            Some(SQLITE_CORRUPT | SQLITE_NOTADB) => {
-                Self::Damaged { path: PathBuf::from("the database"), reason: error.to_string() }
+            Some(SQLITE_BUSY | SQLITE_LOCKED) => {
+                Self::Busy { path: PathBuf::from(DATABASE_WORDS), seconds: BUSY_SECONDS }
             }
+            Some(SQLITE_CORRUPT | SQLITE_NOTADB) => {
+                Self::Damaged { path: PathBuf::from(DATABASE_WORDS), reason: error.to_string() }
+            }
+            Some(SQLITE_FULL) => Self::Full,
             _ => Self::Database(error),
         }
     }
@@ -149,6 +183,7 @@ impl StoreError {
     pub(crate) fn of_file(self, file: &std::path::Path) -> Self {
         match self {
             Self::Damaged { reason, .. } => Self::Damaged { path: file.to_owned(), reason },
+            Self::Busy { seconds, .. } => Self::Busy { path: file.to_owned(), seconds },
             other => other,
         }
     }

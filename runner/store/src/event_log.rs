@@ -9,9 +9,6 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// The file's name in the attempt's directory.
-const NAME: &str = "events.mpk";
-
 /// No event is that long; a length beyond it is damage.
 const LONGEST: u32 = 1 << 28;
 
@@ -23,9 +20,12 @@ pub struct EventLog {
 }
 
 impl EventLog {
+    /// The file's name in the attempt's directory.
+    pub const NAME: &str = "events.mpk";
+
     /// Opens the log in `directory` for appending; a torn end is cut off first.
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
-        let path = directory.join(NAME);
+        let path = directory.join(Self::NAME);
         let open = || -> std::io::Result<File> {
             std::fs::create_dir_all(directory)?;
             let mut file =
@@ -61,21 +61,80 @@ impl EventLog {
     /// # Errors
     /// [`StoreError::EventLog`] where there is no log, or a whole record is no event of this version.
     pub fn read(directory: &Path) -> Result<Vec<Event>, StoreError> {
-        let path = directory.join(NAME);
-        let error = |reason: String| StoreError::EventLog { path: path.clone(), reason };
-        let mut file = BufReader::new(File::open(&path).map_err(|cause| error(cause.to_string()))?);
-        let mut events = Vec::new();
-        let mut at = 0;
-        while let Some(record) = next_record(&mut file).map_err(|cause| error(cause.to_string()))? {
-            let event = Event::decode(&record).map_err(|cause| error(format!("at byte {at}: {cause}")))?;
-            at += 4 + record.len() as u64;
-            events.push(event);
-        }
-        Ok(events)
+        Self::events(directory)?.collect()
+    }
+
+    /// The same, one after another: a log may be longer than memory.
+    ///
+    /// # Errors
+    /// [`StoreError::EventLog`] where there is no log; each event may be one as with [`EventLog::read`].
+    pub fn events(directory: &Path) -> Result<impl Iterator<Item = Result<Event, StoreError>>, StoreError> {
+        let mut reader = EventReader::open(directory)?;
+        Ok(std::iter::from_fn(move || reader.next_event().transpose()))
+    }
+
+    /// Bytes of the log in `directory`; none where there is no log.
+    pub(crate) fn length(directory: &Path) -> u64 {
+        std::fs::metadata(directory.join(Self::NAME)).map_or(0, |data| data.len())
     }
 
     fn error(&self, reason: impl ToString) -> StoreError {
         StoreError::EventLog { path: self.path.clone(), reason: reason.to_string() }
+    }
+}
+
+/// The events of a log, a batch at a time: a log may be larger than memory.
+pub(crate) struct EventReader {
+    path: PathBuf,
+    file: BufReader<File>,
+    /// Where the events end that were read.
+    at: u64,
+    /// Why there are no more, told after what came before it.
+    failure: Option<StoreError>,
+}
+
+impl EventReader {
+    /// Opens the log in `directory`.
+    pub(crate) fn open(directory: &Path) -> Result<Self, StoreError> {
+        let path = directory.join(EventLog::NAME);
+        match File::open(&path) {
+            Ok(file) => Ok(Self { path, file: BufReader::new(file), at: 0, failure: None }),
+            Err(cause) => Err(StoreError::EventLog { path, reason: cause.to_string() }),
+        }
+    }
+
+    /// The next events, at most so many; none at the end and at a torn record.
+    pub(crate) fn next_batch(&mut self, most: usize) -> Result<Vec<Event>, StoreError> {
+        let mut events = Vec::new();
+        while events.len() < most && self.failure.is_none() {
+            match self.next_event() {
+                Ok(Some(event)) => events.push(event),
+                Ok(None) => return Ok(events),
+                Err(error) => self.failure = Some(error),
+            }
+        }
+        match self.failure.take_if(|_| events.is_empty()) {
+            Some(error) => Err(error),
+            None => Ok(events),
+        }
+    }
+
+    fn next_event(&mut self) -> Result<Option<Event>, StoreError> {
+        let record = next_record(&mut self.file).map_err(|cause| self.error(cause.to_string()))?;
+        let Some(record) = record else { return Ok(None) };
+        let event =
+            Event::decode(&record).map_err(|cause| self.error(format!("at byte {}: {cause}", self.at)))?;
+        self.at += 4 + record.len() as u64;
+        Ok(Some(event))
+    }
+
+    /// Bytes of the whole events that were read.
+    pub(crate) fn at(&self) -> u64 {
+        self.at
+    }
+
+    fn error(&self, reason: String) -> StoreError {
+        StoreError::EventLog { path: self.path.clone(), reason }
     }
 }
 
@@ -118,11 +177,11 @@ mod tests {
         let events: Vec<Event> = (0..3).map(link).collect();
         let mut log = EventLog::open(folder.path()).unwrap();
         log.append(&events[..2]).unwrap();
-        let two = std::fs::metadata(folder.path().join(NAME)).unwrap().len();
+        let two = std::fs::metadata(folder.path().join(EventLog::NAME)).unwrap().len();
         log.append(&events[2..]).unwrap();
-        let whole = std::fs::read(folder.path().join(NAME)).unwrap();
+        let whole = std::fs::read(folder.path().join(EventLog::NAME)).unwrap();
         for length in two..whole.len() as u64 {
-            std::fs::write(folder.path().join(NAME), &whole[..length as usize]).unwrap();
+            std::fs::write(folder.path().join(EventLog::NAME), &whole[..length as usize]).unwrap();
             assert_eq!(EventLog::read(folder.path()).unwrap(), events[..2]);
             EventLog::open(folder.path()).unwrap().append(&[link(9)]).unwrap();
             assert_eq!(EventLog::read(folder.path()).unwrap(), [link(0), link(1), link(9)]);
@@ -133,10 +192,10 @@ mod tests {
     fn a_whole_record_that_is_no_event_is_an_error_that_says_where() {
         let folder = tempfile::tempdir().unwrap();
         EventLog::open(folder.path()).unwrap().append(&[link(0)]).unwrap();
-        let mut bytes = std::fs::read(folder.path().join(NAME)).unwrap();
+        let mut bytes = std::fs::read(folder.path().join(EventLog::NAME)).unwrap();
         let at = bytes.len();
         bytes.extend([1, 0, 0, 0, 0xc1]);
-        std::fs::write(folder.path().join(NAME), bytes).unwrap();
+        std::fs::write(folder.path().join(EventLog::NAME), bytes).unwrap();
         let error = EventLog::read(folder.path()).unwrap_err().to_string();
         assert!(error.contains(&format!("at byte {at}")), "{error}");
         assert!(EventLog::read(&folder.path().join("absent")).is_err());

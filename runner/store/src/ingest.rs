@@ -4,8 +4,8 @@ use crate::insert::{Target, Values, insert};
 use crate::value::{encode_phases, float_columns, int, lane_code};
 use crate::{AttemptId, Store, StoreError};
 use record::{
-    Event, LinkRecord, MetricRecord, Overhead, Prepared, RankEnd, RankEnded, SnapshotRecord, SpanRecord,
-    StepRecord, WeightHash,
+    EmulationRecord, Event, LinkRecord, MetricRecord, Overhead, Prepared, RankEnd, RankEnded, SnapshotRecord,
+    SpanRecord, StepRecord, WeightHash,
 };
 use sqlx::sqlite::SqliteConnection;
 
@@ -19,12 +19,20 @@ impl Store {
         if events.is_empty() {
             return Ok(());
         }
-        let batch = Batch::sorted(events);
         let mut transaction = self.writer.begin_with("BEGIN IMMEDIATE").await?;
-        batch.write(&mut transaction, attempt.0).await?;
+        keep(&mut transaction, attempt, events).await?;
         transaction.commit().await?;
         Ok(())
     }
+}
+
+/// Keeps a batch of events in the transaction under way.
+pub(crate) async fn keep(
+    connection: &mut SqliteConnection,
+    attempt: AttemptId,
+    events: &[Event],
+) -> Result<(), StoreError> {
+    Batch::sorted(events).write(connection, attempt.0).await
 }
 
 /// Events by kind, in their order.
@@ -38,6 +46,7 @@ struct Batch<'a> {
     snapshots: Vec<&'a SnapshotRecord>,
     links: Vec<&'a LinkRecord>,
     overheads: Vec<&'a Overhead>,
+    emulations: Vec<&'a EmulationRecord>,
     ended: Vec<&'a RankEnded>,
 }
 
@@ -54,6 +63,7 @@ impl<'a> Batch<'a> {
                 Event::Snapshot(event) => batch.snapshots.push(event),
                 Event::Link(event) => batch.links.push(event),
                 Event::Overhead(event) => batch.overheads.push(event),
+                Event::Emulation(event) => batch.emulations.push(event),
                 Event::Ended(event) => batch.ended.push(event),
                 // As large as the data set itself; whoever asks for them wants the file.
                 Event::Samples(_) => {}
@@ -77,6 +87,8 @@ impl<'a> Batch<'a> {
         insert(connection, SNAPSHOT, &self.snapshots, |event, values| snapshot(attempt, event, values))
             .await?;
         insert(connection, LINK, &self.links, |event, values| link(attempt, event, values)).await?;
+        insert(connection, EMULATION, &self.emulations, |event, values| emulation(attempt, event, values))
+            .await?;
         for event in &self.overheads {
             overhead(connection, attempt, event).await?;
         }
@@ -210,6 +222,26 @@ fn link(attempt: i64, event: &LinkRecord, values: &mut Values) {
         .add(int(event.bytes))
         .add(int(event.raw_bytes))
         .add(int(event.messages));
+}
+
+const EMULATION: Target = Target {
+    head: "INSERT INTO emulation (attempt, rank, what, count, p50, p95, max, steps, overruns, longest)",
+    width: 10,
+    tail: "",
+};
+
+fn emulation(attempt: i64, event: &EmulationRecord, values: &mut Values) {
+    values
+        .add(attempt)
+        .add(event.rank.0)
+        .add(event.what.name())
+        .add(int(event.count))
+        .add(int(event.p50.0))
+        .add(int(event.p95.0))
+        .add(int(event.max.0))
+        .add(int(event.steps))
+        .add(int(event.overruns))
+        .add(int(event.longest.0));
 }
 
 async fn prepared(

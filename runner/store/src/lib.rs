@@ -10,25 +10,32 @@ mod driver;
 mod earlier;
 mod error;
 mod event_log;
+mod exchange;
 mod export;
 mod filesystem;
 mod health;
 mod id;
 mod ingest;
 mod insert;
+mod journal;
+mod kept;
 mod list;
 mod load;
+mod lock;
 mod open;
 mod plan_rows;
+mod rebuild;
+mod reserve;
 mod rows;
 mod selection;
 mod selection_sql;
 mod summary;
 mod sweep;
 mod timeline;
+mod trace;
 mod value;
 
-pub use attempt::{AttemptEnd, NewAttempt};
+pub use attempt::{AttemptEnd, LeftOver, NewAttempt};
 pub use driver::Driver;
 pub use earlier::EarlierRun;
 pub use error::StoreError;
@@ -36,11 +43,14 @@ pub use event_log::EventLog;
 pub use export::{Export, ExportTable, Value};
 pub use health::{DbInfo, Problem};
 pub use id::{AttemptId, NodeId, RunId, SweepId};
+pub use kept::{KeptModel, Samples, recorded_samples};
 pub use list::{AttemptLine, EventLine, RunDetail};
 pub use open::{DATABASE, Store};
+pub use rebuild::{Rebuilding, Rebuilt, Unread, rebuild};
 pub use rows::{
     AttemptRow, LinkRow, LossRow, MetricRow, NodeRow, PhaseRow, RankRow, RunLine, RunRow, RunState, SpanRow,
     SweepRows,
 };
 pub use selection::{Selection, SelectionError};
 pub use sweep::{NewReport, NewSweep, RunRef, SweepEnd};
+pub use trace::Trace;

@@ -195,6 +195,7 @@ async fn attempt_row(
         losses: losses_of(connection, row.id).await?,
         weights: weights_of(parts.hashes.get(&row.id)),
         links: parts.links.get(&row.id).cloned().unwrap_or_default(),
+        emulation: parts.emulation.get(&row.id).cloned().unwrap_or_default(),
     })
 }
 

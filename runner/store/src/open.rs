@@ -2,6 +2,8 @@
 
 use crate::StoreError;
 use crate::error::BUSY_SECONDS;
+use crate::journal::RUNS;
+use crate::lock::{self, Lock};
 use sqlx::migrate::Migrator;
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
@@ -26,6 +28,8 @@ pub(crate) static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 /// The results of all sweeps: one writer and a few readers on one SQLite file.
 #[derive(Clone, Debug)]
 pub struct Store {
+    /// Nobody replaces the database while it is held.
+    _in_use: Lock,
     pub(crate) folder: PathBuf,
     pub(crate) writer: SqlitePool,
     pub(crate) reader: SqlitePool,
@@ -53,6 +57,7 @@ impl Store {
         }
         let store = Self::at(folder, &MIGRATIONS).await?;
         store.close_books_of_the_dead().await?;
+        crate::reserve::keep(folder);
         Ok(store)
     }
 
@@ -61,7 +66,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::NoStore`] where there is none; else as [`Store::open`].
     pub async fn open_existing(folder: &Path) -> Result<Self, StoreError> {
-        if !folder.join(DATABASE).is_file() {
+        if fs::symlink_metadata(folder.join(DATABASE)).is_err() {
             return Err(StoreError::NoStore { folder: folder.to_owned() });
         }
         Self::at(folder, &MIGRATIONS).await
@@ -74,7 +79,7 @@ impl Store {
 
     /// The directory in which an attempt keeps its files: events, logs, snapshots.
     pub fn attempt_directory(&self, run: &crate::RunId, number: u32) -> PathBuf {
-        self.folder.join("runs").join(run.as_str()).join(number.to_string())
+        self.folder.join(RUNS).join(run.as_str()).join(number.to_string())
     }
 
     /// Ends all connections; the file is then complete without its write-ahead log.
@@ -83,20 +88,26 @@ impl Store {
         self.writer.close().await;
     }
 
-    async fn at(folder: &Path, migrations: &Migrator) -> Result<Self, StoreError> {
+    pub(crate) async fn at(folder: &Path, migrations: &Migrator) -> Result<Self, StoreError> {
+        let in_use = lock::in_use(folder).await?;
         let file = folder.join(DATABASE);
         prepare(folder, &file, migrations).await?;
-        let writer = SqlitePoolOptions::new().max_connections(1).connect_lazy_with(
-            options(&file).synchronous(SqliteSynchronous::Normal).optimize_on_close(true, None),
-        );
+        let writer = SqlitePoolOptions::new()
+            .max_connections(1)
+            // After a failure such as a full disk SQLite may have rolled back by itself, and a connection that is
+            // not told apart from one in a transaction is of no use.
+            .before_acquire(|connection, _| Box::pin(async { Ok(!connection.is_in_transaction()) }))
+            .connect_lazy_with(
+                options(&file).synchronous(SqliteSynchronous::Normal).optimize_on_close(true, None),
+            );
         let reader = SqlitePoolOptions::new()
             .max_connections(4)
             .connect_lazy_with(options(&file).read_only(true).row_buffer_size(1024));
-        Ok(Self { folder: folder.to_owned(), writer, reader })
+        Ok(Self { _in_use: in_use, folder: folder.to_owned(), writer, reader })
     }
 }
 
-fn options(file: &Path) -> SqliteConnectOptions {
+pub(crate) fn options(file: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(file)
         .foreign_keys(true)
@@ -106,7 +117,10 @@ fn options(file: &Path) -> SqliteConnectOptions {
 
 /// Leaves a database of the newest known version in WAL mode, or an error and the file as it was.
 async fn prepare(folder: &Path, file: &Path, migrations: &Migrator) -> Result<(), StoreError> {
-    let _lock = lock(folder).await?;
+    if file.is_dir() {
+        return Err(StoreError::Foreign { path: file.to_owned() });
+    }
+    let _moment = lock::moment(folder).await?;
     let fresh = fs::metadata(file).map_or(true, |data| data.len() == 0);
     let mut connection = options(file)
         .create_if_missing(true)
@@ -133,21 +147,6 @@ async fn prepare(folder: &Path, file: &Path, migrations: &Migrator) -> Result<()
     connection.close().await.map_err(|error| StoreError::from(error).of_file(file))
 }
 
-/// Two drivers that begin in the same folder at once must not both create the tables.
-async fn lock(folder: &Path) -> Result<fs::File, StoreError> {
-    let path = folder.join("bakeoff.lock");
-    let blocking_path = path.clone();
-    let locking = tokio::task::spawn_blocking(move || -> io::Result<fs::File> {
-        let file = fs::OpenOptions::new().create(true).truncate(false).write(true).open(blocking_path)?;
-        file.lock()?;
-        Ok(file)
-    });
-    locking
-        .await
-        .unwrap_or_else(|panic| Err(io::Error::other(panic)))
-        .map_err(|source| StoreError::Folder { path, source })
-}
-
 /// The highest version that these migrations lead to.
 pub(crate) fn newest(migrations: &Migrator) -> i64 {
     migrations.iter().map(|migration| migration.version).max().unwrap_or(0)
@@ -155,7 +154,7 @@ pub(crate) fn newest(migrations: &Migrator) -> i64 {
 
 /// The file's schema version, once it is sure that the file is one of ours. 0 for a database without tables, or with
 /// none but the migrator's own: whoever made it was killed before the first migration.
-async fn version(connection: &mut SqliteConnection, file: &Path) -> Result<i64, StoreError> {
+pub(crate) async fn version(connection: &mut SqliteConnection, file: &Path) -> Result<i64, StoreError> {
     let (application, version, foreign): (i64, i64, bool) = sqlx::query_as(
         "SELECT application_id, user_version, EXISTS \
          (SELECT 1 FROM sqlite_schema WHERE tbl_name NOT IN ('_sqlx_migrations', 'sqlite_sequence')) \
@@ -208,10 +207,16 @@ mod tests {
     /// A released migration must never change: whoever has its tables could not open the store any more.
     #[test]
     fn released_migrations_are_as_they_were() {
-        let pinned = [(
-            1,
-            "7f3204f783cf03dc2cb907ffb296f741fe27a7fee0c7f1e27221adc53424bddadfb750dbffda3a2d935d58251fee68ae",
-        )];
+        let pinned = [
+            (
+                1,
+                "7f3204f783cf03dc2cb907ffb296f741fe27a7fee0c7f1e27221adc53424bddadfb750dbffda3a2d935d58251fee68ae",
+            ),
+            (
+                2,
+                "53d1a6405707b697f677968c565f509c9072c835d48fd94ff816e0df6884d910e81248e23d8f934b558cd7e1729cbfdc",
+            ),
+        ];
         let embedded: Vec<(i64, String)> = MIGRATIONS
             .iter()
             .map(|migration| (migration.version, recipe::hex(&migration.checksum)))
@@ -234,7 +239,7 @@ mod tests {
     }
 
     fn with(more: &'static str) -> Migrator {
-        let next = Migration::new(2, "next".into(), MigrationType::Simple, more.into_sql_str(), false);
+        let next = Migration::new(3, "next".into(), MigrationType::Simple, more.into_sql_str(), false);
         Migrator::with_migrations(MIGRATIONS.iter().cloned().chain([next]).collect())
     }
 
@@ -242,22 +247,22 @@ mod tests {
     async fn an_older_file_is_copied_aside_before_it_is_brought_up_to_date() {
         let folder = tempfile::tempdir().unwrap();
         Store::open(folder.path()).await.unwrap().close().await;
-        let broken = with("CREATE TABLE more (id INTEGER) STRICT; PRAGMA user_version = 2; SELECT nonsense");
+        let broken = with("CREATE TABLE more (id INTEGER) STRICT; PRAGMA user_version = 3; SELECT nonsense");
         let error = Store::at(folder.path(), &broken).await.unwrap_err();
         let StoreError::Migration { backup: Some(backup), .. } = &error else { panic!("{error}") };
-        assert_eq!(*backup, folder.path().join("bakeoff-version-1.db"));
+        assert_eq!(*backup, folder.path().join("bakeoff-version-2.db"));
         assert!(backup.is_file());
         // A migration that fails leaves the old version.
         Store::open(folder.path()).await.unwrap().close().await;
 
-        let good = with("CREATE TABLE more (id INTEGER) STRICT; PRAGMA user_version = 2");
+        let good = with("CREATE TABLE more (id INTEGER) STRICT; PRAGMA user_version = 3");
         let store = Store::at(folder.path(), &good).await.unwrap();
-        assert_eq!(store.db_info().await.unwrap().version, 2);
-        assert!(folder.path().join("bakeoff-version-1-2.db").is_file());
+        assert_eq!(store.db_info().await.unwrap().version, 3);
+        assert!(folder.path().join("bakeoff-version-2-2.db").is_file());
         store.close().await;
         assert!(matches!(
             Store::open(folder.path()).await,
-            Err(StoreError::Newer { found: 2, known: 1, .. })
+            Err(StoreError::Newer { found: 3, known: 2, .. })
         ));
     }
 }

@@ -4,8 +4,8 @@
 //! number, series by time.
 
 use recipe::{Metric, Plan, Role, RunSpec};
-use record::{LaneId, Nanos, Phase, Rank};
-use serde::Serialize;
+use record::{EmulationRecord, LaneId, Nanos, Phase, Rank};
+use serde::{Deserialize, Serialize};
 
 /// Everything that a report is made from: one sweep.
 #[derive(Clone, Debug, Serialize)]
@@ -33,7 +33,7 @@ pub struct SweepRows {
 }
 
 /// A machine.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NodeRow {
     /// Its name in the recipe.
     pub name: String,
@@ -50,7 +50,7 @@ pub struct NodeRow {
 }
 
 /// How a run stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunState {
     /// Not begun.
@@ -154,6 +154,8 @@ pub struct AttemptRow {
     pub weights: Option<Result<String, Vec<String>>>,
     /// What each rank sent to each other.
     pub links: Vec<LinkRow>,
+    /// How well each rank kept what it pretends; empty where nothing is pretended.
+    pub emulation: Vec<EmulationRecord>,
 }
 
 /// One rank of an attempt.

@@ -1,9 +1,11 @@
 //! A sweep and its runs: entered as planned, looked up for reuse, closed.
 
 use crate::insert::{Target, insert};
+use crate::journal::{self, Entry, SweepEntry};
 use crate::value::int;
 use crate::{Driver, RunId, RunState, Store, StoreError, SweepId};
 use recipe::{Cell, Plan, Run, hex};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use sqlx::sqlite::SqliteConnection;
 use std::collections::BTreeMap;
@@ -28,7 +30,8 @@ pub struct NewSweep<'a> {
 }
 
 /// How a sweep ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum SweepEnd {
     /// Every run has ended, well or not.
     Done,
@@ -51,13 +54,20 @@ impl Store {
     /// Enters a sweep with all its cells and runs.
     pub async fn begin_sweep(&self, new: &NewSweep<'_>) -> Result<SweepId, StoreError> {
         let id = SweepId::new();
+        let entry = SweepEntry {
+            sweep: id.to_string(),
+            runs: new.plan.runs.iter().map(|_| RunId::new().0).collect(),
+            recipe_path: new.recipe_path.to_owned(),
+            argv: new.argv.to_vec(),
+            version: new.version.to_owned(),
+            commit: new.commit.clone(),
+            started: new.started,
+            driver: new.driver.clone(),
+            plan: new.plan.clone(),
+        };
         let mut transaction = self.writer.begin_with("BEGIN IMMEDIATE").await?;
-        let sweep = insert_sweep(&mut transaction, &id, new).await?;
-        let configs = insert_configs(&mut transaction, &new.plan.cells).await?;
-        let first_cell = next_id(&mut transaction, "SELECT coalesce(max(id), 0) + 1 FROM cell").await?;
-        insert_cells(&mut transaction, new.plan, &configs, (sweep, first_cell)).await?;
-        insert_axes(&mut transaction, &new.plan.cells, first_cell).await?;
-        insert_runs(&mut transaction, &new.plan.runs, (sweep, first_cell)).await?;
+        enter(&mut transaction, &entry).await?;
+        journal::append(&journal::of_sweep(&self.folder, id.as_str()), &Entry::Sweep(Box::new(entry)))?;
         transaction.commit().await?;
         Ok(id)
     }
@@ -83,12 +93,11 @@ impl Store {
 
     /// Says what makes a run the same as another ([`Run::identity`]).
     pub async fn set_identity(&self, run: &RunId, identity: &str) -> Result<(), StoreError> {
-        let changed = sqlx::query("UPDATE run SET identity_hash = ? WHERE ulid = ?")
-            .bind(identity)
-            .bind(run.as_str())
-            .execute(&self.writer)
-            .await?;
-        some_row(changed.rows_affected(), run)
+        let mut transaction = self.writer.begin_with("BEGIN IMMEDIATE").await?;
+        identify(&mut transaction, run, identity).await?;
+        let entry = Entry::Identity { run: run.to_string(), identity: identity.to_owned() };
+        self.write_down(&mut transaction, run, &entry).await?;
+        Ok(transaction.commit().await?)
     }
 
     /// The newest run with this identity that has a result of its own: done or diverged, not itself reused.
@@ -109,42 +118,59 @@ impl Store {
 
     /// Takes a run's result from an earlier one; its state becomes that one's.
     pub async fn mark_reused(&self, run: &RunId, source: &RunId) -> Result<(), StoreError> {
-        let changed = sqlx::query(
-            "UPDATE run SET reused_from = source.id, state = source.state FROM run AS source \
-             WHERE run.ulid = ? AND source.ulid = ? AND source.reused_from IS NULL",
-        )
-        .bind(run.as_str())
-        .bind(source.as_str())
-        .execute(&self.writer)
-        .await?;
-        some_row(changed.rows_affected(), source)
+        let mut transaction = self.writer.begin_with("BEGIN IMMEDIATE").await?;
+        reuse(&mut transaction, run, source).await?;
+        let entry = Entry::Reused { run: run.to_string(), source: source.to_string() };
+        self.write_down(&mut transaction, run, &entry).await?;
+        Ok(transaction.commit().await?)
     }
 
     /// Closes a sweep.
     pub async fn end_sweep(&self, sweep: &SweepId, end: SweepEnd, time: i64) -> Result<(), StoreError> {
-        let state = match end {
-            SweepEnd::Done => "done",
-            SweepEnd::Interrupted => "interrupted",
-        };
-        sqlx::query("UPDATE sweep SET state = ?, ended_unix = ? WHERE ulid = ?")
-            .bind(state)
-            .bind(time)
-            .bind(sweep.as_str())
-            .execute(&self.writer)
-            .await?;
-        Ok(())
+        let mut transaction = self.writer.begin_with("BEGIN IMMEDIATE").await?;
+        self.end_sweep_in(&mut transaction, sweep, (end, Some(time))).await?;
+        Ok(transaction.commit().await?)
+    }
+
+    /// Closes a sweep; no time is known where its driver was killed.
+    pub(crate) async fn end_sweep_in(
+        &self,
+        connection: &mut SqliteConnection,
+        sweep: &SweepId,
+        (end, time): (SweepEnd, Option<i64>),
+    ) -> Result<(), StoreError> {
+        close(connection, sweep, (end, time)).await?;
+        journal::append(&journal::of_sweep(&self.folder, sweep.as_str()), &Entry::SweepEnd { end, time })
     }
 
     /// Remembers that a page was made.
     pub async fn note_report(&self, report: &NewReport<'_>) -> Result<(), StoreError> {
-        sqlx::query("INSERT INTO report (selection, path, sha256, created_unix) VALUES (?, ?, ?, ?)")
-            .bind(report.selection)
-            .bind(report.path)
-            .bind(report.sha256)
-            .bind(report.created)
-            .execute(&self.writer)
-            .await?;
-        Ok(())
+        let mut transaction = self.writer.begin_with("BEGIN IMMEDIATE").await?;
+        enter_page(&mut transaction, report).await?;
+        let entry = Entry::Page {
+            selection: report.selection.to_owned(),
+            path: report.path.to_owned(),
+            sha256: report.sha256.to_owned(),
+            created: report.created,
+        };
+        journal::append(&journal::of_pages(&self.folder), &entry)?;
+        Ok(transaction.commit().await?)
+    }
+
+    /// Writes into the journal of a run's sweep.
+    pub(crate) async fn write_down(
+        &self,
+        connection: &mut SqliteConnection,
+        run: &RunId,
+        entry: &Entry,
+    ) -> Result<(), StoreError> {
+        let sweep: String = sqlx::query_scalar(
+            "SELECT sweep.ulid FROM run JOIN sweep ON sweep.id = run.sweep WHERE run.ulid = ?",
+        )
+        .bind(run.as_str())
+        .fetch_one(connection)
+        .await?;
+        journal::append(&journal::of_sweep(&self.folder, &sweep), entry)
     }
 }
 
@@ -179,11 +205,82 @@ async fn next_id(connection: &mut SqliteConnection, query: &'static str) -> Resu
     Ok(sqlx::query_scalar(query).fetch_one(connection).await?)
 }
 
-async fn insert_sweep(
+/// Enters a sweep with all its cells and runs.
+pub(crate) async fn enter(connection: &mut SqliteConnection, new: &SweepEntry) -> Result<(), StoreError> {
+    let sweep = insert_sweep(connection, new).await?;
+    let configs = insert_configs(connection, &new.plan.cells).await?;
+    let first_cell = next_id(connection, "SELECT coalesce(max(id), 0) + 1 FROM cell").await?;
+    insert_cells(connection, &new.plan, &configs, (sweep, first_cell)).await?;
+    insert_axes(connection, &new.plan.cells, first_cell).await?;
+    insert_runs(connection, new, (sweep, first_cell)).await
+}
+
+/// Says what makes a run the same as another.
+pub(crate) async fn identify(
     connection: &mut SqliteConnection,
-    id: &SweepId,
-    new: &NewSweep<'_>,
-) -> Result<i64, StoreError> {
+    run: &RunId,
+    identity: &str,
+) -> Result<(), StoreError> {
+    let changed = sqlx::query("UPDATE run SET identity_hash = ? WHERE ulid = ?")
+        .bind(identity)
+        .bind(run.as_str())
+        .execute(connection)
+        .await?;
+    some_row(changed.rows_affected(), run)
+}
+
+/// Takes a run's result from an earlier one.
+pub(crate) async fn reuse(
+    connection: &mut SqliteConnection,
+    run: &RunId,
+    source: &RunId,
+) -> Result<(), StoreError> {
+    let changed = sqlx::query(
+        "UPDATE run SET reused_from = source.id, state = source.state FROM run AS source \
+         WHERE run.ulid = ? AND source.ulid = ? AND source.reused_from IS NULL",
+    )
+    .bind(run.as_str())
+    .bind(source.as_str())
+    .execute(connection)
+    .await?;
+    some_row(changed.rows_affected(), source)
+}
+
+/// Closes a sweep.
+pub(crate) async fn close(
+    connection: &mut SqliteConnection,
+    sweep: &SweepId,
+    (end, time): (SweepEnd, Option<i64>),
+) -> Result<(), StoreError> {
+    let state = match end {
+        SweepEnd::Done => "done",
+        SweepEnd::Interrupted => "interrupted",
+    };
+    sqlx::query("UPDATE sweep SET state = ?, ended_unix = ? WHERE ulid = ?")
+        .bind(state)
+        .bind(time)
+        .bind(sweep.as_str())
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// Remembers that a page was made.
+pub(crate) async fn enter_page(
+    connection: &mut SqliteConnection,
+    report: &NewReport<'_>,
+) -> Result<(), StoreError> {
+    sqlx::query("INSERT INTO report (selection, path, sha256, created_unix) VALUES (?, ?, ?, ?)")
+        .bind(report.selection)
+        .bind(report.path)
+        .bind(report.sha256)
+        .bind(report.created)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+async fn insert_sweep(connection: &mut SqliteConnection, new: &SweepEntry) -> Result<i64, StoreError> {
     let sha256 = hex(&Sha256::digest(&new.plan.source));
     sqlx::query("INSERT INTO recipe (sha256, source) VALUES (?, ?) ON CONFLICT (sha256) DO NOTHING")
         .bind(&sha256)
@@ -207,13 +304,13 @@ async fn insert_sweep(
          state, started_unix, driver_pid, driver_born) \
          SELECT ?, id, ?, ?, ?, ?, ?, ?, ?, ?, 'running', ?, ?, ? FROM recipe WHERE sha256 = ?",
     )
-    .bind(id.as_str())
-    .bind(new.recipe_path)
+    .bind(&new.sweep)
+    .bind(&new.recipe_path)
     .bind(&new.plan.name)
     .bind(&new.plan.question)
     .bind(json("plan", &frame)?)
     .bind(json("command line", &new.argv)?)
-    .bind(new.version)
+    .bind(&new.version)
     .bind(new.commit.as_ref().map(|(commit, _)| commit))
     .bind(new.commit.as_ref().map(|(_, dirty)| dirty))
     .bind(new.started)
@@ -302,15 +399,15 @@ async fn insert_axes(
 
 async fn insert_runs(
     connection: &mut SqliteConnection,
-    runs: &[Run],
+    new: &SweepEntry,
     (sweep, first_cell): (i64, i64),
 ) -> Result<(), StoreError> {
-    let rows: Vec<(i64, &Run)> = (0_i64..).zip(runs).collect();
+    let rows: Vec<((i64, &String), &Run)> = (0_i64..).zip(&new.runs).zip(&new.plan.runs).collect();
     let target =
         Target { head: "INSERT INTO run (ulid, sweep, cell, position, repeat, seed)", width: 6, tail: "" };
-    insert(connection, target, &rows, |(position, run), values| {
+    insert(connection, target, &rows, |((position, id), run), values| {
         values
-            .add(RunId::new().0)
+            .add(*id)
             .add(sweep)
             .add(first_cell + int(run.cell as u64))
             .add(*position)

@@ -1,6 +1,7 @@
 //! What the lanes of a real rank stand on: the monotonic clock, threads that wake each other, the data plane,
 //! and a start line that opens when the driver says so.
 
+use crate::emulation::Emulation;
 use crate::recorder::Recorder;
 use mesh::DataPlane;
 use record::{Clock, Nanos, Phase, Rank, Work};
@@ -134,7 +135,8 @@ impl Stop {
         self.soon.load(Ordering::Acquire)
     }
 
-    fn ordered(&self) -> bool {
+    /// Whether every wait is to end.
+    pub(crate) fn ordered(&self) -> bool {
         self.now.load(Ordering::Acquire)
     }
 }
@@ -146,6 +148,7 @@ pub(crate) struct WorkerHost {
     recorder: Arc<Recorder>,
     stop: Arc<Stop>,
     line: Arc<StartLine>,
+    emulation: Arc<Emulation>,
     lanes: Mutex<Vec<Arc<LaneClock>>>,
 }
 
@@ -156,9 +159,10 @@ impl WorkerHost {
         plane: Arc<DataPlane>,
         recorder: Arc<Recorder>,
         line: Arc<StartLine>,
+        emulation: Arc<Emulation>,
     ) -> Self {
         let stop = recorder.stop().clone();
-        Self { clock, plane, recorder, stop, line, lanes: Mutex::default() }
+        Self { clock, plane, recorder, stop, line, emulation, lanes: Mutex::default() }
     }
 
     /// The clocks of the lanes, in the order in which the lanes were built: the compute lane, if there is one,
@@ -172,11 +176,11 @@ impl Host for WorkerHost {
     fn clock(&self, _: Rank) -> Arc<dyn Clock> {
         let lane = LaneClock::new(self.clock.clone());
         lock(&self.lanes).push(lane.clone());
-        lane
+        self.emulation.clock(lane)
     }
 
     fn transport(&self, _: Rank) -> Box<dyn Transport> {
-        self.plane.transport()
+        self.emulation.transport(&self.plane)
     }
 
     fn bell(&self, _: String) -> Arc<dyn Bell> {

@@ -4,6 +4,7 @@
 //! Whatever does not need libtorch (data sets, initial weights, snapshots) does not touch it.
 
 pub mod data;
+mod emulation;
 pub mod evaluation;
 pub mod evaluator;
 mod host;

@@ -9,7 +9,9 @@ fn main() -> ExitCode {
     if let Some(argument) = std::env::args().nth(1) {
         return answer(&argument);
     }
-    tracing_subscriber::fmt().json().with_writer(std::io::stderr).with_max_level(tracing::Level::INFO).init();
+    // A log that cannot be written, because the disk is full, is no reason to panic.
+    let log = tracing_subscriber::fmt().json().with_writer(std::io::stderr).log_internal_errors(false);
+    log.with_max_level(tracing::Level::INFO).init();
     match work() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -1,18 +1,20 @@
 //! One rank from its briefing to its last word.
 
 use crate::data::DataSet;
+use crate::emulation::{self, Emulation};
 use crate::host::{LaneClock, RunClock, StartLine, Stop, WorkerHost};
 use crate::model::TorchLearner;
 use crate::recorder::{Recorder, Shipping};
 use mesh::{Briefing, ControlClient, ControlInbox, DataPlane, Member, MeshError, ToDriver, ToMember};
-use recipe::Role;
+use recipe::{Role, Split};
 use record::{Event, LaneId, Nanos, Overhead, Phase, PhaseClock, Prepared, Rank, RankEnd, RankEnded, Trace};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use strategies::{Batch, Blueprint, Course, Deal, LaneBody, Learner, StepError, Vector};
+use strategies::emulation::Parts;
+use strategies::{Batch, Blueprint, Course, Deal, LaneBody, Learner, Optimizer, StepError, Vector};
 
 /// How often the thread that listens to the driver looks whether the rank has ended.
 const LISTEN: Duration = Duration::from_millis(100);
@@ -43,6 +45,7 @@ impl Broken {
                 Member::Rank(rank) => Some(*rank),
                 Member::Evaluator => None,
             }),
+            MeshError::Broke { peer: Member::Rank(rank), .. } => Some(*rank),
             _ => None,
         };
         Self { peer, ..Self::early(Phase::WaitPeer, error) }
@@ -69,6 +72,9 @@ pub fn run(briefing: &Briefing, rank: Rank) -> anyhow::Result<()> {
     ears.close();
     Ok(())
 }
+
+/// The model of a worker, and in which parts its computing takes time.
+type Model = (Box<dyn Learner>, Parts);
 
 struct Process<'a> {
     briefing: &'a Briefing,
@@ -126,20 +132,29 @@ impl Process<'_> {
         let labels: Vec<u8> = data.training_ids().iter().map(|id| data.labels()[*id as usize]).collect();
         let deal = Deal::new(&spec.dataset.partition, *seed, data.training_ids(), &labels, workers);
         let course = Arc::new(Course::new(spec, deal));
-        let learner = self.learner(&data, &course)?;
+        let (learner, parts) = self.learner(&data, &course)?.unzip();
         let blueprint = Blueprint::new(spec, course, spec.model.parameters());
-        let plane = DataPlane::open(self.briefing, self.rank, self.clock.clone())
+        let emulation = Emulation::new(
+            self.briefing,
+            self.rank,
+            parts.unwrap_or_default(),
+            self.clock.clone(),
+            self.stop.clone(),
+        );
+        let emulation = Arc::new(emulation);
+        let (clock, arrivals) = (self.clock.clone(), emulation.arrivals());
+        let plane = DataPlane::open_watched(self.briefing, self.rank, clock, arrivals)
             .map_err(|error| Broken::alone(&error))?;
         let plane = Arc::new(plane);
-        let host =
-            WorkerHost::new(self.clock.clone(), plane.clone(), self.recorder.clone(), self.line.clone());
+        let (recorder, line) = (self.recorder.clone(), self.line.clone());
+        let host = WorkerHost::new(self.clock.clone(), plane.clone(), recorder, line, emulation.clone());
         let bodies = blueprint
             .lanes(self.rank, learner, &host)
             .map_err(|error| Broken { error, ..Broken::early(Phase::Other, "") })?;
-        Ok(Ready { data, plane, bodies, clocks: host.lane_clocks() })
+        Ok(Ready { data, plane, bodies, clocks: host.lane_clocks(), emulation })
     }
 
-    fn learner(&self, data: &Arc<DataSet>, course: &Course) -> Result<Option<Box<dyn Learner>>, Broken> {
+    fn learner(&self, data: &Arc<DataSet>, course: &Course) -> Result<Option<Model>, Broken> {
         let Briefing { spec, seed, .. } = self.briefing;
         let seat = spec.cluster.seats.get(self.rank.index());
         if seat.is_none_or(|seat| seat.role != Role::Worker) {
@@ -149,12 +164,20 @@ impl Process<'_> {
             .map_err(|error| Broken::early(Phase::Data, error))?;
         let first = course.batch(1, self.rank.index());
         warm_up(&mut learner, &first).map_err(|error| Broken::early(Phase::Forward, error))?;
-        Ok(Some(Box::new(learner)))
+        let parts = match spec.emulation.compute.map(|compute| compute.split) {
+            Some(Split::Measured) => {
+                let update = (spec.strategy.servers() == 0).then(|| Optimizer::new(course.optimizer()));
+                emulation::measure(&mut learner, &first, update)
+                    .map_err(|error| Broken::early(Phase::Forward, error))?
+            }
+            _ => Parts::by_arithmetic(&spec.model, learner.layout().layers().len()),
+        };
+        Ok(Some((Box::new(learner), parts)))
     }
 
     /// The run itself, on a thread per lane.
     fn train(&mut self, ready: Ready) -> Result<(), Broken> {
-        let Ready { data, plane, bodies, clocks } = ready;
+        let Ready { data, plane, bodies, clocks, emulation } = ready;
         if let (Some(body), Some(clock)) = (bodies.first(), clocks.first()) {
             self.shipping.watch((body.lane, clock.clone()));
         }
@@ -176,8 +199,9 @@ impl Process<'_> {
             }
         }
         self.shipping.settle_snapshots(&self.recorder);
-        for link in plane.links() {
-            self.recorder_event(Event::Link(link));
+        let links = plane.links().into_iter().map(Event::Link);
+        for event in links.chain(emulation.records().into_iter().map(Event::Emulation)) {
+            self.recorder_event(event);
         }
         let recording = self.client.cpu_time() + self.recorder.shipping_time() + switching(&clocks);
         self.recorder_event(Event::Overhead(Overhead { rank: self.rank, recording, wall }));
@@ -259,6 +283,7 @@ struct Ready {
     plane: Arc<DataPlane>,
     bodies: Vec<LaneBody>,
     clocks: Vec<Arc<LaneClock>>,
+    emulation: Arc<Emulation>,
 }
 
 /// Says good-bye to the peers, if no lane holds the plane any more.

@@ -105,7 +105,9 @@ impl Recorder {
         lane: &Mutex<Option<WatchedLane>>,
         pace: Duration,
     ) {
-        let mut beaten: Option<Instant> = None;
+        // The first sign of life at once: from then on silence is noticed.
+        let mut beaten = Instant::now();
+        self.beat(client, lock(lane).as_ref());
         loop {
             let over = !matches!(closed.recv_timeout(SHIP_EVERY), Err(RecvTimeoutError::Timeout));
             let mut events = std::mem::take(&mut *lock(&self.events));
@@ -118,8 +120,8 @@ impl Recorder {
             if over {
                 return;
             }
-            if beaten.is_none_or(|then| then.elapsed() >= pace) {
-                beaten = Some(Instant::now());
+            if beaten.elapsed() >= pace {
+                beaten = Instant::now();
                 self.beat(client, lock(lane).as_ref());
             }
         }

@@ -13,6 +13,8 @@ mod bench;
 mod checksum;
 mod child;
 mod demo;
+mod faults;
+mod fuzz;
 mod gate;
 mod libtorch;
 mod stage;
@@ -39,6 +41,10 @@ Commands:
       --quick                 leave out the documentation and the end-to-end tests, and say so
       --keep-going            go on after a check that fails
   bench [all-reduce|training] build in release, then measure beside Gloo, Open MPI and PyTorch DDP
+  bench network               the emulated network beside the kernel's (needs root, ip and tc)
+  faults [--count N] [--seed N] [--first N]
+                              let N real runs go wrong, drawn by the seed, and print what became of them
+  fuzz TARGET [--minutes N]   throw changed inputs at recipe, frame, control, idx or cifar (needs nightly, cargo-fuzz)
   help                        this text
 
 Environment:
@@ -55,6 +61,8 @@ enum Chore {
     Demo,
     Test(gate::Options),
     Bench(bench::Subject),
+    Faults(Vec<String>),
+    Fuzz(fuzz::Options),
     Help,
 }
 
@@ -77,6 +85,8 @@ fn parse(arguments: &[String]) -> Result<Chore> {
         ["demo"] => Ok(Chore::Demo),
         ["test", rest @ ..] => Ok(Chore::Test(gate::Options::parse(rest)?)),
         ["bench", rest @ ..] => Ok(Chore::Bench(bench::Subject::parse(rest)?)),
+        ["faults", rest @ ..] => Ok(Chore::Faults(rest.iter().map(ToString::to_string).collect())),
+        ["fuzz", rest @ ..] => Ok(Chore::Fuzz(fuzz::Options::parse(rest)?)),
         ["setup" | "demo", extra, ..] => bail!("`{extra}` is not expected here; see `cargo xtask help`"),
         [other, ..] => bail!("there is no `{other}`; `cargo xtask help` lists what there is"),
     }
@@ -94,6 +104,8 @@ fn perform(chore: Chore) -> Result<ExitCode> {
         }
         Chore::Demo => demo::run(&Workspace::find()?, &mut Stages::default()),
         Chore::Bench(subject) => bench::run(&Workspace::find()?, subject),
+        Chore::Faults(words) => faults::run(&Workspace::find()?, &words),
+        Chore::Fuzz(options) => fuzz::run(&Workspace::find()?, &options).map(|()| ExitCode::SUCCESS),
         Chore::Test(options) => gate::run(&Workspace::find()?, options),
     }
 }
@@ -114,6 +126,7 @@ mod tests {
             ("", Chore::Help),
             ("--help", Chore::Help),
             ("setup", Chore::Setup),
+            ("bench network", Chore::Bench(bench::Subject::Network)),
             ("demo", Chore::Demo),
             ("test", Chore::Test(plain)),
             ("bench", Chore::Bench(bench::Subject::All)),
@@ -127,9 +140,16 @@ mod tests {
 
     #[test]
     fn unknown_words_are_refused_by_name() {
-        for (line, word) in
-            [("tset", "tset"), ("setup now", "now"), ("test --fast", "--fast"), ("bench mark", "mark")]
-        {
+        let wrong = [
+            ("tset", "tset"),
+            ("setup now", "now"),
+            ("test --fast", "--fast"),
+            ("bench mark", "mark"),
+            ("fuzz everything", "everything"),
+            ("fuzz idx --minutes x", "x"),
+            ("fuzz", "frame"),
+        ];
+        for (line, word) in wrong {
             let error = chore(line).expect_err(line).to_string();
             assert!(error.contains(word), "{line}: {error}");
         }

@@ -1,4 +1,4 @@
-//! What work and bytes cost in a simulated world.
+//! What work costs in a simulated world.
 
 use record::{Nanos, Work};
 
@@ -38,22 +38,5 @@ impl Costs {
             Work::Encode(n) | Work::Decode(n) => elements(self.code, n),
             Work::Snapshot(n) => elements(self.snapshot, n),
         }
-    }
-}
-
-/// What bytes cost between any two ranks. Each rank has a full-duplex card that serialises what it carries,
-/// in each direction.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Link {
-    /// One way, per message.
-    pub latency: Nanos,
-    /// On each card.
-    pub nanos_per_byte: f64,
-}
-
-impl Link {
-    /// The time that a card needs for so many bytes, rounded down.
-    pub fn carry(&self, bytes: usize) -> Nanos {
-        Nanos((self.nanos_per_byte * bytes as f64) as u64)
     }
 }

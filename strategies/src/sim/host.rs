@@ -3,8 +3,9 @@
 use super::cost::Costs;
 use super::kernel::{Actor, Kernel, Wait};
 use super::world::{Ledger, World};
+use crate::emulation::Pace;
 use crate::{Bell, Envelope, Gate, Host, Kind, Observer, Packet, StepError, Tag, Transport, Vector};
-use record::{Clock, Event, Nanos, Rank, SnapshotRecord, WeightHash, Work};
+use record::{Clock, Event, Nanos, Phase, Rank, SnapshotRecord, WeightHash, Work};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,6 +21,8 @@ impl Host for SimHost {
             kernel: self.kernel.clone(),
             costs: self.world.costs.clone(),
             slow: self.world.slow.get(&rank).copied().unwrap_or(1.0),
+            pace: self.world.paces.get(&rank).cloned(),
+            step: AtomicU64::new(0),
             jitter: self.world.jitter,
         })
     }
@@ -42,7 +45,11 @@ impl Host for SimHost {
     }
 
     fn observer(&self, rank: Rank) -> Arc<dyn Observer> {
-        Arc::new(SimObserver(self.ledgers[rank.index()].clone()))
+        Arc::new(SimObserver {
+            kernel: self.kernel.clone(),
+            rank,
+            ledger: self.ledgers[rank.index()].clone(),
+        })
     }
 }
 
@@ -50,6 +57,8 @@ struct SimClock {
     kernel: Arc<Kernel>,
     costs: Costs,
     slow: f64,
+    pace: Option<Pace>,
+    step: AtomicU64,
     jitter: f64,
 }
 
@@ -60,8 +69,17 @@ impl Clock for SimClock {
     }
 
     fn spend(&self, work: Work) {
-        let cost = self.costs.of(work).0 as f64 * self.slow;
+        let (step, cost) = (self.step.load(Ordering::Relaxed), self.costs.of(work));
+        let cost = self.pace.as_ref().and_then(|pace| pace.length(step, work, cost)).unwrap_or(cost);
+        let cost = cost.0 as f64 * self.slow;
         self.kernel.spend(|luck| Nanos((cost * (1.0 + self.jitter * luck)) as u64));
+    }
+
+    fn entered(&self, step: u64, phase: Phase) {
+        self.step.store(step, Ordering::Relaxed);
+        let mut state = self.kernel.lock();
+        let me = state.current;
+        state.actors[me].place = (step, phase);
     }
 }
 
@@ -112,8 +130,7 @@ impl SimTransport {
 
 impl Transport for SimTransport {
     fn send(&mut self, to: Rank, tag: Tag, packet: Packet) -> Result<(), StepError> {
-        self.kernel.send(to, Envelope { from: self.rank, tag, packet, began: Nanos(0) });
-        Ok(())
+        self.kernel.send(to, Envelope { from: self.rank, tag, packet, began: Nanos(0) })
     }
 
     fn recv(&mut self, from: Rank, tag: Tag) -> Result<Envelope, StepError> {
@@ -137,24 +154,29 @@ impl Gate for SimGate {
     }
 }
 
-struct SimObserver(Arc<Mutex<Ledger>>);
+struct SimObserver {
+    kernel: Arc<Kernel>,
+    rank: Rank,
+    ledger: Arc<Mutex<Ledger>>,
+}
 
 impl Observer for SimObserver {
     fn event(&self, event: Event) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).events.push(event);
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner).events.push(event);
     }
 
     fn snapshot(&self, record: SnapshotRecord, weights: &Vector) {
         let hash = WeightHash { rank: record.rank, step: record.step, sha256: weights.sha256() };
-        let mut ledger = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
         ledger.weights.insert(record.step, weights.clone());
         ledger.events.push(Event::WeightHash(hash));
         if !record.model.is_empty() {
+            self.kernel.writes(self.rank, &format!("the snapshot of step {}", record.step));
             ledger.events.push(Event::Snapshot(record));
         }
     }
 
     fn stopping(&self) -> bool {
-        false
+        self.kernel.lock().health.ending(self.rank).is_some()
     }
 }

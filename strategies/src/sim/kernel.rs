@@ -1,10 +1,11 @@
 //! Actors, events, and virtual time.
 
-use super::cost::Link;
+use super::fault::Health;
 use crate::draw::mix;
-use crate::{Envelope, Kind, StepError, Tag};
+use crate::emulation::{Card, Fabric, Flight};
+use crate::{Envelope, Kind, StepError, Tag, Wanted};
 use corosensei::Yielder;
-use record::{LaneId, Nanos, Rank};
+use record::{LaneId, Nanos, Phase, Rank};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,10 +27,14 @@ pub(super) enum Wait {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Event {
     Wake(Actor),
-    /// The first byte of the oldest message in flight between these two arrives.
-    FirstByte(Rank, Rank),
+    /// The receiver's card can take the oldest message in flight between these two.
+    Land(Rank, Rank),
     /// Its last byte arrived.
     Deliver(Rank, Rank),
+    /// This fault happens.
+    Fault(usize),
+    /// The wait with this number has lasted long enough.
+    Deadline(Actor, u64),
 }
 
 /// What the next event leads to.
@@ -47,6 +52,12 @@ pub(super) struct ActorState {
     pub(super) lane: LaneId,
     pub(super) wait: Wait,
     pub(super) since: Nanos,
+    /// Waits so far.
+    pub(super) waits: u64,
+    /// Whether the deadline of the current one has come.
+    pub(super) timed_out: bool,
+    /// The step and the phase it is in.
+    pub(super) place: (u64, Phase),
     /// Address of the coroutine's yielder; 0 until it runs for the first time.
     yielder: usize,
 }
@@ -60,26 +71,27 @@ pub(super) struct State {
     pub(super) bytes: u64,
     pub(super) switches: u64,
     pub(super) origin: Nanos,
+    pub(super) health: Health,
     seed: u64,
     heap: BinaryHeap<Reverse<(Nanos, u64, u64, Event)>>,
     pushed: u64,
     draws: u64,
     at_gate: usize,
-    flying: BTreeMap<(Rank, Rank), VecDeque<Envelope>>,
+    flying: BTreeMap<(Rank, Rank), VecDeque<(Envelope, Flight)>>,
     landing: BTreeMap<(Rank, Rank), VecDeque<Envelope>>,
-    out_free: Vec<Nanos>,
-    in_free: Vec<Nanos>,
+    outward: Vec<Card>,
+    inward: Vec<Card>,
     inbox: Vec<BTreeMap<Kind, VecDeque<Envelope>>>,
     lanes: Vec<Vec<Actor>>,
 }
 
 pub(super) struct Kernel {
     state: Mutex<State>,
-    link: Link,
+    fabric: Fabric,
 }
 
 impl Kernel {
-    pub(super) fn new(seed: u64, ranks: usize, link: Link) -> Self {
+    pub(super) fn new(seed: u64, ranks: usize, fabric: Fabric) -> Self {
         let state = State {
             now: Nanos(0),
             current: 0,
@@ -89,6 +101,7 @@ impl Kernel {
             bytes: 0,
             switches: 0,
             origin: Nanos(0),
+            health: Health::of(ranks),
             seed,
             heap: BinaryHeap::new(),
             pushed: 0,
@@ -96,12 +109,12 @@ impl Kernel {
             at_gate: 0,
             flying: BTreeMap::new(),
             landing: BTreeMap::new(),
-            out_free: vec![Nanos(0); ranks],
-            in_free: vec![Nanos(0); ranks],
+            outward: vec![Card::default(); ranks],
+            inward: vec![Card::default(); ranks],
             inbox: vec![BTreeMap::new(); ranks],
             lanes: vec![vec![]; ranks],
         };
-        Self { state: Mutex::new(state), link }
+        Self { state: Mutex::new(state), fabric }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
@@ -113,7 +126,9 @@ impl Kernel {
         let mut state = self.lock();
         let (actor, since) = (state.actors.len(), state.now);
         state.lanes[rank.index()].push(actor);
-        state.actors.push(ActorState { rank, lane, wait: Wait::Time, since, yielder: 0 });
+        let (waits, timed_out, place) = (0, false, (0, Phase::Other));
+        let wait = Wait::Time;
+        state.actors.push(ActorState { rank, lane, wait, since, waits, timed_out, place, yielder: 0 });
         state.push(since, Event::Wake(actor));
     }
 
@@ -124,7 +139,7 @@ impl Kernel {
 
     /// Gives control to the scheduler; returns when it is this actor's turn again.
     pub(super) fn suspend(&self, mut state: MutexGuard<'_, State>, wait: Wait) -> Result<(), StepError> {
-        if state.stopping {
+        if state.is_over() {
             return Err(StepError::Stopped);
         }
         let (me, now) = (state.current, state.now);
@@ -142,7 +157,7 @@ impl Kernel {
         unsafe {
             (*yielder).suspend(());
         }
-        if self.lock().stopping { Err(StepError::Stopped) } else { Ok(()) }
+        if self.lock().is_over() { Err(StepError::Stopped) } else { Ok(()) }
     }
 
     /// Lets the running actor's time pass.
@@ -166,15 +181,24 @@ impl Kernel {
     }
 
     /// A message leaves: it occupies the sender's card, then flies.
-    pub(super) fn send(&self, to: Rank, envelope: Envelope) {
+    pub(super) fn send(&self, to: Rank, envelope: Envelope) -> Result<(), StepError> {
         let mut state = self.lock();
-        let (from, bytes) = (envelope.from, envelope.packet.0.len());
-        let start = state.now.max(state.out_free[from.index()]);
-        state.out_free[from.index()] = start + self.link.carry(bytes);
+        if state.health.gone(to) {
+            let (rank, wanted) = (envelope.from, Wanted::Credit(envelope.tag));
+            return Err(StepError::Gone { rank, peer: to, wanted });
+        }
+        let (now, from, bytes) = (state.now, envelope.from, envelope.packet.0.len());
+        let flight = if from == to {
+            Flight { ready: now, first: now, length: Nanos(0) }
+        } else {
+            let departed = self.fabric.depart(&mut state.outward[from.index()], from, now, bytes);
+            self.fabric.flight((from, to), departed, bytes)
+        };
         state.messages += 1;
         state.bytes += bytes as u64;
-        state.flying.entry((from, to)).or_default().push_back(envelope);
-        state.push(start + self.link.latency, Event::FirstByte(from, to));
+        state.flying.entry((from, to)).or_default().push_back((envelope, flight));
+        state.push(flight.ready, Event::Land(from, to));
+        Ok(())
     }
 
     /// The oldest message that fits; waits for one.
@@ -185,9 +209,10 @@ impl Kernel {
         kind: Kind,
         tag: Option<Tag>,
     ) -> Result<Envelope, StepError> {
+        self.lock().begin_wait();
         loop {
             let mut state = self.lock();
-            if state.stopping {
+            if state.is_over() {
                 return Err(StepError::Stopped);
             }
             if let Some(queue) = state.inbox[rank.index()].get_mut(&kind) {
@@ -195,6 +220,10 @@ impl Kernel {
                 if let Some(envelope) = place.and_then(|place| queue.remove(place)) {
                     return Ok(envelope);
                 }
+            }
+            let wanted = tag.map_or(Wanted::Any(kind), Wanted::Message);
+            if let Some(error) = state.in_vain(rank, from, wanted) {
+                return Err(error);
             }
             self.suspend(state, Wait::Message { rank, from, kind, tag })?;
         }
@@ -205,7 +234,10 @@ impl Kernel {
         let mut state = self.lock();
         state.at_gate += 1;
         if state.at_gate < state.actors.len() {
-            return self.suspend(state, Wait::Start);
+            state.begin_wait();
+            let me = state.current;
+            self.suspend(state, Wait::Start)?;
+            return if self.lock().actors[me].timed_out { Err(StepError::Stopped) } else { Ok(()) };
         }
         let now = state.now;
         state.origin = now;
@@ -225,13 +257,23 @@ impl Kernel {
         state.now = at;
         let ready = match event {
             Event::Wake(actor) => Some(actor),
-            Event::FirstByte(from, to) => {
-                state.land(at, from, to, self.link);
+            Event::Land(from, to) => {
+                state.land(from, to);
                 None
             }
-            Event::Deliver(from, to) => state.deliver(from, to),
+            Event::Deliver(from, to) => {
+                let ready = state.deliver(from, to);
+                state.wake_mourners(from);
+                ready
+            }
+            Event::Fault(number) => {
+                state.go_wrong(number);
+                None
+            }
+            Event::Deadline(actor, number) => state.deadline(actor, number),
         };
-        let Some(actor) = ready.filter(|actor| !matches!(state.actors[*actor].wait, Wait::Done)) else {
+        let runs = |actor: &ActorState| !matches!(actor.wait, Wait::Done) && state.health.runs(actor.rank);
+        let Some(actor) = ready.filter(|actor| runs(&state.actors[*actor])) else {
             return Next::Nobody;
         };
         state.current = actor;
@@ -242,6 +284,17 @@ impl Kernel {
 }
 
 impl State {
+    /// Whether whoever runs now is to end.
+    fn is_over(&self) -> bool {
+        self.stopping || self.health.ending(self.actors[self.current].rank).is_some()
+    }
+
+    /// Whether something of one rank is on its way to another.
+    pub(super) fn under_way(&self, from: Rank, to: Rank) -> bool {
+        let flies = self.flying.get(&(from, to)).is_some_and(|queue| !queue.is_empty());
+        flies || self.landing.get(&(from, to)).is_some_and(|queue| !queue.is_empty())
+    }
+
     /// Ties are broken by a random number, then by order: another seed is another interleaving.
     pub(super) fn push(&mut self, at: Nanos, event: Event) {
         self.pushed += 1;
@@ -249,19 +302,24 @@ impl State {
         self.heap.push(Reverse((at, tie, self.pushed, event)));
     }
 
-    /// The receiving card is charged when the first byte arrives, not when the message was sent, or senders
-    /// would be served in the wrong order. The event names no message but "the next of these two", so that
+    /// Before everything else of that moment, and without a number: what comes until then is not changed by it.
+    pub(super) fn push_first(&mut self, at: Nanos, event: Event) {
+        self.heap.push(Reverse((at, 0, 0, event)));
+    }
+
+    /// The receiving card is charged when it can take the message, not when that was sent, or senders would be
+    /// served in the wrong order. The event names no message but "the next of these two", so that
     /// broken ties cannot reorder a pair's messages.
-    fn land(&mut self, at: Nanos, from: Rank, to: Rank, link: Link) {
-        let Some(mut envelope) = self.flying.get_mut(&(from, to)).and_then(VecDeque::pop_front) else {
-            return;
-        };
-        let start = at.max(self.in_free[to.index()]);
-        let end = start + link.carry(envelope.packet.0.len());
-        envelope.began = start;
-        self.in_free[to.index()] = end;
+    fn land(&mut self, from: Rank, to: Rank) {
+        let flying = self.flying.get_mut(&(from, to)).and_then(VecDeque::pop_front);
+        let Some((mut envelope, flight)) = flying else { return };
+        // What a rank sends to itself passes no card.
+        let mut none = Card::default();
+        let card = if from == to { &mut none } else { &mut self.inward[to.index()] };
+        let arrival = card.receive(flight);
+        envelope.began = arrival.began;
         self.landing.entry((from, to)).or_default().push_back(envelope);
-        self.push(end, Event::Deliver(from, to));
+        self.push(arrival.complete, Event::Deliver(from, to));
     }
 
     fn deliver(&mut self, from: Rank, to: Rank) -> Option<Actor> {

@@ -8,16 +8,20 @@
 //! Nothing in this crate may keep state in a thread-local: all lanes share one thread here.
 
 mod cost;
+mod fault;
 mod host;
 mod kernel;
 mod world;
 
-pub use cost::{Costs, Link};
+pub use crate::emulation::Link;
+pub use cost::Costs;
+pub use fault::{Aftermath, Ending, Fault, Faults, LaneEnd};
 pub use world::{Blocked, Outcome, RankOutcome, World, WorldError};
 
 use recipe::{
-    Cluster, Collective, Communication, Compression, Dataset, Extent, LrSchedule, LrShape, Measure, Model,
-    Node, Partition, ReduceOrder, Role, RunSpec, Schedule, Seat, Sgd, Shape, Source, Strategy, Training,
+    Cluster, Collective, Communication, Compression, Dataset, Extent, LrScale, LrSchedule, LrShape, Measure,
+    Model, Node, Partition, ReduceOrder, Role, RunSpec, Schedule, Seat, Sgd, Shape, Source, Strategy,
+    Training,
 };
 
 /// A run of D-Sync on `workers` workers and built-in data, to change for a test: the model is a placeholder,
@@ -34,8 +38,9 @@ pub fn sample_spec(workers: u32) -> RunSpec {
         train: Training {
             global_batch: 8,
             length: Extent::Steps(5),
-            optimizer: Sgd { lr: 0.125, momentum: 0.0, weight_decay: 0.0 },
-            schedule: LrSchedule { shape: LrShape::Constant, warmup: Extent::Steps(0) },
+            accumulate: 1,
+            optimizer: Sgd { lr: 0.125, momentum: 0.0, weight_decay: 0.0, clip: None },
+            schedule: LrSchedule { shape: LrShape::Constant, warmup: Extent::Steps(0), scale: LrScale::None },
             evaluate: Extent::Steps(1_000_000),
             target: None,
         },
@@ -47,7 +52,8 @@ pub fn sample_spec(workers: u32) -> RunSpec {
             reduce_order: ReduceOrder::Ring,
         },
         compression: Compression::None,
-        measure: Measure { trace_first_steps: 0, trace_every: 0, hash_every_step: true },
+        measure: Measure { trace_first_steps: 0, trace_every: 0, hash_every_step: true, samples: false },
+        emulation: recipe::Emulation::default(),
     }
 }
 

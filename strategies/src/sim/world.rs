@@ -1,12 +1,15 @@
 //! A world to run a strategy in, and what came of it.
 
-use super::cost::{Costs, Link};
+use super::cost::Costs;
+use super::fault::{self, Aftermath, Faults};
 use super::host::SimHost;
 use super::kernel::{Actor, Kernel, Next, State, Wait};
+use crate::emulation::{Fabric, Link, Pace, Parts, Slowness};
 use crate::host::Shared;
 use crate::{Blueprint, Host, Jobs, LaneBody, Learner, Roles, StepError, Vector};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
+use recipe::RunSpec;
 use record::{Event, LaneId, Nanos, Rank, StepRecord};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,6 +29,10 @@ pub struct World {
     pub link: Link,
     /// Factors on the cost of a rank's work.
     pub slow: BTreeMap<Rank, f64>,
+    /// Divisors of a rank's bandwidth.
+    pub slow_links: BTreeMap<Rank, f64>,
+    /// What takes a stated time instead of its cost, by rank.
+    pub paces: BTreeMap<Rank, Pace>,
     /// Each piece of work takes up to this share longer.
     pub jitter: f64,
 }
@@ -131,8 +138,27 @@ impl World {
             costs: Costs::default(),
             link: Link { latency: Nanos(1000), nanos_per_byte: 0.1 },
             slow: BTreeMap::new(),
+            slow_links: BTreeMap::new(),
+            paces: BTreeMap::new(),
             jitter: 0.0,
         }
+    }
+
+    /// The same under what a run pretends: its network, its step times, its slow ranks. `layers` are those of the
+    /// learners' layout.
+    #[must_use]
+    pub fn emulating(mut self, spec: &RunSpec, seed: u64, layers: usize, parameters: usize) -> Self {
+        let emulation = &spec.emulation;
+        if let Some(network) = emulation.network {
+            self.link = Link::of(&network);
+        }
+        for rank in (0..spec.cluster.ranks()).map(Rank) {
+            let slowness = Slowness::of(emulation, seed, spec.cluster.workers(), rank);
+            self.slow_links.insert(rank, slowness.link());
+            let parts = Parts::by_arithmetic(&spec.model, layers);
+            self.paces.insert(rank, Pace::of(spec, seed, rank, parts, parameters));
+        }
+        self
     }
 
     /// Runs a strategy; `learner` makes the model of each rank that trains.
@@ -151,24 +177,72 @@ impl World {
         learner: impl Fn(Rank) -> Box<dyn Learner>,
         roles: impl Fn(Rank, &dyn Host, &Shared<Jobs>) -> Roles,
     ) -> Result<Outcome, WorldError> {
-        let kernel = Arc::new(Kernel::new(self.seed, blueprint.ranks().len(), self.link));
-        let ledgers: Vec<Arc<Mutex<Ledger>>> = blueprint.ranks().iter().map(|_| Arc::default()).collect();
-        let host = SimHost { kernel: kernel.clone(), world: self.clone(), ledgers: ledgers.clone() };
-        let mut bodies = Vec::new();
-        for rank in blueprint.ranks().iter().copied() {
-            let jobs = Shared::new(Jobs::default(), host.bell(format!("jobs of rank {rank}")));
-            let roles = roles(rank, &host, &jobs);
-            let learner = roles.trainer.is_some().then(|| learner(rank));
-            let lanes =
-                blueprint.lanes_of(roles, rank, learner, (&host, jobs)).map_err(WorldError::Unbuildable)?;
-            bodies.extend(lanes);
-        }
-        for body in &bodies {
-            kernel.enlist(body.rank, body.lane);
-        }
+        self.run_lanes(blueprint.ranks().len(), |host| built(blueprint, &learner, &roles, host))
+    }
+
+    /// Runs lanes of so many ranks that were built elsewhere: for whatever needs no strategy.
+    pub fn run_lanes(
+        &self,
+        ranks: usize,
+        lanes: impl FnOnce(&dyn Host) -> Result<Vec<LaneBody>, StepError>,
+    ) -> Result<Outcome, WorldError> {
+        let (kernel, ledgers, bodies) = self.set_out(ranks, lanes)?;
         schedule(&kernel, bodies)?;
         Ok(outcome(&kernel, ledgers))
     }
+
+    /// Runs a strategy in a world in which something goes wrong.
+    pub fn run_into(
+        &self,
+        faults: &Faults,
+        blueprint: &Blueprint,
+        learner: impl Fn(Rank) -> Box<dyn Learner>,
+    ) -> Result<Aftermath, WorldError> {
+        let roles = |rank: Rank, _: &dyn Host, _: &Shared<Jobs>| blueprint.roles(rank);
+        let lanes = |host: &dyn Host| built(blueprint, &learner, &roles, host);
+        let (kernel, ledgers, bodies) = self.set_out(blueprint.ranks().len(), lanes)?;
+        kernel.expect(faults);
+        let endings = fault::schedule(&kernel, &mut coroutines(&kernel, bodies)?)?;
+        let origin = kernel.lock().origin;
+        Ok(Aftermath { outcome: outcome(&kernel, ledgers), origin, endings })
+    }
+
+    /// A kernel with these lanes.
+    fn set_out(
+        &self,
+        ranks: usize,
+        lanes: impl FnOnce(&dyn Host) -> Result<Vec<LaneBody>, StepError>,
+    ) -> Result<Journey, WorldError> {
+        let divisor = |rank| self.slow_links.get(&rank).copied().unwrap_or(1.0);
+        let kernel = Arc::new(Kernel::new(self.seed, ranks, Fabric::new(self.link, ranks, divisor)));
+        let ledgers: Vec<Arc<Mutex<Ledger>>> = (0..ranks).map(|_| Arc::default()).collect();
+        let host = SimHost { kernel: kernel.clone(), world: self.clone(), ledgers: ledgers.clone() };
+        let bodies = lanes(&host).map_err(WorldError::Unbuildable)?;
+        for body in &bodies {
+            kernel.enlist(body.rank, body.lane);
+        }
+        Ok((kernel, ledgers, bodies))
+    }
+}
+
+/// A kernel, what its ranks will leave, and the lanes that it will run.
+type Journey = (Arc<Kernel>, Vec<Arc<Mutex<Ledger>>>, Vec<LaneBody>);
+
+/// The lanes of all ranks of a blueprint.
+fn built(
+    blueprint: &Blueprint,
+    learner: &impl Fn(Rank) -> Box<dyn Learner>,
+    roles: &impl Fn(Rank, &dyn Host, &Shared<Jobs>) -> Roles,
+    host: &dyn Host,
+) -> Result<Vec<LaneBody>, StepError> {
+    let mut bodies = Vec::new();
+    for rank in blueprint.ranks().iter().copied() {
+        let jobs = Shared::new(Jobs::default(), host.bell(format!("jobs of rank {rank}")));
+        let roles = roles(rank, host, &jobs);
+        let learner = roles.trainer.is_some().then(|| learner(rank));
+        bodies.extend(blueprint.lanes_of(roles, rank, learner, (host, jobs))?);
+    }
+    Ok(bodies)
 }
 
 fn outcome(kernel: &Kernel, ledgers: Vec<Arc<Mutex<Ledger>>>) -> Outcome {
@@ -181,10 +255,11 @@ fn outcome(kernel: &Kernel, ledgers: Vec<Arc<Mutex<Ledger>>>) -> Outcome {
     Outcome { ranks, time: now - origin, messages, bytes, switches }
 }
 
-type Lane = Coroutine<(), (), Result<(), StepError>>;
+/// A lane that can be left and entered again.
+pub(super) type Lane = Coroutine<(), (), Result<(), StepError>>;
 
-/// The whole simulation: the next event in time; whoever it makes ready runs until it waits again.
-fn schedule(kernel: &Arc<Kernel>, bodies: Vec<LaneBody>) -> Result<(), WorldError> {
+/// The lanes, each on a stack of its own.
+fn coroutines(kernel: &Arc<Kernel>, bodies: Vec<LaneBody>) -> Result<Vec<Lane>, WorldError> {
     let mut lanes = Vec::with_capacity(bodies.len());
     for (actor, body) in bodies.into_iter().enumerate() {
         let stack = DefaultStack::new(STACK).map_err(WorldError::Stack)?;
@@ -195,6 +270,12 @@ fn schedule(kernel: &Arc<Kernel>, bodies: Vec<LaneBody>) -> Result<(), WorldErro
         });
         lanes.push(lane);
     }
+    Ok(lanes)
+}
+
+/// The whole simulation: the next event in time; whoever it makes ready runs until it waits again.
+fn schedule(kernel: &Arc<Kernel>, bodies: Vec<LaneBody>) -> Result<(), WorldError> {
+    let mut lanes = coroutines(kernel, bodies)?;
     let ended = run_until_quiet(kernel, &mut lanes);
     let blocked = blocked(&kernel.lock());
     if !blocked.is_empty() {
@@ -224,7 +305,7 @@ fn run_until_quiet(kernel: &Kernel, lanes: &mut [Lane]) -> Result<(), WorldError
 }
 
 /// Lets every lane that still waits leave through its own errors, so that destructors run.
-fn unwind(kernel: &Kernel, lanes: &mut [Lane]) {
+pub(super) fn unwind(kernel: &Kernel, lanes: &mut [Lane]) {
     kernel.lock().stopping = true;
     for (actor, lane) in lanes.iter_mut().enumerate() {
         while lane.started() && !lane.done() {
@@ -235,7 +316,7 @@ fn unwind(kernel: &Kernel, lanes: &mut [Lane]) {
 }
 
 /// The lanes that wait, those on a cycle first.
-fn blocked(state: &State) -> Vec<Blocked> {
+pub(super) fn blocked(state: &State) -> Vec<Blocked> {
     let waiting: Vec<Actor> =
         (0..state.actors.len()).filter(|actor| !matches!(state.actors[*actor].wait, Wait::Done)).collect();
     let cycle = cycle(state);

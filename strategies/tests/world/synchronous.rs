@@ -2,7 +2,7 @@
 
 use crate::scene::{Scene, common_digests, lanes};
 use recipe::{Collective, Strategy};
-use record::{LaneId, Nanos, Phase, Rank, Work};
+use record::{Event, LaneId, Nanos, Phase, Rank, Work};
 use strategies::sim::Costs;
 use strategies::{Learner, Loss, Vector};
 
@@ -220,4 +220,69 @@ fn a_star_ends_with_the_bits_of_the_rank_order() {
     let order = common_digests(&Scene::new(Strategy::DSync, 5).rank_order().run());
     let star = Scene::new(Strategy::DSync, 5).change(|spec| spec.communication.collective = Collective::Star);
     assert_eq!(common_digests(&star.run()), order);
+}
+
+/// The same batch in pieces: on dyadic numbers, not a bit differs; without the pieces' shares it would.
+#[test]
+fn a_batch_in_pieces_is_the_whole_batch() {
+    for strategy in [Strategy::DSync, Strategy::PsSync] {
+        for (workers, accumulate) in [(1, 2), (2, 4), (4, 16), (2, 64)] {
+            let scene = |accumulate| {
+                Scene::new(strategy.clone(), workers).widths(&[6, 4]).change(|spec| {
+                    spec.train.accumulate = accumulate;
+                    spec.train.global_batch = 64;
+                    spec.train.length = recipe::Extent::Steps(3);
+                })
+            };
+            let whole = common_digests(&scene(1).run());
+            let pieces = common_digests(&scene(accumulate).run());
+            assert_eq!(whole, pieces, "{strategy:?}, {workers} workers, {accumulate} pieces");
+        }
+    }
+}
+
+/// Pieces of unequal lengths weigh by their samples.
+#[test]
+fn unequal_pieces_weigh_by_samples() {
+    let scene = |accumulate| {
+        Scene::new(Strategy::DSync, 1).change(|spec| {
+            spec.train.accumulate = accumulate;
+            spec.train.global_batch = 10;
+            spec.train.length = recipe::Extent::Steps(5);
+        })
+    };
+    let (whole, pieces) = (scene(1).run(), scene(3).run());
+    let last = |outcome: &strategies::sim::Outcome| outcome.ranks[0].weights.values().last().unwrap().clone();
+    let apart = last(&whole).iter().zip(last(&pieces).iter()).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    assert!(apart < 1e-5, "{apart}");
+}
+#[test]
+fn the_samples_of_every_rank_and_step_are_told_where_that_is_asked_for() {
+    for strategy in [Strategy::DSync, Strategy::PsSync] {
+        let scene = |samples| {
+            let scene = Scene::new(strategy.clone(), 3);
+            scene.change(|spec| {
+                (spec.measure.samples, spec.train.length) = (samples, recipe::Extent::Steps(7));
+            })
+        };
+        let told = |outcome: &strategies::sim::Outcome| -> Vec<(u32, u64, Vec<u32>)> {
+            let events = outcome.ranks.iter().flat_map(|rank| &rank.events);
+            let told = events.filter_map(|event| match event {
+                Event::Samples(told) => Some((told.rank.0, told.step, told.samples.clone())),
+                _ => None,
+            });
+            told.collect()
+        };
+        let (asked, unasked) = (scene(true), scene(false));
+        let course = asked.course();
+        let expected: Vec<_> = (0..3_u32)
+            .flat_map(|k| (1..=7).map(move |t| (k, t)))
+            .map(|(k, t)| (k, t, course.batch(t, k as usize).examples))
+            .collect();
+        let outcome = asked.run();
+        assert_eq!(told(&outcome), expected);
+        let silent = unasked.run();
+        assert_eq!(told(&silent), []);
+        assert_eq!(common_digests(&outcome), common_digests(&silent), "asking changes no weights");
+    }
 }

@@ -2,8 +2,12 @@
 
 mod bars;
 mod run_view;
+mod transfer;
+
+pub(crate) use transfer::Transfer;
 
 use crate::args::ProgressChoice;
+use crate::live::{Board, Live};
 use crate::output::paint::{FAINT, paint, state_style};
 use crate::output::{self, Loudness, Talk, human};
 use bars::Bars;
@@ -12,9 +16,10 @@ use recipe::{Plan, Run};
 use record::Nanos;
 use run_view::RunView;
 use std::io::IsTerminal;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use store::RunState;
+use store::{Driver, RunState, SweepId};
 
 /// Columns for the state of a run that ended, above the bars.
 const MARGIN: usize = 13;
@@ -39,6 +44,8 @@ struct State {
     begun: Instant,
     /// Of each cell.
     repeats: u32,
+    /// For whoever looks from outside, and what does not change of it.
+    board: Option<(Board, Live)>,
 }
 
 /// How a run of the sweep ended, for the line about it.
@@ -73,8 +80,28 @@ impl Progress {
             run: None,
             begun: Instant::now(),
             repeats: plan.runs.iter().map(|run| run.repeat + 1).max().unwrap_or(0),
+            board: None,
         };
         Self { talk: talk.clone(), state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// Shows the sweep to other commands too, until it is finished.
+    pub(crate) fn publish(&self, store: &Path, plan: &Plan, sweep: &SweepId) {
+        let live = Live {
+            driver: Driver::this(),
+            sweep: sweep.to_string(),
+            recipe: plan.name.clone(),
+            argv: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+            since: human::now(),
+            written: human::now(),
+            runs: plan.runs.len(),
+            ended: 0,
+            seconds_left: None,
+            run: None,
+        };
+        let mut state = self.state();
+        state.board = Some((Board::new(store), live));
+        state.post(true);
     }
 
     /// A run's numbers were taken from an earlier one.
@@ -111,6 +138,9 @@ impl Progress {
         let mut state = self.state();
         let Some(run) = &mut state.run else { return };
         run.update(update, Instant::now());
+        if matches!(update, Update::Spawned { .. } | Update::State(_)) {
+            state.post(true);
+        }
         state.show();
         drop(state);
         match update {
@@ -148,9 +178,11 @@ impl Progress {
         self.tell(line);
     }
 
-    /// The sweep is over: bars go.
+    /// The sweep is over: bars go, and nothing is shown to other commands.
     pub(crate) fn finish(&self) {
-        if let Some(bars) = self.state().bars.take() {
+        let mut state = self.state();
+        state.board = None;
+        if let Some(bars) = state.bars.take() {
             bars.clear();
         }
     }
@@ -180,12 +212,26 @@ impl State {
 
     /// Brings the bars up to date.
     fn show(&mut self) {
+        self.post(false);
         let left = self.left();
         let Some(bars) = &self.bars else { return };
         bars.sweep(self.ended, self.begun.elapsed(), left);
         match &self.run {
             Some(run) => bars.run(|width| run.line(width, Instant::now())),
             None => bars.no_run(),
+        }
+    }
+
+    /// Tells other commands where things stand; at once, or if it is time to.
+    fn post(&mut self, at_once: bool) {
+        let left = self.left();
+        let Some((board, live)) = &mut self.board else { return };
+        if at_once || board.is_due() {
+            live.written = human::now();
+            live.ended = self.ended;
+            live.seconds_left = left.map(|left| left.as_secs());
+            live.run = self.run.as_ref().map(|run| run.live(Instant::now()));
+            board.show(live);
         }
     }
 

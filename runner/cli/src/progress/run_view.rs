@@ -1,11 +1,13 @@
 //! The run under way in one line: step, metric, time left, loss, and who is behind.
 
+use crate::live::{LiveMember, LiveRun};
 use crate::output::human;
-use launch::{Heartbeat, RunPhase, Update};
+use launch::{Heartbeat, Member, RunPhase, Update};
 use recipe::{Cell, Extent, Metric, Target};
 use record::{Event, Rank};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+use store::Driver;
 
 /// What is known of the run under way.
 pub(crate) struct RunView {
@@ -19,6 +21,8 @@ pub(crate) struct RunView {
     training_since: Option<Instant>,
     training_samples: Option<u64>,
     ranks: BTreeMap<Rank, Heartbeat>,
+    heard: BTreeMap<Rank, Instant>,
+    processes: BTreeMap<Member, Driver>,
     samples: u64,
     metric: Option<(Metric, f64)>,
 }
@@ -38,6 +42,8 @@ impl RunView {
             training_since: None,
             training_samples: None,
             ranks: BTreeMap::new(),
+            heard: BTreeMap::new(),
+            processes: BTreeMap::new(),
             samples: 0,
             metric: None,
         }
@@ -55,9 +61,13 @@ impl RunView {
             Update::Heartbeat(rank, beat) => {
                 self.samples = self.samples.max(beat.samples);
                 self.ranks.insert(*rank, beat.clone());
+                self.heard.insert(*rank, now);
             }
             Update::Events(events) => events.iter().for_each(|event| self.event(event)),
-            Update::Spawned { .. } | Update::Note(_) => {}
+            Update::Spawned { member, pid } => {
+                self.processes.extend(Driver::of(*pid).map(|process| (*member, process)));
+            }
+            Update::Note(_) => {}
         }
     }
 
@@ -104,12 +114,50 @@ impl RunView {
         line
     }
 
+    /// For whoever looks from outside.
+    pub(crate) fn live(&self, now: Instant) -> LiveRun {
+        let batch = u64::from(self.batch.max(1));
+        let member = |(member, process): (&Member, &Driver)| {
+            let rank = if let Member::Rank(rank) = member { Some(rank) } else { None };
+            let beat = rank.and_then(|rank| self.ranks.get(rank));
+            let heard = rank.and_then(|rank| self.heard.get(rank));
+            LiveMember {
+                name: member.to_string(),
+                process: process.clone(),
+                step: beat.map(|beat| beat.step),
+                phase: beat.map(|beat| beat.phase.to_string()),
+                heard: heard.map(|heard| now.saturating_duration_since(*heard).as_secs_f64()),
+            }
+        };
+        let trained = self.training_since.map(|since| now.saturating_duration_since(since).as_secs_f64());
+        LiveRun {
+            title: self.title.clone(),
+            stage: self.phase_name().to_owned(),
+            seconds: self.elapsed(now).as_secs(),
+            step: self.samples.div_ceil(batch),
+            steps: self.goal().map(|goal| goal.div_ceil(batch)),
+            steps_per_second: trained
+                .filter(|seconds| *seconds > 0.5)
+                .map(|seconds| self.samples as f64 / batch as f64 / seconds),
+            seconds_left: self.left(now).map(|left| left.as_secs()),
+            metric: self.metric_words(),
+            members: self.processes.iter().map(member).collect(),
+        }
+    }
+
+    fn phase_name(&self) -> &'static str {
+        match self.phase {
+            RunPhase::Starting => "starting",
+            RunPhase::Running => "running",
+            RunPhase::Stopping => "stopping",
+            RunPhase::Evaluating => "evaluating",
+        }
+    }
+
     fn stage(&self) -> String {
         match self.phase {
-            RunPhase::Starting => "starting".to_owned(),
             RunPhase::Running => self.step(),
-            RunPhase::Stopping => "stopping".to_owned(),
-            RunPhase::Evaluating => "evaluating".to_owned(),
+            _ => self.phase_name().to_owned(),
         }
     }
 
@@ -131,13 +179,18 @@ impl RunView {
     }
 
     fn time_left(&self, now: Instant) -> Option<String> {
+        Some(format!("{} left", human::whole(self.left(now)?)))
+    }
+
+    /// How long the training still takes, in whole seconds.
+    fn left(&self, now: Instant) -> Option<Duration> {
         let goal = self.goal()?;
         let took = now.saturating_duration_since(self.training_since?);
         let share = self.samples as f64 / goal as f64;
         // The first steps are slow, and guesses from them would jump about.
         (share > 0.02 && took > Duration::from_secs(1)).then(|| {
             let left = took.as_secs_f64() * (1.0 - share).max(0.0) / share;
-            format!("{} left", human::whole(Duration::from_secs_f64(left.ceil())))
+            Duration::from_secs_f64(left.ceil())
         })
     }
 

@@ -1,4 +1,4 @@
-//! `bakeoff db`: what is in the store's database, and whether it is sound.
+//! `bakeoff db`: what is in the store's database, whether it is sound, and how to have it again.
 
 use super::Context;
 use crate::exit::{Exit, Failure};
@@ -7,13 +7,16 @@ use crate::output::table::Sheet;
 use crate::output::{self, human};
 use clap::{Args, Subcommand};
 use std::fmt::Write;
-use store::Store;
+use std::time::{Duration, Instant};
+use store::{Rebuilding, Store};
 
 /// Shown at the end of the verb's help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   bakeoff db info      where it is, how large, what is in it
   bakeoff db check     looks for damage; exit code 7 if there is any
+  bakeoff db rebuild   makes it again from the runs' own directories; the old
+                       one is kept as .bakeoff/bakeoff-before-rebuild-1.db
 
 It is plain SQLite, with views for people:
   sqlite3 .bakeoff/bakeoff.db 'SELECT arm, training_s FROM runs_flat'";
@@ -32,15 +35,24 @@ enum Action {
     Info,
     /// Read all of it and look for damage.
     Check,
+    /// Make it again from the runs' own directories; the old one is kept.
+    Rebuild {
+        /// Also where the old database has sweeps that were written down nowhere else.
+        #[arg(long)]
+        force: bool,
+    },
 }
 
 /// Looks after the database.
 pub(crate) fn execute(args: &DbArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     super::wait(async {
+        if let Action::Rebuild { force } = args.action {
+            return rebuild(force, context).await;
+        }
         let store = Store::open_existing(&context.global.store).await?;
         let exit = match args.action {
             Action::Info => info(&store).await,
-            Action::Check => check(&store, context).await,
+            Action::Check | Action::Rebuild { .. } => check(&store, context).await,
         };
         store.close().await;
         exit
@@ -72,7 +84,62 @@ async fn check(store: &Store, context: &Context<'_>) -> Result<Exit, Failure> {
     }
     context.talk.error(
         &format!("the database has {}", human::count(problems.len(), "problem")),
-        "move it away and start afresh, or restore a copy; the runs' own folders are not touched",
+        "`bakeoff db rebuild` makes it again from the runs' own directories; the old one is kept",
     );
     Ok(Exit::Store)
+}
+
+/// Between two words about how far it has come.
+const PACE: Duration = Duration::from_secs(1);
+
+async fn rebuild(force: bool, context: &Context<'_>) -> Result<Exit, Failure> {
+    let folder = &context.global.store;
+    let mut told = Instant::now();
+    let progress = |step: Rebuilding| {
+        if told.elapsed() >= PACE {
+            told = Instant::now();
+            context.talk.say(&how_far(step));
+        }
+    };
+    let rebuilt = store::rebuild(folder, force, progress).await?;
+    // Closes the books of drivers that were killed, as every driver does.
+    let store = Store::open(folder).await?;
+    let problems = store.db_check().await?;
+    store.close().await;
+    for unread in &rebuilt.unread {
+        context.talk.warn(&format!("{}: {}", unread.path.display(), unread.reason), "");
+    }
+    output::data(&format!(
+        "{}: {}, {}, {}",
+        folder.join(store::DATABASE).display(),
+        human::count(rebuilt.sweeps, "sweep"),
+        human::count(rebuilt.attempts, "attempt"),
+        human::count(usize::try_from(rebuilt.events).unwrap_or(usize::MAX), "event"),
+    ))?;
+    if let Some(backup) = &rebuilt.backup {
+        output::data(&format!("the old one is kept as {}", backup.display()))?;
+    }
+    match (rebuilt.unread.len(), problems.first()) {
+        (0, None) => Ok(Exit::Done),
+        (_, Some(problem)) => {
+            Err(Failure::new(Exit::Internal, format!("the new database: {}", problem.text)))
+        }
+        (unread, None) => {
+            let what =
+                format!("{} could not be read; everything else is there", human::count(unread, "thing"));
+            Err(Failure::new(Exit::Store, what)
+                .cure("restore the files that are named above, and rebuild again; or run the recipes again"))
+        }
+    }
+}
+
+fn how_far(step: Rebuilding) -> String {
+    let (sweeps, bytes) = (step.sweeps, step.bytes);
+    format!(
+        "rebuilding: {} of {}, {} of {}",
+        sweeps.0,
+        human::count(sweeps.1, "sweep"),
+        human::bytes(bytes.0),
+        human::bytes(bytes.1)
+    )
 }

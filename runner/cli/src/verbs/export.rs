@@ -1,14 +1,17 @@
-//! `bakeoff export`: measurements for other programs.
+//! `bakeoff export`: measurements and models for other programs.
 
 use super::Context;
 use crate::exit::{Exit, Failure};
-use crate::output;
+use crate::export::table::Lines;
+use crate::export::{chrome_trace, open, samples, table, unwritable, weights};
+use crate::reuse::short;
 use clap::{Args, ValueEnum, ValueHint};
-use serde_json::{Map, Value as Json};
-use std::fs::File;
-use std::io::{BufWriter, Write};
-use std::path::PathBuf;
-use store::{Export, ExportTable, Selection, Store, Value};
+use record::LaneId;
+use serde_json::json;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use store::{ExportTable, KeptModel, RunDetail, RunLine, Selection, Store};
 
 /// Shown at the end of the verb's help.
 pub(crate) const EXAMPLES: &str = "\
@@ -16,9 +19,19 @@ Examples:
   bakeoff export last --format csv > runs.csv
   bakeoff export \"arm=d-sync\" --format jsonl --what metrics -o metrics.jsonl
   bakeoff export last --format csv --what steps -o steps.csv
+  bakeoff export last --format chrome-trace -o trace.json
+  bakeoff export 4F7K2Q9M --format safetensors -o weights
 
 Units stand in the names of the columns. A loss that is not a number is an
-empty field, with is_finite = 0.";
+empty field, with is_finite = 0.
+
+A trace opens in https://ui.perfetto.dev, which keeps it on your machine: a
+process is a node of a run, a thread a lane of a rank.
+
+Of each run, safetensors writes a folder: initial.safetensors and
+final.safetensors with a tensor per parameter, run.json with all that the run
+did, rates.csv, and samples.csv where the recipe has `measure.samples = true`.
+With these another program can repeat the run and compare.";
 
 /// Arguments of `export`.
 #[derive(Debug, Args)]
@@ -29,11 +42,11 @@ pub(crate) struct ExportArgs {
     /// How it is written.
     #[arg(long, value_name = "FORMAT")]
     format: Format,
-    /// What is written.
-    #[arg(long, value_name = "TABLE", default_value = "runs")]
-    what: Table,
-    /// Where it goes; standard output where nothing is said.
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// What is written as CSV or JSON lines; runs where nothing is said.
+    #[arg(long, value_name = "TABLE")]
+    what: Option<Table>,
+    /// Where it goes: a file, or standard output where nothing is said; for safetensors a folder.
+    #[arg(short, long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     output: Option<PathBuf>,
 }
 
@@ -44,6 +57,10 @@ enum Format {
     Csv,
     /// A JSON object per line.
     Jsonl,
+    /// Steps and phases of every lane, for Perfetto.
+    ChromeTrace,
+    /// Initial and final weights.
+    Safetensors,
 }
 
 /// What is written.
@@ -57,79 +74,211 @@ enum Table {
     Steps,
     /// A row per rank, lane and phase.
     Phases,
+    /// A row per sample of a step, of one run.
+    Samples,
 }
 
 /// Exports.
 pub(crate) fn execute(args: &ExportArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     let selection = Selection::parse(&args.selection)?;
-    let table = match args.what {
-        Table::Runs => ExportTable::Runs,
-        Table::Metrics => ExportTable::Metrics,
-        Table::Steps => ExportTable::Steps,
-        Table::Phases => ExportTable::Phases,
+    let output = args.output.as_deref();
+    let lines = match args.format {
+        Format::Csv => Some(Lines::Csv),
+        Format::Jsonl => Some(Lines::Json),
+        Format::ChromeTrace | Format::Safetensors => None,
     };
+    if lines.is_none() && args.what.is_some() {
+        let what = "--what chooses a table, and this format is none";
+        return Err(Failure::new(Exit::Usage, what).cure("leave it out, or take --format csv"));
+    }
+    if args.format == Format::Safetensors && output.is_none() {
+        let what = "safetensors are files: they need a folder";
+        return Err(Failure::new(Exit::Usage, what).cure("name one with -o FOLDER"));
+    }
     super::wait(async {
         let store = Store::open_existing(&context.global.store).await?;
-        let export = store.export(table, &selection).await?;
-        match &args.output {
-            None => copy(export, &table.columns(), args.format, &mut anstream::stdout().lock()).await?,
-            Some(path) => {
-                let fault = |error: std::io::Error| {
-                    Failure::new(Exit::Internal, format!("{} cannot be written: {error}", path.display()))
-                };
-                let mut file = BufWriter::new(File::create(path).map_err(fault)?);
-                copy(export, &table.columns(), args.format, &mut file).await?;
-                file.flush().map_err(fault)?;
+        match (lines, args.format, output) {
+            (Some(lines), _, _) => tables(&store, &selection, (args.what, lines), output).await?,
+            (None, Format::Safetensors, Some(folder)) => {
+                let told = models(&store, &selection, folder).await?;
+                for line in &told {
+                    context.talk.say(line);
+                }
             }
+            (None, _, _) => trace(&store, &selection, output).await?,
         }
         store.close().await;
         Ok(Exit::Done)
     })
 }
 
-/// A page at a time, so that size is no matter.
-async fn copy(
-    mut export: Export,
-    columns: &[String],
-    format: Format,
-    out: &mut impl Write,
+async fn tables(
+    store: &Store,
+    selection: &Selection,
+    (what, lines): (Option<Table>, Lines),
+    output: Option<&Path>,
 ) -> Result<(), Failure> {
-    if format == Format::Csv {
-        out.write_all(output::csv_line(columns.iter().map(String::as_str)).as_bytes())?;
-    }
-    while let Some(rows) = export.next_page().await? {
-        for row in rows {
-            let line = match format {
-                Format::Csv => {
-                    let fields: Vec<String> = row.iter().map(field).collect();
-                    output::csv_line(fields.iter().map(String::as_str))
-                }
-                Format::Jsonl => {
-                    let object: Map<String, Json> =
-                        columns.iter().cloned().zip(row.into_iter().map(json)).collect();
-                    format!("{}\n", Json::Object(object))
-                }
-            };
-            out.write_all(line.as_bytes())?;
-        }
-    }
+    let table = match what.unwrap_or(Table::Runs) {
+        Table::Runs => ExportTable::Runs,
+        Table::Metrics => ExportTable::Metrics,
+        Table::Steps => ExportTable::Steps,
+        Table::Phases => ExportTable::Phases,
+        Table::Samples => return sample_ids(store, selection, lines, output).await,
+    };
+    let export = store.export(table, selection).await?;
+    let mut out = open(output)?;
+    table::write(export, &table.columns(), lines, &mut out).await?;
     Ok(out.flush()?)
 }
 
-fn field(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::Integer(number) => number.to_string(),
-        Value::Real(number) => number.to_string(),
-        Value::Text(text) => text.clone(),
-    }
+/// The one run whose sample ids are wanted: their rows do not say whose they are.
+async fn sample_ids(
+    store: &Store,
+    selection: &Selection,
+    lines: Lines,
+    output: Option<&Path>,
+) -> Result<(), Failure> {
+    let found = fitting(store, selection).await?;
+    let [run] = found.as_slice() else {
+        let what = format!("{} runs fit, and sample ids are of one", found.len());
+        return Err(Failure::new(Exit::Usage, what).cure("name a run by its id; `bakeoff list` shows them"));
+    };
+    let id = store.find_run(&run.id).await?;
+    let directory = store.shown_directory(&id).await?.ok_or_else(|| never_begun(run))?;
+    let ids = samples::of_run(&run.id, &directory)?;
+    let mut out = open(output)?;
+    samples::write(&ids, lines, &mut out)?;
+    Ok(out.flush()?)
 }
 
-fn json(value: Value) -> Json {
-    match value {
-        Value::Null => Json::Null,
-        Value::Integer(number) => number.into(),
-        Value::Real(number) => number.into(),
-        Value::Text(text) => text.into(),
+/// The runs that fit; there is at least one.
+async fn fitting(store: &Store, selection: &Selection) -> Result<Vec<RunLine>, Failure> {
+    let found = store.list(selection).await?;
+    if found.is_empty() {
+        return Err(Failure::new(Exit::Empty, format!("no run fits `{selection}`")));
     }
+    Ok(found)
+}
+
+fn never_begun(run: &RunLine) -> Failure {
+    Failure::new(Exit::Empty, format!("run {} was never begun", short(&run.id)))
+}
+
+/// One trace of all runs that fit.
+async fn trace(store: &Store, selection: &Selection, output: Option<&Path>) -> Result<(), Failure> {
+    let found = fitting(store, selection).await?;
+    let mut out = open(output)?;
+    let mut writer = chrome_trace::Writer::begin(&mut *out)?;
+    for run in &found {
+        let id = store.find_run(&run.id).await?;
+        let Some(mut trace) = store.trace(&id).await? else { continue };
+        let track = writer.run(&store.show(&run.id).await?, &trace.lanes().await?)?;
+        // A step stands before its phases, so that a viewer which reads both at the same time puts them inside.
+        loop {
+            let steps = trace.next_steps().await?;
+            steps.iter().try_for_each(|step| writer.step(&track, step))?;
+            if steps.is_empty() {
+                break;
+            }
+        }
+        loop {
+            let spans = trace.next_spans().await?;
+            spans.iter().try_for_each(|span| writer.span(&track, span))?;
+            if spans.is_empty() {
+                break;
+            }
+        }
+    }
+    Ok(writer.end()?)
+}
+
+/// A folder for each run that fits; answers what there is to say about it.
+async fn models(store: &Store, selection: &Selection, folder: &Path) -> Result<Vec<String>, Failure> {
+    let mut told = Vec::new();
+    for run in &fitting(store, selection).await? {
+        let id = store.find_run(&run.id).await?;
+        let Some(directory) = store.shown_directory(&id).await? else {
+            told.push(format!("run {} was never begun", short(&run.id)));
+            continue;
+        };
+        let own = folder.join(&run.id);
+        fs::create_dir_all(&own).map_err(|error| unwritable(&own, &error))?;
+        let detail = store.show(&run.id).await?;
+        let models = store.kept_models(&id).await?;
+        let mut written = vec![file(&own, "run.json", |out| about(&detail, out))?];
+        let initial = models.iter().find(|model| model.step == 0 && !model.model.is_empty());
+        let last = models.iter().rfind(|model| model.last);
+        for (name, kept) in [("initial", initial), ("final", last)] {
+            match kept.filter(|kept| kept.path.is_file()) {
+                Some(kept) => {
+                    let name = format!("{name}.safetensors");
+                    weights::write(&run.spec.model, kept, &origin(&detail, kept), &own.join(&name))?;
+                    written.push(name);
+                }
+                None => told.push(format!("run {} kept no {name} model", short(&run.id))),
+            }
+        }
+        written.push(rates(store, &id, &own).await?);
+        if run.spec.measure.samples {
+            let ids = samples::of_run(&run.id, &directory)?;
+            written.push(file(&own, "samples.csv", |out| samples::write(&ids, Lines::Csv, out))?);
+        }
+        told.push(format!("{}: {}", own.display(), written.join(", ")));
+    }
+    Ok(told)
+}
+
+/// Where a model comes from, as safetensors' own texts.
+fn origin(detail: &RunDetail, kept: &KeptModel) -> Vec<(&'static str, String)> {
+    vec![
+        ("run", detail.line.id.clone()),
+        ("recipe", detail.line.recipe.clone()),
+        ("arm", detail.line.arm.clone()),
+        ("seed", detail.run.seed.to_string()),
+        ("model", kept.model.clone()),
+        ("step", kept.step.to_string()),
+        ("samples", kept.samples.to_string()),
+        ("format", "pt".to_owned()),
+    ]
+}
+
+/// Writes a file of a folder; answers its name.
+fn file(
+    folder: &Path,
+    name: &str,
+    write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+) -> Result<String, Failure> {
+    let path = folder.join(name);
+    let mut out = open(Some(&path))?;
+    write(&mut out)?;
+    out.flush()?;
+    Ok(name.to_owned())
+}
+
+fn about(detail: &RunDetail, out: &mut dyn Write) -> std::io::Result<()> {
+    let line = &detail.line;
+    let whole = json!({
+        "run": line.id, "recipe": line.recipe, "arm": line.arm, "condition": line.condition,
+        "repeat": line.repeat, "seed": detail.run.seed, "state": line.state, "spec": line.spec,
+    });
+    serde_json::to_writer_pretty(&mut *out, &whole)?;
+    out.write_all(b"\n")
+}
+
+/// The learning rate of every step of the first worker, and the samples of all ranks after it.
+async fn rates(store: &Store, run: &store::RunId, folder: &Path) -> Result<String, Failure> {
+    let mut rows = vec![b"step,samples,rate\n".to_vec()];
+    if let Some(mut trace) = store.trace(run).await? {
+        loop {
+            let steps = trace.next_steps().await?;
+            let first = steps.iter().filter(|step| step.rank.0 == 0 && step.lane == LaneId::Compute);
+            let row = |rate, step: &record::StepRecord| format!("{},{},{rate}\n", step.step, step.samples);
+            rows.extend(first.filter_map(|step| Some(row(step.rate?, step).into_bytes())));
+            // Compute lanes come first.
+            if steps.last().is_none_or(|last| last.lane != LaneId::Compute) {
+                break;
+            }
+        }
+    }
+    file(folder, "rates.csv", |out| rows.iter().try_for_each(|row| out.write_all(row)))
 }

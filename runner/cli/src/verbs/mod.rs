@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod data;
 pub(crate) mod db;
 pub(crate) mod explain;
 pub(crate) mod export;
@@ -13,6 +14,8 @@ pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod show;
+pub(crate) mod status;
+pub(crate) mod stop;
 
 use crate::args::{Cli, Global, Verb};
 use crate::exit::{Exit, Failure};
@@ -35,11 +38,14 @@ pub(crate) fn execute(cli: Cli, talk: &Talk) -> Result<Exit, Failure> {
         Verb::Check(args) => check::execute(&args, &context),
         Verb::Plan(args) => plan::execute(&args, &context),
         Verb::Run(args) => run::execute(&args, &context),
+        Verb::Status(args) => status::execute(&args, &context),
+        Verb::Stop(args) => stop::execute(&args, &context),
         Verb::List(args) => list::execute(&args, &context),
         Verb::Show(args) => show::execute(&args, &context),
         Verb::Logs(args) => logs::execute(&args, &context),
         Verb::Report(args) => report::execute(&args, &context),
         Verb::Export(args) => export::execute(&args, &context),
+        Verb::Data(args) => data::execute(&args, &context),
         Verb::Explain(args) => explain::execute(&args),
         Verb::Schema(args) => schema::execute(&args),
         Verb::Db(args) => db::execute(&args, &context),

@@ -127,6 +127,9 @@ pub(crate) fn headline(plan: &Plan) -> String {
         human::count(conditions.len(), "condition"),
         human::count(plan.runs.len(), "run"),
     );
+    for words in plan.emulated() {
+        let _ = writeln!(out, "emulated: {words}");
+    }
     out
 }
 
@@ -240,6 +243,7 @@ fn document(plan: &Plan, decisions: Option<&[Decision]>, full: bool) -> Value {
         "arms": plan.arms,
         "cells": cells.collect::<Vec<_>>(),
         "runs": runs.collect::<Vec<_>>(),
+        "emulated": plan.emulated(),
         "limits": plan.limits,
         "warnings": plan.warnings,
     });

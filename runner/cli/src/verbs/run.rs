@@ -28,8 +28,9 @@ Examples:
   bakeoff run recipe.toml --set train.epochs=2 --report page.html --open
   bakeoff run recipe.toml --only \"strategy.name == 'd-sync'\"
 
-Ctrl-C once stops after the current step, twice at once; running the same
-command again resumes. Exit code 5 if runs failed or missed their target, 4 if
+Ctrl-C once stops after the current step, twice at once, thrice kills; running
+the same command again resumes. `bakeoff status` and `bakeoff stop` work from
+another terminal. Exit code 5 if runs failed or missed their target, 4 if
 this machine cannot do what the plan asks.";
 
 /// Arguments of `run`.
@@ -67,7 +68,7 @@ pub(crate) fn execute(args: &RunArgs, context: &Context<'_>) -> Result<Exit, Fai
         talk.detail(&format!("removed {} that killed drivers left behind", human::count(left, "folder")));
     }
     super::wait(async {
-        let session = Session::listen(talk)?;
+        let session = Session::listen(talk, &context.global.store)?;
         let store = Store::open(&context.global.store).await?;
         let reuse = if args.fresh { Reuse::Nothing } else { Reuse::Finished };
         let decisions = reuse::decide(&plan, &mut scene, Some(&store), reuse).await?;
@@ -78,6 +79,7 @@ pub(crate) fn execute(args: &RunArgs, context: &Context<'_>) -> Result<Exit, Fai
         let to_train =
             decisions.iter().filter(|decision| !matches!(decision.action, Action::Reuse(_))).count();
         let progress = Progress::begin(context.global.progress, talk, &plan, to_train);
+        progress.publish(store.folder(), &plan, &id);
         let sweep = Sweep {
             plan: &plan,
             decisions: &decisions,

@@ -7,7 +7,7 @@ use crate::output::table::{Cell, Sheet};
 use crate::output::{self, human};
 use clap::{Args, ValueEnum};
 use recipe::{Metric, Role};
-use record::{LaneId, Nanos, Phase};
+use record::{Emulated, LaneId, Nanos, Phase};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use store::{AttemptRow, MetricRow, RankRow, RunDetail, Store};
@@ -68,6 +68,7 @@ fn words(detail: &RunDetail, width: usize) -> String {
         ("repeat", format!("{} (seed {})", line.repeat + 1, detail.run.seed)),
         ("workers", line.spec.cluster.workers().to_string()),
     ];
+    facts.extend(line.spec.emulation.words().into_iter().map(|words| ("emulated", words)));
     facts.extend(detail.reused_from.clone().map(|source| ("reused from", source)));
     if let Some(attempt) = &detail.run.attempt {
         facts.extend(attempt_facts(attempt));
@@ -113,6 +114,9 @@ fn tables(attempt: &AttemptRow) -> Vec<(&'static str, Sheet)> {
     if !attempt.metrics.is_empty() {
         tables.push(("evaluations", metrics(attempt)));
     }
+    if !attempt.emulation.is_empty() {
+        tables.push(("how well the emulation was kept: how late messages and work were", emulation(attempt)));
+    }
     tables
 }
 
@@ -128,6 +132,33 @@ fn ranks(attempt: &AttemptRow) -> Sheet {
             human::bytes(rank.bytes_out).into(),
             human::bytes(rank.bytes_in).into(),
             rank.end.as_str().into(),
+        ]);
+    }
+    sheet
+}
+
+fn emulation(attempt: &AttemptRow) -> Sheet {
+    let head = ["rank", "emulated", "count", "median", "95 %", "most", "steps too long"];
+    let mut sheet = Sheet::new(&head).right(&[0, 2, 3, 4, 5, 6]);
+    for kept in &attempt.emulation {
+        let overruns = match kept.what {
+            Emulated::Network => String::new(),
+            Emulated::Compute if kept.overruns == 0 => format!("none of {}", human::thousands(kept.steps)),
+            Emulated::Compute => format!(
+                "{} of {}, by up to {}",
+                human::thousands(kept.overruns),
+                human::thousands(kept.steps),
+                human::time(kept.longest)
+            ),
+        };
+        sheet.row(vec![
+            kept.rank.to_string().into(),
+            kept.what.name().into(),
+            human::thousands(kept.count).into(),
+            human::time(kept.p50).into(),
+            human::time(kept.p95).into(),
+            human::time(kept.max).into(),
+            overruns.into(),
         ]);
     }
     sheet

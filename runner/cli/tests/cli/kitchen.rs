@@ -68,9 +68,15 @@ impl Kitchen {
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("bakeoff"));
         command.args(arguments).current_dir(self.folder.path()).stdin(Stdio::null());
-        for name in
-            ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "BAKEOFF_STORE", "BAKEOFF_LOG", "RUST_BACKTRACE"]
-        {
+        for name in [
+            "NO_COLOR",
+            "CLICOLOR",
+            "CLICOLOR_FORCE",
+            "BAKEOFF_STORE",
+            "BAKEOFF_DATA",
+            "BAKEOFF_LOG",
+            "RUST_BACKTRACE",
+        ] {
             command.env_remove(name);
         }
         command.env("COLUMNS", "80").env("TZ", "UTC").env("BAKEOFF_WORKER", &self.worker);

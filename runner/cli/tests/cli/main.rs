@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
+mod data;
 mod kitchen;
 mod planning;
 mod results;

@@ -4,15 +4,18 @@ use crate::kitchen::{Kitchen, told};
 use std::fs;
 use std::process::Stdio;
 
-const VERBS: [&str; 13] = [
+const VERBS: [&str; 16] = [
     "init",
     "check",
     "plan",
     "run",
+    "status",
+    "stop",
     "list",
     "show",
     "logs",
     "report",
+    "data",
     "export",
     "explain",
     "schema",

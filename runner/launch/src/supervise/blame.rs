@@ -229,7 +229,8 @@ fn place_in_words(place: Place) -> String {
     }
 }
 
-fn furthest_behind(ranks: &[RankState]) -> String {
+/// Where the rank is that is furthest behind, as the end of a sentence.
+pub(super) fn furthest_behind(ranks: &[RankState]) -> String {
     let places = ranks.iter().enumerate().filter_map(|(number, state)| Some((number, state.place()?)));
     places
         .min_by_key(|(_, place)| place.step)

@@ -46,8 +46,10 @@ impl Supervisor {
                 self.tell_first(before, events);
             }
             ToDriver::Evaluated { file, failure } => {
-                // The model that a run ends with is kept; the others have told what they were made for.
-                if let Some(snapshot) = self.evaluation.current.take().filter(|snapshot| !snapshot.last) {
+                // The models that a run begins and ends with are kept, for exports; the others have told what they
+                // were made for.
+                let passing = |snapshot: &SnapshotRecord| !snapshot.last && snapshot.step > 0;
+                if let Some(snapshot) = self.evaluation.current.take().filter(passing) {
                     self.actions.push(Action::Discard(snapshot));
                 }
                 match failure {

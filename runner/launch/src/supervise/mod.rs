@@ -118,6 +118,11 @@ impl Supervisor {
         blame::judge(self.verdict.as_ref(), &self.ranks, &self.rules)
     }
 
+    /// Where the rank is that is furthest behind, as the end of a sentence.
+    pub(crate) fn whereabouts(&self) -> String {
+        blame::furthest_behind(&self.ranks)
+    }
+
     /// A driver that was itself stopped or starved heard nobody: that time says nothing about the members.
     fn forgive_absence(&mut self, now: Nanos) {
         let absent = now.since(self.now);
@@ -129,7 +134,7 @@ impl Supervisor {
 
     fn on_rank(&mut self, rank: Rank, message: ToDriver) {
         let Some(state) = self.ranks.get_mut(rank.index()) else { return };
-        state.heard = state.heard.map(|_| self.now);
+        state.heard = Some(self.now);
         match message {
             ToDriver::Heartbeat(heartbeat) => {
                 state.heartbeat = Some(heartbeat.clone());

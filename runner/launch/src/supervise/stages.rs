@@ -41,6 +41,8 @@ impl Supervisor {
             }
             self.actions.push(Action::Start);
             self.tell(Update::State(RunPhase::Running));
+        } else if self.somebody_hangs() {
+            self.decide();
         } else if self.now >= nanos(self.rules.deadlines.start_up) {
             let missing = self.ranks_where(|rank| rank.prepared.is_none());
             let culprit = missing.first().copied().filter(|_| missing.len() == 1);

@@ -3,7 +3,7 @@
 use super::conversation::{Conversation, Side, Taken};
 use super::encode;
 use crate::handshake::{End, Plane};
-use crate::socket::{Proven, introduce};
+use crate::socket::{Endpoint, Proven, introduce};
 use crate::thread::PlaneThread;
 use crate::{Briefing, MeshError, ToDriver, ToMember, directory};
 use bytes::Bytes;
@@ -87,7 +87,8 @@ impl ControlClient {
         let thread = PlaneThread::spawn("control", move || async move {
             let mine = Connected(mine);
             let ends = (End::Member(member), End::Driver);
-            let introduction = introduce(&path, &secret, Plane::Control, ends);
+            let endpoint = Endpoint::Ipc(path);
+            let introduction = introduce(&endpoint, &secret, Plane::Control, ends);
             let late = || MeshError::Late { who: member, peers: Vec::new(), waited: patience };
             let proven = tokio::time::timeout(patience, introduction).await.unwrap_or_else(|_| Err(late()));
             let proven = match proven {

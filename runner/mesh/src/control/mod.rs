@@ -2,10 +2,12 @@
 
 mod client;
 mod conversation;
+mod hostile;
 mod seats;
 mod server;
 
 pub use client::{ControlClient, ControlInbox};
+pub use hostile::control_message;
 pub use server::ControlServer;
 
 use crate::MeshError;

@@ -43,7 +43,7 @@ impl ControlServer {
         let (bound, binding) = oneshot::channel();
         let (secret, mine) = (secret.clone(), seats.clone());
         let thread = PlaneThread::spawn("control", move || async move {
-            match bind(&path).await {
+            match bind(path.as_path()).await {
                 Err(error) => drop(bound.send(Err(error))),
                 Ok((router, gone, _file)) => {
                     let reception = Reception::new(secret, Plane::Control, End::Driver);

@@ -94,7 +94,7 @@ impl Entrance {
         let now = || shared.clock.now();
         match incoming.take(&header, payload, now, |size| shared.inbox.admits(peer, size)) {
             Ok(Step::Moves) => shared.inbox.moves(peer),
-            Ok(Step::Message(envelope)) => shared.inbox.deliver(envelope),
+            Ok(Step::Message(envelope, departed)) => shared.deliver(envelope, departed),
             Ok(Step::Want) => {
                 if let Some((to, bytes)) = shared.inbox.want(peer) {
                     self.answer(to, Frame::Credit { bytes }).await;

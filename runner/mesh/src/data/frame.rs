@@ -12,11 +12,13 @@
 //! | 16..20 | call                                                                  |
 //! | 20..24 | part                                                                  |
 //! | 24..32 | size of the message, or of the credits                                |
-//! | 32..40 | where in the message the payload belongs                              |
+//! | 32..40 | where in the message the payload belongs; of a message that passes an |
+//! |        | emulated card: when its first byte left the sender's, plus 1          |
 //! | 40..48 | number of the frame on its link, from 1; 0 on the way back            |
 //!
 //! Fields that a word does not need are zero. The decoder allocates nothing.
 
+use record::Nanos;
 use strategies::{Kind, Tag};
 
 const MAGIC: [u8; 4] = *b"BKDF";
@@ -32,9 +34,9 @@ pub(super) const LARGEST: u64 = 4 << 30;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
     /// A message that is small enough to come with its announcement.
-    Whole { tag: Tag, size: u64 },
+    Whole { tag: Tag, size: u64, departed: Option<Nanos> },
     /// A message of this size follows in chunks.
-    Announce { tag: Tag, size: u64 },
+    Announce { tag: Tag, size: u64, departed: Option<Nanos> },
     /// The next piece of the announced message.
     Chunk { offset: u64 },
     /// The sender waits for credits: none are to be held back.
@@ -80,7 +82,9 @@ impl Frame {
     /// The header of the frame with that number.
     pub(super) fn encode(self, number: u64) -> [u8; HEADER] {
         let (tag, size, offset) = match self {
-            Self::Whole { tag, size } | Self::Announce { tag, size } => (tag, size, 0),
+            Self::Whole { tag, size, departed } | Self::Announce { tag, size, departed } => {
+                (tag, size, departed.map_or(0, |departed| departed.0.saturating_add(1)))
+            }
             Self::Chunk { offset } => (Tag::new(Kind::Reduce, 0), 0, offset),
             Self::Credit { bytes } => (Tag::new(Kind::Reduce, 0), bytes, 0),
             Self::Want | Self::Goodbye | Self::Farewell => (Tag::new(Kind::Reduce, 0), 0, 0),
@@ -109,8 +113,8 @@ impl Frame {
         let tag = Tag { kind, step: u64_at(header, 8), call: u32_at(header, 16), part: u32_at(header, 20) };
         let (size, offset) = (u64_at(header, 24), u64_at(header, 32));
         let frame = match header[6] {
-            1 => Self::Whole { tag, size },
-            2 => Self::Announce { tag, size },
+            1 => Self::Whole { tag, size, departed: offset.checked_sub(1).map(Nanos) },
+            2 => Self::Announce { tag, size, departed: offset.checked_sub(1).map(Nanos) },
             3 => Self::Chunk { offset },
             4 => Self::Want,
             5 => Self::Goodbye,
@@ -148,8 +152,12 @@ mod tests {
             Tag { kind: Kind::from_number(kind).unwrap(), step, call, part }
         });
         prop_oneof![
-            (tag.clone(), 0..1_u64 << 20).prop_map(|(tag, size)| Frame::Whole { tag, size }),
-            (tag, 0..=LARGEST).prop_map(|(tag, size)| Frame::Announce { tag, size }),
+            (tag.clone(), 0..1_u64 << 20).prop_map(|(tag, size)| Frame::Whole { tag, size, departed: None }),
+            (tag, 0..=LARGEST).prop_map(|(tag, size)| Frame::Announce {
+                tag,
+                size,
+                departed: Some(Nanos(size))
+            }),
             any::<u64>().prop_map(|offset| Frame::Chunk { offset }),
             any::<u64>().prop_map(|bytes| Frame::Credit { bytes }),
             Just(Frame::Want),
@@ -186,9 +194,9 @@ mod tests {
     #[test]
     fn sizes_are_checked_before_anything_is_done_with_them() {
         let tag = Tag::new(Kind::Push, 3);
-        let giant = Frame::Announce { tag, size: LARGEST + 1 }.encode(1);
+        let giant = Frame::Announce { tag, size: LARGEST + 1, departed: None }.encode(1);
         assert_eq!(Frame::decode(&giant, 0), Err(FrameFault::Size(LARGEST + 1)));
-        let frame = Frame::Whole { tag, size: 8 };
+        let frame = Frame::Whole { tag, size: 8, departed: None };
         assert_eq!(Frame::decode(&frame.encode(1), 7), Err(FrameFault::Payload { frame, payload: 7 }));
         assert_eq!(Frame::decode(&[0; HEADER], 0), Err(FrameFault::Version));
         assert_eq!(Frame::decode(&[], 0), Err(FrameFault::Length(0)));

@@ -20,6 +20,7 @@ struct Announced {
     tag: Tag,
     size: usize,
     began: Nanos,
+    departed: Option<Nanos>,
     /// What has come of it; nothing before the first chunk.
     buffer: Option<Buffer>,
 }
@@ -28,8 +29,8 @@ struct Announced {
 pub(super) enum Step {
     /// More is needed.
     Moves,
-    /// A message is complete.
-    Message(Envelope),
+    /// A message is complete; with the moment at which it left an emulated card, if it did.
+    Message(Envelope, Option<Nanos>),
     /// The peer waits for credits.
     Want,
     /// The peer will send nothing more.
@@ -73,9 +74,12 @@ impl Incoming {
             (Frame::Whole { size, .. } | Frame::Announce { size, .. }, None) if !admits(size) => {
                 Err(IncomingFault::Credit(size))
             }
-            (Frame::Whole { tag, .. }, None) => Ok(Step::Message(self.envelope(tag, payload, now()))),
-            (Frame::Announce { tag, size }, None) if size > 0 => {
-                self.announced = Some(Announced { tag, size: size as usize, began: now(), buffer: None });
+            (Frame::Whole { tag, departed, .. }, None) => {
+                Ok(Step::Message(self.envelope(tag, payload, now()), departed))
+            }
+            (Frame::Announce { tag, size, departed }, None) if size > 0 => {
+                let size = size as usize;
+                self.announced = Some(Announced { tag, size, began: now(), departed, buffer: None });
                 Ok(Step::Moves)
             }
             (Frame::Chunk { offset }, Some(announced)) => self.chunk(announced, frame, offset, payload),
@@ -97,15 +101,17 @@ impl Incoming {
             return Err(IncomingFault::Misplaced(frame));
         }
         if payload.len() == announced.size {
-            return Ok(Step::Message(self.envelope(announced.tag, payload, announced.began)));
+            let envelope = self.envelope(announced.tag, payload, announced.began);
+            return Ok(Step::Message(envelope, announced.departed));
         }
         let mut buffer = match announced.buffer.take() {
             Some(buffer) => buffer,
-            None => self.buffers.take(announced.size)?,
+            None => self.buffers.begin(announced.size)?,
         };
-        buffer.append(&payload);
+        buffer.append(&payload)?;
         if buffer.len() == announced.size {
-            return Ok(Step::Message(self.envelope(announced.tag, buffer.freeze(), announced.began)));
+            let envelope = self.envelope(announced.tag, buffer.freeze(), announced.began);
+            return Ok(Step::Message(envelope, announced.departed));
         }
         self.announced = Some(Announced { buffer: Some(buffer), ..announced });
         Ok(Step::Moves)
@@ -142,7 +148,7 @@ mod tests {
     fn chunks_make_a_message_that_began_with_its_announcement() {
         let mut incoming = incoming();
         let frames = [
-            (Frame::Announce { tag: TAG, size: 5 }, &b""[..]),
+            (Frame::Announce { tag: TAG, size: 5, departed: Some(Nanos(0)) }, &b""[..]),
             (Frame::Chunk { offset: 0 }, b"abc"),
             (Frame::Chunk { offset: 3 }, b"de"),
         ];
@@ -150,14 +156,15 @@ mod tests {
         for ((frame, payload), number) in frames.into_iter().zip(1..) {
             last = Some(take(&mut incoming, number, frame, payload).unwrap());
         }
-        let Some(Step::Message(envelope)) = last else { panic!("no message") };
+        let Some(Step::Message(envelope, departed)) = last else { panic!("no message") };
+        assert_eq!(departed, Some(Nanos(0)));
         assert_eq!(&envelope.packet.0[..], b"abcde");
         assert_eq!((envelope.from, envelope.tag, envelope.began), (Rank(1), TAG, Nanos(1)));
     }
 
     #[test]
     fn frames_out_of_place_are_faults() {
-        let announce = Frame::Announce { tag: TAG, size: 5 };
+        let announce = Frame::Announce { tag: TAG, size: 5, departed: None };
         let faulty = |frames: &[(u64, Frame, &[u8])]| {
             let mut incoming = incoming();
             let (last, before) = frames.split_last().unwrap();
@@ -173,7 +180,9 @@ mod tests {
         assert!(faulty(&[(1, announce, b""), (2, Frame::Goodbye, b"")]).contains("belong"));
         assert!(faulty(&[(1, announce, b""), (2, Frame::Chunk { offset: 1 }, b"a")]).contains("belong"));
         assert!(faulty(&[(1, announce, b""), (2, Frame::Chunk { offset: 0 }, b"abcdef")]).contains("belong"));
-        assert!(faulty(&[(1, Frame::Announce { tag: TAG, size: 2000 }, b"")]).contains("credits"));
+        assert!(
+            faulty(&[(1, Frame::Announce { tag: TAG, size: 2000, departed: None }, b"")]).contains("credits")
+        );
         assert!(faulty(&[(1, Frame::Credit { bytes: 1 }, b"")]).contains("belong"));
     }
 
@@ -184,7 +193,7 @@ mod tests {
         ) {
             let mut incoming = incoming();
             for ((word, number, payload), count) in frames.into_iter().zip(1..) {
-                let mut header = Frame::Announce { tag: TAG, size: number }.encode(count);
+                let mut header = Frame::Announce { tag: TAG, size: number, departed: None }.encode(count);
                 header[6] = word;
                 let payload = Bytes::from(vec![0; payload]);
                 if incoming.take(&header, payload, || Nanos(0), |_| true).is_err() {

@@ -5,7 +5,7 @@ use super::shared::Shared;
 use super::window::Presence;
 use crate::socket::Proven;
 use bytes::Bytes;
-use record::Rank;
+use record::{Nanos, Rank};
 use strategies::{Packet, Tag};
 use tokio::sync::mpsc::UnboundedReceiver;
 use zeromq::{DealerSocket, SocketRecv, SocketSend, ZmqMessage, ZmqResult};
@@ -18,7 +18,7 @@ const WHOLE: usize = 64 << 10;
 
 /// What lanes hand over.
 pub(super) enum Outgoing {
-    Message { tag: Tag, packet: Packet },
+    Message { tag: Tag, packet: Packet, departed: Option<Nanos> },
     Want,
     Goodbye,
 }
@@ -67,20 +67,27 @@ struct Writer {
 impl Writer {
     async fn send(&mut self, dealer: &mut DealerSocket, outgoing: Outgoing) -> ZmqResult<()> {
         match outgoing {
-            Outgoing::Message { tag, packet: Packet(bytes) } => self.message(dealer, tag, bytes).await,
+            Outgoing::Message { tag, packet: Packet(bytes), departed } => {
+                self.message(dealer, (tag, departed), bytes).await
+            }
             Outgoing::Want => dealer.send(self.frame(Frame::Want)).await,
             Outgoing::Goodbye => dealer.send(self.frame(Frame::Goodbye)).await,
         }
     }
 
-    async fn message(&mut self, dealer: &mut DealerSocket, tag: Tag, bytes: Bytes) -> ZmqResult<()> {
+    async fn message(
+        &mut self,
+        dealer: &mut DealerSocket,
+        (tag, departed): (Tag, Option<Nanos>),
+        bytes: Bytes,
+    ) -> ZmqResult<()> {
         let size = bytes.len() as u64;
         if bytes.len() <= WHOLE {
-            let mut message = self.frame(Frame::Whole { tag, size });
+            let mut message = self.frame(Frame::Whole { tag, size, departed });
             message.push_back(bytes);
             return dealer.send(message).await;
         }
-        dealer.send(self.frame(Frame::Announce { tag, size })).await?;
+        dealer.send(self.frame(Frame::Announce { tag, size, departed })).await?;
         for offset in (0..bytes.len()).step_by(CHUNK) {
             let mut message = self.frame(Frame::Chunk { offset: offset as u64 });
             message.push_back(bytes.slice(offset..bytes.len().min(offset + CHUNK)));

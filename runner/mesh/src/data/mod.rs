@@ -11,6 +11,7 @@
 
 mod entrance;
 mod frame;
+mod hostile;
 mod inbox;
 mod incoming;
 mod link;
@@ -18,4 +19,5 @@ mod plane;
 mod shared;
 mod window;
 
+pub use hostile::data_frames;
 pub use plane::{DataPlane, Stopper};

@@ -6,14 +6,15 @@ use super::shared::{Handle, Queues, Shared};
 use super::window::{Ending, Window};
 use crate::handshake::{End, Plane};
 use crate::reception::Reception;
-use crate::socket::{Proven, SocketFile, bind, introduce};
+use crate::socket::{Endpoint, Proven, SocketFile, bind, introduce};
 use crate::thread::PlaneThread;
 use crate::{Briefing, Member, MeshError, Secret, directory};
 use record::{Clock, LinkRecord, Nanos, Rank};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::net::SocketAddr;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
+use strategies::emulation::{Arrivals, Carrier};
 use strategies::{StepError, Transport};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
@@ -46,21 +47,57 @@ impl DataPlane {
     /// within `deadlines.start_up`. `clock` stamps the arrival of announcements. The directory of the sockets
     /// must be the user's own and closed to everybody else.
     pub fn open(briefing: &Briefing, me: Rank, clock: Arc<dyn Clock>) -> Result<Self, MeshError> {
+        Self::open_watched(briefing, me, clock, None)
+    }
+
+    /// The same; `arrivals` is told of every message before a lane can take it.
+    pub fn open_watched(
+        briefing: &Briefing,
+        me: Rank,
+        clock: Arc<dyn Clock>,
+        arrivals: Option<Arc<dyn Arrivals>>,
+    ) -> Result<Self, MeshError> {
         directory::check_private(&briefing.sockets)?;
+        let place = |rank| Ok(Endpoint::Ipc(directory::data_socket(&briefing.sockets, rank)?));
+        Self::open_at(briefing, me, (clock, arrivals), place)
+    }
+
+    /// The same over TCP, each rank at its address (by rank): between network namespaces of one machine, where
+    /// nobody else is. Peers prove the same as ever, but a stranger who can reach the address can make the socket
+    /// library allocate memory before it has proved anything: no run may use this on an open network.
+    pub fn open_on(
+        briefing: &Briefing,
+        me: Rank,
+        clock: Arc<dyn Clock>,
+        addresses: &[SocketAddr],
+    ) -> Result<Self, MeshError> {
+        let place = |rank: Rank| {
+            let address = addresses.get(rank.index()).copied();
+            address.map(Endpoint::Tcp).ok_or(MeshError::Stranger(Member::Rank(rank)))
+        };
+        Self::open_at(briefing, me, (clock, None), place)
+    }
+
+    fn open_at(
+        briefing: &Briefing,
+        me: Rank,
+        watching: (Arc<dyn Clock>, Option<Arc<dyn Arrivals>>),
+        place: impl Fn(Rank) -> Result<Endpoint, MeshError>,
+    ) -> Result<Self, MeshError> {
         keep_freed_memory();
         let ranks = briefing.spec.cluster.ranks();
         if me.0 >= ranks {
             return Err(MeshError::Stranger(Member::Rank(me)));
         }
-        let path_of = |rank| Ok((rank, directory::data_socket(&briefing.sockets, rank)?));
+        let path_of = |rank| Ok((rank, place(rank)?));
         let everybody = (0..ranks).map(Rank);
         let mut peers = everybody.map(path_of).collect::<Result<BTreeMap<_, _>, MeshError>>()?;
         peers.remove(&me);
-        let (shared, queues, ordered) = Shared::new(me, ranks, briefing.deadlines.peer, clock);
+        let (shared, queues, ordered) = Shared::new(me, ranks, briefing.deadlines.peer, watching);
         let (hang_up, end) = (CancellationToken::new(), CancellationToken::new());
         let opening = Opening {
             shared: shared.clone(),
-            path: directory::data_socket(&briefing.sockets, me)?,
+            endpoint: place(me)?,
             peers,
             secret: briefing.secret.clone(),
             patience: briefing.deadlines.start_up,
@@ -84,6 +121,11 @@ impl DataPlane {
 
     /// A handle to the rank's transport, one for each lane.
     pub fn transport(&self) -> Box<dyn Transport> {
+        Box::new(Handle(self.shared.clone()))
+    }
+
+    /// The same, for a card to stand before it.
+    pub fn carrier(&self) -> Box<dyn Carrier> {
         Box::new(Handle(self.shared.clone()))
     }
 
@@ -153,11 +195,21 @@ fn keep_freed_memory() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(LARGEST - 4096)));
 }
 
+/// Says whose connection it was, where the error itself only names a socket.
+fn blamed(peer: Rank, error: MeshError) -> MeshError {
+    match error {
+        MeshError::Socket { .. } | MeshError::Lost(_) => {
+            MeshError::Broke { peer: Member::Rank(peer), reason: Box::new(error) }
+        }
+        other => other,
+    }
+}
+
 /// What it takes to open a data plane.
 struct Opening {
     shared: Arc<Shared>,
-    path: PathBuf,
-    peers: BTreeMap<Rank, PathBuf>,
+    endpoint: Endpoint,
+    peers: BTreeMap<Rank, Endpoint>,
     secret: Secret,
     patience: Duration,
     hang_up: CancellationToken,
@@ -173,7 +225,7 @@ impl Opening {
         let me = self.shared.me;
         let peers: BTreeSet<_> = self.shared.peers().collect();
         let (missing, arrivals) = watch::channel(peers.clone());
-        let (router, gone, file) = bind(&self.path).await?;
+        let (router, gone, file) = bind(self.endpoint.clone()).await?;
         let reception = Reception::new(self.secret.clone(), Plane::Data, End::Member(Member::Rank(me)));
         let (shared, guests) = (self.shared.clone(), Guests::default());
         tokio::spawn(Entrance { router, gone, reception, shared, missing, guests }.serve(ordered));
@@ -183,7 +235,7 @@ impl Opening {
             let mut connecting = self.connect();
             while let Some(connected) = connecting.join_next().await {
                 let Ok((peer, proven)) = connected else { continue };
-                self.link(peer, proven?, &mut queues);
+                self.link(peer, proven.map_err(|error| blamed(peer, error))?, &mut queues);
                 unreached.remove(&peer);
             }
             let _ = arriving.wait_for(BTreeSet::is_empty).await;
@@ -204,10 +256,10 @@ impl Opening {
     fn connect(&self) -> JoinSet<(Rank, Result<Proven, MeshError>)> {
         let me = End::Member(Member::Rank(self.shared.me));
         let mut connecting = JoinSet::new();
-        for (peer, path) in &self.peers {
-            let (peer, path, secret) = (*peer, path.clone(), self.secret.clone());
+        for (peer, endpoint) in &self.peers {
+            let (peer, endpoint, secret) = (*peer, endpoint.clone(), self.secret.clone());
             let ends = (me, End::Member(Member::Rank(peer)));
-            connecting.spawn(async move { (peer, introduce(&path, &secret, Plane::Data, ends).await) });
+            connecting.spawn(async move { (peer, introduce(&endpoint, &secret, Plane::Data, ends).await) });
         }
         connecting
     }

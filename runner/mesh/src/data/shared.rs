@@ -5,10 +5,11 @@ use super::frame::LARGEST;
 use super::inbox::{Inbox, Return};
 use super::link::Outgoing;
 use super::window::{Presence, Window};
-use record::{Clock, Rank};
+use record::{Clock, Nanos, Rank};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use strategies::emulation::{Arrivals, Carrier};
 use strategies::{Envelope, Kind, Packet, StepError, Tag, Transport};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -19,6 +20,8 @@ pub(super) struct Shared {
     pub(super) inbox: Inbox,
     /// By rank; the own one is never used.
     pub(super) windows: Vec<Window>,
+    /// Who is told of every message before a lane can take it.
+    arrivals: Option<Arc<dyn Arrivals>>,
     /// To the entrance.
     pub(super) orders: UnboundedSender<Order>,
 }
@@ -32,7 +35,7 @@ impl Shared {
         me: Rank,
         ranks: u32,
         patience: Duration,
-        clock: Arc<dyn Clock>,
+        (clock, arrivals): (Arc<dyn Clock>, Option<Arc<dyn Arrivals>>),
     ) -> (Arc<Self>, Queues, UnboundedReceiver<Order>) {
         let (orders, ordered) = unbounded_channel();
         let mut queues = Queues::new();
@@ -43,7 +46,7 @@ impl Shared {
         };
         let windows = (0..ranks).map(Rank).map(&mut window).collect();
         let inbox = Inbox::new(me, ranks as usize, patience);
-        (Arc::new(Self { me, clock, inbox, windows, orders }), queues, ordered)
+        (Arc::new(Self { me, clock, inbox, windows, arrivals, orders }), queues, ordered)
     }
 
     /// The way to a peer.
@@ -57,10 +60,10 @@ impl Shared {
         (0..self.windows.len() as u32).map(Rank).filter(move |rank| *rank != me)
     }
 
-    /// A peer is not there any more.
+    /// A peer is not there any more. A lane that hears so from its inbox must not find the way to it open.
     pub(super) fn depart(&self, peer: Rank, presence: Presence) {
-        self.inbox.depart(peer, presence);
         self.window(peer).depart(presence);
+        self.inbox.depart(peer, presence);
     }
 
     /// Makes every wait answer this, unless it answers something else already.
@@ -69,6 +72,14 @@ impl Shared {
         for window in &self.windows {
             window.end(reason);
         }
+    }
+
+    /// Puts a complete message in.
+    pub(super) fn deliver(&self, envelope: Envelope, departed: Option<Nanos>) {
+        if let Some(arrivals) = &self.arrivals {
+            arrivals.arrived(envelope.from, envelope.tag, envelope.packet.0.len(), departed);
+        }
+        self.inbox.deliver(envelope);
     }
 
     fn give_back(&self, back: Return) {
@@ -100,8 +111,14 @@ impl Drop for Alarm {
 /// A lane's way to the other ranks.
 pub(super) struct Handle(pub(super) Arc<Shared>);
 
-impl Transport for Handle {
-    fn send(&mut self, to: Rank, tag: Tag, packet: Packet) -> Result<(), StepError> {
+impl Handle {
+    fn hand_over(
+        &self,
+        to: Rank,
+        tag: Tag,
+        packet: Packet,
+        departed: Option<Nanos>,
+    ) -> Result<(), StepError> {
         let shared = &self.0;
         shared.check(to)?;
         if packet.0.len() as u64 > LARGEST {
@@ -109,10 +126,28 @@ impl Transport for Handle {
             return Err(StepError::Transport { rank: shared.me, reason });
         }
         if to == shared.me {
-            shared.inbox.deliver(Envelope { from: to, tag, packet, began: shared.clock.now() });
+            shared.deliver(Envelope { from: to, tag, packet, began: shared.clock.now() }, None);
             return Ok(());
         }
-        shared.window(to).send(tag, packet)
+        shared.window(to).send(tag, packet, departed)
+    }
+}
+
+impl Carrier for Handle {
+    fn send_departed(
+        &mut self,
+        to: Rank,
+        tag: Tag,
+        packet: Packet,
+        departed: Nanos,
+    ) -> Result<(), StepError> {
+        self.hand_over(to, tag, packet, Some(departed))
+    }
+}
+
+impl Transport for Handle {
+    fn send(&mut self, to: Rank, tag: Tag, packet: Packet) -> Result<(), StepError> {
+        self.hand_over(to, tag, packet, None)
     }
 
     fn recv(&mut self, from: Rank, tag: Tag) -> Result<Envelope, StepError> {

@@ -90,8 +90,9 @@ impl Window {
         Self { me, peer, patience, state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// Hands a message to the link as soon as there are credits for it.
-    pub(super) fn send(&self, tag: Tag, packet: Packet) -> Result<(), StepError> {
+    /// Hands a message to the link as soon as there are credits for it; with the moment at which it leaves an
+    /// emulated card, if it does.
+    pub(super) fn send(&self, tag: Tag, packet: Packet, departed: Option<Nanos>) -> Result<(), StepError> {
         let (size, wanted) = (packet.0.len() as u64, Wanted::Credit(tag));
         let mut state = self.lock();
         let begin = Instant::now();
@@ -101,7 +102,7 @@ impl Window {
             let queue = state.open(self, wanted)?;
             if state.has_room(size) {
                 // The link ends only when the peer is gone, which the next call tells.
-                let _ = queue.send(Outgoing::Message { tag, packet });
+                let _ = queue.send(Outgoing::Message { tag, packet, departed });
                 state.count(size);
                 return Ok(());
             }

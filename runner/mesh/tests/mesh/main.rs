@@ -3,10 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "what fails here is a test")]
 
 mod briefing;
-#[path = "../contract/mod.rs"]
+#[path = "../../../../strategies/tests/contract/mod.rs"]
 mod contract;
 mod control;
 mod fixture;
 mod leaving;
+mod network;
+mod processes;
 mod strangers;
 mod transport;

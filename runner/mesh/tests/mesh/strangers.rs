@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
-use strategies::{Kind, Packet, Tag};
+use strategies::{Kind, Packet, StepError, Tag};
 use tokio::time::timeout;
 use zeromq::{DealerSocket, Socket, SocketRecv, SocketSend, ZmqMessage};
 
@@ -47,40 +47,48 @@ fn garbage() -> Vec<Bytes> {
     frames.into_iter().map(Bytes::from).collect()
 }
 
-#[test]
-fn garbage_is_not_answered_and_disturbs_nobody() {
-    let sockets = sockets();
-    let planes = planes(sockets.path(), 2, PATIENCE);
-    run(async {
-        let mut stranger = dealer(&sockets.path().join("data-1")).await;
-        for frame in garbage() {
-            let mut message = ZmqMessage::from(frame);
-            message.push_back(Bytes::from_static(b"payload"));
-            stranger.send(message).await.unwrap();
+/// Two ranks and a driver with one member, whose doors strangers know.
+struct Run {
+    sockets: tempfile::TempDir,
+    planes: Vec<DataPlane>,
+}
+
+impl Run {
+    fn start() -> Self {
+        let sockets = sockets();
+        let planes = planes(sockets.path(), 2, PATIENCE);
+        Self { sockets, planes }
+    }
+
+    /// The doors of the data plane.
+    fn doors(&self) -> [PathBuf; 2] {
+        ["data-0", "data-1"].map(|name| self.sockets.path().join(name))
+    }
+
+    /// The ranks hear each other, and nobody else, and leave in peace.
+    fn goes_on(self) {
+        let tag = Tag::new(Kind::Reduce, 1);
+        for (from, to) in [(0, 1), (1, 0)] {
+            let packet = Packet(Bytes::from_static(b"true"));
+            self.planes[from].transport().send(Rank(to as u32), tag, packet).unwrap();
+            let envelope = self.planes[to].transport().recv_any(Kind::Reduce).unwrap();
+            assert_eq!((envelope.from, &envelope.packet.0[..]), (Rank(from as u32), &b"true"[..]));
         }
-        assert!(timeout(Duration::from_millis(100), stranger.recv()).await.is_err());
-    });
-    let tag = Tag::new(Kind::Reduce, 1);
-    planes[0].transport().send(Rank(1), tag, Packet(Bytes::from_static(b"true"))).unwrap();
-    let envelope = planes[1].transport().recv_any(Kind::Reduce).unwrap();
-    assert_eq!((envelope.from, &envelope.packet.0[..]), (Rank(0), &b"true"[..]));
-    let closing: Vec<_> =
-        planes.into_iter().map(|plane| thread::spawn(move || plane.close(PATIENCE))).collect();
-    for thread in closing {
-        thread.join().unwrap().unwrap();
+        let closing: Vec<_> =
+            self.planes.into_iter().map(|plane| thread::spawn(move || plane.close(PATIENCE))).collect();
+        for thread in closing {
+            thread.join().unwrap().unwrap();
+        }
     }
 }
 
-#[test]
-fn half_open_connections_and_broken_greetings_stall_nobody() {
+/// Lets strangers do something at the control door before its member comes, who is then heard as if nothing had
+/// happened.
+fn at_the_control_door(strangers: impl FnOnce(&Path)) {
     let sockets = sockets();
     run(async {
-        let path = sockets.path().join("control");
         let mut server = ControlServer::bind(sockets.path(), &SECRET, &[PEER]).await.unwrap();
-        // Says nothing; says something that is no greeting; begins a greeting and hangs up.
-        let silent: Vec<_> = (0..20).map(|_| UnixStream::connect(&path).unwrap()).collect();
-        UnixStream::connect(&path).unwrap().write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
-        UnixStream::connect(&path).unwrap().write_all(&[0xff, 0, 0, 0]).unwrap();
+        strangers(&sockets.path().join("control"));
         let briefing = briefing(sockets.path(), PEER, 1, PATIENCE);
         let talking = thread::spawn(move || {
             let (client, _inbox) = ControlClient::connect(&briefing).unwrap();
@@ -89,9 +97,138 @@ fn half_open_connections_and_broken_greetings_stall_nobody() {
         });
         assert_eq!(server.recv().await, Some((PEER, ToDriver::Goodbye)));
         talking.join().unwrap();
-        drop(silent);
         server.close(PATIENCE).await;
     });
+}
+
+/// Says all kinds of nonsense as a peer of the socket library, and hears nothing.
+async fn talk_nonsense(door: &Path) {
+    let mut stranger = dealer(door).await;
+    for frame in garbage() {
+        let mut message = ZmqMessage::from(frame);
+        message.push_back(Bytes::from_static(b"payload"));
+        stranger.send(message).await.unwrap();
+    }
+    assert!(timeout(Duration::from_millis(100), stranger.recv()).await.is_err());
+}
+
+#[test]
+fn garbage_is_not_answered_and_disturbs_nobody() {
+    let scene = Run::start();
+    run(async {
+        for door in scene.doors() {
+            talk_nonsense(&door).await;
+        }
+    });
+    scene.goes_on();
+    at_the_control_door(|door| {
+        let door = door.to_owned();
+        thread::spawn(move || run(talk_nonsense(&door))).join().unwrap();
+    });
+}
+
+/// What the socket library says first on every connection: its greeting, and that it is a DEALER of this identity.
+fn introduction(identity: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0x7f, 3, 0];
+    bytes.extend(b"NULL");
+    bytes.resize(64, 0);
+    let mut ready = b"\x05READY\x0bSocket-Type\0\0\0\x06DEALER\x08Identity".to_vec();
+    ready.extend((identity.len() as u32).to_be_bytes());
+    ready.extend(identity);
+    bytes.extend([0x04, ready.len() as u8]);
+    bytes.extend(ready);
+    bytes
+}
+
+/// Connections that say nothing, nonsense, half of a greeting, a greeting and nothing, half of a frame, or that the
+/// rest of a frame is longer than any memory that can be addressed.
+fn half_open(door: &Path) -> Vec<UnixStream> {
+    let hello = introduction(b"");
+    let frame = |head: &[u8]| [&hello[..], head].concat();
+    let giant = [&[2_u8][..], &u64::MAX.to_be_bytes()].concat();
+    let words: Vec<Vec<u8>> = vec![
+        vec![],
+        b"GET / HTTP/1.1\r\n\r\n".to_vec(),
+        hello[..30].to_vec(),
+        hello[..64].to_vec(),
+        hello[..70].to_vec(),
+        hello.clone(),
+        frame(&[0]),
+        frame(&[0, 200, 1, 2, 3]),
+        frame(&[1, 1, 0, 2, 0, 0, 0]),
+        frame(&giant),
+        [&hello[..64], &giant].concat(),
+        vec![0xff; 200],
+    ];
+    let connections = words.iter().cycle().take(3 * words.len()).map(|words| {
+        let mut connection = UnixStream::connect(door).unwrap();
+        // The other side may hang up in the middle of it.
+        let _ = connection.write_all(words);
+        connection
+    });
+    connections.collect()
+}
+
+#[test]
+fn half_open_connections_and_giant_frames_stall_nobody() {
+    let scene = Run::start();
+    let silent: Vec<_> = scene.doors().iter().flat_map(|door| half_open(door)).collect();
+    scene.goes_on();
+    drop(silent);
+    at_the_control_door(|door| drop(half_open(door)));
+    at_the_control_door(|door| std::mem::forget(half_open(door)));
+}
+
+#[test]
+fn strangers_with_one_identity_disturb_nobody_but_each_other() {
+    let scene = Run::start();
+    let talk = |door: &Path, identity: &[u8]| {
+        let mut connection = UnixStream::connect(door).unwrap();
+        let _ = connection.write_all(&introduction(identity));
+        let _ = connection.write_all(b"\x00\x05hello");
+        connection
+    };
+    let doors = scene.doors();
+    let twins: Vec<_> = doors.iter().flat_map(|door| (0..10).map(|_| talk(door, b"rank 1"))).collect();
+    scene.goes_on();
+    drop(twins);
+}
+
+/// What no program in front of this socket library can prevent, and why nobody else may come near the sockets: a
+/// frame of a length that can be addressed but not be had ends the process that believes it. The others are told.
+#[test]
+fn a_stranger_that_gets_as_far_as_the_decoder_can_end_a_process_but_not_a_run_in_silence() {
+    let sockets = sockets();
+    let mut victim = crate::processes::Process::start(sockets.path(), 1, 2, &["hold"]);
+    let briefing = briefing(sockets.path(), PEER, 2, PATIENCE);
+    let plane = DataPlane::open(&briefing, Rank(0), RealClock::start()).unwrap();
+    victim.says("open");
+    let mut stranger = UnixStream::connect(sockets.path().join("data-1")).unwrap();
+    stranger.write_all(&introduction(b"")).unwrap();
+    stranger.write_all(&[&[2_u8][..], &(1_u64 << 62).to_be_bytes()].concat()).unwrap();
+    let error = plane.transport().recv_any(Kind::Push).unwrap_err();
+    assert!(matches!(error, StepError::Gone { peer: Rank(1), .. }), "{error}");
+}
+
+#[test]
+fn nobody_else_can_come_near_the_sockets() {
+    use std::os::unix::process::CommandExt;
+    const NOBODY: u32 = 65_534;
+    let scene = Run::start();
+    let [door, _] = scene.doors();
+    let looks = |user: Option<u32>| {
+        let mut command = std::process::Command::new("test");
+        command.arg("-e").arg(&door);
+        user.map(|user| command.uid(user).gid(user));
+        command.status().unwrap().success()
+    };
+    assert!(looks(None));
+    if rustix::process::getuid().is_root() {
+        assert!(!looks(Some(NOBODY)));
+    } else {
+        eprintln!("NOT RUN: looking at the sockets as another user, which only root can become");
+    }
+    scene.goes_on();
 }
 
 #[test]

@@ -1,38 +1,37 @@
 //! The data plane keeps the contract of transports, over real sockets.
 
-use crate::contract::{self, Place, World};
-use record::Rank;
-use std::sync::Arc;
-use std::thread;
+use crate::contract::{self, Crew, Member};
+use crate::fixture;
+use mesh::DataPlane;
+use std::time::Duration;
 use strategies::Transport;
+use tempfile::TempDir;
 
-struct Mesh;
+impl Member for DataPlane {
+    type Ground = TempDir;
 
-impl World for Mesh {
-    fn run(ranks: u32, lanes: u32, body: impl Fn(Place, &mut dyn Transport) + Send + Sync + 'static) {
-        let sockets = crate::fixture::sockets();
-        let body = Arc::new(body);
-        let planes = crate::fixture::planes(sockets.path(), ranks, crate::fixture::PATIENCE);
-        let run = |(plane, rank): (mesh::DataPlane, u32)| {
-            let body = body.clone();
-            thread::spawn(move || {
-                let run = |lane| {
-                    let (body, mut transport) = (body.clone(), plane.transport());
-                    thread::spawn(move || body(Place { rank: Rank(rank), lane, ranks }, &mut *transport))
-                };
-                let lanes: Vec<_> = (0..lanes).map(run).collect();
-                for lane in lanes {
-                    lane.join().unwrap();
-                }
-                plane.close(crate::fixture::PATIENCE).unwrap();
-            })
-        };
-        let ranks: Vec<_> = planes.into_iter().zip(0..).map(run).collect();
-        for rank in ranks {
-            rank.join().unwrap();
-        }
+    fn all(ranks: u32, patience: Duration) -> (TempDir, Vec<Self>) {
+        let sockets = fixture::sockets();
+        let planes = fixture::planes(sockets.path(), ranks, patience);
+        (sockets, planes)
+    }
+
+    fn transport(&self) -> Box<dyn Transport> {
+        DataPlane::transport(self)
+    }
+
+    fn stop(&self) {
+        DataPlane::stop(self);
+    }
+
+    fn close(self) -> Result<(), String> {
+        DataPlane::close(self, fixture::PATIENCE).map_err(|error| error.to_string())
+    }
+
+    fn is_left_tidy(sockets: &TempDir) {
         assert_eq!(std::fs::read_dir(sockets.path()).unwrap().count(), 0, "sockets are left");
     }
 }
 
-contract::tests!(Mesh);
+contract::world_tests!(Crew<DataPlane>);
+contract::member_tests!(DataPlane);

@@ -3,8 +3,8 @@
 use crate::desk::{Desk, MACHINE};
 use crate::problems::recipe;
 use recipe::{
-    Collective, Compression, Extent, LrShape, Metric, Model, Partition, Plan, ReduceOrder, Request, Role,
-    Source, Strategy,
+    Collective, Compression, Extent, LrScale, LrSchedule, LrShape, Metric, Model, Partition, Plan,
+    ReduceOrder, Request, Role, Source, Strategy,
 };
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -33,9 +33,10 @@ fn defaults_are_the_documented_ones() {
     assert_eq!((spec.train.global_batch, spec.train.length), (100, Extent::Epochs(2.0)));
     assert_eq!((spec.train.optimizer.lr, spec.train.optimizer.momentum), (0.1, 0.0));
     assert_eq!(
-        (spec.train.schedule.shape, spec.train.schedule.warmup),
-        (LrShape::Constant, Extent::Epochs(0.0))
+        spec.train.schedule,
+        LrSchedule { shape: LrShape::Constant, warmup: Extent::Epochs(0.0), scale: LrScale::None }
     );
+    assert_eq!((spec.train.optimizer.clip, spec.train.accumulate), (None, 1));
     assert_eq!((spec.train.evaluate, spec.train.target), (Extent::Epochs(1.0), None));
     assert_eq!(spec.communication.collective, Collective::Ring);
     assert_eq!(spec.communication.reduce_order, ReduceOrder::Ring);
@@ -44,6 +45,23 @@ fn defaults_are_the_documented_ones() {
     assert!(!spec.measure.hash_every_step);
     assert_eq!((plan.limits.run_timeout, plan.limits.retries, plan.limits.max_runs), (None, 0, 400));
     assert_eq!((plan.report.min_effect, plan.report.confidence), (0.05, 0.95));
+}
+
+#[test]
+fn what_every_optimizer_can() {
+    let schedule = |text: &str| {
+        let recipe = format!(
+            "[train]\nglobal-batch = 100\nepochs = 2\naccumulate = 3\noptimizer.clip = 2.5\nlr-schedule = {text}"
+        );
+        let train = plan(&[&recipe]).cells[0].spec.train.clone();
+        assert_eq!((train.accumulate, train.optimizer.clip), (3, Some(2.5)));
+        train.schedule
+    };
+    let milestones = schedule("{ kind = \"milestones\", at = [\"1 epoch\", \"70 steps\"], factor = 0.1 }");
+    let at = vec![Extent::Epochs(1.0), Extent::Steps(70)];
+    assert_eq!(milestones.shape, LrShape::Milestones { at, factor: 0.1 });
+    let cosine = schedule("{ kind = \"cosine\", floor = \"5%\", scale = \"linear\", warmup = \"1 epoch\" }");
+    assert_eq!((cosine.shape, cosine.scale), (LrShape::Cosine { floor: 0.05 }, LrScale::Linear));
 }
 
 #[test]

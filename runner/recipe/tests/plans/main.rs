@@ -8,6 +8,7 @@
 
 mod chaos;
 mod desk;
+mod emulation;
 mod expansion;
 mod pages;
 mod problems;

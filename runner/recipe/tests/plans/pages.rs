@@ -28,8 +28,7 @@ fn every_recipe() -> Vec<(String, String)> {
 }
 
 fn plan(name: &str, text: &str) -> Plan {
-    let planned = Desk::with(text).plan_with(if name == "mnist.toml" { &["dataset.path=data"] } else { &[] });
-    planned.unwrap_or_else(|problems| panic!("{name}:\n{}", problems.render(false, 100)))
+    Desk::with(text).plan().unwrap_or_else(|problems| panic!("{name}:\n{}", problems.render(false, 100)))
 }
 
 #[test]

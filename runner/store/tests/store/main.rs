@@ -5,6 +5,7 @@
 mod files;
 mod killed;
 mod load;
+mod rebuild;
 mod round_trip;
 mod selections;
 mod world;

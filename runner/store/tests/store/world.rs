@@ -2,8 +2,9 @@
 
 use recipe::{
     Arm, AxisValue, Cell, Cluster, Collective, Communication, Compression, Dataset, Extent, Layer, Limits,
-    LrSchedule, LrShape, Measure, Metric, Model, Node, Parameter, Partition, PlacedLayer, Plan, ReduceOrder,
-    ReportSettings, Role, Run, RunSpec, Schedule, Seat, Sgd, Shape, Source, Strategy, Target, Training,
+    LrScale, LrSchedule, LrShape, Measure, Metric, Model, Node, Parameter, Partition, PlacedLayer, Plan,
+    ReduceOrder, ReportSettings, Role, Run, RunSpec, Schedule, Seat, Sgd, Shape, Source, Strategy, Target,
+    Training,
 };
 use record::{
     Event, LaneId, LinkRecord, MetricRecord, Nanos, Overhead, Phase, PhaseTimes, Prepared, Rank, RankEnd,
@@ -72,8 +73,9 @@ fn spec(strategy: Strategy, workers: u32) -> RunSpec {
         train: Training {
             global_batch: 10,
             length: Extent::Steps(20),
-            optimizer: Sgd { lr: 0.1, momentum: 0.9, weight_decay: 0.0 },
-            schedule: LrSchedule { shape: LrShape::Constant, warmup: Extent::Steps(0) },
+            accumulate: 1,
+            optimizer: Sgd { lr: 0.1, momentum: 0.9, weight_decay: 0.0, clip: None },
+            schedule: LrSchedule { shape: LrShape::Constant, warmup: Extent::Steps(0), scale: LrScale::None },
             evaluate: Extent::Steps(10),
             target: Some(Target { metric: Metric::TestAccuracy, threshold: 0.8, after: None, stop: false }),
         },
@@ -85,7 +87,8 @@ fn spec(strategy: Strategy, workers: u32) -> RunSpec {
             reduce_order: ReduceOrder::Ring,
         },
         compression: Compression::None,
-        measure: Measure { trace_first_steps: 3, trace_every: 5, hash_every_step: false },
+        measure: Measure { trace_first_steps: 3, trace_every: 5, hash_every_step: false, samples: false },
+        emulation: recipe::Emulation::default(),
     }
 }
 

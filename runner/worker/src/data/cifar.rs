@@ -45,6 +45,21 @@ pub(super) fn read_100(folder: &Path) -> Result<Loaded, DataError> {
     load(HUNDRED, &[training], &test)
 }
 
+/// The samples of one file of CIFAR-10.
+pub(super) fn samples_10(file: &Packed) -> Result<Samples, DataError> {
+    samples(TEN, file)
+}
+
+/// The samples of one file of CIFAR-100.
+pub(super) fn samples_100(file: &Packed) -> Result<Samples, DataError> {
+    samples(HUNDRED, file)
+}
+
+fn samples(format: Format, file: &Packed) -> Result<Samples, DataError> {
+    let mut samples = empty();
+    parse(format, file, &mut samples).map(|()| samples)
+}
+
 fn load(format: Format, training: &[Packed], test: &Packed) -> Result<Loaded, DataError> {
     let mut digest = Sha256::new();
     let mut samples = empty();
@@ -108,8 +123,7 @@ mod tests {
     }
 
     fn read(format: Format, bytes: Vec<u8>) -> Result<Samples, DataError> {
-        let mut samples = empty();
-        parse(format, &Packed::from_bytes(bytes, false), &mut samples).map(|()| samples)
+        samples(format, &Packed::from_bytes(bytes, false))
     }
 
     #[test]

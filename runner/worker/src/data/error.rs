@@ -8,8 +8,9 @@ use std::path::PathBuf;
 pub enum DataError {
     /// A file is not there.
     #[error(
-        "{} has neither {name} nor {name}.gz; put the {set} files there, or set `dataset.path` to their folder",
-        folder.display()
+        "{folder} has neither {name} nor {name}.gz; `bakeoff data fetch {} --folder {folder}` brings the files of \
+         {set}, or set `dataset.path` to their folder",
+        set.to_lowercase(), folder = folder.display()
     )]
     Missing {
         /// Where it was looked for.

@@ -36,7 +36,7 @@ impl Packed {
         Self::find(folder, name)?.ok_or_else(missing)
     }
 
-    #[cfg(test)]
+    /// As if a file of this content had been read.
     pub(super) fn from_bytes(bytes: Vec<u8>, gzipped: bool) -> Self {
         Self { path: PathBuf::from("file"), bytes, gzipped }
     }

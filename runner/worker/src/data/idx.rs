@@ -14,11 +14,11 @@ const IMAGES: u32 = 2051;
 const LABELS: u32 = 2049;
 const CLASSES: usize = 10;
 
-/// Reads the four files of MNIST, or of a set of the same format, from a folder.
-pub(super) fn read(folder: &Path) -> Result<Loaded, DataError> {
+/// Reads the four files of MNIST, or of a set of the same format with another name, from a folder.
+pub(super) fn read(folder: &Path, set: &'static str) -> Result<Loaded, DataError> {
     let mut digest = Sha256::new();
-    let training = pair(folder, "train", &mut digest)?;
-    let test = pair(folder, "t10k", &mut digest)?;
+    let training = pair((folder, set), "train", &mut digest)?;
+    let test = pair((folder, set), "t10k", &mut digest)?;
     if training.shape != test.shape {
         let sides = |shape| match shape {
             Shape::Image(_, rows, columns) => (rows as u32, columns as u32),
@@ -30,15 +30,16 @@ pub(super) fn read(folder: &Path) -> Result<Loaded, DataError> {
     Ok(Loaded { training, test, classes: CLASSES, digest })
 }
 
-fn pair(folder: &Path, stem: &str, digest: &mut Sha256) -> Result<Samples, DataError> {
-    let images = Packed::open(folder, &format!("{stem}-images-idx3-ubyte"), "MNIST")?;
-    let labels = Packed::open(folder, &format!("{stem}-labels-idx1-ubyte"), "MNIST")?;
+fn pair((folder, set): (&Path, &'static str), stem: &str, digest: &mut Sha256) -> Result<Samples, DataError> {
+    let images = Packed::open(folder, &format!("{stem}-images-idx3-ubyte"), set)?;
+    let labels = Packed::open(folder, &format!("{stem}-labels-idx1-ubyte"), set)?;
     images.digest(digest);
     labels.digest(digest);
     parse(&images, &labels)
 }
 
-fn parse(image_file: &Packed, label_file: &Packed) -> Result<Samples, DataError> {
+/// Reads images and their labels.
+pub(super) fn parse(image_file: &Packed, label_file: &Packed) -> Result<Samples, DataError> {
     let mut content = image_file.unpack();
     let [magic, images, rows, columns] = content.numbers("header of 16 bytes")?;
     check_magic(image_file, "IDX images", IMAGES, magic)?;

@@ -5,6 +5,7 @@
 mod cifar;
 mod error;
 mod file;
+pub mod hostile;
 mod idx;
 mod samples;
 mod set;

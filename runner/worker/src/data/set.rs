@@ -56,7 +56,8 @@ impl DataSet {
     pub fn load(described: &Dataset) -> Result<Self, DataError> {
         let loaded = match &described.source {
             Source::Synthetic { train, test, seed } => synthetic::draw(*train, *test, *seed),
-            Source::Mnist { path } => idx::read(path)?,
+            Source::Mnist { path } => idx::read(path, "MNIST")?,
+            Source::FashionMnist { path } => idx::read(path, "Fashion-MNIST")?,
             Source::Cifar10 { path } => cifar::read_10(path)?,
             Source::Cifar100 { path } => cifar::read_100(path)?,
         };

@@ -2,6 +2,7 @@
 
 mod all_reduce;
 mod line;
+mod network;
 mod peers;
 mod table;
 mod training;
@@ -19,12 +20,14 @@ const TURNS: usize = 3;
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
-    /// Everything.
+    /// All-reduces and training.
     All,
     /// All-reduces of several sizes.
     AllReduce,
     /// Steps of training.
     Training,
+    /// The emulated network beside the kernel's.
+    Network,
 }
 
 impl Subject {
@@ -34,6 +37,7 @@ impl Subject {
             [] => Self::All,
             ["all-reduce"] => Self::AllReduce,
             ["training"] => Self::Training,
+            ["network"] => Self::Network,
             [word, ..] => bail!("`{word}` is not expected here; see `cargo xtask help`"),
         })
     }
@@ -42,6 +46,10 @@ impl Subject {
 /// Builds, brings the peers that can be brought, measures, and prints.
 pub(crate) fn run(workspace: &Workspace, subject: Subject) -> Result<ExitCode> {
     libtorch::ensure(workspace)?;
+    if subject == Subject::Network {
+        network::run(workspace)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let build = ["build", "--release", "--locked", "--workspace", "--bins", "--examples"];
     workspace.child("cargo").arguments(&build).run()?;
     let peers = peers::Peers::find(workspace)?;

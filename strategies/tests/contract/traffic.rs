@@ -1,35 +1,10 @@
-//! The contract of `strategies::Transport`, as tests for any transport: `contract::tests!(MyWorld)` makes them.
+//! Messages between ranks that do what they should: order, sizes, tags, kinds.
 
+use super::World;
 use bytes::Bytes;
 use record::Rank;
 use std::collections::BTreeMap;
-use strategies::{Kind, Packet, StepError, Tag, Transport};
-
-/// Where a test of the contract takes place.
-pub(crate) trait World {
-    /// Runs `body` once for each lane of each rank, all at the same time, each with a handle of its own; returns
-    /// when all have returned. A panic in a body is a panic of `run`.
-    fn run(ranks: u32, lanes: u32, body: impl Fn(Place, &mut dyn Transport) + Send + Sync + 'static);
-}
-
-/// Who a body is.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
-    pub(crate) rank: Rank,
-    pub(crate) lane: u32,
-    pub(crate) ranks: u32,
-}
-
-impl Place {
-    /// The other ranks.
-    pub(crate) fn peers(self) -> impl Iterator<Item = Rank> {
-        (0..self.ranks).map(Rank).filter(move |peer| *peer != self.rank)
-    }
-
-    fn after(self, steps: u32) -> Rank {
-        Rank((self.rank.0 + steps) % self.ranks)
-    }
-}
+use strategies::{Kind, Packet, StepError, Tag};
 
 /// Bytes that no other message has.
 pub(crate) fn pattern(size: usize, seed: u64) -> Packet {
@@ -52,7 +27,7 @@ pub(crate) fn assert_same(got: &Packet, size: usize, seed: u64) {
 /// Between two ranks, messages of a kind arrive complete, once, in order.
 pub(crate) fn order<W: World>(ranks: u32) {
     const MESSAGES: u64 = 300;
-    W::run(ranks, 1, |place, transport| {
+    W::run(ranks, 1, |place, mut transport| {
         for step in 1..=MESSAGES {
             for peer in place.peers() {
                 let seed = step << 16 | u64::from(place.rank.0) << 8 | u64::from(peer.0);
@@ -73,7 +48,7 @@ pub(crate) fn order<W: World>(ranks: u32) {
 
 /// All sizes arrive as they were sent, nothing and everything in between; the tag's fields survive.
 pub(crate) fn sizes<W: World>(sizes: &'static [usize]) {
-    W::run(2, 1, move |place, transport| {
+    W::run(2, 1, move |place, mut transport| {
         let peer = place.after(1);
         let tag =
             |number: usize| Tag { kind: Kind::Pull, step: u64::MAX - 1, call: u32::MAX, part: number as u32 };
@@ -90,7 +65,7 @@ pub(crate) fn sizes<W: World>(sizes: &'static [usize]) {
 
 /// A ring in which all send first.
 pub(crate) fn ring<W: World>(ranks: u32, size: usize, rounds: u64) {
-    W::run(ranks, 1, move |place, transport| {
+    W::run(ranks, 1, move |place, mut transport| {
         let (next, before) = (place.after(1), place.after(place.ranks - 1));
         for step in 1..=rounds {
             let tag = Tag::new(Kind::Reduce, step);
@@ -103,7 +78,7 @@ pub(crate) fn ring<W: World>(ranks: u32, size: usize, rounds: u64) {
 
 /// Kinds do not wait for each other: the lane that reads one is not held up by what nobody reads yet.
 pub(crate) fn kinds<W: World>() {
-    W::run(3, 4, |place, transport| {
+    W::run(3, 4, |place, mut transport| {
         let kind = Kind::ALL[place.lane as usize];
         for step in 1..=100 {
             for peer in place.peers() {
@@ -126,7 +101,7 @@ pub(crate) fn kinds<W: World>() {
 
 /// One lane may leave messages of two kinds and read them in another order than they were sent.
 pub(crate) fn sorted_by_kind<W: World>() {
-    W::run(2, 1, |place, transport| {
+    W::run(2, 1, |place, mut transport| {
         let peer = place.after(1);
         for kind in Kind::ALL {
             transport.send(peer, Tag::new(kind, 1), pattern(70_000, kind as u64)).unwrap();
@@ -140,7 +115,7 @@ pub(crate) fn sorted_by_kind<W: World>() {
 
 /// `recv_any` takes each message of the kind once, in the order of each sender.
 pub(crate) fn from_anyone<W: World>(ranks: u32) {
-    W::run(ranks, 1, |place, transport| {
+    W::run(ranks, 1, |place, mut transport| {
         const EACH: u64 = 50;
         if place.rank != Rank(0) {
             for step in 1..=EACH {
@@ -166,7 +141,7 @@ pub(crate) fn from_anyone<W: World>(ranks: u32) {
 
 /// A tag is a check: another one than the expected is an error that names both.
 pub(crate) fn unexpected<W: World>() {
-    W::run(2, 1, |place, transport| {
+    W::run(2, 1, |place, mut transport| {
         let (sent, wanted) = (Tag::new(Kind::Ask, 4), Tag::new(Kind::Ask, 5));
         if place.rank == Rank(0) {
             transport.send(Rank(1), sent, Packet::default()).unwrap();
@@ -177,80 +152,39 @@ pub(crate) fn unexpected<W: World>() {
     });
 }
 
-/// The suite.
-macro_rules! tests {
-    ($world:ty) => {
-        #[test]
-        fn messages_keep_their_order_among_2() {
-            contract::order::<$world>(2);
+/// One message of a GiB between two ranks, where the machine has the memory for it: it is in memory twice.
+#[expect(clippy::print_stderr, reason = "what does not run is said")]
+pub(crate) fn gibibyte<W: World>() {
+    const SIZE: usize = 1 << 30;
+    const BLOCK: usize = 1 << 20;
+    if memory_available() < 3 << 30 {
+        eprintln!("NOT RUN: a message of 1 GiB, because less than 3 GiB of memory are available");
+        return;
+    }
+    W::run(2, 1, |place, mut transport| {
+        let (peer, tag) = (place.after(1), Tag::new(Kind::Push, 1));
+        if place.rank == Rank(0) {
+            let mut bytes = vec![5; SIZE];
+            for (number, block) in bytes.chunks_mut(BLOCK).enumerate() {
+                block[number] = number as u8;
+            }
+            return transport.send(peer, tag, Packet(Bytes::from(bytes))).unwrap();
         }
-        #[test]
-        fn messages_keep_their_order_among_3() {
-            contract::order::<$world>(3);
+        let envelope = transport.recv(peer, tag).unwrap();
+        assert_eq!(envelope.packet.0.len(), SIZE);
+        let mut expected = vec![5; BLOCK];
+        for (number, block) in envelope.packet.0.chunks(BLOCK).enumerate() {
+            expected[number] = number as u8;
+            assert!(*block == expected[..], "block {number}");
+            expected[number] = 5;
         }
-        #[test]
-        fn messages_keep_their_order_among_8() {
-            contract::order::<$world>(8);
-        }
-        #[test]
-        fn a_rank_may_be_alone() {
-            contract::order::<$world>(1);
-        }
-        #[test]
-        fn all_sizes_arrive() {
-            contract::sizes::<$world>(&[
-                0, 1, 2, 3, 4, 5, 63, 64, 65, 255, 256, 4_095, 4_096, 65_535, 65_536, 65_537, 1_048_575,
-                1_048_576, 1_048_577, 3_000_001, 0, 8_388_608, 1,
-            ]);
-        }
-        #[test]
-        fn large_messages_arrive() {
-            contract::sizes::<$world>(&[64 << 20, 64 << 20, (64 << 20) + 1, 100 << 20, 0, 1]);
-        }
-        #[test]
-        fn a_ring_of_1_sends_first() {
-            contract::ring::<$world>(1, 1000, 3);
-        }
-        #[test]
-        fn a_ring_of_2_sends_first() {
-            contract::ring::<$world>(2, 8 << 20, 5);
-        }
-        #[test]
-        fn a_ring_of_3_sends_first() {
-            contract::ring::<$world>(3, 8 << 20, 3);
-        }
-        #[test]
-        fn a_ring_of_4_sends_first() {
-            contract::ring::<$world>(4, 8 << 20, 3);
-        }
-        #[test]
-        fn a_ring_of_8_sends_first() {
-            contract::ring::<$world>(8, 8 << 20, 1);
-        }
-        #[test]
-        fn a_ring_may_send_more_than_all_credits_first() {
-            contract::ring::<$world>(2, 80 << 20, 2);
-        }
-        #[test]
-        fn empty_messages_are_messages() {
-            contract::ring::<$world>(4, 0, 20);
-        }
-        #[test]
-        fn lanes_do_not_wait_for_each_other() {
-            contract::kinds::<$world>();
-        }
-        #[test]
-        fn the_inbox_is_sorted_by_kind() {
-            contract::sorted_by_kind::<$world>();
-        }
-        #[test]
-        fn anyone_may_be_first() {
-            contract::from_anyone::<$world>(4);
-        }
-        #[test]
-        fn another_tag_is_an_error() {
-            contract::unexpected::<$world>();
-        }
-    };
+    });
 }
-pub(crate) use tests;
+
+/// Bytes that can be allocated without harm, as far as Linux tells.
+fn memory_available() -> u64 {
+    let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = told.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok())
+        .map_or(u64::MAX, |kib| kib << 10)
+}

@@ -1,0 +1,49 @@
+//! What can be exported, one form per file.
+
+pub(crate) mod chrome_trace;
+pub(crate) mod samples;
+pub(crate) mod table;
+pub(crate) mod weights;
+
+use crate::exit::{Exit, Failure};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// A file, or standard output where none is named; must be flushed.
+pub(crate) fn open(path: Option<&Path>) -> Result<Box<dyn Write>, Failure> {
+    let Some(path) = path else { return Ok(Box::new(BufWriter::new(anstream::stdout()))) };
+    let file = File::create(path).map_err(|error| unwritable(path, &error))?;
+    Ok(Box::new(BufWriter::with_capacity(1 << 18, Named { path: path.to_owned(), file })))
+}
+
+/// A file whose errors say which one it is.
+struct Named {
+    path: PathBuf,
+    file: File,
+}
+
+impl Named {
+    fn name(&self, error: io::Error) -> io::Error {
+        io::Error::new(error.kind(), format!("{} cannot be written: {error}", self.path.display()))
+    }
+}
+
+impl Write for Named {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes).map_err(|error| self.name(error))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush().map_err(|error| self.name(error))
+    }
+}
+
+/// A file that cannot be written.
+pub(crate) fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    let failure = Failure::new(Exit::Internal, format!("{} cannot be written: {error}", path.display()));
+    match error.kind() {
+        io::ErrorKind::StorageFull => failure.cure("free some space, or name another place with -o"),
+        _ => failure.cure("name another place with -o"),
+    }
+}

@@ -1,0 +1,65 @@
+//! The sample ids of a run: which samples each rank used in each step, in the order of the batch.
+//!
+//! As CSV: `step,rank,position,sample_id`, by step, rank and position. A position counts from 0 within the rank's
+//! batch; a sample id is a position in the original training file.
+
+use super::table::Lines;
+use crate::exit::{Exit, Failure};
+use crate::reuse::short;
+use std::io::Write;
+use std::path::Path;
+use store::{Samples, recorded_samples};
+
+/// The sample ids of the run whose attempt left `directory`.
+pub(crate) fn of_run(run: &str, directory: &Path) -> Result<Samples, Failure> {
+    let samples = recorded_samples(directory)?;
+    if samples.is_empty() {
+        let what = format!("run {} stored no sample ids", short(run));
+        let cure = "run the recipe again with --set measure.samples=true: its numbers stay the same";
+        return Err(Failure::new(Exit::Empty, what).cure(cure));
+    }
+    Ok(samples)
+}
+
+/// Writes them.
+pub(crate) fn write(samples: &Samples, lines: Lines, out: &mut dyn Write) -> std::io::Result<()> {
+    if lines == Lines::Csv {
+        out.write_all(b"step,rank,position,sample_id\n")?;
+    }
+    for ((step, rank), ids) in samples {
+        for (position, id) in ids.iter().enumerate() {
+            match lines {
+                Lines::Csv => writeln!(out, "{step},{rank},{position},{id}")?,
+                Lines::Json => {
+                    let (rank, step) = (rank.0, *step);
+                    let row = serde_json::json!({
+                        "step": step, "rank": rank, "position": position, "sample_id": id
+                    });
+                    writeln!(out, "{row}")?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::Rank;
+
+    #[test]
+    fn rows_come_by_step_rank_and_position() {
+        let ids = [((2, Rank(0)), vec![7]), ((1, Rank(1)), vec![]), ((1, Rank(0)), vec![9, 4])];
+        let samples: Samples = ids.into_iter().collect();
+        let written = |lines| {
+            let mut out = Vec::new();
+            write(&samples, lines, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(written(Lines::Csv), "step,rank,position,sample_id\n1,0,0,9\n1,0,1,4\n2,0,0,7\n");
+        let json = written(Lines::Json);
+        let first: serde_json::Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
+        assert_eq!(first, serde_json::json!({"step": 1, "rank": 0, "position": 0, "sample_id": 9}));
+    }
+}

@@ -1,0 +1,229 @@
+//! What runs now, in files of the store, so that other commands can see it and ask it to stop.
+//!
+//! Each driver keeps `live/<process>.json` up to date and looks for `live/<process>.stop`. A process is meant
+//! only where its number *and* the moment at which it began fit: numbers are given out again.
+
+use crate::exit::{Exit, Failure};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use store::Driver;
+
+/// Between two updates, unless something changed that people wait for.
+const PACE: Duration = Duration::from_millis(500);
+
+/// A driver, and what it does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct Live {
+    /// The driver's process.
+    pub(crate) driver: Driver,
+    /// Its sweep.
+    pub(crate) sweep: String,
+    /// Name of the recipe.
+    pub(crate) recipe: String,
+    /// The command line.
+    pub(crate) argv: Vec<String>,
+    /// When it began, as seconds since 1970.
+    pub(crate) since: i64,
+    /// When this was written, as seconds since 1970.
+    pub(crate) written: i64,
+    /// Runs of the sweep.
+    pub(crate) runs: usize,
+    /// Those that have ended, or were reused.
+    pub(crate) ended: usize,
+    /// How long the rest takes, as far as that is known.
+    pub(crate) seconds_left: Option<u64>,
+    /// The run under way.
+    pub(crate) run: Option<LiveRun>,
+}
+
+/// A run under way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct LiveRun {
+    /// Its cell and repeat, in words.
+    pub(crate) title: String,
+    /// `starting`, `running`, `stopping`, `evaluating`.
+    pub(crate) stage: String,
+    /// For how long the attempt has been under way, in seconds.
+    pub(crate) seconds: u64,
+    /// Steps of all workers together.
+    pub(crate) step: u64,
+    /// The last of them.
+    pub(crate) steps: Option<u64>,
+    /// Steps in a second, since training began.
+    pub(crate) steps_per_second: Option<f64>,
+    /// How long the training still takes.
+    pub(crate) seconds_left: Option<u64>,
+    /// The last evaluation, in words.
+    pub(crate) metric: Option<String>,
+    /// Its processes.
+    pub(crate) members: Vec<LiveMember>,
+}
+
+/// A process of a run under way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct LiveMember {
+    /// `rank 2`, `evaluator`.
+    pub(crate) name: String,
+    /// Its process.
+    pub(crate) process: Driver,
+    /// The step it is in.
+    pub(crate) step: Option<u64>,
+    /// The phase it is in.
+    pub(crate) phase: Option<String>,
+    /// How long ago it was last heard of, in seconds.
+    pub(crate) heard: Option<f64>,
+}
+
+/// How soon a driver is to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Level {
+    /// At the next step.
+    Softly,
+    /// Without waiting for a step.
+    Now,
+    /// Without waiting for anything.
+    Kill,
+}
+
+/// A request to a driver.
+#[derive(Debug, Serialize, Deserialize)]
+struct Request {
+    driver: Driver,
+    level: Level,
+}
+
+/// Where drivers say what they do.
+fn folder(store: &Path) -> PathBuf {
+    store.join("live")
+}
+
+/// What all drivers of the store say, those that are gone included.
+pub(crate) fn all(store: &Path) -> Vec<Live> {
+    let entries = fs::read_dir(folder(store)).into_iter().flatten().flatten();
+    let files =
+        entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|kind| kind == "json"));
+    let mut drivers: Vec<Live> =
+        files.filter_map(|path| serde_json::from_slice(&fs::read(path).ok()?).ok()).collect();
+    drivers.sort_by_key(|live| (live.since, live.driver.pid));
+    drivers
+}
+
+/// Removes what a driver that is gone said.
+pub(crate) fn forget(store: &Path, driver: &Driver) {
+    for kind in ["json", "stop", "new"] {
+        // What is not there need not go.
+        let _ = fs::remove_file(file(store, driver, kind));
+    }
+}
+
+fn file(store: &Path, driver: &Driver, kind: &str) -> PathBuf {
+    folder(store).join(format!("{}.{kind}", driver.pid))
+}
+
+/// Asks a driver to stop.
+pub(crate) fn ask(store: &Path, driver: &Driver, level: Level) -> Result<(), Failure> {
+    let path = file(store, driver, "stop");
+    let request = Request { driver: driver.clone(), level };
+    write(&path, &request).map_err(|error| {
+        Failure::new(Exit::Store, format!("{} cannot be written: {error}", path.display()))
+            .cure(format!("`kill -TERM {}` asks the same", driver.pid))
+    })
+}
+
+/// What this driver was asked for.
+pub(crate) fn asked(store: &Path, driver: &Driver) -> Option<Level> {
+    let text = fs::read(file(store, driver, "stop")).ok()?;
+    let request: Request = serde_json::from_slice(&text).ok()?;
+    (request.driver == *driver).then_some(request.level)
+}
+
+/// In one step, so that no reader sees half of it.
+fn write(path: &Path, value: &impl Serialize) -> io::Result<()> {
+    let new = path.with_extension("new");
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(&new, serde_json::to_vec_pretty(value)?)?;
+    fs::rename(&new, path)
+}
+
+/// Kills a process, if it is still the same; answers whether it was there.
+pub(crate) fn kill(process: &Driver) -> bool {
+    let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else { return false };
+    // The descriptor stays with whoever has the number now, so that a look afterwards is about the same process.
+    let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return false };
+    process.lives() && pidfd_send_signal(&handle, Signal::KILL).is_ok()
+}
+
+/// Where this driver says what it does; what it said goes when this is dropped.
+pub(crate) struct Board {
+    store: PathBuf,
+    driver: Driver,
+    written: Option<Instant>,
+}
+
+impl Board {
+    /// Nothing is said yet, and nothing asked for.
+    pub(crate) fn new(store: &Path) -> Self {
+        let board = Self { store: store.to_owned(), driver: Driver::this(), written: None };
+        // What is there is of an earlier process with the same number.
+        forget(store, &board.driver);
+        board
+    }
+
+    /// Whether it is time to say something again.
+    pub(crate) fn is_due(&self) -> bool {
+        self.written.is_none_or(|written| written.elapsed() >= PACE)
+    }
+
+    /// Says what is done now.
+    pub(crate) fn show(&mut self, live: &Live) {
+        self.written = Some(Instant::now());
+        // Whoever looks does without; the run goes on.
+        let _ = write(&file(&self.store, &self.driver, "json"), live);
+    }
+}
+
+impl Drop for Board {
+    fn drop(&mut self) {
+        forget(&self.store, &self.driver);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_for_one_process_only() {
+        let store = tempfile::tempdir().unwrap();
+        let board = Board::new(store.path());
+        let this = board.driver.clone();
+        assert_eq!(asked(store.path(), &this), None);
+        ask(store.path(), &this, Level::Now).unwrap();
+        assert_eq!(asked(store.path(), &this), Some(Level::Now));
+        let earlier = Driver { born: "another boot:1".to_owned(), ..this.clone() };
+        assert_eq!(asked(store.path(), &earlier), None);
+        drop(board);
+        assert_eq!(asked(store.path(), &this), None);
+    }
+
+    #[test]
+    fn only_the_very_process_is_killed() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let process = Driver::of(child.id()).unwrap();
+        let other = Driver { born: format!("{}0", process.born), ..process.clone() };
+        assert!(!kill(&other) && process.lives());
+        assert!(kill(&process));
+        child.wait().unwrap();
+        assert!(!kill(&process));
+    }
+}

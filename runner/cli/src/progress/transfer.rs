@@ -1,0 +1,96 @@
+//! What a user sees while a data set comes: a bar with speed and time left on a terminal, else a line per source.
+
+use crate::args::ProgressChoice;
+use crate::output::{Loudness, Talk, human};
+use datasets::{DataSet, Progress};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::IsTerminal;
+use std::time::Duration;
+
+/// A data set on its way.
+pub(crate) struct Transfer {
+    talk: Talk,
+    bar: Option<ProgressBar>,
+    title: &'static str,
+    /// The last address.
+    asked: String,
+}
+
+impl Transfer {
+    /// Nothing has come yet.
+    pub(crate) fn begin(choice: ProgressChoice, talk: &Talk, set: &'static DataSet) -> Self {
+        let bar = match choice {
+            ProgressChoice::Auto => std::io::stderr().is_terminal() && talk.loudness() > Loudness::Quiet,
+            ProgressChoice::Bar => true,
+            ProgressChoice::Plain | ProgressChoice::None => false,
+        };
+        let bar = bar.then(|| {
+            let bar = talk.show_bars().add(ProgressBar::no_length());
+            bar.enable_steady_tick(Duration::from_millis(200));
+            bar
+        });
+        Self { talk: talk.clone(), bar, title: set.title, asked: String::new() }
+    }
+
+    /// Something happened.
+    pub(crate) fn show(&mut self, step: &Progress<'_>) {
+        match step {
+            Progress::Here { archive } => {
+                self.talk.detail(&format!("{}: there, and as published", archive.name));
+            }
+            Progress::Source { archive, url, have } => {
+                let rest = if *have > 0 {
+                    format!(", of which {} are here", human::bytes(*have))
+                } else {
+                    String::new()
+                };
+                let (title, size) = (self.title, human::bytes(archive.bytes));
+                let line = format!("{title}: fetching {size}{rest}: {url}");
+                match &self.bar {
+                    Some(bar) => {
+                        bar.set_style(style("{spinner} {msg}  {bar:20.green} {bytes}/{total_bytes}  {bytes_per_sec}, {eta} left"));
+                        bar.set_message(archive.name);
+                        bar.set_length(archive.bytes);
+                        bar.set_position(*have);
+                        // What came earlier says nothing about the speed of today.
+                        bar.reset_eta();
+                        self.talk.detail(&line);
+                    }
+                    // The same address once more was told as another try.
+                    None if self.asked == *url => {}
+                    None => self.talk.say(&line),
+                }
+                (*url).clone_into(&mut self.asked);
+            }
+            Progress::Received { bytes } => {
+                if let Some(bar) = &self.bar {
+                    bar.set_position(*bytes);
+                }
+            }
+            Progress::Again { reason } => self.talk.say(&format!("note: {reason}; trying again")),
+            Progress::Refused { refusal } => self.talk.say(&format!("note: {refusal}")),
+            Progress::Unpacking { archive } => {
+                let line = format!("{}: as published; unpacking", archive.name);
+                match &self.bar {
+                    Some(bar) => {
+                        bar.set_style(style("{spinner} {msg}"));
+                        bar.set_message(line);
+                    }
+                    None => self.talk.detail(&line),
+                }
+            }
+        }
+    }
+
+    /// Takes the bar off the terminal.
+    pub(crate) fn finish(self) {
+        if let Some(bar) = self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    // The templates are ours; a wrong one would only look plain.
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}

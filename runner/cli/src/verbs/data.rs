@@ -1,0 +1,202 @@
+//! `bakeoff data`: public data sets, fetched, checked, and put where recipes look for them.
+
+use super::Context;
+use crate::disk::data_folder;
+use crate::exit::{Exit, Failure};
+use crate::output::paint::{BAD, FAINT, GOOD, ODD, paint};
+use crate::output::table::{Cell, Sheet};
+use crate::output::{self, Talk, human};
+use crate::progress::Transfer;
+use anstyle::Style;
+use clap::{Args, Subcommand, ValueHint};
+use datasets::{DataSet, FetchError, FileState, Patience, Source};
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// Shown at the end of the verb's help.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  bakeoff data list                  what there is, and what is here
+  bakeoff data fetch mnist           into data/mnist, where recipes look
+  bakeoff data verify mnist          compare it with what was published
+  bakeoff data fetch cifar10 --from http://mirror.example/cifar
+  bakeoff data fetch cifar10 --from ~/Downloads
+
+What breaks off goes on where it stopped when the command is given again.
+Every byte is checked against a published SHA-256 before a file gets its name.
+
+Environment:
+  BAKEOFF_DATA   folder of the data sets, in place of data
+  HTTPS_PROXY    and HTTP_PROXY, ALL_PROXY, NO_PROXY, as everywhere
+  SSL_CERT_FILE  certificates in place of the usual ones, in PEM";
+
+/// Arguments of `data`.
+#[derive(Debug, Args)]
+pub(crate) struct DataArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Fetch a data set: only what is missing or damaged comes.
+    Fetch(FetchArgs),
+    /// Compare a data set's files with what was published; exit code 4 if any is missing or different.
+    Verify(VerifyArgs),
+    /// List the data sets and where they are; with -v their files and sources.
+    List,
+}
+
+/// Arguments of `data fetch`.
+#[derive(Debug, Args)]
+struct FetchArgs {
+    /// Which: mnist, fashion-mnist, cifar10, cifar100.
+    #[arg(value_name = "NAME", value_parser = named)]
+    set: &'static DataSet,
+    /// The folder for its files, in place of the one where recipes look.
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    folder: Option<PathBuf>,
+    /// A source in place of the public ones: the address of a folder, or a folder; may be repeated.
+    #[arg(long, value_name = "URL|FOLDER")]
+    from: Vec<String>,
+}
+
+/// Arguments of `data verify`.
+#[derive(Debug, Args)]
+struct VerifyArgs {
+    /// Which: mnist, fashion-mnist, cifar10, cifar100.
+    #[arg(value_name = "NAME", value_parser = named)]
+    set: &'static DataSet,
+    /// The folder with its files, in place of the one where recipes look.
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    folder: Option<PathBuf>,
+}
+
+fn named(name: &str) -> Result<&'static DataSet, String> {
+    let names: Vec<&str> = DataSet::ALL.iter().map(|set| set.name).collect();
+    DataSet::named(name).ok_or_else(|| format!("the data sets are {}", names.join(", ")))
+}
+
+impl From<FetchError> for Failure {
+    fn from(error: FetchError) -> Self {
+        let cure = error.cure();
+        Self::new(Exit::Preflight, error.to_string()).cure(cure)
+    }
+}
+
+/// Looks after data sets.
+pub(crate) fn execute(args: &DataArgs, context: &Context<'_>) -> Result<Exit, Failure> {
+    match &args.action {
+        Action::Fetch(args) => fetch(args, context),
+        Action::Verify(args) => verify(args, context.talk),
+        Action::List => list(context.talk),
+    }
+}
+
+/// Where recipes look for a data set's files.
+fn usual_folder(set: &DataSet) -> PathBuf {
+    data_folder().join(set.folder)
+}
+
+fn fetch(args: &FetchArgs, context: &Context<'_>) -> Result<Exit, Failure> {
+    let folder = args.folder.clone().unwrap_or_else(|| usual_folder(args.set));
+    let sources: Vec<Source> = args.from.iter().map(|text| Source::read(text)).collect();
+    let mut transfer = Transfer::begin(context.global.progress, context.talk, args.set);
+    let fetched =
+        datasets::fetch(args.set, &folder, (&sources, Patience::default()), &mut |step| transfer.show(&step));
+    transfer.finish();
+    let fetched = fetched?;
+    let what = match fetched.came {
+        0 => "everything was there already".to_owned(),
+        came => format!("{} came", human::count(came, "file")),
+    };
+    context.talk.say(&format!("{}: {what}; verified in {}", args.set.title, folder.display()));
+    context.talk.say(&paint(FAINT, format!("terms: {}", args.set.terms)));
+    if args.folder.is_some() && folder != usual_folder(args.set) {
+        context.talk.say(&format!("next: write `path = {:?}` under [dataset]", folder.display().to_string()));
+    }
+    output::data(&folder.display().to_string())?;
+    Ok(Exit::Done)
+}
+
+fn verify(args: &VerifyArgs, talk: &Talk) -> Result<Exit, Failure> {
+    let folder = args.folder.clone().unwrap_or_else(|| usual_folder(args.set));
+    let mut sheet = Sheet::new(&["file", "state", ""]);
+    let (mut bad, mut unproven) = (0, 0);
+    for finding in datasets::verify(args.set, &folder)? {
+        let name = finding.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        bad += usize::from(matches!(finding.state, FileState::Missing | FileState::Different { .. }));
+        unproven += usize::from(finding.state == FileState::Unproven);
+        let (state, style, why) = words(&finding.state);
+        sheet.row(vec![name.into(), Cell::styled(style, state), why.into()]);
+    }
+    output::data(&sheet.render(output::width()))?;
+    let again = match &args.folder {
+        Some(folder) => format!("bakeoff data fetch {} --folder {}", args.set.name, folder.display()),
+        None => format!("bakeoff data fetch {}", args.set.name),
+    };
+    match (bad, unproven) {
+        (0, 0) => Ok(Exit::Done),
+        (0, _) => {
+            let what = format!("nothing says what {} should be", human::count(unproven, "file"));
+            talk.warn(&what, &format!("fetch it again: {again}"));
+            Ok(Exit::Done)
+        }
+        _ => {
+            let what = format!("{} of {} not as published", human::count(bad, "file"), args.set.title);
+            Err(Failure::new(Exit::Preflight, what).cure(again))
+        }
+    }
+}
+
+fn words(state: &FileState) -> (&'static str, Style, String) {
+    match state {
+        FileState::Published => ("ok", GOOD, "as published".to_owned()),
+        FileState::AsUnpacked => ("ok", GOOD, "as unpacked from the published archive".to_owned()),
+        FileState::Unproven => ("unproven", ODD, "the right length; no digest is known".to_owned()),
+        FileState::Different { why } => ("different", BAD, why.clone()),
+        FileState::Missing => ("missing", BAD, String::new()),
+    }
+}
+
+fn list(talk: &Talk) -> Result<Exit, Failure> {
+    let mut sheet = Sheet::new(&["name", "to fetch", "on disk", "here", "folder"]).right(&[1, 2]);
+    for set in DataSet::ALL {
+        let folder = usual_folder(set);
+        let files = || set.archives.iter().flat_map(|archive| archive.files);
+        let there = |file: &datasets::KnownFile| {
+            folder.join(file.name).is_file() || folder.join(format!("{}.gz", file.name)).is_file()
+        };
+        let (count, of) = (files().filter(|file| there(file)).count(), files().count());
+        let here = match count {
+            0 => "no".to_owned(),
+            count if count == of => "yes".to_owned(),
+            count => format!("{count} of {of} files"),
+        };
+        let (packed, unpacked) = (human::bytes(set.packed_bytes()), human::bytes(set.unpacked_bytes()));
+        let folder = folder.display().to_string();
+        sheet.row(vec![set.name.into(), packed.into(), unpacked.into(), here.into(), folder.into()]);
+    }
+    let mut out = sheet.render(output::width());
+    if talk.loudness() == output::Loudness::Verbose {
+        for set in DataSet::ALL {
+            out.push_str(&sources(set));
+        }
+    }
+    output::data(&out)?;
+    Ok(Exit::Done)
+}
+
+/// Files, digests and addresses of a set, for people who fetch them by hand.
+fn sources(set: &DataSet) -> String {
+    let mut text = format!("\n{} ({})\n", set.title, set.terms);
+    for archive in set.archives {
+        let _ = writeln!(text, "  {}, {} bytes, SHA-256 {}", archive.name, archive.bytes, archive.sha256);
+    }
+    let first = set.archives.first().map_or(&[][..], |archive| archive.sources);
+    for url in first {
+        let _ = writeln!(text, "  from {url}");
+    }
+    text
+}

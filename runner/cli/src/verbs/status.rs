@@ -1,0 +1,189 @@
+//! `bakeoff status`: what runs now, and what killed drivers left.
+
+use super::Context;
+use crate::exit::{Exit, Failure};
+use crate::live::{self, Live, LiveRun};
+use crate::output::paint::{FAINT, ODD, STRONG, paint};
+use crate::output::table::Sheet;
+use crate::output::{self, human};
+use clap::Args;
+use serde::Serialize;
+use std::fmt::Write;
+use std::io::IsTerminal;
+use std::path::Path;
+use std::time::Duration;
+use store::{LeftOver, Store, StoreError};
+
+/// Shown at the end of the verb's help.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  bakeoff status               what runs now with the results in .bakeoff
+  bakeoff status --watch       again every second, until nothing runs
+  bakeoff status --json | jq '.running[].run.members'
+
+`bakeoff stop` ends what runs, and clears up what killed processes left.";
+
+/// Arguments of `status`.
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    /// One JSON document in place of words.
+    #[arg(long)]
+    json: bool,
+    /// Look again every second, until nothing runs.
+    #[arg(short, long, conflicts_with = "json")]
+    watch: bool,
+}
+
+/// How often a watcher looks.
+const PACE: Duration = Duration::from_secs(1);
+
+/// What runs, and what was left.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Status {
+    running: Vec<Live>,
+    /// Drivers that are gone without having cleared up.
+    gone: Vec<Live>,
+    /// Sweeps of theirs that are open by the book.
+    left_over: Vec<LeftOver>,
+}
+
+/// Shows what runs.
+pub(crate) fn execute(args: &StatusArgs, context: &Context<'_>) -> Result<Exit, Failure> {
+    let store = &context.global.store;
+    if !store.is_dir() {
+        return Err(StoreError::NoStore { folder: store.clone() }.into());
+    }
+    loop {
+        let status = look(store, context)?;
+        if args.json {
+            output::json(&status)?;
+            return Ok(Exit::Done);
+        }
+        let clear = if args.watch && std::io::stdout().is_terminal() { "\x1b[H\x1b[J" } else { "" };
+        output::data(&format!("{clear}{}", words(&status, store, output::width())))?;
+        if !args.watch || status.running.is_empty() {
+            return Ok(Exit::Done);
+        }
+        std::thread::sleep(PACE);
+    }
+}
+
+fn look(store: &Path, context: &Context<'_>) -> Result<Status, Failure> {
+    let (running, gone) = live::all(store).into_iter().partition(|live| live.driver.lives());
+    Ok(Status { running, gone, left_over: left_over(store, context)? })
+}
+
+/// What the database says; where it cannot be read there may still be something to see.
+fn left_over(store: &Path, context: &Context<'_>) -> Result<Vec<LeftOver>, Failure> {
+    super::wait(async {
+        let opened = match Store::open_existing(store).await {
+            Ok(opened) => opened,
+            Err(StoreError::NoStore { .. }) => return Ok(Vec::new()),
+            Err(error) => {
+                context.talk.warn(&error.to_string(), "");
+                return Ok(Vec::new());
+            }
+        };
+        let left = opened.left_over().await?;
+        opened.close().await;
+        Ok(left)
+    })
+}
+
+fn words(status: &Status, store: &Path, width: usize) -> String {
+    let mut out = String::new();
+    let now = human::now();
+    for live in &status.running {
+        driver(&mut out, live, now);
+        if let Some(run) = &live.run {
+            under_way(&mut out, (run, (now - live.written).max(0) as u64), width);
+        }
+    }
+    if status.running.is_empty() {
+        let _ = writeln!(out, "nothing runs with the results in {}", store.display());
+    }
+    let left = left_in_words(status);
+    if !left.is_empty() {
+        let _ = writeln!(out, "{}", paint(ODD, "left over:"));
+        for line in left {
+            for part in output::fold(&line, width.saturating_sub(2)) {
+                let _ = writeln!(out, "  {part}");
+            }
+        }
+        let _ = writeln!(out, "`bakeoff stop` clears up; the same `bakeoff run` goes on");
+    }
+    out
+}
+
+fn driver(out: &mut String, live: &Live, now: i64) {
+    let Live { driver, recipe, ended, runs, .. } = live;
+    let since = human::whole(Duration::from_secs((now - live.since).max(0) as u64));
+    let left = live.seconds_left.map_or_else(String::new, |seconds| {
+        format!(", about {} left", human::whole(Duration::from_secs(seconds)))
+    });
+    let _ = writeln!(out, "{}, process {}, for {since}", paint(STRONG, recipe), driver.pid);
+    let _ = writeln!(out, "  sweep {}: {ended} of {} ended{left}", live.sweep, human::count(*runs, "run"));
+}
+
+/// A run, which was seen so many seconds ago.
+fn under_way(out: &mut String, (run, ago): (&LiveRun, u64), width: usize) {
+    let mut facts =
+        vec![format!("{} for {}", run.stage, human::whole(Duration::from_secs(run.seconds + ago)))];
+    if run.stage == "running" {
+        let of = run.steps.map_or_else(String::new, |steps| format!("/{}", human::thousands(steps)));
+        facts.push(format!("step {}{of}", human::thousands(run.step)));
+        facts.extend(run.steps_per_second.map(|rate| format!("{rate:.1} steps/s")));
+        facts.extend(
+            run.seconds_left
+                .map(|left| format!("{} left", human::whole(Duration::from_secs(left.saturating_sub(ago))))),
+        );
+    }
+    facts.extend(run.metric.clone());
+    let _ = writeln!(out, "  {}", run.title);
+    for line in output::fold(&facts.join(", "), width.saturating_sub(2)) {
+        let _ = writeln!(out, "  {line}");
+    }
+    let mut sheet = Sheet::new(&["who", "process", "step", "phase", "heard"]).right(&[1, 2]);
+    for member in &run.members {
+        let state = if member.process.lives() { "" } else { " (gone)" };
+        sheet.row(vec![
+            member.name.as_str().into(),
+            format!("{}{state}", member.process.pid).into(),
+            member.step.map_or_else(String::new, human::thousands).into(),
+            member.phase.clone().unwrap_or_default().into(),
+            member.heard.map_or_else(String::new, |heard| format!("{:.1} s ago", heard + ago as f64)).into(),
+        ]);
+    }
+    for line in sheet.render(width.saturating_sub(2)).lines() {
+        let _ = writeln!(out, "  {}", paint(FAINT, line));
+    }
+}
+
+fn left_in_words(status: &Status) -> Vec<String> {
+    let mut lines = Vec::new();
+    for live in &status.gone {
+        let members = live.run.iter().flat_map(|run| &run.members);
+        let alive: Vec<String> = members
+            .filter(|member| member.process.lives())
+            .map(|member| format!("{} (process {})", member.name, member.process.pid))
+            .collect();
+        let rest = if alive.is_empty() {
+            "none of its processes is left".to_owned()
+        } else {
+            format!("still there: {}", alive.join(", "))
+        };
+        lines.push(format!("process {} of {} was killed; {rest}", live.driver.pid, live.recipe));
+    }
+    for left in &status.left_over {
+        let began = human::moment(left.started);
+        lines.push(format!(
+            "sweep {} of {}, begun {began} by process {}: {} unfinished",
+            left.sweep,
+            left.recipe,
+            left.driver,
+            human::count(left.unfinished as usize, "run")
+        ));
+    }
+    lines
+}

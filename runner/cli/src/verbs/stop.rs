@@ -1,0 +1,171 @@
+//! `bakeoff stop`: ends what runs, from any terminal, and clears up what killed drivers left.
+
+use super::Context;
+use crate::exit::{Exit, Failure};
+use crate::live::{self, Level, Live, LiveMember};
+use crate::output::{self, human};
+use clap::Args;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use store::{DATABASE, Driver, Store, StoreError};
+
+/// Shown at the end of the verb's help.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  bakeoff stop             runs under way end after their current step
+  bakeoff stop --now       they end without waiting for a step
+  bakeoff stop --kill      everything is killed; what was recorded is kept
+
+The same `bakeoff run` goes on where it stopped. Exit code 5 if something has
+not stopped within the time of --wait.";
+
+/// Arguments of `stop`.
+#[derive(Debug, Args)]
+pub(crate) struct StopArgs {
+    /// Do not wait for the end of a step.
+    #[arg(long, conflicts_with = "kill")]
+    now: bool,
+    /// Wait for nothing: kill.
+    #[arg(long)]
+    kill: bool,
+    /// How long to wait for the end, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    wait: u64,
+}
+
+/// How long a driver that is to be killed may take to leave by itself, and its processes to follow it.
+const GRACE: Duration = Duration::from_secs(3);
+/// Between two looks.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// Stops what runs.
+pub(crate) fn execute(args: &StopArgs, context: &Context<'_>) -> Result<Exit, Failure> {
+    let store = &context.global.store;
+    if !store.is_dir() {
+        return Err(StoreError::NoStore { folder: store.clone() }.into());
+    }
+    let level = match (args.now, args.kill) {
+        (_, true) => Level::Kill,
+        (true, _) => Level::Now,
+        _ => Level::Softly,
+    };
+    let (running, gone): (Vec<Live>, Vec<Live>) =
+        live::all(store).into_iter().partition(|live| live.driver.lives());
+    for live in &running {
+        live::ask(store, &live.driver, level)?;
+        context.talk.say(&format!("asked process {} ({}) to {}", live.driver.pid, live.recipe, words(level)));
+    }
+    let deadline = Instant::now() + Duration::from_secs(args.wait);
+    let mut stubborn = Vec::new();
+    for live in &running {
+        if stopped(live, level, deadline) {
+            output::data(&format!("process {} ({}) has stopped", live.driver.pid, live.recipe))?;
+            finish_off(store, live)?;
+        } else {
+            stubborn.push(live);
+        }
+    }
+    for live in &gone {
+        output::data(&format!("process {} ({}) had been killed", live.driver.pid, live.recipe))?;
+        finish_off(store, live)?;
+    }
+    close_books(store, context)?;
+    if running.is_empty() && gone.is_empty() {
+        output::data(&format!("nothing runs with the results in {}", store.display()))?;
+    }
+    match stubborn.first() {
+        None => Ok(Exit::Done),
+        Some(live) => Err(still_there(live, level, args.wait)),
+    }
+}
+
+fn words(level: Level) -> &'static str {
+    match level {
+        Level::Softly => "stop after the current step",
+        Level::Now => "stop at once",
+        Level::Kill => "leave everything",
+    }
+}
+
+/// Waits for the end of a driver; kills it if that was asked for and it does not go by itself.
+fn stopped(live: &Live, level: Level, deadline: Instant) -> bool {
+    if level == Level::Kill && !gone(&[&live.driver], Instant::now() + GRACE) {
+        live::kill(&live.driver);
+    }
+    gone(&[&live.driver], deadline)
+}
+
+fn gone(processes: &[&Driver], deadline: Instant) -> bool {
+    while processes.iter().any(|process| process.lives()) {
+        if Instant::now() >= deadline {
+            return false;
+        }
+        std::thread::sleep(GLANCE);
+    }
+    true
+}
+
+/// Sees to it that nothing of a driver that is gone is left.
+fn finish_off(store: &Path, live: &Live) -> Result<(), Failure> {
+    let members: Vec<&LiveMember> = live.run.iter().flat_map(|run| &run.members).collect();
+    let processes: Vec<&Driver> = members.iter().map(|member| &member.process).collect();
+    // The kernel is about to end them; what it does not end within moments it was never told to.
+    if !gone(&processes, Instant::now() + GRACE) {
+        for member in members.iter().filter(|member| live::kill(&member.process)) {
+            output::data(&format!("killed {}, process {}", member.name, member.process.pid))?;
+        }
+    }
+    live::forget(store, &live.driver);
+    Ok(())
+}
+
+/// Folders of sockets go, and runs of drivers that are gone read as interrupted.
+fn close_books(store: &Path, context: &Context<'_>) -> Result<(), Failure> {
+    let folders = launch::reap();
+    if folders > 0 {
+        output::data(&format!("removed {} of sockets", human::count(folders, "folder")))?;
+    }
+    if !store.join(DATABASE).is_file() {
+        return Ok(());
+    }
+    super::wait(async {
+        let looking = Store::open_existing(store).await?;
+        let left = looking.left_over().await?;
+        looking.close().await;
+        drop(looking);
+        if left.is_empty() {
+            return Ok(());
+        }
+        Store::open(store).await?.close().await;
+        for sweep in &left {
+            let runs = human::count(sweep.unfinished as usize, "run");
+            output::data(&format!(
+                "closed the books of sweep {} ({}, {runs} unfinished)",
+                sweep.sweep, sweep.recipe
+            ))?;
+        }
+        context.talk.say("the same `bakeoff run` goes on where they stopped");
+        Ok(())
+    })
+}
+
+fn still_there(live: &Live, level: Level, seconds: u64) -> Failure {
+    let Live { driver, recipe, .. } = live;
+    let asleep = if is_stopped(driver.pid) { "; it is suspended (`kill -CONT` lets it go on)" } else { "" };
+    let cure = match level {
+        Level::Softly => "`bakeoff stop --now` does not wait for a step, `bakeoff stop --kill` for nothing",
+        Level::Now => "`bakeoff stop --kill` does not wait",
+        Level::Kill => "the system holds on to it: see `dmesg`, and the file systems that it uses",
+    };
+    Failure::new(
+        Exit::Short,
+        format!("process {} ({recipe}) has not stopped within {seconds} s{asleep}", driver.pid),
+    )
+    .cure(cure)
+}
+
+/// Whether a process is suspended, by Ctrl-Z or SIGSTOP.
+fn is_stopped(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| matches!(rest.split_whitespace().next(), Some("T" | "t")))
+}

@@ -1,0 +1,92 @@
+//! `data`, and recipes whose data is not there.
+
+use crate::kitchen::{HAPLESS, Kitchen, told};
+use std::fs;
+use std::path::Path;
+
+#[test]
+fn the_list_says_what_there_is_and_what_is_here() {
+    let kitchen = Kitchen::new();
+    fs::create_dir_all(kitchen.path("data/cifar-10")).unwrap();
+    fs::write(kitchen.path("data/cifar-10/test_batch.bin.gz"), "").unwrap();
+    insta::assert_snapshot!("data_list", kitchen.run(&["data", "list"]).code(0).out);
+    let all = kitchen.run(&["data", "list", "-v"]).code(0).out;
+    assert!(all.contains("cifar-10-binary.tar.gz, 170052171 bytes, SHA-256 c4a38c50a1bc5f3a"), "{all}");
+    assert!(all.contains("from https://www.cs.toronto.edu/~kriz"), "{all}");
+}
+
+#[test]
+fn wrong_names_suggest_the_right_ones() {
+    let kitchen = Kitchen::new();
+    let err = kitchen.run(&["data", "fetch", "imagenet"]).code(2).err;
+    assert!(err.contains("mnist, fashion-mnist, cifar10, cifar100"), "{err}");
+}
+
+#[test]
+fn a_source_without_the_files_is_4_and_tells_what_to_do() {
+    let kitchen = Kitchen::new();
+    fs::create_dir(kitchen.path("empty")).unwrap();
+    let told = kitchen.run(&["data", "fetch", "cifar-100", "--from", "empty"]).code(4);
+    assert!(told.err.contains("empty/cifar-100-binary.tar.gz: no such file"), "{}", told.err);
+    assert!(told.err.contains("= cure: --from FOLDER needs the published files"), "{}", told.err);
+    fs::write(kitchen.path("empty/cifar-100-binary.tar.gz"), "a page of the proxy").unwrap();
+    let told = kitchen.run(&["data", "fetch", "cifar-100", "--from", "empty"]).code(4);
+    assert!(told.err.contains("has 19 bytes where 168513733 bytes were expected"), "{}", told.err);
+    assert!(kitchen.path("data/cifar-100").is_dir());
+}
+
+#[test]
+fn what_is_missing_or_different_is_4_with_the_command_that_brings_it() {
+    let kitchen = Kitchen::new();
+    let told = kitchen.run(&["data", "verify", "mnist"]).code(4);
+    assert_eq!(told.out.matches("missing").count(), 4, "{}", told.out);
+    assert!(told.err.contains("= cure: bakeoff data fetch mnist"), "{}", told.err);
+    fs::create_dir_all(kitchen.path("data/mnist")).unwrap();
+    fs::write(kitchen.path("data/mnist/t10k-labels-idx1-ubyte"), [0; 10_008]).unwrap();
+    let told = kitchen.run(&["data", "verify", "mnist"]).code(4);
+    assert!(told.out.contains("different") && told.out.contains("SHA-256"), "{}", told.out);
+}
+
+#[test]
+fn a_recipe_without_its_data_names_the_command_that_brings_it() {
+    let kitchen = Kitchen::new().with_worker(HAPLESS);
+    let run = |kind: &str, data: Option<&str>| {
+        let mut command =
+            kitchen.command(&["run", "small.toml", "--set", &format!("dataset={{kind='{kind}'}}")]);
+        if let Some(folder) = data {
+            command.env("BAKEOFF_DATA", folder);
+        }
+        told(&mut command).code(4).err
+    };
+    for kind in ["mnist", "fashion-mnist", "cifar10", "cifar100"] {
+        let err = run(kind, None);
+        assert!(err.contains(&format!("= cure: bakeoff data fetch {kind}, or name")), "{err}");
+    }
+    let err = run("cifar10", Some("/elsewhere"));
+    assert!(err.contains("/elsewhere/cifar-10 has neither"), "{err}");
+    let placed = ["run", "small.toml", "--set", "dataset={kind='mnist',path='mine'}"];
+    let err = kitchen.run(&placed).code(4).err;
+    assert!(err.contains("bakeoff data fetch mnist --folder ") && err.contains("/mine, or name"), "{err}");
+}
+
+/// With real files: those of `BAKEOFF_DATA`, as somebody may have downloaded them by hand.
+#[test]
+fn real_digits_come_from_a_folder_and_a_recipe_finds_them() {
+    let Some(real) = std::env::var_os("BAKEOFF_DATA") else {
+        println!("not run: BAKEOFF_DATA names no folder with data sets");
+        return;
+    };
+    let kitchen = Kitchen::new().with_worker(HAPLESS);
+    let from = Path::new(&real).join("mnist");
+    let told = kitchen.run(&["data", "fetch", "mnist", "--from", from.to_str().unwrap()]).code(0);
+    assert!(told.err.contains("MNIST: 4 files came; verified in data/mnist"), "{}", told.err);
+    assert_eq!(told.out, "data/mnist\n");
+    let verified = kitchen.run(&["data", "verify", "mnist"]).code(0).out;
+    assert_eq!(verified.matches("as published").count(), 4, "{verified}");
+    let again = kitchen.run(&["data", "fetch", "mnist", "--from", "nowhere"]).code(0);
+    assert!(again.err.contains("everything was there already"), "{}", again.err);
+    // The worker fails, but only once it is started: its data is there.
+    let err =
+        kitchen.run(&["run", "small.toml", "--set", "dataset={kind='mnist'}", "--max-fail", "1"]).code(5).err;
+    assert!(err.contains("no luck today"), "{err}");
+}

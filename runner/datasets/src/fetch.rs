@@ -1,0 +1,201 @@
+//! A data set into its folder: what is there and good stays, what is missing comes, and nothing half-done is ever
+//! seen under a file's own name.
+
+use crate::catalogue::{Archive, DataSet, KnownFile};
+use crate::download::Download;
+use crate::http::{Client, Patience};
+use crate::lock::Workshop;
+use crate::receipt::{self, Sums};
+use crate::source::Source;
+use crate::verify::look;
+use crate::{FetchError, Refusal, unpack};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What happens meanwhile.
+#[derive(Debug)]
+pub enum Progress<'a> {
+    /// Files of an archive that are there and good.
+    Here {
+        /// The archive.
+        archive: &'static Archive,
+    },
+    /// A source is asked.
+    Source {
+        /// For what.
+        archive: &'static Archive,
+        /// Where.
+        url: &'a str,
+        /// Bytes that came earlier.
+        have: u64,
+    },
+    /// Bytes have come.
+    Received {
+        /// So many of the archive, altogether.
+        bytes: u64,
+    },
+    /// The source broke off, and is tried again.
+    Again {
+        /// Why.
+        reason: &'a str,
+    },
+    /// The source will not give it.
+    Refused {
+        /// Why.
+        refusal: &'a Refusal,
+    },
+    /// The archive is whole and as published; its files are unpacked.
+    Unpacking {
+        /// The archive.
+        archive: &'static Archive,
+    },
+}
+
+/// What was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fetched {
+    /// Files that were there and good.
+    pub here: usize,
+    /// Files that came.
+    pub came: usize,
+}
+
+/// Fetches a data set into a folder, from these sources; from the public ones where none is given.
+///
+/// # Errors
+/// What keeps it from coming; what came already stays, and the next call goes on from there.
+pub fn fetch(
+    set: &'static DataSet,
+    folder: &Path,
+    (sources, patience): (&[Source], Patience),
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<Fetched, FetchError> {
+    let workshop = Workshop::open(folder)?;
+    let mut errand =
+        Errand { folder, sources, client: Client::new(patience), patience, sums: receipt::read(folder)? };
+    let done = errand.run(set, &workshop, progress);
+    workshop.close();
+    done
+}
+
+struct Errand<'a> {
+    folder: &'a Path,
+    sources: &'a [Source],
+    client: Client,
+    patience: Patience,
+    sums: Sums,
+}
+
+impl Errand<'_> {
+    fn run(
+        &mut self,
+        set: &'static DataSet,
+        workshop: &Workshop,
+        progress: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Fetched, FetchError> {
+        let mut fetched = Fetched { here: 0, came: 0 };
+        let mut wanted = Vec::new();
+        for archive in set.archives {
+            if self.is_here(archive)? {
+                progress(Progress::Here { archive });
+                fetched.here += archive.files.len();
+            } else {
+                wanted.push(archive);
+            }
+        }
+        self.room_for(&wanted, workshop)?;
+        for archive in wanted {
+            self.bring(archive, workshop, progress)?;
+            fetched.came += archive.files.len();
+        }
+        Ok(fetched)
+    }
+
+    /// Whether all files of an archive lie there plain, and are good.
+    fn is_here(&self, archive: &Archive) -> Result<bool, FetchError> {
+        for file in archive.files {
+            let finding = look(archive, file, self.folder, &self.sums)?;
+            if !finding.state.is_good() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Refuses before anything is asked for what the disk cannot hold: files stay, one archive at a time does.
+    fn room_for(&self, wanted: &[&'static Archive], workshop: &Workshop) -> Result<(), FetchError> {
+        let Ok(disk) = rustix::fs::statvfs(self.folder) else { return Ok(()) };
+        let part = |archive: &Archive| {
+            fs::metadata(workshop.path(&format!("{}.part", archive.name))).map_or(0, |part| part.len())
+        };
+        let needed = needed(wanted, part);
+        let available = disk.f_bavail.saturating_mul(disk.f_frsize);
+        if needed > available {
+            return Err(FetchError::Room { folder: self.folder.to_owned(), needed, available });
+        }
+        Ok(())
+    }
+
+    fn bring(
+        &mut self,
+        archive: &'static Archive,
+        workshop: &Workshop,
+        progress: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), FetchError> {
+        let mut sources = Vec::new();
+        // Somebody may have put the archive there by hand.
+        if self.folder.join(archive.name).is_file() {
+            sources.push(Source::Folder(self.folder.to_owned()));
+        }
+        match self.sources {
+            [] => sources.extend(archive.sources.iter().map(|url| Source::read(url))),
+            given => sources.extend_from_slice(given),
+        }
+        let (client, patience) = (&self.client, self.patience);
+        let packed =
+            Download { archive, workshop, client, patience, progress: &mut *progress }.run(&sources)?;
+        for unpacked in unpack::unpack(archive, &packed, workshop, progress)? {
+            self.install(unpacked.file, &unpacked.path)?;
+            self.sums.insert(unpacked.file.name.to_owned(), unpacked.sha256);
+        }
+        receipt::write(self.folder, &workshop.path(receipt::NAME), &self.sums)?;
+        if packed.starts_with(&workshop.folder) {
+            // It has served; that it stays would only cost space.
+            let _ = fs::remove_file(packed);
+        }
+        Ok(())
+    }
+
+    /// Moves a whole file to its place.
+    fn install(&self, file: &KnownFile, from: &Path) -> Result<(), FetchError> {
+        let to: PathBuf = self.folder.join(file.name);
+        fs::rename(from, &to).map_err(|error| FetchError::file(to, "written", error))
+    }
+}
+
+/// Bytes that are still to be written at the worst moment.
+fn needed(wanted: &[&'static Archive], part: impl Fn(&Archive) -> u64) -> u64 {
+    let (mut files, mut worst) = (0, 0);
+    for archive in wanted {
+        files += archive.unpacked_bytes();
+        worst = worst.max(files + archive.bytes.saturating_sub(part(archive)));
+    }
+    worst
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CIFAR_10, MNIST};
+
+    #[test]
+    fn the_worst_moment_decides_how_much_room_is_needed() {
+        let all: Vec<&'static Archive> = MNIST.archives.iter().collect();
+        // The first archive beside its file: what comes later is smaller than what goes then.
+        assert_eq!(needed(&all, |_| 0), 47_040_016 + 9_912_422);
+        assert_eq!(needed(&all, |archive| archive.bytes), MNIST.unpacked_bytes());
+        let one: Vec<&'static Archive> = CIFAR_10.archives.iter().collect();
+        assert_eq!(needed(&one, |_| 170_000_000), 184_380_000 + 52_171);
+        assert_eq!(needed(&[], |_| 0), 0);
+    }
+}

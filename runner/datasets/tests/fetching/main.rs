@@ -1,0 +1,423 @@
+//! Data sets over a real connection to a server of our own: all that can go wrong on the way, and what is left.
+#![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
+
+mod server;
+
+use datasets::{
+    Archive, DataSet, FetchError, FileState, KnownFile, Packing, Patience, Progress, Refusal, Source,
+};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use server::{Files, Reply, Server};
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// No pauses; silence is noticed soon, and an answer is given all the time that a slow machine needs.
+const PATIENCE: Patience = Patience {
+    answer: Duration::from_secs(30),
+    silence: Duration::from_secs(30),
+    tries: 3,
+    pause: Duration::ZERO,
+};
+
+fn hex(bytes: &[u8]) -> &'static str {
+    let digits: Vec<String> = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    digits.concat().leak()
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::none());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// Bytes that are worth something: no two pieces are alike.
+fn content(length: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 56) as u8
+    };
+    (0..length).map(|_| next()).collect()
+}
+
+/// A data set of one gzipped file, as it is published.
+struct Published {
+    set: &'static DataSet,
+    plain: Vec<u8>,
+    packed: Vec<u8>,
+}
+
+impl Published {
+    fn new() -> Self {
+        let plain = content(300_000, 1);
+        let packed = gzip(&plain);
+        let files = [KnownFile { name: "images", bytes: plain.len() as u64, sha256: Some(hex(&plain)) }];
+        let set = set(Packing::Gzip, "images.gz", &packed, files);
+        Self { set, plain, packed }
+    }
+
+    fn serve(&self, script: &[Reply]) -> Server {
+        Server::start(vec![("images.gz".to_owned(), self.packed.clone())], script)
+    }
+}
+
+fn set<const N: usize>(
+    packing: Packing,
+    name: &'static str,
+    packed: &[u8],
+    files: [KnownFile; N],
+) -> &'static DataSet {
+    let files: &'static [KnownFile] = Box::leak(Box::new(files));
+    let archives: &'static [Archive] =
+        vec![Archive { name, bytes: packed.len() as u64, sha256: hex(packed), sources: &[], packing, files }]
+            .leak();
+    Box::leak(Box::new(DataSet { name: "test", title: "Test", folder: "test", terms: "none", archives }))
+}
+
+fn fetch(
+    set: &'static DataSet,
+    folder: &Path,
+    sources: &[&str],
+    patience: Patience,
+) -> Result<Vec<String>, FetchError> {
+    let sources: Vec<Source> = sources.iter().map(|source| Source::read(source)).collect();
+    let mut told = Vec::new();
+    let mut note = |progress: Progress<'_>| match progress {
+        Progress::Here { .. } => told.push("here".to_owned()),
+        Progress::Source { have, .. } => told.push(format!("from {have}")),
+        Progress::Again { reason } => told.push(format!("again: {reason}")),
+        Progress::Refused { refusal } => told.push(format!("refused: {refusal}")),
+        Progress::Received { .. } | Progress::Unpacking { .. } => {}
+    };
+    datasets::fetch(set, folder, (&sources, patience), &mut note)?;
+    Ok(told)
+}
+
+/// Nothing but whole files under their own names.
+fn complete(folder: &TempDir, published: &Published) {
+    assert_eq!(names(folder.path()), ["SHA256SUMS", "images"]);
+    assert!(fs::read(folder.path().join("images")).unwrap() == published.plain);
+    let sums = fs::read_to_string(folder.path().join("SHA256SUMS")).unwrap();
+    assert_eq!(sums, format!("{}  images\n", hex(&published.plain)));
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = entries.collect();
+    names.sort();
+    names
+}
+
+/// Fetches from a server with this script; answers what was told, and which bytes were asked for.
+fn fetched(script: &[Reply]) -> (Vec<String>, Vec<Option<u64>>) {
+    let (published, folder) = (Published::new(), tempfile::tempdir().unwrap());
+    let server = published.serve(script);
+    let told = fetch(published.set, folder.path(), &[&server.url], PATIENCE).unwrap();
+    complete(&folder, &published);
+    (told, server.seen().into_iter().map(|(_, from)| from).collect())
+}
+
+/// Fails against a server with this script; answers the last refusal and the error.
+fn refused(script: &[Reply]) -> (Refusal, FetchError) {
+    let (published, folder) = (Published::new(), tempfile::tempdir().unwrap());
+    let server = published.serve(script);
+    let error = fetch(published.set, folder.path(), &[&server.url], PATIENCE).unwrap_err();
+    assert!(!folder.path().join("images").exists());
+    let FetchError::Unavailable { refusals, .. } = &error else { panic!("{error}") };
+    (refusals.last().unwrap().clone(), error)
+}
+
+#[test]
+fn a_file_comes_is_checked_and_unpacked() {
+    assert_eq!(fetched(&[Reply::Good]), (vec!["from 0".to_owned()], vec![None]));
+}
+
+#[test]
+fn a_second_fetch_asks_for_nothing() {
+    let (published, folder) = (Published::new(), tempfile::tempdir().unwrap());
+    let server = published.serve(&[Reply::Good]);
+    fetch(published.set, folder.path(), &[&server.url], PATIENCE).unwrap();
+    assert_eq!(fetch(published.set, folder.path(), &[&server.url], PATIENCE).unwrap(), ["here"]);
+    assert_eq!(server.seen().len(), 1);
+    // What was damaged since then comes again.
+    let path = folder.path().join("images");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[1000] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let found = datasets::verify(published.set, folder.path()).unwrap();
+    assert!(matches!(&found[0].state, FileState::Different { why } if why.starts_with("SHA-256 ")));
+    fetch(published.set, folder.path(), &[&server.url], PATIENCE).unwrap();
+    complete(&folder, &published);
+    assert_eq!(datasets::verify(published.set, folder.path()).unwrap()[0].state, FileState::Published);
+}
+
+#[test]
+fn what_breaks_off_goes_on_where_it_stopped_as_often_as_it_gets_on() {
+    let cuts = [Reply::Cut(100_000), Reply::Cut(50_000), Reply::Cut(50_000), Reply::Cut(50_000), Reply::Good];
+    let (told, asked) = fetched(&cuts);
+    assert_eq!(asked, [None, Some(100_000), Some(150_000), Some(200_000), Some(250_000)]);
+    assert_eq!(told.iter().filter(|line| line.starts_with("again: ")).count(), 4);
+    // A server without ranges sends all of it once more.
+    let (_, asked) = fetched(&[Reply::Cut(100_000), Reply::NoRanges]);
+    assert_eq!(asked, [None, Some(100_000)]);
+    let (_, asked) = fetched(&[Reply::Status(503), Reply::Status(429), Reply::Good]);
+    assert_eq!(asked, [None, None, None]);
+}
+
+#[test]
+fn a_later_call_goes_on_too_and_wrong_bytes_of_another_day_are_thrown_away() {
+    for (kept, asked) in [(100_000_usize, vec![Some(100_000)]), (0, vec![None])] {
+        for wrong in [0_u8, 1] {
+            let (published, folder) = (Published::new(), tempfile::tempdir().unwrap());
+            let part = folder.path().join(".fetch/images.gz.part");
+            fs::create_dir(folder.path().join(".fetch")).unwrap();
+            let bytes: Vec<u8> = published.packed[..kept].iter().map(|byte| byte ^ wrong).collect();
+            fs::write(&part, bytes).unwrap();
+            let server = published.serve(&[Reply::Good]);
+            fetch(published.set, folder.path(), &[&server.url], PATIENCE).unwrap();
+            complete(&folder, &published);
+            let again = if kept > 0 && wrong == 1 { vec![None] } else { vec![] };
+            let seen: Vec<Option<u64>> = server.seen().into_iter().map(|(_, from)| from).collect();
+            assert_eq!(seen, [asked.clone(), again].concat(), "{kept} bytes, wrong by {wrong}");
+        }
+    }
+}
+
+#[test]
+fn a_part_that_is_longer_than_the_file_is_no_part_of_it() {
+    let (published, folder) = (Published::new(), tempfile::tempdir().unwrap());
+    fs::create_dir(folder.path().join(".fetch")).unwrap();
+    fs::write(folder.path().join(".fetch/images.gz.part"), content(published.packed.len() + 1, 2)).unwrap();
+    let server = published.serve(&[Reply::Good]);
+    fetch(published.set, folder.path(), &[&server.url], PATIENCE).unwrap();
+    complete(&folder, &published);
+}
+
+#[test]
+fn redirects_are_followed() {
+    let (published, folder) = (Published::new(), tempfile::tempdir().unwrap());
+    let behind = published.serve(&[Reply::Cut(10_000), Reply::Good]);
+    let front = published.serve(&[Reply::Redirect(format!("{}/deep/images.gz", behind.url))]);
+    fetch(published.set, folder.path(), &[&front.url], PATIENCE).unwrap();
+    complete(&folder, &published);
+    let asked = [("/deep/images.gz".to_owned(), None), ("/deep/images.gz".to_owned(), Some(10_000))];
+    assert_eq!(behind.seen(), asked);
+    // A server that sends one round in circles is given up.
+    let (refusal, _) = refused(&[Reply::Redirect("/images.gz".to_owned())]);
+    assert!(matches!(refusal, Refusal::Connection { tries: 3, .. }), "{refusal}");
+}
+
+#[test]
+fn a_silent_server_is_given_up_and_keeps_what_it_sent() {
+    let (published, folder) = (Published::new(), tempfile::tempdir().unwrap());
+    let server = published.serve(&[Reply::Silent(1000), Reply::Silent(0), Reply::Silent(0)]);
+    let patience = Patience { silence: Duration::from_millis(300), ..PATIENCE };
+    let error = fetch(published.set, folder.path(), &[&server.url], patience).unwrap_err();
+    assert!(error.to_string().contains("images.gz: "), "{error}");
+    assert!(error.cure().contains("HTTPS_PROXY") && error.cure().contains("--from"), "{}", error.cure());
+    let part = fs::read(folder.path().join(".fetch/images.gz.part")).unwrap();
+    assert!(part == published.packed[..1000]);
+    let server = published.serve(&[Reply::Good]);
+    fetch(published.set, folder.path(), &[&server.url], PATIENCE).unwrap();
+    assert_eq!(server.seen()[0].1, Some(1000));
+    complete(&folder, &published);
+}
+
+#[test]
+fn what_a_source_will_not_give_is_told_with_its_address() {
+    let (refusal, error) = refused(&[Reply::Status(404)]);
+    assert!(matches!(refusal, Refusal::Status { status: 404, .. }), "{refusal}");
+    assert!(error.to_string().contains("/images.gz: the server answers 404"), "{error}");
+    let (refusal, error) = refused(&[Reply::Wrong]);
+    assert!(matches!(refusal, Refusal::Digest { .. }), "{refusal}");
+    assert!(error.cure().contains("not what was published"), "{}", error.cure());
+    let (refusal, _) = refused(&[Reply::Short]);
+    assert!(matches!(refusal, Refusal::Length { got: Some(3), .. }), "{refusal}");
+    let (refusal, _) = refused(&[Reply::Endless]);
+    assert!(matches!(refusal, Refusal::Length { got: None, .. }), "{refusal}");
+    let (refusal, _) = refused(&[Reply::Status(500)]);
+    assert!(matches!(refusal, Refusal::Connection { tries: 3, .. }), "{refusal}");
+}
+
+#[test]
+fn the_next_source_is_asked_and_what_the_first_one_sent_is_used() {
+    let (published, folder) = (Published::new(), tempfile::tempdir().unwrap());
+    let first = published.serve(&[Reply::Cut(5000), Reply::Status(403)]);
+    let second = published.serve(&[Reply::Good]);
+    let told = fetch(published.set, folder.path(), &[&first.url, &second.url], PATIENCE).unwrap();
+    complete(&folder, &published);
+    assert_eq!(second.seen()[0].1, Some(5000));
+    assert!(
+        told.iter().any(|line| line.starts_with("refused: ") && line.ends_with("answers 403")),
+        "{told:?}"
+    );
+    // Nobody listens there any more.
+    let (gone, folder) = (first.url.clone(), tempfile::tempdir().unwrap());
+    drop(first);
+    fetch(published.set, folder.path(), &[&gone, &second.url], PATIENCE).unwrap();
+    complete(&folder, &published);
+    let folder = tempfile::tempdir().unwrap();
+    let error = fetch(published.set, folder.path(), &[&gone], PATIENCE).unwrap_err();
+    assert!(error.to_string().ends_with("(3 times)"), "{error}");
+}
+
+#[test]
+fn a_folder_is_a_source_and_an_archive_put_there_by_hand_is_used() {
+    let (published, from, folder) =
+        (Published::new(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let there = from.path().to_str().unwrap();
+    let error = fetch(published.set, folder.path(), &[there], PATIENCE).unwrap_err();
+    assert!(error.to_string().ends_with("images.gz: no such file"), "{error}");
+    fs::write(from.path().join("images.gz"), &published.packed).unwrap();
+    fetch(published.set, folder.path(), &[there], PATIENCE).unwrap();
+    complete(&folder, &published);
+    assert_eq!(names(from.path()), ["images.gz"], "a source stays as it is");
+    // The same folder is where it is wanted: nothing has to be asked for.
+    assert_eq!(datasets::verify(published.set, from.path()).unwrap()[0].state, FileState::Published);
+    fetch(published.set, from.path(), &["http://127.0.0.1:1"], PATIENCE).unwrap();
+    fs::write(from.path().join("images.gz"), b"cut").unwrap();
+    let found = datasets::verify(published.set, from.path()).unwrap();
+    assert!(
+        matches!(&found[0].state, FileState::Different { why } if why.starts_with("no intact gzip")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn one_fetch_at_a_time() {
+    let (published, folder) = (Published::new(), tempfile::tempdir().unwrap());
+    let server = published.serve(&[Reply::Good]);
+    let mut second = None;
+    let source = [Source::read(&server.url)];
+    let mut while_under_way = |progress: Progress<'_>| {
+        if matches!(progress, Progress::Unpacking { .. }) {
+            second = Some(datasets::fetch(published.set, folder.path(), (&source, PATIENCE), &mut |_| ()));
+        }
+    };
+    datasets::fetch(published.set, folder.path(), (&source, PATIENCE), &mut while_under_way).unwrap();
+    let error = second.unwrap().unwrap_err();
+    assert!(matches!(error, FetchError::Busy { holder: Some(_), .. }), "{error}");
+    complete(&folder, &published);
+}
+
+/// A tar archive whose entries have these names and contents.
+fn tar(entries: &[(&str, u8, &[u8])]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (path, kind, content) in entries {
+        let mut block = vec![0; 512];
+        block[..path.len()].copy_from_slice(path.as_bytes());
+        block[124..135].copy_from_slice(format!("{:011o}", content.len()).as_bytes());
+        block[148..156].copy_from_slice(b"        ");
+        block[156] = *kind;
+        let sum: u64 = block.iter().map(|byte| u64::from(*byte)).sum();
+        block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        out.extend(block);
+        out.extend_from_slice(content);
+        out.resize(out.len().next_multiple_of(512), 0);
+    }
+    out.resize(out.len() + 1024, 0);
+    out
+}
+
+/// Fetches an archive with these entries, of which `set/a.bin` and `set/b.bin` are known; answers the folder.
+fn unpacked(
+    entries: &[(&str, u8, &[u8])],
+    known: [(&'static str, &[u8]); 2],
+) -> (TempDir, Result<Vec<String>, FetchError>) {
+    let packed = gzip(&tar(entries));
+    let file = |(name, content): (&'static str, &[u8])| KnownFile {
+        name,
+        bytes: content.len() as u64,
+        sha256: (name == "a.bin").then(|| hex(content)),
+    };
+    let set = set(Packing::TarGzip("set"), "set.tar.gz", &packed, known.map(file));
+    let outer = tempfile::tempdir().unwrap();
+    let files: Files = vec![("set.tar.gz".to_owned(), packed)];
+    let server = Server::start(files, &[Reply::Good]);
+    let told = fetch(set, &outer.path().join("inner"), &[&server.url], PATIENCE);
+    if told.is_ok() {
+        let states: Vec<FileState> = datasets::verify(set, &outer.path().join("inner"))
+            .unwrap()
+            .into_iter()
+            .map(|found| found.state)
+            .collect();
+        assert_eq!(states, [FileState::Published, FileState::AsUnpacked]);
+    }
+    (outer, told)
+}
+
+#[test]
+fn of_an_archive_only_known_files_are_written_and_only_in_the_folder() {
+    let known = [("a.bin", &b"aaaa"[..]), ("b.bin", &b"bb"[..])];
+    let (outer, told) = unpacked(
+        &[
+            ("set/", b'5', b""),
+            ("../../escaped", b'0', b"evil"),
+            ("/tmp/absolute", b'0', b"evil"),
+            ("set/../a.bin", b'0', b"evil"),
+            ("set/readme.html", b'0', b"hello"),
+            ("set/a.bin", b'2', b""),
+            ("set/a.bin", b'0', b"aaaa"),
+            ("./set/b.bin", b'0', b"bb"),
+        ],
+        known,
+    );
+    told.unwrap();
+    assert_eq!(names(outer.path()), ["inner"]);
+    assert_eq!(names(&outer.path().join("inner")), ["SHA256SUMS", "a.bin", "b.bin"]);
+    assert_eq!(fs::read(outer.path().join("inner/b.bin")).unwrap(), b"bb");
+}
+
+#[test]
+fn an_archive_with_something_else_inside_leaves_no_file() {
+    let known = [("a.bin", &b"aaaa"[..]), ("b.bin", &b"bb"[..])];
+    for (entries, why) in [
+        (vec![("set/a.bin", b'0', &b"aaaa"[..])], "it has no b.bin"),
+        (vec![("set/a.bin", b'0', &b"aaab"[..]), ("set/b.bin", b'0', b"bb")], "a.bin has SHA-256 "),
+        (vec![("set/a.bin", b'0', &b"aaaaa"[..])], "of 5 bytes"),
+        (vec![("set/a.bin", b'0', &b"aaaa"[..]), ("set/a.bin", b'0', b"aaaa")], "is there twice"),
+    ] {
+        let (outer, told) = unpacked(&entries, known);
+        let error = told.unwrap_err();
+        assert!(matches!(error, FetchError::Packing { .. }) && error.to_string().contains(why), "{error}");
+        assert_eq!(names(&outer.path().join("inner")), [".fetch"]);
+    }
+}
+
+#[test]
+fn a_bomb_is_not_unpacked_beyond_what_is_known() {
+    let plain = vec![0; 50 << 20];
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(&plain).unwrap();
+    let packed = encoder.finish().unwrap();
+    let set =
+        set(Packing::Gzip, "images.gz", &packed, [KnownFile { name: "images", bytes: 1000, sha256: None }]);
+    let (from, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::write(from.path().join("images.gz"), &packed).unwrap();
+    let error = fetch(set, folder.path(), &[from.path().to_str().unwrap()], PATIENCE).unwrap_err();
+    assert!(error.to_string().ends_with("images is longer than 1000 bytes"), "{error}");
+    assert!(fs::metadata(folder.path().join(".fetch/images")).unwrap().len() <= 1000);
+    // To look at such a file reads one byte more than it may have.
+    fs::write(folder.path().join("images.gz"), &packed).unwrap();
+    let found = datasets::verify(set, folder.path()).unwrap();
+    assert_eq!(found[0].state, FileState::Published, "the archive itself is as published");
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_named_with_its_cure() {
+    let (published, folder) = (Published::new(), tempfile::tempdir().unwrap());
+    fs::write(folder.path().join("file"), "").unwrap();
+    let error = fetch(published.set, &folder.path().join("file/data"), &["http://127.0.0.1:1"], PATIENCE)
+        .unwrap_err();
+    assert!(matches!(error, FetchError::File { what: "made", .. }), "{error}");
+    assert!(error.cure().contains("--folder"));
+    let full = std::io::Error::from_raw_os_error(28);
+    let error = FetchError::File { path: "x".into(), what: "written", source: full };
+    assert!(error.cure().contains("goes on where it stopped"), "{}", error.cure());
+}

@@ -1,0 +1,56 @@
+//! A new database in the place of the old one, in one step.
+
+use crate::StoreError;
+use crate::open::{DATABASE, options};
+use sqlx::{ConnectOptions, Connection};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Removes a folder, if it is there.
+pub(crate) fn clear(folder: &Path) -> Result<(), StoreError> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(StoreError::Folder { path: folder.to_owned(), source: error })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Puts the new database where the old one is, and answers where that one went. At each moment of it there is a
+/// database, and never one beside the write-ahead log of another.
+pub(crate) async fn exchange(folder: &Path, workshop: &Path) -> Result<Option<PathBuf>, StoreError> {
+    let (file, new) = (folder.join(DATABASE), workshop.join(DATABASE));
+    let log = |of: &Path| PathBuf::from(format!("{}-wal", of.display()));
+    let mut backup = None;
+    if fs::symlink_metadata(&file).is_ok() {
+        merge_log(&file).await;
+        let aside = free_name(folder);
+        let moved = |source| StoreError::Folder { path: aside.clone(), source };
+        if fs::hard_link(&file, &aside).is_err() {
+            // A folder, or a file system without links.
+            fs::rename(&file, &aside).map_err(moved)?;
+        }
+        if log(&file).exists() {
+            fs::rename(log(&file), log(&aside)).map_err(moved)?;
+        }
+        backup = Some(aside);
+    }
+    let _ = fs::remove_file(folder.join(format!("{DATABASE}-shm")));
+    fs::rename(&new, &file).map_err(|source| StoreError::Folder { path: file, source })?;
+    Ok(backup)
+}
+
+/// Takes the write-ahead log of the old database into it, where both can be read.
+async fn merge_log(file: &Path) {
+    if let Ok(mut old) = options(file).connect().await {
+        // What is damaged is kept as it is.
+        let _ = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut old).await;
+        let _ = old.close().await;
+    }
+}
+
+fn free_name(folder: &Path) -> PathBuf {
+    let named = |number: u32| folder.join(format!("bakeoff-before-rebuild-{number}.db"));
+    (1..100_000).map(named).find(|path| fs::symlink_metadata(path).is_err()).unwrap_or_else(|| named(0))
+}

@@ -1,0 +1,229 @@
+//! `cargo xtask bench network`: the emulated network beside the kernel's token bucket filter between network namespaces.
+//!
+//! Needs root, `ip` and `tc`. Nothing of it is left behind, whatever happens.
+
+use std::collections::BTreeMap;
+use std::thread;
+
+use anyhow::{Context, Result, bail};
+
+use crate::child::Child;
+use crate::workspace::Workspace;
+
+/// Of payload, in bytes per second: 1 Gbit/s.
+const BANDWIDTH: u64 = 125_000_000;
+/// One way, in the measurements of small messages.
+const LATENCY_NANOS: u64 = 500_000;
+/// A full frame on the wire and its TCP payload: the kernel counts the former, an emulated card the latter.
+const FRAME: (u64, u64) = (1514, 1448);
+/// What the filter lets through at once. Less costs throughput, more favours short transfers.
+const BURST: &str = "128kb";
+/// Namespaces, and ranks at most.
+const RANKS: u32 = 4;
+const PORT: &str = "7700";
+
+/// Measures and prints the table.
+pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+    println!("building");
+    let arguments = ["build", "--quiet", "--release", "--workspace", "--example", "network"];
+    workspace.child("cargo").arguments(&arguments).run()?;
+    let program = workspace.target_folder()?.join("release/examples/network");
+    let program = program.to_str().context("the path of the program is not text")?.to_owned();
+    let _spaces = Namespaces::make()?;
+    let bench = Bench { program, folder: Folder::make()? };
+    println!(
+        "1 Gbit/s of payload per rank and direction; tbf at {} bit/s of frames, burst {BURST}; medians of milliseconds\n",
+        frame_rate()
+    );
+    println!("{:<34}{:>10}{:>10}{:>10}{:>12}", "", "model", "tbf", "emulated", "difference");
+    for mebibytes in [4, 16, 64] {
+        bench.pair(&format!("{mebibytes} MiB, one sender"), 2, &format!("one-way:{}:7", mebibytes << 20))?;
+    }
+    for mebibytes in [4, 16] {
+        bench.pair(
+            &format!("{mebibytes} MiB, four ranks at once"),
+            4,
+            &format!("ring:{}:9", mebibytes << 20),
+        )?;
+    }
+    for (ranks, weights) in [(2, 1_000_000), (4, 1_000_000), (2, 4_000_000), (4, 4_000_000)] {
+        bench.pair(
+            &format!("D-Sync, {weights} weights, {ranks} ranks"),
+            ranks,
+            &format!("d-sync:{weights}:15"),
+        )?;
+    }
+    println!("\nemulated alone, latency {} us: beside latency + bytes / bandwidth", LATENCY_NANOS / 1000);
+    for bytes in [64_u64, 4 << 10, 64 << 10, 1 << 20] {
+        let way = format!("emulated:{BANDWIDTH}:{LATENCY_NANOS}");
+        let got = bench.median(2, &way, &format!("one-way:{bytes}:201"))?;
+        let model = LATENCY_NANOS as f64 / 1e6 + bytes as f64 * 1e3 / BANDWIDTH as f64;
+        println!(
+            "{:<34}{model:>10.3}{:>10}{got:>10.3}{:>9.0} us",
+            format!("{bytes} B"),
+            "",
+            (got - model) * 1e3
+        );
+    }
+    Ok(())
+}
+
+/// The filter's rate at which full frames carry the payload of an emulated card.
+fn frame_rate() -> u64 {
+    BANDWIDTH * 8 * FRAME.0 / FRAME.1
+}
+
+struct Bench {
+    program: String,
+    folder: Folder,
+}
+
+impl Bench {
+    /// Measures a job both ways, and prints a line.
+    fn pair(&self, title: &str, ranks: u32, job: &str) -> Result<()> {
+        let kernel = self.median(ranks, &format!("tcp:10.78.0.1:{PORT}"), job)?;
+        let emulated = self.median(ranks, &format!("emulated:{BANDWIDTH}:0"), job)?;
+        let difference = (emulated / kernel - 1.0) * 100.0;
+        let model = model(job, ranks);
+        println!("{title:<34}{model:>10.2}{kernel:>10.2}{emulated:>10.2}{difference:>10.1} %");
+        Ok(())
+    }
+
+    /// The median over all numbers that the ranks print, in milliseconds; the first two of each warm up.
+    fn median(&self, ranks: u32, way: &str, job: &str) -> Result<f64> {
+        let run = |rank: u32| {
+            let (me, all) = (rank.to_string(), ranks.to_string());
+            let program = if way.starts_with("tcp") {
+                let space = format!("bakeoff{rank}");
+                Child::new("ip").arguments(&["netns", "exec", &space]).argument(&self.program)
+            } else {
+                Child::new(&self.program)
+            };
+            program.arguments(&[&me, &all, &self.folder.0, way, job]).read()
+        };
+        let texts: Vec<Result<String>> = thread::scope(|scope| {
+            let run = &run;
+            let ranks: Vec<_> = (0..ranks).map(|rank| scope.spawn(move || run(rank))).collect();
+            let join = |rank: thread::ScopedJoinHandle<'_, Result<String>>| {
+                rank.join().unwrap_or_else(|_| bail!("a rank's thread panicked"))
+            };
+            ranks.into_iter().map(join).collect()
+        });
+        let mut numbers: Vec<f64> = Vec::new();
+        for text in texts {
+            let of_rank: Result<Vec<f64>, _> = text?.lines().map(str::parse).collect();
+            numbers.extend(of_rank.context("a rank printed no numbers")?.into_iter().skip(2));
+        }
+        numbers.sort_by(f64::total_cmp);
+        let middle = numbers.get(numbers.len() / 2).context("no rank measured anything")?;
+        Ok(middle / 1e6)
+    }
+}
+
+/// What a card model says of a job, in milliseconds, computing left out.
+fn model(job: &str, ranks: u32) -> f64 {
+    let parts: Vec<f64> = job.split(':').skip(1).filter_map(|part| part.parse().ok()).collect();
+    let size = parts.first().copied().unwrap_or(0.0);
+    // A ring sends and receives 2 (p - 1) / p of a vector of 4 bytes per weight.
+    let bytes =
+        if job.starts_with("d-sync") { size * 8.0 * f64::from(ranks - 1) / f64::from(ranks) } else { size };
+    bytes * 1e3 / BANDWIDTH as f64
+}
+
+/// A folder for sockets that only this user may enter, removed at the end.
+struct Folder(String);
+
+impl Folder {
+    fn make() -> Result<Self> {
+        let path = Child::new("mktemp").arguments(&["-d", "/tmp/bakeoff-bench-XXXXXX"]).read()?;
+        Ok(Self(path.trim().to_owned()))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What cannot be removed is a folder in /tmp.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Network namespaces on a bridge, each with a shaped card.
+struct Namespaces;
+
+impl Namespaces {
+    fn make() -> Result<Self> {
+        let id = Child::new("id").argument("-u").read()?;
+        if id.trim() != "0" {
+            bail!("network namespaces need root: run `cargo xtask bench network` as root");
+        }
+        // From here on, dropping it takes down whatever stands.
+        let spaces = Self;
+        take_down();
+        let rate = format!("{}bit", frame_rate());
+        ip("link add bakeoffbr type bridge")?;
+        ip("link set bakeoffbr up")?;
+        for rank in 0..RANKS {
+            let names = BTreeMap::from([
+                ("R", rank.to_string()),
+                ("A", (rank + 1).to_string()),
+                ("RATE", rate.clone()),
+            ]);
+            for line in [
+                "ip netns add bakeoff$R",
+                "ip link add bakeoffv$R type veth peer name eth0 netns bakeoff$R",
+                "ip link set bakeoffv$R gso_max_size 16384 master bakeoffbr",
+                "ip link set bakeoffv$R up",
+                "ip netns exec bakeoff$R ip link set lo up",
+                "ip netns exec bakeoff$R ip link set eth0 gso_max_size 16384",
+                "ip netns exec bakeoff$R ip address add 10.78.0.$A/24 dev eth0",
+                "ip netns exec bakeoff$R ip link set eth0 up",
+                "ip netns exec bakeoff$R tc qdisc replace dev eth0 root tbf rate $RATE burst $BURST latency 20ms",
+                "tc qdisc replace dev bakeoffv$R root tbf rate $RATE burst $BURST latency 20ms",
+            ] {
+                let mut line = line.replace("$BURST", BURST);
+                for (name, value) in names.iter().rev() {
+                    line = line.replace(&format!("${name}"), value);
+                }
+                call(&line)?;
+            }
+        }
+        Ok(spaces)
+    }
+}
+
+fn take_down() {
+    for rank in 0..RANKS {
+        // Fails where there is none.
+        let _ = Child::new("ip").arguments(&["netns", "delete", &format!("bakeoff{rank}")]).read();
+    }
+    let _ = Child::new("ip").arguments(&["link", "delete", "bakeoffbr"]).read();
+}
+
+impl Drop for Namespaces {
+    fn drop(&mut self) {
+        take_down();
+    }
+}
+
+fn ip(line: &str) -> Result<()> {
+    call(&format!("ip {line}"))
+}
+
+fn call(line: &str) -> Result<()> {
+    let mut words = line.split(' ');
+    let program = words.next().unwrap_or_default();
+    Child::new(program).arguments(&words.collect::<Vec<_>>()).read().map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_model_of_each_job() {
+        assert!((model("one-way:125000:7", 2) - 1.0).abs() < 1e-9);
+        assert!((model("ring:125000:7", 4) - 1.0).abs() < 1e-9);
+        assert!((model("d-sync:125000:7", 4) - 6.0).abs() < 1e-9);
+        assert_eq!(frame_rate(), 1_045_580_110);
+    }
+}

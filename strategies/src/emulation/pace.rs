@@ -1,0 +1,208 @@
+//! How long each piece of a rank's work takes where the recipe says so: pure; the simulator spends these times, and
+//! real ranks let them pass around the real arithmetic.
+
+use super::Slowness;
+use recipe::{Compute, Model, Role, RunSpec, Split};
+use record::{Nanos, Rank, Work};
+
+/// In which proportion the work of one batch takes time: numbers of any unit.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Parts {
+    /// Forward pass, layer by layer.
+    pub forward: Vec<f64>,
+    /// The loss.
+    pub loss: f64,
+    /// Backward pass, layer by layer.
+    pub backward: Vec<f64>,
+    /// The update of the whole model.
+    pub update: f64,
+}
+
+impl Parts {
+    /// Layers in the proportion of their arithmetic, and a backward pass of twice the forward pass: where nothing
+    /// was measured.
+    pub fn by_arithmetic(model: &Model, layers: usize) -> Self {
+        // What follows a layer with weights belongs to it, and so does what comes before the first.
+        let mut work: Vec<f64> = vec![0.0];
+        let mut weighted = false;
+        for layer in &model.layers {
+            let has_weights = !layer.parameters.is_empty();
+            if has_weights && weighted {
+                work.push(0.0);
+            }
+            weighted |= has_weights;
+            if let Some(last) = work.last_mut() {
+                *last += layer.flops as f64;
+            }
+        }
+        if work.len() != layers || work.iter().sum::<f64>() <= 0.0 {
+            work = vec![1.0; layers];
+        }
+        let backward = work.iter().map(|work| 2.0 * work).collect();
+        Self { forward: work, loss: 0.0, backward, update: 0.0 }
+    }
+
+    /// The same proportions within the forward and the backward pass, and these shares of all.
+    fn shared(mut self, forward: f64, backward: f64, update: f64) -> Self {
+        scale(&mut self.forward, forward);
+        scale(&mut self.backward, backward);
+        (self.loss, self.update) = (0.0, update);
+        self
+    }
+
+    fn sum(&self) -> f64 {
+        self.forward.iter().chain(&self.backward).sum::<f64>() + self.loss + self.update
+    }
+}
+
+fn scale(parts: &mut [f64], to: f64) {
+    let sum: f64 = parts.iter().sum();
+    let each = to / parts.len().max(1) as f64;
+    for part in parts {
+        *part = if sum > 0.0 { *part * to / sum } else { each };
+    }
+}
+
+/// How long each piece of a rank's work takes.
+#[derive(Clone, Debug)]
+pub struct Pace {
+    /// In nanoseconds; none where work takes what the machine takes.
+    stated: Option<Parts>,
+    parameters: usize,
+    slowness: Slowness,
+}
+
+impl Pace {
+    fn new(compute: Option<Compute>, slowness: Slowness, measured: Parts, parameters: usize) -> Self {
+        let stated = compute.map(|compute| {
+            let mut parts = match compute.split {
+                Split::Measured => measured,
+                Split::Given { forward, backward, update } => measured.shared(forward, backward, update),
+            };
+            let nanos = compute.step_time.as_nanos() as f64 / parts.sum().max(f64::MIN_POSITIVE);
+            let Parts { forward, loss, backward, update } = &mut parts;
+            for part in forward.iter_mut().chain(backward).chain([loss, update]) {
+                *part *= nanos;
+            }
+            parts
+        });
+        Self { stated, parameters, slowness }
+    }
+
+    /// The pace of a rank of a run, by what the run pretends. `measured` are the parts of its work where it was timed.
+    ///
+    /// What a server does is none of the measured parts of a worker's step: it takes what the machine takes, unless
+    /// the recipe gives it a share.
+    pub fn of(spec: &RunSpec, seed: u64, rank: Rank, measured: Parts, parameters: usize) -> Self {
+        let emulation = &spec.emulation;
+        let serves = spec.cluster.seats.get(rank.index()).is_none_or(|seat| seat.role == Role::Server);
+        let compute = emulation.compute.filter(|compute| !serves || compute.split != Split::Measured);
+        let slowness = Slowness::of(emulation, seed, spec.cluster.workers(), rank);
+        Self::new(compute, slowness, measured, parameters)
+    }
+
+    /// Whether anything is other than the machine makes it.
+    pub fn changes_anything(&self) -> bool {
+        self.stated.is_some() || self.slowness.computes_slowly()
+    }
+
+    /// How long some work of a step takes, where the machine takes `real` for it; `None` where that is all.
+    ///
+    /// Where times are stated, loading a batch has none of its own: it is part of the step.
+    pub fn length(&self, step: u64, work: Work, real: Nanos) -> Option<Nanos> {
+        let computes =
+            matches!(work, Work::Data | Work::Forward(_) | Work::Loss | Work::Backward(_) | Work::Update(_));
+        if !computes {
+            return None;
+        }
+        let factor = self.slowness.compute(step);
+        let stated = self.stated.as_ref().map(|parts| self.stated(parts, work));
+        let alone = stated.or((factor > 1.0).then_some(real.0 as f64));
+        alone.map(|alone| Nanos((alone * factor) as u64))
+    }
+
+    fn stated(&self, parts: &Parts, work: Work) -> f64 {
+        let layer = |parts: &[f64], layer: usize| parts.get(layer).copied().unwrap_or_default();
+        match work {
+            Work::Forward(l) => layer(&parts.forward, l),
+            Work::Loss => parts.loss,
+            Work::Backward(l) => layer(&parts.backward, l),
+            Work::Update(weights) => parts.update * weights as f64 / self.parameters.max(1) as f64,
+            _ => 0.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use recipe::Emulation;
+    use std::time::Duration;
+
+    fn pace(split: Split, factor: f64) -> Pace {
+        let slow = recipe::Slow { whom: recipe::Whom::Rank(0), compute: factor, link: 1.0, probability: 1.0 };
+        let emulation = Emulation { slow: vec![slow], ..Emulation::default() };
+        let parts = Parts { forward: vec![1.0, 3.0], loss: 2.0, backward: vec![6.0, 4.0], update: 4.0 };
+        let compute = Compute { step_time: Duration::from_micros(20), split };
+        Pace::new(Some(compute), Slowness::of(&emulation, 1, 1, Rank(0)), parts, 100)
+    }
+
+    fn lengths(pace: &Pace) -> Vec<u64> {
+        let works = [
+            Work::Data,
+            Work::Forward(0),
+            Work::Forward(1),
+            Work::Loss,
+            Work::Backward(1),
+            Work::Backward(0),
+            Work::Update(100),
+            Work::Reduce(5),
+        ];
+        works.map(|work| pace.length(1, work, Nanos(77)).map_or(0, |nanos| nanos.0)).to_vec()
+    }
+
+    #[test]
+    fn a_step_takes_its_time_in_the_measured_proportion() {
+        let lengths = lengths(&pace(Split::Measured, 1.0));
+        assert_eq!(lengths, [0, 1000, 3000, 2000, 4000, 6000, 4000, 0]);
+        assert_eq!(lengths[..7].iter().sum::<u64>(), 20_000);
+    }
+
+    #[test]
+    fn given_shares_keep_the_proportions_of_the_layers() {
+        let given = Split::Given { forward: 0.4, backward: 0.5, update: 0.1 };
+        assert_eq!(lengths(&pace(given, 1.0)), [0, 2000, 6000, 0, 4000, 6000, 2000, 0]);
+    }
+
+    #[test]
+    fn a_slow_rank_takes_so_many_times_as_long_for_everything_it_computes() {
+        assert_eq!(lengths(&pace(Split::Measured, 3.0)), [0, 3000, 9000, 6000, 12000, 18000, 12000, 0]);
+        assert_eq!(pace(Split::Measured, 3.0).length(1, Work::Reduce(5), Nanos(77)), None);
+        let own = Pace { stated: None, ..pace(Split::Measured, 1.0) };
+        assert_eq!(own.length(1, Work::Loss, Nanos(77)), None);
+        let real = Pace { stated: None, ..pace(Split::Measured, 3.0) };
+        assert_eq!(lengths(&real), [231, 231, 231, 231, 231, 231, 231, 0]);
+    }
+
+    #[test]
+    fn layers_without_weights_belong_to_the_one_before() {
+        let layer = |flops, weights: bool| recipe::PlacedLayer {
+            name: String::new(),
+            layer: recipe::Layer::Relu,
+            input: recipe::Shape::Flat(1),
+            output: recipe::Shape::Flat(1),
+            parameters: if weights {
+                vec![recipe::Parameter { name: String::new(), shape: vec![1] }]
+            } else {
+                vec![]
+            },
+            flops,
+        };
+        let layers =
+            vec![layer(1, false), layer(10, true), layer(2, false), layer(20, true), layer(30, true)];
+        let model = Model { kind: "test".into(), input: recipe::Shape::Flat(1), classes: 1, layers };
+        let parts = Parts::by_arithmetic(&model, 3);
+        assert_eq!((parts.forward, parts.backward), (vec![13.0, 20.0, 30.0], vec![26.0, 40.0, 60.0]));
+        assert_eq!(Parts::by_arithmetic(&model, 2).forward, [1.0, 1.0]);
+    }
+}

@@ -1,0 +1,277 @@
+//! Ranks as threads of one process: a transport without sockets, for tests and whoever wants no processes.
+//!
+//! It keeps the contract of [`Transport`] and copies nothing: a packet arrives as the memory that it was sent in.
+//! What is on its way to one peer and not taken out yet is bounded by [`WINDOW`]; beyond it `send` waits. A rank
+//! that is dropped without [`MemoryRank::close`] looks to the others like one that crashed.
+
+use crate::transport::{Envelope, Kind, Packet, Tag, Transport};
+use crate::{StepError, Wanted};
+use record::{Clock, Nanos, Rank};
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Bytes that may be on their way to one peer: 64 MiB. A larger message goes alone.
+pub const WINDOW: u64 = 64 << 20;
+
+/// What a message costs beside its bytes, so that empty ones are bounded too.
+const EXTRA: u64 = 256;
+
+/// One of several ranks that share a process.
+pub struct MemoryRank {
+    room: Arc<Room>,
+    me: Rank,
+}
+
+/// Where the ranks of a process meet.
+struct Room {
+    /// For how long nothing may come.
+    patience: Duration,
+    clock: Arc<dyn Clock>,
+    state: Mutex<Vec<Seat>>,
+    /// By rank: something changed that its lanes may wait for.
+    changed: Vec<Condvar>,
+}
+
+/// What the room knows of a rank.
+struct Seat {
+    presence: Presence,
+    /// What every wait of the rank answers from now on.
+    ended: Option<StepError>,
+    arrivals: u64,
+    /// What has arrived, by sender.
+    from: Vec<Arrived>,
+}
+
+/// What has arrived from one sender.
+#[derive(Default)]
+struct Arrived {
+    /// By kind; with the number of its arrival.
+    kinds: [VecDeque<(u64, Envelope)>; Kind::ALL.len()],
+    /// Credits of what was not taken out yet.
+    used: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    Here,
+    /// It said good-bye.
+    Left,
+    /// It went without a word.
+    Lost,
+}
+
+/// What a look at a rank's seat answers: nothing yet, or an end of the wait.
+type Seen<T> = Option<Result<T, StepError>>;
+
+impl MemoryRank {
+    /// All ranks of a run. `patience` is the deadline of every wait, `clock` stamps arrivals.
+    pub fn all(ranks: u32, patience: Duration, clock: Arc<dyn Clock>) -> Vec<Self> {
+        let seat = || Seat {
+            presence: Presence::Here,
+            ended: None,
+            arrivals: 0,
+            from: (0..ranks).map(|_| Arrived::default()).collect(),
+        };
+        let room = Arc::new(Room {
+            patience,
+            clock,
+            state: Mutex::new((0..ranks).map(|_| seat()).collect()),
+            changed: (0..ranks).map(|_| Condvar::new()).collect(),
+        });
+        (0..ranks).map(|rank| Self { room: room.clone(), me: Rank(rank) }).collect()
+    }
+
+    /// A handle to the rank's transport, one for each lane.
+    pub fn transport(&self) -> Box<dyn Transport> {
+        Box::new(Handle { room: self.room.clone(), me: self.me })
+    }
+
+    /// Wakes every wait of the rank with [`StepError::Stopped`].
+    pub fn stop(&self) {
+        self.room.end(self.me);
+    }
+
+    /// Says good-bye: nothing can be sent any more. What was sent before has arrived already.
+    pub fn close(self) {
+        self.room.depart(self.me, Presence::Left);
+    }
+}
+
+impl Drop for MemoryRank {
+    fn drop(&mut self) {
+        self.room.depart(self.me, Presence::Lost);
+        self.room.end(self.me);
+    }
+}
+
+impl Room {
+    /// The first word about how a rank went counts.
+    fn depart(&self, rank: Rank, presence: Presence) {
+        let seat = &mut self.lock()[rank.index()];
+        if seat.presence == Presence::Here {
+            seat.presence = presence;
+        }
+        self.changed.iter().for_each(Condvar::notify_all);
+    }
+
+    fn end(&self, rank: Rank) {
+        self.lock()[rank.index()].ended.get_or_insert(StepError::Stopped);
+        self.changed[rank.index()].notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Seat>> {
+        // The seats are whole between any two statements, so a panic elsewhere does not spoil them.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A lane's way to the other ranks.
+struct Handle {
+    room: Arc<Room>,
+    me: Rank,
+}
+
+impl Handle {
+    /// Looks until `look` sees something, or what `moved` tells has not changed for too long.
+    fn wait<T>(
+        &self,
+        (peer, wanted): (Option<Rank>, Wanted),
+        moved: impl Fn(&[Seat]) -> u64,
+        mut look: impl FnMut(&mut [Seat]) -> Seen<T>,
+    ) -> Result<T, StepError> {
+        let begin = Instant::now();
+        let mut state = self.room.lock();
+        let mut quiet = (begin, moved(&state));
+        loop {
+            if let Some(reason) = &state[self.me.index()].ended {
+                return Err(reason.clone());
+            }
+            if let Some(seen) = look(&mut state) {
+                return seen;
+            }
+            if moved(&state) != quiet.1 {
+                quiet = (Instant::now(), moved(&state));
+            }
+            let left = self.room.patience.saturating_sub(quiet.0.elapsed());
+            if left.is_zero() {
+                let waited = Nanos(begin.elapsed().as_nanos() as u64);
+                return Err(StepError::Silent { rank: self.me, peer, wanted, waited });
+            }
+            let woken = self.room.changed[self.me.index()].wait_timeout(state, left);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// A message was taken out: its sender may have waited for that.
+    fn give_back(&self, envelope: Envelope) -> Envelope {
+        self.room.changed[envelope.from.index()].notify_all();
+        envelope
+    }
+
+    fn gone(&self, peer: Rank, wanted: Wanted) -> StepError {
+        StepError::Gone { rank: self.me, peer, wanted }
+    }
+
+    fn check(&self, peer: Rank) -> Result<(), StepError> {
+        let ranks = self.room.changed.len();
+        if peer.index() < ranks {
+            return Ok(());
+        }
+        let reason = format!("there is no rank {peer} among {ranks}");
+        Err(StepError::Transport { rank: self.me, reason })
+    }
+
+    /// The peer because of whom waiting for anyone is in vain: one that was lost, or the last to leave.
+    fn nobody_left(&self, seats: &[Seat]) -> Option<Rank> {
+        let others = || (0..).map(Rank).zip(seats).filter(|(rank, _)| *rank != self.me);
+        let lost = others().find(|(_, seat)| seat.presence == Presence::Lost);
+        let all_left = others().all(|(_, seat)| seat.presence != Presence::Here);
+        lost.or_else(|| if all_left { others().last() } else { None }).map(|(rank, _)| rank)
+    }
+}
+
+impl Transport for Handle {
+    fn send(&mut self, to: Rank, tag: Tag, packet: Packet) -> Result<(), StepError> {
+        self.check(to)?;
+        let (me, wanted) = (self.me, Wanted::Credit(tag));
+        let cost = packet.0.len() as u64 + EXTRA;
+        let began = self.room.clock.now();
+        let mut packet = Some(packet);
+        let used = |seats: &[Seat]| seats[to.index()].from[me.index()].used;
+        self.wait((Some(to), wanted), used, |seats| {
+            if seats[me.index()].presence != Presence::Here {
+                let reason = format!("nothing can be sent to rank {to} after the good-bye");
+                return Some(Err(StepError::Transport { rank: me, reason }));
+            }
+            let seat = &mut seats[to.index()];
+            if seat.presence != Presence::Here {
+                return Some(Err(self.gone(to, wanted)));
+            }
+            let arrived = &mut seat.from[me.index()];
+            if to != me && arrived.used != 0 && arrived.used + cost > WINDOW {
+                return None;
+            }
+            let packet = packet.take()?;
+            arrived.used += cost;
+            seat.arrivals += 1;
+            let envelope = Envelope { from: me, tag, packet, began };
+            arrived.kinds[tag.kind as usize].push_back((seat.arrivals, envelope));
+            Some(Ok(()))
+        })?;
+        self.room.changed[to.index()].notify_all();
+        Ok(())
+    }
+
+    fn recv(&mut self, from: Rank, tag: Tag) -> Result<Envelope, StepError> {
+        self.check(from)?;
+        let (me, wanted) = (self.me, Wanted::Message(tag));
+        let taken = self.wait(
+            (Some(from), wanted),
+            |_| 0,
+            |seats| {
+                let presence = seats[from.index()].presence;
+                let arrived = &mut seats[me.index()].from[from.index()];
+                match arrived.kinds[tag.kind as usize].front() {
+                    Some((_, envelope)) if envelope.tag != tag => Some(Err(StepError::Unexpected {
+                        rank: me,
+                        peer: from,
+                        wanted: tag,
+                        got: envelope.tag,
+                    })),
+                    Some(_) => arrived.take(tag.kind).map(Ok),
+                    None => (presence != Presence::Here).then(|| Err(self.gone(from, wanted))),
+                }
+            },
+        );
+        taken.map(|envelope| self.give_back(envelope))
+    }
+
+    fn recv_any(&mut self, kind: Kind) -> Result<Envelope, StepError> {
+        let (me, wanted) = (self.me, Wanted::Any(kind));
+        let taken = self.wait(
+            (None, wanted),
+            |_| 0,
+            |seats| {
+                let heads = seats[me.index()].from.iter_mut().filter_map(|arrived| {
+                    let oldest = arrived.kinds[kind as usize].front()?.0;
+                    Some((oldest, arrived))
+                });
+                if let Some((_, arrived)) = heads.min_by_key(|(oldest, _)| *oldest) {
+                    return arrived.take(kind).map(Ok);
+                }
+                self.nobody_left(seats).map(|gone| Err(self.gone(gone, wanted)))
+            },
+        );
+        taken.map(|envelope| self.give_back(envelope))
+    }
+}
+
+impl Arrived {
+    /// The oldest message of a kind, whose credits are free again.
+    fn take(&mut self, kind: Kind) -> Option<Envelope> {
+        let (_, envelope) = self.kinds[kind as usize].pop_front()?;
+        self.used -= envelope.packet.0.len() as u64 + EXTRA;
+        Some(envelope)
+    }
+}

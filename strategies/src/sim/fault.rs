@@ -1,0 +1,307 @@
+//! What goes wrong in a simulated world, and what becomes of its lanes.
+//!
+//! The rules are those of real runs: whoever waits for a rank that was killed knows at once, after everything that
+//! the rank had sent; whoever waits for one that was stopped waits until its deadline; a rank of which a lane fails
+//! ends its other lanes and says good-bye. There is no driver here, so that nobody tells ranks to stop: each finds
+//! out by itself.
+
+use super::kernel::{Actor, Event, Kernel, Next, State, Wait};
+use super::world::{Lane, Outcome, WorldError, blocked, unwind};
+use crate::{StepError, Wanted};
+use corosensei::CoroutineResult;
+use record::{LaneId, Nanos, Phase, Rank};
+
+/// Something that goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A rank's process is killed.
+    Kill(Rank),
+    /// A rank's process is stopped, and stays so.
+    Stop(Rank),
+    /// The driver is killed, and all ranks with it.
+    KillAll,
+    /// No snapshot can be written any more.
+    FullDisk,
+}
+
+/// What goes wrong in a world, and how patient its ranks are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Faults {
+    /// For how long a lane waits for anything.
+    pub patience: Nanos,
+    /// Each with its moment, counted from the beginning of the world.
+    pub faults: Vec<(Nanos, Fault)>,
+}
+
+/// What is left of a world in which something went wrong.
+#[derive(Debug)]
+pub struct Aftermath {
+    /// What its ranks left.
+    pub outcome: Outcome,
+    /// When the run's clock started, counted from the beginning of the world; zero if it never did.
+    pub origin: Nanos,
+    /// How each lane ended.
+    pub endings: Vec<Ending>,
+}
+
+/// How a lane ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ending {
+    /// Whose lane.
+    pub rank: Rank,
+    /// Which lane.
+    pub lane: LaneId,
+    /// When, counted from the beginning of the world; of a lane that hangs: since when.
+    pub at: Nanos,
+    /// In which step it was.
+    pub step: u64,
+    /// In which phase it was.
+    pub phase: Phase,
+    /// How.
+    pub end: LaneEnd,
+}
+
+/// The ways in which a lane ends.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LaneEnd {
+    /// By itself.
+    Finished,
+    /// With its process.
+    Killed,
+    /// Not at all: its process is stopped.
+    Hangs,
+    /// For this reason.
+    Failed(StepError),
+}
+
+/// How a rank is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) enum Condition {
+    #[default]
+    Well,
+    /// Something beside its lanes, or one of them, failed: the others end.
+    Ending(StepError),
+    /// It said good-bye.
+    Left,
+    Killed,
+    Hangs,
+}
+
+/// How everybody is.
+#[derive(Default)]
+pub(super) struct Health {
+    /// Nobody is impatient in a world without faults: there a deadlock is reported.
+    patience: Option<Nanos>,
+    faults: Vec<Fault>,
+    full: bool,
+    ranks: Vec<Condition>,
+}
+
+impl Health {
+    pub(super) fn of(ranks: usize) -> Self {
+        Self { ranks: vec![Condition::Well; ranks], ..Self::default() }
+    }
+
+    pub(super) fn runs(&self, rank: Rank) -> bool {
+        !matches!(self.ranks[rank.index()], Condition::Killed | Condition::Hangs)
+    }
+
+    /// Why the rank's lanes are to end, if they are.
+    pub(super) fn ending(&self, rank: Rank) -> Option<&StepError> {
+        match &self.ranks[rank.index()] {
+            Condition::Ending(reason) => Some(reason),
+            _ => None,
+        }
+    }
+
+    pub(super) fn gone(&self, rank: Rank) -> bool {
+        matches!(self.ranks[rank.index()], Condition::Killed | Condition::Left)
+    }
+
+    fn lost(&self, rank: Rank) -> bool {
+        self.ranks[rank.index()] == Condition::Killed
+    }
+}
+
+impl Kernel {
+    /// Puts what will go wrong into the future.
+    pub(super) fn expect(&self, faults: &Faults) {
+        let mut state = self.lock();
+        state.health.patience = Some(faults.patience);
+        for (number, (at, fault)) in faults.faults.iter().enumerate() {
+            state.health.faults.push(*fault);
+            state.push_first(*at, Event::Fault(number));
+        }
+    }
+
+    /// Tells that a rank cannot put a model aside, if that is so.
+    pub(super) fn writes(&self, rank: Rank, what: &str) {
+        let mut state = self.lock();
+        if state.health.full && state.health.ranks[rank.index()] == Condition::Well {
+            let reason = StepError::Environment(format!("{what} cannot be written: no space left"));
+            state.end_lanes(rank, reason);
+        }
+    }
+}
+
+impl State {
+    pub(super) fn go_wrong(&mut self, number: usize) {
+        match self.health.faults[number] {
+            Fault::Kill(rank) => self.depart(rank, Condition::Killed),
+            Fault::Stop(rank) if self.health.runs(rank) => {
+                self.health.ranks[rank.index()] = Condition::Hangs;
+            }
+            Fault::Stop(_) => {}
+            Fault::KillAll => {
+                for rank in 0..self.health.ranks.len() as u32 {
+                    self.depart(Rank(rank), Condition::Killed);
+                }
+            }
+            Fault::FullDisk => self.health.full = true,
+        }
+    }
+
+    /// A rank is not there any more; whoever waits looks again.
+    fn depart(&mut self, rank: Rank, how: Condition) {
+        if self.health.gone(rank) {
+            return;
+        }
+        self.health.ranks[rank.index()] = how;
+        for actor in 0..self.actors.len() {
+            if matches!(self.actors[actor].wait, Wait::Message { .. }) {
+                self.wake(actor);
+            }
+        }
+    }
+
+    fn end_lanes(&mut self, rank: Rank, reason: StepError) {
+        self.health.ranks[rank.index()] = Condition::Ending(reason);
+        for actor in 0..self.actors.len() {
+            let waits = !matches!(self.actors[actor].wait, Wait::Running | Wait::Time | Wait::Done);
+            if waits && self.actors[actor].rank == rank {
+                self.wake(actor);
+            }
+        }
+    }
+
+    fn wake(&mut self, actor: Actor) {
+        self.actors[actor].wait = Wait::Time;
+        let now = self.now;
+        self.push(now, Event::Wake(actor));
+    }
+
+    /// Looks again who waits for a rank of which a message arrived after its end.
+    pub(super) fn wake_mourners(&mut self, of: Rank) {
+        if self.health.gone(of) {
+            let waits = |wait: &Wait| matches!(wait, Wait::Message { from, .. } if from.is_none_or(|from| from == of));
+            let mourners: Vec<Actor> =
+                (0..self.actors.len()).filter(|actor| waits(&self.actors[*actor].wait)).collect();
+            for actor in mourners {
+                self.wake(actor);
+            }
+        }
+    }
+
+    /// Begins a wait with a deadline.
+    pub(super) fn begin_wait(&mut self) {
+        let (me, now) = (self.current, self.now);
+        self.actors[me].waits += 1;
+        self.actors[me].timed_out = false;
+        if let Some(patience) = self.health.patience {
+            let number = self.actors[me].waits;
+            self.push(now + patience, Event::Deadline(me, number));
+        }
+    }
+
+    /// A deadline has come; whoever still waits is ready.
+    pub(super) fn deadline(&mut self, actor: Actor, number: u64) -> Option<Actor> {
+        let late = &mut self.actors[actor];
+        let waits = matches!(late.wait, Wait::Message { .. } | Wait::Start) && late.waits == number;
+        late.timed_out |= waits;
+        waits.then_some(actor)
+    }
+
+    /// What a wait answers that is in vain: the deadline has come, or there is nobody left to wait for.
+    pub(super) fn in_vain(&self, rank: Rank, from: Option<Rank>, wanted: Wanted) -> Option<StepError> {
+        let gone = |peer| StepError::Gone { rank, peer, wanted };
+        let patience = self.health.patience?;
+        if self.actors[self.current].timed_out {
+            return Some(StepError::Silent { rank, peer: from, wanted, waited: patience });
+        }
+        // What was sent before the end counts.
+        let over = |peer: Rank| self.health.gone(peer) && !self.under_way(peer, rank);
+        if let Some(from) = from {
+            return over(from).then(|| gone(from));
+        }
+        let others = || (0..self.health.ranks.len() as u32).map(Rank).filter(|other| *other != rank);
+        let lost = others().find(|other| self.health.lost(*other) && over(*other));
+        lost.or_else(|| if others().all(over) { others().next_back() } else { None }).map(gone)
+    }
+}
+
+/// Runs lanes to their end in a world in which something goes wrong.
+pub(super) fn schedule(kernel: &Kernel, lanes: &mut [Lane]) -> Result<Vec<Ending>, WorldError> {
+    let mut endings = Vec::new();
+    loop {
+        let actor = match kernel.advance() {
+            Next::Ready(actor) => actor,
+            Next::Nobody => continue,
+            Next::Quiet => break,
+        };
+        if let CoroutineResult::Return(result) = lanes[actor].resume(()) {
+            let mut state = kernel.lock();
+            state.actors[actor].wait = Wait::Done;
+            endings.push(state.ended(actor, result));
+        }
+    }
+    let state = kernel.lock();
+    let left = (0..lanes.len()).filter(|actor| !matches!(state.actors[*actor].wait, Wait::Done));
+    let left: Vec<Ending> = left.map(|actor| state.left_behind(actor)).collect();
+    let stuck = left.iter().any(|ending| state.health.runs(ending.rank));
+    let waiting = blocked(&state);
+    drop(state);
+    unwind(kernel, lanes);
+    if stuck {
+        return Err(WorldError::Deadlock(waiting));
+    }
+    endings.extend(left);
+    endings.sort_by_key(|ending| (ending.rank, ending.lane));
+    Ok(endings)
+}
+
+impl State {
+    /// A lane returned: what becomes of its rank.
+    fn ended(&mut self, actor: Actor, result: Result<(), StepError>) -> Ending {
+        let rank = self.actors[actor].rank;
+        let result = match (result, self.health.ending(rank)) {
+            (Ok(()) | Err(StepError::Stopped), Some(reason)) => Err(reason.clone()),
+            (result, _) => result,
+        };
+        if let Err(error) = &result
+            && self.health.ranks[rank.index()] == Condition::Well
+        {
+            // The others have nothing to say of their own.
+            let reason = if *error == StepError::Stopped { error.clone() } else { StepError::Stopped };
+            self.end_lanes(rank, reason);
+        }
+        let over = |actor: &super::kernel::ActorState| actor.rank != rank || matches!(actor.wait, Wait::Done);
+        if self.actors.iter().all(over) {
+            self.depart(rank, Condition::Left);
+        }
+        let end = result.map_or_else(LaneEnd::Failed, |()| LaneEnd::Finished);
+        Ending { at: self.now, end, ..self.left_behind(actor) }
+    }
+
+    fn left_behind(&self, actor: Actor) -> Ending {
+        let lane = &self.actors[actor];
+        let killed = self.health.lost(lane.rank);
+        Ending {
+            rank: lane.rank,
+            lane: lane.lane,
+            at: lane.since,
+            step: lane.place.0,
+            phase: lane.place.1,
+            end: if killed { LaneEnd::Killed } else { LaneEnd::Hangs },
+        }
+    }
+}

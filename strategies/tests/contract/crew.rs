@@ -1,0 +1,69 @@
+//! Ranks that are threads, each with a handle that a test can act on.
+
+use super::{PATIENCE, Place, World};
+use record::Rank;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+use strategies::Transport;
+
+/// One rank of a transport, in the hands of a test. Dropping it without [`Member::close`] is a crash.
+pub(crate) trait Member: Sized + Send + Sync + 'static {
+    /// What must outlive the ranks.
+    type Ground: Send;
+
+    /// All ranks of a run, connected; no wait is longer than `patience`.
+    fn all(ranks: u32, patience: Duration) -> (Self::Ground, Vec<Self>);
+
+    /// A handle to the rank's transport.
+    fn transport(&self) -> Box<dyn Transport>;
+
+    /// Wakes every wait of the rank.
+    fn stop(&self);
+
+    /// Leaves with a good-bye; says which peer kept it from that.
+    fn close(self) -> Result<(), String>;
+
+    /// Whatever has to hold when all ranks have left.
+    fn is_left_tidy(_: &Self::Ground) {}
+}
+
+/// Lets all ranks leave at once, as they do when a run ends.
+pub(crate) fn close<M: Member>(ground: M::Ground, members: Vec<M>) {
+    let closing: Vec<_> =
+        members.into_iter().map(|member| thread::spawn(move || member.close().unwrap())).collect();
+    for thread in closing {
+        thread.join().unwrap();
+    }
+    M::is_left_tidy(&ground);
+}
+
+/// The world of such ranks.
+pub(crate) struct Crew<M>(PhantomData<M>);
+
+impl<M: Member> World for Crew<M> {
+    fn run(ranks: u32, lanes: u32, body: impl Fn(Place, Box<dyn Transport>) + Send + Sync + 'static) {
+        let (ground, members) = M::all(ranks, PATIENCE);
+        let body = Arc::new(body);
+        let run = |(rank, member): (u32, M)| {
+            let body = body.clone();
+            thread::spawn(move || {
+                let run = |lane| {
+                    let (body, transport) = (body.clone(), member.transport());
+                    thread::spawn(move || body(Place { rank: Rank(rank), lane, ranks }, transport))
+                };
+                let lanes: Vec<_> = (0..lanes).map(run).collect();
+                for lane in lanes {
+                    lane.join().unwrap();
+                }
+                member.close().unwrap();
+            })
+        };
+        let ranks: Vec<_> = (0..).zip(members).map(run).collect();
+        for rank in ranks {
+            rank.join().unwrap();
+        }
+        M::is_left_tidy(&ground);
+    }
+}

@@ -1,0 +1,45 @@
+//! Vectors over a transport: every all-reduce, for every number of elements around the number of ranks.
+
+use super::World;
+use record::{Clock, Nanos, PhaseClock, Rank, Trace, Work};
+use std::sync::Arc;
+use strategies::collective::{Collective, RankOrder, Ring, Star};
+use strategies::compress::Identity;
+use strategies::{Group, Kind, Lane, Tag};
+
+/// No time passes: what is looked at here is what arrives.
+struct Still;
+
+impl Clock for Still {
+    fn now(&self) -> Nanos {
+        Nanos(0)
+    }
+    fn spend(&self, _: Work) {}
+}
+
+/// What a rank brings: small whole numbers, whose sums are exact in any order.
+fn own(rank: u32, elements: usize) -> Vec<f32> {
+    (0..elements).map(|element| (rank * 7 + element as u32 % 11) as f32).collect()
+}
+
+/// No element, fewer elements than ranks, as many, and more.
+pub(crate) fn all_lengths<W: World>(ranks: u32) {
+    W::run(ranks, 1, |place, transport| {
+        let everyone: Arc<[Rank]> = (0..place.ranks).map(Rank).collect();
+        let group = Group::new(&everyone, place.rank).unwrap();
+        let mut lane =
+            Lane::new(transport, Box::new(Identity), PhaseClock::new(Arc::new(Still), Trace::NONE));
+        let collectives: [&dyn Collective; 3] = [&Ring, &RankOrder, &Star];
+        let ranks = place.ranks as usize;
+        let lengths = [0, 1, ranks - 1, ranks, ranks + 1, 3 * ranks + 1, 100_001];
+        let cases = collectives.into_iter().flat_map(|by| lengths.map(|length| (by, length)));
+        for (step, (collective, length)) in (1..).zip(cases) {
+            let mut vector = own(place.rank.0, length);
+            let tag = Tag::new(Kind::Reduce, step);
+            collective.all_reduce_sum(&mut vector, tag, &mut lane.wire(&group)).unwrap();
+            let all: Vec<Vec<f32>> = (0..place.ranks).map(|rank| own(rank, length)).collect();
+            let sums = (0..length).map(|element| all.iter().map(|one| one[element]).sum::<f32>());
+            assert!(sums.eq(vector.iter().copied()), "{length} elements on {ranks} ranks, case {step}");
+        }
+    });
+}

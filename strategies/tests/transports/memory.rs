@@ -1,0 +1,41 @@
+//! Ranks as threads of one process.
+
+use crate::contract::{self, Crew, Member};
+use record::{Clock, Nanos, Work};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use strategies::Transport;
+use strategies::memory::MemoryRank;
+
+struct RealClock(Instant);
+
+impl Clock for RealClock {
+    fn now(&self) -> Nanos {
+        Nanos(self.0.elapsed().as_nanos() as u64)
+    }
+    fn spend(&self, _: Work) {}
+}
+
+impl Member for MemoryRank {
+    type Ground = ();
+
+    fn all(ranks: u32, patience: Duration) -> ((), Vec<Self>) {
+        ((), MemoryRank::all(ranks, patience, Arc::new(RealClock(Instant::now()))))
+    }
+
+    fn transport(&self) -> Box<dyn Transport> {
+        MemoryRank::transport(self)
+    }
+
+    fn stop(&self) {
+        MemoryRank::stop(self);
+    }
+
+    fn close(self) -> Result<(), String> {
+        MemoryRank::close(self);
+        Ok(())
+    }
+}
+
+contract::world_tests!(Crew<MemoryRank>);
+contract::member_tests!(MemoryRank);

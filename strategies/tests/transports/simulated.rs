@@ -1,0 +1,35 @@
+//! The simulator, as far as the contract applies: it has no wall's clock, and credits without end, because its
+//! worlds hold what toy models send. What becomes of its ranks when others die is told with the faults.
+
+use crate::contract::{self, Place, World};
+use record::{LaneId, Rank};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use strategies::sim;
+use strategies::{LaneBody, StepError, Transport, panic_text};
+
+struct Simulated;
+
+impl World for Simulated {
+    fn run(ranks: u32, lanes: u32, body: impl Fn(Place, Box<dyn Transport>) + Send + Sync + 'static) {
+        let body = Arc::new(body);
+        let mut world = sim::World::new(7);
+        world.link.nanos_per_byte = 1.0;
+        let places = (0..ranks).flat_map(|rank| (0..lanes).map(move |lane| (Rank(rank), lane)));
+        let ran = world.run_lanes(ranks as usize, |host| {
+            let bodies = places.map(|(rank, lane)| {
+                let (body, transport) = (body.clone(), host.transport(rank));
+                let run = move || {
+                    let run = AssertUnwindSafe(|| body(Place { rank, lane, ranks }, transport));
+                    catch_unwind(run).map_err(|cause| StepError::Panicked(panic_text(cause.as_ref())))
+                };
+                let lane = if lane == 0 { LaneId::Compute } else { LaneId::Service(lane as u16 - 1) };
+                LaneBody { rank, lane, run: Box::new(run) }
+            });
+            Ok(bodies.collect())
+        });
+        ran.unwrap();
+    }
+}
+
+contract::world_tests!(Simulated);

@@ -1,0 +1,174 @@
+//! What is left of a run that went wrong, and whether it is what it has to be.
+
+use super::injection::{Hit, Scene};
+use super::{Case, Fault, Moment};
+use crate::driver::{Desk, Worker, wait_until};
+use anyhow::{Context, Result};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::time::{Duration, Instant};
+
+/// No fault keeps a run longer than this: silence is noticed after 5 s, and everything that follows has deadlines of
+/// a few seconds. Far more, because a busy machine is slow.
+const LIMIT: Duration = Duration::from_mins(1);
+/// A rank that is stopped before its first word is waited for until the deadline of the start-up, two minutes.
+const LIMIT_OF_START: Duration = Duration::from_secs(150);
+/// No process of a run is left so long after its driver.
+const CLEAN: Duration = Duration::from_secs(5);
+
+/// What is left of a run that went wrong.
+#[derive(Debug)]
+pub struct Aftermath {
+    /// How it went wrong.
+    pub case: Case,
+    /// Whether the fault came too late to meet whom it was meant for.
+    pub too_late: bool,
+    /// The state of the run in the database.
+    pub state: String,
+    /// The exit code of the driver; none where it was killed.
+    pub exit: Option<i32>,
+    /// From the fault to the end of the driver.
+    pub over: Duration,
+    /// From the end of the driver to that of the last process.
+    pub clean: Duration,
+    /// Whether `PRAGMA integrity_check` and the checks on top of it found nothing.
+    pub intact: bool,
+    /// What the database, or else the driver, says of the end.
+    pub told: String,
+    /// What is not as it has to be.
+    pub offences: Vec<String>,
+}
+
+pub(super) fn play(case: Case) -> Result<Aftermath> {
+    let mut scene = Scene::start(case)?;
+    let hit = scene.go_wrong()?;
+    let begun = Instant::now();
+    let Scene { disk, desk, driver, mut workers, .. } = scene;
+    let mut offences = Vec::new();
+    let watched = driver.pid();
+    let mute = (case.fault, case.moment) == (Fault::Stop, Moment::StartUp);
+    let end = driver.end_watched(if mute { LIMIT_OF_START } else { LIMIT }, |driver| {
+        if let Ok(children) = driver.workers() {
+            workers.extend(children.into_iter().filter(|child| !workers.contains(child)).collect::<Vec<_>>());
+        }
+    });
+    let over = begun.elapsed();
+    let ended = end.map_err(|error| offences.push(format!("driver {watched}: {error:#}"))).ok();
+    let clean = Instant::now();
+    if wait_until(CLEAN, || Ok(!workers.iter().any(Worker::lives))).is_err() {
+        let left: Vec<u32> =
+            workers.iter().filter(|worker| worker.lives()).map(|worker| worker.pid).collect();
+        offences.push(format!("processes {left:?} are left after {CLEAN:?}"));
+        left_to_die(&workers);
+    }
+    let clean = clean.elapsed();
+    disk.as_ref().map_or(Ok(()), super::disk::Disk::empty)?;
+    let book = Book::open(&desk)?;
+    let (exit, said) = ended.map_or((None, String::new()), |ended| (ended.code, ended.stderr));
+    let told = if book.detail.is_empty() { last_words(&said) } else { book.detail.clone() };
+    let aftermath = Aftermath {
+        case,
+        too_late: hit == Hit::TooLate,
+        state: book.state,
+        exit,
+        over,
+        clean,
+        intact: book.intact,
+        told,
+        offences,
+    };
+    Ok(aftermath.judged(book.culprit, &said))
+}
+
+/// Nobody else will do it.
+fn left_to_die(workers: &[Worker]) {
+    for worker in workers {
+        // It may go by itself meanwhile.
+        let _ = worker.signal(Signal::KILL);
+    }
+}
+
+/// What the driver said last that is no picture of its progress.
+fn last_words(said: &str) -> String {
+    let mut lines =
+        said.lines().map(str::trim).filter(|line| line.starts_with("error") || line.contains("cannot"));
+    lines.next_back().unwrap_or_default().to_owned()
+}
+
+/// What the database says.
+struct Book {
+    intact: bool,
+    state: String,
+    detail: String,
+    culprit: Option<u32>,
+}
+
+impl Book {
+    fn open(desk: &Desk) -> Result<Self> {
+        let check = desk.run(["db", "check"])?;
+        let intact = check.code == Some(0) && check.stdout.starts_with("ok");
+        let lines = desk.run(["list", "--format", "json"])?.with_code(0)?;
+        let lines: Vec<Value> = serde_json::from_str(&lines.stdout)?;
+        let id = lines.first().and_then(|line| line["id"].as_str()).context("the run is not listed")?;
+        let shown = desk.run(["show", id, "--format", "json"])?.with_code(0)?;
+        let shown: Value = serde_json::from_str(&shown.stdout)?;
+        let attempt = &shown["run"]["attempt"];
+        Ok(Self {
+            intact,
+            state: shown["line"]["state"].as_str().unwrap_or_default().to_owned(),
+            detail: attempt["detail"].as_str().unwrap_or_default().to_owned(),
+            culprit: attempt["culprit"].as_u64().map(|rank| rank as u32),
+        })
+    }
+}
+
+impl Aftermath {
+    fn judged(mut self, culprit: Option<u32>, said: &str) -> Self {
+        if !self.intact {
+            self.offences.push("the database is not intact".into());
+        }
+        if self.state == "running" || self.state == "pending" {
+            self.offences.push(format!("the run is still `{}`", self.state));
+        }
+        // What is over before the fault is not hurt by it.
+        let may_be_done = self.too_late || self.case.moment == Moment::ShutDown;
+        if self.state == "done" {
+            if !may_be_done {
+                self.offences.push("the run went on to its end".into());
+            }
+            return self;
+        }
+        match self.case.fault {
+            Fault::Kill | Fault::Stop => self.judge_rank(culprit),
+            Fault::DriverKill if self.state != "interrupted" => {
+                self.offences.push(format!("`{}`, though only the driver died", self.state));
+            }
+            Fault::DriverKill => {}
+            Fault::FullDisk => self.judge_disk(said),
+        }
+        self
+    }
+
+    /// The rank is named, and where it was.
+    fn judge_rank(&mut self, culprit: Option<u32>) {
+        let Case { rank, .. } = self.case;
+        if culprit != Some(rank) {
+            self.offences.push(format!("rank {rank} is not blamed, but {culprit:?}"));
+        }
+        let place = ["in step ", "before its first step", "while starting up"];
+        if self.state != "failed" || !place.iter().any(|words| self.told.contains(words)) {
+            self.offences.push(format!("`{}` does not say where rank {rank} was", self.state));
+        }
+        if !self.told.contains("phase ") && self.case.moment != Moment::StartUp {
+            self.offences.push("no phase is told".into());
+        }
+    }
+
+    /// Somebody says that there was no room: the database if there was any for that, else the driver.
+    fn judge_disk(&mut self, said: &str) {
+        let words = ["No space left", "the disk that the store lies on is full"];
+        if !words.iter().any(|word| self.told.contains(word) || said.contains(word)) {
+            self.offences.push(format!("nobody says that the disk is full:\n{said}"));
+        }
+    }
+}

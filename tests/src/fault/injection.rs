@@ -1,0 +1,122 @@
+//! Waiting for a moment in the life of a run, and letting it go wrong.
+
+use super::disk::Disk;
+use super::{Case, Fault, Moment, ranks};
+use crate::driver::{Desk, Driver, Worker};
+use anyhow::{Context, Result, ensure};
+use record::Event;
+use rustix::process::Signal;
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use store::EventLog;
+
+/// Starting up takes seconds where cores are few.
+const START_UP: Duration = Duration::from_mins(2);
+/// Between two looks at what nobody tells.
+const GLANCE: Duration = Duration::from_millis(1);
+/// Snapshots that come before the one that is waited for.
+const SNAPSHOTS_BEFORE: u64 = 2;
+
+/// A run under way.
+pub(super) struct Scene {
+    pub(super) case: Case,
+    // Before the folder that it is mounted in.
+    pub(super) disk: Option<Disk>,
+    pub(super) desk: Desk,
+    pub(super) driver: Driver,
+    /// Every process that the driver has started so far.
+    pub(super) workers: Vec<Worker>,
+}
+
+/// Whether the fault met what it was meant for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hit {
+    /// It did.
+    Met,
+    /// Whoever it was for had left already.
+    TooLate,
+}
+
+impl Scene {
+    /// Starts a run.
+    pub(super) fn start(case: Case) -> Result<Self> {
+        let desk = Desk::new()?;
+        let full = case.fault == Fault::FullDisk;
+        let disk = full.then(|| Disk::mount(&desk.at(".bakeoff"))).transpose()?;
+        desk.write("recipe.toml", &case.recipe())?;
+        let driver = desk.start(["-v", "run", "recipe.toml"])?;
+        Ok(Self { case, disk, desk, driver, workers: Vec::new() })
+    }
+
+    /// Waits for the moment and lets the run go wrong.
+    pub(super) fn go_wrong(&mut self) -> Result<Hit> {
+        let ranks: Vec<Worker> = (0..ranks(self.case.strategy))
+            .map(|rank| self.driver.worker(rank))
+            .collect::<Result<_>>()
+            .context("the ranks were not started")?;
+        self.workers.clone_from(&ranks);
+        self.wait_for_moment(&ranks).with_context(|| format!("{} was not seen", self.case.moment))?;
+        std::thread::sleep(self.case.delay);
+        let children = self.driver.workers()?;
+        self.workers.extend(children.into_iter().filter(|child| !ranks.contains(child)));
+        let victim = &ranks[self.case.rank as usize];
+        match self.case.fault {
+            Fault::Kill if victim.signal(Signal::KILL).is_err() => return Ok(Hit::TooLate),
+            Fault::Stop if victim.signal(Signal::STOP).is_err() => return Ok(Hit::TooLate),
+            Fault::DriverKill if self.driver.signal(Signal::KILL).is_err() => return Ok(Hit::TooLate),
+            Fault::FullDisk => self.disk.as_ref().context("there is no disk to fill")?.fill()?,
+            Fault::Kill | Fault::Stop | Fault::DriverKill => {}
+        }
+        Ok(Hit::Met)
+    }
+
+    fn wait_for_moment(&self, ranks: &[Worker]) -> Result<()> {
+        let deadline = Instant::now() + START_UP;
+        while !self.moment_has_come() {
+            ensure!(Instant::now() < deadline, "within {START_UP:?}");
+            ensure!(ranks.iter().any(Worker::lives), "before all ranks were gone");
+            std::thread::sleep(GLANCE);
+        }
+        Ok(())
+    }
+
+    fn moment_has_come(&self) -> bool {
+        match self.case.moment {
+            Moment::StartUp => self.log_begins(),
+            Moment::FirstStep => {
+                let prepared = |event: &&Event| matches!(event, Event::Prepared(_));
+                self.events().iter().filter(prepared).count() as u32 == ranks(self.case.strategy)
+            }
+            Moment::MidRun => {
+                self.events().iter().any(|event| matches!(event, Event::Step(step) if step.step > 20))
+            }
+            Moment::Snapshot => self.snapshot_at().is_some_and(|step| step > SNAPSHOTS_BEFORE),
+            Moment::ShutDown => self.snapshot_at().is_some_and(|step| step >= 20),
+        }
+    }
+
+    /// Whether the victim has begun to speak: it is connected, and has read its data.
+    fn log_begins(&self) -> bool {
+        let log = format!("rank-{}.log", self.case.rank);
+        self.attempts().any(|attempt| fs::metadata(attempt.join(&log)).is_ok_and(|log| log.len() > 0))
+    }
+
+    /// The last step of which a model lies aside, or is being written.
+    fn snapshot_at(&self) -> Option<u64> {
+        let folders = self.attempts().filter_map(|attempt| fs::read_dir(attempt.join("snapshots")).ok());
+        let names = folders.flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let steps = names.filter_map(|name| name.split("-step-").nth(1)?.split('.').next()?.parse().ok());
+        steps.max()
+    }
+
+    /// What the run has reported so far.
+    fn events(&self) -> Vec<Event> {
+        self.attempts().filter_map(|attempt| EventLog::read(&attempt).ok()).flatten().collect()
+    }
+
+    fn attempts(&self) -> impl Iterator<Item = PathBuf> + use<> {
+        let runs = fs::read_dir(self.desk.at(".bakeoff/runs")).into_iter().flatten();
+        runs.filter_map(|run| Some(run.ok()?.path().join("1")))
+    }
+}

@@ -1,0 +1,172 @@
+//! Faults that real runs must survive, each at a moment of its life, and what has to hold afterwards.
+
+mod aftermath;
+mod disk;
+mod injection;
+
+pub use aftermath::Aftermath;
+pub use disk::can_mount;
+
+use std::fmt;
+use std::time::Duration;
+use strategies::draw::mix;
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A rank's process is killed.
+    Kill,
+    /// A rank's process is stopped, and stays so.
+    Stop,
+    /// The driver is killed.
+    DriverKill,
+    /// The disk that the store lies on is full from then on.
+    FullDisk,
+}
+
+/// When it goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// The processes start, read data, meet.
+    StartUp,
+    /// All ranks are prepared, and none has ended a step.
+    FirstStep,
+    /// Steps follow one another.
+    MidRun,
+    /// A model is being put aside.
+    Snapshot,
+    /// The last model is there: ranks say what is left to say, and leave.
+    ShutDown,
+}
+
+/// How a run goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// What.
+    pub fault: Fault,
+    /// When.
+    pub moment: Moment,
+    /// The strategy's kind.
+    pub strategy: &'static str,
+    /// Whose process it is, where it is a rank's.
+    pub rank: u32,
+    /// How long after the moment began.
+    pub delay: Duration,
+}
+
+impl Fault {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Kill, Self::Stop, Self::DriverKill, Self::FullDisk];
+}
+
+impl Moment {
+    /// All of them, in the order of a run.
+    pub const ALL: [Self; 5] = [Self::StartUp, Self::FirstStep, Self::MidRun, Self::Snapshot, Self::ShutDown];
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Kill => "kill -9",
+            Self::Stop => "SIGSTOP",
+            Self::DriverKill => "driver kill -9",
+            Self::FullDisk => "full disk",
+        })
+    }
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::StartUp => "start-up",
+            Self::FirstStep => "first step",
+            Self::MidRun => "mid-run",
+            Self::Snapshot => "snapshot",
+            Self::ShutDown => "shut-down",
+        })
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { fault, moment, strategy, rank, delay } = self;
+        write!(out, "{fault} at {moment} of {strategy}, rank {rank}, {delay:.0?} later")
+    }
+}
+
+/// The strategies that are put to the test.
+pub const STRATEGIES: [&str; 2] = ["ps-sync", "d-sync"];
+
+/// The longest delay after the beginning of a moment, in microseconds.
+const LONGEST_DELAY: u64 = 60_000;
+
+impl Case {
+    /// Without a delay.
+    pub fn new(fault: Fault, moment: Moment, strategy: &'static str, rank: u32) -> Self {
+        Self { fault, moment, strategy, rank, delay: Duration::ZERO }
+    }
+
+    /// The case with this number among those of a seed: the kinds come in turn, so that so many cases have all of
+    /// them; rank and delay are drawn.
+    pub fn random(seed: u64, number: u64) -> Self {
+        let mut left = number;
+        let mut turn = |of: usize| {
+            let place = left % of as u64;
+            left /= of as u64;
+            place as usize
+        };
+        let (fault, moment) = (Fault::ALL[turn(4)], Moment::ALL[turn(5)]);
+        let strategy = STRATEGIES[turn(2)];
+        let ranks = u64::from(ranks(strategy));
+        let rank = (mix(seed, 2 * number) % ranks) as u32;
+        let delay = Duration::from_micros(mix(seed, 2 * number + 1) % LONGEST_DELAY);
+        Self { fault, moment, strategy, rank, delay }
+    }
+
+    /// Makes a run, lets it go wrong, and looks at what is left.
+    pub fn play(self) -> anyhow::Result<Aftermath> {
+        aftermath::play(self)
+    }
+
+    /// The recipe of the run that goes wrong: long steps where the first one is to be hit, a model put aside in
+    /// every step where that is to be hit, few steps where the end is.
+    fn recipe(self) -> String {
+        let (samples, batch) = if self.moment == Moment::FirstStep { (4000, 4000) } else { (500, 50) };
+        let steps = match self.moment {
+            Moment::ShutDown => 20,
+            // Room for all its models is asked for beforehand.
+            Moment::Snapshot => 60,
+            _ => 1_000_000,
+        };
+        let evaluate = if self.moment == Moment::Snapshot { 1 } else { steps };
+        let strategy = self.strategy;
+        format!(
+            r#"
+schema = 1
+name = "fault"
+[model]
+kind = "mnist-mlp"
+[dataset]
+kind = "synthetic"
+train = {samples}
+test = 100
+[train]
+global-batch = {batch}
+steps = {steps}
+optimizer = {{ kind = "sgd", lr = 0.01 }}
+evaluate = "{evaluate} steps"
+[nodes]
+use = ["local*2"]
+[strategy]
+kind = "{strategy}"
+[repeats]
+count = 1
+"#
+        )
+    }
+}
+
+/// Ranks of a run of two workers.
+fn ranks(strategy: &str) -> u32 {
+    if strategy == "ps-sync" { 3 } else { 2 }
+}
