@@ -230,7 +230,7 @@ const COMMAND_LINES: &[Row] = &[
         |_| (),
         &["export", "last", "--format", "csv", "--what", "steps", "-o", "/dev/full"],
         1,
-        &["the output cannot be written: No space left", "cure: write it to another place"],
+        &["the output cannot be written: /dev/full: No space left", "cure: write it to another place"],
     ),
     (
         "a page in a file",
@@ -349,7 +349,7 @@ const DATA: &[Row] = &[
         },
         RUN,
         4,
-        &["mnist has neither train-images-idx3-ubyte nor", "cure: put the data set's files there"],
+        &["mnist has neither train-images-idx3-ubyte nor", "cure: bakeoff data fetch mnist --folder"],
     ),
     (
         "a folder for a file",

@@ -34,6 +34,8 @@ pub(crate) struct TrafficRow {
     pub(crate) sent: String,
     pub(crate) raw: String,
     pub(crate) ratio: String,
+    /// What decoding does not give back, relative to what was encoded.
+    pub(crate) error: String,
     pub(crate) total: String,
     pub(crate) messages: String,
     pub(crate) bandwidth: String,
@@ -115,7 +117,8 @@ fn traffic(findings: &Findings, condition: &str, entry: &Entry) -> TrafficRow {
         })
     };
     let (wire, raw) = (sum(|link| link.bytes), sum(|link| link.raw_bytes));
-    let raw_ratio = wire.zip(raw).filter(|(wire, _)| *wire > 0.0).map(|(wire, raw)| raw / wire);
+    let linked = wire.zip(raw).filter(|(wire, _)| *wire > 0.0).map(|(wire, raw)| raw / wire);
+    let raw_ratio = entry.mean_of(coded_ratio).or(linked);
     let sent = entry.mean_of(study::worker_bytes_per_step);
     TrafficRow {
         key: Key::of_arm(entry.arm, findings.study.arm_name(entry.arm)),
@@ -123,11 +126,26 @@ fn traffic(findings: &Findings, condition: &str, entry: &Entry) -> TrafficRow {
         sent: sent.map_or_else(dash, digits::bytes),
         raw: sent.zip(raw_ratio).map_or_else(dash, |(sent, ratio)| digits::bytes(sent * ratio)),
         ratio: raw_ratio.map_or_else(dash, digits::times),
+        error: entry.mean_of(coding_error).map_or_else(dash, digits::percent),
         total: wire.map_or_else(dash, digits::bytes),
         messages: sum(|link| link.messages).map_or_else(dash, |count| digits::count(count.round() as u64)),
         bandwidth: entry.mean_of(bandwidth).map_or_else(dash, |rate| format!("{}/s", digits::bytes(rate))),
         weights: weights(entry),
     }
+}
+
+/// Bytes as 32-bit floats by bytes as they travelled, of everything that a codec had to do with.
+fn coded_ratio(attempt: &AttemptRow) -> Option<f64> {
+    let sum = |of: fn(&record::CodingRecord) -> u64| attempt.coding.iter().map(of).sum::<u64>() as f64;
+    let bytes = sum(|coding| coding.bytes);
+    (bytes > 0.0).then(|| sum(|coding| coding.raw_bytes) / bytes)
+}
+
+/// The length of what coding lost by the length of what was coded, over all ranks and lanes.
+fn coding_error(attempt: &AttemptRow) -> Option<f64> {
+    let sum = |of: fn(&record::CodingRecord) -> f64| attempt.coding.iter().map(of).sum::<f64>();
+    let squared = sum(|coding| coding.squared);
+    (squared > 0.0).then(|| (sum(|coding| coding.squared_error) / squared).sqrt())
 }
 
 /// Bytes that arrived at the workers during their steady steps, by the time in which bytes were moving.

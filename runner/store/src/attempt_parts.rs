@@ -4,7 +4,7 @@ use crate::summary::RankSummary;
 use crate::value::{float_of, lane_of, phase_of, uint};
 use crate::{LinkRow, MetricRow, NodeRow, PhaseRow, RankRow, StoreError};
 use recipe::{Metric, Role};
-use record::{Emulated, EmulationRecord, Nanos, Rank};
+use record::{CodingRecord, Emulated, EmulationRecord, Nanos, Rank};
 use sqlx::sqlite::SqliteConnection;
 use std::collections::BTreeMap;
 
@@ -20,6 +20,31 @@ pub(crate) struct Parts {
     pub(crate) links: BTreeMap<i64, Vec<LinkRow>>,
     pub(crate) hashes: BTreeMap<i64, Vec<(u32, String)>>,
     pub(crate) emulation: BTreeMap<i64, Vec<EmulationRecord>>,
+    pub(crate) coding: BTreeMap<i64, Vec<CodingRecord>>,
+}
+
+#[derive(sqlx::FromRow)]
+struct CodingColumns {
+    attempt: i64,
+    rank: u32,
+    lane: i64,
+    bytes: i64,
+    raw_bytes: i64,
+    squared: f64,
+    squared_error: f64,
+}
+
+impl CodingColumns {
+    fn record(self) -> Result<CodingRecord, StoreError> {
+        Ok(CodingRecord {
+            rank: Rank(self.rank),
+            lane: lane_of(self.lane)?,
+            bytes: uint(self.bytes),
+            raw_bytes: uint(self.raw_bytes),
+            squared: self.squared,
+            squared_error: self.squared_error,
+        })
+    }
 }
 
 #[derive(sqlx::FromRow)]
@@ -138,6 +163,7 @@ impl Parts {
         parts.load_links(connection, &wanted).await?;
         parts.load_hashes(connection, &wanted).await?;
         parts.load_emulation(connection, &wanted).await?;
+        parts.load_coding(connection, &wanted).await?;
         Ok(parts)
     }
 
@@ -263,6 +289,24 @@ impl Parts {
         .await?;
         for row in rows {
             self.emulation.entry(row.attempt).or_default().push(row.record()?);
+        }
+        Ok(())
+    }
+
+    async fn load_coding(
+        &mut self,
+        connection: &mut SqliteConnection,
+        wanted: &str,
+    ) -> Result<(), StoreError> {
+        let rows: Vec<CodingColumns> = sqlx::query_as(
+            "SELECT attempt, rank, lane, bytes, raw_bytes, squared, squared_error FROM coding \
+             WHERE attempt IN (SELECT value FROM json_each(?)) ORDER BY attempt, rank, lane",
+        )
+        .bind(wanted)
+        .fetch_all(connection)
+        .await?;
+        for row in rows {
+            self.coding.entry(row.attempt).or_default().push(row.record()?);
         }
         Ok(())
     }

@@ -4,8 +4,8 @@ use crate::insert::{Target, Values, insert};
 use crate::value::{encode_phases, float_columns, int, lane_code};
 use crate::{AttemptId, Store, StoreError};
 use record::{
-    EmulationRecord, Event, LinkRecord, MetricRecord, Overhead, Prepared, RankEnd, RankEnded, SnapshotRecord,
-    SpanRecord, StepRecord, WeightHash,
+    CodingRecord, EmulationRecord, Event, LinkRecord, MetricRecord, Overhead, Prepared, RankEnd, RankEnded,
+    SnapshotRecord, SpanRecord, StepRecord, WeightHash,
 };
 use sqlx::sqlite::SqliteConnection;
 
@@ -47,6 +47,7 @@ struct Batch<'a> {
     links: Vec<&'a LinkRecord>,
     overheads: Vec<&'a Overhead>,
     emulations: Vec<&'a EmulationRecord>,
+    codings: Vec<&'a CodingRecord>,
     ended: Vec<&'a RankEnded>,
 }
 
@@ -64,13 +65,12 @@ impl<'a> Batch<'a> {
                 Event::Link(event) => batch.links.push(event),
                 Event::Overhead(event) => batch.overheads.push(event),
                 Event::Emulation(event) => batch.emulations.push(event),
+                Event::Coding(event) => batch.codings.push(event),
                 Event::Ended(event) => batch.ended.push(event),
                 // As large as the data set itself; whoever asks for them wants the file.
                 Event::Samples(_) => {}
                 // Step by step as well: the event log has them.
                 Event::Update(_) | Event::Lost(_) => {}
-                // Has no table; the run's event log keeps it.
-                Event::Coding(_) => {}
             }
         }
         batch
@@ -93,6 +93,7 @@ impl<'a> Batch<'a> {
         insert(connection, LINK, &self.links, |event, values| link(attempt, event, values)).await?;
         insert(connection, EMULATION, &self.emulations, |event, values| emulation(attempt, event, values))
             .await?;
+        insert(connection, CODING, &self.codings, |event, values| coding(attempt, event, values)).await?;
         for event in &self.overheads {
             overhead(connection, attempt, event).await?;
         }
@@ -246,6 +247,23 @@ fn emulation(attempt: i64, event: &EmulationRecord, values: &mut Values) {
         .add(int(event.steps))
         .add(int(event.overruns))
         .add(int(event.longest.0));
+}
+
+const CODING: Target = Target {
+    head: "INSERT INTO coding (attempt, rank, lane, bytes, raw_bytes, squared, squared_error)",
+    width: 7,
+    tail: "",
+};
+
+fn coding(attempt: i64, event: &CodingRecord, values: &mut Values) {
+    values
+        .add(attempt)
+        .add(event.rank.0)
+        .add(lane_code(event.lane))
+        .add(int(event.bytes))
+        .add(int(event.raw_bytes))
+        .add(event.squared)
+        .add(event.squared_error);
 }
 
 async fn prepared(

@@ -196,6 +196,7 @@ async fn attempt_row(
         weights: weights_of(parts.hashes.get(&row.id)),
         links: parts.links.get(&row.id).cloned().unwrap_or_default(),
         emulation: parts.emulation.get(&row.id).cloned().unwrap_or_default(),
+        coding: parts.coding.get(&row.id).cloned().unwrap_or_default(),
     })
 }
 

@@ -4,7 +4,7 @@
 //! number, series by time.
 
 use recipe::{Metric, Plan, Role, RunSpec};
-use record::{EmulationRecord, LaneId, Nanos, Phase, Rank};
+use record::{CodingRecord, EmulationRecord, LaneId, Nanos, Phase, Rank};
 use serde::{Deserialize, Serialize};
 
 /// Everything that a report is made from: one sweep.
@@ -156,6 +156,8 @@ pub struct AttemptRow {
     pub links: Vec<LinkRow>,
     /// How well each rank kept what it pretends; empty where nothing is pretended.
     pub emulation: Vec<EmulationRecord>,
+    /// What coding saved and lost on each lane; empty where nothing was coded.
+    pub coding: Vec<CodingRecord>,
 }
 
 /// One rank of an attempt.

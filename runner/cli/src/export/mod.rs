@@ -25,7 +25,7 @@ struct Named {
 
 impl Named {
     fn name(&self, error: io::Error) -> io::Error {
-        io::Error::new(error.kind(), format!("{} cannot be written: {error}", self.path.display()))
+        io::Error::new(error.kind(), format!("{}: {error}", self.path.display()))
     }
 }
 
