@@ -100,8 +100,11 @@ impl Bell for SimBell {
         let mut state = self.kernel.lock();
         let now = state.now;
         for actor in self.waiting.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            state.actors[actor].wait = Wait::Time;
-            state.push(now, super::kernel::Event::Wake(actor));
+            // A lane of a rank that fails is woken, and may be over, without the bell.
+            if matches!(state.actors[actor].wait, Wait::Bell(_)) {
+                state.actors[actor].wait = Wait::Time;
+                state.push(now, super::kernel::Event::Wake(actor));
+            }
         }
     }
 
