@@ -1,17 +1,18 @@
 //! From a description to live lanes: the same for the simulator and the worker.
 
-use crate::algorithm::{d_sync, ps_sync};
+use crate::algorithm::{async_msgd, async_sgd, d_sync, hogwild_sgd, local_sgd, pipe_sgd, ps_sync};
 use crate::collective::{self, Collective};
 use crate::compress::{self, Compressor};
 use crate::course::Course;
 use crate::host::{Host, Shared};
 use crate::learner::Learner;
-use crate::messenger::Jobs;
+use crate::messenger::{Jobs, Messenger};
 use crate::node::{Desk, Node, Parts, Seat};
 use crate::optimizer::Optimizer;
+use crate::server::{Centre, Client, Floor, Keeper, Ledger, Shards};
 use crate::strategy::{Roles, Service, Strategy};
 use crate::training::{self, Books};
-use crate::{Group, Lane, Place, StepError};
+use crate::{Group, Lane, StepError};
 use recipe::{Compression, Measure, Role, RunSpec};
 use record::{LaneId, PhaseClock, Rank, Trace};
 use std::sync::Arc;
@@ -104,18 +105,86 @@ impl Blueprint {
     }
 
     /// What a rank does: the one place that knows every strategy.
-    pub fn roles(&self, rank: Rank) -> Roles {
-        let server = Place(self.trainers.len());
-        let is_server = rank.index() >= self.trainers.len();
-        match &self.strategy {
-            recipe::Strategy::DSync => trainer(d_sync::DSync, (rank == Rank(0)).then_some("rank 0")),
-            recipe::Strategy::PsSync if is_server => {
-                let optimizer = Optimizer::new(self.course.optimizer());
-                let server: Box<dyn Service> = Box::new(ps_sync::Server::new(self.parameters, optimizer));
-                Roles { trainer: None, services: vec![server], evaluated: Some("server".into()) }
+    pub fn roles(&self, rank: Rank, host: &dyn Host, jobs: &Shared<Jobs>) -> Roles {
+        let shards = self.shards();
+        let server = rank.index().checked_sub(self.trainers.len());
+        let first = (rank == Rank(0)).then_some("rank 0");
+        let sgd = self.course.optimizer();
+        match (&self.strategy, server) {
+            (recipe::Strategy::DSync, _) => trainer(d_sync::DSync, first),
+            (recipe::Strategy::LocalSgd { period }, _) => {
+                trainer(local_sgd::LocalSgd { period: *period }, first)
             }
-            recipe::Strategy::PsSync => trainer(ps_sync::Worker { server }, None),
+            (recipe::Strategy::PipeSgd { depth, warmup, segments }, _) => {
+                let warmup = self.course.in_samples(*warmup);
+                let pipe = pipe_sgd::PipeSgd::new(*depth as usize, warmup, *segments as usize);
+                let messenger = Messenger::new(jobs.clone(), self.collective.clone());
+                Roles { services: vec![Box::new(messenger)], ..trainer(pipe, first) }
+            }
+            (recipe::Strategy::PsSync, None) => {
+                // One server holds the model itself; of several, each holds a part.
+                let first = first.filter(|_| shards.servers() > 1);
+                trainer(ps_sync::Worker { servers: shards }, first)
+            }
+            (recipe::Strategy::PsSync, Some(server)) => {
+                let service: Box<dyn Service> =
+                    Box::new(ps_sync::Server::new(shards, server, Optimizer::new(sgd)));
+                Roles { trainer: None, services: vec![service], evaluated: Some("server".into()) }
+            }
+            (recipe::Strategy::AsyncSgd { .. }, Some(server)) => {
+                let n = shards.span(server).len();
+                // Workers clip: a server may hold a part of the weights only.
+                let rule = Optimizer::new(recipe::Sgd { clip: None, ..sgd });
+                let floor = self.floor(server, host, async_sgd::Locked::new(n, rule));
+                self.served(server, floor, |floor, client| async_sgd::Master::new(floor, client, n))
+            }
+            (recipe::Strategy::AsyncMsgd { momentum, .. }, Some(server)) => {
+                let n = shards.span(server).len();
+                let rule = async_msgd::Msgd::new(n, *momentum, sgd.weight_decay);
+                let floor = self.floor(server, host, async_sgd::Locked::new(n, rule));
+                self.served(server, floor, |floor, client| async_sgd::Master::new(floor, client, n))
+            }
+            (recipe::Strategy::HogwildSgd { .. }, Some(server)) => {
+                let n = shards.span(server).len();
+                let weights = hogwild_sgd::LockFree::new(n, sgd.weight_decay);
+                let floor = self.floor(server, host, weights.clone());
+                let master = |floor, client| hogwild_sgd::Master::new(floor, weights.clone(), client, n);
+                self.served(server, floor, master)
+            }
+            (
+                recipe::Strategy::AsyncSgd { .. }
+                | recipe::Strategy::AsyncMsgd { .. }
+                | recipe::Strategy::HogwildSgd { .. },
+                None,
+            ) => trainer(async_sgd::Worker::new(shards), None),
         }
+    }
+
+    /// How the weights are divided among the servers.
+    fn shards(&self) -> Shards {
+        let workers = self.trainers.len();
+        Shards::new(workers, self.everyone.len() - workers, self.parameters)
+    }
+
+    /// What the lanes of a server share.
+    fn floor<C: Centre>(&self, server: usize, host: &dyn Host, centre: C) -> Floor<C> {
+        let ledger = Ledger::new(&self.course, self.strategy.staleness_bound(), server == 0);
+        Floor::new(ledger, centre, host.bell(format!("floor of server {server}")))
+    }
+
+    /// The lanes of a server: one for each worker, and the keeper.
+    fn served<C: Centre, S: Service + 'static>(
+        &self,
+        server: usize,
+        floor: Floor<C>,
+        lane: impl Fn(Floor<C>, Client) -> S,
+    ) -> Roles {
+        let shards = self.shards();
+        let at = shards.span(server).start;
+        let lane = |worker| Box::new(lane(floor.clone(), Client::new(worker, at))) as Box<dyn Service>;
+        let mut services: Vec<_> = (0..self.trainers.len()).map(lane).collect();
+        services.push(Box::new(Keeper::new(floor.clone(), shards, server)));
+        Roles { trainer: None, services, evaluated: Some("server".into()) }
     }
 
     /// The lanes of one rank. A rank that trains needs a learner.
@@ -126,7 +195,7 @@ impl Blueprint {
         host: &dyn Host,
     ) -> Result<Vec<LaneBody>, StepError> {
         let jobs = Shared::new(Jobs::default(), host.bell(format!("jobs of rank {rank}")));
-        self.lanes_of(self.roles(rank), rank, learner, (host, jobs))
+        self.lanes_of(self.roles(rank, host, &jobs), rank, learner, (host, jobs))
     }
 
     /// The lanes of one rank with roles that were built elsewhere: for methods under development and tests.
@@ -159,7 +228,7 @@ impl Blueprint {
         }
         for (number, service) in services.into_iter().enumerate() {
             let lane = LaneId::Service(number as u16);
-            let desk = Desk { seat: seat.clone(), lane: self.lane(rank, host) };
+            let desk = self.desk(&seat, host);
             let books = books(lane, evaluated.clone().filter(|_| !trains));
             bodies.push(LaneBody { rank, lane, run: guarded(move || training::serve(desk, service, books)) });
         }
@@ -175,8 +244,12 @@ impl Blueprint {
         let (Some(learner), Some(trainers)) = (learner, seat.trainers.clone()) else {
             return Err(StepError::Learner(format!("rank {} trains, but has no model", seat.rank)));
         };
-        let desk = Desk { seat: seat.clone(), lane: self.lane(seat.rank, host) };
+        let desk = self.desk(seat, host);
         Ok(Node::new(Parts { desk, trainers, learner, collective: self.collective.clone(), jobs }))
+    }
+
+    fn desk(&self, seat: &Seat, host: &dyn Host) -> Desk {
+        Desk { seat: seat.clone(), lane: self.lane(seat.rank, host), observer: host.observer(seat.rank) }
     }
 
     fn seat(&self, rank: Rank) -> Result<Seat, StepError> {

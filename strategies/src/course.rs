@@ -3,6 +3,7 @@
 
 use crate::deal::Deal;
 use crate::learner::Batch;
+use crate::strategy::Progress;
 use crate::vector::piece;
 use recipe::{Extent, LrScale, LrSchedule, LrShape, RunSpec, Sgd};
 use std::ops::Range;
@@ -12,6 +13,7 @@ use std::ops::Range;
 pub struct Course {
     deal: Deal,
     workers: usize,
+    together: bool,
     global_batch: u32,
     budget: u64,
     evaluate_every: u64,
@@ -28,6 +30,7 @@ impl Course {
             budget: samples(spec.train.length).max(1),
             evaluate_every: samples(spec.train.evaluate).max(1),
             workers: spec.cluster.workers() as usize,
+            together: !spec.strategy.is_asynchronous(),
             global_batch: spec.train.global_batch,
             accumulate: spec.train.accumulate as usize,
             optimizer: spec.train.optimizer,
@@ -79,9 +82,19 @@ impl Course {
         }
     }
 
-    /// Samples of worker `worker` in a step: the first ones take one more where the batch does not divide.
+    /// How far a synchronous run is after `step`.
+    pub fn progress(&self, step: u64) -> Progress {
+        Progress { samples: self.samples_after(step), over: step >= self.steps() }
+    }
+
+    /// Samples of worker `worker` in a step: the first ones take one more where the batch does not divide. At its
+    /// own pace, a worker takes its share of a whole batch in every step.
     pub fn own_samples(&self, step: u64, worker: usize) -> usize {
-        self.share(step, worker).len()
+        if self.together {
+            self.share(step, worker).len()
+        } else {
+            piece(self.global_batch as usize, self.workers, worker).len()
+        }
     }
 
     /// What a worker's mean gradient is multiplied by before a plain sum over the workers, scaled by 1 / p,
@@ -92,7 +105,16 @@ impl Course {
     }
 
     /// The samples that a worker uses in a step. Any rank can ask for any other.
+    ///
+    /// Workers that step together share one permutation per epoch; each that goes at its own pace draws from its
+    /// own, pass after pass.
     pub fn batch(&self, step: u64, worker: usize) -> Batch {
+        if !self.together {
+            let count = self.own_samples(step, worker);
+            let before = (step - 1) * count as u64;
+            let epoch = before / self.deal.own_len(worker).max(1);
+            return Batch { epoch, examples: self.deal.own(worker, before, count) };
+        }
         let epoch = (step - 1) / self.steps_per_epoch();
         let examples = if self.deal.is_shared() {
             let share = self.share(step, worker);
@@ -143,8 +165,19 @@ impl Course {
         }
     }
 
-    fn in_samples(&self, extent: Extent) -> u64 {
+    /// Samples of all workers together in an extent.
+    pub fn in_samples(&self, extent: Extent) -> u64 {
         extent.samples(self.training_samples(), self.global_batch)
+    }
+
+    /// How often an evaluation is due before the end of the training.
+    pub fn evaluations(&self) -> u64 {
+        (self.budget - 1) / self.evaluate_every
+    }
+
+    /// The samples at which the evaluation of that number, from 1, is due.
+    pub fn evaluation_at(&self, number: u64) -> u64 {
+        number * self.evaluate_every
     }
 
     /// Whether an evaluation is due between these two counts of samples.
@@ -307,6 +340,27 @@ mod tests {
             .filter(|t| course.evaluation_due(course.samples_after(t - 1), course.samples_after(*t)))
             .collect();
         assert_eq!(due, [3, 6, 9]);
+    }
+
+    #[test]
+    fn workers_at_their_own_pace_pass_through_all_samples_in_orders_of_their_own() {
+        let alone =
+            course(2, 6, 10, |spec| spec.strategy = recipe::Strategy::AsyncSgd { staleness_bound: None });
+        let own = |worker, steps: std::ops::RangeInclusive<u64>| -> Vec<u32> {
+            steps.flat_map(|t| alone.batch(t, worker).examples).collect()
+        };
+        for worker in 0..2 {
+            // Ten steps of three samples: three passes over the ten.
+            for pass in own(worker, 1..=10).chunks(10) {
+                let mut seen = pass.to_vec();
+                seen.sort_unstable();
+                assert!(seen.iter().copied().eq(0..10), "{seen:?}");
+            }
+            let epochs: Vec<u64> = (1..=10).map(|t| alone.batch(t, worker).epoch).collect();
+            assert_eq!(epochs, [0, 0, 0, 0, 1, 1, 1, 2, 2, 2]);
+        }
+        assert_ne!(own(0, 1..=3), own(1, 1..=3));
+        assert_ne!(own(0, 1..=3), own(0, 4..=6));
     }
 
     #[test]

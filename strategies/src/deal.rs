@@ -16,10 +16,19 @@ pub struct Deal {
     recent: Mutex<Vec<Order>>,
 }
 
+/// Who passes through samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whose {
+    /// All workers together, step by step.
+    All,
+    /// One worker at its own pace.
+    Worker(usize),
+}
+
 /// The order of a part in one pass over it.
 #[derive(Debug)]
 struct Order {
-    part: usize,
+    whose: Whose,
     pass: u64,
     samples: Arc<[u32]>,
 }
@@ -65,31 +74,46 @@ impl Deal {
 
     /// The samples at some positions of an epoch's permutation.
     pub(crate) fn shared(&self, epoch: u64, positions: Range<usize>) -> Vec<u32> {
-        self.order(0, epoch)[positions].to_vec()
+        self.order(Whose::All, epoch)[positions].to_vec()
+    }
+
+    /// Samples that a worker passes through at its own pace: its part, or all that are shared.
+    pub(crate) fn own_len(&self, worker: usize) -> u64 {
+        self.part(worker).len() as u64
     }
 
     /// The next `count` samples of a worker that has used `before` of its own part so far; each pass over the
-    /// part has an order of its own.
+    /// part has an order of its own. Of shared samples each worker has orders of its own as well.
     pub(crate) fn own(&self, worker: usize, before: u64, count: usize) -> Vec<u32> {
-        let size = self.parts[worker].len() as u64;
+        let size = self.own_len(worker);
         (before..before + count as u64)
-            .map(|position| self.order(worker, position / size)[(position % size) as usize])
+            .map(|position| self.order(Whose::Worker(worker), position / size)[(position % size) as usize])
             .collect()
     }
 
-    fn order(&self, part: usize, pass: u64) -> Arc<[u32]> {
+    fn part(&self, worker: usize) -> &Arc<[u32]> {
+        &self.parts[if self.shared { 0 } else { worker }]
+    }
+
+    fn order(&self, whose: Whose, pass: u64) -> Arc<[u32]> {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(order) = recent.iter().find(|order| (order.part, order.pass) == (part, pass)) {
+        if let Some(order) = recent.iter().find(|order| (order.whose, order.pass) == (whose, pass)) {
             return order.samples.clone();
         }
-        let mut samples = self.parts[part].to_vec();
-        draw::shuffle(&mut draw::stream(self.seed, "order", &[part as u64, pass]), &mut samples);
+        let (mut samples, mut stream) = match whose {
+            Whose::All => (self.parts[0].to_vec(), draw::stream(self.seed, "order", &[0, pass])),
+            Whose::Worker(worker) => {
+                let purpose = if self.shared { "own order" } else { "order" };
+                (self.part(worker).to_vec(), draw::stream(self.seed, purpose, &[worker as u64, pass]))
+            }
+        };
+        draw::shuffle(&mut stream, &mut samples);
         let samples: Arc<[u32]> = samples.into();
         // A batch may lie across two passes of each part.
         if recent.len() >= 2 * self.parts.len() {
             recent.remove(0);
         }
-        recent.push(Order { part, pass, samples: samples.clone() });
+        recent.push(Order { whose, pass, samples: samples.clone() });
         samples
     }
 }

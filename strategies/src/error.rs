@@ -105,6 +105,11 @@ fn from(peer: Option<Rank>) -> String {
 }
 
 impl StepError {
+    /// Whether it says no more than that this peer is not there any more, or stays silent.
+    pub fn is_absence_of(&self, rank: Rank) -> bool {
+        matches!(self, Self::Silent { .. } | Self::Gone { .. }) && self.peer() == Some(rank)
+    }
+
     /// The peer that is to blame as far as this rank can see.
     pub fn peer(&self) -> Option<Rank> {
         match self {

@@ -2,13 +2,14 @@
 
 use crate::collective::Collective;
 use crate::course::Course;
-use crate::host::Shared;
+use crate::host::{Observer, Shared};
 use crate::learner::{Batch, Learner};
 use crate::messenger::{Jobs, Pending};
 use crate::optimizer::Optimizer;
 use crate::vector::{Block, Layout, Vector, piece};
 use crate::{Group, Kind, Lane, Loss, Place, StepError, Tag, Wire};
-use record::{Phase, Rank, Work};
+use record::{Event, Phase, Rank, Work};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Who I am: pure, and the same on every lane of a rank.
@@ -30,9 +31,16 @@ pub struct Desk {
     pub seat: Seat,
     /// My lane.
     pub lane: Lane,
+    /// Who keeps what I record.
+    pub observer: Arc<dyn Observer>,
 }
 
 impl Desk {
+    /// Writes down that something happened.
+    pub fn record(&self, event: Event) {
+        self.observer.event(event);
+    }
+
     /// The lane's wire over everyone, for gradients.
     pub fn wire(&mut self) -> Wire<'_> {
         self.lane.wire(&self.seat.everyone)
@@ -48,16 +56,15 @@ impl Desk {
         crate::messenger::scale(sum, places, &mut self.lane);
     }
 
-    /// Moves weights that this service holds against the mean gradient of step `t`.
+    /// Moves weights that this service holds against a mean gradient, with the rate after so many samples.
     pub fn descend(
         &mut self,
         optimizer: &mut Optimizer,
         weights: &mut Vector,
         gradient: &mut Vector,
-        t: u64,
+        consumed: u64,
     ) {
-        let course = &self.seat.course;
-        let rate = course.rate(course.samples_after(t.saturating_sub(1)));
+        let rate = self.seat.course.rate(consumed);
         let work = Work::Update(weights.len());
         self.lane.clock.timed(Phase::Update, work, || optimizer.descend(weights, gradient, rate));
     }
@@ -90,6 +97,7 @@ pub struct Node {
     next_backward: usize,
     accumulated: Option<Accumulated>,
     t: u64,
+    consumed: u64,
     calls: u32,
     // Vectors of the model's length that are free: a step allocates nothing of that size.
     spare: Vec<Vector>,
@@ -135,6 +143,7 @@ impl Node {
             next_backward: 0,
             accumulated: None,
             t: 0,
+            consumed: 0,
             calls: 0,
             spare: Vec::new(),
         }
@@ -162,10 +171,14 @@ impl Node {
         self.t
     }
 
+    /// Samples consumed by all ranks together before the step, as far as I know.
+    pub fn consumed(&self) -> u64 {
+        self.consumed
+    }
+
     /// The learning rate of the step: a function of the samples consumed before it.
     pub fn rate(&self) -> f32 {
-        let course = &self.desk.seat.course;
-        course.rate(course.samples_after(self.t.saturating_sub(1)))
+        self.desk.seat.course.rate(self.consumed)
     }
 
     /// Which weights belong to which layer.
@@ -195,11 +208,7 @@ impl Node {
     pub fn gradient(&mut self) -> Result<(Loss, Vector), StepError> {
         let loss = self.forward()?;
         let mut g = self.spare();
-        self.backward(&mut g)?;
-        if let Some(Accumulated { sum, last }) = self.accumulated.take() {
-            self.join(&sum, last, &mut g);
-            self.recycle(sum);
-        }
+        while self.backward_into(&mut g)?.is_some() {}
         Ok((loss, g))
     }
 
@@ -248,6 +257,21 @@ impl Node {
         Ok(Some(LayerGradient { layer, gradient }))
     }
 
+    /// Takes the backward pass through the next layer, from the last to the first, and writes its gradient to its
+    /// place in `g`, which it answers; `None` when the pass is over.
+    pub fn backward_into(&mut self, g: &mut Vector) -> Result<Option<Range<usize>>, StepError> {
+        let span = self.backward_through(g)?;
+        if let Some(Accumulated { sum, last }) = self.accumulated.take() {
+            let Some(span) = &span else {
+                self.recycle(sum);
+                return Ok(None);
+            };
+            self.join(&sum[span.clone()], last, &mut g[span.clone()]);
+            self.accumulated = Some(Accumulated { sum, last });
+        }
+        Ok(span)
+    }
+
     fn load_piece(&mut self, k: usize, pieces: usize) -> Result<Batch, StepError> {
         let Self { desk, learner, batch, t, trainers, .. } = self;
         let (course, place) = (&desk.seat.course, trainers.place().0);
@@ -270,19 +294,19 @@ impl Node {
         self.loss(batch)
     }
 
-    fn backward(&mut self, gradient: &mut Vector) -> Result<(), StepError> {
-        while let Some(layer) = self.next_backward.checked_sub(1) {
-            self.next_backward = layer;
-            let span = self.layout().layers()[layer].span.clone();
-            self.backward_layer(layer, &mut gradient[span])?;
-        }
-        Ok(())
+    /// The backward pass of the piece that is loaded, through its next layer.
+    fn backward_through(&mut self, g: &mut Vector) -> Result<Option<Range<usize>>, StepError> {
+        let Some(layer) = self.next_backward.checked_sub(1) else { return Ok(None) };
+        self.next_backward = layer;
+        let span = self.layout().layers()[layer].span.clone();
+        self.backward_layer(layer, &mut g[span.clone()])?;
+        Ok(Some(span))
     }
 
     /// Adds the gradient of the piece whose forward pass is over to those of the pieces before it.
     fn accumulate(&mut self, share: f32) -> Result<(), StepError> {
         let mut g = self.spare();
-        self.backward(&mut g)?;
+        while self.backward_through(&mut g)?.is_some() {}
         let sum = match self.accumulated.take() {
             None => {
                 g.scale(share);
@@ -315,6 +339,17 @@ impl Node {
         desk.lane
             .clock
             .timed(Phase::Update, Work::Update(g.len()), || optimizer.direction(params, &mut g, rate));
+        g
+    }
+
+    /// Clips a gradient as the recipe asks for: where each is applied by itself, and perhaps in parts, its norm
+    /// is known here only.
+    #[must_use]
+    pub fn clipped(&mut self, mut g: Vector) -> Vector {
+        if let Some(longest) = self.desk.seat.course.optimizer().clip {
+            let clock = &mut self.desk.lane.clock;
+            clock.timed(Phase::Update, Work::Update(0), || crate::optimizer::shorten(&mut g, longest));
+        }
         g
     }
 
@@ -434,6 +469,13 @@ impl Node {
         Ok(x)
     }
 
+    /// My weights become the mean of all workers' weights, each counting once.
+    pub fn average_params(&mut self) -> Result<(), StepError> {
+        let tag = self.tag(Kind::Reduce);
+        let Self { desk, collective, params, trainers, .. } = self;
+        crate::messenger::mean(collective.as_ref(), params, tag, desk.lane.wire(trainers).weights())
+    }
+
     /// Everyone gets the root's weights as they are, servers included; before the first step.
     pub fn broadcast_params_from(&mut self, root: Place) -> Result<(), StepError> {
         let tag = Tag::new(Kind::Broadcast, 0);
@@ -453,6 +495,12 @@ impl Node {
     pub fn recv_params(&mut self, from: Place, tag: Tag) -> Result<(), StepError> {
         let Self { desk, params, .. } = self;
         desk.wire().weights().recv_into(from, tag, params)
+    }
+
+    /// Receives a part of my weights.
+    pub fn recv_params_of(&mut self, from: Place, tag: Tag, span: Range<usize>) -> Result<(), StepError> {
+        let Self { desk, params, .. } = self;
+        desk.wire().weights().recv_into(from, tag, &mut params[span])
     }
 
     /// My wire over everyone, for gradients.
@@ -486,8 +534,13 @@ impl Node {
 
     // For the loop that drives the strategy.
 
-    pub(crate) fn begin(&mut self, t: u64) {
-        (self.t, self.calls) = (t, 0);
+    pub(crate) fn begin(&mut self, t: u64, consumed: u64) {
+        (self.t, self.consumed, self.calls) = (t, consumed, 0);
+    }
+
+    /// All steps are taken; what is still applied is applied after all samples.
+    pub(crate) fn end(&mut self, consumed: u64) {
+        self.consumed = consumed;
     }
 
     pub(crate) fn lane(&mut self) -> &mut Lane {

@@ -67,7 +67,7 @@ impl Optimizer {
 
 /// Scales a vector down to a Euclidean norm, if it is longer. The squares are added in order, in double
 /// precision. A vector whose norm is no number stays as it is: a diverged run must show it.
-fn shorten(vector: &mut Vector, longest: f32) {
+pub(crate) fn shorten(vector: &mut Vector, longest: f32) {
     let norm = vector.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>().sqrt();
     if norm.is_finite() && norm > f64::from(longest) {
         vector.scale((f64::from(longest) / norm) as f32);

@@ -4,6 +4,15 @@ use crate::node::{Desk, Node};
 use crate::vector::Vector;
 use crate::{Loss, Place, StepError};
 
+/// How far the run is, as far as a rank knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Samples consumed by all ranks together.
+    pub samples: u64,
+    /// Whether this rank has no further step to take.
+    pub over: bool,
+}
+
 /// What the compute lane of a rank does. Straight-line code against a [`Node`]; it names no phase, no byte, no
 /// socket and no thread.
 pub trait Strategy: Send {
@@ -14,6 +23,12 @@ pub trait Strategy: Send {
 
     /// One step: one gradient, and whatever the method does with it.
     fn step(&mut self, node: &mut Node) -> Result<Loss, StepError>;
+
+    /// How far the run is after the step that was just taken. Where all workers step together, the step says
+    /// it; a worker that goes at its own pace has to be told.
+    fn progress(&self, node: &Node) -> Progress {
+        node.seat().course.progress(node.t())
+    }
 
     /// After the last step: empty pipelines, say good-bye.
     fn finish(&mut self, _node: &mut Node) -> Result<(), StepError> {
@@ -38,9 +53,10 @@ pub enum Turn {
 
 /// What a lane beside the compute lane does: the second thread of a two-thread method, or a server.
 pub trait Service: Send {
-    /// Before the run's clock starts.
-    fn start(&mut self, _desk: &mut Desk) -> Result<(), StepError> {
-        Ok(())
+    /// Before the run's clock starts; answers the initial weights, if it was sent them: all ranks must hold
+    /// the same.
+    fn start(&mut self, _desk: &mut Desk) -> Result<Option<Vector>, StepError> {
+        Ok(None)
     }
 
     /// Blocks until one request is served; a turn is this lane's step in the books.

@@ -3,7 +3,7 @@
 
 use crate::host::{Gate, Observer};
 use crate::node::{Desk, Node, Seat};
-use crate::strategy::{Service, Strategy, Turn};
+use crate::strategy::{Progress, Service, Strategy, Turn};
 use crate::{Coding, Lane, Loss, StepError, Traffic};
 use record::{
     CodingRecord, Event, LaneId, Phase, Rank, SamplesRecord, SnapshotRecord, SpanRecord, StepRecord,
@@ -49,40 +49,46 @@ pub(crate) fn train(mut node: Node, mut strategy: Box<dyn Strategy>, books: Book
     books.gate.pass(Some(node.params()))?;
     let course = node.seat().course.clone();
     node.lane().restart();
-    books.look(&mut node, strategy.as_ref(), 0, Look::Evaluate);
-    for t in 1..=course.steps() {
+    books.look(&mut node, strategy.as_ref(), (0, 0), Look::Evaluate);
+    let (mut steps, mut consumed) = (0, 0);
+    for t in 1.. {
         if books.observer.stopping() {
             return Err(StepError::Stopped);
         }
-        node.begin(t);
+        node.begin(t, consumed);
         let loss = strategy.step(&mut node)?;
         if !loss.0.is_finite() {
             return Err(StepError::Diverged { step: t, loss: loss.0 });
         }
-        let (before, samples) = (course.samples_after(t - 1), course.samples_after(t));
-        let look = books.look_due(course.evaluation_due(before, samples));
-        if let Some(look) = look.filter(|_| t < course.steps()) {
-            books.look(&mut node, strategy.as_ref(), t, look);
+        let Progress { samples, over } = strategy.progress(&node);
+        let look = books.look_due(course.evaluation_due(consumed, samples));
+        if let Some(look) = look.filter(|_| !over) {
+            books.look(&mut node, strategy.as_ref(), (t, samples), look);
         }
         books.tell_samples(&node, t);
         let own_samples = node.batch().examples.len() as u32;
         let entry = Entry { samples, own_samples, loss: Some(loss), rate: Some(node.rate()), drain: false };
         books.enter(node.seat().clone(), node.lane(), t + 1, entry);
+        (steps, consumed) = (t, samples);
+        if over {
+            break;
+        }
     }
+    node.end(consumed);
     strategy.finish(&mut node)?;
     node.close_jobs();
-    books.look(&mut node, strategy.as_ref(), course.steps(), Look::Last);
-    let samples = course.samples_after(course.steps());
-    let entry = Entry { samples, own_samples: 0, loss: None, rate: None, drain: true };
-    books.enter(node.seat().clone(), node.lane(), course.steps() + 2, entry);
+    books.look(&mut node, strategy.as_ref(), (steps, consumed), Look::Last);
+    let entry = Entry { samples: consumed, own_samples: 0, loss: None, rate: None, drain: true };
+    books.enter(node.seat().clone(), node.lane(), steps + 2, entry);
     books.close(node.rank(), node.lane());
     Ok(())
 }
 
 /// Any other lane.
 pub(crate) fn serve(mut desk: Desk, mut service: Box<dyn Service>, books: Books) -> Result<(), StepError> {
-    service.start(&mut desk)?;
-    books.gate.pass(service.model().as_deref())?;
+    let initial = service.start(&mut desk)?;
+    books.gate.pass(initial.as_ref())?;
+    drop(initial);
     desk.lane.restart();
     let course = desk.seat.course.clone();
     let mut samples = 0;
@@ -162,12 +168,11 @@ impl Books {
     }
 
     /// Puts a trainer's model aside.
-    fn look(&self, node: &mut Node, strategy: &dyn Strategy, step: u64, look: Look) {
+    fn look(&self, node: &mut Node, strategy: &dyn Strategy, when: (u64, u64), look: Look) {
         let seat = node.seat().clone();
-        let samples = seat.course.samples_after(step);
         let clock = &mut node.lane().clock;
         let (before, at) = (clock.switch(Phase::Snapshot), clock.now());
-        let record = self.record(&seat, (step, samples), at, look);
+        let record = self.record(&seat, when, at, look);
         let model = strategy.model(node);
         let size = model.len();
         self.observer.snapshot(record, &model);

@@ -383,10 +383,10 @@ impl Maker<'_> {
     /// A ring sends 2 (p - 1) / p of the vector; a worker sends a server all of it, the server sends all to each.
     fn bytes_per_step(&self, worker: bool) -> u64 {
         let (vector, workers) = (PARAMETERS * 4, u64::from(self.cell.spec.cluster.workers()));
-        match (&self.arm.strategy, worker) {
-            (Strategy::DSync, _) => 2 * vector * (workers - 1) / workers,
-            (Strategy::PsSync, true) => vector,
-            (Strategy::PsSync, false) => vector * workers,
+        match (self.arm.strategy.servers(), worker) {
+            (0, _) => 2 * vector * (workers - 1) / workers,
+            (_, true) => vector,
+            (_, false) => vector * workers,
         }
     }
 
@@ -399,12 +399,12 @@ impl Maker<'_> {
             raw_bytes: bytes,
             messages: bytes / 65_536 + 1,
         };
-        match self.arm.strategy {
-            Strategy::DSync if workers < 2 => Vec::new(),
-            Strategy::DSync => (0..workers)
+        match self.arm.strategy.servers() {
+            0 if workers < 2 => Vec::new(),
+            0 => (0..workers)
                 .map(|rank| link(rank, (rank + 1) % workers, ranks[rank as usize].bytes_out))
                 .collect(),
-            Strategy::PsSync => (0..workers)
+            _ => (0..workers)
                 .flat_map(|rank| {
                     let bytes = ranks[rank as usize].bytes_out;
                     [link(rank, workers, bytes), link(workers, rank, bytes)]

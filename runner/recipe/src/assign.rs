@@ -9,6 +9,7 @@ use crate::{Cluster, Node, Role, Seat, Strategy};
 pub(crate) const USE: KeyId = id("nodes.use");
 pub(crate) const WORKERS: KeyId = id("nodes.workers");
 const SERVER: KeyId = id("nodes.server");
+pub(crate) const SERVERS: KeyId = id("strategy.servers");
 
 /// More slots than this on one node are a slip of the pen.
 const MOST_SLOTS: u32 = 65_536;
@@ -36,7 +37,8 @@ pub(crate) fn cluster(settings: &Settings, strategy: &Strategy, machine: Machine
         seats.extend((0..free).map(|_| Seat { role: Role::Worker, node: index as u32 }));
     }
     let server = server(settings, &nodes, &mut findings);
-    seats.extend((0..strategy.servers()).map(|_| Seat { role: Role::Server, node: server }));
+    let servers = if strategy.servers() == 0 { 0 } else { settings.whole(SERVERS).unwrap_or(1) };
+    seats.extend((0..servers).map(|_| Seat { role: Role::Server, node: server }));
     (Cluster { nodes, seats }, findings)
 }
 

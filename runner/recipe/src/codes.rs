@@ -189,7 +189,27 @@ pub(crate) const CODES: &[Code] = &[
     code(
         "R114",
         "a setting without effect",
-        "The strategy has no use for the setting: a parameter server does not all-reduce, and adds in rank order.",
+        "The strategy has no use for the setting: a parameter server does not all-reduce, and adds in rank order or \
+         as gradients come.",
+    ),
+    code("R117", "no strategy", "A recipe compares strategies; it needs at least one `[[strategy]]`."),
+    code(
+        "R118",
+        "momentum where the method has none",
+        "Asynchronous SGD and Hogwild are defined without momentum; with a velocity on the server the method is \
+         `async-msgd`.",
+    ),
+    code(
+        "R119",
+        "a warm-up that never ends",
+        "`pipe-sgd` trains as `d-sync` for its warm-up; where that is all of the training, nothing is pipelined.",
+    ),
+    code(
+        "R120",
+        "a norm of which every server has a part",
+        "Clipping scales a gradient by its norm. Of the mean gradient that several servers of `ps-sync` share, none \
+         knows it; one server does, and so do the workers of `d-sync` and those whose gradients are applied one by \
+         one.",
     ),
     code(
         "R121",
@@ -231,7 +251,6 @@ pub(crate) const CODES: &[Code] = &[
         "A hierarchical all-reduce adds inside each group first, then between groups; with one group there is no \
          second part, and it is a `tree`. Groups are the machines, or `group-size` ranks each.",
     ),
-    code("R117", "no strategy", "A recipe compares strategies; it needs at least one `[[strategy]]`."),
     code(
         "R130",
         "a code with nothing to code",
@@ -243,7 +262,8 @@ pub(crate) const CODES: &[Code] = &[
         "R201",
         "more workers than cores",
         "Workers that share a core slow each other down, so that step times measure the operating system's \
-         scheduler; with `[compute]` a step takes a stated time. Accuracies and weights are not touched. A server that adds while its workers wait is not counted.",
+         scheduler; with `[compute]` a step takes a stated time. Accuracies and weights are not touched. A server that \
+         adds while its workers wait is not counted.",
     ),
     code(
         "R202",

@@ -20,6 +20,7 @@ mod files;
 mod key;
 mod layers;
 mod load;
+mod method;
 mod model;
 mod names;
 mod parse;

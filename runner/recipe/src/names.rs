@@ -67,10 +67,16 @@ pub(crate) const METRICS: &[Choice] = &[
 pub(crate) const STRATEGIES: &[Choice] = &[
     Choice::now("ps-sync", "Synchronous parameter server: gradients up, weights down, one update per step."),
     Choice::now("d-sync", "Decentralised synchronous SGD: an all-reduce of the gradients in every step."),
-    Choice::later("async-sgd", "Asynchronous parameter server."),
-    Choice::later("async-msgd", "Asynchronous parameter server with momentum."),
-    Choice::later("hogwild-sgd", "Asynchronous parameter server without locks."),
-    Choice::later("pipe-sgd", "All-reduce in a pipeline: communication overlaps the next steps."),
+    Choice::now(
+        "async-sgd",
+        "Asynchronous parameter server: gradients up, weights down, first come, first served.",
+    ),
+    Choice::now("async-msgd", "Asynchronous parameter server with momentum on the server."),
+    Choice::now(
+        "hogwild-sgd",
+        "Asynchronous parameter server without locks: gradients are added element by element.",
+    ),
+    Choice::now("pipe-sgd", "All-reduce in a pipeline: communication overlaps the next steps."),
     Choice::later("easgd-original", "Elastic averaging, one worker after the other."),
     Choice::later("easgd-async", "Elastic averaging, asynchronous."),
     Choice::later("measgd-async", "Elastic averaging with momentum, asynchronous."),
@@ -80,7 +86,7 @@ pub(crate) const STRATEGIES: &[Choice] = &[
     Choice::later("d-psgd", "Gossip: each worker averages with its neighbours in every step."),
     Choice::later("ad-psgd", "Gossip without waiting: pairs average whenever they are ready."),
     Choice::later("sgp", "Gossip over a directed graph: stochastic gradient push."),
-    Choice::later("local-sgd", "Local steps, and an average of all models now and then."),
+    Choice::now("local-sgd", "Local steps, and an average of all models now and then."),
     Choice::later("gmp", "Groups that split large layers among them, and data parallelism between groups."),
     Choice::setting(
         "wfbp",

@@ -191,13 +191,18 @@ impl Reader<'_> {
         for strategy in strategies {
             for key in all_reduce::KEYS {
                 let Some(leaf) = strategy.settings.given(key) else { continue };
-                // A server does add in rank order: to say so is no mistake.
-                let true_anyway = key == all_reduce::REDUCE_ORDER && leaf.text == "rank";
+                // The server of `ps-sync` does add in rank order: to say so is no mistake.
+                let in_order = strategy.kind == "ps-sync";
+                let true_anyway = in_order && key == all_reduce::REDUCE_ORDER && leaf.text == "rank";
                 if resolve::ignored(strategy.kind, key) && !true_anyway {
                     let title = format!("`{}` has no effect on `{}`", key.shown(), strategy.kind);
                     let finding = Finding::new("R114", title)
                         .at_option(leaf.span, "without effect")
-                        .note("a parameter server has no all-reduce, and adds in rank order")
+                        .note(if in_order {
+                            "a parameter server has no all-reduce, and adds in rank order"
+                        } else {
+                            "a parameter server has no all-reduce, and this one adds gradients as they come"
+                        })
                         .cure("leave it out");
                     self.findings.push(finding);
                 }

@@ -7,6 +7,7 @@ use crate::coding;
 use crate::files::Machine;
 use crate::key::{KeyId, id};
 use crate::layers::LayerSetting;
+use crate::method;
 use crate::problem::Finding;
 use crate::setting::{Settings, Typed};
 use crate::source::Span;
@@ -30,10 +31,10 @@ const ALPHA: KeyId = id("dataset.partition.alpha");
 const VALIDATION: KeyId = id("dataset.validation");
 const GLOBAL_BATCH: KeyId = id("train.global-batch");
 const WORKER_BATCH: KeyId = id("train.per-worker-batch");
-const EPOCHS: KeyId = id("train.epochs");
+pub(crate) const EPOCHS: KeyId = id("train.epochs");
 const STEPS: KeyId = id("train.steps");
 const LR: KeyId = id("train.optimizer.lr");
-const MOMENTUM: KeyId = id("train.optimizer.momentum");
+pub(crate) const MOMENTUM: KeyId = id("train.optimizer.momentum");
 const WEIGHT_DECAY: KeyId = id("train.optimizer.weight-decay");
 const LR_KIND: KeyId = id("train.lr-schedule.kind");
 const LR_EVERY: KeyId = id("train.lr-schedule.every");
@@ -41,7 +42,7 @@ const LR_FACTOR: KeyId = id("train.lr-schedule.factor");
 const LR_AT: KeyId = id("train.lr-schedule.at");
 const LR_FLOOR: KeyId = id("train.lr-schedule.floor");
 const LR_SCALE: KeyId = id("train.lr-schedule.scale");
-const CLIP: KeyId = id("train.optimizer.clip");
+pub(crate) const CLIP: KeyId = id("train.optimizer.clip");
 const ACCUMULATE: KeyId = id("train.accumulate");
 const WARMUP: KeyId = id("train.lr-schedule.warmup");
 const EVALUATE: KeyId = id("train.evaluate");
@@ -83,7 +84,8 @@ impl<'a> Resolver<'a> {
     /// The specification is complete in any case: an excluded cell may be an impossible one.
     pub(crate) fn resolve(&mut self, settings: &Settings) -> (RunSpec, Vec<Finding>) {
         let mut cell = Cell { settings, findings: Vec::new() };
-        let strategy = strategy(settings);
+        let strategy = method::strategy(settings);
+        cell.findings.extend(method::findings(settings, &strategy));
         let (cluster, findings) = assign::cluster(settings, &strategy, self.machine);
         cell.findings.extend(findings);
         cell.findings.extend(coding::findings(settings));
@@ -341,25 +343,21 @@ fn task(dataset: &str) -> Task {
     }
 }
 
-fn strategy(settings: &Settings) -> Strategy {
-    match settings.choice(STRATEGY_KIND) {
-        "ps-sync" => Strategy::PsSync,
-        _ => Strategy::DSync,
-    }
-}
-
-/// Keys that change nothing about a strategy: its servers add in rank order, and it has no all-reduce.
+/// Keys that change nothing about a strategy: servers add in rank order or as gradients come, and there is no
+/// all-reduce.
 pub(crate) fn ignored(strategy: &str, key: KeyId) -> bool {
     if key == coding::PARAMETERS {
         return coding::sends_no_weights(strategy);
     }
-    strategy == "ps-sync" && all_reduce::KEYS.contains(&key)
+    matches!(strategy, "ps-sync" | "async-sgd" | "async-msgd" | "hogwild-sgd")
+        && all_reduce::KEYS.contains(&key)
 }
 
 fn communication(cell: &mut Cell<'_>, strategy: &Strategy, cluster: &Cluster) -> Communication {
-    let (collective, reduce_order) = match strategy {
-        Strategy::PsSync => (Collective::Star, ReduceOrder::Rank),
-        Strategy::DSync => all_reduce::read(cell.settings, cluster, &mut cell.findings),
+    let (collective, reduce_order) = if strategy.servers() > 0 {
+        (Collective::Star, ReduceOrder::Rank)
+    } else {
+        all_reduce::read(cell.settings, cluster, &mut cell.findings)
     };
     Communication { collective, schedule: Schedule::Single, reduce_order }
 }

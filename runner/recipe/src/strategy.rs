@@ -1,5 +1,6 @@
 //! Strategies, collectives and compression as descriptions; the `strategies` crate builds the live ones.
 
+use crate::Extent;
 use serde::{Deserialize, Serialize};
 
 /// How the ranks train together. A variant here, and the compiler lists what else a new strategy needs.
@@ -10,6 +11,38 @@ pub enum Strategy {
     PsSync,
     /// Decentralised synchronous SGD: an all-reduce of the gradients.
     DSync,
+    /// Asynchronous parameter server: first come, first served.
+    AsyncSgd {
+        /// Steps by which a worker may be ahead of the slowest one; as many as it likes where there is none.
+        staleness_bound: Option<u64>,
+    },
+    /// Asynchronous parameter server with momentum.
+    AsyncMsgd {
+        /// Of the server's one velocity.
+        momentum: f32,
+        /// As for [`Strategy::AsyncSgd`].
+        staleness_bound: Option<u64>,
+    },
+    /// Asynchronous parameter server without locks.
+    HogwildSgd {
+        /// As for [`Strategy::AsyncSgd`].
+        staleness_bound: Option<u64>,
+    },
+    /// All-reduce in a pipeline: communication overlaps the next steps.
+    PipeSgd {
+        /// Steps from a gradient to its update, 1 or more.
+        depth: u32,
+        /// D-Sync for so long.
+        warmup: Extent,
+        /// Pieces in which a gradient travels, each as soon as it is there; 1 for all of it after the
+        /// backward pass.
+        segments: u32,
+    },
+    /// Local steps, and an average of all models now and then.
+    LocalSgd {
+        /// Local steps from one average to the next.
+        period: u64,
+    },
 }
 
 impl Strategy {
@@ -18,14 +51,37 @@ impl Strategy {
         match self {
             Self::PsSync => "ps-sync",
             Self::DSync => "d-sync",
+            Self::AsyncSgd { .. } => "async-sgd",
+            Self::AsyncMsgd { .. } => "async-msgd",
+            Self::HogwildSgd { .. } => "hogwild-sgd",
+            Self::PipeSgd { .. } => "pipe-sgd",
+            Self::LocalSgd { .. } => "local-sgd",
         }
     }
 
-    /// Server ranks beside the workers.
+    /// Server ranks beside the workers, where the recipe does not ask for more.
     pub fn servers(&self) -> u32 {
         match self {
-            Self::PsSync => 1,
-            Self::DSync => 0,
+            Self::PsSync | Self::AsyncSgd { .. } | Self::AsyncMsgd { .. } | Self::HogwildSgd { .. } => 1,
+            Self::DSync | Self::PipeSgd { .. } | Self::LocalSgd { .. } => 0,
+        }
+    }
+
+    /// Steps by which a worker may be ahead of the slowest one, where there is a bound.
+    pub fn staleness_bound(&self) -> Option<u64> {
+        match self {
+            Self::AsyncSgd { staleness_bound }
+            | Self::AsyncMsgd { staleness_bound, .. }
+            | Self::HogwildSgd { staleness_bound } => *staleness_bound,
+            Self::PsSync | Self::DSync | Self::PipeSgd { .. } | Self::LocalSgd { .. } => None,
+        }
+    }
+
+    /// Whether each worker goes at its own pace. Such a run goes on without a worker that is lost.
+    pub fn is_asynchronous(&self) -> bool {
+        match self {
+            Self::AsyncSgd { .. } | Self::AsyncMsgd { .. } | Self::HogwildSgd { .. } => true,
+            Self::PsSync | Self::DSync | Self::PipeSgd { .. } | Self::LocalSgd { .. } => false,
         }
     }
 }

@@ -297,6 +297,62 @@ pub(crate) const KEYS: &[Key] = &[
     .default("false")
     .example("true")
     .sweep(),
+    Key::new(
+        "strategy.servers",
+        Kind::Whole(1, 64),
+        "Servers that share the weights: each holds a part of them. They take no worker's slot.",
+    )
+    .of(&["ps-sync", "async-sgd", "async-msgd", "hogwild-sgd"])
+    .default("1")
+    .arm(),
+    Key::new(
+        "strategy.staleness-bound",
+        Kind::Whole(0, 1_000_000),
+        "Steps by which a worker may be ahead of the slowest one (stale synchronous parallel); by default as many \
+         as it likes.",
+    )
+    .of(&["async-sgd", "async-msgd", "hogwild-sgd"])
+    .example("4")
+    .arm(),
+    Key::new(
+        "strategy.momentum",
+        Kind::Number(BELOW_ONE),
+        "Momentum of the server's velocity; by default that of `train.optimizer` where it has one, else 0.9.",
+    )
+    .of(&["async-msgd"])
+    .example("0.9")
+    .arm(),
+    Key::new(
+        "strategy.depth",
+        Kind::Whole(1, 64),
+        "Steps from a gradient to its update: with 1 nothing overlaps, more than 2 pays off rarely.",
+    )
+    .of(&["pipe-sgd"])
+    .default("2")
+    .arm(),
+    Key::new(
+        "strategy.warmup-epochs",
+        Kind::Number(AT_LEAST_ZERO),
+        "The pipeline is turned on after so many epochs of `d-sync`.",
+    )
+    .of(&["pipe-sgd"])
+    .default("0")
+    .example("5")
+    .arm(),
+    Key::new(
+        "strategy.gradient-segments",
+        Kind::Whole(1, 1024),
+        "Pieces in which a gradient travels, each as soon as the backward pass is through it; with 1 all of it after \
+         the pass.",
+    )
+    .of(&["pipe-sgd"])
+    .default("1")
+    .example("4")
+    .arm(),
+    Key::new("strategy.period", Kind::Whole(1, 1_000_000_000), "Local steps from one average of all models to the next.")
+        .of(&["local-sgd"])
+        .default("8")
+        .arm(),
     Key::new("strategy.communication", Kind::Table, "As `communication`, for this strategy only.").arm(),
     Key::new("strategy.compression", Kind::Table, "As `compression`, for this strategy only.").arm(),
     Key::new("communication", Kind::Table, "How vectors travel; a strategy's own settings go before these.").arm(),

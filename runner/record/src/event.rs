@@ -37,6 +37,10 @@ pub enum Event {
     Emulation(EmulationRecord),
     /// The samples that a rank used in a step; only with `measure.samples`.
     Samples(SamplesRecord),
+    /// A server applied a gradient that came when it came.
+    Update(UpdateRecord),
+    /// A rank goes on without a peer that is gone.
+    Lost(LostRecord),
     /// A rank ended, for better or worse.
     Ended(RankEnded),
 }
@@ -282,6 +286,42 @@ pub struct SamplesRecord {
     pub step: u64,
     /// The samples, in the order of the batch.
     pub samples: Vec<u32>,
+}
+
+/// A gradient that a server applied. In the order of their versions, these are what a server did: with the batches,
+/// which are known, the run can be replayed from them to equal bits, unless the server has no lock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpdateRecord {
+    /// The server.
+    pub rank: Rank,
+    /// Whose gradient it was.
+    pub worker: Rank,
+    /// The worker's step.
+    pub step: u64,
+    /// Number of the update on this server, from 1.
+    pub version: u64,
+    /// Updates between the weights that the gradient was computed with and those that it was applied to: it was
+    /// computed with version `version - 1 - staleness`, where 0 is the initial weights.
+    pub staleness: u64,
+    /// Samples consumed by all ranks together, this update included.
+    pub samples: u64,
+    /// When it was applied.
+    pub at: Nanos,
+}
+
+/// A rank goes on without a peer: from here on the run is degraded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostRecord {
+    /// Who goes on.
+    pub rank: Rank,
+    /// Who is gone.
+    pub peer: Rank,
+    /// The peer's step that did not come.
+    pub step: u64,
+    /// When that was noticed.
+    pub at: Nanos,
+    /// What was noticed, in a sentence.
+    pub reason: String,
 }
 
 /// A rank ended.

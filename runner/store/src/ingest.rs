@@ -69,6 +69,8 @@ impl<'a> Batch<'a> {
                 Event::Ended(event) => batch.ended.push(event),
                 // As large as the data set itself; whoever asks for them wants the file.
                 Event::Samples(_) => {}
+                // Step by step as well: the event log has them.
+                Event::Update(_) | Event::Lost(_) => {}
             }
         }
         batch

@@ -167,7 +167,7 @@ impl World {
         blueprint: &Blueprint,
         learner: impl Fn(Rank) -> Box<dyn Learner>,
     ) -> Result<Outcome, WorldError> {
-        self.run_roles(blueprint, learner, |rank, _, _| blueprint.roles(rank))
+        self.run_roles(blueprint, learner, |rank, host, jobs| blueprint.roles(rank, host, jobs))
     }
 
     /// Runs roles that were built elsewhere: for methods under development and tests.
@@ -198,7 +198,7 @@ impl World {
         blueprint: &Blueprint,
         learner: impl Fn(Rank) -> Box<dyn Learner>,
     ) -> Result<Aftermath, WorldError> {
-        let roles = |rank: Rank, _: &dyn Host, _: &Shared<Jobs>| blueprint.roles(rank);
+        let roles = |rank: Rank, host: &dyn Host, jobs: &Shared<Jobs>| blueprint.roles(rank, host, jobs);
         let lanes = |host: &dyn Host| built(blueprint, &learner, &roles, host);
         let (kernel, ledgers, bodies) = self.set_out(blueprint.ranks().len(), lanes)?;
         kernel.expect(faults);

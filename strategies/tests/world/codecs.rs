@@ -47,6 +47,56 @@ fn under_every_codec_all_ranks_have_the_same_weights_for_100_steps() {
 }
 
 #[test]
+fn a_pipeline_keeps_all_ranks_equal_under_every_codec() {
+    for codec in Codec::ALL {
+        for (segments, error_feedback) in [(1, false), (3, true)] {
+            let strategy = Strategy::PipeSgd { depth: 2, warmup: Extent::Steps(10), segments };
+            let scene = Scene::new(strategy, 4)
+                .coded(codec, error_feedback)
+                .change(|spec| spec.train.length = Extent::Steps(100));
+            assert!(common_digests(&scene.run()).len() > 100, "{codec:?}, {segments} segments");
+        }
+    }
+}
+
+#[test]
+fn averaged_models_are_coded_on_purpose_only_and_equal_in_the_end() {
+    for codec in Codec::ALL {
+        let run = |parameters| {
+            let scene = Scene::new(Strategy::LocalSgd { period: 4 }, 3).change(|spec| {
+                spec.train.length = Extent::Steps(20);
+                spec.compression = Compression::Coded { codec, parameters, error_feedback: false };
+            });
+            scene.run().ranks.iter().map(|rank| rank.model().sha256()).collect::<Vec<_>>()
+        };
+        let (coded, exact) = (run(true), run(false));
+        assert!(coded.iter().all(|digest| *digest == coded[0] && *digest != exact[0]), "{codec:?}");
+    }
+}
+
+#[test]
+fn asynchronous_servers_take_coded_gradients_and_answer_with_coded_weights_on_purpose() {
+    for strategy in [
+        Strategy::AsyncSgd { staleness_bound: None },
+        Strategy::AsyncMsgd { momentum: 0.5, staleness_bound: Some(2) },
+        Strategy::HogwildSgd { staleness_bound: None },
+    ] {
+        for codec in Codec::ALL {
+            let saved = |parameters| {
+                let scene = Scene::new(strategy.clone(), 3).change(|spec| {
+                    spec.train.length = Extent::Steps(30);
+                    spec.compression = Compression::Coded { codec, parameters, error_feedback: true };
+                });
+                let (bytes, raw, _) = coding(&scene.run()).unwrap();
+                raw as f64 / bytes as f64
+            };
+            let (gradients, both) = (saved(false), saved(true));
+            assert!(1.2 < gradients && gradients < both && both > 1.7, "{strategy:?}: {gradients}, {both}");
+        }
+    }
+}
+
+#[test]
 fn neither_interleaving_nor_stragglers_change_a_bit_of_what_is_coded() {
     for strategy in [Strategy::DSync, Strategy::PsSync] {
         let run = |seed, slow: f64| {

@@ -295,6 +295,7 @@ fn a_codec_with_a_memory_leaves_all_places_with_the_same_bits() {
 #[test]
 fn no_two_roundings_of_a_call_share_what_a_codec_remembers() {
     let codec = || -> Box<dyn Compressor> { Box::new(Remembering { once: true, ..Remembering::default() }) };
+    // There an owner's part and its sum share a slot on purpose: what either loses is missing from the same sum.
     let summing_at_owners = ["rank order", "star"];
     for (name, collective) in collectives() {
         for p in numbers_of_places().filter(|_| !summing_at_owners.contains(&name)) {

@@ -353,10 +353,12 @@ fn event_kind(event: &Event) -> &'static str {
         | Event::Metric(_)
         | Event::WeightHash(_)
         | Event::Link(_)
+        | Event::Coding(_)
         | Event::Overhead(_)
         | Event::Emulation(_)
-        | Event::Coding(_)
-        | Event::Samples(_) => "report",
+        | Event::Samples(_)
+        | Event::Update(_)
+        | Event::Lost(_) => "report",
     }
 }
 

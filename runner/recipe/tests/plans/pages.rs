@@ -214,7 +214,7 @@ fn the_schema_refuses_what_the_checker_refuses() {
     for (from, to) in [
         ("epochs  ", "epoch  "),
         ("epochs       = 5", "epochs       = 0"),
-        ("\"ps-sync\"", "\"pipe-sgd\""),
+        ("\"ps-sync\"", "\"gmp\""),
         ("\"mnist-mlp\"", "\"alexnet\""),
         ("schema   = 1", "schema   = 2"),
         ("count = 5", "count = \"five\""),

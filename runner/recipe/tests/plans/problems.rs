@@ -138,7 +138,7 @@ fn not_in_this_version() {
     check(
         "not_in_this_version",
         &[
-            ("a strategy", &["[[strategy]]\nkind = \"pipe-sgd\"\ndepth = 2"]),
+            ("a strategy", &["[[strategy]]\nkind = \"ad-psgd\""]),
             (
                 "a setting by its paper's name",
                 &["[[strategy]]\nkind = \"mg-wfbp\"", "[[strategy]]\nkind = \"sync-easgd3\""],
@@ -167,6 +167,14 @@ fn codecs() {
                 &[
                     "[[strategy]]\nkind = \"d-sync\"\ncompression = { kind = \"fp16\", parameters = true }",
                     "[[strategy]]\nkind = \"ps-sync\"\ncompression = { kind = \"fp16\", parameters = true }",
+                ],
+            ),
+            (
+                "nothing but weights",
+                &[
+                    "[[strategy]]\nkind = \"local-sgd\"\ncompression = \"fp16\"",
+                    "[[strategy]]\nname = \"remembering\"\nkind = \"local-sgd\"\n\
+                     compression = { kind = \"fp16\", parameters = true, error-feedback = true }",
                 ],
             ),
             ("a flag that is none", &["[compression]\nkind = \"bf16\"\nerror-feedback = \"yes\""]),
@@ -390,6 +398,46 @@ fn impossible_pairs() {
             ),
             ("too few seeds", &["[repeats]\ncount = 3\nseeds = [1, 2]"]),
             ("equal seeds", &["[repeats]\ncount = 2\nseeds = [1, 1]"]),
+        ],
+    );
+}
+
+#[test]
+fn impossible_strategies() {
+    check(
+        "impossible_strategies",
+        &[
+            (
+                "momentum for a method without",
+                &[
+                    "[train]\nglobal-batch = 100\nepochs = 1\noptimizer = { kind = \"sgd\", lr = 0.1, momentum = 0.9 }",
+                    "[[strategy]]\nkind = \"hogwild-sgd\"",
+                    "[[strategy]]\nkind = \"async-msgd\"",
+                ],
+            ),
+            (
+                "an endless warm-up",
+                &[
+                    "[[strategy]]\nkind = \"pipe-sgd\"\nwarmup-epochs = 5",
+                    "[sweep.axes]\ntrain.epochs = [5, 10]",
+                ],
+            ),
+            (
+                "a norm in parts",
+                &[
+                    "[train]\nglobal-batch = 100\nepochs = 1\noptimizer = { kind = \"sgd\", clip = 1.0 }",
+                    "[[strategy]]\nkind = \"ps-sync\"\nservers = 2",
+                    "[[strategy]]\nkind = \"async-sgd\"\nservers = 2",
+                ],
+            ),
+            (
+                "keys of another strategy",
+                &[
+                    "[[strategy]]\nkind = \"pipe-sgd\"\nservers = 2",
+                    "[[strategy]]\nkind = \"ps-sync\"\ndepth = 2",
+                ],
+            ),
+            ("no collective", &["[[strategy]]\nkind = \"async-sgd\"\ncommunication.collective = \"star\""]),
         ],
     );
 }

@@ -1,4 +1,4 @@
-//! The shapes of this crate carry what they were made for: pipelines, merged layer-wise schedules, lock-free
+//! The shapes of this crate carry what they were made for: merged layer-wise schedules, lock-free
 //! servers, gossip with active and passive lanes, and model parallelism. Each method here is small and only
 //! shows that nothing in the core has to move for it; deadlocks and panics are shown to be found.
 
@@ -7,7 +7,6 @@ mod gossip;
 mod hybrid;
 mod layer_wise;
 mod lock_free;
-mod pipeline;
 
 use crate::scene::Scene;
 use record::Rank;

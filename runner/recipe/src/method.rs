@@ -1,0 +1,89 @@
+//! A strategy's own settings to its description, and what cannot work about them.
+
+use crate::assign::SERVERS;
+use crate::key::{KeyId, id};
+use crate::problem::Finding;
+use crate::resolve::{CLIP, EPOCHS, MOMENTUM, STRATEGY_KIND};
+use crate::setting::Settings;
+use crate::{Extent, Strategy};
+
+const STALENESS_BOUND: KeyId = id("strategy.staleness-bound");
+const OWN_MOMENTUM: KeyId = id("strategy.momentum");
+const DEPTH: KeyId = id("strategy.depth");
+const WARMUP_EPOCHS: KeyId = id("strategy.warmup-epochs");
+const SEGMENTS: KeyId = id("strategy.gradient-segments");
+const PERIOD: KeyId = id("strategy.period");
+
+/// "Rule of thumb is 0.9 or a similar value": You, Buluc and Demmel, SC17, section 5.1.
+const RULE_OF_THUMB: f64 = 0.9;
+
+/// The strategy that the settings describe.
+pub(crate) fn strategy(settings: &Settings) -> Strategy {
+    let staleness_bound = settings.whole(STALENESS_BOUND);
+    match settings.choice(STRATEGY_KIND) {
+        "ps-sync" => Strategy::PsSync,
+        "async-sgd" => Strategy::AsyncSgd { staleness_bound },
+        "async-msgd" => Strategy::AsyncMsgd { momentum: momentum(settings) as f32, staleness_bound },
+        "hogwild-sgd" => Strategy::HogwildSgd { staleness_bound },
+        "pipe-sgd" => Strategy::PipeSgd {
+            depth: settings.whole(DEPTH).unwrap_or(2) as u32,
+            warmup: Extent::Epochs(settings.number(WARMUP_EPOCHS).unwrap_or(0.0)),
+            segments: settings.whole(SEGMENTS).unwrap_or(1) as u32,
+        },
+        "local-sgd" => Strategy::LocalSgd { period: settings.whole(PERIOD).unwrap_or(1) },
+        _ => Strategy::DSync,
+    }
+}
+
+fn momentum(settings: &Settings) -> f64 {
+    let trained = settings.number(MOMENTUM).filter(|momentum| *momentum > 0.0);
+    settings.number(OWN_MOMENTUM).or(trained).unwrap_or(RULE_OF_THUMB)
+}
+
+/// What a strategy cannot do with its settings.
+pub(crate) fn findings(settings: &Settings, strategy: &Strategy) -> Option<Finding> {
+    match strategy {
+        Strategy::AsyncSgd { .. } | Strategy::HogwildSgd { .. } => foreign_momentum(settings, strategy),
+        Strategy::PipeSgd { warmup, .. } => endless_warmup(settings, *warmup),
+        Strategy::PsSync => divided_norm(settings),
+        Strategy::DSync | Strategy::AsyncMsgd { .. } | Strategy::LocalSgd { .. } => None,
+    }
+}
+
+fn foreign_momentum(settings: &Settings, strategy: &Strategy) -> Option<Finding> {
+    let momentum = settings.number(MOMENTUM).filter(|momentum| *momentum > 0.0)?;
+    let kind = strategy.kind();
+    Some(
+        Finding::new("R118", format!("`{kind}` is defined without momentum, and {momentum} is asked for"))
+            .at_option(settings.span(MOMENTUM), "the momentum")
+            .at_option(settings.span(STRATEGY_KIND), "has none")
+            .cure("take `kind = \"async-msgd\"`, whose server has a velocity, or `momentum = 0.0`"),
+    )
+}
+
+fn divided_norm(settings: &Settings) -> Option<Finding> {
+    let servers = settings.whole(SERVERS).filter(|servers| *servers > 1)?;
+    settings.number(CLIP)?;
+    Some(
+        Finding::new(
+            "R120",
+            format!("{servers} servers cannot clip the mean gradient: none of them has all of it"),
+        )
+        .at_option(settings.span(SERVERS), "each holds a part")
+        .at_option(settings.span(CLIP), "the norm of the whole")
+        .cure("take one server, `kind = \"d-sync\"`, or no clipping"),
+    )
+}
+
+fn endless_warmup(settings: &Settings, warmup: Extent) -> Option<Finding> {
+    let (Extent::Epochs(warmup), Some(epochs)) = (warmup, settings.number(EPOCHS)) else { return None };
+    (warmup >= epochs).then(|| {
+        Finding::new(
+            "R119",
+            format!("after {warmup} epochs of warm-up nothing is left of {epochs} to pipeline"),
+        )
+        .at_option(settings.span(WARMUP_EPOCHS), "d-sync until then")
+        .at_option(settings.span(EPOCHS), "the end of the training")
+        .cure("warm up for less, train for longer, or take `kind = \"d-sync\"`")
+    })
+}

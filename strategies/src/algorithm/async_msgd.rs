@@ -1,0 +1,45 @@
+//! Async MSGD: asynchronous SGD with a parameter server that has momentum.
+//!
+//! Source: You, Buluc and Demmel, "Scaling Deep Learning on GPU and Knights Landing Clusters", SC 2017, section 5.1,
+//! Equations 3 and 4; workers and master are those of Async SGD.
+//!
+//! | paper | here |
+//! |---|---|
+//! | V | `velocity`, one on each master |
+//! | W on the master | `weights` |
+//! | dW_t | `delta`, plus the weight decay |
+//! | mu | `momentum` |
+//! | eta | `rate` |
+//!
+//! Sent per step: one gradient up and one model down per worker, and a note of how far the run is.
+//!
+//! Departures: those of Async SGD. As printed, and unlike the optimizer's, the rate is inside the velocity: a change
+//! of the rate acts on new gradients only.
+
+use crate::algorithm::async_sgd::Rule;
+use crate::vector::Vector;
+
+/// The master's rule.
+#[derive(Debug)]
+pub struct Msgd {
+    momentum: f32,
+    weight_decay: f32,
+    velocity: Vector,
+}
+
+impl Msgd {
+    /// A velocity at rest for so many weights.
+    pub fn new(parameters: usize, momentum: f32, weight_decay: f32) -> Self {
+        Self { momentum, weight_decay, velocity: Vector::zeros(parameters) }
+    }
+}
+
+impl Rule for Msgd {
+    fn update(&mut self, weights: &mut Vector, delta: &mut Vector, rate: f32) {
+        for ((w, v), g) in weights.iter_mut().zip(self.velocity.iter_mut()).zip(delta.iter()) {
+            let g = g + self.weight_decay * *w;
+            *v = self.momentum * *v - rate * g; // Equation 3
+            *w += *v; // Equation 4
+        }
+    }
+}

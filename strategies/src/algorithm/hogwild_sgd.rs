@@ -1,0 +1,146 @@
+//! Hogwild SGD: asynchronous SGD with a parameter server without locks.
+//!
+//! Source: You, Buluc and Demmel, "Scaling Deep Learning on GPU and Knights Landing Clusters", SC 2017, section 3.2,
+//! after Recht et al., NIPS 2011, Algorithm 1; workers are those of Async SGD.
+//!
+//! | paper | here |
+//! |---|---|
+//! | W on the master | `weights`, shared by all lanes |
+//! | dW_i | `delta` |
+//! | eta | `course.rate`, after the samples of all gradients counted before |
+//!
+//! Sent per step: one gradient up and one model down per worker, and a note of how far the run is.
+//!
+//! Departures: those of Async SGD. Every addition is a compare-and-swap of one element, so that none is lost; the
+//! weights that are sent are read element by element, and may be of no single moment. An update counts when it
+//! begins, a reading as well: staleness is the difference.
+
+use crate::StepError;
+use crate::node::Desk;
+use crate::server::{Centre, Client, Floor};
+use crate::strategy::{Service, Turn};
+use crate::vector::Vector;
+use record::{Phase, Work};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Elements that are changed or read in one go before time is taken again: what another lane does meanwhile shows
+/// between two of them.
+const GRAIN: usize = 4096;
+
+/// Weights that all lanes change at once, each element by itself.
+#[derive(Clone, Debug)]
+pub struct LockFree {
+    /// The bits of 32-bit floats.
+    weights: Arc<[AtomicU32]>,
+    weight_decay: f32,
+}
+
+impl LockFree {
+    /// So many weights.
+    pub fn new(parameters: usize, weight_decay: f32) -> Self {
+        Self { weights: (0..parameters).map(|_| AtomicU32::new(0)).collect(), weight_decay }
+    }
+
+    /// W <- W - eta dW_i for the elements from `at` on. Elements do not depend on each other, so no order between
+    /// them is asked for.
+    pub fn descend(&self, at: usize, delta: &[f32], rate: f32) {
+        for (w, g) in self.weights[at..].iter().zip(delta) {
+            let step = |bits: u32| {
+                let w = f32::from_bits(bits);
+                Some((w - rate * (g + self.weight_decay * w)).to_bits())
+            };
+            // It always has a new value, so it ends when no other lane came between.
+            let _ = w.fetch_update(Ordering::Relaxed, Ordering::Relaxed, step);
+        }
+    }
+
+    /// Reads the elements from `at` on.
+    pub fn read(&self, at: usize, into: &mut [f32]) {
+        for (value, w) in into.iter_mut().zip(&self.weights[at..]) {
+            *value = f32::from_bits(w.load(Ordering::Relaxed));
+        }
+    }
+}
+
+impl Centre for LockFree {
+    fn load(&mut self, weights: &[f32]) {
+        for (w, value) in self.weights.iter().zip(weights) {
+            w.store(value.to_bits(), Ordering::Relaxed);
+        }
+    }
+
+    fn copy(&self, into: &mut [f32]) {
+        self.read(0, into);
+    }
+}
+
+/// The master's lane for one worker.
+pub struct Master {
+    floor: Floor<LockFree>,
+    weights: LockFree,
+    client: Client,
+    delta: Vector,
+}
+
+impl Master {
+    /// The lane for `client` of a master with so many weights, which also lie on its floor.
+    pub fn new(floor: Floor<LockFree>, weights: LockFree, client: Client, parameters: usize) -> Self {
+        Self { floor, weights, client, delta: Vector::zeros(parameters) }
+    }
+
+    fn serve(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
+        let Self { floor, weights, client, delta } = self;
+        if client.receive(desk, delta)?.is_none() {
+            return Ok(Turn::Finished);
+        }
+        let i = client.worker();
+        let applied = floor.write(|ledger| ledger.apply(i));
+        client.record(desk, applied);
+        let rate = desk.seat.course.rate(applied.consumed);
+        for (grain, delta) in delta.chunks(GRAIN).enumerate() {
+            let work = Work::Update(delta.len());
+            desk.lane.clock.timed(Phase::Update, work, || weights.descend(grain * GRAIN, delta, rate));
+        }
+        floor.wait(&mut desk.lane, |ledger| ledger.may_go(i).then_some(()))?;
+        let progress = floor.write(|ledger| ledger.release(i));
+        for (grain, into) in delta.chunks_mut(GRAIN).enumerate() {
+            let work = Work::Encode(into.len());
+            desk.lane.clock.timed(Phase::Encode, work, || weights.read(grain * GRAIN, into));
+        }
+        let answer = client.encode(desk, progress, delta);
+        client.answer(desk, progress, answer)?;
+        Ok(Turn::Served(applied.samples))
+    }
+}
+
+impl Service for Master {
+    fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
+        let turn = self.serve(desk);
+        self.client.settle(turn, desk, &self.floor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Threads that add to the same elements at once: a load and a store would lose some.
+    #[test]
+    fn no_addition_of_any_thread_is_lost() {
+        const EACH: usize = 500_000;
+        let (weights, together) = (LockFree::new(3, 0.0), std::sync::Barrier::new(4));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    together.wait();
+                    (0..EACH).for_each(|_| weights.descend(1, &[1.0, -2.0], -1.0));
+                });
+            }
+        });
+        let mut seen = [0.0; 3];
+        weights.copy(&mut seen);
+        let expected = [0.0, 4.0 * EACH as f32, -8.0 * EACH as f32];
+        assert_eq!(seen.map(f32::to_bits), expected.map(f32::to_bits));
+    }
+}

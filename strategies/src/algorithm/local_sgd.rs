@@ -1,0 +1,42 @@
+//! Local SGD: local steps, and an average of all models now and then.
+//!
+//! Source: Stich, "Local SGD Converges Fast and Communicates Little", ICLR 2019, Algorithm 1.
+//!
+//! | paper | here |
+//! |---|---|
+//! | x_t^k | `node.params()` |
+//! | eta_t | `node.rate()`, inside `node.descend` |
+//! | H, the gap between two t in I_T | `period` |
+//! | K | `node.trainers().size()` |
+//!
+//! Sent per step: nothing; every `period` steps, and after the last one, one all-reduce of the weights.
+//!
+//! Departures: momentum and weight decay, where the recipe asks for them, are local and never averaged. The
+//! model that is evaluated is rank 0's own, which between two averages is not the mean.
+
+use crate::node::Node;
+use crate::strategy::Strategy;
+use crate::{Loss, StepError};
+
+/// Every worker.
+#[derive(Clone, Copy, Debug)]
+pub struct LocalSgd {
+    /// Local steps from one average to the next.
+    pub period: u64,
+}
+
+impl Strategy for LocalSgd {
+    fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
+        let (loss, g) = node.gradient()?;
+        node.descend(g);
+        if node.t().is_multiple_of(self.period) {
+            node.average_params()?;
+        }
+        Ok(loss)
+    }
+
+    fn finish(&mut self, node: &mut Node) -> Result<(), StepError> {
+        // After a step that ended with an average, all models are the mean already.
+        if node.t().is_multiple_of(self.period) { Ok(()) } else { node.average_params() }
+    }
+}

@@ -1,0 +1,112 @@
+//! Pipe-SGD: decentralised pipelined SGD, whose communication overlaps the next iterations.
+//!
+//! Source: Li et al., "Pipe-SGD: A Decentralized Pipelined SGD Framework for Distributed Deep Net Training",
+//! NeurIPS 2018, Algorithm 1; its communication thread is the messenger's lane.
+//!
+//! | paper | here |
+//! |---|---|
+//! | w[t] | `node.params()` |
+//! | gamma | `node.rate()`, inside `node.descend` |
+//! | K | `depth` |
+//! | g_local[t] | `g_local` |
+//! | g_sum[t - K] | the oldest of `travelling` |
+//! | L (Eq. 6) | `segments`; 1 is the sequential communication of Eq. 5 |
+//!
+//! Sent per step: one all-reduce of the gradient, in `segments` parts.
+//!
+//! Departures: the paper sums gradients; here they are averaged over samples, and the rate is meant for the
+//! mean. While the pipe fills, nothing is applied: no decay, no momentum. After T iterations the gradients that
+//! still travel are drained and applied. The warm-up, as in section 4, is D-Sync to its last gradient; then the
+//! pipe starts empty.
+
+use crate::messenger::Pending;
+use crate::node::Node;
+use crate::strategy::Strategy;
+use crate::vector::{Vector, piece};
+use crate::{Loss, StepError};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// A gradient under way: its parts, each with its place in the whole.
+type Travelling = Vec<(Range<usize>, Pending)>;
+
+/// The computation thread of every worker.
+#[derive(Debug)]
+pub struct PipeSgd {
+    depth: usize,
+    warmup: u64,
+    segments: usize,
+    travelling: VecDeque<Travelling>,
+}
+
+impl PipeSgd {
+    /// A pipe of that depth after a warm-up of so many samples; gradients travel in so many parts.
+    pub fn new(depth: usize, warmup: u64, segments: usize) -> Self {
+        Self { depth: depth.max(1), warmup, segments: segments.max(1), travelling: VecDeque::new() }
+    }
+}
+
+impl Strategy for PipeSgd {
+    fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
+        if node.consumed() < self.warmup {
+            return crate::algorithm::d_sync::DSync.step(node);
+        }
+        if self.travelling.len() == self.depth {
+            self.update(node)?; // lines 3 to 5
+        }
+        let loss = node.forward()?; // lines 6 and 7
+        let g_sum = self.backward(node)?; // lines 8 to 10
+        self.travelling.push_back(g_sum);
+        Ok(loss)
+    }
+
+    fn finish(&mut self, node: &mut Node) -> Result<(), StepError> {
+        while !self.travelling.is_empty() {
+            self.update(node)?;
+        }
+        Ok(())
+    }
+}
+
+impl PipeSgd {
+    /// Applies the oldest gradient under way.
+    fn update(&mut self, node: &mut Node) -> Result<(), StepError> {
+        let Some(parts) = self.travelling.pop_front() else { return Ok(()) };
+        let g_sum = arrived(parts, node)?;
+        node.descend(g_sum);
+        Ok(())
+    }
+
+    /// The backward pass. Each part of the gradient leaves as soon as it is there, the last one first.
+    fn backward(&self, node: &mut Node) -> Result<Travelling, StepError> {
+        let mut g_local = node.spare();
+        if self.segments == 1 {
+            while node.backward_into(&mut g_local)?.is_some() {}
+            return Ok(vec![(0..g_local.len(), node.start_all_reduce_mean(g_local)?)]);
+        }
+        let parts = (0..self.segments).map(|l| piece(g_local.len(), self.segments, l));
+        let mut waiting: Vec<Range<usize>> = parts.filter(|part| !part.is_empty()).collect();
+        let mut travelling = Vec::with_capacity(waiting.len());
+        while let Some(layer) = node.backward_into(&mut g_local)? {
+            while let Some(part) = waiting.pop_if(|part| part.start >= layer.start) {
+                let g = Vector::from(g_local[part.clone()].to_vec());
+                travelling.push((part.clone(), node.start_all_reduce_mean_of_part(part.start, g)?));
+            }
+        }
+        node.recycle(g_local);
+        Ok(travelling)
+    }
+}
+
+/// Waits for all parts of a gradient, and puts them together.
+fn arrived(parts: Travelling, node: &mut Node) -> Result<Vector, StepError> {
+    let mut whole = None;
+    for (part, pending) in parts {
+        let g = node.wait(pending)?;
+        if g.len() == node.params().len() {
+            return Ok(g);
+        }
+        whole.get_or_insert_with(|| node.spare())[part].copy_from_slice(&g);
+    }
+    Ok(whole.unwrap_or_else(|| node.spare()))
+}
