@@ -1,6 +1,7 @@
 //! Memory that a step freed is there for the next one. Alone in its process, whose allocator it changes.
 
 #![cfg(target_env = "gnu")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 /// Activations of a small convolutional net, in bytes: together more than any heap of glibc but the first holds.
 const PIECES: [usize; 24] = [8 << 20; 24];
