@@ -4,10 +4,11 @@ use crate::algorithm::{async_msgd, async_sgd, d_sync, hogwild_sgd, local_sgd, pi
 use crate::collective::{self, Collective};
 use crate::compress::{self, Compressor};
 use crate::course::Course;
+use crate::desk::{Desk, Seat};
 use crate::host::{Host, Shared};
 use crate::learner::Learner;
 use crate::messenger::{Jobs, Messenger};
-use crate::node::{Desk, Node, Parts, Seat};
+use crate::node::{Node, Parts};
 use crate::optimizer::Optimizer;
 use crate::server::{Centre, Client, Floor, Keeper, Ledger, Shards};
 use crate::strategy::{Roles, Service, Strategy};

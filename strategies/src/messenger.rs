@@ -1,8 +1,8 @@
 //! The communication lane: runs all-reduces while the compute lane computes.
 
 use crate::collective::Collective;
+use crate::desk::Desk;
 use crate::host::Shared;
-use crate::node::Desk;
 use crate::strategy::{Service, Turn};
 use crate::vector::Vector;
 use crate::{Group, Lane, StepError, Tag, Wire};

@@ -1,6 +1,7 @@
 //! What a strategy is: one trait for the lane that trains, one for the lanes beside it.
 
-use crate::node::{Desk, Node};
+use crate::desk::Desk;
+use crate::node::Node;
 use crate::vector::Vector;
 use crate::{Loss, Place, StepError};
 

@@ -1,8 +1,9 @@
 //! The loops that drive strategies and services, and write the books: the whole training loop of every
 //! strategy is here.
 
+use crate::desk::{Desk, Seat};
 use crate::host::{Gate, Observer};
-use crate::node::{Desk, Node, Seat};
+use crate::node::Node;
 use crate::strategy::{Progress, Service, Strategy, Turn};
 use crate::{Coding, Lane, Loss, StepError, Traffic};
 use record::{

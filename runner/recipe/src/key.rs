@@ -1,10 +1,10 @@
-//! What a key is. The table of all keys is in `table.rs`; parsing, known-key lists, suggestions, the JSON
+//! What a key is. The table of all keys is in `table.rs` and `arm_keys.rs`; parsing, known-key lists, suggestions, the JSON
 //! schema, `explain` and the defaults of `plan --full` all read it, so that they cannot drift apart.
 
 use crate::table::KEYS;
 
 /// One key of a recipe.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {
     /// Dotted path: `train.optimizer.lr`. A strategy's keys are under `strategy`, a layer's under `model.layers`.
     pub(crate) path: &'static str,
@@ -36,7 +36,7 @@ pub(crate) enum Reach {
 }
 
 /// What values a key takes.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     /// Keys of its own.
     Table,

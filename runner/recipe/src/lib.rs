@@ -3,6 +3,7 @@
 
 mod all_reduce;
 mod architecture;
+mod arm_keys;
 mod assign;
 mod axes;
 mod cells;

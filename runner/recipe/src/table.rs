@@ -1,23 +1,39 @@
 //! Every key of a recipe, in the order in which `plan --full` writes them.
 
+use crate::arm_keys;
 use crate::key::{Ends, Key, Kind, Least, Range};
 use crate::names::{
-    COLLECTIVES, COMPRESSIONS, DATASETS, LAYERS, LR_SCALES, LR_SCHEDULES, METRICS, MODELS, OPTIMIZERS,
-    ORDERS, PARTITIONS, REDACTIONS, REDUCE_ORDERS, SCHEDULES, SHARES, SPLITS, STRATEGIES, WEIGHT_HASHES,
+    DATASETS, LAYERS, LR_SCALES, LR_SCHEDULES, METRICS, MODELS, OPTIMIZERS, ORDERS, PARTITIONS, REDACTIONS,
+    SHARES, SPLITS, WEIGHT_HASHES,
 };
 
 const POSITIVE: Range = Range { least: 0.0, most: f64::INFINITY, ends: Ends::Open };
-const AT_LEAST_ZERO: Range = Range { least: 0.0, most: f64::INFINITY, ends: Ends::Lower };
+pub(crate) const AT_LEAST_ZERO: Range = Range { least: 0.0, most: f64::INFINITY, ends: Ends::Lower };
 const UP_TO_ONE: Range = Range { least: 0.0, most: 1.0, ends: Ends::Closed };
-const BELOW_ONE: Range = Range { least: 0.0, most: 1.0, ends: Ends::Lower };
+pub(crate) const BELOW_ONE: Range = Range { least: 0.0, most: 1.0, ends: Ends::Lower };
 const AT_LEAST_ONE: Range = Range { least: 1.0, most: f64::INFINITY, ends: Ends::Lower };
 const INSIDE_ONE: Range = Range { least: 0.0, most: 1.0, ends: Ends::Open };
 
-/// The kinds of compression that lose something.
-const LOSSY: &[&str] = &["truncate16", "quantize8", "fp16", "bf16"];
-
 /// The table.
-pub(crate) const KEYS: &[Key] = &[
+pub(crate) const KEYS: &[Key] = &joined();
+
+const PARTS: [&[Key]; 3] = [BEFORE_ARMS, arm_keys::KEYS, AFTER_ARMS];
+
+const fn joined() -> [Key; BEFORE_ARMS.len() + arm_keys::KEYS.len() + AFTER_ARMS.len()] {
+    let mut keys = [BEFORE_ARMS[0]; BEFORE_ARMS.len() + arm_keys::KEYS.len() + AFTER_ARMS.len()];
+    let (mut part, mut at, mut filled) = (0, 0, 0);
+    while part < PARTS.len() {
+        if at == PARTS[part].len() {
+            (part, at) = (part + 1, 0);
+        } else {
+            keys[filled] = PARTS[part][at];
+            (at, filled) = (at + 1, filled + 1);
+        }
+    }
+    keys
+}
+
+const BEFORE_ARMS: &[Key] = &[
     Key::new("schema", Kind::Whole(1, 1), "Version of the recipe format.").example("1").sweep(),
     Key::new("name", Kind::Text, "Names the sweep in lists and reports; by default the file's name.")
         .example("\"first-steps\"")
@@ -279,149 +295,9 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new("compute.split.update", Kind::Share(UP_TO_ONE), "The update of the whole model.")
         .of(&["given"])
         .default("0.1"),
-    Key::new(
-        "strategy",
-        Kind::Table,
-        "How the ranks train together: one `[strategy]`, or one `[[strategy]]` for each arm of the comparison.",
-    )
-    .arm(),
-    Key::new("strategy.name", Kind::Text, "The arm's name in reports; by default its kind.")
-        .example("\"tuned\"")
-        .sweep(),
-    Key::new("strategy.kind", Kind::Choice(STRATEGIES), "Which strategy.").example("\"d-sync\"").sweep(),
-    Key::new(
-        "strategy.baseline",
-        Kind::Flag,
-        "Whether the other arms are compared with this one; by default the first strategy that no axis multiplies.",
-    )
-    .default("false")
-    .example("true")
-    .sweep(),
-    Key::new(
-        "strategy.servers",
-        Kind::Whole(1, 64),
-        "Servers that share the weights: each holds a part of them. They take no worker's slot.",
-    )
-    .of(&["ps-sync", "async-sgd", "async-msgd", "hogwild-sgd"])
-    .default("1")
-    .arm(),
-    Key::new(
-        "strategy.staleness-bound",
-        Kind::Whole(0, 1_000_000),
-        "Steps by which a worker may be ahead of the slowest one (stale synchronous parallel); by default as many \
-         as it likes.",
-    )
-    .of(&["async-sgd", "async-msgd", "hogwild-sgd"])
-    .example("4")
-    .arm(),
-    Key::new(
-        "strategy.momentum",
-        Kind::Number(BELOW_ONE),
-        "Momentum of the server's velocity; by default that of `train.optimizer` where it has one, else 0.9.",
-    )
-    .of(&["async-msgd"])
-    .example("0.9")
-    .arm(),
-    Key::new(
-        "strategy.depth",
-        Kind::Whole(1, 64),
-        "Steps from a gradient to its update: with 1 nothing overlaps, more than 2 pays off rarely.",
-    )
-    .of(&["pipe-sgd"])
-    .default("2")
-    .arm(),
-    Key::new(
-        "strategy.warmup-epochs",
-        Kind::Number(AT_LEAST_ZERO),
-        "The pipeline is turned on after so many epochs of `d-sync`.",
-    )
-    .of(&["pipe-sgd"])
-    .default("0")
-    .example("5")
-    .arm(),
-    Key::new(
-        "strategy.gradient-segments",
-        Kind::Whole(1, 1024),
-        "Pieces in which a gradient travels, each as soon as the backward pass is through it; with 1 all of it after \
-         the pass.",
-    )
-    .of(&["pipe-sgd"])
-    .default("1")
-    .example("4")
-    .arm(),
-    Key::new("strategy.period", Kind::Whole(1, 1_000_000_000), "Local steps from one average of all models to the next.")
-        .of(&["local-sgd"])
-        .default("8")
-        .arm(),
-    Key::new("strategy.communication", Kind::Table, "As `communication`, for this strategy only.").arm(),
-    Key::new("strategy.compression", Kind::Table, "As `compression`, for this strategy only.").arm(),
-    Key::new("communication", Kind::Table, "How vectors travel; a strategy's own settings go before these.").arm(),
-    Key::new(
-        "communication.collective",
-        Kind::Table,
-        "The algorithm of an all-reduce; strategies without one ignore it.",
-    )
-    .arm(),
-    Key::new("communication.collective.kind", Kind::Choice(COLLECTIVES), "Which algorithm.")
-        .default("\"ring\"")
-        .arm(),
-    Key::new(
-        "communication.collective.segments",
-        Kind::Whole(1, 4096),
-        "Segments of each chunk of the ring: of 1, nothing overlaps; of many, each message is small.",
-    )
-    .of(&["pipelined-ring"])
-    .default("4")
-    .arm(),
-    Key::new(
-        "communication.collective.group-size",
-        Kind::Whole(2, 65_536),
-        "Ranks of a group, neighbours by number; the last group may be smaller. Without it, the ranks of a machine \
-         are a group.",
-    )
-    .of(&["hierarchical"])
-    .example("2")
-    .arm(),
-    Key::new("communication.schedule", Kind::Table, "Which gradients travel together, and when.").arm(),
-    Key::new("communication.schedule.kind", Kind::Choice(SCHEDULES), "Which rule.").default("\"single\"").arm(),
-    Key::new("communication.schedule.size", Kind::Text, "Size of a message.")
-        .of(&["fixed"])
-        .example("\"25MiB\"")
-        .arm()
-        .later(),
-    Key::new(
-        "communication.reduce-order",
-        Kind::Choice(REDUCE_ORDERS),
-        "In which order an element's parts are added: `rank`, which a `ring` and a `star` can do, gives the same bits \
-         for every schedule and for a parameter server.",
-    )
-    .default("\"ring\"")
-    .arm(),
-    Key::new("compression", Kind::Table, "What happens to vectors on the wire.").arm(),
-    Key::new(
-        "compression.kind",
-        Kind::Choice(COMPRESSIONS),
-        "Which code, on every hop of an all-reduce and on the way to a server. One worker codes nothing.",
-    )
-    .default("\"none\"")
-    .arm(),
-    Key::new(
-        "compression.parameters",
-        Kind::Flag,
-        "Whether weights are coded as gradients are: what a server answers, and models that are averaged. \
-         Initial weights never are.",
-    )
-    .of(LOSSY)
-    .default("false")
-    .arm(),
-    Key::new(
-        "compression.error-feedback",
-        Kind::Flag,
-        "Whether what is lost of a gradient is remembered where it was rounded, and added to the next one.",
-    )
-    .of(LOSSY)
-    .default("false")
-    .arm(),
+];
+
+const AFTER_ARMS: &[Key] = &[
     Key::new("sweep", Kind::Table, "What is varied.").sweep(),
     Key::new(
         "sweep.axes",

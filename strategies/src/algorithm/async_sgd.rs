@@ -16,7 +16,8 @@
 //! each with its own order of gradients. A worker that is more steps ahead of the slowest than the bound allows
 //! gets its answer when the slowest has caught up, with the weights of that moment.
 
-use crate::node::{Desk, Node};
+use crate::desk::Desk;
+use crate::node::Node;
 use crate::optimizer::Optimizer;
 use crate::server::{Centre, Client, Floor, Shards};
 use crate::strategy::{Progress, Service, Strategy, Turn};

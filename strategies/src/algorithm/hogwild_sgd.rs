@@ -16,7 +16,7 @@
 //! begins, a reading as well: staleness is the difference.
 
 use crate::StepError;
-use crate::node::Desk;
+use crate::desk::Desk;
 use crate::server::{Centre, Client, Floor};
 use crate::strategy::{Service, Turn};
 use crate::vector::Vector;

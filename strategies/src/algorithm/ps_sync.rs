@@ -15,7 +15,8 @@
 //! Departures: the paper sums gradients; here they are averaged over samples. The server adds in rank order,
 //! whoever is first. The weights may be divided among several servers, each of which does the same to its part.
 
-use crate::node::{Desk, Node};
+use crate::desk::Desk;
+use crate::node::Node;
 use crate::optimizer::Optimizer;
 use crate::server::Shards;
 use crate::strategy::{Service, Strategy, Turn};

@@ -1,6 +1,6 @@
 //! A worker as the server's lane for it sees it.
 
-use crate::node::Desk;
+use crate::desk::Desk;
 use crate::server::floor::{Centre, Floor};
 use crate::server::ledger::{Applied, Ledger};
 use crate::strategy::{Progress, Turn};

@@ -1,7 +1,7 @@
 //! What the lanes of a server share: its books, and the weights, which one lane at a time takes in hand.
 
+use crate::desk::Desk;
 use crate::host::{Bell, Shared};
-use crate::node::Desk;
 use crate::server::ledger::Ledger;
 use crate::{Lane, StepError};
 use std::collections::VecDeque;

@@ -1,6 +1,6 @@
 //! The lane of a server that puts the model aside for evaluation, and stays until the last worker has left.
 
-use crate::node::Desk;
+use crate::desk::Desk;
 use crate::server::floor::{Centre, Floor};
 use crate::server::ledger::Ledger;
 use crate::server::shards::Shards;

@@ -1,0 +1,155 @@
+//! The keys that describe an arm: what is compared. The rest of the table is in `table.rs`.
+
+use crate::key::{Key, Kind};
+use crate::names::{COLLECTIVES, COMPRESSIONS, REDUCE_ORDERS, SCHEDULES, STRATEGIES};
+use crate::table::{AT_LEAST_ZERO, BELOW_ONE};
+
+/// The kinds of compression that lose something.
+const LOSSY: &[&str] = &["truncate16", "quantize8", "fp16", "bf16"];
+
+/// This part of the table.
+pub(crate) const KEYS: &[Key] = &[
+    Key::new(
+        "strategy",
+        Kind::Table,
+        "How the ranks train together: one `[strategy]`, or one `[[strategy]]` for each arm of the comparison.",
+    )
+    .arm(),
+    Key::new("strategy.name", Kind::Text, "The arm's name in reports; by default its kind.")
+        .example("\"tuned\"")
+        .sweep(),
+    Key::new("strategy.kind", Kind::Choice(STRATEGIES), "Which strategy.").example("\"d-sync\"").sweep(),
+    Key::new(
+        "strategy.baseline",
+        Kind::Flag,
+        "Whether the other arms are compared with this one; by default the first strategy that no axis multiplies.",
+    )
+    .default("false")
+    .example("true")
+    .sweep(),
+    Key::new(
+        "strategy.servers",
+        Kind::Whole(1, 64),
+        "Servers that share the weights: each holds a part of them. They take no worker's slot.",
+    )
+    .of(&["ps-sync", "async-sgd", "async-msgd", "hogwild-sgd"])
+    .default("1")
+    .arm(),
+    Key::new(
+        "strategy.staleness-bound",
+        Kind::Whole(0, 1_000_000),
+        "Steps by which a worker may be ahead of the slowest one (stale synchronous parallel); by default as many \
+         as it likes.",
+    )
+    .of(&["async-sgd", "async-msgd", "hogwild-sgd"])
+    .example("4")
+    .arm(),
+    Key::new(
+        "strategy.momentum",
+        Kind::Number(BELOW_ONE),
+        "Momentum of the server's velocity; by default that of `train.optimizer` where it has one, else 0.9.",
+    )
+    .of(&["async-msgd"])
+    .example("0.9")
+    .arm(),
+    Key::new(
+        "strategy.depth",
+        Kind::Whole(1, 64),
+        "Steps from a gradient to its update: with 1 nothing overlaps, more than 2 pays off rarely.",
+    )
+    .of(&["pipe-sgd"])
+    .default("2")
+    .arm(),
+    Key::new(
+        "strategy.warmup-epochs",
+        Kind::Number(AT_LEAST_ZERO),
+        "The pipeline is turned on after so many epochs of `d-sync`.",
+    )
+    .of(&["pipe-sgd"])
+    .default("0")
+    .example("5")
+    .arm(),
+    Key::new(
+        "strategy.gradient-segments",
+        Kind::Whole(1, 1024),
+        "Pieces in which a gradient travels, each as soon as the backward pass is through it; with 1 all of it after \
+         the pass.",
+    )
+    .of(&["pipe-sgd"])
+    .default("1")
+    .example("4")
+    .arm(),
+    Key::new("strategy.period", Kind::Whole(1, 1_000_000_000), "Local steps from one average of all models to the next.")
+        .of(&["local-sgd"])
+        .default("8")
+        .arm(),
+    Key::new("strategy.communication", Kind::Table, "As `communication`, for this strategy only.").arm(),
+    Key::new("strategy.compression", Kind::Table, "As `compression`, for this strategy only.").arm(),
+    Key::new("communication", Kind::Table, "How vectors travel; a strategy's own settings go before these.").arm(),
+    Key::new(
+        "communication.collective",
+        Kind::Table,
+        "The algorithm of an all-reduce; strategies without one ignore it.",
+    )
+    .arm(),
+    Key::new("communication.collective.kind", Kind::Choice(COLLECTIVES), "Which algorithm.")
+        .default("\"ring\"")
+        .arm(),
+    Key::new(
+        "communication.collective.segments",
+        Kind::Whole(1, 4096),
+        "Segments of each chunk of the ring: of 1, nothing overlaps; of many, each message is small.",
+    )
+    .of(&["pipelined-ring"])
+    .default("4")
+    .arm(),
+    Key::new(
+        "communication.collective.group-size",
+        Kind::Whole(2, 65_536),
+        "Ranks of a group, neighbours by number; the last group may be smaller. Without it, the ranks of a machine \
+         are a group.",
+    )
+    .of(&["hierarchical"])
+    .example("2")
+    .arm(),
+    Key::new("communication.schedule", Kind::Table, "Which gradients travel together, and when.").arm(),
+    Key::new("communication.schedule.kind", Kind::Choice(SCHEDULES), "Which rule.").default("\"single\"").arm(),
+    Key::new("communication.schedule.size", Kind::Text, "Size of a message.")
+        .of(&["fixed"])
+        .example("\"25MiB\"")
+        .arm()
+        .later(),
+    Key::new(
+        "communication.reduce-order",
+        Kind::Choice(REDUCE_ORDERS),
+        "In which order an element's parts are added: `rank`, which a `ring` and a `star` can do, gives the same bits \
+         for every schedule and for a parameter server.",
+    )
+    .default("\"ring\"")
+    .arm(),
+    Key::new("compression", Kind::Table, "What happens to vectors on the wire.").arm(),
+    Key::new(
+        "compression.kind",
+        Kind::Choice(COMPRESSIONS),
+        "Which code, on every hop of an all-reduce and on the way to a server. One worker codes nothing.",
+    )
+    .default("\"none\"")
+    .arm(),
+    Key::new(
+        "compression.parameters",
+        Kind::Flag,
+        "Whether weights are coded as gradients are: what a server answers, and models that are averaged. \
+         Initial weights never are.",
+    )
+    .of(LOSSY)
+    .default("false")
+    .arm(),
+    Key::new(
+        "compression.error-feedback",
+        Kind::Flag,
+        "Whether what is lost of a gradient is remembered where it was rounded, and added to the next one.",
+    )
+    .of(LOSSY)
+    .default("false")
+    .arm(),
+];
