@@ -67,10 +67,8 @@ impl<'a> Batch<'a> {
                 Event::Emulation(event) => batch.emulations.push(event),
                 Event::Coding(event) => batch.codings.push(event),
                 Event::Ended(event) => batch.ended.push(event),
-                // As large as the data set itself; whoever asks for them wants the file.
-                Event::Samples(_) => {}
-                // Step by step as well: the event log has them.
-                Event::Update(_) | Event::Lost(_) => {}
+                // As large as the data set itself, or one for every gradient: whoever asks for them wants the file.
+                Event::Samples(_) | Event::Update(_) | Event::Lost(_) => {}
             }
         }
         batch

@@ -1,11 +1,13 @@
 //! Memory that a step freed is there for the next one. Alone in its process, whose allocator it changes.
 
+#![cfg(target_env = "gnu")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
 /// Activations of a small convolutional net, in bytes: together more than any heap of glibc but the first holds.
 const PIECES: [usize; 24] = [8 << 20; 24];
 /// Page faults that are not for these pieces; they have 49152 pages.
 const OTHERS: u64 = 1000;
 
-#[cfg(target_env = "gnu")]
 #[test]
 fn a_second_step_touches_no_new_pages() {
     worker::memory::keep_freed();
