@@ -5,11 +5,11 @@
 //!
 //! | paper | here |
 //! |---|---|
-//! | w[t] | `node.params()` |
+//! | `w[t]` | `node.params()` |
 //! | gamma | `node.rate()`, inside `node.descend` |
 //! | K | `depth` |
-//! | g_local[t] | `g_local` |
-//! | g_sum[t - K] | the oldest of `travelling` |
+//! | `g_local[t]` | `g_local` |
+//! | `g_sum[t - K]` | the oldest of `travelling` |
 //! | L (Eq. 6) | `segments`; 1 is the sequential communication of Eq. 5 |
 //!
 //! Sent per step: one all-reduce of the gradient, in `segments` parts.
