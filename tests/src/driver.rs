@@ -2,6 +2,7 @@
 
 use crate::binary;
 use anyhow::{Context, Result, bail, ensure};
+use record::Event;
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
 use std::fs;
@@ -11,6 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use store::EventLog;
 
 /// No command that a test waits for takes longer than this.
 const PATIENCE: Duration = Duration::from_mins(4);
@@ -61,6 +63,27 @@ impl Desk {
     /// Runs `bakeoff` with these arguments to its end.
     pub fn run<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Result<Ended> {
         self.start(arguments)?.end(PATIENCE)
+    }
+
+    /// What it prints with these arguments, if all goes well.
+    pub fn said<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Result<String> {
+        Ok(self.run(arguments)?.with_code(0)?.stdout)
+    }
+
+    /// The same, which is JSON.
+    pub fn json<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Result<serde_json::Value> {
+        Ok(serde_json::from_str(&self.said(arguments)?)?)
+    }
+
+    /// The folders of all first attempts.
+    pub fn attempts(&self) -> impl Iterator<Item = PathBuf> + use<> {
+        let runs = fs::read_dir(self.at(".bakeoff/runs")).into_iter().flatten();
+        runs.filter_map(|run| Some(run.ok()?.path().join("1")))
+    }
+
+    /// What all first attempts have reported so far.
+    pub fn events(&self) -> Vec<Event> {
+        self.attempts().filter_map(|attempt| EventLog::read(&attempt).ok()).flatten().collect()
     }
 }
 

@@ -3,10 +3,14 @@
 
 mod driver;
 pub mod fault;
+mod sketch;
 mod threads;
+mod under_way;
 
 pub use driver::{Desk, Driver, Ended, Worker, gone, wait_until};
+pub use sketch::Sketch;
 pub use threads::{RankLog, train_on_threads};
+pub use under_way::{CLEAN, UnderWay};
 
 use anyhow::{Context, Result, bail, ensure};
 use launch::{Attempt, Deadlines, End, Outcome, StopSignal, Update};

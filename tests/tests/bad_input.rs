@@ -4,7 +4,7 @@
 //! was, or, where the store itself is what is broken, its file is, byte for byte.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
-use e2e::{Desk, Driver, Ended, binary};
+use e2e::{Desk, Driver, Ended, Sketch, binary};
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -12,41 +12,24 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_mins(3);
 
-const RECIPE: &str = r#"schema = 1
-name = "small"
-[model]
-kind = "softmax"
-[dataset]
-kind = "synthetic"
-train = 200
-test = 100
-[train]
-global-batch = 20
-steps = 10
-optimizer = { kind = "sgd", lr = 0.05 }
-evaluate = "10 steps"
-[nodes]
-use = ["local*2"]
-[strategy]
-kind = "d-sync"
-[repeats]
-count = 1
-"#;
-
 /// One row: what is broken, what is typed then, the exit code, and what must be read.
 type Row = (&'static str, fn(&Desk), &'static [&'static str], i32, &'static [&'static str]);
 
 /// The recipe with one piece in place of another.
 fn recipe(desk: &Desk, from: &str, to: &str) {
-    assert!(RECIPE.contains(from), "{from}");
-    desk.write("recipe.toml", &RECIPE.replacen(from, to, 1)).unwrap();
+    let whole = Sketch::default().to_string();
+    assert!(whole.contains(from), "{from}");
+    desk.write("recipe.toml", &whole.replacen(from, to, 1)).unwrap();
 }
 
 /// A model of 15 GB for each of twenty workers.
 fn large(desk: &Desk) {
     let layers = "kind = \"sequential\"\nlayers = [{ kind = \"flatten\" }, { kind = \"linear\", outputs = 1000000 }, \
                   { kind = \"linear\", outputs = 3000 }, { kind = \"linear\", outputs = 10 }]";
-    let text = RECIPE.replacen("kind = \"softmax\"", layers, 1).replacen("local*2", "local*20", 1);
+    let text = Sketch::default()
+        .to_string()
+        .replacen("kind = \"softmax\"", layers, 1)
+        .replacen("local*2", "local*20", 1);
     desk.write("recipe.toml", &text).unwrap();
 }
 
@@ -540,7 +523,7 @@ struct Template(Desk);
 impl Template {
     fn new() -> Self {
         let desk = Desk::new().unwrap();
-        desk.write("recipe.toml", RECIPE).unwrap();
+        desk.write("recipe.toml", &Sketch::default().to_string()).unwrap();
         desk.run(RUN).unwrap().with_code(0).unwrap();
         Self(desk)
     }

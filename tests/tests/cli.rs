@@ -1,7 +1,7 @@
 //! The real `bakeoff` with real workers, as a user has it: what it prints, what it leaves, how it ends.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
-use e2e::{Desk, Ended};
+use e2e::{Desk, Ended, Sketch};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -10,30 +10,7 @@ const SMOKE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../recipes/smoke.toml"
 
 /// One arm, two workers, ten steps of a linear model.
 fn small(more: &str) -> String {
-    format!(
-        r#"
-schema = 1
-name = "small"
-[model]
-kind = "softmax"
-[dataset]
-kind = "synthetic"
-train = 200
-test = 100
-[train]
-global-batch = 20
-steps = 10
-optimizer = {{ kind = "sgd", lr = 0.05 }}
-evaluate = "10 steps"
-[nodes]
-use = ["local*2"]
-[strategy]
-kind = "d-sync"
-[repeats]
-count = 1
-{more}
-"#
-    )
+    format!("{}{more}\n", Sketch::default())
 }
 
 /// A desk with one recipe on it.

@@ -1,93 +1,52 @@
 //! How a user sees and ends what runs: Ctrl-C, signals, `status`, `stop`, `db rebuild`, on real processes.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
-use e2e::{Desk, Driver, Ended, Worker, gone, wait_until};
-use record::{Event, Nanos};
+use anyhow::Result;
+use e2e::{CLEAN, Desk, Ended, Sketch, UnderWay, gone, wait_until};
+use record::Nanos;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
-use store::EventLog;
 
-/// No process of a run is left so long after its driver ended, however that was.
-const CLEAN: Duration = Duration::from_secs(5);
 /// Long enough for a machine with few cores and much to do.
 const PATIENCE: Duration = Duration::from_mins(1);
 
+/// Two workers that train for so many steps.
+fn recipe(steps: u32) -> String {
+    Sketch::perceptron("long", "d-sync", steps).to_string()
+}
+
 /// Two workers that train without an end.
-const RECIPE: &str = r#"
-schema = 1
-name = "long"
-[model]
-kind = "mnist-mlp"
-[dataset]
-kind = "synthetic"
-train = 500
-test = 100
-[train]
-global-batch = 50
-steps = 1000000
-optimizer = { kind = "sgd", lr = 0.01 }
-evaluate = "1000000 steps"
-[nodes]
-use = ["local*2"]
-[strategy]
-kind = "d-sync"
-[repeats]
-count = 1
-"#;
-
-/// A run under way.
-struct Scene {
-    desk: Desk,
-    driver: Driver,
-    workers: Vec<Worker>,
+fn training() -> UnderWay {
+    started_by(|desk| desk.command(["-v", "run", "recipe.toml"]))
 }
 
-impl Scene {
-    fn training() -> Self {
-        Self::started_by(|desk| desk.command(["-v", "run", "recipe.toml"]).unwrap())
-    }
-
-    fn started_by(command: impl Fn(&Desk) -> Command) -> Self {
-        let desk = Desk::new().unwrap();
-        desk.write("recipe.toml", RECIPE).unwrap();
-        let mut driver = Driver::start(command(&desk)).unwrap();
-        let workers: Vec<Worker> = (0..2).map(|rank| driver.worker(rank).unwrap()).collect();
-        let trains = |event: &Event| matches!(event, Event::Step(step) if step.begin > Nanos(1_000_000_000));
-        wait_until(PATIENCE, || Ok(events(&desk).iter().any(trains))).unwrap();
-        Self { desk, driver, workers }
-    }
-
-    /// Waits for the driver's end and for that of its workers; the run reads as interrupted, the database is whole.
-    fn ended(self, code: i32) -> (Desk, Ended) {
-        let ended = self.driver.end(PATIENCE).unwrap().with_code(code).unwrap();
-        gone(&self.workers, CLEAN).unwrap();
-        interrupted(&self.desk);
-        (self.desk, ended)
-    }
+fn started_by(command: impl Fn(&Desk) -> Result<Command>) -> UnderWay {
+    UnderWay::started(&recipe(1_000_000), 2, Nanos(1_000_000_000), command).unwrap()
 }
 
-/// What the first attempts have reported.
-fn events(desk: &Desk) -> Vec<Event> {
-    let runs = fs::read_dir(desk.at(".bakeoff/runs")).into_iter().flatten();
-    let attempts: Vec<PathBuf> = runs.map(|run| run.unwrap().path().join("1")).collect();
-    attempts.iter().filter_map(|attempt| EventLog::read(attempt).ok()).flatten().collect()
+/// Waits for the end of a run, which then reads as interrupted.
+fn ended(scene: UnderWay, code: i32) -> (Desk, Ended) {
+    let (desk, ended) = scene.ended(code, PATIENCE).unwrap();
+    interrupted(&desk);
+    (desk, ended)
 }
 
-fn said(desk: &Desk, arguments: &[&str]) -> String {
-    desk.run(arguments).unwrap().with_code(0).unwrap().stdout
-}
-
-fn json(desk: &Desk, arguments: &[&str]) -> Value {
-    serde_json::from_str(&said(desk, arguments)).unwrap()
-}
-
+/// The run reads as interrupted, and the database is whole.
 fn interrupted(desk: &Desk) {
     assert!(said(desk, &["db", "check"]).starts_with("ok"));
     assert_eq!(json(desk, &["list", "--format", "json"])[0]["state"], "interrupted");
+}
+
+fn said(desk: &Desk, arguments: &[&str]) -> String {
+    desk.said(arguments).unwrap()
+}
+
+fn json(desk: &Desk, arguments: &[&str]) -> Value {
+    desk.json(arguments).unwrap()
 }
 
 /// The journal of the only sweep.
@@ -102,7 +61,7 @@ fn words(words: &'static str) -> impl Fn(&str) -> Option<()> {
 
 #[test]
 fn three_interrupts_mean_three_things() {
-    let mut scene = Scene::training();
+    let mut scene = training();
     // Neither will the stopped rank reach the end of its step, nor the driver that of its books: each word is heard.
     scene.workers[1].signal(Signal::STOP).unwrap();
     let held = File::open(journal(&scene.desk)).unwrap();
@@ -114,7 +73,7 @@ fn three_interrupts_mean_three_things() {
     gone(&scene.workers, CLEAN).unwrap();
     scene.driver.signal(Signal::INT).unwrap();
     scene.driver.hear(CLEAN, words("leaving; the workers are killed, what was recorded is kept")).unwrap();
-    let Scene { desk, driver, .. } = scene;
+    let UnderWay { desk, driver, .. } = scene;
     driver.end(CLEAN).unwrap().with_code(130).unwrap();
     drop(held);
     interrupted(&desk);
@@ -125,14 +84,14 @@ fn three_interrupts_mean_three_things() {
 
 #[test]
 fn a_terminal_that_goes_away_ends_the_run_unless_it_was_told_to_stay() {
-    let scene = Scene::training();
+    let scene = training();
     scene.driver.signal(Signal::HUP).unwrap();
-    scene.ended(129);
+    ended(scene, 129);
 
-    let mut scene = Scene::started_by(|desk| {
-        let plain = desk.command(["-v", "run", "recipe.toml"]).unwrap();
+    let mut scene = started_by(|desk| {
+        let plain = desk.command(["-v", "run", "recipe.toml"])?;
         // As `nohup` does it.
-        let mut command = desk.command([""; 0]).unwrap();
+        let mut command = desk.command([""; 0])?;
         let environment: Vec<_> =
             command.get_envs().map(|(name, value)| (name.to_owned(), value.map(ToOwned::to_owned))).collect();
         command = Command::new("sh");
@@ -146,13 +105,13 @@ fn a_terminal_that_goes_away_ends_the_run_unless_it_was_told_to_stay() {
                 None => command.env_remove(name),
             };
         }
-        command.current_dir(plain.get_current_dir().unwrap());
-        command
+        command.current_dir(desk.at(""));
+        Ok(command)
     });
     scene.driver.signal(Signal::HUP).unwrap();
     scene.driver.signal(Signal::TERM).unwrap();
     scene.driver.hear(PATIENCE, words("stopping after the current step")).unwrap();
-    scene.ended(143);
+    ended(scene, 143);
 }
 
 #[test]
@@ -162,7 +121,7 @@ fn status_shows_what_runs_and_stop_ends_it() {
         (Some("--now"), "`bakeoff stop`: stopping the workers"),
         (Some("--kill"), "leaving; the workers are killed"),
     ] {
-        let scene = Scene::training();
+        let scene = training();
         let shown = || json(&scene.desk, &["status", "--json"]);
         wait_until(PATIENCE, || Ok(shown()["running"][0]["run"]["members"][1]["step"].as_u64() > Some(0)))
             .unwrap();
@@ -200,7 +159,7 @@ fn status_shows_what_runs_and_stop_ends_it() {
             "{}",
             stopped.stdout
         );
-        let (desk, ended) = scene.ended(143);
+        let (desk, ended) = ended(scene, 143);
         assert!(ended.stderr.contains(heard), "{option:?}: {}", ended.stderr);
         assert!(said(&desk, &["status"]).starts_with("nothing runs with the results in .bakeoff"));
         assert!(said(&desk, &["stop"]).contains("nothing runs with the results in .bakeoff"));
@@ -209,24 +168,24 @@ fn status_shows_what_runs_and_stop_ends_it() {
 
 #[test]
 fn a_driver_that_does_not_answer_is_named_and_can_be_killed() {
-    let scene = Scene::training();
+    let scene = training();
     scene.driver.signal(Signal::STOP).unwrap();
     let told = scene.desk.run(["stop", "--wait", "1"]).unwrap().with_code(5).unwrap();
     assert!(told.stderr.contains("has not stopped within 1 s; it is suspended"), "{}", told.stderr);
     assert!(told.stderr.contains("bakeoff stop --kill"), "{}", told.stderr);
     scene.desk.run(["stop", "--kill"]).unwrap().with_code(0).unwrap();
     gone(&scene.workers, CLEAN).unwrap();
-    let Scene { desk, driver, .. } = scene;
+    let UnderWay { desk, driver, .. } = scene;
     assert_eq!(driver.end(CLEAN).unwrap().code, None);
     interrupted(&desk);
 }
 
 #[test]
 fn what_a_killed_driver_left_is_shown_and_cleared_and_nobody_else_is_touched() {
-    let scene = Scene::training();
+    let scene = training();
     scene.driver.signal(Signal::KILL).unwrap();
     gone(&scene.workers, CLEAN).unwrap();
-    let Scene { desk, driver, .. } = scene;
+    let UnderWay { desk, driver, .. } = scene;
     let pid = driver.pid();
     assert_eq!(driver.end(CLEAN).unwrap().code, None);
     // Somebody else has the number of a worker now.
@@ -257,7 +216,7 @@ fn what_a_killed_driver_left_is_shown_and_cleared_and_nobody_else_is_touched() {
 #[test]
 fn a_database_that_is_gone_comes_back_from_real_runs() {
     let desk = Desk::new().unwrap();
-    let finite = RECIPE.replace("1000000", "20").replace("count = 1", "count = 2");
+    let finite = recipe(20).replace("count = 1", "count = 2");
     desk.write("recipe.toml", &finite).unwrap();
     desk.run(["run", "recipe.toml"]).unwrap().with_code(0).unwrap();
     let seen = || {

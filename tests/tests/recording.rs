@@ -1,34 +1,13 @@
 //! What measuring costs, and whether the books close, on real ranks that train a model of the usual size.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
-use e2e::{Trained, train};
+use e2e::{Sketch, Trained, train};
 use record::{Event, LaneId, Overhead, Phase, Rank};
 
-fn run(strategy: &str) -> Trained {
-    let recipe = format!(
-        r#"
-schema = 1
-name = "recording"
-[model]
-kind = "mnist-mlp"
-[dataset]
-kind = "synthetic"
-train = 1000
-test = 100
-[train]
-global-batch = 100
-steps = 200
-optimizer = {{ kind = "sgd", lr = 0.05 }}
-evaluate = "200 steps"
-[nodes]
-use = ["local*2"]
-[strategy]
-kind = "{strategy}"
-[repeats]
-count = 1
-"#
-    );
-    train(&recipe).unwrap().done().unwrap()
+fn run(strategy: &'static str) -> Trained {
+    let recipe =
+        Sketch { samples: 1000, batch: 100, rate: "0.05", ..Sketch::perceptron("recording", strategy, 200) };
+    train(&recipe.to_string()).unwrap().done().unwrap()
 }
 
 fn overheads(trained: &Trained) -> Vec<&Overhead> {

@@ -3,6 +3,7 @@
 use super::injection::{Hit, Scene};
 use super::{Case, Fault, Moment};
 use crate::driver::{Desk, Worker, wait_until};
+use crate::under_way::CLEAN;
 use anyhow::{Context, Result};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -13,8 +14,6 @@ use std::time::{Duration, Instant};
 const LIMIT: Duration = Duration::from_mins(1);
 /// A rank that is stopped before its first word is waited for until the deadline of the start-up, two minutes.
 const LIMIT_OF_START: Duration = Duration::from_secs(150);
-/// No process of a run is left so long after its driver.
-const CLEAN: Duration = Duration::from_secs(5);
 
 /// What is left of a run that went wrong.
 #[derive(Debug)]

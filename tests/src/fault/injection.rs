@@ -7,9 +7,7 @@ use anyhow::{Context, Result, ensure};
 use record::Event;
 use rustix::process::Signal;
 use std::fs;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use store::EventLog;
 
 /// Starting up takes seconds where cores are few.
 const START_UP: Duration = Duration::from_mins(2);
@@ -86,10 +84,10 @@ impl Scene {
             Moment::StartUp => self.log_begins(),
             Moment::FirstStep => {
                 let prepared = |event: &&Event| matches!(event, Event::Prepared(_));
-                self.events().iter().filter(prepared).count() as u32 == ranks(self.case.strategy)
+                self.desk.events().iter().filter(prepared).count() as u32 == ranks(self.case.strategy)
             }
             Moment::MidRun => {
-                self.events().iter().any(|event| matches!(event, Event::Step(step) if step.step > 20))
+                self.desk.events().iter().any(|event| matches!(event, Event::Step(step) if step.step > 20))
             }
             Moment::Snapshot => self.snapshot_at().is_some_and(|step| step > SNAPSHOTS_BEFORE),
             Moment::ShutDown => self.snapshot_at().is_some_and(|step| step >= 20),
@@ -99,24 +97,14 @@ impl Scene {
     /// Whether the victim has begun to speak: it is connected, and has read its data.
     fn log_begins(&self) -> bool {
         let log = format!("rank-{}.log", self.case.rank);
-        self.attempts().any(|attempt| fs::metadata(attempt.join(&log)).is_ok_and(|log| log.len() > 0))
+        self.desk.attempts().any(|attempt| fs::metadata(attempt.join(&log)).is_ok_and(|log| log.len() > 0))
     }
 
     /// The last step of which a model lies aside, or is being written.
     fn snapshot_at(&self) -> Option<u64> {
-        let folders = self.attempts().filter_map(|attempt| fs::read_dir(attempt.join("snapshots")).ok());
+        let folders = self.desk.attempts().filter_map(|attempt| fs::read_dir(attempt.join("snapshots")).ok());
         let names = folders.flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
         let steps = names.filter_map(|name| name.split("-step-").nth(1)?.split('.').next()?.parse().ok());
         steps.max()
-    }
-
-    /// What the run has reported so far.
-    fn events(&self) -> Vec<Event> {
-        self.attempts().filter_map(|attempt| EventLog::read(&attempt).ok()).flatten().collect()
-    }
-
-    fn attempts(&self) -> impl Iterator<Item = PathBuf> + use<> {
-        let runs = fs::read_dir(self.desk.at(".bakeoff/runs")).into_iter().flatten();
-        runs.filter_map(|run| Some(run.ok()?.path().join("1")))
     }
 }

@@ -7,6 +7,7 @@ mod injection;
 pub use aftermath::Aftermath;
 pub use disk::can_mount;
 
+use crate::Sketch;
 use std::fmt;
 use std::time::Duration;
 use strategies::draw::mix;
@@ -139,30 +140,8 @@ impl Case {
             _ => 1_000_000,
         };
         let evaluate = if self.moment == Moment::Snapshot { 1 } else { steps };
-        let strategy = self.strategy;
-        format!(
-            r#"
-schema = 1
-name = "fault"
-[model]
-kind = "mnist-mlp"
-[dataset]
-kind = "synthetic"
-train = {samples}
-test = 100
-[train]
-global-batch = {batch}
-steps = {steps}
-optimizer = {{ kind = "sgd", lr = 0.01 }}
-evaluate = "{evaluate} steps"
-[nodes]
-use = ["local*2"]
-[strategy]
-kind = "{strategy}"
-[repeats]
-count = 1
-"#
-        )
+        let perceptron = Sketch::perceptron("fault", self.strategy, steps);
+        Sketch { samples, batch, evaluate, ..perceptron }.to_string()
     }
 }
 
