@@ -115,7 +115,7 @@ fn all_mistakes_are_told_at_once_and_nothing_is_started() {
     for verb in ["check", "plan", "run"] {
         let ended = run(&desk, &[verb, "recipe.toml"]).with_code(2).unwrap();
         let said = format!("{}{}", ended.stdout, ended.stderr);
-        for (mistake, place) in [("stepps", ":12:"), ("d-sink", ":18:"), ("fast", ":13:")] {
+        for (mistake, place) in [("stepps", ":11:"), ("d-sink", ":17:"), ("fast", ":12:")] {
             assert!(
                 said.contains(mistake) && said.contains(&format!("recipe.toml{place}")),
                 "{verb}: {said}"

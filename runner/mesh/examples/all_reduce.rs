@@ -47,6 +47,7 @@ const SHARES: [(&str, &[Phase]); 5] = [
 ];
 
 fn main() -> Result<()> {
+    mesh::keep_freed_memory();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["rank", rank, ranks, sockets, ref sizes @ ..] => {

@@ -29,6 +29,7 @@ use strategies::{
 };
 
 fn main() -> Result<()> {
+    mesh::keep_freed_memory();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [rank, ranks, folder, way, job] = arguments.as_slice() else {
         bail!("network RANK RANKS FOLDER WAY JOB");

@@ -11,6 +11,7 @@ mod data;
 mod directory;
 mod error;
 mod handshake;
+mod memory;
 mod message;
 mod reception;
 mod socket;
@@ -22,6 +23,7 @@ pub use control::{ControlClient, ControlInbox, ControlServer};
 pub use data::{DataPlane, Stopper};
 pub use directory::{private_directory, random_secret};
 pub use error::MeshError;
+pub use memory::keep_freed_memory;
 pub use message::{Briefing, Deadlines, Heartbeat, Member, PROTOCOL, Secret, ToDriver, ToMember};
 
 /// What bytes lead to that no member of an attempt sent: for fuzzing, and of no other use.

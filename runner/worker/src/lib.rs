@@ -8,7 +8,6 @@ mod emulation;
 pub mod evaluation;
 pub mod evaluator;
 mod host;
-pub mod memory;
 pub mod model;
 pub mod rank;
 mod recorder;

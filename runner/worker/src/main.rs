@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use tracing::error;
 
 fn main() -> ExitCode {
-    worker::memory::keep_freed();
+    mesh::keep_freed_memory();
     if let Some(argument) = std::env::args().nth(1) {
         return answer(&argument);
     }

@@ -84,7 +84,6 @@ impl DataPlane {
         watching: (Arc<dyn Clock>, Option<Arc<dyn Arrivals>>),
         place: impl Fn(Rank) -> Result<Endpoint, MeshError>,
     ) -> Result<Self, MeshError> {
-        keep_freed_memory();
         let ranks = briefing.spec.cluster.ranks();
         if me.0 >= ranks {
             return Err(MeshError::Stranger(Member::Rank(me)));
@@ -181,18 +180,6 @@ impl Drop for DataPlane {
         self.end.cancel();
         self.thread.join();
     }
-}
-
-/// Lets the allocator keep what is freed, for the socket library takes fresh memory for every frame.
-///
-/// glibc maps large pieces one by one, and gives the end of the heap back to the system as soon as it is free; both cost
-/// a page fault for each 4 KiB that is used next, which is several times the copying. It learns from the first mapped
-/// piece that is freed: pieces of up to its size come from the heap from then on, of which it keeps twice as much.
-/// Other allocators do not care.
-fn keep_freed_memory() {
-    /// As much as glibc is willing to learn.
-    const LARGEST: usize = 32 << 20;
-    drop(std::hint::black_box(Vec::<u8>::with_capacity(LARGEST - 4096)));
 }
 
 /// Says whose connection it was, where the error itself only names a socket.

@@ -3,9 +3,12 @@
 //! Needs root, `ip` and `tc`. Nothing of it is left behind, whatever happens.
 
 use std::collections::BTreeMap;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::thread;
 
 use anyhow::{Context, Result, bail};
+use tempfile::TempDir;
 
 use crate::child::Child;
 use crate::workspace::Workspace;
@@ -30,7 +33,9 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     let program = workspace.target_folder()?.join("release/examples/network");
     let program = program.to_str().context("the path of the program is not text")?.to_owned();
     let _spaces = Namespaces::make()?;
-    let bench = Bench { program, folder: Folder::make()? };
+    let private = Permissions::from_mode(0o700);
+    let folder = tempfile::Builder::new().permissions(private).tempdir().context("a folder for sockets")?;
+    let bench = Bench { program, folder };
     println!(
         "1 Gbit/s of payload per rank and direction; tbf at {} bit/s of frames, burst {BURST}; medians of milliseconds\n",
         frame_rate()
@@ -75,7 +80,8 @@ fn frame_rate() -> u64 {
 
 struct Bench {
     program: String,
-    folder: Folder,
+    /// For sockets: only this user may enter it.
+    folder: TempDir,
 }
 
 impl Bench {
@@ -99,7 +105,8 @@ impl Bench {
             } else {
                 Child::new(&self.program)
             };
-            program.arguments(&[&me, &all, &self.folder.0, way, job]).read()
+            let folder = self.folder.path().to_string_lossy();
+            program.arguments(&[&me, &all, &folder, way, job]).read()
         };
         let texts: Vec<Result<String>> = thread::scope(|scope| {
             let run = &run;
@@ -128,23 +135,6 @@ fn model(job: &str, ranks: u32) -> f64 {
     let bytes =
         if job.starts_with("d-sync") { size * 8.0 * f64::from(ranks - 1) / f64::from(ranks) } else { size };
     bytes * 1e3 / BANDWIDTH as f64
-}
-
-/// A folder for sockets that only this user may enter, removed at the end.
-struct Folder(String);
-
-impl Folder {
-    fn make() -> Result<Self> {
-        let path = Child::new("mktemp").arguments(&["-d", "/tmp/bakeoff-bench-XXXXXX"]).read()?;
-        Ok(Self(path.trim().to_owned()))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What cannot be removed is a folder in /tmp.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 /// Network namespaces on a bridge, each with a shaped card.

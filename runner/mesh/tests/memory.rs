@@ -10,7 +10,7 @@ const OTHERS: u64 = 1000;
 
 #[test]
 fn a_second_step_touches_no_new_pages() {
-    worker::memory::keep_freed();
+    mesh::keep_freed_memory();
     let faults = std::thread::spawn(|| {
         step();
         let before = faults();

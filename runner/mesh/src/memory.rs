@@ -1,15 +1,16 @@
 //! What the allocator does with memory that is freed.
 //!
-//! Every step takes and frees the same activations, packets and gradients, often more than 100 MiB. By default glibc maps
-//! large pieces one by one, gives the end of the heap back to the system as soon as it is free, and lets threads other
-//! than the first allocate from heaps of 64 MiB that come and go. Each of these costs a page fault for every 4 KiB that
-//! is used next: some ten thousand in a step of a small convolutional net, or a tenth of its time.
+//! Every step takes and frees the same activations, packets and gradients, often more than 100 MiB, and the socket library
+//! takes fresh memory for every frame. By default glibc maps large pieces one by one, gives the end of the heap back to
+//! the system as soon as it is free, and lets threads other than the first allocate from heaps of 64 MiB that come and
+//! go. Each of these costs a page fault for every 4 KiB that is used next: some ten thousand in a step of a small
+//! convolutional net, or a tenth of its time.
 
 /// Lets the process keep what it frees, and all threads allocate from one heap, so that the next step finds its memory
 /// where the last one left it.
 ///
 /// To be called first of all, before there are other threads. Where the C library is not glibc it does nothing.
-pub fn keep_freed() {
+pub fn keep_freed_memory() {
     #[cfg(target_env = "gnu")]
     {
         /// Pieces from this size on, which no step takes anew, are still mapped one by one.
