@@ -125,7 +125,10 @@ fn models(findings: &Findings) -> String {
     let mut judged: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for run in &rows.runs {
         for metric in run.attempt.iter().flat_map(|attempt| &attempt.metrics) {
-            judged.entry(&metric.model).or_default().insert(&rows.plan.cells[run.cell].arm.name);
+            judged
+                .entry(&metric.model)
+                .or_default()
+                .insert(findings.study.arm_name(rows.plan.cells[run.cell].arm));
         }
     }
     let words = |(model, arms): (&str, BTreeSet<&str>)| {

@@ -238,6 +238,10 @@ fn snapshot(rank: Rank, step: u64) -> SnapshotRecord {
         at: Nanos(0),
         file: format!("{step}.bin"),
         last: false,
+        mark: step,
+        standing: Standing::Judged,
+        company: None,
+        sha256: String::new(),
     }
 }
 
