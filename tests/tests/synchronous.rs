@@ -99,7 +99,7 @@ fn models_of_local_sgd_are_together_after_each_average_and_apart_between() {
     );
     for metric in &apart {
         assert_eq!((metric.model.as_str(), metric.judged), ("mean of 3 ranks", false));
-        assert_eq!(metric.value == 0.0, metric.step % 10 == 0, "{metric:?}");
+        assert_eq!(metric.value.to_bits() == 0, metric.step % 10 == 0, "{metric:?}");
     }
     let judged: Vec<_> = trained.metrics().filter(|metric| metric.judged).collect();
     assert!(judged.iter().all(|metric| metric.model == "rank 0"));

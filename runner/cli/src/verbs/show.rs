@@ -195,7 +195,7 @@ fn metrics(attempt: &AttemptRow) -> Sheet {
         ["time", "step", "epoch", "model"].into_iter().chain(names.iter().map(String::as_str)).collect();
     let mut snapshots: BTreeMap<(Nanos, u64, &str, &str), Vec<&MetricRow>> = BTreeMap::new();
     for (row, beside) in rows {
-        snapshots.entry((row.at, row.step, beside, &row.model)).or_default().push(row);
+        snapshots.entry((row.at, row.step, beside, row.model.as_str())).or_default().push(row);
     }
     let mut sheet = Sheet::new(&head).right(&(0..head.len()).filter(|place| *place != 3).collect::<Vec<_>>());
     for ((at, step, beside, model), rows) in snapshots {
