@@ -200,12 +200,14 @@ fn kept_of(spec: &RunSpec) -> u64 {
 }
 
 /// The snapshots of a run between the first and the last, in bytes: at worst all of them wait for the end of the
-/// ranks. Where several ranks put theirs aside, the first and the last of all but one go as well.
+/// ranks. Where several ranks put theirs aside, the first and the last of all but one go as well, and there may be a
+/// mean of the last.
 fn passing_snapshots_of(spec: &RunSpec) -> u64 {
     let (length, every) = (spec.train.length, spec.train.evaluate);
     let count = samples_of(spec, length) / samples_of(spec, every).max(1);
     let copies = copies_of(spec);
-    count.saturating_mul(copies).saturating_add(2 * (copies - 1)).saturating_mul(snapshot_of(spec))
+    let ends = if copies > 1 { 2 * copies - 1 } else { 0 };
+    count.saturating_mul(copies).saturating_add(ends).saturating_mul(snapshot_of(spec))
 }
 
 /// How many samples an extent of the training is.
@@ -268,8 +270,8 @@ mod tests {
         spec.train.length = Extent::Steps(100);
         spec.train.evaluate = Extent::Steps(10);
         spec.strategy = recipe::Strategy::LocalSgd { period: 5 };
-        // Of rank 0 the first, the last and 10 others; of each other rank as many.
-        let need = 3 * 12 * FLOAT * spec.model.parameters() as u64;
+        // Of rank 0 the first, the last and 10 others; of each other rank as many; and a mean.
+        let need = (3 * 12 + 1) * FLOAT * spec.model.parameters() as u64;
         let with = |disk| preflight(&[&spec], Machine { disk, ..LARGE }).len();
         assert_eq!((with(need), with(need - 1)), (0, 1));
     }
