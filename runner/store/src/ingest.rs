@@ -174,7 +174,7 @@ fn metric(attempt: i64, event: &MetricRecord, values: &mut Values) {
         .add(event.judged);
 }
 
-/// Of the models that the runs are judged by. Evaluations may arrive out of order, for several of them may be under way.
+/// Of the models that runs are judged by. Evaluations may arrive out of order, for several may be under way.
 const LATEST: Target = Target {
     head: "INSERT INTO metric_latest (attempt, name, step, value, is_finite)",
     width: 5,
