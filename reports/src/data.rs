@@ -75,10 +75,13 @@ fn runs(findings: &Findings) -> String {
 }
 
 fn metrics(findings: &Findings) -> String {
-    let mut csv = Csv::new(&["run", "metric", "model", "step", "samples", "epoch", "at_ns", "value"]);
+    let mut csv =
+        Csv::new(&["run", "metric", "model", "step", "samples", "epoch", "at_ns", "value", "judged"]);
     for run in &findings.rows().runs {
         let number = run.index.to_string();
-        for row in run.attempt.iter().flat_map(|attempt| &attempt.metrics) {
+        let judged = run.attempt.iter().flat_map(|attempt| &attempt.metrics).map(|row| (row, "1"));
+        let beside = run.attempt.iter().flat_map(|attempt| &attempt.beside).map(|row| (row, "0"));
+        for (row, judged) in judged.chain(beside) {
             csv.line(&[
                 &number,
                 row.metric.name(),
@@ -88,6 +91,7 @@ fn metrics(findings: &Findings) -> String {
                 &row.epoch.to_string(),
                 &row.at.0.to_string(),
                 &row.value.to_string(),
+                judged,
             ]);
         }
     }

@@ -123,7 +123,11 @@ impl Unit {
 
     /// For the values of a metric.
     pub(crate) fn of_metric(metric: Metric) -> Self {
-        if metric.higher_is_better() { Self::PER_CENT } else { Self { name: "nats", factor: 1.0 } }
+        match metric {
+            Metric::TestAccuracy | Metric::ValidationAccuracy => Self::PER_CENT,
+            Metric::TestLoss | Metric::ValidationLoss => Self { name: "nats", factor: 1.0 },
+            Metric::ConsensusDistance => Self { name: "", factor: 1.0 },
+        }
     }
 
     /// The bare number with so many decimals.

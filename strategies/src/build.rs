@@ -11,7 +11,7 @@ use crate::messenger::{Jobs, Messenger};
 use crate::node::{Node, Parts};
 use crate::optimizer::Optimizer;
 use crate::server::{Centre, Client, Floor, Keeper, Ledger, Shards};
-use crate::strategy::{Roles, Service, Strategy};
+use crate::strategy::{Evaluated, Roles, Service, Strategy};
 use crate::training::{self, Books};
 use crate::{Group, Lane, StepError};
 use recipe::{Compression, Measure, Role, RunSpec};
@@ -109,12 +109,13 @@ impl Blueprint {
     pub fn roles(&self, rank: Rank, host: &dyn Host, jobs: &Shared<Jobs>) -> Roles {
         let shards = self.shards();
         let server = rank.index().checked_sub(self.trainers.len());
-        let first = (rank == Rank(0)).then_some("rank 0");
+        let first = (rank == Rank(0)).then(|| Evaluated::judged("rank 0"));
         let sgd = self.course.optimizer();
         match (&self.strategy, server) {
             (recipe::Strategy::DSync, _) => trainer(d_sync::DSync, first),
             (recipe::Strategy::LocalSgd { period }, _) => {
-                trainer(local_sgd::LocalSgd { period: *period }, first)
+                let compared = Evaluated::compared(rank, self.trainers.len());
+                trainer(local_sgd::LocalSgd { period: *period }, Some(compared))
             }
             (recipe::Strategy::PipeSgd { depth, warmup, segments }, _) => {
                 let warmup = self.course.in_samples(*warmup);
@@ -130,7 +131,7 @@ impl Blueprint {
             (recipe::Strategy::PsSync, Some(server)) => {
                 let service: Box<dyn Service> =
                     Box::new(ps_sync::Server::new(shards, server, Optimizer::new(sgd)));
-                Roles { trainer: None, services: vec![service], evaluated: Some("server".into()) }
+                Roles { trainer: None, services: vec![service], evaluated: Some(Evaluated::judged("server")) }
             }
             (recipe::Strategy::AsyncSgd { .. }, Some(server)) => {
                 let n = shards.span(server).len();
@@ -185,7 +186,7 @@ impl Blueprint {
         let lane = |worker| Box::new(lane(floor.clone(), Client::new(worker, at))) as Box<dyn Service>;
         let mut services: Vec<_> = (0..self.trainers.len()).map(lane).collect();
         services.push(Box::new(Keeper::new(floor.clone(), shards, server)));
-        Roles { trainer: None, services, evaluated: Some("server".into()) }
+        Roles { trainer: None, services, evaluated: Some(Evaluated::judged("server")) }
     }
 
     /// The lanes of one rank. A rank that trains needs a learner.
@@ -271,8 +272,8 @@ impl Blueprint {
     }
 }
 
-fn trainer(strategy: impl Strategy + 'static, evaluated: Option<&str>) -> Roles {
-    Roles { trainer: Some(Box::new(strategy)), services: vec![], evaluated: evaluated.map(Into::into) }
+fn trainer(strategy: impl Strategy + 'static, evaluated: Option<Evaluated>) -> Roles {
+    Roles { trainer: Some(Box::new(strategy)), services: vec![], evaluated }
 }
 
 /// A panic in a lane is an error of that lane, or the others would wait for it in vain.

@@ -180,6 +180,11 @@ impl Course {
         number * self.evaluate_every
     }
 
+    /// The number of the evaluation whose mark was passed last, after so many samples; 0 before the first.
+    pub fn mark(&self, samples: u64) -> u64 {
+        (samples / self.evaluate_every).min(self.evaluations())
+    }
+
     /// Whether an evaluation is due between these two counts of samples.
     pub fn evaluation_due(&self, before: u64, after: u64) -> bool {
         after / self.evaluate_every > before / self.evaluate_every

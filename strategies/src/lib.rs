@@ -40,7 +40,7 @@ pub use learner::{Batch, Learner};
 pub use messenger::{Jobs, Messenger, Pending};
 pub use node::{LayerGradient, Node, Parts};
 pub use optimizer::Optimizer;
-pub use strategy::{Progress, Roles, Service, Strategy, Turn};
+pub use strategy::{Evaluated, Progress, Roles, Service, Strategy, Turn};
 pub use transport::{Envelope, Kind, Packet, Tag, Transport};
 pub use vector::{Block, Layout, LayoutLayer, Vector};
 pub use wire::{Coding, Group, Lane, Place, Traffic, Wire};

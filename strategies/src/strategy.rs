@@ -4,6 +4,7 @@ use crate::desk::Desk;
 use crate::node::Node;
 use crate::vector::Vector;
 use crate::{Loss, Place, StepError};
+use record::{Company, Rank, Standing};
 
 /// How far the run is, as far as a rank knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +77,47 @@ pub struct Roles {
     pub trainer: Option<Box<dyn Strategy>>,
     /// The other lanes.
     pub services: Vec<Box<dyn Service>>,
-    /// How the rank's model is called in the metrics, if it is the model that the run is judged by.
-    pub evaluated: Option<String>,
+    /// What the rank's model is put aside for, if for anything but its digest.
+    pub evaluated: Option<Evaluated>,
+}
+
+/// What a rank's model is put aside for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Evaluated {
+    /// How the model is called in the metrics.
+    pub name: String,
+    /// What it is to the run.
+    pub standing: Standing,
+    /// The models that are taken together with it.
+    pub company: Option<Company>,
+}
+
+impl Evaluated {
+    /// The run is judged by this model alone.
+    pub fn judged(name: &str) -> Self {
+        Self { name: name.to_owned(), standing: Standing::Judged, company: None }
+    }
+
+    /// The run is judged by rank 0's model, and those of all `workers` are compared with it, where they differ.
+    pub fn compared(rank: Rank, workers: usize) -> Self {
+        Self::one_of(rank, workers, Standing::Judged, false)
+    }
+
+    /// The run is judged by the uniform mean of the models of all `workers`; rank 0's is evaluated beside it. Of one
+    /// worker, that mean is its model.
+    pub fn averaged(rank: Rank, workers: usize) -> Self {
+        Self::one_of(rank, workers, if workers > 1 { Standing::Beside } else { Standing::Judged }, true)
+    }
+
+    /// The run is judged by a model that no worker holds, such as a centre's; rank 0's is evaluated beside it, and
+    /// those of all `workers` are compared.
+    pub fn beside(rank: Rank, workers: usize) -> Self {
+        Self::one_of(rank, workers, Standing::Beside, false)
+    }
+
+    fn one_of(rank: Rank, workers: usize, first: Standing, judged: bool) -> Self {
+        let standing = if rank == Rank(0) { first } else { Standing::Member };
+        let company = (workers > 1).then_some(Company { size: workers as u32, judged });
+        Self { name: format!("rank {rank}"), standing, company }
+    }
 }

@@ -4,7 +4,7 @@
 use crate::desk::{Desk, Seat};
 use crate::host::{Gate, Observer};
 use crate::node::Node;
-use crate::strategy::{Progress, Service, Strategy, Turn};
+use crate::strategy::{Evaluated, Progress, Service, Strategy, Turn};
 use crate::{Coding, Lane, Loss, StepError, Traffic};
 use record::{
     CodingRecord, Event, LaneId, Phase, Rank, SamplesRecord, SnapshotRecord, SpanRecord, StepRecord,
@@ -17,8 +17,8 @@ pub(crate) struct Books {
     pub(crate) gate: Arc<dyn Gate>,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) lane: LaneId,
-    /// How this lane's model is called if the run is judged by it.
-    pub(crate) evaluated: Option<String>,
+    /// What this lane's model is put aside for, if for anything but its digest.
+    pub(crate) evaluated: Option<Evaluated>,
     pub(crate) hash_every_step: bool,
     /// Whether the samples of each step are told.
     pub(crate) samples: bool,
@@ -200,14 +200,20 @@ impl Books {
         at: record::Nanos,
         look: Look,
     ) -> SnapshotRecord {
+        let evaluated = self.evaluated.as_ref().filter(|_| look != Look::Hash);
+        let mark = if look == Look::Last { seat.course.evaluations() + 1 } else { seat.course.mark(samples) };
         SnapshotRecord {
             rank: seat.rank,
-            model: self.evaluated.clone().filter(|_| look != Look::Hash).unwrap_or_default(),
+            model: evaluated.map(|evaluated| evaluated.name.clone()).unwrap_or_default(),
             step,
             samples,
             at,
             file: String::new(),
             last: look == Look::Last,
+            mark,
+            standing: evaluated.map(|evaluated| evaluated.standing).unwrap_or_default(),
+            company: evaluated.and_then(|evaluated| evaluated.company),
+            sha256: String::new(),
         }
     }
 }

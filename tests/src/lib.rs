@@ -15,7 +15,7 @@ pub use under_way::{CLEAN, UnderWay};
 use anyhow::{Context, Result, bail, ensure};
 use launch::{Attempt, Deadlines, End, Outcome, StopSignal, Update};
 use recipe::{FileProblem, Files, Machine, Plan, Request};
-use record::{Event, MetricRecord, Rank, SnapshotRecord, StepRecord};
+use record::{Event, MetricRecord, Rank, StepRecord};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -160,7 +160,7 @@ impl Trained {
 
     /// The weights that the run ended with.
     pub fn final_weights(&self) -> Result<Vec<f32>> {
-        let last = |event: &&Event| matches!(event, Event::Snapshot(SnapshotRecord { last: true, .. }));
+        let last = |event: &&Event| matches!(event, Event::Snapshot(snapshot) if snapshot.is_result());
         let Some(Event::Snapshot(snapshot)) = self.events.iter().find(last) else {
             bail!("the run left no final snapshot")
         };

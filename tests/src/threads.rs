@@ -7,10 +7,10 @@ use recipe::RunSpec;
 use record::{Clock, Event, Nanos, Rank, SnapshotRecord, WeightHash, Work};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Barrier, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use strategies::{
-    Bell, Blueprint, Course, Deal, Gate, Host, Learner, Observer, StepError, Transport, Vector,
+    Bell, Blueprint, Course, Deal, Gate, Host, LaneBody, Learner, Observer, StepError, Transport, Vector,
 };
 
 /// What a rank left.
@@ -18,11 +18,11 @@ use strategies::{
 pub struct RankLog {
     /// What it recorded, in order.
     pub events: Vec<Event>,
-    /// From the start of the run to the end of its lane, by a clock that no phase was measured with.
+    /// From the start of the run to the end of its last lane, by a clock that no phase was measured with.
     pub wall: Duration,
 }
 
-/// Trains on threads over real sockets, one lane per rank; `learner` makes the model of each worker.
+/// Trains on threads over real sockets, a thread for each lane; `learner` makes the model of each worker.
 pub fn train_on_threads(
     spec: &RunSpec,
     samples: u32,
@@ -67,8 +67,15 @@ impl Attempt<'_> {
         let log = Arc::new(Log::default());
         let host = ThreadHost { clock, plane: &plane, log: log.clone(), start: self.start.clone() };
         let lanes = blueprint.lanes(rank, trains.then_some(model), &host)?;
-        let lane = lanes.into_iter().next().context("a rank has a lane")?;
-        (lane.run)()?;
+        std::thread::scope(|scope| {
+            let run = |lane: LaneBody| {
+                let plane = &plane;
+                scope.spawn(move || (lane.run)().inspect_err(|_| plane.stop()))
+            };
+            let lanes: Vec<_> = lanes.into_iter().map(run).collect();
+            let panicked = |_| Err(StepError::Panicked("for an unknown reason".into()));
+            lanes.into_iter().try_for_each(|lane| lane.join().unwrap_or_else(panicked))
+        })?;
         let wall = lock(&log.started).context("the lane passed the gate")?.elapsed();
         plane.close(Duration::from_secs(10))?;
         let events = std::mem::take(&mut *lock(&log.events));
@@ -120,27 +127,50 @@ impl Observer for Log {
 
 struct ThreadGate {
     log: Arc<Log>,
+    /// All lanes of the rank.
+    lanes: Barrier,
+    /// One lane of each rank.
     start: Arc<Barrier>,
 }
 
 impl Gate for ThreadGate {
     fn pass(&self, _: Option<&Vector>) -> Result<(), StepError> {
-        self.start.wait();
-        *lock(&self.log.started) = Some(Instant::now());
+        if self.lanes.wait().is_leader() {
+            self.start.wait();
+            *lock(&self.log.started) = Some(Instant::now());
+        }
+        self.lanes.wait();
         Ok(())
     }
 }
 
-/// Lanes of one rank never wait for each other here, because there is only one.
-struct SilentBell;
+/// How long a lane waits for another of its rank.
+const PATIENCE: Duration = Duration::from_mins(1);
 
-impl Bell for SilentBell {
+struct ThreadBell {
+    name: String,
+    count: Mutex<u64>,
+    rung: Condvar,
+}
+
+impl Bell for ThreadBell {
     fn count(&self) -> u64 {
-        0
+        *lock(&self.count)
     }
-    fn ring(&self) {}
-    fn wait(&self, _: u64) -> Result<(), StepError> {
-        Err(StepError::Stopped)
+    fn ring(&self) {
+        *lock(&self.count) += 1;
+        self.rung.notify_all();
+    }
+    fn wait(&self, seen: u64) -> Result<(), StepError> {
+        let waited = self.rung.wait_timeout_while(lock(&self.count), PATIENCE, |count| *count <= seen);
+        let (_, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        if waited.timed_out() {
+            return Err(StepError::Environment(format!(
+                "the {} did not ring within {PATIENCE:?}",
+                self.name
+            )));
+        }
+        Ok(())
     }
 }
 
@@ -158,11 +188,12 @@ impl Host for ThreadHost<'_> {
     fn transport(&self, _: Rank) -> Box<dyn Transport> {
         self.plane.transport()
     }
-    fn bell(&self, _: String) -> Arc<dyn Bell> {
-        Arc::new(SilentBell)
+    fn bell(&self, name: String) -> Arc<dyn Bell> {
+        Arc::new(ThreadBell { name, count: Mutex::default(), rung: Condvar::new() })
     }
-    fn gate(&self, _: Rank, _: usize) -> Arc<dyn Gate> {
-        Arc::new(ThreadGate { log: self.log.clone(), start: self.start.clone() })
+    fn gate(&self, _: Rank, lanes: usize) -> Arc<dyn Gate> {
+        let lanes = Barrier::new(lanes);
+        Arc::new(ThreadGate { log: self.log.clone(), lanes, start: self.start.clone() })
     }
     fn observer(&self, _: Rank) -> Arc<dyn Observer> {
         self.log.clone()

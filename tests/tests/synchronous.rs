@@ -84,6 +84,34 @@ fn what_is_reported_is_complete() {
     assert!(accuracy[2].value > accuracy[0].value + 0.2, "{accuracy:?}");
 }
 
+/// Directly after an average all models are equal; between two of them they are not.
+#[test]
+fn models_of_local_sgd_are_together_after_each_average_and_apart_between() {
+    let text = recipe("local-sgd", 3, "")
+        .replace("kind = \"local-sgd\"", "kind = \"local-sgd\"\nperiod = 10")
+        .replace("25 steps", "5 steps");
+    let trained = train(&text).unwrap().done().unwrap();
+    let apart: Vec<_> =
+        trained.metrics().filter(|metric| metric.metric == Metric::ConsensusDistance).collect();
+    assert_eq!(
+        apart.iter().map(|metric| metric.step).collect::<Vec<_>>(),
+        [0, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50]
+    );
+    for metric in &apart {
+        assert_eq!((metric.model.as_str(), metric.judged), ("mean of 3 ranks", false));
+        assert_eq!(metric.value.to_bits() == 0, metric.step % 10 == 0, "{metric:?}");
+    }
+    let judged: Vec<_> = trained.metrics().filter(|metric| metric.judged).collect();
+    assert!(judged.iter().all(|metric| metric.model == "rank 0"));
+    assert_eq!(judged.len(), 2 * apart.len());
+    let mut left: Vec<String> = std::fs::read_dir(trained.directory.path().join("snapshots"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["rank-0-step-0.f32", "rank-0-step-50.f32"], "the others went when they had served");
+}
+
 /// A peer that goes silent is found by the rank that waits for it, long before its heartbeats are missed.
 #[test]
 fn the_rank_that_waits_says_for_whom_and_for_how_long() {

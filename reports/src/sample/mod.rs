@@ -298,6 +298,7 @@ impl Maker<'_> {
                 .collect(),
             weights: Some(Ok(format!("{:016x}{:048x}", seed.wrapping_mul(0x9E37_79B9_7F4A_7C15), seed))),
             links: self.links(&ranks),
+            beside: vec![],
             emulation: vec![],
             coding: vec![],
             ranks,

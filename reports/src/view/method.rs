@@ -7,6 +7,7 @@ use crate::verdict;
 use crate::view::emulation;
 use record::{Nanos, Phase};
 use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The section.
 #[derive(Debug, Serialize)]
@@ -38,6 +39,7 @@ impl Method {
                       The step time of a run is the median over its steady steps of the slowest worker; runs, not steps, are the unit of all statistics.",
                 ),
                 item("Target", target(findings)),
+                item("Model", models(findings)),
                 item("Ratios", ratios(findings)),
                 item("Tests", tests(findings)),
                 item("Grades", grades(findings)),
@@ -115,6 +117,27 @@ fn target(findings: &Findings) -> String {
          evaluations bounds its resolution. Snapshots are evaluated off the ranks' clocks. Where fewer than half of the runs reach it, no time is printed.{stop}",
         verdict::target_words(target)
     )
+}
+
+/// Which model each arm is judged by.
+fn models(findings: &Findings) -> String {
+    let rows = findings.rows();
+    let mut judged: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for run in &rows.runs {
+        for metric in run.attempt.iter().flat_map(|attempt| &attempt.metrics) {
+            judged
+                .entry(&metric.model)
+                .or_default()
+                .insert(findings.study.arm_name(rows.plan.cells[run.cell].arm));
+        }
+    }
+    let words = |(model, arms): (&str, BTreeSet<&str>)| {
+        format!("{model} ({})", arms.into_iter().collect::<Vec<_>>().join(", "))
+    };
+    match judged.into_iter().map(words).collect::<Vec<_>>().join("; ") {
+        none if none.is_empty() => "No model has been evaluated yet.".to_owned(),
+        listed => format!("What accuracy and loss are measured on, and targets are reached by: {listed}."),
+    }
 }
 
 fn ratios(findings: &Findings) -> String {

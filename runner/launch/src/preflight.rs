@@ -109,6 +109,7 @@ struct Needs {
     activations: u64,
     workers: u64,
     servers: u64,
+    copies: u64,
 }
 
 impl Needs {
@@ -122,6 +123,7 @@ impl Needs {
             activations: batch * activations(&spec.model),
             workers,
             servers,
+            copies: copies_of(spec),
         }
     }
 
@@ -134,8 +136,9 @@ impl Needs {
         PROCESS + (VECTORS + self.workers.max(1)) * self.weights
     }
 
+    /// The model and a buffer; where models are averaged, their sums of 64 bits as well.
     fn evaluator(&self) -> u64 {
-        PROCESS + 2 * self.weights + self.data
+        PROCESS + if self.copies > 1 { 4 } else { 2 } * self.weights + self.data
     }
 }
 
@@ -184,6 +187,11 @@ fn snapshot_of(spec: &RunSpec) -> u64 {
     FLOAT * spec.model.parameters() as u64
 }
 
+/// Models that are put aside at each mark: those of all workers, where they differ.
+fn copies_of(spec: &RunSpec) -> u64 {
+    if spec.strategy.models_differ() { u64::from(spec.cluster.workers()).max(1) } else { 1 }
+}
+
 /// What stays of a run, in bytes: the model that it begins with, the one that it ends with, and the ids of its
 /// samples where they are asked for.
 fn kept_of(spec: &RunSpec) -> u64 {
@@ -192,11 +200,14 @@ fn kept_of(spec: &RunSpec) -> u64 {
 }
 
 /// The snapshots of a run between the first and the last, in bytes: at worst all of them wait for the end of the
-/// ranks.
+/// ranks. Where several ranks put theirs aside, the first and the last of all but one go as well, and there may be a
+/// mean of the last.
 fn passing_snapshots_of(spec: &RunSpec) -> u64 {
     let (length, every) = (spec.train.length, spec.train.evaluate);
     let count = samples_of(spec, length) / samples_of(spec, every).max(1);
-    count.saturating_mul(snapshot_of(spec))
+    let copies = copies_of(spec);
+    let ends = if copies > 1 { 2 * copies - 1 } else { 0 };
+    count.saturating_mul(copies).saturating_add(ends).saturating_mul(snapshot_of(spec))
 }
 
 /// How many samples an extent of the training is.
@@ -251,6 +262,18 @@ mod tests {
         let with = |cores| preflight(&[&spec(4)], Machine { cores, ..LARGE });
         assert_eq!(with(4), []);
         assert_eq!(with(3)[0].severity, Severity::Warning);
+    }
+
+    #[test]
+    fn where_models_differ_those_of_all_ranks_must_fit_the_disk() {
+        let mut spec = spec(3);
+        spec.train.length = Extent::Steps(100);
+        spec.train.evaluate = Extent::Steps(10);
+        spec.strategy = recipe::Strategy::LocalSgd { period: 5 };
+        // Of rank 0 the first, the last and 10 others; of each other rank as many; and a mean.
+        let need = (3 * 12 + 1) * FLOAT * spec.model.parameters() as u64;
+        let with = |disk| preflight(&[&spec], Machine { disk, ..LARGE }).len();
+        assert_eq!((with(need), with(need - 1)), (0, 1));
     }
 
     #[test]

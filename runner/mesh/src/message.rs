@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// The version of briefing, messages and frames; both sides must have the same.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// 256 random bits that all processes of one attempt share and nobody else knows.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,6 +101,8 @@ pub enum ToMember {
     Stop,
     /// Evaluate this snapshot (of the evaluator only).
     Evaluate(SnapshotRecord),
+    /// Take these snapshots of one mark together, in this order (of the evaluator only).
+    Average(Vec<SnapshotRecord>),
     /// Nothing more will come: say good-bye and leave.
     Leave,
 }
@@ -115,7 +117,7 @@ pub enum ToDriver {
     Heartbeat(Heartbeat),
     /// A snapshot was evaluated, or could not be; its metrics came as events before.
     Evaluated {
-        /// The snapshot's file.
+        /// The snapshot's file, of several that of the first.
         file: String,
         /// Why there are no metrics.
         failure: Option<String>,

@@ -84,6 +84,20 @@ impl Strategy {
             Self::PsSync | Self::DSync | Self::PipeSgd { .. } | Self::LocalSgd { .. } => false,
         }
     }
+
+    /// Whether the models of its workers differ on the way: then all of them are put aside at a mark, not only the one
+    /// that the run is judged by.
+    pub fn models_differ(&self) -> bool {
+        match self {
+            Self::LocalSgd { .. } => true,
+            Self::PsSync
+            | Self::DSync
+            | Self::PipeSgd { .. }
+            | Self::AsyncSgd { .. }
+            | Self::AsyncMsgd { .. }
+            | Self::HogwildSgd { .. } => false,
+        }
+    }
 }
 
 /// How ranks communicate.

@@ -128,12 +128,22 @@ pub enum Metric {
     ValidationAccuracy,
     /// Mean loss over the held-out samples, in nats per sample.
     ValidationLoss,
+    /// How far the models of n ranks are apart: sqrt(1/n sum_i |x_i - m|^2) with their uniform mean m, in the unit of
+    /// a weight; the root of what Lian et al., "Can Decentralized Algorithms Outperform Centralized Algorithms?",
+    /// NIPS 2017, theorem 1 and corollary 3, bound: the mean square of the distances to the mean. No target: a run is
+    /// judged by what its model can do.
+    ConsensusDistance,
 }
 
 impl Metric {
     /// Every metric.
-    pub const ALL: [Self; 4] =
-        [Self::TestAccuracy, Self::TestLoss, Self::ValidationAccuracy, Self::ValidationLoss];
+    pub const ALL: [Self; 5] = [
+        Self::TestAccuracy,
+        Self::TestLoss,
+        Self::ValidationAccuracy,
+        Self::ValidationLoss,
+        Self::ConsensusDistance,
+    ];
 
     /// The name in recipes, database and reports.
     pub fn name(self) -> &'static str {
@@ -142,6 +152,7 @@ impl Metric {
             Self::TestLoss => "test-loss",
             Self::ValidationAccuracy => "validation-accuracy",
             Self::ValidationLoss => "validation-loss",
+            Self::ConsensusDistance => "consensus-distance",
         }
     }
 

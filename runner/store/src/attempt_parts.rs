@@ -17,6 +17,7 @@ pub(crate) struct Parts {
     ranks: BTreeMap<i64, Vec<RankColumns>>,
     phases: BTreeMap<(i64, u32), Vec<PhaseRow>>,
     pub(crate) metrics: BTreeMap<i64, Vec<MetricRow>>,
+    pub(crate) beside: BTreeMap<i64, Vec<MetricRow>>,
     pub(crate) links: BTreeMap<i64, Vec<LinkRow>>,
     pub(crate) hashes: BTreeMap<i64, Vec<(u32, String)>>,
     pub(crate) emulation: BTreeMap<i64, Vec<EmulationRecord>>,
@@ -134,6 +135,7 @@ struct MetricColumns {
     epoch: f64,
     at: i64,
     value: Option<f64>,
+    judged: bool,
 }
 
 impl MetricColumns {
@@ -221,14 +223,15 @@ impl Parts {
         wanted: &str,
     ) -> Result<(), StoreError> {
         let rows: Vec<MetricColumns> = sqlx::query_as(
-            "SELECT attempt, name, model, step, samples, epoch, at, value FROM metric \
+            "SELECT attempt, name, model, step, samples, epoch, at, value, judged FROM metric \
              WHERE attempt IN (SELECT value FROM json_each(?)) ORDER BY attempt, at, step, name, model",
         )
         .bind(wanted)
         .fetch_all(connection)
         .await?;
         for row in rows {
-            self.metrics.entry(row.attempt).or_default().push(row.metric_row()?);
+            let rows = if row.judged { &mut self.metrics } else { &mut self.beside };
+            rows.entry(row.attempt).or_default().push(row.metric_row()?);
         }
         Ok(())
     }

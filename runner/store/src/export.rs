@@ -77,9 +77,18 @@ impl ExportTable {
                 "rate",
                 "drain",
             ],
-            Self::Metrics => {
-                &["run", "metric", "model", "step", "samples", "epoch", "at_ns", "value", "is_finite"]
-            }
+            Self::Metrics => &[
+                "run",
+                "metric",
+                "model",
+                "step",
+                "samples",
+                "epoch",
+                "at_ns",
+                "value",
+                "is_finite",
+                "judged",
+            ],
             Self::Phases => &[
                 "run", "rank", "lane", "phase", "category", "count", "total_ns", "p50_ns", "p95_ns", "max_ns",
             ],
@@ -106,10 +115,10 @@ impl ExportTable {
                  AND (lane, step.step, step.rank) > (?2, ?3, ?4) ORDER BY lane, step.step, step.rank LIMIT ?5"
             }
             Self::Metrics => {
-                "SELECT run.ulid, name, model, step, metric.samples, epoch, at, value, is_finite FROM run \
+                "SELECT run.ulid, name, model, step, metric.samples, epoch, at, value, is_finite, judged FROM run \
                  JOIN shown ON shown.run = run.id \
                  JOIN metric ON metric.attempt = shown.attempt WHERE run.id = ?1 AND ?2 < 0 AND ?3 < 0 AND ?4 < 0 \
-                 ORDER BY at, step, name LIMIT ?5"
+                 ORDER BY at, step, name, model LIMIT ?5"
             }
             Self::Phases => {
                 "SELECT run.ulid, rank, CASE lane WHEN 0 THEN 'compute' ELSE 'service-' || (lane - 1) END, phase.name, \

@@ -81,7 +81,9 @@ impl<'a> Batch<'a> {
         insert(connection, STEP, &self.steps, |event, values| step(attempt, event, values)).await?;
         insert(connection, SPAN, &self.spans, |event, values| span(attempt, event, values)).await?;
         insert(connection, METRIC, &self.metrics, |event, values| metric(attempt, event, values)).await?;
-        insert(connection, LATEST, &self.metrics, |event, values| latest(attempt, event, values)).await?;
+        let judged: Vec<&MetricRecord> =
+            self.metrics.iter().copied().filter(|metric| metric.judged).collect();
+        insert(connection, LATEST, &judged, |event, values| latest(attempt, event, values)).await?;
         insert(connection, HASH, &self.hashes, |event, values| {
             values.add(attempt).add(event.rank.0).add(int(event.step)).add(&event.sha256);
         })
@@ -150,10 +152,11 @@ fn span(attempt: i64, event: &SpanRecord, values: &mut Values) {
 
 /// A model may be evaluated twice, at a mark and as the last one; the values are the same.
 const METRIC: Target = Target {
-    head: "INSERT INTO metric (attempt, name, model, step, samples, epoch, at, value, is_finite)",
-    width: 9,
+    head: "INSERT INTO metric (attempt, name, model, step, samples, epoch, at, value, is_finite, judged)",
+    width: 10,
     tail: "ON CONFLICT (attempt, name, model, step) DO UPDATE SET samples = excluded.samples, \
-           epoch = excluded.epoch, at = excluded.at, value = excluded.value, is_finite = excluded.is_finite",
+           epoch = excluded.epoch, at = excluded.at, value = excluded.value, is_finite = excluded.is_finite, \
+           judged = excluded.judged",
 };
 
 fn metric(attempt: i64, event: &MetricRecord, values: &mut Values) {
@@ -167,10 +170,11 @@ fn metric(attempt: i64, event: &MetricRecord, values: &mut Values) {
         .add(event.epoch)
         .add(int(event.at.0))
         .add(value)
-        .add(finite);
+        .add(finite)
+        .add(event.judged);
 }
 
-/// Evaluations may arrive out of order, for several of them may be under way.
+/// Of the models that runs are judged by. Evaluations may arrive out of order, for several may be under way.
 const LATEST: Target = Target {
     head: "INSERT INTO metric_latest (attempt, name, step, value, is_finite)",
     width: 5,
@@ -191,8 +195,8 @@ const HASH: Target = Target {
 };
 
 const SNAPSHOT: Target = Target {
-    head: "INSERT INTO artifact (attempt, path, rank, model, step, samples, at, last, kind)",
-    width: 9,
+    head: "INSERT INTO artifact (attempt, path, rank, model, step, samples, at, last, kind, sha256)",
+    width: 10,
     tail: "ON CONFLICT (attempt, path) DO UPDATE SET last = max(last, excluded.last)",
 };
 
@@ -205,8 +209,9 @@ fn snapshot(attempt: i64, event: &SnapshotRecord, values: &mut Values) {
         .add(int(event.step))
         .add(int(event.samples))
         .add(int(event.at.0))
-        .add(event.last)
-        .add("snapshot");
+        .add(event.is_result())
+        .add("snapshot")
+        .add((!event.sha256.is_empty()).then_some(&event.sha256));
 }
 
 /// A link's counts cover the whole run, so the last word holds.

@@ -192,6 +192,7 @@ async fn attempt_row(
         samples: summary.samples,
         ranks,
         metrics: parts.metrics.get(&row.id).cloned().unwrap_or_default(),
+        beside: parts.beside.get(&row.id).cloned().unwrap_or_default(),
         losses: losses_of(connection, row.id).await?,
         weights: weights_of(parts.hashes.get(&row.id)),
         links: parts.links.get(&row.id).cloned().unwrap_or_default(),

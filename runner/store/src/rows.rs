@@ -146,8 +146,10 @@ pub struct AttemptRow {
     pub samples: u64,
     /// The ranks.
     pub ranks: Vec<RankRow>,
-    /// Evaluations, by time.
+    /// Evaluations of the model that the run is judged by, by time.
     pub metrics: Vec<MetricRow>,
+    /// What was measured beside it, on other models and between models, by time.
+    pub beside: Vec<MetricRow>,
     /// Mean training loss over the workers at some steps (thinned to at most 500), by step.
     pub losses: Vec<LossRow>,
     /// The final weights' digest, if all ranks that hold the model agree; `Err` lists `rank: digest` lines.

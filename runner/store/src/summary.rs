@@ -273,7 +273,7 @@ async fn first_hit(
     target: &recipe::Target,
 ) -> Result<Option<(i64, i64, i64)>, StoreError> {
     let values: Vec<(i64, i64, i64, f64)> = sqlx::query_as(
-        "SELECT at, step, samples, value FROM metric WHERE attempt = ? AND name = ? AND value IS NOT NULL \
+        "SELECT at, step, samples, value FROM metric WHERE attempt = ? AND name = ? AND judged AND value IS NOT NULL \
          ORDER BY at, step",
     )
     .bind(attempt.0)

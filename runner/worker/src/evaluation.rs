@@ -3,7 +3,7 @@
 use crate::data::DataSet;
 use crate::evaluator::Evaluator;
 use mesh::{Briefing, ControlClient, ToDriver, ToMember};
-use record::{Event, SnapshotRecord};
+use record::{Event, MetricRecord, SnapshotRecord};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,9 +18,16 @@ pub fn run(briefing: &Briefing) -> anyhow::Result<()> {
     loop {
         match inbox.recv_timeout(LISTEN) {
             Some(ToMember::Evaluate(record)) => {
-                let failure = evaluate(briefing, &mut evaluator, &record, &client).err();
-                let failure = failure.map(|error| format!("{error:#}"));
-                client.send(ToDriver::Evaluated { file: record.file, failure });
+                let work = |evaluator: &Evaluator| evaluator.evaluate(&briefing.directory, &record);
+                let found = evaluator_of(briefing, &mut evaluator).and_then(|evaluator| Ok(work(evaluator)?));
+                tell(&client, record.file.clone(), found.map(|metrics| (metrics, None)));
+            }
+            Some(ToMember::Average(records)) => {
+                let file = records.first().map(|record| record.file.clone()).unwrap_or_default();
+                let together = !briefing.spec.strategy.is_asynchronous();
+                let work = |evaluator: &Evaluator| evaluator.average(&briefing.directory, &records, together);
+                let found = evaluator_of(briefing, &mut evaluator).and_then(|evaluator| Ok(work(evaluator)?));
+                tell(&client, file, found);
             }
             Some(ToMember::Leave | ToMember::Stop) => break,
             None if inbox.lost() => anyhow::bail!("the connection to the driver is lost"),
@@ -32,19 +39,31 @@ pub fn run(briefing: &Briefing) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn evaluate(
+/// The evaluator, which is made when it is first asked for.
+fn evaluator_of<'a>(
     briefing: &Briefing,
-    evaluator: &mut Option<Evaluator>,
-    record: &SnapshotRecord,
-    client: &ControlClient,
-) -> anyhow::Result<()> {
-    if evaluator.is_none() {
-        let data = Arc::new(DataSet::load(&briefing.spec.dataset)?);
-        *evaluator = Some(Evaluator::new(briefing.spec.model.clone(), data)?);
+    evaluator: &'a mut Option<Evaluator>,
+) -> anyhow::Result<&'a Evaluator> {
+    match evaluator {
+        Some(made) => Ok(made),
+        none => {
+            let data = Arc::new(DataSet::load(&briefing.spec.dataset)?);
+            Ok(none.insert(Evaluator::new(briefing.spec.model.clone(), data)?))
+        }
     }
-    if let Some(evaluator) = evaluator {
-        let metrics = evaluator.evaluate(&briefing.directory, record)?;
-        client.send(ToDriver::Events(metrics.into_iter().map(Event::Metric).collect()));
-    }
-    Ok(())
+}
+
+type Found = (Vec<MetricRecord>, Option<SnapshotRecord>);
+
+/// Tells what came of a snapshot, or of several.
+fn tell(client: &ControlClient, file: String, found: anyhow::Result<Found>) {
+    let failure = match found {
+        Ok((metrics, result)) => {
+            let events = metrics.into_iter().map(Event::Metric).chain(result.map(Event::Snapshot));
+            client.send(ToDriver::Events(events.collect()));
+            None
+        }
+        Err(error) => Some(format!("{error:#}")),
+    };
+    client.send(ToDriver::Evaluated { file, failure });
 }

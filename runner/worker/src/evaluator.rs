@@ -1,13 +1,14 @@
 //! From a snapshot to its metrics.
 
 use crate::data::{DataSet, Split};
+use crate::mean::{self, Mean};
 use crate::model::{ModelError, TorchLearner};
 use crate::snapshot::{self, SnapshotError};
 use recipe::{Metric, Model};
-use record::{MetricRecord, SnapshotRecord};
-use std::path::Path;
+use record::{Company, MetricRecord, SnapshotRecord, Standing};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use strategies::{Learner, StepError};
+use strategies::{Learner, StepError, Vector};
 
 /// A snapshot without metrics.
 #[derive(Debug, thiserror::Error)]
@@ -45,13 +46,47 @@ impl Evaluator {
         record: &SnapshotRecord,
     ) -> Result<Vec<MetricRecord>, EvaluationError> {
         let weights = snapshot::read(&directory.join(&record.file), self.learner.layout().size())?;
+        self.scores(record, &weights)
+    }
+
+    /// What snapshots of one mark come to together, and the snapshot of their mean where the run ends with it. They are
+    /// taken in the order given: that of their ranks. The mean is evaluated where the run is judged by it, under the
+    /// name `mean of 4 ranks`; it has the time and the samples of the latest copy. Its step is that of the ranks where
+    /// they step `together`, else the number of the mark. No snapshots come to nothing.
+    pub fn average(
+        &self,
+        directory: &Path,
+        records: &[SnapshotRecord],
+        together: bool,
+    ) -> Result<(Vec<MetricRecord>, Option<SnapshotRecord>), EvaluationError> {
+        let Some(mut record) = merged(records, together) else { return Ok((Vec::new(), None)) };
+        let files: Vec<PathBuf> = records.iter().map(|record| directory.join(&record.file)).collect();
+        let Mean { model, distance } = mean::of(&files, self.learner.layout().size())?;
+        let judged = record.standing == Standing::Judged;
+        let mut metrics = if judged { self.scores(&record, &model)? } else { Vec::new() };
+        let apart = self.metric(&record, Metric::ConsensusDistance, distance);
+        metrics.push(MetricRecord { judged: false, ..apart });
+        if record.is_result() {
+            record.file = format!("snapshots/mean-step-{}.f32", record.step);
+            record.sha256 = model.sha256();
+            snapshot::write(&directory.join(&record.file), &model)?;
+        }
+        let result = record.is_result().then_some(record);
+        Ok((metrics, result))
+    }
+
+    fn scores(
+        &self,
+        record: &SnapshotRecord,
+        weights: &Vector,
+    ) -> Result<Vec<MetricRecord>, EvaluationError> {
         let failed = |source| EvaluationError::Compute { step: record.step, source };
         let mut metrics = Vec::with_capacity(4);
         for (split, accuracy, loss) in [
             (Split::Test, Metric::TestAccuracy, Metric::TestLoss),
             (Split::Validation, Metric::ValidationAccuracy, Metric::ValidationLoss),
         ] {
-            if let Some(found) = self.learner.evaluate(&weights, split).map_err(failed)? {
+            if let Some(found) = self.learner.evaluate(weights, split).map_err(failed)? {
                 metrics.push(self.metric(record, accuracy, found.accuracy));
                 metrics.push(self.metric(record, loss, found.loss));
             }
@@ -68,6 +103,30 @@ impl Evaluator {
             epoch: record.samples as f64 / self.learner.data().training_ids().len() as f64,
             at: record.at,
             value,
+            judged: record.standing == Standing::Judged,
         }
     }
+}
+
+/// The snapshot that the mean of these would be.
+fn merged(records: &[SnapshotRecord], together: bool) -> Option<SnapshotRecord> {
+    let first = records.first()?;
+    let latest = |of: fn(&SnapshotRecord) -> u64| records.iter().map(of).max().unwrap_or_default();
+    // A copy may stand for marks that its rank passed on the way to it.
+    let mark = records.iter().map(|record| record.mark).min().unwrap_or_default();
+    let judged = first.company.is_some_and(|Company { judged, .. }| judged);
+    let size = records.len();
+    Some(SnapshotRecord {
+        rank: first.rank,
+        model: format!("mean of {size} rank{}", if size == 1 { "" } else { "s" }),
+        step: if together { latest(|record| record.step) } else { mark },
+        samples: latest(|record| record.samples),
+        at: records.iter().map(|record| record.at).max().unwrap_or_default(),
+        file: String::new(),
+        last: records.iter().all(|record| record.last),
+        mark,
+        standing: if judged { Standing::Judged } else { Standing::Member },
+        company: None,
+        sha256: String::new(),
+    })
 }

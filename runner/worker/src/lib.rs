@@ -8,6 +8,7 @@ mod emulation;
 pub mod evaluation;
 pub mod evaluator;
 mod host;
+pub mod mean;
 pub mod model;
 pub mod rank;
 mod recorder;

@@ -323,7 +323,7 @@ impl Ears {
                         stop.fail("the connection to the driver is lost".into());
                         return;
                     }
-                    Some(ToMember::Evaluate(_) | ToMember::Leave) | None => {}
+                    Some(ToMember::Evaluate(_) | ToMember::Average(_) | ToMember::Leave) | None => {}
                 }
             }
         };

@@ -80,7 +80,8 @@ impl Recorder {
     /// Hashes and writes snapshots until there are no more.
     fn keep_snapshots(&self, waiting: &Receiver<(SnapshotRecord, Vector)>, directory: &std::path::Path) {
         while let Ok((mut record, weights)) = waiting.recv() {
-            let hash = WeightHash { rank: record.rank, step: record.step, sha256: weights.sha256() };
+            record.sha256 = weights.sha256();
+            let hash = WeightHash { rank: record.rank, step: record.step, sha256: record.sha256.clone() };
             lock(&self.events).push(Event::WeightHash(hash));
             if record.model.is_empty() {
                 continue;

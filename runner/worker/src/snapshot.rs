@@ -1,7 +1,7 @@
 //! Weights in a file: 32-bit floats, little-endian, one after another, nothing else.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use strategies::Vector;
 
@@ -59,8 +59,25 @@ fn fill(file: &Path, weights: &Vector) -> io::Result<()> {
     out.into_inner().map_err(io::IntoInnerError::into_error).map(drop)
 }
 
-/// Reads a snapshot of exactly `weights` weights; nothing is allocated for a file of another length.
-pub fn read(file: &Path, weights: usize) -> Result<Vector, SnapshotError> {
+/// Hands over the weights of a snapshot of exactly `weights` weights one after another, without holding them all.
+pub fn for_each(file: &Path, weights: usize, mut take: impl FnMut(f32)) -> Result<(), SnapshotError> {
+    let failed = |source| SnapshotError::Read { file: file.to_owned(), source };
+    let mut input = BufReader::with_capacity(1 << 18, open(file, weights)?);
+    let mut four = [0; 4];
+    for _ in 0..weights {
+        input.read_exact(&mut four).map_err(failed)?;
+        take(f32::from_le_bytes(four));
+    }
+    Ok(())
+}
+
+/// Whether a snapshot is there and has the length of so many weights.
+pub fn check(file: &Path, weights: usize) -> Result<(), SnapshotError> {
+    open(file, weights).map(drop)
+}
+
+/// A snapshot that has the length of so many weights.
+fn open(file: &Path, weights: usize) -> Result<File, SnapshotError> {
     let failed = |source| SnapshotError::Read { file: file.to_owned(), source };
     let input = File::open(file).map_err(failed)?;
     let bytes = input.metadata().map_err(failed)?.len();
@@ -68,6 +85,15 @@ pub fn read(file: &Path, weights: usize) -> Result<Vector, SnapshotError> {
     if bytes != weights.saturating_mul(4) {
         return Err(SnapshotError::Length { file: file.to_owned(), bytes, weights });
     }
+    Ok(input)
+}
+
+/// Reads a snapshot of exactly `weights` weights; nothing is allocated for a file of another length.
+pub fn read(file: &Path, weights: usize) -> Result<Vector, SnapshotError> {
+    let failed = |source| SnapshotError::Read { file: file.to_owned(), source };
+    let input = open(file, weights)?;
+    let weights = weights as u64;
+    let bytes = weights * 4;
     let mut content = Vec::with_capacity(bytes as usize);
     input.take(bytes).read_to_end(&mut content).map_err(failed)?;
     if content.len() as u64 != bytes {

@@ -3,7 +3,7 @@
 use crate::reference::{Sgd, gradient};
 use crate::scene::{Scene, common_digests};
 use recipe::{Extent, Strategy};
-use record::{LaneId, Nanos, Rank};
+use record::{Company, Event, LaneId, Nanos, Rank, SnapshotRecord, Standing};
 use strategies::sim::Costs;
 use strategies::{Learner, Vector};
 
@@ -100,4 +100,39 @@ fn neither_interleaving_nor_stragglers_change_a_bit() {
     let quiet = run(1, 0.0, 1.0);
     assert!(quiet.iter().all(|digest| *digest == quiet[0]));
     assert!((2..20).all(|seed| run(seed, 0.7, 8.0) == quiet));
+}
+
+#[test]
+fn all_models_are_put_aside_at_each_mark_and_differ_between_averages() {
+    let scene = scene(4, 3).change(|spec| spec.train.evaluate = Extent::Steps(2));
+    assert!(scene.spec.strategy.models_differ());
+    let outcome = scene.run();
+    for rank in 0..3 {
+        let copies: Vec<&SnapshotRecord> = outcome.ranks[rank]
+            .events
+            .iter()
+            .filter_map(|event| if let Event::Snapshot(copy) = event { Some(copy) } else { None })
+            .collect();
+        let marks: Vec<_> = copies.iter().map(|copy| (copy.mark, copy.step, copy.last)).collect();
+        assert_eq!(
+            marks,
+            [(0, 0, false), (1, 2, false), (2, 4, false), (3, 6, false), (4, 8, false), (5, 10, true)]
+        );
+        let standing = if rank == 0 { Standing::Judged } else { Standing::Member };
+        assert!(copies.iter().all(|copy| copy.standing == standing));
+        assert!(copies.iter().all(|copy| copy.company == Some(Company { size: 3, judged: false })));
+    }
+    for step in [0, 2, 4, 6, 8, 10] {
+        let models: Vec<&Vector> = outcome.ranks.iter().map(|rank| &rank.weights[&step]).collect();
+        let together = step % 4 == 0 || step == 10;
+        assert_eq!(models.iter().all(|model| *model == models[0]), together, "step {step}");
+    }
+}
+
+#[test]
+fn one_worker_has_no_company() {
+    let events = &scene(4, 1).run().ranks[0].events;
+    let alone =
+        |event: &Event| matches!(event, Event::Snapshot(copy) if copy.company.is_none() && copy.is_result());
+    assert!(events.iter().any(alone));
 }

@@ -78,7 +78,9 @@ impl<'a> Writer<'a> {
             let thread = self.thread(process, &format!("{role} rank {rank}, {lane}"))?;
             track.lanes.insert((*rank, *lane), (process, thread));
         }
-        for metric in detail.run.attempt.iter().flat_map(|attempt| &attempt.metrics) {
+        for metric in
+            detail.run.attempt.iter().flat_map(|attempt| attempt.metrics.iter().chain(&attempt.beside))
+        {
             self.metric(track.first, metric)?;
         }
         Ok(track)

@@ -58,9 +58,13 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// A value of a metric: an accuracy in per cent, a loss with four digits.
+/// A value of a metric: an accuracy in per cent, a loss with four digits, a distance with as many that count.
 pub(crate) fn metric(metric: recipe::Metric, value: f64) -> String {
-    if metric.higher_is_better() { percent(value) } else { format!("{value:.4}") }
+    match metric {
+        recipe::Metric::ConsensusDistance if value > 0.0 && value < 0.01 => format!("{value:.3e}"),
+        _ if metric.higher_is_better() => percent(value),
+        _ => format!("{value:.4}"),
+    }
 }
 
 /// `test accuracy`.

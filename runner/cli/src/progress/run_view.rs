@@ -75,7 +75,7 @@ impl RunView {
         match event {
             Event::Prepared(prepared) => self.training_samples = Some(prepared.training_samples),
             Event::Step(step) => self.samples = self.samples.max(step.samples),
-            Event::Metric(record) if record.metric == self.watched() => {
+            Event::Metric(record) if record.judged && record.metric == self.watched() => {
                 self.metric = Some((record.metric, record.value));
             }
             _ => {}
@@ -261,6 +261,7 @@ mod tests {
             epoch: 0.5,
             at: Nanos(1),
             value,
+            judged: true,
         };
         Update::Events(vec![Event::Metric(record)])
     }

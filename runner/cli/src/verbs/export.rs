@@ -206,7 +206,9 @@ async fn models(store: &Store, selection: &Selection, folder: &Path) -> Result<V
         let detail = store.show(&run.id).await?;
         let models = store.kept_models(&id).await?;
         let mut written = vec![file(&own, "run.json", |out| about(&detail, out))?];
-        let initial = models.iter().find(|model| model.step == 0 && !model.model.is_empty());
+        // Of several that were put aside, one was kept.
+        let initial =
+            models.iter().find(|model| model.step == 0 && !model.model.is_empty() && model.path.is_file());
         let last = models.iter().rfind(|model| model.last);
         for (name, kept) in [("initial", initial), ("final", last)] {
             match kept.filter(|kept| kept.path.is_file()) {

@@ -182,24 +182,30 @@ fn phases(attempt: &AttemptRow) -> Sheet {
     sheet
 }
 
-/// One row for each snapshot, a column for each metric.
+/// One row for each model that was looked at, a column for each metric; where there are several at a time, the one
+/// that the run is judged by comes first.
 fn metrics(attempt: &AttemptRow) -> Sheet {
-    let measured: Vec<Metric> = Metric::ALL
-        .into_iter()
-        .filter(|metric| attempt.metrics.iter().any(|row| row.metric == *metric))
-        .collect();
+    let judged = attempt.metrics.iter().map(|row| (row, ""));
+    let rows: Vec<(&MetricRow, &str)> =
+        judged.chain(attempt.beside.iter().map(|row| (row, " (beside)"))).collect();
+    let measured: Vec<Metric> =
+        Metric::ALL.into_iter().filter(|metric| rows.iter().any(|(row, _)| row.metric == *metric)).collect();
     let names: Vec<String> = measured.iter().map(|metric| human::metric_name(*metric)).collect();
     let head: Vec<&str> =
-        ["time", "step", "epoch"].into_iter().chain(names.iter().map(String::as_str)).collect();
-    let mut snapshots: BTreeMap<(Nanos, u64), Vec<&MetricRow>> = BTreeMap::new();
-    for row in &attempt.metrics {
-        snapshots.entry((row.at, row.step)).or_default().push(row);
+        ["time", "step", "epoch", "model"].into_iter().chain(names.iter().map(String::as_str)).collect();
+    let mut snapshots: BTreeMap<(Nanos, u64, &str, &str), Vec<&MetricRow>> = BTreeMap::new();
+    for (row, beside) in rows {
+        snapshots.entry((row.at, row.step, beside, row.model.as_str())).or_default().push(row);
     }
-    let mut sheet = Sheet::new(&head).right(&(0..head.len()).collect::<Vec<_>>());
-    for ((at, step), rows) in snapshots {
+    let mut sheet = Sheet::new(&head).right(&(0..head.len()).filter(|place| *place != 3).collect::<Vec<_>>());
+    for ((at, step, beside, model), rows) in snapshots {
         let epoch = rows.first().map_or(0.0, |row| row.epoch);
-        let mut cells: Vec<Cell> =
-            vec![human::time(at).into(), human::thousands(step).into(), format!("{epoch:.2}").into()];
+        let mut cells: Vec<Cell> = vec![
+            human::time(at).into(),
+            human::thousands(step).into(),
+            format!("{epoch:.2}").into(),
+            format!("{model}{beside}").into(),
+        ];
         cells.extend(measured.iter().map(|metric| {
             let value =
                 rows.iter().find(|row| row.metric == *metric).map(|row| human::metric(*metric, row.value));

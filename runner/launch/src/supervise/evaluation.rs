@@ -1,10 +1,11 @@
-//! The evaluator's part of an attempt: snapshots are handed to it one at a time.
+//! The evaluator's part of an attempt: snapshots are handed to it one at a time, or those of one mark together.
 
 use super::blame::Cause;
+use super::company::Copies;
 use super::{Action, Stage, Supervisor, Verdict, nanos};
 use crate::exit::Exit;
 use mesh::{Member, ToDriver, ToMember};
-use record::{Event, MetricRecord, Nanos, SnapshotRecord};
+use record::{Event, MetricRecord, Nanos, Rank, SnapshotRecord, Standing};
 use std::collections::VecDeque;
 
 /// What is known of the evaluator.
@@ -13,9 +14,11 @@ pub(super) struct Evaluation {
     /// Whether its process was started and is not gone.
     pub(super) running: bool,
     /// What it has not seen yet.
-    pub(super) waiting: VecDeque<SnapshotRecord>,
+    pub(super) waiting: VecDeque<Task>,
     /// What it works on.
-    pub(super) current: Option<SnapshotRecord>,
+    pub(super) current: Option<Task>,
+    /// Copies that wait for those of other ranks.
+    pub(super) copies: Copies,
     /// When it was given that.
     pub(super) given: Nanos,
     /// When it was told to leave.
@@ -26,7 +29,42 @@ pub(super) struct Evaluation {
     pub(super) killed: bool,
 }
 
+/// Something for the evaluator to do.
+#[derive(Clone, Debug)]
+pub(super) enum Task {
+    /// A model by itself.
+    One(SnapshotRecord),
+    /// Those of one mark, which are at least one.
+    Together(Vec<SnapshotRecord>),
+}
+
+impl Task {
+    fn snapshots(&self) -> &[SnapshotRecord] {
+        match self {
+            Self::One(snapshot) => std::slice::from_ref(snapshot),
+            Self::Together(snapshots) => snapshots,
+        }
+    }
+
+    fn file(&self) -> &str {
+        self.snapshots().first().map_or("", |snapshot| &snapshot.file)
+    }
+
+    fn message(&self) -> ToMember {
+        match self {
+            Self::One(snapshot) => ToMember::Evaluate(snapshot.clone()),
+            Self::Together(snapshots) => ToMember::Average(snapshots.clone()),
+        }
+    }
+}
+
 impl Evaluation {
+    /// Whether a file will still be looked at.
+    fn needs(&self, snapshot: &SnapshotRecord) -> bool {
+        let tasks = self.waiting.iter().chain(&self.current);
+        self.copies.hold(snapshot) || tasks.flat_map(Task::snapshots).any(|other| other.file == snapshot.file)
+    }
+
     /// Whether anything is left to evaluate.
     pub(super) fn is_busy(&self) -> bool {
         self.current.is_some() || !self.waiting.is_empty()
@@ -46,11 +84,8 @@ impl Supervisor {
                 self.tell_first(before, events);
             }
             ToDriver::Evaluated { file, failure } => {
-                // The models that a run begins and ends with are kept, for exports; the others have told what they
-                // were made for.
-                let passing = |snapshot: &SnapshotRecord| !snapshot.last && snapshot.step > 0;
-                if let Some(snapshot) = self.evaluation.current.take().filter(passing) {
-                    self.actions.push(Action::Discard(snapshot));
+                if let Some(task) = self.evaluation.current.take() {
+                    self.discard(task.snapshots().to_vec());
                 }
                 match failure {
                     Some(reason) => {
@@ -66,10 +101,55 @@ impl Supervisor {
         }
     }
 
+    /// Puts a snapshot where it will be evaluated.
+    pub(super) fn on_snapshot(&mut self, snapshot: &SnapshotRecord) {
+        if snapshot.standing != Standing::Member {
+            self.evaluation.waiting.push_back(Task::One(snapshot.clone()));
+        }
+        if snapshot.company.is_some() {
+            self.evaluation.copies.add(snapshot);
+        }
+        if !self.evaluation.needs(snapshot) {
+            self.discard(vec![snapshot.clone()]);
+        }
+        self.gather();
+        self.hand_over();
+    }
+
+    /// Finds the marks that are complete. A rank that others lost is not waited for; nor is, when all ranks are gone,
+    /// one that left without its last words.
+    pub(super) fn gather(&mut self) {
+        let gone = self.stage == Stage::Evaluating;
+        let (copies, ranks) = (&mut self.evaluation.copies, &self.ranks);
+        let lost = |rank: Rank| {
+            ranks.get(rank.index()).is_some_and(|state| state.lost || gone && !state.left_in_order())
+        };
+        while let Some(together) = copies.take(lost) {
+            self.evaluation.waiting.push_back(Task::Together(together));
+        }
+    }
+
+    /// Gives up the marks that no longer can be complete.
+    pub(super) fn forget_incomplete_marks(&mut self) {
+        let left = self.evaluation.copies.give_up();
+        self.discard(left);
+    }
+
+    /// The models that a run begins and ends with are kept, for exports; the others go when they have told what they
+    /// were made for.
+    fn discard(&mut self, snapshots: Vec<SnapshotRecord>) {
+        for snapshot in snapshots {
+            if !snapshot.is_kept() && !self.evaluation.needs(&snapshot) {
+                self.actions.push(Action::Discard(snapshot));
+            }
+        }
+    }
+
     fn on_metric(&mut self, metric: &MetricRecord) {
         let Some(target) = self.rules.target.filter(|target| target.stop) else { return };
         let in_time = target.after.is_none_or(|after| metric.at <= nanos(after));
-        if self.started
+        if metric.judged
+            && self.started
             && self.running()
             && metric.metric == target.metric
             && target.reached(metric.value)
@@ -98,10 +178,11 @@ impl Supervisor {
         if !self.evaluation.running || self.evaluation.killed || self.evaluation.current.is_some() {
             return;
         }
-        if let Some(snapshot) = self.evaluation.waiting.pop_front() {
-            self.evaluation.current = Some(snapshot.clone());
+        if let Some(task) = self.evaluation.waiting.pop_front() {
+            let message = task.message();
+            self.evaluation.current = Some(task);
             self.evaluation.given = self.now;
-            self.send(Member::Evaluator, ToMember::Evaluate(snapshot));
+            self.send(Member::Evaluator, message);
         }
     }
 
@@ -118,10 +199,8 @@ impl Supervisor {
     pub(super) fn watch_evaluator(&mut self) {
         let limit = self.rules.deadlines.start_up;
         let overdue = self.now.since(self.evaluation.given) > nanos(limit);
-        if let Some(snapshot) =
-            self.evaluation.current.as_ref().filter(|_| overdue && self.evaluation.running)
-        {
-            let (file, limit) = (&snapshot.file, limit.as_secs_f64());
+        if let Some(task) = self.evaluation.current.as_ref().filter(|_| overdue && self.evaluation.running) {
+            let (file, limit) = (task.file(), limit.as_secs_f64());
             let told = format!("the evaluator did not evaluate {file} within {limit:.1} s");
             self.fault(Cause::Evaluator(told));
             self.kill_evaluator();

@@ -9,6 +9,7 @@
 //! cause: it opens a moment of doubt, in which the peer's own end may still come to light.
 
 mod blame;
+mod company;
 mod evaluation;
 mod input;
 mod rank;
@@ -155,8 +156,12 @@ impl Supervisor {
     fn on_event(&mut self, rank: Rank, event: &Event) {
         match event {
             Event::Prepared(prepared) => self.ranks[rank.index()].prepared = Some(prepared.clone()),
-            Event::Snapshot(snapshot) => {
-                self.evaluation.waiting.push_back(snapshot.clone());
+            Event::Snapshot(snapshot) => self.on_snapshot(snapshot),
+            Event::Lost(lost) => {
+                if let Some(peer) = self.ranks.get_mut(lost.peer.index()) {
+                    peer.lost = true;
+                }
+                self.gather();
                 self.hand_over();
             }
             Event::Ended(ended) => self.on_ended(rank, &ended.end),
@@ -294,14 +299,17 @@ impl Supervisor {
         self.stage = Stage::Evaluating;
         if !self.wants_evaluation() {
             self.evaluation.waiting.clear();
+            self.evaluation.copies.give_up();
             return self.kill_evaluator();
         }
+        self.gather();
+        self.forget_incomplete_marks();
         if self.evaluation.is_busy() {
             self.tell(Update::State(RunPhase::Evaluating));
             if !self.evaluation.running {
                 self.spawn_evaluator();
-                self.hand_over();
             }
+            self.hand_over();
         }
     }
 

@@ -21,6 +21,8 @@ pub(super) struct RankState {
     pub(super) goodbye: Option<Nanos>,
     /// How its process ended.
     pub(super) exit: Option<(Nanos, Exit)>,
+    /// Whether another rank goes on without it.
+    pub(super) lost: bool,
     /// Whether it was killed by the driver.
     pub(super) killed: bool,
 }

@@ -4,7 +4,9 @@ use super::*;
 use crate::{End, Place};
 use mesh::{Deadlines, Heartbeat};
 use recipe::{Metric, Target};
-use record::{LaneId, MetricRecord, Overhead, Phase, Prepared, RankEnded, SnapshotRecord};
+use record::{
+    Company, LaneId, LostRecord, MetricRecord, Overhead, Phase, Prepared, RankEnded, SnapshotRecord, Standing,
+};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -115,6 +117,10 @@ fn short(action: &Action) -> String {
         Action::Send(member, ToMember::Stop) => format!("stop-{}", name(member)),
         Action::Send(member, ToMember::Leave) => format!("leave-{}", name(member)),
         Action::Send(_, ToMember::Evaluate(snapshot)) => format!("evaluate-{}", snapshot.step),
+        Action::Send(_, ToMember::Average(snapshots)) => {
+            let files: Vec<&str> = snapshots.iter().map(|snapshot| snapshot.file.as_str()).collect();
+            format!("average-{}", files.join("+"))
+        }
         Action::Send(_, ToMember::Start { .. }) => "start?".into(),
         Action::SpawnEvaluator => "spawn-E".into(),
         Action::Discard(snapshot) => format!("discard-{}", snapshot.step),
@@ -145,6 +151,15 @@ fn input(event: &str) -> Input {
         })])),
         "evaluated-by" => from(ToDriver::Evaluated { file: "3.bin".into(), failure: None }),
         "snapshot" => from(ToDriver::Events(vec![Event::Snapshot(snapshot(rank, number(2).into()))])),
+        "copy" => from(ToDriver::Events(vec![Event::Snapshot(copy(rank, number(2).into(), false))])),
+        "final" => from(ToDriver::Events(vec![Event::Snapshot(copy(rank, number(2).into(), true))])),
+        "lost" => from(ToDriver::Events(vec![Event::Lost(LostRecord {
+            rank,
+            peer: Rank(number(2)),
+            step: 8,
+            at: Nanos(0),
+            reason: "because".into(),
+        })])),
         "finished" => ended(RankEnd::Finished),
         "stopped" => ended(RankEnd::Stopped { step: number(2).into() }),
         "diverged" => ended(RankEnd::Diverged { step: 7, loss: "inf".into() }),
@@ -182,6 +197,7 @@ fn metric(value: f64, seconds: u64) -> Input {
         epoch: 0.5,
         at: Nanos(seconds * 1_000_000_000),
         value,
+        judged: true,
     })]))
 }
 
@@ -222,6 +238,22 @@ fn snapshot(rank: Rank, step: u64) -> SnapshotRecord {
         at: Nanos(0),
         file: format!("{step}.bin"),
         last: false,
+        mark: step,
+        standing: Standing::Judged,
+        company: None,
+        sha256: String::new(),
+    }
+}
+
+/// A model of a run that is judged by the mean of both ranks.
+fn copy(rank: Rank, mark: u64, last: bool) -> SnapshotRecord {
+    SnapshotRecord {
+        mark,
+        last,
+        standing: if rank == Rank(0) { Standing::Beside } else { Standing::Member },
+        company: Some(Company { size: 2, judged: true }),
+        file: format!("r{rank}m{mark}"),
+        ..snapshot(rank, mark)
     }
 }
 
@@ -250,12 +282,14 @@ const STATES: [(&str, &str); 14] = [
 ];
 
 /// What can happen.
-const EVENTS: [&str; 31] = [
+const EVENTS: [&str; 33] = [
     "prepared 1",
     "differs 1",
     "beat 0",
     "beat 9",
     "report 0",
+    "copy 1 6",
+    "lost 0 1",
     "snapshot 0 6",
     "finished 0",
     "stopped 0 6",
@@ -341,7 +375,9 @@ fn kind(input: &Input) -> &'static str {
 fn event_kind(event: &Event) -> &'static str {
     match event {
         Event::Prepared(_) => "prepared",
-        Event::Snapshot(_) => "snapshot",
+        Event::Snapshot(SnapshotRecord { company: None, .. }) => "snapshot",
+        Event::Snapshot(_) => "copy",
+        Event::Lost(_) => "lost",
         Event::Ended(RankEnded { end: RankEnd::Finished, .. }) => "finished",
         Event::Ended(RankEnded { end: RankEnd::Stopped { .. }, .. }) => "stopped",
         Event::Ended(RankEnded { end: RankEnd::Diverged { .. }, .. }) => "diverged",
@@ -357,8 +393,7 @@ fn event_kind(event: &Event) -> &'static str {
         | Event::Overhead(_)
         | Event::Emulation(_)
         | Event::Samples(_)
-        | Event::Update(_)
-        | Event::Lost(_) => "report",
+        | Event::Update(_) => "report",
     }
 }
 
@@ -367,7 +402,7 @@ fn the_table_has_every_kind_of_event_and_every_stage() {
     let named = EVENTS.iter().filter(|event| !event.starts_with("wait") && !event.starts_with("run"));
     let kinds: BTreeSet<&str> = named.map(|event| kind(&input(event))).collect();
     // As many as there are arms above.
-    assert_eq!(kinds.len(), 22, "{kinds:?}");
+    assert_eq!(kinds.len(), 24, "{kinds:?}");
     let stages: BTreeSet<&str> = STATES.iter().map(|(_, way)| Play::new(rules()).play(way).stage()).collect();
     assert_eq!(stages.len(), 7, "{stages:?}");
     let rows: BTreeSet<(&str, &str)> = include_str!("table.txt")
@@ -605,4 +640,64 @@ fn a_fault_has_the_place_where_it_happened() {
     let End::Failed { place, cause } = play.supervisor.judgement().end else { panic!("no fault") };
     assert_eq!(place, Some(Place { lane: LaneId::Compute, step: 7, phase: Phase::Backward }));
     assert!(cause.starts_with("was ended by signal 9"), "{cause}");
+}
+
+/// What is said from the end of the ranks on, when every snapshot is evaluated in turn.
+fn evaluated_after(events: &str) -> String {
+    let mut play = Play::new(later()).play(BEGIN).play(events).play(LEAVE);
+    for _ in 0..8 {
+        play = play.play("evaluated");
+    }
+    play.said().split_once("spawn-E ").unwrap().1.to_owned()
+}
+
+#[test]
+fn models_of_one_mark_are_taken_together() {
+    let said = evaluated_after("copy 0 0, copy 1 0, copy 1 1, copy 0 1");
+    let begin = "evaluate-0 average-r0m0+r1m0 discard-0";
+    assert_eq!(said, format!("{begin} evaluate-1 average-r0m1+r1m1 discard-1 discard-1 leave-E"));
+}
+
+#[test]
+fn a_copy_stands_for_the_marks_that_its_rank_passed_on_the_way() {
+    let said = evaluated_after("copy 0 1, copy 0 2, copy 1 2");
+    let first = "evaluate-1 evaluate-2 average-r0m1+r1m2 discard-1";
+    assert_eq!(said, format!("{first} average-r0m2+r1m2 discard-2 discard-2 leave-E"));
+}
+
+#[test]
+fn a_rank_that_ended_before_a_mark_stands_with_its_final_model() {
+    let said = evaluated_after("final 1 3, copy 0 1, final 0 3");
+    let first = "evaluate-1 average-r0m1+r1m3 discard-1";
+    assert_eq!(said, format!("{first} evaluate-3 average-r0m3+r1m3 discard-3 discard-3 leave-E"));
+}
+
+#[test]
+fn nobody_waits_for_the_copy_of_a_rank_that_is_lost() {
+    let said = evaluated_after("copy 0 1, copy 1 1, copy 0 2, lost 0 1, copy 0 3");
+    let first = "evaluate-1 average-r0m1+r1m1 discard-1 discard-1 evaluate-2 average-r0m2 discard-2";
+    assert_eq!(said, format!("{first} evaluate-3 average-r0m3 discard-3 leave-E"));
+    // What it sends after all comes too late for the marks that are over.
+    let said = evaluated_after("copy 0 1, lost 0 1, copy 1 1, copy 1 2, copy 0 2");
+    let first = "evaluate-1 average-r0m1 discard-1";
+    assert_eq!(said, format!("{first} evaluate-2 average-r0m2+r1m2 discard-2 discard-2 leave-E"));
+}
+
+#[test]
+fn a_mark_that_some_did_not_reach_before_the_stop_is_given_up() {
+    let leave = "stopped 0 1, goodbye 0, exit 0 0, stopped 1 0, goodbye 1, exit 1 0";
+    let mut play = Play::new(rules()).play(BEGIN).play("copy 0 1, metric 95").play(leave).play("evaluated");
+    let said = play.said();
+    assert!(said.ends_with("=evaluating discard-1 leave-E"), "{said}");
+    assert!(!said.contains("average"), "{said}");
+}
+
+#[test]
+fn only_the_model_that_is_judged_reaches_a_target() {
+    let Input::Message(member, ToDriver::Events(mut events)) = metric(0.95, 5) else { panic!("no metric") };
+    let Event::Metric(record) = &mut events[0] else { panic!("no metric") };
+    record.judged = false;
+    let mut play = Play::new(rules()).play(BEGIN);
+    play.tell(Input::Message(member, ToDriver::Events(events)), 10);
+    assert_eq!((play.stage(), play.verdict().as_str()), ("running", "-"));
 }

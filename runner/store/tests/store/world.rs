@@ -8,7 +8,7 @@ use recipe::{
 };
 use record::{
     Event, LaneId, LinkRecord, MetricRecord, Nanos, Overhead, Phase, PhaseTimes, Prepared, Rank, RankEnd,
-    RankEnded, SnapshotRecord, SpanRecord, StepRecord, WeightHash,
+    RankEnded, SnapshotRecord, SpanRecord, Standing, StepRecord, WeightHash,
 };
 use std::path::Path;
 use store::{AttemptEnd, AttemptId, Driver, NewAttempt, NewSweep, NodeRow, RunId, RunState, Store, SweepId};
@@ -190,6 +190,7 @@ pub(crate) fn metric(step: u64, value: f64) -> MetricRecord {
         epoch: step as f64 / 100.0,
         at: Nanos(step * 10_000_000 + 5_000_000),
         value,
+        judged: true,
     }
 }
 
@@ -233,6 +234,10 @@ pub(crate) fn events(steps: u64) -> Vec<Event> {
         at: Nanos(1),
         file: "last.safetensors".to_owned(),
         last: true,
+        mark: 1,
+        standing: Standing::Judged,
+        company: None,
+        sha256: String::new(),
     }));
     events
 }

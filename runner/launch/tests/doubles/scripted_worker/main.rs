@@ -16,7 +16,7 @@ use mesh::{Briefing, ControlClient, ControlInbox, Heartbeat, Member, ToDriver, T
 use recipe::Metric;
 use record::{
     Event, LaneId, MetricRecord, Nanos, Phase, PhaseTimes, Prepared, Rank, RankEnd, RankEnded,
-    SnapshotRecord, StepRecord,
+    SnapshotRecord, Standing, StepRecord,
 };
 use rustix::process::{Signal, getpid, kill_process};
 use script::{Part, Verb};
@@ -227,6 +227,10 @@ impl Actor {
             at: Nanos(1_000_000 * step),
             file,
             last: step == STEPS,
+            mark: step,
+            standing: Standing::Judged,
+            company: None,
+            sha256: String::new(),
         }));
     }
 
@@ -256,6 +260,7 @@ fn evaluate(part: &Part, control: &ControlClient, inbox: &ControlInbox) {
                     epoch: 0.1,
                     at: snapshot.at,
                     value: 0.9,
+                    judged: true,
                 })]));
                 control.send(ToDriver::Evaluated { file: snapshot.file, failure });
             }
