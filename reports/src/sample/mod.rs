@@ -300,6 +300,7 @@ impl Maker<'_> {
             links: self.links(&ranks),
             emulation: vec![],
             coding: vec![],
+            lost: vec![],
             ranks,
         }
     }

@@ -69,7 +69,7 @@ impl Supervisor {
     fn on_metric(&mut self, metric: &MetricRecord) {
         let Some(target) = self.rules.target.filter(|target| target.stop) else { return };
         let in_time = target.after.is_none_or(|after| metric.at <= nanos(after));
-        if self.started
+        if self.started.is_some()
             && self.running()
             && metric.metric == target.metric
             && target.reached(metric.value)
