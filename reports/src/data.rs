@@ -42,6 +42,7 @@ fn runs(findings: &Findings) -> String {
         "target_samples",
         "weights_sha256",
         "detail",
+        "ranks_lost",
     ]);
     for run in &findings.rows().runs {
         let attempt = run.attempt.as_ref();
@@ -69,6 +70,7 @@ fn runs(findings: &Findings) -> String {
             &number(hit.map(|row| row.samples)),
             weights.map_or("", String::as_str),
             attempt.map_or("", |a| &a.detail),
+            &number(attempt.map(|a| a.lost.len() as u64)),
         ]);
     }
     csv.text

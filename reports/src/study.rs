@@ -105,7 +105,7 @@ fn trials(rows: &SweepRows, cell: usize, target: Option<Target>) -> Vec<Trial<'_
     let mut trials: Vec<Trial> = rows
         .runs
         .iter()
-        .filter(|run| run.cell == cell && is_judged(run.state))
+        .filter(|run| run.cell == cell && is_judged(run))
         .filter_map(|run| Some(Trial::new(run, run.attempt.as_ref()?, target)))
         .collect();
     trials.sort_by_key(|trial| (trial.run.repeat, trial.run.index));
@@ -113,9 +113,15 @@ fn trials(rows: &SweepRows, cell: usize, target: Option<Target>) -> Vec<Trial<'_
 }
 
 /// A run that diverged or ran out of time is a result: it did not reach the target. One that failed or was
-/// interrupted says nothing about its arm.
-pub(crate) fn is_judged(state: RunState) -> bool {
-    matches!(state, RunState::Done | RunState::Diverged | RunState::TimedOut)
+/// interrupted says nothing about its arm. Neither does one that went on without a rank: from then on it was a run of
+/// fewer workers, and the same accident ends a run of a strategy that cannot spare a rank, which is left out, too.
+pub(crate) fn is_judged(run: &RunRow) -> bool {
+    matches!(run.state, RunState::Done | RunState::Diverged | RunState::TimedOut) && !is_degraded(run)
+}
+
+/// Whether the run went on without a rank, however it ended.
+pub(crate) fn is_degraded(run: &RunRow) -> bool {
+    run.state == RunState::Degraded || run.attempt.as_ref().is_some_and(|attempt| !attempt.lost.is_empty())
 }
 
 impl Condition<'_> {
@@ -257,6 +263,20 @@ mod tests {
         assert_eq!(entry.trials.len(), 2);
         assert_eq!(entry.planned, 5);
         assert_eq!(entry.final_values(Metric::TestAccuracy), []);
+    }
+
+    #[test]
+    fn what_went_on_without_a_rank_is_not_judged_however_it_ended() {
+        let mut rows = Sample::duel().rows();
+        let lost = store::LostRow { rank: record::Rank(1), step: 9, at: Nanos(1), reason: String::new() };
+        rows.runs[0].state = RunState::Degraded;
+        for (run, state) in [(2, RunState::Diverged), (4, RunState::TimedOut)] {
+            rows.runs[run].state = state;
+            rows.runs[run].attempt.as_mut().unwrap().lost.push(lost.clone());
+        }
+        let study = Study::new(&rows, None).unwrap();
+        let judged = |arm: usize| study.conditions[0].entries[arm].trials.len();
+        assert_eq!((judged(0), judged(1)), (2, 5));
     }
 
     #[test]

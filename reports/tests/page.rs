@@ -298,6 +298,39 @@ fn failures_are_listed_with_rank_and_log() {
 }
 
 #[test]
+fn a_degraded_run_is_marked_listed_and_left_out() {
+    let whole = Sample::duel().rows();
+    let mut rows = whole.clone();
+    let run = &mut rows.runs[1];
+    run.state = RunState::Degraded;
+    let attempt = run.attempt.as_mut().unwrap();
+    attempt.detail = "rank 2 was ended by signal 9; the run went on without it".to_owned();
+    attempt.culprit = Some(record::Rank(2));
+    attempt.last_lines = vec!["step 30".to_owned()];
+    let reason = "rank 2 was ended by signal 9".to_owned();
+    attempt.lost = vec![store::LostRow { rank: record::Rank(2), step: 31, at: record::Nanos(1), reason }];
+    let page = checked(&rows);
+    for words in [
+        "<b>degraded</b> 1 run went on without a lost rank, and left out",
+        "<span class=\"grade degraded\">degraded</span>",
+        "rank 2 was ended by signal 9; the run went on without it",
+        "<dt>rank</dt><dd>2</dd>",
+        "<pre>step 30</pre>",
+        "left out of all statistics: without that rank it was a run of fewer workers",
+        "So is a degraded one, which lost a worker and went on",
+    ] {
+        assert!(page.contains(words), "the page does not say: {words}");
+    }
+    assert!(!checked(&whole).contains("<b>degraded</b>"));
+    // Its numbers, however wild, move nothing.
+    let judged = |rows: &SweepRows| verdicts(rows, &Options::default()).unwrap();
+    let before = judged(&rows);
+    rows.runs[1].attempt.as_mut().unwrap().metrics.iter_mut().for_each(|row| row.at = record::Nanos(1));
+    assert_eq!(judged(&rows), before);
+    assert_ne!(judged(&rows), judged(&whole));
+}
+
+#[test]
 fn sixty_four_workers() {
     let page = checked(&Sample { workers: vec![64], repeats: 2, ..Sample::duel() }.rows());
     assert!(page.contains("the first 16 of 64 lanes"));

@@ -84,6 +84,39 @@ fn a_worker_that_hangs_is_found_by_its_silence() {
 }
 
 #[test]
+fn a_run_that_goes_on_without_a_worker_is_degraded_wherever_one_looks() {
+    // Steps that take 10 ms on any machine, so that it is under way for as long as this takes.
+    let recipe = format!("{}[compute]\nstep-time = \"10ms\"\n", recipe("async-sgd", 400));
+    let run = |desk: &Desk| desk.command(["-v", "run", "recipe.toml"]);
+    let mut scene = UnderWay::started(&recipe, 3, Nanos(200_000_000), run).unwrap();
+    scene.workers[1].signal(Signal::KILL).unwrap();
+    let told = |line: &str| line.contains("degraded: rank 1 was ended by signal 9").then_some(());
+    scene.driver.hear(Duration::from_secs(15), told).unwrap();
+    let status = scene.desk.json(["status", "--json"]).unwrap();
+    assert_eq!(status["running"][0]["run"]["degraded"], "degraded: without rank 1");
+    let (desk, ended) = scene.ended(5, Duration::from_mins(2)).unwrap();
+    let run = the_run(&desk);
+    assert_eq!(run["line"]["state"], "degraded");
+    let attempt = &run["run"]["attempt"];
+    assert_eq!((&attempt["culprit"], &attempt["lost"][0]["rank"]), (&Value::from(1), &Value::from(1)));
+    assert!(
+        attempt["lost"][0]["step"].as_u64().unwrap() > 1 && attempt["lost"][0]["at"].as_u64().unwrap() > 0
+    );
+    let reason = attempt["lost"][0]["reason"].as_str().unwrap();
+    assert!(reason.contains("SIGKILL"), "{reason}");
+    assert!(ended.stderr.contains(&format!("{reason}; the run went on without it")), "{}", ended.stderr);
+    let page = std::fs::read_to_string(desk.at(ended.page().unwrap())).unwrap();
+    assert!(
+        page.contains("<b>degraded</b>") && page.contains("without that rank it was a run of fewer workers")
+    );
+    desk.said(["db", "rebuild"]).unwrap();
+    assert_eq!(the_run(&desk), run);
+    // It is no result, so that the same command trains it again.
+    let plan = desk.said(["plan", "recipe.toml", "--why"]).unwrap();
+    assert!(plan.contains("it is degraded: rank 1 was ended by signal 9"), "{plan}");
+}
+
+#[test]
 fn a_killed_driver_leaves_no_worker_and_the_same_command_goes_on() {
     let scene = trained_for(Nanos(200_000_000), "ps-sync", 400);
     // One that cannot react to anything must go too.

@@ -301,6 +301,7 @@ impl Maker<'_> {
             beside: vec![],
             emulation: vec![],
             coding: vec![],
+            lost: vec![],
             ranks,
         }
     }

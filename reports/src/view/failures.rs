@@ -2,8 +2,9 @@
 
 use super::condition_title;
 use crate::findings::Findings;
+use crate::study::is_degraded;
 use serde::Serialize;
-use store::{RunRow, RunState};
+use store::{AttemptRow, RunRow, RunState};
 
 /// The section.
 #[derive(Debug, Serialize)]
@@ -79,19 +80,29 @@ fn failed(findings: &Findings, run: &RunRow) -> FailedRun {
         repeat: (run.repeat + 1).to_string(),
         seed: run.seed.to_string(),
         state: run.state.name().to_owned(),
-        treatment: treatment(run.state).to_owned(),
+        treatment: treatment(run).to_owned(),
         reason: text(attempt.map(|attempt| attempt.detail.clone())),
-        rank: text(attempt.and_then(|attempt| attempt.culprit).map(|rank| rank.to_string())),
+        rank: text(attempt.map(ranks)),
         attempt: text(attempt.map(|attempt| attempt.number.to_string())),
         last_lines: attempt.map(|attempt| attempt.last_lines.join("\n")).unwrap_or_default(),
     }
 }
 
-fn treatment(state: RunState) -> &'static str {
-    match state {
+/// The rank to blame, or else those without which the run went on.
+fn ranks(attempt: &AttemptRow) -> String {
+    let lost = attempt.lost.iter().map(|lost| lost.rank);
+    let ranks: Vec<_> = attempt.culprit.map_or_else(|| lost.collect(), |rank| vec![rank]);
+    ranks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn treatment(run: &RunRow) -> &'static str {
+    match run.state {
+        RunState::Done | RunState::Degraded | RunState::Diverged | RunState::TimedOut if is_degraded(run) => {
+            "left out of all statistics: without that rank it was a run of fewer workers"
+        }
         RunState::Diverged => "a result: counts in the share that reached the target, not in final metrics",
         RunState::TimedOut => "watched until its time limit: counts in the share that reached the target",
         RunState::Failed | RunState::Interrupted => "left out of all statistics",
-        RunState::Pending | RunState::Running | RunState::Done => "",
+        RunState::Pending | RunState::Running | RunState::Done | RunState::Degraded => "",
     }
 }

@@ -5,13 +5,14 @@ use crate::calendar;
 use crate::digits;
 use crate::findings::Findings;
 use crate::shares;
+use crate::study::is_degraded;
 use crate::verdict::{self, Verdict};
 use crate::view::emulation;
 use recipe::Plan;
 use record::Phase;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use store::{AttemptRow, RunState};
+use store::{AttemptRow, RunRow, RunState};
 
 /// The head.
 #[derive(Debug, Serialize)]
@@ -78,6 +79,7 @@ fn marks(findings: &Findings) -> Vec<TrustMark> {
         .map(|t| t.attempt)
         .collect();
     let mut marks = vec![repeats(findings), failures(findings)];
+    marks.extend(degraded(findings));
     marks.extend(missing(findings));
     marks.push(order(&rows.plan));
     marks.push(match &rows.commit {
@@ -132,6 +134,15 @@ fn failures(findings: &Findings) -> TrustMark {
         (failed, diverged) => format!("{failed} without a full result, {diverged} diverged"),
     };
     TrustMark::new("runs", failed == 0, text)
+}
+
+/// Runs that went on without a rank; failed ones are counted as such.
+fn degraded(findings: &Findings) -> Option<TrustMark> {
+    let counted =
+        |run: &&RunRow| is_degraded(run) && !matches!(run.state, RunState::Failed | RunState::Interrupted);
+    let count = findings.rows().runs.iter().filter(counted).count();
+    let text = || format!("{} went on without a lost rank, and left out", digits::plural(count, "run"));
+    (count > 0).then(|| TrustMark::new("degraded", false, text()))
 }
 
 fn missing(findings: &Findings) -> Option<TrustMark> {

@@ -73,7 +73,9 @@ fn runs(findings: &Findings) -> String {
     };
     format!(
         "{} per arm and condition; seeds {listed}, the same repeat with the same seed in every arm. {} planned, {} recorded. \
-         A run that diverged or ran out of time is a result; one that failed or was interrupted is left out and listed.",
+         A run that diverged or ran out of time is a result; one that failed or was interrupted is left out and listed. \
+         So is a degraded one, which lost a worker and went on: from then on it was a run of fewer workers, and the same accident ends a run of a \
+         strategy that cannot spare one. To average it in would judge an arm by its bad luck.",
         digits::plural(findings.study.repeats(), "repeat"),
         digits::plural(rows.plan.runs.len(), "run"),
         rows.runs.iter().filter(|run| run.attempt.is_some()).count(),

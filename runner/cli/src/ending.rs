@@ -143,7 +143,12 @@ fn troubles(rows: &SweepRows, width: usize) -> String {
     let bad: Vec<&RunRow> = rows
         .runs
         .iter()
-        .filter(|run| matches!(run.state, RunState::Failed | RunState::TimedOut | RunState::Diverged))
+        .filter(|run| {
+            matches!(
+                run.state,
+                RunState::Failed | RunState::TimedOut | RunState::Diverged | RunState::Degraded
+            )
+        })
         .collect();
     let mut out = String::new();
     for run in bad.iter().take(MOST_FAILURES) {
@@ -176,6 +181,9 @@ fn next(rows: &SweepRows, page: &Path) -> String {
     if of(RunState::Interrupted).or(of(RunState::Pending)).is_some() {
         return format!("{}   (goes on where this one stopped)", again(&rows.argv));
     }
+    if of(RunState::Degraded).is_some() {
+        return format!("{}   (trains again what lost a rank)", again(&rows.argv));
+    }
     format!("open {}", page.display())
 }
 
@@ -192,7 +200,7 @@ fn again(argv: &[String]) -> String {
     std::iter::once("bakeoff".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// 5 where runs failed or missed their target.
+/// 5 where runs failed, went on without a rank, or missed their target.
 fn exit(rows: &SweepRows) -> Exit {
     if rows.runs.iter().any(|run| fell_short(rows, run)) { Exit::Short } else { Exit::Done }
 }
@@ -200,7 +208,12 @@ fn exit(rows: &SweepRows) -> Exit {
 fn fell_short(rows: &SweepRows, run: &RunRow) -> bool {
     let target = rows.plan.cells[run.cell].spec.train.target;
     match run.state {
-        RunState::Failed | RunState::TimedOut | RunState::Interrupted | RunState::Pending => true,
+        RunState::Failed
+        | RunState::TimedOut
+        | RunState::Interrupted
+        | RunState::Pending
+        // Left out of the comparison.
+        | RunState::Degraded => true,
         RunState::Running | RunState::Done | RunState::Diverged => target.is_some_and(|target| {
             let reached = |attempt: &store::AttemptRow| {
                 attempt.metrics.iter().any(|row| {

@@ -61,6 +61,9 @@ pub(crate) struct LiveRun {
     pub(crate) seconds_left: Option<u64>,
     /// The last evaluation, in words.
     pub(crate) metric: Option<String>,
+    /// The ranks without which it goes on, in words.
+    #[serde(default)]
+    pub(crate) degraded: Option<String>,
     /// Its processes.
     pub(crate) members: Vec<LiveMember>,
 }

@@ -9,7 +9,7 @@ use launch::Update;
 use record::Event;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use store::{AttemptId, EventLog, Store, StoreError};
+use store::{AttemptId, EventLog, RunState, Store, StoreError};
 use tokio::sync::mpsc::Receiver;
 
 /// Updates taken at once: a batch is one transaction.
@@ -59,6 +59,10 @@ impl Recorder {
         match update {
             Update::Events(more) => events.extend(more),
             Update::Note(text) => self.store.note(self.attempt, human::now(), "note", &text).await?,
+            Update::Lost { reason, .. } => {
+                let state = RunState::Degraded.name();
+                self.store.note(self.attempt, human::now(), state, &reason).await?;
+            }
             Update::Spawned { .. } | Update::Heartbeat(..) | Update::State(_) => {}
         }
         Ok(())

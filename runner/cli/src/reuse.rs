@@ -113,10 +113,13 @@ impl Now<'_> {
         let detail = if before.detail.is_empty() { String::new() } else { format!(": {}", before.detail) };
         match before.state {
             RunState::Failed => (Action::Repeat, format!("it failed{detail}")),
+            RunState::Degraded => (Action::Repeat, format!("it is degraded{detail}")),
             RunState::TimedOut => (Action::Repeat, "it ran out of time".to_owned()),
             RunState::Interrupted => (Action::Repeat, "it was interrupted; it begins anew".to_owned()),
             RunState::Running => (Action::Repeat, "it was not finished; it begins anew".to_owned()),
-            RunState::Pending | RunState::Done | RunState::Diverged => (Action::Run, NEVER.to_owned()),
+            // With all of its ranks it would have been reused.
+            RunState::Diverged => (Action::Repeat, format!("it was degraded, and diverged{detail}")),
+            RunState::Pending | RunState::Done => (Action::Run, NEVER.to_owned()),
         }
     }
 

@@ -7,12 +7,12 @@ use crate::recorder::Recorder;
 use crate::reuse::{Action, Decision};
 use crate::session::Session;
 use crate::surroundings::Scene;
-use launch::{Attempt, Deadlines, End, LaunchError, Outcome};
+use launch::{Attempt, Deadlines, End, LaunchError, Loss, Outcome};
 use recipe::{Plan, Run};
 use record::Nanos;
 use std::path::Path;
 use std::time::Instant;
-use store::{AttemptEnd, NewAttempt, NodeId, RunId, RunState, Store, StoreError, SweepEnd, SweepId};
+use store::{AttemptEnd, LostRow, NewAttempt, NodeId, RunId, RunState, Store, StoreError, SweepEnd, SweepId};
 use tokio::sync::mpsc;
 
 /// Updates that wait for the recorder; beyond them the launcher keeps them.
@@ -159,7 +159,8 @@ fn ended(outcome: Result<Outcome, LaunchError>, begun: Instant) -> AttemptEnd {
     match outcome {
         Ok(outcome) => AttemptEnd {
             state: match outcome.end {
-                End::Done | End::TargetReached { .. } => RunState::Done,
+                End::Done | End::TargetReached { .. } if outcome.losses.is_empty() => RunState::Done,
+                End::Done | End::TargetReached { .. } => RunState::Degraded,
                 End::Diverged { .. } => RunState::Diverged,
                 End::Failed { .. } => RunState::Failed,
                 End::TimedOut { .. } => RunState::TimedOut,
@@ -170,6 +171,7 @@ fn ended(outcome: Result<Outcome, LaunchError>, begun: Instant) -> AttemptEnd {
             last_lines: outcome.last_lines,
             wall: Some(outcome.wall),
             ended,
+            lost: outcome.losses.into_iter().map(row).collect(),
         },
         Err(error) => AttemptEnd {
             state: RunState::Failed,
@@ -178,6 +180,12 @@ fn ended(outcome: Result<Outcome, LaunchError>, begun: Instant) -> AttemptEnd {
             last_lines: Vec::new(),
             wall: Some(Nanos(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX))),
             ended,
+            lost: Vec::new(),
         },
     }
+}
+
+fn row(loss: Loss) -> LostRow {
+    let Loss { rank, step, at, reason } = loss;
+    LostRow { rank, step, at, reason }
 }

@@ -71,6 +71,13 @@ pub enum Update {
     Heartbeat(Rank, Heartbeat),
     /// The attempt entered a phase of its life.
     State(RunPhase),
+    /// The run goes on without a rank: from here on it is degraded.
+    Lost {
+        /// Which.
+        rank: Rank,
+        /// Why, in a sentence.
+        reason: String,
+    },
     /// Something that a user may want to know, in a sentence.
     Note(String),
 }
@@ -128,13 +135,15 @@ pub async fn run(
             _ => None,
         },
         detail: judgement.detail,
+        losses: judgement.losses,
         last_lines: lines_of(&attempt, &judgement.suspects),
     })
 }
 
 fn rules(attempt: &Attempt<'_>) -> Rules {
     Rules {
-        ranks: attempt.spec.cluster.ranks(),
+        roles: attempt.spec.cluster.seats.iter().map(|seat| seat.role).collect(),
+        strategy: attempt.spec.strategy.clone(),
         deadlines: attempt.deadlines,
         timeout: attempt.timeout,
         target: attempt.spec.train.target,

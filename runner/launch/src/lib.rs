@@ -27,7 +27,7 @@ pub use error::LaunchError;
 pub use log::{last_lines, log_file, readable};
 // Whoever launches speaks of these; what they travel on is nobody else's business.
 pub use mesh::{BUILD, Deadlines, Heartbeat, Member, PROTOCOL};
-pub use outcome::{End, Outcome, Place};
+pub use outcome::{End, Loss, Outcome, Place};
 pub use preflight::{Concern, Machine, Severity, preflight};
 pub use sockets::reap;
 pub use surroundings::{NodeFacts, hardware, machine, node_facts};

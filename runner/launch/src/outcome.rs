@@ -12,16 +12,31 @@ pub struct Outcome {
     pub wall: Nanos,
     /// The rank to blame, where there is one.
     pub culprit: Option<Rank>,
-    /// One sentence: rank, step, phase, lane and cause; empty for a run that is done.
+    /// One sentence: rank, step, phase, lane and cause; empty for a run that is done and lost no rank.
     pub detail: String,
-    /// The last lines of the culprit's log.
+    /// The ranks without which the run went on, in this order.
+    pub losses: Vec<Loss>,
+    /// The last lines of the culprit's log, or of those of the ranks that were lost.
     pub last_lines: Vec<String>,
+}
+
+/// A rank without which a run went on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// Which.
+    pub rank: Rank,
+    /// The step of it that did not come, or in which it was last seen; 0 where neither is known.
+    pub step: u64,
+    /// When it was missed, on the clock of the run.
+    pub at: Nanos,
+    /// Why, in a sentence.
+    pub reason: String,
 }
 
 /// The ways in which an attempt ends.
 #[derive(Clone, Debug, PartialEq)]
 pub enum End {
-    /// All ranks finished, and all snapshots were evaluated.
+    /// All ranks that were not lost finished, and all snapshots were evaluated.
     Done,
     /// The run was ended because it reached its target.
     TargetReached {

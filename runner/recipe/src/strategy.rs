@@ -1,6 +1,6 @@
 //! Strategies, collectives and compression as descriptions; the `strategies` crate builds the live ones.
 
-use crate::Extent;
+use crate::{Extent, Role};
 use serde::{Deserialize, Serialize};
 
 /// How the ranks train together. A variant here, and the compiler lists what else a new strategy needs.
@@ -77,7 +77,7 @@ impl Strategy {
         }
     }
 
-    /// Whether each worker goes at its own pace. Such a run goes on without a worker that is lost.
+    /// Whether each worker goes at its own pace.
     pub fn is_asynchronous(&self) -> bool {
         match self {
             Self::AsyncSgd { .. } | Self::AsyncMsgd { .. } | Self::HogwildSgd { .. } => true,
@@ -96,6 +96,17 @@ impl Strategy {
             | Self::AsyncSgd { .. }
             | Self::AsyncMsgd { .. }
             | Self::HogwildSgd { .. } => false,
+        }
+    }
+
+    /// How many of its `ranks` ranks in a role a run may lose, once it has begun, and still go on to its end.
+    pub fn spares(&self, role: Role, ranks: u32) -> u32 {
+        match (self, role) {
+            (Self::AsyncSgd { .. } | Self::AsyncMsgd { .. } | Self::HogwildSgd { .. }, Role::Worker) => {
+                ranks.saturating_sub(1)
+            }
+            (Self::AsyncSgd { .. } | Self::AsyncMsgd { .. } | Self::HogwildSgd { .. }, Role::Server)
+            | (Self::PsSync | Self::DSync | Self::PipeSgd { .. } | Self::LocalSgd { .. }, _) => 0,
         }
     }
 }
@@ -212,6 +223,30 @@ impl Codec {
             Self::Quantize8 => "quantize8",
             Self::Fp16 => "fp16",
             Self::Bf16 => "bf16",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_server_that_waits_for_nobody_can_do_without_workers_and_never_without_all() {
+        let staleness_bound = Some(1);
+        let pipe = Strategy::PipeSgd { depth: 2, warmup: Extent::Steps(0), segments: 1 };
+        for (strategy, spare) in [
+            (Strategy::PsSync, 0),
+            (Strategy::DSync, 0),
+            (pipe, 0),
+            (Strategy::LocalSgd { period: 2 }, 0),
+            (Strategy::AsyncSgd { staleness_bound }, 3),
+            (Strategy::AsyncMsgd { momentum: 0.5, staleness_bound }, 3),
+            (Strategy::HogwildSgd { staleness_bound }, 3),
+        ] {
+            assert_eq!(strategy.spares(Role::Worker, 4), spare, "{strategy:?}");
+            assert_eq!(strategy.spares(Role::Worker, 1), 0, "{strategy:?}");
+            assert_eq!(strategy.spares(Role::Server, 2), 0, "{strategy:?}");
         }
     }
 }

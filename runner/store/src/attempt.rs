@@ -2,7 +2,7 @@
 
 use crate::insert::{Target, insert};
 use crate::journal::Entry;
-use crate::rows::NodeRow;
+use crate::rows::{LostRow, NodeRow};
 use crate::sweep::{SweepEnd, json};
 use crate::value::{int, uint};
 use crate::{AttemptId, Driver, EventLog, NodeId, RunId, RunState, Store, StoreError, SweepId, summary};
@@ -28,7 +28,7 @@ pub struct NewAttempt<'a> {
 pub struct AttemptEnd {
     /// How the run stands now.
     pub state: RunState,
-    /// Why, in a sentence; empty for a run that is done.
+    /// Why, or why it is degraded, in a sentence; empty for a run that is done.
     pub detail: String,
     /// The rank to blame, where there is one.
     pub culprit: Option<Rank>,
@@ -38,6 +38,9 @@ pub struct AttemptEnd {
     pub wall: Option<Nanos>,
     /// When, as seconds since 1970.
     pub ended: i64,
+    /// The ranks without which it went on.
+    #[serde(default)]
+    pub lost: Vec<LostRow>,
 }
 
 impl Store {
@@ -210,6 +213,7 @@ fn killed(heartbeat: i64) -> AttemptEnd {
         last_lines: Vec::new(),
         wall: None,
         ended: heartbeat,
+        lost: Vec::new(),
     }
 }
 
@@ -320,7 +324,20 @@ pub(crate) async fn close(
         .execute(&mut *connection)
         .await?;
     insert_event(connection, attempt, (end.ended, state, &end.detail)).await?;
+    insert_lost(connection, attempt, &end.lost).await?;
     summary::store(connection, attempt).await
+}
+
+async fn insert_lost(
+    connection: &mut SqliteConnection,
+    attempt: AttemptId,
+    lost: &[LostRow],
+) -> Result<(), StoreError> {
+    let target = Target { head: "INSERT INTO loss (attempt, rank, step, at, reason)", width: 5, tail: "" };
+    insert(connection, target, lost, |row, values| {
+        values.add(attempt.0).add(row.rank.0).add(int(row.step)).add(int(row.at.0)).add(&row.reason);
+    })
+    .await
 }
 
 pub(crate) async fn insert_event(

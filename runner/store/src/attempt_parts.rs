@@ -2,7 +2,7 @@
 
 use crate::summary::RankSummary;
 use crate::value::{float_of, lane_of, phase_of, uint};
-use crate::{LinkRow, MetricRow, NodeRow, PhaseRow, RankRow, StoreError};
+use crate::{LinkRow, LostRow, MetricRow, NodeRow, PhaseRow, RankRow, StoreError};
 use recipe::{Metric, Role};
 use record::{CodingRecord, Emulated, EmulationRecord, Nanos, Rank};
 use sqlx::sqlite::SqliteConnection;
@@ -22,6 +22,7 @@ pub(crate) struct Parts {
     pub(crate) hashes: BTreeMap<i64, Vec<(u32, String)>>,
     pub(crate) emulation: BTreeMap<i64, Vec<EmulationRecord>>,
     pub(crate) coding: BTreeMap<i64, Vec<CodingRecord>>,
+    pub(crate) lost: BTreeMap<i64, Vec<LostRow>>,
 }
 
 #[derive(sqlx::FromRow)]
@@ -166,6 +167,7 @@ impl Parts {
         parts.load_hashes(connection, &wanted).await?;
         parts.load_emulation(connection, &wanted).await?;
         parts.load_coding(connection, &wanted).await?;
+        parts.load_lost(connection, &wanted).await?;
         Ok(parts)
     }
 
@@ -314,6 +316,21 @@ impl Parts {
         Ok(())
     }
 
+    async fn load_lost(&mut self, connection: &mut SqliteConnection, wanted: &str) -> Result<(), StoreError> {
+        let rows: Vec<(i64, u32, i64, i64, String)> = sqlx::query_as(
+            "SELECT attempt, rank, step, at, reason FROM loss \
+             WHERE attempt IN (SELECT value FROM json_each(?)) ORDER BY attempt, at, rank",
+        )
+        .bind(wanted)
+        .fetch_all(connection)
+        .await?;
+        for (attempt, rank, step, at, reason) in rows {
+            let row = LostRow { rank: Rank(rank), step: uint(step), at: Nanos(uint(at)), reason };
+            self.lost.entry(attempt).or_default().push(row);
+        }
+        Ok(())
+    }
+
     pub(crate) fn ranks_of(
         &self,
         attempt: i64,
@@ -343,12 +360,15 @@ impl Parts {
 
     fn rank_row(&self, row: &RankColumns, summary: RankSummary) -> Result<RankRow, StoreError> {
         let share = |recording: i64, wall: i64| (wall > 0).then(|| recording as f64 / wall as f64);
+        let lost = self.lost.get(&row.attempt).into_iter().flatten().find(|lost| lost.rank.0 == row.rank);
+        let silent =
+            || lost.map_or_else(|| "did not say".to_owned(), |lost| format!("lost in step {}", lost.step));
         Ok(RankRow {
             rank: Rank(row.rank),
             role: role_named(&row.role)?,
             node: self.places.get(&row.node).copied().unwrap_or(0),
             threads: row.threads.unwrap_or(0),
-            end: row.end_text.clone().unwrap_or_else(|| "did not say".to_owned()),
+            end: row.end_text.clone().unwrap_or_else(silent),
             resident_bytes: row.resident_bytes.map_or(0, uint),
             recording_share: row.recording.zip(row.wall).and_then(|(recording, wall)| share(recording, wall)),
             phases: summary.phases,

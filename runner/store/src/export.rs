@@ -60,6 +60,7 @@ impl ExportTable {
                 "test_accuracy",
                 "test_loss",
                 "detail",
+                "ranks_lost",
             ],
             Self::Steps => &[
                 "run",
@@ -104,8 +105,9 @@ impl ExportTable {
             Self::Runs => {
                 "SELECT runs_flat.run, runs_flat.sweep, recipe, runs_flat.position, arm, strategy, condition, workers, \
                  runs_flat.repeat, runs_flat.seed, runs_flat.state, reused, attempt, started_unix, wall_s, training_s, \
-                 step_ms, steps, samples, test_accuracy, test_loss, detail FROM runs_flat \
-                 JOIN run ON run.ulid = runs_flat.run WHERE run.id = ?1 AND ?2 < 0 AND ?3 < 0 AND ?4 < 0 LIMIT ?5"
+                 step_ms, steps, samples, test_accuracy, test_loss, detail, \
+                 (SELECT count(*) FROM shown JOIN loss ON loss.attempt = shown.attempt WHERE shown.run = run.id) \
+                 FROM runs_flat JOIN run ON run.ulid = runs_flat.run WHERE run.id = ?1 AND ?2 < 0 AND ?3 < 0 AND ?4 < 0 LIMIT ?5"
             }
             Self::Steps => {
                 "SELECT run.ulid, step.rank, CASE lane WHEN 0 THEN 'compute' ELSE 'service-' || (lane - 1) END, step, \

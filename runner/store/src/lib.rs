@@ -48,8 +48,8 @@ pub use list::{AttemptLine, EventLine, RunDetail};
 pub use open::{DATABASE, Store};
 pub use rebuild::{Rebuilding, Rebuilt, Unread, rebuild};
 pub use rows::{
-    AttemptRow, LinkRow, LossRow, MetricRow, NodeRow, PhaseRow, RankRow, RunLine, RunRow, RunState, SpanRow,
-    SweepRows,
+    AttemptRow, LinkRow, LossRow, LostRow, MetricRow, NodeRow, PhaseRow, RankRow, RunLine, RunRow, RunState,
+    SpanRow, SweepRows,
 };
 pub use selection::{Selection, SelectionError};
 pub use sweep::{NewReport, NewSweep, RunRef, SweepEnd};

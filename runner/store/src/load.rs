@@ -198,6 +198,7 @@ async fn attempt_row(
         links: parts.links.get(&row.id).cloned().unwrap_or_default(),
         emulation: parts.emulation.get(&row.id).cloned().unwrap_or_default(),
         coding: parts.coding.get(&row.id).cloned().unwrap_or_default(),
+        lost: parts.lost.get(&row.id).cloned().unwrap_or_default(),
     })
 }
 

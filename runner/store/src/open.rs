@@ -252,6 +252,37 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn an_older_file_learns_the_states_that_came_later() {
+        let folder = tempfile::tempdir().unwrap();
+        let old = MIGRATIONS.iter().filter(|migration| migration.version <= 3).cloned().collect();
+        let old = Store::at(folder.path(), &Migrator::with_migrations(old)).await.unwrap();
+        let recipe = "INSERT INTO recipe VALUES (1, printf('%064d', 1), '')";
+        let sweep = "INSERT INTO sweep VALUES (1, printf('%026d', 1), 1, '', '', '', '', '', '', NULL, NULL, 'done', 0, \
+                     NULL, 1, '')";
+        let config = "INSERT INTO config VALUES (1, printf('%064d', 1), '')";
+        let cell = "INSERT INTO cell VALUES (1, 1, 0, 0, '', '', '', '', 1, 1, NULL)";
+        let run = "INSERT INTO run VALUES (1, printf('%026d', 1), 1, 1, 0, 0, '1', 'done', NULL, NULL)";
+        let attempt = "INSERT INTO attempt (run, number, started_unix, heartbeat_unix, state) VALUES (1, 1, 0, 0, 'done')";
+        for statement in [recipe, sweep, config, cell, run, attempt] {
+            sqlx::query(statement).execute(&old.writer).await.unwrap();
+        }
+        let degrade = ["UPDATE run SET state = 'degraded'", "UPDATE attempt SET state = 'degraded'"];
+        for statement in degrade {
+            let refused = sqlx::query(statement).execute(&old.writer).await.unwrap_err();
+            assert!(refused.to_string().contains("CHECK"), "{refused}");
+        }
+        old.close().await;
+        drop(old);
+        let store = Store::open(folder.path()).await.unwrap();
+        for statement in degrade {
+            assert_eq!(sqlx::query(statement).execute(&store.writer).await.unwrap().rows_affected(), 1);
+        }
+        let nonsense = sqlx::query("UPDATE run SET state = 'sad'").execute(&store.writer).await.unwrap_err();
+        assert!(nonsense.to_string().contains("CHECK"), "{nonsense}");
+        assert_eq!(store.db_check().await.unwrap(), []);
+    }
+
+    #[tokio::test]
     async fn an_older_file_is_copied_aside_before_it_is_brought_up_to_date() {
         let folder = tempfile::tempdir().unwrap();
         Store::open(folder.path()).await.unwrap().close().await;

@@ -413,7 +413,7 @@ fn is_ours(error: &StoreError) -> bool {
 /// A result whose numbers are not complete is none.
 fn incomplete(end: &AttemptEnd, reason: &str) -> AttemptEnd {
     let mut end = end.clone();
-    if matches!(end.state, RunState::Done | RunState::Diverged) {
+    if matches!(end.state, RunState::Done | RunState::Degraded | RunState::Diverged) {
         end.detail = format!("it was {}, but its events cannot be read any more: {reason}", end.state.name());
         end.state = RunState::Failed;
     }

@@ -59,6 +59,8 @@ pub enum RunState {
     Running,
     /// Ended as planned.
     Done,
+    /// Ended as planned, but went on without ranks that were lost on the way.
+    Degraded,
     /// Its loss or weights stopped being finite: a result.
     Diverged,
     /// It could not go on.
@@ -71,10 +73,11 @@ pub enum RunState {
 
 impl RunState {
     /// Every state.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Pending,
         Self::Running,
         Self::Done,
+        Self::Degraded,
         Self::Diverged,
         Self::Failed,
         Self::TimedOut,
@@ -87,6 +90,7 @@ impl RunState {
             Self::Pending => "pending",
             Self::Running => "running",
             Self::Done => "done",
+            Self::Degraded => "degraded",
             Self::Diverged => "diverged",
             Self::Failed => "failed",
             Self::TimedOut => "timed-out",
@@ -130,7 +134,7 @@ pub struct AttemptRow {
     pub started: i64,
     /// The wall time from spawn to the end of everything, evaluation included.
     pub wall: Option<Nanos>,
-    /// Why it ended, in a sentence; empty for a run that is done.
+    /// Why it ended, or is degraded, in a sentence; empty for a run that is done.
     pub detail: String,
     /// The rank to blame, where there is one.
     pub culprit: Option<Rank>,
@@ -160,6 +164,21 @@ pub struct AttemptRow {
     pub emulation: Vec<EmulationRecord>,
     /// What coding saved and lost on each lane; empty where nothing was coded.
     pub coding: Vec<CodingRecord>,
+    /// The ranks without which it went on, in the order in which they were lost.
+    pub lost: Vec<LostRow>,
+}
+
+/// A rank without which an attempt went on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostRow {
+    /// Which.
+    pub rank: Rank,
+    /// The step of it that did not come, or in which it was last seen; 0 where neither is known.
+    pub step: u64,
+    /// When it was missed, on the clock of the run.
+    pub at: Nanos,
+    /// Why, in a sentence.
+    pub reason: String,
 }
 
 /// One rank of an attempt.

@@ -100,11 +100,14 @@ impl Store {
         Ok(transaction.commit().await?)
     }
 
-    /// The newest run with this identity that has a result of its own: done or diverged, not itself reused.
+    /// The newest run with this identity that has a result of its own: done or diverged with all of its ranks, not
+    /// itself reused.
     pub async fn find_finished(&self, identity: &str) -> Result<Option<RunRef>, StoreError> {
         let row: Option<(String, String, String)> = sqlx::query_as(
             "SELECT run.ulid, sweep.ulid, run.state FROM run JOIN sweep ON sweep.id = run.sweep \
              WHERE identity_hash = ? AND run.state IN ('done', 'diverged') AND reused_from IS NULL \
+             AND NOT EXISTS (SELECT 1 FROM attempt JOIN loss ON loss.attempt = attempt.id WHERE attempt.run = run.id \
+             AND attempt.number = (SELECT max(number) FROM attempt AS try WHERE try.run = run.id)) \
              ORDER BY run.id DESC LIMIT 1",
         )
         .bind(identity)

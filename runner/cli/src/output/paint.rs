@@ -27,7 +27,7 @@ pub(crate) fn state_style(state: RunState) -> Style {
     match state {
         RunState::Done => GOOD,
         RunState::Failed | RunState::TimedOut => BAD,
-        RunState::Diverged | RunState::Interrupted => ODD,
+        RunState::Degraded | RunState::Diverged | RunState::Interrupted => ODD,
         RunState::Pending => FAINT,
         RunState::Running => PLAIN,
     }

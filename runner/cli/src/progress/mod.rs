@@ -138,13 +138,18 @@ impl Progress {
         let mut state = self.state();
         let Some(run) = &mut state.run else { return };
         run.update(update, Instant::now());
-        if matches!(update, Update::Spawned { .. } | Update::State(_)) {
+        if matches!(update, Update::Spawned { .. } | Update::State(_) | Update::Lost { .. }) {
             state.post(true);
         }
         state.show();
         drop(state);
         match update {
             Update::Note(text) => self.talk.say(&format!("note: {text}")),
+            Update::Lost { reason, .. } => {
+                let state = RunState::Degraded;
+                let name = paint(state_style(state), state.name());
+                self.talk.say(&format!("{name}: {reason}; the run goes on without it"));
+            }
             Update::Spawned { member, pid } => self.talk.detail(&format!("{member} is process {pid}")),
             _ => {}
         }

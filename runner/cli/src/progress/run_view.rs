@@ -5,7 +5,7 @@ use crate::output::human;
 use launch::{Heartbeat, Member, RunPhase, Update};
 use recipe::{Cell, Extent, Metric, Target};
 use record::{Event, Rank};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use store::Driver;
 
@@ -25,6 +25,8 @@ pub(crate) struct RunView {
     processes: BTreeMap<Member, Driver>,
     samples: u64,
     metric: Option<(Metric, f64)>,
+    /// The ranks without which it goes on.
+    lost: BTreeSet<Rank>,
 }
 
 impl RunView {
@@ -46,6 +48,7 @@ impl RunView {
             processes: BTreeMap::new(),
             samples: 0,
             metric: None,
+            lost: BTreeSet::new(),
         }
     }
 
@@ -67,8 +70,18 @@ impl RunView {
             Update::Spawned { member, pid } => {
                 self.processes.extend(Driver::of(*pid).map(|process| (*member, process)));
             }
+            Update::Lost { rank, .. } => {
+                self.lost.insert(*rank);
+            }
             Update::Note(_) => {}
         }
+    }
+
+    /// `degraded: without ranks 1, 3`.
+    fn lost_words(&self) -> Option<String> {
+        let ranks: Vec<String> = self.lost.iter().map(ToString::to_string).collect();
+        let noun = if ranks.len() == 1 { "rank" } else { "ranks" };
+        (!ranks.is_empty()).then(|| format!("degraded: without {noun} {}", ranks.join(", ")))
     }
 
     fn event(&mut self, event: &Event) {
@@ -99,7 +112,7 @@ impl RunView {
 
     /// One line of at most `width` characters; what matters less goes first when there is no room.
     pub(crate) fn line(&self, width: usize, now: Instant) -> String {
-        let mut parts = vec![Some(self.title.clone()), Some(self.stage())];
+        let mut parts = vec![Some(self.title.clone()), Some(self.stage()), self.lost_words()];
         if self.phase == RunPhase::Running {
             parts.extend([self.metric_words(), self.time_left(now), self.loss(), self.slowest()]);
         }
@@ -141,6 +154,7 @@ impl RunView {
                 .map(|seconds| self.samples as f64 / batch as f64 / seconds),
             seconds_left: self.left(now).map(|left| left.as_secs()),
             metric: self.metric_words(),
+            degraded: self.lost_words(),
             members: self.processes.iter().map(member).collect(),
         }
     }
@@ -200,7 +214,7 @@ impl RunView {
     }
 
     fn workers(&self) -> impl Iterator<Item = (&Rank, &Heartbeat)> {
-        self.ranks.iter().filter(|(rank, _)| rank.0 < self.workers)
+        self.ranks.iter().filter(|(rank, _)| rank.0 < self.workers && !self.lost.contains(rank))
     }
 
     /// The worker that is furthest behind; nothing where there is only one.
@@ -308,6 +322,21 @@ mod tests {
             narrow.starts_with("ps-sync, repeat 1 of 5  step 10/20  test accuracy 62.5 %  10 s left"),
             "{narrow}"
         );
+    }
+
+    #[test]
+    fn a_lost_rank_is_named_and_nobody_waits_for_it() {
+        let begun = Instant::now();
+        let mut view = half_way(begun);
+        let reason = "rank 1 was ended by signal 9".to_owned();
+        view.update(&Update::Lost { rank: Rank(1), reason }, begun);
+        let line = view.line(200, begun + Duration::from_secs(10));
+        assert_eq!(
+            line,
+            "ps-sync, repeat 1 of 5  step 10/20  degraded: without rank 1  test accuracy 62.5 %  10 s left  \
+             loss 0.250  slowest rank 0 (wait-peer)"
+        );
+        assert_eq!(view.live(begun).degraded.as_deref(), Some("degraded: without rank 1"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use recipe::{Metric, Role};
 use record::{Emulated, LaneId, Nanos, Phase};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use store::{AttemptRow, MetricRow, RankRow, RunDetail, Store};
+use store::{AttemptRow, LostRow, MetricRow, RankRow, RunDetail, Store};
 
 /// Shown at the end of the verb's help.
 pub(crate) const EXAMPLES: &str = "\
@@ -101,6 +101,10 @@ fn attempt_facts(attempt: &AttemptRow) -> Vec<(&'static str, String)> {
     }
     if !attempt.detail.is_empty() {
         facts.push(("ended", attempt.detail.clone()));
+    }
+    for lost in &attempt.lost {
+        let LostRow { rank, step, at, .. } = lost;
+        facts.push(("lost", format!("rank {rank} in its step {step}, {} after the start", human::time(*at))));
     }
     facts
 }

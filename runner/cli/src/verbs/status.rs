@@ -140,6 +140,7 @@ fn under_way(out: &mut String, (run, ago): (&LiveRun, u64), width: usize) {
         );
     }
     facts.extend(run.metric.clone());
+    facts.extend(run.degraded.as_ref().map(|words| paint(ODD, words)));
     let _ = writeln!(out, "  {}", run.title);
     for line in output::fold(&facts.join(", "), width.saturating_sub(2)) {
         let _ = writeln!(out, "  {line}");

@@ -3,7 +3,7 @@
 use super::input::{Judgement, Rules};
 use super::rank::{RankState, list};
 use super::{SILENT_BEATS, nanos};
-use crate::{End, Place};
+use crate::{End, Loss, Place};
 use mesh::Member;
 use record::{Nanos, Rank, RankEnd};
 use std::collections::BTreeSet;
@@ -51,6 +51,8 @@ pub(crate) enum Cause {
     Accused { by: Rank, reason: String },
     /// The culprit ended, and never said that everything was said.
     NoGoodbye,
+    /// This rank goes on without the culprit, for this reason.
+    Missed { by: Rank, reason: String },
     /// The culprit stopped though nobody had told it to.
     Unbidden,
     /// These ranks were not ready in time.
@@ -96,6 +98,9 @@ pub(super) fn decide(ranks: &[RankState], now: Nanos, heartbeat: Duration) -> Ve
 /// What this rank did that nobody else is to blame for, and when.
 fn own_cause(rank: Rank, state: &RankState, now: Nanos, limit: Nanos) -> Option<(Nanos, Verdict)> {
     let failed = |cause| Verdict::Failed(Fault { culprit: Some(rank), place: state.place(), cause });
+    if state.lost.is_some() {
+        return None;
+    }
     match (&state.ended, &state.exit) {
         (Some((at, RankEnd::Diverged { step, loss })), _) => {
             Some((*at, Verdict::Diverged { rank, step: *step, loss: loss.clone() }))
@@ -108,15 +113,24 @@ fn own_cause(rank: Rank, state: &RankState, now: Nanos, limit: Nanos) -> Option<
             Some((*at, failed(Cause::Exited(exit.to_string()))))
         }
         _ => {
-            let silence = Some(state.silence(now)).filter(|silence| *silence > limit)?;
-            Some((now - silence, failed(Cause::Silent(silence))))
+            let (silence, missed) = (state.silence(now), state.missed.as_ref());
+            match missed.filter(|_| state.ended.is_none()) {
+                _ if silence > limit => Some((now - silence, failed(Cause::Silent(silence)))),
+                Some((at, missed)) => {
+                    let (by, reason) = (missed.rank, missed.reason.clone());
+                    Some((*at, failed(Cause::Missed { by, reason })))
+                }
+                None => None,
+            }
         }
     }
 }
 
 fn complaint(state: &RankState) -> Option<(Nanos, Rank, &str)> {
     match &state.ended {
-        Some((at, RankEnd::Failed { peer: Some(peer), reason, .. })) => Some((*at, *peer, reason)),
+        Some((at, RankEnd::Failed { peer: Some(peer), reason, .. })) if state.lost.is_none() => {
+            Some((*at, *peer, reason))
+        }
         _ => None,
     }
 }
@@ -137,9 +151,45 @@ fn end_of_chain(ranks: &[RankState], by: Rank, peer: Rank) -> Rank {
     }
 }
 
-/// What is to be said about an attempt that ended like this.
-pub(super) fn judge(verdict: Option<&Verdict>, ranks: &[RankState], rules: &Rules) -> Judgement {
-    let said = |end, suspects, detail| Judgement { end, suspects, detail };
+/// The ranks without which a run went on that began at `begun`, in the order in which they were lost.
+fn losses(ranks: &[RankState], begun: Nanos) -> Vec<Loss> {
+    let lost =
+        (0..).map(Rank).zip(ranks).filter_map(|(rank, state)| Some((rank, state, state.lost.as_ref()?)));
+    let mut losses: Vec<Loss> = lost
+        .map(|(rank, state, (since, fault))| {
+            let missed = state.missed.as_ref().map(|(_, missed)| (missed.step, missed.at));
+            let seen = || (fault.place.map_or(0, |place| place.step), since.since(begun));
+            let (step, at) = missed.unwrap_or_else(seen);
+            Loss { rank, step, at, reason: fault.sentence() }
+        })
+        .collect();
+    losses.sort_by_key(|loss| (loss.at, loss.rank));
+    losses
+}
+
+/// What is to be said about an attempt that began at `begun` and ended like this.
+pub(super) fn judge(
+    verdict: Option<&Verdict>,
+    ranks: &[RankState],
+    (rules, begun): (&Rules, Nanos),
+) -> Judgement {
+    let losses = losses(ranks, begun);
+    let judgement = judge_end(verdict, ranks, rules);
+    let Judgement { end, mut suspects, mut detail, .. } = judgement;
+    if !losses.is_empty() {
+        let reasons: Vec<&str> = losses.iter().map(|loss| loss.reason.as_str()).collect();
+        let them = if losses.len() == 1 { "it" } else { "them" };
+        let went_on = format!("{}; the run went on without {them}", reasons.join("; "));
+        detail = if detail.is_empty() { went_on } else { format!("{detail} (before: {went_on})") };
+        if matches!(end, End::Done | End::TargetReached { .. }) {
+            suspects = losses.iter().map(|loss| Member::Rank(loss.rank)).collect();
+        }
+    }
+    Judgement { end, suspects, detail, losses }
+}
+
+fn judge_end(verdict: Option<&Verdict>, ranks: &[RankState], rules: &Rules) -> Judgement {
+    let said = |end, suspects, detail| Judgement { end, suspects, detail, losses: Vec::new() };
     match verdict {
         None => said(End::Done, Vec::new(), String::new()),
         Some(Verdict::TargetReached { at, value }) => {
@@ -164,7 +214,8 @@ pub(super) fn judge(verdict: Option<&Verdict>, ranks: &[RankState], rules: &Rule
             said(End::TimedOut { limit }, Vec::new(), detail)
         }
         Some(Verdict::Interrupted) => {
-            let step = ranks.iter().map(RankState::last_step).min().unwrap_or(0);
+            let left = ranks.iter().filter(|rank| rank.lost.is_none());
+            let step = left.map(RankState::last_step).min().unwrap_or(0);
             said(End::Interrupted { step }, Vec::new(), format!("stopped by the user after step {step}"))
         }
     }
@@ -176,7 +227,16 @@ impl Fault {
         Self { culprit: None, place: None, cause }
     }
 
-    fn sentence(&self) -> String {
+    /// The rank that is gone because of this fault: whoever complains about one that is alive has left itself.
+    pub(super) fn gone(&self) -> Option<Rank> {
+        match self.cause {
+            Cause::Accused { by, .. } => Some(by),
+            _ => self.culprit,
+        }
+    }
+
+    /// What happened, in a sentence without its end.
+    pub(super) fn sentence(&self) -> String {
         let cause = self.cause_in_words();
         let Some(rank) = self.culprit else { return cause };
         let place = self.place.map_or_else(|| "while starting up".into(), place_in_words);
@@ -196,6 +256,7 @@ impl Fault {
                 format!("hangs: it gave no sign of life for {:.1} s", silence.seconds())
             }
             Cause::Accused { by, reason } => format!("let rank {by} wait in vain: {reason}"),
+            Cause::Missed { by, reason } => format!("did not answer rank {by}: {reason}"),
             Cause::NoGoodbye => "ended, but did not say that all its records were sent".into(),
             Cause::Unbidden => "stopped though nobody had told it to".into(),
             Cause::NotReady { missing, waited } => {
@@ -231,8 +292,8 @@ fn place_in_words(place: Place) -> String {
 
 /// Where the rank is that is furthest behind, as the end of a sentence.
 pub(super) fn furthest_behind(ranks: &[RankState]) -> String {
-    let places = ranks.iter().enumerate().filter_map(|(number, state)| Some((number, state.place()?)));
-    places
+    let left = ranks.iter().enumerate().filter(|(_, state)| state.lost.is_none());
+    left.filter_map(|(number, state)| Some((number, state.place()?)))
         .min_by_key(|(_, place)| place.step)
         .map(|(number, place)| format!("; rank {number} was furthest behind, {}", place_in_words(place)))
         .unwrap_or_default()

@@ -122,7 +122,7 @@ impl Supervisor {
         let gone = self.stage == Stage::Evaluating;
         let (copies, ranks) = (&mut self.evaluation.copies, &self.ranks);
         let lost = |rank: Rank| {
-            ranks.get(rank.index()).is_some_and(|state| state.lost || gone && !state.left_in_order())
+            ranks.get(rank.index()).is_some_and(|state| state.is_given_up() || gone && !state.left_in_order())
         };
         while let Some(together) = copies.take(lost) {
             self.evaluation.waiting.push_back(Task::Together(together));
@@ -149,7 +149,7 @@ impl Supervisor {
         let Some(target) = self.rules.target.filter(|target| target.stop) else { return };
         let in_time = target.after.is_none_or(|after| metric.at <= nanos(after));
         if metric.judged
-            && self.started
+            && self.started.is_some()
             && self.running()
             && metric.metric == target.metric
             && target.reached(metric.value)

@@ -1,17 +1,19 @@
 //! What the supervisor is told, and what it answers.
 
 use crate::exit::Exit;
-use crate::{End, Update};
+use crate::{End, Loss, Update};
 use mesh::{Deadlines, Member, ToDriver, ToMember};
-use recipe::Target;
-use record::SnapshotRecord;
+use recipe::{Role, Strategy, Target};
+use record::{Rank, SnapshotRecord};
 use std::time::Duration;
 
 /// What the supervisor goes by.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Rules {
-    /// Number of ranks.
-    pub(crate) ranks: u32,
+    /// What each rank is for, by number.
+    pub(crate) roles: Vec<Role>,
+    /// How they train: it says without how many of them the run goes on.
+    pub(crate) strategy: Strategy,
     /// How long to wait for what.
     pub(crate) deadlines: Deadlines,
     /// How long the attempt may take.
@@ -20,6 +22,22 @@ pub(crate) struct Rules {
     pub(crate) target: Option<Target>,
     /// Whether the evaluator works beside the ranks instead of after them.
     pub(crate) evaluate_at_once: bool,
+}
+
+impl Rules {
+    /// Number of ranks.
+    pub(super) fn ranks(&self) -> u32 {
+        self.roles.len() as u32
+    }
+
+    /// Whether a run that has begun goes on without this rank, too, when it has lost those.
+    pub(super) fn spares(&self, rank: Rank, lost: &[Rank]) -> bool {
+        let Some(role) = self.roles.get(rank.index()) else { return false };
+        let of_role = |rank: &&Rank| self.roles.get(rank.index()) == Some(role);
+        let ranks = self.roles.iter().filter(|other| *other == role).count() as u32;
+        let lost = lost.iter().filter(of_role).count() as u32;
+        lost < self.strategy.spares(*role, ranks)
+    }
 }
 
 /// Something that happened.
@@ -63,6 +81,8 @@ pub(crate) struct Judgement {
     pub(crate) end: End,
     /// Whose logs tell more; the culprit first.
     pub(crate) suspects: Vec<Member>,
-    /// One sentence; empty for a run that is done.
+    /// One sentence; empty for a run that is done and lost nobody.
     pub(crate) detail: String,
+    /// The ranks without which the run went on, in this order.
+    pub(crate) losses: Vec<Loss>,
 }

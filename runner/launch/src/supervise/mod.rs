@@ -7,11 +7,15 @@
 //! because they were told to, they leave; then the evaluator works off what is left, and leaves too. The
 //! first cause that ends an attempt early is the attempt's verdict. A complaint about a silent peer is no
 //! cause: it opens a moment of doubt, in which the peer's own end may still come to light.
+//!
+//! A rank that the strategy can spare ends nothing once the clock runs: it is lost, its process is killed if it is
+//! still there, and the others go on; the attempt is then degraded.
 
 mod blame;
 mod company;
 mod evaluation;
 mod input;
+mod losses;
 mod rank;
 mod stages;
 #[cfg(test)]
@@ -47,8 +51,8 @@ pub(crate) struct Supervisor {
     ranks: Vec<RankState>,
     evaluation: Evaluation,
     stage: Stage,
-    /// Whether the clock of the run runs.
-    started: bool,
+    /// When the clock of the run began to run.
+    started: Option<Nanos>,
     verdict: Option<Verdict>,
     now: Nanos,
     actions: Vec<Action>,
@@ -76,13 +80,13 @@ enum Stage {
 impl Supervisor {
     /// The supervisor of an attempt whose ranks are being spawned at time zero, and its first actions.
     pub(crate) fn new(rules: Rules) -> (Self, Vec<Action>) {
-        let ranks = (0..rules.ranks).map(|_| RankState::default()).collect();
+        let ranks = rules.roles.iter().map(|_| RankState::default()).collect();
         let mut supervisor = Self {
             rules,
             ranks,
             evaluation: Evaluation::default(),
             stage: Stage::Starting,
-            started: false,
+            started: None,
             verdict: None,
             now: Nanos(0),
             actions: vec![Action::Tell(Update::State(RunPhase::Starting))],
@@ -116,7 +120,8 @@ impl Supervisor {
 
     /// How the attempt ended; final once [`Action::Finish`] was answered.
     pub(crate) fn judgement(&self) -> Judgement {
-        blame::judge(self.verdict.as_ref(), &self.ranks, &self.rules)
+        let begun = self.started.unwrap_or_default();
+        blame::judge(self.verdict.as_ref(), &self.ranks, (&self.rules, begun))
     }
 
     /// Where the rank is that is furthest behind, as the end of a sentence.
@@ -157,14 +162,8 @@ impl Supervisor {
         match event {
             Event::Prepared(prepared) => self.ranks[rank.index()].prepared = Some(prepared.clone()),
             Event::Snapshot(snapshot) => self.on_snapshot(snapshot),
-            Event::Lost(lost) => {
-                if let Some(peer) = self.ranks.get_mut(lost.peer.index()) {
-                    peer.lost = true;
-                }
-                self.gather();
-                self.hand_over();
-            }
             Event::Ended(ended) => self.on_ended(rank, &ended.end),
+            Event::Lost(missed) => self.on_missed(missed),
             _ => {}
         }
     }
@@ -173,6 +172,8 @@ impl Supervisor {
         self.ranks[rank.index()].ended = Some((self.now, end.clone()));
         self.send(Member::Rank(rank), ToMember::Leave);
         match end {
+            // Nothing that it says now changes that the others go on without it.
+            _ if self.ranks[rank.index()].lost.is_some() => {}
             RankEnd::Finished | RankEnd::Stopped { .. } => {}
             RankEnd::Diverged { .. } | RankEnd::Failed { peer: None, .. } => self.decide(),
             RankEnd::Failed { peer: Some(_), .. } => self.doubt(DOUBT),
@@ -183,6 +184,7 @@ impl Supervisor {
         let Some(state) = self.ranks.get_mut(rank.index()) else { return };
         state.exit = Some((self.now, exit));
         match exit {
+            _ if state.lost.is_some() => {}
             _ if state.left_in_order() => {
                 if exit != Exit::Code(0) && !state.killed {
                     self.note(format!("rank {rank} {exit} after it had said good-bye"));
@@ -243,6 +245,7 @@ impl Supervisor {
     fn decide(&mut self) {
         if self.running() {
             let verdict = blame::decide(&self.ranks, self.now, self.rules.deadlines.heartbeat);
+            let Some(verdict) = self.unless_spared(verdict) else { return };
             let patience = match verdict {
                 Verdict::Failed(_) => AFTER_FAULT.min(self.rules.deadlines.shut_down),
                 _ => self.rules.deadlines.shut_down,
@@ -258,7 +261,10 @@ impl Supervisor {
 
     fn fault_of(&mut self, rank: Rank, cause: Cause) {
         let place = self.ranks[rank.index()].place();
-        self.fail(Fault { culprit: Some(rank), place, cause });
+        let fault = Fault { culprit: Some(rank), place, cause };
+        if let Some(Verdict::Failed(fault)) = self.unless_spared(Verdict::Failed(fault)) {
+            self.fail(fault);
+        }
     }
 
     fn fail(&mut self, fault: Fault) {
@@ -273,13 +279,13 @@ impl Supervisor {
 
     fn stop_ranks(&mut self, patience: Duration) {
         self.tell(Update::State(RunPhase::Stopping));
-        for number in 0..self.rules.ranks {
+        for number in 0..self.rules.ranks() {
             let rank = &self.ranks[number as usize];
-            if rank.exit.is_none() && rank.ended.is_none() {
+            if rank.exit.is_none() && rank.ended.is_none() && rank.lost.is_none() {
                 self.send(Member::Rank(Rank(number)), ToMember::Stop);
             }
         }
-        let patience = if self.started { patience } else { patience.min(BEFORE_START) };
+        let patience = if self.started.is_some() { patience } else { patience.min(BEFORE_START) };
         self.stage = Stage::Stopping { kill_at: self.now + nanos(patience) };
         if !self.wants_evaluation() {
             self.kill_evaluator();
@@ -287,7 +293,7 @@ impl Supervisor {
     }
 
     fn kill_ranks(&mut self) {
-        for number in 0..self.rules.ranks {
+        for number in 0..self.rules.ranks() {
             if self.ranks[number as usize].exit.is_none() {
                 self.kill(Member::Rank(Rank(number)));
             }

@@ -1,10 +1,10 @@
 //! What is known of one rank.
 
-use super::blame::Cause;
+use super::blame::{Cause, Fault};
 use crate::Place;
 use crate::exit::Exit;
 use mesh::Heartbeat;
-use record::{Nanos, Prepared, Rank, RankEnd};
+use record::{LostRecord, Nanos, Prepared, Rank, RankEnd};
 
 /// What is known of one rank. Moments are on the attempt's clock.
 #[derive(Debug, Default)]
@@ -21,13 +21,20 @@ pub(super) struct RankState {
     pub(super) goodbye: Option<Nanos>,
     /// How its process ended.
     pub(super) exit: Option<(Nanos, Exit)>,
-    /// Whether another rank goes on without it.
-    pub(super) lost: bool,
     /// Whether it was killed by the driver.
     pub(super) killed: bool,
+    /// When the first of its peers went on without it, and what that one said.
+    pub(super) missed: Option<(Nanos, LostRecord)>,
+    /// Since when the run goes on without it, and why.
+    pub(super) lost: Option<(Nanos, Fault)>,
 }
 
 impl RankState {
+    /// Whether the run, or only another rank, goes on without it.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.missed.is_some() || self.lost.is_some()
+    }
+
     /// Where it was, as far as it is known.
     pub(super) fn place(&self) -> Option<Place> {
         match (&self.ended, &self.heartbeat) {
@@ -42,7 +49,7 @@ impl RankState {
     /// For how long nothing was heard of it, if something should have been.
     pub(super) fn silence(&self, now: Nanos) -> Nanos {
         match (&self.ended, &self.exit, self.heard) {
-            (None, None, Some(heard)) => now.since(heard),
+            (None, None, Some(heard)) if self.lost.is_none() => now.since(heard),
             _ => Nanos(0),
         }
     }
@@ -53,10 +60,20 @@ impl RankState {
         without_fault && self.goodbye.is_some()
     }
 
-    /// Whether it went without a word, or because of somebody else.
+    /// Whether its process is gone as it should, or nobody waits for it any more.
+    pub(super) fn is_settled(&self, now: Nanos, patience: Nanos) -> bool {
+        match &self.lost {
+            None => self.exit.is_some() && self.left_in_order(),
+            Some((since, _)) => self.exit.is_some() || now.since(*since) > patience,
+        }
+    }
+
+    /// Whether it did not end well, went without a word, or is missed by a peer, and nothing followed from that yet.
     pub(super) fn is_doubtful(&self) -> bool {
-        let complains = matches!(self.ended, Some((_, RankEnd::Failed { peer: Some(_), .. })));
-        complains || (self.exit.is_some() && !self.left_in_order())
+        let ended_badly = matches!(self.ended, Some((_, RankEnd::Failed { .. } | RankEnd::Diverged { .. })));
+        let left_badly = self.exit.is_some() && !self.left_in_order();
+        let missed = self.missed.is_some() && self.ended.is_none();
+        self.lost.is_none() && (ended_badly || left_badly || missed)
     }
 
     /// Number of the last step that it finished, as far as it is known.

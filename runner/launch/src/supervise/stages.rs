@@ -35,7 +35,7 @@ impl Supervisor {
                 return self.fault(difference);
             }
             self.stage = Stage::Running;
-            self.started = true;
+            self.started = Some(self.now);
             for rank in &mut self.ranks {
                 rank.heard = Some(self.now);
             }
@@ -55,8 +55,12 @@ impl Supervisor {
             return self.decide();
         }
         self.hurry_leavers();
-        if self.ranks.iter().all(|rank| rank.exit.is_some() && rank.left_in_order()) {
-            let unbidden = self.ranks_where(|rank| matches!(rank.ended, Some((_, RankEnd::Stopped { .. }))));
+        let patience = nanos(self.rules.deadlines.shut_down);
+        if self.ranks.iter().all(|rank| rank.is_settled(self.now, patience)) {
+            self.note_what_cannot_be_killed();
+            let unbidden = self.ranks_where(|rank| {
+                rank.lost.is_none() && matches!(rank.ended, Some((_, RankEnd::Stopped { .. })))
+            });
             match unbidden.first() {
                 Some(first) => self.fault_of(*first, Cause::Unbidden),
                 None => self.ranks_are_gone(),
@@ -68,9 +72,12 @@ impl Supervisor {
     fn hurry_leavers(&mut self) {
         // Both planes may take their time to settle, one after the other.
         let patience = nanos(self.rules.deadlines.shut_down * 2);
-        for number in 0..self.rules.ranks {
+        for number in 0..self.rules.ranks() {
             let rank = &self.ranks[number as usize];
             let Some((ended, _)) = rank.ended else { continue };
+            if rank.lost.is_some() {
+                continue;
+            }
             let overdue =
                 rank.exit.is_none() && self.now.since(ended.max(rank.goodbye.unwrap_or(ended))) > patience;
             match (overdue, rank.goodbye) {
@@ -87,7 +94,7 @@ impl Supervisor {
     fn advance_doubt(&mut self, until: Nanos) {
         if !self.ranks.iter().any(RankState::is_doubtful) {
             // The last words of whoever left came after all.
-            self.stage = if self.started { Stage::Running } else { Stage::Starting };
+            self.stage = if self.started.is_some() { Stage::Running } else { Stage::Starting };
         } else if self.now >= until || self.somebody_hangs() {
             self.decide();
         }
@@ -110,9 +117,15 @@ impl Supervisor {
         if self.ranks.iter().all(|rank| rank.exit.is_some()) {
             self.ranks_are_gone();
         } else if self.now >= give_up {
-            let left = self.ranks_where(|rank| rank.exit.is_none());
-            self.note(format!("{} cannot be killed: the system holds on to them", rank::list(&left)));
+            self.note_what_cannot_be_killed();
             self.finish();
+        }
+    }
+
+    fn note_what_cannot_be_killed(&mut self) {
+        let left = self.ranks_where(|rank| rank.exit.is_none());
+        if !left.is_empty() {
+            self.note(format!("{} cannot be killed: the system holds on to them", rank::list(&left)));
         }
     }
 

@@ -25,6 +25,7 @@ async fn history() -> (tempfile::TempDir, Vec<RunId>) {
     tried(&store, &runs, (1, 20), RunState::Done).await;
     tried(&store, &runs, (2, 5), RunState::Diverged).await;
     tried(&store, &runs, (4, 4), RunState::Interrupted).await;
+    tried(&store, &runs, (5, 12), RunState::Degraded).await;
     store.end_sweep(&sweep, SweepEnd::Interrupted, 2_000).await.unwrap();
     let (second, again) = begin(&store, &plan, Driver::this()).await;
     store.mark_reused(&again[1], &runs[1]).await.unwrap();
@@ -101,12 +102,14 @@ async fn change(folder: &Path, statement: &'static str) {
 async fn the_new_database_equals_the_old_one_row_by_row() {
     let (folder, _) = history().await;
     let before = dump(&database(folder.path())).await;
-    for table in ["attempt", "event", "phase_total", "span", "step", "target_hit", "weight_hash", "report"] {
+    for table in
+        ["attempt", "event", "phase_total", "span", "step", "target_hit", "weight_hash", "report", "loss"]
+    {
         assert!(before.iter().any(|row| row.starts_with(&format!("{table}: "))), "{table} is empty");
     }
     let mut steps = Vec::new();
     let rebuilt = rebuild(&place(folder.path()), false, |step| steps.push(step)).await.unwrap();
-    assert_eq!((rebuilt.sweeps, rebuilt.attempts, rebuilt.unread.as_slice()), (2, 4, &[][..]));
+    assert_eq!((rebuilt.sweeps, rebuilt.attempts, rebuilt.unread.as_slice()), (2, 5, &[][..]));
     assert_eq!(dump(&database(folder.path())).await, before);
     assert_eq!(dump(&rebuilt.backup.unwrap()).await, before);
     let last = steps.last().unwrap();

@@ -1,9 +1,9 @@
 //! What goes in comes out.
 
-use crate::world::{attempt, begin, end, events, fresh, metric, node, plan, step};
+use crate::world::{attempt, begin, end, events, fresh, loss, metric, node, plan, step};
 use recipe::{Metric, Role};
 use record::{Event, LaneId, Nanos, Phase, PhaseTimes, Rank, RankEnd, RankEnded, StepRecord, WeightHash};
-use store::{Driver, ExportTable, RunState, Selection, Store, StoreError, SweepEnd, Value};
+use store::{AttemptEnd, Driver, ExportTable, RunState, Selection, Store, StoreError, SweepEnd, Value};
 
 #[tokio::test]
 async fn a_sweep_comes_back_as_it_was_planned() {
@@ -89,6 +89,49 @@ async fn an_attempt_comes_back_with_its_summary() {
     assert_eq!(under_way.runs[1].state, RunState::Running);
     assert_eq!(early.ranks[1].phases, slower.phases);
     assert_eq!((early.training, early.step_time), (attempt.training, attempt.step_time));
+}
+
+#[tokio::test]
+async fn a_run_that_went_on_without_a_rank_says_so_and_is_not_used_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = fresh(folder.path()).await;
+    let plan = plan();
+    let (sweep, runs) = begin(&store, &plan, Driver::this()).await;
+    let identity = format!("{:064}", 7);
+    for (state, lost, again) in [
+        (RunState::Degraded, vec![loss()], false),
+        (RunState::Diverged, vec![loss()], false),
+        (RunState::Diverged, vec![], true),
+        // The last attempt counts.
+        (RunState::Failed, vec![loss()], false),
+        (RunState::Done, vec![], true),
+    ] {
+        store.set_identity(&runs[1], &identity).await.unwrap();
+        let id = attempt(&store, &plan, &runs, 1).await;
+        let unsaid = |event: &Event| !matches!(event, Event::Ended(ended) if ended.rank == Rank(1));
+        let events: Vec<Event> = events(20).into_iter().filter(unsaid).collect();
+        store.ingest(id, &events).await.unwrap();
+        store.end_attempt(id, &AttemptEnd { lost: lost.clone(), ..end(state) }).await.unwrap();
+        let rows = store.sweep_rows(&Selection::sweep(&sweep)).await.unwrap();
+        let attempt = rows.runs[1].attempt.as_ref().unwrap();
+        assert_eq!((rows.runs[1].state, &attempt.lost), (state, &lost));
+        let last_word = if lost.is_empty() { "did not say" } else { "lost in step 12" };
+        assert_eq!(attempt.ranks[1].end, last_word);
+        let found = store.find_finished(&identity).await.unwrap();
+        assert_eq!(found.is_some(), again, "{state:?}");
+    }
+    let degraded = attempt(&store, &plan, &runs, 2).await;
+    store.end_attempt(degraded, &end(RunState::Degraded)).await.unwrap();
+    let listed = store.list(&Selection::parse("state=degraded").unwrap()).await.unwrap();
+    assert_eq!(listed.iter().map(|line| line.id.as_str()).collect::<Vec<_>>(), [runs[2].as_str()]);
+    let mut table = store.export(ExportTable::Runs, &Selection::run(&runs[2])).await.unwrap();
+    let row = table.next_page().await.unwrap().unwrap().remove(0);
+    let column =
+        |name: &str| &row[ExportTable::Runs.columns().iter().position(|known| known == name).unwrap()];
+    assert_eq!(
+        (column("state"), column("ranks_lost")),
+        (&Value::Text("degraded".to_owned()), &Value::Integer(1))
+    );
 }
 
 #[tokio::test]

@@ -11,7 +11,9 @@ use record::{
     RankEnded, SnapshotRecord, SpanRecord, Standing, StepRecord, WeightHash,
 };
 use std::path::Path;
-use store::{AttemptEnd, AttemptId, Driver, NewAttempt, NewSweep, NodeRow, RunId, RunState, Store, SweepId};
+use store::{
+    AttemptEnd, AttemptId, Driver, LostRow, NewAttempt, NewSweep, NodeRow, RunId, RunState, Store, SweepId,
+};
 
 /// Two arms on one and two workers, each with two repeats; `ps-sync` on one worker is left out.
 pub(crate) fn plan() -> Plan {
@@ -154,7 +156,13 @@ pub(crate) fn end(state: RunState) -> AttemptEnd {
         last_lines: vec!["last words".to_owned()],
         wall: Some(Nanos(9_000_000_000)),
         ended: 1_010,
+        lost: if state == RunState::Degraded { vec![loss()] } else { Vec::new() },
     }
+}
+
+/// Rank 1 went, and the run without it.
+pub(crate) fn loss() -> LostRow {
+    LostRow { rank: Rank(1), step: 12, at: Nanos(130_000_000), reason: "rank 1 went silent".to_owned() }
 }
 
 /// Step `step` of `rank`, 1 ms long per unit of `weight`, half of it waiting.

@@ -1,0 +1,201 @@
+//! Ranks that die, hang or are slow, in real processes of every strategy that `fault_matrix` does not have: methods that
+//! train together end soon and name the culprit, servers that wait for nobody go on and say so, and who is only slow
+//! takes time and nothing else.
+#![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
+
+use e2e::{Trained, train, train_watched};
+use launch::{Deadlines, End, Member, Update};
+use record::{Event, Rank};
+use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Ten of these without a word, and a rank counts as hanging: long for a machine that has much to do, short for
+/// whoever waits for the test.
+const HEARTBEAT: Duration = Duration::from_millis(300);
+/// A run that has lost a rank which it needs is over long before a peer would have given up waiting for it.
+const SOON: Duration = Duration::from_secs(30);
+
+/// Steps take 10 ms, as fast as the machine may be: time enough for something to go wrong.
+fn recipe(strategy: &str, workers: u32, more: &str) -> String {
+    format!(
+        r#"
+schema = 1
+name = "lost"
+[model]
+kind = "softmax"
+[dataset]
+kind = "synthetic"
+train = 600
+test = 100
+[train]
+global-batch = 60
+steps = 200
+optimizer = {{ kind = "sgd", lr = 0.05 }}
+evaluate = "100 steps"
+[nodes]
+use = ["local*{workers}"]
+{more}
+[[strategy]]
+{strategy}
+[compute]
+step-time = "10ms"
+split = {{ kind = "given" }}
+[repeats]
+count = 1
+"#
+    )
+}
+
+const PIPE_SGD: &str = "kind = \"pipe-sgd\"\nwarmup-epochs = 0";
+const LOCAL_SGD: &str = "kind = \"local-sgd\"\nperiod = 3";
+const ASYNC_SGD: &str = "kind = \"async-sgd\"";
+const ASYNC_MSGD: &str = "kind = \"async-msgd\"";
+const HOGWILD_SGD: &str = "kind = \"hogwild-sgd\"";
+
+/// Whom a run loses: the processes by rank, and when the last signal was sent.
+#[derive(Debug, Default)]
+struct Victims {
+    processes: BTreeMap<Rank, Pid>,
+    struck: Vec<(Rank, Instant)>,
+}
+
+impl Victims {
+    fn learn(&mut self, update: &Update) {
+        if let Update::Spawned { member: Member::Rank(rank), pid } = update {
+            self.processes.insert(*rank, Pid::from_raw(pid.cast_signed()).unwrap());
+        }
+    }
+
+    /// Sends the signal, once.
+    fn strike(&mut self, rank: Rank, signal: Signal) {
+        if self.struck.iter().all(|(struck, _)| *struck != rank) {
+            kill_process(self.processes[&rank], signal).unwrap();
+            self.struck.push((rank, Instant::now()));
+        }
+    }
+}
+
+/// Makes a run, and does what `strike` says when it sees an update.
+fn run_into(
+    recipe: &str,
+    strike: impl Fn(&mut Victims, &Update) + Send + 'static,
+) -> (Trained, Vec<(Rank, Instant)>) {
+    let deadlines = Deadlines { heartbeat: HEARTBEAT, ..Deadlines::default() };
+    let victims = Arc::new(Mutex::new(Victims::default()));
+    let watched = victims.clone();
+    let trained = train_watched(recipe, deadlines, move |update| {
+        let mut victims = watched.lock().unwrap();
+        victims.learn(update);
+        strike(&mut victims, update);
+    });
+    let struck = victims.lock().unwrap().struck.clone();
+    (trained.unwrap(), struck)
+}
+
+/// Whether a rank is told to have taken its fifth step.
+fn trains(update: &Update, rank: Rank) -> bool {
+    let step = |event: &Event| matches!(event, Event::Step(step) if step.rank == rank && step.step >= 5);
+    matches!(update, Update::Events(events) if events.iter().any(step))
+}
+
+/// Samples that the model had seen which the run ends with.
+fn samples_at_the_end(trained: &Trained) -> u64 {
+    let last = trained.events.iter().filter_map(|event| match event {
+        Event::Snapshot(snapshot) if snapshot.last && !snapshot.model.is_empty() => Some(snapshot.samples),
+        _ => None,
+    });
+    last.max().unwrap()
+}
+
+/// Whether that model was evaluated.
+fn is_judged(trained: &Trained) -> bool {
+    let samples = samples_at_the_end(trained);
+    trained.events.iter().any(|event| matches!(event, Event::Metric(metric) if metric.samples == samples))
+}
+
+#[test]
+fn ranks_that_train_together_end_soon_and_name_whoever_is_missing() {
+    for strategy in [PIPE_SGD, LOCAL_SGD] {
+        for (signal, words) in [(Signal::KILL, "SIGKILL"), (Signal::STOP, "no sign of life")] {
+            let (trained, struck) = run_into(&recipe(strategy, 3, ""), move |victims, update| {
+                if trains(update, Rank(1)) {
+                    victims.strike(Rank(1), signal);
+                }
+            });
+            let outcome = &trained.outcome;
+            assert!(struck[0].1.elapsed() < SOON, "{strategy}, {words}");
+            assert!(matches!(outcome.end, End::Failed { .. }), "{strategy}, {words}: {:?}", outcome.end);
+            assert_eq!(outcome.culprit, Some(Rank(1)), "{strategy}, {words}: {}", outcome.detail);
+            assert!(outcome.detail.contains(words), "{strategy}: {}", outcome.detail);
+            assert_eq!(outcome.losses, [], "{strategy}, {words}");
+        }
+    }
+}
+
+#[test]
+fn servers_that_wait_for_nobody_go_on_without_two_of_three_workers() {
+    for strategy in [ASYNC_SGD, ASYNC_MSGD, HOGWILD_SGD] {
+        let (trained, struck) = run_into(&recipe(strategy, 3, ""), |victims, update| {
+            if trains(update, Rank(1)) {
+                victims.strike(Rank(1), Signal::KILL);
+            }
+            if matches!(update, Update::Lost { rank: Rank(1), .. }) {
+                victims.strike(Rank(0), Signal::STOP);
+            }
+        });
+        let outcome = &trained.outcome;
+        assert_eq!(struck.len(), 2, "{strategy}: {}", outcome.detail);
+        assert_eq!(outcome.end, End::Done, "{strategy}: {}", outcome.detail);
+        let lost: Vec<Rank> = outcome.losses.iter().map(|loss| loss.rank).collect();
+        assert_eq!(lost, [Rank(1), Rank(0)], "{strategy}: {:?}", outcome.losses);
+        assert!(outcome.losses.iter().all(|loss| loss.step > 5), "{strategy}: {:?}", outcome.losses);
+        assert!(outcome.losses[0].reason.contains("SIGKILL"), "{strategy}: {}", outcome.losses[0].reason);
+        assert!(
+            outcome.losses[1].reason.contains("no sign of life"),
+            "{strategy}: {}",
+            outcome.losses[1].reason
+        );
+        assert!(outcome.detail.ends_with("the run went on without them"), "{strategy}: {}", outcome.detail);
+        // What the lost ones were computing is computed by the last one, unless it had gone home, and the model is
+        // judged as ever.
+        let samples = samples_at_the_end(&trained);
+        assert!((11_960..12_060).contains(&samples), "{strategy}: {samples} samples");
+        assert!(is_judged(&trained), "{strategy}");
+    }
+}
+
+#[test]
+fn without_its_last_worker_or_its_server_a_run_has_failed() {
+    for (victims, culprit) in [(vec![Rank(0), Rank(1)], None), (vec![Rank(2)], Some(Rank(2)))] {
+        let (trained, _) = run_into(&recipe(ASYNC_SGD, 2, ""), move |processes, update| {
+            for victim in victims.iter().filter(|_| trains(update, Rank(0))) {
+                processes.strike(*victim, Signal::KILL);
+            }
+        });
+        let outcome = &trained.outcome;
+        assert!(matches!(outcome.end, End::Failed { .. }), "{outcome:?}");
+        assert!(culprit.is_none() || outcome.culprit == culprit, "{outcome:?}");
+        assert!(outcome.detail.contains("SIGKILL"), "{}", outcome.detail);
+    }
+}
+
+#[test]
+fn a_slow_rank_costs_time_and_nothing_else() {
+    let slow = "slow = [{ rank = 1, compute = 3.0 }]";
+    let run = |strategy: &str, more: &str| {
+        let short =
+            recipe(strategy, 2, more).replace("steps = 200", "steps = 40").replace("100 steps", "40 steps");
+        let trained = train(&short).unwrap().done().unwrap();
+        assert_eq!(trained.outcome.losses, [], "{strategy}");
+        trained
+    };
+    for strategy in ["kind = \"ps-sync\"", "kind = \"d-sync\"", PIPE_SGD, LOCAL_SGD] {
+        let (even, uneven) = (run(strategy, ""), run(strategy, slow));
+        assert_eq!(even.final_weights().unwrap(), uneven.final_weights().unwrap(), "{strategy}");
+    }
+    for strategy in [ASYNC_SGD, ASYNC_MSGD, HOGWILD_SGD] {
+        assert_eq!(samples_at_the_end(&run(strategy, slow)) / 30, 80, "{strategy}");
+    }
+}
