@@ -220,6 +220,10 @@ mod tests {
                 3,
                 "10a329581a53c904fe906e1c916c3c9b1efff574a72527fa52f80e943314466928bb6dba2a2dbec42f4226686737d59a",
             ),
+            (
+                4,
+                "50ed769f41411a3f14bab4620ab76fd6b5cc15385f30d7d26e00cb617e804d70f2a206f804554f41b88db3e383c706e0",
+            ),
         ];
         let embedded: Vec<(i64, String)> = MIGRATIONS
             .iter()
@@ -243,7 +247,7 @@ mod tests {
     }
 
     fn with(more: &'static str) -> Migrator {
-        let next = Migration::new(4, "next".into(), MigrationType::Simple, more.into_sql_str(), false);
+        let next = Migration::new(5, "next".into(), MigrationType::Simple, more.into_sql_str(), false);
         Migrator::with_migrations(MIGRATIONS.iter().cloned().chain([next]).collect())
     }
 
@@ -251,22 +255,22 @@ mod tests {
     async fn an_older_file_is_copied_aside_before_it_is_brought_up_to_date() {
         let folder = tempfile::tempdir().unwrap();
         Store::open(folder.path()).await.unwrap().close().await;
-        let broken = with("CREATE TABLE more (id INTEGER) STRICT; PRAGMA user_version = 4; SELECT nonsense");
+        let broken = with("CREATE TABLE more (id INTEGER) STRICT; PRAGMA user_version = 5; SELECT nonsense");
         let error = Store::at(folder.path(), &broken).await.unwrap_err();
         let StoreError::Migration { backup: Some(backup), .. } = &error else { panic!("{error}") };
-        assert_eq!(*backup, folder.path().join("bakeoff-version-3.db"));
+        assert_eq!(*backup, folder.path().join("bakeoff-version-4.db"));
         assert!(backup.is_file());
         // A migration that fails leaves the old version.
         Store::open(folder.path()).await.unwrap().close().await;
 
-        let good = with("CREATE TABLE more (id INTEGER) STRICT; PRAGMA user_version = 4");
+        let good = with("CREATE TABLE more (id INTEGER) STRICT; PRAGMA user_version = 5");
         let store = Store::at(folder.path(), &good).await.unwrap();
-        assert_eq!(store.db_info().await.unwrap().version, 4);
-        assert!(folder.path().join("bakeoff-version-3-2.db").is_file());
+        assert_eq!(store.db_info().await.unwrap().version, 5);
+        assert!(folder.path().join("bakeoff-version-4-2.db").is_file());
         store.close().await;
         assert!(matches!(
             Store::open(folder.path()).await,
-            Err(StoreError::Newer { found: 4, known: 3, .. })
+            Err(StoreError::Newer { found: 5, known: 4, .. })
         ));
     }
 }
