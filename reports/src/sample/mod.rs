@@ -300,6 +300,8 @@ impl Maker<'_> {
             links: self.links(&ranks),
             emulation: vec![],
             coding: vec![],
+            staleness: vec![],
+            averagings: vec![],
             ranks,
         }
     }
@@ -374,6 +376,7 @@ impl Maker<'_> {
             recording_share: Some(0.0021),
             phases: parts.iter().map(row).collect(),
             exposed: milliseconds((communicate * 0.55 + waiting) * steady as f64),
+            hidden: Nanos(0),
             steady: if worker { (milliseconds(length * steady as f64), steady) } else { (Nanos(0), 0) },
             bytes_out: bytes,
             bytes_in: bytes,
