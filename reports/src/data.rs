@@ -3,9 +3,9 @@
 use crate::findings::Findings;
 use crate::view::Download;
 use std::fmt::Write;
-use store::{RunRow, RunState};
+use store::{AttemptRow, RunRow, RunState};
 
-/// One CSV of runs, one of evaluations, one of phases, one of links.
+/// One CSV of runs, one of evaluations, one of phases, one of links; of staleness and averagings where there are any.
 pub(crate) fn downloads(findings: &Findings) -> Vec<Download> {
     let name = file_stem(&findings.rows().plan.name);
     let file = |part: &str, what: &str, text: String| Download {
@@ -13,12 +13,22 @@ pub(crate) fn downloads(findings: &Findings) -> Vec<Download> {
         what: what.to_owned(),
         href: format!("data:text/csv;charset=utf-8,{}", percent_encoded(&text)),
     };
-    vec![
+    let mut files = vec![
         file("runs", "one line for each run", runs(findings)),
         file("metrics", "every evaluation", metrics(findings)),
         file("phases", "time per rank, lane and phase", phases(findings)),
         file("links", "bytes per pair of ranks", links(findings)),
-    ]
+    ];
+    let any = |has: fn(&AttemptRow) -> bool| {
+        findings.rows().runs.iter().filter_map(|run| run.attempt.as_ref()).any(has)
+    };
+    if any(|attempt| !attempt.staleness.is_empty()) {
+        files.push(file("staleness", "gradients by server, worker and staleness", staleness(findings)));
+    }
+    if any(|attempt| !attempt.averagings.is_empty()) {
+        files.push(file("averagings", "averagings per pair of ranks", averagings(findings)));
+    }
+    files
 }
 
 fn runs(findings: &Findings) -> String {
@@ -138,6 +148,37 @@ fn links(findings: &Findings) -> String {
                 &link.bytes.to_string(),
                 &link.raw_bytes.to_string(),
                 &link.messages.to_string(),
+            ]);
+        }
+    }
+    csv.text
+}
+
+fn staleness(findings: &Findings) -> String {
+    let mut csv = Csv::new(&["run", "server", "worker", "staleness", "gradients"]);
+    for run in &findings.rows().runs {
+        for row in run.attempt.iter().flat_map(|attempt| &attempt.staleness) {
+            csv.line(&[
+                &run.index.to_string(),
+                &row.server.to_string(),
+                &row.worker.to_string(),
+                &row.staleness.to_string(),
+                &row.count.to_string(),
+            ]);
+        }
+    }
+    csv.text
+}
+
+fn averagings(findings: &Findings) -> String {
+    let mut csv = Csv::new(&["run", "rank", "peer", "averagings"]);
+    for run in &findings.rows().runs {
+        for row in run.attempt.iter().flat_map(|attempt| &attempt.averagings) {
+            csv.line(&[
+                &run.index.to_string(),
+                &row.rank.to_string(),
+                &row.peer.to_string(),
+                &row.count.to_string(),
             ]);
         }
     }

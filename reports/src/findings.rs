@@ -1,7 +1,7 @@
 //! A study with its comparisons made: what sentences, tables and charts are written from.
 
 use crate::comparison::{self, Comparison, Thresholds};
-use crate::study::{Condition, Study};
+use crate::study::{Condition, Entry, Study};
 use crate::{Options, ReportError};
 use store::SweepRows;
 
@@ -28,6 +28,11 @@ impl<'a> Findings<'a> {
     /// Each condition with its comparisons.
     pub(crate) fn conditions(&self) -> impl Iterator<Item = (&Condition<'a>, &[Comparison])> {
         self.study.conditions.iter().zip(self.comparisons.iter().map(Vec::as_slice))
+    }
+
+    /// The global batch of an arm.
+    pub(crate) fn batch(&self, entry: &Entry) -> u32 {
+        self.rows().plan.cells[entry.cell].spec.train.global_batch.max(1)
     }
 
     pub(crate) fn rows(&self) -> &'a SweepRows {

@@ -11,12 +11,14 @@ mod data;
 mod digits;
 mod error;
 mod findings;
+mod paragraph;
 mod redact;
 mod render;
 #[doc(hidden)]
 pub mod sample;
 mod scoreboard;
 mod shares;
+mod staleness;
 mod statistics;
 mod study;
 mod verdict;

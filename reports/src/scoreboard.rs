@@ -4,7 +4,7 @@ use crate::comparison::{Comparison, Grade};
 use crate::digits::{self, Unit};
 use crate::findings::Findings;
 use crate::statistics::{self, Estimate};
-use crate::study::{self, Condition, Entry, Measure};
+use crate::study::{Condition, Entry, Measure};
 use crate::verdict;
 use recipe::Role;
 use record::{Category, Nanos};
@@ -111,7 +111,7 @@ fn target_columns(findings: &Findings, condition: &Condition) -> Vec<Column> {
             .trials
             .iter()
             .map(|trial| trial.hit.map_or(f64::INFINITY, |row| row.samples as f64))
-            .map(|samples| samples / f64::from(batch(findings, entry)))
+            .map(|samples| samples / f64::from(findings.batch(entry)))
             .collect();
         let middle = statistics::median(&values).filter(|value| value.is_finite() && !entry.mostly_missed());
         Cell::of(middle, |steps| digits::count(steps.round() as u64))
@@ -140,10 +140,6 @@ fn target_columns(findings: &Findings, condition: &Condition) -> Vec<Column> {
             always: false,
         },
     ]
-}
-
-fn batch(findings: &Findings, entry: &Entry) -> u32 {
-    findings.rows().plan.cells[entry.cell].spec.train.global_batch.max(1)
 }
 
 fn ratio_column(condition: &Condition, comparisons: &[Comparison]) -> Column {
@@ -181,8 +177,9 @@ fn step_columns(findings: &Findings, condition: &Condition) -> Vec<Column> {
         });
         Cell::of(value, |value| format!("{}/s", digits::short(value)))
     });
-    let sent =
-        per_entry(condition, |entry| Cell::of(entry.mean_of(study::worker_bytes_per_step), digits::bytes));
+    let sent = per_entry(condition, |entry| {
+        Cell::of(entry.mean_of(|attempt| entry.worker_bytes_per_step(attempt)), digits::bytes)
+    });
     let waiting = per_entry(condition, |entry| Cell::of(entry.mean_of(wait_share), digits::percent));
     vec![
         Column {

@@ -11,10 +11,18 @@ pub(crate) struct StepShares {
     pub(crate) phases: Vec<(Phase, f64)>,
     /// Communication that the lane did not hide; of compute lanes only.
     pub(crate) exposed: Option<f64>,
+    /// Communication of other lanes that the lane hid; of compute lanes only.
+    pub(crate) hidden: Option<f64>,
     pub(crate) length: f64,
 }
 
 impl StepShares {
+    /// The hidden part of all communication; none where there was none.
+    pub(crate) fn hidden_share(&self) -> Option<f64> {
+        let (exposed, hidden) = self.exposed.zip(self.hidden)?;
+        (exposed + hidden > 0.0).then(|| hidden / (exposed + hidden))
+    }
+
     /// The seconds of one phase.
     pub(crate) fn of(&self, phase: Phase) -> f64 {
         self.phases.iter().find(|(found, _)| *found == phase).map_or(0.0, |(_, seconds)| *seconds)
@@ -30,6 +38,7 @@ pub(crate) fn mean(entry: &Entry, shares: impl Fn(&AttemptRow) -> Option<StepSha
     Some(StepShares {
         phases: Phase::ALL.into_iter().map(|phase| (phase, mean(&|run| run.of(phase)))).collect(),
         exposed: exposed.then(|| mean(&|run| run.exposed.unwrap_or(0.0))),
+        hidden: exposed.then(|| mean(&|run| run.hidden.unwrap_or(0.0))),
         length: mean(&|run| run.length),
     })
 }
@@ -40,9 +49,10 @@ pub(crate) fn workers(attempt: &AttemptRow) -> Option<StepShares> {
     let steps: u64 = workers().map(|rank| rank.steady.1).sum();
     let length: f64 = workers().map(|rank| rank.steady.0.seconds()).sum();
     let exposed: f64 = workers().map(|rank| rank.exposed.seconds()).sum();
+    let hidden: f64 = workers().map(|rank| rank.hidden.seconds()).sum();
     let totals = totals(workers(), |lane| lane == LaneId::Compute);
-    per_step(totals, length, steps)
-        .map(|shares| StepShares { exposed: Some(exposed / steps as f64), ..shares })
+    let [exposed, hidden] = [exposed, hidden].map(|seconds| Some(seconds / steps as f64));
+    per_step(totals, length, steps).map(|shares| StepShares { exposed, hidden, ..shares })
 }
 
 /// The servers' lanes of one run; a step is one turn of a lane, as often as its most frequent phase.
@@ -76,7 +86,7 @@ fn per_step(mut phases: Vec<(Phase, f64)>, length: f64, steps: u64) -> Option<St
     for (_, seconds) in &mut phases {
         *seconds /= steps as f64;
     }
-    Some(StepShares { phases, exposed: None, length: length / steps as f64 })
+    Some(StepShares { phases, exposed: None, hidden: None, length: length / steps as f64 })
 }
 
 #[cfg(test)]

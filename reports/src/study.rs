@@ -31,6 +31,10 @@ pub(crate) struct Entry<'a> {
     pub(crate) arm: usize,
     pub(crate) cell: usize,
     pub(crate) planned: usize,
+    /// Whether all ranks must end with the same weights.
+    pub(crate) ranks_agree: bool,
+    /// The global batch, where each worker goes at its own pace.
+    own_pace: Option<u32>,
     /// The runs that are judged, in the order of their repeats.
     pub(crate) trials: Vec<Trial<'a>>,
 }
@@ -84,6 +88,8 @@ fn conditions(rows: &SweepRows) -> Vec<Condition<'_>> {
             arm: cell.arm,
             cell: number,
             planned: rows.plan.runs.iter().filter(|run| run.cell == number).count(),
+            ranks_agree: cell.spec.strategy.ranks_agree(),
+            own_pace: cell.spec.strategy.is_asynchronous().then_some(cell.spec.train.global_batch),
             trials: trials(rows, number, target),
         };
         if let Some(condition) = found.iter_mut().find(|condition| condition.name == cell.condition) {
@@ -184,6 +190,30 @@ impl Entry<'_> {
         order.get(order.len().saturating_sub(1) / 2).copied()
     }
 
+    /// Steps of an attempt by which what it did is divided. Workers that go at their own pace have no common number of
+    /// steps: samples by the global batch is the mean over them.
+    fn steps(&self, attempt: &AttemptRow) -> Option<f64> {
+        let steps = match self.own_pace {
+            Some(batch) => attempt.samples as f64 / f64::from(batch.max(1)),
+            None => attempt.steps as f64,
+        };
+        (steps > 0.0).then_some(steps)
+    }
+
+    /// Bytes that the workers of an attempt sent per step, on average.
+    pub(crate) fn worker_bytes_per_step(&self, attempt: &AttemptRow) -> Option<f64> {
+        let workers = attempt.ranks.iter().filter(|rank| rank.role == recipe::Role::Worker);
+        let sent: Vec<f64> = workers.map(|rank| rank.bytes_out as f64).collect();
+        let steps = self.steps(attempt).filter(|_| !sent.is_empty())?;
+        Some(sent.iter().sum::<f64>() / sent.len() as f64 / steps)
+    }
+
+    /// Bytes that all ranks of an attempt sent per step.
+    pub(crate) fn all_bytes_per_step(&self, attempt: &AttemptRow) -> Option<f64> {
+        let steps = self.steps(attempt).filter(|_| !attempt.ranks.is_empty())?;
+        Some(attempt.ranks.iter().map(|rank| rank.bytes_out as f64).sum::<f64>() / steps)
+    }
+
     /// The mean over the judged runs of what `value` finds in each.
     pub(crate) fn mean_of(&self, value: impl Fn(&AttemptRow) -> Option<f64>) -> Option<f64> {
         let values: Vec<f64> = self.trials.iter().filter_map(|trial| value(trial.attempt)).collect();
@@ -212,20 +242,6 @@ impl<'a> Trial<'a> {
     pub(crate) fn last(&self, metric: Metric) -> Option<f64> {
         self.attempt.metrics.iter().rev().find(|row| row.metric == metric).map(|row| row.value)
     }
-}
-
-/// Bytes that the workers of an attempt sent per step, on average.
-pub(crate) fn worker_bytes_per_step(attempt: &AttemptRow) -> Option<f64> {
-    let workers = attempt.ranks.iter().filter(|rank| rank.role == recipe::Role::Worker);
-    let sent: Vec<f64> = workers.map(|rank| rank.bytes_out as f64).collect();
-    let known = !sent.is_empty() && attempt.steps > 0;
-    known.then(|| sent.iter().sum::<f64>() / sent.len() as f64 / attempt.steps as f64)
-}
-
-/// Bytes that all ranks of an attempt sent per step.
-pub(crate) fn all_bytes_per_step(attempt: &AttemptRow) -> Option<f64> {
-    let known = !attempt.ranks.is_empty() && attempt.steps > 0;
-    known.then(|| attempt.ranks.iter().map(|rank| rank.bytes_out as f64).sum::<f64>() / attempt.steps as f64)
 }
 
 #[cfg(test)]

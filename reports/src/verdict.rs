@@ -1,10 +1,10 @@
-//! Verdicts: one sentence for each arm under each condition, and one paragraph for the head of the page.
+//! Verdicts: one sentence for each arm under each condition.
 
 use crate::comparison::{Comparison, Grade, RepeatsNeeded, Thresholds};
 use crate::digits::{self, Unit};
 use crate::findings::Findings;
 use crate::statistics::{self, Estimate};
-use crate::study::{self, Condition, Entry, Measure};
+use crate::study::{Condition, Entry, Measure};
 use recipe::{Metric, Target};
 use serde::Serialize;
 
@@ -40,121 +40,6 @@ pub(crate) fn all(findings: &Findings) -> Vec<Verdict> {
         }
     }
     verdicts
-}
-
-/// The verdict of the whole sweep in a paragraph of plain text.
-pub(crate) fn paragraph(findings: &Findings, verdicts: &[Verdict]) -> String {
-    let judged = findings.study.conditions.iter().flat_map(|c| &c.entries).any(|e| !e.trials.is_empty());
-    if !judged {
-        return "No run has finished yet, so there is nothing to compare.".to_owned();
-    }
-    if !findings.has_conditions() {
-        let strongest = verdicts.iter().filter(|verdict| !verdict.baseline).collect::<Vec<_>>();
-        return match strongest.as_slice() {
-            [] => verdicts.first().map(|verdict| verdict.sentence.clone()).unwrap_or_default(),
-            [only] => format!("{} {}", only.sentence, grade_words(only.grade)).trim().to_owned(),
-            many => format!("{}{}", fastest(findings), by_grade(findings, many)),
-        };
-    }
-    let others: Vec<&Verdict> = verdicts.iter().filter(|verdict| !verdict.baseline).collect();
-    tally(findings, &others)
-}
-
-fn grade_words(grade: Option<Grade>) -> &'static str {
-    match grade {
-        Some(Grade::Clear) => "The difference in speed is clear.",
-        Some(Grade::WithinNoise) => "The difference in speed is within noise.",
-        Some(Grade::NotEnoughEvidence) => "That is not enough evidence for a difference in speed.",
-        Some(Grade::DidNotReach) | None => "",
-    }
-}
-
-fn fastest(findings: &Findings) -> String {
-    let Some(condition) = findings.study.conditions.first() else { return String::new() };
-    let measure = condition.measure();
-    let time = |entry: &Entry| {
-        let estimate = typical(&entry.values(measure), findings.thresholds.confidence)?;
-        let missed = measure == Measure::TimeToTarget && entry.mostly_missed();
-        (!missed).then_some(estimate)
-    };
-    let timed = condition.entries.iter().filter_map(|entry| Some((entry.arm, time(entry)?)));
-    let Some((arm, estimate)) = timed.min_by(|left, right| left.1.value.total_cmp(&right.1.value)) else {
-        return String::new();
-    };
-    let name = findings.study.arm_name(arm);
-    let time = Unit::of_seconds(estimate.value).supported(estimate.value, estimate.uncertainty());
-    match measure {
-        Measure::TimeToTarget => format!("{name} was first at the target, after {time}. "),
-        Measure::StepTime => format!("{name} had the shortest steps, {time}. "),
-    }
-}
-
-/// For each grade the arms that have it, under the only condition.
-fn by_grade(findings: &Findings, verdicts: &[&Verdict]) -> String {
-    let base = findings.study.arm_name(findings.study.baseline);
-    let clear = |faster: bool| {
-        let chosen = findings.comparisons.iter().flatten().filter(|found| found.grade == Grade::Clear);
-        let names = chosen
-            .filter(|found| found.is_faster() == faster)
-            .map(|found| findings.study.arm_name(found.arm));
-        names.collect::<Vec<_>>()
-    };
-    let graded = |grade| {
-        let chosen = verdicts.iter().filter(|verdict| verdict.grade == Some(grade));
-        chosen.map(|verdict| verdict.arm.as_str()).collect::<Vec<_>>()
-    };
-    let groups = [
-        (format!("Clearly faster than {base}"), clear(true)),
-        (format!("Clearly slower than {base}"), clear(false)),
-        (format!("Within noise of {base}"), graded(Grade::WithinNoise)),
-        ("Not enough evidence".to_owned(), graded(Grade::NotEnoughEvidence)),
-        ("Short of the target".to_owned(), graded(Grade::DidNotReach)),
-    ];
-    let said = groups.iter().filter(|(_, arms)| !arms.is_empty());
-    said.map(|(words, arms)| format!("{words}: {}.", listed(arms))).collect::<Vec<_>>().join(" ")
-}
-
-/// `a, b and c`.
-pub(crate) fn listed(names: &[&str]) -> String {
-    match names {
-        [] => String::new(),
-        [only] => (*only).to_owned(),
-        [most @ .., last] => format!("{} and {last}", most.join(", ")),
-    }
-}
-
-/// For each arm in how many conditions which grade was given.
-fn tally(findings: &Findings, verdicts: &[&Verdict]) -> String {
-    let base = findings.study.arm_name(findings.study.baseline);
-    let mut parts = Vec::new();
-    for (place, arm) in findings.rows().plan.arms.iter().enumerate() {
-        let own: Vec<&&Verdict> = verdicts.iter().filter(|verdict| verdict.arm == arm.name).collect();
-        if own.is_empty() || place == findings.study.baseline {
-            continue;
-        }
-        let of = |grade| own.iter().filter(|verdict| verdict.grade == Some(grade)).count();
-        let (sooner, later) = clear_sides(findings, place);
-        let counts = [
-            (sooner, "clearly faster than the baseline"),
-            (later, "clearly slower than the baseline"),
-            (of(Grade::WithinNoise), "within noise of the baseline"),
-            (of(Grade::NotEnoughEvidence), "without enough evidence"),
-            (of(Grade::DidNotReach), "short of the target"),
-        ];
-        let said: Vec<String> = counts
-            .iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, words)| format!("{words} in {count} of {} conditions", own.len()))
-            .collect();
-        parts.push(format!("{} is {}.", arm.name, said.join(", ").replace("the baseline", base)));
-    }
-    parts.join(" ")
-}
-
-fn clear_sides(findings: &Findings, arm: usize) -> (usize, usize) {
-    let clear = findings.comparisons.iter().flatten().filter(|c| c.arm == arm && c.grade == Grade::Clear);
-    let (sooner, later): (Vec<_>, Vec<_>) = clear.partition(|found| found.is_faster());
-    (sooner.len(), later.len())
 }
 
 struct Writer<'a> {
@@ -288,8 +173,8 @@ impl Writer<'_> {
 
     fn bytes(&self) -> Option<String> {
         let base = self.condition.entry(self.findings.study.baseline)?;
-        let own = self.entry.mean_of(study::all_bytes_per_step)?;
-        let other = base.mean_of(study::all_bytes_per_step)?;
+        let own = self.entry.mean_of(|attempt| self.entry.all_bytes_per_step(attempt))?;
+        let other = base.mean_of(|attempt| base.all_bytes_per_step(attempt))?;
         (other > 0.0 && own > 0.0).then(|| format!("Sent {} the bytes per step.", digits::times(own / other)))
     }
 }
@@ -382,6 +267,7 @@ fn signed_range((low, high): (f64, f64), factor: f64, decimals: usize) -> String
 mod tests {
     use super::*;
     use crate::Options;
+    use crate::paragraph::paragraph;
     use crate::sample::Sample;
     use store::{RunState, SweepRows};
 

@@ -15,7 +15,7 @@ use crate::strategy::{Evaluated, Roles, Service, Strategy};
 use crate::training::{self, Books};
 use crate::{Group, Lane, StepError};
 use recipe::{Compression, Measure, Role, RunSpec};
-use record::{LaneId, PhaseClock, Rank, Trace};
+use record::{LaneId, Overlap, PhaseClock, Rank, Trace};
 use std::sync::Arc;
 
 /// What every rank of a run is built from.
@@ -221,16 +221,19 @@ impl Blueprint {
         };
         let seat = self.seat(rank)?;
         let trains = trainer.is_some();
+        // Only a rank that trains on one lane and communicates on another can hide anything.
+        let overlap = (trains && lanes > 1).then(Arc::<Overlap>::default);
         let mut bodies = Vec::with_capacity(lanes);
         if let Some(strategy) = trainer {
-            let node = self.node(&seat, learner, (host, jobs))?;
+            let desk = self.desk(&seat, host, (LaneId::Compute, overlap.as_ref()));
+            let node = self.node(desk, learner, jobs)?;
             let books = books(LaneId::Compute, evaluated.clone());
             let run = guarded(move || training::train(node, strategy, books));
             bodies.push(LaneBody { rank, lane: LaneId::Compute, run });
         }
         for (number, service) in services.into_iter().enumerate() {
             let lane = LaneId::Service(number as u16);
-            let desk = self.desk(&seat, host);
+            let desk = self.desk(&seat, host, (lane, overlap.as_ref()));
             let books = books(lane, evaluated.clone().filter(|_| !trains));
             bodies.push(LaneBody { rank, lane, run: guarded(move || training::serve(desk, service, books)) });
         }
@@ -239,19 +242,23 @@ impl Blueprint {
 
     fn node(
         &self,
-        seat: &Seat,
+        desk: Desk,
         learner: Option<Box<dyn Learner>>,
-        (host, jobs): (&dyn Host, Shared<Jobs>),
+        jobs: Shared<Jobs>,
     ) -> Result<Node, StepError> {
-        let (Some(learner), Some(trainers)) = (learner, seat.trainers.clone()) else {
-            return Err(StepError::Learner(format!("rank {} trains, but has no model", seat.rank)));
+        let (Some(learner), Some(trainers)) = (learner, desk.seat.trainers.clone()) else {
+            return Err(StepError::Learner(format!("rank {} trains, but has no model", desk.seat.rank)));
         };
-        let desk = self.desk(seat, host);
         Ok(Node::new(Parts { desk, trainers, learner, collective: self.collective.clone(), jobs }))
     }
 
-    fn desk(&self, seat: &Seat, host: &dyn Host) -> Desk {
-        Desk { seat: seat.clone(), lane: self.lane(seat.rank, host), observer: host.observer(seat.rank) }
+    fn desk(&self, seat: &Seat, host: &dyn Host, (lane, overlap): (LaneId, Option<&Arc<Overlap>>)) -> Desk {
+        let mut desk =
+            Desk { seat: seat.clone(), lane: self.lane(seat.rank, host), observer: host.observer(seat.rank) };
+        if let Some(overlap) = overlap {
+            desk.lane.clock.beside(overlap.clone(), lane);
+        }
+        desk
     }
 
     fn seat(&self, rank: Rank) -> Result<Seat, StepError> {

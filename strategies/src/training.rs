@@ -129,7 +129,7 @@ impl Books {
     /// Ends a step, and writes down where its time went.
     fn enter(&self, seat: Seat, lane: &mut Lane, next: u64, entry: Entry) {
         let Traffic { bytes_out, bytes_in, .. } = std::mem::take(&mut lane.traffic);
-        let StepTiming { step, begin, end, phases, spans } = lane.clock.next_step(next);
+        let StepTiming { step, begin, end, phases, hidden, spans } = lane.clock.next_step(next);
         for span in spans {
             self.observer.event(Event::Span(SpanRecord {
                 rank: seat.rank,
@@ -156,6 +156,7 @@ impl Books {
             own_samples: entry.own_samples,
             rate: entry.rate,
             drain: entry.drain,
+            hidden,
         }));
     }
 

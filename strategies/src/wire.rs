@@ -235,7 +235,7 @@ impl<'a> Wire<'a> {
 
     /// Receives from whoever is first; `None` in place of a place if the sender is not of the group.
     pub fn recv_any(&mut self, kind: Kind) -> Result<(Option<Place>, Tag, Packet), StepError> {
-        let before = self.lane.clock.switch(Phase::WaitPeer);
+        let before = self.lane.clock.wait_for_anyone();
         let envelope = self.lane.transport.recv_any(kind)?;
         let (from, tag) = (self.group.place_of(envelope.from), envelope.tag);
         Ok((from, tag, self.opened(before, envelope)))

@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
 use e2e::{Trained, train};
-use record::{Emulated, EmulationRecord, Event, LaneId, Nanos, Phase, Rank, SpanRecord, StepRecord};
+use record::{
+    Category, Emulated, EmulationRecord, Event, LaneId, Nanos, Phase, Rank, SpanRecord, StepRecord,
+};
 
 fn recipe(strategy: &str, workers: u32, more: &str) -> String {
     format!(
@@ -156,4 +158,51 @@ fn a_measured_split_adds_up_to_the_step_and_a_straggler_takes_its_factor() {
     }
     let straggler: u64 = steps(&trained, 2).iter().map(|step| step.length.0).sum();
     assert!(straggler >= 12 * (20_000_000 - 10), "{straggler}");
+}
+
+/// Nanoseconds, counted between all edges, for which `holds` of what is under way: how many of each list.
+fn measured(lists: [&[(u64, u64)]; 3], holds: impl Fn([usize; 3]) -> bool) -> u64 {
+    let mut edges: Vec<u64> = lists.iter().flat_map(|list| list.iter().flat_map(|at| [at.0, at.1])).collect();
+    edges.sort_unstable();
+    edges.dedup();
+    let under_way =
+        |from: u64| lists.map(|list| list.iter().filter(|at| at.0 <= from && from < at.1).count());
+    let pieces = edges.windows(2).filter(|piece| holds(under_way(piece[0])));
+    pieces.map(|piece| piece[1] - piece[0]).sum()
+}
+
+#[test]
+fn what_a_pipeline_hides_is_what_its_spans_say_to_the_nanosecond() {
+    let trained = run("pipe-sgd", 3, "[network]\nbandwidth = \"20Mbit/s\"\nlatency = \"1ms\"");
+    for rank in (0..3).map(Rank) {
+        let stretches = |fits: &dyn Fn(&SpanRecord) -> bool| -> Vec<(u64, u64)> {
+            let spans = trained.events.iter().filter_map(|event| match event {
+                Event::Span(span) if span.rank == rank && fits(span) => {
+                    Some((span.begin.0, span.begin.0 + span.length.0))
+                }
+                _ => None,
+            });
+            spans.collect()
+        };
+        let travels = |span: &SpanRecord| {
+            span.phase.category() == Category::Communication || span.phase == Phase::WaitPeer
+        };
+        let own = stretches(&|span| {
+            span.lane == LaneId::Compute && (travels(span) || span.phase == Phase::WaitLane)
+        });
+        let works = stretches(&|span| {
+            span.lane == LaneId::Compute && !travels(span) && span.phase != Phase::WaitLane
+        });
+        let beside = stretches(&|span| span.lane != LaneId::Compute && travels(span));
+        let lists = [&own[..], &works[..], &beside[..]];
+        let steps = || trained.steps().filter(|step| step.rank == rank && step.lane == LaneId::Compute);
+        let hidden: u64 = steps().map(|step| step.hidden.0).sum();
+        let exposed: u64 = steps().map(|step| step.phases.exposed().0).sum();
+        assert_eq!(hidden, measured(lists, |[_, works, beside]| works > 0 && beside > 0), "{rank}");
+        // While one lane wakes the other, the compute lane waits for what is over already.
+        let open = measured(lists, |[.., beside]| beside > 0);
+        let woken = measured(lists, |[own, _, beside]| own > 0 && beside == 0);
+        assert_eq!(hidden + exposed, open + woken, "{rank}");
+        assert!(hidden > 0 && exposed > 0, "{rank}: {hidden} {exposed}");
+    }
 }

@@ -302,6 +302,8 @@ impl Maker<'_> {
             emulation: vec![],
             coding: vec![],
             lost: vec![],
+            staleness: vec![],
+            averagings: vec![],
             ranks,
         }
     }
@@ -376,6 +378,7 @@ impl Maker<'_> {
             recording_share: Some(0.0021),
             phases: parts.iter().map(row).collect(),
             exposed: milliseconds((communicate * 0.55 + waiting) * steady as f64),
+            hidden: Nanos(0),
             steady: if worker { (milliseconds(length * steady as f64), steady) } else { (Nanos(0), 0) },
             bytes_out: bytes,
             bytes_in: bytes,

@@ -50,16 +50,35 @@ fn accuracy(findings: &Findings, number: usize, condition: &Condition) -> Option
 
 /// The chart of a series, where any run has a value of it.
 fn chart(findings: &Findings, number: usize, condition: &Condition, series: Series) -> Option<Chart> {
+    let words = match series {
+        Series::Metric(metric) => (format!("accuracy-{number}"), metric_reading(metric, condition)),
+        Series::TrainingLoss => (format!("loss-{number}"), loss_reading()),
+    };
+    drawn(findings, words, condition, series)
+}
+
+/// The chart of a metric that arms are not judged by, with its id and how to read it.
+pub(crate) fn metric_chart(
+    findings: &Findings,
+    words: (String, String),
+    condition: &Condition,
+    metric: Metric,
+) -> Option<Chart> {
+    drawn(findings, words, condition, Series::Metric(metric))
+}
+
+fn drawn(
+    findings: &Findings,
+    (id, reading): (String, String),
+    condition: &Condition,
+    series: Series,
+) -> Option<Chart> {
     let mut trials = condition.entries.iter().flat_map(|entry| &entry.trials);
     if !trials.any(|trial| series.values(trial).iter().any(|point| point.value.is_finite())) {
         return None;
     }
     let words = series.words();
     let names = |arm| findings.study.arm_name(arm).to_owned();
-    let (id, reading) = match series {
-        Series::Metric(metric) => (format!("accuracy-{number}"), metric_reading(metric, condition)),
-        Series::TrainingLoss => (format!("loss-{number}"), loss_reading()),
-    };
     Some(Chart {
         figure: Figure {
             id,

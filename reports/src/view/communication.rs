@@ -1,20 +1,19 @@
 //! Who sent how much to whom, and how fast it arrived.
 
 use super::condition_title;
-use crate::chart::{Figure, Key, Table, Tick, coordinate};
+use super::heat::{self, Matrix, Passed, Words};
+use crate::chart::{Figure, Key, Table};
 use crate::digits;
 use crate::findings::Findings;
-use crate::study::{self, Condition, Entry};
+use crate::shares::{self, StepShares};
+use crate::study::{Condition, Entry};
 use recipe::Role;
 use record::{LaneId, Phase};
 use serde::Serialize;
-use store::AttemptRow;
+use store::{AttemptRow, LinkRow};
 
 /// Matrices on one page.
 const MOST_MATRICES: usize = 6;
-
-/// Ranks up to which a matrix prints its numbers.
-const NUMBERED_RANKS: usize = 10;
 
 /// The section.
 #[derive(Debug, Serialize)]
@@ -39,34 +38,13 @@ pub(crate) struct TrafficRow {
     pub(crate) total: String,
     pub(crate) messages: String,
     pub(crate) bandwidth: String,
+    /// Per step, while the compute lane did not compute.
+    pub(crate) exposed: String,
+    /// Per step, while it did.
+    pub(crate) hidden: String,
+    /// Of all communication.
+    pub(crate) hidden_share: String,
     pub(crate) weights: String,
-}
-
-/// A rank x rank heat map.
-#[derive(Debug, Serialize)]
-pub(crate) struct Matrix {
-    pub(crate) figure: Figure,
-    pub(crate) arm: String,
-    pub(crate) condition: String,
-    pub(crate) size: String,
-    pub(crate) cell: String,
-    pub(crate) cells: Vec<MatrixCell>,
-    pub(crate) columns: Vec<Tick>,
-    pub(crate) rows: Vec<Tick>,
-    pub(crate) grid: String,
-}
-
-#[derive(Debug, Serialize)]
-pub(crate) struct MatrixCell {
-    pub(crate) x: String,
-    pub(crate) y: String,
-    /// How dark, from 0 to 1.
-    pub(crate) weight: String,
-    pub(crate) dark: bool,
-    pub(crate) label: String,
-    pub(crate) label_x: String,
-    pub(crate) label_y: String,
-    pub(crate) title: String,
 }
 
 impl Communication {
@@ -119,7 +97,10 @@ fn traffic(findings: &Findings, condition: &str, entry: &Entry) -> TrafficRow {
     let (wire, raw) = (sum(|link| link.bytes), sum(|link| link.raw_bytes));
     let linked = wire.zip(raw).filter(|(wire, _)| *wire > 0.0).map(|(wire, raw)| raw / wire);
     let raw_ratio = entry.mean_of(coded_ratio).or(linked);
-    let sent = entry.mean_of(study::worker_bytes_per_step);
+    let sent = entry.mean_of(|attempt| entry.worker_bytes_per_step(attempt));
+    let steps = shares::mean(entry, shares::workers);
+    let exposed = steps.as_ref().and_then(|steps| steps.exposed);
+    let hidden = steps.as_ref().and_then(|steps| steps.hidden);
     TrafficRow {
         key: Key::of_arm(entry.arm, findings.study.arm_name(entry.arm)),
         condition: condition.to_owned(),
@@ -130,6 +111,9 @@ fn traffic(findings: &Findings, condition: &str, entry: &Entry) -> TrafficRow {
         total: wire.map_or_else(dash, digits::bytes),
         messages: sum(|link| link.messages).map_or_else(dash, |count| digits::count(count.round() as u64)),
         bandwidth: entry.mean_of(bandwidth).map_or_else(dash, |rate| format!("{}/s", digits::bytes(rate))),
+        exposed: exposed.map_or_else(dash, digits::seconds),
+        hidden: hidden.map_or_else(dash, digits::seconds),
+        hidden_share: steps.as_ref().and_then(StepShares::hidden_share).map_or_else(dash, digits::percent),
         weights: weights(entry),
     }
 }
@@ -162,6 +146,9 @@ fn bandwidth(attempt: &AttemptRow) -> Option<f64> {
 }
 
 fn weights(entry: &Entry) -> String {
+    if !entry.ranks_agree {
+        return "not applicable".to_owned();
+    }
     let known: Vec<bool> =
         entry.trials.iter().filter_map(|trial| trial.attempt.weights.as_ref()).map(Result::is_ok).collect();
     match (known.len(), known.iter().filter(|agree| **agree).count()) {
@@ -172,56 +159,32 @@ fn weights(entry: &Entry) -> String {
 }
 
 fn matrix(id: &str, arm: &str, condition: &str, attempt: &AttemptRow) -> Option<Matrix> {
-    let largest = attempt.links.iter().map(|link| link.bytes).max().filter(|bytes| *bytes > 0)? as f64;
-    let ranks = attempt.links.iter().map(|link| link.from.index().max(link.to.index()) + 1).max()?;
-    let ranks = ranks.max(attempt.ranks.len());
-    let numbered = ranks <= NUMBERED_RANKS;
-    let margin = 44.0;
-    let cell =
-        if numbered { (300.0 / ranks as f64).clamp(44.0, 64.0) } else { (360.0 / ranks as f64).max(4.0) };
-    let at = |rank: usize| margin + cell * rank as f64;
-    let stride = ranks.div_ceil(16).max(1);
-    let place = |rank: usize| Tick { at: coordinate(at(rank) + cell / 2.0), label: rank.to_string() };
-    let labels: Vec<Tick> = (0..ranks).step_by(stride).map(place).collect();
-    let cells = attempt.links.iter().filter(|link| link.bytes > 0).map(|link| {
-        let weight = link.bytes as f64 / largest;
-        let (x, y) = (at(link.to.index()), at(link.from.index()));
-        let amount = digits::bytes(link.bytes as f64);
-        MatrixCell {
-            x: coordinate(x),
-            y: coordinate(y),
-            weight: format!("{:.2}", 0.12 + 0.88 * weight),
-            dark: weight > 0.5,
-            label: if numbered { amount.clone() } else { String::new() },
-            label_x: coordinate(x + cell / 2.0),
-            label_y: coordinate(y + cell / 2.0 + 3.0),
-            title: format!(
-                "rank {} to rank {}: {amount} in {} messages",
-                link.from,
-                link.to,
-                digits::count(link.messages)
-            ),
-        }
-    });
-    Some(Matrix {
-        cells: cells.collect(),
-        figure: Figure {
-            id: id.to_owned(),
-            title: format!("Bytes between ranks: {arm}, {condition}"),
-            description: format!(
-                "Heat map of the bytes sent between {ranks} ranks in the median run of {arm}."
-            ),
-            reading: String::new(),
-            table: link_table(attempt),
-        },
-        arm: arm.to_owned(),
-        condition: condition.to_owned(),
-        size: coordinate(at(ranks) + 8.0),
-        cell: coordinate(cell - 1.0),
-        grid: coordinate(cell * ranks as f64),
-        columns: labels.clone(),
-        rows: labels,
-    })
+    let passed: Vec<Passed> = attempt.links.iter().map(passed).collect();
+    let ranks =
+        passed.iter().flat_map(|cell| cell.ranks).map(|rank| rank + 1).max()?.max(attempt.ranks.len());
+    let figure = Figure {
+        id: id.to_owned(),
+        title: format!("Bytes between ranks: {arm}, {condition}"),
+        description: format!("Heat map of the bytes sent between {ranks} ranks in the median run of {arm}."),
+        reading: String::new(),
+        table: link_table(attempt),
+    };
+    heat::matrix(Words { figure, arm, condition, labels: ["from rank", "to rank"] }, &passed, ranks)
+}
+
+fn passed(link: &LinkRow) -> Passed {
+    let amount = digits::bytes(link.bytes as f64);
+    Passed {
+        ranks: [link.from.index(), link.to.index()],
+        amount: link.bytes as f64,
+        title: format!(
+            "rank {} to rank {}: {amount} in {} messages",
+            link.from,
+            link.to,
+            digits::count(link.messages)
+        ),
+        label: amount,
+    }
 }
 
 fn link_table(attempt: &AttemptRow) -> Table {

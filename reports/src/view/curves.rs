@@ -84,7 +84,7 @@ impl Series {
 
     /// The target, where it is this series that has one.
     fn target(self, condition: &Condition) -> Option<Target> {
-        condition.target.filter(|_| matches!(self, Self::Metric(_)))
+        condition.target.filter(|target| matches!(self, Self::Metric(metric) if metric == target.metric))
     }
 
     fn drawn(self, trial: &Trial, axis: Axis) -> Vec<(f64, f64)> {

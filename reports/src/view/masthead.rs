@@ -4,6 +4,7 @@ use crate::Options;
 use crate::calendar;
 use crate::digits;
 use crate::findings::Findings;
+use crate::paragraph;
 use crate::shares;
 use crate::study::is_degraded;
 use crate::verdict::{self, Verdict};
@@ -11,7 +12,7 @@ use crate::view::emulation;
 use recipe::Plan;
 use record::Phase;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use store::{AttemptRow, RunRow, RunState};
 
 /// The head.
@@ -61,7 +62,7 @@ impl Masthead {
         let subtitle: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         Self {
             question,
-            verdict: verdict::paragraph(findings, verdicts),
+            verdict: paragraph::paragraph(findings, verdicts),
             subtitle: subtitle.join(" · "),
             marks: marks(findings),
         }
@@ -91,7 +92,7 @@ fn marks(findings: &Findings) -> Vec<TrustMark> {
         }
         None => TrustMark::new("code", false, "recipe under no version control"),
     });
-    marks.extend(weights(&attempts));
+    marks.extend(weights(findings));
     marks.extend(coverage(&attempts));
     marks.extend(recording(&attempts));
     marks.extend(cores(findings));
@@ -174,18 +175,36 @@ fn order(plan: &Plan) -> TrustMark {
     TrustMark::new("order", interleaved, text)
 }
 
-fn weights(attempts: &[&AttemptRow]) -> Option<TrustMark> {
-    let known: Vec<bool> =
-        attempts.iter().filter_map(|attempt| attempt.weights.as_ref()).map(Result::is_ok).collect();
-    let apart = known.iter().filter(|agree| !**agree).count();
-    (!known.is_empty()).then(|| match apart {
-        0 => TrustMark::new("weights", true, "all ranks end with the same bits"),
-        apart => TrustMark::new(
-            "weights",
-            false,
-            format!("ranks end with different weights in {}", digits::plural(apart, "run")),
-        ),
-    })
+/// Whether ranks that must agree do. A run that was cut off may have been cut off between two averages.
+fn weights(findings: &Findings) -> Option<TrustMark> {
+    let entries = || findings.study.conditions.iter().flat_map(|condition| &condition.entries);
+    let known: Vec<bool> = entries()
+        .filter(|entry| entry.ranks_agree)
+        .flat_map(|entry| &entry.trials)
+        .filter(|trial| trial.run.state == RunState::Done)
+        .filter_map(|trial| trial.attempt.weights.as_ref())
+        .map(Result::is_ok)
+        .collect();
+    let free: BTreeSet<usize> = entries()
+        .filter(|entry| !entry.ranks_agree && !entry.trials.is_empty())
+        .map(|entry| entry.arm)
+        .collect();
+    let names: Vec<&str> = free.into_iter().map(|arm| findings.study.arm_name(arm)).collect();
+    let aside =
+        if names.is_empty() { String::new() } else { format!("not applicable to {}", names.join(", ")) };
+    match (known.len(), known.iter().filter(|agree| !**agree).count()) {
+        (0, _) if names.is_empty() => None,
+        (0, _) => Some(TrustMark::new("weights", true, aside)),
+        (_, 0) => Some(TrustMark::new("weights", true, with("all ranks end with the same bits", &aside))),
+        (_, apart) => {
+            let text = format!("ranks end with different weights in {}", digits::plural(apart, "run"));
+            Some(TrustMark::new("weights", false, with(&text, &aside)))
+        }
+    }
+}
+
+fn with(text: &str, aside: &str) -> String {
+    if aside.is_empty() { text.to_owned() } else { format!("{text}; {aside}") }
 }
 
 fn coverage(attempts: &[&AttemptRow]) -> Option<TrustMark> {

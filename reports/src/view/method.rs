@@ -48,6 +48,11 @@ impl Method {
                     "The time during which one of a rank's communications is open while its compute lane does not compute.",
                 ),
                 item(
+                    "Hidden communication",
+                    "The time during which a lane beside the compute lane moves or transforms what travels, or waits for a peer of its choice, \
+                      while the compute lane neither communicates nor waits. Exposed and hidden together are the time for which communication is open.",
+                ),
+                item(
                     "Waiting and transfer",
                     "A transfer opens with a short announcement. Until it arrives the receiver waits for its peer; \
                       from then until the last chunk bytes are moving. A slow peer therefore shows as waiting, a slow network as transfer.",

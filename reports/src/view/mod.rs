@@ -6,11 +6,13 @@ mod communication;
 mod curves;
 mod emulation;
 mod failures;
+mod heat;
 mod masthead;
 mod method;
 mod phases;
 mod reach;
 mod reproduce;
+mod staleness;
 mod timeline;
 
 pub(crate) use reproduce::Download;
@@ -31,6 +33,7 @@ pub(crate) struct View {
     pub(crate) accuracy: Vec<accuracy::Accuracy>,
     pub(crate) phases: Option<phases::Phases>,
     pub(crate) timelines: timeline::Section,
+    pub(crate) staleness: Option<staleness::Section>,
     pub(crate) communication: Option<communication::Communication>,
     pub(crate) failures: failures::Failures,
     pub(crate) method: method::Method,
@@ -48,6 +51,7 @@ impl View {
             accuracy: accuracy::all(findings),
             phases: phases::Phases::of(findings),
             timelines: timeline::Section::of(findings, timelines),
+            staleness: staleness::Section::of(findings),
             communication: communication::Communication::of(findings),
             failures: failures::Failures::of(findings),
             method: method::Method::of(findings),

@@ -40,7 +40,7 @@ pub(crate) struct Grid {
     pub(crate) ticks: Vec<Tick>,
 }
 
-/// One arm under one condition: a bar of time per step, the same as shares, and exposed communication beneath.
+/// One arm under one condition: a bar of time per step, the same as shares, and all communication beneath.
 #[derive(Debug, Serialize)]
 pub(crate) struct Bar {
     pub(crate) name: String,
@@ -48,8 +48,9 @@ pub(crate) struct Bar {
     pub(crate) y: String,
     pub(crate) height: String,
     pub(crate) segments: Vec<Segment>,
-    pub(crate) exposed: Vec<Segment>,
-    pub(crate) exposed_y: String,
+    /// Communication: what is exposed, then what is hidden.
+    pub(crate) lanes: Vec<Segment>,
+    pub(crate) lanes_y: String,
     pub(crate) total: String,
     pub(crate) total_x: String,
 }
@@ -145,30 +146,33 @@ impl Layout {
             y: coordinate(self.y),
             height: coordinate(BAR),
             segments,
-            exposed: self.exposed(name, shares),
-            exposed_y: coordinate(self.y + BAR + 3.0),
+            lanes: self.lanes(name, shares),
+            lanes_y: coordinate(self.y + BAR + 3.0),
             total: self.unit.short(shares.length),
             total_x: coordinate(self.absolute.at(shares.length) + 7.0),
         });
         self.y += ROW;
     }
 
-    fn exposed(&self, name: &str, shares: &StepShares) -> Vec<Segment> {
-        let Some(exposed) = shares.exposed else { return Vec::new() };
-        let share = exposed / shares.length;
-        let title = format!(
-            "{name}, exposed communication: {}, {}",
-            self.unit.short(exposed),
-            digits::percent(share)
-        );
-        [(&self.absolute, exposed), (&self.relative, share)]
+    /// The communication of all lanes beneath the step that it belongs to.
+    fn lanes(&self, name: &str, shares: &StepShares) -> Vec<Segment> {
+        let (exposed, hidden) = (shares.exposed.unwrap_or(0.0), shares.hidden.unwrap_or(0.0));
+        let kinds = [("exposed", (0.0, exposed)), ("hidden", (exposed, hidden))];
+        let scales = [(&self.absolute, 1.0), (&self.relative, shares.length)];
+        kinds
             .into_iter()
-            .map(|(scale, amount)| Segment {
-                style: "exposed".to_owned(),
-                hatch: String::new(),
-                x: coordinate(scale.at(0.0)),
-                width: coordinate(scale.length(amount)),
-                title: title.clone(),
+            .filter(|(_, (_, seconds))| *seconds > 0.0)
+            .flat_map(|(kind, (from, seconds))| {
+                let amount = self.unit.short(seconds);
+                let share = digits::percent(seconds / shares.length);
+                let title = format!("{name}, {kind} communication: {amount}, {share}");
+                scales.map(|(scale, whole)| Segment {
+                    style: kind.to_owned(),
+                    hatch: format!("hatch-{kind}"),
+                    x: coordinate(scale.at(from / whole)),
+                    width: coordinate(scale.length(seconds / whole)),
+                    title: title.clone(),
+                })
             })
             .collect()
     }
@@ -190,8 +194,9 @@ impl Layout {
                     .to_owned(),
                 reading: "Each bar is the mean steady step of a worker's compute lane (or a turn of a server's), cut into phases that exclude each \
                           other and add up to the whole: shorter is faster. Blue computes, orange communicates, hatched \
-                          pink waits, grey is the rest. The thin hatched bar beneath is exposed communication: what the \
-                          lane spent communicating or waiting instead of computing."
+                          pink waits, grey is the rest. The thin bar beneath is the communication of all the rank's lanes: \
+                          hatched where it is exposed, because the compute lane communicated or waited itself; cross-hatched on \
+                          green where it is hidden, because that lane went on with its own work meanwhile."
                     .to_owned(),
                 table,
             },
@@ -289,5 +294,6 @@ fn table(findings: &Findings, measured: &[Measured], unit: Unit) -> Table {
     }
     add("whole step", &|shares| Some(shares.length));
     add("exposed communication", &|shares| shares.exposed);
+    add("hidden communication", &|shares| shares.hidden);
     table
 }

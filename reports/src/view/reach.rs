@@ -87,6 +87,7 @@ fn table(findings: &Findings, condition: &Condition) -> Table {
     let mut table =
         Table::new(["arm", "repeat", "seed", "reached after", "at step", "at samples", "watched for"]);
     for entry in &condition.entries {
+        let batch = f64::from(findings.batch(entry));
         for trial in &entry.trials {
             let dash = || "not reached".to_owned();
             table.rows.push(vec![
@@ -94,7 +95,7 @@ fn table(findings: &Findings, condition: &Condition) -> Table {
                 (trial.run.repeat + 1).to_string(),
                 trial.run.seed.to_string(),
                 trial.hit.map_or_else(dash, |row| digits::seconds(row.at.seconds())),
-                trial.hit.map_or_else(dash, |row| digits::count(row.step)),
+                trial.hit.map_or_else(dash, |row| digits::count((row.samples as f64 / batch).round() as u64)),
                 trial.hit.map_or_else(dash, |row| digits::count(row.samples)),
                 digits::seconds(trial.watched),
             ]);

@@ -7,8 +7,8 @@ use crate::chart::Table;
 use crate::data;
 use crate::digits;
 use crate::findings::Findings;
+use crate::paragraph;
 use crate::study::Entry;
-use crate::verdict;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use store::RunState;
@@ -131,7 +131,7 @@ fn shared_weights(findings: &Findings) -> Vec<String> {
             sentences.push(format!(
                 "{}: {} ended with the same weights, bit for bit, for {seeds} ({}). What they differ in is only speed.",
                 condition_title(condition),
-                verdict::listed(arms),
+                paragraph::listed(arms),
                 digests.values().next().map(|digest| short(digest)).unwrap_or_default(),
             ));
         }

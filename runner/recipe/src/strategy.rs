@@ -77,6 +77,16 @@ impl Strategy {
         }
     }
 
+    /// Whether all ranks that hold the model must end with the same weights, bit for bit.
+    pub fn ranks_agree(&self) -> bool {
+        match self {
+            // `local-sgd` ends with an average, whose bits all ranks share.
+            Self::PsSync | Self::DSync | Self::PipeSgd { .. } | Self::LocalSgd { .. } => true,
+            // Workers hold what a server told them last; there may be several servers.
+            Self::AsyncSgd { .. } | Self::AsyncMsgd { .. } | Self::HogwildSgd { .. } => false,
+        }
+    }
+
     /// Whether each worker goes at its own pace.
     pub fn is_asynchronous(&self) -> bool {
         match self {

@@ -1,6 +1,7 @@
 //! Time on a lane: a clock, and the phase clock that always stands in exactly one phase.
 
-use crate::{Nanos, Phase, PhaseTimes, Rank};
+use crate::overlap::{Activity, Overlap};
+use crate::{LaneId, Nanos, Phase, PhaseTimes, Rank};
 use std::sync::Arc;
 
 /// Work that costs time. A real clock ignores it, because the time has passed by itself; a virtual clock
@@ -86,6 +87,8 @@ pub struct StepTiming {
     pub end: Nanos,
     /// Where the time went; sums to `end - begin`.
     pub phases: PhaseTimes,
+    /// Communication of the rank's other lanes that this lane hid; of a compute lane only.
+    pub hidden: Nanos,
     /// The single spans, if this step keeps them.
     pub spans: Vec<Span>,
 }
@@ -100,6 +103,8 @@ pub struct PhaseClock {
     peer: Option<Rank>,
     bytes: u64,
     step: StepTiming,
+    beside: Option<(Arc<Overlap>, LaneId)>,
+    activity: Activity,
 }
 
 impl PhaseClock {
@@ -114,7 +119,15 @@ impl PhaseClock {
             peer: None,
             bytes: 0,
             step: StepTiming::open(0, now),
+            beside: None,
+            activity: Activity::Neither,
         }
+    }
+
+    /// Joins the account of a rank with several lanes: what one hides of another is booked with the compute lane.
+    pub fn beside(&mut self, overlap: Arc<Overlap>, lane: LaneId) {
+        self.beside = Some((overlap, lane));
+        self.enter(Activity::of(lane, self.current));
     }
 
     /// The time since the start of the run.
@@ -139,14 +152,38 @@ impl PhaseClock {
 
     /// Ends the current phase and begins `to`; answers the phase that ended.
     pub fn switch(&mut self, to: Phase) -> Phase {
-        let now = self.clock.now();
-        self.switch_at(to, now)
+        let now = self.enter(self.activity_in(to));
+        self.close(to, now)
+    }
+
+    /// Begins to wait for whoever may send something; answers the phase that ended.
+    pub fn wait_for_anyone(&mut self) -> Phase {
+        let now = self.enter(Activity::Neither);
+        self.close(Phase::WaitPeer, now)
     }
 
     /// A switch that is known only afterwards, such as the arrival of an announcement. `when` is brought
     /// into the open span if it lies outside.
     pub fn switch_at(&mut self, to: Phase, when: Nanos) -> Phase {
-        let when = when.clamp(self.since, self.clock.now().max(self.since));
+        let now = self.enter(self.activity_in(to));
+        self.close(to, when.min(now))
+    }
+
+    fn activity_in(&self, phase: Phase) -> Activity {
+        self.beside.as_ref().map_or(Activity::Neither, |(_, lane)| Activity::of(*lane, phase))
+    }
+
+    /// Goes over to another activity, now.
+    fn enter(&mut self, to: Activity) -> Nanos {
+        let from = std::mem::replace(&mut self.activity, to);
+        match &self.beside {
+            Some((overlap, _)) => overlap.moved(self.clock.as_ref(), from, to),
+            None => self.clock.now(),
+        }
+    }
+
+    fn close(&mut self, to: Phase, when: Nanos) -> Phase {
+        let when = when.max(self.since);
         let length = when - self.since;
         self.step.phases[self.current] += length;
         if length > Nanos(0) && self.trace.keeps(self.step.step) {
@@ -184,20 +221,30 @@ impl PhaseClock {
         self.switch(self.current);
         let mut ended = std::mem::replace(&mut self.step, StepTiming::open(next, self.since));
         ended.end = self.since;
+        ended.hidden = self.hidden();
         ended
+    }
+
+    /// What this lane hid since it was last asked.
+    fn hidden(&self) -> Nanos {
+        match &self.beside {
+            Some((overlap, LaneId::Compute)) => overlap.take(),
+            _ => Nanos(0),
+        }
     }
 
     /// Forgets what was measured so far and opens step `next` now: for the moment when the run's clock
     /// starts.
     pub fn restart(&mut self, next: u64) {
-        (self.since, self.peer, self.bytes) = (self.clock.now(), None, 0);
+        (self.since, self.peer, self.bytes) = (self.enter(self.activity), None, 0);
+        self.hidden();
         self.step = StepTiming::open(next, self.since);
     }
 }
 
 impl StepTiming {
     fn open(step: u64, begin: Nanos) -> Self {
-        Self { step, begin, end: begin, phases: PhaseTimes::default(), spans: Vec::new() }
+        Self { step, begin, end: begin, phases: PhaseTimes::default(), hidden: Nanos(0), spans: Vec::new() }
     }
 
     /// The step's length.

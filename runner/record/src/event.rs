@@ -43,6 +43,8 @@ pub enum Event {
     Lost(LostRecord),
     /// A rank ended, for better or worse.
     Ended(RankEnded),
+    /// Two ranks replaced their models by the mean of both.
+    Averaged(AveragedRecord),
 }
 
 impl Event {
@@ -118,6 +120,10 @@ pub struct StepRecord {
     pub rate: Option<f32>,
     /// Whether the step only empties a pipeline after the last gradient.
     pub drain: bool,
+    /// Communication of the rank's other lanes that was open while this lane neither communicated nor waited; of a
+    /// compute lane only.
+    #[serde(default)]
+    pub hidden: Nanos,
 }
 
 /// A stretch of a lane's time.
@@ -367,6 +373,19 @@ pub struct UpdateRecord {
     pub at: Nanos,
 }
 
+/// Two ranks replaced their models by the mean of both. Only the rank that asked for it, the active one, tells.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AveragedRecord {
+    /// The active rank.
+    pub rank: Rank,
+    /// The rank that it asked.
+    pub peer: Rank,
+    /// Number of the averaging among those of the active rank, from 1.
+    pub number: u64,
+    /// When the active rank took the mean.
+    pub at: Nanos,
+}
+
 /// A rank goes on without a peer: from here on the run is degraded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LostRecord {
@@ -444,12 +463,21 @@ mod tests {
             own_samples: 25,
             rate: Some(0.5),
             drain: false,
+            hidden: Nanos(4),
         });
         let Event::Step(back) = Event::decode(&event.encode().unwrap()).unwrap() else {
             panic!("another kind of event came back")
         };
         assert!(back.loss.unwrap().is_nan());
         assert_eq!((back.rank, back.lane, back.samples), (Rank(2), LaneId::Service(1), 700));
+    }
+
+    #[test]
+    fn an_averaging_survives_by_its_name() {
+        let event = Event::Averaged(AveragedRecord { rank: Rank(1), peer: Rank(3), number: 7, at: Nanos(9) });
+        let bytes = event.encode().unwrap();
+        assert!(bytes.windows(8).any(|word| word == b"averaged"));
+        assert_eq!(Event::decode(&bytes).unwrap(), event);
     }
 
     #[test]

@@ -5,14 +5,16 @@
 
 mod clock;
 mod event;
+mod overlap;
 mod phase;
 mod units;
 
 pub use clock::{Clock, PhaseClock, Span, StepTiming, Trace, Work};
 pub use event::{
-    CodingRecord, Company, EVENT_VERSION, Emulated, EmulationRecord, Event, EventError, LinkRecord,
-    LostRecord, MetricRecord, Overhead, Prepared, RankEnd, RankEnded, SamplesRecord, SnapshotRecord,
-    SpanRecord, Standing, StepRecord, UpdateRecord, WeightHash,
+    AveragedRecord, CodingRecord, Company, EVENT_VERSION, Emulated, EmulationRecord, Event, EventError,
+    LinkRecord, LostRecord, MetricRecord, Overhead, Prepared, RankEnd, RankEnded, SamplesRecord,
+    SnapshotRecord, SpanRecord, Standing, StepRecord, UpdateRecord, WeightHash,
 };
+pub use overlap::Overlap;
 pub use phase::{Category, Phase, PhaseTimes};
 pub use units::{LaneId, Nanos, Rank};

@@ -19,7 +19,7 @@ pub enum Phase {
     Copy,
     /// Turning a vector into a packet.
     Encode,
-    /// Handing a packet to the transport.
+    /// Handing a packet to the transport, or a vector to the lane that communicates.
     Send,
     /// The peer has not begun to send: from the call until its announcement arrived.
     WaitPeer,
@@ -117,7 +117,7 @@ impl Phase {
             Self::Backward => "backward pass",
             Self::Copy => "moving tensors between host and device",
             Self::Encode => "turning vectors into packets",
-            Self::Send => "handing packets to the transport",
+            Self::Send => "handing packets to the transport, or vectors to the lane that communicates",
             Self::WaitPeer => "waiting for a peer that has not begun to send",
             Self::WaitLane => "waiting for the rank's other lane",
             Self::Transfer => "bytes moving, from the announcement to the last chunk",

@@ -2,7 +2,9 @@
 
 use crate::summary::RankSummary;
 use crate::value::{float_of, lane_of, phase_of, uint};
-use crate::{LinkRow, LostRow, MetricRow, NodeRow, PhaseRow, RankRow, StoreError};
+use crate::{
+    AveragingRow, LinkRow, LostRow, MetricRow, NodeRow, PhaseRow, RankRow, StalenessRow, StoreError,
+};
 use recipe::{Metric, Role};
 use record::{CodingRecord, Emulated, EmulationRecord, Nanos, Rank};
 use sqlx::sqlite::SqliteConnection;
@@ -23,6 +25,8 @@ pub(crate) struct Parts {
     pub(crate) emulation: BTreeMap<i64, Vec<EmulationRecord>>,
     pub(crate) coding: BTreeMap<i64, Vec<CodingRecord>>,
     pub(crate) lost: BTreeMap<i64, Vec<LostRow>>,
+    pub(crate) staleness: BTreeMap<i64, Vec<StalenessRow>>,
+    pub(crate) averagings: BTreeMap<i64, Vec<AveragingRow>>,
 }
 
 #[derive(sqlx::FromRow)]
@@ -93,6 +97,7 @@ struct RankColumns {
     recording: Option<i64>,
     wall: Option<i64>,
     exposed: Option<i64>,
+    hidden: Option<i64>,
     steady: Option<i64>,
     steady_steps: Option<i64>,
     bytes_out: Option<i64>,
@@ -168,6 +173,8 @@ impl Parts {
         parts.load_emulation(connection, &wanted).await?;
         parts.load_coding(connection, &wanted).await?;
         parts.load_lost(connection, &wanted).await?;
+        parts.load_staleness(connection, &wanted).await?;
+        parts.load_averagings(connection, &wanted).await?;
         Ok(parts)
     }
 
@@ -177,8 +184,8 @@ impl Parts {
         wanted: &str,
     ) -> Result<(), StoreError> {
         let rows: Vec<RankColumns> = sqlx::query_as(
-            "SELECT attempt, rank, role, node, threads, end_text, resident_bytes, recording, wall, exposed, steady, \
-             steady_steps, bytes_out, bytes_in FROM rank WHERE attempt IN (SELECT value FROM json_each(?)) \
+            "SELECT attempt, rank, role, node, threads, end_text, resident_bytes, recording, wall, exposed, hidden, \
+             steady, steady_steps, bytes_out, bytes_in FROM rank WHERE attempt IN (SELECT value FROM json_each(?)) \
              ORDER BY attempt, rank",
         )
         .bind(wanted)
@@ -331,6 +338,45 @@ impl Parts {
         Ok(())
     }
 
+    async fn load_staleness(
+        &mut self,
+        connection: &mut SqliteConnection,
+        wanted: &str,
+    ) -> Result<(), StoreError> {
+        let rows: Vec<(i64, u32, u32, i64, i64)> = sqlx::query_as(
+            "SELECT attempt, server, worker, staleness, count FROM staleness \
+             WHERE attempt IN (SELECT value FROM json_each(?)) ORDER BY attempt, server, worker, staleness",
+        )
+        .bind(wanted)
+        .fetch_all(connection)
+        .await?;
+        for (attempt, server, worker, staleness, count) in rows {
+            let (server, worker) = (Rank(server), Rank(worker));
+            let row = StalenessRow { server, worker, staleness: uint(staleness), count: uint(count) };
+            self.staleness.entry(attempt).or_default().push(row);
+        }
+        Ok(())
+    }
+
+    async fn load_averagings(
+        &mut self,
+        connection: &mut SqliteConnection,
+        wanted: &str,
+    ) -> Result<(), StoreError> {
+        let rows: Vec<(i64, u32, u32, i64)> = sqlx::query_as(
+            "SELECT attempt, rank, peer, count FROM averaging \
+             WHERE attempt IN (SELECT value FROM json_each(?)) ORDER BY attempt, rank, peer",
+        )
+        .bind(wanted)
+        .fetch_all(connection)
+        .await?;
+        for (attempt, rank, peer, count) in rows {
+            let row = AveragingRow { rank: Rank(rank), peer: Rank(peer), count: uint(count) };
+            self.averagings.entry(attempt).or_default().push(row);
+        }
+        Ok(())
+    }
+
     pub(crate) fn ranks_of(
         &self,
         attempt: i64,
@@ -351,6 +397,7 @@ impl Parts {
         let number = |value: Option<i64>| value.map_or(0, uint);
         RankSummary {
             exposed: Nanos(number(row.exposed)),
+            hidden: Nanos(number(row.hidden)),
             steady: (Nanos(number(row.steady)), number(row.steady_steps)),
             bytes_out: number(row.bytes_out),
             bytes_in: number(row.bytes_in),
@@ -373,6 +420,7 @@ impl Parts {
             recording_share: row.recording.zip(row.wall).and_then(|(recording, wall)| share(recording, wall)),
             phases: summary.phases,
             exposed: summary.exposed,
+            hidden: summary.hidden,
             steady: summary.steady,
             bytes_out: summary.bytes_out,
             bytes_in: summary.bytes_in,

@@ -1,6 +1,7 @@
 //! What workers report, into the tables: a batch is one transaction, kept whole or not at all.
 
 use crate::insert::{Target, Values, insert};
+use crate::tally::Tally;
 use crate::value::{encode_phases, float_columns, int, lane_code};
 use crate::{AttemptId, Store, StoreError};
 use record::{
@@ -10,7 +11,8 @@ use record::{
 use sqlx::sqlite::SqliteConnection;
 
 impl Store {
-    /// Keeps a batch of events, all of them or none. Step by step the samples stay in the event log alone.
+    /// Keeps a batch of events, all of them or none. Step by step the samples stay in the event log alone, and
+    /// what comes once for every gradient is kept as counts.
     ///
     /// # Errors
     /// [`StoreError::Database`] for a rank that the attempt does not have, or a step told twice: a run whose
@@ -49,6 +51,7 @@ struct Batch<'a> {
     emulations: Vec<&'a EmulationRecord>,
     codings: Vec<&'a CodingRecord>,
     ended: Vec<&'a RankEnded>,
+    tally: Tally,
 }
 
 impl<'a> Batch<'a> {
@@ -67,8 +70,10 @@ impl<'a> Batch<'a> {
                 Event::Emulation(event) => batch.emulations.push(event),
                 Event::Coding(event) => batch.codings.push(event),
                 Event::Ended(event) => batch.ended.push(event),
-                // As large as the data set itself, or one for every gradient: whoever asks for them wants the file.
-                Event::Samples(_) | Event::Update(_) | Event::Lost(_) => {}
+                Event::Update(event) => batch.tally.update(event),
+                Event::Averaged(event) => batch.tally.averaged(event),
+                // As large as the data set itself: whoever asks for them wants the file.
+                Event::Samples(_) | Event::Lost(_) => {}
             }
         }
         batch
@@ -94,6 +99,7 @@ impl<'a> Batch<'a> {
         insert(connection, EMULATION, &self.emulations, |event, values| emulation(attempt, event, values))
             .await?;
         insert(connection, CODING, &self.codings, |event, values| coding(attempt, event, values)).await?;
+        self.tally.write(connection, attempt).await?;
         for event in &self.overheads {
             overhead(connection, attempt, event).await?;
         }
@@ -106,8 +112,8 @@ impl<'a> Batch<'a> {
 
 const STEP: Target = Target {
     head: "INSERT INTO step (attempt, lane, step, rank, begin, length, samples, own_samples, bytes_out, bytes_in, \
-           loss, is_finite, rate, drain, phases)",
-    width: 15,
+           loss, is_finite, rate, drain, phases, hidden)",
+    width: 16,
     tail: "",
 };
 
@@ -128,7 +134,8 @@ fn step(attempt: i64, event: &StepRecord, values: &mut Values) {
         .add(loss.is_none_or(|(_, finite)| finite))
         .add(event.rate.map(f64::from))
         .add(event.drain)
-        .add(encode_phases(&event.phases));
+        .add(encode_phases(&event.phases))
+        .add(int(event.hidden.0));
 }
 
 const SPAN: Target = Target {

@@ -31,6 +31,7 @@ mod selection;
 mod selection_sql;
 mod summary;
 mod sweep;
+mod tally;
 mod timeline;
 mod trace;
 mod value;
@@ -48,8 +49,8 @@ pub use list::{AttemptLine, EventLine, RunDetail};
 pub use open::{DATABASE, Store};
 pub use rebuild::{Rebuilding, Rebuilt, Unread, rebuild};
 pub use rows::{
-    AttemptRow, LinkRow, LossRow, LostRow, MetricRow, NodeRow, PhaseRow, RankRow, RunLine, RunRow, RunState,
-    SpanRow, SweepRows,
+    AttemptRow, AveragingRow, LinkRow, LossRow, LostRow, MetricRow, NodeRow, PhaseRow, RankRow, RunLine,
+    RunRow, RunState, SpanRow, StalenessRow, SweepRows,
 };
 pub use selection::{Selection, SelectionError};
 pub use sweep::{NewReport, NewSweep, RunRef, SweepEnd};

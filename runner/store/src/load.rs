@@ -199,6 +199,8 @@ async fn attempt_row(
         emulation: parts.emulation.get(&row.id).cloned().unwrap_or_default(),
         coding: parts.coding.get(&row.id).cloned().unwrap_or_default(),
         lost: parts.lost.get(&row.id).cloned().unwrap_or_default(),
+        staleness: parts.staleness.get(&row.id).cloned().unwrap_or_default(),
+        averagings: parts.averagings.get(&row.id).cloned().unwrap_or_default(),
     })
 }
 

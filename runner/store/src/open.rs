@@ -223,6 +223,8 @@ mod tests {
             (
                 6,
                 "7d4af1ddcf25d02df1943c101de913de39c12356cf461d82a3045276ff7d65840503ecda3d6543ea07043ff0967cd057",
+                4,
+                "50ed769f41411a3f14bab4620ab76fd6b5cc15385f30d7d26e00cb617e804d70f2a206f804554f41b88db3e383c706e0",
             ),
         ];
         let embedded: Vec<(i64, String)> = MIGRATIONS

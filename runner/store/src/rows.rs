@@ -164,6 +164,11 @@ pub struct AttemptRow {
     pub emulation: Vec<EmulationRecord>,
     /// What coding saved and lost on each lane; empty where nothing was coded.
     pub coding: Vec<CodingRecord>,
+    /// How stale the gradients were that servers applied, by server, worker and staleness; empty where no server
+    /// applies gradients as they come.
+    pub staleness: Vec<StalenessRow>,
+    /// Who averaged with whom, by the active rank and its peer; empty where nobody gossips.
+    pub averagings: Vec<AveragingRow>,
     /// The ranks without which it went on, in the order in which they were lost.
     pub lost: Vec<LostRow>,
 }
@@ -202,6 +207,8 @@ pub struct RankRow {
     pub phases: Vec<PhaseRow>,
     /// Sum over the compute lane's steady steps of the time during which communication was exposed.
     pub exposed: Nanos,
+    /// Sum over the same steps of the time during which communication of the rank's other lanes was hidden.
+    pub hidden: Nanos,
     /// Sum of the lengths of the compute lane's steady steps, and their number.
     pub steady: (Nanos, u64),
     /// Bytes that all lanes sent, encoded.
@@ -274,6 +281,30 @@ pub struct LinkRow {
     pub raw_bytes: u64,
     /// Messages.
     pub messages: u64,
+}
+
+/// Gradients of one worker that were equally stale when a server applied them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StalenessRow {
+    /// Who applied them.
+    pub server: Rank,
+    /// Whose they were.
+    pub worker: Rank,
+    /// Updates between the weights that they were computed with and those that they were applied to.
+    pub staleness: u64,
+    /// How many.
+    pub count: u64,
+}
+
+/// How often one rank asked another for the mean of both models.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AveragingRow {
+    /// The active rank.
+    pub rank: Rank,
+    /// The one it asked.
+    pub peer: Rank,
+    /// How often.
+    pub count: u64,
 }
 
 /// A stretch of a lane's time, for the timeline.

@@ -29,6 +29,7 @@ pub(crate) struct Summary {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RankSummary {
     pub(crate) exposed: Nanos,
+    pub(crate) hidden: Nanos,
     pub(crate) steady: (Nanos, u64),
     pub(crate) bytes_out: u64,
     pub(crate) bytes_in: u64,
@@ -71,7 +72,7 @@ pub(crate) async fn of(connection: &mut SqliteConnection, attempt: AttemptId) ->
         of_rank.bytes_out += lane.bytes_out;
         of_rank.bytes_in += lane.bytes_in;
         if lane.code == 0 {
-            of_rank.exposed = tally.exposed;
+            (of_rank.exposed, of_rank.hidden) = (tally.exposed, tally.hidden);
             of_rank.steady = (Nanos(tally.lengths.iter().sum()), tally.lengths.len() as u64);
         }
         of_rank.phases.extend(phase_rows(lane_of(lane.code)?, tally.phases));
@@ -133,6 +134,7 @@ async fn lanes_of(connection: &mut SqliteConnection, attempt: AttemptId) -> Resu
 struct Tally {
     lengths: Vec<u64>,
     exposed: Nanos,
+    hidden: Nanos,
     phases: BTreeMap<Phase, Vec<u64>>,
 }
 
@@ -149,8 +151,8 @@ async fn tallies(
     let mut tallies: BTreeMap<(i64, u32), Tally> = BTreeMap::new();
     let (mut lane, mut step, mut rank) = (-1, 0, -1);
     loop {
-        let rows: Vec<(i64, i64, u32, i64, bool, Vec<u8>)> = sqlx::query_as(
-            "SELECT lane, step, rank, length, drain, phases FROM step \
+        let rows: Vec<(i64, i64, u32, i64, bool, Vec<u8>, i64)> = sqlx::query_as(
+            "SELECT lane, step, rank, length, drain, phases, hidden FROM step \
              WHERE attempt = ?1 AND (lane, step, rank) > (?2, ?3, ?4) ORDER BY lane, step, rank LIMIT ?5",
         )
         .bind(attempt.0)
@@ -162,7 +164,7 @@ async fn tallies(
         .await?;
         let Some(last) = rows.last() else { return Ok(tallies) };
         (lane, step, rank) = (last.0, last.1, i64::from(last.2));
-        for (lane, step, rank, length, drain, phases) in rows {
+        for (lane, step, rank, length, drain, phases, hidden) in rows {
             let begins = warm_up.get(&(lane, rank)).copied().unwrap_or(0);
             if drain || uint(step) <= begins {
                 continue;
@@ -171,6 +173,7 @@ async fn tallies(
             let times = decode_phases(&phases)?;
             tally.lengths.push(uint(length));
             tally.exposed += times.exposed();
+            tally.hidden += Nanos(uint(hidden));
             for (phase, time) in times.iter().filter(|(_, time)| time.0 > 0) {
                 tally.phases.entry(phase).or_default().push(time.0);
             }
@@ -211,10 +214,11 @@ async fn store_rank(
     summary: &RankSummary,
 ) -> Result<(), StoreError> {
     sqlx::query(
-        "UPDATE rank SET exposed = ?, steady = ?, steady_steps = ?, bytes_out = ?, bytes_in = ? \
+        "UPDATE rank SET exposed = ?, hidden = ?, steady = ?, steady_steps = ?, bytes_out = ?, bytes_in = ? \
          WHERE attempt = ? AND rank = ?",
     )
     .bind(int(summary.exposed.0))
+    .bind(int(summary.hidden.0))
     .bind(int(summary.steady.0.0))
     .bind(int(summary.steady.1))
     .bind(int(summary.bytes_out))
@@ -247,33 +251,35 @@ async fn store_target(connection: &mut SqliteConnection, attempt: AttemptId) -> 
     let spec: RunSpec = serde_json::from_str(&spec)
         .map_err(|source| StoreError::Document { what: "configuration", source })?;
     let Some(target) = spec.train.target else { return Ok(()) };
+    // What a server calls a step is an update of its own: methods compare by samples.
+    let batch = i64::from(spec.train.global_batch.max(1));
     let hit = first_hit(connection, attempt, target.metric, &target).await?;
     sqlx::query(
         "INSERT OR REPLACE INTO target_hit (attempt, metric, threshold, reached, at, step, samples, bytes) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, CASE WHEN ?4 THEN \
-         (SELECT coalesce(sum(bytes_out), 0) FROM step WHERE attempt = ?1 AND step <= ?6) END)",
+         (SELECT coalesce(sum(bytes_out), 0) FROM step WHERE attempt = ?1 AND drain = 0 AND samples <= ?7) END)",
     )
     .bind(attempt.0)
     .bind(target.metric.name())
     .bind(target.threshold)
     .bind(hit.is_some())
     .bind(hit.map(|(at, ..)| at))
-    .bind(hit.map(|(_, step, _)| step))
-    .bind(hit.map(|(.., samples)| samples))
+    .bind(hit.map(|(_, samples)| samples.saturating_add(batch / 2).div_euclid(batch)))
+    .bind(hit.map(|(_, samples)| samples))
     .execute(connection)
     .await?;
     Ok(())
 }
 
-/// Time, step and samples of the first evaluation that reaches the target in time.
+/// Time and samples of the first evaluation that reaches the target in time.
 async fn first_hit(
     connection: &mut SqliteConnection,
     attempt: AttemptId,
     metric: Metric,
     target: &recipe::Target,
-) -> Result<Option<(i64, i64, i64)>, StoreError> {
-    let values: Vec<(i64, i64, i64, f64)> = sqlx::query_as(
-        "SELECT at, step, samples, value FROM metric WHERE attempt = ? AND name = ? AND judged AND value IS NOT NULL \
+) -> Result<Option<(i64, i64)>, StoreError> {
+    let values: Vec<(i64, i64, f64)> = sqlx::query_as(
+        "SELECT at, samples, value FROM metric WHERE attempt = ? AND name = ? AND judged AND value IS NOT NULL \
          ORDER BY at, step",
     )
     .bind(attempt.0)
@@ -285,7 +291,7 @@ async fn first_hit(
     Ok(values
         .into_iter()
         .find(|(at, .., value)| *at <= latest && target.reached(*value))
-        .map(|(at, step, samples, _)| (at, step, samples)))
+        .map(|(at, samples, _)| (at, samples)))
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ impl Trace {
         let (lane, step, rank) = self.step;
         let rows = sqlx::query(
             "SELECT lane, step, rank, begin, length, samples, own_samples, bytes_out, bytes_in, loss, is_finite, \
-             rate, drain, phases FROM step WHERE attempt = ?1 AND (lane, step, rank) > (?2, ?3, ?4) \
+             rate, drain, phases, hidden FROM step WHERE attempt = ?1 AND (lane, step, rank) > (?2, ?3, ?4) \
              ORDER BY lane, step, rank LIMIT ?5",
         )
         .bind(self.attempt)
@@ -111,6 +111,7 @@ fn step_record(row: &SqliteRow) -> Result<StepRecord, StoreError> {
         rate: row.try_get::<Option<f64>, _>(11)?.map(|rate| rate as f32),
         drain: row.try_get(12)?,
         phases: decode_phases(row.try_get(13)?)?,
+        hidden: Nanos(number(14)?),
     })
 }
 

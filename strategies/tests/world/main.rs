@@ -9,6 +9,7 @@ mod faults;
 mod hogwild;
 mod local_sgd;
 mod lost_workers;
+mod overlap;
 mod pipe_sgd;
 mod reference;
 mod scene;

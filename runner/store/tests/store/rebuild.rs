@@ -102,9 +102,19 @@ async fn change(folder: &Path, statement: &'static str) {
 async fn the_new_database_equals_the_old_one_row_by_row() {
     let (folder, _) = history().await;
     let before = dump(&database(folder.path())).await;
-    for table in
-        ["attempt", "event", "phase_total", "span", "step", "target_hit", "weight_hash", "report", "loss"]
-    {
+    for table in [
+        "attempt",
+        "event",
+        "phase_total",
+        "span",
+        "step",
+        "target_hit",
+        "weight_hash",
+        "report",
+        "staleness",
+        "averaging",
+        "loss",
+    ] {
         assert!(before.iter().any(|row| row.starts_with(&format!("{table}: "))), "{table} is empty");
     }
     let mut steps = Vec::new();

@@ -2,7 +2,10 @@
 
 use crate::world::{attempt, begin, end, events, fresh, loss, metric, node, plan, step};
 use recipe::{Metric, Role};
-use record::{Event, LaneId, Nanos, Phase, PhaseTimes, Rank, RankEnd, RankEnded, StepRecord, WeightHash};
+use record::{
+    Event, LaneId, Nanos, Overhead, Phase, PhaseTimes, Rank, RankEnd, RankEnded, StepRecord, WeightHash,
+};
+use std::collections::BTreeMap;
 use store::{AttemptEnd, Driver, ExportTable, RunState, Selection, Store, StoreError, SweepEnd, Value};
 
 #[tokio::test]
@@ -76,6 +79,7 @@ async fn an_attempt_comes_back_with_its_summary() {
     // The first three of twenty steps are not steady.
     assert_eq!(slower.steady, (Nanos(17 * 2_000_000), 17));
     assert_eq!(slower.exposed, Nanos(17 * 1_000_000));
+    assert_eq!(slower.hidden, Nanos(17 * 500_000));
     assert_eq!((slower.bytes_out, slower.bytes_in), (2_000, 1_000));
     let phases: Vec<_> =
         slower.phases.iter().map(|row| (row.lane, row.phase, row.count, row.total)).collect();
@@ -132,6 +136,49 @@ async fn a_run_that_went_on_without_a_rank_says_so_and_is_not_used_again() {
         (column("state"), column("ranks_lost")),
         (&Value::Text("degraded".to_owned()), &Value::Integer(1))
     );
+}
+
+#[tokio::test]
+async fn counts_of_gradients_and_averagings_are_those_of_the_events_however_they_come() {
+    let events = events(20);
+    let mut expected = BTreeMap::new();
+    let mut asked = BTreeMap::new();
+    for event in &events {
+        match event {
+            Event::Update(event) => {
+                *expected.entry((event.rank, event.worker, event.staleness)).or_insert(0_u64) += 1;
+            }
+            Event::Averaged(event) => *asked.entry((event.rank, event.peer)).or_insert(0_u64) += 1,
+            _ => {}
+        }
+    }
+    assert_eq!((expected.len(), expected.values().sum::<u64>(), asked.values().sum::<u64>()), (7, 40, 20));
+    for size in [1, 7, events.len()] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = fresh(folder.path()).await;
+        let plan = plan();
+        let (_, runs) = begin(&store, &plan, Driver::this()).await;
+        let id = attempt(&store, &plan, &runs, 1).await;
+        for batch in events.chunks(size) {
+            store.ingest(id, batch).await.unwrap();
+        }
+        // A batch that cannot be kept adds nothing.
+        let updates = events.iter().filter(|event| matches!(event, Event::Update(_))).cloned();
+        let nobody = Overhead { rank: Rank(9), recording: Nanos(1), wall: Nanos(2) };
+        let broken: Vec<Event> = updates.chain([Event::Overhead(nobody)]).collect();
+        store.ingest(id, &broken).await.unwrap_err();
+        let rows = store.sweep_rows(&Selection::last()).await.unwrap();
+        let attempt = rows.runs[1].attempt.as_ref().unwrap();
+        let found: BTreeMap<_, _> = attempt
+            .staleness
+            .iter()
+            .map(|row| ((row.server, row.worker, row.staleness), row.count))
+            .collect();
+        assert_eq!(found, expected, "{size} at a time");
+        let found: BTreeMap<_, _> =
+            attempt.averagings.iter().map(|row| ((row.rank, row.peer), row.count)).collect();
+        assert_eq!(found, asked, "{size} at a time");
+    }
 }
 
 #[tokio::test]

@@ -7,8 +7,8 @@ use recipe::{
     Training,
 };
 use record::{
-    Event, LaneId, LinkRecord, MetricRecord, Nanos, Overhead, Phase, PhaseTimes, Prepared, Rank, RankEnd,
-    RankEnded, SnapshotRecord, SpanRecord, Standing, StepRecord, WeightHash,
+    AveragedRecord, Event, LaneId, LinkRecord, MetricRecord, Nanos, Overhead, Phase, PhaseTimes, Prepared,
+    Rank, RankEnd, RankEnded, SnapshotRecord, SpanRecord, Standing, StepRecord, UpdateRecord, WeightHash,
 };
 use std::path::Path;
 use store::{
@@ -185,6 +185,7 @@ pub(crate) fn step(rank: u32, step: u64, weight: u64) -> StepRecord {
         own_samples: 5,
         rate: Some(0.1),
         drain: false,
+        hidden: Nanos(half / 2),
     }
 }
 
@@ -215,6 +216,7 @@ pub(crate) fn events(steps: u64) -> Vec<Event> {
                 events.extend(spans(rank, number));
             }
         }
+        events.extend(at_their_own_pace(number));
         if number % 10 == 0 {
             events.push(Event::Metric(metric(number, 0.4 + number as f64 / 40.0)));
         }
@@ -248,6 +250,24 @@ pub(crate) fn events(steps: u64) -> Vec<Event> {
         sha256: String::new(),
     }));
     events
+}
+
+/// A gradient of each rank, applied by rank 1, the one of rank 0 staler from step to step; and an averaging.
+fn at_their_own_pace(number: u64) -> Vec<Event> {
+    let update = |worker: u32, staleness| {
+        Event::Update(UpdateRecord {
+            rank: Rank(1),
+            worker: Rank(worker),
+            step: number,
+            version: 2 * number - 1 + u64::from(worker),
+            staleness,
+            samples: number * 10 - 5 * u64::from(1 - worker),
+            at: Nanos(number * 10_000_000),
+        })
+    };
+    let (rank, peer) = if number % 3 == 0 { (Rank(1), Rank(0)) } else { (Rank(0), Rank(1)) };
+    let at = Nanos(number * 10_000_000);
+    vec![update(0, number / 4), update(1, 1), Event::Averaged(AveragedRecord { rank, peer, number, at })]
 }
 
 fn prepared(rank: u32) -> Prepared {

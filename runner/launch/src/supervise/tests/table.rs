@@ -148,7 +148,8 @@ fn event_kind(event: &Event) -> &'static str {
         | Event::Overhead(_)
         | Event::Emulation(_)
         | Event::Samples(_)
-        | Event::Update(_) => "report",
+        | Event::Update(_)
+        | Event::Averaged(_) => "report",
         Event::Lost(_) => "missed",
     }
 }

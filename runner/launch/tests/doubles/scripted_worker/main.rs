@@ -211,6 +211,7 @@ impl Actor {
             own_samples: 16,
             rate: Some(0.1),
             drain: false,
+            hidden: Nanos(0),
         }));
     }
 

@@ -1,0 +1,281 @@
+//! How far ranks that go at their own pace drift apart: staleness of gradients, who averages with whom, distance
+//! from the mean model.
+
+use super::accuracy::{self, Chart};
+use super::condition_title;
+use super::heat::{self, Matrix, Passed, Words};
+use crate::chart::{Area, Figure, Frame, Key, Scale, Table, Tick, arm_style, coordinate};
+use crate::digits;
+use crate::findings::Findings;
+use crate::staleness::{self, Bucket, Histogram, Staleness};
+use crate::study::{Condition, Entry};
+use recipe::Metric;
+use serde::Serialize;
+use store::AttemptRow;
+
+/// Histograms, and maps, on one page.
+const MOST_FIGURES: usize = 8;
+
+/// The name of the metric that says how far models are from their mean.
+const DISTANCE: &str = "consensus-distance";
+
+/// The section.
+#[derive(Debug, Serialize)]
+pub(crate) struct Section {
+    pub(crate) histograms: Vec<Bars>,
+    pub(crate) pairs: Vec<Matrix>,
+    pub(crate) distances: Vec<Chart>,
+    pub(crate) legend: Vec<Key>,
+    /// What was left out; empty where nothing was.
+    pub(crate) note: String,
+}
+
+/// The histogram of one arm under one condition.
+#[derive(Debug, Serialize)]
+pub(crate) struct Bars {
+    pub(crate) figure: Figure,
+    pub(crate) key: Key,
+    pub(crate) condition: String,
+    /// Mean, percentiles and largest, in words.
+    pub(crate) summary: String,
+    pub(crate) frame: Frame,
+    pub(crate) bars: Vec<Bar>,
+    pub(crate) workers: Table,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Bar {
+    pub(crate) style: String,
+    /// The pattern over the bar of the tail, which has no end.
+    pub(crate) hatch: String,
+    pub(crate) x: String,
+    pub(crate) y: String,
+    pub(crate) width: String,
+    pub(crate) height: String,
+    pub(crate) title: String,
+}
+
+impl Section {
+    /// None where no run has any of it.
+    pub(crate) fn of(findings: &Findings) -> Option<Self> {
+        let study = &findings.study;
+        let entries: Vec<(usize, &Condition, &Entry)> = study
+            .conditions
+            .iter()
+            .enumerate()
+            .flat_map(|(number, condition)| {
+                condition.entries.iter().map(move |entry| (number, condition, entry))
+            })
+            .collect();
+        let mut histograms: Vec<Bars> = entries
+            .iter()
+            .filter_map(|(number, condition, entry)| bars(findings, *number, condition, entry))
+            .collect();
+        let mut pairs: Vec<Matrix> = entries
+            .iter()
+            .filter_map(|(number, condition, entry)| pairs(findings, *number, condition, entry))
+            .collect();
+        let distances: Vec<Chart> = study
+            .conditions
+            .iter()
+            .enumerate()
+            .filter_map(|(number, condition)| distance(findings, number, condition))
+            .collect();
+        if histograms.is_empty() && pairs.is_empty() && distances.is_empty() {
+            return None;
+        }
+        let cut = histograms.len().max(pairs.len()) > MOST_FIGURES;
+        histograms.truncate(MOST_FIGURES);
+        pairs.truncate(MOST_FIGURES);
+        let arms = 0..if distances.is_empty() { 0 } else { findings.rows().plan.arms.len() };
+        Some(Self {
+            histograms,
+            pairs,
+            distances,
+            legend: arms.map(|arm| Key::of_arm(arm, study.arm_name(arm))).collect(),
+            note: if cut {
+                format!("The first {MOST_FIGURES} of each kind are shown; the embedded data holds all.")
+            } else {
+                String::new()
+            },
+        })
+    }
+}
+
+fn bars(findings: &Findings, number: usize, condition: &Condition, entry: &Entry) -> Option<Bars> {
+    let found = staleness::of(entry)?;
+    let (arm, condition) = (findings.study.arm_name(entry.arm), condition_title(condition));
+    let buckets = found.all.buckets();
+    let total = found.all.total() as f64;
+    let share = |bucket: &Bucket| bucket.count as f64 / total;
+    let area = Area { width: 500.0, height: 230.0, left: 48.0, right: 490.0, top: 14.0, bottom: 186.0 };
+    let most = buckets.iter().map(share).fold(0.0, f64::max);
+    let x = Scale::new((0.0, buckets.len() as f64), (area.left, area.right), 1.0);
+    let y = Scale::new((0.0, most), (area.bottom, area.top), 100.0).rounded(4);
+    let bars = buckets.iter().enumerate().map(|(place, bucket)| Bar {
+        style: arm_style(entry.arm),
+        hatch: if bucket.to.is_none() { "hatch-communication".to_owned() } else { String::new() },
+        x: coordinate(x.at(place as f64) + 1.0),
+        y: coordinate(y.at(share(bucket))),
+        width: coordinate((x.length(1.0) - 2.0).max(0.5)),
+        height: coordinate(area.bottom - y.at(share(bucket))),
+        title: format!(
+            "{arm}, staleness {}: {} gradients, {}",
+            range(bucket),
+            digits::count(bucket.count),
+            digits::percent(share(bucket))
+        ),
+    });
+    let labels = ["staleness (updates)".to_owned(), "share of gradients (%)".to_owned()];
+    let frame =
+        Frame { x_ticks: bucket_ticks(&buckets, &x), y_ticks: y.ticks(4), ..area.frame(&x, &y, labels) };
+    Some(Bars {
+        summary: summary(&found),
+        figure: Figure {
+            id: format!("staleness-{number}-{}", entry.arm),
+            title: format!("Staleness of gradients: {arm}, {condition}"),
+            description: format!("Histogram of the share of gradients by staleness. {}", summary(&found)),
+            reading: String::new(),
+            table: bucket_table(&found.all, &buckets),
+        },
+        key: Key::of_arm(entry.arm, arm),
+        condition,
+        frame,
+        bars: bars.collect(),
+        workers: worker_table(&found),
+    })
+}
+
+/// `3`, `10–14`, `25 or more`.
+fn range(bucket: &Bucket) -> String {
+    match bucket.to {
+        Some(to) if to == bucket.from => to.to_string(),
+        Some(to) => format!("{}–{to}", bucket.from),
+        None => format!("{} or more", bucket.from),
+    }
+}
+
+/// Where bars are one wide their middle has a label, else their edge; about eight labels, and always the tail's.
+fn bucket_ticks(buckets: &[Bucket], x: &Scale) -> Vec<Tick> {
+    let single = buckets.first().is_some_and(|bucket| bucket.to == Some(0));
+    let stride = buckets.len().div_ceil(11).max(1);
+    let tick = |(place, bucket): (usize, &Bucket)| {
+        let middle = single || bucket.to.is_none();
+        Tick {
+            at: coordinate(x.at(place as f64 + if middle { 0.5 } else { 0.0 })),
+            label: if bucket.to.is_none() { format!("≥ {}", bucket.from) } else { bucket.from.to_string() },
+        }
+    };
+    let tail = buckets.iter().position(|bucket| bucket.to.is_none());
+    let crowded = |place: usize| tail.is_some_and(|tail| place < tail && tail - place <= stride / 2);
+    buckets
+        .iter()
+        .enumerate()
+        .filter(|(place, _)| (place % stride == 0 && !crowded(*place)) || Some(*place) == tail)
+        .map(tick)
+        .collect()
+}
+
+fn summary(found: &Staleness) -> String {
+    let number = |value: Option<u64>| value.map_or_else(|| "–".to_owned(), digits::count);
+    format!(
+        "{} gradients of {}: mean {}, 95 % at most {}, largest {}.",
+        digits::count(found.all.total()),
+        digits::plural(found.runs, "run"),
+        found.all.mean().map_or_else(|| "–".to_owned(), |mean| digits::fixed(mean, 2)),
+        number(found.all.quantile(0.95)),
+        number(found.all.max()),
+    )
+}
+
+fn bucket_table(all: &Histogram, buckets: &[Bucket]) -> Table {
+    let mut table = Table::new(["staleness", "gradients", "share", "so far"]);
+    let total = all.total() as f64;
+    let mut seen = 0;
+    for bucket in buckets {
+        seen += bucket.count;
+        table.rows.push(vec![
+            range(bucket),
+            digits::count(bucket.count),
+            digits::percent(bucket.count as f64 / total),
+            digits::percent(seen as f64 / total),
+        ]);
+    }
+    table
+}
+
+fn worker_table(found: &Staleness) -> Table {
+    let mut table =
+        Table::new(["worker", "server", "gradients", "share", "mean", "median", "95 %", "largest"]);
+    let dash = || "–".to_owned();
+    for ((worker, server), own) in &found.by_worker {
+        let quantile = |share| own.quantile(share).map_or_else(dash, digits::count);
+        table.rows.push(vec![
+            format!("rank {worker}"),
+            format!("rank {server}"),
+            digits::count(own.total()),
+            digits::percent(own.total() as f64 / found.all.total() as f64),
+            own.mean().map_or_else(dash, |mean| digits::fixed(mean, 2)),
+            quantile(0.5),
+            quantile(0.95),
+            own.max().map_or_else(dash, digits::count),
+        ]);
+    }
+    table.cut(200);
+    table
+}
+
+fn pairs(findings: &Findings, number: usize, condition: &Condition, entry: &Entry) -> Option<Matrix> {
+    let attempt = entry.median_trial(condition.measure())?.attempt;
+    let (arm, condition) = (findings.study.arm_name(entry.arm), condition_title(condition));
+    let passed: Vec<Passed> = attempt
+        .averagings
+        .iter()
+        .map(|row| Passed {
+            ranks: [row.rank.index(), row.peer.index()],
+            amount: row.count as f64,
+            label: digits::count(row.count),
+            title: format!(
+                "rank {} asked rank {}: {}",
+                row.rank,
+                row.peer,
+                digits::plural(row.count as usize, "averaging")
+            ),
+        })
+        .collect();
+    let figure = Figure {
+        id: format!("pairs-{number}-{}", entry.arm),
+        title: format!("Who averaged with whom: {arm}, {condition}"),
+        description: format!(
+            "Heat map of {} between the ranks of the median run of {arm}.",
+            digits::plural(attempt.averagings.iter().map(|row| row.count as usize).sum(), "averaging")
+        ),
+        reading: String::new(),
+        table: pair_table(attempt),
+    };
+    let labels = ["active rank", "asked rank"];
+    heat::matrix(Words { figure, arm, condition: &condition, labels }, &passed, attempt.ranks.len())
+}
+
+fn pair_table(attempt: &AttemptRow) -> Table {
+    let mut table = Table::new(["active", "asked", "averagings", "share"]);
+    let total: u64 = attempt.averagings.iter().map(|row| row.count).sum();
+    for row in &attempt.averagings {
+        table.rows.push(vec![
+            row.rank.to_string(),
+            row.peer.to_string(),
+            digits::count(row.count),
+            digits::percent(row.count as f64 / total.max(1) as f64),
+        ]);
+    }
+    table.cut(64);
+    table
+}
+
+/// The distance of the models from their mean over training, where it was measured.
+fn distance(findings: &Findings, number: usize, condition: &Condition) -> Option<Chart> {
+    let metric = Metric::ALL.into_iter().find(|metric| metric.name() == DISTANCE)?;
+    let reading = "How far the ranks' models are from their mean: 0 where all are equal. Each thin line is one run, the thick \
+                   line the median, the band their range.";
+    accuracy::metric_chart(findings, (format!("consensus-{number}"), reading.to_owned()), condition, metric)
+}
