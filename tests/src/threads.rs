@@ -163,7 +163,7 @@ impl Bell for ThreadBell {
     }
     fn wait(&self, seen: u64) -> Result<(), StepError> {
         let waited = self.rung.wait_timeout_while(lock(&self.count), PATIENCE, |count| *count <= seen);
-        let (_, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        let waited = waited.unwrap_or_else(PoisonError::into_inner).1;
         if waited.timed_out() {
             return Err(StepError::Environment(format!(
                 "the {} did not ring within {PATIENCE:?}",
