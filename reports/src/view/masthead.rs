@@ -7,7 +7,7 @@ use crate::findings::Findings;
 use crate::paragraph;
 use crate::shares;
 use crate::study::is_degraded;
-use crate::verdict::{self, Verdict};
+use crate::verdict::Verdict;
 use crate::view::emulation;
 use recipe::Plan;
 use record::Phase;

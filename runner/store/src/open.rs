@@ -221,10 +221,16 @@ mod tests {
                 "10a329581a53c904fe906e1c916c3c9b1efff574a72527fa52f80e943314466928bb6dba2a2dbec42f4226686737d59a",
             ),
             (
-                6,
-                "7d4af1ddcf25d02df1943c101de913de39c12356cf461d82a3045276ff7d65840503ecda3d6543ea07043ff0967cd057",
                 4,
                 "50ed769f41411a3f14bab4620ab76fd6b5cc15385f30d7d26e00cb617e804d70f2a206f804554f41b88db3e383c706e0",
+            ),
+            (
+                5,
+                "90b6469c3f0377ca2fc2258d930e78bf12f231f24d44cacd09cb13009fb604d024115b18d1021f1e63dd20b23a962c2d",
+            ),
+            (
+                6,
+                "7d4af1ddcf25d02df1943c101de913de39c12356cf461d82a3045276ff7d65840503ecda3d6543ea07043ff0967cd057",
             ),
         ];
         let embedded: Vec<(i64, String)> = MIGRATIONS

@@ -52,8 +52,6 @@ impl Supervisor {
         };
         let reason = fault.sentence();
         state.lost = Some((self.now, fault));
-        self.gather();
-        self.hand_over();
         let gone = state.exit.is_some();
         self.tell(Update::Lost { rank, reason });
         if !gone {
@@ -64,5 +62,7 @@ impl Supervisor {
         if self.ranks.iter().any(RankState::is_doubtful) {
             self.doubt(DOUBT);
         }
+        self.gather();
+        self.hand_over();
     }
 }
