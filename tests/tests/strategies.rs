@@ -6,17 +6,21 @@
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
 use e2e::{Desk, strategy_kinds};
-use recipe::{Codec, Compression, RunSpec, Strategy};
+use recipe::{Compression, RunSpec, Strategy};
 use record::{Event, LaneId, Rank, RankEnd, StepRecord, UpdateRecord};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 use store::{AttemptRow, EventLog, RunState, Selection, Store};
 use strategies::{Blueprint, Course, Deal, vector::piece};
 
 const STEPS: u64 = 50;
-const BUDGET: u64 = STEPS * 96;
-/// What is left of the loss, at most.
-const LEARNED: f64 = 0.7;
+const BUDGET: u64 = STEPS * 100;
+/// What is left of the loss, at most; a quarter of the right step leaves more, and no step all of it.
+const LEARNED: f64 = 0.6;
+/// How long all runs together may take: three minutes' work for a machine that does nothing else.
+const PATIENCE: Duration = Duration::from_mins(9);
 /// Weights of the model.
 const PARAMETERS: usize = 784 * 500 + 500 + 500 * 500 + 500 + 500 * 10 + 10;
 /// A note of a server before its weights: how many samples, and whether weights follow.
@@ -34,7 +38,7 @@ kind = "synthetic"
 train = 2000
 test = 100
 [train]
-global-batch = 96
+global-batch = 100
 steps = 50
 optimizer = { kind = "sgd", lr = 0.1 }
 evaluate = "50 steps"
@@ -46,6 +50,9 @@ count = 1
 run-timeout = "2min"
 [sweep.axes]
 nodes.workers = [2, 4]
+[[sweep.exclude]]
+when = "communication.collective.kind == 'hierarchical' and nodes.workers == 2"
+reason = "two workers are one group"
 "#;
 
 /// What stands in `[[strategy]]` after the kind: one arm at least for each kind.
@@ -94,9 +101,11 @@ fn every_strategy_learns_in_real_processes_and_closes_its_books() {
     };
     let arms: String = ARMS.iter().enumerate().map(arm).collect();
     desk.write("recipe.toml", &format!("{RECIPE}{arms}")).unwrap();
-    desk.said(["run", "recipe.toml"]).unwrap();
+    desk.start(["run", "recipe.toml"]).unwrap().end(PATIENCE).unwrap().with_code(0).unwrap();
     let runs = runs(&desk);
-    assert_eq!(runs.len(), 2 * ARMS.len());
+    assert_eq!(runs.len(), 2 * ARMS.len() - 1);
+    let steps: usize = runs.iter().map(|ran| ran.steps().count()).sum();
+    assert_eq!(stored_steps(&desk), steps);
     let offences: Vec<String> = runs
         .iter()
         .flat_map(|ran| {
@@ -129,6 +138,21 @@ fn runs(desk: &Desk) -> Vec<Ran> {
             })
             .collect()
     })
+}
+
+/// The number of steps in the database. The phases of each sum to its length there, too.
+fn stored_steps(desk: &Desk) -> usize {
+    let steps = desk.said(["export", "last", "--format", "jsonl", "--what", "steps"]).unwrap();
+    let closed = |line: &str| {
+        let row: BTreeMap<String, serde_json::Value> = serde_json::from_str(line).unwrap();
+        let times = row.iter().filter(|(name, _)| name.ends_with("_ns") && *name != "begin_ns");
+        let (length, phases): (Vec<_>, Vec<_>) = times.partition(|(name, _)| *name == "length_ns");
+        let sum = |some: Vec<(&String, &serde_json::Value)>| -> u64 {
+            some.into_iter().map(|(_, time)| time.as_u64().unwrap()).sum()
+        };
+        assert_eq!(sum(phases), sum(length), "{line}");
+    };
+    steps.lines().map(closed).count()
 }
 
 impl Ran {
@@ -249,30 +273,39 @@ fn serves_all(ran: &Ran) -> Vec<String> {
     offences
 }
 
-/// What a link carries over a run: bytes as they travel, the same as 32-bit floats, messages.
-type Load = (u64, u64, u64);
+/// What a link carries over a run: bytes and messages.
+type Load = (u64, u64);
 
 /// What each rank sends to each other, where there is a formula, against what was counted.
 fn sends_what_it_costs(ran: &Ran) -> Vec<String> {
     let workers = ran.workers();
-    let sent = |from: usize, to: &dyn Fn(usize) -> bool| -> Load {
-        let links = ran.attempt.links.iter().filter(|link| link.from.index() == from && to(link.to.index()));
-        links.fold((0, 0, 0), |sum, link| add(sum, (link.bytes, link.raw_bytes, link.messages)))
+    let sent = |from: usize, to: Range<usize>| -> Load {
+        let links = ran
+            .attempt
+            .links
+            .iter()
+            .filter(|link| link.from.index() == from && to.contains(&link.to.index()));
+        links.fold((0, 0), |sum, link| add(sum, (link.bytes, link.messages)))
     };
     let mut offences = Vec::new();
     let mut compare = |what: String, counted: Load, formula: Load| {
         if counted != formula {
-            offences.push(format!("{what} sent {counted:?}, not {formula:?} (bytes, as floats, messages)"));
+            offences.push(format!("{what} sent {counted:?}, not {formula:?} (bytes and messages)"));
         }
     };
+    // The first worker's initial weights go to every other rank.
+    let initial =
+        |worker: usize, others: usize| if worker == 0 { weights(PARAMETERS, others as u64) } else { (0, 0) };
     for worker in 0..workers {
         if let Some(formula) = all_reduces(ran, worker) {
-            compare(format!("worker {worker}"), sent(worker, &|_| true), formula);
+            let formula = add(formula, initial(worker, workers - 1));
+            compare(format!("worker {worker}"), sent(worker, 0..workers), formula);
         }
         for server in workers..ran.spec.cluster.ranks() as usize {
-            if let Some((up, down)) = served(ran, worker, server) {
-                compare(format!("worker {worker} to {server}"), sent(worker, &|to| to == server), up);
-                compare(format!("server {server} to {worker}"), sent(server, &|to| to == worker), down);
+            if let Some((up, down)) = served(ran, worker, server - workers) {
+                let up = add(up, initial(worker, 1));
+                compare(format!("worker {worker} to {server}"), sent(worker, server..server + 1), up);
+                compare(format!("server {server} to {worker}"), sent(server, worker..worker + 1), down);
             }
         }
     }
@@ -283,55 +316,64 @@ fn sends_what_it_costs(ran: &Ran) -> Vec<String> {
 fn all_reduces(ran: &Ran, worker: usize) -> Option<Load> {
     let n = PARAMETERS;
     let (calls, vectors, compression) = match ran.spec.strategy {
-        Strategy::DSync => (STEPS, vec![n], ran.spec.compression),
+        Strategy::DSync => (STEPS, vec![n], &ran.spec.compression),
         Strategy::PipeSgd { segments, .. } => {
             let parts = (0..segments as usize).map(|part| piece(n, segments as usize, part).len());
-            (STEPS, parts.collect(), ran.spec.compression)
+            (STEPS, parts.collect(), &ran.spec.compression)
         }
-        Strategy::LocalSgd { period } => (STEPS.div_ceil(period), vec![n], Compression::None),
+        Strategy::LocalSgd { period } => (STEPS.div_ceil(period), vec![n], &Compression::None),
         _ => return None,
     };
     let course = Course::new(&ran.spec, Deal::shared_by(1, vec![0]));
     let collective = Blueprint::new(&ran.spec, Arc::new(course), n).collective().clone();
-    let call = vectors.into_iter().fold((0, 0, 0), |sum, vector| {
+    let call = vectors.into_iter().try_fold((0, 0), |sum, vector| {
         let cost = collective.cost(vector, ran.workers(), worker);
-        add(sum, coded(compression, cost.elements as u64, cost.messages as u64))
+        Some(add(sum, coded(compression, cost.elements as u64, cost.messages as u64)?))
     });
-    Some(times(calls, call))
+    Some(times(calls, call?))
 }
 
 /// What travels between a worker and a server over a run, up and down.
 fn served(ran: &Ran, worker: usize, server: usize) -> Option<(Load, Load)> {
-    let (servers, server) = (ran.spec.cluster.ranks() as usize - ran.workers(), server - ran.workers());
-    let part = piece(PARAMETERS, servers, server).len() as u64;
-    let (gradient, weights) = (coded(ran.spec.compression, part, 1), coded(Compression::None, part, 1));
+    let servers = ran.spec.cluster.ranks() as usize - ran.workers();
+    let part = piece(PARAMETERS, servers, server).len();
+    let gradient = coded(&ran.spec.compression, part as u64, 1)?;
     let made = ran.gradients()[worker];
     match ran.spec.strategy.kind() {
-        "ps-sync" => Some((times(made, gradient), times(made, weights))),
-        // Weights follow each note but the last, which says that the run is over.
+        "ps-sync" => Some((times(made, gradient), weights(part, made))),
         "async-sgd" | "async-msgd" | "hogwild-sgd" => {
-            let up = add(times(made, gradient), (GOODBYE, GOODBYE, 1));
-            Some((up, add(times(made, (NOTE, NOTE, 1)), times(made - 1, weights))))
+            let up = add(times(made, gradient), (GOODBYE, 1));
+            // Weights follow each note but the one with which the first server says that the run is over.
+            let answers = made - u64::from(server == 0);
+            Some((up, add(times(made, (NOTE, 1)), weights(part, answers))))
         }
         _ => None,
     }
 }
 
-/// Messages of so many elements in all.
-fn coded(compression: Compression, elements: u64, messages: u64) -> Load {
+/// Weights as they are, so many times.
+fn weights(elements: usize, count: u64) -> Load {
+    (4 * elements as u64 * count, count)
+}
+
+/// Messages of so many elements in all, where the code's length is known.
+fn coded(compression: &Compression, elements: u64, messages: u64) -> Option<Load> {
     let bytes = match compression {
         Compression::None => 4 * elements,
-        // A scale goes with each message.
-        Compression::Coded { codec: Codec::Quantize8, .. } => elements + 4 * messages,
-        Compression::Coded { codec: Codec::Truncate16 | Codec::Fp16 | Codec::Bf16, .. } => 2 * elements,
+        Compression::Coded { codec, .. } => match codec.name() {
+            "truncate16" | "fp16" | "bf16" => 2 * elements,
+            // A scale goes with each message.
+            "quantize8" => elements + 4 * messages,
+            _ => return None,
+        },
     };
-    (bytes, 4 * elements, messages)
+    Some((bytes, messages))
 }
 
 fn add(one: Load, other: Load) -> Load {
-    (one.0 + other.0, one.1 + other.1, one.2 + other.2)
+    (one.0 + other.0, one.1 + other.1)
 }
 
 fn times(count: u64, one: Load) -> Load {
-    (count * one.0, count * one.1, count * one.2)
+    (count * one.0, count * one.1)
 }
