@@ -46,6 +46,14 @@ pub fn plan(text: &str) -> Result<Plan> {
         .map_err(|problems| anyhow::anyhow!("{problems:?}"))
 }
 
+/// The kinds of strategy that a recipe may name, by the schema that is made from the table of keys.
+pub fn strategy_kinds() -> Vec<String> {
+    let schema = recipe::schema();
+    let kinds = &schema["properties"]["strategy"]["anyOf"][0]["properties"]["kind"]["enum"];
+    let kinds = kinds.as_array().into_iter().flatten();
+    kinds.filter_map(|kind| Some(kind.as_str()?.to_owned())).collect()
+}
+
 /// The built binary of that name, beside the test that runs.
 pub fn binary(name: &str) -> Result<PathBuf> {
     let test = std::env::current_exe()?;

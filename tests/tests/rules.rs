@@ -1,6 +1,7 @@
 //! Rules of the repository that no compiler knows: who may use whom, what a file looks like, what a strategy needs.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
+use e2e::strategy_kinds as kinds;
 use recipe::{FileProblem, Files, Machine, Request};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -191,13 +192,6 @@ fn nothing_points_out_of_the_repository() {
         let found = places.into_iter().filter(move |place| text.contains(place));
         found.map(|place| format!("{file} names `{place}`")).collect::<Vec<_>>()
     }));
-}
-
-/// The kinds of strategy that a recipe may name, by the schema that is made from the table of keys.
-fn kinds() -> Vec<String> {
-    let schema = recipe::schema();
-    let kinds = &schema["properties"]["strategy"]["anyOf"][0]["properties"]["kind"]["enum"];
-    kinds.as_array().unwrap().iter().map(|kind| kind.as_str().unwrap().to_owned()).collect()
 }
 
 #[test]

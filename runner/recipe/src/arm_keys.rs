@@ -2,7 +2,7 @@
 
 use crate::key::{Key, Kind};
 use crate::names::{COLLECTIVES, COMPRESSIONS, REDUCE_ORDERS, SCHEDULES, STRATEGIES};
-use crate::table::{AT_LEAST_ZERO, BELOW_ONE};
+use crate::table::{AT_LEAST_ZERO, BELOW_ONE, POSITIVE};
 
 /// The kinds of compression that lose something.
 const LOSSY: &[&str] = &["truncate16", "quantize8", "fp16", "bf16"];
@@ -83,6 +83,14 @@ pub(crate) const KEYS: &[Key] = &[
         .of(&["local-sgd"])
         .default("8")
         .arm(),
+    Key::new(
+        "strategy.lr",
+        Kind::Number(POSITIVE),
+        "Learning rate of this strategy only: a fair comparison gives each its own good one. By default \
+         `train.optimizer.lr`.",
+    )
+    .example("0.05")
+    .arm(),
     Key::new("strategy.communication", Kind::Table, "As `communication`, for this strategy only.").arm(),
     Key::new("strategy.compression", Kind::Table, "As `compression`, for this strategy only.").arm(),
     Key::new("communication", Kind::Table, "How vectors travel; a strategy's own settings go before these.").arm(),

@@ -100,9 +100,12 @@ fn strategies(out: &mut String, recipe: &Recipe) {
             let _ = writeln!(out, "baseline = true");
         }
         for (index, key) in KEYS.iter().enumerate() {
-            let own = key.path.starts_with("communication.") || key.path.starts_with("compression.");
-            if let Some(leaf) = strategy.settings.given(KeyId(index)).filter(|_| own) {
-                let _ = writeln!(out, "{} = {}", key.path, leaf.toml);
+            if ["strategy.name", "strategy.kind", "strategy.baseline"].contains(&key.path) {
+                continue;
+            }
+            if let Some(leaf) = strategy.settings.given(KeyId(index)) {
+                let path = key.path.strip_prefix("strategy.").unwrap_or(key.path);
+                let _ = writeln!(out, "{path} = {}", leaf.toml);
             }
         }
     }

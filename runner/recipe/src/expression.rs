@@ -280,7 +280,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A key by its path, a table with a `kind` by its own path, and either by its end where that is unique.
+/// A key by its path, a table with a `kind` by its own path, and either by its end where that is unique, or unique among
+/// the keys that are no strategy's.
 fn subject(token: &Token) -> Result<Subject, Misread> {
     let word = token.text.as_str();
     if token.quoted {
@@ -300,7 +301,13 @@ fn subject(token: &Token) -> Result<Subject, Misread> {
     let ends = |path: &str| {
         [word, &kind].iter().any(|end| path.strip_suffix(end).is_some_and(|rest| rest.ends_with('.')))
     };
-    let mut found = (0..KEYS.len()).map(KeyId).filter(|id| comparable(*id) && ends(id.key().path));
+    let found = || (0..KEYS.len()).map(KeyId).filter(|id| comparable(*id) && ends(id.key().path));
+    // A strategy's own `lr` takes nothing from the recipe's, which most conditions are about.
+    let mut of_the_recipe = found().filter(|id| !id.key().path.starts_with("strategy."));
+    if let (Some(id), None) = (of_the_recipe.next(), of_the_recipe.next()) {
+        return Ok(Subject::Key(id));
+    }
+    let mut found = found();
     match (found.next(), found.next()) {
         (Some(id), None) => Ok(Subject::Key(id)),
         (Some(one), Some(other)) => Err(token.misread(format!(

@@ -34,6 +34,7 @@ const WORKER_BATCH: KeyId = id("train.per-worker-batch");
 pub(crate) const EPOCHS: KeyId = id("train.epochs");
 const STEPS: KeyId = id("train.steps");
 const LR: KeyId = id("train.optimizer.lr");
+const OWN_LR: KeyId = id("strategy.lr");
 pub(crate) const MOMENTUM: KeyId = id("train.optimizer.momentum");
 const WEIGHT_DECAY: KeyId = id("train.optimizer.weight-decay");
 const LR_KIND: KeyId = id("train.lr-schedule.kind");
@@ -180,7 +181,7 @@ impl<'a> Resolver<'a> {
             global_batch,
             length: self.length(cell),
             optimizer: Sgd {
-                lr: settings.number(LR).unwrap_or(0.0) as f32,
+                lr: settings.number(OWN_LR).or(settings.number(LR)).unwrap_or(0.0) as f32,
                 momentum: settings.number(MOMENTUM).unwrap_or(0.0) as f32,
                 weight_decay: settings.number(WEIGHT_DECAY).unwrap_or(0.0) as f32,
                 clip: settings.number(CLIP).map(|norm| norm as f32),

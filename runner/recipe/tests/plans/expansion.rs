@@ -214,6 +214,25 @@ fn a_strategys_own_settings_go_before_the_recipes() {
 }
 
 #[test]
+fn each_strategy_may_have_a_rate_of_its_own() {
+    let plan = plan(&[
+        "[[strategy]]\nkind = \"d-sync\"",
+        "[[strategy]]\nkind = \"pipe-sgd\"\nlr = 0.05\ndepth = 3",
+        "[[strategy]]\nkind = \"async-sgd\"",
+        "[sweep.axes]\nstrategy.async-sgd.lr = [0.2, 0.02]\nnodes.workers = [1, 2]",
+        "[[sweep.exclude]]\nwhen = \"strategy.name == 'async-sgd' and nodes.workers == 1 and strategy.lr < 0.1\"",
+    ]);
+    let rates: Vec<f32> = plan.cells.iter().map(|cell| cell.spec.train.optimizer.lr).collect();
+    assert_eq!(rates, [0.1, 0.05, 0.2, 0.02, 0.1, 0.05, 0.2, 0.02]);
+    let left_out: Vec<usize> = (0..8).filter(|cell| plan.cells[*cell].excluded.is_some()).collect();
+    assert_eq!(left_out, [3]);
+    assert_eq!(plan.arms[3].name, "async-sgd lr=0.02");
+    // What is stored of a strategy are all of its keys.
+    let again = planned(&Desk::with(&plan.expanded));
+    assert_eq!((again.cells, again.arms), (plan.cells, plan.arms));
+}
+
+#[test]
 fn axes_in_lockstep_are_one_dimension() {
     let plan = plan(&[
         "[[sweep.zip]]\ntrain.global-batch = [100, 200]\ntrain.epochs = [2, 4]",

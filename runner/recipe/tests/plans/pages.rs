@@ -7,7 +7,12 @@ use std::path::Path;
 
 /// The recipes of the repository by name.
 pub(crate) fn recipes() -> Vec<(String, String)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../recipes");
+    recipes_in(".")
+}
+
+/// The recipes of a folder beside the schema.
+fn recipes_in(folder: &str) -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../recipes").join(folder);
     let mut recipes: Vec<(String, String)> = std::fs::read_dir(folder)
         .expect("the recipes")
         .map(|entry| entry.expect("an entry").path())
@@ -24,7 +29,12 @@ pub(crate) fn recipes() -> Vec<(String, String)> {
 fn every_recipe() -> Vec<(String, String)> {
     let templates =
         Template::ALL.iter().map(|template| (template.name().to_owned(), template.text().to_owned()));
-    recipes().into_iter().chain(templates).collect()
+    recipes().into_iter().chain(recipes_in("strategies")).chain(templates).collect()
+}
+
+/// With those that take more workers than the machine has cores, which is worth a warning.
+fn every_recipe_and_check() -> Vec<(String, String)> {
+    every_recipe().into_iter().chain(recipes_in("checks")).collect()
 }
 
 fn plan(name: &str, text: &str) -> Plan {
@@ -47,7 +57,7 @@ fn every_recipe_and_template_plans_without_a_word() {
 
 #[test]
 fn an_expanded_recipe_plans_to_itself() {
-    for (name, text) in every_recipe() {
+    for (name, text) in every_recipe_and_check() {
         let plan = plan(&name, &text);
         let again = self::plan("expanded", &plan.expanded);
         assert_eq!((&again.cells, &again.runs, &again.arms), (&plan.cells, &plan.runs, &plan.arms), "{name}");
@@ -201,7 +211,7 @@ fn the_schema_beside_the_recipes_is_fresh() {
 #[test]
 fn the_schema_accepts_every_recipe() {
     let schema = schema();
-    for (name, text) in every_recipe() {
+    for (name, text) in every_recipe_and_check() {
         assert!(accepts(&schema, &json(&text)), "{name}");
         assert!(accepts(&schema, &json(&plan(&name, &text).expanded)), "{name}, expanded");
     }

@@ -1,0 +1,383 @@
+//! Every strategy, collective and codec once in real processes, with two workers and with four: the loss falls, and what
+//! must hold exactly does.
+//!
+//! One driver runs them all from one recipe. The kinds come from the recipe's own list of choices, so that a new one
+//! without an arm here is missed at once.
+#![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
+
+use e2e::{Desk, strategy_kinds};
+use recipe::{Collective, Compression, ReduceOrder, RunSpec, Strategy};
+use record::{Event, LaneId, Rank, RankEnd, StepRecord, UpdateRecord};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+use store::{AttemptRow, EventLog, RunState, Selection, Store};
+use strategies::{Blueprint, Course, Deal, vector::piece};
+
+const STEPS: u64 = 50;
+const BUDGET: u64 = STEPS * 100;
+/// What is left of the loss, at most; a quarter of the right step leaves more, and no step all of it.
+const LEARNED: f64 = 0.6;
+/// How long all runs together may take: three minutes' work for a machine that does nothing else.
+const PATIENCE: Duration = Duration::from_mins(9);
+/// Weights of the model.
+const PARAMETERS: usize = 784 * 500 + 500 + 500 * 500 + 500 + 500 * 10 + 10;
+/// A note of a server before its weights: how many samples, and whether weights follow.
+const NOTE: u64 = 9;
+/// What a worker says in place of a gradient when none follows.
+const GOODBYE: u64 = 1;
+
+const RECIPE: &str = r#"
+schema = 1
+name = "strategies"
+[model]
+kind = "mnist-mlp"
+[dataset]
+kind = "synthetic"
+train = 2000
+test = 100
+[train]
+global-batch = 100
+steps = 50
+optimizer = { kind = "sgd", lr = 0.1 }
+evaluate = "50 steps"
+[nodes]
+use = ["local*4"]
+[repeats]
+count = 1
+[limits]
+run-timeout = "2min"
+[sweep.axes]
+nodes.workers = [2, 4]
+[[sweep.exclude]]
+when = "communication.collective.kind == 'hierarchical' and nodes.workers == 2"
+reason = "two workers are one group"
+"#;
+
+/// What stands in `[[strategy]]` after the kind: one arm at least for each kind.
+const ARMS: &[(&str, &str)] = &[
+    ("ps-sync", ""),
+    ("ps-sync", "servers = 2"),
+    ("ps-sync", "compression = { kind = \"quantize8\", error-feedback = true }"),
+    ("d-sync", ""),
+    ("d-sync", "communication.collective = \"pipelined-ring\""),
+    ("d-sync", "communication.collective = \"tree\""),
+    ("d-sync", "communication.collective = \"recursive-doubling\""),
+    ("d-sync", "communication.collective = \"halving-doubling\""),
+    ("d-sync", "communication.collective = \"star\""),
+    ("d-sync", "communication.collective = { kind = \"hierarchical\", group-size = 2 }"),
+    ("d-sync", "communication.reduce-order = \"rank\""),
+    ("d-sync", "compression = \"fp16\""),
+    ("d-sync", "compression = \"bf16\""),
+    ("pipe-sgd", ""),
+    ("pipe-sgd", "gradient-segments = 4"),
+    ("pipe-sgd", "compression = \"truncate16\""),
+    ("pipe-sgd", "compression = { kind = \"quantize8\", error-feedback = true }"),
+    ("async-sgd", ""),
+    ("async-sgd", "servers = 2\nstaleness-bound = 1"),
+    ("async-sgd", "compression = \"truncate16\""),
+    ("async-msgd", "lr = 0.01"),
+    ("hogwild-sgd", ""),
+    ("local-sgd", "period = 8"),
+];
+
+/// One run that was made.
+struct Ran {
+    name: String,
+    spec: RunSpec,
+    attempt: AttemptRow,
+    events: Vec<Event>,
+}
+
+#[test]
+fn every_strategy_learns_in_real_processes_and_closes_its_books() {
+    let shown: BTreeSet<&str> = ARMS.iter().map(|(kind, _)| *kind).collect();
+    let kinds = strategy_kinds();
+    assert_eq!(shown, kinds.iter().map(String::as_str).collect(), "each kind has an arm here");
+    let desk = Desk::new().unwrap();
+    let arm = |(number, (kind, more)): (usize, &(&str, &str))| {
+        format!("[[strategy]]\nkind = \"{kind}\"\nname = \"{number}\"\n{more}\n")
+    };
+    let arms: String = ARMS.iter().enumerate().map(arm).collect();
+    desk.write("recipe.toml", &format!("{RECIPE}{arms}")).unwrap();
+    desk.start(["run", "recipe.toml"]).unwrap().end(PATIENCE).unwrap().with_code(0).unwrap();
+    let runs = runs(&desk);
+    assert_eq!(runs.len(), 2 * ARMS.len() - 1);
+    let steps: usize = runs.iter().map(|ran| ran.steps().count()).sum();
+    assert_eq!(stored_steps(&desk), steps);
+    let offences: Vec<String> = runs
+        .iter()
+        .flat_map(|ran| {
+            let offences = [learns(ran), consumes_the_budget(ran), closes_its_books(ran), serves_all(ran)];
+            let sent = sends_what_it_costs(ran);
+            offences.into_iter().flatten().chain(sent).map(|what| format!("{}: {what}", ran.name))
+        })
+        .collect();
+    assert!(offences.is_empty(), "{}", offences.join("\n"));
+}
+
+/// What the store of the desk holds, all of it done.
+fn runs(desk: &Desk) -> Vec<Ran> {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let store = Store::open_existing(&desk.at(".bakeoff")).await.unwrap();
+        let rows = store.sweep_rows(&Selection::last()).await.unwrap();
+        let cells = &rows.plan.cells;
+        rows.runs
+            .into_iter()
+            .map(|run| {
+                let cell = &cells[run.cell];
+                let (kind, more) = ARMS[cell.arm];
+                let name = format!("{kind} ({more}), {} workers", cell.spec.cluster.workers());
+                assert_eq!(run.state, RunState::Done, "{name}");
+                let attempt = run.attempt.unwrap();
+                let folder = desk.at(".bakeoff/runs").join(run.id).join(attempt.number.to_string());
+                let events = EventLog::read(&folder).unwrap();
+                Ran { name, spec: cell.spec.clone(), attempt, events }
+            })
+            .collect()
+    })
+}
+
+/// The number of steps in the database. The phases of each sum to its length there, too.
+fn stored_steps(desk: &Desk) -> usize {
+    let steps = desk.said(["export", "last", "--format", "jsonl", "--what", "steps"]).unwrap();
+    let closed = |line: &str| {
+        let row: BTreeMap<String, serde_json::Value> = serde_json::from_str(line).unwrap();
+        let times = row.iter().filter(|(name, _)| name.ends_with("_ns") && *name != "begin_ns");
+        let (length, phases): (Vec<_>, Vec<_>) = times.partition(|(name, _)| *name == "length_ns");
+        let sum = |some: Vec<(&String, &serde_json::Value)>| -> u64 {
+            some.into_iter().map(|(_, time)| time.as_u64().unwrap()).sum()
+        };
+        assert_eq!(sum(phases), sum(length), "{line}");
+    };
+    steps.lines().map(closed).count()
+}
+
+impl Ran {
+    fn workers(&self) -> usize {
+        self.spec.cluster.workers() as usize
+    }
+
+    fn steps(&self) -> impl Iterator<Item = &StepRecord> {
+        self.events.iter().filter_map(|event| match event {
+            Event::Step(step) => Some(step),
+            _ => None,
+        })
+    }
+
+    /// The steps of a lane, in their order.
+    fn lane(&self, rank: Rank, lane: LaneId) -> impl Iterator<Item = &StepRecord> {
+        self.steps().filter(move |step| step.rank == rank && step.lane == lane)
+    }
+
+    fn lanes(&self) -> BTreeSet<(Rank, LaneId)> {
+        self.steps().map(|step| (step.rank, step.lane)).collect()
+    }
+
+    /// Gradients of all workers, and how many each has made.
+    fn gradients(&self) -> Vec<u64> {
+        let made = |rank| self.lane(rank, LaneId::Compute).filter(|step| step.own_samples > 0).count() as u64;
+        (0..self.workers()).map(|rank| made(Rank(rank as u32))).collect()
+    }
+}
+
+/// The mean loss over the last fifth of the samples is well below that over the first.
+fn learns(ran: &Ran) -> Vec<String> {
+    let mut losses: Vec<(u64, f64, f64)> = ran
+        .steps()
+        .filter_map(|step| Some((step.samples, f64::from(step.own_samples), f64::from(step.loss?))))
+        .collect();
+    losses.sort_by(|one, other| one.0.cmp(&other.0));
+    let mean = |some: &[(u64, f64, f64)]| {
+        let samples: f64 = some.iter().map(|(_, samples, _)| samples).sum();
+        some.iter().map(|(_, samples, loss)| samples * loss).sum::<f64>() / samples
+    };
+    let fifth = losses.len() / 5;
+    let (first, last) = (mean(&losses[..fifth]), mean(&losses[losses.len() - fifth..]));
+    if last < LEARNED * first { vec![] } else { vec![format!("the loss went from {first:.3} to {last:.3}")] }
+}
+
+fn consumes_the_budget(ran: &Ran) -> Vec<String> {
+    let own: u64 = ran.steps().map(|step| u64::from(step.own_samples)).sum();
+    let told = ran.attempt.samples;
+    if (own, told) == (BUDGET, BUDGET) {
+        return vec![];
+    }
+    vec![format!("{own} samples were consumed, and {told} are stored, of {BUDGET}")]
+}
+
+/// All ranks finish; the phases of each step sum to its length, and each step begins where the one before it ended.
+fn closes_its_books(ran: &Ran) -> Vec<String> {
+    let mut offences = Vec::new();
+    let finished = |event: &&Event| matches!(event, Event::Ended(ended) if ended.end == RankEnd::Finished);
+    let ranks = ran.spec.cluster.ranks() as usize;
+    let ends = ran.events.iter().filter(finished).count();
+    if ends != ranks || ran.attempt.ranks.iter().any(|rank| rank.end != "finished") {
+        offences.push(format!("{ends} of {ranks} ranks finished"));
+    }
+    for (rank, lane) in ran.lanes() {
+        let mut end = None;
+        for (number, step) in ran.lane(rank, lane).enumerate() {
+            if step.step != number as u64 + 1 || end.is_some_and(|end| step.begin != end) {
+                offences.push(format!("{rank} {lane:?} has a gap before step {}", step.step));
+            }
+            if step.phases.total() != step.length {
+                offences.push(format!("{rank} {lane:?} step {}: the phases are not its length", step.step));
+            }
+            end = Some(step.begin + step.length);
+        }
+    }
+    offences
+}
+
+/// An asynchronous server applies each gradient of each worker once, and says how stale it was.
+fn serves_all(ran: &Ran) -> Vec<String> {
+    if !matches!(ran.spec.strategy.kind(), "async-sgd" | "async-msgd" | "hogwild-sgd") {
+        return vec![];
+    }
+    let (workers, mut offences) = (ran.workers(), Vec::new());
+    for server in workers..ran.spec.cluster.ranks() as usize {
+        let mut updates: Vec<&UpdateRecord> = ran
+            .events
+            .iter()
+            .filter_map(|event| match event {
+                Event::Update(update) if update.rank.index() == server => Some(update),
+                _ => None,
+            })
+            .collect();
+        updates.sort_by_key(|update| update.version);
+        let mut seen: BTreeMap<Rank, (u64, u64)> = BTreeMap::new();
+        for (before, update) in updates.iter().enumerate() {
+            let (step, version) =
+                seen.insert(update.worker, (update.step, update.version)).unwrap_or_default();
+            let in_turn = update.version == before as u64 + 1 && update.step == step + 1;
+            // A worker's next gradient knows at least its own last one.
+            if !in_turn || update.staleness >= update.version - version {
+                offences.push(format!("{update:?} after step {step} and version {version} of the worker"));
+            }
+        }
+        let applied: Vec<u64> = seen.values().map(|(step, _)| *step).collect();
+        let last = updates.iter().map(|update| update.samples).max();
+        if applied != ran.gradients() || last != Some(BUDGET) {
+            offences.push(format!("server {server} applied {applied:?} of {:?}, {last:?}", ran.gradients()));
+        }
+        // All begin with the same weights: of the first gradients, one is fresh, one a step old, ...
+        let stale: u64 = updates.iter().map(|update| update.staleness).sum();
+        if stale < (workers * (workers - 1) / 2) as u64 {
+            offences.push(format!("server {server} says that gradients were stale {stale} times in all"));
+        }
+    }
+    offences
+}
+
+/// What a link carries over a run: bytes and messages.
+type Load = (u64, u64);
+
+/// What each rank sends to each other, where there is a formula, against what was counted.
+fn sends_what_it_costs(ran: &Ran) -> Vec<String> {
+    let workers = ran.workers();
+    let sent = |from: usize, to: Range<usize>| -> Load {
+        let links = ran
+            .attempt
+            .links
+            .iter()
+            .filter(|link| link.from.index() == from && to.contains(&link.to.index()));
+        links.fold((0, 0), |sum, link| add(sum, (link.bytes, link.messages)))
+    };
+    let mut offences = Vec::new();
+    let mut compare = |what: String, counted: Load, formula: Load| {
+        if counted != formula {
+            offences.push(format!("{what} sent {counted:?}, not {formula:?} (bytes and messages)"));
+        }
+    };
+    // The first worker's initial weights go to every other rank.
+    let initial =
+        |worker: usize, others: usize| if worker == 0 { weights(PARAMETERS, others as u64) } else { (0, 0) };
+    for worker in 0..workers {
+        if let Some(formula) = all_reduces(ran, worker) {
+            let formula = add(formula, initial(worker, workers - 1));
+            compare(format!("worker {worker}"), sent(worker, 0..workers), formula);
+        }
+        for server in workers..ran.spec.cluster.ranks() as usize {
+            if let Some((up, down)) = served(ran, worker, server - workers) {
+                let up = add(up, initial(worker, 1));
+                compare(format!("worker {worker} to {server}"), sent(worker, server..server + 1), up);
+                compare(format!("server {server} to {worker}"), sent(server, worker..worker + 1), down);
+            }
+        }
+    }
+    offences
+}
+
+/// What a worker sends in all all-reduces of a run: as many as the method says, each at its `cost()`.
+fn all_reduces(ran: &Ran, worker: usize) -> Option<Load> {
+    let n = PARAMETERS;
+    let (calls, vectors, compression) = match ran.spec.strategy {
+        Strategy::DSync => (STEPS, vec![n], &ran.spec.compression),
+        Strategy::PipeSgd { segments, .. } => {
+            let parts = (0..segments as usize).map(|part| piece(n, segments as usize, part).len());
+            (STEPS, parts.collect(), &ran.spec.compression)
+        }
+        Strategy::LocalSgd { period } => (STEPS.div_ceil(period), vec![n], &Compression::None),
+        _ => return None,
+    };
+    let course = Course::new(&ran.spec, Deal::shared_by(1, vec![0]));
+    let collective = Blueprint::new(&ran.spec, Arc::new(course), n).collective().clone();
+    // What a codec rounds together must not depend on how a ring cuts its chunks: it is given whole ones.
+    let whole = *compression != Compression::None
+        && (ran.spec.communication.collective, ran.spec.communication.reduce_order)
+            == (Collective::Ring, ReduceOrder::Ring);
+    let call = vectors.into_iter().try_fold((0, 0), |sum, vector| {
+        let cost = collective.cost(vector, ran.workers(), worker);
+        let messages = if whole { 2 * (ran.workers() - 1) } else { cost.messages };
+        Some(add(sum, coded(compression, cost.elements as u64, messages as u64)?))
+    });
+    Some(times(calls, call?))
+}
+
+/// What travels between a worker and a server over a run, up and down.
+fn served(ran: &Ran, worker: usize, server: usize) -> Option<(Load, Load)> {
+    let servers = ran.spec.cluster.ranks() as usize - ran.workers();
+    let part = piece(PARAMETERS, servers, server).len();
+    let gradient = coded(&ran.spec.compression, part as u64, 1)?;
+    let made = ran.gradients()[worker];
+    match ran.spec.strategy.kind() {
+        "ps-sync" => Some((times(made, gradient), weights(part, made))),
+        "async-sgd" | "async-msgd" | "hogwild-sgd" => {
+            let up = add(times(made, gradient), (GOODBYE, 1));
+            // Weights follow each note but the one with which the first server says that the run is over.
+            let answers = made - u64::from(server == 0);
+            Some((up, add(times(made, (NOTE, 1)), weights(part, answers))))
+        }
+        _ => None,
+    }
+}
+
+/// Weights as they are, so many times.
+fn weights(elements: usize, count: u64) -> Load {
+    (4 * elements as u64 * count, count)
+}
+
+/// Messages of so many elements in all, where the code's length is known.
+fn coded(compression: &Compression, elements: u64, messages: u64) -> Option<Load> {
+    let bytes = match compression {
+        Compression::None => 4 * elements,
+        Compression::Coded { codec, .. } => match codec.name() {
+            "truncate16" | "fp16" | "bf16" => 2 * elements,
+            // A scale goes with each message.
+            "quantize8" => elements + 4 * messages,
+            _ => return None,
+        },
+    };
+    Some((bytes, messages))
+}
+
+fn add(one: Load, other: Load) -> Load {
+    (one.0 + other.0, one.1 + other.1)
+}
+
+fn times(count: u64, one: Load) -> Load {
+    (count * one.0, count * one.1)
+}
