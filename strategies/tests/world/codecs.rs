@@ -429,10 +429,12 @@ fn check_conservation(collective: &Arc<dyn Collective>, x: &[Vec<f32>], steps: u
     all
 }
 
-/// Whatever an all-reduce rounds, and wherever.
+/// Whatever an all-reduce rounds, and wherever. Not with recursive doubling, where several places round the same sum
+/// and each remembers the whole of what is missing from it.
 #[test]
 fn what_all_ranks_remember_is_what_the_sums_are_short_of() {
-    for (name, collective) in all_collectives() {
+    for (name, collective) in all_collectives().into_iter().filter(|(name, _)| *name != "recursive doubling")
+    {
         for p in [2, 3, 5_u64] {
             for n in [1, 7, 40] {
                 for steps in 1..=4 {
@@ -466,7 +468,7 @@ fn nor_is_anything_lost_between_the_segments_of_long_vectors() {
 #[test]
 fn another_plan_loses_nothing_of_what_is_remembered() {
     let codec: fn() -> Box<dyn Compressor> = || Box::new(ErrorFeedback::new(Truncate16::default()));
-    for (name, collective) in collectives() {
+    for (name, collective) in all_collectives() {
         for p in [2, 3, 5_u64] {
             let x: Vec<Vec<f32>> = (0..p)
                 .map(|rank| (0..40).map(|i| (mix(rank, i) % 20_001) as f32 - 10_000.0).collect())
