@@ -61,7 +61,7 @@ fn computing_and_ring(spec: &RunSpec) -> (f64, f64) {
 
 fn assert_close(what: &str, measured: f64, expected: f64) {
     // A gradient that 4 does not divide, and the scale of a quantized chunk.
-    assert!((measured / expected - 1.0).abs() < 1e-4, "{what}: {measured} ms instead of {expected} ms");
+    assert!((measured / expected - 1.0).abs() < 2e-4, "{what}: {measured} ms instead of {expected} ms");
 }
 
 #[test]
@@ -92,8 +92,7 @@ fn at_the_papers_ratio_a_coded_pipeline_is_as_much_faster_as_the_paper_says() {
     let (vector, latency) = vector_and_latency(&arms["ps-sync"]);
     assert_close("ps-sync", times["ps-sync"], computing + 5.0 * vector + 2.0 * latency);
     // The paper's server takes twice as long as its ring.
-    let twice = (times["ps-sync, 2 servers"] - computing) / ring;
-    assert!((1.8..2.2).contains(&twice), "{twice}");
+    assert_close("ps-sync, 2 servers", times["ps-sync, 2 servers"], computing + 2.0 * ring);
     // The paper: 2.0 to 3.2 times as fast as D-Sync and 4.0 to 5.4 times as PS-Sync, for whatever model.
     for coded in ["pipe-sgd + T", "pipe-sgd + Q"] {
         let faster = |than: &str| times[than] / times[coded];
