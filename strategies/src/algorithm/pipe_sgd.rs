@@ -17,7 +17,8 @@
 //! Departures: the paper sums gradients; here they are averaged over samples, and the rate is meant for the
 //! mean. While the pipe fills, nothing is applied: no decay, no momentum. After T iterations the gradients that
 //! still travel are drained and applied. The warm-up, as in section 4, is D-Sync to its last gradient; then the
-//! pipe starts empty.
+//! pipe starts empty. Its gradients take the way of those that follow: what a codec remembers of the last one goes
+//! into the first that is piped.
 
 use crate::messenger::Pending;
 use crate::node::Node;
@@ -48,15 +49,15 @@ impl PipeSgd {
 
 impl Strategy for PipeSgd {
     fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
-        if node.consumed() < self.warmup {
-            return crate::algorithm::d_sync::DSync.step(node);
-        }
         if self.travelling.len() == self.depth {
             self.update(node)?; // lines 3 to 5
         }
         let loss = node.forward()?; // lines 6 and 7
         let g_sum = self.backward(node)?; // lines 8 to 10
         self.travelling.push_back(g_sum);
+        if node.consumed() < self.warmup {
+            self.update(node)?;
+        }
         Ok(loss)
     }
 

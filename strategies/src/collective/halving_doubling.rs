@@ -70,7 +70,9 @@ impl Collective for HalvingDoubling {
             let (kept, given) = if number & d == 0 { (lower, upper) } else { (upper, lower) };
             (mine, tag) = (kept, tag.part(tag.part as usize + 1));
             let (partner, given) = (fold.place(number ^ d), chunks.span(&given));
-            wire.send(partner, tag, given.start, &x[given])?;
+            // A place rounds an element once, in whichever half or chunk it lies: it has one memory for all of them.
+            let packet = wire.encode(wire.slot(group.place(), tag, given.start), &x[given]);
+            wire.send_packet(partner, tag, packet)?;
             wire.recv_add(partner, tag, &mut x[chunks.span(&mine)])?;
         }
         chunks.complete(number, x, tag, wire)?;

@@ -2,11 +2,14 @@
 
 use crate::reference::{Sgd, mean_gradient};
 use crate::scene::{Scene, common_digests};
-use recipe::{Extent, LrShape, Strategy};
+use recipe::{Codec, Extent, LrShape, Strategy};
 use record::{Event, LaneId, Nanos, Phase, Rank, StepRecord};
+use std::sync::Arc;
+use strategies::collective::{Collective, HalvingDoubling, PipelinedRing, RankOrder, Ring, Tree};
+use strategies::draw::mix;
 use strategies::sim::{Costs, Link, Outcome};
 use strategies::toy::Quadratic;
-use strategies::{Blueprint, Learner, Vector};
+use strategies::{Batch, Blueprint, Layout, Learner, Loss, StepError, Vector};
 
 fn pipe(depth: u32, warmup: u64, segments: u32) -> Strategy {
     Strategy::PipeSgd { depth, warmup: Extent::Steps(warmup), segments }
@@ -243,8 +246,93 @@ fn the_communication_lane_is_in_the_books() {
     let outcome = scene(pipe(2, 2, 1), 2).run();
     let turns = outcome.ranks[0].steps(LaneId::Service(0));
     let turns: Vec<_> = turns.iter().filter(|turn| !turn.drain).collect();
-    assert_eq!(turns.len(), 10, "one all-reduce for each step after the warm-up");
+    assert_eq!(turns.len(), 12, "one all-reduce for each step, and for those of the warm-up");
     assert!(turns.iter().all(|turn| turn.bytes_out == 4 * 92));
-    let exposed = |event: &Event| matches!(event, Event::Step(step) if step.lane == LaneId::Compute && step.bytes_out > 0);
-    assert_eq!(outcome.ranks[0].events.iter().filter(|event| exposed(event)).count(), 2, "the warm-up");
+    let sends = |event: &Event| matches!(event, Event::Step(step) if step.lane == LaneId::Compute && step.bytes_out > 0);
+    assert!(!outcome.ranks[0].events.iter().any(sends), "one lane sends, so that one codec remembers");
+}
+
+/// A gradient of integers below 2^14 for some steps, whatever the weights, and zeros after them.
+struct Fading {
+    layout: Layout,
+    g: Vec<f32>,
+    steps: u64,
+}
+
+impl Fading {
+    fn new(rank: Rank, steps: u64) -> Self {
+        let sizes = [17, 28].map(|size| (format!("layer of {size}"), size));
+        let g = (0..45).map(|i| (mix(u64::from(rank.0), i) % 20_001) as f32 - 10_000.0).collect();
+        Self { layout: Layout::new(sizes), g, steps: steps + 1 }
+    }
+}
+
+impl Learner for Fading {
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+    fn initial(&self) -> Vector {
+        Vector::zeros(self.g.len())
+    }
+    fn load(&mut self, _: &Batch) -> Result<(), StepError> {
+        self.steps = self.steps.saturating_sub(1);
+        Ok(())
+    }
+    fn forward(&mut self, _: &Vector, _: usize) -> Result<(), StepError> {
+        Ok(())
+    }
+    fn loss(&mut self, _: &Batch) -> Result<Loss, StepError> {
+        Ok(Loss(0.0))
+    }
+    fn backward(&mut self, _: &Vector, layer: usize, gradient: &mut [f32]) -> Result<(), StepError> {
+        let g = &self.g[self.layout.span(layer..layer + 1)];
+        gradient.iter_mut().zip(g).for_each(|(to, g)| *to = if self.steps > 0 { *g } else { 0.0 });
+        Ok(())
+    }
+    fn take(&mut self) -> Result<strategies::vector::Block, StepError> {
+        Ok(strategies::vector::Block::default())
+    }
+    fn put(&mut self, _: strategies::vector::Block) -> Result<(), StepError> {
+        Ok(())
+    }
+    fn cut(&mut self, _: usize, _: usize, _: usize) -> Result<(), StepError> {
+        Err(StepError::Learner("nothing to cut".into()))
+    }
+}
+
+/// The gradients end with the warm-up; what was rounded away of them arrives with the zeros that are piped.
+#[test]
+fn what_a_codec_remembers_of_the_warm_up_arrives_in_the_pipe() {
+    const WARMUP: u64 = 3;
+    let collectives: [Arc<dyn Collective>; 5] = [
+        Arc::new(Ring),
+        Arc::new(RankOrder),
+        Arc::new(PipelinedRing::new(2)),
+        Arc::new(Tree),
+        Arc::new(HalvingDoubling),
+    ];
+    for (number, collective) in collectives.iter().enumerate() {
+        // A mean over 2 or 4 ranks is exact.
+        for (workers, segments) in [(2, 1), (2, 3), (4, 1), (4, 3), (4, 7)] {
+            let scene = Scene::new(pipe(2, WARMUP, segments), workers).coded(Codec::Truncate16, true).change(
+                |spec| {
+                    spec.train.optimizer.lr = 1.0;
+                    spec.train.length = Extent::Steps(WARMUP + 6);
+                },
+            );
+            let blueprint =
+                Blueprint::new(&scene.spec, scene.course(), 45).with_collective(collective.clone());
+            let learner = |rank| Box::new(Fading::new(rank, WARMUP)) as Box<dyn Learner>;
+            let outcome = scene.world.run(&blueprint, learner).unwrap();
+            let what = format!("collective {number}, {workers} workers, {segments} segments");
+            let due: Vec<f32> = (0..45)
+                .map(|i| {
+                    let sum: f32 = (0..workers).map(|rank| Fading::new(Rank(rank), 0).g[i]).sum();
+                    -(WARMUP as f32) * sum / workers as f32
+                })
+                .collect();
+            assert_ne!(outcome.ranks[0].weights[&WARMUP].to_vec(), due, "{what}: nothing was rounded");
+            assert_eq!(outcome.ranks[0].model().to_vec(), due, "{what}");
+        }
+    }
 }

@@ -1,0 +1,102 @@
+//! The recipes of `recipes/papers` in the simulator, where work takes exactly the time that the recipe states, and coding
+//! and sums take none: step times are what the papers' formulas say, and a step is as long as every other.
+#![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
+
+use recipe::{Codec, Compression, Extent, RunSpec};
+use record::LaneId;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use strategies::collective::{Collective, PipelinedRing, Rates, Ring};
+use strategies::sim::World;
+use strategies::toy::Quadratic;
+use strategies::{Blueprint, Course, Deal};
+
+/// The layers of `mnist-mlp` that have weights.
+const LAYERS: usize = 3;
+
+/// The specifications of a recipe's arms, by name.
+fn arms(recipe: &str) -> BTreeMap<String, RunSpec> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recipes/papers").join(recipe);
+    let plan = e2e::plan(&std::fs::read_to_string(path).unwrap()).unwrap();
+    plan.cells.iter().map(|cell| (plan.arms[cell.arm].name.clone(), cell.spec.clone())).collect()
+}
+
+/// Milliseconds of one step, when the first ones are over.
+fn step_time(spec: &RunSpec) -> f64 {
+    let mut spec = spec.clone();
+    spec.train.length = Extent::Steps(7);
+    let n = spec.model.parameters();
+    let course = Arc::new(Course::new(&spec, Deal::shared_by(1, (0..1000).collect())));
+    let blueprint = Blueprint::new(&spec, course, n);
+    let world = World::new(1).emulating(&spec, 1, LAYERS, n);
+    let learner = |_| Box::new(Quadratic::new(0.01, vec![1.0; n], LAYERS)) as Box<dyn strategies::Learner>;
+    let outcome = world.run(&blueprint, learner).unwrap();
+    let steps = outcome.ranks[0].steps(LaneId::Compute);
+    let (before, after) = (steps[3], steps[5]);
+    let both = after.begin + after.length - before.begin - before.length;
+    both.seconds() * 1e3 / 2.0
+}
+
+/// Milliseconds for the bytes of one vector that is not coded, and of a message without bytes.
+fn vector_and_latency(spec: &RunSpec) -> (f64, f64) {
+    let network = spec.emulation.network.unwrap();
+    let bytes = 4 * spec.model.parameters();
+    (1e3 * bytes as f64 / network.bandwidth as f64, network.latency.as_secs_f64() * 1e3)
+}
+
+/// Milliseconds of computing, and of a ring under the arm's codec.
+fn computing_and_ring(spec: &RunSpec) -> (f64, f64) {
+    let (n, p) = (spec.model.parameters(), spec.cluster.workers() as usize);
+    let (vector, latency) = vector_and_latency(spec);
+    let rates = |bytes: f64| Rates { latency, per_element: bytes / 4.0 * vector / n as f64, per_sum: 0.0 };
+    let ring = match spec.compression {
+        Compression::None => Ring.time(n, p, rates(4.0)),
+        // Whole chunks.
+        Compression::Coded { codec: Codec::Quantize8, .. } => PipelinedRing::new(1).time(n, p, rates(1.0)),
+        Compression::Coded { .. } => PipelinedRing::new(1).time(n, p, rates(2.0)),
+    };
+    (spec.emulation.compute.unwrap().step_time.as_secs_f64() * 1e3, ring)
+}
+
+fn assert_close(what: &str, measured: f64, expected: f64) {
+    // A gradient that 4 does not divide, and the scale of a quantized chunk.
+    assert!((measured / expected - 1.0).abs() < 2e-4, "{what}: {measured} ms instead of {expected} ms");
+}
+
+#[test]
+fn where_communicating_takes_as_long_as_computing_a_pipeline_takes_half_the_time() {
+    let arms = arms("pipe-sgd-balanced.toml");
+    let (computing, ring) = computing_and_ring(&arms["d-sync"]);
+    assert!((computing / ring - 1.0).abs() < 1e-3, "{computing} ms and {ring} ms are the same");
+    assert_close("d-sync", step_time(&arms["d-sync"]), computing + ring);
+    assert_close("pipe-sgd", step_time(&arms["pipe-sgd"]), computing.max(ring));
+}
+
+#[test]
+fn at_the_papers_ratio_a_coded_pipeline_is_as_much_faster_as_the_paper_says() {
+    let arms = arms("pipe-sgd.toml");
+    let (computing, ring) = computing_and_ring(&arms["d-sync"]);
+    assert!((ring / computing - 2.2).abs() < 0.005, "{ring} ms of {computing} ms");
+    let times: BTreeMap<&str, f64> =
+        arms.iter().map(|(name, spec)| (name.as_str(), step_time(spec))).collect();
+    for (name, spec) in &arms {
+        let (computing, ring) = computing_and_ring(spec);
+        match spec.strategy {
+            recipe::Strategy::DSync => assert_close(name, times[name.as_str()], computing + ring),
+            recipe::Strategy::PipeSgd { .. } => assert_close(name, times[name.as_str()], computing.max(ring)),
+            _ => assert!(name.starts_with("ps-sync"), "{name}"),
+        }
+    }
+    // Four gradients and the first worker's weights, one after the other.
+    let (vector, latency) = vector_and_latency(&arms["ps-sync"]);
+    assert_close("ps-sync", times["ps-sync"], computing + 5.0 * vector + 2.0 * latency);
+    // The paper's server takes twice as long as its ring.
+    assert_close("ps-sync, 2 servers", times["ps-sync, 2 servers"], computing + 2.0 * ring);
+    // The paper: 2.0 to 3.2 times as fast as D-Sync and 4.0 to 5.4 times as PS-Sync, for whatever model.
+    for coded in ["pipe-sgd + T", "pipe-sgd + Q"] {
+        let faster = |than: &str| times[than] / times[coded];
+        assert!((2.0..3.21).contains(&faster("d-sync")), "{coded}: {times:?}");
+        assert!(faster("ps-sync") > 4.0 && faster("ps-sync, 2 servers") > 4.0, "{coded}: {times:?}");
+    }
+}
