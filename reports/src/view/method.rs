@@ -36,7 +36,8 @@ impl Method {
                 item(
                     "Step",
                     "One gradient of one rank. Steps to target are samples divided by the global batch, so that methods compare. \
-                      The step time of a run is the median over its steady steps of the slowest worker; runs, not steps, are the unit of all statistics.",
+                      The step time of a run is the median over its steady steps of the slowest worker (of a strategy that exchanges every few steps, \
+                      over such periods, each with the mean of its steps); runs, not steps, are the unit of all statistics.",
                 ),
                 item("Target", target(findings)),
                 item("Model", models(findings)),

@@ -87,6 +87,19 @@ impl Strategy {
         }
     }
 
+    /// Steps after which what a worker does repeats.
+    pub fn period(&self) -> u64 {
+        match self {
+            Self::LocalSgd { period } => (*period).max(1),
+            Self::PsSync
+            | Self::DSync
+            | Self::PipeSgd { .. }
+            | Self::AsyncSgd { .. }
+            | Self::AsyncMsgd { .. }
+            | Self::HogwildSgd { .. } => 1,
+        }
+    }
+
     /// Whether each worker goes at its own pace.
     pub fn is_asynchronous(&self) -> bool {
         match self {

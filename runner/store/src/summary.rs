@@ -4,7 +4,8 @@
 //! *Steady* are a lane's steps after its first max(3, 10 %), at most its first half, without those that only
 //! empty a pipeline: caches, connections and memory of the tensor library have settled then. The *step time* of an
 //! attempt is the median length of the steady steps of its slowest worker, which is the one where this median
-//! is largest. A median of an even number of values is the mean of the middle two, rounded down; the 95th
+//! is largest; where a strategy exchanges every few steps only, it is the median over whole such periods of the mean of
+//! their steps, or the exchanges would not count at all. A median of an even number of values is the mean of the middle two, rounded down; the 95th
 //! percentile is the value of rank ceil(0.95 n).
 
 use crate::insert::{Target, insert};
@@ -56,6 +57,7 @@ pub(crate) async fn store(connection: &mut SqliteConnection, attempt: AttemptId)
 /// Derives the totals of an attempt from its steps.
 pub(crate) async fn of(connection: &mut SqliteConnection, attempt: AttemptId) -> Result<Summary, StoreError> {
     let lanes = lanes_of(connection, attempt).await?;
+    let period = spec_of(connection, attempt).await?.strategy.period();
     let mut summary = Summary::default();
     let mut slowest = None;
     let roles: Vec<(u32, String)> = sqlx::query_as("SELECT rank, role FROM rank WHERE attempt = ?")
@@ -78,7 +80,7 @@ pub(crate) async fn of(connection: &mut SqliteConnection, attempt: AttemptId) ->
         of_rank.phases.extend(phase_rows(lane_of(lane.code)?, tally.phases));
         if lane.code == 0 && workers.contains(&lane.rank) {
             summary.training = summary.training.max(Some(lane.end));
-            slowest = slowest.max(median(tally.lengths).map(|time| (time, lane.steps)));
+            slowest = slowest.max(step_time(&tally.lengths, period).map(|time| (time, lane.steps)));
         }
     }
     if let Some((time, steps)) = slowest {
@@ -196,6 +198,13 @@ fn phase_rows(lane: LaneId, phases: BTreeMap<Phase, Vec<u64>>) -> impl Iterator<
     })
 }
 
+/// The median length of steps that come in periods of so many.
+fn step_time(lengths: &[u64], period: u64) -> Option<Nanos> {
+    let period = usize::try_from(period).unwrap_or(usize::MAX).clamp(1, lengths.len().max(1));
+    let mean = |steps: &[u64]| steps.iter().sum::<u64>() / steps.len() as u64;
+    median(lengths.chunks_exact(period).map(mean).collect())
+}
+
 fn median(mut values: Vec<u64>) -> Option<Nanos> {
     values.sort_unstable();
     sorted_median(&values)
@@ -239,17 +248,21 @@ async fn store_rank(
     .await
 }
 
-/// Where and when the target was reached first, if the run has one.
-async fn store_target(connection: &mut SqliteConnection, attempt: AttemptId) -> Result<(), StoreError> {
+/// What the attempt's run does.
+async fn spec_of(connection: &mut SqliteConnection, attempt: AttemptId) -> Result<RunSpec, StoreError> {
     let spec: String = sqlx::query_scalar(
         "SELECT config.spec FROM attempt JOIN run ON run.id = attempt.run JOIN cell ON cell.id = run.cell \
          JOIN config ON config.id = cell.config WHERE attempt.id = ?",
     )
     .bind(attempt.0)
-    .fetch_one(&mut *connection)
+    .fetch_one(connection)
     .await?;
-    let spec: RunSpec = serde_json::from_str(&spec)
-        .map_err(|source| StoreError::Document { what: "configuration", source })?;
+    serde_json::from_str(&spec).map_err(|source| StoreError::Document { what: "configuration", source })
+}
+
+/// Where and when the target was reached first, if the run has one.
+async fn store_target(connection: &mut SqliteConnection, attempt: AttemptId) -> Result<(), StoreError> {
+    let spec = spec_of(&mut *connection, attempt).await?;
     let Some(target) = spec.train.target else { return Ok(()) };
     // What a server calls a step is an update of its own: methods compare by samples.
     let batch = i64::from(spec.train.global_batch.max(1));
@@ -303,6 +316,12 @@ mod tests {
         assert_eq!(median(vec![]), None);
         assert_eq!(median(vec![5, 1, 9]), Some(Nanos(5)));
         assert_eq!(median(vec![4, 1, 9, 6]), Some(Nanos(5)));
+        // Two steps and one with an exchange, three times and a half.
+        let lengths = [2, 2, 11, 2, 2, 14, 2, 2, 8, 2, 2];
+        assert_eq!(step_time(&lengths, 1), Some(Nanos(2)));
+        assert_eq!(step_time(&lengths, 3), Some(Nanos(5)));
+        assert_eq!(step_time(&lengths[..2], 3), Some(Nanos(2)));
+        assert_eq!(step_time(&[], 3), None);
         let phases = BTreeMap::from([(Phase::Forward, (1..=100).rev().collect())]);
         let rows: Vec<_> = phase_rows(LaneId::Compute, phases).collect();
         assert_eq!((rows[0].p50, rows[0].p95, rows[0].max), (Nanos(50), Nanos(95), Nanos(100)));
