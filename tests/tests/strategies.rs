@@ -1,5 +1,5 @@
-//! Every strategy, collective and codec once in real processes, with two workers and with four: the loss falls, and what
-//! must hold exactly does.
+//! Every strategy and collective in real processes, with two workers and with four: the loss falls, and what must hold
+//! exactly does.
 //!
 //! One driver runs them all from one recipe. The kinds come from the recipe's own list of choices, so that a new one
 //! without an arm here is missed at once.
@@ -68,8 +68,6 @@ const ARMS: &[(&str, &str)] = &[
     ("d-sync", "communication.collective = \"star\""),
     ("d-sync", "communication.collective = { kind = \"hierarchical\", group-size = 2 }"),
     ("d-sync", "communication.reduce-order = \"rank\""),
-    ("d-sync", "compression = \"fp16\""),
-    ("d-sync", "compression = \"bf16\""),
     ("pipe-sgd", ""),
     ("pipe-sgd", "gradient-segments = 4"),
     ("pipe-sgd", "compression = \"truncate16\""),
@@ -189,7 +187,7 @@ fn learns(ran: &Ran) -> Vec<String> {
         .steps()
         .filter_map(|step| Some((step.samples, f64::from(step.own_samples), f64::from(step.loss?))))
         .collect();
-    losses.sort_by(|one, other| one.0.cmp(&other.0));
+    losses.sort_by_key(|(samples, ..)| *samples);
     let mean = |some: &[(u64, f64, f64)]| {
         let samples: f64 = some.iter().map(|(_, samples, _)| samples).sum();
         some.iter().map(|(_, samples, loss)| samples * loss).sum::<f64>() / samples
@@ -315,18 +313,18 @@ fn sends_what_it_costs(ran: &Ran) -> Vec<String> {
 fn all_reduces(ran: &Ran, worker: usize) -> Option<Load> {
     let n = PARAMETERS;
     let (calls, vectors, compression) = match ran.spec.strategy {
-        Strategy::DSync => (STEPS, vec![n], &ran.spec.compression),
+        Strategy::DSync => (STEPS, vec![n], ran.spec.compression),
         Strategy::PipeSgd { segments, .. } => {
             let parts = (0..segments as usize).map(|part| piece(n, segments as usize, part).len());
-            (STEPS, parts.collect(), &ran.spec.compression)
+            (STEPS, parts.collect(), ran.spec.compression)
         }
-        Strategy::LocalSgd { period } => (STEPS.div_ceil(period), vec![n], &Compression::None),
+        Strategy::LocalSgd { period } => (STEPS.div_ceil(period), vec![n], Compression::None),
         _ => return None,
     };
     let course = Course::new(&ran.spec, Deal::shared_by(1, vec![0]));
     let collective = Blueprint::new(&ran.spec, Arc::new(course), n).collective().clone();
     // What a codec rounds together must not depend on how a ring cuts its chunks: it is given whole ones.
-    let whole = *compression != Compression::None
+    let whole = compression != Compression::None
         && (ran.spec.communication.collective, ran.spec.communication.reduce_order)
             == (Collective::Ring, ReduceOrder::Ring);
     let call = vectors.into_iter().try_fold((0, 0), |sum, vector| {
@@ -341,7 +339,7 @@ fn all_reduces(ran: &Ran, worker: usize) -> Option<Load> {
 fn served(ran: &Ran, worker: usize, server: usize) -> Option<(Load, Load)> {
     let servers = ran.spec.cluster.ranks() as usize - ran.workers();
     let part = piece(PARAMETERS, servers, server).len();
-    let gradient = coded(&ran.spec.compression, part as u64, 1)?;
+    let gradient = coded(ran.spec.compression, part as u64, 1)?;
     let made = ran.gradients()[worker];
     match ran.spec.strategy.kind() {
         "ps-sync" => Some((times(made, gradient), weights(part, made))),
@@ -361,7 +359,7 @@ fn weights(elements: usize, count: u64) -> Load {
 }
 
 /// Messages of so many elements in all, where the code's length is known.
-fn coded(compression: &Compression, elements: u64, messages: u64) -> Option<Load> {
+fn coded(compression: Compression, elements: u64, messages: u64) -> Option<Load> {
     let bytes = match compression {
         Compression::None => 4 * elements,
         Compression::Coded { codec, .. } => match codec.name() {
