@@ -125,7 +125,7 @@ mod tests {
             }).collect();
             let steps: Vec<Vec<f32>> = steps.iter().map(scaled).collect();
             check(Truncate16::default(), &steps);
-            check(Quantize8::default(), &steps);
+            check(Quantize8, &steps);
             check(Fp16::default(), &steps);
             check(Bf16::default(), &steps);
         }
@@ -136,7 +136,7 @@ mod tests {
     fn a_constant_gradient_is_sent_but_for_one_remainder() {
         for g in [vec![257.0_f32, -1023.0, 3.0, 0.0], vec![1000.0, 1.0, 0.5, -3.0]] {
             let mut truncated = ErrorFeedback::new(Truncate16::default());
-            let mut quantized = ErrorFeedback::new(Quantize8::default());
+            let mut quantized = ErrorFeedback::new(Quantize8);
             let (mut by_truncation, mut by_quantization) = ([0.0_f64; 4], [0.0_f64; 4]);
             for t in 1..=200 {
                 let add = |sum: &mut [f64; 4], sent: Vec<f32>| {
@@ -161,9 +161,9 @@ mod tests {
     fn without_memory_small_elements_are_lost_and_with_it_they_are_not() {
         let x = [254.0, 0.75];
         let (mut plain, mut remembering) = (0.0, 0.0);
-        let mut codec = ErrorFeedback::new(Quantize8::default());
+        let mut codec = ErrorFeedback::new(Quantize8);
         for _ in 0..8 {
-            plain += through(&mut Quantize8::default(), SLOT, &x)[1];
+            plain += through(&mut Quantize8, SLOT, &x)[1];
             remembering += through(&mut codec, SLOT, &x)[1];
         }
         assert_eq!((plain, remembering), (0.0, 6.0));
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn what_is_no_number_is_sent_and_not_remembered() {
-        let mut codec = ErrorFeedback::new(Quantize8::default());
+        let mut codec = ErrorFeedback::new(Quantize8);
         assert!(through(&mut codec, SLOT, &[257.3, f32::INFINITY])[0].is_nan());
         assert_eq!(codec.memory(SLOT.kind, SLOT.peer), [0.0, 0.0]);
         let mut codec = ErrorFeedback::new(Fp16::default());

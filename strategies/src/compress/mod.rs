@@ -4,7 +4,6 @@
 //! always do; nothing is coded where there is one worker.
 
 mod bf16;
-mod buffers;
 mod error_feedback;
 mod fp16;
 mod identity;
@@ -95,7 +94,7 @@ pub fn build(compression: Compression) -> (Box<dyn Compressor>, Box<dyn Compress
 fn plain(codec: Codec) -> Box<dyn Compressor> {
     match codec {
         Codec::Truncate16 => Box::new(Truncate16::default()),
-        Codec::Quantize8 => Box::new(Quantize8::default()),
+        Codec::Quantize8 => Box::new(Quantize8),
         Codec::Fp16 => Box::new(Fp16::default()),
         Codec::Bf16 => Box::new(Bf16::default()),
     }
@@ -104,7 +103,7 @@ fn plain(codec: Codec) -> Box<dyn Compressor> {
 fn remembering(codec: Codec) -> Box<dyn Compressor> {
     match codec {
         Codec::Truncate16 => Box::new(ErrorFeedback::new(Truncate16::default())),
-        Codec::Quantize8 => Box::new(ErrorFeedback::new(Quantize8::default())),
+        Codec::Quantize8 => Box::new(ErrorFeedback::new(Quantize8)),
         Codec::Fp16 => Box::new(ErrorFeedback::new(Fp16::default())),
         Codec::Bf16 => Box::new(ErrorFeedback::new(Bf16::default())),
     }

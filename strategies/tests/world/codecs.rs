@@ -127,7 +127,7 @@ fn one_worker_trains_as_without_a_codec() {
     }
     for (name, collective) in collectives() {
         let x = vec![vec![1.001, -0.3, 77.7]];
-        let sum = reduced(&x, &collective, || Box::new(Quantize8::default()));
+        let sum = reduced(&x, &collective, || Box::new(Quantize8));
         assert_eq!(sum[0], x[0], "{name}: a group of one codes nothing");
     }
 }
@@ -212,7 +212,7 @@ fn a_coded_ring_is_ten_lines_of_plain_code() {
             let x: Vec<Vec<f32>> = (0..p)
                 .map(|rank| (0..n).map(|i| (mix(rank, i) % 2001) as f32 / 7.0 - 140.0).collect())
                 .collect();
-            let ranks = reduced(&x, &collectives()[0].1, || Box::new(Quantize8::default()));
+            let ranks = reduced(&x, &collectives()[0].1, || Box::new(Quantize8));
             assert!(
                 ranks.iter().all(|sum| *sum == ring(&x, quantized)),
                 "quantize8, {p} places, {n} elements"
@@ -230,7 +230,7 @@ fn a_coded_ring_is_ten_lines_of_plain_code() {
 fn scales_of_a_thousand_to_one_are_added_as_what_they_mean() {
     let x = vec![vec![1.0, -0.5], vec![1000.0, 250.0]];
     for (name, collective) in collectives() {
-        let sum = reduced(&x, &collective, || Box::new(Quantize8::default()));
+        let sum = reduced(&x, &collective, || Box::new(Quantize8));
         // Of both parts and of the sum half a step each.
         assert!(
             (sum[0][0] - 1001.0).abs() < 12.0 && (sum[0][1] - 249.5).abs() < 12.0,
@@ -281,9 +281,9 @@ fn training_with_a_coded_ring_and_error_feedback_is_plain_code_too() {
 fn a_nan_on_one_rank_is_the_same_nan_on_all() {
     for (name, collective) in all_collectives() {
         let codecs: [fn() -> Box<dyn Compressor>; 3] = [
-            || Box::new(Quantize8::default()),
+            || Box::new(Quantize8),
             || Box::new(Truncate16::default()),
-            || Box::new(ErrorFeedback::new(Quantize8::default())),
+            || Box::new(ErrorFeedback::new(Quantize8)),
         ];
         for codec in codecs {
             let mut x = vec![vec![1.0_f32; 12]; 4];
@@ -302,7 +302,7 @@ fn the_mean_is_taken_of_the_decoded_sum() {
     // Of 8 ranks one has a 1: dividing before coding and after are different arithmetic.
     let x: Vec<Vec<f32>> = (0..8).map(|rank| vec![if rank == 3 { 1.0 } else { 0.0 }; 16]).collect();
     for (name, collective) in collectives() {
-        let sum = reduced(&x, &collective, || Box::new(Quantize8::default()));
+        let sum = reduced(&x, &collective, || Box::new(Quantize8));
         assert_eq!(sum[7], [127.0 * (1.0 / 127.0); 16], "{name}");
     }
 }
