@@ -12,7 +12,7 @@ use strategies::compress::{Bf16, Compressor, ErrorFeedback, Fp16, Identity, Quan
 use strategies::{Kind, Packet, StepError, draw::mix};
 
 const ROUNDS: usize = 9;
-const SLOT: Slot = Slot { kind: Kind::Reduce, at: 0, peer: Rank(1) };
+const SLOT: Slot = Slot { kind: Kind::Reduce, at: 0, step: 1, peer: Rank(1) };
 
 /// What is timed, and the seconds of each round.
 struct Row<'a> {

@@ -2,8 +2,8 @@
 //! next. Guarantee: the codec's, for one packet; over many, the sum of what was sent lags behind the sum of what
 //! should have been by what is remembered now, and by nothing else. Not linear, as the codec. Bytes: the codec's.
 //!
-//! With e the memory, x the vector: y = x + e is encoded, and e becomes y - decoded, exactly: no codec here is so
-//! far off that this subtraction would round. Inside an all-reduce each place remembers what it rounded itself, its
+//! With e the memory, x the vector: y = x + e is encoded, and e becomes y - decoded: exactly where a codec is not so
+//! far off that this subtraction would round (those of 8 and 16 bits, and top-k), else rounded to a float. Inside an all-reduce each place remembers what it rounded itself, its
 //! own vector or a sum on its way: a memory of the local gradient could not repair a rounded sum. All of it is
 //! missing from the same sum, and goes into it with whatever the place encodes of that element next.
 //!
@@ -91,7 +91,7 @@ impl<C: Compressor> Compressor for ErrorFeedback<C> {
 mod tests {
     use super::super::samples::{self, SLOT, through};
     use super::*;
-    use crate::compress::{Bf16, Fp16, Quantize8, Truncate16};
+    use crate::compress::{Bf16, Fp16, Quantize8, Sign, TopK, Truncate16};
     use proptest::prelude::*;
 
     /// What is sent and what is remembered, together, are what should be sent: without rounding, so in 64 bits.
@@ -107,6 +107,21 @@ mod tests {
                 assert!(
                     together.to_bits() == f64::from(due[i]).to_bits() || due[i] == 0.0 && together == 0.0
                 );
+            }
+        }
+    }
+
+    /// The same up to the rounding of the difference.
+    fn check_rounded<C: Compressor>(codec: C, steps: &[Vec<f32>]) {
+        let mut codec = ErrorFeedback::new(codec);
+        let mut memory = vec![0.0_f32; steps[0].len()];
+        for x in steps {
+            let due: Vec<f32> = x.iter().zip(&memory).map(|(value, lost)| value + lost).collect();
+            let sent = through(&mut codec, SLOT, x);
+            memory.copy_from_slice(codec.memory(SLOT.kind, SLOT.peer));
+            for i in 0..x.len() {
+                let lost = f64::from(due[i]) - f64::from(sent[i]);
+                assert!((f64::from(memory[i]) - lost).abs() <= lost.abs() * 2.0_f64.powi(-24) + 1e-45);
             }
         }
     }
@@ -128,6 +143,8 @@ mod tests {
             check(Quantize8, &steps);
             check(Fp16::default(), &steps);
             check(Bf16::default(), &steps);
+            check(TopK::new(0.3), &steps);
+            check_rounded(Sign, &steps);
         }
     }
 

@@ -3,6 +3,7 @@
 
 mod asynchronous;
 mod codecs;
+mod coded_sums;
 mod collectives;
 mod emulation;
 mod faults;
@@ -10,6 +11,7 @@ mod hogwild;
 mod local_sgd;
 mod lost_workers;
 mod pipe_sgd;
+mod projections;
 mod reference;
 mod scene;
 mod shapes;
