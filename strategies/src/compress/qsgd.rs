@@ -107,8 +107,7 @@ impl Compressor for Qsgd {
 
 /// The Euclidean length, NaN where it is no finite number.
 fn norm(x: &[f32]) -> f32 {
-    let squared = super::distance(x, x).0;
-    let norm = squared.sqrt() as f32;
+    let norm = super::dot(x, x).sqrt() as f32;
     if norm.is_finite() { norm } else { f32::NAN }
 }
 

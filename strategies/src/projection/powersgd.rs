@@ -192,7 +192,9 @@ impl Projection for Powersgd {
             own.copy_from_slice(x);
             self.product(&p, &q, own);
         }
-        adder.sum(&mut q)?;
+        if !q.is_empty() {
+            adder.sum(&mut q)?;
+        }
         adder.decode(n, || {
             self.product(&p, &q, x);
             let mut rest = &p[self.rank * self.matrices.iter().map(|matrix| matrix.rows).sum::<usize>()..];

@@ -119,7 +119,7 @@ fn a_mean_of_low_rank_arrives_whole() {
     let due = mean(&x);
     for rank in [2, 3] {
         let came = means(&x, Codec::Powersgd { rank }, false, (true, 3));
-        assert!(came.iter().all(|came| apart(came, &due) < 1e-6), "rank {rank}");
+        assert!(came.iter().all(|came| apart(came, &due) < 1e-5), "rank {rank}");
     }
     let came = means(&x, Codec::Powersgd { rank: 1 }, false, (true, 3));
     assert!(came.iter().all(|came| apart(came, &due) > 0.1), "one column cannot hold two waves");
