@@ -3,9 +3,10 @@
 //! should have been by what is remembered now, and by nothing else. Not linear, as the codec. Bytes: the codec's.
 //!
 //! With e the memory, x the vector: y = x + e is encoded, and e becomes y - decoded: exactly where a codec is not so
-//! far off that this subtraction would round (those of 8 and 16 bits, and top-k), else rounded to a float. Inside an all-reduce each place remembers what it rounded itself, its
-//! own vector or a sum on its way: a memory of the local gradient could not repair a rounded sum. All of it is
-//! missing from the same sum, and goes into it with whatever the place encodes of that element next.
+//! far off that this subtraction would round (those of 8 and 16 bits, and top-k), else rounded to a float. Inside an
+//! all-reduce each place remembers what it rounded itself, its own vector or a sum on its way: a memory of the local
+//! gradient could not repair a rounded sum. All of it is missing from the same sum, and goes into it with whatever the
+//! place encodes of that element next.
 //!
 //! The memory lies by the position in the flat vector, so that it survives when layers travel in other groups. Where
 //! the difference is no number, because an infinity or NaN came, nothing is remembered.

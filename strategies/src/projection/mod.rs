@@ -76,13 +76,15 @@ pub struct Projector {
     projection: Box<dyn Projection>,
     /// What was lost, position by position; `None` where nobody asks for it.
     memory: Option<Vec<f32>>,
+    // Of one vector: what was projected, and what was left of it. Kept for the next one.
+    due: Vec<f32>,
     own: Vec<f32>,
 }
 
 impl Projector {
     /// A projection that has lost nothing yet, with a memory or without.
     pub fn new(projection: Box<dyn Projection>, remembers: bool) -> Self {
-        Self { projection, memory: remembers.then(Vec::new), own: Vec::new() }
+        Self { projection, memory: remembers.then(Vec::new), due: Vec::new(), own: Vec::new() }
     }
 
     /// What is remembered, by position; positions beyond its end have lost nothing so far.
@@ -101,14 +103,14 @@ impl Projector {
         let (group, at) = (wire.group(), wire.base());
         let raw = collective.cost(x.len(), group.size(), group.place().0).elements;
         let keeps_spans = wire.lane().clock.keeps_spans();
-        let Self { projection, memory, own } = self;
+        let Self { projection, memory, due, own } = self;
         let memory = memory.as_mut().map(|memory| {
             memory.resize(memory.len().max(at + x.len()), 0.0);
             &mut memory[at..at + x.len()]
         });
         let looks = memory.is_some() || keeps_spans;
         own.resize(x.len(), 0.0);
-        let mut due = Vec::new();
+        due.clear();
         if let Some(memory) = &memory {
             arithmetic::add(x, memory);
         }
@@ -117,7 +119,7 @@ impl Projector {
         }
         let mut adder = Adder { collective, wire: &mut *wire, tag, calls: 0 };
         projection.reduce(x, looks.then_some(&mut own[..]), &mut adder)?;
-        wire.count_projected(raw, keeps_spans.then(|| distance(&due, own)));
+        wire.count_projected(raw, keeps_spans.then(|| distance(due, own)));
         if let Some(memory) = memory {
             for (lost, (due, sent)) in memory.iter_mut().zip(due.iter().zip(own.iter())) {
                 let difference = due - sent;
