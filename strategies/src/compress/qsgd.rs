@@ -171,7 +171,7 @@ mod tests {
             levels in 1..200_u32,
         ) {
             let mut codec = Qsgd::new(levels, bucket, ORIGIN);
-            let bits = (0..).find(|bits| 1_u32 << bits > 2 * levels).unwrap();
+            let bits = (0..32).find(|bits| 1_u32 << bits > 2 * levels).unwrap();
             let size = codec.encode(SLOT, &x).0.len();
             prop_assert_eq!(size, 4 + 4 * x.len().div_ceil(bucket) + (x.len() * bits).div_ceil(8));
             let y = through(&mut codec, SLOT, &x);

@@ -88,7 +88,9 @@ impl Compressor for TopK {
     fn decode_add(&self, packet: &Packet, into: &mut [f32]) -> Result<(), StepError> {
         let (positions, values) = self.parts(packet, into.len())?;
         // Of most elements this is all: a negative zero becomes zero.
-        into.iter_mut().for_each(|sum| *sum += 0.0);
+        for sum in into.iter_mut() {
+            *sum += 0.0;
+        }
         for (i, value) in positions.zip(values) {
             into[i] += value;
         }
@@ -110,7 +112,6 @@ impl Compressor for TopK {
 
 impl TopK {
     /// Positions, which are ascending and below `n`, and values.
-    #[expect(clippy::type_complexity, reason = "two iterators that only these functions see")]
     fn parts<'a>(
         &self,
         packet: &'a Packet,
@@ -186,7 +187,9 @@ mod tests {
         let codec = TopK::new(0.5);
         let packet = |positions: [u32; 2]| {
             let mut bytes = 4_u32.to_le_bytes().to_vec();
-            positions.iter().for_each(|i| bytes.extend(i.to_le_bytes()));
+            for i in positions {
+                bytes.extend(u32::to_le_bytes(i));
+            }
             bytes.extend([0; 8]);
             Packet(bytes.into())
         };

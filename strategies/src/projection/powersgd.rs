@@ -96,7 +96,9 @@ impl Powersgd {
                     self.redrawn += 1;
                     let keys = [number as u64, c as u64, self.redrawn];
                     let mut random = draw::stream(self.seed, "powersgd", &keys);
-                    column.iter_mut().for_each(|value| *value = normal(&mut random));
+                    for value in column.iter_mut() {
+                        *value = normal(&mut random);
+                    }
                 }
             }
         }
@@ -228,7 +230,9 @@ fn orthonormalise(p: &mut [f32], rows: usize) {
         if !length.is_finite() {
             column.fill(f32::NAN);
         } else if length > DEPENDENT * original {
-            column.iter_mut().for_each(|value| *value = (f64::from(*value) / length) as f32);
+            for value in column.iter_mut() {
+                *value = (f64::from(*value) / length) as f32;
+            }
         } else {
             column.fill(0.0);
         }
