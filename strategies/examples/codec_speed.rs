@@ -8,11 +8,16 @@ use record::Rank;
 use std::hint::black_box;
 use std::io::Write;
 use std::time::Instant;
-use strategies::compress::{Bf16, Compressor, ErrorFeedback, Fp16, Identity, Quantize8, Slot, Truncate16};
+use strategies::compress::{
+    Bf16, Compressor, ErrorFeedback, Fp16, Identity, Origin, Qsgd, Quantize8, Sign, Slot, Terngrad, TopK,
+    Truncate16,
+};
 use strategies::{Kind, Packet, StepError, draw::mix};
 
 const ROUNDS: usize = 9;
-const SLOT: Slot = Slot { kind: Kind::Reduce, at: 0, peer: Rank(1) };
+const SLOT: Slot = Slot { kind: Kind::Reduce, at: 0, step: 1, peer: Rank(1) };
+
+const ORIGIN: Origin = Origin { seed: 1, rank: Rank(0) };
 
 /// What is timed, and the seconds of each round.
 struct Row<'a> {
@@ -43,6 +48,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     rows.extend(rows_of::<Fp16>("fp16", &x));
     rows.extend(rows_of::<Bf16>("bf16", &x));
     rows.extend(rows_of::<ErrorFeedback<Quantize8>>("quantize8, error feedback", &x).into_iter().take(1));
+    rows.extend(rows_of::<Sign>("sign", &x));
+    rows.extend(rows_by("top-k, 1 %", || TopK::new(0.01), &x));
+    rows.extend(rows_by("terngrad", || Terngrad::new(512, ORIGIN), &x));
+    rows.extend(rows_by("qsgd, 7 levels", || Qsgd::new(7, 512, ORIGIN), &x));
     // The first round touches all memory and is not counted.
     for round in 0..=ROUNDS {
         for row in &mut rows {
@@ -68,7 +77,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// Encoding, decoding, and adding what is decoded.
 fn rows_of<'a, C: Compressor + Default + 'a>(name: &str, x: &'a [f32]) -> Vec<Row<'a>> {
-    let (mut encoder, decoder, adder) = (C::default(), C::default(), C::default());
+    rows_by(name, C::default, x)
+}
+
+/// The same of a codec with settings.
+fn rows_by<'a, C: Compressor + 'a>(name: &str, codec: impl Fn() -> C, x: &'a [f32]) -> Vec<Row<'a>> {
+    let (mut encoder, decoder, adder) = (codec(), codec(), codec());
     let packet: Packet = encoder.encode(SLOT, x);
     let row = |what: &str, run| Row { name: format!("{name}: {what}"), run, seconds: vec![] };
     let sent = packet.clone();

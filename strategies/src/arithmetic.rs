@@ -46,6 +46,13 @@ loops! {
         }
     }
 
+    /// `into[i] += factor * x[i]`.
+    fn add_scaled(into: &mut [f32], factor: f32, x: &[f32]) {
+        for (sum, value) in into.iter_mut().zip(x) {
+            *sum += factor * value;
+        }
+    }
+
     /// `x[i] *= factor`.
     fn scale(x: &mut [f32], factor: f32) {
         for value in x {
@@ -83,11 +90,16 @@ mod tests {
             bytes.extend(b.iter().flat_map(|value| value.to_le_bytes()));
             let mut of_bytes = a.clone();
             add_bytes(&mut of_bytes, &bytes[offset..]);
+            let mut of_products = a.clone();
+            add_scaled(&mut of_products, factor, &b);
             let mut scaled = a.clone();
             scale(&mut scaled, factor);
             for i in 0..a.len() {
                 let sum = std::hint::black_box(a[i]) + std::hint::black_box(b[i]);
                 prop_assert!(same(sums[i], sum) && same(of_bytes[i], sum), "{} + {}", a[i], b[i]);
+                let product = std::hint::black_box(factor) * std::hint::black_box(b[i]);
+                let sum = std::hint::black_box(a[i]) + std::hint::black_box(product);
+                prop_assert!(same(of_products[i], sum), "{} + {factor} * {}", a[i], b[i]);
                 let product = std::hint::black_box(a[i]) * std::hint::black_box(factor);
                 prop_assert!(same(scaled[i], product), "{} * {factor}", a[i]);
             }

@@ -1,5 +1,6 @@
 //! Memory for packets. It is used again, because the page faults of fresh memory cost more than copying into it.
 
+use crate::Packet;
 use bytes::Bytes;
 use std::collections::TryReserveError;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -40,28 +41,40 @@ impl Buffers {
         }
     }
 
+    /// A packet of `size` bytes that `fill` writes. What it finds there has no meaning.
+    pub fn packet(&self, size: usize, fill: impl FnOnce(&mut [u8])) -> Packet {
+        let mut buffer = self.find(size);
+        // What is left there of another packet need not be written over by zeros.
+        buffer.bytes.resize(size, 0);
+        fill(&mut buffer.bytes);
+        Packet(buffer.freeze())
+    }
+
     /// Empty memory with room for `size` bytes, refused where there is none.
     pub fn take(&self, size: usize) -> Result<Buffer, TryReserveError> {
-        self.find(size, size)
+        self.empty(size, size)
     }
 
     /// Empty memory for `size` bytes that somebody promises, with room for those that come first.
     pub fn begin(&self, size: usize) -> Result<Buffer, TryReserveError> {
-        self.find(size, size.min(READY))
+        self.empty(size, size.min(READY))
     }
 
-    fn find(&self, size: usize, ready: usize) -> Result<Buffer, TryReserveError> {
-        let found = {
-            let mut kept = self.lock();
-            // Not one that is much larger: it would be missing where it is needed.
-            let fitting =
-                kept.iter().position(|buffer| (size..=size.saturating_mul(2)).contains(&buffer.capacity()));
-            fitting.map(|at| kept.remove(at))
-        };
-        let mut bytes = found.unwrap_or_default();
-        bytes.clear();
-        bytes.try_reserve_exact(ready)?;
-        Ok(Buffer { bytes, home: self.clone() })
+    fn empty(&self, size: usize, ready: usize) -> Result<Buffer, TryReserveError> {
+        let mut buffer = self.find(size);
+        buffer.bytes.clear();
+        buffer.bytes.try_reserve_exact(ready)?;
+        Ok(buffer)
+    }
+
+    /// Kept memory for `size` bytes with whatever is in it, or none at all.
+    fn find(&self, size: usize) -> Buffer {
+        let mut kept = self.lock();
+        // Not one that is much larger: it would be missing where it is needed.
+        let fitting =
+            kept.iter().position(|buffer| (size..=size.saturating_mul(2)).contains(&buffer.capacity()));
+        let bytes = fitting.map(|at| kept.remove(at)).unwrap_or_default();
+        Buffer { bytes, home: self.clone() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
@@ -129,6 +142,23 @@ mod tests {
         drop(clone);
         let again = buffers.take(900).unwrap();
         assert_eq!((again.as_ref().as_ptr(), again.len()), (place, 0));
+    }
+
+    #[test]
+    fn a_packet_is_written_into_memory_that_nobody_looks_at_any_more() {
+        let buffers = Buffers::default();
+        let first = buffers.packet(1000, |bytes| bytes.fill(1));
+        let place = first.0.as_ptr();
+        let tail = first.0.slice(990..);
+        drop(first);
+        let second = buffers.packet(1000, |bytes| bytes.fill(2));
+        assert_ne!(second.0.as_ptr(), place);
+        assert_eq!(tail[..], [1; 10], "a packet was overwritten on its way");
+        drop(tail);
+        let third = buffers.packet(996, |bytes| bytes.fill(3));
+        assert_eq!((third.0.as_ptr(), &third.0[..]), (place, &[3; 996][..]));
+        assert_eq!(second.0[..], [2; 1000]);
+        assert_eq!(buffers.packet(0, |_| {}).0.len(), 0);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::algorithm::{async_msgd, async_sgd, d_sync, hogwild_sgd, local_sgd, pipe_sgd, ps_sync};
 use crate::collective::{self, Collective};
-use crate::compress::{self, Compressor};
+use crate::compress::{self, Compressor, Origin};
 use crate::course::Course;
 use crate::desk::{Desk, Seat};
 use crate::host::{Host, Shared};
@@ -10,6 +10,7 @@ use crate::learner::Learner;
 use crate::messenger::{Jobs, Messenger};
 use crate::node::{Node, Parts};
 use crate::optimizer::Optimizer;
+use crate::projection::{self, Matrix};
 use crate::server::{Centre, Client, Floor, Keeper, Ledger, Shards};
 use crate::strategy::{Evaluated, Roles, Service, Strategy};
 use crate::training::{self, Books};
@@ -29,6 +30,7 @@ pub struct Blueprint {
     everyone: Arc<[Rank]>,
     trainers: Arc<[Rank]>,
     parameters: usize,
+    matrices: Arc<[Matrix]>,
     course: Arc<Course>,
 }
 
@@ -64,6 +66,7 @@ impl Blueprint {
             everyone: ranks(None),
             trainers,
             parameters,
+            matrices: projection::matrices(&spec.model),
             course,
         }
     }
@@ -72,6 +75,12 @@ impl Blueprint {
     #[must_use]
     pub fn with_codec(self, codec: fn() -> Box<dyn Compressor>) -> Self {
         Self { codec: Some(codec), ..self }
+    }
+
+    /// The same for a model whose matrices of weights are these: for learners that the recipe does not know.
+    #[must_use]
+    pub fn with_matrices(self, matrices: impl Into<Arc<[Matrix]>>) -> Self {
+        Self { matrices: matrices.into(), ..self }
     }
 
     /// The same with another all-reduce: for collectives under development and tests.
@@ -273,9 +282,11 @@ impl Blueprint {
     fn lane(&self, rank: Rank, host: &dyn Host) -> Lane {
         let trace = Trace { first_steps: self.measure.trace_first_steps, every: self.measure.trace_every };
         let clock = PhaseClock::new(host.clock(rank), trace);
-        let (gradients, weights) = compress::build(self.compression);
+        let (gradients, weights) =
+            compress::build(self.compression, Origin { seed: self.course.seed(), rank });
         let gradients = self.codec.map_or(gradients, |codec| codec());
-        Lane::new(host.transport(rank), gradients, clock).coding_weights(weights)
+        let projector = projection::build(self.compression, self.course.seed(), &self.matrices);
+        Lane::new(host.transport(rank), gradients, clock).coding_weights(weights).projecting(projector)
     }
 }
 

@@ -39,6 +39,11 @@ impl Course {
         }
     }
 
+    /// The run's seed.
+    pub fn seed(&self) -> u64 {
+        self.deal.seed()
+    }
+
     /// Number of workers.
     pub fn workers(&self) -> usize {
         self.workers

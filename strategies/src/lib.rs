@@ -21,6 +21,7 @@ pub mod memory;
 mod messenger;
 mod node;
 mod optimizer;
+pub mod projection;
 pub mod server;
 pub mod sim;
 mod strategy;

@@ -91,7 +91,14 @@ pub(crate) fn mean(
     tag: Tag,
     mut wire: Wire<'_>,
 ) -> Result<(), StepError> {
-    collective.all_reduce_sum(x, tag, &mut wire)?;
+    match wire.take_projector() {
+        None => collective.all_reduce_sum(x, tag, &mut wire)?,
+        Some(mut projector) => {
+            let reduced = projector.all_reduce_sum(x, tag, collective, &mut wire);
+            wire.give_projector(projector);
+            reduced?;
+        }
+    }
     let places = wire.group().size();
     scale(x, places, wire.lane());
     Ok(())

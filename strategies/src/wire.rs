@@ -1,6 +1,7 @@
 //! Vectors between the places of a group: encoding, sending, waiting and decoding, each timed.
 
 use crate::compress::{self, Compressor, Guarantee, Identity, Slot};
+use crate::projection::Projector;
 use crate::{Kind, Packet, StepError, Tag, Transport};
 use record::{Phase, PhaseClock, Rank, Work};
 use std::sync::Arc;
@@ -92,6 +93,8 @@ enum Content {
     Weights,
     /// What has to arrive as it is: initial weights, activations.
     Exact,
+    /// What a projection has left of gradients.
+    Projected,
 }
 
 /// A lane's codecs, one for each content.
@@ -106,7 +109,7 @@ impl Codecs {
         match content {
             Content::Gradients => self.gradients.as_mut(),
             Content::Weights => self.weights.as_mut(),
-            Content::Exact => &mut self.exact,
+            Content::Exact | Content::Projected => &mut self.exact,
         }
     }
 }
@@ -117,6 +120,8 @@ pub struct Lane {
     pub transport: Box<dyn Transport>,
     /// What happens to vectors on the way.
     codecs: Codecs,
+    /// What is left of gradients before they are all-reduced.
+    projector: Option<Projector>,
     /// Where its time goes.
     pub clock: PhaseClock,
     /// What travelled since the last step ended.
@@ -131,7 +136,7 @@ impl Lane {
     pub fn new(transport: Box<dyn Transport>, gradients: Box<dyn Compressor>, clock: PhaseClock) -> Self {
         let codecs = Codecs { gradients, weights: Box::new(Identity), exact: Identity };
         let (traffic, coding) = (Traffic::default(), Coding::default());
-        Self { transport, codecs, clock, traffic, coding, decoded: Vec::new() }
+        Self { transport, codecs, projector: None, clock, traffic, coding, decoded: Vec::new() }
     }
 
     /// The same lane with a codec for weights.
@@ -139,6 +144,12 @@ impl Lane {
     pub fn coding_weights(mut self, codec: Box<dyn Compressor>) -> Self {
         self.codecs.weights = codec;
         self
+    }
+
+    /// The same lane with a projection of gradients.
+    #[must_use]
+    pub fn projecting(self, projector: Option<Projector>) -> Self {
+        Self { projector, ..self }
     }
 
     /// The run's clock starts: neither the time nor the traffic of the start-up counts.
@@ -151,7 +162,7 @@ impl Lane {
     pub fn coding(&self) -> Option<Coding> {
         let exact = |codec: &dyn Compressor| codec.guarantee() == Guarantee::Exact;
         let nothing = exact(self.codecs.gradients.as_ref()) && exact(self.codecs.weights.as_ref());
-        (!nothing).then_some(self.coding)
+        (!nothing || self.projector.is_some()).then_some(self.coding)
     }
 
     /// The lane's wire over a group, for gradients.
@@ -190,6 +201,36 @@ impl<'a> Wire<'a> {
         Self { base: self.base + base, ..self }
     }
 
+    /// Where its vectors begin in the vector that they are part of.
+    pub(crate) fn base(&self) -> usize {
+        self.base
+    }
+
+    /// The same wire for what a projection has left.
+    pub(crate) fn projected(&mut self) -> Wire<'_> {
+        Wire { lane: self.lane, group: self.group, base: self.base, content: Content::Projected }
+    }
+
+    /// Takes the lane's projection where this wire is for gradients; whoever takes it gives it back.
+    pub(crate) fn take_projector(&mut self) -> Option<Projector> {
+        if self.content == Content::Gradients { self.lane.projector.take() } else { None }
+    }
+
+    /// Gives the lane's projection back.
+    pub(crate) fn give_projector(&mut self, projector: Projector) {
+        self.lane.projector = Some(projector);
+    }
+
+    /// Counts what a projection saved: elements that would have been sent, and what it lost in a step that keeps its
+    /// spans.
+    pub(crate) fn count_projected(&mut self, raw: usize, lost: Option<(f64, f64)>) {
+        let coding = &mut self.lane.coding;
+        coding.raw_bytes += 4 * raw as u64;
+        let (squared, error) = lost.unwrap_or_default();
+        coding.squared += squared;
+        coding.squared_error += error;
+    }
+
     /// The lane that it runs on.
     pub(crate) fn lane(&mut self) -> &mut Lane {
         self.lane
@@ -208,7 +249,7 @@ impl<'a> Wire<'a> {
 
     /// Where a vector for `to` is encoded. Roundings of one step may share a slot if all go into the same sum.
     pub fn slot(&self, to: Place, tag: Tag, at: usize) -> Slot {
-        Slot { kind: tag.kind, at: self.base + at, peer: self.group.rank(to) }
+        Slot { kind: tag.kind, at: self.base + at, step: tag.step, peer: self.group.rank(to) }
     }
 
     /// What the codec promises.
@@ -287,7 +328,11 @@ impl<'a> Wire<'a> {
     /// Sends a packet as it is: what a rank relays is what its owner encoded, bit for bit.
     pub fn send_packet(&mut self, to: Place, tag: Tag, packet: Packet) -> Result<(), StepError> {
         let (peer, bytes) = (self.group.rank(to), packet.0.len() as u64);
-        let raw_bytes = 4 * self.lane.codecs.of(self.content).elements(&packet) as u64;
+        // What a projection has left is no gradient; how long that was is counted by itself.
+        let raw_bytes = match self.content {
+            Content::Projected => 0,
+            content => 4 * self.lane.codecs.of(content).elements(&packet) as u64,
+        };
         let before = self.lane.clock.switch(Phase::Send);
         self.lane.transport.send(peer, tag, packet)?;
         self.lane.clock.note(peer, bytes);

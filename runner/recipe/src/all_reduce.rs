@@ -5,7 +5,7 @@ use crate::problem::Finding;
 use crate::setting::Settings;
 use crate::{Cluster, Collective, ReduceOrder};
 
-const KIND: KeyId = id("communication.collective.kind");
+pub(crate) const KIND: KeyId = id("communication.collective.kind");
 const SEGMENTS: KeyId = id("communication.collective.segments");
 const GROUP_SIZE: KeyId = id("communication.collective.group-size");
 pub(crate) const REDUCE_ORDER: KeyId = id("communication.reduce-order");
@@ -22,8 +22,8 @@ pub(crate) fn read(
     let collective = collective(settings);
     findings.extend(one_group(collective, settings, cluster));
     let order = match (settings.choice(REDUCE_ORDER), collective) {
-        // A star adds in rank order, whatever is asked for.
-        (_, Collective::Star) | ("rank", Collective::Ring) => ReduceOrder::Rank,
+        // These add in rank order, whatever is asked for.
+        (_, Collective::Star | Collective::AllGather) | ("rank", Collective::Ring) => ReduceOrder::Rank,
         ("rank", other) => {
             findings.push(no_rank_order(other, settings));
             ReduceOrder::Ring
@@ -42,6 +42,7 @@ fn collective(settings: &Settings) -> Collective {
         "recursive-doubling" => Collective::RecursiveDoubling,
         "halving-doubling" => Collective::HalvingDoubling,
         "star" => Collective::Star,
+        "all-gather" => Collective::AllGather,
         "hierarchical" => {
             Collective::Hierarchical { group_size: settings.whole(GROUP_SIZE).map(|size| size as u32) }
         }
@@ -53,7 +54,7 @@ fn no_rank_order(collective: Collective, settings: &Settings) -> Finding {
     Finding::new("R127", format!("the collective `{}` cannot add in rank order", collective.kind()))
         .at_option(settings.span(KIND), "adds partial sums to each other")
         .at_option(settings.span(REDUCE_ORDER), "asks for one rank after the other")
-        .cure("take `ring` or `star`, or the collective's own order: `reduce-order = \"ring\"`")
+        .cure("take `ring`, `star` or `all-gather`, or the collective's own order: `reduce-order = \"ring\"`")
 }
 
 /// A single worker has nobody to add to, and any collective will do.

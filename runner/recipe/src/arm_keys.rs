@@ -1,11 +1,16 @@
 //! The keys that describe an arm: what is compared. The rest of the table is in `table.rs`.
 
-use crate::key::{Key, Kind};
+use crate::key::{Ends, Key, Kind, Range};
 use crate::names::{COLLECTIVES, COMPRESSIONS, REDUCE_ORDERS, SCHEDULES, STRATEGIES};
 use crate::table::{AT_LEAST_ZERO, BELOW_ONE, POSITIVE};
 
+/// The kinds of compression that lose little enough for weights.
+const DENSE: &[&str] = &["truncate16", "quantize8", "fp16", "bf16"];
 /// The kinds of compression that lose something.
-const LOSSY: &[&str] = &["truncate16", "quantize8", "fp16", "bf16"];
+const LOSSY: &[&str] =
+    &["truncate16", "quantize8", "fp16", "bf16", "top-k", "random-k", "sign", "terngrad", "qsgd", "powersgd"];
+/// A share of something, and not nothing.
+const SOME: Range = Range { least: 1e-9, most: 1.0, ends: Ends::Closed };
 
 /// This part of the table.
 pub(crate) const KEYS: &[Key] = &[
@@ -139,7 +144,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "compression.kind",
         Kind::Choice(COMPRESSIONS),
-        "Which code, on every hop of an all-reduce and on the way to a server. One worker codes nothing.",
+        "Which code, on the hops of an all-reduce and on the way to a server. One worker codes nothing.",
     )
     .default("\"none\"")
     .arm(),
@@ -149,7 +154,7 @@ pub(crate) const KEYS: &[Key] = &[
         "Whether weights are coded as gradients are: what a server answers, and models that are averaged. \
          Initial weights never are.",
     )
-    .of(LOSSY)
+    .of(DENSE)
     .default("false")
     .arm(),
     Key::new(
@@ -159,5 +164,37 @@ pub(crate) const KEYS: &[Key] = &[
     )
     .of(LOSSY)
     .default("false")
+    .arm(),
+    Key::new(
+        "compression.ratio",
+        Kind::Share(SOME),
+        "Share of the values that travels, rounded up to whole ones; of what is encoded together.",
+    )
+    .of(&["top-k", "random-k"])
+    .default("\"1%\"")
+    .arm(),
+    Key::new(
+        "compression.bucket",
+        Kind::Whole(1, 1 << 30),
+        "Neighbouring values that share a scale: the more, the fewer bytes and the more noise.",
+    )
+    .of(&["terngrad", "qsgd"])
+    .default("512")
+    .arm(),
+    Key::new(
+        "compression.levels",
+        Kind::Whole(1, 32_767),
+        "Levels on each side of zero: of 7, a value takes 4 bits, of 127 it takes 8.",
+    )
+    .of(&["qsgd"])
+    .default("7")
+    .arm(),
+    Key::new(
+        "compression.rank",
+        Kind::Whole(1, 1024),
+        "Columns of the factors of each matrix; a matrix that is no larger than its factors travels as it is.",
+    )
+    .of(&["powersgd"])
+    .default("2")
     .arm(),
 ];

@@ -259,6 +259,31 @@ pub(crate) const CODES: &[Code] = &[
          sends nothing else takes no other code, and no error feedback: there is no next gradient to add to.",
     ),
     code(
+        "R151",
+        "a code that partial sums do not survive",
+        "`top-k`, `sign`, `terngrad` and `qsgd` lose much, and are not linear: a sum of what was decoded is no code. \
+         Most all-reduces add partial sums on their way and would code each anew. An `all-gather` codes each gradient \
+         once; `star`, and `ring` with `reduce-order = \"rank\"`, code each gradient once and the sum once.",
+    ),
+    code(
+        "R152",
+        "a projection without an all-reduce",
+        "`random-k` and `powersgd` are linear: all ranks project their gradients alike, and an all-reduce adds what is \
+         left. It needs a strategy that all-reduces gradients: `d-sync` or `pipe-sgd`.",
+    ),
+    code(
+        "R153",
+        "error feedback that never settles",
+        "Error feedback adds to the next gradient what was lost of this one. Where a code's noise can be larger than what \
+         it codes, what is remembered can grow from step to step. Such codes are right on average and need no memory \
+         (Karimireddy et al., ICML 2019, needs a contraction).",
+    ),
+    code(
+        "R154",
+        "a matrix in pieces",
+        "`powersgd` factors the gradient of each matrix of weights; `gradient-segments` cuts gradients anywhere.",
+    ),
+    code(
         "R201",
         "more workers than cores",
         "Workers that share a core slow each other down, so that step times measure the operating system's \
@@ -271,4 +296,10 @@ pub(crate) const CODES: &[Code] = &[
         "No cell meets the condition; perhaps a value has changed since.",
     ),
     code("R203", "missing data", "The data set's folder is not there; runs would fail when they read it."),
+    code(
+        "R251",
+        "a biased code without a memory",
+        "`top-k`, `sign` and `powersgd` lose the same parts of gradients that point the same way, step after step, and \
+         can fail to converge (Karimireddy et al., ICML 2019, section 3). Error feedback makes it good.",
+    ),
 ];

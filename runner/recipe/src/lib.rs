@@ -58,6 +58,6 @@ pub use planner::{Request, plan};
 pub use problem::{Affected, Place, Problem, Problems, Severity};
 pub use render::render;
 pub use schema::schema;
-pub use strategy::{Codec, Collective, Communication, Compression, ReduceOrder, Schedule, Strategy};
+pub use strategy::{Codec, Collective, Communication, Compression, ReduceOrder, Route, Schedule, Strategy};
 pub use template::Template;
 pub use train::{Extent, LrScale, LrSchedule, LrShape, Metric, Sgd, Target, Training};

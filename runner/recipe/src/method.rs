@@ -11,7 +11,7 @@ const STALENESS_BOUND: KeyId = id("strategy.staleness-bound");
 const OWN_MOMENTUM: KeyId = id("strategy.momentum");
 const DEPTH: KeyId = id("strategy.depth");
 const WARMUP_EPOCHS: KeyId = id("strategy.warmup-epochs");
-const SEGMENTS: KeyId = id("strategy.gradient-segments");
+pub(crate) const SEGMENTS: KeyId = id("strategy.gradient-segments");
 const PERIOD: KeyId = id("strategy.period");
 
 /// "Rule of thumb is 0.9 or a similar value": You, Buluc and Demmel, SC17, section 5.1.

@@ -134,6 +134,7 @@ pub(crate) const COLLECTIVES: &[Choice] = &[
         "Halves, quarters, ... between partners, and back: a ring's bytes, fewer in a row.",
     ),
     Choice::now("star", "Everything to the first rank and back."),
+    Choice::now("all-gather", "Everything from everyone to everyone: a code loses nothing of a sum."),
     Choice::now("hierarchical", "A tree inside each group of ranks, then a tree between the groups."),
 ];
 
@@ -162,6 +163,12 @@ pub(crate) const COMPRESSIONS: &[Choice] = &[
         "bf16",
         "The upper 16 bits of each float, rounded: 7 bits of fraction, the range of 32 bits.",
     ),
+    Choice::now("top-k", "The largest values as they are, with their positions; of the others nothing."),
+    Choice::now("random-k", "Values at positions that all ranks draw alike: only these are all-reduced."),
+    Choice::now("sign", "1 bit per value: its sign, times the mean magnitude of all."),
+    Choice::now("terngrad", "1.6 bits per value: -1, 0 or 1 times the largest of its bucket, by chance."),
+    Choice::now("qsgd", "A few bits per value: a level of the length of its bucket, rounded by chance."),
+    Choice::now("powersgd", "Two thin factors of each matrix of weights: only these are all-reduced."),
 ];
 
 pub(crate) const SHARES: &[Choice] = &[

@@ -1,6 +1,7 @@
 //! All-reduces: one per file, each with its drawing, its index formula and its cost. Whatever they are, all
 //! places of the group end with the same bits.
 
+mod all_gather;
 mod bundle;
 mod fold;
 mod halving_doubling;
@@ -12,6 +13,7 @@ mod ring;
 mod star;
 mod tree;
 
+pub use all_gather::AllGather;
 pub use halving_doubling::HalvingDoubling;
 pub use hierarchical::Hierarchical;
 pub use pipelined_ring::PipelinedRing;
@@ -84,6 +86,7 @@ pub fn build(communication: &Communication, cluster: &Cluster) -> Arc<dyn Collec
         recipe::Collective::RecursiveDoubling => Arc::new(RecursiveDoubling),
         recipe::Collective::HalvingDoubling => Arc::new(HalvingDoubling),
         recipe::Collective::Star => Arc::new(Star),
+        recipe::Collective::AllGather => Arc::new(AllGather),
         recipe::Collective::Hierarchical { group_size: Some(size) } => {
             Arc::new(Hierarchical::of_neighbours(size as usize))
         }

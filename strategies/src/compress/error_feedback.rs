@@ -2,10 +2,11 @@
 //! next. Guarantee: the codec's, for one packet; over many, the sum of what was sent lags behind the sum of what
 //! should have been by what is remembered now, and by nothing else. Not linear, as the codec. Bytes: the codec's.
 //!
-//! With e the memory, x the vector: y = x + e is encoded, and e becomes y - decoded, exactly: no codec here is so
-//! far off that this subtraction would round. Inside an all-reduce each place remembers what it rounded itself, its
-//! own vector or a sum on its way: a memory of the local gradient could not repair a rounded sum. All of it is
-//! missing from the same sum, and goes into it with whatever the place encodes of that element next.
+//! With e the memory, x the vector: y = x + e is encoded, and e becomes y - decoded: exactly where a codec is not so
+//! far off that this subtraction would round (those of 8 and 16 bits, and top-k), else rounded to a float. Inside an
+//! all-reduce each place remembers what it rounded itself, its own vector or a sum on its way: a memory of the local
+//! gradient could not repair a rounded sum. All of it is missing from the same sum, and goes into it with whatever the
+//! place encodes of that element next.
 //!
 //! The memory lies by the position in the flat vector, so that it survives when layers travel in other groups. Where
 //! the difference is no number, because an infinity or NaN came, nothing is remembered.
@@ -91,7 +92,7 @@ impl<C: Compressor> Compressor for ErrorFeedback<C> {
 mod tests {
     use super::super::samples::{self, SLOT, through};
     use super::*;
-    use crate::compress::{Bf16, Fp16, Quantize8, Truncate16};
+    use crate::compress::{Bf16, Fp16, Quantize8, Sign, TopK, Truncate16};
     use proptest::prelude::*;
 
     /// What is sent and what is remembered, together, are what should be sent: without rounding, so in 64 bits.
@@ -111,6 +112,21 @@ mod tests {
         }
     }
 
+    /// The same up to the rounding of the difference.
+    fn check_rounded<C: Compressor>(codec: C, steps: &[Vec<f32>]) {
+        let mut codec = ErrorFeedback::new(codec);
+        let mut memory = vec![0.0_f32; steps[0].len()];
+        for x in steps {
+            let due: Vec<f32> = x.iter().zip(&memory).map(|(value, lost)| value + lost).collect();
+            let sent = through(&mut codec, SLOT, x);
+            memory.copy_from_slice(codec.memory(SLOT.kind, SLOT.peer));
+            for i in 0..x.len() {
+                let lost = f64::from(due[i]) - f64::from(sent[i]);
+                assert!((f64::from(memory[i]) - lost).abs() <= lost.abs() * 2.0_f64.powi(-24) + 1e-45);
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn what_is_sent_and_remembered_is_what_is_due(
@@ -125,9 +141,11 @@ mod tests {
             }).collect();
             let steps: Vec<Vec<f32>> = steps.iter().map(scaled).collect();
             check(Truncate16::default(), &steps);
-            check(Quantize8::default(), &steps);
+            check(Quantize8, &steps);
             check(Fp16::default(), &steps);
             check(Bf16::default(), &steps);
+            check(TopK::new(0.3), &steps);
+            check_rounded(Sign, &steps);
         }
     }
 
@@ -136,7 +154,7 @@ mod tests {
     fn a_constant_gradient_is_sent_but_for_one_remainder() {
         for g in [vec![257.0_f32, -1023.0, 3.0, 0.0], vec![1000.0, 1.0, 0.5, -3.0]] {
             let mut truncated = ErrorFeedback::new(Truncate16::default());
-            let mut quantized = ErrorFeedback::new(Quantize8::default());
+            let mut quantized = ErrorFeedback::new(Quantize8);
             let (mut by_truncation, mut by_quantization) = ([0.0_f64; 4], [0.0_f64; 4]);
             for t in 1..=200 {
                 let add = |sum: &mut [f64; 4], sent: Vec<f32>| {
@@ -161,9 +179,9 @@ mod tests {
     fn without_memory_small_elements_are_lost_and_with_it_they_are_not() {
         let x = [254.0, 0.75];
         let (mut plain, mut remembering) = (0.0, 0.0);
-        let mut codec = ErrorFeedback::new(Quantize8::default());
+        let mut codec = ErrorFeedback::new(Quantize8);
         for _ in 0..8 {
-            plain += through(&mut Quantize8::default(), SLOT, &x)[1];
+            plain += through(&mut Quantize8, SLOT, &x)[1];
             remembering += through(&mut codec, SLOT, &x)[1];
         }
         assert_eq!((plain, remembering), (0.0, 6.0));
@@ -193,7 +211,7 @@ mod tests {
 
     #[test]
     fn what_is_no_number_is_sent_and_not_remembered() {
-        let mut codec = ErrorFeedback::new(Quantize8::default());
+        let mut codec = ErrorFeedback::new(Quantize8);
         assert!(through(&mut codec, SLOT, &[257.3, f32::INFINITY])[0].is_nan());
         assert_eq!(codec.memory(SLOT.kind, SLOT.peer), [0.0, 0.0]);
         let mut codec = ErrorFeedback::new(Fp16::default());

@@ -60,7 +60,7 @@ mod tests {
     use proptest::prelude::*;
     use record::Rank;
 
-    const SLOT: Slot = Slot { kind: Kind::Reduce, at: 0, peer: Rank(1) };
+    const SLOT: Slot = Slot { kind: Kind::Reduce, at: 0, step: 1, peer: Rank(1) };
 
     proptest! {
         #[test]

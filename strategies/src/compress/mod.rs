@@ -4,38 +4,51 @@
 //! always do; nothing is coded where there is one worker.
 
 mod bf16;
-mod buffers;
+mod counted;
 mod error_feedback;
 mod fp16;
 mod identity;
 mod kernels;
 mod narrow;
+mod qsgd;
 mod quantize8;
 #[cfg(test)]
 mod samples;
+mod sign;
+mod stochastic;
+mod terngrad;
+mod top_k;
 mod truncate16;
 
 pub use bf16::Bf16;
 pub use error_feedback::ErrorFeedback;
 pub use fp16::Fp16;
 pub use identity::Identity;
+pub use qsgd::Qsgd;
 pub use quantize8::Quantize8;
+pub use sign::Sign;
+pub use stochastic::Origin;
+pub use terngrad::Terngrad;
+pub use top_k::TopK;
 pub use truncate16::Truncate16;
 
-pub(crate) use kernels::distance;
+pub(crate) use kernels::{distance, dot};
+pub(crate) use top_k::kept;
 
 use crate::{Kind, Packet, StepError};
-use recipe::{Codec, Compression};
+use recipe::{Codec, Compression, Route};
 use record::Rank;
 
-/// Where a vector is encoded. What a compressor remembers between steps is keyed by this, so that it
-/// survives when layers are grouped anew.
+/// Where a vector is encoded. What a compressor remembers between steps is keyed by this but for the step, so that
+/// it survives when layers are grouped anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot {
     /// What the message is for.
     pub kind: Kind,
     /// Position of the first element in the flat vector.
     pub at: usize,
+    /// The sender's step.
+    pub step: u64,
     /// Who receives it; in an all-reduce always the same one, so that what is lost of an element is in one place.
     pub peer: Rank,
 }
@@ -81,31 +94,56 @@ pub trait Compressor: Send {
     fn linear(&self) -> bool;
 }
 
-/// The codecs of a lane that the recipe asks for: for gradients, and for weights.
-pub fn build(compression: Compression) -> (Box<dyn Compressor>, Box<dyn Compressor>) {
-    let Compression::Coded { codec, parameters, error_feedback } = compression else {
-        return (Box::new(Identity), Box::new(Identity));
-    };
-    let gradients = if error_feedback { remembering(codec) } else { plain(codec) };
-    // Weights replace what was there: what was lost of them is not missing from the next ones.
-    let weights = if parameters { plain(codec) } else { Box::new(Identity) };
-    (gradients, weights)
-}
+impl Compressor for Box<dyn Compressor> {
+    fn encode(&mut self, slot: Slot, x: &[f32]) -> Packet {
+        self.as_mut().encode(slot, x)
+    }
 
-fn plain(codec: Codec) -> Box<dyn Compressor> {
-    match codec {
-        Codec::Truncate16 => Box::new(Truncate16::default()),
-        Codec::Quantize8 => Box::new(Quantize8::default()),
-        Codec::Fp16 => Box::new(Fp16::default()),
-        Codec::Bf16 => Box::new(Bf16::default()),
+    fn decode(&self, packet: &Packet, into: &mut [f32]) -> Result<(), StepError> {
+        self.as_ref().decode(packet, into)
+    }
+
+    fn decode_add(&self, packet: &Packet, into: &mut [f32]) -> Result<(), StepError> {
+        self.as_ref().decode_add(packet, into)
+    }
+
+    fn elements(&self, packet: &Packet) -> usize {
+        self.as_ref().elements(packet)
+    }
+
+    fn guarantee(&self) -> Guarantee {
+        self.as_ref().guarantee()
+    }
+
+    fn linear(&self) -> bool {
+        self.as_ref().linear()
     }
 }
 
-fn remembering(codec: Codec) -> Box<dyn Compressor> {
+/// The codecs of a lane that the recipe asks for: for gradients, and for weights. What is projected before it is
+/// all-reduced travels as it is.
+pub fn build(compression: Compression, origin: Origin) -> (Box<dyn Compressor>, Box<dyn Compressor>) {
+    let Compression::Coded { codec, parameters, error_feedback } = compression else {
+        return (Box::new(Identity), Box::new(Identity));
+    };
+    let gradients = plain(codec, origin);
+    let remembers = error_feedback && codec.route() != Route::Projected;
+    let gradients = if remembers { Box::new(ErrorFeedback::new(gradients)) } else { gradients };
+    // Weights replace what was there: what was lost of them is not missing from the next ones.
+    let weights = if parameters { plain(codec, origin) } else { Box::new(Identity) };
+    (gradients, weights)
+}
+
+fn plain(codec: Codec, origin: Origin) -> Box<dyn Compressor> {
     match codec {
-        Codec::Truncate16 => Box::new(ErrorFeedback::new(Truncate16::default())),
-        Codec::Quantize8 => Box::new(ErrorFeedback::new(Quantize8::default())),
-        Codec::Fp16 => Box::new(ErrorFeedback::new(Fp16::default())),
-        Codec::Bf16 => Box::new(ErrorFeedback::new(Bf16::default())),
+        Codec::Truncate16 => Box::new(Truncate16::default()),
+        Codec::Quantize8 => Box::new(Quantize8),
+        Codec::Fp16 => Box::new(Fp16::default()),
+        Codec::Bf16 => Box::new(Bf16::default()),
+        Codec::TopK { ratio } => Box::new(TopK::new(ratio)),
+        Codec::Sign => Box::new(Sign),
+        Codec::Terngrad { bucket } => Box::new(Terngrad::new(bucket as usize, origin)),
+        Codec::Qsgd { levels, bucket } => Box::new(Qsgd::new(levels, bucket as usize, origin)),
+        Codec::RandomK { .. } | Codec::Powersgd { .. } => Box::new(Identity),
     }
 }

@@ -1,8 +1,8 @@
 //! What codecs that keep 16 bits of each element have in common. Bytes: 2 per element.
 
-use super::buffers::Buffers;
 use super::kernels::narrow::{self as kernels, Element};
 use super::{Compressor, Guarantee, Slot};
+use crate::buffers::Buffers;
 use crate::{Packet, StepError};
 use std::marker::PhantomData;
 
@@ -15,19 +15,18 @@ pub(super) trait Law: Element + Send {
 /// A codec that keeps 16 bits of each element, as its law says.
 #[derive(Debug)]
 pub struct Narrow<L> {
-    buffers: Buffers,
     law: PhantomData<L>,
 }
 
 impl<L> Default for Narrow<L> {
     fn default() -> Self {
-        Self { buffers: Buffers::default(), law: PhantomData }
+        Self { law: PhantomData }
     }
 }
 
 impl<L: Law> Compressor for Narrow<L> {
     fn encode(&mut self, _: Slot, x: &[f32]) -> Packet {
-        self.buffers.packet(x.len() * 2, |bytes| kernels::encode::<L>(x, bytes))
+        Buffers::of_process().packet(x.len() * 2, |bytes| kernels::encode::<L>(x, bytes))
     }
 
     fn decode(&self, packet: &Packet, into: &mut [f32]) -> Result<(), StepError> {

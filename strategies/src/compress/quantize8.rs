@@ -12,9 +12,9 @@
 //! Source: Li et al., "Pipe-SGD: A Decentralized Pipelined SGD Framework for Distributed Deep Net Training",
 //! NeurIPS 2018, section 3.2, "scalar quantization".
 
-use super::buffers::Buffers;
 use super::kernels::quantize as kernels;
 use super::{Compressor, Guarantee, Slot};
+use crate::buffers::Buffers;
 use crate::{Packet, StepError};
 
 /// Where an infinity begins, above it NaN, among the bits of magnitudes.
@@ -27,15 +27,13 @@ const STEPS: f32 = 127.0;
 const SCALE: usize = 4;
 
 /// Sends each element as a multiple of a 127th of the largest.
-#[derive(Debug, Default)]
-pub struct Quantize8 {
-    buffers: Buffers,
-}
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Quantize8;
 
 impl Compressor for Quantize8 {
     fn encode(&mut self, _: Slot, x: &[f32]) -> Packet {
         let scale = scale(x);
-        self.buffers.packet(SCALE + x.len(), |bytes| {
+        Buffers::of_process().packet(SCALE + x.len(), |bytes| {
             let (head, steps) = bytes.split_at_mut(SCALE);
             head.copy_from_slice(&scale.to_le_bytes());
             if scale.is_normal() {
@@ -107,7 +105,7 @@ mod tests {
     }
 
     fn through(x: &[f32]) -> Vec<f32> {
-        samples::through(&mut Quantize8::default(), SLOT, x)
+        samples::through(&mut Quantize8, SLOT, x)
     }
 
     proptest! {
@@ -120,7 +118,7 @@ mod tests {
         fn the_error_is_half_a_step(x in samples::finite_vectors(), power in -30..30_i32) {
             let x: Vec<f32> = x.iter().map(|value| (value % 1000.0) * 2.0_f32.powi(power)).collect();
             let largest = x.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
-            let Guarantee::ShareOfLargest(share) = Quantize8::default().guarantee() else { panic!() };
+            let Guarantee::ShareOfLargest(share) = Quantize8.guarantee() else { panic!() };
             // Below that, the scale is no normal number.
             let bound = f64::from(largest) * if largest < 1.5e-36 { 1.0 } else { share };
             for (x, y) in x.iter().zip(through(&x)) {
@@ -135,8 +133,8 @@ mod tests {
             let mut into = vec![0.0; elements];
             let error = Err(StepError::Packet { bytes: bytes.len(), elements });
             for answer in [
-                Quantize8::default().decode(&packet, &mut into),
-                Quantize8::default().decode_add(&packet, &mut into),
+                Quantize8.decode(&packet, &mut into),
+                Quantize8.decode_add(&packet, &mut into),
             ] {
                 prop_assert_eq!(answer, if fits { Ok(()) } else { error.clone() });
             }

@@ -1,12 +1,15 @@
 //! Floats that codecs stumble over, for their tests, and a codec's rounding in the words of its definition.
 
-use super::{Compressor, Slot};
-use crate::Kind;
+use super::{Compressor, Guarantee, Origin, Slot};
+use crate::{Kind, Packet, StepError};
 use proptest::prelude::*;
 use record::Rank;
 
 /// Some place.
-pub(super) const SLOT: Slot = Slot { kind: Kind::Reduce, at: 0, peer: Rank(1) };
+pub(super) const SLOT: Slot = Slot { kind: Kind::Reduce, at: 0, step: 1, peer: Rank(1) };
+
+/// Some rank of some run.
+pub(super) const ORIGIN: Origin = Origin { seed: 7, rank: Rank(2) };
 
 /// Any bits at all, ordinary numbers, and the ends of every range, in vectors of all lengths around the width of a
 /// register.
@@ -48,6 +51,25 @@ pub(super) fn through(codec: &mut dyn Compressor, slot: Slot, x: &[f32]) -> Vec<
     assert_same_numbers(&sum, &decoded);
     assert_eq!(codec.elements(&packet), x.len());
     decoded
+}
+
+/// The squared error is at most what the codec promises.
+pub(super) fn check_contraction(codec: &mut dyn Compressor, x: &[f32]) {
+    let Guarantee::Contraction { delta } = codec.guarantee() else { panic!("no contraction") };
+    let (squared, error) = super::distance(x, &through(codec, SLOT, x));
+    assert!(error <= (1.0 - delta) * squared * 1.000_001, "{error} is lost of {squared}");
+}
+
+/// Whatever comes is a vector of `n` elements, or the error that says so.
+pub(super) fn check_refusal(codec: &dyn Compressor, bytes: &[u8], n: usize) {
+    let packet = Packet(bytes.to_vec().into());
+    let (mut one, mut other) = (vec![0.0; n], vec![0.0; n]);
+    let answer = codec.decode(&packet, &mut one);
+    assert_eq!(answer, codec.decode_add(&packet, &mut other));
+    match answer {
+        Ok(()) => assert_eq!(codec.elements(&packet), n),
+        error => assert_eq!(error, Err(StepError::Packet { bytes: bytes.len(), elements: n })),
+    }
 }
 
 /// The same bits, NaN and signs of zero included.

@@ -7,8 +7,8 @@ use record::Rank;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use strategies::collective::{
-    Collective, Cost, HalvingDoubling, Hierarchical, PipelinedRing, RankOrder, RecursiveDoubling, Ring, Star,
-    Tree,
+    AllGather, Collective, Cost, HalvingDoubling, Hierarchical, PipelinedRing, RankOrder, RecursiveDoubling,
+    Ring, Star, Tree,
 };
 use strategies::compress::{Compressor, Guarantee, Identity, Slot};
 use strategies::draw::mix;
@@ -23,6 +23,7 @@ pub(crate) fn collectives() -> Vec<(&'static str, Arc<dyn Collective>)> {
         ("ring", Arc::new(Ring)),
         ("rank order", Arc::new(RankOrder)),
         ("star", Arc::new(Star)),
+        ("all gather", Arc::new(AllGather)),
         ("pipelined ring, 1 segment", Arc::new(PipelinedRing::new(1))),
         ("pipelined ring, 3 segments", Arc::new(PipelinedRing::new(3))),
         ("tree", Arc::new(Tree)),
@@ -224,7 +225,7 @@ fn a_lossy_codec_leaves_all_places_with_the_same_bits() {
 fn the_rank_order_codes_every_part_once_its_own_too() {
     let outcome = run(3, 10, &(Arc::new(RankOrder) as Arc<dyn Collective>), || Box::new(Coarse));
     let through = |x: &[f32]| {
-        let slot = Slot { kind: strategies::Kind::Reduce, at: 0, peer: Rank(0) };
+        let slot = Slot { kind: strategies::Kind::Reduce, at: 0, step: 1, peer: Rank(0) };
         let mut y = vec![0.0; x.len()];
         Coarse.decode(&Coarse.encode(slot, x), &mut y).unwrap();
         y

@@ -3,6 +3,7 @@
 
 mod asynchronous;
 mod codecs;
+mod coded_sums;
 mod collectives;
 mod emulation;
 mod faults;
@@ -11,6 +12,7 @@ mod local_sgd;
 mod lost_workers;
 mod overlap;
 mod pipe_sgd;
+mod projections;
 mod reference;
 mod scene;
 mod shapes;

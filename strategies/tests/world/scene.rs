@@ -3,6 +3,7 @@
 use recipe::{Codec, Compression, ReduceOrder, RunSpec, Strategy};
 use record::{Event, LaneId, Rank};
 use std::sync::Arc;
+use strategies::projection::Matrix;
 use strategies::sim::{Outcome, World, sample_spec_of};
 use strategies::toy::Perceptron;
 use strategies::{Blueprint, Course, Deal, Learner};
@@ -54,8 +55,18 @@ impl Scene {
         Perceptron::new(&self.widths)
     }
 
+    /// Each layer as one matrix, its biases a column.
+    fn matrices(&self) -> Vec<Matrix> {
+        let layout = self.learner();
+        let layers = layout.layout().layers().iter().zip(self.widths.windows(2));
+        layers
+            .map(|(layer, widths)| Matrix { at: layer.span.start, rows: widths[1], columns: widths[0] + 1 })
+            .collect()
+    }
+
     pub(crate) fn blueprint(&self) -> Blueprint {
         Blueprint::new(&self.spec, self.course(), self.learner().layout().size())
+            .with_matrices(self.matrices())
     }
 
     pub(crate) fn run(&self) -> Outcome {

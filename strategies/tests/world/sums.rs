@@ -26,7 +26,7 @@ fn random(rank: Rank, elements: usize) -> Vector {
 type Through = fn(&[f32]) -> Vec<f32>;
 
 fn coarse(x: &[f32]) -> Vec<f32> {
-    let slot = Slot { kind: Kind::Reduce, at: 0, peer: Rank(0) };
+    let slot = Slot { kind: Kind::Reduce, at: 0, step: 1, peer: Rank(0) };
     let mut y = vec![0.0; x.len()];
     Coarse.decode(&Coarse.encode(slot, x), &mut y).unwrap();
     y
@@ -142,6 +142,7 @@ fn expected(name: &str, all: &[Vec<f32>], through: Through) -> Vec<f32> {
         "pipelined ring, 3 segments" => ring(all, 3, through),
         "rank order" => rank_order(all, p, through),
         "star" => rank_order(all, 1, through),
+        "all gather" => all.iter().fold(vec![0.0; all[0].len()], |so_far, own| sum(so_far, &through(own))),
         "tree" => through(&tree(all, through)),
         "recursive doubling" => recursive_doubling(all, through),
         "halving and doubling" => halving_doubling(all, through),

@@ -5,8 +5,8 @@ use crate::collectives::{all_in, collectives, own, run_in};
 use record::Nanos;
 use std::sync::Arc;
 use strategies::collective::{
-    Collective, HalvingDoubling, Hierarchical, PipelinedRing, RankOrder, Rates, RecursiveDoubling, Ring,
-    Star, Tree,
+    AllGather, Collective, HalvingDoubling, Hierarchical, PipelinedRing, RankOrder, Rates, RecursiveDoubling,
+    Ring, Star, Tree,
 };
 use strategies::compress::Identity;
 use strategies::sim::{Costs, Link, World};
@@ -115,6 +115,7 @@ fn groups_take_what_their_file_says() {
 #[test]
 fn stars_and_the_rank_order_take_what_their_files_say() {
     exact(Star, &ALL, 1001, Sums::Free);
+    exact(AllGather, &ALL, 1001, Sums::Free);
     exact(RankOrder, &ALL, ELEMENTS, Sums::Free);
 }
 
@@ -123,7 +124,7 @@ fn slack(name: &str, n: usize, p: usize, network: Network) -> f64 {
     let (per_element, per_sum) = (4.0 * network.per_byte as f64, network.per_sum as f64);
     match name {
         "recursive doubling" | "halving and doubling" => n as f64 * per_element,
-        "star" => ((p - 1) * n) as f64 * per_sum,
+        "star" | "all gather" => ((p - 1) * n) as f64 * per_sum,
         "rank order" => ((p - 1) * n.div_ceil(p)) as f64 * per_sum,
         _ => 0.0,
     }

@@ -403,6 +403,51 @@ fn impossible_pairs() {
 }
 
 #[test]
+fn impossible_codes() {
+    check(
+        "impossible_codes",
+        &[
+            (
+                "partial sums",
+                &["[[strategy]]\nkind = \"d-sync\"\ncompression = { kind = \"terngrad\", bucket = 8 }"],
+            ),
+            (
+                "partial sums in one arm of several",
+                &[
+                    "[[strategy]]\nkind = \"d-sync\"\ncompression = { kind = \"sign\", error-feedback = true }",
+                    "[sweep.axes]\ncommunication.collective = [\"all-gather\", \"star\", \"tree\"]",
+                ],
+            ),
+            (
+                "no all-reduce",
+                &["[[strategy]]\nkind = \"ps-sync\"\ncompression = { kind = \"random-k\", ratio = 0.1 }"],
+            ),
+            (
+                "a memory that grows",
+                &[
+                    "[[strategy]]\nkind = \"ps-sync\"\ncompression = { kind = \"qsgd\", levels = 1, error-feedback = true }",
+                ],
+            ),
+            (
+                "a matrix in pieces",
+                &["[[strategy]]\nkind = \"pipe-sgd\"\ngradient-segments = 4\n\
+                     compression = { kind = \"powersgd\", error-feedback = true }"],
+            ),
+            ("bias", &["[[strategy]]\nkind = \"ps-sync\"\ncompression = \"top-k\""]),
+            ("weights only", &["[[strategy]]\nkind = \"local-sgd\"\ncompression = \"top-k\""]),
+            (
+                "weights on purpose",
+                &["[[strategy]]\nkind = \"ps-sync\"\ncompression = { kind = \"sign\", parameters = true }"],
+            ),
+            (
+                "no share",
+                &["[[strategy]]\nkind = \"ps-sync\"\ncompression = { kind = \"top-k\", ratio = 0 }"],
+            ),
+        ],
+    );
+}
+
+#[test]
 fn impossible_strategies() {
     check(
         "impossible_strategies",

@@ -39,7 +39,10 @@ macro_rules! kernels {
 }
 
 mod distance;
+mod dot;
 pub(super) mod narrow;
 pub(super) mod quantize;
+pub(super) mod signs;
 
 pub(crate) use distance::distance;
+pub(crate) use dot::dot;

@@ -1,0 +1,143 @@
+//! Gradients that are projected before they are all-reduced: a linear map leaves a few numbers of each, any all-reduce
+//! adds these as they are, and the sum is mapped back. One law per file, with its guarantee.
+//!
+//! This is no codec: a codec sees one vector on its way to one place, and a projection needs what all places agree on
+//! (which elements, which basis). Nothing is coded anew on the way, so that every collective will do and a sum is
+//! rounded as floats are, no more.
+//!
+//! With error feedback, y = x + e is projected, and e becomes y less what the projection left of this rank's own y. The
+//! projection is linear: all memories together are what the sum is short of, up to the rounding of floats. Where the
+//! difference is no number, nothing is remembered.
+//!
+//! Source of the memory: Vogels, Karimireddy and Jaggi, "PowerSGD: Practical Low-Rank Gradient Compression for
+//! Distributed Optimization", NeurIPS 2019, Algorithm 2.
+
+mod powersgd;
+mod random_k;
+
+pub use powersgd::{Matrix, Powersgd, matrices};
+pub use random_k::RandomK;
+
+use crate::collective::Collective;
+use crate::compress::distance;
+use crate::{StepError, Tag, Wire, arithmetic};
+use recipe::{Codec, Compression};
+use record::{Phase, Work};
+use std::sync::Arc;
+
+/// What is left of a gradient.
+pub trait Projection: Send {
+    /// Replaces `x` by the projection of the sum over all places; `own` becomes that of this place's own `x`, where
+    /// it is asked for.
+    fn reduce(
+        &mut self,
+        x: &mut [f32],
+        own: Option<&mut [f32]>,
+        adder: &mut Adder<'_, '_>,
+    ) -> Result<(), StepError>;
+}
+
+/// How projections are added: an all-reduce whose messages are not counted as gradients of their own.
+pub struct Adder<'a, 'b> {
+    collective: &'a dyn Collective,
+    wire: &'a mut Wire<'b>,
+    tag: Tag,
+    calls: u32,
+}
+
+impl Adder<'_, '_> {
+    /// Replaces `y` by the sum over all places.
+    pub fn sum(&mut self, y: &mut [f32]) -> Result<(), StepError> {
+        // The calls of a step count from one: a second sum of the same call is far away from them.
+        let tag = Tag { call: self.tag.call | self.calls << 31, ..self.tag };
+        self.calls = 1;
+        self.collective.all_reduce_sum(y, tag, &mut self.wire.projected())
+    }
+
+    /// Work on so many elements before they travel.
+    pub fn encode<R>(&mut self, elements: usize, f: impl FnOnce() -> R) -> R {
+        self.wire.lane().clock.timed(Phase::Encode, Work::Encode(elements), f)
+    }
+
+    /// Work on so many elements that have travelled.
+    pub fn decode<R>(&mut self, elements: usize, f: impl FnOnce() -> R) -> R {
+        self.wire.lane().clock.timed(Phase::Decode, Work::Decode(elements), f)
+    }
+
+    /// Which vector this is: the same numbers on all places, and different ones for every vector of a run.
+    pub fn keys(&self) -> [u64; 4] {
+        let Tag { kind, step, call, .. } = self.tag;
+        [kind as u64, step, u64::from(call), self.wire.base() as u64]
+    }
+}
+
+/// A projection and what it has lost so far.
+pub struct Projector {
+    projection: Box<dyn Projection>,
+    /// What was lost, position by position; `None` where nobody asks for it.
+    memory: Option<Vec<f32>>,
+    // Of one vector: what was projected, and what was left of it. Kept for the next one.
+    due: Vec<f32>,
+    own: Vec<f32>,
+}
+
+impl Projector {
+    /// A projection that has lost nothing yet, with a memory or without.
+    pub fn new(projection: Box<dyn Projection>, remembers: bool) -> Self {
+        Self { projection, memory: remembers.then(Vec::new), due: Vec::new(), own: Vec::new() }
+    }
+
+    /// What is remembered, by position; positions beyond its end have lost nothing so far.
+    pub fn memory(&self) -> &[f32] {
+        self.memory.as_deref().unwrap_or_default()
+    }
+
+    /// Replaces `x` by the projection of the sum over all places.
+    pub fn all_reduce_sum(
+        &mut self,
+        x: &mut [f32],
+        tag: Tag,
+        collective: &dyn Collective,
+        wire: &mut Wire<'_>,
+    ) -> Result<(), StepError> {
+        let (group, at) = (wire.group(), wire.base());
+        let raw = collective.cost(x.len(), group.size(), group.place().0).elements;
+        let keeps_spans = wire.lane().clock.keeps_spans();
+        let Self { projection, memory, due, own } = self;
+        let memory = memory.as_mut().map(|memory| {
+            memory.resize(memory.len().max(at + x.len()), 0.0);
+            &mut memory[at..at + x.len()]
+        });
+        let looks = memory.is_some() || keeps_spans;
+        own.resize(x.len(), 0.0);
+        due.clear();
+        if let Some(memory) = &memory {
+            arithmetic::add(x, memory);
+        }
+        if looks {
+            due.extend_from_slice(x);
+        }
+        let mut adder = Adder { collective, wire: &mut *wire, tag, calls: 0 };
+        projection.reduce(x, looks.then_some(&mut own[..]), &mut adder)?;
+        wire.count_projected(raw, keeps_spans.then(|| distance(due, own)));
+        if let Some(memory) = memory {
+            for (lost, (due, sent)) in memory.iter_mut().zip(due.iter().zip(own.iter())) {
+                let difference = due - sent;
+                *lost = if difference.is_finite() { difference } else { 0.0 };
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The projection that the recipe asks for, of a model with these matrices.
+pub fn build(compression: Compression, seed: u64, matrices: &Arc<[Matrix]>) -> Option<Projector> {
+    let Compression::Coded { codec, error_feedback, .. } = compression else { return None };
+    let projection: Box<dyn Projection> = match codec {
+        Codec::RandomK { ratio } if error_feedback => Box::new(RandomK::contracting(ratio, seed)),
+        Codec::RandomK { ratio } => Box::new(RandomK::unbiased(ratio, seed)),
+        Codec::Powersgd { rank } => Box::new(Powersgd::new(rank as usize, matrices.clone(), seed)),
+        _ => return None,
+    };
+    Some(Projector::new(projection, error_feedback))
+}

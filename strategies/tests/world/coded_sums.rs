@@ -1,0 +1,394 @@
+//! What becomes of sums under codecs, against a few lines of plain code, and what is lost against what is remembered.
+
+use crate::codecs::{all_collectives, collectives};
+use crate::scene::{Scene, common_digests};
+use recipe::{Codec, Collective as Chosen, Extent, Strategy};
+use record::Rank;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use strategies::collective::Collective;
+use strategies::compress::{Compressor, ErrorFeedback, Guarantee, Quantize8, Sign, Slot, TopK, Truncate16};
+use strategies::draw::mix;
+use strategies::vector::piece;
+use strategies::{Kind, Learner, Loss, Node, Packet, Roles, StepError, Vector};
+
+/// D-Sync on one process: `pass` is what becomes of the gradients of all ranks.
+fn trajectory(scene: &Scene, steps: u64, mut pass: impl FnMut(Vec<Vector>) -> Vector) -> Vector {
+    let (course, mut learner) = (scene.course(), scene.learner());
+    let mut w = learner.initial();
+    for t in 1..=steps {
+        let gradients = (0..course.workers()).map(|k| {
+            learner.load(&course.batch(t, k)).unwrap();
+            let layers = learner.layout().layers().len();
+            (0..layers).for_each(|l| learner.forward(&w, l).unwrap());
+            learner.loss(&course.batch(t, k)).unwrap();
+            let mut g = Vector::zeros(w.len());
+            for l in (0..layers).rev() {
+                let span = learner.layout().layers()[l].span.clone();
+                learner.backward(&w, l, &mut g[span]).unwrap();
+            }
+            g.scale(course.weight(t, k));
+            g
+        });
+        let gradients = gradients.collect();
+        let sum = pass(gradients);
+        for (w, g) in w.iter_mut().zip(sum.iter()) {
+            *w += g * (1.0 / course.workers() as f32) * -course.rate(course.samples_after(t - 1));
+        }
+    }
+    w
+}
+
+/// The definition of `quantize8`, in and out.
+fn quantized(x: &[f32]) -> Vec<f32> {
+    let scale = x.iter().fold(0.0_f32, |most, value| most.max(value.abs())) / 127.0;
+    x.iter().map(|value| if scale > 0.0 { (value / scale).round_ties_even() * scale } else { 0.0 }).collect()
+}
+
+/// The definition of `truncate16`, in and out.
+fn truncated(x: &[f32]) -> Vec<f32> {
+    x.iter().map(|value| f32::from_bits(value.to_bits() & 0xffff_0000)).collect()
+}
+
+fn add(a: &[f32], b: &[f32]) -> Vec<f32> {
+    a.iter().zip(b).map(|(a, b)| a + b).collect()
+}
+
+/// What a ring does to vectors: chunk c begins on rank c, is coded on every hop, and once more when it is complete.
+fn ring(x: &[Vec<f32>], code: impl Fn(&[f32]) -> Vec<f32>) -> Vec<f32> {
+    let p = x.len();
+    let chunk = |c: usize| {
+        let at = piece(x[0].len(), p, c);
+        let complete = (1..p).fold(x[c][at.clone()].to_vec(), |partial, hop| {
+            add(&x[(c + hop) % p][at.clone()], &code(&partial))
+        });
+        code(&complete)
+    };
+    (0..p).flat_map(chunk).collect()
+}
+
+#[test]
+fn a_coded_ring_is_ten_lines_of_plain_code() {
+    for p in 2..7_u64 {
+        for n in [1, 5, 64, 131] {
+            let x: Vec<Vec<f32>> = (0..p)
+                .map(|rank| (0..n).map(|i| (mix(rank, i) % 2001) as f32 / 7.0 - 140.0).collect())
+                .collect();
+            let ranks = reduced(&x, &collectives()[0].1, || Box::new(Quantize8));
+            assert!(
+                ranks.iter().all(|sum| *sum == ring(&x, quantized)),
+                "quantize8, {p} places, {n} elements"
+            );
+            let ranks = reduced(&x, &collectives()[0].1, || Box::new(Truncate16::default()));
+            assert!(
+                ranks.iter().all(|sum| *sum == ring(&x, truncated)),
+                "truncate16, {p} places, {n} elements"
+            );
+        }
+    }
+}
+
+#[test]
+fn scales_of_a_thousand_to_one_are_added_as_what_they_mean() {
+    let x = vec![vec![1.0, -0.5], vec![1000.0, 250.0]];
+    for (name, collective) in collectives() {
+        let sum = reduced(&x, &collective, || Box::new(Quantize8));
+        // Of both parts and of the sum half a step each.
+        assert!(
+            (sum[0][0] - 1001.0).abs() < 12.0 && (sum[0][1] - 249.5).abs() < 12.0,
+            "{name}: {:?}",
+            sum[0]
+        );
+    }
+}
+
+#[test]
+fn a_server_receives_coded_gradients_and_sends_exact_weights() {
+    let scene = Scene::new(Strategy::PsSync, 3).coded(Codec::Quantize8, false).change(|spec| {
+        spec.train.length = Extent::Steps(20);
+    });
+    let expected = trajectory(&scene, 20, |gradients| {
+        let zero = vec![0.0; gradients[0].len()];
+        gradients.iter().fold(zero, |sum, g| add(&sum, &quantized(g))).into()
+    });
+    for rank in &scene.run().ranks {
+        assert_eq!(rank.model().sha256(), expected.sha256());
+    }
+}
+
+#[test]
+fn training_with_a_coded_ring_and_error_feedback_is_plain_code_too() {
+    let scene = Scene::new(Strategy::DSync, 2).coded(Codec::Truncate16, true).change(|spec| {
+        spec.train.length = Extent::Steps(20);
+    });
+    // Of two places each rounds half of its own gradient, and half of the sum.
+    let (mut parts, mut sums) = (Vec::<f32>::new(), Vec::<f32>::new());
+    let expected = trajectory(&scene, 20, |g| {
+        let half = piece(g[0].len(), 2, 0).end;
+        let remembered = |memory: &mut Vec<f32>, x: Vec<f32>| -> Vec<f32> {
+            memory.resize(x.len(), 0.0);
+            let due = add(&x, memory);
+            let sent = truncated(&due);
+            *memory = due.iter().zip(&sent).map(|(due, sent)| due - sent).collect();
+            sent
+        };
+        let sent = remembered(&mut parts, [&g[0][..half], &g[1][half..]].concat());
+        let sum = [add(&g[1][..half], &sent[..half]), add(&g[0][half..], &sent[half..])].concat();
+        remembered(&mut sums, sum).into()
+    });
+    assert_eq!(common_digests(&scene.run())[20].1, expected.sha256());
+}
+
+/// The definition of `sign`, in and out.
+fn signed(x: &[f32]) -> Vec<f32> {
+    let mean = (x.iter().map(|value| f64::from(value.abs())).sum::<f64>() / x.len() as f64) as f32;
+    x.iter().map(|value| if *value < 0.0 { -mean } else { mean }).collect()
+}
+
+/// The definition of `top-k` with a tenth of the elements, in and out.
+fn largest(x: &[f32]) -> Vec<f32> {
+    let mut order: Vec<usize> = (0..x.len()).collect();
+    order.sort_by(|a, b| x[*b].abs().total_cmp(&x[*a].abs()));
+    let mut y = vec![0.0; x.len()];
+    order[..x.len().div_ceil(10)].iter().for_each(|i| y[*i] = x[*i]);
+    y
+}
+
+/// Each rank's gradient is coded once, with a memory of its own, and every rank adds what was decoded.
+#[test]
+fn training_with_what_is_gathered_is_plain_code_too() {
+    for (codec, code) in
+        [(Codec::Sign, signed as fn(&[f32]) -> Vec<f32>), (Codec::TopK { ratio: 0.1 }, largest)]
+    {
+        let scene = Scene::new(Strategy::DSync, 3).coded(codec, true).change(|spec| {
+            spec.train.length = Extent::Steps(20);
+            spec.communication.collective = Chosen::AllGather;
+        });
+        let mut memories = vec![Vec::<f32>::new(); 3];
+        let expected = trajectory(&scene, 20, |gradients| {
+            let zero = vec![0.0; gradients[0].len()];
+            let sum = gradients.iter().zip(&mut memories).fold(zero, |sum, (g, memory)| {
+                memory.resize(g.len(), 0.0);
+                let due = add(g, memory);
+                let sent = code(&due);
+                *memory = due.iter().zip(&sent).map(|(due, sent)| due - sent).collect();
+                add(&sum, &sent)
+            });
+            sum.into()
+        });
+        let got = &common_digests(&scene.run())[20].1;
+        assert_eq!(*got, expected.sha256(), "{codec:?}");
+    }
+}
+
+#[test]
+fn a_nan_on_one_rank_is_the_same_nan_on_all() {
+    for (name, collective) in all_collectives() {
+        let codecs: [fn() -> Box<dyn Compressor>; 3] = [
+            || Box::new(Quantize8),
+            || Box::new(Truncate16::default()),
+            || Box::new(ErrorFeedback::new(Quantize8)),
+        ];
+        let once: [fn() -> Box<dyn Compressor>; 2] =
+            [|| Box::new(TopK::new(0.5)), || Box::new(ErrorFeedback::new(Sign))];
+        let once = once.into_iter().filter(|_| ["rank order", "star", "all gather"].contains(&name));
+        for codec in codecs.into_iter().chain(once) {
+            let mut x = vec![vec![1.0_f32; 12]; 4];
+            x[2][5] = -f32::NAN;
+            x[0][11] = f32::INFINITY;
+            let ranks = reduced(&x, &collective, codec);
+            let bits = |sum: &Vec<f32>| sum.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+            assert!(ranks.iter().all(|sum| bits(sum) == bits(&ranks[0])), "{name}");
+            assert!(ranks[0][5].is_nan() && !ranks[0][11].is_finite(), "{name}: {:?}", ranks[0]);
+        }
+    }
+}
+
+#[test]
+fn the_mean_is_taken_of_the_decoded_sum() {
+    // Of 8 ranks one has a 1: dividing before coding and after are different arithmetic.
+    let x: Vec<Vec<f32>> = (0..8).map(|rank| vec![if rank == 3 { 1.0 } else { 0.0 }; 16]).collect();
+    for (name, collective) in collectives() {
+        let sum = reduced(&x, &collective, || Box::new(Quantize8));
+        assert_eq!(sum[7], [127.0 * (1.0 / 127.0); 16], "{name}");
+    }
+}
+
+/// Replaces the weights of each rank by the sum of all ranks' vectors, once in each step.
+struct Sums {
+    own: Vec<f32>,
+    collective: Arc<dyn Collective>,
+    plan: Plan,
+}
+
+/// What is summed in which step.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Plan {
+    /// The vectors, whole.
+    Same,
+    /// The vectors once, then zeros in parts: two, three, ...
+    ThenZerosInParts,
+}
+
+impl strategies::Strategy for Sums {
+    fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
+        let mut x = Vector::from(self.own.clone());
+        let mut parts = 1;
+        if self.plan == Plan::ThenZerosInParts && node.t() > 1 {
+            x.fill(0.0);
+            parts = node.t() as usize;
+        }
+        let group = node.trainers().clone();
+        for part in 0..parts {
+            let (at, tag) = (piece(x.len(), parts, part), node.tag(Kind::Reduce));
+            let mut wire = node.wire_over(&group).of_part(at.start);
+            self.collective.all_reduce_sum(&mut x[at], tag, &mut wire)?;
+        }
+        *node.params_mut() = x;
+        Ok(Loss(0.0))
+    }
+}
+
+/// The sums that all ranks end with.
+pub(crate) fn reduced(
+    x: &[Vec<f32>],
+    collective: &Arc<dyn Collective>,
+    codec: fn() -> Box<dyn Compressor>,
+) -> Vec<Vec<f32>> {
+    let outcome = sums_of(x, collective, codec, (Plan::Same, 1));
+    outcome.ranks.iter().map(|rank| rank.model().to_vec()).collect()
+}
+
+fn sums_of(
+    x: &[Vec<f32>],
+    collective: &Arc<dyn Collective>,
+    codec: fn() -> Box<dyn Compressor>,
+    (plan, steps): (Plan, u64),
+) -> strategies::sim::Outcome {
+    let scene = Scene::new(Strategy::DSync, x.len() as u32).widths(&[1, 1]).change(|spec| {
+        spec.train.length = Extent::Steps(steps);
+    });
+    let blueprint = scene.blueprint().with_codec(codec);
+    let roles = |rank: Rank, _: &dyn strategies::Host, _: &strategies::Shared<strategies::Jobs>| {
+        let sums = Sums { own: x[rank.index()].clone(), collective: collective.clone(), plan };
+        Roles { trainer: Some(Box::new(sums)), services: vec![], evaluated: None }
+    };
+    scene.world.run_roles(&blueprint, |_| Box::new(scene.learner()), roles).unwrap()
+}
+
+/// What all codecs of a test remember together, position by position: by the number of the codec, the purpose and
+/// the receiver.
+type Memories = BTreeMap<(usize, Kind, Rank), Vec<f32>>;
+
+static MEMORIES: Mutex<(usize, Memories)> = Mutex::new((0, BTreeMap::new()));
+
+/// Shows what error feedback remembers.
+struct Shown {
+    number: usize,
+    codec: ErrorFeedback<Truncate16>,
+}
+
+impl Shown {
+    fn boxed() -> Box<dyn Compressor> {
+        let mut memories = MEMORIES.lock().unwrap();
+        memories.0 += 1;
+        Box::new(Self { number: memories.0, codec: ErrorFeedback::new(Truncate16::default()) })
+    }
+}
+
+impl Compressor for Shown {
+    fn encode(&mut self, slot: Slot, x: &[f32]) -> Packet {
+        let packet = self.codec.encode(slot, x);
+        let memory = self.codec.memory(slot.kind, slot.peer).to_vec();
+        MEMORIES.lock().unwrap().1.insert((self.number, slot.kind, slot.peer), memory);
+        packet
+    }
+    fn decode(&self, packet: &Packet, into: &mut [f32]) -> Result<(), StepError> {
+        self.codec.decode(packet, into)
+    }
+    fn guarantee(&self) -> Guarantee {
+        self.codec.guarantee()
+    }
+    fn linear(&self) -> bool {
+        self.codec.linear()
+    }
+}
+
+/// Integers below 2^16 in all sums: no addition rounds.
+fn integers(p: u64, n: u64) -> Vec<Vec<f32>> {
+    (0..p).map(|rank| (0..n).map(|i| (mix(rank, i) % 20_001) as f32 - 10_000.0).collect()).collect()
+}
+
+/// What came out of the sums of all steps is missing nothing but what is remembered now; answers how much that is.
+fn check_conservation(collective: &Arc<dyn Collective>, x: &[Vec<f32>], steps: u64, what: &str) -> f32 {
+    *MEMORIES.lock().unwrap() = (0, BTreeMap::new());
+    let outcome = sums_of(x, collective, Shown::boxed, (Plan::Same, steps));
+    let remembered = MEMORIES.lock().unwrap().1.clone();
+    let mut all = 0.0;
+    for i in 0..x[0].len() {
+        let due: f32 = steps as f32 * x.iter().map(|x| x[i]).sum::<f32>();
+        let came: f32 = (1..=steps).map(|t| outcome.ranks[0].weights[&t][i]).sum();
+        let lost: f32 = remembered.values().filter_map(|memory| memory.get(i)).sum();
+        // Whole numbers.
+        assert_eq!((came + lost) as i64, due as i64, "{what}, element {i}, {steps} steps");
+        all += lost.abs();
+    }
+    all
+}
+
+/// Whatever an all-reduce rounds, and wherever. Not with recursive doubling, where several places round the same sum
+/// and each remembers the whole of what is missing from it.
+#[test]
+fn what_all_ranks_remember_is_what_the_sums_are_short_of() {
+    for (name, collective) in all_collectives().into_iter().filter(|(name, _)| *name != "recursive doubling")
+    {
+        for p in [2, 3, 5_u64] {
+            for n in [1, 7, 40] {
+                for steps in 1..=4 {
+                    let what = format!("{name}, {p} places, {n} elements");
+                    check_conservation(&collective, &integers(p, n), steps, &what);
+                }
+            }
+        }
+    }
+}
+
+/// Chunks that are longer than a segment of the ring (64 Ki elements), whole and in segments of the recipe's choice.
+#[test]
+fn nor_is_anything_lost_between_the_segments_of_long_vectors() {
+    for (name, collective) in [
+        ("ring", Arc::new(Ring) as Arc<dyn Collective>),
+        ("pipelined ring", Arc::new(PipelinedRing::new(3))),
+        ("rank order", Arc::new(RankOrder)),
+    ] {
+        for p in [2, 3] {
+            let x = integers(p, 3 * 3 * (64 << 10) + 5);
+            for steps in [1, 3] {
+                let lost = check_conservation(&collective, &x, steps, &format!("{name}, {p} places"));
+                assert!(lost > 0.0, "{name}: nothing was rounded");
+            }
+        }
+    }
+}
+
+/// Chunks, their owners and what travels together change from step to step; still everything arrives.
+#[test]
+fn another_plan_loses_nothing_of_what_is_remembered() {
+    let codec: fn() -> Box<dyn Compressor> = || Box::new(ErrorFeedback::new(Truncate16::default()));
+    for (name, collective) in all_collectives() {
+        for p in [2, 3, 5_u64] {
+            let x: Vec<Vec<f32>> = (0..p)
+                .map(|rank| (0..40).map(|i| (mix(rank, i) % 20_001) as f32 - 10_000.0).collect())
+                .collect();
+            let outcome = sums_of(&x, &collective, codec, (Plan::ThenZerosInParts, 9));
+            let weights = &outcome.ranks[0].weights;
+            for i in 0..40 {
+                let due: f32 = x.iter().map(|x| x[i]).sum();
+                let came: f32 = (1..=9).map(|t| weights[&t][i]).sum();
+                // Whole numbers.
+                assert_eq!(came as i64, due as i64, "{name}, {p} places, element {i}");
+            }
+            assert!(weights[&2].iter().any(|late| late.abs() > 0.5), "{name}: nothing was rounded at first");
+        }
+    }
+}
