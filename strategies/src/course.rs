@@ -39,6 +39,11 @@ impl Course {
         }
     }
 
+    /// The seed of everything random in the run.
+    pub fn seed(&self) -> u64 {
+        self.deal.seed()
+    }
+
     /// Number of workers.
     pub fn workers(&self) -> usize {
         self.workers

@@ -57,6 +57,11 @@ impl Deal {
         Self { seed, parts, shared: false, recent: Mutex::default() }
     }
 
+    /// The seed that orders are drawn from.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
     /// Training samples altogether.
     pub fn len(&self) -> usize {
         self.parts.iter().map(|part| part.len()).sum()

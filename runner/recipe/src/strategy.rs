@@ -1,6 +1,6 @@
 //! Strategies, collectives and compression as descriptions; the `strategies` crate builds the live ones.
 
-use crate::Extent;
+use crate::{Extent, Topology};
 use serde::{Deserialize, Serialize};
 
 /// How the ranks train together. A variant here, and the compiler lists what else a new strategy needs.
@@ -43,6 +43,42 @@ pub enum Strategy {
         /// Local steps from one average to the next.
         period: u64,
     },
+    /// Gossip: each worker averages with its neighbours in every step.
+    DPsgd {
+        /// Who its neighbours are.
+        topology: Topology,
+        /// What comes first.
+        order: MixOrder,
+    },
+    /// Gossip without waiting: pairs average whenever they are ready.
+    AdPsgd {
+        /// Who may average with whom.
+        topology: Topology,
+        /// How often a pair does.
+        averaging: Averaging,
+    },
+    /// Gossip over a directed graph: stochastic gradient push.
+    Sgp,
+}
+
+/// Which comes first in a step of gossip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MixOrder {
+    /// x <- W x - gamma g(x): models travel while gradients are computed.
+    MixThenStep,
+    /// x <- W (x - gamma g(x)).
+    StepThenMix,
+}
+
+/// How often an active worker averages with a neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Averaging {
+    /// Whenever there is a new gradient in its buffer: at most once per step.
+    EachStep,
+    /// Again as soon as the last averaging is over.
+    Continuous,
 }
 
 impl Strategy {
@@ -56,6 +92,9 @@ impl Strategy {
             Self::HogwildSgd { .. } => "hogwild-sgd",
             Self::PipeSgd { .. } => "pipe-sgd",
             Self::LocalSgd { .. } => "local-sgd",
+            Self::DPsgd { .. } => "d-psgd",
+            Self::AdPsgd { .. } => "ad-psgd",
+            Self::Sgp => "sgp",
         }
     }
 
@@ -63,7 +102,12 @@ impl Strategy {
     pub fn servers(&self) -> u32 {
         match self {
             Self::PsSync | Self::AsyncSgd { .. } | Self::AsyncMsgd { .. } | Self::HogwildSgd { .. } => 1,
-            Self::DSync | Self::PipeSgd { .. } | Self::LocalSgd { .. } => 0,
+            Self::DSync
+            | Self::PipeSgd { .. }
+            | Self::LocalSgd { .. }
+            | Self::DPsgd { .. }
+            | Self::AdPsgd { .. }
+            | Self::Sgp => 0,
         }
     }
 
@@ -73,15 +117,29 @@ impl Strategy {
             Self::AsyncSgd { staleness_bound }
             | Self::AsyncMsgd { staleness_bound, .. }
             | Self::HogwildSgd { staleness_bound } => *staleness_bound,
-            Self::PsSync | Self::DSync | Self::PipeSgd { .. } | Self::LocalSgd { .. } => None,
+            Self::PsSync
+            | Self::DSync
+            | Self::PipeSgd { .. }
+            | Self::LocalSgd { .. }
+            | Self::DPsgd { .. }
+            | Self::AdPsgd { .. }
+            | Self::Sgp => None,
         }
     }
 
     /// Whether each worker goes at its own pace. Such a run goes on without a worker that is lost.
     pub fn is_asynchronous(&self) -> bool {
         match self {
-            Self::AsyncSgd { .. } | Self::AsyncMsgd { .. } | Self::HogwildSgd { .. } => true,
-            Self::PsSync | Self::DSync | Self::PipeSgd { .. } | Self::LocalSgd { .. } => false,
+            Self::AsyncSgd { .. }
+            | Self::AsyncMsgd { .. }
+            | Self::HogwildSgd { .. }
+            | Self::AdPsgd { .. } => true,
+            Self::PsSync
+            | Self::DSync
+            | Self::PipeSgd { .. }
+            | Self::LocalSgd { .. }
+            | Self::DPsgd { .. }
+            | Self::Sgp => false,
         }
     }
 }

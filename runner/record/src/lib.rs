@@ -10,9 +10,9 @@ mod units;
 
 pub use clock::{Clock, PhaseClock, Span, StepTiming, Trace, Work};
 pub use event::{
-    CodingRecord, EVENT_VERSION, Emulated, EmulationRecord, Event, EventError, LinkRecord, LostRecord,
-    MetricRecord, Overhead, Prepared, RankEnd, RankEnded, SamplesRecord, SnapshotRecord, SpanRecord,
-    StepRecord, UpdateRecord, WeightHash,
+    AveragedRecord, CodingRecord, EVENT_VERSION, Emulated, EmulationRecord, Event, EventError, GossipAct,
+    GossipRecord, LinkRecord, LostRecord, MetricRecord, Overhead, Prepared, RankEnd, RankEnded,
+    SamplesRecord, SnapshotRecord, SpanRecord, StepRecord, UpdateRecord, WeightHash,
 };
 pub use phase::{Category, Phase, PhaseTimes};
 pub use units::{LaneId, Nanos, Rank};

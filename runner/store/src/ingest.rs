@@ -68,7 +68,11 @@ impl<'a> Batch<'a> {
                 Event::Coding(event) => batch.codings.push(event),
                 Event::Ended(event) => batch.ended.push(event),
                 // As large as the data set itself, or one for every gradient: whoever asks for them wants the file.
-                Event::Samples(_) | Event::Update(_) | Event::Lost(_) => {}
+                Event::Samples(_)
+                | Event::Update(_)
+                | Event::Lost(_)
+                | Event::Gossip(_)
+                | Event::Averaged(_) => {}
             }
         }
         batch

@@ -358,7 +358,9 @@ fn event_kind(event: &Event) -> &'static str {
         | Event::Emulation(_)
         | Event::Samples(_)
         | Event::Update(_)
-        | Event::Lost(_) => "report",
+        | Event::Lost(_)
+        | Event::Gossip(_)
+        | Event::Averaged(_) => "report",
     }
 }
 

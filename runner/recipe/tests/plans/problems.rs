@@ -138,7 +138,7 @@ fn not_in_this_version() {
     check(
         "not_in_this_version",
         &[
-            ("a strategy", &["[[strategy]]\nkind = \"ad-psgd\""]),
+            ("a strategy", &["[[strategy]]\nkind = \"gmp\""]),
             (
                 "a setting by its paper's name",
                 &["[[strategy]]\nkind = \"mg-wfbp\"", "[[strategy]]\nkind = \"sync-easgd3\""],
