@@ -38,6 +38,11 @@ impl Sgp {
     pub fn new(rounds: Rounds) -> Self {
         Self { rounds, x: Vector::default(), w: 1.0, other: Vector::default() }
     }
+
+    /// The model before its bias is taken away, and its push-sum weight.
+    pub fn biased(&self) -> (&Vector, f32) {
+        (&self.x, self.w)
+    }
 }
 
 impl Strategy for Sgp {

@@ -1,5 +1,6 @@
 //! Actors, events, and virtual time.
 
+use super::choices::{self, Choices};
 use super::fault::Health;
 use crate::draw::mix;
 use crate::emulation::{Card, Fabric, Flight};
@@ -83,6 +84,10 @@ pub(super) struct State {
     inward: Vec<Card>,
     inbox: Vec<BTreeMap<Kind, VecDeque<Envelope>>>,
     lanes: Vec<Vec<Actor>>,
+    /// Who decides what is next among all that is due now; the seed where there is nobody.
+    choices: Option<Arc<Mutex<Choices>>>,
+    /// What happened on each rank since the start, as one number.
+    histories: Vec<u64>,
 }
 
 pub(super) struct Kernel {
@@ -113,8 +118,16 @@ impl Kernel {
             inward: vec![Card::default(); ranks],
             inbox: vec![BTreeMap::new(); ranks],
             lanes: vec![vec![]; ranks],
+            choices: None,
+            histories: vec![0; ranks],
         };
         Self { state: Mutex::new(state), fabric }
+    }
+
+    /// Lets every order of what is due at one moment be chosen.
+    pub(super) fn choosing(self, choices: Option<Arc<Mutex<Choices>>>) -> Self {
+        self.lock().choices = choices;
+        self
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
@@ -169,8 +182,9 @@ impl Kernel {
         if cost == Nanos(0) {
             return;
         }
-        let until = state.now + cost;
-        if state.heap.peek().is_none_or(|Reverse((at, ..))| *at > until) {
+        // Where orders are chosen, work takes no time, but others may come before its end.
+        let until = if state.choices.is_some() { state.now } else { state.now + cost };
+        if state.choices.is_none() && state.heap.peek().is_none_or(|Reverse((at, ..))| *at > until) {
             state.now = until;
             return;
         }
@@ -253,8 +267,7 @@ impl Kernel {
     /// The next event, and what it leads to.
     pub(super) fn advance(&self) -> Next {
         let mut state = self.lock();
-        let Some(Reverse((at, _, _, event))) = state.heap.pop() else { return Next::Quiet };
-        state.now = at;
+        let Some(event) = state.next_event() else { return Next::Quiet };
         let ready = match event {
             Event::Wake(actor) => Some(actor),
             Event::Land(from, to) => {
@@ -284,6 +297,47 @@ impl Kernel {
 }
 
 impl State {
+    /// The earliest event; of several, the one that is chosen, or that the seed puts first. Before the start there is
+    /// nothing to choose, and that a message lands changes nothing but that it can be delivered.
+    fn next_event(&mut self) -> Option<Event> {
+        let Reverse((at, tie, number, event)) = self.heap.pop()?;
+        self.now = at;
+        let started = self.at_gate >= self.actors.len();
+        let Some(choices) = self.choices.clone().filter(|_| started) else { return Some(event) };
+        let mut due = vec![(tie, number, event)];
+        while let Some(Reverse((_, tie, number, event))) = self.heap.pop_if(|Reverse((also, ..))| *also == at)
+        {
+            due.push((tie, number, event));
+        }
+        due.sort_unstable_by_key(|(_, number, _)| *number);
+        let lands = due.iter().position(|(.., event)| matches!(event, Event::Land(..)));
+        let chosen = lands.or_else(|| {
+            // Messages between two ranks keep their order: the first of them stands for all.
+            let first = |index: &usize| !due[..*index].iter().any(|(.., event)| *event == due[*index].2);
+            let options: Vec<usize> = (0..due.len()).filter(first).collect();
+            let mut choices = choices.lock().unwrap_or_else(PoisonError::into_inner);
+            let taken = choices.choose(options.len(), choices::signature(&self.histories))?;
+            Some(options[taken])
+        })?;
+        let (.., event) = due.remove(chosen);
+        for (tie, number, event) in due {
+            self.heap.push(Reverse((at, tie, number, event)));
+        }
+        self.remember(event);
+        Some(event)
+    }
+
+    /// Adds to the history of the rank that an event happens on.
+    fn remember(&mut self, event: Event) {
+        let (rank, what) = match event {
+            Event::Wake(actor) => (self.actors[actor].rank, actor as u64),
+            Event::Deliver(from, to) => (to, 1 << 32 | u64::from(from.0)),
+            Event::Land(..) | Event::Fault(_) | Event::Deadline(..) => return,
+        };
+        let history = &mut self.histories[rank.index()];
+        *history = mix(*history, what + 1);
+    }
+
     /// Whether whoever runs now is to end.
     fn is_over(&self) -> bool {
         self.stopping || self.health.ending(self.actors[self.current].rank).is_some()

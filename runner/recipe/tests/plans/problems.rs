@@ -438,6 +438,14 @@ fn impossible_strategies() {
                 ],
             ),
             ("no collective", &["[[strategy]]\nkind = \"async-sgd\"\ncommunication.collective = \"star\""]),
+            ("no all-reduce", &["[[strategy]]\nkind = \"sgp\"\ncommunication.collective = \"tree\""]),
+            (
+                "a graph without two parts",
+                &[
+                    "[nodes]\nuse = [\"local*4\"]\nworkers = 3",
+                    "[[strategy]]\nkind = \"ad-psgd\"\ntopology = \"exponential\"",
+                ],
+            ),
         ],
     );
 }
