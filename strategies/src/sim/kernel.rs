@@ -305,9 +305,8 @@ impl State {
         let started = self.at_gate >= self.actors.len();
         let Some(choices) = self.choices.clone().filter(|_| started) else { return Some(event) };
         let mut due = vec![(tie, number, event)];
-        while let Some(Reverse((_, tie, number, event))) = self.heap.pop_if(|Reverse((also, ..))| *also == at)
-        {
-            due.push((tie, number, event));
+        while self.heap.peek().is_some_and(|Reverse((also, ..))| *also == at) {
+            due.extend(self.heap.pop().map(|Reverse((_, tie, number, event))| (tie, number, event)));
         }
         due.sort_unstable_by_key(|(_, number, _)| *number);
         let lands = due.iter().position(|(.., event)| matches!(event, Event::Land(..)));
