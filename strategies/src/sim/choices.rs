@@ -6,8 +6,9 @@ use std::collections::HashSet;
 
 /// The choices of one world after the other.
 ///
-/// What happens on different ranks commutes, so that a state of the world is known by what happened on each rank, in
-/// the rank's order: a state that was met before is not followed again.
+/// Lanes meet in messages and in what the lanes of a rank share, which rings a bell whenever it changes. So a state of
+/// the world is known by the order of these changes on each rank, and by what each lane has seen of it: a state that was
+/// met before is not followed again.
 #[derive(Debug, Default)]
 pub struct Choices {
     /// Of each choice so far in this world: which was taken, of how many.
@@ -61,7 +62,7 @@ impl Choices {
     }
 }
 
-/// What happened on each rank, as one number each.
-pub(super) fn signature(histories: &[u64]) -> u64 {
-    histories.iter().fold(0, |all, history| mix(all, *history))
+/// What lanes and ranks have been through, as one number each.
+pub(super) fn signature<'a>(histories: impl Iterator<Item = &'a u64>) -> u64 {
+    histories.fold(0, |all, history| mix(all, *history))
 }

@@ -86,8 +86,10 @@ pub(super) struct State {
     lanes: Vec<Vec<Actor>>,
     /// Who decides what is next among all that is due now; the seed where there is nobody.
     choices: Option<Arc<Mutex<Choices>>>,
-    /// What happened on each rank since the start, as one number.
-    histories: Vec<u64>,
+    /// Who changed what the lanes of a rank share, in its order, as one number for each rank.
+    changes: Vec<u64>,
+    /// What each lane has seen, as one number.
+    seen: Vec<u64>,
 }
 
 pub(super) struct Kernel {
@@ -119,7 +121,8 @@ impl Kernel {
             inbox: vec![BTreeMap::new(); ranks],
             lanes: vec![vec![]; ranks],
             choices: None,
-            histories: vec![0; ranks],
+            changes: vec![0; ranks],
+            seen: vec![],
         };
         Self { state: Mutex::new(state), fabric }
     }
@@ -139,6 +142,7 @@ impl Kernel {
         let mut state = self.lock();
         let (actor, since) = (state.actors.len(), state.now);
         state.lanes[rank.index()].push(actor);
+        state.seen.push(0);
         let (waits, timed_out, place) = (0, false, (0, Phase::Other));
         let wait = Wait::Time;
         state.actors.push(ActorState { rank, lane, wait, since, waits, timed_out, place, yielder: 0 });
@@ -296,6 +300,17 @@ impl Kernel {
     }
 }
 
+/// An event as a number.
+fn code(event: Event) -> u64 {
+    match event {
+        Event::Wake(actor) => actor as u64,
+        Event::Land(from, to) => 1 << 62 | u64::from(from.0) << 24 | u64::from(to.0),
+        Event::Deliver(from, to) => 1 << 61 | u64::from(from.0) << 24 | u64::from(to.0),
+        Event::Fault(number) => 1 << 60 | number as u64,
+        Event::Deadline(actor, number) => 1 << 59 | (actor as u64) << 40 | number,
+    }
+}
+
 impl State {
     /// The earliest event; of several, the one that is chosen, or that the seed puts first. Before the start there is
     /// nothing to choose, and that a message lands changes nothing but that it can be delivered.
@@ -315,7 +330,7 @@ impl State {
             let first = |index: &usize| !due[..*index].iter().any(|(.., event)| *event == due[*index].2);
             let options: Vec<usize> = (0..due.len()).filter(first).collect();
             let mut choices = choices.lock().unwrap_or_else(PoisonError::into_inner);
-            let taken = choices.choose(options.len(), choices::signature(&self.histories))?;
+            let taken = choices.choose(options.len(), self.signature(&due))?;
             Some(options[taken])
         })?;
         let (.., event) = due.remove(chosen);
@@ -326,15 +341,37 @@ impl State {
         Some(event)
     }
 
-    /// Adds to the history of the rank that an event happens on.
+    /// What tells this state from others: what was changed and seen, and what is due.
+    fn signature(&self, due: &[(u64, u64, Event)]) -> u64 {
+        let mut due: Vec<u64> = due.iter().map(|(.., event)| code(*event)).collect();
+        due.sort_unstable();
+        choices::signature(self.changes.iter().chain(&self.seen).chain(&due))
+    }
+
+    /// A lane goes on because of an event: it sees what its rank's lanes share as it is now.
     fn remember(&mut self, event: Event) {
-        let (rank, what) = match event {
-            Event::Wake(actor) => (self.actors[actor].rank, actor as u64),
-            Event::Deliver(from, to) => (to, 1 << 32 | u64::from(from.0)),
-            Event::Land(..) | Event::Fault(_) | Event::Deadline(..) => return,
+        let actor = match event {
+            Event::Wake(actor) => Some(actor),
+            Event::Deliver(from, to) => {
+                // Whether it is waited for or not, it came before what this lane does next.
+                self.lanes[to.index()].iter().copied().find(|actor| {
+                    matches!(self.actors[*actor].wait, Wait::Message { from: wanted, .. }
+                        if wanted.is_none_or(|wanted| wanted == from))
+                })
+            }
+            Event::Land(..) | Event::Fault(_) | Event::Deadline(..) => None,
         };
-        let history = &mut self.histories[rank.index()];
-        *history = mix(*history, what + 1);
+        if let Some(actor) = actor {
+            let changes = self.changes[self.actors[actor].rank.index()];
+            self.seen[actor] = mix(mix(self.seen[actor], changes), code(event));
+        }
+    }
+
+    /// The running lane changes what its rank's lanes share.
+    pub(super) fn changed(&mut self) {
+        let (actor, rank) = (self.current, self.actors[self.current].rank);
+        let change = &mut self.changes[rank.index()];
+        *change = mix(*change, actor as u64 + 1);
     }
 
     /// Whether whoever runs now is to end.

