@@ -39,7 +39,7 @@ impl Course {
         }
     }
 
-    /// The run's seed.
+    /// The seed of everything random in the run.
     pub fn seed(&self) -> u64 {
         self.deal.seed()
     }

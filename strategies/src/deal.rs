@@ -57,7 +57,7 @@ impl Deal {
         Self { seed, parts, shared: false, recent: Mutex::default() }
     }
 
-    /// The run's seed.
+    /// The seed that orders are drawn from.
     pub fn seed(&self) -> u64 {
         self.seed
     }

@@ -15,6 +15,7 @@ mod desk;
 pub mod draw;
 pub mod emulation;
 mod error;
+pub mod gossip;
 mod host;
 mod learner;
 pub mod memory;

@@ -300,6 +300,13 @@ impl Node {
         self.recycle(g);
     }
 
+    /// Adds to my weights what [`Node::direction`] made of a gradient.
+    pub fn advance(&mut self, direction: Vector) {
+        let Self { desk, params, .. } = self;
+        desk.lane.clock.timed(Phase::Update, Work::Update(0), || params.add(&direction));
+        self.recycle(direction);
+    }
+
     /// Gives a vector's memory back for the next step.
     pub fn recycle(&mut self, vector: Vector) {
         if vector.len() == self.params.len() {
@@ -482,6 +489,11 @@ impl Node {
     /// All steps are taken; what is still applied is applied after all samples.
     pub(crate) fn end(&mut self, consumed: u64) {
         self.consumed = consumed;
+    }
+
+    /// My lane with my seat, and my weights.
+    pub(crate) fn parts(&mut self) -> (&mut Desk, &mut Vector) {
+        (&mut self.desk, &mut self.params)
     }
 
     pub(crate) fn lane(&mut self) -> &mut Lane {

@@ -1,7 +1,9 @@
 //! The keys that describe an arm: what is compared. The rest of the table is in `table.rs`.
 
 use crate::key::{Ends, Key, Kind, Range};
-use crate::names::{COLLECTIVES, COMPRESSIONS, REDUCE_ORDERS, SCHEDULES, STRATEGIES};
+use crate::names::{
+    AVERAGINGS, COLLECTIVES, COMPRESSIONS, MIX_ORDERS, REDUCE_ORDERS, SCHEDULES, STRATEGIES, TOPOLOGIES,
+};
 use crate::table::{AT_LEAST_ZERO, BELOW_ONE, POSITIVE};
 
 /// The kinds of compression that lose little enough for weights.
@@ -95,6 +97,22 @@ pub(crate) const KEYS: &[Key] = &[
          `train.optimizer.lr`.",
     )
     .example("0.05")
+    .arm(),
+    Key::new("strategy.topology", Kind::Choice(TOPOLOGIES), "Who averages with whom.")
+        .of(&["d-psgd", "ad-psgd"])
+        .default("\"ring\"")
+        .arm(),
+    Key::new("strategy.order", Kind::Choice(MIX_ORDERS), "Whether neighbours average before or after the step.")
+        .of(&["d-psgd"])
+        .default("\"mix-then-step\"")
+        .arm(),
+    Key::new(
+        "strategy.averaging",
+        Kind::Choice(AVERAGINGS),
+        "How often an active worker averages with a neighbour: the bytes that travel grow with it.",
+    )
+    .of(&["ad-psgd"])
+    .default("\"each-step\"")
     .arm(),
     Key::new("strategy.communication", Kind::Table, "As `communication`, for this strategy only.").arm(),
     Key::new("strategy.compression", Kind::Table, "As `compression`, for this strategy only.").arm(),

@@ -190,7 +190,7 @@ pub(crate) const CODES: &[Code] = &[
         "R114",
         "a setting without effect",
         "The strategy has no use for the setting: a parameter server does not all-reduce, and adds in rank order or \
-         as gradients come.",
+         as gradients come; neighbours of gossip do not either.",
     ),
     code("R117", "no strategy", "A recipe compares strategies; it needs at least one `[[strategy]]`."),
     code(
@@ -257,6 +257,14 @@ pub(crate) const CODES: &[Code] = &[
         "Codes are for gradients. Weights are less tolerant of what is lost (Li et al., Pipe-SGD, section 3.2): they \
          are coded with `compression.parameters = true` only, which needs a strategy that sends any. A strategy that \
          sends nothing else takes no other code, and no error feedback: there is no next gradient to add to.",
+    ),
+    code(
+        "R131",
+        "a graph without two parts",
+        "In `ad-psgd` an active worker asks and a passive one answers, so that nobody waits in a circle: the edges of \
+         the graph join even with odd ranks. The hops of the exponential graph, 1 and 2^i + 1, are odd; around an odd \
+         number of workers they join equal parities. A ring of an odd number becomes a path, and `complete` joins \
+         every even rank with every odd one.",
     ),
     code(
         "R151",

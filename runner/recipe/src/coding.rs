@@ -27,7 +27,7 @@ enum Travels {
 fn travels(strategy: &str) -> Travels {
     match strategy {
         "d-sync" | "pipe-sgd" => Travels::Gradients,
-        "local-sgd" => Travels::Weights,
+        "local-sgd" | "d-psgd" | "ad-psgd" | "sgp" => Travels::Weights,
         // With a server, gradients go up and weights come down.
         _ => Travels::Both,
     }
@@ -217,6 +217,7 @@ mod tests {
         assert!(refused("local-sgd", "quantize8", &[]));
         assert!(!refused("local-sgd", "quantize8", &[PARAMETERS]));
         assert!(refused("local-sgd", "quantize8", &[PARAMETERS, ERROR_FEEDBACK]));
+        assert!(["d-psgd", "ad-psgd", "sgp"].into_iter().all(|gossip| refused(gossip, "fp16", &[])));
         assert!(!refused("local-sgd", "none", &[ERROR_FEEDBACK]));
         assert!(!refused("ps-sync", "quantize8", &[ERROR_FEEDBACK]));
         assert!(!refused("d-sync", "quantize8", &[]));

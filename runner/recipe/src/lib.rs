@@ -18,6 +18,7 @@ mod expanded;
 mod explain;
 mod expression;
 mod files;
+mod gossip;
 mod key;
 mod layers;
 mod load;
@@ -41,6 +42,7 @@ mod strategy;
 mod surroundings;
 mod table;
 mod template;
+mod topology;
 mod train;
 mod tree;
 mod value;
@@ -58,6 +60,9 @@ pub use planner::{Request, plan};
 pub use problem::{Affected, Place, Problem, Problems, Severity};
 pub use render::render;
 pub use schema::schema;
-pub use strategy::{Codec, Collective, Communication, Compression, ReduceOrder, Route, Schedule, Strategy};
+pub use strategy::{
+    Averaging, Codec, Collective, Communication, Compression, MixOrder, ReduceOrder, Route, Schedule, Strategy,
+};
 pub use template::Template;
+pub use topology::{Graph, Mixing, Topology};
 pub use train::{Extent, LrScale, LrSchedule, LrShape, Metric, Sgd, Target, Training};

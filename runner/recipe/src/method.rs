@@ -5,7 +5,7 @@ use crate::key::{KeyId, id};
 use crate::problem::Finding;
 use crate::resolve::{CLIP, EPOCHS, MOMENTUM, STRATEGY_KIND};
 use crate::setting::Settings;
-use crate::{Extent, Strategy};
+use crate::{Averaging, Extent, MixOrder, Strategy, Topology};
 
 const STALENESS_BOUND: KeyId = id("strategy.staleness-bound");
 const OWN_MOMENTUM: KeyId = id("strategy.momentum");
@@ -13,6 +13,9 @@ const DEPTH: KeyId = id("strategy.depth");
 const WARMUP_EPOCHS: KeyId = id("strategy.warmup-epochs");
 pub(crate) const SEGMENTS: KeyId = id("strategy.gradient-segments");
 const PERIOD: KeyId = id("strategy.period");
+pub(crate) const TOPOLOGY: KeyId = id("strategy.topology");
+const ORDER: KeyId = id("strategy.order");
+const AVERAGING: KeyId = id("strategy.averaging");
 
 /// "Rule of thumb is 0.9 or a similar value": You, Buluc and Demmel, SC17, section 5.1.
 const RULE_OF_THUMB: f64 = 0.9;
@@ -31,7 +34,26 @@ pub(crate) fn strategy(settings: &Settings) -> Strategy {
             segments: settings.whole(SEGMENTS).unwrap_or(1) as u32,
         },
         "local-sgd" => Strategy::LocalSgd { period: settings.whole(PERIOD).unwrap_or(1) },
+        "d-psgd" => {
+            let last = settings.choice(ORDER) == "step-then-mix";
+            let order = if last { MixOrder::StepThenMix } else { MixOrder::MixThenStep };
+            Strategy::DPsgd { topology: topology(settings), order }
+        }
+        "ad-psgd" => {
+            let free = settings.choice(AVERAGING) == "continuous";
+            let averaging = if free { Averaging::Continuous } else { Averaging::EachStep };
+            Strategy::AdPsgd { topology: topology(settings), averaging }
+        }
+        "sgp" => Strategy::Sgp,
         _ => Strategy::DSync,
+    }
+}
+
+fn topology(settings: &Settings) -> Topology {
+    match settings.choice(TOPOLOGY) {
+        "exponential" => Topology::Exponential,
+        "complete" => Topology::Complete,
+        _ => Topology::Ring,
     }
 }
 
@@ -46,7 +68,12 @@ pub(crate) fn findings(settings: &Settings, strategy: &Strategy) -> Option<Findi
         Strategy::AsyncSgd { .. } | Strategy::HogwildSgd { .. } => foreign_momentum(settings, strategy),
         Strategy::PipeSgd { warmup, .. } => endless_warmup(settings, *warmup),
         Strategy::PsSync => divided_norm(settings),
-        Strategy::DSync | Strategy::AsyncMsgd { .. } | Strategy::LocalSgd { .. } => None,
+        Strategy::DSync
+        | Strategy::AsyncMsgd { .. }
+        | Strategy::LocalSgd { .. }
+        | Strategy::DPsgd { .. }
+        | Strategy::AdPsgd { .. }
+        | Strategy::Sgp => None,
     }
 }
 

@@ -83,9 +83,9 @@ pub(crate) const STRATEGIES: &[Choice] = &[
     Choice::later("easgd-hogwild", "Elastic averaging without locks."),
     Choice::later("easgd-sync", "Elastic averaging, synchronous, in three variants."),
     Choice::later("eamsgd", "Elastic averaging with momentum and a communication period."),
-    Choice::later("d-psgd", "Gossip: each worker averages with its neighbours in every step."),
-    Choice::later("ad-psgd", "Gossip without waiting: pairs average whenever they are ready."),
-    Choice::later("sgp", "Gossip over a directed graph: stochastic gradient push."),
+    Choice::now("d-psgd", "Gossip: each worker averages with its neighbours in every step."),
+    Choice::now("ad-psgd", "Gossip without waiting: pairs average whenever they are ready."),
+    Choice::now("sgp", "Gossip over a directed graph: stochastic gradient push."),
     Choice::now("local-sgd", "Local steps, and an average of all models now and then."),
     Choice::later("gmp", "Groups that split large layers among them, and data parallelism between groups."),
     Choice::setting(
@@ -119,6 +119,28 @@ pub(crate) const STRATEGIES: &[Choice] = &[
         "Synchronous elastic averaging, third variant. The strategy is not in this version.",
         "`kind = \"easgd-sync\"` with `variant = 3`",
     ),
+];
+
+pub(crate) const TOPOLOGIES: &[Choice] = &[
+    Choice::now(
+        "ring",
+        "The two ranks beside each; where `ad-psgd` has an odd number of workers, a path: the last edge is dropped.",
+    ),
+    Choice::now(
+        "exponential",
+        "The ranks 1, 3, 5, 9, ... further round the ring and back; with `ad-psgd` for an even number of workers.",
+    ),
+    Choice::now("complete", "Everybody; with `ad-psgd` everybody with a number of the other parity."),
+];
+
+pub(crate) const MIX_ORDERS: &[Choice] = &[
+    Choice::now("mix-then-step", "x <- W x - rate g(x): models travel while gradients are computed."),
+    Choice::now("step-then-mix", "x <- W (x - rate g(x)): models travel after the step."),
+];
+
+pub(crate) const AVERAGINGS: &[Choice] = &[
+    Choice::now("each-step", "Once per gradient, as soon as it is there."),
+    Choice::now("continuous", "Again and again, whether there is a new gradient or not."),
 ];
 
 pub(crate) const COLLECTIVES: &[Choice] = &[

@@ -104,6 +104,18 @@ impl Plan {
         }
         all
     }
+
+    /// The graphs of all cells without a centre, in words; empty where every strategy has one.
+    pub fn graphs(&self) -> Vec<String> {
+        let mut all: Vec<String> = Vec::new();
+        let cells = self.cells.iter().filter(|cell| cell.excluded.is_none());
+        for words in cells.filter_map(|cell| cell.spec.strategy.graph_in_words(cell.spec.cluster.workers())) {
+            if !all.contains(&words) {
+                all.push(words);
+            }
+        }
+        all
+    }
 }
 
 /// What is compared: a strategy with its compression and communication settings.

@@ -198,10 +198,10 @@ impl Reader<'_> {
                     let title = format!("`{}` has no effect on `{}`", key.shown(), strategy.kind);
                     let finding = Finding::new("R114", title)
                         .at_option(leaf.span, "without effect")
-                        .note(if in_order {
-                            "a parameter server has no all-reduce, and adds in rank order"
-                        } else {
-                            "a parameter server has no all-reduce, and this one adds gradients as they come"
+                        .note(match strategy.kind {
+                            "ps-sync" => "a parameter server has no all-reduce, and adds in rank order",
+                            "d-psgd" | "ad-psgd" | "sgp" => "neighbours average without an all-reduce",
+                            _ => "a parameter server has no all-reduce, and this one adds gradients as they come",
                         })
                         .cure("leave it out");
                     self.findings.push(finding);

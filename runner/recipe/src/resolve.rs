@@ -5,6 +5,7 @@ use crate::architecture::{self, Misfit, Task};
 use crate::assign;
 use crate::coding;
 use crate::files::Machine;
+use crate::gossip;
 use crate::key::{KeyId, id};
 use crate::layers::LayerSetting;
 use crate::method;
@@ -90,6 +91,7 @@ impl<'a> Resolver<'a> {
         let (cluster, findings) = assign::cluster(settings, &strategy, self.machine);
         cell.findings.extend(findings);
         cell.findings.extend(coding::findings(settings));
+        cell.findings.extend(gossip::findings(settings, &strategy, cluster.workers()));
         let workers = cluster.workers();
         let dataset = Self::dataset(settings);
         let (emulation, findings) = surroundings::emulation(settings, &cluster, self.machine);
@@ -345,17 +347,17 @@ fn task(dataset: &str) -> Task {
 }
 
 /// Keys that change nothing about a strategy: servers add in rank order or as gradients come, and there is no
-/// all-reduce.
+/// all-reduce, and neighbours of gossip do not either.
 pub(crate) fn ignored(strategy: &str, key: KeyId) -> bool {
     if key == coding::PARAMETERS {
         return coding::sends_no_weights(strategy);
     }
-    matches!(strategy, "ps-sync" | "async-sgd" | "async-msgd" | "hogwild-sgd")
+    matches!(strategy, "ps-sync" | "async-sgd" | "async-msgd" | "hogwild-sgd" | "d-psgd" | "ad-psgd" | "sgp")
         && all_reduce::KEYS.contains(&key)
 }
 
 fn communication(cell: &mut Cell<'_>, strategy: &Strategy, cluster: &Cluster) -> Communication {
-    let (collective, reduce_order) = if strategy.servers() > 0 {
+    let (collective, reduce_order) = if strategy.servers() > 0 || gossip::is(strategy) {
         (Collective::Star, ReduceOrder::Rank)
     } else {
         all_reduce::read(cell.settings, cluster, &mut cell.findings)

@@ -1,6 +1,6 @@
 //! Strategies, collectives and compression as descriptions; the `strategies` crate builds the live ones.
 
-use crate::{Extent, Role};
+use crate::{Extent, Role, Topology};
 use serde::{Deserialize, Serialize};
 
 /// How the ranks train together. A variant here, and the compiler lists what else a new strategy needs.
@@ -43,6 +43,42 @@ pub enum Strategy {
         /// Local steps from one average to the next.
         period: u64,
     },
+    /// Gossip: each worker averages with its neighbours in every step.
+    DPsgd {
+        /// Who its neighbours are.
+        topology: Topology,
+        /// What comes first.
+        order: MixOrder,
+    },
+    /// Gossip without waiting: pairs average whenever they are ready.
+    AdPsgd {
+        /// Who may average with whom.
+        topology: Topology,
+        /// How often a pair does.
+        averaging: Averaging,
+    },
+    /// Gossip over a directed graph: stochastic gradient push.
+    Sgp,
+}
+
+/// Which comes first in a step of gossip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MixOrder {
+    /// x <- W x - gamma g(x): models travel while gradients are computed.
+    MixThenStep,
+    /// x <- W (x - gamma g(x)).
+    StepThenMix,
+}
+
+/// How often an active worker averages with a neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Averaging {
+    /// Whenever there is a new gradient in its buffer: at most once per step.
+    EachStep,
+    /// Again as soon as the last averaging is over.
+    Continuous,
 }
 
 impl Strategy {
@@ -56,6 +92,9 @@ impl Strategy {
             Self::HogwildSgd { .. } => "hogwild-sgd",
             Self::PipeSgd { .. } => "pipe-sgd",
             Self::LocalSgd { .. } => "local-sgd",
+            Self::DPsgd { .. } => "d-psgd",
+            Self::AdPsgd { .. } => "ad-psgd",
+            Self::Sgp => "sgp",
         }
     }
 
@@ -63,7 +102,12 @@ impl Strategy {
     pub fn servers(&self) -> u32 {
         match self {
             Self::PsSync | Self::AsyncSgd { .. } | Self::AsyncMsgd { .. } | Self::HogwildSgd { .. } => 1,
-            Self::DSync | Self::PipeSgd { .. } | Self::LocalSgd { .. } => 0,
+            Self::DSync
+            | Self::PipeSgd { .. }
+            | Self::LocalSgd { .. }
+            | Self::DPsgd { .. }
+            | Self::AdPsgd { .. }
+            | Self::Sgp => 0,
         }
     }
 
@@ -73,7 +117,13 @@ impl Strategy {
             Self::AsyncSgd { staleness_bound }
             | Self::AsyncMsgd { staleness_bound, .. }
             | Self::HogwildSgd { staleness_bound } => *staleness_bound,
-            Self::PsSync | Self::DSync | Self::PipeSgd { .. } | Self::LocalSgd { .. } => None,
+            Self::PsSync
+            | Self::DSync
+            | Self::PipeSgd { .. }
+            | Self::LocalSgd { .. }
+            | Self::DPsgd { .. }
+            | Self::AdPsgd { .. }
+            | Self::Sgp => None,
         }
     }
 
@@ -84,6 +134,8 @@ impl Strategy {
             Self::PsSync | Self::DSync | Self::PipeSgd { .. } | Self::LocalSgd { .. } => true,
             // Workers hold what a server told them last; there may be several servers.
             Self::AsyncSgd { .. } | Self::AsyncMsgd { .. } | Self::HogwildSgd { .. } => false,
+            // Each has a model of its own.
+            Self::DPsgd { .. } | Self::AdPsgd { .. } | Self::Sgp => false,
         }
     }
 
@@ -96,15 +148,26 @@ impl Strategy {
             | Self::PipeSgd { .. }
             | Self::AsyncSgd { .. }
             | Self::AsyncMsgd { .. }
-            | Self::HogwildSgd { .. } => 1,
+            | Self::HogwildSgd { .. }
+            | Self::DPsgd { .. }
+            | Self::AdPsgd { .. }
+            | Self::Sgp => 1,
         }
     }
 
     /// Whether each worker goes at its own pace.
     pub fn is_asynchronous(&self) -> bool {
         match self {
-            Self::AsyncSgd { .. } | Self::AsyncMsgd { .. } | Self::HogwildSgd { .. } => true,
-            Self::PsSync | Self::DSync | Self::PipeSgd { .. } | Self::LocalSgd { .. } => false,
+            Self::AsyncSgd { .. }
+            | Self::AsyncMsgd { .. }
+            | Self::HogwildSgd { .. }
+            | Self::AdPsgd { .. } => true,
+            Self::PsSync
+            | Self::DSync
+            | Self::PipeSgd { .. }
+            | Self::LocalSgd { .. }
+            | Self::DPsgd { .. }
+            | Self::Sgp => false,
         }
     }
 
@@ -112,7 +175,7 @@ impl Strategy {
     /// that the run is judged by.
     pub fn models_differ(&self) -> bool {
         match self {
-            Self::LocalSgd { .. } => true,
+            Self::LocalSgd { .. } | Self::DPsgd { .. } | Self::AdPsgd { .. } | Self::Sgp => true,
             Self::PsSync
             | Self::DSync
             | Self::PipeSgd { .. }
@@ -125,11 +188,23 @@ impl Strategy {
     /// How many of its `ranks` ranks in a role a run may lose, once it has begun, and still go on to its end.
     pub fn spares(&self, role: Role, ranks: u32) -> u32 {
         match (self, role) {
-            (Self::AsyncSgd { .. } | Self::AsyncMsgd { .. } | Self::HogwildSgd { .. }, Role::Worker) => {
-                ranks.saturating_sub(1)
-            }
-            (Self::AsyncSgd { .. } | Self::AsyncMsgd { .. } | Self::HogwildSgd { .. }, Role::Server)
-            | (Self::PsSync | Self::DSync | Self::PipeSgd { .. } | Self::LocalSgd { .. }, _) => 0,
+            (
+                Self::AsyncSgd { .. } | Self::AsyncMsgd { .. } | Self::HogwildSgd { .. } | Self::AdPsgd { .. },
+                Role::Worker,
+            ) => ranks.saturating_sub(1),
+            (
+                Self::AsyncSgd { .. } | Self::AsyncMsgd { .. } | Self::HogwildSgd { .. } | Self::AdPsgd { .. },
+                Role::Server,
+            )
+            | (
+                Self::PsSync
+                | Self::DSync
+                | Self::PipeSgd { .. }
+                | Self::LocalSgd { .. }
+                | Self::DPsgd { .. }
+                | Self::Sgp,
+                _,
+            ) => 0,
         }
     }
 }

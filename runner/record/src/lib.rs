@@ -12,8 +12,8 @@ mod units;
 pub use clock::{Clock, PhaseClock, Span, StepTiming, Trace, Work};
 pub use event::{
     AveragedRecord, CodingRecord, Company, EVENT_VERSION, Emulated, EmulationRecord, Event, EventError,
-    LinkRecord, LostRecord, MetricRecord, Overhead, Prepared, RankEnd, RankEnded, SamplesRecord,
-    SnapshotRecord, SpanRecord, Standing, StepRecord, UpdateRecord, WeightHash,
+    GossipAct, GossipRecord, LinkRecord, LostRecord, MetricRecord, Overhead, Prepared, RankEnd, RankEnded,
+    SamplesRecord, SnapshotRecord, SpanRecord, Standing, StepRecord, UpdateRecord, WeightHash,
 };
 pub use overlap::Overlap;
 pub use phase::{Category, Phase, PhaseTimes};

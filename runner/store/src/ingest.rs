@@ -73,7 +73,7 @@ impl<'a> Batch<'a> {
                 Event::Update(event) => batch.tally.update(event),
                 Event::Averaged(event) => batch.tally.averaged(event),
                 // As large as the data set itself: whoever asks for them wants the file.
-                Event::Samples(_) | Event::Lost(_) => {}
+                Event::Samples(_) | Event::Lost(_) | Event::Gossip(_) => {}
             }
         }
         batch

@@ -1,10 +1,13 @@
 //! One strategy per file; the file's stem is the recipe's `kind`. Each file's head has the same parts in the
 //! same order: name, source with the algorithm's number, symbols, what is sent per step, departures.
 
+pub mod ad_psgd;
 pub mod async_msgd;
 pub mod async_sgd;
+pub mod d_psgd;
 pub mod d_sync;
 pub mod hogwild_sgd;
 pub mod local_sgd;
 pub mod pipe_sgd;
 pub mod ps_sync;
+pub mod sgp;

@@ -98,6 +98,7 @@ impl Bell for SimBell {
     fn ring(&self) {
         self.count.fetch_add(1, Ordering::Relaxed);
         let mut state = self.kernel.lock();
+        state.changed();
         let now = state.now;
         for actor in self.waiting.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             // A lane of a rank that fails is woken, and may be over, without the bell.

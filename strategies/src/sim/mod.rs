@@ -7,6 +7,7 @@
 //!
 //! Nothing in this crate may keep state in a thread-local: all lanes share one thread here.
 
+mod choices;
 mod cost;
 mod fault;
 mod host;
@@ -14,6 +15,7 @@ mod kernel;
 mod world;
 
 pub use crate::emulation::Link;
+pub use choices::Choices;
 pub use cost::Costs;
 pub use fault::{Aftermath, Ending, Fault, Faults, LaneEnd};
 pub use world::{Blocked, Outcome, RankOutcome, World, WorldError};

@@ -1,5 +1,6 @@
 //! A world to run a strategy in, and what came of it.
 
+use super::choices::Choices;
 use super::cost::Costs;
 use super::fault::{self, Aftermath, Faults};
 use super::host::SimHost;
@@ -35,6 +36,8 @@ pub struct World {
     pub paces: BTreeMap<Rank, Pace>,
     /// Each piece of work takes up to this share longer.
     pub jitter: f64,
+    /// Tries orders one by one, instead of what the seed says.
+    pub choices: Option<Arc<Mutex<Choices>>>,
 }
 
 /// A run that ended.
@@ -141,6 +144,7 @@ impl World {
             slow_links: BTreeMap::new(),
             paces: BTreeMap::new(),
             jitter: 0.0,
+            choices: None,
         }
     }
 
@@ -214,7 +218,8 @@ impl World {
         lanes: impl FnOnce(&dyn Host) -> Result<Vec<LaneBody>, StepError>,
     ) -> Result<Journey, WorldError> {
         let divisor = |rank| self.slow_links.get(&rank).copied().unwrap_or(1.0);
-        let kernel = Arc::new(Kernel::new(self.seed, ranks, Fabric::new(self.link, ranks, divisor)));
+        let fabric = Fabric::new(self.link, ranks, divisor);
+        let kernel = Arc::new(Kernel::new(self.seed, ranks, fabric).choosing(self.choices.clone()));
         let ledgers: Vec<Arc<Mutex<Ledger>>> = (0..ranks).map(|_| Arc::default()).collect();
         let host = SimHost { kernel: kernel.clone(), world: self.clone(), ledgers: ledgers.clone() };
         let bodies = lanes(&host).map_err(WorldError::Unbuildable)?;

@@ -3,7 +3,7 @@
 use crate::reference::{Sgd, gradient};
 use crate::scene::{Scene, lanes};
 use crate::sharding::judged;
-use recipe::{Extent, LrShape, Strategy};
+use recipe::{Averaging, Extent, LrShape, MixOrder, Strategy, Topology};
 use record::{Event, LaneId, Nanos, Phase, Rank, UpdateRecord};
 use std::collections::BTreeMap;
 use strategies::sim::{Costs, Outcome};
@@ -321,7 +321,11 @@ fn a_straggler_holds_nobody_up() {
 #[test]
 fn every_lane_is_tiled_and_its_named_phases_cover_everything() {
     let pipe = Strategy::PipeSgd { depth: 2, warmup: Extent::Steps(2), segments: 3 };
-    for strategy in [sgd(None), msgd(Some(1)), hogwild(None), pipe, Strategy::LocalSgd { period: 3 }] {
+    let mixing = Strategy::DPsgd { topology: Topology::Ring, order: MixOrder::MixThenStep };
+    let pairs = Strategy::AdPsgd { topology: Topology::Ring, averaging: Averaging::EachStep };
+    let gossip = [mixing, pairs, Strategy::Sgp];
+    let others = [sgd(None), msgd(Some(1)), hogwild(None), pipe, Strategy::LocalSgd { period: 3 }];
+    for strategy in others.into_iter().chain(gossip) {
         let servers = strategy.servers() as usize * 2;
         let outcome = scene(strategy.clone(), 3, servers, 5).run();
         let lanes = lanes(&outcome);

@@ -4,16 +4,17 @@
 use crate::asynchronous::{scene, updates};
 use crate::scene::Scene;
 use crate::sharding::judged;
-use recipe::{Extent, Strategy};
+use recipe::{Extent, MixOrder, Strategy, Topology};
 use record::{Event, LostRecord, Nanos, Rank};
 use strategies::StepError;
 use strategies::sim::{Aftermath, Ending, Fault, Faults, LaneEnd, Outcome};
 
-const DEADLINE: Nanos = Nanos(2_000_000);
+pub(crate) const DEADLINE: Nanos = Nanos(2_000_000);
 
-fn synchronous() -> [Strategy; 4] {
+fn synchronous() -> [Strategy; 6] {
+    let gossip = Strategy::DPsgd { topology: Topology::Ring, order: MixOrder::MixThenStep };
     let pipe = Strategy::PipeSgd { depth: 2, warmup: Extent::Steps(0), segments: 2 };
-    [Strategy::DSync, Strategy::PsSync, pipe, Strategy::LocalSgd { period: 3 }]
+    [Strategy::DSync, Strategy::PsSync, pipe, Strategy::LocalSgd { period: 3 }, gossip, Strategy::Sgp]
 }
 
 fn asynchronous() -> [Strategy; 4] {
@@ -26,7 +27,7 @@ fn asynchronous() -> [Strategy; 4] {
 }
 
 /// A run in which ranks fail at moments counted from its start.
-fn go_wrong(scene: &Scene, faults: &[(Nanos, Fault)]) -> Aftermath {
+pub(crate) fn go_wrong(scene: &Scene, faults: &[(Nanos, Fault)]) -> Aftermath {
     let run = |faults: Vec<(Nanos, Fault)>| {
         let faults = Faults { patience: DEADLINE, faults };
         scene.world.run_into(&faults, &scene.blueprint(), |_| Box::new(scene.learner())).unwrap()
@@ -105,7 +106,7 @@ fn a_synchronous_run_ends_within_the_deadline_of_a_rank_that_fails() {
     }
 }
 
-fn lost(outcome: &Outcome) -> Vec<LostRecord> {
+pub(crate) fn lost(outcome: &Outcome) -> Vec<LostRecord> {
     let events = outcome.ranks.iter().flat_map(|rank| &rank.events);
     let lost = events.filter_map(|event| match event {
         Event::Lost(lost) => Some(lost.clone()),

@@ -130,6 +130,9 @@ pub(crate) fn headline(plan: &Plan) -> String {
     for words in plan.emulated() {
         let _ = writeln!(out, "emulated: {words}");
     }
+    for words in plan.graphs() {
+        let _ = writeln!(out, "graph: {words}");
+    }
     out
 }
 
@@ -244,6 +247,7 @@ fn document(plan: &Plan, decisions: Option<&[Decision]>, full: bool) -> Value {
         "cells": cells.collect::<Vec<_>>(),
         "runs": runs.collect::<Vec<_>>(),
         "emulated": plan.emulated(),
+        "graphs": plan.graphs(),
         "limits": plan.limits,
         "warnings": plan.warnings,
     });

@@ -138,7 +138,7 @@ fn not_in_this_version() {
     check(
         "not_in_this_version",
         &[
-            ("a strategy", &["[[strategy]]\nkind = \"ad-psgd\""]),
+            ("a strategy", &["[[strategy]]\nkind = \"gmp\""]),
             (
                 "a setting by its paper's name",
                 &["[[strategy]]\nkind = \"mg-wfbp\"", "[[strategy]]\nkind = \"sync-easgd3\""],
@@ -483,6 +483,14 @@ fn impossible_strategies() {
                 ],
             ),
             ("no collective", &["[[strategy]]\nkind = \"async-sgd\"\ncommunication.collective = \"star\""]),
+            ("no all-reduce", &["[[strategy]]\nkind = \"sgp\"\ncommunication.collective = \"tree\""]),
+            (
+                "a graph without two parts",
+                &[
+                    "[nodes]\nuse = [\"local*4\"]\nworkers = 3",
+                    "[[strategy]]\nkind = \"ad-psgd\"\ntopology = \"exponential\"",
+                ],
+            ),
         ],
     );
 }

@@ -149,6 +149,7 @@ fn event_kind(event: &Event) -> &'static str {
         | Event::Emulation(_)
         | Event::Samples(_)
         | Event::Update(_)
+        | Event::Gossip(_)
         | Event::Averaged(_) => "report",
         Event::Lost(_) => "missed",
     }

@@ -1,0 +1,215 @@
+//! AD-PSGD: asynchronous decentralized parallel SGD, in which pairs of workers average whenever they are ready.
+//!
+//! Source: Lian et al., "Asynchronous Decentralized Parallel Stochastic Gradient Descent", ICML 2018, Algorithm 1, with
+//! the two threads of its appendix A.
+//!
+//! | paper | here |
+//! |---|---|
+//! | x^i | the model in `local` |
+//! | x^i with a hat, read from it | `node.params()` |
+//! | g, the buffer of appendix A | the buffer in `local`, which holds steps with their rates |
+//! | gamma | `node.rate()`, inside `node.direction` |
+//! | active and passive set | even and odd ranks |
+//! | neighbours | `edges` |
+//!
+//! Sent per step: with `each-step`, one model to a neighbour and one back, for each step of an active worker; with
+//! `continuous`, as many as fit. Before each model, and to the other neighbours once per step, some bytes that say how
+//! far everybody is.
+//!
+//! Departures: appendix A averages again and again; by default an active worker averages once per gradient, as in
+//! Algorithm 1, so that bytes do not depend on the speed of the network. Gradients are means over samples, the paper's
+//! are sums. Nobody counts for all: each rank knows how many samples each rank has used, tells it with every message,
+//! and keeps the larger of two counts. The rate follows the sum that it knew when its last step ended, and is logged
+//! with it; a rank takes no further step once it knows of the whole budget. What the others have done since they were
+//! last heard of, and what is under way, comes on top and is counted. Momentum and weight decay act on the
+//! compute lane at the model that was read, and are never averaged. A passive worker applies its buffer just before it
+//! averages, and at the end. A worker whose neighbours are all gone goes on alone. Where weights are coded,
+//! each end averages its own model with a coded one, so that the mean moves by what is lost.
+
+use crate::desk::Desk;
+use crate::gossip::{Edge, Finished, Local, Note, Then, neighbour};
+use crate::node::Node;
+use crate::strategy::{Progress, Service, Strategy, Turn};
+use crate::vector::Vector;
+use crate::{Kind, Loss, Place, StepError};
+use recipe::Averaging;
+use record::{AveragedRecord, Event};
+use std::borrow::Cow;
+
+/// The compute lane of every worker.
+pub struct Worker {
+    local: Local,
+    progress: Progress,
+}
+
+impl Worker {
+    /// The compute lane beside those that average.
+    pub fn new(local: Local) -> Self {
+        Self { local, progress: Progress { samples: 0, over: false } }
+    }
+
+    /// Begins with the node's weights.
+    pub fn begin(&self, node: &Node) {
+        self.local.load(node.params());
+    }
+}
+
+impl Strategy for Worker {
+    fn start(&mut self, node: &mut Node) -> Result<(), StepError> {
+        node.broadcast_params_from(Place(0))?;
+        self.begin(node);
+        Ok(())
+    }
+
+    fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
+        let (step, consumed) = (node.t(), node.consumed());
+        let (desk, x) = node.parts();
+        self.local.read(desk, step, x);
+        let (loss, g) = node.gradient()?;
+        let direction = node.direction(g);
+        let finished = Finished { step, consumed, own: node.batch().examples.len() as u64 };
+        let (desk, _) = node.parts();
+        let samples = self.local.add(desk, &direction, finished);
+        node.recycle(direction);
+        self.progress = Progress { samples, over: samples >= node.seat().course.budget() };
+        Ok(loss)
+    }
+
+    fn progress(&self, _: &Node) -> Progress {
+        self.progress
+    }
+
+    fn finish(&mut self, node: &mut Node) -> Result<(), StepError> {
+        let (desk, _) = node.parts();
+        self.local.close(desk)
+    }
+
+    fn model<'a>(&'a self, _: &'a Node) -> Cow<'a, Vector> {
+        Cow::Owned(self.local.model())
+    }
+}
+
+/// The communication lane of an active worker: it asks.
+pub struct Active {
+    local: Local,
+    averaging: Averaging,
+    edges: Vec<Edge>,
+    number: u64,
+    x: Vector,
+    other: Vector,
+}
+
+impl Active {
+    /// The lane of a worker with these neighbours and so many weights.
+    pub fn new(local: Local, averaging: Averaging, neighbours: Vec<Place>, parameters: usize) -> Self {
+        let edges = neighbours.into_iter().map(Edge::to).collect();
+        let [x, other] = [0, 1].map(|_| Vector::zeros(parameters));
+        Self { local, averaging, edges, number: 0, x, other }
+    }
+
+    fn note(&self, then: Then) -> Note {
+        Note { then, number: self.number, samples: self.local.samples() }
+    }
+
+    /// Averages with one neighbour.
+    fn average(&mut self, desk: &mut Desk, chosen: usize) -> Result<(), StepError> {
+        let note = self.note(Then::Model);
+        let edge = &mut self.edges[chosen];
+        edge.ask(desk, &note, Some(&self.x))?;
+        let answer = edge.answered(desk, &mut self.other)?;
+        let (rank, peer, number) = (desk.seat.rank, edge.rank(desk), self.number);
+        self.local.learn(&answer.samples);
+        self.local.average(desk, &self.other, peer, number);
+        let at = desk.lane.clock.now();
+        desk.record(Event::Averaged(AveragedRecord { rank, peer, number, at }));
+        Ok(())
+    }
+
+    /// Tells all neighbours but one how far everybody is.
+    fn tell(&mut self, desk: &mut Desk, then: Then, but: Option<usize>) -> Result<(), StepError> {
+        let note = self.note(then);
+        let number = self.number;
+        let mut told = Vec::with_capacity(self.edges.len());
+        for (index, mut edge) in std::mem::take(&mut self.edges).into_iter().enumerate() {
+            let sent = if Some(index) == but { Ok(()) } else { edge.ask(desk, &note, None) };
+            match sent {
+                Ok(()) => told.push(edge),
+                Err(error) => edge.without(desk, number, error)?,
+            }
+        }
+        self.edges = told;
+        Ok(())
+    }
+}
+
+impl Service for Active {
+    fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
+        if self.edges.is_empty() {
+            self.local.leave();
+            return Ok(Turn::Finished);
+        }
+        let at_once = self.averaging == Averaging::Continuous;
+        if !self.local.wait(desk, at_once)? {
+            self.tell(desk, Then::Goodbye, None)?;
+            self.local.leave();
+            return Ok(Turn::Finished);
+        }
+        self.number += 1;
+        let fresh = self.local.flush(desk, &mut self.x);
+        let seed = desk.seat.course.seed();
+        let chosen = neighbour(seed, desk.seat.rank, self.number, self.edges.len());
+        if let Err(error) = self.average(desk, chosen) {
+            self.edges[chosen].without(desk, self.number, error)?;
+            self.edges.remove(chosen);
+        } else if fresh {
+            self.tell(desk, Then::Later, Some(chosen))?;
+        }
+        Ok(Turn::Served(self.local.known()))
+    }
+}
+
+/// The lane of a passive worker for one active neighbour: it answers.
+pub struct Passive {
+    local: Local,
+    edge: Edge,
+    number: u64,
+    other: Vector,
+}
+
+impl Passive {
+    /// The lane for this neighbour of a worker with so many weights.
+    pub fn new(local: Local, neighbour: Place, parameters: usize) -> Self {
+        Self { local, edge: Edge::to(neighbour), number: 0, other: Vector::zeros(parameters) }
+    }
+
+    fn serve(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
+        let Self { local, edge, number, other } = self;
+        let note = edge.asked(desk)?;
+        *number = note.number;
+        local.learn(&note.samples);
+        match note.then {
+            Then::Goodbye => {
+                local.leave();
+                return Ok(Turn::Finished);
+            }
+            Then::Later => {}
+            Then::Model => {
+                edge.model(desk, Kind::Ask, other)?;
+                local.answer(desk, other, edge.rank(desk), *number);
+                let answer = Note { samples: local.samples(), ..note };
+                edge.answer(desk, &answer, other)?;
+            }
+        }
+        Ok(Turn::Served(local.known()))
+    }
+}
+
+impl Service for Passive {
+    fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
+        self.serve(desk).or_else(|error| {
+            self.edge.without(desk, self.number + 1, error)?;
+            self.local.leave();
+            Ok(Turn::Finished)
+        })
+    }
+}

@@ -1,0 +1,237 @@
+//! A rank's model and the buffer of finished steps that are not in it yet: what its lanes share. Adding to the buffer,
+//! flushing it and averaging are atomic with respect to each other, and each is written down in its order.
+
+use crate::desk::Desk;
+use crate::host::{Bell, Shared};
+use crate::vector::Vector;
+use crate::{Lane, StepError};
+use record::{Event, GossipAct, GossipRecord, Phase, Rank, Work};
+use std::sync::Arc;
+
+/// A handle to it; every lane of the rank has one.
+#[derive(Clone)]
+pub struct Local {
+    state: Shared<State>,
+}
+
+struct State {
+    x: Vector,
+    /// The sum of steps, rates included, that are not in x.
+    g: Vector,
+    /// How many they are.
+    unsent: u64,
+    /// Samples that each rank has used, as far as this one knows.
+    samples: Vec<u64>,
+    sequence: u64,
+    /// Lanes that average.
+    lanes: usize,
+    /// The compute lane has taken its last step.
+    over: bool,
+}
+
+/// A finished step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// The rank's step.
+    pub step: u64,
+    /// Samples of all ranks before it, as far as was known.
+    pub consumed: u64,
+    /// Samples of the step itself.
+    pub own: u64,
+}
+
+impl Local {
+    /// For a rank among so many, with so many lanes that average.
+    pub fn new(ranks: usize, lanes: usize, bell: Arc<dyn Bell>) -> Self {
+        let state = State {
+            x: Vector::default(),
+            g: Vector::default(),
+            unsent: 0,
+            samples: vec![0; ranks],
+            sequence: 0,
+            lanes,
+            over: false,
+        };
+        Self { state: Shared::new(state, bell) }
+    }
+
+    /// Begins with these weights.
+    pub fn load(&self, weights: &Vector) {
+        self.state.change(|state| (state.x, state.g) = (weights.clone(), Vector::zeros(weights.len())));
+    }
+
+    // For the compute lane.
+
+    /// The model with the buffer applied, to compute a gradient with.
+    pub fn read(&self, desk: &mut Desk, step: u64, into: &mut Vector) {
+        let Desk { seat, lane, observer } = desk;
+        let now = |lane: &Lane| lane.clock.now();
+        let work = Work::Reduce(into.len());
+        let before = lane.clock.switch(Phase::Update);
+        lane.clock.timed(Phase::Update, work, || ());
+        self.state.change(|state| {
+            state.copy_into(into);
+            observer.event(state.act(seat.rank, now(lane), GossipAct::Read { step }));
+        });
+        lane.clock.switch(before);
+    }
+
+    /// Puts a finished step into the buffer; where no lane averages, also into the model. Answers the samples that
+    /// all ranks have used, as far as is known.
+    pub fn add(&self, desk: &mut Desk, direction: &Vector, finished: Finished) -> u64 {
+        let Desk { seat, lane, observer } = desk;
+        let Finished { step, consumed: samples, own } = finished;
+        let before = lane.clock.switch(Phase::Update);
+        lane.clock.timed(Phase::Update, Work::Reduce(direction.len()), || ());
+        let known = self.state.change(|state| {
+            state.g.add(direction);
+            state.unsent += 1;
+            state.samples[seat.rank.index()] += own;
+            let at = lane.clock.now();
+            observer.event(state.act(seat.rank, at, GossipAct::Added { step, samples }));
+            if state.lanes == 0 {
+                state.flush(|state| observer.event(state.act(seat.rank, at, GossipAct::Flushed)));
+            }
+            state.known()
+        });
+        lane.clock.switch(before);
+        known
+    }
+
+    /// No step follows: waits until no lane averages any more, and applies what is left in the buffer.
+    pub fn close(&self, desk: &mut Desk) -> Result<(), StepError> {
+        self.state.change(|state| state.over = true);
+        let Desk { seat, lane, observer } = desk;
+        self.state.wait(lane, |state| (state.lanes == 0).then_some(()))?;
+        let at = lane.clock.now();
+        self.state.change(|state| {
+            state.flush(|state| observer.event(state.act(seat.rank, at, GossipAct::Flushed)));
+        });
+        Ok(())
+    }
+
+    /// The model with the buffer applied.
+    pub fn model(&self) -> Vector {
+        self.state.read(|state| {
+            let mut model = Vector::zeros(state.x.len());
+            state.copy_into(&mut model);
+            model
+        })
+    }
+
+    // For the lanes that average.
+
+    /// Waits until there is a step in the buffer, or for nothing if `at_once`; false when no step follows.
+    pub fn wait(&self, desk: &mut Desk, at_once: bool) -> Result<bool, StepError> {
+        self.state.wait(&mut desk.lane, |state| {
+            if state.unsent > 0 || (at_once && !state.over) {
+                Some(true)
+            } else {
+                state.over.then_some(false)
+            }
+        })
+    }
+
+    /// Applies the buffer to the model and copies it: what an active rank asks with. Answers whether there was
+    /// anything in it.
+    pub fn flush(&self, desk: &mut Desk, into: &mut Vector) -> bool {
+        let Desk { seat, lane, observer } = desk;
+        let before = lane.clock.switch(Phase::Update);
+        lane.clock.timed(Phase::Update, Work::Reduce(into.len()), || ());
+        let fresh = self.state.change(|state| {
+            let (at, fresh) = (lane.clock.now(), state.unsent > 0);
+            state.flush(|state| observer.event(state.act(seat.rank, at, GossipAct::Flushed)));
+            into.copy_from_slice(&state.x);
+            fresh
+        });
+        lane.clock.switch(before);
+        fresh
+    }
+
+    /// The model of an active rank becomes the mean of itself and the answer. Nobody else changed it meanwhile.
+    pub fn average(&self, desk: &mut Desk, other: &Vector, peer: Rank, number: u64) {
+        let Desk { seat, lane, observer } = desk;
+        let before = lane.clock.switch(Phase::Reduce);
+        lane.clock.timed(Phase::Reduce, Work::Reduce(other.len()), || ());
+        self.state.change(|state| {
+            state.x.iter_mut().zip(other.iter()).for_each(|(x, other)| *x = mean(*x, *other));
+            let at = lane.clock.now();
+            observer.event(state.act(seat.rank, at, GossipAct::Averaged { peer, number }));
+        });
+        lane.clock.switch(before);
+    }
+
+    /// A passive rank is asked: its buffer is applied, its model becomes the mean of itself and the other, and
+    /// the other becomes what it was before: the answer.
+    pub fn answer(&self, desk: &mut Desk, other: &mut Vector, peer: Rank, number: u64) {
+        let Desk { seat, lane, observer } = desk;
+        let before = lane.clock.switch(Phase::Reduce);
+        lane.clock.timed(Phase::Reduce, Work::Reduce(other.len()), || ());
+        self.state.change(|state| {
+            let at = lane.clock.now();
+            state.flush(|state| observer.event(state.act(seat.rank, at, GossipAct::Flushed)));
+            for (x, other) in state.x.iter_mut().zip(other.iter_mut()) {
+                (*x, *other) = (mean(*x, *other), *x);
+            }
+            observer.event(state.act(seat.rank, at, GossipAct::Averaged { peer, number }));
+        });
+        lane.clock.switch(before);
+    }
+
+    /// A lane averages no more.
+    pub fn leave(&self) {
+        self.state.change(|state| state.lanes = state.lanes.saturating_sub(1));
+    }
+
+    // What is known about all ranks.
+
+    /// Samples that each rank has used, as far as is known.
+    pub fn samples(&self) -> Vec<u64> {
+        self.state.read(|state| state.samples.clone())
+    }
+
+    /// Their sum.
+    pub fn known(&self) -> u64 {
+        self.state.read(State::known)
+    }
+
+    /// Learns what another rank knows: counts only grow, so the larger is the newer.
+    pub fn learn(&self, samples: &[u64]) {
+        self.state.change(|state| {
+            state.samples.iter_mut().zip(samples).for_each(|(own, other)| *own = (*own).max(*other));
+        });
+    }
+}
+
+/// x / 2 + x' / 2: both ends have the same bits, whoever is first.
+fn mean(x: f32, other: f32) -> f32 {
+    x * 0.5 + other * 0.5
+}
+
+impl State {
+    fn act(&mut self, rank: Rank, at: record::Nanos, act: GossipAct) -> Event {
+        self.sequence += 1;
+        Event::Gossip(GossipRecord { rank, sequence: self.sequence, at, act })
+    }
+
+    /// x <- x + g, g <- 0, if there is anything in it.
+    fn flush(&mut self, told: impl FnOnce(&mut Self)) {
+        if self.unsent > 0 {
+            self.x.add(&self.g);
+            self.g.fill(0.0);
+            self.unsent = 0;
+            told(self);
+        }
+    }
+
+    fn copy_into(&self, into: &mut Vector) {
+        into.copy_from_slice(&self.x);
+        if self.unsent > 0 {
+            into.add(&self.g);
+        }
+    }
+
+    fn known(&self) -> u64 {
+        self.samples.iter().sum()
+    }
+}

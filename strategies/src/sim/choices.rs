@@ -1,0 +1,68 @@
+//! Every order in which things that are due at one moment can happen: one world after the other, each a branch of the
+//! tree of choices. For worlds in which messages take no time, so that nothing but the order matters.
+
+use crate::draw::mix;
+use std::collections::HashSet;
+
+/// The choices of one world after the other.
+///
+/// Lanes meet in messages and in what the lanes of a rank share, which rings a bell whenever it changes. So a state of
+/// the world is known by the order of these changes on each rank, and by what each lane has seen of it: a state that was
+/// met before is not followed again.
+#[derive(Debug, Default)]
+pub struct Choices {
+    /// Of each choice so far in this world: which was taken, of how many.
+    path: Vec<(usize, usize)>,
+    /// How many of the choices in `path` this world has made.
+    made: usize,
+    met: HashSet<u64>,
+    pruned: bool,
+}
+
+impl Choices {
+    /// Nothing was tried so far.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Number of states that were met.
+    pub fn states(&self) -> usize {
+        self.met.len()
+    }
+
+    /// Goes back to the last choice that has another branch; false when all were tried.
+    pub fn another(&mut self) -> bool {
+        (self.made, self.pruned) = (0, false);
+        while let Some((taken, of)) = self.path.pop() {
+            if taken + 1 < of {
+                self.path.push((taken + 1, of));
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether the present world came to a state that another was in before it.
+    pub fn is_known(&self) -> bool {
+        self.pruned
+    }
+
+    /// Chooses among so many, in a state with this signature; `None` where nothing new can follow.
+    pub(super) fn choose(&mut self, of: usize, signature: u64) -> Option<usize> {
+        if self.made == self.path.len() {
+            if !self.met.insert(signature) {
+                self.pruned = true;
+                return None;
+            }
+            self.path.push((0, of));
+        }
+        let (taken, _) = self.path[self.made];
+        self.made += 1;
+        Some(taken)
+    }
+}
+
+/// What lanes and ranks have been through, as one number each.
+pub(super) fn signature<'a>(histories: impl Iterator<Item = &'a u64>) -> u64 {
+    histories.fold(0, |all, history| mix(all, *history))
+}

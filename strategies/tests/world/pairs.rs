@@ -1,0 +1,501 @@
+//! Pairs that average whenever they are ready: replayed from what they wrote down, with hand tables, stragglers and
+//! ranks that die.
+
+use crate::lost_workers::{DEADLINE, go_wrong, lost};
+use crate::reference::{Sgd, gradient};
+use crate::scene::Scene;
+use recipe::{Averaging, Codec, Compression, Extent, Graph, LrShape, Strategy, Topology};
+use record::{AveragedRecord, Event, GossipAct, GossipRecord, LaneId, Nanos, Rank};
+use std::collections::BTreeMap;
+use strategies::algorithm::ad_psgd::{Active, Passive, Worker};
+use strategies::gossip::{Local, neighbour};
+use strategies::sim::{Costs, Fault, LaneEnd, Outcome};
+use strategies::toy::Quadratic;
+use strategies::{Blueprint, Host, Learner, Loss, Node, Place, Roles, Service, StepError, Vector};
+
+pub(crate) fn pairs(topology: Topology) -> Strategy {
+    Strategy::AdPsgd { topology, averaging: Averaging::EachStep }
+}
+
+fn continuous(topology: Topology) -> Strategy {
+    Strategy::AdPsgd { topology, averaging: Averaging::Continuous }
+}
+
+/// Workers of uneven speed whose every piece of work takes another time, and a rate that changes.
+pub(crate) fn scene(strategy: Strategy, workers: u32, seed: u64) -> Scene {
+    let mut scene = Scene::new(strategy, workers).seed(seed).change(|spec| {
+        spec.train.global_batch = 2 * workers;
+        spec.train.length = Extent::Steps(12);
+        spec.train.optimizer.momentum = 0.5;
+        spec.train.optimizer.weight_decay = 0.01;
+        spec.train.schedule.shape = LrShape::Step { every: Extent::Steps(4), factor: 0.5 };
+    });
+    scene.world.jitter = 1.0;
+    scene.world.slow.insert(Rank(1), 3.0);
+    scene.world.costs = Costs {
+        forward: vec![Nanos(9_000), Nanos(11_000)],
+        backward: vec![Nanos(20_000), Nanos(10_000)],
+        update: 10.0,
+        reduce: 5.0,
+        code: 1.0,
+        ..Costs::default()
+    };
+    scene
+}
+
+fn acts(outcome: &Outcome, rank: usize) -> Vec<GossipRecord> {
+    let of = outcome.ranks[rank].events.iter().filter_map(|event| match event {
+        Event::Gossip(record) => Some(record.clone()),
+        _ => None,
+    });
+    let mut acts: Vec<GossipRecord> = of.collect();
+    acts.sort_by_key(|record| record.sequence);
+    assert!(acts.iter().zip(1..).all(|(record, number)| record.sequence == number));
+    acts
+}
+
+fn averagings(outcome: &Outcome) -> Vec<AveragedRecord> {
+    let events = outcome.ranks.iter().flat_map(|rank| &rank.events);
+    let averaged = events.filter_map(|event| match event {
+        Event::Averaged(record) => Some(record.clone()),
+        _ => None,
+    });
+    averaged.collect()
+}
+
+/// What doing as the records say comes to.
+struct Replay {
+    x: Vec<Vector>,
+    /// What each gradient was computed with.
+    read: BTreeMap<(usize, u64), Vector>,
+    /// All models before and after each averaging, with the pair.
+    averaged: Vec<(usize, usize, Vec<Vector>, Vec<Vector>)>,
+}
+
+/// Does what the records say and nothing else.
+fn replay(scene: &Scene, learner: &mut dyn Learner, start: Vec<Vector>, outcome: &Outcome) -> Replay {
+    let (course, n) = (scene.course(), start.len());
+    let orders: Vec<Vec<GossipRecord>> = (0..n).map(|rank| acts(outcome, rank)).collect();
+    let mut rules: Vec<Sgd> = start.iter().map(|x| Sgd::new(scene, x.len())).collect();
+    let mut g: Vec<Vector> = start.iter().map(|x| Vector::zeros(x.len())).collect();
+    let mut at = vec![0; n];
+    let mut all = Replay { x: start, read: BTreeMap::new(), averaged: vec![] };
+    let head = |at: &[usize], rank: usize| orders[rank].get(at[rank]).map(|record| record.act);
+    loop {
+        let mut moved = false;
+        for rank in 0..n {
+            match head(&at, rank) {
+                Some(GossipAct::Read { step }) => {
+                    let mut x = all.x[rank].clone();
+                    x.add(&g[rank]);
+                    all.read.insert((rank, step), x);
+                }
+                Some(GossipAct::Added { step, samples }) => {
+                    let w = &all.read[&(rank, step)];
+                    let gradient = gradient(learner, w, &course.batch(step, rank));
+                    let mut moved = w.clone();
+                    rules[rank].step(&mut moved, &gradient, course.rate(samples));
+                    let rate = course.rate(samples);
+                    let steps: Vec<f32> = rules[rank].v.iter().map(|v| -rate * v).collect();
+                    g[rank].add(&steps);
+                }
+                Some(GossipAct::Flushed) => {
+                    let buffer = std::mem::replace(&mut g[rank], Vector::zeros(all.x[rank].len()));
+                    all.x[rank].add(&buffer);
+                }
+                Some(GossipAct::Averaged { peer, number }) => {
+                    let other = peer.index();
+                    let answer = GossipAct::Averaged { peer: Rank(rank as u32), number };
+                    if rank % 2 == 1 || head(&at, other) != Some(answer) {
+                        continue;
+                    }
+                    let before = all.x.clone();
+                    let both = before[rank].iter().zip(before[other].iter()).map(|(a, b)| a / 2.0 + b / 2.0);
+                    let mean = Vector::from(both.collect::<Vec<_>>());
+                    (all.x[rank], all.x[other]) = (mean.clone(), mean);
+                    at[other] += 1;
+                    all.averaged.push((rank, other, before, all.x.clone()));
+                }
+                None => continue,
+            }
+            at[rank] += 1;
+            moved = true;
+        }
+        if !moved {
+            break;
+        }
+    }
+    assert!((0..n).all(|rank| at[rank] == orders[rank].len()), "the records contradict each other");
+    all
+}
+
+fn cases() -> impl Iterator<Item = (Strategy, u32)> {
+    let kinds = [pairs as fn(Topology) -> Strategy, continuous];
+    let graphs = |n: u32| {
+        let all = [Topology::Ring, Topology::Complete, Topology::Exponential];
+        all.into_iter().filter(move |topology| *topology != Topology::Exponential || n % 2 == 0 || n == 1)
+    };
+    let sizes = [1, 2, 3, 4, 5, 8];
+    sizes.into_iter().flat_map(move |n| {
+        graphs(n).flat_map(move |topology| kinds.into_iter().map(move |kind| (kind(topology), n)))
+    })
+}
+
+#[test]
+fn a_run_is_replayed_from_its_records_to_equal_bits() {
+    let mut orders = std::collections::BTreeSet::new();
+    for (strategy, workers) in cases() {
+        for seed in 1..=3 {
+            let scene = scene(strategy.clone(), workers, seed);
+            let outcome = scene.run();
+            let start = vec![scene.learner().initial(); workers as usize];
+            let replayed = replay(&scene, &mut scene.learner(), start, &outcome);
+            for (rank, x) in replayed.x.iter().enumerate() {
+                let what = format!("{strategy:?} {workers}, seed {seed}, rank {rank}");
+                assert_eq!(outcome.ranks[rank].model().sha256(), x.sha256(), "{what}");
+            }
+            let told = averagings(&outcome);
+            assert_eq!(told.len(), replayed.averaged.len());
+            orders.insert((workers, told.iter().map(|one| (one.rank, one.peer)).collect::<Vec<_>>()));
+        }
+    }
+    assert!(orders.len() > 30, "only {} orders were tried", orders.len());
+}
+
+/// One process that draws its samples at its own pace.
+#[test]
+fn one_worker_is_plain_sgd() {
+    for strategy in [pairs(Topology::Ring), continuous(Topology::Complete), pairs(Topology::Exponential)] {
+        let scene = scene(strategy, 1, 1);
+        let outcome = scene.run();
+        let (course, mut learner) = (scene.course(), scene.learner());
+        let mut w = learner.initial();
+        let mut rule = Sgd::new(&scene, w.len());
+        for t in 1..=12 {
+            let g = gradient(&mut learner, &w, &course.batch(t, 0));
+            rule.step(&mut w, &g, course.rate(2 * (t - 1)));
+        }
+        assert_eq!(outcome.ranks[0].model().sha256(), w.sha256());
+        assert_eq!(outcome.messages, 0);
+    }
+}
+
+/// A worker that begins with a model of its own.
+struct Apart {
+    worker: Worker,
+    own: Vec<f32>,
+}
+
+impl strategies::Strategy for Apart {
+    fn start(&mut self, node: &mut Node) -> Result<(), StepError> {
+        self.worker.start(node)?;
+        node.params_mut().copy_from_slice(&self.own);
+        self.worker.begin(node);
+        Ok(())
+    }
+    fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
+        self.worker.step(node)
+    }
+    fn progress(&self, node: &Node) -> strategies::Progress {
+        self.worker.progress(node)
+    }
+    fn finish(&mut self, node: &mut Node) -> Result<(), StepError> {
+        self.worker.finish(node)
+    }
+    fn model<'a>(&'a self, node: &'a Node) -> std::borrow::Cow<'a, Vector> {
+        self.worker.model(node)
+    }
+}
+
+/// A run from models of their own on; the loss is x^2 / 2.
+fn apart(scene: &Scene, topology: Topology, start: &dyn Fn(usize) -> Vec<f32>) -> Outcome {
+    let (workers, length) = (scene.spec.cluster.workers() as usize, start(0).len());
+    let graph = Graph::bipartite(topology, workers);
+    let blueprint = Blueprint::new(&scene.spec, scene.course(), length);
+    let learner = |_| Box::new(Quadratic::new(1.0, vec![0.0; length], 1)) as Box<dyn Learner>;
+    let roles = |rank: Rank, host: &dyn Host, _: &_| {
+        let me = rank.index();
+        let neighbours: Vec<Place> = graph.neighbours(me).map(Place).collect();
+        let lanes = if me % 2 == 0 { neighbours.len().min(1) } else { neighbours.len() };
+        let local = Local::new(workers, lanes, host.bell(format!("model of rank {me}")));
+        let services: Vec<Box<dyn Service>> = if me % 2 == 0 {
+            vec![Box::new(Active::new(local.clone(), Averaging::EachStep, neighbours, length))]
+        } else {
+            let passive = |place| Box::new(Passive::new(local.clone(), place, length)) as _;
+            neighbours.into_iter().map(passive).collect()
+        };
+        let trainer = Apart { worker: Worker::new(local), own: start(me) };
+        Roles { trainer: Some(Box::new(trainer)), services, evaluated: None }
+    };
+    scene.world.run_roles(&blueprint, learner, roles).unwrap()
+}
+
+/// Whole numbers, halved a few times: nothing is rounded.
+#[test]
+fn without_a_rate_averaging_keeps_the_mean_and_lowers_the_spread_exactly() {
+    for (topology, workers) in [
+        (Topology::Ring, 2),
+        (Topology::Ring, 3),
+        (Topology::Ring, 4),
+        (Topology::Ring, 7),
+        (Topology::Complete, 5),
+        (Topology::Exponential, 8),
+    ] {
+        for seed in 0..10 {
+            let scene = scene(pairs(topology), workers, seed).change(|spec| {
+                spec.train.length = Extent::Steps(3);
+                spec.train.optimizer = recipe::Sgd { lr: 0.0, momentum: 0.0, weight_decay: 0.0, clip: None };
+            });
+            let start = |i: usize| vec![(2 * workers) as f32 * i as f32];
+            let outcome = apart(&scene, topology, &start);
+            let mean = f64::from(workers * (workers - 1));
+            let begin = (0..workers as usize).map(|i| Vector::from(start(i))).collect();
+            let mut learner = Quadratic::new(1.0, vec![0.0], 1);
+            let replayed = replay(&scene, &mut learner, begin, &outcome);
+            let spread = |x: &[Vector]| -> f64 { x.iter().map(|x| (f64::from(x[0]) - mean).powi(2)).sum() };
+            assert!(replayed.averaged.len() >= 3, "{}", replayed.averaged.len());
+            for (i, j, before, after) in &replayed.averaged {
+                let lost = (f64::from(before[*i][0]) - f64::from(before[*j][0])).powi(2) / 2.0;
+                let [was, is] = [before, after].map(|x| spread(x));
+                assert_eq!((was - is).to_bits(), lost.to_bits(), "{topology:?} {workers} {seed}");
+            }
+            let models: Vec<f32> = outcome.ranks.iter().map(|rank| rank.model()[0]).collect();
+            let sum: f64 = models.iter().map(|x| f64::from(*x)).sum();
+            assert_eq!(sum.to_bits(), (mean * f64::from(workers)).to_bits());
+            assert!(models.iter().zip(&replayed.x).all(|(a, b)| a.to_bits() == b[0].to_bits()));
+        }
+    }
+}
+
+/// Two workers, one of 50 us per step and one of 70, with rate 1/2 on x^2 / 2. Each gradient is of the model that was
+/// read, and is applied after what was averaged meanwhile.
+#[test]
+fn gradients_of_old_models_are_applied_after_averaging() {
+    let mut scene = Scene::new(pairs(Topology::Ring), 2).change(|spec| {
+        spec.train.optimizer.lr = 0.5;
+        spec.train.length = Extent::Steps(2);
+    });
+    scene.world.costs = Costs { forward: vec![Nanos(50_000)], ..Costs::default() };
+    scene.world.slow.insert(Rank(1), 1.4);
+    let start = |i: usize| vec![[8.0, 16.0][i]];
+    let outcome = apart(&scene, Topology::Ring, &start);
+    let begin = (0..2).map(|i| Vector::from(start(i))).collect();
+    let replayed = replay(&scene, &mut Quadratic::new(1.0, vec![0.0], 1), begin, &outcome);
+    // us  rank 0                      rank 1
+    //  0  reads 8                     reads 16
+    // 50  x = 8 - 4 = 4, reads 4
+    // 52  both have (4 + 16) / 2 = 10
+    // 70                              g = -8, reads 10 - 8 = 2
+    // 100 x = 10 - 2 = 8, reads 8
+    // 102 both have (8 + 10 - 8) / 2 = 5
+    // 140                             g = -1; knows of 8 + 8 samples, the budget
+    // 150 x = 5 - 4 = 1; knows of 12 + 4
+    // 152 both have (1 + 5 - 1) / 2 = 2.5
+    let read = |rank: usize| -> Vec<f32> {
+        let of = replayed.read.iter().filter(|((own, _), _)| *own == rank);
+        of.map(|(_, x)| x[0]).collect()
+    };
+    assert_eq!(read(0), [8.0, 4.0, 8.0]);
+    assert_eq!(read(1), [16.0, 2.0]);
+    let after: Vec<f32> = replayed.averaged.iter().map(|(.., after)| after[0][0]).collect();
+    assert_eq!(after, [10.0, 5.0, 2.5]);
+    for rank in &outcome.ranks {
+        assert_eq!(rank.model()[0].to_bits(), 2.5_f32.to_bits());
+    }
+}
+
+#[test]
+fn neighbours_are_drawn_uniformly() {
+    // The 99.9th percentiles of chi-square with 1, 2, 4 and 7 degrees of freedom.
+    for (of, limit) in [(2, 10.83), (3, 13.82), (5, 18.47), (8, 24.32)] {
+        for rank in [0, 2, 30] {
+            let mut counts = vec![0_u32; of];
+            (1..=100_000).for_each(|number| counts[neighbour(7, Rank(rank), number, of)] += 1);
+            let expected = 1e5 / of as f64;
+            let squares = counts.iter().map(|count| (f64::from(*count) - expected).powi(2) / expected);
+            let chi: f64 = squares.sum();
+            assert!(chi < limit, "{of}: {chi}");
+        }
+    }
+    let draws = |seed, rank| -> Vec<usize> {
+        (1..=64).map(|number| neighbour(seed, Rank(rank), number, 4)).collect()
+    };
+    assert!(draws(1, 0) != draws(2, 0) && draws(1, 0) != draws(1, 2) && draws(3, 4) == draws(3, 4));
+}
+
+/// Steps that a lane took, without the last entry of the books.
+fn steps(outcome: &Outcome, rank: usize) -> Vec<&record::StepRecord> {
+    let steps = outcome.ranks[rank].steps(LaneId::Compute);
+    steps.into_iter().filter(|step| !step.drain).collect()
+}
+
+fn used(outcome: &Outcome) -> u64 {
+    let ranks = 0..outcome.ranks.len();
+    ranks.flat_map(|rank| steps(outcome, rank)).map(|step| u64::from(step.own_samples)).sum()
+}
+
+#[test]
+fn nobody_is_left_out() {
+    for (topology, workers) in [(Topology::Ring, 8), (Topology::Complete, 8), (Topology::Exponential, 16)] {
+        let scene = scene(pairs(topology), workers, 1).change(|spec| spec.train.length = Extent::Steps(60));
+        let outcome = scene.run();
+        let graph = Graph::bipartite(topology, workers as usize);
+        let all = averagings(&outcome);
+        for active in (0..workers).step_by(2) {
+            let own: Vec<Rank> =
+                all.iter().filter(|one| one.rank == Rank(active)).map(|one| one.peer).collect();
+            for passive in graph.neighbours(active as usize) {
+                let served: Vec<usize> =
+                    (0..own.len()).filter(|number| own[*number].index() == passive).collect();
+                let gaps = served.windows(2).map(|two| two[1] - two[0]);
+                let longest = gaps.chain(served.first().copied()).max().unwrap();
+                let degree = graph.neighbours(active as usize).len();
+                assert!(longest <= 10 * degree, "{topology:?}: {active} left {passive} out {longest} times");
+            }
+        }
+    }
+}
+
+/// Whoever is slow, active or passive, everybody ends, knows of the whole budget, and not much more was done: what the
+/// others did since they were last heard of.
+#[test]
+fn a_run_ends_whoever_is_slow() {
+    for (strategy, workers) in cases().filter(|(_, workers)| *workers > 1) {
+        for slow in 0..workers.min(4) {
+            for factor in [10.0, 100.0] {
+                let mut scene = scene(strategy.clone(), workers, u64::from(slow));
+                scene.world.slow = [(Rank(slow), factor)].into();
+                let (outcome, budget) = (scene.run(), scene.course().budget());
+                let what = format!("{strategy:?} {workers}, rank {slow} by {factor}");
+                for rank in 0..workers as usize {
+                    assert!(steps(&outcome, rank).last().unwrap().samples >= budget, "{what}");
+                }
+                // An active rank in the middle of a path keeps its two sides apart: each may do all.
+                let apart = workers == 5
+                    && slow == 2
+                    && matches!(strategy, Strategy::AdPsgd { topology: Topology::Ring, .. });
+                let bound = if apart { budget } else { 6 * u64::from(2 * workers) };
+                let beyond = used(&outcome) - budget;
+                assert!(beyond <= bound, "{what}: {beyond} samples beyond {budget}");
+            }
+        }
+    }
+}
+
+/// The other ranks do not notice one that is s times slower, and a pass takes n / (n - 1 + 1 / s) times as long.
+#[test]
+fn a_straggler_holds_nobody_up() {
+    for (workers, slow) in [(4, 10.0), (4, 2.0), (8, 10.0), (16, 10.0), (5, 4.0)] {
+        let run = |factor: f64, straggler: u32| {
+            let mut scene = scene(pairs(Topology::Ring), workers, 1).change(|spec| {
+                spec.train.length = Extent::Steps(100);
+                spec.train.optimizer.lr = 0.001;
+            });
+            scene.world.jitter = 0.0;
+            scene.world.slow = [(Rank(straggler), factor)].into();
+            scene.run()
+        };
+        let others = |outcome: &Outcome, straggler: usize| {
+            let ranks = (0..workers as usize).filter(move |rank| *rank != straggler);
+            let lengths = ranks.flat_map(|rank| steps(outcome, rank)[1..50].to_vec()).map(|step| step.length);
+            lengths.max().unwrap()
+        };
+        for straggler in [0, 1] {
+            let (even, uneven) = (run(1.0, straggler), run(slow, straggler));
+            let [fast, held] = [&even, &uneven].map(|outcome| others(outcome, straggler as usize));
+            assert_eq!(fast, held, "{workers} with one {slow} times slower");
+            // The moment when the others knew that all was done.
+            let end = |outcome: &Outcome| {
+                let last = |rank| steps(outcome, rank).last().map(|step| step.begin + step.length).unwrap();
+                let ranks = (0..workers as usize).filter(|rank| *rank != straggler as usize);
+                ranks.map(last).max().unwrap().0 as f64
+            };
+            let n = f64::from(workers);
+            let ratio = end(&uneven) / end(&even) * (n - 1.0 + 1.0 / slow) / n;
+            assert!((0.93..1.07).contains(&ratio), "{workers}, {slow}: {ratio} of what was expected");
+        }
+    }
+}
+
+/// Whom the others went on without; what is left of the victim's own lanes does not count.
+fn told(outcome: &Outcome, victim: Rank) -> Vec<record::LostRecord> {
+    lost(outcome).into_iter().filter(|lost| lost.rank != victim).collect()
+}
+
+#[test]
+fn a_run_goes_on_without_a_worker_that_fails() {
+    for (topology, workers) in
+        [(Topology::Ring, 2), (Topology::Ring, 4), (Topology::Ring, 5), (Topology::Complete, 6)]
+    {
+        for victim in 0..workers.min(3) {
+            for seed in 0..5 {
+                for fault in [Fault::Kill(Rank(victim)), Fault::Stop(Rank(victim))] {
+                    let what = format!("{topology:?} {workers}, {fault:?}, seed {seed}");
+                    let scene = scene(pairs(topology), workers, seed);
+                    let half = Nanos(scene.run().time.0 / 3 + 1_000 * seed);
+                    let after = go_wrong(&scene, &[(half, fault)]);
+                    let others = || after.endings.iter().filter(|ending| ending.rank != Rank(victim));
+                    assert!(
+                        others().all(|ending| ending.end == LaneEnd::Finished),
+                        "{what}: {:?}",
+                        after.endings
+                    );
+                    let lost = told(&after.outcome, Rank(victim));
+                    assert!(lost.iter().all(|lost| lost.peer == Rank(victim)), "{what}: {lost:?}");
+                    let graph = Graph::bipartite(topology, workers as usize);
+                    let near = graph.neighbours(victim as usize).len();
+                    assert!(lost.len() <= near && !lost.is_empty(), "{what}: {lost:?}");
+                    // Steps that the victim took and told nobody of are not missed.
+                    assert!(used(&after.outcome) >= scene.course().budget(), "{what}");
+                    let late = after.endings.iter().map(|ending| ending.at).max().unwrap();
+                    assert!(late < after.origin + Nanos(scene.run().time.0 * 4 + 5 * DEADLINE.0), "{what}");
+                }
+            }
+        }
+    }
+}
+
+/// Without a living neighbour, a worker is alone, and trains on.
+#[test]
+fn whoever_is_left_goes_on_alone() {
+    for left in 0..3 {
+        let scene = scene(pairs(Topology::Ring), 3, 1);
+        let faults: Vec<(Nanos, Fault)> = (0..3)
+            .filter(|rank| *rank != left)
+            .map(|rank| (Nanos(200_000 + u64::from(rank)), Fault::Kill(Rank(rank))))
+            .collect();
+        let after = go_wrong(&scene, &faults);
+        let own = after.endings.iter().filter(|ending| ending.rank == Rank(left));
+        assert!(own.clone().all(|ending| ending.end == LaneEnd::Finished), "{:?}", after.endings);
+        let last = steps(&after.outcome, left as usize).last().unwrap().samples;
+        assert!(last >= scene.course().budget());
+        let acts = acts(&after.outcome, left as usize);
+        assert!(matches!(acts.last().unwrap().act, GossipAct::Flushed), "nothing is left in the buffer");
+    }
+}
+
+#[test]
+fn a_slow_rank_is_no_fault() {
+    for (strategy, workers) in cases().filter(|(_, workers)| *workers > 1) {
+        let mut scene = scene(strategy.clone(), workers, 1);
+        scene.world.slow = [(Rank(1), 30.0)].into();
+        let after = go_wrong(&scene, &[]);
+        assert!(lost(&after.outcome).is_empty(), "{strategy:?} {workers}");
+        assert!(after.endings.iter().all(|ending| ending.end == LaneEnd::Finished), "{strategy:?}");
+    }
+}
+
+#[test]
+fn coded_models_come_near() {
+    let scene = scene(pairs(Topology::Ring), 4, 1);
+    let exact = scene.run();
+    let coded = scene.change(|spec| {
+        spec.compression = Compression::Coded { codec: Codec::Fp16, parameters: true, error_feedback: false };
+    });
+    let coded = coded.run();
+    assert!(coded.bytes < exact.bytes * 7 / 10);
+    for rank in 0..4 {
+        let pairs = exact.ranks[rank].model().iter().zip(coded.ranks[rank].model().iter());
+        assert!(pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max) < 0.2);
+    }
+}
