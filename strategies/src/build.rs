@@ -1,5 +1,7 @@
 //! From a description to live lanes: the same for the simulator and the worker.
 
+mod elastic;
+
 use crate::algorithm::{async_msgd, async_sgd, d_sync, hogwild_sgd, local_sgd, pipe_sgd, ps_sync};
 use crate::collective::{self, Collective};
 use crate::compress::{self, Compressor};
@@ -153,6 +155,15 @@ impl Blueprint {
                 self.served(server, floor, master)
             }
             (
+                recipe::Strategy::EasgdOriginal { .. }
+                | recipe::Strategy::EasgdAsync { .. }
+                | recipe::Strategy::MeasgdAsync { .. }
+                | recipe::Strategy::EasgdHogwild { .. }
+                | recipe::Strategy::EasgdSync { .. }
+                | recipe::Strategy::Eamsgd { .. },
+                server,
+            ) => self.elastic_roles(server, rank, host),
+            (
                 recipe::Strategy::AsyncSgd { .. }
                 | recipe::Strategy::AsyncMsgd { .. }
                 | recipe::Strategy::HogwildSgd { .. },
@@ -170,7 +181,7 @@ impl Blueprint {
     /// What the lanes of a server share.
     fn floor<C: Centre>(&self, server: usize, host: &dyn Host, centre: C) -> Floor<C> {
         let ledger = Ledger::new(&self.course, self.strategy.staleness_bound(), server == 0);
-        Floor::new(ledger, centre, host.bell(format!("floor of server {server}")))
+        open(ledger, server, host, centre)
     }
 
     /// The lanes of a server: one for each worker, and the keeper.
@@ -269,6 +280,10 @@ impl Blueprint {
         let gradients = self.codec.map_or(gradients, |codec| codec());
         Lane::new(host.transport(rank), gradients, clock).coding_weights(weights)
     }
+}
+
+fn open<C: Centre>(ledger: Ledger, server: usize, host: &dyn Host, centre: C) -> Floor<C> {
+    Floor::new(ledger, centre, host.bell(format!("floor of server {server}")))
 }
 
 fn trainer(strategy: impl Strategy + 'static, evaluated: Option<&str>) -> Roles {

@@ -133,6 +133,23 @@ impl Node {
         &mut self.params
     }
 
+    /// A server says how many samples all ranks together have consumed: the rate of the step follows.
+    pub fn is_told(&mut self, consumed: u64) {
+        self.consumed = consumed;
+    }
+
+    /// Copies from my weights, which the step goes on to change.
+    pub fn aside(&mut self, copy: impl FnOnce(&[f32])) {
+        let Self { desk, params, .. } = self;
+        desk.lane.clock.timed(Phase::Copy, Work::Snapshot(params.len()), || copy(params));
+    }
+
+    /// Changes a part of my weights in place, as an update of that many.
+    pub fn update(&mut self, span: Range<usize>, change: impl FnOnce(&mut [f32])) {
+        let Self { desk, params, .. } = self;
+        desk.lane.clock.timed(Phase::Update, Work::Update(span.len()), || change(&mut params[span]));
+    }
+
     /// A fresh tag: counts the calls of the step, which every rank makes in the same order.
     pub fn tag(&mut self, kind: Kind) -> Tag {
         self.calls += 1;
@@ -438,6 +455,12 @@ impl Node {
     pub fn recv_params_of(&mut self, from: Place, tag: Tag, span: Range<usize>) -> Result<(), StepError> {
         let Self { desk, params, .. } = self;
         desk.wire().weights().recv_into(from, tag, &mut params[span])
+    }
+
+    /// Sends a part of my weights.
+    pub fn send_params_of(&mut self, to: Place, tag: Tag, span: Range<usize>) -> Result<(), StepError> {
+        let Self { desk, params, .. } = self;
+        desk.wire().weights().send(to, tag, span.start, &params[span])
     }
 
     /// My wire over everyone, for gradients.

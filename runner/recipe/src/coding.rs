@@ -1,5 +1,6 @@
 //! Settings of `compression` to its description, and what cannot work about them.
 
+use crate::arm_keys::ELASTIC;
 use crate::key::{KeyId, id};
 use crate::problem::Finding;
 use crate::resolve::STRATEGY_KIND;
@@ -22,6 +23,7 @@ fn travels(strategy: &str) -> Travels {
     match strategy {
         "d-sync" | "pipe-sgd" => Travels::Gradients,
         "local-sgd" => Travels::Weights,
+        elastic if ELASTIC.contains(&elastic) => Travels::Weights,
         // With a server, gradients go up and weights come down.
         _ => Travels::Both,
     }
@@ -97,6 +99,9 @@ mod tests {
         assert!(!refused("local-sgd", "quantize8", &[PARAMETERS]));
         assert!(refused("local-sgd", "quantize8", &[PARAMETERS, ERROR_FEEDBACK]));
         assert!(!refused("local-sgd", "none", &[ERROR_FEEDBACK]));
+        assert!(
+            ELASTIC.iter().all(|kind| refused(kind, "fp16", &[]) && !refused(kind, "fp16", &[PARAMETERS]))
+        );
         assert!(!refused("ps-sync", "quantize8", &[ERROR_FEEDBACK]));
         assert!(!refused("d-sync", "quantize8", &[]));
     }

@@ -12,6 +12,7 @@ mod cluster;
 mod codes;
 mod coding;
 mod dataset;
+mod elastic;
 mod emulation;
 mod expand;
 mod expanded;
@@ -58,6 +59,8 @@ pub use planner::{Request, plan};
 pub use problem::{Affected, Place, Problem, Problems, Severity};
 pub use render::render;
 pub use schema::schema;
-pub use strategy::{Codec, Collective, Communication, Compression, ReduceOrder, Schedule, Strategy};
+pub use strategy::{
+    Codec, Collective, Communication, Compression, MovingRate, ReduceOrder, Schedule, Strategy, SyncVariant,
+};
 pub use template::Template;
 pub use train::{Extent, LrScale, LrSchedule, LrShape, Metric, Sgd, Target, Training};

@@ -43,6 +43,89 @@ pub enum Strategy {
         /// Local steps from one average to the next.
         period: u64,
     },
+    /// Elastic averaging, one worker after the other.
+    EasgdOriginal {
+        /// How far worker and centre go towards each other.
+        moving_rate: MovingRate,
+        /// Whether weights travel while the worker computes.
+        overlap: bool,
+    },
+    /// Elastic averaging, first come, first served.
+    EasgdAsync {
+        /// As for [`Strategy::EasgdOriginal`].
+        moving_rate: MovingRate,
+        /// Local steps from one exchange with the centre to the next.
+        period: u64,
+    },
+    /// The same with momentum on the workers.
+    MeasgdAsync {
+        /// As for [`Strategy::EasgdOriginal`].
+        moving_rate: MovingRate,
+        /// Of each worker's velocity.
+        momentum: f32,
+        /// As for [`Strategy::EasgdAsync`].
+        period: u64,
+    },
+    /// Elastic averaging without locks.
+    EasgdHogwild {
+        /// As for [`Strategy::EasgdOriginal`].
+        moving_rate: MovingRate,
+        /// As for [`Strategy::EasgdAsync`].
+        period: u64,
+    },
+    /// Elastic averaging of all workers at once.
+    EasgdSync {
+        /// As for [`Strategy::EasgdOriginal`].
+        moving_rate: MovingRate,
+        /// Where the centre is, and what overlaps: the same weights in all three.
+        variant: SyncVariant,
+    },
+    /// Elastic averaging with momentum and a communication period.
+    Eamsgd {
+        /// As for [`Strategy::EasgdOriginal`].
+        moving_rate: MovingRate,
+        /// As for [`Strategy::MeasgdAsync`].
+        momentum: f32,
+        /// As for [`Strategy::EasgdAsync`].
+        period: u64,
+        /// Whether gradients are those of the weights after the velocity's next move.
+        look_ahead: bool,
+    },
+}
+
+/// How far worker and centre of an elastic method go towards each other: a of x - a (x - c) and c + a (x - c).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MovingRate {
+    /// a = learning rate * rho: it follows the schedule of the learning rate.
+    Rho(f32),
+    /// a itself.
+    Fixed(f32),
+    /// a = this / number of workers.
+    Divided(f32),
+}
+
+impl MovingRate {
+    /// a, at a learning rate and among so many workers.
+    pub fn at(self, rate: f32, workers: usize) -> f32 {
+        match self {
+            Self::Rho(rho) => rate * rho,
+            Self::Fixed(a) => a,
+            Self::Divided(all) => all / workers as f32,
+        }
+    }
+}
+
+/// Where the centre of synchronous elastic averaging is, and what overlaps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SyncVariant {
+    /// On a master of its own, behind a tree of the workers.
+    Master,
+    /// On the first worker.
+    FirstWorker,
+    /// The same, and weights travel during forward and backward pass.
+    Overlapped,
 }
 
 impl Strategy {
@@ -56,6 +139,12 @@ impl Strategy {
             Self::HogwildSgd { .. } => "hogwild-sgd",
             Self::PipeSgd { .. } => "pipe-sgd",
             Self::LocalSgd { .. } => "local-sgd",
+            Self::EasgdOriginal { .. } => "easgd-original",
+            Self::EasgdAsync { .. } => "easgd-async",
+            Self::MeasgdAsync { .. } => "measgd-async",
+            Self::EasgdHogwild { .. } => "easgd-hogwild",
+            Self::EasgdSync { .. } => "easgd-sync",
+            Self::Eamsgd { .. } => "eamsgd",
         }
     }
 
@@ -64,6 +153,12 @@ impl Strategy {
         match self {
             Self::PsSync | Self::AsyncSgd { .. } | Self::AsyncMsgd { .. } | Self::HogwildSgd { .. } => 1,
             Self::DSync | Self::PipeSgd { .. } | Self::LocalSgd { .. } => 0,
+            Self::EasgdSync { variant, .. } => u32::from(*variant == SyncVariant::Master),
+            Self::EasgdOriginal { .. }
+            | Self::EasgdAsync { .. }
+            | Self::MeasgdAsync { .. }
+            | Self::EasgdHogwild { .. }
+            | Self::Eamsgd { .. } => 1,
         }
     }
 
@@ -74,6 +169,12 @@ impl Strategy {
             | Self::AsyncMsgd { staleness_bound, .. }
             | Self::HogwildSgd { staleness_bound } => *staleness_bound,
             Self::PsSync | Self::DSync | Self::PipeSgd { .. } | Self::LocalSgd { .. } => None,
+            Self::EasgdOriginal { .. }
+            | Self::EasgdAsync { .. }
+            | Self::MeasgdAsync { .. }
+            | Self::EasgdHogwild { .. }
+            | Self::EasgdSync { .. }
+            | Self::Eamsgd { .. } => None,
         }
     }
 
@@ -81,7 +182,13 @@ impl Strategy {
     pub fn is_asynchronous(&self) -> bool {
         match self {
             Self::AsyncSgd { .. } | Self::AsyncMsgd { .. } | Self::HogwildSgd { .. } => true,
+            Self::EasgdOriginal { .. }
+            | Self::EasgdAsync { .. }
+            | Self::MeasgdAsync { .. }
+            | Self::EasgdHogwild { .. }
+            | Self::Eamsgd { .. } => true,
             Self::PsSync | Self::DSync | Self::PipeSgd { .. } | Self::LocalSgd { .. } => false,
+            Self::EasgdSync { .. } => false,
         }
     }
 }

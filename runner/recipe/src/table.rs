@@ -7,7 +7,7 @@ use crate::names::{
     SHARES, SPLITS, WEIGHT_HASHES,
 };
 
-const POSITIVE: Range = Range { least: 0.0, most: f64::INFINITY, ends: Ends::Open };
+pub(crate) const POSITIVE: Range = Range { least: 0.0, most: f64::INFINITY, ends: Ends::Open };
 pub(crate) const AT_LEAST_ZERO: Range = Range { least: 0.0, most: f64::INFINITY, ends: Ends::Lower };
 const UP_TO_ONE: Range = Range { least: 0.0, most: 1.0, ends: Ends::Closed };
 pub(crate) const BELOW_ONE: Range = Range { least: 0.0, most: 1.0, ends: Ends::Lower };

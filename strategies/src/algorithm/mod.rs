@@ -4,7 +4,13 @@
 pub mod async_msgd;
 pub mod async_sgd;
 pub mod d_sync;
+pub mod eamsgd;
+pub mod easgd_async;
+pub mod easgd_hogwild;
+pub mod easgd_original;
+pub mod easgd_sync;
 pub mod hogwild_sgd;
 pub mod local_sgd;
+pub mod measgd_async;
 pub mod pipe_sgd;
 pub mod ps_sync;

@@ -10,7 +10,7 @@ mod rank_order;
 mod recursive_doubling;
 mod ring;
 mod star;
-mod tree;
+pub(crate) mod tree;
 
 pub use halving_doubling::HalvingDoubling;
 pub use hierarchical::Hierarchical;

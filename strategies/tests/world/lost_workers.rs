@@ -9,7 +9,7 @@ use record::{Event, LostRecord, Nanos, Rank};
 use strategies::StepError;
 use strategies::sim::{Aftermath, Ending, Fault, Faults, LaneEnd, Outcome};
 
-const DEADLINE: Nanos = Nanos(2_000_000);
+pub(crate) const DEADLINE: Nanos = Nanos(2_000_000);
 
 fn synchronous() -> [Strategy; 4] {
     let pipe = Strategy::PipeSgd { depth: 2, warmup: Extent::Steps(0), segments: 2 };
@@ -26,7 +26,7 @@ fn asynchronous() -> [Strategy; 4] {
 }
 
 /// A run in which ranks fail at moments counted from its start.
-fn go_wrong(scene: &Scene, faults: &[(Nanos, Fault)]) -> Aftermath {
+pub(crate) fn go_wrong(scene: &Scene, faults: &[(Nanos, Fault)]) -> Aftermath {
     let run = |faults: Vec<(Nanos, Fault)>| {
         let faults = Faults { patience: DEADLINE, faults };
         scene.world.run_into(&faults, &scene.blueprint(), |_| Box::new(scene.learner())).unwrap()
@@ -45,12 +45,12 @@ fn run(strategy: &Strategy, servers: usize, seed: u64, fault: fn(Rank) -> Fault)
 }
 
 /// The lanes of ranks that nothing happened to.
-fn survivors(after: &Aftermath, victim: Rank) -> impl Iterator<Item = &Ending> {
+pub(crate) fn survivors(after: &Aftermath, victim: Rank) -> impl Iterator<Item = &Ending> {
     after.endings.iter().filter(move |ending| ending.rank != victim)
 }
 
 /// Who failed first, and why: all that failed at that moment.
-fn first_failures(after: &Aftermath) -> Vec<(Rank, &StepError)> {
+pub(crate) fn first_failures(after: &Aftermath) -> Vec<(Rank, &StepError)> {
     let failed = || {
         after.endings.iter().filter_map(|ending| match &ending.end {
             LaneEnd::Failed(error) if *error != StepError::Stopped => Some((ending.at, (ending.rank, error))),
@@ -62,7 +62,7 @@ fn first_failures(after: &Aftermath) -> Vec<(Rank, &StepError)> {
 }
 
 /// Every rank but the victim failed, too.
-fn all_fail(after: &Aftermath, victim: Rank, what: &str) {
+pub(crate) fn all_fail(after: &Aftermath, victim: Rank, what: &str) {
     let failed = |ending: &Ending| matches!(ending.end, LaneEnd::Failed(_));
     for rank in survivors(after, victim).map(|ending| ending.rank) {
         let its = after.endings.iter().filter(|ending| ending.rank == rank);
@@ -70,7 +70,7 @@ fn all_fail(after: &Aftermath, victim: Rank, what: &str) {
     }
 }
 
-fn gone(after: &Aftermath, peer: Rank) -> bool {
+pub(crate) fn gone(after: &Aftermath, peer: Rank) -> bool {
     let names = |error: &StepError| matches!(error, StepError::Gone { .. }) && error.peer() == Some(peer);
     let first = first_failures(after);
     // Whoever waits for one that fails on account of the victim fails at the same moment.
@@ -105,7 +105,7 @@ fn a_synchronous_run_ends_within_the_deadline_of_a_rank_that_fails() {
     }
 }
 
-fn lost(outcome: &Outcome) -> Vec<LostRecord> {
+pub(crate) fn lost(outcome: &Outcome) -> Vec<LostRecord> {
     let events = outcome.ranks.iter().flat_map(|rank| &rank.events);
     let lost = events.filter_map(|event| match event {
         Event::Lost(lost) => Some(lost.clone()),

@@ -4,6 +4,9 @@
 mod asynchronous;
 mod codecs;
 mod collectives;
+mod elastic;
+mod elastic_lost;
+mod elastic_sync;
 mod emulation;
 mod faults;
 mod hogwild;
