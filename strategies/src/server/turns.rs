@@ -8,7 +8,7 @@ use crate::server::shards::Shards;
 use crate::strategy::Progress;
 use crate::{Kind, Packet, Place, StepError, Tag};
 use bytes::Bytes;
-use record::{Event, LostRecord, UpdateRecord};
+use record::{Event, LostRecord, Phase, UpdateRecord};
 
 /// What a worker sends when its turn ends.
 const DONE: Packet = Packet(Bytes::from_static(&[1]));
@@ -117,9 +117,19 @@ impl Turns {
 }
 
 impl Shards {
-    /// Waits for the turn of that number, or to hear that none comes any more.
+    /// Waits for the turn of that number, or to hear that none comes any more: longer than for others, because workers
+    /// that hang are given up one after the other.
     pub fn wait_for_turn(&self, node: &mut Node, turn: u64) -> Result<Progress, StepError> {
-        let packet = node.wire().recv_packet(self.place(0), Tag::new(Kind::Pull, turn))?;
+        let (tag, before) = (Tag::new(Kind::Pull, turn), node.lane().clock.switch(Phase::WaitPeer));
+        // The master may wait for every other worker before it gives one up.
+        let mut patience = self.workers();
+        let packet = loop {
+            match node.wire().recv_packet(self.place(0), tag) {
+                Err(StepError::Silent { .. }) if patience > 1 => patience -= 1,
+                answer => break answer?,
+            }
+        };
+        node.lane().clock.switch(before);
         let note = Note::decode(&packet, node.rank())?;
         Ok(Progress { samples: note.samples, over: !note.weights })
     }

@@ -279,12 +279,10 @@ fn replay(scene: &Scene, outcome: &Outcome) -> (Vec<Vec<f32>>, Vec<f32>) {
         }
         for k in 0..p {
             let t = workers[k].t;
-            let Some(parts) =
-                (0..servers).map(|server| met.remove(&(server, k, t))).collect::<Option<Vec<_>>>()
-            else {
-                // What was met is still needed.
+            if !(0..servers).all(|server| met.contains_key(&(server, k, t))) {
                 continue;
-            };
+            }
+            let parts: Vec<_> = (0..servers).filter_map(|server| met.remove(&(server, k, t))).collect();
             let told = parts[0].1;
             let c: Vec<f32> = parts.iter().flat_map(|(c, _)| c.clone()).collect();
             let a: Vec<f32> =
