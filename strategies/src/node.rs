@@ -1,5 +1,7 @@
 //! All that a strategy can see and do. Everything here times itself.
 
+mod weights;
+
 use crate::collective::Collective;
 use crate::desk::{Desk, Seat};
 use crate::host::Shared;
@@ -136,18 +138,6 @@ impl Node {
     /// A server says how many samples all ranks together have consumed: the rate of the step follows.
     pub fn is_told(&mut self, consumed: u64) {
         self.consumed = consumed;
-    }
-
-    /// Copies from my weights, which the step goes on to change.
-    pub fn aside(&mut self, copy: impl FnOnce(&[f32])) {
-        let Self { desk, params, .. } = self;
-        desk.lane.clock.timed(Phase::Copy, Work::Snapshot(params.len()), || copy(params));
-    }
-
-    /// Changes a part of my weights in place, as an update of that many.
-    pub fn update(&mut self, span: Range<usize>, change: impl FnOnce(&mut [f32])) {
-        let Self { desk, params, .. } = self;
-        desk.lane.clock.timed(Phase::Update, Work::Update(span.len()), || change(&mut params[span]));
     }
 
     /// A fresh tag: counts the calls of the step, which every rank makes in the same order.
@@ -455,12 +445,6 @@ impl Node {
     pub fn recv_params_of(&mut self, from: Place, tag: Tag, span: Range<usize>) -> Result<(), StepError> {
         let Self { desk, params, .. } = self;
         desk.wire().weights().recv_into(from, tag, &mut params[span])
-    }
-
-    /// Sends a part of my weights.
-    pub fn send_params_of(&mut self, to: Place, tag: Tag, span: Range<usize>) -> Result<(), StepError> {
-        let Self { desk, params, .. } = self;
-        desk.wire().weights().send(to, tag, span.start, &params[span])
     }
 
     /// My wire over everyone, for gradients.

@@ -1,6 +1,7 @@
 //! The checked recipe: settings of the sweep, of each strategy, and what is varied.
 
 use crate::all_reduce;
+use crate::arm_keys::ELASTIC;
 use crate::axes::{self, AxisReader, Dimension};
 use crate::check::{self, Checker};
 use crate::coding;
@@ -200,6 +201,8 @@ impl Reader<'_> {
                         .at_option(leaf.span, "without effect")
                         .note(if in_order {
                             "a parameter server has no all-reduce, and adds in rank order"
+                        } else if ELASTIC.contains(&strategy.kind) {
+                            "workers and centre have a way of their own: there is no all-reduce"
                         } else {
                             "a parameter server has no all-reduce, and this one adds gradients as they come"
                         })

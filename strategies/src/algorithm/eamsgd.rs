@@ -13,8 +13,8 @@
 //! | alpha; 0.9 / n in the comparison | `Elastic::at` |
 //! | tau, or su | `Elastic::period` |
 //!
-//! Sent per exchange: the weights up and the centre down, before and while the worker computes, with a note of how far
-//! each is.
+//! Sent per step: every `period` steps, the weights up and the centre down, before and while the worker computes, with
+//! notes of how far each is.
 //!
 //! Departures: those of Async EASGD: exchanges at local steps 0, su, 2 su, ... As in the paper, the gradient is that of
 //! the weights before the pull; unlike there, it is taken ahead of them, at x + delta v, only with `look-ahead`.

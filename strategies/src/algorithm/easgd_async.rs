@@ -11,8 +11,8 @@
 //! | eta | `node.rate()`, after the samples that the centre knows of |
 //! | eta rho | `Elastic::at`: the moving rate a |
 //!
-//! Sent per exchange: the weights up and the centre down, before and while the worker computes, with a note of how far
-//! each is.
+//! Sent per step: every `period` steps, the weights up and the centre down, before and while the worker computes, with
+//! notes of how far each is.
 //!
 //! Departures: each worker draws from samples of its own pace. An exchange takes place before every `period`-th local
 //! step of the worker, with the gradient at the weights before the pull. The centre may be divided among several

@@ -9,8 +9,8 @@
 //! | W^i | `x` |
 //! | eta rho | `Elastic::at`: the moving rate a |
 //!
-//! Sent per exchange: the weights up and the centre down, before and while the worker computes, with a note of how far
-//! each is.
+//! Sent per step: every `period` steps, the weights up and the centre down, before and while the worker computes, with
+//! notes of how far each is.
 //!
 //! Departures: those of Async EASGD. Each element is exchanged by one compare-and-swap: the worker gets the value that
 //! its own pull replaced, so that no pull is lost and worker and centre move by the same amount, whoever comes between.

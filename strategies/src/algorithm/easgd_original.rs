@@ -12,7 +12,7 @@
 //! | eta | `node.rate()`, after the samples of all turns before |
 //! | eta rho | `moving_rate`: a |
 //!
-//! Sent per turn: the weights up and the centre down, and two notes: that the turn begins, and that it ends.
+//! Sent per step: the weights up and the centre down, and two notes: that the turn begins, and that it ends.
 //!
 //! Departures: a turn is a step of one worker with its share of the batch. With `overlap`, lines 10 and 12 (both send
 //! weights of before the step) run beside line 11, as the paper's Original EASGD does; without, one after the other: its

@@ -11,8 +11,8 @@
 //! | mu | `momentum` |
 //! | eta | `node.rate()` |
 //!
-//! Sent per exchange: the weights up and the centre down, before and while the worker computes, with a note of how far
-//! each is.
+//! Sent per step: every `period` steps, the weights up and the centre down, before and while the worker computes, with
+//! notes of how far each is.
 //!
 //! Departures: those of Async EASGD. The velocity collects gradients only: the pull to the centre is outside. As
 //! printed, and unlike the optimizer's, the rate is inside the velocity.
