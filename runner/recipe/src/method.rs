@@ -54,10 +54,13 @@ pub(crate) fn findings(settings: &Settings, strategy: &Strategy) -> Option<Findi
             let cure = "take `kind = \"measgd-async\"` or `\"eamsgd\"`, whose workers have velocities";
             foreign_momentum(settings, strategy, cure)
         }
-        Strategy::MeasgdAsync { .. } | Strategy::Eamsgd { .. } => None,
         Strategy::PipeSgd { warmup, .. } => endless_warmup(settings, *warmup),
         Strategy::PsSync => divided_norm(settings),
-        Strategy::DSync | Strategy::AsyncMsgd { .. } | Strategy::LocalSgd { .. } => None,
+        Strategy::DSync
+        | Strategy::AsyncMsgd { .. }
+        | Strategy::LocalSgd { .. }
+        | Strategy::MeasgdAsync { .. }
+        | Strategy::Eamsgd { .. } => None,
     }
 }
 

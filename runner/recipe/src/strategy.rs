@@ -151,10 +151,13 @@ impl Strategy {
     /// Server ranks beside the workers, where the recipe does not ask for more.
     pub fn servers(&self) -> u32 {
         match self {
-            Self::PsSync | Self::AsyncSgd { .. } | Self::AsyncMsgd { .. } | Self::HogwildSgd { .. } => 1,
             Self::DSync | Self::PipeSgd { .. } | Self::LocalSgd { .. } => 0,
             Self::EasgdSync { variant, .. } => u32::from(*variant == SyncVariant::Master),
-            Self::EasgdOriginal { .. }
+            Self::PsSync
+            | Self::AsyncSgd { .. }
+            | Self::AsyncMsgd { .. }
+            | Self::HogwildSgd { .. }
+            | Self::EasgdOriginal { .. }
             | Self::EasgdAsync { .. }
             | Self::MeasgdAsync { .. }
             | Self::EasgdHogwild { .. }
@@ -168,8 +171,11 @@ impl Strategy {
             Self::AsyncSgd { staleness_bound }
             | Self::AsyncMsgd { staleness_bound, .. }
             | Self::HogwildSgd { staleness_bound } => *staleness_bound,
-            Self::PsSync | Self::DSync | Self::PipeSgd { .. } | Self::LocalSgd { .. } => None,
-            Self::EasgdOriginal { .. }
+            Self::PsSync
+            | Self::DSync
+            | Self::PipeSgd { .. }
+            | Self::LocalSgd { .. }
+            | Self::EasgdOriginal { .. }
             | Self::EasgdAsync { .. }
             | Self::MeasgdAsync { .. }
             | Self::EasgdHogwild { .. }
@@ -181,14 +187,19 @@ impl Strategy {
     /// Whether each worker goes at its own pace. Such a run goes on without a worker that is lost.
     pub fn is_asynchronous(&self) -> bool {
         match self {
-            Self::AsyncSgd { .. } | Self::AsyncMsgd { .. } | Self::HogwildSgd { .. } => true,
-            Self::EasgdOriginal { .. }
+            Self::AsyncSgd { .. }
+            | Self::AsyncMsgd { .. }
+            | Self::HogwildSgd { .. }
+            | Self::EasgdOriginal { .. }
             | Self::EasgdAsync { .. }
             | Self::MeasgdAsync { .. }
             | Self::EasgdHogwild { .. }
             | Self::Eamsgd { .. } => true,
-            Self::PsSync | Self::DSync | Self::PipeSgd { .. } | Self::LocalSgd { .. } => false,
-            Self::EasgdSync { .. } => false,
+            Self::PsSync
+            | Self::DSync
+            | Self::PipeSgd { .. }
+            | Self::LocalSgd { .. }
+            | Self::EasgdSync { .. } => false,
         }
     }
 }

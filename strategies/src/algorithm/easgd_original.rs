@@ -7,7 +7,7 @@
 //! |---|---|
 //! | W^j | `node.params()` |
 //! | the center weight on the CPU | `Master::centre`; `Worker::centre` as it was sent |
-//! | j = t mod G | `Master::next`, from worker 0 on |
+//! | j = t mod G | `Turns::pass_on`, from worker 0 on |
 //! | dW^j | `g` |
 //! | eta | `node.rate()`, after the samples of all turns before |
 //! | eta rho | `moving_rate`: a |
@@ -155,7 +155,7 @@ impl Service for Master {
             return Ok(Turn::Finished);
         }
         while self.turns.samples() < desk.seat.course.budget() {
-            let j = self.turns.next();
+            let j = self.turns.pass_on();
             match self.serve(desk, j) {
                 Ok(samples) => return Ok(Turn::Served(samples)),
                 Err(error) => self.turns.lose(desk, j, error)?,

@@ -44,8 +44,8 @@ impl Turns {
         self.samples
     }
 
-    /// Whose turn it is now.
-    pub fn next(&mut self) -> usize {
+    /// Passes the turn on: whose it is now.
+    pub fn pass_on(&mut self) -> usize {
         let p = self.workers.len();
         let from = self.last.map_or(0, |last| last + 1);
         let next = (from..from + p).map(|j| j % p).find(|j| self.workers[*j].here).unwrap_or(0);

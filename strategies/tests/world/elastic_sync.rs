@@ -85,9 +85,8 @@ fn reference(scene: &Scene) -> (Vec<Vec<f32>>, Vec<f32>) {
         let mut sums = workers.clone();
         for far in (0..).map(|i| 1 << i).take_while(|far| *far < p) {
             for k in (0..p - far).step_by(2 * far) {
-                for i in 0..c.len() {
-                    sums[k][i] += sums[k + far][i];
-                }
+                let other = sums[k + far].clone();
+                sums[k].iter_mut().zip(other).for_each(|(sum, x)| *sum += x);
             }
         }
         for (k, worker) in workers.iter_mut().enumerate() {
