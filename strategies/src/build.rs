@@ -1,5 +1,7 @@
 //! From a description to live lanes: the same for the simulator and the worker.
 
+mod elastic;
+
 use crate::algorithm::{
     ad_psgd, async_msgd, async_sgd, d_psgd, d_sync, hogwild_sgd, local_sgd, pipe_sgd, ps_sync, sgp,
 };
@@ -181,6 +183,15 @@ impl Blueprint {
                 self.served(server, floor, master)
             }
             (
+                recipe::Strategy::EasgdOriginal { .. }
+                | recipe::Strategy::EasgdAsync { .. }
+                | recipe::Strategy::MeasgdAsync { .. }
+                | recipe::Strategy::EasgdHogwild { .. }
+                | recipe::Strategy::EasgdSync { .. }
+                | recipe::Strategy::Eamsgd { .. },
+                server,
+            ) => self.elastic_roles(server, rank, host),
+            (
                 recipe::Strategy::AsyncSgd { .. }
                 | recipe::Strategy::AsyncMsgd { .. }
                 | recipe::Strategy::HogwildSgd { .. },
@@ -214,7 +225,7 @@ impl Blueprint {
     /// What the lanes of a server share.
     fn floor<C: Centre>(&self, server: usize, host: &dyn Host, centre: C) -> Floor<C> {
         let ledger = Ledger::new(&self.course, self.strategy.staleness_bound(), server == 0);
-        Floor::new(ledger, centre, host.bell(format!("floor of server {server}")))
+        open(ledger, server, host, centre)
     }
 
     /// The lanes of a server: one for each worker, and the keeper.
@@ -322,6 +333,10 @@ impl Blueprint {
         let projector = projection::build(self.compression, self.course.seed(), &self.matrices);
         Lane::new(host.transport(rank), gradients, clock).coding_weights(weights).projecting(projector)
     }
+}
+
+fn open<C: Centre>(ledger: Ledger, server: usize, host: &dyn Host, centre: C) -> Floor<C> {
+    Floor::new(ledger, centre, host.bell(format!("floor of server {server}")))
 }
 
 fn trainer(strategy: impl Strategy + 'static, evaluated: Option<Evaluated>) -> Roles {

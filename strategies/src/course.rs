@@ -87,6 +87,11 @@ impl Course {
         }
     }
 
+    /// Whole global batches in the budget, rounded up: steps of each of several workers of one speed.
+    pub fn whole_batches(&self) -> u64 {
+        self.budget.div_ceil(u64::from(self.global_batch))
+    }
+
     /// How far a synchronous run is after `step`.
     pub fn progress(&self, step: u64) -> Progress {
         Progress { samples: self.samples_after(step), over: step >= self.steps() }

@@ -1,5 +1,7 @@
 //! All that a strategy can see and do. Everything here times itself.
 
+mod weights;
+
 use crate::collective::Collective;
 use crate::desk::{Desk, Seat};
 use crate::host::Shared;
@@ -131,6 +133,11 @@ impl Node {
     /// My weights, to change them in place.
     pub fn params_mut(&mut self) -> &mut Vector {
         &mut self.params
+    }
+
+    /// A server says how many samples all ranks together have consumed: the rate of the step follows.
+    pub fn is_told(&mut self, consumed: u64) {
+        self.consumed = consumed;
     }
 
     /// A fresh tag: counts the calls of the step, which every rank makes in the same order.

@@ -14,6 +14,10 @@ const LOSSY: &[&str] =
 /// A share of something, and not nothing.
 const SOME: Range = Range { least: 1e-9, most: 1.0, ends: Ends::Closed };
 
+/// The kinds that average elastically.
+pub(crate) const ELASTIC: &[&str] =
+    &["easgd-original", "easgd-async", "measgd-async", "easgd-hogwild", "easgd-sync", "eamsgd"];
+
 /// This part of the table.
 pub(crate) const KEYS: &[Key] = &[
     Key::new(
@@ -39,7 +43,16 @@ pub(crate) const KEYS: &[Key] = &[
         Kind::Whole(1, 64),
         "Servers that share the weights: each holds a part of them. They take no worker's slot.",
     )
-    .of(&["ps-sync", "async-sgd", "async-msgd", "hogwild-sgd"])
+    .of(&[
+        "ps-sync",
+        "async-sgd",
+        "async-msgd",
+        "hogwild-sgd",
+        "easgd-async",
+        "measgd-async",
+        "easgd-hogwild",
+        "eamsgd",
+    ])
     .default("1")
     .arm(),
     Key::new(
@@ -54,9 +67,10 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "strategy.momentum",
         Kind::Number(BELOW_ONE),
-        "Momentum of the server's velocity; by default that of `train.optimizer` where it has one, else 0.9.",
+        "Momentum of the server's velocity, or of each elastic worker's; by default that of `train.optimizer` where it \
+         has one, else 0.9.",
     )
-    .of(&["async-msgd"])
+    .of(&["async-msgd", "measgd-async", "eamsgd"])
     .example("0.9")
     .arm(),
     Key::new(
@@ -86,10 +100,61 @@ pub(crate) const KEYS: &[Key] = &[
     .default("1")
     .example("4")
     .arm(),
-    Key::new("strategy.period", Kind::Whole(1, 1_000_000_000), "Local steps from one average of all models to the next.")
-        .of(&["local-sgd"])
-        .default("8")
-        .arm(),
+    Key::new(
+        "strategy.period",
+        Kind::Whole(1, 1_000_000_000),
+        "Local steps from one average of all models, or from a worker's exchange with the centre, to the next; by \
+         default 8 for `local-sgd` and 1 for elastic methods.",
+    )
+    .of(&["local-sgd", "easgd-async", "measgd-async", "easgd-hogwild", "eamsgd"])
+    .example("8")
+    .arm(),
+    Key::new(
+        "strategy.rho",
+        Kind::Number(POSITIVE),
+        "How strongly worker and centre are drawn to each other, as a multiple of the learning rate: each goes \
+         rate * rho of the way to the other. Either this or `moving-rate`.",
+    )
+    .of(ELASTIC)
+    .example("2.5")
+    .arm(),
+    Key::new(
+        "strategy.moving-rate",
+        Kind::Number(POSITIVE),
+        "Part of the way that worker and centre go towards each other, whatever the learning rate; for `eamsgd` by \
+         default 0.9 / workers.",
+    )
+    .of(ELASTIC)
+    .example("0.225")
+    .arm(),
+    Key::new(
+        "strategy.overlap",
+        Kind::Flag,
+        "Whether weights travel while the worker whose turn it is computes; without, it is the paper's Original EASGD*.",
+    )
+    .of(&["easgd-original"])
+    .default("true")
+    .example("false")
+    .arm(),
+    Key::new(
+        "strategy.variant",
+        Kind::Whole(1, 3),
+        "1: a tree of the workers and a master of its own; 2: the master is the first worker; 3: as 2, and weights \
+         travel during forward and backward pass. The weights are the same.",
+    )
+    .of(&["easgd-sync"])
+    .default("3")
+    .example("1")
+    .arm(),
+    Key::new(
+        "strategy.look-ahead",
+        Kind::Flag,
+        "Whether gradients are those of the weights after the velocity's next move (Nesterov).",
+    )
+    .of(&["eamsgd"])
+    .default("false")
+    .example("true")
+    .arm(),
     Key::new(
         "strategy.lr",
         Kind::Number(POSITIVE),

@@ -82,8 +82,8 @@ pub(crate) const CODES: &[Code] = &[
     code(
         "R016",
         "two keys say the same",
-        "Of `train.global-batch` and `train.per-worker-batch`, and of `train.epochs` and `train.steps`, only one \
-         can be given: two could contradict each other.",
+        "Of `train.global-batch` and `train.per-worker-batch`, of `train.epochs` and `train.steps`, and of an elastic \
+         strategy's `rho` and `moving-rate`, only one can be given: two could contradict each other.",
     ),
     code(
         "R017",
@@ -197,7 +197,8 @@ pub(crate) const CODES: &[Code] = &[
         "R118",
         "momentum where the method has none",
         "Asynchronous SGD and Hogwild are defined without momentum; with a velocity on the server the method is \
-         `async-msgd`.",
+         `async-msgd`. Elastic averaging is defined without momentum as well; with velocities on the workers, which the \
+         pull to the centre does not touch, it is `measgd-async` or `eamsgd`.",
     ),
     code(
         "R119",
@@ -267,6 +268,14 @@ pub(crate) const CODES: &[Code] = &[
          every even rank with every odd one.",
     ),
     code(
+        "R132",
+        "a centre that overshoots",
+        "In an elastic step of moving rate a (rate * rho, or `moving-rate`) the centre goes a of the way to a worker. \
+         Beyond a = 1 it goes further than to the worker itself. In `easgd-sync` the ways to all p workers are added \
+         up, so that p * a is at most 1 (Zhang, Choromanska and LeCun, NIPS 2015, section 2, beta = p * a). The \
+         largest learning rate of the schedule counts.",
+    ),
+    code(
         "R151",
         "a code that partial sums do not survive",
         "`top-k`, `sign`, `terngrad` and `qsgd` lose much, and are not linear: a sum of what was decoded is no code. \
@@ -304,6 +313,13 @@ pub(crate) const CODES: &[Code] = &[
         "No cell meets the condition; perhaps a value has changed since.",
     ),
     code("R203", "missing data", "The data set's folder is not there; runs would fail when they read it."),
+    code(
+        "R206",
+        "a centre that follows the last worker",
+        "When every one of p workers has exchanged once at moving rate a, the centre has gone nearly all of the way if \
+         p * a is above 1: it is the last workers' model more than the mean of all. The method's authors take \
+         p * a = 0.9 (Zhang, Choromanska and LeCun, NIPS 2015).",
+    ),
     code(
         "R251",
         "a biased code without a memory",

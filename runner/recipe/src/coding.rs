@@ -1,6 +1,7 @@
 //! Settings of `compression` to its description, and what cannot work about them.
 
 use crate::all_reduce::{KIND as COLLECTIVE, REDUCE_ORDER};
+use crate::arm_keys::ELASTIC;
 use crate::key::{KeyId, id};
 use crate::method::SEGMENTS;
 use crate::problem::Finding;
@@ -28,6 +29,7 @@ fn travels(strategy: &str) -> Travels {
     match strategy {
         "d-sync" | "pipe-sgd" => Travels::Gradients,
         "local-sgd" | "d-psgd" | "ad-psgd" | "sgp" => Travels::Weights,
+        elastic if ELASTIC.contains(&elastic) => Travels::Weights,
         // With a server, gradients go up and weights come down.
         _ => Travels::Both,
     }
@@ -219,6 +221,9 @@ mod tests {
         assert!(refused("local-sgd", "quantize8", &[PARAMETERS, ERROR_FEEDBACK]));
         assert!(["d-psgd", "ad-psgd", "sgp"].into_iter().all(|gossip| refused(gossip, "fp16", &[])));
         assert!(!refused("local-sgd", "none", &[ERROR_FEEDBACK]));
+        assert!(
+            ELASTIC.iter().all(|kind| refused(kind, "fp16", &[]) && !refused(kind, "fp16", &[PARAMETERS]))
+        );
         assert!(!refused("ps-sync", "quantize8", &[ERROR_FEEDBACK]));
         assert!(!refused("d-sync", "quantize8", &[]));
     }

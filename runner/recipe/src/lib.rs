@@ -12,6 +12,7 @@ mod cluster;
 mod codes;
 mod coding;
 mod dataset;
+mod elastic;
 mod emulation;
 mod expand;
 mod expanded;
@@ -61,7 +62,8 @@ pub use problem::{Affected, Place, Problem, Problems, Severity};
 pub use render::render;
 pub use schema::schema;
 pub use strategy::{
-    Averaging, Codec, Collective, Communication, Compression, MixOrder, ReduceOrder, Route, Schedule, Strategy,
+    Averaging, Codec, Collective, Communication, Compression, MixOrder, MovingRate, ReduceOrder, Route,
+    Schedule, Strategy, SyncVariant,
 };
 pub use template::Template;
 pub use topology::{Graph, Mixing, Topology};

@@ -1,6 +1,7 @@
 //! A strategy's own settings to its description, and what cannot work about them.
 
 use crate::assign::SERVERS;
+use crate::elastic;
 use crate::key::{KeyId, id};
 use crate::problem::Finding;
 use crate::resolve::{CLIP, EPOCHS, MOMENTUM, STRATEGY_KIND};
@@ -12,7 +13,7 @@ const OWN_MOMENTUM: KeyId = id("strategy.momentum");
 const DEPTH: KeyId = id("strategy.depth");
 const WARMUP_EPOCHS: KeyId = id("strategy.warmup-epochs");
 pub(crate) const SEGMENTS: KeyId = id("strategy.gradient-segments");
-const PERIOD: KeyId = id("strategy.period");
+pub(crate) const PERIOD: KeyId = id("strategy.period");
 pub(crate) const TOPOLOGY: KeyId = id("strategy.topology");
 const ORDER: KeyId = id("strategy.order");
 const AVERAGING: KeyId = id("strategy.averaging");
@@ -33,7 +34,7 @@ pub(crate) fn strategy(settings: &Settings) -> Strategy {
             warmup: Extent::Epochs(settings.number(WARMUP_EPOCHS).unwrap_or(0.0)),
             segments: settings.whole(SEGMENTS).unwrap_or(1) as u32,
         },
-        "local-sgd" => Strategy::LocalSgd { period: settings.whole(PERIOD).unwrap_or(1) },
+        "local-sgd" => Strategy::LocalSgd { period: settings.whole(PERIOD).unwrap_or(8) },
         "d-psgd" => {
             let last = settings.choice(ORDER) == "step-then-mix";
             let order = if last { MixOrder::StepThenMix } else { MixOrder::MixThenStep };
@@ -45,7 +46,7 @@ pub(crate) fn strategy(settings: &Settings) -> Strategy {
             Strategy::AdPsgd { topology: topology(settings), averaging }
         }
         "sgp" => Strategy::Sgp,
-        _ => Strategy::DSync,
+        kind => elastic::strategy(settings, kind).unwrap_or(Strategy::DSync),
     }
 }
 
@@ -57,7 +58,7 @@ fn topology(settings: &Settings) -> Topology {
     }
 }
 
-fn momentum(settings: &Settings) -> f64 {
+pub(crate) fn momentum(settings: &Settings) -> f64 {
     let trained = settings.number(MOMENTUM).filter(|momentum| *momentum > 0.0);
     settings.number(OWN_MOMENTUM).or(trained).unwrap_or(RULE_OF_THUMB)
 }
@@ -65,7 +66,16 @@ fn momentum(settings: &Settings) -> f64 {
 /// What a strategy cannot do with its settings.
 pub(crate) fn findings(settings: &Settings, strategy: &Strategy) -> Option<Finding> {
     match strategy {
-        Strategy::AsyncSgd { .. } | Strategy::HogwildSgd { .. } => foreign_momentum(settings, strategy),
+        Strategy::AsyncSgd { .. } | Strategy::HogwildSgd { .. } => {
+            foreign_momentum(settings, strategy, "take `kind = \"async-msgd\"`, whose server has a velocity")
+        }
+        Strategy::EasgdOriginal { .. }
+        | Strategy::EasgdAsync { .. }
+        | Strategy::EasgdHogwild { .. }
+        | Strategy::EasgdSync { .. } => {
+            let cure = "take `kind = \"measgd-async\"` or `\"eamsgd\"`, whose workers have velocities";
+            foreign_momentum(settings, strategy, cure)
+        }
         Strategy::PipeSgd { warmup, .. } => endless_warmup(settings, *warmup),
         Strategy::PsSync => divided_norm(settings),
         Strategy::DSync
@@ -73,18 +83,20 @@ pub(crate) fn findings(settings: &Settings, strategy: &Strategy) -> Option<Findi
         | Strategy::LocalSgd { .. }
         | Strategy::DPsgd { .. }
         | Strategy::AdPsgd { .. }
-        | Strategy::Sgp => None,
+        | Strategy::Sgp
+        | Strategy::MeasgdAsync { .. }
+        | Strategy::Eamsgd { .. } => None,
     }
 }
 
-fn foreign_momentum(settings: &Settings, strategy: &Strategy) -> Option<Finding> {
+fn foreign_momentum(settings: &Settings, strategy: &Strategy, cure: &str) -> Option<Finding> {
     let momentum = settings.number(MOMENTUM).filter(|momentum| *momentum > 0.0)?;
     let kind = strategy.kind();
     Some(
         Finding::new("R118", format!("`{kind}` is defined without momentum, and {momentum} is asked for"))
             .at_option(settings.span(MOMENTUM), "the momentum")
             .at_option(settings.span(STRATEGY_KIND), "has none")
-            .cure("take `kind = \"async-msgd\"`, whose server has a velocity, or `momentum = 0.0`"),
+            .cure(format!("{cure}, or `momentum = 0.0`")),
     )
 }
 

@@ -77,12 +77,21 @@ pub(crate) const STRATEGIES: &[Choice] = &[
         "Asynchronous parameter server without locks: gradients are added element by element.",
     ),
     Choice::now("pipe-sgd", "All-reduce in a pipeline: communication overlaps the next steps."),
-    Choice::later("easgd-original", "Elastic averaging, one worker after the other."),
-    Choice::later("easgd-async", "Elastic averaging, asynchronous."),
-    Choice::later("measgd-async", "Elastic averaging with momentum, asynchronous."),
-    Choice::later("easgd-hogwild", "Elastic averaging without locks."),
-    Choice::later("easgd-sync", "Elastic averaging, synchronous, in three variants."),
-    Choice::later("eamsgd", "Elastic averaging with momentum and a communication period."),
+    Choice::now(
+        "easgd-original",
+        "Elastic averaging, round robin: one worker after the other computes and exchanges with the centre.",
+    ),
+    Choice::now("easgd-async", "Elastic averaging, first come, first served."),
+    Choice::now("measgd-async", "Elastic averaging, first come, first served, with momentum on the workers."),
+    Choice::now(
+        "easgd-hogwild",
+        "Elastic averaging without locks: workers and centre exchange element by element.",
+    ),
+    Choice::now(
+        "easgd-sync",
+        "Elastic averaging of all workers at once, in three variants that give the same weights.",
+    ),
+    Choice::now("eamsgd", "Elastic averaging with momentum and a communication period, on sharded servers."),
     Choice::now("d-psgd", "Gossip: each worker averages with its neighbours in every step."),
     Choice::now("ad-psgd", "Gossip without waiting: pairs average whenever they are ready."),
     Choice::now("sgp", "Gossip over a directed graph: stochastic gradient push."),
@@ -106,17 +115,17 @@ pub(crate) const STRATEGIES: &[Choice] = &[
     ),
     Choice::setting(
         "sync-easgd1",
-        "Synchronous elastic averaging, first variant. The strategy is not in this version.",
+        "Synchronous elastic averaging, first variant.",
         "`kind = \"easgd-sync\"` with `variant = 1`",
     ),
     Choice::setting(
         "sync-easgd2",
-        "Synchronous elastic averaging, second variant. The strategy is not in this version.",
+        "Synchronous elastic averaging, second variant.",
         "`kind = \"easgd-sync\"` with `variant = 2`",
     ),
     Choice::setting(
         "sync-easgd3",
-        "Synchronous elastic averaging, third variant. The strategy is not in this version.",
+        "Synchronous elastic averaging, third variant.",
         "`kind = \"easgd-sync\"` with `variant = 3`",
     ),
 ];

@@ -1,6 +1,7 @@
 //! The checked recipe: settings of the sweep, of each strategy, and what is varied.
 
 use crate::all_reduce;
+use crate::arm_keys::ELASTIC;
 use crate::axes::{self, AxisReader, Dimension};
 use crate::check::{self, Checker};
 use crate::coding;
@@ -201,6 +202,9 @@ impl Reader<'_> {
                         .note(match strategy.kind {
                             "ps-sync" => "a parameter server has no all-reduce, and adds in rank order",
                             "d-psgd" | "ad-psgd" | "sgp" => "neighbours average without an all-reduce",
+                            kind if ELASTIC.contains(&kind) => {
+                                "workers and centre have a way of their own: there is no all-reduce"
+                            }
                             _ => "a parameter server has no all-reduce, and this one adds gradients as they come",
                         })
                         .cure("leave it out");

@@ -2,8 +2,10 @@
 
 use crate::all_reduce;
 use crate::architecture::{self, Misfit, Task};
+use crate::arm_keys::ELASTIC;
 use crate::assign;
 use crate::coding;
+use crate::elastic;
 use crate::files::Machine;
 use crate::gossip;
 use crate::key::{KeyId, id};
@@ -34,7 +36,7 @@ const GLOBAL_BATCH: KeyId = id("train.global-batch");
 const WORKER_BATCH: KeyId = id("train.per-worker-batch");
 pub(crate) const EPOCHS: KeyId = id("train.epochs");
 const STEPS: KeyId = id("train.steps");
-const LR: KeyId = id("train.optimizer.lr");
+pub(crate) const LR: KeyId = id("train.optimizer.lr");
 const OWN_LR: KeyId = id("strategy.lr");
 pub(crate) const MOMENTUM: KeyId = id("train.optimizer.momentum");
 const WEIGHT_DECAY: KeyId = id("train.optimizer.weight-decay");
@@ -43,7 +45,7 @@ const LR_EVERY: KeyId = id("train.lr-schedule.every");
 const LR_FACTOR: KeyId = id("train.lr-schedule.factor");
 const LR_AT: KeyId = id("train.lr-schedule.at");
 const LR_FLOOR: KeyId = id("train.lr-schedule.floor");
-const LR_SCALE: KeyId = id("train.lr-schedule.scale");
+pub(crate) const LR_SCALE: KeyId = id("train.lr-schedule.scale");
 pub(crate) const CLIP: KeyId = id("train.optimizer.clip");
 const ACCUMULATE: KeyId = id("train.accumulate");
 const WARMUP: KeyId = id("train.lr-schedule.warmup");
@@ -93,6 +95,7 @@ impl<'a> Resolver<'a> {
         cell.findings.extend(coding::findings(settings));
         cell.findings.extend(gossip::findings(settings, &strategy, cluster.workers()));
         let workers = cluster.workers();
+        cell.findings.extend(elastic::findings(settings, &strategy, workers));
         let dataset = Self::dataset(settings);
         let (emulation, findings) = surroundings::emulation(settings, &cluster, self.machine);
         cell.findings.extend(findings);
@@ -352,12 +355,18 @@ pub(crate) fn ignored(strategy: &str, key: KeyId) -> bool {
     if key == coding::PARAMETERS {
         return coding::sends_no_weights(strategy);
     }
-    matches!(strategy, "ps-sync" | "async-sgd" | "async-msgd" | "hogwild-sgd" | "d-psgd" | "ad-psgd" | "sgp")
-        && all_reduce::KEYS.contains(&key)
+    let reduces = !matches!(
+        strategy,
+        "ps-sync" | "async-sgd" | "async-msgd" | "hogwild-sgd" | "d-psgd" | "ad-psgd" | "sgp"
+    ) && !ELASTIC.contains(&strategy);
+    !reduces && all_reduce::KEYS.contains(&key)
 }
 
 fn communication(cell: &mut Cell<'_>, strategy: &Strategy, cluster: &Cluster) -> Communication {
-    let (collective, reduce_order) = if strategy.servers() > 0 || gossip::is(strategy) {
+    // A centre on the first worker has its own tree.
+    let own_way =
+        strategy.servers() > 0 || gossip::is(strategy) || matches!(strategy, Strategy::EasgdSync { .. });
+    let (collective, reduce_order) = if own_way {
         (Collective::Star, ReduceOrder::Rank)
     } else {
         all_reduce::read(cell.settings, cluster, &mut cell.findings)

@@ -59,6 +59,89 @@ pub enum Strategy {
     },
     /// Gossip over a directed graph: stochastic gradient push.
     Sgp,
+    /// Elastic averaging, one worker after the other.
+    EasgdOriginal {
+        /// How far worker and centre go towards each other.
+        moving_rate: MovingRate,
+        /// Whether weights travel while the worker computes.
+        overlap: bool,
+    },
+    /// Elastic averaging, first come, first served.
+    EasgdAsync {
+        /// As for [`Strategy::EasgdOriginal`].
+        moving_rate: MovingRate,
+        /// Local steps from one exchange with the centre to the next.
+        period: u64,
+    },
+    /// The same with momentum on the workers.
+    MeasgdAsync {
+        /// As for [`Strategy::EasgdOriginal`].
+        moving_rate: MovingRate,
+        /// Of each worker's velocity.
+        momentum: f32,
+        /// As for [`Strategy::EasgdAsync`].
+        period: u64,
+    },
+    /// Elastic averaging without locks.
+    EasgdHogwild {
+        /// As for [`Strategy::EasgdOriginal`].
+        moving_rate: MovingRate,
+        /// As for [`Strategy::EasgdAsync`].
+        period: u64,
+    },
+    /// Elastic averaging of all workers at once.
+    EasgdSync {
+        /// As for [`Strategy::EasgdOriginal`].
+        moving_rate: MovingRate,
+        /// Where the centre is, and what overlaps: the same weights in all three.
+        variant: SyncVariant,
+    },
+    /// Elastic averaging with momentum and a communication period.
+    Eamsgd {
+        /// As for [`Strategy::EasgdOriginal`].
+        moving_rate: MovingRate,
+        /// As for [`Strategy::MeasgdAsync`].
+        momentum: f32,
+        /// As for [`Strategy::EasgdAsync`].
+        period: u64,
+        /// Whether gradients are those of the weights after the velocity's next move.
+        look_ahead: bool,
+    },
+}
+
+/// How far worker and centre of an elastic method go towards each other: a of x - a (x - c) and c + a (x - c).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MovingRate {
+    /// a = learning rate * rho: it follows the schedule of the learning rate.
+    Rho(f32),
+    /// a itself.
+    Fixed(f32),
+    /// a = this / number of workers.
+    Divided(f32),
+}
+
+impl MovingRate {
+    /// a, at a learning rate and among so many workers.
+    pub fn at(self, rate: f32, workers: usize) -> f32 {
+        match self {
+            Self::Rho(rho) => rate * rho,
+            Self::Fixed(a) => a,
+            Self::Divided(all) => all / workers as f32,
+        }
+    }
+}
+
+/// Where the centre of synchronous elastic averaging is, and what overlaps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SyncVariant {
+    /// On a master of its own, behind a tree of the workers.
+    Master,
+    /// On the first worker.
+    FirstWorker,
+    /// The same, and weights travel during forward and backward pass.
+    Overlapped,
 }
 
 /// Which comes first in a step of gossip.
@@ -95,19 +178,34 @@ impl Strategy {
             Self::DPsgd { .. } => "d-psgd",
             Self::AdPsgd { .. } => "ad-psgd",
             Self::Sgp => "sgp",
+            Self::EasgdOriginal { .. } => "easgd-original",
+            Self::EasgdAsync { .. } => "easgd-async",
+            Self::MeasgdAsync { .. } => "measgd-async",
+            Self::EasgdHogwild { .. } => "easgd-hogwild",
+            Self::EasgdSync { .. } => "easgd-sync",
+            Self::Eamsgd { .. } => "eamsgd",
         }
     }
 
     /// Server ranks beside the workers, where the recipe does not ask for more.
     pub fn servers(&self) -> u32 {
         match self {
-            Self::PsSync | Self::AsyncSgd { .. } | Self::AsyncMsgd { .. } | Self::HogwildSgd { .. } => 1,
             Self::DSync
             | Self::PipeSgd { .. }
             | Self::LocalSgd { .. }
             | Self::DPsgd { .. }
             | Self::AdPsgd { .. }
             | Self::Sgp => 0,
+            Self::EasgdSync { variant, .. } => u32::from(*variant == SyncVariant::Master),
+            Self::PsSync
+            | Self::AsyncSgd { .. }
+            | Self::AsyncMsgd { .. }
+            | Self::HogwildSgd { .. }
+            | Self::EasgdOriginal { .. }
+            | Self::EasgdAsync { .. }
+            | Self::MeasgdAsync { .. }
+            | Self::EasgdHogwild { .. }
+            | Self::Eamsgd { .. } => 1,
         }
     }
 
@@ -123,7 +221,13 @@ impl Strategy {
             | Self::LocalSgd { .. }
             | Self::DPsgd { .. }
             | Self::AdPsgd { .. }
-            | Self::Sgp => None,
+            | Self::Sgp
+            | Self::EasgdOriginal { .. }
+            | Self::EasgdAsync { .. }
+            | Self::MeasgdAsync { .. }
+            | Self::EasgdHogwild { .. }
+            | Self::EasgdSync { .. }
+            | Self::Eamsgd { .. } => None,
         }
     }
 
@@ -135,14 +239,26 @@ impl Strategy {
             // Workers hold what a server told them last; there may be several servers.
             Self::AsyncSgd { .. } | Self::AsyncMsgd { .. } | Self::HogwildSgd { .. } => false,
             // Each has a model of its own.
-            Self::DPsgd { .. } | Self::AdPsgd { .. } | Self::Sgp => false,
+            Self::DPsgd { .. }
+            | Self::AdPsgd { .. }
+            | Self::Sgp
+            | Self::EasgdOriginal { .. }
+            | Self::EasgdAsync { .. }
+            | Self::MeasgdAsync { .. }
+            | Self::EasgdHogwild { .. }
+            | Self::EasgdSync { .. }
+            | Self::Eamsgd { .. } => false,
         }
     }
 
     /// Steps after which what a worker does repeats.
     pub fn period(&self) -> u64 {
         match self {
-            Self::LocalSgd { period } => (*period).max(1),
+            Self::LocalSgd { period }
+            | Self::EasgdAsync { period, .. }
+            | Self::MeasgdAsync { period, .. }
+            | Self::EasgdHogwild { period, .. }
+            | Self::Eamsgd { period, .. } => (*period).max(1),
             Self::PsSync
             | Self::DSync
             | Self::PipeSgd { .. }
@@ -151,7 +267,9 @@ impl Strategy {
             | Self::HogwildSgd { .. }
             | Self::DPsgd { .. }
             | Self::AdPsgd { .. }
-            | Self::Sgp => 1,
+            | Self::Sgp
+            | Self::EasgdOriginal { .. }
+            | Self::EasgdSync { .. } => 1,
         }
     }
 
@@ -161,13 +279,19 @@ impl Strategy {
             Self::AsyncSgd { .. }
             | Self::AsyncMsgd { .. }
             | Self::HogwildSgd { .. }
-            | Self::AdPsgd { .. } => true,
+            | Self::AdPsgd { .. }
+            | Self::EasgdOriginal { .. }
+            | Self::EasgdAsync { .. }
+            | Self::MeasgdAsync { .. }
+            | Self::EasgdHogwild { .. }
+            | Self::Eamsgd { .. } => true,
             Self::PsSync
             | Self::DSync
             | Self::PipeSgd { .. }
             | Self::LocalSgd { .. }
             | Self::DPsgd { .. }
-            | Self::Sgp => false,
+            | Self::Sgp
+            | Self::EasgdSync { .. } => false,
         }
     }
 
@@ -175,7 +299,16 @@ impl Strategy {
     /// that the run is judged by.
     pub fn models_differ(&self) -> bool {
         match self {
-            Self::LocalSgd { .. } | Self::DPsgd { .. } | Self::AdPsgd { .. } | Self::Sgp => true,
+            Self::LocalSgd { .. }
+            | Self::DPsgd { .. }
+            | Self::AdPsgd { .. }
+            | Self::Sgp
+            | Self::EasgdOriginal { .. }
+            | Self::EasgdAsync { .. }
+            | Self::MeasgdAsync { .. }
+            | Self::EasgdHogwild { .. }
+            | Self::EasgdSync { .. }
+            | Self::Eamsgd { .. } => true,
             Self::PsSync
             | Self::DSync
             | Self::PipeSgd { .. }
@@ -187,24 +320,25 @@ impl Strategy {
 
     /// How many of its `ranks` ranks in a role a run may lose, once it has begun, and still go on to its end.
     pub fn spares(&self, role: Role, ranks: u32) -> u32 {
-        match (self, role) {
-            (
-                Self::AsyncSgd { .. } | Self::AsyncMsgd { .. } | Self::HogwildSgd { .. } | Self::AdPsgd { .. },
-                Role::Worker,
-            ) => ranks.saturating_sub(1),
-            (
-                Self::AsyncSgd { .. } | Self::AsyncMsgd { .. } | Self::HogwildSgd { .. } | Self::AdPsgd { .. },
-                Role::Server,
-            )
-            | (
-                Self::PsSync
-                | Self::DSync
-                | Self::PipeSgd { .. }
-                | Self::LocalSgd { .. }
-                | Self::DPsgd { .. }
-                | Self::Sgp,
-                _,
-            ) => 0,
+        let others = ranks.saturating_sub(1);
+        match self {
+            Self::AsyncSgd { .. }
+            | Self::AsyncMsgd { .. }
+            | Self::HogwildSgd { .. }
+            | Self::EasgdOriginal { .. }
+            | Self::EasgdAsync { .. }
+            | Self::MeasgdAsync { .. }
+            | Self::EasgdHogwild { .. }
+            | Self::Eamsgd { .. } => if role == Role::Worker { others } else { 0 },
+            // There are workers only.
+            Self::AdPsgd { .. } => others,
+            Self::PsSync
+            | Self::DSync
+            | Self::PipeSgd { .. }
+            | Self::LocalSgd { .. }
+            | Self::DPsgd { .. }
+            | Self::Sgp
+            | Self::EasgdSync { .. } => 0,
         }
     }
 }

@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Elements that are changed or read in one go before time is taken again: what another lane does meanwhile shows
 /// between two of them.
-const GRAIN: usize = 4096;
+pub(super) const GRAIN: usize = 4096;
 
 /// Weights that all lanes change at once, each element by itself.
 #[derive(Clone, Debug)]
@@ -52,6 +52,17 @@ impl LockFree {
             };
             // It always has a new value, so it ends when no other lane came between.
             let _ = w.fetch_update(Ordering::Relaxed, Ordering::Relaxed, step);
+        }
+    }
+
+    /// Replaces each element from `at` on by what `next` makes of it and of the value beside it in `x`, which becomes
+    /// what was there before. Each element is one compare-and-swap: what is read is what was replaced.
+    pub fn replace(&self, at: usize, x: &mut [f32], next: impl Fn(f32, f32) -> f32) {
+        for (w, x) in self.weights[at..].iter().zip(x) {
+            let step = |bits: u32| Some(next(f32::from_bits(bits), *x).to_bits());
+            if let Ok(before) = w.fetch_update(Ordering::Relaxed, Ordering::Relaxed, step) {
+                *x = f32::from_bits(before);
+            }
         }
     }
 

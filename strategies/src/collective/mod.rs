@@ -11,7 +11,7 @@ mod rank_order;
 mod recursive_doubling;
 mod ring;
 mod star;
-mod tree;
+pub(crate) mod tree;
 
 pub use all_gather::AllGather;
 pub use halving_doubling::HalvingDoubling;

@@ -61,20 +61,20 @@ impl Collective for Tree {
 }
 
 /// Some places as a binomial tree, and which of them this one is.
-pub(super) struct Branch {
+pub(crate) struct Branch {
     /// The root first.
-    pub(super) places: Vec<Place>,
+    pub(crate) places: Vec<Place>,
     /// Index of this place among them.
-    pub(super) me: usize,
+    pub(crate) me: usize,
 }
 
 impl Branch {
-    pub(super) fn is_root(&self) -> bool {
+    pub(crate) fn is_root(&self) -> bool {
         self.me == 0
     }
 
     /// The way up: at the root, `x` becomes the sum over all places of the tree.
-    pub(super) fn reduce(&self, x: &mut [f32], tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
+    pub(crate) fn reduce(&self, x: &mut [f32], tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
         for child in children(self.me, self.places.len()) {
             wire.recv_add(self.places[child], tag, x)?;
         }
@@ -85,12 +85,12 @@ impl Branch {
     }
 
     /// The way down: what comes from the parent; the root itself, which has none, must not ask.
-    pub(super) fn receive(&self, tag: Tag, wire: &mut Wire<'_>) -> Result<Packet, StepError> {
+    pub(crate) fn receive(&self, tag: Tag, wire: &mut Wire<'_>) -> Result<Packet, StepError> {
         wire.recv_packet(self.places[parent(self.me).unwrap_or(0)], tag)
     }
 
     /// The way down: to the children, the one with the largest tree below it first.
-    pub(super) fn spread(&self, packet: &Packet, tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
+    pub(crate) fn spread(&self, packet: &Packet, tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
         let children: Vec<usize> = children(self.me, self.places.len()).collect();
         for child in children.into_iter().rev() {
             wire.send_packet(self.places[child], tag, packet.clone())?;

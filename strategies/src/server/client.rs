@@ -17,10 +17,10 @@ pub(super) const GOODBYE: Packet = Packet(Bytes::from_static(&[0]));
 pub struct Client {
     worker: usize,
     /// Position of the server's part in the whole vector.
-    at: usize,
-    step: u64,
+    pub(super) at: usize,
+    pub(super) step: u64,
     /// The last step whose gradient came.
-    came: u64,
+    pub(super) came: u64,
 }
 
 /// What goes before the weights in an answer.
@@ -33,7 +33,7 @@ pub(super) struct Note {
 }
 
 impl Note {
-    fn encode(self) -> Packet {
+    pub(super) fn encode(self) -> Packet {
         let mut bytes = self.samples.to_le_bytes().to_vec();
         bytes.push(u8::from(self.weights));
         Packet(bytes.into())

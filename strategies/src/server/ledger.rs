@@ -26,15 +26,15 @@ struct Pace {
     steps: u64,
     /// The version of the weights that it computes with.
     read: u64,
+    /// Samples that were handed to it, and of which nothing came yet.
+    held: u64,
     presence: Presence,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Presence {
-    /// Computes a gradient.
-    Busy,
-    /// Waits for an answer, or was told that the training is over.
-    Idle,
+    /// Computes, waits for an answer, or was told that the training is over.
+    Here,
     /// Said good-bye.
     Left,
     /// Is gone without a word.
@@ -58,15 +58,18 @@ impl Ledger {
     /// The books at the start of a run, when every worker begins its first step. `decides` is the server that says
     /// when the training is over.
     pub fn new(course: &Course, bound: Option<u64>, decides: bool) -> Self {
-        let pace = |worker| Pace {
-            share: course.own_samples(1, worker) as u64,
-            steps: 0,
-            read: 0,
-            presence: Presence::Busy,
+        Self::in_blocks(course, 1, bound, decides)
+    }
+
+    /// The same where every worker begins with so many steps in a row.
+    pub fn in_blocks(course: &Course, steps: u64, bound: Option<u64>, decides: bool) -> Self {
+        let pace = |worker| {
+            let share = course.own_samples(1, worker) as u64;
+            Pace { share, steps: 0, read: 0, held: steps * share, presence: Presence::Here }
         };
         let workers: Vec<Pace> = (0..course.workers()).map(pace).collect();
         Self {
-            handed: workers.iter().map(|worker| worker.share).sum(),
+            handed: workers.iter().map(|worker| worker.held).sum(),
             workers,
             budget: decides.then(|| course.budget()),
             bound,
@@ -87,12 +90,24 @@ impl Ledger {
 
     /// A worker's gradient is applied now.
     pub fn apply(&mut self, worker: usize) -> Applied {
-        let pace = &mut self.workers[worker];
-        let (consumed, staleness) = (self.samples, self.version - pace.read);
-        (pace.steps, pace.presence) = (pace.steps + 1, Presence::Idle);
+        self.apply_block(worker, 1)
+    }
+
+    /// What a worker made of so many gradients is applied now.
+    pub fn apply_block(&mut self, worker: usize, steps: u64) -> Applied {
+        let (consumed, staleness) = (self.samples, self.version - self.workers[worker].read);
         self.version += 1;
-        self.samples += pace.share;
+        self.count(worker, steps);
         Applied { version: self.version, staleness, consumed, samples: self.samples }
+    }
+
+    /// A worker computed so many gradients, which are not applied here.
+    pub fn count(&mut self, worker: usize, steps: u64) {
+        let pace = &mut self.workers[worker];
+        let samples = steps.saturating_mul(pace.share);
+        pace.steps = pace.steps.saturating_add(steps);
+        pace.held = pace.held.saturating_sub(samples);
+        self.samples = self.samples.saturating_add(samples);
     }
 
     /// Whether a worker may begin its next step: nobody who is still here is more steps behind it than the bound
@@ -106,14 +121,19 @@ impl Ledger {
 
     /// A worker is handed the present weights for its next step, unless the training is over.
     pub fn release(&mut self, worker: usize) -> Progress {
-        let over = self.budget.is_some_and(|budget| self.handed >= budget);
+        let over = self.grant(worker, 1) == 0;
+        Progress { samples: self.samples, over }
+    }
+
+    /// A worker is handed the present weights for up to so many steps, which may be none: as many as there are.
+    pub fn grant(&mut self, worker: usize, most: u64) -> u64 {
         let pace = &mut self.workers[worker];
         pace.read = self.version;
-        if !over {
-            pace.presence = Presence::Busy;
-            self.handed += pace.share;
-        }
-        Progress { samples: self.samples, over }
+        let left = self.budget.map(|budget| budget.saturating_sub(self.handed).div_ceil(pace.share.max(1)));
+        let steps = left.map_or(most, |left| most.min(left));
+        pace.held += steps * pace.share;
+        self.handed += steps * pace.share;
+        steps
     }
 
     /// A worker said good-bye.
@@ -128,9 +148,7 @@ impl Ledger {
 
     fn depart(&mut self, worker: usize, presence: Presence) {
         let pace = &mut self.workers[worker];
-        if pace.presence == Presence::Busy {
-            self.handed -= pace.share;
-        }
+        self.handed -= std::mem::take(&mut pace.held);
         pace.presence = presence;
     }
 
@@ -147,7 +165,7 @@ impl Ledger {
 
 impl Pace {
     fn is_here(&self) -> bool {
-        matches!(self.presence, Presence::Busy | Presence::Idle)
+        self.presence == Presence::Here
     }
 }
 
@@ -158,11 +176,15 @@ mod tests {
     use crate::sim::sample_spec_of;
     use recipe::{Extent, Strategy};
 
-    fn ledger(workers: u32, steps: u64, bound: Option<u64>) -> Ledger {
-        let mut spec = sample_spec_of(Strategy::AsyncSgd { staleness_bound: bound }, workers);
+    fn course(workers: u32, steps: u64) -> Course {
+        let mut spec = sample_spec_of(Strategy::AsyncSgd { staleness_bound: None }, workers);
         spec.train.global_batch = 10;
         spec.train.length = Extent::Steps(steps);
-        Ledger::new(&Course::new(&spec, Deal::shared_by(1, (0..100).collect())), bound, true)
+        Course::new(&spec, Deal::shared_by(1, (0..100).collect()))
+    }
+
+    fn ledger(workers: u32, steps: u64, bound: Option<u64>) -> Ledger {
+        Ledger::new(&course(workers, steps), bound, true)
     }
 
     #[test]
@@ -205,6 +227,21 @@ mod tests {
         // Now it was told that all is done, and nothing of it is missing.
         books.lose(0);
         assert!(books.is_closed() && books.is_abandoned());
+    }
+
+    #[test]
+    fn the_last_block_is_as_short_as_the_budget_asks_for() {
+        // 10 samples over 2 workers; 5 steps are 50 samples, of which 30 are handed out in the beginning.
+        let mut books = Ledger::in_blocks(&course(2, 5), 3, None, true);
+        assert_eq!(books.grant(0, 3), 3); // 45 of 50
+        assert_eq!(books.grant(1, 3), 1);
+        assert_eq!(books.grant(0, 3), 0);
+        assert_eq!(books.apply_block(0, 3).samples, 15);
+        // The second block of worker 0 is somebody else's.
+        books.lose(0);
+        assert_eq!(books.grant(1, 9), 3);
+        books.count(1, 7);
+        assert_eq!(books.samples(), 50);
     }
 
     #[test]

@@ -10,9 +10,13 @@ mod floor;
 mod keeper;
 mod ledger;
 mod shards;
+mod turns;
+mod visitor;
 
 pub use client::Client;
 pub use floor::{Centre, Floor};
 pub use keeper::Keeper;
 pub use ledger::{Applied, Ledger};
 pub use shards::Shards;
+pub use turns::Turns;
+pub use visitor::{Elastic, Grant, Visit, Visitor, drawn, pulled};

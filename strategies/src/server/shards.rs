@@ -21,6 +21,11 @@ impl Shards {
         Self { workers, servers, parameters }
     }
 
+    /// Number of workers.
+    pub fn workers(&self) -> usize {
+        self.workers
+    }
+
     /// Number of servers.
     pub fn servers(&self) -> usize {
         self.servers

@@ -46,12 +46,12 @@ fn run(strategy: &Strategy, servers: usize, seed: u64, fault: fn(Rank) -> Fault)
 }
 
 /// The lanes of ranks that nothing happened to.
-fn survivors(after: &Aftermath, victim: Rank) -> impl Iterator<Item = &Ending> {
+pub(crate) fn survivors(after: &Aftermath, victim: Rank) -> impl Iterator<Item = &Ending> {
     after.endings.iter().filter(move |ending| ending.rank != victim)
 }
 
 /// Who failed first, and why: all that failed at that moment.
-fn first_failures(after: &Aftermath) -> Vec<(Rank, &StepError)> {
+pub(crate) fn first_failures(after: &Aftermath) -> Vec<(Rank, &StepError)> {
     let failed = || {
         after.endings.iter().filter_map(|ending| match &ending.end {
             LaneEnd::Failed(error) if *error != StepError::Stopped => Some((ending.at, (ending.rank, error))),
@@ -63,7 +63,7 @@ fn first_failures(after: &Aftermath) -> Vec<(Rank, &StepError)> {
 }
 
 /// Every rank but the victim failed, too.
-fn all_fail(after: &Aftermath, victim: Rank, what: &str) {
+pub(crate) fn all_fail(after: &Aftermath, victim: Rank, what: &str) {
     let failed = |ending: &Ending| matches!(ending.end, LaneEnd::Failed(_));
     for rank in survivors(after, victim).map(|ending| ending.rank) {
         let its = after.endings.iter().filter(|ending| ending.rank == rank);
@@ -71,7 +71,7 @@ fn all_fail(after: &Aftermath, victim: Rank, what: &str) {
     }
 }
 
-fn gone(after: &Aftermath, peer: Rank) -> bool {
+pub(crate) fn gone(after: &Aftermath, peer: Rank) -> bool {
     let names = |error: &StepError| matches!(error, StepError::Gone { .. }) && error.peer() == Some(peer);
     let first = first_failures(after);
     // Whoever waits for one that fails on account of the victim fails at the same moment.

@@ -476,6 +476,40 @@ fn impossible_strategies() {
                 ],
             ),
             (
+                "momentum for an elastic method without",
+                &[
+                    "[train]\nglobal-batch = 100\nepochs = 1\noptimizer = { kind = \"sgd\", lr = 0.1, momentum = 0.9 }",
+                    "[[strategy]]\nkind = \"easgd-sync\"\nmoving-rate = 0.1",
+                    "[[strategy]]\nkind = \"measgd-async\"\nmoving-rate = 0.1",
+                ],
+            ),
+            (
+                "a pull that nothing tells, or two tell",
+                &[
+                    "[[strategy]]\nkind = \"easgd-async\"",
+                    "[[strategy]]\nkind = \"easgd-original\"\nrho = 1.0\nmoving-rate = 0.1",
+                    "[[strategy]]\nkind = \"eamsgd\"",
+                ],
+            ),
+            (
+                "a centre that overshoots",
+                &[
+                    "[nodes]\nuse = [\"local*4\"]",
+                    "[[strategy]]\nkind = \"easgd-sync\"\nmoving-rate = 0.3",
+                    "[[strategy]]\nkind = \"easgd-async\"\nrho = 11.0",
+                    "[[strategy]]\nkind = \"easgd-hogwild\"\nmoving-rate = 0.3",
+                    "[[strategy]]\nkind = \"eamsgd\"\nmoving-rate = 0.25",
+                ],
+            ),
+            (
+                "an elastic method's foreign keys",
+                &[
+                    "[[strategy]]\nkind = \"easgd-sync\"\nmoving-rate = 0.1\nservers = 2",
+                    "[[strategy]]\nkind = \"easgd-async\"\nmoving-rate = 0.1\nstaleness-bound = 2",
+                    "[[strategy]]\nkind = \"measgd-async\"\nmoving-rate = 0.1\ncommunication.collective = \"tree\"\ncompression = \"fp16\"",
+                ],
+            ),
+            (
                 "keys of another strategy",
                 &[
                     "[[strategy]]\nkind = \"pipe-sgd\"\nservers = 2",

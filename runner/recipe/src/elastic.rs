@@ -1,0 +1,106 @@
+//! Settings of elastic strategies to their descriptions, and what cannot work about them.
+
+use crate::arm_keys::ELASTIC;
+use crate::key::{KeyId, id};
+use crate::method::{PERIOD, momentum};
+use crate::problem::Finding;
+use crate::resolve::{LR, LR_SCALE, STRATEGY_KIND};
+use crate::setting::Settings;
+use crate::strategy::{MovingRate, Strategy, SyncVariant};
+
+const RHO: KeyId = id("strategy.rho");
+const MOVING_RATE: KeyId = id("strategy.moving-rate");
+const OVERLAP: KeyId = id("strategy.overlap");
+const VARIANT: KeyId = id("strategy.variant");
+const LOOK_AHEAD: KeyId = id("strategy.look-ahead");
+
+/// p * a as its authors take it: Zhang, Choromanska and `LeCun`, "Deep learning with Elastic Averaging SGD", NIPS 2015.
+const ALL_TOGETHER: f32 = 0.9;
+
+/// What rounding of p * a is no overshoot.
+const ROUNDING: f64 = 1e-6;
+
+/// The elastic strategy of that kind that the settings describe.
+pub(crate) fn strategy(settings: &Settings, kind: &str) -> Option<Strategy> {
+    let moving_rate = moving_rate(settings);
+    let period = settings.whole(PERIOD).unwrap_or(1);
+    let momentum = || momentum(settings) as f32;
+    match kind {
+        "easgd-original" => Some(Strategy::EasgdOriginal { moving_rate, overlap: settings.flag(OVERLAP) }),
+        "easgd-async" => Some(Strategy::EasgdAsync { moving_rate, period }),
+        "measgd-async" => Some(Strategy::MeasgdAsync { moving_rate, momentum: momentum(), period }),
+        "easgd-hogwild" => Some(Strategy::EasgdHogwild { moving_rate, period }),
+        "easgd-sync" => {
+            let variant = match settings.whole(VARIANT) {
+                Some(1) => SyncVariant::Master,
+                Some(2) => SyncVariant::FirstWorker,
+                _ => SyncVariant::Overlapped,
+            };
+            Some(Strategy::EasgdSync { moving_rate, variant })
+        }
+        "eamsgd" => {
+            let look_ahead = settings.flag(LOOK_AHEAD);
+            Some(Strategy::Eamsgd { moving_rate, momentum: momentum(), period, look_ahead })
+        }
+        _ => None,
+    }
+}
+
+fn moving_rate(settings: &Settings) -> MovingRate {
+    match (settings.number(RHO), settings.number(MOVING_RATE)) {
+        (Some(rho), _) => MovingRate::Rho(rho as f32),
+        (None, Some(a)) => MovingRate::Fixed(a as f32),
+        (None, None) => MovingRate::Divided(ALL_TOGETHER),
+    }
+}
+
+/// What cannot work about an elastic strategy's moving rate among so many workers.
+pub(crate) fn findings(settings: &Settings, strategy: &Strategy, workers: u32) -> Option<Finding> {
+    let kind = settings.choice(STRATEGY_KIND);
+    if !ELASTIC.contains(&kind) {
+        return None;
+    }
+    match (settings.number(RHO), settings.number(MOVING_RATE)) {
+        (Some(_), Some(_)) => Some(
+            Finding::new("R016", "`rho` and `moving-rate` both say how far worker and centre go")
+                .at_option(settings.span(RHO), "times the learning rate")
+                .at_option(settings.span(MOVING_RATE), "whatever the learning rate")
+                .cure("keep one of them"),
+        ),
+        (None, None) if kind != "eamsgd" => Some(
+            Finding::new("R010", format!("`{kind}` needs `rho` or `moving-rate`"))
+                .at_option(settings.span(STRATEGY_KIND), "how far do worker and centre go?")
+                .cure(format!(
+                    "write `moving-rate = {}`, for example: {ALL_TOGETHER} / workers",
+                    ALL_TOGETHER / workers.max(1) as f32
+                )),
+        ),
+        _ => overshoot(settings, strategy, workers),
+    }
+}
+
+fn overshoot(settings: &Settings, strategy: &Strategy, workers: u32) -> Option<Finding> {
+    let lr = settings.number(LR).unwrap_or(0.0);
+    let lr = if settings.choice(LR_SCALE) == "linear" { lr * f64::from(workers) } else { lr };
+    let rho = settings.number(RHO);
+    let a = rho.map_or_else(|| settings.number(MOVING_RATE), |rho| Some(lr * rho))?;
+    let (all, kind) = (a * f64::from(workers), strategy.kind());
+    let together = matches!(strategy, Strategy::EasgdSync { .. });
+    let (code, what) = match () {
+        () if a > 1.0 + ROUNDING => {
+            ("R131", format!("the centre of `{kind}` goes {a} of the way to a worker"))
+        }
+        () if all <= 1.0 + ROUNDING => return None,
+        () if together => {
+            ("R131", format!("the centre of `{kind}` goes {all} of the way to its {workers} workers"))
+        }
+        () => ("R206", format!("the centre of `{kind}` goes {workers} times {a} of the way in one round")),
+    };
+    let least = if rho.is_some() { "rho" } else { "moving-rate" };
+    let most = 1.0 / f64::from(workers.max(1)) / rho.map_or(1.0, |_| lr);
+    Some(
+        Finding::new(code, what)
+            .at_option(settings.span(RHO).or(settings.span(MOVING_RATE)), format!("a = {a}"))
+            .cure(format!("take `{least}` up to {most:.4}")),
+    )
+}

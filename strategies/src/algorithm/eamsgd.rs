@@ -1,0 +1,47 @@
+//! EAMSGD: elastic averaging with momentum and a communication period.
+//!
+//! Source: Zhang, Choromanska and `LeCun`, "Deep learning with Elastic Averaging SGD", NIPS 2015, Algorithm 2, as Lian
+//! et al., "Asynchronous Decentralized Parallel Stochastic Gradient Descent", ICML 2018, section 5, compare with it;
+//! servers and exchanges are those of Async EASGD.
+//!
+//! | paper | here |
+//! |---|---|
+//! | x^i | `node.params()` |
+//! | the center variable | `Locked::centre` on the servers |
+//! | v^i | `Velocity`, one on each worker |
+//! | delta | `momentum` |
+//! | alpha; 0.9 / n in the comparison | `Elastic::at` |
+//! | tau, or su | `Elastic::period` |
+//!
+//! Sent per step: every `period` steps, the weights up and the centre down, before and while the worker computes, with
+//! notes of how far each is.
+//!
+//! Departures: those of Async EASGD: exchanges at local steps 0, su, 2 su, ... As in the paper, the gradient is that of
+//! the weights before the pull; unlike there, it is taken ahead of them, at x + delta v, only with `look-ahead`.
+//! Weight decay is of x itself.
+
+use crate::algorithm::easgd_async::Motion;
+use crate::algorithm::measgd_async::Velocity;
+use crate::node::Node;
+use crate::vector::Vector;
+use crate::{Loss, StepError};
+
+/// A velocity whose gradients are those of where it leads to.
+#[derive(Clone, Debug)]
+pub struct LookAhead(pub Velocity);
+
+impl Motion for LookAhead {
+    fn gradient(&mut self, node: &mut Node) -> Result<(Loss, Vector), StepError> {
+        let mut x = node.spare();
+        node.aside(|params| x.copy_from_slice(params));
+        node.update(0..x.len(), |x| self.0.ahead(x));
+        let result = node.gradient();
+        node.update(0..x.len(), |params| params.copy_from_slice(&x));
+        node.recycle(x);
+        result
+    }
+
+    fn direction(&mut self, node: &mut Node, g: Vector) -> Vector {
+        self.0.direction(node, g)
+    }
+}

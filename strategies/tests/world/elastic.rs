@@ -1,0 +1,474 @@
+//! Elastic averaging, one worker at a time: tables, conservation, and replays by a few lines of plain code.
+
+use crate::asynchronous::{scene, updates};
+use crate::reference::gradient;
+use crate::scene::{Scene, lanes};
+use recipe::{Extent, LrShape, MovingRate, Strategy};
+use record::{LaneId, Nanos, Phase, Rank, UpdateRecord};
+use std::collections::BTreeMap;
+use strategies::sim::{Costs, Outcome, World};
+use strategies::vector::piece;
+use strategies::{Batch, Block, Blueprint, Layout, Learner, Loss, StepError, Vector};
+
+pub(crate) fn fixed(a: f32) -> MovingRate {
+    MovingRate::Fixed(a)
+}
+
+fn original(moving_rate: MovingRate) -> Strategy {
+    Strategy::EasgdOriginal { moving_rate, overlap: true }
+}
+
+fn locked(moving_rate: MovingRate) -> Strategy {
+    Strategy::EasgdAsync { moving_rate, period: 1 }
+}
+
+fn hogwild(moving_rate: MovingRate) -> Strategy {
+    Strategy::EasgdHogwild { moving_rate, period: 1 }
+}
+
+fn with_momentum(moving_rate: MovingRate) -> Strategy {
+    Strategy::MeasgdAsync { moving_rate, momentum: 0.5, period: 1 }
+}
+
+fn eamsgd(look_ahead: bool, period: u64) -> Strategy {
+    Strategy::Eamsgd { moving_rate: fixed(0.25), momentum: 0.5, period, look_ahead }
+}
+
+/// All weights begin at 2; the first gradient takes them, at rate 1, to `target`, and those after it are `curvature`
+/// times the weights.
+pub(crate) struct Nudge {
+    layout: Layout,
+    target: f32,
+    curvature: f32,
+    batches: u32,
+}
+
+impl Nudge {
+    pub(crate) fn new(weights: usize, target: f32, curvature: f32) -> Self {
+        let layout = Layout::new([("nudge".to_owned(), weights)]);
+        Self { layout, target, curvature, batches: 0 }
+    }
+}
+
+impl Learner for Nudge {
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+    fn initial(&self) -> Vector {
+        vec![2.0; self.layout.size()].into()
+    }
+    fn load(&mut self, _: &Batch) -> Result<(), StepError> {
+        self.batches += 1;
+        Ok(())
+    }
+    fn forward(&mut self, _: &Vector, _: usize) -> Result<(), StepError> {
+        Ok(())
+    }
+    fn loss(&mut self, _: &Batch) -> Result<Loss, StepError> {
+        Ok(Loss(0.0))
+    }
+    fn backward(&mut self, weights: &Vector, _: usize, gradient: &mut [f32]) -> Result<(), StepError> {
+        for (g, w) in gradient.iter_mut().zip(weights.iter()) {
+            *g = if self.batches == 1 { w - self.target } else { self.curvature * w };
+        }
+        Ok(())
+    }
+    fn take(&mut self) -> Result<Block, StepError> {
+        Ok(Block::default())
+    }
+    fn put(&mut self, _: Block) -> Result<(), StepError> {
+        Ok(())
+    }
+    fn cut(&mut self, _: usize, _: usize, _: usize) -> Result<(), StepError> {
+        Err(StepError::Learner("has no outputs to cut".into()))
+    }
+}
+
+/// Where the workers of the worked example are after their first step; the centre is at 2.
+pub(crate) const TARGETS: [f32; 4] = [0.0, 4.0, 8.0, 20.0];
+
+/// A run of `targets.len()` workers for so many steps each, at rate 1.
+pub(crate) fn nudged(
+    strategy: Strategy,
+    targets: &[f32],
+    curvature: f32,
+    (steps, weights): (u64, usize),
+    world: World,
+) -> Outcome {
+    let mut scene = Scene::new(strategy, targets.len() as u32).change(|spec| {
+        spec.train.optimizer.lr = 1.0;
+        spec.train.length = Extent::Steps(steps);
+    });
+    scene.world = world;
+    let blueprint = Blueprint::new(&scene.spec, scene.course(), weights);
+    let learner =
+        |rank: Rank| Box::new(Nudge::new(weights, targets[rank.index()], curvature)) as Box<dyn Learner>;
+    scene.world.run(&blueprint, learner).unwrap()
+}
+
+fn of(outcome: &Outcome, rank: usize) -> f32 {
+    outcome.ranks[rank].model()[0]
+}
+
+/// Halves add exactly for as many exchanges as there are: whatever the order, nothing is lost between the workers and
+/// the centre.
+#[test]
+fn workers_and_centre_conserve_their_sum_under_any_interleaving() {
+    for kind in [original, locked, hogwild, |a| Strategy::EasgdOriginal { moving_rate: a, overlap: false }] {
+        let mut seen = std::collections::BTreeSet::new();
+        for seed in 0..20 {
+            let costs = Costs { forward: vec![Nanos(30_000)], update: 4.0, code: 0.1, ..Costs::default() };
+            let world = World { jitter: 1.0, costs, ..World::new(seed) };
+            let outcome = nudged(kind(fixed(0.5)), &TARGETS[1..], 0.0, (4, 10_000), world);
+            for i in [0, 5_000, 9_999] {
+                let sum: f32 = outcome.ranks.iter().map(|rank| rank.model()[i]).sum();
+                assert_eq!(
+                    sum.to_bits(),
+                    34.0_f32.to_bits(),
+                    "{:?}, seed {seed}, weight {i}",
+                    kind(fixed(0.5))
+                );
+            }
+            seen.insert(updates(&outcome, 3).iter().map(|update| update.worker).collect::<Vec<_>>());
+        }
+        let free = !matches!(kind(fixed(0.5)), Strategy::EasgdOriginal { .. });
+        assert!(seen.len() > 5 || !free, "only {} orders were tried", seen.len());
+    }
+}
+
+#[test]
+fn at_moving_rate_1_one_worker_and_the_centre_swap() {
+    for kind in [original, locked, hogwild, with_momentum] {
+        for (steps, expected) in [(1, (8.0, 2.0)), (2, (2.0, 8.0)), (3, (8.0, 2.0))] {
+            // With momentum the worker would roll on: it is nudged by nothing.
+            let target = if kind(fixed(1.0)) == with_momentum(fixed(1.0)) { 2.0 } else { 8.0 };
+            let outcome = nudged(kind(fixed(1.0)), &[target], 0.0, (steps, 3), World::new(1));
+            let expected = if target.to_bits() == 2.0_f32.to_bits() { (2.0, 2.0) } else { expected };
+            assert_eq!((of(&outcome, 0), of(&outcome, 1)), expected, "{:?}, {steps} steps", kind(fixed(1.0)));
+        }
+    }
+}
+
+/// Six steps by hand on h x^2 / 2 with rate * h = 1/2, momentum 1/2 and moving rate 1/4, from x = c = 1.
+fn table(strategy: Strategy, expected: [(f32, f32); 6]) {
+    for (steps, expected) in (1..).zip(expected) {
+        let scene = Scene::new(strategy.clone(), 1).change(|spec| {
+            spec.train.optimizer.lr = 0.5;
+            spec.train.length = Extent::Steps(steps);
+        });
+        let blueprint = Blueprint::new(&scene.spec, scene.course(), 1);
+        let learner = |_| Box::new(strategies::toy::Quadratic::new(1.0, vec![1.0], 1)) as Box<dyn Learner>;
+        let outcome = scene.world.run(&blueprint, learner).unwrap();
+        assert_eq!((of(&outcome, 0), of(&outcome, 1)), expected, "{strategy:?}, step {steps}");
+    }
+}
+
+#[test]
+fn the_pull_is_no_part_of_the_velocity() {
+    let expected = TABLE;
+    table(with_momentum(fixed(0.25)), expected);
+    table(eamsgd(false, 1), expected);
+}
+
+#[test]
+fn a_gradient_ahead_is_another_table() {
+    table(eamsgd(true, 1), AHEAD);
+}
+
+const TABLE: [(f32, f32); 6] = [
+    (1.0 / 2.0, 1.0),
+    (1.0 / 8.0, 7.0 / 8.0),
+    (0.0 / 1.0, 11.0 / 16.0),
+    (1.0 / 64.0, 33.0 / 64.0),
+    (7.0 / 128.0, 25.0 / 64.0),
+    (35.0 / 512.0, 157.0 / 512.0),
+];
+const AHEAD: [(f32, f32); 6] = [
+    (1.0 / 2.0, 1.0),
+    (1.0 / 4.0, 7.0 / 8.0),
+    (3.0 / 16.0, 23.0 / 32.0),
+    (11.0 / 64.0, 75.0 / 128.0),
+    (39.0 / 256.0, 247.0 / 512.0),
+    (131.0 / 1024.0, 819.0 / 2048.0),
+];
+
+/// What one exchange of a worker with one server came to.
+type Met = BTreeMap<(usize, usize, u64), (Vec<f32>, u64)>;
+
+/// A worker of the replay.
+struct Replica {
+    x: Vec<f32>,
+    v: Vec<f32>,
+    /// The step that it is about to take, with an exchange.
+    t: u64,
+}
+
+/// One step of a worker, in plain code: the gradient first, then both terms from the old weights.
+fn step(
+    scene: &Scene,
+    (worker, replica): (usize, &mut Replica),
+    consumed: u64,
+    pull: impl Fn(usize, f32) -> f32,
+) {
+    let (course, mut learner) = (scene.course(), scene.learner());
+    let (momentum, ahead) = match scene.spec.strategy {
+        Strategy::MeasgdAsync { momentum, .. } => (momentum, false),
+        Strategy::Eamsgd { momentum, look_ahead, .. } => (momentum, look_ahead),
+        _ => (0.0, false),
+    };
+    let Replica { x, v, t } = replica;
+    let at = |i: usize| if ahead { x[i] + momentum * v[i] } else { x[i] };
+    let at = Vector::from((0..x.len()).map(at).collect::<Vec<_>>());
+    let g = gradient(&mut learner, &at, &course.batch(*t, worker));
+    let (rate, decay) = (course.rate(consumed), scene.spec.train.optimizer.weight_decay);
+    for i in 0..x.len() {
+        v[i] = momentum * v[i] - rate * (g[i] + decay * x[i]);
+        x[i] = (x[i] + v[i]) - pull(i, x[i]);
+    }
+    *t += 1;
+}
+
+fn moving_rate(scene: &Scene, samples: u64) -> f32 {
+    match scene.spec.strategy {
+        Strategy::EasgdOriginal { moving_rate, .. }
+        | Strategy::EasgdAsync { moving_rate, .. }
+        | Strategy::MeasgdAsync { moving_rate, .. }
+        | Strategy::EasgdHogwild { moving_rate, .. }
+        | Strategy::EasgdSync { moving_rate, .. }
+        | Strategy::Eamsgd { moving_rate, .. } => {
+            moving_rate.at(scene.course().rate(samples), scene.course().workers())
+        }
+        _ => unreachable!(),
+    }
+}
+
+/// Does what the records say and nothing else: workers, then the centre.
+fn replay(scene: &Scene, outcome: &Outcome) -> (Vec<Vec<f32>>, Vec<f32>) {
+    let (course, initial) = (scene.course(), scene.learner().initial().into_inner());
+    let (p, n) = (course.workers(), initial.len());
+    let servers = outcome.ranks.len() - p;
+    let orders: Vec<Vec<UpdateRecord>> = (0..servers).map(|server| updates(outcome, p + server)).collect();
+    let exchanges: Vec<Vec<u64>> = (0..p)
+        .map(|k| {
+            orders[0].iter().filter(|update| update.worker.index() == k).map(|update| update.step).collect()
+        })
+        .collect();
+    let steps: Vec<u64> = (0..p)
+        .map(|k| outcome.ranks[k].steps(LaneId::Compute).iter().filter(|step| !step.drain).count() as u64)
+        .collect();
+    let mut centre = initial.clone();
+    let mut workers: Vec<Replica> =
+        (0..p).map(|_| Replica { x: initial.clone(), v: vec![0.0; n], t: 1 }).collect();
+    let (mut next, mut met) = (vec![0; servers], Met::new());
+    loop {
+        let mut moved = false;
+        for server in 0..servers {
+            let Some(update) = orders[server].get(next[server]) else { continue };
+            let k = update.worker.index();
+            if workers[k].t != update.step {
+                continue;
+            }
+            let span = piece(n, servers, server);
+            let a = moving_rate(scene, update.samples);
+            met.insert((server, k, update.step), (centre[span.clone()].to_vec(), update.samples));
+            for i in span {
+                centre[i] += a * (workers[k].x[i] - centre[i]);
+            }
+            next[server] += 1;
+            moved = true;
+        }
+        for k in 0..p {
+            let t = workers[k].t;
+            if !(0..servers).all(|server| met.contains_key(&(server, k, t))) {
+                continue;
+            }
+            let parts: Vec<_> = (0..servers).filter_map(|server| met.remove(&(server, k, t))).collect();
+            let told = parts[0].1;
+            let c: Vec<f32> = parts.iter().flat_map(|(c, _)| c.clone()).collect();
+            let a: Vec<f32> =
+                parts.iter().flat_map(|(c, samples)| vec![moving_rate(scene, *samples); c.len()]).collect();
+            step(scene, (k, &mut workers[k]), told, |i, x| a[i] * (x - c[i]));
+            let end = exchanges[k].iter().copied().find(|next| *next > t).unwrap_or(steps[k] + 1);
+            for j in 1..end - t {
+                let own = j * course.own_samples(1, k) as u64;
+                step(scene, (k, &mut workers[k]), told + own, |_, _| 0.0);
+            }
+            moved = true;
+        }
+        if !moved {
+            break;
+        }
+    }
+    assert!(
+        (0..servers).all(|server| next[server] == orders[server].len()),
+        "the records contradict each other"
+    );
+    (workers.into_iter().map(|worker| worker.x).collect(), centre)
+}
+
+fn replayed(scene: &Scene) -> Outcome {
+    let outcome = scene.run();
+    let (workers, centre) = replay(scene, &outcome);
+    let p = workers.len();
+    for (k, x) in workers.into_iter().enumerate() {
+        let what = format!("{:?}, worker {k} of {p}", scene.spec.strategy);
+        assert_eq!(outcome.ranks[k].model().sha256(), Vector::from(x).sha256(), "{what}");
+    }
+    let judged = outcome.ranks[p].model().sha256();
+    assert_eq!(judged, Vector::from(centre).sha256(), "{:?}: the centre", scene.spec.strategy);
+    outcome
+}
+
+#[test]
+fn a_run_is_replayed_from_its_records_to_equal_bits() {
+    let rho = MovingRate::Rho(2.0);
+    let methods = |period| {
+        [
+            Strategy::EasgdAsync { moving_rate: rho, period },
+            Strategy::MeasgdAsync { moving_rate: rho, momentum: 0.5, period },
+            Strategy::Eamsgd {
+                moving_rate: MovingRate::Divided(0.9),
+                momentum: 0.5,
+                period,
+                look_ahead: false,
+            },
+            Strategy::Eamsgd { moving_rate: rho, momentum: 0.75, period, look_ahead: true },
+        ]
+    };
+    for (workers, servers) in [(1, 1), (2, 1), (5, 1), (1, 3), (3, 2)] {
+        for period in [1, 3] {
+            for strategy in methods(period) {
+                for seed in 1..=3 {
+                    replayed(&scene(strategy.clone(), workers, servers, seed));
+                }
+            }
+        }
+    }
+    for overlap in [true, false] {
+        let strategy = Strategy::EasgdOriginal { moving_rate: rho, overlap };
+        for workers in 1..=4 {
+            let outcome = scene(strategy.clone(), workers, 1, 1).run();
+            assert_eq!(updates(&outcome, workers as usize).len(), 20 * workers as usize);
+        }
+    }
+}
+
+/// One lock-free worker meets nobody: its run can be replayed as well.
+#[test]
+fn one_worker_without_a_lock_is_one_with_a_lock() {
+    for period in [1, 4] {
+        replayed(&scene(Strategy::EasgdHogwild { moving_rate: fixed(0.25), period }, 1, 2, 1));
+    }
+}
+
+/// Algorithm 1 in plain code, workers in this order.
+fn round_robin(scene: &Scene, order: &[usize], turns: usize) -> (Vec<Vec<f32>>, Vec<f32>) {
+    let (course, mut learner) = (scene.course(), scene.learner());
+    let initial = learner.initial().into_inner();
+    let mut workers = vec![initial.clone(); order.len()];
+    let (mut c, mut consumed, mut steps) = (initial, 0, vec![0; order.len()]);
+    for j in order.iter().copied().cycle().take(turns) {
+        steps[j] += 1;
+        let batch = course.batch(steps[j], j);
+        let g = gradient(&mut learner, &Vector::from(workers[j].clone()), &batch);
+        let (rate, a) = (course.rate(consumed), moving_rate(scene, consumed));
+        for i in 0..c.len() {
+            let (x, apart) = (workers[j][i], workers[j][i] - c[i]);
+            workers[j][i] = (x - rate * (g[i] + scene.spec.train.optimizer.weight_decay * x)) - a * apart;
+            c[i] += a * apart;
+        }
+        consumed += batch.examples.len() as u64;
+    }
+    (workers, c)
+}
+
+#[test]
+fn the_round_robin_is_the_sequential_product_from_rank_0_on() {
+    for overlap in [true, false] {
+        let scene = scene(Strategy::EasgdOriginal { moving_rate: MovingRate::Rho(2.0), overlap }, 4, 1, 3);
+        let outcome = scene.run();
+        let order = updates(&outcome, 4);
+        assert!(order.iter().enumerate().all(|(turn, update)| update.worker.index() == turn % 4));
+        let (workers, c) = round_robin(&scene, &[0, 1, 2, 3], order.len());
+        for (k, x) in workers.into_iter().enumerate() {
+            assert_eq!(outcome.ranks[k].model().sha256(), Vector::from(x).sha256(), "worker {k}");
+        }
+        let judged = outcome.ranks[4].model().sha256();
+        assert_eq!(judged, Vector::from(c).sha256());
+        let (_, other) = round_robin(&scene, &[1, 0, 2, 3], order.len());
+        assert_ne!(judged, Vector::from(other).sha256(), "the order does not show");
+    }
+}
+
+/// Local steps of each worker count, not those of all; and exactly the samples of the budget are computed.
+#[test]
+fn a_period_counts_the_workers_own_steps() {
+    for period in [1, 3, 100] {
+        let outcome = scene(eamsgd(false, period), 3, 2, 2).run();
+        let mut computed = 0;
+        for k in 0..3 {
+            let steps = outcome.ranks[k].steps(LaneId::Compute);
+            let own: u64 = steps.iter().map(|step| u64::from(step.own_samples)).sum();
+            let count = steps.iter().filter(|step| !step.drain).count() as u64;
+            computed += own;
+            for server in [3, 4] {
+                let met: Vec<u64> = updates(&outcome, server)
+                    .iter()
+                    .filter(|update| update.worker.index() == k)
+                    .map(|update| update.step)
+                    .collect();
+                assert!(met.iter().zip((1..).step_by(period as usize)).all(|(a, b)| *a == b), "{met:?}");
+                assert_eq!(met.len() as u64, count.div_ceil(period), "worker {k}, period {period}");
+            }
+        }
+        // 10 samples in 3 shares of 4, 3 and 3, which overshoot by less than one each.
+        assert!((200..210).contains(&computed), "period {period}: {computed}");
+    }
+}
+
+#[test]
+fn every_lane_is_tiled_and_its_named_phases_cover_everything() {
+    for strategy in [original(fixed(0.25)), locked(fixed(0.25)), hogwild(fixed(0.25)), eamsgd(true, 2)] {
+        let outcome = scene(strategy.clone(), 3, 1, 5).run();
+        for (rank, lane) in lanes(&outcome) {
+            let mut at = Nanos(0);
+            for step in outcome.ranks[rank.index()].steps(lane) {
+                assert_eq!(
+                    (step.begin, step.phases[Phase::Other]),
+                    (at, Nanos(0)),
+                    "{strategy:?}, rank {rank}"
+                );
+                at += step.length;
+            }
+        }
+    }
+}
+
+/// Without a lock exchanges of several workers take place at once, so that the run is shorter.
+#[test]
+fn exchanges_without_a_lock_overlap() {
+    let time = |strategy| {
+        let costs = Costs { forward: vec![Nanos(30_000)], update: 20.0, ..Costs::default() };
+        nudged(strategy, &TARGETS, 0.0, (10, 10_000), World { costs, ..World::new(3) }).time
+    };
+    assert!(time(hogwild(fixed(0.125))) < time(locked(fixed(0.125))));
+}
+
+/// A constant schedule gives plain SGD where there is nobody to be drawn to: the centre is no part of it.
+#[test]
+fn without_a_pull_a_worker_is_plain_sgd() {
+    for strategy in [original(fixed(0.0)), locked(fixed(0.0)), hogwild(fixed(0.0))] {
+        let scene =
+            scene(strategy.clone(), 1, 1, 1).change(|spec| spec.train.schedule.shape = LrShape::Constant);
+        let outcome = scene.run();
+        let (course, mut learner) = (scene.course(), scene.learner());
+        let mut w = learner.initial();
+        for t in 1..=20 {
+            let g = gradient(&mut learner, &w, &course.batch(t, 0));
+            for (w, g) in w.iter_mut().zip(g) {
+                *w += -course.rate(0) * (g + scene.spec.train.optimizer.weight_decay * *w);
+            }
+        }
+        assert_eq!(outcome.ranks[0].model().sha256(), w.sha256(), "{strategy:?}");
+    }
+}

@@ -1,0 +1,91 @@
+//! Elastic methods whose ranks die: without a worker they go on, without their master they do not; all at once they
+//! need everyone.
+
+use crate::asynchronous::scene;
+use crate::lost_workers::{all_fail, first_failures, go_wrong, gone, lost, survivors};
+use crate::sharding::judged;
+use recipe::{MovingRate, Strategy, SyncVariant};
+use record::{LaneId, Nanos, Rank};
+use strategies::StepError;
+use strategies::sim::{Fault, LaneEnd};
+
+fn at_their_own_pace() -> [Strategy; 5] {
+    let moving_rate = MovingRate::Fixed(0.25);
+    [
+        Strategy::EasgdOriginal { moving_rate, overlap: true },
+        Strategy::EasgdOriginal { moving_rate, overlap: false },
+        Strategy::EasgdAsync { moving_rate, period: 2 },
+        Strategy::EasgdHogwild { moving_rate, period: 1 },
+        Strategy::Eamsgd { moving_rate, momentum: 0.5, period: 3, look_ahead: false },
+    ]
+}
+
+fn together() -> [Strategy; 3] {
+    let moving_rate = MovingRate::Fixed(0.25);
+    [SyncVariant::Master, SyncVariant::FirstWorker, SyncVariant::Overlapped]
+        .map(|variant| Strategy::EasgdSync { moving_rate, variant })
+}
+
+#[test]
+fn a_run_goes_on_without_a_worker_that_fails() {
+    for strategy in at_their_own_pace() {
+        for seed in 0..8 {
+            for fault in [Fault::Kill, Fault::Stop] {
+                let scene = scene(strategy.clone(), 4, 1, seed);
+                let when = Nanos(scene.run().time.0 / 3 + 1_000 * seed);
+                let after = go_wrong(&scene, &[(when, fault(Rank(1)))]);
+                let what = format!("{strategy:?}, seed {seed}");
+                assert!(
+                    survivors(&after, Rank(1)).all(|ending| ending.end == LaneEnd::Finished),
+                    "{what}: {:?}",
+                    after.endings
+                );
+                let outcome = after.outcome;
+                let lost = lost(&outcome);
+                assert!(matches!(&lost[..], [lost] if lost.peer == Rank(1)), "{what}: {lost:?}");
+                let steps = |rank: usize| outcome.ranks[rank].steps(LaneId::Compute).len() as u64;
+                assert!(lost[0].step <= steps(1) + 4 && lost[0].step > 1, "{what}: {}", lost[0].step);
+                // What it would have computed is computed by others, unless they had gone home.
+                let last = judged(&outcome).last().cloned().unwrap();
+                assert!(last.1 == "centre" && last.3, "{what}: {last:?}");
+                assert!((180..210).contains(&last.2), "{what}: {} samples", last.2);
+            }
+        }
+    }
+}
+
+#[test]
+fn no_run_goes_on_without_its_master() {
+    for strategy in at_their_own_pace().into_iter().chain([together()[0].clone()]) {
+        let after = go_wrong(&scene(strategy.clone(), 2, 1, 1), &[(Nanos(30_000), Fault::Kill(Rank(2)))]);
+        assert!(gone(&after, Rank(2)), "{strategy:?}: {:?}", after.endings);
+        all_fail(&after, Rank(2), "died");
+    }
+}
+
+#[test]
+fn all_at_once_is_nothing_without_one() {
+    for strategy in together() {
+        for seed in 0..5 {
+            let scene = scene(strategy.clone(), 4, strategy.servers() as usize, seed);
+            let after = go_wrong(&scene, &[(Nanos(scene.run().time.0 / 2), Fault::Kill(Rank(1)))]);
+            assert!(gone(&after, Rank(1)), "{strategy:?}: {:?}", after.endings);
+            all_fail(&after, Rank(1), "died");
+        }
+    }
+}
+
+#[test]
+fn a_run_without_a_single_worker_has_failed() {
+    for strategy in at_their_own_pace() {
+        let scene = scene(strategy.clone(), 2, 1, 1);
+        let after = go_wrong(&scene, &[0, 1].map(|rank| (Nanos(30_000), Fault::Kill(Rank(rank)))));
+        assert!(
+            first_failures(&after)
+                .iter()
+                .all(|(rank, error)| *rank == Rank(2) && matches!(error, StepError::Gone { .. })),
+            "{strategy:?}: {:?}",
+            after.endings
+        );
+    }
+}
