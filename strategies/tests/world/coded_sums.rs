@@ -6,7 +6,7 @@ use recipe::{Codec, Collective as Chosen, Extent, Strategy};
 use record::Rank;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use strategies::collective::Collective;
+use strategies::collective::{Collective, PipelinedRing, RankOrder, Ring};
 use strategies::compress::{Compressor, ErrorFeedback, Guarantee, Quantize8, Sign, Slot, TopK, Truncate16};
 use strategies::draw::mix;
 use strategies::vector::piece;
