@@ -196,8 +196,9 @@ fn rotate(a: &mut [Vec<f64>], p: usize, q: usize) {
     for row in a.iter_mut() {
         (row[p], row[q]) = (c * row[p] - s * row[q], s * row[p] + c * row[q]);
     }
-    for k in 0..a.len() {
-        (a[p][k], a[q][k]) = (c * a[p][k] - s * a[q][k], s * a[p][k] + c * a[q][k]);
+    let (above, below) = a.split_at_mut(q);
+    for (p, q) in above[p].iter_mut().zip(below[0].iter_mut()) {
+        (*p, *q) = (c * *p - s * *q, s * *p + c * *q);
     }
 }
 

@@ -1,5 +1,5 @@
-//! Whether pairs that average can ever wait for each other in a circle: all orders for a few ranks, many for more, and
-//! ranks without roles, which do.
+//! Whether pairs that average can ever wait for each other in a circle: all orders of two ranks, many of more, and ranks
+//! without roles, which do.
 
 use crate::pairs::{pairs, scene};
 use crate::scene::Scene;
@@ -24,7 +24,7 @@ struct Search {
 }
 
 /// A search that has tried so many worlds ends.
-const MOST_WORLDS: usize = 20_000;
+const MOST_WORLDS: usize = 300;
 
 /// Runs a world in every order, or in as many as it may.
 fn search(run: impl Fn(&Arc<Mutex<Choices>>) -> Result<Outcome, WorldError>) -> Search {
@@ -69,12 +69,12 @@ fn searched(scene: &Scene) -> Search {
 }
 
 #[test]
-fn no_order_of_up_to_three_is_a_deadlock() {
+fn no_order_of_two_and_few_of_three_are_a_deadlock() {
     for (workers, topology) in [(1, Topology::Ring), (2, Topology::Ring), (3, Topology::Ring)] {
         let Search { worlds, states, deadlocks, all } = searched(&tiny(workers, topology));
         println!("{workers} ranks: {worlds} worlds, {states} states, all: {all}");
         assert_eq!(deadlocks, 0, "{workers} ranks");
-        assert!(workers == 1 || worlds > 20, "{worlds} worlds of {workers} are not all");
+        assert!(all || workers == 3, "{worlds} worlds of {workers}");
     }
 }
 
@@ -158,7 +158,7 @@ fn no_seed_of_up_to_sixteen_is_a_deadlock() {
 
 /// The four ways in which the two active ranks of a ring of four draw their first neighbour, each by a seed.
 #[test]
-fn no_order_of_four_is_a_deadlock() {
+fn the_first_orders_of_four_are_no_deadlock() {
     let mut seen = std::collections::BTreeSet::new();
     for seed in 0..40 {
         let draws = [0, 2].map(|rank| neighbour(seed, Rank(rank), 1, 2));
