@@ -59,13 +59,18 @@ impl Histogram {
     /// Bars of equal width from 0 on, and a tail where something lies beyond them. Every gradient is in one bar.
     pub(crate) fn buckets(&self) -> Vec<Bucket> {
         let (Some(body), Some(max)) = (self.quantile(BODY), self.max()) else { return Vec::new() };
-        let width = width_for(body + 1);
+        let width = width_for(body.saturating_add(1));
         let bars = (body / width + 1).max(1);
         let mut buckets: Vec<Bucket> = (0..bars)
-            .map(|bar| Bucket { from: bar * width, to: Some((bar + 1) * width - 1), count: 0 })
+            .map(|bar| Bucket {
+                from: bar * width,
+                to: Some((bar + 1).saturating_mul(width).saturating_sub(1)),
+                count: 0,
+            })
             .collect();
-        if max >= bars * width {
-            buckets.push(Bucket { from: bars * width, to: None, count: 0 });
+        let beyond = bars.saturating_mul(width);
+        if max >= beyond {
+            buckets.push(Bucket { from: beyond, to: None, count: 0 });
         }
         for (staleness, count) in &self.0 {
             let place = (staleness / width).min(buckets.len() as u64 - 1);

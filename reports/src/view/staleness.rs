@@ -22,7 +22,7 @@ const DISTANCE: &str = "consensus-distance";
 /// The section.
 #[derive(Debug, Serialize)]
 pub(crate) struct Section {
-    pub(crate) histograms: Vec<Bars>,
+    pub(crate) histograms: Vec<Drawn>,
     pub(crate) pairs: Vec<Matrix>,
     pub(crate) distances: Vec<Chart>,
     pub(crate) legend: Vec<Key>,
@@ -32,7 +32,7 @@ pub(crate) struct Section {
 
 /// The histogram of one arm under one condition.
 #[derive(Debug, Serialize)]
-pub(crate) struct Bars {
+pub(crate) struct Drawn {
     pub(crate) figure: Figure,
     pub(crate) key: Key,
     pub(crate) condition: String,
@@ -67,7 +67,7 @@ impl Section {
                 condition.entries.iter().map(move |entry| (number, condition, entry))
             })
             .collect();
-        let mut histograms: Vec<Bars> = entries
+        let mut histograms: Vec<Drawn> = entries
             .iter()
             .filter_map(|(number, condition, entry)| bars(findings, *number, condition, entry))
             .collect();
@@ -102,7 +102,7 @@ impl Section {
     }
 }
 
-fn bars(findings: &Findings, number: usize, condition: &Condition, entry: &Entry) -> Option<Bars> {
+fn bars(findings: &Findings, number: usize, condition: &Condition, entry: &Entry) -> Option<Drawn> {
     let found = staleness::of(entry)?;
     let (arm, condition) = (findings.study.arm_name(entry.arm), condition_title(condition));
     let buckets = found.all.buckets();
@@ -129,7 +129,7 @@ fn bars(findings: &Findings, number: usize, condition: &Condition, entry: &Entry
     let labels = ["staleness (updates)".to_owned(), "share of gradients (%)".to_owned()];
     let frame =
         Frame { x_ticks: bucket_ticks(&buckets, &x), y_ticks: y.ticks(4), ..area.frame(&x, &y, labels) };
-    Some(Bars {
+    Some(Drawn {
         summary: summary(&found),
         figure: Figure {
             id: format!("staleness-{number}-{}", entry.arm),

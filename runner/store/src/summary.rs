@@ -140,6 +140,9 @@ struct Tally {
     phases: BTreeMap<Phase, Vec<u64>>,
 }
 
+/// Lane, step, rank, length, whether it only drains, phases, hidden communication.
+type StepColumns = (i64, i64, u32, i64, bool, Vec<u8>, i64);
+
 /// Steps fetched at once: a run may have millions.
 const PAGE: i64 = 4096;
 
@@ -153,7 +156,7 @@ async fn tallies(
     let mut tallies: BTreeMap<(i64, u32), Tally> = BTreeMap::new();
     let (mut lane, mut step, mut rank) = (-1, 0, -1);
     loop {
-        let rows: Vec<(i64, i64, u32, i64, bool, Vec<u8>, i64)> = sqlx::query_as(
+        let rows: Vec<StepColumns> = sqlx::query_as(
             "SELECT lane, step, rank, length, drain, phases, hidden FROM step \
              WHERE attempt = ?1 AND (lane, step, rank) > (?2, ?3, ?4) ORDER BY lane, step, rank LIMIT ?5",
         )

@@ -34,7 +34,9 @@ pub fn of(files: &[PathBuf], weights: usize) -> Result<Mean, SnapshotError> {
         })?;
     }
     let count = files.len() as f64;
-    mean.iter_mut().for_each(|sum| *sum /= count);
+    for sum in &mut mean {
+        *sum /= count;
+    }
     let mut squares = 0.0;
     for file in files {
         let mut middle = mean.iter();

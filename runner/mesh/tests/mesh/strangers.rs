@@ -31,7 +31,7 @@ async fn dealer(path: &Path) -> DealerSocket {
 fn garbage() -> Vec<Bytes> {
     let preamble = |word: u8| {
         let mut frame = b"BKHS".to_vec();
-        frame.extend(1_u32.to_le_bytes());
+        frame.extend(mesh::PROTOCOL.to_le_bytes());
         frame.extend(mesh::BUILD.to_le_bytes());
         frame.push(word);
         frame.extend([0; 64]);

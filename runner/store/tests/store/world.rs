@@ -265,7 +265,7 @@ fn at_their_own_pace(number: u64) -> Vec<Event> {
             at: Nanos(number * 10_000_000),
         })
     };
-    let (rank, peer) = if number % 3 == 0 { (Rank(1), Rank(0)) } else { (Rank(0), Rank(1)) };
+    let (rank, peer) = if number.is_multiple_of(3) { (Rank(1), Rank(0)) } else { (Rank(0), Rank(1)) };
     let at = Nanos(number * 10_000_000);
     vec![update(0, number / 4), update(1, 1), Event::Averaged(AveragedRecord { rank, peer, number, at })]
 }
