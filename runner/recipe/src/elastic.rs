@@ -88,11 +88,11 @@ fn overshoot(settings: &Settings, strategy: &Strategy, workers: u32) -> Option<F
     let together = matches!(strategy, Strategy::EasgdSync { .. });
     let (code, what) = match () {
         () if a > 1.0 + ROUNDING => {
-            ("R131", format!("the centre of `{kind}` goes {a} of the way to a worker"))
+            ("R132", format!("the centre of `{kind}` goes {a} of the way to a worker"))
         }
         () if all <= 1.0 + ROUNDING => return None,
         () if together => {
-            ("R131", format!("the centre of `{kind}` goes {all} of the way to its {workers} workers"))
+            ("R132", format!("the centre of `{kind}` goes {all} of the way to its {workers} workers"))
         }
         () => ("R206", format!("the centre of `{kind}` goes {workers} times {a} of the way in one round")),
     };

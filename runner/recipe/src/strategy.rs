@@ -329,7 +329,13 @@ impl Strategy {
             | Self::EasgdAsync { .. }
             | Self::MeasgdAsync { .. }
             | Self::EasgdHogwild { .. }
-            | Self::Eamsgd { .. } => if role == Role::Worker { others } else { 0 },
+            | Self::Eamsgd { .. } => {
+                if role == Role::Worker {
+                    others
+                } else {
+                    0
+                }
+            }
             // There are workers only.
             Self::AdPsgd { .. } => others,
             Self::PsSync
