@@ -70,8 +70,10 @@ fn memory(specs: &[&RunSpec], machine: Machine) -> Option<Concern> {
 }
 
 fn cores(specs: &[&RunSpec], machine: Machine) -> Option<Concern> {
-    // A synchronous server works while its workers wait, so only workers compete for cores.
-    let workers = specs.iter().map(|spec| spec.cluster.workers()).max()?;
+    // A synchronous server works while its workers wait, so only workers compete for cores; not where a step takes as
+    // long as the recipe says.
+    let real = specs.iter().filter(|spec| spec.emulation.compute.is_none());
+    let workers = real.map(|spec| spec.cluster.workers()).max()?;
     (workers > machine.cores).then(|| Concern {
         severity: Severity::Warning,
         what: format!(
@@ -262,6 +264,11 @@ mod tests {
         let with = |cores| preflight(&[&spec(4)], Machine { cores, ..LARGE });
         assert_eq!(with(4), []);
         assert_eq!(with(3)[0].severity, Severity::Warning);
+        // Where a step takes as long as the recipe says, they do not need a core each.
+        let mut told = spec(4);
+        let step_time = std::time::Duration::from_millis(10);
+        told.emulation.compute = Some(recipe::Compute { step_time, split: recipe::Split::Measured });
+        assert_eq!(preflight(&[&told], Machine { cores: 1, ..LARGE }), []);
     }
 
     #[test]
