@@ -351,6 +351,14 @@ impl<'a> Wire<'a> {
         Ok(self.opened(before, envelope))
     }
 
+    /// Receives a packet that its sender sends of its own accord: until it begins to come, no communication is open.
+    pub fn recv_unasked(&mut self, from: Place, tag: Tag) -> Result<Packet, StepError> {
+        let peer = self.group.rank(from);
+        let before = self.lane.clock.wait_for_anyone();
+        let envelope = self.lane.transport.recv(peer, tag)?;
+        Ok(self.opened(before, envelope))
+    }
+
     /// Parts the wait that just ended into waiting and transfer.
     fn opened(&mut self, before: Phase, envelope: crate::Envelope) -> Packet {
         let clock = &mut self.lane.clock;

@@ -56,7 +56,9 @@ impl Edge {
 
     /// Receives the answer to the last request.
     pub fn answered(&self, desk: &mut Desk, into: &mut Vector) -> Result<Note, StepError> {
-        let note = self.note(desk, Tag::new(Kind::Answer, self.messages))?;
+        let tag = Tag::new(Kind::Answer, self.messages);
+        let packet = desk.wire().exact().recv_packet(self.peer, tag)?;
+        let note = Self::note(desk, &packet)?;
         self.model(desk, Kind::Answer, into)?;
         Ok(note)
     }
@@ -66,12 +68,14 @@ impl Edge {
         self.messages += 1;
         let tag = Tag::new(Kind::Ask, self.messages);
         for _ in 1..PATIENCE {
-            match self.note(desk, tag) {
+            match desk.wire().exact().recv_unasked(self.peer, tag) {
                 Err(StepError::Silent { .. }) => {}
-                other => return other,
+                Err(error) => return Err(error),
+                Ok(packet) => return Self::note(desk, &packet),
             }
         }
-        self.note(desk, tag)
+        let packet = desk.wire().exact().recv_unasked(self.peer, tag)?;
+        Self::note(desk, &packet)
     }
 
     /// Receives the model of the request whose note came.
@@ -79,10 +83,8 @@ impl Edge {
         desk.wire().weights().recv_into(self.peer, Tag::new(kind, self.messages).part(1), into)
     }
 
-    fn note(&self, desk: &mut Desk, tag: Tag) -> Result<Note, StepError> {
-        let packet: Packet = desk.wire().exact().recv_packet(self.peer, tag)?;
-        let ranks = desk.seat.course.workers();
-        Note::decode(&packet, desk.seat.rank, ranks)
+    fn note(desk: &Desk, packet: &Packet) -> Result<Note, StepError> {
+        Note::decode(packet, desk.seat.rank, desk.seat.course.workers())
     }
 
     /// What becomes of a failure: a peer that is not there any more is written down, and the rank goes on without it.
