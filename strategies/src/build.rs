@@ -1,15 +1,13 @@
 //! From a description to live lanes: the same for the simulator and the worker.
 
 mod elastic;
+mod gossip;
 
-use crate::algorithm::{
-    ad_psgd, async_msgd, async_sgd, d_psgd, d_sync, hogwild_sgd, local_sgd, pipe_sgd, ps_sync, sgp,
-};
+use crate::algorithm::{async_msgd, async_sgd, d_sync, hogwild_sgd, local_sgd, pipe_sgd, ps_sync};
 use crate::collective::{self, Collective};
 use crate::compress::{self, Compressor, Origin};
 use crate::course::Course;
 use crate::desk::{Desk, Seat};
-use crate::gossip::{Local, Rounds};
 use crate::host::{Host, Shared};
 use crate::learner::Learner;
 use crate::messenger::{Jobs, Messenger};
@@ -19,8 +17,8 @@ use crate::projection::{self, Matrix};
 use crate::server::{Centre, Client, Floor, Keeper, Ledger, Shards};
 use crate::strategy::{Evaluated, Roles, Service, Strategy};
 use crate::training::{self, Books};
-use crate::{Group, Lane, Place, StepError};
-use recipe::{Averaging, Compression, Graph, Measure, Role, RunSpec};
+use crate::{Group, Lane, StepError};
+use recipe::{Compression, Measure, Role, RunSpec};
 use record::{LaneId, Overlap, PhaseClock, Rank, Trace};
 use std::sync::Arc;
 
@@ -124,7 +122,6 @@ impl Blueprint {
         let shards = self.shards();
         let server = rank.index().checked_sub(self.trainers.len());
         let first = (rank == Rank(0)).then(|| Evaluated::judged("rank 0"));
-        let averaged = Evaluated::averaged(rank, self.trainers.len());
         let sgd = self.course.optimizer();
         match (&self.strategy, server) {
             (recipe::Strategy::DSync, _) => trainer(d_sync::DSync, first),
@@ -132,19 +129,8 @@ impl Blueprint {
                 let compared = Evaluated::compared(rank, self.trainers.len());
                 trainer(local_sgd::LocalSgd { period: *period }, Some(compared))
             }
-            (recipe::Strategy::DPsgd { topology, order }, _) => {
-                let row = Graph::new(*topology, self.trainers.len()).weights(rank.index());
-                let weights = row.into_iter().map(|(other, weight)| (Place(other), weight as f32)).collect();
-                let bell = host.bell(format!("exchange of rank {rank}"));
-                let (worker, mixer) = d_psgd::lanes(*order, weights, bell);
-                Roles { services: vec![Box::new(mixer)], ..trainer(worker, Some(averaged)) }
-            }
-            (recipe::Strategy::AdPsgd { topology, averaging }, _) => {
-                let graph = Graph::bipartite(*topology, self.trainers.len());
-                Roles { evaluated: Some(averaged), ..self.pairs(rank, host, &graph, *averaging) }
-            }
-            (recipe::Strategy::Sgp, _) => {
-                trainer(sgp::Sgp::new(Rounds::exponential(self.trainers.len())), Some(averaged))
+            (recipe::Strategy::DPsgd { .. } | recipe::Strategy::AdPsgd { .. } | recipe::Strategy::Sgp, _) => {
+                self.gossip_roles(rank, host)
             }
             (recipe::Strategy::PipeSgd { depth, warmup, segments }, _) => {
                 let warmup = self.course.in_samples(*warmup);
@@ -198,22 +184,6 @@ impl Blueprint {
                 None,
             ) => trainer(async_sgd::Worker::new(shards), None),
         }
-    }
-
-    /// The lanes of a worker that averages in pairs: an active one has one that asks, a passive one has one for each
-    /// neighbour that may ask.
-    fn pairs(&self, rank: Rank, host: &dyn Host, graph: &Graph, averaging: Averaging) -> Roles {
-        let neighbours: Vec<Place> = graph.neighbours(rank.index()).map(Place).collect();
-        let (n, active) = (self.parameters, rank.index().is_multiple_of(2));
-        let lanes = if active { neighbours.len().min(1) } else { neighbours.len() };
-        let local = Local::new(graph.ranks(), lanes, host.bell(format!("model of rank {rank}")));
-        let services: Vec<Box<dyn Service>> = if active && lanes > 0 {
-            vec![Box::new(ad_psgd::Active::new(local.clone(), averaging, neighbours, n))]
-        } else {
-            let passive = |neighbour| Box::new(ad_psgd::Passive::new(local.clone(), neighbour, n)) as _;
-            neighbours.into_iter().map(passive).collect()
-        };
-        Roles { services, ..trainer(ad_psgd::Worker::new(local), None) }
     }
 
     /// How the weights are divided among the servers.

@@ -26,8 +26,13 @@ impl<'a> Checker<'a> {
 
     /// Checks the table at `path`, except for the names in `skip`, which somebody else reads.
     pub(crate) fn table(&mut self, table: &Table, path: &str, skip: &[&str]) {
+        let kind = table.entries.iter().find(|entry| entry.name == "kind");
+        let kind = kind.and_then(|entry| match &entry.item.value {
+            Value::Text(kind) => Some(kind.as_str()),
+            _ => None,
+        });
         for entry in table.entries.iter().filter(|entry| !skip.contains(&entry.name.as_str())) {
-            self.entry(entry, path);
+            self.entry(entry, path, kind);
         }
     }
 
@@ -36,10 +41,14 @@ impl<'a> Checker<'a> {
         (self.settings, self.broken)
     }
 
-    fn entry(&mut self, entry: &Entry, path: &str) {
+    fn entry(&mut self, entry: &Entry, path: &str, kind: Option<&str>) {
         let here = key::join(path, &entry.name);
         let Some(id) = KeyId::of(&here) else {
-            let known: Vec<&str> = key::children(path).filter(|key| !key.later).map(Key::name).collect();
+            // Those of the table's own kind, if it is one.
+            let kind = kind.filter(|kind| key::children(path).any(|key| key.of.contains(kind)));
+            let known =
+                key::children(path).filter(|key| !key.later && kind.is_none_or(|kind| key.is_of(kind)));
+            let known: Vec<&str> = known.map(Key::name).collect();
             let whose = if path.is_empty() { String::new() } else { format!(" in `{path}`") };
             self.findings.push(unknown(entry, &whose, &known, path));
             return;

@@ -236,10 +236,11 @@ impl Strategy {
         match self {
             // `local-sgd` ends with an average, whose bits all ranks share.
             Self::PsSync | Self::DSync | Self::PipeSgd { .. } | Self::LocalSgd { .. } => true,
-            // Workers hold what a server told them last; there may be several servers.
-            Self::AsyncSgd { .. } | Self::AsyncMsgd { .. } | Self::HogwildSgd { .. } => false,
-            // Each has a model of its own.
-            Self::DPsgd { .. }
+            // Workers hold what a server told them last, or have a model of their own.
+            Self::AsyncSgd { .. }
+            | Self::AsyncMsgd { .. }
+            | Self::HogwildSgd { .. }
+            | Self::DPsgd { .. }
             | Self::AdPsgd { .. }
             | Self::Sgp
             | Self::EasgdOriginal { .. }

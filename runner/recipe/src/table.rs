@@ -19,6 +19,7 @@ pub(crate) const KEYS: &[Key] = &joined();
 
 const PARTS: [&[Key]; 3] = [BEFORE_ARMS, arm_keys::KEYS, AFTER_ARMS];
 
+#[expect(clippy::large_stack_arrays, reason = "made while compiling, and never on a stack")]
 const fn joined() -> [Key; BEFORE_ARMS.len() + arm_keys::KEYS.len() + AFTER_ARMS.len()] {
     let mut keys = [BEFORE_ARMS[0]; BEFORE_ARMS.len() + arm_keys::KEYS.len() + AFTER_ARMS.len()];
     let (mut part, mut at, mut filled) = (0, 0, 0);

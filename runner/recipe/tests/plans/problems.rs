@@ -476,6 +476,31 @@ fn impossible_strategies() {
                 ],
             ),
             (
+                "keys of another strategy",
+                &[
+                    "[[strategy]]\nkind = \"pipe-sgd\"\nservers = 2",
+                    "[[strategy]]\nkind = \"ps-sync\"\ndepth = 2",
+                ],
+            ),
+            ("no collective", &["[[strategy]]\nkind = \"async-sgd\"\ncommunication.collective = \"star\""]),
+            ("no all-reduce", &["[[strategy]]\nkind = \"sgp\"\ncommunication.collective = \"tree\""]),
+            (
+                "a graph without two parts",
+                &[
+                    "[nodes]\nuse = [\"local*4\"]\nworkers = 3",
+                    "[[strategy]]\nkind = \"ad-psgd\"\ntopology = \"exponential\"",
+                ],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn impossible_elastic_strategies() {
+    check(
+        "impossible_elastic_strategies",
+        &[
+            (
                 "momentum for an elastic method without",
                 &[
                     "[train]\nglobal-batch = 100\nepochs = 1\noptimizer = { kind = \"sgd\", lr = 0.1, momentum = 0.9 }",
@@ -507,22 +532,6 @@ fn impossible_strategies() {
                     "[[strategy]]\nkind = \"easgd-sync\"\nmoving-rate = 0.1\nservers = 2",
                     "[[strategy]]\nkind = \"easgd-async\"\nmoving-rate = 0.1\nstaleness-bound = 2",
                     "[[strategy]]\nkind = \"measgd-async\"\nmoving-rate = 0.1\ncommunication.collective = \"tree\"\ncompression = \"fp16\"",
-                ],
-            ),
-            (
-                "keys of another strategy",
-                &[
-                    "[[strategy]]\nkind = \"pipe-sgd\"\nservers = 2",
-                    "[[strategy]]\nkind = \"ps-sync\"\ndepth = 2",
-                ],
-            ),
-            ("no collective", &["[[strategy]]\nkind = \"async-sgd\"\ncommunication.collective = \"star\""]),
-            ("no all-reduce", &["[[strategy]]\nkind = \"sgp\"\ncommunication.collective = \"tree\""]),
-            (
-                "a graph without two parts",
-                &[
-                    "[nodes]\nuse = [\"local*4\"]\nworkers = 3",
-                    "[[strategy]]\nkind = \"ad-psgd\"\ntopology = \"exponential\"",
                 ],
             ),
         ],
