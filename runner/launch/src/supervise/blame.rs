@@ -55,8 +55,8 @@ pub(crate) enum Cause {
     Missed { by: Rank, reason: String },
     /// The culprit stopped though nobody had told it to.
     Unbidden,
-    /// These ranks were not ready in time.
-    NotReady { missing: Vec<Rank>, waited: Nanos },
+    /// These ranks were not ready in time, and of one of them, and no other, nothing was heard at all.
+    NotReady { missing: Vec<Rank>, mute: Option<Rank>, waited: Nanos },
     /// Two ranks prepared differently what must be equal.
     Differ { what: &'static str, values: [(Rank, String); 2] },
     /// The evaluator's fault, in words.
@@ -259,9 +259,11 @@ impl Fault {
             Cause::Missed { by, reason } => format!("did not answer rank {by}: {reason}"),
             Cause::NoGoodbye => "ended, but did not say that all its records were sent".into(),
             Cause::Unbidden => "stopped though nobody had told it to".into(),
-            Cause::NotReady { missing, waited } => {
+            Cause::NotReady { missing, mute, waited } => {
                 let verb = if missing.len() == 1 { "was" } else { "were" };
-                format!("{} {verb} not ready after {:.1} s", list(missing), waited.seconds())
+                let words = format!("{} {verb} not ready after {:.1} s", list(missing), waited.seconds());
+                let silent = |rank| format!("{words}: rank {rank} gave no sign of life while starting up");
+                mute.map_or(words.clone(), silent)
             }
             Cause::Differ { what, values: [(one, value), (other, another)] } => format!(
                 "the ranks do not start alike: {what} of rank {one}: {value}, of rank {other}: {another}"

@@ -45,8 +45,12 @@ impl Supervisor {
             self.decide();
         } else if self.now >= nanos(self.rules.deadlines.start_up) {
             let missing = self.ranks_where(|rank| rank.prepared.is_none());
-            let culprit = missing.first().copied().filter(|_| missing.len() == 1);
-            self.fail(Fault { culprit, place: None, cause: Cause::NotReady { missing, waited: self.now } });
+            let mute = self.ranks_where(|rank| rank.prepared.is_none() && rank.heard.is_none());
+            let only = |ranks: &[Rank]| ranks.first().copied().filter(|_| ranks.len() == 1);
+            // Whoever has spoken may be waiting for the one that has not.
+            let (culprit, mute) = (only(&missing).or(only(&mute)), only(&mute));
+            let cause = Cause::NotReady { missing, mute, waited: self.now };
+            self.fail(Fault { culprit, place: None, cause });
         }
     }
 

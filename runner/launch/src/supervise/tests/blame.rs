@@ -36,7 +36,12 @@ fn before_the_start_too_whoever_has_spoken_must_go_on_speaking() {
     let gone = Play::new(later()).play("wait 50, exit 1 3, wait 11");
     assert_eq!(gone.detail(), "rank 1 exited with code 3 (while starting up)");
     let late = Play::new(later()).play(&format!("prepared 0, {}", "wait 9, beat 0, ".repeat(12)));
-    assert_eq!(late.detail(), "rank 1 was not ready after 10.0 s");
+    let told = "rank 1 was not ready after 10.0 s: rank 1 gave no sign of life while starting up";
+    assert_eq!(late.detail(), told);
+    // The others may be waiting for the one that never spoke.
+    let waiting = Play::new(later()).play(&"wait 9, beat 0, ".repeat(12));
+    let told = "ranks 0 and 1 were not ready after 10.0 s: rank 1 gave no sign of life while starting up";
+    assert_eq!((waiting.detail().as_str(), waiting.verdict().as_str()), (told, "failed 1"));
     assert_eq!(late.supervisor.judgement().suspects, [Member::Rank(Rank(1))]);
 }
 
