@@ -4,7 +4,7 @@ use crate::arm_keys::ELASTIC;
 use crate::key::{KeyId, id};
 use crate::method::{PERIOD, momentum};
 use crate::problem::Finding;
-use crate::resolve::{LR, LR_SCALE, STRATEGY_KIND};
+use crate::resolve::{LR, LR_SCALE, OWN_LR, STRATEGY_KIND};
 use crate::setting::Settings;
 use crate::strategy::{MovingRate, Strategy, SyncVariant};
 
@@ -80,7 +80,7 @@ pub(crate) fn findings(settings: &Settings, strategy: &Strategy, workers: u32) -
 }
 
 fn overshoot(settings: &Settings, strategy: &Strategy, workers: u32) -> Option<Finding> {
-    let lr = settings.number(LR).unwrap_or(0.0);
+    let lr = settings.number(OWN_LR).or(settings.number(LR)).unwrap_or(0.0);
     let lr = if settings.choice(LR_SCALE) == "linear" { lr * f64::from(workers) } else { lr };
     let rho = settings.number(RHO);
     let a = rho.map_or_else(|| settings.number(MOVING_RATE), |rho| Some(lr * rho))?;

@@ -11,6 +11,7 @@ mod check;
 mod cluster;
 mod codes;
 mod coding;
+mod communication;
 mod dataset;
 mod elastic;
 mod emulation;
@@ -49,6 +50,7 @@ mod tree;
 mod value;
 
 pub use cluster::{Cluster, Node, Role, Seat};
+pub use communication::{Codec, Collective, Communication, Compression, ReduceOrder, Route, Schedule};
 pub use dataset::{Dataset, Partition, Source};
 pub use emulation::{Compute, Emulation, Network, Slow, Split, Whom};
 pub use explain::{Unexplained, explain, topics};
@@ -61,10 +63,7 @@ pub use planner::{Request, plan};
 pub use problem::{Affected, Place, Problem, Problems, Severity};
 pub use render::render;
 pub use schema::schema;
-pub use strategy::{
-    Averaging, Codec, Collective, Communication, Compression, MixOrder, MovingRate, ReduceOrder, Route,
-    Schedule, Strategy, SyncVariant,
-};
+pub use strategy::{Averaging, MixOrder, MovingRate, Strategy, SyncVariant};
 pub use template::Template;
 pub use topology::{Graph, Mixing, Topology};
 pub use train::{Extent, LrScale, LrSchedule, LrShape, Metric, Sgd, Target, Training};

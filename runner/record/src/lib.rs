@@ -5,16 +5,18 @@
 
 mod clock;
 mod event;
+mod gossip;
 mod overlap;
 mod phase;
 mod units;
 
 pub use clock::{Clock, PhaseClock, Span, StepTiming, Trace, Work};
 pub use event::{
-    AveragedRecord, CodingRecord, Company, EVENT_VERSION, Emulated, EmulationRecord, Event, EventError,
-    GossipAct, GossipRecord, LinkRecord, LostRecord, MetricRecord, Overhead, Prepared, RankEnd, RankEnded,
-    SamplesRecord, SnapshotRecord, SpanRecord, Standing, StepRecord, UpdateRecord, WeightHash,
+    CodingRecord, Company, EVENT_VERSION, Emulated, EmulationRecord, Event, EventError, LinkRecord,
+    LostRecord, MetricRecord, Overhead, Prepared, RankEnd, RankEnded, SamplesRecord, SnapshotRecord,
+    SpanRecord, Standing, StepRecord, UpdateRecord, WeightHash,
 };
+pub use gossip::{AveragedRecord, GossipAct, GossipRecord};
 pub use overlap::Overlap;
 pub use phase::{Category, Phase, PhaseTimes};
 pub use units::{LaneId, Nanos, Rank};
