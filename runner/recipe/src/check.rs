@@ -45,7 +45,7 @@ impl<'a> Checker<'a> {
         let here = key::join(path, &entry.name);
         let Some(id) = KeyId::of(&here) else {
             // Those of the table's own kind, if it is one.
-            let kind = kind.filter(|kind| key::children(path).any(|key| key.of.contains(kind)));
+            let kind = kind.filter(|kind| is_kind_of(path, kind));
             let known =
                 key::children(path).filter(|key| !key.later && kind.is_none_or(|kind| key.is_of(kind)));
             let known: Vec<&str> = known.map(Key::name).collect();
@@ -90,6 +90,14 @@ impl<'a> Checker<'a> {
             }
         }
     }
+}
+
+/// Whether a table can be of that kind.
+fn is_kind_of(path: &str, kind: &str) -> bool {
+    let key = key::find(&key::join(path, "kind"));
+    key.is_some_and(
+        |key| matches!(key.kind, Kind::Choice(choices) if choices.iter().any(|one| one.name == kind)),
+    )
 }
 
 /// A key that nothing knows.
