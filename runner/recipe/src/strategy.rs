@@ -189,164 +189,126 @@ impl Strategy {
 
     /// Server ranks beside the workers, where the recipe does not ask for more.
     pub fn servers(&self) -> u32 {
-        match self {
-            Self::DSync
-            | Self::PipeSgd { .. }
-            | Self::LocalSgd { .. }
-            | Self::DPsgd { .. }
-            | Self::AdPsgd { .. }
-            | Self::Sgp => 0,
-            Self::EasgdSync { variant, .. } => u32::from(*variant == SyncVariant::Master),
-            Self::PsSync
-            | Self::AsyncSgd { .. }
-            | Self::AsyncMsgd { .. }
-            | Self::HogwildSgd { .. }
-            | Self::EasgdOriginal { .. }
-            | Self::EasgdAsync { .. }
-            | Self::MeasgdAsync { .. }
-            | Self::EasgdHogwild { .. }
-            | Self::Eamsgd { .. } => 1,
-        }
+        self.manner().servers
     }
 
     /// Steps by which a worker may be ahead of the slowest one, where there is a bound.
     pub fn staleness_bound(&self) -> Option<u64> {
-        match self {
-            Self::AsyncSgd { staleness_bound }
-            | Self::AsyncMsgd { staleness_bound, .. }
-            | Self::HogwildSgd { staleness_bound } => *staleness_bound,
-            Self::PsSync
-            | Self::DSync
-            | Self::PipeSgd { .. }
-            | Self::LocalSgd { .. }
-            | Self::DPsgd { .. }
-            | Self::AdPsgd { .. }
-            | Self::Sgp
-            | Self::EasgdOriginal { .. }
-            | Self::EasgdAsync { .. }
-            | Self::MeasgdAsync { .. }
-            | Self::EasgdHogwild { .. }
-            | Self::EasgdSync { .. }
-            | Self::Eamsgd { .. } => None,
-        }
-    }
-
-    /// Whether all ranks that hold the model must end with the same weights, bit for bit.
-    pub fn ranks_agree(&self) -> bool {
-        match self {
-            // `local-sgd` ends with an average, whose bits all ranks share.
-            Self::PsSync | Self::DSync | Self::PipeSgd { .. } | Self::LocalSgd { .. } => true,
-            // Workers hold what a server told them last, or have a model of their own.
-            Self::AsyncSgd { .. }
-            | Self::AsyncMsgd { .. }
-            | Self::HogwildSgd { .. }
-            | Self::DPsgd { .. }
-            | Self::AdPsgd { .. }
-            | Self::Sgp
-            | Self::EasgdOriginal { .. }
-            | Self::EasgdAsync { .. }
-            | Self::MeasgdAsync { .. }
-            | Self::EasgdHogwild { .. }
-            | Self::EasgdSync { .. }
-            | Self::Eamsgd { .. } => false,
-        }
+        self.manner().staleness_bound
     }
 
     /// Steps after which what a worker does repeats.
     pub fn period(&self) -> u64 {
-        match self {
-            Self::LocalSgd { period }
-            | Self::EasgdAsync { period, .. }
-            | Self::MeasgdAsync { period, .. }
-            | Self::EasgdHogwild { period, .. }
-            | Self::Eamsgd { period, .. } => (*period).max(1),
-            Self::PsSync
-            | Self::DSync
-            | Self::PipeSgd { .. }
-            | Self::AsyncSgd { .. }
-            | Self::AsyncMsgd { .. }
-            | Self::HogwildSgd { .. }
-            | Self::DPsgd { .. }
-            | Self::AdPsgd { .. }
-            | Self::Sgp
-            | Self::EasgdOriginal { .. }
-            | Self::EasgdSync { .. } => 1,
-        }
+        self.manner().period
     }
 
     /// Whether each worker goes at its own pace.
     pub fn is_asynchronous(&self) -> bool {
-        match self {
-            Self::AsyncSgd { .. }
-            | Self::AsyncMsgd { .. }
-            | Self::HogwildSgd { .. }
-            | Self::AdPsgd { .. }
-            | Self::EasgdOriginal { .. }
-            | Self::EasgdAsync { .. }
-            | Self::MeasgdAsync { .. }
-            | Self::EasgdHogwild { .. }
-            | Self::Eamsgd { .. } => true,
-            Self::PsSync
-            | Self::DSync
-            | Self::PipeSgd { .. }
-            | Self::LocalSgd { .. }
-            | Self::DPsgd { .. }
-            | Self::Sgp
-            | Self::EasgdSync { .. } => false,
-        }
+        self.manner().pace == Pace::Own
+    }
+
+    /// Whether all ranks that hold the model must end with the same weights, bit for bit.
+    pub fn ranks_agree(&self) -> bool {
+        matches!(self.manner().models, Models::Equal | Models::Averaged)
     }
 
     /// Whether the models of its workers differ on the way: then all of them are put aside at a mark, not only the one
     /// that the run is judged by.
     pub fn models_differ(&self) -> bool {
-        match self {
-            Self::LocalSgd { .. }
-            | Self::DPsgd { .. }
-            | Self::AdPsgd { .. }
-            | Self::Sgp
-            | Self::EasgdOriginal { .. }
-            | Self::EasgdAsync { .. }
-            | Self::MeasgdAsync { .. }
-            | Self::EasgdHogwild { .. }
-            | Self::EasgdSync { .. }
-            | Self::Eamsgd { .. } => true,
-            Self::PsSync
-            | Self::DSync
-            | Self::PipeSgd { .. }
-            | Self::AsyncSgd { .. }
-            | Self::AsyncMsgd { .. }
-            | Self::HogwildSgd { .. } => false,
+        matches!(self.manner().models, Models::Averaged | Models::Own)
+    }
+
+    /// Whether its workers change their models themselves; otherwise a server does, and they take what it says.
+    pub fn workers_update(&self) -> bool {
+        let Manner { models, servers, .. } = self.manner();
+        match models {
+            Models::Equal => servers == 0,
+            Models::Told => false,
+            Models::Averaged | Models::Own => true,
         }
     }
 
-    /// How many of its `ranks` ranks in a role a run may lose, once it has begun, and still go on to its end.
+    /// How many of its `ranks` ranks in a role a run may lose, once it has begun, and still go on to its end: all workers
+    /// but one where nobody waits for them, and no server.
     pub fn spares(&self, role: Role, ranks: u32) -> u32 {
-        let others = ranks.saturating_sub(1);
-        match self {
-            Self::AsyncSgd { .. }
-            | Self::AsyncMsgd { .. }
-            | Self::HogwildSgd { .. }
-            | Self::EasgdOriginal { .. }
-            | Self::EasgdAsync { .. }
-            | Self::MeasgdAsync { .. }
-            | Self::EasgdHogwild { .. }
-            | Self::Eamsgd { .. } => {
-                if role == Role::Worker {
-                    others
-                } else {
-                    0
-                }
-            }
-            // There are workers only.
-            Self::AdPsgd { .. } => others,
-            Self::PsSync
-            | Self::DSync
-            | Self::PipeSgd { .. }
-            | Self::LocalSgd { .. }
-            | Self::DPsgd { .. }
-            | Self::Sgp
-            | Self::EasgdSync { .. } => 0,
+        match (self.manner().pace, role) {
+            (Pace::Own, Role::Worker) => ranks.saturating_sub(1),
+            (Pace::Own, Role::Server) | (Pace::Common, _) => 0,
         }
+    }
+
+    fn manner(&self) -> Manner {
+        match self {
+            Self::PsSync => Manner::of(Pace::Common, Models::Equal).with_servers(1),
+            Self::DSync | Self::PipeSgd { .. } => Manner::of(Pace::Common, Models::Equal),
+            Self::LocalSgd { period } => Manner::of(Pace::Common, Models::Averaged).every(*period),
+            Self::AsyncSgd { staleness_bound }
+            | Self::AsyncMsgd { staleness_bound, .. }
+            | Self::HogwildSgd { staleness_bound } => {
+                Manner::of(Pace::Own, Models::Told).with_servers(1).bounded_by(*staleness_bound)
+            }
+            Self::DPsgd { .. } | Self::Sgp => Manner::of(Pace::Common, Models::Own),
+            Self::AdPsgd { .. } => Manner::of(Pace::Own, Models::Own),
+            Self::EasgdSync { variant: SyncVariant::Master, .. } => {
+                Manner::of(Pace::Common, Models::Own).with_servers(1)
+            }
+            Self::EasgdSync { .. } => Manner::of(Pace::Common, Models::Own),
+            Self::EasgdOriginal { .. } => Manner::of(Pace::Own, Models::Own).with_servers(1),
+            Self::EasgdAsync { period, .. }
+            | Self::MeasgdAsync { period, .. }
+            | Self::EasgdHogwild { period, .. }
+            | Self::Eamsgd { period, .. } => {
+                Manner::of(Pace::Own, Models::Own).with_servers(1).every(*period)
+            }
+        }
+    }
+}
+
+/// What others than the strategy itself must know of how it trains.
+struct Manner {
+    pace: Pace,
+    models: Models,
+    servers: u32,
+    period: u64,
+    staleness_bound: Option<u64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pace {
+    /// A step of one worker needs that of every other, at once or through its neighbours.
+    Common,
+    /// Nobody waits for a worker.
+    Own,
+}
+
+/// Which models the workers have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Models {
+    /// One and the same after each step.
+    Equal,
+    /// Their own, until an average at the end, whose bits all share.
+    Averaged,
+    /// The one of the server, each as it was told last.
+    Told,
+    /// Their own.
+    Own,
+}
+
+impl Manner {
+    fn of(pace: Pace, models: Models) -> Self {
+        Self { pace, models, servers: 0, period: 1, staleness_bound: None }
+    }
+
+    fn with_servers(self, servers: u32) -> Self {
+        Self { servers, ..self }
+    }
+
+    fn every(self, period: u64) -> Self {
+        Self { period: period.max(1), ..self }
+    }
+
+    fn bounded_by(self, staleness_bound: Option<u64>) -> Self {
+        Self { staleness_bound, ..self }
     }
 }
 
@@ -355,17 +317,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_server_that_waits_for_nobody_can_do_without_workers_and_never_without_all() {
+    fn a_server_updates_only_what_it_holds_for_its_workers() {
+        let moving_rate = MovingRate::Fixed(0.1);
+        assert!(Strategy::DSync.workers_update() && Strategy::Sgp.workers_update());
+        assert!(Strategy::EasgdHogwild { moving_rate, period: 1 }.workers_update());
+        assert!(!Strategy::PsSync.workers_update());
+        assert!(!Strategy::HogwildSgd { staleness_bound: None }.workers_update());
+    }
+
+    #[test]
+    fn only_where_nobody_waits_for_workers_can_they_be_spared_and_never_all() {
         let staleness_bound = Some(1);
-        let pipe = Strategy::PipeSgd { depth: 2, warmup: Extent::Steps(0), segments: 1 };
+        let moving_rate = MovingRate::Fixed(0.1);
+        let (topology, period, momentum) = (Topology::Ring, 2, 0.5);
+        let sync = |variant| Strategy::EasgdSync { moving_rate, variant };
         for (strategy, spare) in [
             (Strategy::PsSync, 0),
             (Strategy::DSync, 0),
-            (pipe, 0),
-            (Strategy::LocalSgd { period: 2 }, 0),
+            (Strategy::PipeSgd { depth: 2, warmup: Extent::Steps(0), segments: 1 }, 0),
+            (Strategy::LocalSgd { period }, 0),
+            (Strategy::DPsgd { topology, order: MixOrder::MixThenStep }, 0),
+            (Strategy::Sgp, 0),
+            (sync(SyncVariant::Master), 0),
+            (sync(SyncVariant::Overlapped), 0),
             (Strategy::AsyncSgd { staleness_bound }, 3),
-            (Strategy::AsyncMsgd { momentum: 0.5, staleness_bound }, 3),
+            (Strategy::AsyncMsgd { momentum, staleness_bound }, 3),
             (Strategy::HogwildSgd { staleness_bound }, 3),
+            (Strategy::AdPsgd { topology, averaging: Averaging::EachStep }, 3),
+            (Strategy::EasgdOriginal { moving_rate, overlap: true }, 3),
+            (Strategy::EasgdAsync { moving_rate, period }, 3),
+            (Strategy::MeasgdAsync { moving_rate, momentum, period }, 3),
+            (Strategy::EasgdHogwild { moving_rate, period }, 3),
+            (Strategy::Eamsgd { moving_rate, momentum, period, look_ahead: false }, 3),
         ] {
             assert_eq!(strategy.spares(Role::Worker, 4), spare, "{strategy:?}");
             assert_eq!(strategy.spares(Role::Worker, 1), 0, "{strategy:?}");

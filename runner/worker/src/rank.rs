@@ -166,7 +166,7 @@ impl Process<'_> {
         warm_up(&mut learner, &first).map_err(|error| Broken::early(Phase::Forward, error))?;
         let parts = match spec.emulation.compute.map(|compute| compute.split) {
             Some(Split::Measured) => {
-                let update = (spec.strategy.servers() == 0).then(|| Optimizer::new(course.optimizer()));
+                let update = spec.strategy.workers_update().then(|| Optimizer::new(course.optimizer()));
                 emulation::measure(&mut learner, &first, update)
                     .map_err(|error| Broken::early(Phase::Forward, error))?
             }
