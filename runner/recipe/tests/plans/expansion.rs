@@ -1,24 +1,24 @@
-//! What recipes expand to: arms, conditions, labels, runs, hashes.
+//! What recipes come to: settings, cells, runs, hashes.
 
 use crate::desk::{Desk, MACHINE};
 use crate::problems::recipe;
 use recipe::{
-    Codec, Collective, Compression, Extent, LrScale, LrSchedule, LrShape, Metric, Model, Partition, Plan,
+    Codec, Collective, Compression, Extent, LrScale, LrSchedule, LrShape, Metric, Partition, Plan,
     ReduceOrder, Request, Role, Source, Strategy,
 };
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-fn plan(changes: &[&str]) -> Plan {
+pub(crate) fn plan(changes: &[&str]) -> Plan {
     planned(&Desk::with(&recipe(changes)))
 }
 
-fn planned(desk: &Desk) -> Plan {
+pub(crate) fn planned(desk: &Desk) -> Plan {
     desk.plan().unwrap_or_else(|problems| panic!("{}", problems.render(false, 100)))
 }
 
-fn labels(plan: &Plan) -> Vec<&str> {
+pub(crate) fn labels(plan: &Plan) -> Vec<&str> {
     plan.cells.iter().map(|cell| cell.label.as_str()).collect()
 }
 
@@ -133,51 +133,6 @@ fn local_has_one_slot_per_core() {
 }
 
 #[test]
-fn axes_of_strategies_make_arms_and_all_others_conditions() {
-    let plan = plan(&[
-        "[sweep.axes]\nnodes.workers = [2, 4]\nstrategy.d-sync.communication.collective = [\"ring\", \"star\"]\ntrain.optimizer.lr = [0.05, 0.1]",
-    ]);
-    let arms: Vec<(&str, bool)> = plan.arms.iter().map(|arm| (arm.name.as_str(), arm.baseline)).collect();
-    assert_eq!(
-        arms,
-        [("ps-sync", true), ("d-sync collective=ring", false), ("d-sync collective=star", false)]
-    );
-    assert_eq!(plan.cells.len(), 3 * 4);
-    assert_eq!(plan.runs.len(), 3 * 4 * 5);
-    assert_eq!(
-        labels(&plan)[..4],
-        [
-            "ps-sync workers=2 lr=0.05",
-            "d-sync collective=ring workers=2 lr=0.05",
-            "d-sync collective=star workers=2 lr=0.05",
-            "ps-sync workers=2 lr=0.1",
-        ]
-    );
-    let axes: Vec<(&str, &str, Option<f64>)> =
-        plan.cells[1].axes.iter().map(|axis| (axis.path.as_str(), axis.text.as_str(), axis.number)).collect();
-    assert_eq!(
-        axes,
-        [
-            ("strategy.d-sync.communication.collective", "ring", None),
-            ("nodes.workers", "2", Some(2.0)),
-            ("train.optimizer.lr", "0.05", Some(0.05)),
-        ]
-    );
-}
-
-#[test]
-fn an_axis_over_all_arms_spares_those_that_it_does_not_touch() {
-    let sweep = "[sweep.axes]\ncommunication.collective = [\"ring\", \"star\"]";
-    let names = |plan: &Plan| plan.arms.iter().map(|arm| arm.name.clone()).collect::<Vec<_>>();
-    assert_eq!(names(&plan(&[sweep])), ["ps-sync", "d-sync collective=ring", "d-sync collective=star"]);
-    let own = "[[strategy]]\nname = \"own\"\nkind = \"d-sync\"\ncommunication.reduce-order = \"rank\"\ncommunication.collective = \"ring\"";
-    let plan = plan(&[own, "[[strategy]]\nkind = \"d-sync\"", sweep]);
-    assert_eq!(names(&plan), ["own", "d-sync collective=ring", "d-sync collective=star"]);
-    assert_eq!(plan.cells[0].spec.communication.collective, Collective::Ring);
-    assert_eq!(plan.cells[2].spec.communication.collective, Collective::Star);
-}
-
-#[test]
 fn every_collective_can_be_chosen_by_its_name_or_with_its_keys() {
     let sweep = "[sweep.axes]\ncommunication.collective = [\"ring\", \"pipelined-ring\", \"tree\", \"recursive-doubling\", \
                  \"halving-doubling\", \"star\", { kind = \"hierarchical\", group-size = 2 }, { kind = \"pipelined-ring\", segments = 9 }]";
@@ -230,82 +185,6 @@ fn each_strategy_may_have_a_rate_of_its_own() {
     // What is stored of a strategy are all of its keys.
     let again = planned(&Desk::with(&plan.expanded));
     assert_eq!((again.cells, again.arms), (plan.cells, plan.arms));
-}
-
-#[test]
-fn axes_in_lockstep_are_one_dimension() {
-    let plan = plan(&[
-        "[[sweep.zip]]\ntrain.global-batch = [100, 200]\ntrain.epochs = [2, 4]",
-        "[sweep.axes]\ndataset.seed = [1, 2]",
-    ]);
-    assert_eq!(plan.cells.len(), 2 * 2 * 2);
-    let pairs: BTreeSet<String> = plan.cells.iter().map(|cell| cell.condition.clone()).collect();
-    let expected = [
-        "seed=1 global-batch=100 epochs=2",
-        "seed=1 global-batch=200 epochs=4",
-        "seed=2 global-batch=100 epochs=2",
-        "seed=2 global-batch=200 epochs=4",
-    ];
-    assert_eq!(pairs, expected.map(str::to_owned).into());
-}
-
-#[test]
-fn an_axis_may_take_whole_tables() {
-    let plan = plan(&[
-        "[sweep.axes]\ndataset.partition = [\"shared\", { kind = \"dirichlet\", alpha = 0.1 }]\nnodes.use = [[\"local*2\"], [\"local*3\"]]",
-    ]);
-    assert_eq!(plan.cells[7].label, "d-sync partition=dirichlet(alpha=0.1) use=local*3");
-    let partitions: Vec<&Partition> = plan.cells.iter().map(|cell| &cell.spec.dataset.partition).collect();
-    assert_eq!(plan.cells.len(), 8);
-    assert!(
-        partitions.contains(&&Partition::Shared)
-            && partitions.contains(&&Partition::Dirichlet { alpha: 0.1 })
-    );
-    assert_eq!(plan.cells[7].spec.cluster.workers(), 3);
-}
-
-#[test]
-fn a_kind_on_an_axis_takes_its_own_keys_only() {
-    let plan = plan(&[
-        "[dataset]\npartition = { kind = \"dirichlet\", alpha = 0.7 }",
-        "[sweep.axes]\ndataset.partition.kind = [\"dirichlet\", \"sharded\"]",
-    ]);
-    assert_eq!(plan.cells[0].spec.dataset.partition, Partition::Dirichlet { alpha: 0.7 });
-    assert_eq!(plan.cells[2].spec.dataset.partition, Partition::Sharded);
-}
-
-#[test]
-fn conditions_exclude_cells_with_their_reason() {
-    let excluded = |when: &str| {
-        let sweep =
-            "[sweep.axes]\nnodes.workers = [1, 2, 4]\ntrain.lr-schedule.warmup = [\"0 epochs\", \"1 epoch\"]";
-        let plan = plan(&[sweep, &format!("[[sweep.exclude]]\nwhen = \"{when}\"\nreason = \"because\"")]);
-        assert_eq!(plan.runs.len(), 5 * plan.cells.iter().filter(|cell| cell.excluded.is_none()).count());
-        plan.cells.iter().filter(|cell| cell.excluded.as_deref() == Some("because")).count()
-    };
-    for (when, count) in [
-        ("strategy.name == 'd-sync'", 6),
-        ("strategy = d-sync and nodes.workers > 2", 2),
-        ("workers >= 2 and workers < 4", 4),
-        ("not (workers == 1 or strategy.kind == 'ps-sync')", 4),
-        ("strategy != 'ps-sync' or workers <= '1'", 8),
-        ("collective == 'ring'", 12),
-        ("compression == none and workers == 4", 4),
-        ("warmup > '0.5 epochs'", 6),
-        ("lr == 0.1 and lr == '1e-1'", 12),
-        ("train.target.after != '1s'", 12),
-        ("not not workers == 4", 4),
-        ("strategy == d-sync or strategy == ps-sync and workers == 4", 8),
-        ("(strategy == d-sync or strategy == ps-sync) and workers == 4", 4),
-    ] {
-        assert_eq!(excluded(when), count, "{when}");
-    }
-}
-
-#[test]
-fn an_impossible_cell_may_be_excluded() {
-    let plan = plan(&["[sweep.axes]\nnodes.workers = [4, 8]", "[[sweep.exclude]]\nwhen = \"workers == 8\""]);
-    assert_eq!((plan.cells.len(), plan.runs.len()), (4, 10));
 }
 
 #[test]
@@ -394,26 +273,6 @@ fn repeats_are_paired_and_ordered() {
 }
 
 #[test]
-fn labels_stay_when_values_come_and_go() {
-    let small = plan(&["[sweep.axes]\ntrain.optimizer.lr = [0.1, 0.2]"]);
-    let large = plan(&["[sweep.axes]\ntrain.optimizer.lr = [0.05, 0.1, 0.2]"]);
-    let find = |plan: &Plan, label: &str| {
-        plan.cells.iter().find(|cell| cell.label == label).map(|cell| cell.config_hash.clone())
-    };
-    for label in labels(&small) {
-        assert_eq!(find(&small, label), find(&large, label), "{label}");
-    }
-}
-
-#[test]
-fn axes_of_one_short_name_are_told_apart() {
-    let plan = plan(&[
-        "[sweep.axes]\nmodel.kind = [\"softmax\", \"lenet\"]\ndataset.partition.kind = [\"shared\", \"sharded\"]\ndataset.seed = [1, 2]",
-    ]);
-    assert_eq!(plan.cells[0].condition, "model=softmax partition=shared seed=1");
-}
-
-#[test]
 fn a_hash_changes_with_what_reaches_a_worker_and_with_nothing_else() {
     let hash = |overrides: &[&str]| {
         let desk =
@@ -467,73 +326,4 @@ fn a_hash_changes_with_what_reaches_a_worker_and_with_nothing_else() {
     ] {
         assert!(seen.insert(hash(&[other])), "{other}");
     }
-}
-
-#[test]
-fn ten_thousand_cells_are_planned() {
-    let values = |count: usize| {
-        (1..=count).map(|value| format!("{}", value as f64 / 1000.0)).collect::<Vec<_>>().join(", ")
-    };
-    let sweep = format!(
-        "[sweep.axes]\ntrain.optimizer.lr = [{}]\ntrain.optimizer.momentum = [{}]\nnodes.workers = [1, 2]",
-        values(50),
-        values(50)
-    );
-    let started = std::time::Instant::now();
-    let plan = plan(&[&sweep]);
-    println!("{} cells in {:?}", plan.cells.len(), started.elapsed());
-    assert_eq!(plan.cells.len(), 10_000);
-    assert_eq!(plan.runs.len(), 50_000);
-    let hashes: BTreeSet<&str> = plan.cells.iter().map(|cell| cell.config_hash.as_str()).collect();
-    assert_eq!(hashes.len(), 10_000);
-}
-
-fn model(kind: &str, dataset: &str) -> Model {
-    let dataset = format!(
-        "[dataset]\nkind = \"{dataset}\"{}",
-        if dataset == "synthetic" { "" } else { "\npath = \"data\"" }
-    );
-    plan(&[&dataset, &format!("[model]\nkind = \"{kind}\"")]).cells[0].spec.model.clone()
-}
-
-#[test]
-fn models_have_the_published_sizes() {
-    for (kind, dataset, parameters) in [
-        ("softmax", "synthetic", 7_850),
-        // Pipe-SGD: 784-500-500-10.
-        ("mnist-mlp", "mnist", 648_010),
-        // Caffe's LeNet.
-        ("lenet", "mnist", 431_080),
-        ("cifar-cnn", "cifar10", 116_906),
-        ("cifar-cnn", "cifar100", 122_756),
-    ] {
-        assert_eq!(model(kind, dataset).parameters(), parameters, "{kind}");
-    }
-}
-
-#[test]
-fn models_name_their_layers_and_count_operations() {
-    let lenet = model("lenet", "mnist");
-    let names: Vec<&str> = lenet.layers.iter().map(|layer| layer.name.as_str()).collect();
-    assert_eq!(
-        names,
-        ["conv1", "max-pool1", "conv2", "max-pool2", "flatten1", "linear1", "relu1", "linear2"]
-    );
-    let conv2 = &lenet.layers[2];
-    assert_eq!(conv2.parameters[0].name, "conv2.weight");
-    assert_eq!(conv2.parameters[0].shape, [50, 20, 5, 5]);
-    assert_eq!(conv2.parameters[1].shape, [50]);
-    assert_eq!(conv2.flops, 2 * 20 * 25 * 50 * 64);
-    let mlp = model("mnist-mlp", "mnist");
-    assert_eq!(mlp.flops(), 2 * (784 * 500 + 500 * 500 + 500 * 10) + 1000);
-}
-
-#[test]
-fn a_sequential_model_is_what_it_lists() {
-    let plan = plan(&[
-        "[model]\nkind = \"sequential\"\nlayers = [\n  { kind = \"conv\", outputs = 4, kernel = 5, stride = 2, padding = 1 },\n  \"relu\",\n  { kind = \"avg-pool\", kernel = 2 },\n  { kind = \"dropout\", rate = 0.2 },\n  \"flatten\",\n  { kind = \"linear\", outputs = 10 },\n]",
-    ]);
-    let model = &plan.cells[0].spec.model;
-    assert_eq!(model.parameters(), 4 * 25 + 4 + 4 * 36 * 10 + 10);
-    assert_eq!(model.layers.len(), 6);
 }

@@ -10,5 +10,8 @@ mod chaos;
 mod desk;
 mod emulation;
 mod expansion;
+mod impossible;
+mod models;
 mod pages;
 mod problems;
+mod sweeps;

@@ -1,0 +1,256 @@
+//! What is said about recipes whose parts cannot work together.
+
+use crate::problems::check;
+
+#[test]
+fn impossible_pairs() {
+    check(
+        "impossible_pairs",
+        &[
+            ("too many workers", &["[sweep.axes]\nnodes.workers = [2, 8]\ntrain.optimizer.lr = [0.1, 0.2]"]),
+            ("too small a batch", &["[sweep.axes]\ntrain.global-batch = [2, 100]"]),
+            ("too large a batch", &["[dataset]\ntrain = 50"]),
+            (
+                "two baselines",
+                &[
+                    "[[strategy]]\nkind = \"ps-sync\"\nbaseline = true",
+                    "[[strategy]]\nkind = \"d-sync\"\nbaseline = true",
+                ],
+            ),
+            (
+                "a baseline of two arms",
+                &[
+                    "[[strategy]]\nkind = \"d-sync\"\nbaseline = true",
+                    "[sweep.axes]\ncommunication.collective = [\"ring\", \"star\"]",
+                ],
+            ),
+            (
+                "equal names",
+                &[
+                    "[[strategy]]\nkind = \"d-sync\"",
+                    "[[strategy]]\nkind = \"d-sync\"\ncommunication.collective = \"star\"",
+                ],
+            ),
+            (
+                "equal arms",
+                &["[[strategy]]\nkind = \"d-sync\"", "[[strategy]]\nkind = \"d-sync\"\nname = \"other\""],
+            ),
+            (
+                "equal arms under several conditions",
+                &[
+                    "[communication]\ncollective = \"star\"",
+                    "[sweep.axes]\ncommunication.reduce-order = [\"ring\", \"rank\"]\nnodes.workers = [1, 2]",
+                ],
+            ),
+            ("equal cells", &["[sweep.axes]\ntrain.optimizer.lr = [0.1, 0.10]"]),
+            ("no effect", &["[[strategy]]\nkind = \"ps-sync\"\ncommunication.collective = \"star\""]),
+            (
+                "rank order up a tree",
+                &[
+                    "[communication]\nreduce-order = \"rank\"",
+                    "[sweep.axes]\ncommunication.collective = [\"ring\", \"tree\", \"star\"]",
+                ],
+            ),
+            ("one machine", &["[communication]\ncollective = \"hierarchical\""]),
+            (
+                "one group",
+                &[
+                    "[communication]\ncollective = { kind = \"hierarchical\", group-size = 2 }",
+                    "[sweep.axes]\nnodes.workers = [1, 2, 4]",
+                ],
+            ),
+            (
+                "a key of another collective",
+                &["[communication]\ncollective = { kind = \"tree\", segments = 2 }"],
+            ),
+            (
+                "no effect either",
+                &[
+                    "[[strategy]]\nkind = \"ps-sync\"\ncommunication.collective = { kind = \"pipelined-ring\", segments = 2 }",
+                ],
+            ),
+            ("too few seeds", &["[repeats]\ncount = 3\nseeds = [1, 2]"]),
+            ("equal seeds", &["[repeats]\ncount = 2\nseeds = [1, 1]"]),
+        ],
+    );
+}
+
+#[test]
+fn impossible_codes() {
+    check(
+        "impossible_codes",
+        &[
+            (
+                "partial sums",
+                &["[[strategy]]\nkind = \"d-sync\"\ncompression = { kind = \"terngrad\", bucket = 8 }"],
+            ),
+            (
+                "partial sums in one arm of several",
+                &[
+                    "[[strategy]]\nkind = \"d-sync\"\ncompression = { kind = \"sign\", error-feedback = true }",
+                    "[sweep.axes]\ncommunication.collective = [\"all-gather\", \"star\", \"tree\"]",
+                ],
+            ),
+            (
+                "no all-reduce",
+                &["[[strategy]]\nkind = \"ps-sync\"\ncompression = { kind = \"random-k\", ratio = 0.1 }"],
+            ),
+            (
+                "a memory that grows",
+                &[
+                    "[[strategy]]\nkind = \"ps-sync\"\ncompression = { kind = \"qsgd\", levels = 1, error-feedback = true }",
+                ],
+            ),
+            (
+                "a matrix in pieces",
+                &["[[strategy]]\nkind = \"pipe-sgd\"\ngradient-segments = 4\n\
+                     compression = { kind = \"powersgd\", error-feedback = true }"],
+            ),
+            ("bias", &["[[strategy]]\nkind = \"ps-sync\"\ncompression = \"top-k\""]),
+            ("weights only", &["[[strategy]]\nkind = \"local-sgd\"\ncompression = \"top-k\""]),
+            (
+                "weights on purpose",
+                &["[[strategy]]\nkind = \"ps-sync\"\ncompression = { kind = \"sign\", parameters = true }"],
+            ),
+            (
+                "no share",
+                &["[[strategy]]\nkind = \"ps-sync\"\ncompression = { kind = \"top-k\", ratio = 0 }"],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn impossible_strategies() {
+    check(
+        "impossible_strategies",
+        &[
+            (
+                "momentum for a method without",
+                &[
+                    "[train]\nglobal-batch = 100\nepochs = 1\noptimizer = { kind = \"sgd\", lr = 0.1, momentum = 0.9 }",
+                    "[[strategy]]\nkind = \"hogwild-sgd\"",
+                    "[[strategy]]\nkind = \"async-msgd\"",
+                ],
+            ),
+            (
+                "an endless warm-up",
+                &[
+                    "[[strategy]]\nkind = \"pipe-sgd\"\nwarmup-epochs = 5",
+                    "[sweep.axes]\ntrain.epochs = [5, 10]",
+                ],
+            ),
+            (
+                "a norm in parts",
+                &[
+                    "[train]\nglobal-batch = 100\nepochs = 1\noptimizer = { kind = \"sgd\", clip = 1.0 }",
+                    "[[strategy]]\nkind = \"ps-sync\"\nservers = 2",
+                    "[[strategy]]\nkind = \"async-sgd\"\nservers = 2",
+                ],
+            ),
+            (
+                "keys of another strategy",
+                &[
+                    "[[strategy]]\nkind = \"pipe-sgd\"\nservers = 2",
+                    "[[strategy]]\nkind = \"ps-sync\"\ndepth = 2",
+                ],
+            ),
+            ("no collective", &["[[strategy]]\nkind = \"async-sgd\"\ncommunication.collective = \"star\""]),
+            ("no all-reduce", &["[[strategy]]\nkind = \"sgp\"\ncommunication.collective = \"tree\""]),
+            (
+                "a graph without two parts",
+                &[
+                    "[nodes]\nuse = [\"local*4\"]\nworkers = 3",
+                    "[[strategy]]\nkind = \"ad-psgd\"\ntopology = \"exponential\"",
+                ],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn impossible_elastic_strategies() {
+    check(
+        "impossible_elastic_strategies",
+        &[
+            (
+                "momentum for an elastic method without",
+                &[
+                    "[train]\nglobal-batch = 100\nepochs = 1\noptimizer = { kind = \"sgd\", lr = 0.1, momentum = 0.9 }",
+                    "[[strategy]]\nkind = \"easgd-sync\"\nmoving-rate = 0.1",
+                    "[[strategy]]\nkind = \"measgd-async\"\nmoving-rate = 0.1",
+                ],
+            ),
+            (
+                "a pull that nothing tells, or two tell",
+                &[
+                    "[[strategy]]\nkind = \"easgd-async\"",
+                    "[[strategy]]\nkind = \"easgd-original\"\nrho = 1.0\nmoving-rate = 0.1",
+                    "[[strategy]]\nkind = \"eamsgd\"",
+                ],
+            ),
+            (
+                "a centre that overshoots",
+                &[
+                    "[nodes]\nuse = [\"local*4\"]",
+                    "[[strategy]]\nkind = \"easgd-sync\"\nmoving-rate = 0.3",
+                    "[[strategy]]\nkind = \"easgd-async\"\nrho = 11.0",
+                    "[[strategy]]\nkind = \"easgd-hogwild\"\nmoving-rate = 0.3",
+                    "[[strategy]]\nkind = \"eamsgd\"\nmoving-rate = 0.25",
+                ],
+            ),
+            (
+                "an elastic method's foreign keys",
+                &[
+                    "[[strategy]]\nkind = \"easgd-sync\"\nmoving-rate = 0.1\nservers = 2",
+                    "[[strategy]]\nkind = \"easgd-async\"\nmoving-rate = 0.1\nstaleness-bound = 2",
+                    "[[strategy]]\nkind = \"measgd-async\"\nmoving-rate = 0.1\ncommunication.collective = \"tree\"\ncompression = \"fp16\"",
+                ],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn impossible_training() {
+    check(
+        "impossible_training",
+        &[
+            (
+                "nothing held out",
+                &[
+                    "[train]\nglobal-batch = 100\nepochs = 1\ntarget = { metric = \"validation-accuracy\", at-least = 0.9 }",
+                ],
+            ),
+            (
+                "target the wrong way round",
+                &[
+                    "[train]\nglobal-batch = 100\nepochs = 1\ntarget = { metric = \"test-loss\", at-least = 0.9 }",
+                ],
+            ),
+            (
+                "target without a value",
+                &["[train]\nglobal-batch = 100\nepochs = 1\ntarget = { stop = true }"],
+            ),
+            ("step without a length", &["[train]\nglobal-batch = 100\nepochs = 1\nlr-schedule = \"step\""]),
+            (
+                "layers that do not fit",
+                &[
+                    "[model]\nkind = \"sequential\"\nlayers = [\n  { kind = \"conv\", outputs = 8, kernel = 5 },\n  { kind = \"linear\", outputs = 10 },\n]",
+                ],
+            ),
+            (
+                "too large a window",
+                &["[model]\nkind = \"sequential\"\nlayers = [{ kind = \"max-pool\", kernel = 29 }]"],
+            ),
+            (
+                "too few scores",
+                &[
+                    "[model]\nkind = \"sequential\"\nlayers = [\"flatten\", { kind = \"linear\", outputs = 9 }]",
+                ],
+            ),
+            ("more workers than cores", &["[nodes]\nuse = [\"local*8\"]"]),
+            ("no data", &["[dataset]\nkind = \"mnist\"\npath = \"elsewhere\""]),
+        ],
+    );
+}
