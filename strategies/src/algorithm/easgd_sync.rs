@@ -13,7 +13,7 @@
 //!
 //! Sent per step: the centre down a binomial tree of the workers, and the sum of their weights up the same tree. In
 //! variant 1 both travel between worker 0 and the master, too, when worker 0 asks; in variant 3 on a lane of their own,
-//! during forward and backward pass.
+//! during forward and backward pass, and in both directions at once: neither needs the other.
 //!
 //! Departures: none in the update, which is the same in all variants, bit for bit: the weights are added in the
 //! order of the tree over the workers, ((0 + 1) + (2 + 3)) + ..., wherever the master is, and the centre moves by
@@ -163,33 +163,66 @@ fn draw(centre: &mut [f32], sum: &[f32], a: f32, workers: usize) {
     }
 }
 
-/// The centre down the tree of the workers, and the sum of their weights up. `sent` is the centre where it came to
-/// worker 0 from elsewhere.
+/// Lines 11 and 12, one after the other: the centre down the tree of the workers, and the sum of their weights up.
+/// `sent` is the centre where it came to worker 0 from elsewhere.
 fn through_tree(
     load: &mut Load,
     sent: Option<Packet>,
     tag: Tag,
     wire: &mut Wire<'_>,
 ) -> Result<(), StepError> {
+    let branch = branch(wire);
+    let relayed = sent.is_some();
+    broadcast(&branch, &mut load.centre, sent, tag, wire)?;
+    reduce(&branch, &mut load.sum, relayed, tag, wire)
+}
+
+/// The same at once, each in a direction of its own: what goes up is there before anything comes down.
+fn both_ways(load: &mut Load, tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
+    let branch = branch(wire);
+    if branch.is_root() {
+        // Nobody below has to wait for what is still on its way up.
+        broadcast(&branch, &mut load.centre, None, tag, wire)?;
+        return reduce(&branch, &mut load.sum, false, tag, wire);
+    }
+    reduce(&branch, &mut load.sum, false, tag, wire)?;
+    broadcast(&branch, &mut load.centre, None, tag, wire)
+}
+
+fn branch(wire: &Wire<'_>) -> Branch {
     let group = wire.group();
-    let branch = Branch { places: group.places().collect(), me: group.place().0 };
+    Branch { places: group.places().collect(), me: group.place().0 }
+}
+
+fn broadcast(
+    branch: &Branch,
+    centre: &mut [f32],
+    sent: Option<Packet>,
+    tag: Tag,
+    wire: &mut Wire<'_>,
+) -> Result<(), StepError> {
     let relayed = sent.is_some();
     let packet = match sent {
         Some(packet) => packet,
-        None if branch.is_root() => wire.encode(wire.slot(group.place(), tag, 0), &load.centre),
+        None if branch.is_root() => wire.encode(wire.slot(wire.group().place(), tag, 0), centre),
         None => branch.receive(tag, wire)?,
     };
     branch.spread(&packet, tag, wire)?;
-    if relayed || !branch.is_root() {
-        wire.decode(&packet, &mut load.centre)?;
-    } else {
-        wire.adopt(&packet, &mut load.centre)?;
-    }
-    branch.reduce(&mut load.sum, tag.part(1), wire)?;
+    if relayed || !branch.is_root() { wire.decode(&packet, centre) } else { wire.adopt(&packet, centre) }
+}
+
+fn reduce(
+    branch: &Branch,
+    sum: &mut [f32],
+    relayed: bool,
+    tag: Tag,
+    wire: &mut Wire<'_>,
+) -> Result<(), StepError> {
+    branch.reduce(sum, tag.part(1), wire)?;
     if branch.is_root() && !relayed {
         // A master elsewhere gets it encoded.
-        let packet = wire.encode(wire.slot(group.place(), tag, 0), &load.sum);
-        wire.adopt(&packet, &mut load.sum)?;
+        let packet = wire.encode(wire.slot(wire.group().place(), tag, 0), sum);
+        wire.adopt(&packet, sum)?;
     }
     Ok(())
 }
@@ -223,7 +256,7 @@ impl Service for Messenger {
         let Some((t, mut load)) = out else { return Ok(Turn::Finished) };
         let Some(trainers) = desk.seat.trainers.clone() else { return Ok(Turn::Finished) };
         let tag = Tag::new(Kind::Overlap, t);
-        through_tree(&mut load, None, tag, &mut desk.wire_over(&trainers).weights())?;
+        both_ways(&mut load, tag, &mut desk.wire_over(&trainers).weights())?;
         self.post.change(|post| post.back = Some(load));
         Ok(Turn::Served(desk.seat.course.samples_after(t)))
     }
