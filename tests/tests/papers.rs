@@ -1,37 +1,44 @@
-//! The recipes of `recipes/papers` in the simulator, where work takes exactly the time that the recipe states, and coding
+//! The recipes of `recipes/papers` and of the straggler in the simulator, where work takes exactly the time that the recipe states, and coding
 //! and sums take none: step times are what the papers' formulas say, and a step is as long as every other.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
-use recipe::{Codec, Compression, Extent, RunSpec};
+use recipe::{Codec, Compression, Extent, Plan, RunSpec};
 use record::LaneId;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use strategies::collective::{Collective, PipelinedRing, Rates, Ring};
-use strategies::sim::World;
+use strategies::sim::{Outcome, World};
 use strategies::toy::Quadratic;
 use strategies::{Blueprint, Course, Deal};
 
-/// The layers of `mnist-mlp` that have weights.
-const LAYERS: usize = 3;
-
 /// The specifications of a recipe's arms, by name.
 fn arms(recipe: &str) -> BTreeMap<String, RunSpec> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recipes/papers").join(recipe);
-    let plan = e2e::plan(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let plan = plan(&format!("papers/{recipe}"));
     plan.cells.iter().map(|cell| (plan.arms[cell.arm].name.clone(), cell.spec.clone())).collect()
 }
 
-/// Milliseconds of one step, when the first ones are over.
-fn step_time(spec: &RunSpec) -> f64 {
+fn plan(recipe: &str) -> Plan {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recipes").join(recipe);
+    e2e::plan(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// A run of so many steps of all workers.
+fn run(spec: &RunSpec, steps: u64) -> Outcome {
     let mut spec = spec.clone();
-    spec.train.length = Extent::Steps(7);
+    spec.train.length = Extent::Steps(steps);
     let n = spec.model.parameters();
+    let layers = spec.model.layers.iter().filter(|layer| !layer.parameters.is_empty()).count();
     let course = Arc::new(Course::new(&spec, Deal::shared_by(1, (0..1000).collect())));
     let blueprint = Blueprint::new(&spec, course, n);
-    let world = World::new(1).emulating(&spec, 1, LAYERS, n);
-    let learner = |_| Box::new(Quadratic::new(0.01, vec![1.0; n], LAYERS)) as Box<dyn strategies::Learner>;
-    let outcome = world.run(&blueprint, learner).unwrap();
+    let world = World::new(1).emulating(&spec, 1, layers, n);
+    let learner = |_| Box::new(Quadratic::new(0.01, vec![1.0; n], layers)) as Box<dyn strategies::Learner>;
+    world.run(&blueprint, learner).unwrap()
+}
+
+/// Milliseconds of one step of rank 0, when the first ones are over.
+fn step_time(spec: &RunSpec) -> f64 {
+    let outcome = run(spec, 7);
     let steps = outcome.ranks[0].steps(LaneId::Compute);
     let (before, after) = (steps[3], steps[5]);
     let both = after.begin + after.length - before.begin - before.length;
@@ -98,5 +105,76 @@ fn at_the_papers_ratio_a_coded_pipeline_is_as_much_faster_as_the_paper_says() {
         let faster = |than: &str| times[than] / times[coded];
         assert!((2.0..3.21).contains(&faster("d-sync")), "{coded}: {times:?}");
         assert!(faster("ps-sync") > 4.0 && faster("ps-sync, 2 servers") > 4.0, "{coded}: {times:?}");
+    }
+}
+
+/// Milliseconds that a run takes from its tenth step on, for one step of all workers.
+fn time_per_batch(spec: &RunSpec) -> f64 {
+    let (few, many) = (10, 30);
+    let seconds = |steps| run(spec, steps).time.seconds();
+    (seconds(many) - seconds(few)) * 1e3 / (many - few) as f64
+}
+
+#[test]
+fn at_the_papers_ratio_each_way_to_average_elastically_takes_what_its_algorithm_says() {
+    let arms = arms("easgd.toml");
+    let spec = &arms["easgd-sync 3"];
+    let (vector, latency) = vector_and_latency(spec);
+    let computing = spec.emulation.compute.unwrap().step_time.as_secs_f64() * 1e3;
+    let slow = arms["easgd-original"].emulation.slow[0].link;
+    assert_eq!(spec.emulation.slow, [], "an arm without a master has no slow card");
+    let (one, master) = (latency + vector, latency + vector * slow);
+    // Table 3, six times as slow: four messages of Sync EASGD 2, one exchange of Original EASGD.
+    assert!((4.0 * one / 6.0 / 1.31 - 1.0).abs() < 0.06, "{one} ms");
+    assert!((master / 6.0 / 7.05 - 1.0).abs() < 0.01, "{master} ms");
+    let time: BTreeMap<&str, f64> =
+        arms.iter().map(|(name, spec)| (name.as_str(), time_per_batch(spec))).collect();
+    let close = |name: &str, expected: f64| {
+        let off = (time[name] / expected - 1.0).abs();
+        assert!(off < 0.01, "{name}: {} ms instead of {expected} ms", time[name]);
+    };
+    println!("{time:?} {computing} {one} {master}");
+    close("easgd-sync 3", computing);
+    close("easgd-sync 2", computing + 4.0 * one);
+}
+
+/// The runs of a straggler's recipe: of an arm, so many workers, and whatever is slow.
+fn straggling(plan: &Plan, arm: &str, workers: u32, slow: Option<fn(&recipe::Slow) -> f64>) -> Outcome {
+    let fits = |cell: &&recipe::Cell| {
+        let meant = match (slow, &cell.spec.emulation.slow[..]) {
+            (None, []) => true,
+            (Some(factor), [one]) => factor(one) > 1.0,
+            _ => false,
+        };
+        plan.arms[cell.arm].name == arm && cell.spec.cluster.workers() == workers && meant
+    };
+    run(&plan.cells.iter().find(fits).unwrap().spec, 40)
+}
+
+/// The median length of a rank's step, in milliseconds.
+fn median_step(outcome: &Outcome, rank: usize) -> f64 {
+    let mut lengths: Vec<f64> =
+        outcome.ranks[rank].steps(LaneId::Compute).iter().map(|step| step.length.seconds() * 1e3).collect();
+    lengths.sort_by(f64::total_cmp);
+    lengths[lengths.len() / 2]
+}
+
+#[test]
+fn beside_a_straggler_only_gossip_without_waiting_keeps_its_pace() {
+    let plan = plan("straggler.toml");
+    let (computes, communicates): (fn(&recipe::Slow) -> f64, fn(&recipe::Slow) -> f64) =
+        (|slow| slow.compute, |slow| slow.link);
+    for workers in [4, 8, 16] {
+        for slow in [computes, communicates] {
+            for arm in ["d-sync", "d-psgd", "ad-psgd"] {
+                let (even, uneven) =
+                    (straggling(&plan, arm, workers, None), straggling(&plan, arm, workers, Some(slow)));
+                let others: Vec<f64> = (0..workers as usize)
+                    .filter(|rank| *rank != 1)
+                    .map(|rank| median_step(&uneven, rank) / median_step(&even, rank))
+                    .collect();
+                println!("{arm} {workers}: {:?} {:?} {others:?}", even.time, uneven.time);
+            }
+        }
     }
 }

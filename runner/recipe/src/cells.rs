@@ -9,9 +9,11 @@ use crate::problem::{Affected, Finding};
 use crate::recipe::Recipe;
 use crate::resolve::Resolver;
 use crate::setting::{Leaf, Settings};
+use crate::slow::{SlowSetting, Whose};
 use crate::source::Span;
+use crate::surroundings;
 use crate::value;
-use crate::{Cell, RunSpec};
+use crate::{Cell, Role, RunSpec};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -30,12 +32,22 @@ pub(crate) struct CellBuilder<'a> {
     collected: BTreeMap<Sameness, (Finding, Vec<usize>)>,
     /// Which folders there are: thousands of cells share a few.
     folders: BTreeMap<PathBuf, bool>,
+    /// Of each entry of `nodes.slow` that means servers, the cells, as long as none of them has any.
+    servers: BTreeMap<Span, (SlowSetting, Option<Vec<usize>>)>,
 }
 
 impl<'a> CellBuilder<'a> {
     pub(crate) fn new(recipe: &'a Recipe, files: &'a dyn Files, machine: Machine) -> Self {
         let resolver = Resolver::new(machine, &recipe.sections);
-        Self { recipe, files, machine, resolver, collected: BTreeMap::new(), folders: BTreeMap::new() }
+        Self {
+            recipe,
+            files,
+            machine,
+            resolver,
+            collected: BTreeMap::new(),
+            folders: BTreeMap::new(),
+            servers: BTreeMap::new(),
+        }
     }
 
     /// The cells of all drafts; nothing is said about those that are excluded.
@@ -45,6 +57,7 @@ impl<'a> CellBuilder<'a> {
             place_data(&mut draft.settings, self.files);
             let (spec, mut findings) = self.resolver.resolve(&draft.settings);
             if draft.excluded.is_none() {
+                self.note_servers(&spec, &draft.settings, index);
                 findings.extend(self.busy(&spec, &draft.settings));
                 findings.extend(self.missing_data(&spec, &draft.settings));
                 for finding in findings {
@@ -56,6 +69,7 @@ impl<'a> CellBuilder<'a> {
             cells.push(Cell { arm, condition, label, axes, spec, config_hash, excluded });
         }
         self.duplicates(&cells);
+        self.serverless();
         cells
     }
 
@@ -92,6 +106,27 @@ impl<'a> CellBuilder<'a> {
                      accuracy only",
                 )
         })
+    }
+
+    /// Remembers which entries of `nodes.slow` mean servers, and whether a cell has any.
+    fn note_servers(&mut self, spec: &RunSpec, settings: &Settings, cell: usize) {
+        let some = spec.cluster.seats.iter().any(|seat| seat.role == Role::Server);
+        for slow in surroundings::slow(settings).iter().filter(|slow| slow.whose == Whose::Servers) {
+            let (_, cells) =
+                self.servers.entry(slow.span).or_insert_with(|| (slow.clone(), Some(Vec::new())));
+            match cells {
+                Some(cells) if !some => cells.push(cell),
+                _ => *cells = None,
+            }
+        }
+    }
+
+    fn serverless(&mut self) {
+        for (slow, cells) in std::mem::take(&mut self.servers).into_values() {
+            for cell in cells.into_iter().flatten() {
+                self.collect(surroundings::no_servers(&slow), cell);
+            }
+        }
     }
 
     fn missing_data(&mut self, spec: &RunSpec, settings: &Settings) -> Option<Finding> {

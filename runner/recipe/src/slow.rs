@@ -6,13 +6,54 @@ use crate::setting::Typed;
 use crate::source::Span;
 use crate::tree::{Item, Table, Value};
 use crate::value;
-use crate::{Slow, Whom};
+use crate::{Cluster, Role, Slow, Whom};
 
 /// Slow ranks and where they are written.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SlowSetting {
-    pub(crate) slow: Slow,
+    pub(crate) whose: Whose,
+    pub(crate) compute: f64,
+    pub(crate) link: f64,
+    pub(crate) probability: f64,
     pub(crate) span: Span,
+}
+
+/// Which ranks an entry means.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Whose {
+    These(Whom),
+    /// Every server: which ranks these are depends on the arm, and some have none.
+    Servers,
+}
+
+impl SlowSetting {
+    /// What the entry means in a cluster; nothing for the servers of one without.
+    pub(crate) fn among(&self, cluster: &Cluster) -> Vec<Slow> {
+        let Self { compute, link, probability, .. } = *self;
+        let slow = |whom| Slow { whom, compute, link, probability };
+        match self.whose {
+            Whose::These(whom) => vec![slow(whom)],
+            Whose::Servers => {
+                let ranks = (0_u32..).zip(&cluster.seats).filter(|(_, seat)| seat.role == Role::Server);
+                ranks.map(|(rank, _)| slow(Whom::Rank(rank))).collect()
+            }
+        }
+    }
+
+    /// In a few letters, for labels: `rank3:compute*4,link/10`.
+    pub(crate) fn label(&self) -> String {
+        let Self { compute, link, probability, .. } = *self;
+        let whom = match self.whose {
+            Whose::These(Whom::Rank(rank)) => format!("rank{rank}"),
+            Whose::These(Whom::Random(count)) => format!("random{count}"),
+            Whose::Servers => "servers".to_owned(),
+        };
+        let often = if probability < 1.0 { format!("@{probability}") } else { String::new() };
+        let compute = (compute > 1.0).then(|| format!("compute*{compute}{often}"));
+        let link = (link > 1.0).then(|| format!("link/{link}"));
+        let parts: Vec<String> = compute.into_iter().chain(link).collect();
+        format!("{whom}:{}", parts.join(","))
+    }
 }
 
 const TABLE: &str = "nodes.slow";
@@ -33,30 +74,36 @@ fn one(item: &Item) -> Result<SlowSetting, Finding> {
             .note(value::more(TABLE)));
     };
     refuse_unknown(table)?;
-    let slow = Slow {
-        whom: whom(item, table)?,
+    let slow = SlowSetting {
+        whose: whose(item, table)?,
         compute: number(table, "compute")?.unwrap_or(1.0),
         link: number(table, "link")?.unwrap_or(1.0),
         probability: number(table, "probability")?.unwrap_or(1.0),
+        span: item.span,
     };
     refuse_without_effect(&slow, item)?;
-    Ok(SlowSetting { slow, span: item.span })
+    Ok(slow)
 }
 
-fn whom(item: &Item, table: &Table) -> Result<Whom, Finding> {
-    match (whole(table, "rank")?, whole(table, "random")?) {
-        (Some(rank), None) => Ok(Whom::Rank(rank)),
-        (None, Some(count)) => Ok(Whom::Random(count)),
-        (None, None) => Err(Finding::new("R010", "an entry of `nodes.slow` does not say who is slow")
-            .at(item.span, "`rank` or `random` is missing")
-            .cure("write `rank = 3`, or `random = 1` for a worker drawn by the run's seed")),
-        (Some(_), Some(_)) => Err(Finding::new("R016", "`rank` and `random` both say who is slow")
-            .at(item.span, "one of the two")
-            .cure("keep one of them")),
+fn whose(item: &Item, table: &Table) -> Result<Whose, Finding> {
+    let rank = whole(table, "rank")?.map(|rank| Whose::These(Whom::Rank(rank)));
+    let random = whole(table, "random")?.map(|count| Whose::These(Whom::Random(count)));
+    let servers = flag(table, "servers")?.then_some(Whose::Servers);
+    let mut said = [rank, random, servers].into_iter().flatten();
+    match (said.next(), said.next()) {
+        (Some(whose), None) => Ok(whose),
+        (None, _) => Err(Finding::new("R010", "an entry of `nodes.slow` does not say who is slow")
+            .at(item.span, "`rank`, `random` or `servers` is missing")
+            .cure(
+                "write `rank = 3`, `random = 1` for a worker drawn by the run's seed, or `servers = true`",
+            )),
+        (Some(_), Some(_)) => Err(Finding::new("R016", "an entry of `nodes.slow` says twice who is slow")
+            .at(item.span, "one of `rank`, `random` and `servers`")
+            .cure("keep one of them, or write an entry for each")),
     }
 }
 
-fn refuse_without_effect(slow: &Slow, item: &Item) -> Result<(), Finding> {
+fn refuse_without_effect(slow: &SlowSetting, item: &Item) -> Result<(), Finding> {
     if slow.compute <= 1.0 && slow.link <= 1.0 {
         return Err(Finding::new("R114", "an entry of `nodes.slow` that slows nothing down")
             .at(item.span, "without effect")
@@ -90,6 +137,10 @@ fn whole(table: &Table, name: &str) -> Result<Option<u32>, Finding> {
         Some(Typed::Whole(number)) => Some(number as u32),
         _ => None,
     })
+}
+
+fn flag(table: &Table, name: &str) -> Result<bool, Finding> {
+    Ok(matches!(typed(table, name)?, Some(Typed::Flag(true))))
 }
 
 fn number(table: &Table, name: &str) -> Result<Option<f64>, Finding> {

@@ -4,7 +4,7 @@ use crate::files::Machine;
 use crate::key::{KeyId, id};
 use crate::problem::Finding;
 use crate::setting::{Settings, Typed};
-use crate::slow::SlowSetting;
+use crate::slow::{SlowSetting, Whose};
 use crate::{Cluster, Compute, Emulation, Network, Split, Whom};
 use std::time::Duration;
 
@@ -27,20 +27,33 @@ pub(crate) fn emulation(
     let mut findings = Vec::new();
     let network = network(settings, &mut findings);
     let compute = compute(settings, &mut findings);
-    let slow: &[SlowSetting] = match settings.get(SLOW).map(|leaf| &leaf.typed) {
-        Some(Typed::Slow(slow)) => slow,
-        _ => &[],
-    };
+    let slow = slow(settings);
     for one in slow {
         findings.extend(nobody(one, cluster));
-        if one.slow.link > 1.0 && network.is_none() {
+        if one.link > 1.0 && network.is_none() {
             findings.push(no_link(one));
         }
-        if one.slow.compute > 1.0 && compute.is_none() && cluster.workers() > machine.cores {
+        if one.compute > 1.0 && compute.is_none() && cluster.workers() > machine.cores {
             findings.push(no_core(one, cluster.workers(), machine.cores));
         }
     }
-    (Emulation { network, compute, slow: slow.iter().map(|one| one.slow).collect() }, findings)
+    (Emulation { network, compute, slow: slow.iter().flat_map(|one| one.among(cluster)).collect() }, findings)
+}
+
+/// The entries of `nodes.slow`.
+pub(crate) fn slow(settings: &Settings) -> &[SlowSetting] {
+    match settings.get(SLOW).map(|leaf| &leaf.typed) {
+        Some(Typed::Slow(slow)) => slow,
+        _ => &[],
+    }
+}
+
+/// Servers that are to be slow in a recipe whose arms have none.
+pub(crate) fn no_servers(one: &SlowSetting) -> Finding {
+    Finding::new("R123", "there are no servers to slow down")
+        .at(one.span, "nobody")
+        .note("no arm of this recipe has a rank that is a server")
+        .cure("remove the entry, or name a worker: `rank = 3`")
 }
 
 fn network(settings: &Settings, findings: &mut Vec<Finding>) -> Option<Network> {
@@ -90,9 +103,11 @@ fn compute(settings: &Settings, findings: &mut Vec<Finding>) -> Option<Compute> 
 /// A slow rank that the run does not have.
 fn nobody(one: &SlowSetting, cluster: &Cluster) -> Option<Finding> {
     let (workers, ranks) = (cluster.workers(), cluster.ranks());
-    let title = match one.slow.whom {
-        Whom::Rank(rank) if rank >= ranks => format!("there is no rank {rank} to slow down among {ranks}"),
-        Whom::Random(count) if count > workers => {
+    let title = match one.whose {
+        Whose::These(Whom::Rank(rank)) if rank >= ranks => {
+            format!("there is no rank {rank} to slow down among {ranks}")
+        }
+        Whose::These(Whom::Random(count)) if count > workers => {
             format!("{count} of {workers} workers cannot be slowed down")
         }
         _ => return None,

@@ -239,10 +239,19 @@ const BEFORE_ARMS: &[Key] = &[
     )
     .default("[]")
     .example("[{ rank = 3, compute = 4.0 }]"),
-    Key::new("nodes.slow.rank", Kind::Whole(0, 65_535), "Which rank; this or `random`.").example("3").sweep(),
+    Key::new("nodes.slow.rank", Kind::Whole(0, 65_535), "Which rank; this, `random` or `servers`.")
+        .example("3")
+        .sweep(),
     Key::new("nodes.slow.random", Kind::Whole(1, 65_536), "So many workers, drawn by the run's seed.")
         .example("1")
         .sweep(),
+    Key::new(
+        "nodes.slow.servers",
+        Kind::Flag,
+        "Every server, whichever rank it is; arms without servers have nothing that is slow.",
+    )
+    .example("true")
+    .sweep(),
     Key::new(
         "nodes.slow.compute",
         Kind::Number(AT_LEAST_ONE),

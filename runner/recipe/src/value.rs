@@ -7,7 +7,7 @@ use crate::layers;
 use crate::problem::Finding;
 use crate::quantity;
 use crate::setting::{Leaf, Seeds, Typed};
-use crate::slow;
+use crate::slow::{self, SlowSetting};
 use crate::source::Sources;
 use crate::tree::{Item, Table, Value};
 
@@ -26,7 +26,7 @@ pub(crate) fn leaf(key: &'static Key, item: &Item, sources: &Sources) -> Result<
     let text = match &typed {
         Typed::Slow(slow) if slow.is_empty() => "none".to_owned(),
         Typed::Slow(slow) => {
-            let labels: Vec<String> = slow.iter().map(|one| one.slow.label()).collect();
+            let labels: Vec<String> = slow.iter().map(SlowSetting::label).collect();
             labels.join("+")
         }
         _ => item.value.plain(),
