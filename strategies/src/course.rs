@@ -149,7 +149,7 @@ impl Course {
         let warm = match self.in_samples(self.schedule.warmup) {
             0 => full,
             warmup => {
-                let passed = (samples + u64::from(self.global_batch)) as f64 / warmup as f64;
+                let passed = samples.saturating_add(u64::from(self.global_batch)) as f64 / warmup as f64;
                 from + (full - from) * passed.min(1.0)
             }
         };

@@ -98,7 +98,8 @@ pub enum RunPhase {
 /// What is pretended to be slow keeps a rank silent for longer.
 fn patient(spec: &RunSpec, deadlines: Deadlines) -> Deadlines {
     let bytes = 4 * spec.model.parameters() as u64;
-    let more = spec.emulation.longest_silence(spec.cluster.ranks(), bytes, deadlines.peer);
+    let (ranks, steps) = (spec.cluster.ranks(), spec.strategy.period());
+    let more = spec.emulation.longest_silence((ranks, steps), bytes, deadlines.peer);
     Deadlines { peer: deadlines.peer + more, ..deadlines }
 }
 

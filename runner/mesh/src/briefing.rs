@@ -13,6 +13,7 @@ pub const BUILD: u64 = {
     let mut state = 0xcbf2_9ce4_8422_2325;
     state = fnv(state, include_bytes!("message.rs"));
     state = fnv(state, include_bytes!("../../record/src/event.rs"));
+    state = fnv(state, include_bytes!("../../record/src/gossip.rs"));
     state = fnv(state, include_bytes!("../../record/src/phase.rs"));
     state = fnv(state, include_bytes!("../../record/src/units.rs"));
     state = fnv(state, include_bytes!("../../recipe/src/plan.rs"));
@@ -20,6 +21,9 @@ pub const BUILD: u64 = {
     state = fnv(state, include_bytes!("../../recipe/src/dataset.rs"));
     state = fnv(state, include_bytes!("../../recipe/src/train.rs"));
     state = fnv(state, include_bytes!("../../recipe/src/cluster.rs"));
+    state = fnv(state, include_bytes!("../../recipe/src/communication.rs"));
+    state = fnv(state, include_bytes!("../../recipe/src/emulation.rs"));
+    state = fnv(state, include_bytes!("../../recipe/src/topology.rs"));
     fnv(state, include_bytes!("../../recipe/src/strategy.rs"))
 };
 

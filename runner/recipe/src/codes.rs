@@ -226,7 +226,8 @@ pub(crate) const CODES: &[Code] = &[
     code(
         "R123",
         "a slow rank that is not there",
-        "`nodes.slow` names a rank that the run does not have, or more random workers than there are.",
+        "`nodes.slow` names a rank that the run does not have, more random workers than there are, or servers where no \
+         arm has any.",
     ),
     code(
         "R124",
@@ -273,7 +274,14 @@ pub(crate) const CODES: &[Code] = &[
         "In an elastic step of moving rate a (rate * rho, or `moving-rate`) the centre goes a of the way to a worker. \
          Beyond a = 1 it goes further than to the worker itself. In `easgd-sync` the ways to all p workers are added \
          up, so that p * a is at most 1 (Zhang, Choromanska and LeCun, NIPS 2015, section 2, beta = p * a). The \
-         largest learning rate of the schedule counts.",
+         learning rate counts that the schedule begins with.",
+    ),
+    code(
+        "R133",
+        "a centre that learns nothing",
+        "Workers of `easgd-async`, `measgd-async`, `easgd-hogwild` and `eamsgd` exchange with the centre before their \
+         first step and then after each `period` of their own. With a period as long as the training the centre stays \
+         what it was at the beginning, and it is the centre that the run is judged by.",
     ),
     code(
         "R151",
@@ -319,6 +327,12 @@ pub(crate) const CODES: &[Code] = &[
         "When every one of p workers has exchanged once at moving rate a, the centre has gone nearly all of the way if \
          p * a is above 1: it is the last workers' model more than the mean of all. The method's authors take \
          p * a = 0.9 (Zhang, Choromanska and LeCun, NIPS 2015).",
+    ),
+    code(
+        "R207",
+        "a centre that is seldom visited",
+        "Elastic workers get the steps up to their next exchange one exchange ahead, and what they do after the last one \
+         never reaches the centre. Where the training is no more than two periods long, that is most of it.",
     ),
     code(
         "R251",

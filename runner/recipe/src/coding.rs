@@ -44,7 +44,9 @@ pub(crate) fn sends_no_weights(strategy: &str) -> bool {
 /// equal.
 pub(crate) fn compression(settings: &Settings) -> Compression {
     let Some(codec) = codec(settings) else { return Compression::None };
-    let parameters = settings.flag(PARAMETERS) && !sends_no_weights(settings.choice(STRATEGY_KIND));
+    // An axis over kinds may bring a code to weights that was never meant for them.
+    let may = codec.route() == Route::EveryHop && !sends_no_weights(settings.choice(STRATEGY_KIND));
+    let parameters = settings.flag(PARAMETERS) && may;
     Compression::Coded { codec, parameters, error_feedback: settings.flag(ERROR_FEEDBACK) }
 }
 

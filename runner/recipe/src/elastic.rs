@@ -79,6 +79,26 @@ pub(crate) fn findings(settings: &Settings, strategy: &Strategy, workers: u32) -
     }
 }
 
+/// A training in which workers meet the centre once or twice: of `batches` steps where their number is known before the
+/// data is read.
+pub(crate) fn long_period(settings: &Settings, strategy: &Strategy, batches: Option<u64>) -> Option<Finding> {
+    let (period, batches) = (strategy.period(), batches?);
+    if !ELASTIC.contains(&strategy.kind()) || period == 1 || period <= batches / 2 {
+        return None;
+    }
+    let (code, what) = if period >= batches {
+        ("R133", format!("in {batches} steps no worker comes back to the centre after {period}"))
+    } else {
+        ("R207", format!("in {batches} steps each worker comes back to the centre once, after {period}"))
+    };
+    Some(
+        Finding::new(code, what)
+            .at_option(settings.span(PERIOD), "steps between two exchanges")
+            .note("what a worker does after its last exchange never reaches the centre, which the run is judged by")
+            .cure(format!("take a period of up to {}, or train for longer", (batches / 10).max(1))),
+    )
+}
+
 fn overshoot(settings: &Settings, strategy: &Strategy, workers: u32) -> Option<Finding> {
     let lr = settings.number(OWN_LR).or(settings.number(LR)).unwrap_or(0.0);
     let lr = if settings.choice(LR_SCALE) == "linear" { lr * f64::from(workers) } else { lr };

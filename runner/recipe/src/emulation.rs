@@ -90,8 +90,8 @@ impl Emulation {
     }
 
     /// How much longer than `patience` a rank may be silent because of what is pretended: `ranks` messages of
-    /// `bytes` each, there and back, over the slowest card, and one step of the slowest rank.
-    pub fn longest_silence(&self, ranks: u32, bytes: u64, patience: Duration) -> Duration {
+    /// `bytes` each, there and back, over the slowest card, and so many steps of the slowest rank.
+    pub fn longest_silence(&self, (ranks, steps): (u32, u64), bytes: u64, patience: Duration) -> Duration {
         let most =
             |factor: fn(&Slow) -> f64| self.slow.iter().map(factor).fold(1.0, |a: f64, b| a * b.max(1.0));
         let (compute, link) = (most(|slow| slow.compute), most(|slow| slow.link));
@@ -103,22 +103,7 @@ impl Emulation {
             stated.step_time.as_secs_f64() * compute
         });
         // A year is as good as for ever, and fits.
-        Duration::from_secs_f64((travelling + computing).clamp(0.0, 3.2e7))
-    }
-}
-
-impl Slow {
-    /// In a few letters, for labels: `rank3:compute*4,link/10`.
-    pub(crate) fn label(&self) -> String {
-        let whom = match self.whom {
-            Whom::Rank(rank) => format!("rank{rank}"),
-            Whom::Random(count) => format!("random{count}"),
-        };
-        let often = if self.probability < 1.0 { format!("@{}", self.probability) } else { String::new() };
-        let compute = (self.compute > 1.0).then(|| format!("compute*{}{often}", self.compute));
-        let link = (self.link > 1.0).then(|| format!("link/{}", self.link));
-        let parts: Vec<String> = compute.into_iter().chain(link).collect();
-        format!("{whom}:{}", parts.join(","))
+        Duration::from_secs_f64((travelling + computing * steps as f64).clamp(0.0, 3.2e7))
     }
 }
 
@@ -187,21 +172,19 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_short() {
-        let slow = Slow { whom: Whom::Rank(3), compute: 4.0, link: 10.0, probability: 1.0 };
-        assert_eq!(slow.label(), "rank3:compute*4,link/10");
-        let often = Slow { whom: Whom::Random(2), link: 1.0, probability: 0.1, ..slow };
-        assert_eq!(often.label(), "random2:compute*4@0.1");
-    }
-
-    #[test]
     fn a_slow_network_is_given_the_time_that_it_takes() {
         let network = Some(Network { bandwidth: 1000, latency: Duration::ZERO });
         let slow = vec![Slow { whom: Whom::Rank(0), compute: 3.0, link: 2.0, probability: 1.0 }];
         let emulation = Emulation { network, compute: None, slow };
         // Four ranks, 5 seconds for each message at half the speed, there and back; and thrice the patience.
-        let silence = emulation.longest_silence(4, 2500, Duration::from_secs(10));
+        let silence = emulation.longest_silence((4, 1), 2500, Duration::from_secs(10));
         assert_eq!(silence, Duration::from_mins(1));
-        assert_eq!(Emulation::default().longest_silence(4, 2500, Duration::from_secs(10)), Duration::ZERO);
+        assert_eq!(
+            Emulation::default().longest_silence((4, 9), 2500, Duration::from_secs(10)),
+            Duration::ZERO
+        );
+        // In five steps without a word, four times as much patience more.
+        let silence = emulation.longest_silence((4, 5), 2500, Duration::from_secs(10));
+        assert_eq!(silence, Duration::from_secs(140));
     }
 }

@@ -110,6 +110,7 @@ impl<'a> Resolver<'a> {
             measure: measure(settings),
             emulation,
         };
+        cell.findings.extend(elastic::long_period(settings, &spec.strategy, batches(&spec)));
         (spec, cell.findings)
     }
 
@@ -338,6 +339,20 @@ fn samples(cell: &mut Cell<'_>, batch: u32, workers: u32, dataset: &Dataset) {
             .at_option(settings.span(VALIDATION), "too small"),
         );
     }
+}
+
+/// Steps of a training, where they are known before the data is read.
+fn batches(spec: &RunSpec) -> Option<u64> {
+    let Training { length, global_batch, .. } = &spec.train;
+    let known = match (length, &spec.dataset.source) {
+        (Extent::Steps(_), _) => 0,
+        (Extent::Epochs(_), Source::Synthetic { train, .. }) => {
+            let held_out = (f64::from(*train) * spec.dataset.validation).round() as u64;
+            u64::from(*train).saturating_sub(held_out)
+        }
+        (Extent::Epochs(_), _) => return None,
+    };
+    Some(length.samples(known, *global_batch) / u64::from(*global_batch).max(1))
 }
 
 /// What the examples of a data set look like.

@@ -382,7 +382,7 @@ pub struct LostRecord {
     pub rank: Rank,
     /// Who is gone.
     pub peer: Rank,
-    /// The peer's step that did not come.
+    /// The peer's step that did not come; 0 where its steps are not known.
     pub step: u64,
     /// When that was noticed.
     pub at: Nanos,

@@ -128,13 +128,12 @@ impl Active {
     /// Tells all neighbours but one how far everybody is.
     fn tell(&mut self, desk: &mut Desk, then: Then, but: Option<usize>) -> Result<(), StepError> {
         let note = self.note(then);
-        let number = self.number;
         let mut told = Vec::with_capacity(self.edges.len());
         for (index, mut edge) in std::mem::take(&mut self.edges).into_iter().enumerate() {
             let sent = if Some(index) == but { Ok(()) } else { edge.ask(desk, &note, None) };
             match sent {
                 Ok(()) => told.push(edge),
-                Err(error) => edge.without(desk, number, error)?,
+                Err(error) => edge.without(desk, error)?,
             }
         }
         self.edges = told;
@@ -159,7 +158,7 @@ impl Service for Active {
         let seed = desk.seat.course.seed();
         let chosen = neighbour(seed, desk.seat.rank, self.number, self.edges.len());
         if let Err(error) = self.average(desk, chosen) {
-            self.edges[chosen].without(desk, self.number, error)?;
+            self.edges[chosen].without(desk, error)?;
             self.edges.remove(chosen);
         } else if fresh {
             self.tell(desk, Then::Later, Some(chosen))?;
@@ -207,7 +206,7 @@ impl Passive {
 impl Service for Passive {
     fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
         self.serve(desk).or_else(|error| {
-            self.edge.without(desk, self.number + 1, error)?;
+            self.edge.without(desk, error)?;
             self.local.leave();
             Ok(Turn::Finished)
         })

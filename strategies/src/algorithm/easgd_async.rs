@@ -79,7 +79,7 @@ impl<M: Motion> Strategy for Worker<M> {
     }
 
     fn progress(&self, node: &Node) -> Progress {
-        let samples = self.told + self.own(node);
+        let samples = self.told.saturating_add(self.own(node));
         Progress { samples, over: self.done == self.blocks.0 && self.blocks.1 == 0 }
     }
 
@@ -117,7 +117,7 @@ impl<M: Motion> Worker<M> {
 
     /// A step without.
     fn local_step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
-        node.is_told(self.told + self.own(node));
+        node.is_told(self.told.saturating_add(self.own(node)));
         let (loss, g) = self.motion.gradient(node)?;
         let d = self.motion.direction(node, g);
         node.update(0..d.len(), |x| crate::vector::add(x, &d));
@@ -127,7 +127,7 @@ impl<M: Motion> Worker<M> {
 
     /// My samples since the last exchange.
     fn own(&self, node: &Node) -> u64 {
-        self.done * node.batch().examples.len() as u64
+        self.done.saturating_mul(node.batch().examples.len() as u64)
     }
 }
 

@@ -154,7 +154,8 @@ impl Service for Master {
         if self.finished {
             return Ok(Turn::Finished);
         }
-        while self.turns.samples() < desk.seat.course.budget() {
+        // Each worker has one turn, however short the training: it comes with its weights to be called at all.
+        while self.turns.samples() < desk.seat.course.budget() || self.turns.somebody_had_none() {
             let j = self.turns.pass_on();
             match self.serve(desk, j) {
                 Ok(samples) => return Ok(Turn::Served(samples)),

@@ -58,6 +58,7 @@ impl Strategy for Sgp {
         node.recycle(step);
         self.push(node)?; // line 4
         self.pull(node)?; // line 5
+        self.exchange_weight(node)?;
         self.unbias(node); // line 6
         Ok(loss)
     }
@@ -73,9 +74,7 @@ impl Sgp {
         clock.timed(Phase::Reduce, Work::Reduce(0), || self.x.scale(share));
         self.w *= share;
         for receiver in receivers {
-            let weight = Packet(self.w.to_le_bytes().to_vec().into());
-            node.wire().exact().send_packet(Place(*receiver), tag, weight)?;
-            node.wire().weights().send(Place(*receiver), tag.part(1), 0, &self.x)?;
+            node.wire().weights().send(Place(*receiver), tag, 0, &self.x)?;
         }
         Ok(())
     }
@@ -83,22 +82,38 @@ impl Sgp {
     /// Adds up what came, in rank order.
     fn pull(&mut self, node: &mut Node) -> Result<(), StepError> {
         let (me, tag) = (node.rank().index(), Tag::new(Kind::Exchange, node.t()));
-        let (mut sum, mut weight) = (node.spare(), 0.0);
+        let mut sum = node.spare();
         for (number, sender) in self.rounds.senders(node.t(), me).into_iter().enumerate() {
             let part = if sender == me {
-                weight += self.w;
                 &self.x
             } else {
-                let packet = node.wire().exact().recv_packet(Place(sender), tag)?;
-                weight += push_sum_weight(&packet)?;
-                node.wire().weights().recv_into(Place(sender), tag.part(1), &mut self.other)?;
+                node.wire().weights().recv_into(Place(sender), tag, &mut self.other)?;
                 &self.other
             };
             let clock = &mut node.lane().clock;
             clock.timed(Phase::Reduce, Work::Reduce(part.len()), || mix(&mut sum, 1.0, part, number == 0));
         }
         node.recycle(std::mem::replace(&mut self.x, sum));
-        self.w = weight;
+        Ok(())
+    }
+
+    /// The same of the push-sum weights. They follow when the models are taken: of two messages that are under way at
+    /// once, a large one would wait for room while nobody makes any.
+    fn exchange_weight(&mut self, node: &mut Node) -> Result<(), StepError> {
+        let (me, tag) = (node.rank().index(), Tag::new(Kind::Exchange, node.t()).part(1));
+        for receiver in self.rounds.receivers(node.t(), me) {
+            let weight = Packet(self.w.to_le_bytes().to_vec().into());
+            node.wire().exact().send_packet(Place(*receiver), tag, weight)?;
+        }
+        let mut sum = 0.0;
+        for sender in self.rounds.senders(node.t(), me) {
+            sum += if sender == me {
+                self.w
+            } else {
+                push_sum_weight(&node.wire().exact().recv_packet(Place(sender), tag)?)?
+            };
+        }
+        self.w = sum;
         Ok(())
     }
 

@@ -61,12 +61,18 @@ impl Blueprint {
             let centre = hogwild_sgd::LockFree::new(n, 0.0);
             let floor = open(ledger, server, host, centre.clone());
             self.served(server, floor, |floor, client| {
-                easgd_hogwild::Master::new(floor, centre.clone(), Visitor::new(client), elastic, n)
+                easgd_hogwild::Master::new(
+                    floor,
+                    centre.clone(),
+                    Visitor::new(client, elastic.period),
+                    elastic,
+                    n,
+                )
             })
         } else {
             let floor = open(ledger, server, host, easgd_async::Locked::new(n));
             self.served(server, floor, |floor, client| {
-                easgd_async::Master::new(floor, Visitor::new(client), elastic, n)
+                easgd_async::Master::new(floor, Visitor::new(client, elastic.period), elastic, n)
             })
         };
         Roles { evaluated: Some(Evaluated::judged(CENTRE)), ..roles }

@@ -16,8 +16,7 @@ impl Blueprint {
         let averaged = Some(Evaluated::averaged(rank, workers));
         match self.strategy {
             Strategy::DPsgd { topology, order } => {
-                let row = Graph::new(topology, workers).weights(rank.index());
-                let weights = row.into_iter().map(|(other, weight)| (Place(other), weight as f32)).collect();
+                let weights = row(&Graph::new(topology, workers), rank);
                 let bell = host.bell(format!("exchange of rank {rank}"));
                 let (worker, mixer) = d_psgd::lanes(order, weights, bell);
                 Roles { services: vec![Box::new(mixer)], ..trainer(worker, averaged) }
@@ -45,5 +44,44 @@ impl Blueprint {
             neighbours.into_iter().map(passive).collect()
         };
         Roles { services, ..trainer(ad_psgd::Worker::new(local), None) }
+    }
+}
+
+/// What a rank takes of each model, its own among them: in single precision, and yet 1 in all, or models would grow or
+/// shrink a little in every step.
+fn row(graph: &Graph, rank: Rank) -> Vec<(Place, f32)> {
+    let mut row: Vec<(Place, f32)> = graph
+        .weights(rank.index())
+        .into_iter()
+        .map(|(other, weight)| (Place(other), weight as f32))
+        .collect();
+    let others: f32 = row.iter().filter(|(place, _)| place.0 != rank.index()).map(|(_, weight)| weight).sum();
+    for (_, own) in row.iter_mut().filter(|(place, _)| place.0 == rank.index()) {
+        *own = 1.0 - others;
+    }
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use recipe::Topology;
+
+    #[test]
+    fn rows_add_up_to_one_and_stay_those_of_the_graph() {
+        for topology in [Topology::Ring, Topology::Complete, Topology::Exponential] {
+            for workers in (1..=16).filter(|n| topology != Topology::Exponential || n % 2 == 0) {
+                let graph = Graph::new(topology, workers);
+                for rank in 0..workers {
+                    let row = row(&graph, Rank(rank as u32));
+                    let (own, others): (Vec<_>, Vec<_>) = row.iter().partition(|(place, _)| place.0 == rank);
+                    let sum: f32 = others.iter().map(|(_, weight)| weight).sum();
+                    assert_eq!((own.len(), own[0].1 + sum), (1, 1.0), "{topology:?}, {workers} workers");
+                    for (exact, (_, weight)) in graph.weights(rank).into_iter().zip(&row) {
+                        assert!((exact.1 - f64::from(*weight)).abs() < 1e-6);
+                    }
+                }
+            }
+        }
     }
 }

@@ -89,13 +89,14 @@ impl Edge {
 
     /// What becomes of a failure: a peer that is not there any more is written down, and the rank goes on without it.
     /// A run that is told to stop loses its ranks one by one, and nothing is wrong with it.
-    pub fn without(&self, desk: &Desk, step: u64, error: StepError) -> Result<(), StepError> {
+    pub fn without(&self, desk: &Desk, error: StepError) -> Result<(), StepError> {
         let (rank, peer) = (desk.seat.rank, self.rank(desk));
         if !error.is_absence_of(peer) || desk.observer.stopping() {
             return Err(error);
         }
         let at = desk.lane.clock.now();
-        desk.record(Event::Lost(LostRecord { rank, peer, step, at, reason: error.to_string() }));
+        // Averagings are counted here, not the peer's steps.
+        desk.record(Event::Lost(LostRecord { rank, peer, step: 0, at, reason: error.to_string() }));
         Ok(())
     }
 }

@@ -232,6 +232,6 @@ impl State {
     }
 
     fn known(&self) -> u64 {
-        self.samples.iter().sum()
+        self.samples.iter().fold(0, |sum, samples| sum.saturating_add(*samples))
     }
 }

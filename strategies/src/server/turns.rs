@@ -53,6 +53,11 @@ impl Turns {
         next
     }
 
+    /// Whether a worker that is not gone has had no turn yet.
+    pub fn somebody_had_none(&self) -> bool {
+        self.workers.iter().any(|worker| worker.here && worker.turns == 0)
+    }
+
     /// The workers that are not gone.
     pub fn here(&self) -> Vec<usize> {
         (0..self.workers.len()).filter(|j| self.workers[*j].here).collect()

@@ -97,13 +97,15 @@ impl Grant {
 #[derive(Debug)]
 pub struct Visitor {
     client: Client,
+    /// Steps between two visits.
+    period: u64,
     visit: u64,
 }
 
 impl Visitor {
     /// The lane's worker.
-    pub fn new(client: Client) -> Self {
-        Self { client, visit: 0 }
+    pub fn new(client: Client, period: u64) -> Self {
+        Self { client, period, visit: 0 }
     }
 
     /// Its place among the workers.
@@ -116,7 +118,7 @@ impl Visitor {
         self.visit += 1;
         let (from, rank) = (Place(self.worker()), desk.seat.rank);
         let tag = Tag::new(Kind::Push, self.visit);
-        let Note { samples: done, weights } = Note::decode(&desk.wire().recv_packet(from, tag)?, rank)?;
+        let Note { samples: done, weights } = Note::decode(&self.await_visit(desk, from, tag)?, rank)?;
         if !weights {
             self.client.came = self.client.came.saturating_add(done);
             return Ok(Visit::Farewell { done });
@@ -125,6 +127,17 @@ impl Visitor {
         self.client.came = self.client.came.saturating_add(done);
         self.client.step = self.client.came.saturating_add(1);
         Ok(Visit::Weights { done })
+    }
+
+    /// What it says first. Between two visits it takes steps without a word: each may take as long as a peer may be silent.
+    fn await_visit(&self, desk: &mut Desk, from: Place, tag: Tag) -> Result<Packet, StepError> {
+        let mut patience = self.period;
+        loop {
+            match desk.wire().recv_packet(from, tag) {
+                Err(StepError::Silent { .. }) if patience > 1 => patience -= 1,
+                answer => return answer,
+            }
+        }
     }
 
     /// Writes down what became of its weights.

@@ -1,14 +1,10 @@
 //! Emulated networks, step times and slow ranks: what they become, and what cannot work.
 
 use crate::desk::Desk;
-use crate::problems::{check, recipe};
-use recipe::{Compute, Emulation, Network, Plan, Slow, Split, Whom};
+use crate::expansion::plan;
+use crate::problems::check;
+use recipe::{Compute, Emulation, Network, Slow, Split, Whom};
 use std::time::Duration;
-
-fn plan(changes: &[&str]) -> Plan {
-    let plan = Desk::with(&recipe(changes)).plan();
-    plan.unwrap_or_else(|problems| panic!("{}", problems.render(false, 100)))
-}
 
 fn emulation(changes: &[&str]) -> Emulation {
     plan(changes).cells[0].spec.emulation.clone()
@@ -49,6 +45,22 @@ fn slow_ranks() {
 }
 
 #[test]
+fn slow_servers_are_the_ranks_behind_the_workers_of_each_arm() {
+    let plan = plan(&[
+        "[network]\nbandwidth = \"1Gbit/s\"",
+        "[nodes]\nuse = [\"local*2\"]\nslow = [{ servers = true, link = 20.0 }]",
+        "[[strategy]]\nkind = \"d-sync\"\n[[strategy]]\nkind = \"ps-sync\"\nservers = 2",
+    ]);
+    let slow: Vec<Vec<Whom>> = plan
+        .cells
+        .iter()
+        .map(|cell| cell.spec.emulation.slow.iter().map(|slow| slow.whom).collect())
+        .collect();
+    assert_eq!(slow, [vec![], vec![Whom::Rank(2), Whom::Rank(3)]]);
+    assert!(plan.cells.iter().flat_map(|cell| &cell.spec.emulation.slow).all(|slow| slow.link == 20.0));
+}
+
+#[test]
 fn they_are_conditions_and_survive_being_written_down() {
     let plan = plan(&[
         "[network]\nbandwidth = \"1Gbit/s\"\nlatency = \"50us\"",
@@ -58,6 +70,15 @@ fn they_are_conditions_and_survive_being_written_down() {
     assert_eq!(plan.cells[0].axes[0].number, Some(125e6));
     let conditions: Vec<&str> = plan.cells.iter().step_by(2).map(|cell| cell.condition.as_str()).collect();
     assert_eq!(conditions[..2], ["bandwidth=1Gbit/s slow=none", "bandwidth=1Gbit/s slow=rank1:link/2"]);
+    let listed = "nodes.slow = [[{ rank = 1, compute = 4.0, link = 10.0 }], [{ random = 2, compute = 4, probability = 0.1 }], \
+                  [{ servers = true, link = 2.0 }]]";
+    let short =
+        crate::expansion::plan(&["[network]\nbandwidth = \"1Gbit/s\"", &format!("[sweep.axes]\n{listed}")]);
+    let conditions: Vec<&str> = short.cells.iter().step_by(2).map(|cell| cell.condition.as_str()).collect();
+    assert_eq!(
+        conditions,
+        ["slow=rank1:compute*4,link/10", "slow=random2:compute*4@0.1", "slow=servers:link/2"]
+    );
     let hashes: std::collections::BTreeSet<&str> =
         plan.cells.iter().map(|cell| cell.config_hash.as_str()).collect();
     assert_eq!(hashes.len(), 8, "what is emulated is part of a run's identity");
@@ -96,6 +117,13 @@ fn what_cannot_work() {
             ("faster", &["[nodes]\nuse = [\"local*2\"]\nslow = [{ rank = 1, compute = 0.5 }]"]),
             ("a slip of the pen", &["[nodes]\nuse = [\"local*2\"]\nslow = [{ rank = 1, computes = 2.0 }]"]),
             ("no table", &["[nodes]\nuse = [\"local*2\"]\nslow = [3]"]),
+            (
+                "no servers",
+                &[
+                    "[nodes]\nuse = [\"local*2\"]\nslow = [{ servers = true, compute = 2.0 }]",
+                    "[[strategy]]\nkind = \"d-sync\"",
+                ],
+            ),
             ("no rank", &["[nodes]\nuse = [\"local*2\"]\nslow = [{ rank = 7, compute = 2.0 }]"]),
             ("too many", &["[nodes]\nuse = [\"local*2\"]\nslow = [{ random = 3, compute = 2.0 }]"]),
             ("no link", &["[nodes]\nuse = [\"local*2\"]\nslow = [{ rank = 1, link = 2.0 }]"]),

@@ -81,6 +81,13 @@ fn impossible_codes() {
         "impossible_codes",
         &[
             (
+                "an axis that brings codes of gradients to weights",
+                &[
+                    "[[strategy]]\nkind = \"local-sgd\"\ncompression = { parameters = true }",
+                    "[sweep.axes]\ncompression.kind = [\"fp16\", \"top-k\", \"random-k\"]",
+                ],
+            ),
+            (
                 "partial sums",
                 &["[[strategy]]\nkind = \"d-sync\"\ncompression = { kind = \"terngrad\", bucket = 8 }"],
             ),
@@ -197,6 +204,15 @@ fn impossible_elastic_strategies() {
                     "[[strategy]]\nkind = \"easgd-async\"\nrho = 11.0",
                     "[[strategy]]\nkind = \"easgd-hogwild\"\nmoving-rate = 0.3",
                     "[[strategy]]\nkind = \"eamsgd\"\nmoving-rate = 0.25",
+                ],
+            ),
+            (
+                "periods as long as the training, and nearly",
+                &[
+                    "[train]\nglobal-batch = 100\nsteps = 20",
+                    "[[strategy]]\nkind = \"eamsgd\"\nperiod = 20",
+                    "[[strategy]]\nkind = \"easgd-async\"\nmoving-rate = 0.1\nperiod = 11",
+                    "[[strategy]]\nkind = \"easgd-hogwild\"\nmoving-rate = 0.1\nperiod = 10",
                 ],
             ),
             (
