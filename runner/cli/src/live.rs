@@ -150,7 +150,8 @@ pub(crate) fn asked(store: &Path, driver: &Driver) -> Option<Level> {
 
 /// In one step, so that no reader sees half of it.
 fn write(path: &Path, value: &impl Serialize) -> io::Result<()> {
-    let new = path.with_extension("new");
+    // Each of a driver's files has its own: they are written by different processes.
+    let new = PathBuf::from(format!("{}.new", path.display()));
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }

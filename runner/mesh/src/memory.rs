@@ -20,10 +20,19 @@ pub fn keep_freed_memory() {
         let settings =
             [(libc::M_ARENA_MAX, 1), (libc::M_MMAP_THRESHOLD, MAPPED), (libc::M_TRIM_THRESHOLD, ALL)];
         for (parameter, value) in settings {
-            #[expect(unsafe_code, reason = "the allocator's parameters are set by a C function only")]
-            // SAFETY: takes two numbers and no memory; locks the allocator for itself. A value it refuses, which it
-            // says by its result, changes nothing but speed.
-            let _accepted = unsafe { libc::mallopt(parameter, value) };
+            if !set(parameter, value) && parameter == libc::M_MMAP_THRESHOLD {
+                // Older ones refuse more than half a heap of a thread that is not the first.
+                set(parameter, 32 << 20);
+            }
         }
     }
+}
+
+/// Whether the allocator takes a value for one of its parameters.
+#[cfg(target_env = "gnu")]
+fn set(parameter: libc::c_int, value: libc::c_int) -> bool {
+    #[expect(unsafe_code, reason = "the allocator's parameters are set by a C function only")]
+    // SAFETY: takes two numbers and no memory; locks the allocator for itself.
+    let accepted = unsafe { libc::mallopt(parameter, value) };
+    accepted == 1
 }

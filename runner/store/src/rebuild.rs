@@ -222,7 +222,10 @@ impl<'a> Replay<'a> {
             Entry::AttemptEnd { run, number, end, log } => {
                 let id = sweep.attempt(run, *number)?;
                 sweep.open.remove(&(run.clone(), *number));
-                let whole = self.events(connection, id, (run, *number), Some(*log)).await?;
+                // What was cut short may have ended in the middle of an event.
+                let promised =
+                    (!matches!(end.state, RunState::Failed | RunState::Interrupted)).then_some(*log);
+                let whole = self.events(connection, id, (run, *number), promised).await?;
                 let end = whole.map_or_else(|reason| incomplete(end, &reason), |()| end.clone());
                 attempt::close(connection, id, &end).await
             }

@@ -222,8 +222,13 @@ async fn models(store: &Store, selection: &Selection, folder: &Path) -> Result<V
         }
         written.push(rates(store, &id, &own).await?);
         if run.spec.measure.samples {
-            let ids = samples::of_run(&run.id, &directory)?;
-            written.push(file(&own, "samples.csv", |out| samples::write(&ids, Lines::Csv, out))?);
+            match samples::of_run(&run.id, &directory) {
+                Ok(ids) => {
+                    written.push(file(&own, "samples.csv", |out| samples::write(&ids, Lines::Csv, out))?);
+                }
+                Err(Failure::Fault { exit: Exit::Empty, error, .. }) => told.push(error.to_string()),
+                Err(failure) => return Err(failure),
+            }
         }
         told.push(format!("{}: {}", own.display(), written.join(", ")));
     }

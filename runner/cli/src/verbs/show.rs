@@ -104,7 +104,8 @@ fn attempt_facts(attempt: &AttemptRow) -> Vec<(&'static str, String)> {
     }
     for lost in &attempt.lost {
         let LostRow { rank, step, at, .. } = lost;
-        facts.push(("lost", format!("rank {rank} in its step {step}, {} after the start", human::time(*at))));
+        let step = if *step == 0 { String::new() } else { format!(" in its step {step}") };
+        facts.push(("lost", format!("rank {rank}{step}, {} after the start", human::time(*at))));
     }
     facts
 }

@@ -158,8 +158,9 @@ fn losses(ranks: &[RankState], begun: Nanos) -> Vec<Loss> {
     let mut losses: Vec<Loss> = lost
         .map(|(rank, state, (since, fault))| {
             let missed = state.missed.as_ref().map(|(_, missed)| (missed.step, missed.at));
-            let seen = || (fault.place.map_or(0, |place| place.step), since.since(begun));
-            let (step, at) = missed.unwrap_or_else(seen);
+            let seen = fault.place.map_or(0, |place| place.step);
+            let (step, at) = missed.unwrap_or_else(|| (seen, since.since(begun)));
+            let step = if step == 0 { seen } else { step };
             Loss { rank, step, at, reason: fault.sentence() }
         })
         .collect();

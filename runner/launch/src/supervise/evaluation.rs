@@ -6,7 +6,7 @@ use super::{Action, Stage, Supervisor, Verdict, nanos};
 use crate::exit::Exit;
 use mesh::{Member, ToDriver, ToMember};
 use record::{Event, MetricRecord, Nanos, Rank, SnapshotRecord, Standing};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// What is known of the evaluator.
 #[derive(Debug, Default)]
@@ -133,6 +133,18 @@ impl Supervisor {
     pub(super) fn forget_incomplete_marks(&mut self) {
         let left = self.evaluation.copies.give_up();
         self.discard(left);
+    }
+
+    /// Gives up all that was to be evaluated.
+    pub(super) fn forget_everything(&mut self) {
+        let tasks = self.evaluation.waiting.drain(..).chain(self.evaluation.current.take());
+        // A model may be waited for by itself and with its company.
+        let left: BTreeMap<String, SnapshotRecord> = tasks
+            .flat_map(|task| task.snapshots().to_vec())
+            .map(|snapshot| (snapshot.file.clone(), snapshot))
+            .collect();
+        self.discard(left.into_values().collect());
+        self.forget_incomplete_marks();
     }
 
     /// The models that a run begins and ends with are kept, for exports; the others go when they have told what they

@@ -304,9 +304,8 @@ impl Supervisor {
     fn ranks_are_gone(&mut self) {
         self.stage = Stage::Evaluating;
         if !self.wants_evaluation() {
-            self.evaluation.waiting.clear();
-            self.evaluation.copies.give_up();
-            return self.kill_evaluator();
+            self.kill_evaluator();
+            return self.forget_everything();
         }
         self.gather();
         self.forget_incomplete_marks();
