@@ -53,6 +53,22 @@ const LOCAL_SGD: &str = "kind = \"local-sgd\"\nperiod = 3";
 const ASYNC_SGD: &str = "kind = \"async-sgd\"";
 const ASYNC_MSGD: &str = "kind = \"async-msgd\"";
 const HOGWILD_SGD: &str = "kind = \"hogwild-sgd\"";
+const D_PSGD: &str = "kind = \"d-psgd\"";
+const AD_PSGD: &str = "kind = \"ad-psgd\"";
+const SGP: &str = "kind = \"sgp\"";
+const EASGD_ORIGINAL: &str = "kind = \"easgd-original\"\nmoving-rate = 0.2";
+const EASGD_ASYNC: &str = "kind = \"easgd-async\"\nmoving-rate = 0.2";
+const MEASGD_ASYNC: &str = "kind = \"measgd-async\"\nmoving-rate = 0.2\nmomentum = 0.5";
+const EASGD_HOGWILD: &str = "kind = \"easgd-hogwild\"\nmoving-rate = 0.2";
+const EASGD_SYNC_1: &str = "kind = \"easgd-sync\"\nvariant = 1\nmoving-rate = 0.2";
+const EASGD_SYNC_3: &str = "kind = \"easgd-sync\"\nvariant = 3\nmoving-rate = 0.2";
+const EAMSGD: &str = "kind = \"eamsgd\"\nmomentum = 0.5";
+
+/// Methods whose ranks need each other in every step or round.
+const TOGETHER: [&str; 6] = [PIPE_SGD, LOCAL_SGD, D_PSGD, SGP, EASGD_SYNC_1, EASGD_SYNC_3];
+/// Methods whose server or master waits for nobody.
+const SERVED: [&str; 8] =
+    [ASYNC_SGD, ASYNC_MSGD, HOGWILD_SGD, EASGD_ORIGINAL, EASGD_ASYNC, MEASGD_ASYNC, EASGD_HOGWILD, EAMSGD];
 
 /// Whom a run loses: the processes by rank, and when the last signal was sent.
 #[derive(Debug, Default)]
@@ -117,7 +133,7 @@ fn is_judged(trained: &Trained) -> bool {
 
 #[test]
 fn ranks_that_train_together_end_soon_and_name_whoever_is_missing() {
-    for strategy in [PIPE_SGD, LOCAL_SGD] {
+    for strategy in TOGETHER {
         for (signal, words) in [(Signal::KILL, "SIGKILL"), (Signal::STOP, "no sign of life")] {
             let (trained, struck) = run_into(&recipe(strategy, 3, ""), move |victims, update| {
                 if trains(update, Rank(1)) {
@@ -135,8 +151,8 @@ fn ranks_that_train_together_end_soon_and_name_whoever_is_missing() {
 }
 
 #[test]
-fn servers_that_wait_for_nobody_go_on_without_two_of_three_workers() {
-    for strategy in [ASYNC_SGD, ASYNC_MSGD, HOGWILD_SGD] {
+fn who_waits_for_nobody_goes_on_without_two_of_three_workers() {
+    for strategy in SERVED.into_iter().chain([AD_PSGD]) {
         let (trained, struck) = run_into(&recipe(strategy, 3, ""), |victims, update| {
             if trains(update, Rank(1)) {
                 victims.strike(Rank(1), Signal::KILL);
@@ -168,16 +184,20 @@ fn servers_that_wait_for_nobody_go_on_without_two_of_three_workers() {
 
 #[test]
 fn without_its_last_worker_or_its_server_a_run_has_failed() {
-    for (victims, culprit) in [(vec![Rank(0), Rank(1)], None), (vec![Rank(2)], Some(Rank(2)))] {
-        let (trained, _) = run_into(&recipe(ASYNC_SGD, 2, ""), move |processes, update| {
+    let last = [ASYNC_SGD, EASGD_ASYNC, AD_PSGD].map(|strategy| (strategy, vec![Rank(0), Rank(1)], None));
+    let server = SERVED.into_iter().chain([EASGD_SYNC_1]);
+    let server = server.map(|strategy| (strategy, vec![Rank(2)], Some(Rank(2))));
+    for (strategy, victims, culprit) in last.into_iter().chain(server) {
+        let (trained, struck) = run_into(&recipe(strategy, 2, ""), move |processes, update| {
             for victim in victims.iter().filter(|_| trains(update, Rank(0))) {
                 processes.strike(*victim, Signal::KILL);
             }
         });
         let outcome = &trained.outcome;
-        assert!(matches!(outcome.end, End::Failed { .. }), "{outcome:?}");
-        assert!(culprit.is_none() || outcome.culprit == culprit, "{outcome:?}");
-        assert!(outcome.detail.contains("SIGKILL"), "{}", outcome.detail);
+        assert!(struck[0].1.elapsed() < SOON, "{strategy}");
+        assert!(matches!(outcome.end, End::Failed { .. }), "{strategy}: {outcome:?}");
+        assert!(culprit.is_none() || outcome.culprit == culprit, "{strategy}: {outcome:?}");
+        assert!(outcome.detail.contains("SIGKILL"), "{strategy}: {}", outcome.detail);
     }
 }
 
@@ -191,11 +211,11 @@ fn a_slow_rank_costs_time_and_nothing_else() {
         assert_eq!(trained.outcome.losses, [], "{strategy}");
         trained
     };
-    for strategy in ["kind = \"ps-sync\"", "kind = \"d-sync\"", PIPE_SGD, LOCAL_SGD] {
+    for strategy in TOGETHER.into_iter().chain(["kind = \"ps-sync\"", "kind = \"d-sync\""]) {
         let (even, uneven) = (run(strategy, ""), run(strategy, slow));
         assert_eq!(even.final_weights().unwrap(), uneven.final_weights().unwrap(), "{strategy}");
     }
-    for strategy in [ASYNC_SGD, ASYNC_MSGD, HOGWILD_SGD] {
+    for strategy in SERVED {
         assert_eq!(samples_at_the_end(&run(strategy, slow)) / 30, 80, "{strategy}");
     }
 }
