@@ -13,12 +13,25 @@ pub struct Choices {
     made: usize,
     met: HashSet<u64>,
     pruned: bool,
+    /// Whether no order is left out.
+    every: bool,
 }
 
 impl Choices {
     /// Nothing was tried so far.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Nothing was tried so far, and nothing will be left out, neither orders that cannot matter nor states that were
+    /// met before: for tests of what is left out.
+    pub fn every() -> Self {
+        Self { every: true, ..Self::default() }
+    }
+
+    /// Whether no order is to be left out.
+    pub(super) fn is_every(&self) -> bool {
+        self.every
     }
 
     /// Number of states that were met.
@@ -46,7 +59,7 @@ impl Choices {
     /// Chooses among so many, in a state with this signature; `None` where nothing new can follow.
     pub(super) fn choose(&mut self, of: usize, signature: u64) -> Option<usize> {
         if self.made == self.path.len() {
-            if !self.met.insert(signature) {
+            if !self.met.insert(signature) && !self.every {
                 self.pruned = true;
                 return None;
             }

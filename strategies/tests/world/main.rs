@@ -15,6 +15,7 @@ mod hogwild;
 mod interleavings;
 mod local_sgd;
 mod lost_workers;
+mod orders;
 mod overlap;
 mod pairs;
 mod pipe_sgd;

@@ -72,11 +72,11 @@ impl State {
         let events: Vec<Event> = due.iter().map(|(.., event)| *event).collect();
         let lands = events.iter().position(|event| matches!(event, Event::Land(..)));
         let chosen = lands.or_else(|| {
-            let options = self.persistent(&events);
+            let mut choices = choices.lock().unwrap_or_else(PoisonError::into_inner);
+            let options = if choices.is_every() { every(&events) } else { self.persistent(&events) };
             if let [only] = options[..] {
                 return Some(only);
             }
-            let mut choices = choices.lock().unwrap_or_else(PoisonError::into_inner);
             Some(options[choices.choose(options.len(), self.signature(&events))?])
         })?;
         for (index, (tie, number, event)) in due.into_iter().enumerate() {
@@ -91,10 +91,7 @@ impl State {
     fn persistent(&self, due: &[Event]) -> Vec<usize> {
         let ranks = (0..self.lanes.len() as u32).map(Rank);
         let sets = ranks.filter_map(|rank| self.persistent_of(rank, due));
-        sets.min_by_key(Vec::len).unwrap_or_else(|| {
-            // Messages between two ranks keep their order: the first of them stands for all.
-            (0..due.len()).filter(|index| !due[..*index].contains(&due[*index])).collect()
-        })
+        sets.min_by_key(Vec::len).unwrap_or_else(|| every(due))
     }
 
     /// The persistent set of one rank, if it has one.
@@ -132,7 +129,8 @@ impl State {
         let over = |actor: Actor| matches!(self.actors[actor].wait, Wait::Done);
         let lanes = (0..self.actors.len()).map(|actor| if over(actor) { 0 } else { self.known[actor] });
         let ranks = self.lanes.iter().zip(&self.shared);
-        let ranks = ranks.map(|(lanes, shared)| if lanes.iter().all(|lane| over(*lane)) { 0 } else { *shared });
+        let ranks =
+            ranks.map(|(lanes, shared)| if lanes.iter().all(|lane| over(*lane)) { 0 } else { *shared });
         lanes.chain(ranks).chain(due).chain(messages).fold(0, mix)
     }
 
@@ -177,6 +175,11 @@ impl State {
             *shared = mix(*shared, *known);
         }
     }
+}
+
+/// All events that are due. Messages between two ranks keep their order: the first of them stands for all.
+fn every(due: &[Event]) -> Vec<usize> {
+    (0..due.len()).filter(|index| !due[..*index].contains(&due[*index])).collect()
 }
 
 /// A message as a number.
