@@ -4,7 +4,7 @@ use crate::asynchronous::{scene, updates};
 use crate::elastic::fixed;
 use crate::reference::gradient;
 use crate::scene::Scene;
-use recipe::{MovingRate, Strategy};
+use recipe::{Extent, LrShape, MovingRate, Strategy};
 use record::{LaneId, UpdateRecord};
 use std::collections::BTreeMap;
 use strategies::sim::Outcome;
@@ -204,7 +204,11 @@ fn round_robin(scene: &Scene, order: &[usize], turns: usize) -> (Vec<Vec<f32>>, 
 #[test]
 fn the_round_robin_is_the_sequential_product_from_rank_0_on() {
     for overlap in [true, false] {
-        let scene = scene(Strategy::EasgdOriginal { moving_rate: MovingRate::Rho(2.0), overlap }, 4, 1, 3);
+        let original = Strategy::EasgdOriginal { moving_rate: MovingRate::Rho(2.0), overlap };
+        // The rate changes within rounds, too.
+        let every = Extent::Epochs(0.007);
+        let scene = scene(original, 4, 1, 3)
+            .change(|spec| spec.train.schedule.shape = LrShape::Step { every, factor: 0.9 });
         let outcome = scene.run();
         let order = updates(&outcome, 4);
         assert!(order.iter().enumerate().all(|(turn, update)| update.worker.index() == turn % 4));

@@ -19,19 +19,17 @@ use strategies::{
 /// Runs a world in every order, and counts those that come to a deadlock.
 fn search(what: &str, run: impl Fn(&Arc<Mutex<Choices>>) -> Result<Outcome, WorldError>) -> usize {
     let choices = Arc::new(Mutex::new(Choices::new()));
-    let (mut worlds, mut deadlocks) = (0, 0);
+    let mut deadlocks = 0;
     loop {
-        worlds += 1;
         let ended = run(&choices);
         let mut choices = choices.lock().unwrap();
         match ended {
             Ok(_) => {}
             Err(WorldError::Deadlock(_)) if choices.is_known() => {}
             Err(WorldError::Deadlock(_)) => deadlocks += 1,
-            Err(other) => panic!("{other}"),
+            Err(other) => panic!("{what}: {other}"),
         }
         if !choices.another() {
-            println!("{what}: {worlds} worlds, {} states, {deadlocks} deadlocks", choices.states());
             return deadlocks;
         }
     }
@@ -158,7 +156,7 @@ fn searched_roles(what: &str, scene: &Scene, seed: u64, roles: impl Fn(Rank, &dy
     search(what, |choices| {
         let mut world = scene.world.clone();
         world.choices = Some(choices.clone());
-        world.run_roles(&blueprint, still, &roles)
+        world.run_roles(&blueprint, still, roles)
     })
 }
 

@@ -201,6 +201,5 @@ fn what_is_left_out_hides_no_end() {
         (if expected.len() == 1 { &mut one } else { &mut several }).add_assign(1);
         worlds = [worlds[0] + few, worlds[1] + all];
     }
-    println!("{one} programs with one end, {several} with several; {worlds:?} worlds");
     assert!(one > 50 && several > 10 && worlds[0] * 5 < worlds[1], "{one} {several} {worlds:?}");
 }

@@ -416,6 +416,23 @@ fn a_straggler_holds_nobody_up() {
     }
 }
 
+/// An averaging is a note and a model there and back, and a note to each other neighbour; at the end, a note to all.
+#[test]
+fn messages_are_the_stated_ones() {
+    for (topology, workers) in [(Topology::Ring, 2), (Topology::Ring, 5), (Topology::Complete, 8)] {
+        let outcome = scene(pairs(topology), workers, 1).run();
+        let graph = Graph::bipartite(topology, workers as usize);
+        let of = |active: usize| {
+            let (all, degree) = (averagings(&outcome), graph.neighbours(active).count());
+            let own = all.iter().filter(|one| one.rank.index() == active).count();
+            own * (4 + degree - 1) + degree
+        };
+        let expected: usize = (0..workers as usize).step_by(2).map(of).sum();
+        let broadcast = workers as usize - 1;
+        assert_eq!(outcome.messages as usize, broadcast + expected, "{topology:?} of {workers}");
+    }
+}
+
 #[test]
 fn coded_models_come_near() {
     let scene = scene(pairs(Topology::Ring), 4, 1);
