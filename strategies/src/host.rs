@@ -16,6 +16,8 @@ pub trait Bell: Send + Sync {
     fn ring(&self);
     /// Waits until it has rung more than `seen` times.
     fn wait(&self, seen: u64) -> Result<(), StepError>;
+    /// Somebody looked at the shared state: for a world that tells its states apart.
+    fn looked(&self) {}
 }
 
 /// Where the lanes of a rank wait until all ranks are prepared.
@@ -69,6 +71,7 @@ impl<T> Shared<T> {
 
     /// Looks at the value. `f` must not wait for anything.
     pub fn read<R>(&self, f: impl FnOnce(&T) -> R) -> R {
+        self.bell.looked();
         f(&self.lock())
     }
 
@@ -84,6 +87,7 @@ impl<T> Shared<T> {
         let before = lane.clock.switch(Phase::WaitLane);
         let answer = loop {
             let seen = self.bell.count();
+            self.bell.looked();
             let answer = f(&mut self.lock());
             if let Some(answer) = answer {
                 break answer;

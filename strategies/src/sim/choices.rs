@@ -1,14 +1,10 @@
 //! Every order in which things that are due at one moment can happen: one world after the other, each a branch of the
 //! tree of choices. For worlds in which messages take no time, so that nothing but the order matters.
 
-use crate::draw::mix;
 use std::collections::HashSet;
 
-/// The choices of one world after the other.
-///
-/// Lanes meet in messages and in what the lanes of a rank share, which rings a bell whenever it changes. So a state of
-/// the world is known by the order of these changes on each rank, and by what each lane has seen of it: a state that was
-/// met before is not followed again.
+/// The choices of one world after the other, depth first. A state that was met before is not followed again; which events
+/// are worth a choice, and what tells a state, is said in `sim/kernel/order.rs`.
 #[derive(Debug, Default)]
 pub struct Choices {
     /// Of each choice so far in this world: which was taken, of how many.
@@ -17,12 +13,25 @@ pub struct Choices {
     made: usize,
     met: HashSet<u64>,
     pruned: bool,
+    /// Whether no order is left out.
+    every: bool,
 }
 
 impl Choices {
     /// Nothing was tried so far.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Nothing was tried so far, and nothing will be left out, neither orders that cannot matter nor states that were
+    /// met before: for tests of what is left out.
+    pub fn every() -> Self {
+        Self { every: true, ..Self::default() }
+    }
+
+    /// Whether no order is to be left out.
+    pub(super) fn is_every(&self) -> bool {
+        self.every
     }
 
     /// Number of states that were met.
@@ -50,7 +59,7 @@ impl Choices {
     /// Chooses among so many, in a state with this signature; `None` where nothing new can follow.
     pub(super) fn choose(&mut self, of: usize, signature: u64) -> Option<usize> {
         if self.made == self.path.len() {
-            if !self.met.insert(signature) {
+            if !self.met.insert(signature) && !self.every {
                 self.pruned = true;
                 return None;
             }
@@ -60,9 +69,4 @@ impl Choices {
         self.made += 1;
         Some(taken)
     }
-}
-
-/// What lanes and ranks have been through, as one number each.
-pub(super) fn signature<'a>(histories: impl Iterator<Item = &'a u64>) -> u64 {
-    histories.fold(0, |all, history| mix(all, *history))
 }

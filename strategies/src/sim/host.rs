@@ -95,10 +95,15 @@ impl Bell for SimBell {
         self.count.load(Ordering::Relaxed)
     }
 
+    fn looked(&self) {
+        self.kernel.lock().looks();
+    }
+
     fn ring(&self) {
         self.count.fetch_add(1, Ordering::Relaxed);
         let mut state = self.kernel.lock();
-        state.changed();
+        state.looks();
+        state.acts();
         let now = state.now;
         for actor in self.waiting.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             // A lane of a rank that fails is woken, and may be over, without the bell.

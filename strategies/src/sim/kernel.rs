@@ -1,11 +1,14 @@
 //! Actors, events, and virtual time.
 
-use super::choices::{self, Choices};
+mod order;
+
+use super::choices::Choices;
 use super::fault::Health;
 use crate::draw::mix;
 use crate::emulation::{Card, Fabric, Flight};
 use crate::{Envelope, Kind, StepError, Tag, Wanted};
 use corosensei::Yielder;
+use order::Turn;
 use record::{LaneId, Nanos, Phase, Rank};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -86,10 +89,12 @@ pub(super) struct State {
     lanes: Vec<Vec<Actor>>,
     /// Who decides what is next among all that is due now; the seed where there is nobody.
     choices: Option<Arc<Mutex<Choices>>>,
-    /// Who changed what the lanes of a rank share, in its order, as one number for each rank.
-    changes: Vec<u64>,
-    /// What each lane has seen, as one number.
-    seen: Vec<u64>,
+    /// What a lane does since it was woken.
+    turn: Option<Turn>,
+    /// What each lane has received and seen, as one number.
+    known: Vec<u64>,
+    /// Which lanes touched what those of a rank share, and with what they knew, as one number for each rank.
+    shared: Vec<u64>,
 }
 
 pub(super) struct Kernel {
@@ -121,8 +126,9 @@ impl Kernel {
             inbox: vec![BTreeMap::new(); ranks],
             lanes: vec![vec![]; ranks],
             choices: None,
-            changes: vec![0; ranks],
-            seen: vec![],
+            turn: None,
+            known: vec![],
+            shared: vec![0; ranks],
         };
         Self { state: Mutex::new(state), fabric }
     }
@@ -142,7 +148,7 @@ impl Kernel {
         let mut state = self.lock();
         let (actor, since) = (state.actors.len(), state.now);
         state.lanes[rank.index()].push(actor);
-        state.seen.push(0);
+        state.known.push(0);
         let (waits, timed_out, place) = (0, false, (0, Phase::Other));
         let wait = Wait::Time;
         state.actors.push(ActorState { rank, lane, wait, since, waits, timed_out, place, yielder: 0 });
@@ -212,6 +218,7 @@ impl Kernel {
             let departed = self.fabric.depart(&mut state.outward[from.index()], from, now, bytes);
             self.fabric.flight((from, to), departed, bytes)
         };
+        state.acts();
         state.messages += 1;
         state.bytes += bytes as u64;
         state.flying.entry((from, to)).or_default().push_back((envelope, flight));
@@ -236,6 +243,7 @@ impl Kernel {
             if let Some(queue) = state.inbox[rank.index()].get_mut(&kind) {
                 let place = queue.iter().position(|envelope| from.is_none_or(|from| from == envelope.from));
                 if let Some(envelope) = place.and_then(|place| queue.remove(place)) {
+                    state.takes(&envelope);
                     return Ok(envelope);
                 }
             }
@@ -293,6 +301,7 @@ impl Kernel {
         let Some(actor) = ready.filter(|actor| runs(&state.actors[*actor])) else {
             return Next::Nobody;
         };
+        state.begin_turn(actor, event);
         state.current = actor;
         state.actors[actor].wait = Wait::Running;
         state.switches += 1;
@@ -300,80 +309,7 @@ impl Kernel {
     }
 }
 
-/// An event as a number.
-fn code(event: Event) -> u64 {
-    match event {
-        Event::Wake(actor) => actor as u64,
-        Event::Land(from, to) => 1 << 62 | u64::from(from.0) << 24 | u64::from(to.0),
-        Event::Deliver(from, to) => 1 << 61 | u64::from(from.0) << 24 | u64::from(to.0),
-        Event::Fault(number) => 1 << 60 | number as u64,
-        Event::Deadline(actor, number) => 1 << 59 | (actor as u64) << 40 | number,
-    }
-}
-
 impl State {
-    /// The earliest event; of several, the one that is chosen, or that the seed puts first. Before the start there is
-    /// nothing to choose, and that a message lands changes nothing but that it can be delivered.
-    fn next_event(&mut self) -> Option<Event> {
-        let Reverse((at, tie, number, event)) = self.heap.pop()?;
-        self.now = at;
-        let started = self.at_gate >= self.actors.len();
-        let Some(choices) = self.choices.clone().filter(|_| started) else { return Some(event) };
-        let mut due = vec![(tie, number, event)];
-        while self.heap.peek().is_some_and(|Reverse((also, ..))| *also == at) {
-            due.extend(self.heap.pop().map(|Reverse((_, tie, number, event))| (tie, number, event)));
-        }
-        due.sort_unstable_by_key(|(_, number, _)| *number);
-        let lands = due.iter().position(|(.., event)| matches!(event, Event::Land(..)));
-        let chosen = lands.or_else(|| {
-            // Messages between two ranks keep their order: the first of them stands for all.
-            let first = |index: &usize| !due[..*index].iter().any(|(.., event)| *event == due[*index].2);
-            let options: Vec<usize> = (0..due.len()).filter(first).collect();
-            let mut choices = choices.lock().unwrap_or_else(PoisonError::into_inner);
-            let taken = choices.choose(options.len(), self.signature(&due))?;
-            Some(options[taken])
-        })?;
-        let (.., event) = due.remove(chosen);
-        for (tie, number, event) in due {
-            self.heap.push(Reverse((at, tie, number, event)));
-        }
-        self.remember(event);
-        Some(event)
-    }
-
-    /// What tells this state from others: what was changed and seen, and what is due.
-    fn signature(&self, due: &[(u64, u64, Event)]) -> u64 {
-        let mut due: Vec<u64> = due.iter().map(|(.., event)| code(*event)).collect();
-        due.sort_unstable();
-        choices::signature(self.changes.iter().chain(&self.seen).chain(&due))
-    }
-
-    /// A lane goes on because of an event: it sees what its rank's lanes share as it is now.
-    fn remember(&mut self, event: Event) {
-        let actor = match event {
-            Event::Wake(actor) => Some(actor),
-            Event::Deliver(from, to) => {
-                // Whether it is waited for or not, it came before what this lane does next.
-                self.lanes[to.index()].iter().copied().find(|actor| {
-                    matches!(self.actors[*actor].wait, Wait::Message { from: wanted, .. }
-                        if wanted.is_none_or(|wanted| wanted == from))
-                })
-            }
-            Event::Land(..) | Event::Fault(_) | Event::Deadline(..) => None,
-        };
-        if let Some(actor) = actor {
-            let changes = self.changes[self.actors[actor].rank.index()];
-            self.seen[actor] = mix(mix(self.seen[actor], changes), code(event));
-        }
-    }
-
-    /// The running lane changes what its rank's lanes share.
-    pub(super) fn changed(&mut self) {
-        let (actor, rank) = (self.current, self.actors[self.current].rank);
-        let change = &mut self.changes[rank.index()];
-        *change = mix(*change, actor as u64 + 1);
-    }
-
     /// Whether whoever runs now is to end.
     fn is_over(&self) -> bool {
         self.stopping || self.health.ending(self.actors[self.current].rank).is_some()

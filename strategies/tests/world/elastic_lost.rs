@@ -9,13 +9,14 @@ use record::{LaneId, Nanos, Rank};
 use strategies::StepError;
 use strategies::sim::{Fault, LaneEnd};
 
-fn at_their_own_pace() -> [Strategy; 5] {
+fn at_their_own_pace() -> [Strategy; 6] {
     let moving_rate = MovingRate::Fixed(0.25);
     [
         Strategy::EasgdOriginal { moving_rate, overlap: true },
         Strategy::EasgdOriginal { moving_rate, overlap: false },
         Strategy::EasgdAsync { moving_rate, period: 2 },
         Strategy::EasgdHogwild { moving_rate, period: 1 },
+        Strategy::MeasgdAsync { moving_rate, momentum: 0.5, period: 2 },
         Strategy::Eamsgd { moving_rate, momentum: 0.5, period: 3, look_ahead: false },
     ]
 }

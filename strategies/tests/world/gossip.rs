@@ -6,6 +6,7 @@ use crate::scene::Scene;
 use recipe::{Codec, Compression, Extent, MixOrder, Strategy, Topology};
 use record::{LaneId, Nanos, Rank};
 use std::sync::{Arc, Mutex};
+use strategies::algorithm::d_psgd;
 use strategies::algorithm::sgp::Sgp;
 use strategies::gossip::Rounds;
 use strategies::sim::{Costs, Outcome};
@@ -216,6 +217,38 @@ fn without_a_rate_the_mean_stays_exactly() {
             let expected = (0..workers).map(own).sum::<u32>() as f32;
             let stays = |step| sum(step, e).to_bits() == expected.to_bits();
             assert!((0..6).all(stays), "{strategy:?} {workers}");
+        }
+    }
+}
+
+/// A path of three, whose ends weigh themselves more: every graph of the recipe is regular, and would not show whose
+/// weights are taken. Quarters of whole numbers: nothing is rounded.
+#[test]
+fn every_row_has_weights_of_its_own() {
+    const ROWS: [[f32; 3]; 3] = [[0.75, 0.25, 0.0], [0.25, 0.5, 0.25], [0.0, 0.25, 0.75]];
+    for order in ORDERS {
+        let scene = plain(mixing(Topology::Ring, order), 3, 4, 0.0);
+        let told: Arc<Mutex<Vec<(usize, Vector)>>> = Arc::default();
+        let blueprint = strategies::Blueprint::new(&scene.spec, scene.course(), 1);
+        let learner = |_| Box::new(Quadratic::new(1.0, vec![0.0], 1)) as Box<dyn Learner>;
+        let roles = |rank: Rank, host: &dyn strategies::Host, _: &_| {
+            let row = ROWS[rank.index()].iter().enumerate().filter(|(_, weight)| **weight > 0.0);
+            let row = row.map(|(other, weight)| (strategies::Place(other), *weight)).collect();
+            let (inner, mixer) = d_psgd::lanes(order, row, host.bell(format!("exchange of rank {rank}")));
+            let tell = |_: &d_psgd::Worker, node: &Node| node.params().clone();
+            let own = vec![4096.0 * rank.0 as f32];
+            let apart = Apart { inner, own, told: told.clone(), tell };
+            Roles { trainer: Some(Box::new(apart)), services: vec![Box::new(mixer)], evaluated: None }
+        };
+        scene.world.run_roles(&blueprint, learner, roles).unwrap();
+        let mut x = [0.0_f32, 4096.0, 8192.0];
+        for step in 0..4 {
+            x = ROWS.map(|row| row.iter().zip(x).map(|(weight, x)| weight * x).sum());
+            for (rank, expected) in x.iter().enumerate() {
+                let told = told.lock().unwrap();
+                let (_, model) = told.iter().filter(|(of, _)| *of == rank).nth(step).unwrap();
+                assert_eq!(model[0].to_bits(), expected.to_bits(), "{order:?}, step {step}, rank {rank}");
+            }
         }
     }
 }

@@ -15,6 +15,8 @@ const WEIGHTS: usize = 10_000;
 struct Steady {
     layout: Layout,
     gradient: f32,
+    /// Where the gradient is not zero.
+    support: std::ops::Range<usize>,
     torn: std::sync::Arc<std::sync::Mutex<BTreeSet<Vec<u32>>>>,
 }
 
@@ -37,7 +39,8 @@ impl Learner for Steady {
         Ok(Loss(0.0))
     }
     fn backward(&mut self, _: &Vector, _: usize, gradient: &mut [f32]) -> Result<(), StepError> {
-        gradient.fill(self.gradient);
+        gradient.fill(0.0);
+        gradient[self.support.clone()].fill(self.gradient);
         Ok(())
     }
     fn take(&mut self) -> Result<Block, StepError> {
@@ -53,6 +56,15 @@ impl Learner for Steady {
 
 /// The run, and whether a worker ever saw weights of different moments.
 fn steady(strategy: Strategy, seed: u64) -> (Outcome, bool) {
+    steady_on(strategy, seed, |rank| (rank.0 as f32 + 1.0, 0..WEIGHTS))
+}
+
+/// The same with other gradients.
+fn steady_on(
+    strategy: Strategy,
+    seed: u64,
+    of: fn(Rank) -> (f32, std::ops::Range<usize>),
+) -> (Outcome, bool) {
     let mut scene = scene(strategy, 4, 1, seed).change(|spec| {
         spec.train.optimizer.weight_decay = 0.0;
         spec.train.optimizer.lr = 0.25;
@@ -67,8 +79,8 @@ fn steady(strategy: Strategy, seed: u64) -> (Outcome, bool) {
     let torn = std::sync::Arc::default();
     let learner = |rank: Rank| {
         let layout = Layout::new([("steady".to_owned(), WEIGHTS)]);
-        let gradient = rank.0 as f32 + 1.0;
-        Box::new(Steady { layout, gradient, torn: std::sync::Arc::clone(&torn) }) as Box<dyn Learner>
+        let (gradient, support) = of(rank);
+        Box::new(Steady { layout, gradient, support, torn: std::sync::Arc::clone(&torn) }) as Box<dyn Learner>
     };
     let blueprint = Blueprint::new(&scene.spec, scene.course(), WEIGHTS);
     let outcome = scene.world.run(&blueprint, learner).unwrap();
@@ -93,6 +105,27 @@ fn what_was_applied_is_conserved_under_any_interleaving() {
     }
     assert!(orders.len() > 20, "only {} orders were tried", orders.len());
     assert!(tears > 20, "only {tears} runs had readings of no single moment");
+}
+
+/// Each worker's gradient lies in a part of its own: whatever the order of the workers, each part is what that worker
+/// alone makes of it, to the bit, though no addition is exact.
+#[test]
+fn disjoint_gradients_are_sequential_sums() {
+    fn of(rank: Rank) -> (f32, std::ops::Range<usize>) {
+        (0.1 * (rank.0 + 1) as f32, strategies::vector::piece(WEIGHTS, 4, rank.index()))
+    }
+    for seed in 0..10 {
+        let (outcome, torn) = steady_on(Strategy::HogwildSgd { staleness_bound: None }, seed, of);
+        let updates = updates(&outcome, 4);
+        for rank in (0..4).map(Rank) {
+            let (gradient, support) = of(rank);
+            let own = updates.iter().filter(|update| update.worker == rank);
+            let expected = own.fold(0.0_f32, |w, _| w - 0.25 * gradient);
+            let same = |w: &f32| w.to_bits() == expected.to_bits();
+            assert!(outcome.ranks[4].model()[support].iter().all(same), "seed {seed}, worker {rank}");
+        }
+        assert!(torn, "seed {seed}: nobody came between");
+    }
 }
 
 /// The same with a lock: no reading is torn, or the test above could not tell.

@@ -1,57 +1,46 @@
-//! Whether pairs that average can ever wait for each other in a circle: all orders of two ranks, many of more, and ranks
-//! without roles, which do.
+//! Whether pairs that average can ever wait for each other in a circle: every order of up to four ranks, one of each set
+//! of orders that cannot be told apart; and ranks without roles, which can.
 
 use crate::pairs::{pairs, scene};
 use crate::scene::Scene;
-use recipe::{Extent, Topology};
+use recipe::{Averaging, Extent, Graph, Topology};
 use record::{Nanos, Rank};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
-use strategies::gossip::neighbour;
+use strategies::algorithm::ad_psgd::{Active, Passive, Worker};
+use strategies::gossip::{Local, neighbour};
 use strategies::sim::{Choices, Costs, Link, Outcome, WorldError};
 use strategies::toy::Quadratic;
 use strategies::{
-    Blueprint, Desk, Host, Kind, Learner, Loss, Node, Packet, Place, Roles, Service, Shared, StepError, Tag,
-    Turn,
+    Blueprint, Course, Deal, Desk, Host, Kind, Learner, Loss, Node, Packet, Place, Roles, Service, Shared,
+    StepError, Tag, Turn,
 };
 
-/// What all orders of a world came to.
-struct Search {
-    worlds: usize,
-    states: usize,
-    deadlocks: usize,
-    /// Whether nothing is left to try.
-    all: bool,
-}
-
-/// A search that has tried so many worlds ends.
-const MOST_WORLDS: usize = 300;
-
-/// Runs a world in every order, or in as many as it may.
-fn search(run: impl Fn(&Arc<Mutex<Choices>>) -> Result<Outcome, WorldError>) -> Search {
+/// Runs a world in every order, and counts those that come to a deadlock.
+fn search(what: &str, run: impl Fn(&Arc<Mutex<Choices>>) -> Result<Outcome, WorldError>) -> usize {
     let choices = Arc::new(Mutex::new(Choices::new()));
-    let (mut worlds, mut deadlocks) = (0, 0);
+    let mut deadlocks = 0;
     loop {
-        worlds += 1;
         let ended = run(&choices);
         let mut choices = choices.lock().unwrap();
         match ended {
             Ok(_) => {}
             Err(WorldError::Deadlock(_)) if choices.is_known() => {}
             Err(WorldError::Deadlock(_)) => deadlocks += 1,
-            Err(other) => panic!("{other}"),
+            Err(other) => panic!("{what}: {other}"),
         }
-        let all = !choices.another();
-        if all || worlds == MOST_WORLDS {
-            return Search { worlds, states: choices.states(), deadlocks, all };
+        if !choices.another() {
+            return deadlocks;
         }
     }
 }
 
-/// Each rank takes one step, and nothing takes time: a lane is interrupted wherever it waits.
-fn tiny(workers: u32, topology: Topology) -> Scene {
+/// Ranks that each have taken at least one step when all know of so many batches. Nothing takes time: a lane is
+/// interrupted wherever it waits.
+fn tiny(workers: u32, topology: Topology, batches: u64) -> Scene {
     let mut scene = Scene::new(pairs(topology), workers).change(|spec| {
         spec.train.global_batch = workers;
-        spec.train.length = Extent::Steps(0);
+        spec.train.length = Extent::Steps(batches);
     });
     scene.spec.measure.hash_every_step = false;
     scene.world.link = Link { latency: Nanos(0), nanos_per_byte: 0.0 };
@@ -59,44 +48,94 @@ fn tiny(workers: u32, topology: Topology) -> Scene {
     scene
 }
 
-fn searched(scene: &Scene) -> Search {
-    let blueprint = Blueprint::new(&scene.spec, scene.course(), 1);
-    search(|choices| {
+/// A compute lane is interrupted, too, before each gradient.
+fn step_by_step(mut scene: Scene) -> Scene {
+    scene.world.costs.data = Nanos(1);
+    scene
+}
+
+/// A lane is interrupted, too, before it adds to the model that its rank's lanes share, or averages it.
+fn finer(mut scene: Scene) -> Scene {
+    scene.world.costs.reduce = 1.0;
+    scene
+}
+
+fn course(scene: &Scene, seed: u64) -> Arc<Course> {
+    Arc::new(Course::new(&scene.spec, Deal::shared_by(seed, (0..scene.samples).collect())))
+}
+
+/// A model whose gradient is nothing, so that states do not differ by weights.
+fn still(_: Rank) -> Box<dyn Learner> {
+    Box::new(Quadratic::new(1.0, vec![0.0], 1))
+}
+
+fn searched(what: &str, scene: &Scene, seed: u64) -> usize {
+    let blueprint = Blueprint::new(&scene.spec, course(scene, seed), 1);
+    search(what, |choices| {
         let mut world = scene.world.clone();
         world.choices = Some(choices.clone());
-        world.run(&blueprint, |_| Box::new(Quadratic::new(1.0, vec![1.0], 1)))
+        world.run(&blueprint, still)
     })
 }
 
+/// A seed for each way in which the ranks 0 and 2 draw the first of two neighbours each.
+fn seeds() -> Vec<([usize; 2], u64)> {
+    let mut seen = BTreeSet::new();
+    let all = (0..100).map(|seed| ([0, 2].map(|rank| neighbour(seed, Rank(rank), 1, 2)), seed));
+    let new: Vec<_> = all.filter(|(draws, _)| seen.insert(*draws)).collect();
+    assert_eq!(new.len(), 4);
+    new
+}
+
 #[test]
-fn no_order_of_two_and_few_of_three_are_a_deadlock() {
-    for (workers, topology) in [(1, Topology::Ring), (2, Topology::Ring), (3, Topology::Ring)] {
-        let Search { worlds, states, deadlocks, all } = searched(&tiny(workers, topology));
-        println!("{workers} ranks: {worlds} worlds, {states} states, all: {all}");
-        assert_eq!(deadlocks, 0, "{workers} ranks");
-        assert!(all || workers == 3, "{worlds} worlds of {workers}");
+fn no_order_of_up_to_three_ranks_is_a_deadlock() {
+    for (workers, batches) in [(1, 0), (2, 0), (2, 1), (2, 2), (3, 0)] {
+        let what = format!("{workers} ranks, {batches} batches");
+        let scene = step_by_step(tiny(workers, Topology::Ring, batches));
+        assert_eq!(searched(&what, &scene, 1), 0, "{what}");
+    }
+}
+
+#[test]
+fn no_finer_order_is_a_deadlock() {
+    for (workers, batches) in [(2, 0), (2, 1), (3, 0)] {
+        let what = format!("{workers} ranks, {batches} batches");
+        let scene = finer(tiny(workers, Topology::Ring, batches));
+        assert_eq!(searched(&what, &scene, 1), 0, "{what}");
+    }
+}
+
+/// However the two active ranks draw.
+#[test]
+fn no_order_of_four_ranks_is_a_deadlock() {
+    let neighbours = |topology| -> Vec<Vec<usize>> {
+        let graph = Graph::bipartite(topology, 4);
+        (0..4).map(|rank| graph.neighbours(rank).collect()).collect()
+    };
+    assert_eq!(neighbours(Topology::Ring), neighbours(Topology::Complete), "one search is enough for both");
+    for (draws, seed) in seeds() {
+        let what = format!("draws {draws:?}");
+        assert_eq!(searched(&what, &tiny(4, Topology::Ring, 0), seed), 0, "{what}");
     }
 }
 
 /// A communication lane without a role: it asks when it likes, and answers when it does not wait itself.
 struct Anyone {
-    draws: fn(Rank) -> usize,
+    other: Place,
     asked: bool,
-    answers: usize,
+    answered: bool,
 }
 
 impl Service for Anyone {
     fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
         if !std::mem::replace(&mut self.asked, true) {
-            let other = Place((self.draws)(desk.seat.rank));
-            desk.wire().send_packet(other, Tag::new(Kind::Ask, 1), Packet::default())?;
-            desk.wire().recv_packet(other, Tag::new(Kind::Answer, 1))?;
+            desk.wire().send_packet(self.other, Tag::new(Kind::Ask, 1), Packet::default())?;
+            desk.wire().recv_packet(self.other, Tag::new(Kind::Answer, 1))?;
             return Ok(Turn::Served(0));
         }
-        if self.answers == 0 {
+        if std::mem::replace(&mut self.answered, true) {
             return Ok(Turn::Finished);
         }
-        self.answers -= 1;
         let (from, _, _) = desk.wire().recv_any(Kind::Ask)?;
         desk.wire().send_packet(from.unwrap(), Tag::new(Kind::Answer, 1), Packet::default())?;
         Ok(Turn::Served(0))
@@ -111,31 +150,87 @@ impl strategies::Strategy for Idle {
     }
 }
 
-/// Three workers that ask each other around a circle, as the paper's A, B and C do.
-fn around(workers: u32) -> Search {
-    let scene = tiny(workers, Topology::Ring);
-    let blueprint = Blueprint::new(&scene.spec, scene.course(), 1);
-    let draws: fn(Rank) -> usize = match workers {
-        2 => |rank| 1 - rank.index(),
-        _ => |rank| (rank.index() + 1) % 3,
-    };
-    let roles = |_: Rank, _: &dyn Host, _: &Shared<_>| {
-        let services: Vec<Box<dyn Service>> = vec![Box::new(Anyone { draws, asked: false, answers: 1 })];
-        Roles { trainer: Some(Box::new(Idle)), services, evaluated: None }
-    };
-    search(|choices| {
+fn searched_roles(what: &str, scene: &Scene, seed: u64, roles: impl Fn(Rank, &dyn Host) -> Roles) -> usize {
+    let blueprint = Blueprint::new(&scene.spec, course(scene, seed), 1);
+    let roles = |rank: Rank, host: &dyn Host, _: &Shared<_>| roles(rank, host);
+    search(what, |choices| {
         let mut world = scene.world.clone();
         world.choices = Some(choices.clone());
-        let learner = |_| Box::new(Quadratic::new(1.0, vec![1.0], 1)) as Box<dyn Learner>;
-        world.run_roles(&blueprint, learner, roles)
+        world.run_roles(&blueprint, still, roles)
     })
+}
+
+/// Workers that ask each other around a circle, as the paper's A, B and C do; `first` answers before it asks.
+fn around(workers: u32, first: Option<u32>) -> usize {
+    let what = format!("{workers} ranks, {first:?} answers first");
+    searched_roles(&what, &tiny(workers, Topology::Ring, 0), 1, |rank, _| {
+        let other = Place((rank.index() + 1) % workers as usize);
+        let polite = Some(rank.0) == first;
+        let anyone: Box<dyn Service> = if polite {
+            Box::new(Polite { other, turns: 0 })
+        } else {
+            Box::new(Anyone { other, asked: false, answered: false })
+        };
+        Roles { trainer: Some(Box::new(Idle)), services: vec![anyone], evaluated: None }
+    })
+}
+
+/// A lane that answers before it asks: one of them in a circle is enough.
+struct Polite {
+    other: Place,
+    turns: u32,
+}
+
+impl Service for Polite {
+    fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
+        self.turns += 1;
+        let (ask, answer) = (Tag::new(Kind::Ask, 1), Tag::new(Kind::Answer, 1));
+        match self.turns {
+            1 => {
+                let (from, _, _) = desk.wire().recv_any(Kind::Ask)?;
+                desk.wire().send_packet(from.unwrap(), answer, Packet::default())?;
+            }
+            2 => {
+                desk.wire().send_packet(self.other, ask, Packet::default())?;
+                desk.wire().recv_packet(self.other, answer)?;
+            }
+            _ => return Ok(Turn::Finished),
+        }
+        Ok(Turn::Served(0))
+    }
 }
 
 #[test]
 fn without_roles_there_is_a_deadlock() {
-    for workers in [2, 3] {
-        let found = around(workers);
-        assert!(found.deadlocks > 0, "{} worlds", found.worlds);
+    for workers in [2, 3, 4] {
+        assert!(around(workers, None) > 0, "{workers} ranks");
+        assert_eq!(around(workers, Some(workers - 1)), 0, "{workers} ranks");
+    }
+}
+
+/// A ring of three that is not made a path: two active ranks are neighbours, and nobody answers the one who draws the
+/// other.
+#[test]
+fn a_ring_with_two_active_neighbours_is_a_deadlock() {
+    let scene = tiny(3, Topology::Ring, 0);
+    let roles = |rank: Rank, host: &dyn Host| {
+        let me = rank.index();
+        let neighbours: Vec<Place> = (0..3).filter(|other| *other != me).map(Place).collect();
+        let active = me.is_multiple_of(2);
+        let local = Local::new(3, if active { 1 } else { 2 }, host.bell(format!("model of rank {rank}")));
+        let services: Vec<Box<dyn Service>> = if active {
+            vec![Box::new(Active::new(local.clone(), Averaging::EachStep, neighbours, 1))]
+        } else {
+            let passive = |place| Box::new(Passive::new(local.clone(), place, 1)) as _;
+            neighbours.into_iter().map(passive).collect()
+        };
+        Roles { trainer: Some(Box::new(Worker::new(local))), services, evaluated: None }
+    };
+    for (draws, seed) in seeds() {
+        let what = format!("draws {draws:?}");
+        let found = searched_roles(&what, &scene, seed, roles);
+        // Rank 0's second neighbour, and rank 2's first, are active.
+        assert_eq!(found > 0, draws != [0, 1], "{what}");
     }
 }
 
@@ -154,29 +249,4 @@ fn no_seed_of_up_to_sixteen_is_a_deadlock() {
             }
         }
     }
-}
-
-/// The four ways in which the two active ranks of a ring of four draw their first neighbour, each by a seed.
-#[test]
-fn the_first_orders_of_four_are_no_deadlock() {
-    let mut seen = std::collections::BTreeSet::new();
-    for seed in 0..40 {
-        let draws = [0, 2].map(|rank| neighbour(seed, Rank(rank), 1, 2));
-        if !seen.insert(draws) {
-            continue;
-        }
-        let scene = tiny(4, Topology::Ring);
-        let samples = (0..scene.samples).collect();
-        let course =
-            Arc::new(strategies::Course::new(&scene.spec, strategies::Deal::shared_by(seed, samples)));
-        let blueprint = Blueprint::new(&scene.spec, course, 1);
-        let Search { worlds, states, deadlocks, all } = search(|choices| {
-            let mut world = scene.world.clone();
-            world.choices = Some(choices.clone());
-            world.run(&blueprint, |_| Box::new(Quadratic::new(1.0, vec![1.0], 1)))
-        });
-        println!("draws {draws:?}: {worlds} worlds, {states} states, all: {all}");
-        assert_eq!(deadlocks, 0);
-    }
-    assert_eq!(seen.len(), 4);
 }

@@ -1,7 +1,5 @@
-//! Pairs that average whenever they are ready: replayed from what they wrote down, with hand tables, stragglers and
-//! ranks that die.
+//! Pairs that average whenever they are ready: replayed from what they wrote down, with hand tables and stragglers.
 
-use crate::lost_workers::{DEADLINE, go_wrong, lost};
 use crate::reference::{Sgd, gradient};
 use crate::scene::Scene;
 use recipe::{Averaging, Codec, Compression, Extent, Graph, LrShape, Strategy, Topology};
@@ -9,7 +7,7 @@ use record::{AveragedRecord, Event, GossipAct, GossipRecord, LaneId, Nanos, Rank
 use std::collections::BTreeMap;
 use strategies::algorithm::ad_psgd::{Active, Passive, Worker};
 use strategies::gossip::{Local, neighbour};
-use strategies::sim::{Costs, Fault, LaneEnd, Outcome};
+use strategies::sim::{Costs, Outcome};
 use strategies::toy::Quadratic;
 use strategies::{Blueprint, Host, Learner, Loss, Node, Place, Roles, Service, StepError, Vector};
 
@@ -43,7 +41,7 @@ pub(crate) fn scene(strategy: Strategy, workers: u32, seed: u64) -> Scene {
     scene
 }
 
-fn acts(outcome: &Outcome, rank: usize) -> Vec<GossipRecord> {
+pub(crate) fn acts(outcome: &Outcome, rank: usize) -> Vec<GossipRecord> {
     let of = outcome.ranks[rank].events.iter().filter_map(|event| match event {
         Event::Gossip(record) => Some(record.clone()),
         _ => None,
@@ -129,7 +127,7 @@ fn replay(scene: &Scene, learner: &mut dyn Learner, start: Vec<Vector>, outcome:
     all
 }
 
-fn cases() -> impl Iterator<Item = (Strategy, u32)> {
+pub(crate) fn cases() -> impl Iterator<Item = (Strategy, u32)> {
     let kinds = [pairs as fn(Topology) -> Strategy, continuous];
     let graphs = |n: u32| {
         let all = [Topology::Ring, Topology::Complete, Topology::Exponential];
@@ -325,12 +323,12 @@ fn neighbours_are_drawn_uniformly() {
 }
 
 /// Steps that a lane took, without the last entry of the books.
-fn steps(outcome: &Outcome, rank: usize) -> Vec<&record::StepRecord> {
+pub(crate) fn steps(outcome: &Outcome, rank: usize) -> Vec<&record::StepRecord> {
     let steps = outcome.ranks[rank].steps(LaneId::Compute);
     steps.into_iter().filter(|step| !step.drain).collect()
 }
 
-fn used(outcome: &Outcome) -> u64 {
+pub(crate) fn used(outcome: &Outcome) -> u64 {
     let ranks = 0..outcome.ranks.len();
     ranks.flat_map(|rank| steps(outcome, rank)).map(|step| u64::from(step.own_samples)).sum()
 }
@@ -418,71 +416,20 @@ fn a_straggler_holds_nobody_up() {
     }
 }
 
-/// Whom the others went on without; what is left of the victim's own lanes does not count.
-fn told(outcome: &Outcome, victim: Rank) -> Vec<record::LostRecord> {
-    lost(outcome).into_iter().filter(|lost| lost.rank != victim).collect()
-}
-
+/// An averaging is a note and a model there and back, and a note to each other neighbour; at the end, a note to all.
 #[test]
-fn a_run_goes_on_without_a_worker_that_fails() {
-    for (topology, workers) in
-        [(Topology::Ring, 2), (Topology::Ring, 4), (Topology::Ring, 5), (Topology::Complete, 6)]
-    {
-        for victim in 0..workers.min(3) {
-            for seed in 0..5 {
-                for fault in [Fault::Kill(Rank(victim)), Fault::Stop(Rank(victim))] {
-                    let what = format!("{topology:?} {workers}, {fault:?}, seed {seed}");
-                    let scene = scene(pairs(topology), workers, seed);
-                    let half = Nanos(scene.run().time.0 / 3 + 1_000 * seed);
-                    let after = go_wrong(&scene, &[(half, fault)]);
-                    let others = || after.endings.iter().filter(|ending| ending.rank != Rank(victim));
-                    assert!(
-                        others().all(|ending| ending.end == LaneEnd::Finished),
-                        "{what}: {:?}",
-                        after.endings
-                    );
-                    let lost = told(&after.outcome, Rank(victim));
-                    assert!(lost.iter().all(|lost| lost.peer == Rank(victim)), "{what}: {lost:?}");
-                    let graph = Graph::bipartite(topology, workers as usize);
-                    let near = graph.neighbours(victim as usize).len();
-                    assert!(lost.len() <= near && !lost.is_empty(), "{what}: {lost:?}");
-                    // Steps that the victim took and told nobody of are not missed.
-                    assert!(used(&after.outcome) >= scene.course().budget(), "{what}");
-                    let late = after.endings.iter().map(|ending| ending.at).max().unwrap();
-                    assert!(late < after.origin + Nanos(scene.run().time.0 * 4 + 5 * DEADLINE.0), "{what}");
-                }
-            }
-        }
-    }
-}
-
-/// Without a living neighbour, a worker is alone, and trains on.
-#[test]
-fn whoever_is_left_goes_on_alone() {
-    for left in 0..3 {
-        let scene = scene(pairs(Topology::Ring), 3, 1);
-        let faults: Vec<(Nanos, Fault)> = (0..3)
-            .filter(|rank| *rank != left)
-            .map(|rank| (Nanos(200_000 + u64::from(rank)), Fault::Kill(Rank(rank))))
-            .collect();
-        let after = go_wrong(&scene, &faults);
-        let own = after.endings.iter().filter(|ending| ending.rank == Rank(left));
-        assert!(own.clone().all(|ending| ending.end == LaneEnd::Finished), "{:?}", after.endings);
-        let last = steps(&after.outcome, left as usize).last().unwrap().samples;
-        assert!(last >= scene.course().budget());
-        let acts = acts(&after.outcome, left as usize);
-        assert!(matches!(acts.last().unwrap().act, GossipAct::Flushed), "nothing is left in the buffer");
-    }
-}
-
-#[test]
-fn a_slow_rank_is_no_fault() {
-    for (strategy, workers) in cases().filter(|(_, workers)| *workers > 1) {
-        let mut scene = scene(strategy.clone(), workers, 1);
-        scene.world.slow = [(Rank(1), 30.0)].into();
-        let after = go_wrong(&scene, &[]);
-        assert!(lost(&after.outcome).is_empty(), "{strategy:?} {workers}");
-        assert!(after.endings.iter().all(|ending| ending.end == LaneEnd::Finished), "{strategy:?}");
+fn messages_are_the_stated_ones() {
+    for (topology, workers) in [(Topology::Ring, 2), (Topology::Ring, 5), (Topology::Complete, 8)] {
+        let outcome = scene(pairs(topology), workers, 1).run();
+        let graph = Graph::bipartite(topology, workers as usize);
+        let of = |active: usize| {
+            let (all, degree) = (averagings(&outcome), graph.neighbours(active).count());
+            let own = all.iter().filter(|one| one.rank.index() == active).count();
+            own * (4 + degree - 1) + degree
+        };
+        let expected: usize = (0..workers as usize).step_by(2).map(of).sum();
+        let broadcast = workers as usize - 1;
+        assert_eq!(outcome.messages as usize, broadcast + expected, "{topology:?} of {workers}");
     }
 }
 
