@@ -37,7 +37,9 @@ impl Method {
                     "Step",
                     "One gradient of one rank. Steps to target are samples divided by the global batch, so that methods compare. \
                       The step time of a run is the median over its steady steps of the slowest worker (of a strategy that exchanges every few steps, \
-                      over such periods, each with the mean of its steps); runs, not steps, are the unit of all statistics.",
+                      over such periods, each with the mean of its steps). Where workers go at their own pace, it is the time in which all of them together \
+                      use one global batch: the batch divided by the sum over the workers of their samples per step divided by their median steady step; \
+                      what a worker waits for is in its step. Runs, not steps, are the unit of all statistics.",
                 ),
                 item("Target", target(findings)),
                 item("Model", models(findings)),

@@ -29,6 +29,7 @@ mod reserve;
 mod rows;
 mod selection;
 mod selection_sql;
+mod step_time;
 mod summary;
 mod sweep;
 mod tally;

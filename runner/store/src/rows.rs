@@ -142,9 +142,10 @@ pub struct AttemptRow {
     pub last_lines: Vec<String>,
     /// From start to the end of the last step, on the clock of the run: the slowest rank.
     pub training: Option<Nanos>,
-    /// Median length of the steady steps of the slowest worker.
+    /// Median length of the steady steps of the slowest worker; where workers go at their own pace, the time in which
+    /// all of them together consume one global batch.
     pub step_time: Option<Nanos>,
-    /// Steps of the slowest worker.
+    /// Steps of the slowest worker; where workers go at their own pace, the samples of all by the global batch.
     pub steps: u64,
     /// Samples consumed by all ranks together.
     pub samples: u64,

@@ -2,13 +2,13 @@
 //! driver was killed, when somebody looks.
 //!
 //! *Steady* are a lane's steps after its first max(3, 10 %), at most its first half, without those that only
-//! empty a pipeline: caches, connections and memory of the tensor library have settled then. The *step time* of an
-//! attempt is the median length of the steady steps of its slowest worker, which is the one where this median
-//! is largest; where a strategy exchanges every few steps only, it is the median over whole such periods of the mean of
-//! their steps, or the exchanges would not count at all. A median of an even number of values is the mean of the middle two, rounded down; the 95th
-//! percentile is the value of rank ceil(0.95 n).
+//! empty a pipeline: caches, connections and memory of the tensor library have settled then. `step_time.rs` says what the
+//! step time of an attempt is. Its *steps* are those of its slowest worker; where workers go at their own pace, which have no
+//! number of steps in common, the samples that all have consumed divided by the global batch, rounded. A median of an
+//! even number of values is the mean of the middle two, rounded down; the 95th percentile is the value of rank ceil(0.95 n).
 
 use crate::insert::{Target, insert};
+use crate::step_time::{self, Worker, sorted_median};
 use crate::value::{decode_phases, int, lane_code, lane_of, uint};
 use crate::{AttemptId, PhaseRow, StoreError};
 use recipe::{Metric, RunSpec};
@@ -57,19 +57,20 @@ pub(crate) async fn store(connection: &mut SqliteConnection, attempt: AttemptId)
 /// Derives the totals of an attempt from its steps.
 pub(crate) async fn of(connection: &mut SqliteConnection, attempt: AttemptId) -> Result<Summary, StoreError> {
     let lanes = lanes_of(connection, attempt).await?;
-    let period = spec_of(connection, attempt).await?.strategy.period();
+    let spec = spec_of(connection, attempt).await?;
     let mut summary = Summary::default();
-    let mut slowest = None;
-    let roles: Vec<(u32, String)> = sqlx::query_as("SELECT rank, role FROM rank WHERE attempt = ?")
-        .bind(attempt.0)
-        .fetch_all(&mut *connection)
-        .await?;
-    let workers: BTreeSet<u32> =
-        roles.iter().filter(|(_, role)| role == "worker").map(|(rank, _)| *rank).collect();
+    let workers = workers_of(connection, attempt).await?;
     let mut tallies = tallies(connection, attempt, &lanes).await?;
+    let pace: Vec<Worker> = lanes
+        .iter()
+        .filter(|lane| lane.code == 0 && workers.contains(&lane.rank))
+        .filter_map(|lane| Some((lane, tallies.get(&(lane.code, lane.rank))?)))
+        .map(|(lane, tally)| Worker { lengths: &tally.lengths, samples: tally.samples, steps: lane.steps })
+        .collect();
+    summary.samples = lanes.iter().map(|lane| lane.samples).max().unwrap_or(0);
+    (summary.step_time, summary.steps) = step_time_of(&spec, &pace, summary.samples);
     for lane in &lanes {
         let tally = tallies.remove(&(lane.code, lane.rank)).unwrap_or_default();
-        summary.samples = summary.samples.max(lane.samples);
         let of_rank = summary.ranks.entry(Rank(lane.rank)).or_default();
         of_rank.bytes_out += lane.bytes_out;
         of_rank.bytes_in += lane.bytes_in;
@@ -80,13 +81,31 @@ pub(crate) async fn of(connection: &mut SqliteConnection, attempt: AttemptId) ->
         of_rank.phases.extend(phase_rows(lane_of(lane.code)?, tally.phases));
         if lane.code == 0 && workers.contains(&lane.rank) {
             summary.training = summary.training.max(Some(lane.end));
-            slowest = slowest.max(step_time(&tally.lengths, period).map(|time| (time, lane.steps)));
         }
     }
-    if let Some((time, steps)) = slowest {
-        (summary.step_time, summary.steps) = (Some(time), steps);
-    }
     Ok(summary)
+}
+
+/// The step time, and the steps that go with it; without a steady step, neither.
+fn step_time_of(spec: &RunSpec, workers: &[Worker], samples: u64) -> (Option<Nanos>, u64) {
+    let (period, batch) = (spec.strategy.period(), spec.train.global_batch);
+    if spec.strategy.is_asynchronous() {
+        let time = step_time::together(workers, period, batch);
+        let batch = u64::from(batch.max(1));
+        return (time, if time.is_some() { samples.saturating_add(batch / 2) / batch } else { 0 });
+    }
+    step_time::slowest(workers, period).map_or((None, 0), |(time, steps)| (Some(time), steps))
+}
+
+async fn workers_of(
+    connection: &mut SqliteConnection,
+    attempt: AttemptId,
+) -> Result<BTreeSet<u32>, StoreError> {
+    let workers: Vec<u32> = sqlx::query_scalar("SELECT rank FROM rank WHERE attempt = ? AND role = 'worker'")
+        .bind(attempt.0)
+        .fetch_all(connection)
+        .await?;
+    Ok(workers.into_iter().collect())
 }
 
 /// A lane of a rank, by its steps.
@@ -135,13 +154,14 @@ async fn lanes_of(connection: &mut SqliteConnection, attempt: AttemptId) -> Resu
 #[derive(Default)]
 struct Tally {
     lengths: Vec<u64>,
+    samples: u64,
     exposed: Nanos,
     hidden: Nanos,
     phases: BTreeMap<Phase, Vec<u64>>,
 }
 
-/// Lane, step, rank, length, whether it only drains, phases, hidden communication.
-type StepColumns = (i64, i64, u32, i64, bool, Vec<u8>, i64);
+/// Lane, step, rank, length, own samples, whether it only drains, phases, hidden communication.
+type StepColumns = (i64, i64, u32, i64, i64, bool, Vec<u8>, i64);
 
 /// Steps fetched at once: a run may have millions.
 const PAGE: i64 = 4096;
@@ -157,7 +177,7 @@ async fn tallies(
     let (mut lane, mut step, mut rank) = (-1, 0, -1);
     loop {
         let rows: Vec<StepColumns> = sqlx::query_as(
-            "SELECT lane, step, rank, length, drain, phases, hidden FROM step \
+            "SELECT lane, step, rank, length, own_samples, drain, phases, hidden FROM step \
              WHERE attempt = ?1 AND (lane, step, rank) > (?2, ?3, ?4) ORDER BY lane, step, rank LIMIT ?5",
         )
         .bind(attempt.0)
@@ -169,7 +189,7 @@ async fn tallies(
         .await?;
         let Some(last) = rows.last() else { return Ok(tallies) };
         (lane, step, rank) = (last.0, last.1, i64::from(last.2));
-        for (lane, step, rank, length, drain, phases, hidden) in rows {
+        for (lane, step, rank, length, own_samples, drain, phases, hidden) in rows {
             let begins = warm_up.get(&(lane, rank)).copied().unwrap_or(0);
             if drain || uint(step) <= begins {
                 continue;
@@ -177,6 +197,7 @@ async fn tallies(
             let tally = tallies.entry((lane, rank)).or_default();
             let times = decode_phases(&phases)?;
             tally.lengths.push(uint(length));
+            tally.samples += uint(own_samples);
             tally.exposed += times.exposed();
             tally.hidden += Nanos(uint(hidden));
             for (phase, time) in times.iter().filter(|(_, time)| time.0 > 0) {
@@ -199,24 +220,6 @@ fn phase_rows(lane: LaneId, phases: BTreeMap<Phase, Vec<u64>>) -> impl Iterator<
             max: Nanos(times[times.len() - 1]),
         }
     })
-}
-
-/// The median length of steps that come in periods of so many.
-fn step_time(lengths: &[u64], period: u64) -> Option<Nanos> {
-    let period = usize::try_from(period).unwrap_or(usize::MAX).clamp(1, lengths.len().max(1));
-    let mean = |steps: &[u64]| steps.iter().sum::<u64>() / steps.len() as u64;
-    median(lengths.chunks_exact(period).map(mean).collect())
-}
-
-fn median(mut values: Vec<u64>) -> Option<Nanos> {
-    values.sort_unstable();
-    sorted_median(&values)
-}
-
-fn sorted_median(values: &[u64]) -> Option<Nanos> {
-    let middle = values.len() / 2;
-    let upper = *values.get(middle)?;
-    Some(Nanos(if values.len() % 2 == 1 { upper } else { values[middle - 1].midpoint(upper) }))
 }
 
 async fn store_rank(
@@ -315,16 +318,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn medians_and_percentiles_are_exact() {
-        assert_eq!(median(vec![]), None);
-        assert_eq!(median(vec![5, 1, 9]), Some(Nanos(5)));
-        assert_eq!(median(vec![4, 1, 9, 6]), Some(Nanos(5)));
-        // Two steps and one with an exchange, three times and a half.
-        let lengths = [2, 2, 11, 2, 2, 14, 2, 2, 8, 2, 2];
-        assert_eq!(step_time(&lengths, 1), Some(Nanos(2)));
-        assert_eq!(step_time(&lengths, 3), Some(Nanos(5)));
-        assert_eq!(step_time(&lengths[..2], 3), Some(Nanos(2)));
-        assert_eq!(step_time(&[], 3), None);
+    fn percentiles_are_exact() {
         let phases = BTreeMap::from([(Phase::Forward, (1..=100).rev().collect())]);
         let rows: Vec<_> = phase_rows(LaneId::Compute, phases).collect();
         assert_eq!((rows[0].p50, rows[0].p95, rows[0].max), (Nanos(50), Nanos(95), Nanos(100)));
