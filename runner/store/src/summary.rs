@@ -8,11 +8,12 @@
 //! even number of values is the mean of the middle two, rounded down; the 95th percentile is the value of rank ceil(0.95 n).
 
 use crate::insert::{Target, insert};
-use crate::step_time::{self, Worker, sorted_median};
+use crate::rounds::{Held, Rounds};
+use crate::step_time::{self, Worker, median, sorted_median};
 use crate::value::{decode_phases, int, lane_code, lane_of, uint};
-use crate::{AttemptId, PhaseRow, StoreError};
+use crate::{AttemptId, PaceRow, PhaseRow, StoreError, TransferRow, transfers};
 use recipe::{Metric, RunSpec};
-use record::{LaneId, Nanos, Phase, Rank};
+use record::{Category, LaneId, Nanos, Phase, PhaseTimes, Rank};
 use sqlx::sqlite::SqliteConnection;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +24,9 @@ pub(crate) struct Summary {
     pub(crate) step_time: Option<Nanos>,
     pub(crate) steps: u64,
     pub(crate) samples: u64,
+    pub(crate) rounds: u64,
     pub(crate) ranks: BTreeMap<Rank, RankSummary>,
+    pub(crate) transfers: Vec<TransferRow>,
 }
 
 /// What a rank's steps come to.
@@ -32,6 +35,7 @@ pub(crate) struct RankSummary {
     pub(crate) exposed: Nanos,
     pub(crate) hidden: Nanos,
     pub(crate) steady: (Nanos, u64),
+    pub(crate) pace: Option<PaceRow>,
     pub(crate) bytes_out: u64,
     pub(crate) bytes_in: u64,
     pub(crate) phases: Vec<PhaseRow>,
@@ -40,14 +44,18 @@ pub(crate) struct RankSummary {
 /// Derives the totals of an attempt that has ended, and keeps them.
 pub(crate) async fn store(connection: &mut SqliteConnection, attempt: AttemptId) -> Result<(), StoreError> {
     let summary = of(connection, attempt).await?;
-    sqlx::query("UPDATE attempt SET training = ?, step_time = ?, steps = ?, samples = ? WHERE id = ?")
-        .bind(summary.training.map(|time| int(time.0)))
-        .bind(summary.step_time.map(|time| int(time.0)))
-        .bind(int(summary.steps))
-        .bind(int(summary.samples))
-        .bind(attempt.0)
-        .execute(&mut *connection)
-        .await?;
+    sqlx::query(
+        "UPDATE attempt SET training = ?, step_time = ?, steps = ?, samples = ?, rounds = ? WHERE id = ?",
+    )
+    .bind(summary.training.map(|time| int(time.0)))
+    .bind(summary.step_time.map(|time| int(time.0)))
+    .bind(int(summary.steps))
+    .bind(int(summary.samples))
+    .bind(int(summary.rounds))
+    .bind(attempt.0)
+    .execute(&mut *connection)
+    .await?;
+    transfers::store(connection, attempt, &summary.transfers).await?;
     for (rank, of_rank) in &summary.ranks {
         store_rank(connection, attempt, *rank, of_rank).await?;
     }
@@ -60,7 +68,9 @@ pub(crate) async fn of(connection: &mut SqliteConnection, attempt: AttemptId) ->
     let spec = spec_of(connection, attempt).await?;
     let mut summary = Summary::default();
     let workers = workers_of(connection, attempt).await?;
-    let mut tallies = tallies(connection, attempt, &lanes).await?;
+    let mut rounds = rounds_of(&spec, &lanes, &workers);
+    let mut tallies = tallies(connection, attempt, &lanes, &mut rounds).await?;
+    let (compared, mut held) = rounds.finish();
     let pace: Vec<Worker> = lanes
         .iter()
         .filter(|lane| lane.code == 0 && workers.contains(&lane.rank))
@@ -69,6 +79,7 @@ pub(crate) async fn of(connection: &mut SqliteConnection, attempt: AttemptId) ->
         .collect();
     summary.samples = lanes.iter().map(|lane| lane.samples).max().unwrap_or(0);
     (summary.step_time, summary.steps) = step_time_of(&spec, &pace, summary.samples);
+    (summary.rounds, summary.transfers) = (compared, transfers::of(connection, attempt).await?);
     for lane in &lanes {
         let tally = tallies.remove(&(lane.code, lane.rank)).unwrap_or_default();
         let of_rank = summary.ranks.entry(Rank(lane.rank)).or_default();
@@ -81,9 +92,19 @@ pub(crate) async fn of(connection: &mut SqliteConnection, attempt: AttemptId) ->
         of_rank.phases.extend(phase_rows(lane_of(lane.code)?, tally.phases));
         if lane.code == 0 && workers.contains(&lane.rank) {
             summary.training = summary.training.max(Some(lane.end));
+            let Held { last, imposed } = held.remove(&Rank(lane.rank)).unwrap_or_default();
+            of_rank.pace = median(tally.own).map(|own| PaceRow { own, last, imposed });
         }
     }
     Ok(summary)
+}
+
+/// Rounds in which the workers are compared: nobody is where each goes at its own pace, because steps with the same number
+/// have nothing to do with each other there.
+fn rounds_of(spec: &RunSpec, lanes: &[Lane], workers: &BTreeSet<u32>) -> Rounds {
+    let trains = |lane: &&Lane| lane.code == 0 && workers.contains(&lane.rank);
+    let steps = lanes.iter().filter(trains).filter(|_| !spec.strategy.is_asynchronous());
+    Rounds::of(spec.strategy.period(), steps.map(|lane| (lane.rank, lane.steps)).collect())
 }
 
 /// The step time, and the steps that go with it; without a steady step, neither.
@@ -154,6 +175,8 @@ async fn lanes_of(connection: &mut SqliteConnection, attempt: AttemptId) -> Resu
 #[derive(Default)]
 struct Tally {
     lengths: Vec<u64>,
+    /// Of the lengths, what was not waited; of compute lanes only.
+    own: Vec<u64>,
     samples: u64,
     exposed: Nanos,
     hidden: Nanos,
@@ -170,6 +193,7 @@ async fn tallies(
     connection: &mut SqliteConnection,
     attempt: AttemptId,
     lanes: &[Lane],
+    rounds: &mut Rounds,
 ) -> Result<BTreeMap<(i64, u32), Tally>, StoreError> {
     let warm_up: BTreeMap<(i64, u32), u64> =
         lanes.iter().map(|lane| ((lane.code, lane.rank), lane.warm_up())).collect();
@@ -196,6 +220,12 @@ async fn tallies(
             }
             let tally = tallies.entry((lane, rank)).or_default();
             let times = decode_phases(&phases)?;
+            let waited = waiting(&times);
+            let own = Nanos(uint(length)) - waited;
+            if lane == 0 {
+                rounds.add((rank, uint(step)), own, waited);
+                tally.own.push(own.0);
+            }
             tally.lengths.push(uint(length));
             tally.samples += uint(own_samples);
             tally.exposed += times.exposed();
@@ -205,6 +235,12 @@ async fn tallies(
             }
         }
     }
+}
+
+/// For how long a lane waited, for a peer or for another lane.
+fn waiting(times: &PhaseTimes) -> Nanos {
+    let waits = times.iter().filter(|(phase, _)| phase.category() == Category::Waiting);
+    waits.fold(Nanos(0), |sum, (_, time)| sum + time)
 }
 
 fn phase_rows(lane: LaneId, phases: BTreeMap<Phase, Vec<u64>>) -> impl Iterator<Item = PhaseRow> {
@@ -229,8 +265,8 @@ async fn store_rank(
     summary: &RankSummary,
 ) -> Result<(), StoreError> {
     sqlx::query(
-        "UPDATE rank SET exposed = ?, hidden = ?, steady = ?, steady_steps = ?, bytes_out = ?, bytes_in = ? \
-         WHERE attempt = ? AND rank = ?",
+        "UPDATE rank SET exposed = ?, hidden = ?, steady = ?, steady_steps = ?, bytes_out = ?, bytes_in = ?, own = ?, \
+         last = ?, imposed = ? WHERE attempt = ? AND rank = ?",
     )
     .bind(int(summary.exposed.0))
     .bind(int(summary.hidden.0))
@@ -238,6 +274,9 @@ async fn store_rank(
     .bind(int(summary.steady.1))
     .bind(int(summary.bytes_out))
     .bind(int(summary.bytes_in))
+    .bind(summary.pace.map(|pace| int(pace.own.0)))
+    .bind(summary.pace.map(|pace| int(pace.last)))
+    .bind(summary.pace.map(|pace| int(pace.imposed.0)))
     .bind(attempt.0)
     .bind(rank.0)
     .execute(&mut *connection)
