@@ -43,6 +43,8 @@ pub(crate) struct Grid {
 /// One arm under one condition: a bar of time per step, the same as shares, and all communication beneath.
 #[derive(Debug, Serialize)]
 pub(crate) struct Bar {
+    /// Cut in the middle where it would not fit.
+    pub(crate) label: String,
     pub(crate) name: String,
     pub(crate) name_y: String,
     pub(crate) y: String,
@@ -141,7 +143,8 @@ impl Layout {
             share_at += share;
         }
         self.bars.push(Bar {
-            name: shortened(name),
+            label: shortened(name),
+            name: name.to_owned(),
             name_y: coordinate(self.y + 16.0),
             y: coordinate(self.y),
             height: coordinate(BAR),
@@ -215,13 +218,16 @@ impl Layout {
     }
 }
 
-/// A name that fits beside its bar; the bar's own titles say all of it.
+/// A name that fits beside its bar. What arms differ in often stands at the end of their names, so the middle goes.
 fn shortened(name: &str) -> String {
-    if name.chars().count() <= LABEL_LETTERS {
+    let letters: Vec<char> = name.chars().collect();
+    if letters.len() <= LABEL_LETTERS {
         return name.to_owned();
     }
-    let kept: String = name.chars().take(LABEL_LETTERS - 1).collect();
-    format!("{}…", kept.trim_end())
+    let (head, tail) = (LABEL_LETTERS / 2 - 1, LABEL_LETTERS / 2);
+    let begin: String = letters[..head].iter().collect();
+    let end: String = letters[letters.len() - tail..].iter().collect();
+    format!("{}…{}", begin.trim_end(), end.trim_start())
 }
 
 fn segment(phase: Phase, scale: &Scale, (from, amount): (f64, f64), title: String) -> Segment {
@@ -296,4 +302,17 @@ fn table(findings: &Findings, measured: &[Measured], unit: Unit) -> Table {
     add("exposed communication", &|shares| shares.exposed);
     add("hidden communication", &|shares| shares.hidden);
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_keep_their_ends() {
+        assert_eq!(shortened("d-sync, density=0.01 feed"), "d-sync, den…ty=0.01 feed");
+        assert_eq!(shortened("d-sync, density=0.01 fee"), "d-sync, density=0.01 fee");
+        assert_eq!(shortened("däöü-sync top-k density=0.01, server"), "däöü-sync t…0.01, server");
+        assert_eq!(shortened("d-sync on a large network").chars().count(), LABEL_LETTERS);
+    }
 }
