@@ -352,7 +352,7 @@ mod tests {
             (0.002, (-0.01, 0.0101), "Final test accuracy 0.2 pp higher (−1.0 … +1.0): not settled."),
             (0.03, (0.01, 0.05), "Final test accuracy 3.0 pp higher (+1.0 … +5.0)."),
         ] {
-            assert_eq!(accuracy(value, interval).replace('\u{2212}', "−"), words);
+            assert_eq!(accuracy(value, interval), words);
         }
         let loss = |interval| said(Metric::TestLoss, 0.0, Some(interval), 0.05 * 0.4);
         assert!(loss((-0.02, 0.019)).ends_with(": within noise."));

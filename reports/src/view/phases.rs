@@ -43,10 +43,10 @@ pub(crate) struct Grid {
 /// One arm under one condition: a bar of time per step, the same as shares, and all communication beneath.
 #[derive(Debug, Serialize)]
 pub(crate) struct Bar {
-    /// Cut in the middle where it would not fit.
-    pub(crate) label: String,
     pub(crate) name: String,
-    pub(crate) name_y: String,
+    /// The name as it fits beside the bar.
+    pub(crate) lines: Vec<Tick>,
+    pub(crate) total_y: String,
     pub(crate) y: String,
     pub(crate) height: String,
     pub(crate) segments: Vec<Segment>,
@@ -67,7 +67,8 @@ pub(crate) struct Segment {
 }
 
 const LABELS: f64 = 168.0;
-const LABEL_LETTERS: usize = 24;
+/// Of a line.
+const LABEL_LETTERS: usize = 21;
 const SPLIT: f64 = 640.0;
 const BAR: f64 = 24.0;
 const ROW: f64 = 50.0;
@@ -142,10 +143,16 @@ impl Layout {
             at += seconds;
             share_at += share;
         }
+        let lines = lines(name);
+        let places = if lines.len() > 1 { [self.y + 10.0, self.y + 25.0] } else { [self.y + 16.0; 2] };
         self.bars.push(Bar {
-            label: shortened(name),
             name: name.to_owned(),
-            name_y: coordinate(self.y + 16.0),
+            lines: lines
+                .into_iter()
+                .zip(places)
+                .map(|(label, at)| Tick { at: coordinate(at), label })
+                .collect(),
+            total_y: coordinate(self.y + 16.0),
             y: coordinate(self.y),
             height: coordinate(BAR),
             segments,
@@ -218,16 +225,20 @@ impl Layout {
     }
 }
 
-/// A name that fits beside its bar. What arms differ in often stands at the end of their names, so the middle goes.
-fn shortened(name: &str) -> String {
-    let letters: Vec<char> = name.chars().collect();
+/// A name on one line, or on two. What arms differ in often stands at the end of their names, so where that is too
+/// short the middle goes.
+fn lines(name: &str) -> Vec<String> {
+    let mut letters: Vec<char> = name.chars().collect();
     if letters.len() <= LABEL_LETTERS {
-        return name.to_owned();
+        return vec![name.to_owned()];
     }
-    let (head, tail) = (LABEL_LETTERS / 2 - 1, LABEL_LETTERS / 2);
-    let begin: String = letters[..head].iter().collect();
-    let end: String = letters[letters.len() - tail..].iter().collect();
-    format!("{}…{}", begin.trim_end(), end.trim_start())
+    if letters.len() > 2 * LABEL_LETTERS {
+        letters.splice(LABEL_LETTERS - 1..letters.len() - LABEL_LETTERS, ['…']);
+    }
+    let fits = |at: &usize| letters.len() - at - 1 <= LABEL_LETTERS;
+    let space = (1..=LABEL_LETTERS).rev().find(|at| letters[*at] == ' ').filter(fits);
+    let (first, second) = letters.split_at(space.unwrap_or(LABEL_LETTERS));
+    [first, second].map(|line| line.iter().collect::<String>().trim().to_owned()).to_vec()
 }
 
 fn segment(phase: Phase, scale: &Scale, (from, amount): (f64, f64), title: String) -> Segment {
@@ -309,10 +320,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_names_keep_their_ends() {
-        assert_eq!(shortened("d-sync, density=0.01 feed"), "d-sync, den…ty=0.01 feed");
-        assert_eq!(shortened("d-sync, density=0.01 fee"), "d-sync, density=0.01 fee");
-        assert_eq!(shortened("däöü-sync top-k density=0.01, server"), "däöü-sync t…0.01, server");
-        assert_eq!(shortened("d-sync on a large network").chars().count(), LABEL_LETTERS);
+    fn long_names_take_two_lines_and_keep_their_ends() {
+        for (name, wanted) in [
+            ("d-sync, density=0.010", &["d-sync, density=0.010"][..]),
+            ("d-sync, density=0.01 on", &["d-sync, density=0.01", "on"]),
+            ("d-sync_with_density=0.01, server", &["d-sync_with_density=0", ".01, server"]),
+            ("d sync_with_density=0.01_on_all_servers", &["d sync_with_density=0", ".01_on_all_servers"]),
+            (
+                "d-sync compression.kind=top-k density=0.05 feedback=on",
+                &["d-sync compression.k…", "sity=0.05 feedback=on"][..],
+            ),
+        ] {
+            let lines = lines(name);
+            assert!(lines.iter().all(|line| line.chars().count() <= LABEL_LETTERS), "{lines:?}");
+            assert_eq!(lines, wanted);
+        }
     }
 }
