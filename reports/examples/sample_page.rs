@@ -1,20 +1,23 @@
 //! Writes a page made from a made-up sweep, to look at: `cargo run -p reports --example sample_page -- page.html`.
 
-use reports::sample::{Sample, SampleArm, timelines};
+use reports::sample::{Sample, SampleArm, Straggler, timelines};
 use std::time::Instant;
 use store::{RunState, SweepRows};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args().nth(1).unwrap_or_else(|| "page.html".to_owned());
-    let mut sample = Sample::duel();
-    match std::env::args().nth(2).as_deref() {
+    let what = std::env::args().nth(2);
+    let mut sample = if what.as_deref() == Some("held-up") { Sample::held_up() } else { Sample::duel() };
+    match what.as_deref() {
+        Some("slow-link") => sample.straggler = Straggler { rank: record::Rank(1), compute: 1.0, link: 10.0 },
+        Some("many") => many(&mut sample),
         Some("large") => (sample.workers, sample.repeats, sample.epochs) = (vec![4, 3], 10, (5, 8)),
         Some("conditions") => sample.workers = vec![2, 4, 8],
         Some("rough") => add_arms(&mut sample),
         _ => {}
     }
     let mut rows = sample.rows();
-    if sample.arms.len() > 2 {
+    if what.as_deref() == Some("rough") {
         roughen(&mut rows);
     }
     let spans = timelines(&rows);
@@ -28,6 +31,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{path}: {} runs, {} bytes, made in {took:?}", rows.runs.len(), page.html.len());
     }
     Ok(())
+}
+
+/// More arms than there are colours, with names that do not fit, on more workers than there is room for labels.
+fn many(sample: &mut Sample) {
+    let like = sample.arms[1].clone();
+    for number in 3..=20 {
+        let name = format!("d-sync compression.kind=top-k density=0.{number:02} feedback=on");
+        sample.arms.push(SampleArm { name, communicate: 2.6 + 0.1 * f64::from(number), ..like.clone() });
+    }
+    (sample.workers, sample.repeats) = (vec![64], 2);
+    sample.straggler = Straggler { rank: record::Rank(40), compute: 3.0, link: 1.0 };
 }
 
 /// Arms that are like the second one, slower, and never good enough.

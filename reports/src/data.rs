@@ -5,7 +5,8 @@ use crate::view::Download;
 use std::fmt::Write;
 use store::{AttemptRow, RunRow, RunState};
 
-/// One CSV of runs, one of evaluations, one of phases, one of links; of staleness and averagings where there are any.
+/// One CSV of runs, one of evaluations, one of phases, one of links, one of paces; of transfers, staleness and averagings
+/// where there are any.
 pub(crate) fn downloads(findings: &Findings) -> Vec<Download> {
     let name = file_stem(&findings.rows().plan.name);
     let file = |part: &str, what: &str, text: String| Download {
@@ -19,9 +20,13 @@ pub(crate) fn downloads(findings: &Findings) -> Vec<Download> {
         file("phases", "time per rank, lane and phase", phases(findings)),
         file("links", "bytes per pair of ranks", links(findings)),
     ];
+    files.push(file("paces", "how each worker compares with the others", paces(findings)));
     let any = |has: fn(&AttemptRow) -> bool| {
         findings.rows().runs.iter().filter_map(|run| run.attempt.as_ref()).any(has)
     };
+    if any(|attempt| !attempt.transfers.is_empty()) {
+        files.push(file("transfers", "how fast bytes moved between ranks", transfers(findings)));
+    }
     if any(|attempt| !attempt.staleness.is_empty()) {
         files.push(file("staleness", "gradients by server, worker and staleness", staleness(findings)));
     }
@@ -148,6 +153,57 @@ fn links(findings: &Findings) -> String {
                 &link.bytes.to_string(),
                 &link.raw_bytes.to_string(),
                 &link.messages.to_string(),
+            ]);
+        }
+    }
+    csv.text
+}
+
+fn paces(findings: &Findings) -> String {
+    let mut csv = Csv::new(&[
+        "run",
+        "rank",
+        "steady_steps",
+        "steady_ns",
+        "exposed_ns",
+        "own_p50_ns",
+        "rounds",
+        "last",
+        "imposed_ns",
+    ]);
+    for run in &findings.rows().runs {
+        for (attempt, rank) in
+            run.attempt.iter().flat_map(|attempt| attempt.ranks.iter().map(move |rank| (attempt, rank)))
+        {
+            let Some(pace) = rank.pace else { continue };
+            csv.line(&[
+                &run.index.to_string(),
+                &rank.rank.to_string(),
+                &rank.steady.1.to_string(),
+                &rank.steady.0.0.to_string(),
+                &rank.exposed.0.to_string(),
+                &pace.own.0.to_string(),
+                &attempt.rounds.to_string(),
+                &pace.last.to_string(),
+                &pace.imposed.0.to_string(),
+            ]);
+        }
+    }
+    csv.text
+}
+
+fn transfers(findings: &Findings) -> String {
+    let mut csv = Csv::new(&["run", "from", "to", "bytes", "time_ns", "cut_bytes", "cut_time_ns"]);
+    for run in &findings.rows().runs {
+        for row in run.attempt.iter().flat_map(|attempt| &attempt.transfers) {
+            csv.line(&[
+                &run.index.to_string(),
+                &row.from.to_string(),
+                &row.to.to_string(),
+                &row.bytes.to_string(),
+                &row.time.0.to_string(),
+                &row.cut_bytes.to_string(),
+                &row.cut_time.0.to_string(),
             ]);
         }
     }

@@ -1,7 +1,7 @@
 //! A study with its comparisons made: what sentences, tables and charts are written from.
 
 use crate::comparison::{self, Comparison, Thresholds};
-use crate::study::{Condition, Entry, Study};
+use crate::study::{Condition, Entry, Placed, Study};
 use crate::{Options, ReportError};
 use store::SweepRows;
 
@@ -37,6 +37,12 @@ impl<'a> Findings<'a> {
 
     pub(crate) fn rows(&self) -> &'a SweepRows {
         self.study.rows
+    }
+
+    /// The arm, and the condition where the page has more than one.
+    pub(crate) fn label(&self, placed: &Placed) -> String {
+        let arm = self.study.arm_name(placed.entry.arm);
+        if self.has_conditions() { format!("{arm}, {}", placed.condition.name) } else { arm.to_owned() }
     }
 
     /// Whether the page has more than one condition to name.

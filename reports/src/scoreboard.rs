@@ -184,7 +184,9 @@ fn step_columns(findings: &Findings, condition: &Condition) -> Vec<Column> {
     vec![
         Column {
             name: "step time",
-            meaning: "median steady step of the slowest worker; geometric mean over runs".to_owned(),
+            meaning: "median steady step of the slowest worker; where workers go at their own pace, the time in which \
+                      all together use one global batch; geometric mean over runs"
+                .to_owned(),
             cells: step,
             always: true,
         },

@@ -35,8 +35,18 @@ pub(crate) struct Entry<'a> {
     pub(crate) ranks_agree: bool,
     /// The global batch, where each worker goes at its own pace.
     own_pace: Option<u32>,
+    /// Steps after which what a worker does repeats.
+    pub(crate) period: u64,
     /// The runs that are judged, in the order of their repeats.
     pub(crate) trials: Vec<Trial<'a>>,
+}
+
+/// An entry with its condition, and the condition's place among all.
+#[derive(Clone, Copy)]
+pub(crate) struct Placed<'s, 'a> {
+    pub(crate) number: usize,
+    pub(crate) condition: &'s Condition<'a>,
+    pub(crate) entry: &'s Entry<'a>,
 }
 
 /// One run that is judged.
@@ -74,6 +84,13 @@ impl<'a> Study<'a> {
         self.rows.plan.arms.get(arm).map_or("?", |arm| &arm.name)
     }
 
+    /// Every arm under every condition, in the order of the plan.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = Placed<'_, 'a>> {
+        self.conditions.iter().enumerate().flat_map(|(number, condition)| {
+            condition.entries.iter().map(move |entry| Placed { number, condition, entry })
+        })
+    }
+
     /// How many distinct repeats the plan has.
     pub(crate) fn repeats(&self) -> usize {
         self.rows.plan.runs.iter().map(|run| run.repeat as usize + 1).max().unwrap_or(0)
@@ -90,6 +107,7 @@ fn conditions(rows: &SweepRows) -> Vec<Condition<'_>> {
             planned: rows.plan.runs.iter().filter(|run| run.cell == number).count(),
             ranks_agree: cell.spec.strategy.ranks_agree(),
             own_pace: cell.spec.strategy.is_asynchronous().then_some(cell.spec.train.global_batch),
+            period: cell.spec.strategy.period(),
             trials: trials(rows, number, target),
         };
         if let Some(condition) = found.iter_mut().find(|condition| condition.name == cell.condition) {
@@ -158,7 +176,7 @@ impl Entry<'_> {
         }
     }
 
-    /// Median step time of each run that has one, in seconds.
+    /// Step time of each run that has one, in seconds.
     pub(crate) fn step_times(&self) -> Vec<f64> {
         self.trials.iter().filter_map(|trial| trial.attempt.step_time).map(Nanos::seconds).collect()
     }

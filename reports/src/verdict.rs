@@ -8,6 +8,9 @@ use crate::study::{Condition, Entry, Measure};
 use recipe::{Metric, Target};
 use serde::Serialize;
 
+/// A difference of accuracy below this does not matter, as a share of one.
+pub(crate) const SAME_ACCURACY: f64 = 0.01;
+
 /// What can be said about one arm under one condition.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
@@ -167,8 +170,14 @@ impl Writer<'_> {
         let values = |entry: &Entry| {
             entry.final_values(metric).into_iter().map(|(_, value)| value).collect::<Vec<_>>()
         };
-        let gap = statistics::difference(&values(self.entry), &values(base), self.thresholds.confidence)?;
-        Some(difference_words(metric, gap))
+        let own = values(base);
+        let gap = statistics::difference(&values(self.entry), &own, self.thresholds.confidence)?;
+        let small = if metric.higher_is_better() {
+            SAME_ACCURACY
+        } else {
+            self.thresholds.min_effect * statistics::average(&own)?.abs()
+        };
+        Some(difference_words(metric, gap, small))
     }
 
     fn bytes(&self) -> Option<String> {
@@ -199,8 +208,9 @@ fn settling(comparison: &Comparison) -> Option<String> {
     }
 }
 
-/// `Final test accuracy 0.1 pp lower (−0.3 … +0.1): within noise.`
-fn difference_words(metric: Metric, gap: Estimate) -> String {
+/// `Final test accuracy 0.1 pp lower (−0.3 … +0.1): within noise.` An interval that holds zero and more than what is `small`
+/// settles nothing.
+fn difference_words(metric: Metric, gap: Estimate, small: f64) -> String {
     let (factor, unit) = if metric.higher_is_better() { (100.0, "pp") } else { (1.0, "nats") };
     let wide = gap.uncertainty().map(|wide| wide * factor);
     let decimals = wide.filter(|wide| *wide > 0.0).map_or(2, |wide| digits::decimals_for(wide).min(4));
@@ -214,7 +224,8 @@ fn difference_words(metric: Metric, gap: Estimate) -> String {
     let sure = match gap.interval {
         None => String::new(),
         Some((low, high)) if low <= 0.0 && high >= 0.0 => {
-            format!(" ({}): within noise", signed_range((low, high), factor, decimals))
+            let settled = if low >= -small && high <= small { "within noise" } else { "not settled" };
+            format!(" ({}): {settled}", signed_range((low, high), factor, decimals))
         }
         Some(interval) => format!(" ({})", signed_range(interval, factor, decimals)),
     };
@@ -325,6 +336,28 @@ mod tests {
             sentences[1]
         );
         assert!(sentences[1].ends_with("; 5 diverged. Sent 0.75× the bytes per step."), "{}", sentences[1]);
+    }
+
+    #[test]
+    fn noise_is_only_what_cannot_matter() {
+        let said = |metric, value, interval, small| {
+            difference_words(metric, Estimate { value, interval }, small).replace(['\u{a0}', '\u{202f}'], " ")
+        };
+        let accuracy = |value, interval| said(Metric::TestAccuracy, value, Some(interval), SAME_ACCURACY);
+        for (value, interval, words) in [
+            (-0.001, (-0.003, 0.001), "Final test accuracy 0.10 pp lower (−0.30 … +0.10): within noise."),
+            (-0.061, (-0.131, 0.009), "Final test accuracy 6.1 pp lower (−13.1 … +0.9): not settled."),
+            (0.002, (-0.01, 0.01), "Final test accuracy 0.2 pp higher (−1.0 … +1.0): within noise."),
+            (0.002, (-0.0101, 0.01), "Final test accuracy 0.2 pp higher (−1.0 … +1.0): not settled."),
+            (0.002, (-0.01, 0.0101), "Final test accuracy 0.2 pp higher (−1.0 … +1.0): not settled."),
+            (0.03, (0.01, 0.05), "Final test accuracy 3.0 pp higher (+1.0 … +5.0)."),
+        ] {
+            assert_eq!(accuracy(value, interval), words);
+        }
+        let loss = |interval| said(Metric::TestLoss, 0.0, Some(interval), 0.05 * 0.4);
+        assert!(loss((-0.02, 0.019)).ends_with(": within noise."));
+        assert!(loss((-0.021, 0.019)).ends_with(": not settled."));
+        assert!(said(Metric::TestLoss, 0.1, None, 0.0).ends_with("higher."));
     }
 
     #[test]

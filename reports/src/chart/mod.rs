@@ -11,8 +11,11 @@ use serde::Serialize;
 /// Width of a full chart in its own units, which are about one pixel on a wide screen.
 pub(crate) const WIDTH: f64 = 1040.0;
 
-/// Number of colours, dashes and marks that arms are told apart by; further arms begin again.
-pub(crate) const STYLES: usize = 8;
+/// Number of colours, of dashes and of marks that arms are told apart by.
+const COLOURS: usize = 8;
+
+/// So many arms differ in colour or dash, and in colour or mark; further arms begin again.
+pub(crate) const STYLES: usize = 24;
 
 /// The words around a chart, and its numbers as a table.
 #[derive(Clone, Debug, Serialize)]
@@ -124,7 +127,35 @@ impl Key {
     }
 }
 
+/// The dash and the mark of an arm: in each round of the colours others than before. The styles of the page say the same.
+fn dash(arm: usize) -> usize {
+    let (round, colour) = (arm % STYLES / COLOURS, arm % COLOURS);
+    (colour + 3 * round) % COLOURS
+}
+
 /// The CSS class of an arm.
 pub(crate) fn arm_style(arm: usize) -> String {
     format!("arm-{}", arm % STYLES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn so_many_arms_differ_in_colour_and_dash_and_in_colour_and_mark() {
+        let css = include_str!("../../../templates/page.css");
+        let rule = |arm: usize| {
+            let head = format!(".{} {{ ", arm_style(arm));
+            let rule = css.split(&head).nth(1).unwrap().split(" }").next().unwrap();
+            let (colour, dash) = rule.split_once("; ").unwrap();
+            (colour.to_owned(), dash.to_owned())
+        };
+        let drawn: BTreeSet<_> = (0..STYLES).map(rule).collect();
+        let marked: BTreeSet<_> = (0..STYLES).map(|arm| (rule(arm).0, marker(arm, 0.0, 0.0, 4.0))).collect();
+        assert_eq!((drawn.len(), marked.len()), (STYLES, STYLES));
+        assert!((0..STYLES).all(|arm| rule(arm).1 == format!("--dash: var(--dash-{});", dash(arm))));
+        assert_eq!(arm_style(STYLES), arm_style(0));
+    }
 }

@@ -64,7 +64,7 @@ pub(crate) fn marker(arm: usize, x: f64, y: f64, size: f64) -> String {
         }))
         .finish()
     };
-    match arm % super::STYLES {
+    match super::dash(arm) {
         0 => {
             let (left, diameter) = (coordinate(x - size), coordinate(2.0 * size));
             let (radius, y) = (coordinate(size), coordinate(y));

@@ -4,17 +4,20 @@
 //! every book closes: phases add up to steps, links to bytes.
 
 mod spans;
+mod straggler;
 
 pub use spans::timelines;
+pub use straggler::Straggler;
 
 use recipe::{
-    Arm, Cell, Cluster, Collective, Communication, Compression, Dataset, Extent, Limits, LrScale, LrSchedule,
-    LrShape, Measure, Metric, Model, Node, Partition, Plan, ReduceOrder, ReportSettings, Role, Run, RunSpec,
-    Schedule, Seat, Sgd, Shape, Source, Strategy, Target, Training,
+    Arm, Averaging, Cell, Cluster, Collective, Communication, Compression, Dataset, Extent, Limits, LrScale,
+    LrSchedule, LrShape, Measure, Metric, MixOrder, Model, Node, Partition, Plan, ReduceOrder,
+    ReportSettings, Role, Run, RunSpec, Schedule, Seat, Sgd, Shape, Source, Strategy, Target, Topology,
+    Training,
 };
-use record::{LaneId, Nanos, Phase, Rank};
+use record::{Category, LaneId, Nanos, Phase, Rank};
 use store::{
-    AttemptRow, LinkRow, LossRow, MetricRow, NodeRow, PhaseRow, RankRow, RunRow, RunState, SweepRows,
+    AttemptRow, LinkRow, LossRow, MetricRow, NodeRow, PaceRow, PhaseRow, RankRow, RunRow, RunState, SweepRows,
 };
 
 /// Weights of the made-up model.
@@ -53,6 +56,8 @@ pub struct Sample {
     pub epochs: (u64, u64),
     /// What runs are after.
     pub target: Option<f64>,
+    /// The worker that holds the others up.
+    pub straggler: Straggler,
 }
 
 impl Sample {
@@ -80,6 +85,30 @@ impl Sample {
             repeats: 5,
             epochs: (4, 5),
             target: Some(0.97),
+            straggler: Straggler::NOBODY,
+        }
+    }
+
+    /// An all-reduce, gossip in step and gossip at each worker's own pace, with one worker that computes ten times as
+    /// long as the others.
+    pub fn held_up() -> Self {
+        let arm = |name: &str, strategy, communicate, ceiling| SampleArm {
+            name: name.to_owned(),
+            strategy,
+            compute: 6.1,
+            communicate,
+            ceiling,
+        };
+        let topology = Topology::Ring;
+        Self {
+            question: "Who suffers when one worker is ten times as slow as the others?".to_owned(),
+            arms: vec![
+                arm("d-sync", Strategy::DSync, 2.6, 0.9812),
+                arm("d-psgd", Strategy::DPsgd { topology, order: MixOrder::MixThenStep }, 1.1, 0.981),
+                arm("ad-psgd", Strategy::AdPsgd { topology, averaging: Averaging::EachStep }, 0.4, 0.98),
+            ],
+            straggler: Straggler { rank: Rank(3), compute: 10.0, link: 1.0 },
+            ..Self::duel()
         }
     }
 
@@ -259,6 +288,11 @@ struct Maker<'a> {
     noise: Noise,
 }
 
+/// The sum of the phases of a step.
+fn length(parts: &[(Phase, f64)]) -> f64 {
+    parts.iter().map(|(_, time)| time).sum()
+}
+
 fn milliseconds(value: f64) -> Nanos {
     Nanos((value.max(0.0) * 1e6) as u64)
 }
@@ -271,10 +305,19 @@ impl Maker<'_> {
         let steps = samples / batch;
         let compute = self.arm.compute * 4.0 / f64::from(workers) * (1.0 + 0.015 * self.noise.next());
         let communicate = self.arm.communicate * (1.0 + 0.04 * self.noise.next());
-        let step = compute + communicate + 0.08;
-        let ranks: Vec<RankRow> = (0..self.cell.spec.cluster.ranks())
-            .map(|rank| self.rank(Rank(rank), steps, [compute, communicate]))
+        let parts: Vec<Vec<(Phase, f64)>> = (0..self.cell.spec.cluster.ranks())
+            .map(|rank| self.parts(rank, [compute, communicate]))
             .collect();
+        let lengths: Vec<f64> = parts[..workers as usize].iter().map(|parts| length(parts)).collect();
+        let step = if self.arm.strategy.is_asynchronous() {
+            f64::from(workers) / lengths.iter().map(|length| 1.0 / length).sum::<f64>()
+        } else {
+            self.straggler().step([compute, communicate]) + 0.08
+        };
+        let ranks = (0..).zip(&parts).map(|(rank, parts)| self.rank(Rank(rank), (step, steps), parts));
+        let mut ranks: Vec<RankRow> = ranks.collect();
+        let rounds = straggler::compare(&mut ranks, self.arm.strategy.is_asynchronous());
+        let links = self.links(&ranks);
         AttemptRow {
             number: 1,
             started: 1_795_180_500,
@@ -297,7 +340,9 @@ impl Maker<'_> {
                 })
                 .collect(),
             weights: Some(Ok(format!("{:016x}{:048x}", seed.wrapping_mul(0x9E37_79B9_7F4A_7C15), seed))),
-            links: self.links(&ranks),
+            transfers: self.straggler().transfers(&links),
+            links,
+            rounds,
             beside: vec![],
             emulation: vec![],
             coding: vec![],
@@ -336,27 +381,34 @@ impl Maker<'_> {
         rows
     }
 
-    fn rank(&mut self, rank: Rank, steps: u64, [compute, communicate]: [f64; 2]) -> RankRow {
-        let worker = rank.0 < self.cell.spec.cluster.workers();
+    fn straggler(&self) -> Straggler {
+        self.sample.straggler
+    }
+
+    /// The phases of a rank's mean step, in milliseconds.
+    fn parts(&mut self, rank: u32, times: [f64; 2]) -> Vec<(Phase, f64)> {
         let lean = 1.0 + 0.08 * self.noise.next();
-        let busy = compute * lean.min(1.0);
-        let waiting = communicate * 0.45 + compute - busy;
-        let parts = [
-            (Phase::Data, busy * 0.05),
-            (Phase::Forward, busy * 0.27),
-            (Phase::Backward, busy * 0.58),
-            (Phase::Encode, communicate * 0.04),
-            (Phase::Send, communicate * 0.12),
-            (Phase::WaitPeer, waiting),
-            (Phase::Transfer, communicate * 0.29),
-            (Phase::Decode, communicate * 0.03),
-            (Phase::Reduce, communicate * 0.07),
-            (Phase::Update, busy * 0.10),
-            (Phase::Other, 0.08),
-        ];
-        let parts = if worker { parts.to_vec() } else { serving(&parts) };
+        let together = !self.arm.strategy.is_asynchronous();
+        let parts = self.straggler().parts((Rank(rank), together), times, lean.min(1.0));
+        if rank < self.cell.spec.cluster.workers() { parts } else { serving(&parts) }
+    }
+
+    /// A rank with these phases, where a step of all takes so long and there are so many.
+    fn rank(&self, rank: Rank, (step, steps): (f64, u64), parts: &[(Phase, f64)]) -> RankRow {
+        let worker = rank.0 < self.cell.spec.cluster.workers();
         let lane = if worker { LaneId::Compute } else { LaneId::Service(0) };
-        let steady = steps.saturating_sub(5);
+        let length = length(parts);
+        let own = if self.arm.strategy.is_asynchronous() && worker {
+            (step * steps as f64 / length) as u64
+        } else {
+            steps
+        };
+        let steady = own.saturating_sub(5);
+        let time = |kind: Category| {
+            parts.iter().filter(|(phase, _)| phase.category() == kind).map(|(_, time)| time).sum::<f64>()
+        };
+        let waiting = time(Category::Waiting);
+        let exposed = time(Category::Communication) + waiting;
         let row = |(phase, time): &(Phase, f64)| PhaseRow {
             lane,
             phase: *phase,
@@ -366,8 +418,7 @@ impl Maker<'_> {
             p95: milliseconds(time * 1.2),
             max: milliseconds(time * 3.0),
         };
-        let length: f64 = parts.iter().map(|(_, time)| time).sum();
-        let bytes = self.bytes_per_step(worker) * steps;
+        let bytes = self.bytes_per_step(worker) * own;
         RankRow {
             rank,
             role: if worker { Role::Worker } else { Role::Server },
@@ -377,9 +428,10 @@ impl Maker<'_> {
             resident_bytes: 180 << 20,
             recording_share: Some(0.0021),
             phases: parts.iter().map(row).collect(),
-            exposed: milliseconds((communicate * 0.55 + waiting) * steady as f64),
+            exposed: milliseconds(exposed * steady as f64),
             hidden: Nanos(0),
             steady: if worker { (milliseconds(length * steady as f64), steady) } else { (Nanos(0), 0) },
+            pace: worker.then(|| PaceRow { own: milliseconds(length - waiting), last: 0, imposed: Nanos(0) }),
             bytes_out: bytes,
             bytes_in: bytes,
         }

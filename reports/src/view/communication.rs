@@ -6,7 +6,7 @@ use crate::chart::{Figure, Key, Table};
 use crate::digits;
 use crate::findings::Findings;
 use crate::shares::{self, StepShares};
-use crate::study::{Condition, Entry};
+use crate::study::{Entry, Placed};
 use recipe::Role;
 use record::{LaneId, Phase};
 use serde::Serialize;
@@ -50,25 +50,18 @@ pub(crate) struct TrafficRow {
 impl Communication {
     pub(crate) fn of(findings: &Findings) -> Option<Self> {
         let study = &findings.study;
-        let entries: Vec<(usize, &Condition, &Entry)> = study
-            .conditions
-            .iter()
-            .enumerate()
-            .flat_map(|(number, condition)| {
-                condition.entries.iter().map(move |entry| (number, condition, entry))
-            })
-            .filter(|(_, _, entry)| entry.trials.iter().any(|trial| !trial.attempt.ranks.is_empty()))
+        let entries: Vec<Placed> = study
+            .entries()
+            .filter(|placed| placed.entry.trials.iter().any(|trial| !trial.attempt.ranks.is_empty()))
             .collect();
         if entries.is_empty() {
             return None;
         }
-        let row = |(_, condition, entry): &(usize, &Condition, &Entry)| {
-            traffic(findings, &condition_title(condition), entry)
-        };
+        let row = |placed: &Placed| traffic(findings, &condition_title(placed.condition), placed.entry);
         let table = entries.iter().map(row).collect();
         let mut matrices: Vec<Matrix> = entries
             .iter()
-            .filter_map(|(number, condition, entry)| {
+            .filter_map(|Placed { number, condition, entry }| {
                 let attempt = entry.median_trial(condition.measure())?.attempt;
                 let id = format!("matrix-{number}-{}", entry.arm);
                 matrix(&id, study.arm_name(entry.arm), &condition_title(condition), attempt)
@@ -140,9 +133,11 @@ fn bandwidth(attempt: &AttemptRow) -> Option<f64> {
         .filter(|row| row.phase == Phase::Transfer && row.lane == LaneId::Compute)
         .map(|row| row.total.seconds())
         .sum();
-    let steady = |rank: &store::RankRow| rank.steady.1 as f64 / attempt.steps.max(1) as f64;
+    // By time, because workers that go at their own pace have no number of steps in common.
+    let training = attempt.training?.seconds();
+    let steady = |rank: &store::RankRow| rank.steady.0.seconds() / training;
     let arrived: f64 = workers().map(|rank| rank.bytes_in as f64 * steady(rank).min(1.0)).sum();
-    (moving > 0.0 && arrived > 0.0).then(|| arrived / moving)
+    (training > 0.0 && moving > 0.0 && arrived > 0.0).then(|| arrived / moving)
 }
 
 fn weights(entry: &Entry) -> String {

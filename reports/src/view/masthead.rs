@@ -4,6 +4,7 @@ use crate::Options;
 use crate::calendar;
 use crate::digits;
 use crate::findings::Findings;
+use crate::heterogeneity;
 use crate::paragraph;
 use crate::shares;
 use crate::study::is_degraded;
@@ -62,7 +63,11 @@ impl Masthead {
         let subtitle: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         Self {
             question,
-            verdict: paragraph::paragraph(findings, verdicts),
+            verdict: [paragraph::paragraph(findings, verdicts)]
+                .into_iter()
+                .chain(heterogeneity::summary(findings))
+                .collect::<Vec<_>>()
+                .join(" "),
             subtitle: subtitle.join(" · "),
             marks: marks(findings),
         }

@@ -2,6 +2,7 @@
 
 use crate::digits;
 use crate::findings::Findings;
+use crate::heterogeneity::{FEWEST_BYTES, SLOW_LINK};
 use crate::statistics::BOOTSTRAP_FROM;
 use crate::verdict;
 use crate::view::emulation;
@@ -37,13 +38,16 @@ impl Method {
                     "Step",
                     "One gradient of one rank. Steps to target are samples divided by the global batch, so that methods compare. \
                       The step time of a run is the median over its steady steps of the slowest worker (of a strategy that exchanges every few steps, \
-                      over such periods, each with the mean of its steps); runs, not steps, are the unit of all statistics.",
+                      over such periods, each with the mean of its steps). Where workers go at their own pace, it is the time in which all of them together \
+                      use one global batch: the batch divided by the sum over the workers of their samples per step divided by their median steady step; \
+                      what a worker waits for is in its step. Runs, not steps, are the unit of all statistics.",
                 ),
                 item("Target", target(findings)),
                 item("Model", models(findings)),
                 item("Ratios", ratios(findings)),
                 item("Tests", tests(findings)),
                 item("Grades", grades(findings)),
+                item("Final metric", final_metric(findings)),
                 item(
                     "Exposed communication",
                     "The time during which one of a rank's communications is open while its compute lane does not compute.",
@@ -58,6 +62,8 @@ impl Method {
                     "A transfer opens with a short announcement. Until it arrives the receiver waits for its peer; \
                       from then until the last chunk bytes are moving. A slow peer therefore shows as waiting, a slow network as transfer.",
                 ),
+                item("Who waited for whom", WAITED),
+                item("Slow links", links()),
             ]
             .into_iter()
             .chain(emulation::method(findings).map(|text| item("Emulation", text)))
@@ -65,6 +71,37 @@ impl Method {
             phases: Phase::ALL.into_iter().map(|phase| item(phase.name(), phase.meaning())).collect(),
         }
     }
+}
+
+const WAITED: &str = "A worker's own time in a step is that in which its compute lane waited neither for a peer nor for another of its \
+     lanes. Where workers step together, the last one of a step is the one with the largest own time. It makes each other one wait as long as that \
+     one waited, but no longer than their own times differ: what is beyond that, the last one waits itself, for the network or a server. \
+     Compared are steady steps in which all workers take part that are still there; where a strategy exchanges every few steps only, \
+     all steps up to an exchange together, because one without an exchange makes nobody wait. In a pipeline, and among neighbours that pass it on, a delay \
+     reaches others in a later step: the seconds are right for a worker that is always slow, too few for delays that \
+     wander, and never more than was waited. Workers that go at their own pace have no step in common, so that none is last; what they \
+     waited is shown instead. A rank is said to compute slowly where it is busy, neither communicating nor waiting, for at least one and a half times as long per step as the \
+     one in the middle of the others.";
+
+fn links() -> String {
+    format!(
+        "From the transfers in steps that keep their spans, on all lanes, messages below 1 KiB left out. The time of a transfer is known where the receiver \
+         was waiting for it when it began; of others only that it was no shorter than what was seen. A rank's link is slow where a byte takes at least \
+         {} times as long between it and every other rank that it exchanges with as between those others, with at least {} on either side. So neither of two ranks can \
+         be named, nor a server that everything passes. What a slow link cost the others is at most what they waited and what they \
+         communicated while they did not compute, for whatever reason.",
+        digits::short(SLOW_LINK),
+        digits::bytes(FEWEST_BYTES as f64),
+    )
+}
+
+fn final_metric(findings: &Findings) -> String {
+    format!(
+        "The difference of means over the runs that ended as planned. It is within noise where its interval holds zero and lies within {}\u{a0}pp \
+         for an accuracy, {} of the baseline for anything else; an interval that holds zero and more than that settles nothing.",
+        digits::short(verdict::SAME_ACCURACY * 100.0),
+        verdict::whole_percent(findings.thresholds.min_effect),
+    )
 }
 
 fn runs(findings: &Findings) -> String {

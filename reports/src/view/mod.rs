@@ -7,6 +7,7 @@ mod curves;
 mod emulation;
 mod failures;
 mod heat;
+mod heterogeneity;
 mod masthead;
 mod method;
 mod phases;
@@ -33,6 +34,7 @@ pub(crate) struct View {
     pub(crate) accuracy: Vec<accuracy::Accuracy>,
     pub(crate) phases: Option<phases::Phases>,
     pub(crate) timelines: timeline::Section,
+    pub(crate) heterogeneity: Option<heterogeneity::Section>,
     pub(crate) staleness: Option<staleness::Section>,
     pub(crate) communication: Option<communication::Communication>,
     pub(crate) failures: failures::Failures,
@@ -51,6 +53,7 @@ impl View {
             accuracy: accuracy::all(findings),
             phases: phases::Phases::of(findings),
             timelines: timeline::Section::of(findings, timelines),
+            heterogeneity: heterogeneity::Section::of(findings),
             staleness: staleness::Section::of(findings),
             communication: communication::Communication::of(findings),
             failures: failures::Failures::of(findings),

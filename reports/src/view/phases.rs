@@ -44,7 +44,9 @@ pub(crate) struct Grid {
 #[derive(Debug, Serialize)]
 pub(crate) struct Bar {
     pub(crate) name: String,
-    pub(crate) name_y: String,
+    /// The name as it fits beside the bar.
+    pub(crate) lines: Vec<Tick>,
+    pub(crate) total_y: String,
     pub(crate) y: String,
     pub(crate) height: String,
     pub(crate) segments: Vec<Segment>,
@@ -65,7 +67,8 @@ pub(crate) struct Segment {
 }
 
 const LABELS: f64 = 168.0;
-const LABEL_LETTERS: usize = 24;
+/// Of a line.
+const LABEL_LETTERS: usize = 21;
 const SPLIT: f64 = 640.0;
 const BAR: f64 = 24.0;
 const ROW: f64 = 50.0;
@@ -140,9 +143,16 @@ impl Layout {
             at += seconds;
             share_at += share;
         }
+        let lines = lines(name);
+        let places = if lines.len() > 1 { [self.y + 10.0, self.y + 25.0] } else { [self.y + 16.0; 2] };
         self.bars.push(Bar {
-            name: shortened(name),
-            name_y: coordinate(self.y + 16.0),
+            name: name.to_owned(),
+            lines: lines
+                .into_iter()
+                .zip(places)
+                .map(|(label, at)| Tick { at: coordinate(at), label })
+                .collect(),
+            total_y: coordinate(self.y + 16.0),
             y: coordinate(self.y),
             height: coordinate(BAR),
             segments,
@@ -215,13 +225,20 @@ impl Layout {
     }
 }
 
-/// A name that fits beside its bar; the bar's own titles say all of it.
-fn shortened(name: &str) -> String {
-    if name.chars().count() <= LABEL_LETTERS {
-        return name.to_owned();
+/// A name on one line, or on two. What arms differ in often stands at the end of their names, so where that is too
+/// short the middle goes.
+fn lines(name: &str) -> Vec<String> {
+    let mut letters: Vec<char> = name.chars().collect();
+    if letters.len() <= LABEL_LETTERS {
+        return vec![name.to_owned()];
     }
-    let kept: String = name.chars().take(LABEL_LETTERS - 1).collect();
-    format!("{}…", kept.trim_end())
+    if letters.len() > 2 * LABEL_LETTERS {
+        letters.splice(LABEL_LETTERS - 1..letters.len() - LABEL_LETTERS, ['…']);
+    }
+    let fits = |at: &usize| letters.len() - at - 1 <= LABEL_LETTERS;
+    let space = (1..=LABEL_LETTERS).rev().find(|at| letters[*at] == ' ').filter(fits);
+    let (first, second) = letters.split_at(space.unwrap_or(LABEL_LETTERS));
+    [first, second].map(|line| line.iter().collect::<String>().trim().to_owned()).to_vec()
 }
 
 fn segment(phase: Phase, scale: &Scale, (from, amount): (f64, f64), title: String) -> Segment {
@@ -296,4 +313,27 @@ fn table(findings: &Findings, measured: &[Measured], unit: Unit) -> Table {
     add("exposed communication", &|shares| shares.exposed);
     add("hidden communication", &|shares| shares.hidden);
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_take_two_lines_and_keep_their_ends() {
+        for (name, wanted) in [
+            ("d-sync, density=0.010", &["d-sync, density=0.010"][..]),
+            ("d-sync, density=0.01 on", &["d-sync, density=0.01", "on"]),
+            ("d-sync_with_density=0.01, server", &["d-sync_with_density=0", ".01, server"]),
+            ("d sync_with_density=0.01_on_all_servers", &["d sync_with_density=0", ".01_on_all_servers"]),
+            (
+                "d-sync compression.kind=top-k density=0.05 feedback=on",
+                &["d-sync compression.k…", "sity=0.05 feedback=on"][..],
+            ),
+        ] {
+            let lines = lines(name);
+            assert!(lines.iter().all(|line| line.chars().count() <= LABEL_LETTERS), "{lines:?}");
+            assert_eq!(lines, wanted);
+        }
+    }
 }

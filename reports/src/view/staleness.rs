@@ -8,7 +8,7 @@ use crate::chart::{Area, Figure, Frame, Key, Scale, Table, Tick, arm_style, coor
 use crate::digits;
 use crate::findings::Findings;
 use crate::staleness::{self, Bucket, Histogram, Staleness};
-use crate::study::{Condition, Entry};
+use crate::study::{Condition, Placed};
 use recipe::Metric;
 use serde::Serialize;
 use store::AttemptRow;
@@ -59,22 +59,9 @@ impl Section {
     /// None where no run has any of it.
     pub(crate) fn of(findings: &Findings) -> Option<Self> {
         let study = &findings.study;
-        let entries: Vec<(usize, &Condition, &Entry)> = study
-            .conditions
-            .iter()
-            .enumerate()
-            .flat_map(|(number, condition)| {
-                condition.entries.iter().map(move |entry| (number, condition, entry))
-            })
-            .collect();
-        let mut histograms: Vec<Drawn> = entries
-            .iter()
-            .filter_map(|(number, condition, entry)| bars(findings, *number, condition, entry))
-            .collect();
-        let mut pairs: Vec<Matrix> = entries
-            .iter()
-            .filter_map(|(number, condition, entry)| pairs(findings, *number, condition, entry))
-            .collect();
+        let mut histograms: Vec<Drawn> =
+            study.entries().filter_map(|placed| bars(findings, placed)).collect();
+        let mut pairs: Vec<Matrix> = study.entries().filter_map(|placed| pairs(findings, placed)).collect();
         let distances: Vec<Chart> = study
             .conditions
             .iter()
@@ -102,7 +89,7 @@ impl Section {
     }
 }
 
-fn bars(findings: &Findings, number: usize, condition: &Condition, entry: &Entry) -> Option<Drawn> {
+fn bars(findings: &Findings, Placed { number, condition, entry }: Placed) -> Option<Drawn> {
     let found = staleness::of(entry)?;
     let (arm, condition) = (findings.study.arm_name(entry.arm), condition_title(condition));
     let buckets = found.all.buckets();
@@ -225,7 +212,7 @@ fn worker_table(found: &Staleness) -> Table {
     table
 }
 
-fn pairs(findings: &Findings, number: usize, condition: &Condition, entry: &Entry) -> Option<Matrix> {
+fn pairs(findings: &Findings, Placed { number, condition, entry }: Placed) -> Option<Matrix> {
     let attempt = entry.median_trial(condition.measure())?.attempt;
     let (arm, condition) = (findings.study.arm_name(entry.arm), condition_title(condition));
     let passed: Vec<Passed> = attempt

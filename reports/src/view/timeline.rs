@@ -6,7 +6,7 @@ use crate::Timelines;
 use crate::chart::{Area, Figure, Frame, Path, Scale, Table, Tick, coordinate};
 use crate::digits::{self, Unit};
 use crate::findings::Findings;
-use crate::study::Study;
+use crate::study::{Placed, Study};
 use record::{LaneId, Nanos, Phase, Rank};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -62,14 +62,11 @@ pub(crate) struct PhasePath {
 
 /// The runs whose spans a page shows, with the reason: for each condition and arm the one in the middle.
 pub(crate) fn chosen_runs(study: &Study) -> Vec<(usize, usize, String)> {
-    let mut chosen = Vec::new();
-    for (number, condition) in study.conditions.iter().enumerate() {
-        for entry in &condition.entries {
-            if let Some(trial) = entry.median_trial(condition.measure()) {
-                chosen.push((number, entry.arm, trial.run.id.clone()));
-            }
-        }
-    }
+    let middle = |Placed { number, condition, entry }: Placed| {
+        let trial = entry.median_trial(condition.measure())?;
+        Some((number, entry.arm, trial.run.id.clone()))
+    };
+    let mut chosen: Vec<_> = study.entries().filter_map(middle).collect();
     chosen.truncate(MOST_TIMELINES);
     chosen
 }

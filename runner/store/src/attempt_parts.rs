@@ -3,7 +3,8 @@
 use crate::summary::RankSummary;
 use crate::value::{float_of, lane_of, phase_of, uint};
 use crate::{
-    AveragingRow, LinkRow, LostRow, MetricRow, NodeRow, PhaseRow, RankRow, StalenessRow, StoreError,
+    AveragingRow, LinkRow, LostRow, MetricRow, NodeRow, PaceRow, PhaseRow, RankRow, StalenessRow, StoreError,
+    TransferRow, transfers,
 };
 use recipe::{Metric, Role};
 use record::{CodingRecord, Emulated, EmulationRecord, Nanos, Rank};
@@ -27,6 +28,7 @@ pub(crate) struct Parts {
     pub(crate) lost: BTreeMap<i64, Vec<LostRow>>,
     pub(crate) staleness: BTreeMap<i64, Vec<StalenessRow>>,
     pub(crate) averagings: BTreeMap<i64, Vec<AveragingRow>>,
+    pub(crate) transfers: BTreeMap<i64, Vec<TransferRow>>,
 }
 
 #[derive(sqlx::FromRow)]
@@ -102,6 +104,9 @@ struct RankColumns {
     steady_steps: Option<i64>,
     bytes_out: Option<i64>,
     bytes_in: Option<i64>,
+    own: Option<i64>,
+    last: Option<i64>,
+    imposed: Option<i64>,
 }
 
 #[derive(sqlx::FromRow)]
@@ -175,6 +180,9 @@ impl Parts {
         parts.load_lost(connection, &wanted).await?;
         parts.load_staleness(connection, &wanted).await?;
         parts.load_averagings(connection, &wanted).await?;
+        for (attempt, row) in transfers::load(connection, &wanted).await? {
+            parts.transfers.entry(attempt).or_default().push(row);
+        }
         Ok(parts)
     }
 
@@ -185,7 +193,7 @@ impl Parts {
     ) -> Result<(), StoreError> {
         let rows: Vec<RankColumns> = sqlx::query_as(
             "SELECT attempt, rank, role, node, threads, end_text, resident_bytes, recording, wall, exposed, hidden, \
-             steady, steady_steps, bytes_out, bytes_in FROM rank WHERE attempt IN (SELECT value FROM json_each(?)) \
+             steady, steady_steps, bytes_out, bytes_in, own, last, imposed FROM rank WHERE attempt IN (SELECT value FROM json_each(?)) \
              ORDER BY attempt, rank",
         )
         .bind(wanted)
@@ -401,6 +409,11 @@ impl Parts {
             steady: (Nanos(number(row.steady)), number(row.steady_steps)),
             bytes_out: number(row.bytes_out),
             bytes_in: number(row.bytes_in),
+            pace: row.own.map(|own| PaceRow {
+                own: Nanos(uint(own)),
+                last: number(row.last),
+                imposed: Nanos(number(row.imposed)),
+            }),
             phases: self.phases.get(&(row.attempt, row.rank)).cloned().unwrap_or_default(),
         }
     }
@@ -422,6 +435,7 @@ impl Parts {
             exposed: summary.exposed,
             hidden: summary.hidden,
             steady: summary.steady,
+            pace: summary.pace,
             bytes_out: summary.bytes_out,
             bytes_in: summary.bytes_in,
         })

@@ -26,14 +26,17 @@ mod open;
 mod plan_rows;
 mod rebuild;
 mod reserve;
+mod rounds;
 mod rows;
 mod selection;
 mod selection_sql;
+mod step_time;
 mod summary;
 mod sweep;
 mod tally;
 mod timeline;
 mod trace;
+mod transfers;
 mod value;
 
 pub use attempt::{AttemptEnd, LeftOver, NewAttempt};
@@ -49,8 +52,8 @@ pub use list::{AttemptLine, EventLine, RunDetail};
 pub use open::{DATABASE, Store};
 pub use rebuild::{Rebuilding, Rebuilt, Unread, rebuild};
 pub use rows::{
-    AttemptRow, AveragingRow, LinkRow, LossRow, LostRow, MetricRow, NodeRow, PhaseRow, RankRow, RunLine,
-    RunRow, RunState, SpanRow, StalenessRow, SweepRows,
+    AttemptRow, AveragingRow, LinkRow, LossRow, LostRow, MetricRow, NodeRow, PaceRow, PhaseRow, RankRow,
+    RunLine, RunRow, RunState, SpanRow, StalenessRow, SweepRows, TransferRow,
 };
 pub use selection::{Selection, SelectionError};
 pub use sweep::{NewReport, NewSweep, RunRef, SweepEnd};

@@ -146,6 +146,7 @@ struct AttemptColumns {
     step_time: Option<i64>,
     steps: Option<i64>,
     samples: Option<i64>,
+    rounds: Option<i64>,
 }
 
 async fn attempts_of(
@@ -154,7 +155,7 @@ async fn attempts_of(
 ) -> Result<Vec<AttemptColumns>, StoreError> {
     Ok(sqlx::query_as(
         "SELECT run.id AS run, attempt.id, number, started_unix, attempt.state, detail, culprit, last_lines, wall, \
-         training, step_time, steps, samples FROM run JOIN shown ON shown.run = run.id \
+         training, step_time, steps, samples, rounds FROM run JOIN shown ON shown.run = run.id \
          JOIN attempt ON attempt.id = shown.attempt WHERE run.sweep = ?",
     )
     .bind(sweep)
@@ -174,7 +175,9 @@ async fn attempt_row(
         step_time: row.step_time.map(|time| Nanos(uint(time))),
         steps: row.steps.map_or(0, uint),
         samples: row.samples.map_or(0, uint),
+        rounds: row.rounds.map_or(0, uint),
         ranks: BTreeMap::new(),
+        transfers: parts.transfers.get(&row.id).cloned().unwrap_or_default(),
     };
     let of_ranks = fresh.as_ref().map(|summary| &summary.ranks);
     let ranks = parts.ranks_of(row.id, of_ranks)?;
@@ -190,12 +193,14 @@ async fn attempt_row(
         step_time: summary.step_time,
         steps: summary.steps,
         samples: summary.samples,
+        rounds: summary.rounds,
         ranks,
         metrics: parts.metrics.get(&row.id).cloned().unwrap_or_default(),
         beside: parts.beside.get(&row.id).cloned().unwrap_or_default(),
         losses: losses_of(connection, row.id).await?,
         weights: weights_of(parts.hashes.get(&row.id)),
         links: parts.links.get(&row.id).cloned().unwrap_or_default(),
+        transfers: summary.transfers,
         emulation: parts.emulation.get(&row.id).cloned().unwrap_or_default(),
         coding: parts.coding.get(&row.id).cloned().unwrap_or_default(),
         lost: parts.lost.get(&row.id).cloned().unwrap_or_default(),

@@ -232,6 +232,10 @@ mod tests {
                 6,
                 "7d4af1ddcf25d02df1943c101de913de39c12356cf461d82a3045276ff7d65840503ecda3d6543ea07043ff0967cd057",
             ),
+            (
+                7,
+                "86691f2191d50761bfe7e57e7e179f4f8cdbd7741d8649b4c46729146754ee804e8f15351026f23a40202312fa1d832e",
+            ),
         ];
         let embedded: Vec<(i64, String)> = MIGRATIONS
             .iter()
@@ -255,7 +259,7 @@ mod tests {
     }
 
     fn with(more: &'static str) -> Migrator {
-        let next = Migration::new(7, "next".into(), MigrationType::Simple, more.into_sql_str(), false);
+        let next = Migration::new(8, "next".into(), MigrationType::Simple, more.into_sql_str(), false);
         Migrator::with_migrations(MIGRATIONS.iter().cloned().chain([next]).collect())
     }
 
@@ -294,22 +298,22 @@ mod tests {
     async fn an_older_file_is_copied_aside_before_it_is_brought_up_to_date() {
         let folder = tempfile::tempdir().unwrap();
         Store::open(folder.path()).await.unwrap().close().await;
-        let broken = with("CREATE TABLE more (id INTEGER) STRICT; PRAGMA user_version = 7; SELECT nonsense");
+        let broken = with("CREATE TABLE more (id INTEGER) STRICT; PRAGMA user_version = 8; SELECT nonsense");
         let error = Store::at(folder.path(), &broken).await.unwrap_err();
         let StoreError::Migration { backup: Some(backup), .. } = &error else { panic!("{error}") };
-        assert_eq!(*backup, folder.path().join("bakeoff-version-6.db"));
+        assert_eq!(*backup, folder.path().join("bakeoff-version-7.db"));
         assert!(backup.is_file());
         // A migration that fails leaves the old version.
         Store::open(folder.path()).await.unwrap().close().await;
 
-        let good = with("CREATE TABLE more (id INTEGER) STRICT; PRAGMA user_version = 7");
+        let good = with("CREATE TABLE more (id INTEGER) STRICT; PRAGMA user_version = 8");
         let store = Store::at(folder.path(), &good).await.unwrap();
-        assert_eq!(store.db_info().await.unwrap().version, 7);
-        assert!(folder.path().join("bakeoff-version-6-2.db").is_file());
+        assert_eq!(store.db_info().await.unwrap().version, 8);
+        assert!(folder.path().join("bakeoff-version-7-2.db").is_file());
         store.close().await;
         assert!(matches!(
             Store::open(folder.path()).await,
-            Err(StoreError::Newer { found: 7, known: 6, .. })
+            Err(StoreError::Newer { found: 8, known: 7, .. })
         ));
     }
 }

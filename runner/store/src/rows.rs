@@ -142,12 +142,16 @@ pub struct AttemptRow {
     pub last_lines: Vec<String>,
     /// From start to the end of the last step, on the clock of the run: the slowest rank.
     pub training: Option<Nanos>,
-    /// Median length of the steady steps of the slowest worker.
+    /// Median length of the steady steps of the slowest worker; where workers go at their own pace, the time in which
+    /// all of them together consume one global batch.
     pub step_time: Option<Nanos>,
-    /// Steps of the slowest worker.
+    /// Steps of the slowest worker; where workers go at their own pace, the samples of all by the global batch.
     pub steps: u64,
     /// Samples consumed by all ranks together.
     pub samples: u64,
+    /// Rounds in which the workers were compared; none where each goes at its own pace. A round is a step, or the steps
+    /// up to an exchange and with it.
+    pub rounds: u64,
     /// The ranks.
     pub ranks: Vec<RankRow>,
     /// Evaluations of the model that the run is judged by, by time.
@@ -160,6 +164,8 @@ pub struct AttemptRow {
     pub weights: Option<Result<String, Vec<String>>>,
     /// What each rank sent to each other.
     pub links: Vec<LinkRow>,
+    /// How fast that moved, in the steps that keep their spans; notes are left out.
+    pub transfers: Vec<TransferRow>,
     /// How well each rank kept what it pretends; empty where nothing is pretended.
     pub emulation: Vec<EmulationRecord>,
     /// What coding saved and lost on each lane; empty where nothing was coded.
@@ -211,10 +217,24 @@ pub struct RankRow {
     pub hidden: Nanos,
     /// Sum of the lengths of the compute lane's steady steps, and their number.
     pub steady: (Nanos, u64),
+    /// How it compares with the other workers; of workers with steady steps only, and none in a run that was recorded
+    /// before this was kept.
+    pub pace: Option<PaceRow>,
     /// Bytes that all lanes sent, encoded.
     pub bytes_out: u64,
     /// Bytes that all lanes received, encoded.
     pub bytes_in: u64,
+}
+
+/// How a worker compares with the others, in steady steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct PaceRow {
+    /// Median per step of the time in which its compute lane did not wait.
+    pub own: Nanos,
+    /// Rounds in which it was the last one: the one with the largest such time.
+    pub last: u64,
+    /// For how long it made the others wait in these, all together.
+    pub imposed: Nanos,
 }
 
 /// The time of one lane in one phase.
@@ -281,6 +301,23 @@ pub struct LinkRow {
     pub raw_bytes: u64,
     /// Messages.
     pub messages: u64,
+}
+
+/// How fast bytes moved from one rank to another, as the receiver saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct TransferRow {
+    /// The sender.
+    pub from: Rank,
+    /// The receiver.
+    pub to: Rank,
+    /// Bytes of messages that it already waited for when they began to come.
+    pub bytes: u64,
+    /// For how long they came.
+    pub time: Nanos,
+    /// Bytes of messages whose beginning it did not see.
+    pub cut_bytes: u64,
+    /// For how long it saw them come, which is no longer than they did.
+    pub cut_time: Nanos,
 }
 
 /// Gradients of one worker that were equally stale when a server applied them.

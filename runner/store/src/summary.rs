@@ -2,17 +2,18 @@
 //! driver was killed, when somebody looks.
 //!
 //! *Steady* are a lane's steps after its first max(3, 10 %), at most its first half, without those that only
-//! empty a pipeline: caches, connections and memory of the tensor library have settled then. The *step time* of an
-//! attempt is the median length of the steady steps of its slowest worker, which is the one where this median
-//! is largest; where a strategy exchanges every few steps only, it is the median over whole such periods of the mean of
-//! their steps, or the exchanges would not count at all. A median of an even number of values is the mean of the middle two, rounded down; the 95th
-//! percentile is the value of rank ceil(0.95 n).
+//! empty a pipeline: caches, connections and memory of the tensor library have settled then. `step_time.rs` says what the
+//! step time of an attempt is. Its *steps* are those of its slowest worker; where workers go at their own pace, which have no
+//! number of steps in common, the samples that all have consumed divided by the global batch, rounded. A median of an
+//! even number of values is the mean of the middle two, rounded down; the 95th percentile is the value of rank ceil(0.95 n).
 
 use crate::insert::{Target, insert};
+use crate::rounds::{Held, Rounds};
+use crate::step_time::{self, Worker, median, sorted_median};
 use crate::value::{decode_phases, int, lane_code, lane_of, uint};
-use crate::{AttemptId, PhaseRow, StoreError};
+use crate::{AttemptId, PaceRow, PhaseRow, StoreError, TransferRow, transfers};
 use recipe::{Metric, RunSpec};
-use record::{LaneId, Nanos, Phase, Rank};
+use record::{Category, LaneId, Nanos, Phase, PhaseTimes, Rank};
 use sqlx::sqlite::SqliteConnection;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +24,9 @@ pub(crate) struct Summary {
     pub(crate) step_time: Option<Nanos>,
     pub(crate) steps: u64,
     pub(crate) samples: u64,
+    pub(crate) rounds: u64,
     pub(crate) ranks: BTreeMap<Rank, RankSummary>,
+    pub(crate) transfers: Vec<TransferRow>,
 }
 
 /// What a rank's steps come to.
@@ -32,6 +35,7 @@ pub(crate) struct RankSummary {
     pub(crate) exposed: Nanos,
     pub(crate) hidden: Nanos,
     pub(crate) steady: (Nanos, u64),
+    pub(crate) pace: Option<PaceRow>,
     pub(crate) bytes_out: u64,
     pub(crate) bytes_in: u64,
     pub(crate) phases: Vec<PhaseRow>,
@@ -40,14 +44,18 @@ pub(crate) struct RankSummary {
 /// Derives the totals of an attempt that has ended, and keeps them.
 pub(crate) async fn store(connection: &mut SqliteConnection, attempt: AttemptId) -> Result<(), StoreError> {
     let summary = of(connection, attempt).await?;
-    sqlx::query("UPDATE attempt SET training = ?, step_time = ?, steps = ?, samples = ? WHERE id = ?")
-        .bind(summary.training.map(|time| int(time.0)))
-        .bind(summary.step_time.map(|time| int(time.0)))
-        .bind(int(summary.steps))
-        .bind(int(summary.samples))
-        .bind(attempt.0)
-        .execute(&mut *connection)
-        .await?;
+    sqlx::query(
+        "UPDATE attempt SET training = ?, step_time = ?, steps = ?, samples = ?, rounds = ? WHERE id = ?",
+    )
+    .bind(summary.training.map(|time| int(time.0)))
+    .bind(summary.step_time.map(|time| int(time.0)))
+    .bind(int(summary.steps))
+    .bind(int(summary.samples))
+    .bind(int(summary.rounds))
+    .bind(attempt.0)
+    .execute(&mut *connection)
+    .await?;
+    transfers::store(connection, attempt, &summary.transfers).await?;
     for (rank, of_rank) in &summary.ranks {
         store_rank(connection, attempt, *rank, of_rank).await?;
     }
@@ -57,19 +65,23 @@ pub(crate) async fn store(connection: &mut SqliteConnection, attempt: AttemptId)
 /// Derives the totals of an attempt from its steps.
 pub(crate) async fn of(connection: &mut SqliteConnection, attempt: AttemptId) -> Result<Summary, StoreError> {
     let lanes = lanes_of(connection, attempt).await?;
-    let period = spec_of(connection, attempt).await?.strategy.period();
+    let spec = spec_of(connection, attempt).await?;
     let mut summary = Summary::default();
-    let mut slowest = None;
-    let roles: Vec<(u32, String)> = sqlx::query_as("SELECT rank, role FROM rank WHERE attempt = ?")
-        .bind(attempt.0)
-        .fetch_all(&mut *connection)
-        .await?;
-    let workers: BTreeSet<u32> =
-        roles.iter().filter(|(_, role)| role == "worker").map(|(rank, _)| *rank).collect();
-    let mut tallies = tallies(connection, attempt, &lanes).await?;
+    let workers = workers_of(connection, attempt).await?;
+    let mut rounds = rounds_of(&spec, &lanes, &workers);
+    let mut tallies = tallies(connection, attempt, &lanes, &mut rounds).await?;
+    let (compared, mut held) = rounds.finish();
+    let pace: Vec<Worker> = lanes
+        .iter()
+        .filter(|lane| lane.code == 0 && workers.contains(&lane.rank))
+        .filter_map(|lane| Some((lane, tallies.get(&(lane.code, lane.rank))?)))
+        .map(|(lane, tally)| Worker { lengths: &tally.lengths, samples: tally.samples, steps: lane.steps })
+        .collect();
+    summary.samples = lanes.iter().map(|lane| lane.samples).max().unwrap_or(0);
+    (summary.step_time, summary.steps) = step_time_of(&spec, &pace, summary.samples);
+    (summary.rounds, summary.transfers) = (compared, transfers::of(connection, attempt).await?);
     for lane in &lanes {
         let tally = tallies.remove(&(lane.code, lane.rank)).unwrap_or_default();
-        summary.samples = summary.samples.max(lane.samples);
         let of_rank = summary.ranks.entry(Rank(lane.rank)).or_default();
         of_rank.bytes_out += lane.bytes_out;
         of_rank.bytes_in += lane.bytes_in;
@@ -80,13 +92,41 @@ pub(crate) async fn of(connection: &mut SqliteConnection, attempt: AttemptId) ->
         of_rank.phases.extend(phase_rows(lane_of(lane.code)?, tally.phases));
         if lane.code == 0 && workers.contains(&lane.rank) {
             summary.training = summary.training.max(Some(lane.end));
-            slowest = slowest.max(step_time(&tally.lengths, period).map(|time| (time, lane.steps)));
+            let Held { last, imposed } = held.remove(&Rank(lane.rank)).unwrap_or_default();
+            of_rank.pace = median(tally.own).map(|own| PaceRow { own, last, imposed });
         }
     }
-    if let Some((time, steps)) = slowest {
-        (summary.step_time, summary.steps) = (Some(time), steps);
-    }
     Ok(summary)
+}
+
+/// Rounds in which the workers are compared: nobody is where each goes at its own pace, because steps with the same number
+/// have nothing to do with each other there.
+fn rounds_of(spec: &RunSpec, lanes: &[Lane], workers: &BTreeSet<u32>) -> Rounds {
+    let trains = |lane: &&Lane| lane.code == 0 && workers.contains(&lane.rank);
+    let steps = lanes.iter().filter(trains).filter(|_| !spec.strategy.is_asynchronous());
+    Rounds::of(spec.strategy.period(), steps.map(|lane| (lane.rank, lane.steps)).collect())
+}
+
+/// The step time, and the steps that go with it; without a steady step, neither.
+fn step_time_of(spec: &RunSpec, workers: &[Worker], samples: u64) -> (Option<Nanos>, u64) {
+    let (period, batch) = (spec.strategy.period(), spec.train.global_batch);
+    if spec.strategy.is_asynchronous() {
+        let time = step_time::together(workers, period, batch);
+        let batch = u64::from(batch.max(1));
+        return (time, if time.is_some() { samples.saturating_add(batch / 2) / batch } else { 0 });
+    }
+    step_time::slowest(workers, period).map_or((None, 0), |(time, steps)| (Some(time), steps))
+}
+
+async fn workers_of(
+    connection: &mut SqliteConnection,
+    attempt: AttemptId,
+) -> Result<BTreeSet<u32>, StoreError> {
+    let workers: Vec<u32> = sqlx::query_scalar("SELECT rank FROM rank WHERE attempt = ? AND role = 'worker'")
+        .bind(attempt.0)
+        .fetch_all(connection)
+        .await?;
+    Ok(workers.into_iter().collect())
 }
 
 /// A lane of a rank, by its steps.
@@ -135,13 +175,16 @@ async fn lanes_of(connection: &mut SqliteConnection, attempt: AttemptId) -> Resu
 #[derive(Default)]
 struct Tally {
     lengths: Vec<u64>,
+    /// Of the lengths, what was not waited; of compute lanes only.
+    own: Vec<u64>,
+    samples: u64,
     exposed: Nanos,
     hidden: Nanos,
     phases: BTreeMap<Phase, Vec<u64>>,
 }
 
-/// Lane, step, rank, length, whether it only drains, phases, hidden communication.
-type StepColumns = (i64, i64, u32, i64, bool, Vec<u8>, i64);
+/// Lane, step, rank, length, own samples, whether it only drains, phases, hidden communication.
+type StepColumns = (i64, i64, u32, i64, i64, bool, Vec<u8>, i64);
 
 /// Steps fetched at once: a run may have millions.
 const PAGE: i64 = 4096;
@@ -150,6 +193,7 @@ async fn tallies(
     connection: &mut SqliteConnection,
     attempt: AttemptId,
     lanes: &[Lane],
+    rounds: &mut Rounds,
 ) -> Result<BTreeMap<(i64, u32), Tally>, StoreError> {
     let warm_up: BTreeMap<(i64, u32), u64> =
         lanes.iter().map(|lane| ((lane.code, lane.rank), lane.warm_up())).collect();
@@ -157,7 +201,7 @@ async fn tallies(
     let (mut lane, mut step, mut rank) = (-1, 0, -1);
     loop {
         let rows: Vec<StepColumns> = sqlx::query_as(
-            "SELECT lane, step, rank, length, drain, phases, hidden FROM step \
+            "SELECT lane, step, rank, length, own_samples, drain, phases, hidden FROM step \
              WHERE attempt = ?1 AND (lane, step, rank) > (?2, ?3, ?4) ORDER BY lane, step, rank LIMIT ?5",
         )
         .bind(attempt.0)
@@ -169,14 +213,21 @@ async fn tallies(
         .await?;
         let Some(last) = rows.last() else { return Ok(tallies) };
         (lane, step, rank) = (last.0, last.1, i64::from(last.2));
-        for (lane, step, rank, length, drain, phases, hidden) in rows {
+        for (lane, step, rank, length, own_samples, drain, phases, hidden) in rows {
             let begins = warm_up.get(&(lane, rank)).copied().unwrap_or(0);
             if drain || uint(step) <= begins {
                 continue;
             }
             let tally = tallies.entry((lane, rank)).or_default();
             let times = decode_phases(&phases)?;
+            let waited = waiting(&times);
+            let own = Nanos(uint(length)) - waited;
+            if lane == 0 {
+                rounds.add((rank, uint(step)), own, waited);
+                tally.own.push(own.0);
+            }
             tally.lengths.push(uint(length));
+            tally.samples += uint(own_samples);
             tally.exposed += times.exposed();
             tally.hidden += Nanos(uint(hidden));
             for (phase, time) in times.iter().filter(|(_, time)| time.0 > 0) {
@@ -184,6 +235,12 @@ async fn tallies(
             }
         }
     }
+}
+
+/// For how long a lane waited, for a peer or for another lane.
+fn waiting(times: &PhaseTimes) -> Nanos {
+    let waits = times.iter().filter(|(phase, _)| phase.category() == Category::Waiting);
+    waits.fold(Nanos(0), |sum, (_, time)| sum + time)
 }
 
 fn phase_rows(lane: LaneId, phases: BTreeMap<Phase, Vec<u64>>) -> impl Iterator<Item = PhaseRow> {
@@ -201,24 +258,6 @@ fn phase_rows(lane: LaneId, phases: BTreeMap<Phase, Vec<u64>>) -> impl Iterator<
     })
 }
 
-/// The median length of steps that come in periods of so many.
-fn step_time(lengths: &[u64], period: u64) -> Option<Nanos> {
-    let period = usize::try_from(period).unwrap_or(usize::MAX).clamp(1, lengths.len().max(1));
-    let mean = |steps: &[u64]| steps.iter().sum::<u64>() / steps.len() as u64;
-    median(lengths.chunks_exact(period).map(mean).collect())
-}
-
-fn median(mut values: Vec<u64>) -> Option<Nanos> {
-    values.sort_unstable();
-    sorted_median(&values)
-}
-
-fn sorted_median(values: &[u64]) -> Option<Nanos> {
-    let middle = values.len() / 2;
-    let upper = *values.get(middle)?;
-    Some(Nanos(if values.len() % 2 == 1 { upper } else { values[middle - 1].midpoint(upper) }))
-}
-
 async fn store_rank(
     connection: &mut SqliteConnection,
     attempt: AttemptId,
@@ -226,8 +265,8 @@ async fn store_rank(
     summary: &RankSummary,
 ) -> Result<(), StoreError> {
     sqlx::query(
-        "UPDATE rank SET exposed = ?, hidden = ?, steady = ?, steady_steps = ?, bytes_out = ?, bytes_in = ? \
-         WHERE attempt = ? AND rank = ?",
+        "UPDATE rank SET exposed = ?, hidden = ?, steady = ?, steady_steps = ?, bytes_out = ?, bytes_in = ?, own = ?, \
+         last = ?, imposed = ? WHERE attempt = ? AND rank = ?",
     )
     .bind(int(summary.exposed.0))
     .bind(int(summary.hidden.0))
@@ -235,6 +274,9 @@ async fn store_rank(
     .bind(int(summary.steady.1))
     .bind(int(summary.bytes_out))
     .bind(int(summary.bytes_in))
+    .bind(summary.pace.map(|pace| int(pace.own.0)))
+    .bind(summary.pace.map(|pace| int(pace.last)))
+    .bind(summary.pace.map(|pace| int(pace.imposed.0)))
     .bind(attempt.0)
     .bind(rank.0)
     .execute(&mut *connection)
@@ -315,16 +357,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn medians_and_percentiles_are_exact() {
-        assert_eq!(median(vec![]), None);
-        assert_eq!(median(vec![5, 1, 9]), Some(Nanos(5)));
-        assert_eq!(median(vec![4, 1, 9, 6]), Some(Nanos(5)));
-        // Two steps and one with an exchange, three times and a half.
-        let lengths = [2, 2, 11, 2, 2, 14, 2, 2, 8, 2, 2];
-        assert_eq!(step_time(&lengths, 1), Some(Nanos(2)));
-        assert_eq!(step_time(&lengths, 3), Some(Nanos(5)));
-        assert_eq!(step_time(&lengths[..2], 3), Some(Nanos(2)));
-        assert_eq!(step_time(&[], 3), None);
+    fn percentiles_are_exact() {
         let phases = BTreeMap::from([(Phase::Forward, (1..=100).rev().collect())]);
         let rows: Vec<_> = phase_rows(LaneId::Compute, phases).collect();
         assert_eq!((rows[0].p50, rows[0].p95, rows[0].max), (Nanos(50), Nanos(95), Nanos(100)));

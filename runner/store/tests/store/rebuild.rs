@@ -114,6 +114,7 @@ async fn the_new_database_equals_the_old_one_row_by_row() {
         "staleness",
         "averaging",
         "loss",
+        "transfer",
     ] {
         assert!(before.iter().any(|row| row.starts_with(&format!("{table}: "))), "{table} is empty");
     }

@@ -285,8 +285,9 @@ fn prepared(rank: u32) -> Prepared {
 
 fn spans(rank: u32, number: u64) -> Vec<Event> {
     let half = (u64::from(rank) + 1) * 500_000;
-    [(Phase::Forward, 0, None), (Phase::WaitPeer, half, Some(Rank(1 - rank)))]
-        .map(|(phase, offset, peer)| {
+    let peer = Some(Rank(1 - rank));
+    [(Phase::Forward, 0, None, 0), (Phase::WaitPeer, half, peer, 0), (Phase::Transfer, 2 * half, peer, 4_096)]
+        .map(|(phase, offset, peer, bytes)| {
             Event::Span(SpanRecord {
                 rank: Rank(rank),
                 lane: LaneId::Compute,
@@ -295,7 +296,7 @@ fn spans(rank: u32, number: u64) -> Vec<Event> {
                 begin: Nanos(number * 10_000_000 + offset),
                 length: Nanos(half),
                 peer,
-                bytes: 0,
+                bytes,
             })
         })
         .to_vec()

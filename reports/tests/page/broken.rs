@@ -1,0 +1,137 @@
+//! Sweeps without results, with few, and with runs that failed, diverged or went on without a rank.
+
+use crate::checks::{changed, checked};
+use record::Rank;
+use reports::sample::Sample;
+use reports::{Options, Timelines, page, verdicts};
+use store::{RunState, SweepRows};
+
+fn without_runs(rows: &mut SweepRows) {
+    rows.runs.clear();
+    rows.plan.runs.clear();
+}
+
+#[test]
+fn sweeps_without_results() {
+    let page = changed(without_runs);
+    assert!(page.contains("No run has finished yet"));
+    changed(|rows| {
+        without_runs(rows);
+        rows.plan.cells.clear();
+        rows.plan.arms.clear();
+        rows.nodes.clear();
+    });
+    let page = changed(|rows| {
+        for (place, run) in rows.runs.iter_mut().enumerate() {
+            run.state = if place == 0 { RunState::Running } else { RunState::Pending };
+            run.attempt = None;
+        }
+    });
+    assert!(page.contains("9 runs are not begun yet, 1 marked as under way."));
+    assert!(page.contains("10 runs not finished"));
+}
+
+#[test]
+fn small_sweeps() {
+    let one =
+        Sample { arms: Sample::duel().arms[..1].to_vec(), repeats: 1, workers: vec![1], ..Sample::duel() };
+    let page = checked(&one.rows());
+    assert!(page.contains("one arm at a time"));
+    let arm = Sample { arms: Sample::duel().arms[1..].to_vec(), ..Sample::duel() };
+    checked(&arm.rows());
+    let pair = Sample { repeats: 3, ..Sample::duel() };
+    assert!(
+        !verdicts(&pair.rows(), &Options::default())
+            .unwrap()
+            .iter()
+            .any(|v| v.grade == Some(reports::Grade::Clear))
+    );
+    checked(&pair.rows());
+}
+
+#[test]
+fn diverged_and_nan() {
+    let page = changed(|rows| {
+        for run in &mut rows.runs {
+            run.state = RunState::Diverged;
+            let attempt = run.attempt.as_mut().unwrap();
+            attempt.detail = "loss became NaN in step 17".to_owned();
+            attempt.metrics.iter_mut().for_each(|row| row.value = f64::NAN);
+            attempt.losses.iter_mut().for_each(|row| row.loss = f64::INFINITY);
+        }
+    });
+    assert!(page.contains("10 diverged") && page.contains("loss became NaN in step 17"));
+    changed(|rows| rows.runs[3].attempt.as_mut().unwrap().metrics[4].value = f64::NAN);
+    changed(|rows| rows.runs.iter_mut().for_each(|run| run.attempt.as_mut().unwrap().losses.clear()));
+    changed(|rows| rows.runs.iter_mut().for_each(|run| run.attempt.as_mut().unwrap().metrics.clear()));
+}
+
+#[test]
+fn attempts_that_recorded_little() {
+    changed(|rows| {
+        for run in &mut rows.runs {
+            let attempt = run.attempt.as_mut().unwrap();
+            (attempt.training, attempt.step_time, attempt.wall, attempt.weights) = (None, None, None, None);
+            (attempt.steps, attempt.samples) = (0, 0);
+            attempt.ranks.clear();
+            attempt.links.clear();
+        }
+    });
+    let rows = Sample::duel().rows();
+    let page = page(&rows, &Timelines::new(), &Options::default()).unwrap().html;
+    assert!(page.contains("2 runs kept no spans"));
+}
+
+#[test]
+fn failures_are_listed_with_rank_and_log() {
+    let page = changed(|rows| {
+        let run = &mut rows.runs[1];
+        run.state = RunState::Failed;
+        let attempt = run.attempt.as_mut().unwrap();
+        attempt.detail = "rank 2 ended without a word in step 31".to_owned();
+        attempt.culprit = Some(Rank(2));
+        attempt.last_lines = vec!["step 30".to_owned(), "killed by signal 9".to_owned()];
+        rows.plan.cells[0].excluded = Some("too slow to wait for".to_owned());
+    });
+    for words in [
+        "rank 2 ended without a word",
+        "killed by signal 9",
+        "left out of all statistics",
+        "too slow to wait for",
+    ] {
+        assert!(page.contains(words), "the page does not say: {words}");
+    }
+}
+
+#[test]
+fn a_degraded_run_is_marked_listed_and_left_out() {
+    let whole = Sample::duel().rows();
+    let mut rows = whole.clone();
+    let run = &mut rows.runs[1];
+    run.state = RunState::Degraded;
+    let attempt = run.attempt.as_mut().unwrap();
+    attempt.detail = "rank 2 was ended by signal 9; the run went on without it".to_owned();
+    attempt.culprit = Some(record::Rank(2));
+    attempt.last_lines = vec!["step 30".to_owned()];
+    let reason = "rank 2 was ended by signal 9".to_owned();
+    attempt.lost = vec![store::LostRow { rank: record::Rank(2), step: 31, at: record::Nanos(1), reason }];
+    let page = checked(&rows);
+    for words in [
+        "<b>degraded</b> 1 run went on without a lost rank, and left out",
+        "<span class=\"grade degraded\">degraded</span>",
+        "rank 2 was ended by signal 9; the run went on without it",
+        "<dt>rank</dt><dd>2</dd>",
+        "<pre>step 30</pre>",
+        "left out of all statistics: without that rank it was a run of fewer workers",
+        "So is a degraded one, which lost a worker and went on",
+    ] {
+        assert!(page.contains(words), "the page does not say: {words}");
+    }
+    assert!(!checked(&whole).contains("<b>degraded</b>"));
+    // Its numbers, however wild, move nothing.
+    let judged = |rows: &SweepRows| verdicts(rows, &Options::default()).unwrap();
+    let before = judged(&rows);
+    rows.runs[1].attempt.as_mut().unwrap().metrics.iter_mut().for_each(|row| row.at = record::Nanos(1));
+    assert_eq!(judged(&rows), before);
+    assert_ne!(judged(&rows), judged(&whole));
+}

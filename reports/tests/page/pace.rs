@@ -1,0 +1,93 @@
+//! Workers that go at their own pace: staleness, averagings, weights that differ; and communication that is hidden.
+
+use crate::checks::{changed, checked};
+use record::Rank;
+use reports::sample::Sample;
+use store::{AveragingRow, RunState, StalenessRow, SweepRows};
+
+/// The duel with a server that takes gradients as they come, and workers that ask each other for averages.
+fn at_their_own_pace(rows: &mut SweepRows) {
+    for cell in rows.plan.cells.iter_mut().filter(|cell| cell.arm == 0) {
+        cell.spec.strategy = recipe::Strategy::AsyncSgd { staleness_bound: None };
+    }
+    for run in &mut rows.runs {
+        let attempt = run.attempt.as_mut().unwrap();
+        if run.cell == 0 {
+            let (server, counts) = (Rank(4), [5, 10, 60, 20, 4, 0, 0, 0, 0, 0, 0, 1]);
+            attempt.staleness = (0..4)
+                .flat_map(|worker| {
+                    (0..).zip(counts).map(move |(staleness, count)| (worker, staleness, count))
+                })
+                .filter(|(.., count)| *count > 0)
+                .map(|(worker, staleness, count)| StalenessRow {
+                    server,
+                    worker: Rank(worker),
+                    staleness,
+                    count,
+                })
+                .collect();
+            attempt.weights = Some(Err(vec!["0: a".to_owned(), "4: b".to_owned()]));
+        } else {
+            let asked = |rank| AveragingRow { rank: Rank(rank), peer: Rank((rank + 1) % 4), count: 7 };
+            attempt.averagings = (0..4).map(asked).collect();
+        }
+    }
+}
+
+#[test]
+fn staleness_and_pairs_are_shown_where_there_are_any() {
+    let plain = checked(&Sample::duel().rows());
+    for words in ["id=\"staleness\"", "#staleness", "Staleness", "staleness.csv"] {
+        assert!(!plain.contains(words), "{words}");
+    }
+    let page = changed(at_their_own_pace);
+    for words in [
+        "2000 gradients of 5 runs: mean 2.17, 95 % at most 3, largest 11.",
+        "ps-sync, staleness 2: 1200 gradients, 60.0\u{a0}%",
+        "ps-sync, staleness 5 or more: 20 gradients, 1.00\u{a0}%",
+        "<td>rank 3</td><td>rank 4</td><td>500</td><td>25.0\u{a0}%</td><td>2.17</td><td>2</td><td>3</td><td>11</td>",
+        "rank 3 asked rank 0: 7 averagings",
+        "all ranks end with the same bits; not applicable to ps-sync",
+        "<td>not applicable</td>",
+        "-staleness.csv",
+        "-averagings.csv",
+    ] {
+        assert!(page.contains(words), "the page does not say: {words}");
+    }
+    assert!(!page.contains("different weights"));
+}
+
+#[test]
+fn ranks_that_must_agree_and_do_not_are_a_reason_for_doubt() {
+    let apart = |rows: &mut SweepRows| {
+        rows.runs[1].attempt.as_mut().unwrap().weights =
+            Some(Err(vec!["0: a".to_owned(), "1: b".to_owned()]));
+    };
+    assert!(changed(apart).contains("ranks end with different weights in 1 run"));
+    let diverged = |rows: &mut SweepRows| {
+        apart(rows);
+        rows.runs[1].state = RunState::Diverged;
+    };
+    assert!(changed(diverged).contains("all ranks end with the same bits"));
+}
+
+#[test]
+fn hidden_communication_stands_beside_what_is_exposed() {
+    let page = changed(|rows| {
+        for rank in rows.runs.iter_mut().filter_map(|run| run.attempt.as_mut()).flat_map(|run| &mut run.ranks)
+        {
+            let (length, steps) = rank.steady;
+            (rank.exposed, rank.hidden) =
+                (record::Nanos(steps * 1_000_000), record::Nanos(steps * 3_000_000));
+            assert!(rank.role == recipe::Role::Server || length.0 > steps * 4_000_000);
+        }
+    });
+    for words in [
+        "ps-sync, exposed communication: 1.00\u{a0}ms",
+        "ps-sync, hidden communication: 3.00\u{a0}ms",
+        "<td class=\"number\">1.00\u{a0}ms</td><td class=\"number\">3.00\u{a0}ms</td><td class=\"number\">75.0\u{a0}%</td>",
+        "url(#hatch-hidden)",
+    ] {
+        assert!(page.contains(words), "the page does not say: {words}");
+    }
+}

@@ -1,0 +1,44 @@
+//! Many workers, conditions, arms and runs.
+
+use crate::checks::checked;
+use reports::sample::{Sample, timelines};
+use reports::{Options, page};
+
+#[test]
+fn sixty_four_workers() {
+    let page = checked(&Sample { workers: vec![64], repeats: 2, ..Sample::duel() }.rows());
+    assert!(page.contains("the first 16 of 64 lanes"));
+    assert!(page.len() < 1 << 20, "{} bytes", page.len());
+}
+
+#[test]
+fn several_conditions_and_no_target() {
+    let page = checked(&Sample { workers: vec![2, 4], ..Sample::duel() }.rows());
+    assert!(page.contains("workers=2") && page.contains("clearly faster than ps-sync in 2 of 2 conditions"));
+    let page = checked(&Sample { target: None, ..Sample::duel() }.rows());
+    assert!(page.contains("faster than ps-sync") && page.contains("The recipe names no target"));
+}
+
+#[test]
+fn many_arms_share_styles() {
+    let mut sample = Sample::duel();
+    for copy in 0..10 {
+        let mut arm = sample.arms[1].clone();
+        arm.name = format!("copy-{copy}");
+        sample.arms.push(arm);
+    }
+    checked(&sample.rows());
+}
+
+#[test]
+fn forty_runs_of_four_ranks_stay_below_a_megabyte() {
+    let sample = Sample { workers: vec![4, 3], repeats: 10, epochs: (5, 8), ..Sample::duel() };
+    let rows = sample.rows();
+    assert_eq!(rows.runs.len(), 40);
+    let spans = timelines(&rows);
+    let begin = std::time::Instant::now();
+    let page = page(&rows, &spans, &Options::default()).unwrap();
+    println!("40 runs x 4 ranks: {} bytes in {:?}", page.html.len(), begin.elapsed());
+    assert!(page.html.len() <= 1_000_000, "{} bytes", page.html.len());
+    assert_eq!(page.warnings, Vec::<String>::new());
+}

@@ -1,0 +1,87 @@
+//! How fast bytes moved between any two ranks, in the steps that keep their spans.
+//!
+//! A receiver sees all of a transfer only where it was already waiting when the message began to come: then the span
+//! before the transfer's is a wait for the same peer. Otherwise it sees the rest of it, or next to nothing of a message that was
+//! there before it was looked for; such transfers are counted apart, because their time is only a lower bound. Notes
+//! between ranks, whose time is not that of their bytes, do not count.
+
+use crate::insert::{Target, insert};
+use crate::value::{int, uint};
+use crate::{AttemptId, StoreError, TransferRow};
+use record::{Nanos, Phase, Rank};
+use sqlx::sqlite::SqliteConnection;
+
+/// A message with fewer bytes is a note.
+const NOTE: i64 = 1024;
+
+/// Attempt, sender, receiver, bytes and time of whole transfers, and of those that were seen in part.
+type Columns = (i64, u32, u32, i64, i64, i64, i64);
+
+/// Derives the transfers of an attempt from its spans.
+pub(crate) async fn of(
+    connection: &mut SqliteConnection,
+    attempt: AttemptId,
+) -> Result<Vec<TransferRow>, StoreError> {
+    // The spans of a step lie one after the other along the key.
+    let rows: Vec<Columns> = sqlx::query_as(
+        "SELECT ?1, peer, rank, sum(iif(whole, bytes, 0)), sum(iif(whole, length, 0)), \
+         sum(iif(whole, 0, bytes)), sum(iif(whole, 0, length)) FROM \
+         (SELECT phase, peer, rank, bytes, length, \
+          coalesce(lag(phase) OVER lane_of_step = ?2 AND lag(peer) OVER lane_of_step = peer, 0) AS whole \
+          FROM span WHERE attempt = ?1 WINDOW lane_of_step AS (PARTITION BY lane, step, rank ORDER BY begin, phase)) \
+         WHERE phase = ?3 AND bytes >= ?4 AND peer IN (SELECT rank FROM rank WHERE attempt = ?1) \
+         GROUP BY peer, rank ORDER BY peer, rank",
+    )
+    .bind(attempt.0)
+    .bind(Phase::WaitPeer as i64)
+    .bind(Phase::Transfer as i64)
+    .bind(NOTE)
+    .fetch_all(connection)
+    .await?;
+    Ok(rows.into_iter().map(|row| row_of(row).1).collect())
+}
+
+/// Keeps the transfers of an attempt.
+pub(crate) async fn store(
+    connection: &mut SqliteConnection,
+    attempt: AttemptId,
+    rows: &[TransferRow],
+) -> Result<(), StoreError> {
+    let target = Target {
+        head: "INSERT OR REPLACE INTO transfer (attempt, src, dst, bytes, time, cut_bytes, cut_time)",
+        width: 7,
+        tail: "",
+    };
+    insert(connection, target, rows, |row, values| {
+        values.add(attempt.0).add(row.from.0).add(row.to.0).add(int(row.bytes)).add(int(row.time.0));
+        values.add(int(row.cut_bytes)).add(int(row.cut_time.0));
+    })
+    .await
+}
+
+/// The transfers of these attempts, a JSON list, each with its attempt.
+pub(crate) async fn load(
+    connection: &mut SqliteConnection,
+    wanted: &str,
+) -> Result<Vec<(i64, TransferRow)>, StoreError> {
+    let rows: Vec<Columns> = sqlx::query_as(
+        "SELECT attempt, src, dst, bytes, time, cut_bytes, cut_time FROM transfer \
+         WHERE attempt IN (SELECT value FROM json_each(?)) ORDER BY attempt, src, dst",
+    )
+    .bind(wanted)
+    .fetch_all(connection)
+    .await?;
+    Ok(rows.into_iter().map(row_of).collect())
+}
+
+fn row_of((attempt, from, to, bytes, time, cut_bytes, cut_time): Columns) -> (i64, TransferRow) {
+    let row = TransferRow {
+        from: Rank(from),
+        to: Rank(to),
+        bytes: uint(bytes),
+        time: Nanos(uint(time)),
+        cut_bytes: uint(cut_bytes),
+        cut_time: Nanos(uint(cut_time)),
+    };
+    (attempt, row)
+}
