@@ -28,6 +28,7 @@ mod view;
 pub use comparison::Grade;
 pub use error::ReportError;
 pub use scoreboard::ArmTable;
+pub use study::is_judged;
 pub use verdict::Verdict;
 
 use findings::Findings;

@@ -2,7 +2,8 @@
 
 use crate::study::Entry;
 use recipe::Role;
-use record::{LaneId, Nanos, Phase};
+use record::{LaneId, Nanos, Phase, Rank};
+use std::collections::BTreeMap;
 use store::{AttemptRow, RankRow};
 
 /// Mean seconds per steady step of a lane.
@@ -55,14 +56,20 @@ pub(crate) fn workers(attempt: &AttemptRow) -> Option<StepShares> {
     per_step(totals, length, steps).map(|shares| StepShares { exposed, hidden, ..shares })
 }
 
-/// The servers' lanes of one run; a step is one turn of a lane, as often as its most frequent phase.
+/// The servers' lanes of one run, but for those that only keep a model; a step is one turn of a lane, which takes as many
+/// as its most frequent phase.
 pub(crate) fn servers(attempt: &AttemptRow) -> Option<StepShares> {
     let servers = || attempt.ranks.iter().filter(|rank| rank.role == Role::Server);
-    let is_service = |lane| lane != LaneId::Compute;
-    let turns =
-        |rank: &RankRow| rank.phases.iter().filter(|row| is_service(row.lane)).map(|row| row.count).max();
-    let steps: u64 = servers().filter_map(turns).sum();
-    per_step(totals(servers(), is_service), 0.0, steps)
+    let clients = attempt.ranks.iter().filter(|rank| rank.role == Role::Worker).count();
+    let serves = |lane| matches!(lane, LaneId::Service(number) if usize::from(number) < clients.max(1));
+    let mut turns: BTreeMap<(Rank, LaneId), u64> = BTreeMap::new();
+    for (rank, row) in servers().flat_map(|rank| rank.phases.iter().map(|row| (rank.rank, row))) {
+        if serves(row.lane) {
+            let most = turns.entry((rank, row.lane)).or_default();
+            *most = row.count.max(*most);
+        }
+    }
+    per_step(totals(servers(), serves), 0.0, turns.values().sum())
 }
 
 fn totals<'a>(ranks: impl Iterator<Item = &'a RankRow>, lane: impl Fn(LaneId) -> bool) -> Vec<(Phase, f64)> {
@@ -116,5 +123,22 @@ mod tests {
         let attempt = |run: usize| rows.runs[run].attempt.as_ref().unwrap();
         assert!(servers(attempt(0)).is_some_and(|shares| shares.exposed.is_none()));
         assert!(servers(attempt(1)).is_none());
+    }
+
+    #[test]
+    fn a_turn_is_one_of_one_lane_however_many_clients_a_server_has() {
+        let mut rows = Sample::duel().rows();
+        let attempt = rows.runs[0].attempt.as_mut().unwrap();
+        let one = servers(attempt).unwrap().length;
+        for rank in attempt.ranks.iter_mut().filter(|rank| rank.role == Role::Server) {
+            // As busy for a second client, and a lane behind the clients' that waits for the whole run.
+            let with =
+                |lane, row: &store::PhaseRow| store::PhaseRow { lane: LaneId::Service(lane), ..row.clone() };
+            let second: Vec<_> = rank.phases.iter().map(|row| with(1, row)).collect();
+            let keeper: Vec<_> = rank.phases.iter().map(|row| with(2, row)).collect();
+            rank.phases = rank.phases.iter().map(|row| with(0, row)).chain(second).chain(keeper).collect();
+        }
+        assert_eq!(attempt.ranks.iter().filter(|rank| rank.role == Role::Worker).count(), 2);
+        assert!((servers(attempt).unwrap().length - one).abs() < 1e-12);
     }
 }

@@ -139,7 +139,7 @@ fn trials(rows: &SweepRows, cell: usize, target: Option<Target>) -> Vec<Trial<'_
 /// A run that diverged or ran out of time is a result: it did not reach the target. One that failed or was
 /// interrupted says nothing about its arm. Neither does one that went on without a rank: from then on it was a run of
 /// fewer workers, and the same accident ends a run of a strategy that cannot spare a rank, which is left out, too.
-pub(crate) fn is_judged(run: &RunRow) -> bool {
+pub fn is_judged(run: &RunRow) -> bool {
     matches!(run.state, RunState::Done | RunState::Diverged | RunState::TimedOut) && !is_degraded(run)
 }
 

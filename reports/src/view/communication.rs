@@ -111,9 +111,14 @@ fn traffic(findings: &Findings, condition: &str, entry: &Entry) -> TrafficRow {
     }
 }
 
-/// Bytes as 32-bit floats by bytes as they travelled, of everything that a codec had to do with.
+/// Bytes as 32-bit floats by bytes as they travelled, of everything that workers sent where a codec had to do with it.
 fn coded_ratio(attempt: &AttemptRow) -> Option<f64> {
-    let sum = |of: fn(&record::CodingRecord) -> u64| attempt.coding.iter().map(of).sum::<u64>() as f64;
+    let works = |rank: record::Rank| {
+        attempt.ranks.get(rank.index()).is_some_and(|row| row.rank == rank && row.role == Role::Worker)
+    };
+    let sum = |of: fn(&record::CodingRecord) -> u64| {
+        attempt.coding.iter().filter(|coding| works(coding.rank)).map(of).sum::<u64>() as f64
+    };
     let bytes = sum(|coding| coding.bytes);
     (bytes > 0.0).then(|| sum(|coding| coding.raw_bytes) / bytes)
 }

@@ -35,7 +35,10 @@ impl Series {
         let attempt = trial.attempt;
         match self {
             Self::Metric(metric) => {
-                let rows = attempt.metrics.iter().filter(|row| row.metric == metric);
+                // No model is judged by its distance from others.
+                let apart = metric == Metric::ConsensusDistance;
+                let rows = if apart { &attempt.beside } else { &attempt.metrics };
+                let rows = rows.iter().filter(|row| row.metric == metric);
                 let point = |row: &store::MetricRow| Point {
                     seconds: row.at.seconds(),
                     epochs: row.epoch,
@@ -208,7 +211,8 @@ pub(crate) fn panel(
         series,
         axis,
     };
-    let labels = [axis.label(x_unit), format!("{} ({})", series.words(), y_unit.name)];
+    let unit = if y_unit.name.is_empty() { String::new() } else { format!(" ({})", y_unit.name) };
+    let labels = [axis.label(x_unit), format!("{}{unit}", series.words())];
     Panel {
         axis: axis.name().to_owned(),
         curves: condition.entries.iter().map(|entry| canvas.curve(entry, names(entry.arm))).collect(),

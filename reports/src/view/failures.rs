@@ -80,7 +80,7 @@ fn failed(findings: &Findings, run: &RunRow) -> FailedRun {
         repeat: (run.repeat + 1).to_string(),
         seed: run.seed.to_string(),
         state: run.state.name().to_owned(),
-        treatment: treatment(run).to_owned(),
+        treatment: treatment(run),
         reason: text(attempt.map(|attempt| attempt.detail.clone())),
         rank: text(attempt.map(ranks)),
         attempt: text(attempt.map(|attempt| attempt.number.to_string())),
@@ -95,14 +95,26 @@ fn ranks(attempt: &AttemptRow) -> String {
     ranks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-fn treatment(run: &RunRow) -> &'static str {
-    match run.state {
+fn treatment(run: &RunRow) -> String {
+    let words = match run.state {
         RunState::Done | RunState::Degraded | RunState::Diverged | RunState::TimedOut if is_degraded(run) => {
-            "left out of all statistics: without that rank it was a run of fewer workers"
+            let lost = run.attempt.iter().flat_map(|attempt| &attempt.lost);
+            let lost: Vec<String> = lost.map(|lost| lost.rank.to_string()).collect();
+            return match &lost[..] {
+                [] => "left out of all statistics: it lost a rank".to_owned(),
+                [one] => {
+                    format!("left out of all statistics: without rank {one} it was a run of fewer workers")
+                }
+                more => {
+                    let more = more.join(", ");
+                    format!("left out of all statistics: without ranks {more} it was a run of fewer workers")
+                }
+            };
         }
         RunState::Diverged => "a result: counts in the share that reached the target, not in final metrics",
         RunState::TimedOut => "watched until its time limit: counts in the share that reached the target",
         RunState::Failed | RunState::Interrupted => "left out of all statistics",
         RunState::Pending | RunState::Running | RunState::Done | RunState::Degraded => "",
-    }
+    };
+    words.to_owned()
 }

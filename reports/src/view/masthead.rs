@@ -144,8 +144,10 @@ fn failures(findings: &Findings) -> TrustMark {
 
 /// Runs that went on without a rank; failed ones are counted as such.
 fn degraded(findings: &Findings) -> Option<TrustMark> {
-    let counted =
-        |run: &&RunRow| is_degraded(run) && !matches!(run.state, RunState::Failed | RunState::Interrupted);
+    let counted = |run: &&RunRow| {
+        is_degraded(run)
+            && !matches!(run.state, RunState::Failed | RunState::TimedOut | RunState::Interrupted)
+    };
     let count = findings.rows().runs.iter().filter(counted).count();
     let text = || format!("{} went on without a lost rank, and left out", digits::plural(count, "run"));
     (count > 0).then(|| TrustMark::new("degraded", false, text()))

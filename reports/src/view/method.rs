@@ -4,6 +4,7 @@ use crate::digits;
 use crate::findings::Findings;
 use crate::heterogeneity::{FEWEST_BYTES, SLOW_LINK};
 use crate::statistics::BOOTSTRAP_FROM;
+use crate::study::is_judged;
 use crate::verdict;
 use crate::view::emulation;
 use record::{Nanos, Phase};
@@ -168,7 +169,7 @@ fn target(findings: &Findings) -> String {
 fn models(findings: &Findings) -> String {
     let rows = findings.rows();
     let mut judged: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for run in &rows.runs {
+    for run in rows.runs.iter().filter(|run| is_judged(run)) {
         for metric in run.attempt.iter().flat_map(|attempt| &attempt.metrics) {
             judged
                 .entry(&metric.model)

@@ -16,9 +16,6 @@ use store::AttemptRow;
 /// Histograms, and maps, on one page.
 const MOST_FIGURES: usize = 8;
 
-/// The name of the metric that says how far models are from their mean.
-const DISTANCE: &str = "consensus-distance";
-
 /// The section.
 #[derive(Debug, Serialize)]
 pub(crate) struct Section {
@@ -166,7 +163,7 @@ fn bucket_ticks(buckets: &[Bucket], x: &Scale) -> Vec<Tick> {
 fn summary(found: &Staleness) -> String {
     let number = |value: Option<u64>| value.map_or_else(|| "–".to_owned(), digits::count);
     format!(
-        "{} gradients of {}: mean {}, 95 % at most {}, largest {}.",
+        "{} updates in {}: mean {}, 95 % at most {}, largest {}.",
         digits::count(found.all.total()),
         digits::plural(found.runs, "run"),
         found.all.mean().map_or_else(|| "–".to_owned(), |mean| digits::fixed(mean, 2)),
@@ -176,7 +173,7 @@ fn summary(found: &Staleness) -> String {
 }
 
 fn bucket_table(all: &Histogram, buckets: &[Bucket]) -> Table {
-    let mut table = Table::new(["staleness", "gradients", "share", "so far"]);
+    let mut table = Table::new(["staleness", "updates", "share", "so far"]);
     let total = all.total() as f64;
     let mut seen = 0;
     for bucket in buckets {
@@ -192,8 +189,7 @@ fn bucket_table(all: &Histogram, buckets: &[Bucket]) -> Table {
 }
 
 fn worker_table(found: &Staleness) -> Table {
-    let mut table =
-        Table::new(["worker", "server", "gradients", "share", "mean", "median", "95 %", "largest"]);
+    let mut table = Table::new(["worker", "server", "updates", "share", "mean", "median", "95 %", "largest"]);
     let dash = || "–".to_owned();
     for ((worker, server), own) in &found.by_worker {
         let quantile = |share| own.quantile(share).map_or_else(dash, digits::count);
@@ -261,7 +257,7 @@ fn pair_table(attempt: &AttemptRow) -> Table {
 
 /// The distance of the models from their mean over training, where it was measured.
 fn distance(findings: &Findings, number: usize, condition: &Condition) -> Option<Chart> {
-    let metric = Metric::ALL.into_iter().find(|metric| metric.name() == DISTANCE)?;
+    let metric = Metric::ConsensusDistance;
     let reading = "How far the ranks' models are from their mean: 0 where all are equal. Each thin line is one run, the thick \
                    line the median, the band their range.";
     accuracy::metric_chart(findings, (format!("consensus-{number}"), reading.to_owned()), condition, metric)

@@ -54,8 +54,7 @@ pub(crate) async fn tell(
 
 /// The tables of arms and the verdicts.
 pub(crate) fn results(rows: &SweepRows, options: &Options, width: usize) -> Result<String, Failure> {
-    let judged = |run: &RunRow| matches!(run.state, RunState::Done | RunState::Diverged | RunState::TimedOut);
-    if !rows.runs.iter().any(judged) {
+    if !rows.runs.iter().any(reports::is_judged) {
         return Ok("\nNo run has ended well, so there is nothing to compare.\n".to_owned());
     }
     let verdicts = reports::verdicts(rows, options)?;
@@ -214,6 +213,8 @@ fn fell_short(rows: &SweepRows, run: &RunRow) -> bool {
         | RunState::Pending
         // Left out of the comparison.
         | RunState::Degraded => true,
+        // Diverged after a loss: as well.
+        RunState::Diverged if !reports::is_judged(run) => true,
         RunState::Running | RunState::Done | RunState::Diverged => target.is_some_and(|target| {
             let reached = |attempt: &store::AttemptRow| {
                 attempt.metrics.iter().any(|row| {
