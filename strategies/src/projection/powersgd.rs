@@ -244,3 +244,19 @@ fn normal(random: &mut ChaCha8Rng) -> f32 {
     let radius = (-2.0 * (1.0 - draw::unit(random)).ln()).sqrt();
     (radius * (2.0 * std::f64::consts::PI * draw::unit(random)).cos()) as f32
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of nearly parallel columns, one pass would leave in the second what rounding has added.
+    #[test]
+    fn nearly_parallel_columns_become_orthonormal() {
+        let mut p = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0001];
+        orthonormalise(&mut p, 3);
+        let (a, b) = p.split_at(3);
+        for (dot, expected) in [(dot(a, a), 1.0), (dot(b, b), 1.0), (dot(a, b), 0.0)] {
+            assert!((dot - expected).abs() < 1e-6, "{dot} instead of {expected}: {p:?}");
+        }
+    }
+}

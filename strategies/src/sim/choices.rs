@@ -15,6 +15,8 @@ pub struct Choices {
     pruned: bool,
     /// Whether no order is left out.
     every: bool,
+    /// Whether states that were met before are followed again.
+    again: bool,
 }
 
 impl Choices {
@@ -23,10 +25,15 @@ impl Choices {
         Self::default()
     }
 
-    /// Nothing was tried so far, and nothing will be left out, neither orders that cannot matter nor states that were
-    /// met before: for tests of what is left out.
+    /// The same, but nothing will be left out, neither orders that cannot matter nor states that were met before: for
+    /// tests of what is left out.
     pub fn every() -> Self {
-        Self { every: true, ..Self::default() }
+        Self { every: true, ..Self::again() }
+    }
+
+    /// The same, but states that were met before will be followed again: for tests of what tells a state.
+    pub fn again() -> Self {
+        Self { again: true, ..Self::default() }
     }
 
     /// Whether no order is to be left out.
@@ -59,7 +66,7 @@ impl Choices {
     /// Chooses among so many, in a state with this signature; `None` where nothing new can follow.
     pub(super) fn choose(&mut self, of: usize, signature: u64) -> Option<usize> {
         if self.made == self.path.len() {
-            if !self.met.insert(signature) && !self.every {
+            if !self.met.insert(signature) && !self.again {
                 self.pruned = true;
                 return None;
             }

@@ -22,8 +22,11 @@
 //! the first of T is therefore independent of T, which makes T persistent. So does it if no lane of the rank can ever go on:
 //! then each message for it is a persistent set. Where no rank is like that, all events are tried.
 //!
+//! All this holds for lanes that share nothing but what is in a `Shared`: weights that a server changes without a lock are
+//! not seen here.
+//!
 //! Events only follow from each other in a circle if a strategy never ends, so that no event can be put off for ever.
-//! A search of persistent sets meets every deadlock that there is (theorem 4.3 there), and takes some order of each
+//! A search of persistent sets meets every deadlock that there is (chapter 4 there), and takes some order of each
 //! set of orders that differ by independent events only; so every failure of a lane is met too.
 
 use super::{Actor, Event, State, Wait};
