@@ -131,14 +131,13 @@ mod tests {
         let attempt = rows.runs[0].attempt.as_mut().unwrap();
         let one = servers(attempt).unwrap().length;
         for rank in attempt.ranks.iter_mut().filter(|rank| rank.role == Role::Server) {
-            // As busy for a second client, and a lane behind the clients' that waits for the whole run.
+            // As busy for each of four clients, and a lane behind them that waits for the whole run.
             let with =
                 |lane, row: &store::PhaseRow| store::PhaseRow { lane: LaneId::Service(lane), ..row.clone() };
-            let second: Vec<_> = rank.phases.iter().map(|row| with(1, row)).collect();
-            let keeper: Vec<_> = rank.phases.iter().map(|row| with(2, row)).collect();
-            rank.phases = rank.phases.iter().map(|row| with(0, row)).chain(second).chain(keeper).collect();
+            let first = rank.phases.clone();
+            rank.phases = (0..=4).flat_map(|lane| first.iter().map(move |row| with(lane, row))).collect();
         }
-        assert_eq!(attempt.ranks.iter().filter(|rank| rank.role == Role::Worker).count(), 2);
+        assert_eq!(attempt.ranks.iter().filter(|rank| rank.role == Role::Worker).count(), 4);
         assert!((servers(attempt).unwrap().length - one).abs() < 1e-12);
     }
 }

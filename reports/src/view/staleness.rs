@@ -1,4 +1,4 @@
-//! How far ranks that go at their own pace drift apart: staleness of gradients, who averages with whom, distance
+//! How far ranks that go at their own pace drift apart: staleness of updates, who averages with whom, distance
 //! from the mean model.
 
 use super::accuracy::{self, Chart};
@@ -104,21 +104,21 @@ fn bars(findings: &Findings, Placed { number, condition, entry }: Placed) -> Opt
         width: coordinate((x.length(1.0) - 2.0).max(0.5)),
         height: coordinate(area.bottom - y.at(share(bucket))),
         title: format!(
-            "{arm}, staleness {}: {} gradients, {}",
+            "{arm}, staleness {}: {} updates, {}",
             range(bucket),
             digits::count(bucket.count),
             digits::percent(share(bucket))
         ),
     });
-    let labels = ["staleness (updates)".to_owned(), "share of gradients (%)".to_owned()];
+    let labels = ["staleness (updates)".to_owned(), "share of updates (%)".to_owned()];
     let frame =
         Frame { x_ticks: bucket_ticks(&buckets, &x), y_ticks: y.ticks(4), ..area.frame(&x, &y, labels) };
     Some(Drawn {
         summary: summary(&found),
         figure: Figure {
             id: format!("staleness-{number}-{}", entry.arm),
-            title: format!("Staleness of gradients: {arm}, {condition}"),
-            description: format!("Histogram of the share of gradients by staleness. {}", summary(&found)),
+            title: format!("Staleness of updates: {arm}, {condition}"),
+            description: format!("Histogram of the share of updates by staleness. {}", summary(&found)),
             reading: String::new(),
             table: bucket_table(&found.all, &buckets),
         },

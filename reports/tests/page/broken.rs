@@ -122,7 +122,7 @@ fn a_degraded_run_is_marked_listed_and_left_out() {
         "rank 2 was ended by signal 9; the run went on without it",
         "<dt>rank</dt><dd>2</dd>",
         "<pre>step 30</pre>",
-        "left out of all statistics: without that rank it was a run of fewer workers",
+        "left out of all statistics: without rank 2 it was a run of fewer workers",
         "So is a degraded one, which lost a worker and went on",
     ] {
         assert!(page.contains(words), "the page does not say: {words}");

@@ -3,7 +3,7 @@
 use crate::checks::{changed, checked};
 use record::Rank;
 use reports::sample::Sample;
-use store::{AveragingRow, RunState, StalenessRow, SweepRows};
+use store::{AveragingRow, MetricRow, RunState, StalenessRow, SweepRows};
 
 /// The duel with a server that takes gradients as they come, and workers that ask each other for averages.
 fn at_their_own_pace(rows: &mut SweepRows) {
@@ -30,6 +30,13 @@ fn at_their_own_pace(rows: &mut SweepRows) {
         } else {
             let asked = |rank| AveragingRow { rank: Rank(rank), peer: Rank((rank + 1) % 4), count: 7 };
             attempt.averagings = (0..4).map(asked).collect();
+            let distance = |row: &MetricRow| MetricRow {
+                metric: recipe::Metric::ConsensusDistance,
+                model: "mean of 4 ranks".to_owned(),
+                value: 0.25,
+                ..row.clone()
+            };
+            attempt.beside = attempt.metrics.iter().map(distance).collect();
         }
     }
 }
@@ -42,11 +49,12 @@ fn staleness_and_pairs_are_shown_where_there_are_any() {
     }
     let page = changed(at_their_own_pace);
     for words in [
-        "2000 gradients of 5 runs: mean 2.17, 95 % at most 3, largest 11.",
-        "ps-sync, staleness 2: 1200 gradients, 60.0\u{a0}%",
-        "ps-sync, staleness 5 or more: 20 gradients, 1.00\u{a0}%",
+        "2000 updates in 5 runs: mean 2.17, 95 % at most 3, largest 11.",
+        "ps-sync, staleness 2: 1200 updates, 60.0\u{a0}%",
+        "ps-sync, staleness 5 or more: 20 updates, 1.00\u{a0}%",
         "<td>rank 3</td><td>rank 4</td><td>500</td><td>25.0\u{a0}%</td><td>2.17</td><td>2</td><td>3</td><td>11</td>",
         "rank 3 asked rank 0: 7 averagings",
+        "models are from their mean: 0 where all are equal",
         "all ranks end with the same bits; not applicable to ps-sync",
         "<td>not applicable</td>",
         "-staleness.csv",

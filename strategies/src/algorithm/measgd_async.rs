@@ -54,7 +54,7 @@ impl Velocity {
 impl Motion for Velocity {
     fn direction(&mut self, node: &mut Node, g: Vector) -> Vector {
         let (mut g, rate) = (node.clipped(g), node.rate());
-        node.update(0..g.len(), |x| self.collect(x, &mut g, rate));
+        node.own_direction(|x| self.collect(x, &mut g, rate));
         g
     }
 }

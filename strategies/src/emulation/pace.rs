@@ -75,11 +75,17 @@ pub struct Pace {
 impl Pace {
     fn new(compute: Option<Compute>, slowness: Slowness, measured: Parts, parameters: usize) -> Self {
         let stated = compute.map(|compute| {
-            let mut parts = match compute.split {
-                Split::Measured => measured,
-                Split::Given { forward, backward, update } => measured.shared(forward, backward, update),
+            let (mut parts, whole) = match compute.split {
+                Split::Measured => {
+                    let whole = measured.sum();
+                    (measured, whole)
+                }
+                // A server has no passes, and its update is still no more than its share.
+                Split::Given { forward, backward, update } => {
+                    (measured.shared(forward, backward, update), 1.0)
+                }
             };
-            let nanos = compute.step_time.as_nanos() as f64 / parts.sum().max(f64::MIN_POSITIVE);
+            let nanos = compute.step_time.as_nanos() as f64 / whole.max(f64::MIN_POSITIVE);
             let Parts { forward, loss, backward, update } = &mut parts;
             for part in forward.iter_mut().chain(backward).chain([loss, update]) {
                 *part *= nanos;
@@ -172,6 +178,15 @@ mod tests {
     fn given_shares_keep_the_proportions_of_the_layers() {
         let given = Split::Given { forward: 0.4, backward: 0.5, update: 0.1 };
         assert_eq!(lengths(&pace(given, 1.0)), [0, 2000, 6000, 0, 4000, 6000, 2000, 0]);
+    }
+
+    #[test]
+    fn a_server_updates_for_its_share_of_a_step() {
+        let given = Split::Given { forward: 0.4, backward: 0.5, update: 0.1 };
+        let compute = Compute { step_time: Duration::from_micros(20), split: given };
+        let even = Slowness::of(&Emulation::default(), 1, 1, Rank(0));
+        let server = Pace::new(Some(compute), even, Parts::default(), 100);
+        assert_eq!(lengths(&server), [0, 0, 0, 0, 0, 0, 2000, 0]);
     }
 
     #[test]

@@ -12,10 +12,16 @@ impl Node {
         desk.lane.clock.timed(Phase::Copy, Work::Snapshot(params.len()), || copy(params));
     }
 
-    /// Changes a part of my weights in place, as an update of that many.
+    /// Changes a part of my weights in place. What an update takes is counted where its direction is found.
     pub fn update(&mut self, span: Range<usize>, change: impl FnOnce(&mut [f32])) {
         let Self { desk, params, .. } = self;
-        desk.lane.clock.timed(Phase::Update, Work::Update(span.len()), || change(&mut params[span]));
+        desk.lane.clock.timed(Phase::Update, Work::Update(0), || change(&mut params[span]));
+    }
+
+    /// Finds a direction by a rule of the method's own, from my weights: counted as an update of all of them.
+    pub fn own_direction(&mut self, find: impl FnOnce(&[f32])) {
+        let Self { desk, params, .. } = self;
+        desk.lane.clock.timed(Phase::Update, Work::Update(params.len()), || find(params));
     }
 
     /// Sends a part of my weights.

@@ -179,7 +179,7 @@ fn compute() -> Costs {
 /// - variant 2: computing, the centre down and the sum up: C + 2 log2 p (alpha + n beta);
 /// - variant 1: a word and a transfer more between worker 0 and the master: the sum is under way to it while the
 ///   workers compute again;
-/// - variant 3: the longer of computing and of communicating, both ways at once: max(C, log2 p (alpha + n beta));
+/// - variant 3: the longer of computing and of communicating, both ways at once;
 /// - the original, for as many samples: p turns, each of two words and the longer of computing and a transfer.
 #[test]
 fn steps_take_what_the_algorithms_say() {
@@ -197,7 +197,7 @@ fn steps_take_what_the_algorithms_say() {
         let first = time(sync(SyncVariant::Master, a), workers);
         within(first, STEPS * (COMPUTE + travel + 2 * LATENCY + TRANSFER), "variant 1");
         let third = time(sync(SyncVariant::Overlapped, a), workers);
-        within(third, STEPS * COMPUTE.max(travel / 2), "variant 3");
+        within(third, STEPS * COMPUTE, "variant 3");
         let turns = STEPS * u64::from(workers);
         let original = |overlap| time(Strategy::EasgdOriginal { moving_rate: a, overlap }, workers);
         let (overlapped, plain) = (original(true), original(false));
@@ -213,13 +213,14 @@ fn steps_take_what_the_algorithms_say() {
     }
 }
 
-/// Where the transfers take longer, they are what a step of variant 3 takes.
+/// Where the transfers take longer, they are what a step of variant 3 takes: of four workers the one in the middle sends
+/// twice, up when its child's weights have come, and down. One way after the other would take four messages' time.
 #[test]
 fn a_short_computation_hides_behind_the_transfers() {
     let costs = Costs { forward: vec![Nanos(10_000)], ..Costs::default() };
     let time = timed(sync(SyncVariant::Overlapped, fixed(0.125)), 4, STEPS, &costs).time.0;
     assert!(
-        time.abs_diff(STEPS * 2 * (LATENCY + TRANSFER)) <= STEPS * 100 + 2 * LATENCY + TRANSFER,
+        time.abs_diff(STEPS * 3 * (LATENCY + TRANSFER)) <= STEPS * 100 + 2 * LATENCY + TRANSFER,
         "{time}"
     );
 }

@@ -46,8 +46,9 @@ fn metropolis(topology: Topology, n: usize) -> Vec<Vec<f32>> {
     let degree = |i: usize| (0..n).filter(|j| joined(i, *j)).count();
     let weight = |i, j| if joined(i, j) { 1.0 / (1 + degree(i).max(degree(j))) as f64 } else { 0.0 };
     let row = |i: usize| -> Vec<f32> {
-        let others: f64 = (0..n).map(|j| weight(i, j)).sum();
-        (0..n).map(|j| (if i == j { 1.0 - others } else { weight(i, j) }) as f32).collect()
+        // In single precision each row is still 1 in all.
+        let others: f32 = (0..n).map(|j| weight(i, j) as f32).sum();
+        (0..n).map(|j| if i == j { 1.0 - others } else { weight(i, j) as f32 }).collect()
     };
     (0..n).map(row).collect()
 }
