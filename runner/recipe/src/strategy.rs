@@ -247,12 +247,11 @@ impl Strategy {
             | Self::HogwildSgd { staleness_bound } => {
                 Manner::of(Pace::Own, Models::Told).with_servers(1).bounded_by(*staleness_bound)
             }
-            Self::DPsgd { .. } | Self::Sgp => Manner::of(Pace::Common, Models::Own),
             Self::AdPsgd { .. } => Manner::of(Pace::Own, Models::Own),
             Self::EasgdSync { variant: SyncVariant::Master, .. } => {
                 Manner::of(Pace::Common, Models::Own).with_servers(1)
             }
-            Self::EasgdSync { .. } => Manner::of(Pace::Common, Models::Own),
+            Self::EasgdSync { .. } | Self::DPsgd { .. } | Self::Sgp => Manner::of(Pace::Common, Models::Own),
             Self::EasgdOriginal { .. } => Manner::of(Pace::Own, Models::Own).with_servers(1),
             Self::EasgdAsync { period, .. }
             | Self::MeasgdAsync { period, .. }
