@@ -107,7 +107,7 @@ fn a_run_that_goes_on_without_a_worker_is_degraded_wherever_one_looks() {
     assert!(ended.stderr.contains(&format!("{reason}; the run went on without it")), "{}", ended.stderr);
     let page = std::fs::read_to_string(desk.at(ended.page().unwrap())).unwrap();
     assert!(
-        page.contains("<b>degraded</b>") && page.contains("without that rank it was a run of fewer workers")
+        page.contains("<b>degraded</b>") && page.contains("without rank 1 it was a run of fewer workers")
     );
     desk.said(["db", "rebuild"]).unwrap();
     assert_eq!(the_run(&desk), run);

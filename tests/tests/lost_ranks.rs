@@ -166,7 +166,9 @@ fn who_waits_for_nobody_goes_on_without_two_of_three_workers() {
         assert_eq!(outcome.end, End::Done, "{strategy}: {}", outcome.detail);
         let lost: Vec<Rank> = outcome.losses.iter().map(|loss| loss.rank).collect();
         assert_eq!(lost, [Rank(1), Rank(0)], "{strategy}: {:?}", outcome.losses);
-        assert!(outcome.losses.iter().all(|loss| loss.step > 5), "{strategy}: {:?}", outcome.losses);
+        // Who gossips does not count the steps of others; what the rank itself said last may be older.
+        let known = |loss: &launch::Loss| loss.step > 5 || strategy == AD_PSGD;
+        assert!(outcome.losses.iter().all(known), "{strategy}: {:?}", outcome.losses);
         assert!(outcome.losses[0].reason.contains("SIGKILL"), "{strategy}: {}", outcome.losses[0].reason);
         assert!(
             outcome.losses[1].reason.contains("no sign of life"),

@@ -122,7 +122,7 @@ impl Supervisor {
             self.ranks_are_gone();
         } else if self.now >= give_up {
             self.note_what_cannot_be_killed();
-            self.ranks_are_gone();
+            self.finish();
         }
     }
 
