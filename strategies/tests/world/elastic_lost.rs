@@ -2,9 +2,9 @@
 //! need everyone.
 
 use crate::asynchronous::scene;
-use crate::lost_workers::{all_fail, first_failures, go_wrong, gone, lost, survivors};
+use crate::lost_workers::{DEADLINE, all_fail, first_failures, go_wrong, gone, lost, survivors};
 use crate::sharding::judged;
-use recipe::{MovingRate, Strategy, SyncVariant};
+use recipe::{Extent, MovingRate, Strategy, SyncVariant};
 use record::{LaneId, Nanos, Rank};
 use strategies::StepError;
 use strategies::sim::{Fault, LaneEnd};
@@ -88,5 +88,38 @@ fn a_run_without_a_single_worker_has_failed() {
             "{strategy:?}: {:?}",
             after.endings
         );
+    }
+}
+
+/// Seven steps without a word take longer than a peer may be silent, and each by itself does not.
+#[test]
+fn a_long_period_is_no_silence() {
+    let moving_rate = MovingRate::Fixed(0.25);
+    for strategy in [
+        Strategy::EasgdAsync { moving_rate, period: 7 },
+        Strategy::EasgdHogwild { moving_rate, period: 7 },
+        Strategy::Eamsgd { moving_rate, momentum: 0.5, period: 7, look_ahead: false },
+    ] {
+        let mut scene = scene(strategy.clone(), 3, 1, 1);
+        scene.world.jitter = 0.0;
+        scene.world.slow.clear();
+        scene.world.costs.forward = vec![Nanos(DEADLINE.0 / 4), Nanos(0)];
+        let after = go_wrong(&scene, &[]);
+        assert!(after.endings.iter().all(|ending| ending.end == LaneEnd::Finished), "{strategy:?}");
+        assert_eq!(lost(&after.outcome), [], "{strategy:?}");
+    }
+}
+
+/// Two turns would be enough for all samples; the other workers have one each, and nobody is left waiting.
+#[test]
+fn a_training_shorter_than_a_round_gives_each_worker_a_turn() {
+    for overlap in [true, false] {
+        let strategy = Strategy::EasgdOriginal { moving_rate: MovingRate::Fixed(0.25), overlap };
+        let scene = scene(strategy, 4, 1, 1).change(|spec| spec.train.length = Extent::Epochs(0.004));
+        let outcome = scene.run();
+        let steps = |rank: usize| {
+            outcome.ranks[rank].steps(LaneId::Compute).iter().filter(|step| !step.drain).count()
+        };
+        assert!((0..4).all(|rank| steps(rank) == 1), "overlap {overlap}");
     }
 }
