@@ -142,7 +142,7 @@ fn phases(findings: &Findings) -> String {
 }
 
 fn links(findings: &Findings) -> String {
-    let mut csv = Csv::new(&["run", "from", "to", "bytes", "raw_bytes", "messages"]);
+    let mut csv = Csv::new(&["run", "from", "to", "bytes", "messages"]);
     for run in &findings.rows().runs {
         let number = run.index.to_string();
         for link in run.attempt.iter().flat_map(|attempt| &attempt.links) {
@@ -151,7 +151,6 @@ fn links(findings: &Findings) -> String {
                 &link.from.to_string(),
                 &link.to.to_string(),
                 &link.bytes.to_string(),
-                &link.raw_bytes.to_string(),
                 &link.messages.to_string(),
             ]);
         }

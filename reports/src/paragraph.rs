@@ -87,32 +87,42 @@ pub(crate) fn listed(names: &[&str]) -> String {
     }
 }
 
-/// For each arm in how many conditions which grade was given.
+/// For each arm in how many conditions which grade was given; arms of which the same is said together.
 fn tally(findings: &Findings, verdicts: &[&Verdict]) -> String {
-    let base = findings.study.arm_name(findings.study.baseline);
-    let mut parts = Vec::new();
+    let mut said: Vec<(String, Vec<&str>)> = Vec::new();
     for (place, arm) in findings.rows().plan.arms.iter().enumerate() {
         let own: Vec<&&Verdict> = verdicts.iter().filter(|verdict| verdict.arm == arm.name).collect();
         if own.is_empty() || place == findings.study.baseline {
             continue;
         }
-        let of = |grade| own.iter().filter(|verdict| verdict.grade == Some(grade)).count();
-        let (sooner, later) = clear_sides(findings, place);
-        let counts = [
-            (sooner, "clearly faster than the baseline"),
-            (later, "clearly slower than the baseline"),
-            (of(Grade::WithinNoise), "within noise of the baseline"),
-            (of(Grade::NotEnoughEvidence), "without enough evidence"),
-            (of(Grade::DidNotReach), "short of the target"),
-        ];
-        let said: Vec<String> = counts
-            .iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, words)| format!("{words} in {count} of {} conditions", own.len()))
-            .collect();
-        parts.push(format!("{} is {}.", arm.name, said.join(", ").replace("the baseline", base)));
+        let words = grades(findings, place, &own);
+        match said.iter_mut().find(|(others, _)| *others == words) {
+            Some((_, names)) => names.push(&arm.name),
+            None => said.push((words, vec![&arm.name])),
+        }
     }
-    parts.join(" ")
+    let sentence = |(words, names): &(String, Vec<&str>)| {
+        format!("{} {} {words}.", listed(names), if names.len() == 1 { "is" } else { "are" })
+    };
+    said.iter().map(sentence).collect::<Vec<_>>().join(" ")
+}
+
+/// What one arm's verdicts come to.
+fn grades(findings: &Findings, arm: usize, own: &[&&Verdict]) -> String {
+    let base = findings.study.arm_name(findings.study.baseline);
+    let of = |grade| own.iter().filter(|verdict| verdict.grade == Some(grade)).count();
+    let (sooner, later) = clear_sides(findings, arm);
+    let counts = [
+        (sooner, format!("clearly faster than {base}")),
+        (later, format!("clearly slower than {base}")),
+        (of(Grade::WithinNoise), format!("within noise of {base}")),
+        (of(Grade::NotEnoughEvidence), "without enough evidence".to_owned()),
+        (of(Grade::DidNotReach), "short of the target".to_owned()),
+    ];
+    let said = counts.iter().filter(|(count, _)| *count > 0);
+    said.map(|(count, words)| format!("{words} in {count} of {} conditions", own.len()))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn clear_sides(findings: &Findings, arm: usize) -> (usize, usize) {

@@ -279,7 +279,7 @@ mod tests {
     use super::*;
     use crate::Options;
     use crate::paragraph::paragraph;
-    use crate::sample::Sample;
+    use crate::sample::{Sample, SampleArm};
     use store::{RunState, SweepRows};
 
     fn said(rows: &SweepRows) -> (String, Vec<String>) {
@@ -299,6 +299,20 @@ mod tests {
     fn several_conditions_are_counted() {
         let sample = Sample { workers: vec![2, 4, 8], ..Sample::duel() };
         assert_eq!(said(&sample.rows()).0, "d-sync is clearly faster than ps-sync in 3 of 3 conditions.");
+    }
+
+    #[test]
+    fn arms_of_which_the_same_is_said_share_a_sentence() {
+        let mut sample = Sample { workers: vec![2, 4], repeats: 8, ..Sample::duel() };
+        for (name, communicate) in [("again", 2.5), ("late", 40.0)] {
+            let other = sample.arms[1].clone();
+            sample.arms.push(SampleArm { name: name.to_owned(), communicate, ..other });
+        }
+        assert_eq!(
+            said(&sample.rows()).0,
+            "d-sync and again are clearly faster than ps-sync in 2 of 2 conditions. late is clearly slower than ps-sync in \
+             2 of 2 conditions."
+        );
     }
 
     #[test]

@@ -32,6 +32,21 @@ fn a_full_page_is_silent() {
 }
 
 #[test]
+fn a_page_is_no_wider_than_its_window() {
+    let Some(browser) = browser() else { return };
+    let rows = Sample { workers: vec![2, 4], ..Sample::held_up() }.rows();
+    let html = page(&rows, &timelines(&rows), &Options::default()).unwrap().html;
+    let measure = "<script>{const all = document.documentElement; \
+                   all.dataset.beyond = all.scrollWidth - all.clientWidth;}</script></body>";
+    let visit = visit(&browser, &html.replace("</body>", measure));
+    assert!(
+        visit.document.contains("data-beyond=\"0\""),
+        "{}",
+        visit.document.chars().take(300).collect::<String>()
+    );
+}
+
+#[test]
 fn a_hostile_page_is_silent() {
     let attack = "<img src=\"http://127.0.0.1:9/x.png\"><script>console.error('x')</script>";
     let mut rows = Sample::duel().rows();

@@ -1,5 +1,5 @@
-//! The only update rule in the project, on host vectors: a worker, a server and a centre round alike, so that
-//! a parameter server can equal an all-reduce bit for bit.
+//! The optimizer of the recipe, on host vectors: a worker and a server round alike, so that a parameter server can equal
+//! an all-reduce bit for bit. Rules that belong to a method are in its file.
 
 use crate::vector::Vector;
 use recipe::Sgd;

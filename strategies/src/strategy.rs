@@ -37,9 +37,15 @@ pub trait Strategy: Send {
         Ok(())
     }
 
-    /// The model that this rank holds, if it is to be evaluated or hashed.
+    /// The worker's own model, if it is to be evaluated or hashed.
     fn model<'a>(&'a self, node: &'a Node) -> std::borrow::Cow<'a, Vector> {
         std::borrow::Cow::Borrowed(node.params())
+    }
+
+    /// The centre that the run is judged by, where this worker holds it beside its own model. It then answers for the
+    /// rank: the rank's digest is that of the centre.
+    fn centre(&self) -> Option<&Vector> {
+        None
     }
 }
 
@@ -69,6 +75,9 @@ pub trait Service: Send {
         None
     }
 }
+
+/// How the model is called that elastic methods are judged by.
+pub(crate) const CENTRE: &str = "centre";
 
 /// What a rank does: at most one lane that trains, any number beside it.
 #[derive(Default)]

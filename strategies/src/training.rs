@@ -4,7 +4,7 @@
 use crate::desk::{Desk, Seat};
 use crate::host::{Gate, Observer};
 use crate::node::Node;
-use crate::strategy::{Evaluated, Progress, Service, Strategy, Turn};
+use crate::strategy::{CENTRE, Evaluated, Progress, Service, Strategy, Turn};
 use crate::{Coding, Lane, Loss, StepError, Traffic};
 use record::{
     CodingRecord, Event, LaneId, Phase, Rank, SamplesRecord, SnapshotRecord, SpanRecord, StepRecord,
@@ -174,11 +174,20 @@ impl Books {
         let seat = node.seat().clone();
         let clock = &mut node.lane().clock;
         let (before, at) = (clock.switch(Phase::Snapshot), clock.now());
-        let record = self.record(&seat, when, at, look);
-        let model = strategy.model(node);
-        let size = model.len();
-        self.observer.snapshot(record, &model);
-        drop(model);
+        let mut size = 0;
+        if let Some(centre) = strategy.centre() {
+            let judged = Evaluated::judged(CENTRE);
+            self.observer.snapshot(record(&seat, when, at, look, Some(&judged)), centre);
+            size += centre.len();
+        }
+        // A centre answers for the rank.
+        let answers = size == 0;
+        if answers || look != Look::Hash {
+            let model = strategy.model(node);
+            let record = record(&seat, when, at, look, self.evaluated.as_ref());
+            self.observer.snapshot(SnapshotRecord { answers, ..record }, &model);
+            size += model.len();
+        }
         node.lane().clock.timed(Phase::Snapshot, Work::Snapshot(size), || ());
         node.lane().clock.switch(before);
     }
@@ -188,33 +197,35 @@ impl Books {
         let Some(model) = service.model() else { return };
         let seat = desk.seat.clone();
         let before = desk.lane.clock.switch(Phase::Snapshot);
-        let record = self.record(&seat, when, desk.lane.clock.now(), look);
+        let record = record(&seat, when, desk.lane.clock.now(), look, self.evaluated.as_ref());
         self.observer.snapshot(record, model.as_ref());
         desk.lane.clock.timed(Phase::Snapshot, Work::Snapshot(model.len()), || ());
         desk.lane.clock.switch(before);
     }
+}
 
-    fn record(
-        &self,
-        seat: &Seat,
-        (step, samples): (u64, u64),
-        at: record::Nanos,
-        look: Look,
-    ) -> SnapshotRecord {
-        let evaluated = self.evaluated.as_ref().filter(|_| look != Look::Hash);
-        let mark = if look == Look::Last { seat.course.evaluations() + 1 } else { seat.course.mark(samples) };
-        SnapshotRecord {
-            rank: seat.rank,
-            model: evaluated.map(|evaluated| evaluated.name.clone()).unwrap_or_default(),
-            step,
-            samples,
-            at,
-            file: String::new(),
-            last: look == Look::Last,
-            mark,
-            standing: evaluated.map(|evaluated| evaluated.standing).unwrap_or_default(),
-            company: evaluated.and_then(|evaluated| evaluated.company),
-            sha256: String::new(),
-        }
+/// A model that is put aside when the lane took so many steps, and all ranks so many samples.
+fn record(
+    seat: &Seat,
+    (step, samples): (u64, u64),
+    at: record::Nanos,
+    look: Look,
+    evaluated: Option<&Evaluated>,
+) -> SnapshotRecord {
+    let evaluated = evaluated.filter(|_| look != Look::Hash);
+    let mark = if look == Look::Last { seat.course.evaluations() + 1 } else { seat.course.mark(samples) };
+    SnapshotRecord {
+        rank: seat.rank,
+        model: evaluated.map(|evaluated| evaluated.name.clone()).unwrap_or_default(),
+        step,
+        samples,
+        at,
+        file: String::new(),
+        last: look == Look::Last,
+        mark,
+        standing: evaluated.map(|evaluated| evaluated.standing).unwrap_or_default(),
+        company: evaluated.and_then(|evaluated| evaluated.company),
+        sha256: String::new(),
+        answers: true,
     }
 }

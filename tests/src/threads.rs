@@ -117,8 +117,10 @@ impl Observer for Log {
         lock(&self.events).push(event);
     }
     fn snapshot(&self, record: SnapshotRecord, weights: &Vector) {
-        let hash = WeightHash { rank: record.rank, step: record.step, sha256: weights.sha256() };
-        self.event(Event::WeightHash(hash));
+        if record.answers {
+            let hash = WeightHash { rank: record.rank, step: record.step, sha256: weights.sha256() };
+            self.event(Event::WeightHash(hash));
+        }
     }
     fn stopping(&self) -> bool {
         false

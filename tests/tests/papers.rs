@@ -126,9 +126,9 @@ fn at_the_papers_ratio_each_way_to_average_elastically_takes_what_its_algorithm_
     let slow = arms["easgd-original"].emulation.slow[0].link;
     assert_eq!(spec.emulation.slow, [], "an arm without a master has no slow card");
     let (one, master) = (latency + vector, latency + vector * slow);
-    // Table 3, six times as slow: four messages of Sync EASGD 2, one exchange of Original EASGD.
-    assert!((4.0 * one / 6.0 / 1.31 - 1.0).abs() < 0.06, "{one} ms");
-    assert!((master / 6.0 / 7.05 - 1.0).abs() < 0.01, "{master} ms");
+    // Table 3, ten times as slow: four messages of Sync EASGD 2, one exchange of Original EASGD.
+    assert!((4.0 * one / 10.0 / 1.31 - 1.0).abs() < 0.06, "{one} ms");
+    assert!((master / 10.0 / 7.05 - 1.0).abs() < 0.01, "{master} ms");
     let time: BTreeMap<&str, f64> =
         arms.iter().map(|(name, spec)| (name.as_str(), time_per_batch(spec))).collect();
     let close = |name: &str, expected: f64| {
@@ -142,9 +142,10 @@ fn at_the_papers_ratio_each_way_to_average_elastically_takes_what_its_algorithm_
     let own = update(spec);
     let masters = own * arms["easgd-original"].emulation.slow[0].compute;
     // Table 3: 7 % of 7.7 ms for two updates, 9 % of 8.2 ms for the master's.
-    assert!((own / 6.0 / 0.27 - 1.0).abs() < 0.01 && (masters / 6.0 / 0.74 - 1.0).abs() < 0.01);
+    assert!((own / 10.0 / 0.27 - 1.0).abs() < 0.01 && (masters / 10.0 / 0.74 - 1.0).abs() < 0.01);
+    // All but the workers' own steps is hidden.
+    close("easgd-sync 3", computing);
     // The centre is on worker 0, whose second update it is; four messages of the tree, one after the other.
-    close("easgd-sync 3", computing + own);
     close("easgd-sync 2", computing + own + 4.0 * one);
     // The sum travels to the master, and is applied, while the workers compute; then the centre comes from there.
     close("easgd-sync 1", computing.max(master + masters) + master + 4.0 * one);
@@ -154,7 +155,7 @@ fn at_the_papers_ratio_each_way_to_average_elastically_takes_what_its_algorithm_
     close("easgd-original*", 4.0 * (2.0 * master + computing - own + masters));
     // The master's card is what all asynchronous workers wait for.
     close("easgd-async", 4.0 * (master - latency));
-    assert!(time["easgd-original"] / time["easgd-sync 3"] > 4.7, "{time:?}");
+    assert!(time["easgd-original"] / time["easgd-sync 3"] > 4.9, "{time:?}");
 }
 
 /// The runs of a straggler's recipe: of an arm, so many workers, and whatever is slow.

@@ -189,7 +189,8 @@ fn stored_steps(desk: &Desk) -> usize {
     let steps = desk.said(["export", "last", "--format", "jsonl", "--what", "steps"]).unwrap();
     let closed = |line: &str| {
         let row: BTreeMap<String, serde_json::Value> = serde_json::from_str(line).unwrap();
-        let times = row.iter().filter(|(name, _)| name.ends_with("_ns") && *name != "begin_ns");
+        let beside = ["begin_ns", "hidden_ns"];
+        let times = row.iter().filter(|(name, _)| name.ends_with("_ns") && !beside.contains(&name.as_str()));
         let (length, phases): (Vec<_>, Vec<_>) = times.partition(|(name, _)| *name == "length_ns");
         let sum = |some: Vec<(&String, &serde_json::Value)>| -> u64 {
             some.into_iter().map(|(_, time)| time.as_u64().unwrap()).sum()

@@ -1,6 +1,6 @@
 //! Spans of made-up runs: each rank computes, then sends, waits and adds hop by hop; one step has a straggler.
 
-use super::Noise;
+use super::noise::Noise;
 use crate::Timelines;
 use record::{LaneId, Nanos, Phase, Rank};
 use store::{AttemptRow, RankRow, SpanRow, SweepRows};

@@ -87,9 +87,9 @@ fn traffic(findings: &Findings, condition: &str, entry: &Entry) -> TrafficRow {
             (!attempt.links.is_empty()).then(|| attempt.links.iter().map(|link| value(link) as f64).sum())
         })
     };
-    let (wire, raw) = (sum(|link| link.bytes), sum(|link| link.raw_bytes));
-    let linked = wire.zip(raw).filter(|(wire, _)| *wire > 0.0).map(|(wire, raw)| raw / wire);
-    let raw_ratio = entry.mean_of(coded_ratio).or(linked);
+    let wire = sum(|link| link.bytes);
+    // What no codec had to do with travelled as it was.
+    let raw_ratio = entry.mean_of(coded_ratio).or(wire.filter(|wire| *wire > 0.0).map(|_| 1.0));
     let sent = entry.mean_of(|attempt| entry.worker_bytes_per_step(attempt));
     let steps = shares::mean(entry, shares::workers);
     let exposed = steps.as_ref().and_then(|steps| steps.exposed);
@@ -188,13 +188,12 @@ fn passed(link: &LinkRow) -> Passed {
 }
 
 fn link_table(attempt: &AttemptRow) -> Table {
-    let mut table = Table::new(["from", "to", "bytes", "before encoding", "messages"]);
+    let mut table = Table::new(["from", "to", "bytes", "messages"]);
     for link in &attempt.links {
         table.rows.push(vec![
             link.from.to_string(),
             link.to.to_string(),
             digits::bytes(link.bytes as f64),
-            digits::bytes(link.raw_bytes as f64),
             digits::count(link.messages),
         ]);
     }

@@ -12,6 +12,9 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use store::SpanRow;
 
+/// The width of a letter of a lane's name, at most on average.
+const LETTER: f64 = 7.0;
+
 /// Timelines on one page; more arms and conditions than that are left to the exported trace.
 const MOST_TIMELINES: usize = 6;
 
@@ -168,7 +171,9 @@ impl Cut<'_> {
         let shown = &lanes[..lanes.len().min(MOST_LANES)];
         let row = if shown.len() > 8 { 16.0 } else { 24.0 };
         let height = 30.0 + row * shown.len() as f64 + 40.0;
-        let area = Area { left: 118.0, top: 24.0, bottom: height - 40.0, ..Area::wide(height) };
+        let longest = shown.iter().map(|lane| lane_name(*lane).chars().count()).max().unwrap_or(0);
+        let left = f64::max(118.0, LETTER * longest as f64 + 12.0);
+        let area = Area { left, top: 24.0, bottom: height - 40.0, ..Area::wide(height) };
         let unit = Unit::of_seconds(Nanos(self.to - self.from).seconds());
         let x = Scale::new((0.0, Nanos(self.to - self.from).seconds()), (area.left, area.right), unit.factor);
         let y = Scale::new((0.0, 1.0), (area.bottom, area.top), 1.0);

@@ -229,7 +229,21 @@ fn fell_short(rows: &SweepRows, run: &RunRow) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::again;
+    use super::{again, fell_short};
+    use record::{Nanos, Rank};
+    use reports::sample::Sample;
+    use store::{LostRow, RunState};
+
+    #[test]
+    fn a_run_that_diverged_is_a_result_only_while_all_ranks_were_there() {
+        let mut rows = Sample { target: None, ..Sample::duel() }.rows();
+        rows.runs[0].state = RunState::Diverged;
+        assert!(!fell_short(&rows, &rows.runs[0]));
+        let lost =
+            LostRow { rank: Rank(1), step: 3, at: Nanos(5), reason: "its process was killed".to_owned() };
+        rows.runs[0].attempt.as_mut().unwrap().lost.push(lost);
+        assert!(fell_short(&rows, &rows.runs[0]));
+    }
 
     #[test]
     fn the_command_that_goes_on_can_be_pasted_into_a_shell() {

@@ -121,7 +121,7 @@ pub(crate) fn all(store: &Path) -> Vec<Live> {
 
 /// Removes what a driver that is gone said.
 pub(crate) fn forget(store: &Path, driver: &Driver) {
-    for kind in ["json", "stop", "new"] {
+    for kind in ["json", "stop", "json.new", "stop.new"] {
         // What is not there need not go.
         let _ = fs::remove_file(file(store, driver, kind));
     }
@@ -218,6 +218,39 @@ mod tests {
         assert_eq!(asked(store.path(), &earlier), None);
         drop(board);
         assert_eq!(asked(store.path(), &this), None);
+    }
+
+    fn nothing_to_tell(driver: &Driver) -> Live {
+        Live {
+            driver: driver.clone(),
+            sweep: String::new(),
+            recipe: "quickstart".to_owned(),
+            argv: Vec::new(),
+            since: 0,
+            written: 0,
+            runs: 1,
+            ended: 0,
+            seconds_left: None,
+            run: None,
+        }
+    }
+
+    #[test]
+    fn what_a_driver_says_and_what_it_is_asked_do_not_overwrite_each_other() {
+        let store = tempfile::tempdir().unwrap();
+        let mut board = Board::new(store.path());
+        let this = board.driver.clone();
+        std::thread::scope(|scope| {
+            scope.spawn(|| (0..300).for_each(|_| board.show(&nothing_to_tell(&this))));
+            for level in [Level::Softly, Level::Now, Level::Kill].into_iter().cycle().take(300) {
+                ask(store.path(), &this, level).unwrap();
+                assert_eq!(asked(store.path(), &this), Some(level));
+            }
+        });
+        assert_eq!(all(store.path()), [nothing_to_tell(&this)]);
+        fs::write(file(store.path(), &this, "stop.new"), "half").unwrap();
+        drop(board);
+        assert_eq!(fs::read_dir(folder(store.path())).unwrap().count(), 0, "nothing is left behind");
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub const BUILD: u64 = {
     state = fnv(state, include_bytes!("../../record/src/event.rs"));
     state = fnv(state, include_bytes!("../../record/src/gossip.rs"));
     state = fnv(state, include_bytes!("../../record/src/phase.rs"));
+    state = fnv(state, include_bytes!("../../record/src/snapshot.rs"));
     state = fnv(state, include_bytes!("../../record/src/units.rs"));
     state = fnv(state, include_bytes!("../../recipe/src/plan.rs"));
     state = fnv(state, include_bytes!("../../recipe/src/model.rs"));

@@ -66,8 +66,8 @@ pub struct Briefing {
 /// How long to wait for what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deadlines {
-    /// From spawn until every rank is prepared; and for each snapshot, from when it was handed to the evaluator
-    /// until it is evaluated.
+    /// From spawn until every rank is prepared; and for each snapshot, until it is on disk, and from when it was handed
+    /// to the evaluator until it is evaluated.
     pub start_up: Duration,
     /// For a message, credits or a connection of a peer while training.
     pub peer: Duration,

@@ -140,7 +140,7 @@ pub(crate) const KEYS: &[Key] = &[
         "strategy.variant",
         Kind::Whole(1, 3),
         "1: a tree of the workers and a master of its own; 2: the master is the first worker; 3: as 2, and weights \
-         travel during forward and backward pass. The weights are the same.",
+         travel, and the centre moves, during forward and backward pass. The weights are the same.",
     )
     .of(&["easgd-sync"])
     .default("3")
@@ -185,7 +185,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "communication.collective",
         Kind::Table,
-        "The algorithm of an all-reduce; strategies without one ignore it.",
+        "The algorithm of an all-reduce. Strategies without one ignore what is said for all, and refuse what is said for them.",
     )
     .arm(),
     Key::new("communication.collective.kind", Kind::Choice(COLLECTIVES), "Which algorithm.")
@@ -218,12 +218,13 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "communication.reduce-order",
         Kind::Choice(REDUCE_ORDERS),
-        "In which order an element's parts are added: `rank`, which a `ring` and a `star` can do, gives the same bits \
+        "In which order an element's parts are added: `rank`, which `ring`, `star` and `all-gather` can do, gives the same bits \
          for every schedule and for a parameter server.",
     )
     .default("\"ring\"")
     .arm(),
-    Key::new("compression", Kind::Table, "What happens to vectors on the wire.").arm(),
+    Key::new("compression", Kind::Table, "What happens to vectors on the wire. Beside a server gradients are coded on their way up; weights on their way down \
+         only with `compression.parameters`, which `top-k`, `sign`, `terngrad` and `qsgd` do not have.").arm(),
     Key::new(
         "compression.kind",
         Kind::Choice(COMPRESSIONS),

@@ -56,8 +56,9 @@ impl<'a> CellBuilder<'a> {
         for (index, mut draft) in drafts.into_iter().enumerate() {
             place_data(&mut draft.settings, self.files);
             let (spec, mut findings) = self.resolver.resolve(&draft.settings);
-            if draft.excluded.is_none() {
-                self.note_servers(&spec, &draft.settings, index);
+            let kept = draft.excluded.is_none().then_some(index);
+            self.note_servers(&spec, &draft.settings, kept);
+            if kept.is_some() {
                 findings.extend(self.busy(&spec, &draft.settings));
                 findings.extend(self.missing_data(&spec, &draft.settings));
                 for finding in findings {
@@ -108,14 +109,15 @@ impl<'a> CellBuilder<'a> {
         })
     }
 
-    /// Remembers which entries of `nodes.slow` mean servers, and whether a cell has any.
-    fn note_servers(&mut self, spec: &RunSpec, settings: &Settings, cell: usize) {
+    /// Remembers which entries of `nodes.slow` mean servers, and whether a cell has any: one that is excluded will do,
+    /// for a part of a recipe is as right as the whole.
+    fn note_servers(&mut self, spec: &RunSpec, settings: &Settings, kept: Option<usize>) {
         let some = spec.cluster.seats.iter().any(|seat| seat.role == Role::Server);
         for slow in surroundings::slow(settings).iter().filter(|slow| slow.whose == Whose::Servers) {
             let (_, cells) =
                 self.servers.entry(slow.span).or_insert_with(|| (slow.clone(), Some(Vec::new())));
             match cells {
-                Some(cells) if !some => cells.push(cell),
+                Some(cells) if !some => cells.extend(kept),
                 _ => *cells = None,
             }
         }

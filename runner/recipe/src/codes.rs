@@ -190,7 +190,7 @@ pub(crate) const CODES: &[Code] = &[
         "R114",
         "a setting without effect",
         "The strategy has no use for the setting: a parameter server does not all-reduce, and adds in rank order or \
-         as gradients come; neighbours of gossip do not either.",
+         as gradients come; neighbours of gossip do not either. So with an entry of `nodes.slow` that slows nothing down.",
     ),
     code("R117", "no strategy", "A recipe compares strategies; it needs at least one `[[strategy]]`."),
     code(
@@ -244,7 +244,7 @@ pub(crate) const CODES: &[Code] = &[
         "R127",
         "an all-reduce that cannot add in rank order",
         "`reduce-order = \"rank\"` adds every element from rank 0 on, one rank after the other. A `ring` can do so \
-         by sending each chunk straight to its owner, a `star` does. The other collectives add partial sums to each \
+         by sending each chunk straight to its owner; `star` and `all-gather` do so always. The other collectives add partial sums to each \
          other: that is what makes them fast, and another order.",
     ),
     code(
@@ -264,7 +264,7 @@ pub(crate) const CODES: &[Code] = &[
         "R131",
         "a graph without two parts",
         "In `ad-psgd` an active worker asks and a passive one answers, so that nobody waits in a circle: the edges of \
-         the graph join even with odd ranks. The hops of the exponential graph, 1 and 2^i + 1, are odd; around an odd \
+         the graph join even with odd ranks. The hops of the exponential graph, 1 and 2^i + 1 for i > 0, are odd; around an odd \
          number of workers they join equal parities. A ring of an odd number becomes a path, and `complete` joins \
          every even rank with every odd one.",
     ),
@@ -309,6 +309,12 @@ pub(crate) const CODES: &[Code] = &[
         "`powersgd` factors the gradient of each matrix of weights; `gradient-segments` cuts gradients anywhere.",
     ),
     code(
+        "R155",
+        "nothing to factor",
+        "Two factors of rank r of a matrix with m rows and n columns have r (m + n) elements. Where these are no fewer than \
+         the m n of the matrix, it travels as it is; a model all of whose matrices do so is not compressed at all.",
+    ),
+    code(
         "R201",
         "more workers than cores",
         "Workers that share a core slow each other down, so that step times measure the operating system's \
@@ -324,15 +330,15 @@ pub(crate) const CODES: &[Code] = &[
     code(
         "R206",
         "a centre that follows the last worker",
-        "When every one of p workers has exchanged once at moving rate a, the centre has gone nearly all of the way if \
-         p * a is above 1: it is the last workers' model more than the mean of all. The method's authors take \
-         p * a = 0.9 (Zhang, Choromanska and LeCun, NIPS 2015).",
+        "When p workers have exchanged once, one after the other at moving rate a, (1 - a)^p of the old centre is left, and \
+         the last worker counts (1 - a)^(1 - p) times as much as the first: at p * a = 1 that is a third, and nearly three \
+         times. The method's authors take p * a = 0.9 (Zhang, Choromanska and LeCun, NIPS 2015).",
     ),
     code(
         "R207",
         "a centre that is seldom visited",
         "Elastic workers get the steps up to their next exchange one exchange ahead, and what they do after the last one \
-         never reaches the centre. Where the training is no more than two periods long, that is most of it.",
+         never reaches the centre. Where the training is shorter than two periods, that is much of it.",
     ),
     code(
         "R251",

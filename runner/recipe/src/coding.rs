@@ -7,7 +7,7 @@ use crate::method::SEGMENTS;
 use crate::problem::Finding;
 use crate::resolve::STRATEGY_KIND;
 use crate::setting::Settings;
-use crate::{Codec, Compression, Route};
+use crate::{Codec, Compression, Model, Parameter, Route};
 
 const COMPRESSION_KIND: KeyId = id("compression.kind");
 pub(crate) const PARAMETERS: KeyId = id("compression.parameters");
@@ -172,6 +172,27 @@ fn projected_before_nothing(settings: &Settings, codec: Codec) -> Option<Finding
         .at_option(settings.span(SEGMENTS), "pieces end inside matrices")
         .at_option(settings.span(COMPRESSION_KIND), "needs them whole")
         .cure("leave `gradient-segments` out")
+    })
+}
+
+/// Factors that are no smaller than what they stand for.
+pub(crate) fn nothing_to_factor(settings: &Settings, model: &Model) -> Option<Finding> {
+    let Compression::Coded { codec: Codec::Powersgd { rank }, .. } = compression(settings) else {
+        return None;
+    };
+    let shapes = || model.layers.iter().flat_map(|layer| &layer.parameters).filter_map(Parameter::matrix);
+    // The largest rank at which a matrix is smaller in factors.
+    let most = shapes().map(|(m, n)| (m * n).saturating_sub(1) / (m + n).max(1)).max().unwrap_or(0);
+    (rank as usize > most).then(|| {
+        Finding::new("R155", format!("at rank {rank}, `powersgd` factors no matrix of the model"))
+            .at_option(
+                settings.span(RANK).or(settings.span(COMPRESSION_KIND)),
+                "factors as large as what they stand for",
+            )
+            .cure(match most {
+                0 => "take another code: the matrices are too small for any rank".to_owned(),
+                _ => format!("take a rank of at most {most}, or another code"),
+            })
     })
 }
 

@@ -79,11 +79,11 @@ fn choice(topic: &str) -> Option<(&'static Key, &'static Choice)> {
 
 fn code_page(page: &Code) -> String {
     let severity = if page.id >= "R200" { "warning" } else { "error" };
-    format!("{severity} {}: {}\n\n{}\n", page.id, page.title, wrap(page.text))
+    format!("{severity} {}: {}\n\n{}\n", page.id, page.title, page.text)
 }
 
 fn key_page(key: &Key) -> String {
-    let mut page = format!("{}\n\n{}\n\n", key.path, wrap(key.doc));
+    let mut page = format!("{}\n\n{}\n\n", key.path, key.doc);
     if key.later {
         page.push_str("Not in this version.\n");
         return page;
@@ -120,7 +120,7 @@ fn table_page(page: &mut String, table: &Key) {
 }
 
 fn choice_page(topic: &str, key: &Key, choice: &Choice) -> String {
-    let mut page = format!("{topic}\n\n{}\n\n", wrap(choice.doc));
+    let mut page = format!("{topic}\n\n{}\n\n", choice.doc);
     match choice.availability {
         Availability::Later => page.push_str("Not in this version.\n"),
         Availability::Setting(setting) => {
@@ -160,7 +160,7 @@ fn choice_list(page: &mut String, key: &Key) {
         .map(|choice| choice.name)
         .collect();
     if !later.is_empty() {
-        let _ = writeln!(page, "\n{}", wrap(&format!("Not in this version: {}.", later.join(", "))));
+        let _ = writeln!(page, "\nNot in this version: {}.", later.join(", "));
     }
 }
 
@@ -198,20 +198,4 @@ pub(crate) fn takes(kind: &Kind) -> String {
 
 fn bounds(range: Range) -> String {
     format!(", {}", range.describe())
-}
-
-/// Breaks a text into lines of at most 90 characters.
-fn wrap(text: &str) -> String {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.is_empty() => line.push_str(word),
-            Some(line) if line.len() + 1 + word.len() <= 90 => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines.join("\n")
 }

@@ -126,3 +126,23 @@ fn endless_warmup(settings: &Settings, warmup: Extent) -> Option<Finding> {
         .cure("warm up for less, train for longer, or take `kind = \"d-sync\"`")
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::Availability;
+    use crate::names::STRATEGIES;
+    use crate::setting::{Leaf, Typed};
+    use std::sync::Arc;
+
+    #[test]
+    fn every_name_is_the_strategy_of_that_name() {
+        for choice in STRATEGIES.iter().filter(|choice| choice.availability == Availability::Now) {
+            let typed = Typed::Choice(choice.name);
+            let leaf = Leaf { typed, text: String::new(), toml: String::new(), span: None };
+            let mut settings = Settings::new();
+            settings.put(STRATEGY_KIND, Arc::new(leaf));
+            assert_eq!(strategy(&settings).kind(), choice.name);
+        }
+    }
+}

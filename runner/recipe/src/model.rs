@@ -77,6 +77,12 @@ pub struct Parameter {
 }
 
 impl Parameter {
+    /// Rows and columns, where it is more than a list: each output's weights are a row.
+    pub fn matrix(&self) -> Option<(usize, usize)> {
+        let (rows, rest) = self.shape.split_first()?;
+        (!rest.is_empty()).then(|| (*rows, rest.iter().product()))
+    }
+
     /// Number of weights.
     pub fn size(&self) -> usize {
         self.shape.iter().product()

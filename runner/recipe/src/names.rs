@@ -79,10 +79,15 @@ pub(crate) const STRATEGIES: &[Choice] = &[
     Choice::now("pipe-sgd", "All-reduce in a pipeline: communication overlaps the next steps."),
     Choice::now(
         "easgd-original",
-        "Elastic averaging, round robin: one worker after the other computes and exchanges with the centre.",
+        "Elastic averaging, round robin: one worker after the other computes and exchanges with the centre. Like all elastic \
+         methods it is judged by the centre, with rank 0 beside it.",
     ),
     Choice::now("easgd-async", "Elastic averaging, first come, first served."),
-    Choice::now("measgd-async", "Elastic averaging, first come, first served, with momentum on the workers."),
+    Choice::now(
+        "measgd-async",
+        "Elastic averaging, first come, first served, with momentum on the workers: at 0.9 it moves ten times as far, so that \
+         the rate has to be smaller.",
+    ),
     Choice::now(
         "easgd-hogwild",
         "Elastic averaging without locks: workers and centre exchange element by element.",
@@ -91,11 +96,25 @@ pub(crate) const STRATEGIES: &[Choice] = &[
         "easgd-sync",
         "Elastic averaging of all workers at once, in three variants that give the same weights.",
     ),
-    Choice::now("eamsgd", "Elastic averaging with momentum and a communication period, on sharded servers."),
-    Choice::now("d-psgd", "Gossip: each worker averages with its neighbours in every step."),
-    Choice::now("ad-psgd", "Gossip without waiting: pairs average whenever they are ready."),
+    Choice::now(
+        "eamsgd",
+        "`measgd-async` with a moving rate of 0.9 / workers unless another is given, and on request with gradients taken ahead \
+         of the weights (`look-ahead`).",
+    ),
+    Choice::now(
+        "d-psgd",
+        "Gossip: each worker averages with its neighbours in every step. Like all gossip it is judged by the mean of all \
+         workers' models, with rank 0 beside it.",
+    ),
+    Choice::now(
+        "ad-psgd",
+        "Gossip without waiting: workers of even number ask, those of odd number answer, and the two average.",
+    ),
     Choice::now("sgp", "Gossip over a directed graph: stochastic gradient push."),
-    Choice::now("local-sgd", "Local steps, and an average of all models now and then."),
+    Choice::now(
+        "local-sgd",
+        "Local steps, and an average of all models now and then. It is judged by rank 0, and the models are compared.",
+    ),
     Choice::later("gmp", "Groups that split large layers among them, and data parallelism between groups."),
     Choice::setting(
         "wfbp",
@@ -148,7 +167,11 @@ pub(crate) const MIX_ORDERS: &[Choice] = &[
 ];
 
 pub(crate) const AVERAGINGS: &[Choice] = &[
-    Choice::now("each-step", "Once per gradient, as soon as it is there."),
+    Choice::now(
+        "each-step",
+        "At most once per gradient of the worker that asks, as soon as it is there; steps that end during an exchange share \
+         the next one.",
+    ),
     Choice::now("continuous", "Again and again, whether there is a new gradient or not."),
 ];
 
@@ -194,12 +217,22 @@ pub(crate) const COMPRESSIONS: &[Choice] = &[
         "bf16",
         "The upper 16 bits of each float, rounded: 7 bits of fraction, the range of 32 bits.",
     ),
-    Choice::now("top-k", "The largest values as they are, with their positions; of the others nothing."),
-    Choice::now("random-k", "Values at positions that all ranks draw alike: only these are all-reduced."),
+    Choice::now(
+        "top-k",
+        "The largest values as they are, with their positions, 8 bytes each; of the others nothing.",
+    ),
+    Choice::now(
+        "random-k",
+        "Values at positions that all ranks draw alike: only these are all-reduced. With error feedback they stay as they are; \
+         without they are scaled to be right on average, which at 1 % is a hundred times.",
+    ),
     Choice::now("sign", "1 bit per value: its sign, times the mean magnitude of all."),
     Choice::now("terngrad", "1.6 bits per value: -1, 0 or 1 times the largest of its bucket, by chance."),
     Choice::now("qsgd", "A few bits per value: a level of the length of its bucket, rounded by chance."),
-    Choice::now("powersgd", "Two thin factors of each matrix of weights: only these are all-reduced."),
+    Choice::now(
+        "powersgd",
+        "Two thin factors of each matrix of weights are all-reduced; what is no larger than its factors goes as it is.",
+    ),
 ];
 
 pub(crate) const SHARES: &[Choice] = &[

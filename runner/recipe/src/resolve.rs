@@ -110,6 +110,7 @@ impl<'a> Resolver<'a> {
             measure: measure(settings),
             emulation,
         };
+        cell.findings.extend(coding::nothing_to_factor(settings, &spec.model));
         cell.findings.extend(elastic::long_period(settings, &spec.strategy, batches(&spec)));
         (spec, cell.findings)
     }

@@ -199,7 +199,8 @@ const BEFORE_ARMS: &[Key] = &[
         "train.evaluate",
         Kind::Extent(Least::Something),
         "How often the model is evaluated; the initial and the final one always are, unless the run is stopped \
-         early. Evaluation never counts as training time.",
+         early. Evaluation never counts as training time. Where models differ, a run is judged by the centre of elastic \
+         averaging, by the mean of all workers of gossip, and else by rank 0.",
     )
     .default("\"1 epoch\""),
     Key::new("train.target", Kind::Table, "What a run is after; time to target is the main result."),

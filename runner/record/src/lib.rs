@@ -8,15 +8,17 @@ mod event;
 mod gossip;
 mod overlap;
 mod phase;
+mod snapshot;
 mod units;
 
 pub use clock::{Clock, PhaseClock, Span, StepTiming, Trace, Work};
 pub use event::{
-    CodingRecord, Company, EVENT_VERSION, Emulated, EmulationRecord, Event, EventError, LinkRecord,
-    LostRecord, MetricRecord, Overhead, Prepared, RankEnd, RankEnded, SamplesRecord, SnapshotRecord,
-    SpanRecord, Standing, StepRecord, UpdateRecord, WeightHash,
+    CodingRecord, EVENT_VERSION, Emulated, EmulationRecord, Event, EventError, LinkRecord, LostRecord,
+    MetricRecord, Overhead, Prepared, RankEnd, RankEnded, SamplesRecord, SpanRecord, StepRecord,
+    UpdateRecord, WeightHash,
 };
 pub use gossip::{AveragedRecord, GossipAct, GossipRecord};
 pub use overlap::Overlap;
 pub use phase::{Category, Phase, PhaseTimes};
+pub use snapshot::{Company, SnapshotRecord, Standing};
 pub use units::{LaneId, Nanos, Rank};

@@ -333,7 +333,7 @@ async fn insert_lost(
     attempt: AttemptId,
     lost: &[LostRow],
 ) -> Result<(), StoreError> {
-    let target = Target { head: "INSERT INTO loss (attempt, rank, step, at, reason)", width: 5, tail: "" };
+    let target = Target { head: "INSERT INTO loss (attempt, rank, step, at, reason)", tail: "" };
     insert(connection, target, lost, |row, values| {
         values.add(attempt.0).add(row.rank.0).add(int(row.step)).add(int(row.at.0)).add(&row.reason);
     })
@@ -361,7 +361,7 @@ async fn insert_ranks(
     new: &NewAttempt<'_>,
 ) -> Result<(), StoreError> {
     let seats: Vec<_> = (0_u32..).zip(&new.cluster.seats).collect();
-    let target = Target { head: "INSERT INTO rank (attempt, rank, role, node)", width: 4, tail: "" };
+    let target = Target { head: "INSERT INTO rank (attempt, rank, role, node)", tail: "" };
     insert(connection, target, &seats, |(rank, seat), values| {
         let node = new.nodes.get(seat.node as usize).map(|node| node.0);
         values.add(attempt.0).add(*rank).add(seat.role.name()).add(node);

@@ -1,13 +1,18 @@
 //! What the attempts of a sweep have beside their own row: ranks, totals, evaluations, links, weights.
 
+use crate::attempt_tables::{
+    AveragingColumns, CodingColumns, Columns, EmulationColumns, HashColumns, LinkColumns, LossColumns,
+    MetricColumns, PhaseColumns, Rows, StalenessColumns, rows,
+};
 use crate::summary::RankSummary;
-use crate::value::{float_of, lane_of, phase_of, uint};
+use crate::transfers::TransferColumns;
+use crate::value::uint;
 use crate::{
     AveragingRow, LinkRow, LostRow, MetricRow, NodeRow, PaceRow, PhaseRow, RankRow, StalenessRow, StoreError,
-    TransferRow, transfers,
+    TransferRow,
 };
-use recipe::{Metric, Role};
-use record::{CodingRecord, Emulated, EmulationRecord, Nanos, Rank};
+use recipe::Role;
+use record::{CodingRecord, EmulationRecord, Nanos, Rank};
 use sqlx::sqlite::SqliteConnection;
 use std::collections::BTreeMap;
 
@@ -17,74 +22,18 @@ pub(crate) struct Parts {
     pub(crate) nodes: Vec<NodeRow>,
     /// Place in `nodes` of a node's row.
     places: BTreeMap<i64, u32>,
-    ranks: BTreeMap<i64, Vec<RankColumns>>,
+    ranks: Rows<RankColumns>,
     phases: BTreeMap<(i64, u32), Vec<PhaseRow>>,
-    pub(crate) metrics: BTreeMap<i64, Vec<MetricRow>>,
-    pub(crate) beside: BTreeMap<i64, Vec<MetricRow>>,
-    pub(crate) links: BTreeMap<i64, Vec<LinkRow>>,
-    pub(crate) hashes: BTreeMap<i64, Vec<(u32, String)>>,
-    pub(crate) emulation: BTreeMap<i64, Vec<EmulationRecord>>,
-    pub(crate) coding: BTreeMap<i64, Vec<CodingRecord>>,
-    pub(crate) lost: BTreeMap<i64, Vec<LostRow>>,
-    pub(crate) staleness: BTreeMap<i64, Vec<StalenessRow>>,
-    pub(crate) averagings: BTreeMap<i64, Vec<AveragingRow>>,
-    pub(crate) transfers: BTreeMap<i64, Vec<TransferRow>>,
-}
-
-#[derive(sqlx::FromRow)]
-struct CodingColumns {
-    attempt: i64,
-    rank: u32,
-    lane: i64,
-    bytes: i64,
-    raw_bytes: i64,
-    squared: f64,
-    squared_error: f64,
-}
-
-impl CodingColumns {
-    fn record(self) -> Result<CodingRecord, StoreError> {
-        Ok(CodingRecord {
-            rank: Rank(self.rank),
-            lane: lane_of(self.lane)?,
-            bytes: uint(self.bytes),
-            raw_bytes: uint(self.raw_bytes),
-            squared: self.squared,
-            squared_error: self.squared_error,
-        })
-    }
-}
-
-#[derive(sqlx::FromRow)]
-struct EmulationColumns {
-    attempt: i64,
-    rank: u32,
-    what: String,
-    count: i64,
-    p50: i64,
-    p95: i64,
-    max: i64,
-    steps: i64,
-    overruns: i64,
-    longest: i64,
-}
-
-impl EmulationColumns {
-    fn record(self) -> Result<EmulationRecord, StoreError> {
-        let kinds = [Emulated::Network, Emulated::Compute];
-        let what = kinds.into_iter().find(|what| what.name() == self.what);
-        Ok(EmulationRecord {
-            rank: Rank(self.rank),
-            what: what.ok_or(StoreError::Value { what: "emulation", value: self.what })?,
-            count: uint(self.count),
-            p50: Nanos(uint(self.p50)),
-            p95: Nanos(uint(self.p95)),
-            max: Nanos(uint(self.max)),
-            steps: uint(self.steps),
-            overruns: uint(self.overruns),
-            longest: Nanos(uint(self.longest)),
-        })
-    }
+    pub(crate) metrics: Rows<MetricRow>,
+    pub(crate) beside: Rows<MetricRow>,
+    pub(crate) links: Rows<LinkRow>,
+    pub(crate) hashes: Rows<(u32, String)>,
+    pub(crate) emulation: Rows<EmulationRecord>,
+    pub(crate) coding: Rows<CodingRecord>,
+    pub(crate) lost: Rows<LostRow>,
+    pub(crate) staleness: Rows<StalenessRow>,
+    pub(crate) averagings: Rows<AveragingRow>,
+    pub(crate) transfers: Rows<TransferRow>,
 }
 
 #[derive(sqlx::FromRow)]
@@ -109,57 +58,15 @@ struct RankColumns {
     imposed: Option<i64>,
 }
 
-#[derive(sqlx::FromRow)]
-struct PhaseColumns {
-    attempt: i64,
-    rank: u32,
-    lane: i64,
-    phase: i64,
-    count: i64,
-    total: i64,
-    p50: i64,
-    p95: i64,
-    max: i64,
-}
+impl Columns for RankColumns {
+    type Key = i64;
+    type Row = Self;
+    const QUERY: &'static str = "SELECT attempt, rank, role, node, threads, end_text, resident_bytes, recording, wall, exposed, \
+         hidden, steady, steady_steps, bytes_out, bytes_in, own, last, imposed FROM rank \
+         WHERE attempt IN (SELECT value FROM json_each(?)) ORDER BY attempt, rank";
 
-impl PhaseColumns {
-    fn phase_row(self) -> Result<PhaseRow, StoreError> {
-        Ok(PhaseRow {
-            lane: lane_of(self.lane)?,
-            phase: phase_of(self.phase)?,
-            count: uint(self.count),
-            total: Nanos(uint(self.total)),
-            p50: Nanos(uint(self.p50)),
-            p95: Nanos(uint(self.p95)),
-            max: Nanos(uint(self.max)),
-        })
-    }
-}
-
-#[derive(sqlx::FromRow)]
-struct MetricColumns {
-    attempt: i64,
-    name: String,
-    model: String,
-    step: i64,
-    samples: i64,
-    epoch: f64,
-    at: i64,
-    value: Option<f64>,
-    judged: bool,
-}
-
-impl MetricColumns {
-    fn metric_row(self) -> Result<MetricRow, StoreError> {
-        Ok(MetricRow {
-            metric: metric_named(&self.name)?,
-            model: self.model,
-            step: uint(self.step),
-            samples: uint(self.samples),
-            epoch: self.epoch,
-            at: Nanos(uint(self.at)),
-            value: float_of(self.value),
-        })
+    fn row(self) -> Result<(i64, Self), StoreError> {
+        Ok((self.attempt, self))
     }
 }
 
@@ -169,36 +76,32 @@ impl Parts {
         attempts: &[i64],
     ) -> Result<Self, StoreError> {
         let wanted = crate::sweep::json("list of attempts", &attempts)?;
-        let mut parts = Self::default();
-        parts.load_ranks(connection, &wanted).await?;
-        parts.load_phases(connection, &wanted).await?;
-        parts.load_metrics(connection, &wanted).await?;
-        parts.load_links(connection, &wanted).await?;
-        parts.load_hashes(connection, &wanted).await?;
-        parts.load_emulation(connection, &wanted).await?;
-        parts.load_coding(connection, &wanted).await?;
-        parts.load_lost(connection, &wanted).await?;
-        parts.load_staleness(connection, &wanted).await?;
-        parts.load_averagings(connection, &wanted).await?;
-        for (attempt, row) in transfers::load(connection, &wanted).await? {
-            parts.transfers.entry(attempt).or_default().push(row);
+        let mut parts = Self {
+            links: rows::<LinkColumns>(connection, &wanted).await?,
+            hashes: rows::<HashColumns>(connection, &wanted).await?,
+            emulation: rows::<EmulationColumns>(connection, &wanted).await?,
+            coding: rows::<CodingColumns>(connection, &wanted).await?,
+            lost: rows::<LossColumns>(connection, &wanted).await?,
+            staleness: rows::<StalenessColumns>(connection, &wanted).await?,
+            averagings: rows::<AveragingColumns>(connection, &wanted).await?,
+            transfers: rows::<TransferColumns>(connection, &wanted).await?,
+            ranks: rows::<RankColumns>(connection, &wanted).await?,
+            phases: rows::<PhaseColumns>(connection, &wanted).await?,
+            ..Self::default()
+        };
+        for ((attempt, judged), evaluations) in rows::<MetricColumns>(connection, &wanted).await? {
+            let of_attempt = if judged { &mut parts.metrics } else { &mut parts.beside };
+            of_attempt.insert(attempt, evaluations);
         }
+        parts.load_nodes(connection, &wanted).await?;
         Ok(parts)
     }
 
-    async fn load_ranks(
+    async fn load_nodes(
         &mut self,
         connection: &mut SqliteConnection,
         wanted: &str,
     ) -> Result<(), StoreError> {
-        let rows: Vec<RankColumns> = sqlx::query_as(
-            "SELECT attempt, rank, role, node, threads, end_text, resident_bytes, recording, wall, exposed, hidden, \
-             steady, steady_steps, bytes_out, bytes_in, own, last, imposed FROM rank WHERE attempt IN (SELECT value FROM json_each(?)) \
-             ORDER BY attempt, rank",
-        )
-        .bind(wanted)
-        .fetch_all(&mut *connection)
-        .await?;
         let nodes: Vec<(i64, String, String, String, String, u32, i64)> = sqlx::query_as(
             "SELECT id, name, host, system, processor, cores, memory FROM node WHERE id IN \
              (SELECT node FROM rank WHERE attempt IN (SELECT value FROM json_each(?))) ORDER BY id",
@@ -209,178 +112,6 @@ impl Parts {
         for (place, (id, name, host, system, processor, cores, memory)) in (0_u32..).zip(nodes) {
             self.places.insert(id, place);
             self.nodes.push(NodeRow { name, host, system, processor, cores, memory: uint(memory) });
-        }
-        for row in rows {
-            self.ranks.entry(row.attempt).or_default().push(row);
-        }
-        Ok(())
-    }
-
-    async fn load_phases(
-        &mut self,
-        connection: &mut SqliteConnection,
-        wanted: &str,
-    ) -> Result<(), StoreError> {
-        let rows: Vec<PhaseColumns> = sqlx::query_as(
-            "SELECT attempt, rank, lane, phase, count, total, p50, p95, max FROM phase_total \
-             WHERE attempt IN (SELECT value FROM json_each(?)) ORDER BY attempt, rank, lane, phase",
-        )
-        .bind(wanted)
-        .fetch_all(connection)
-        .await?;
-        for row in rows {
-            self.phases.entry((row.attempt, row.rank)).or_default().push(row.phase_row()?);
-        }
-        Ok(())
-    }
-
-    async fn load_metrics(
-        &mut self,
-        connection: &mut SqliteConnection,
-        wanted: &str,
-    ) -> Result<(), StoreError> {
-        let rows: Vec<MetricColumns> = sqlx::query_as(
-            "SELECT attempt, name, model, step, samples, epoch, at, value, judged FROM metric \
-             WHERE attempt IN (SELECT value FROM json_each(?)) ORDER BY attempt, at, step, name, model",
-        )
-        .bind(wanted)
-        .fetch_all(connection)
-        .await?;
-        for row in rows {
-            let rows = if row.judged { &mut self.metrics } else { &mut self.beside };
-            rows.entry(row.attempt).or_default().push(row.metric_row()?);
-        }
-        Ok(())
-    }
-
-    async fn load_links(
-        &mut self,
-        connection: &mut SqliteConnection,
-        wanted: &str,
-    ) -> Result<(), StoreError> {
-        let rows: Vec<(i64, u32, u32, i64, i64, i64)> = sqlx::query_as(
-            "SELECT attempt, src, dst, bytes, raw_bytes, messages FROM link \
-             WHERE attempt IN (SELECT value FROM json_each(?)) ORDER BY attempt, src, dst",
-        )
-        .bind(wanted)
-        .fetch_all(connection)
-        .await?;
-        for (attempt, from, to, bytes, raw_bytes, messages) in rows {
-            self.links.entry(attempt).or_default().push(LinkRow {
-                from: Rank(from),
-                to: Rank(to),
-                bytes: uint(bytes),
-                raw_bytes: uint(raw_bytes),
-                messages: uint(messages),
-            });
-        }
-        Ok(())
-    }
-
-    async fn load_hashes(
-        &mut self,
-        connection: &mut SqliteConnection,
-        wanted: &str,
-    ) -> Result<(), StoreError> {
-        let rows: Vec<(i64, u32, String, i64)> = sqlx::query_as(
-            "SELECT attempt, rank, sha256, max(step) FROM weight_hash \
-             WHERE attempt IN (SELECT value FROM json_each(?)) GROUP BY attempt, rank ORDER BY attempt, rank",
-        )
-        .bind(wanted)
-        .fetch_all(connection)
-        .await?;
-        for (attempt, rank, sha256, _) in rows {
-            self.hashes.entry(attempt).or_default().push((rank, sha256));
-        }
-        Ok(())
-    }
-
-    async fn load_emulation(
-        &mut self,
-        connection: &mut SqliteConnection,
-        wanted: &str,
-    ) -> Result<(), StoreError> {
-        let rows: Vec<EmulationColumns> = sqlx::query_as(
-            "SELECT attempt, rank, what, count, p50, p95, max, steps, overruns, longest FROM emulation \
-             WHERE attempt IN (SELECT value FROM json_each(?)) ORDER BY attempt, rank, what",
-        )
-        .bind(wanted)
-        .fetch_all(connection)
-        .await?;
-        for row in rows {
-            self.emulation.entry(row.attempt).or_default().push(row.record()?);
-        }
-        Ok(())
-    }
-
-    async fn load_coding(
-        &mut self,
-        connection: &mut SqliteConnection,
-        wanted: &str,
-    ) -> Result<(), StoreError> {
-        let rows: Vec<CodingColumns> = sqlx::query_as(
-            "SELECT attempt, rank, lane, bytes, raw_bytes, squared, squared_error FROM coding \
-             WHERE attempt IN (SELECT value FROM json_each(?)) ORDER BY attempt, rank, lane",
-        )
-        .bind(wanted)
-        .fetch_all(connection)
-        .await?;
-        for row in rows {
-            self.coding.entry(row.attempt).or_default().push(row.record()?);
-        }
-        Ok(())
-    }
-
-    async fn load_lost(&mut self, connection: &mut SqliteConnection, wanted: &str) -> Result<(), StoreError> {
-        let rows: Vec<(i64, u32, i64, i64, String)> = sqlx::query_as(
-            "SELECT attempt, rank, step, at, reason FROM loss \
-             WHERE attempt IN (SELECT value FROM json_each(?)) ORDER BY attempt, at, rank",
-        )
-        .bind(wanted)
-        .fetch_all(connection)
-        .await?;
-        for (attempt, rank, step, at, reason) in rows {
-            let row = LostRow { rank: Rank(rank), step: uint(step), at: Nanos(uint(at)), reason };
-            self.lost.entry(attempt).or_default().push(row);
-        }
-        Ok(())
-    }
-
-    async fn load_staleness(
-        &mut self,
-        connection: &mut SqliteConnection,
-        wanted: &str,
-    ) -> Result<(), StoreError> {
-        let rows: Vec<(i64, u32, u32, i64, i64)> = sqlx::query_as(
-            "SELECT attempt, server, worker, staleness, count FROM staleness \
-             WHERE attempt IN (SELECT value FROM json_each(?)) ORDER BY attempt, server, worker, staleness",
-        )
-        .bind(wanted)
-        .fetch_all(connection)
-        .await?;
-        for (attempt, server, worker, staleness, count) in rows {
-            let (server, worker) = (Rank(server), Rank(worker));
-            let row = StalenessRow { server, worker, staleness: uint(staleness), count: uint(count) };
-            self.staleness.entry(attempt).or_default().push(row);
-        }
-        Ok(())
-    }
-
-    async fn load_averagings(
-        &mut self,
-        connection: &mut SqliteConnection,
-        wanted: &str,
-    ) -> Result<(), StoreError> {
-        let rows: Vec<(i64, u32, u32, i64)> = sqlx::query_as(
-            "SELECT attempt, rank, peer, count FROM averaging \
-             WHERE attempt IN (SELECT value FROM json_each(?)) ORDER BY attempt, rank, peer",
-        )
-        .bind(wanted)
-        .fetch_all(connection)
-        .await?;
-        for (attempt, rank, peer, count) in rows {
-            let row = AveragingRow { rank: Rank(rank), peer: Rank(peer), count: uint(count) };
-            self.averagings.entry(attempt).or_default().push(row);
         }
         Ok(())
     }
@@ -440,14 +171,6 @@ impl Parts {
             bytes_in: summary.bytes_in,
         })
     }
-}
-
-/// The metric of that name.
-pub(crate) fn metric_named(name: &str) -> Result<Metric, StoreError> {
-    Metric::ALL
-        .into_iter()
-        .find(|metric| metric.name() == name)
-        .ok_or_else(|| StoreError::Value { what: "metric", value: name.to_owned() })
 }
 
 fn role_named(name: &str) -> Result<Role, StoreError> {

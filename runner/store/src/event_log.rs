@@ -168,7 +168,7 @@ mod tests {
     use record::{LinkRecord, Rank};
 
     fn link(bytes: u64) -> Event {
-        Event::Link(LinkRecord { from: Rank(0), to: Rank(1), bytes, raw_bytes: bytes, messages: 1 })
+        Event::Link(LinkRecord { from: Rank(0), to: Rank(1), bytes, messages: 1 })
     }
 
     #[test]

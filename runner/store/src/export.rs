@@ -77,6 +77,7 @@ impl ExportTable {
                 "is_finite",
                 "rate",
                 "drain",
+                "hidden_ns",
             ],
             Self::Metrics => &[
                 "run",
@@ -111,7 +112,7 @@ impl ExportTable {
             }
             Self::Steps => {
                 "SELECT run.ulid, step.rank, CASE lane WHEN 0 THEN 'compute' ELSE 'service-' || (lane - 1) END, step, \
-                 begin, length, step.samples, own_samples, bytes_out, bytes_in, loss, is_finite, rate, drain, phases, \
+                 begin, length, step.samples, own_samples, bytes_out, bytes_in, loss, is_finite, rate, drain, hidden, phases, \
                  lane, step, step.rank FROM run JOIN shown ON shown.run = run.id \
                  JOIN step ON step.attempt = shown.attempt WHERE run.id = ?1 \
                  AND (lane, step.step, step.rank) > (?2, ?3, ?4) ORDER BY lane, step.step, step.rank LIMIT ?5"
@@ -188,7 +189,7 @@ impl Export {
                 .fetch_all(&self.store.reader)
                 .await?;
             if paged && let Some(last) = rows.last() {
-                self.after = (last.try_get(15)?, last.try_get(16)?, last.try_get(17)?);
+                self.after = (last.try_get(16)?, last.try_get(17)?, last.try_get(18)?);
             } else {
                 self.runs.pop_front();
                 self.after = BEGIN;
@@ -204,8 +205,8 @@ impl Export {
         if self.table != ExportTable::Steps {
             return (0..row.len()).map(|column| value(row, column)).collect();
         }
-        let mut values = (0..14).map(|column| value(row, column)).collect::<Result<Vec<_>, _>>()?;
-        let times = decode_phases(row.try_get(14)?)?;
+        let mut values = (0..15).map(|column| value(row, column)).collect::<Result<Vec<_>, _>>()?;
+        let times = decode_phases(row.try_get(15)?)?;
         values.extend(times.iter().map(|(_, time)| Value::Integer(crate::value::int(time.0))));
         Ok(values)
     }

@@ -113,7 +113,6 @@ impl<'a> Batch<'a> {
 const STEP: Target = Target {
     head: "INSERT INTO step (attempt, lane, step, rank, begin, length, samples, own_samples, bytes_out, bytes_in, \
            loss, is_finite, rate, drain, phases, hidden)",
-    width: 16,
     tail: "",
 };
 
@@ -140,7 +139,6 @@ fn step(attempt: i64, event: &StepRecord, values: &mut Values) {
 
 const SPAN: Target = Target {
     head: "INSERT INTO span (attempt, lane, step, rank, begin, length, phase, peer, bytes)",
-    width: 9,
     tail: "",
 };
 
@@ -160,7 +158,6 @@ fn span(attempt: i64, event: &SpanRecord, values: &mut Values) {
 /// A model may be evaluated twice, at a mark and as the last one; the values are the same.
 const METRIC: Target = Target {
     head: "INSERT INTO metric (attempt, name, model, step, samples, epoch, at, value, is_finite, judged)",
-    width: 10,
     tail: "ON CONFLICT (attempt, name, model, step) DO UPDATE SET samples = excluded.samples, \
            epoch = excluded.epoch, at = excluded.at, value = excluded.value, is_finite = excluded.is_finite, \
            judged = excluded.judged",
@@ -184,7 +181,6 @@ fn metric(attempt: i64, event: &MetricRecord, values: &mut Values) {
 /// Of the models that runs are judged by. Evaluations may arrive out of order, for several may be under way.
 const LATEST: Target = Target {
     head: "INSERT INTO metric_latest (attempt, name, step, value, is_finite)",
-    width: 5,
     tail: "ON CONFLICT (attempt, name) DO UPDATE SET step = excluded.step, value = excluded.value, \
            is_finite = excluded.is_finite WHERE excluded.step >= metric_latest.step",
 };
@@ -197,13 +193,11 @@ fn latest(attempt: i64, event: &MetricRecord, values: &mut Values) {
 /// The last step may be hashed at its evaluation and again at the end.
 const HASH: Target = Target {
     head: "INSERT INTO weight_hash (attempt, rank, step, sha256)",
-    width: 4,
     tail: "ON CONFLICT (attempt, rank, step) DO UPDATE SET sha256 = excluded.sha256",
 };
 
 const SNAPSHOT: Target = Target {
     head: "INSERT INTO artifact (attempt, path, rank, model, step, samples, at, last, kind, sha256)",
-    width: 10,
     tail: "ON CONFLICT (attempt, path) DO UPDATE SET last = max(last, excluded.last)",
 };
 
@@ -223,25 +217,16 @@ fn snapshot(attempt: i64, event: &SnapshotRecord, values: &mut Values) {
 
 /// A link's counts cover the whole run, so the last word holds.
 const LINK: Target = Target {
-    head: "INSERT INTO link (attempt, src, dst, bytes, raw_bytes, messages)",
-    width: 6,
-    tail: "ON CONFLICT (attempt, src, dst) DO UPDATE SET bytes = excluded.bytes, raw_bytes = excluded.raw_bytes, \
-           messages = excluded.messages",
+    head: "INSERT INTO link (attempt, src, dst, bytes, messages)",
+    tail: "ON CONFLICT (attempt, src, dst) DO UPDATE SET bytes = excluded.bytes, messages = excluded.messages",
 };
 
 fn link(attempt: i64, event: &LinkRecord, values: &mut Values) {
-    values
-        .add(attempt)
-        .add(event.from.0)
-        .add(event.to.0)
-        .add(int(event.bytes))
-        .add(int(event.raw_bytes))
-        .add(int(event.messages));
+    values.add(attempt).add(event.from.0).add(event.to.0).add(int(event.bytes)).add(int(event.messages));
 }
 
 const EMULATION: Target = Target {
     head: "INSERT INTO emulation (attempt, rank, what, count, p50, p95, max, steps, overruns, longest)",
-    width: 10,
     tail: "",
 };
 
@@ -261,7 +246,6 @@ fn emulation(attempt: i64, event: &EmulationRecord, values: &mut Values) {
 
 const CODING: Target = Target {
     head: "INSERT INTO coding (attempt, rank, lane, bytes, raw_bytes, squared, squared_error)",
-    width: 7,
     tail: "",
 };
 

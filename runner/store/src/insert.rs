@@ -27,10 +27,8 @@ impl Values {
 /// Where rows go: the statement around the list of values.
 #[derive(Clone, Copy)]
 pub(crate) struct Target {
-    /// `INSERT INTO table (columns)`.
+    /// `INSERT INTO table (columns)`, with no other comma.
     pub(crate) head: &'static str,
-    /// Columns of a row.
-    pub(crate) width: usize,
     /// What follows the values: `ON CONFLICT ...`, or nothing.
     pub(crate) tail: &'static str,
 }
@@ -61,6 +59,7 @@ pub(crate) async fn insert<T>(
 }
 
 fn statement(target: Target, rows: usize) -> String {
-    let row = format!("({})", vec!["?"; target.width].join(","));
+    let columns = target.head.matches(',').count() + 1;
+    let row = format!("({})", vec!["?"; columns].join(","));
     format!("{} VALUES {} {}", target.head, vec![row; rows].join(","), target.tail)
 }

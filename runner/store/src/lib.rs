@@ -6,6 +6,7 @@
 
 mod attempt;
 mod attempt_parts;
+mod attempt_tables;
 mod driver;
 mod earlier;
 mod error;

@@ -1,6 +1,6 @@
 //! Runs as lines of a list, and one run with its history.
 
-use crate::attempt_parts::metric_named;
+use crate::attempt_tables::metric_named;
 use crate::load::standing;
 use crate::plan_rows::document;
 use crate::sweep::state_named;

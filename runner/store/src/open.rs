@@ -236,6 +236,10 @@ mod tests {
                 7,
                 "86691f2191d50761bfe7e57e7e179f4f8cdbd7741d8649b4c46729146754ee804e8f15351026f23a40202312fa1d832e",
             ),
+            (
+                8,
+                "eb53714d33ddf7758d1e81bc464d7074bbe36a396e8c0fc9c5e58a395dc4bc71f04d559f25cabd759125eb78e995cbb8",
+            ),
         ];
         let embedded: Vec<(i64, String)> = MIGRATIONS
             .iter()
@@ -258,8 +262,16 @@ mod tests {
         }
     }
 
-    fn with(more: &'static str) -> Migrator {
-        let next = Migration::new(8, "next".into(), MigrationType::Simple, more.into_sql_str(), false);
+    /// The version that this program knows.
+    fn known() -> i64 {
+        MIGRATIONS.iter().map(|migration| migration.version).max().unwrap()
+    }
+
+    /// A program that knows one more.
+    fn with(more: &str) -> Migrator {
+        let sql = format!("{more}; PRAGMA user_version = {}", known() + 1);
+        let sql = sqlx::AssertSqlSafe(sql).into_sql_str();
+        let next = Migration::new(known() + 1, "next".into(), MigrationType::Simple, sql, false);
         Migrator::with_migrations(MIGRATIONS.iter().cloned().chain([next]).collect())
     }
 
@@ -298,22 +310,21 @@ mod tests {
     async fn an_older_file_is_copied_aside_before_it_is_brought_up_to_date() {
         let folder = tempfile::tempdir().unwrap();
         Store::open(folder.path()).await.unwrap().close().await;
-        let broken = with("CREATE TABLE more (id INTEGER) STRICT; PRAGMA user_version = 8; SELECT nonsense");
+        let broken = with("CREATE TABLE more (id INTEGER) STRICT; SELECT nonsense");
         let error = Store::at(folder.path(), &broken).await.unwrap_err();
         let StoreError::Migration { backup: Some(backup), .. } = &error else { panic!("{error}") };
-        assert_eq!(*backup, folder.path().join("bakeoff-version-7.db"));
+        assert_eq!(*backup, folder.path().join(format!("bakeoff-version-{}.db", known())));
         assert!(backup.is_file());
         // A migration that fails leaves the old version.
         Store::open(folder.path()).await.unwrap().close().await;
 
-        let good = with("CREATE TABLE more (id INTEGER) STRICT; PRAGMA user_version = 8");
+        let good = with("CREATE TABLE more (id INTEGER) STRICT");
         let store = Store::at(folder.path(), &good).await.unwrap();
-        assert_eq!(store.db_info().await.unwrap().version, 8);
-        assert!(folder.path().join("bakeoff-version-7-2.db").is_file());
+        assert_eq!(store.db_info().await.unwrap().version, known() + 1);
+        assert!(folder.path().join(format!("bakeoff-version-{}-2.db", known())).is_file());
         store.close().await;
-        assert!(matches!(
-            Store::open(folder.path()).await,
-            Err(StoreError::Newer { found: 8, known: 7, .. })
-        ));
+        let refused = Store::open(folder.path()).await.unwrap_err();
+        let StoreError::Newer { found, known: ours, .. } = refused else { panic!("{refused}") };
+        assert_eq!((found, ours), (known() + 1, known()));
     }
 }

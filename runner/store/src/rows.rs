@@ -297,8 +297,6 @@ pub struct LinkRow {
     pub to: Rank,
     /// Payload bytes, encoded.
     pub bytes: u64,
-    /// Payload bytes before encoding.
-    pub raw_bytes: u64,
     /// Messages.
     pub messages: u64,
 }

@@ -283,7 +283,6 @@ async fn store_rank(
     .await?;
     let target = Target {
         head: "INSERT OR REPLACE INTO phase_total (attempt, rank, lane, phase, count, total, p50, p95, max)",
-        width: 9,
         tail: "",
     };
     insert(connection, target, &summary.phases, |row, values| {

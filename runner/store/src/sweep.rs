@@ -343,7 +343,7 @@ async fn insert_configs(
     let new: Vec<(i64, &Cell)> = (first..)
         .zip(distinct.into_values().filter(|cell| !configs.contains_key(&cell.config_hash)))
         .collect();
-    let target = Target { head: "INSERT INTO config (id, sha256, spec)", width: 3, tail: "" };
+    let target = Target { head: "INSERT INTO config (id, sha256, spec)", tail: "" };
     insert(connection, target, &new, |(id, cell), values| {
         values.add(*id).add(&cell.config_hash).add(cell.spec.canonical());
     })
@@ -362,7 +362,6 @@ async fn insert_cells(
     let target = Target {
         head: "INSERT INTO cell (id, sweep, position, arm, arm_name, strategy, condition, label, workers, config, \
                excluded)",
-        width: 11,
         tail: "",
     };
     insert(connection, target, &rows, |(position, cell), values| {
@@ -392,8 +391,7 @@ async fn insert_axes(
         .zip(cells)
         .flat_map(|(cell, of)| (0_i64..).zip(&of.axes).map(move |(position, axis)| (cell, position, axis)))
         .collect();
-    let target =
-        Target { head: "INSERT INTO cell_axis (cell, position, path, text, number)", width: 5, tail: "" };
+    let target = Target { head: "INSERT INTO cell_axis (cell, position, path, text, number)", tail: "" };
     insert(connection, target, &rows, |(cell, position, axis), values| {
         values.add(*cell).add(*position).add(&axis.path).add(&axis.text).add(axis.number);
     })
@@ -406,8 +404,7 @@ async fn insert_runs(
     (sweep, first_cell): (i64, i64),
 ) -> Result<(), StoreError> {
     let rows: Vec<((i64, &String), &Run)> = (0_i64..).zip(&new.runs).zip(&new.plan.runs).collect();
-    let target =
-        Target { head: "INSERT INTO run (ulid, sweep, cell, position, repeat, seed)", width: 6, tail: "" };
+    let target = Target { head: "INSERT INTO run (ulid, sweep, cell, position, repeat, seed)", tail: "" };
     insert(connection, target, &rows, |((position, id), run), values| {
         values
             .add(*id)

@@ -46,12 +46,10 @@ impl Tally {
 
 const STALENESS: Target = Target {
     head: "INSERT INTO staleness (attempt, server, worker, staleness, count)",
-    width: 5,
     tail: "ON CONFLICT (attempt, server, worker, staleness) DO UPDATE SET count = count + excluded.count",
 };
 
 const AVERAGING: Target = Target {
     head: "INSERT INTO averaging (attempt, rank, peer, count)",
-    width: 4,
     tail: "ON CONFLICT (attempt, rank, peer) DO UPDATE SET count = count + excluded.count",
 };

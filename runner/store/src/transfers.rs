@@ -5,17 +5,47 @@
 //! there before it was looked for; such transfers are counted apart, because their time is only a lower bound. Notes
 //! between ranks, whose time is not that of their bytes, do not count.
 
+use crate::attempt_tables::Columns;
 use crate::insert::{Target, insert};
 use crate::value::{int, uint};
 use crate::{AttemptId, StoreError, TransferRow};
 use record::{Nanos, Phase, Rank};
+use sqlx::FromRow;
 use sqlx::sqlite::SqliteConnection;
 
 /// A message with fewer bytes is a note.
 const NOTE: i64 = 1024;
 
-/// Attempt, sender, receiver, bytes and time of whole transfers, and of those that were seen in part.
-type Columns = (i64, u32, u32, i64, i64, i64, i64);
+/// What moved from one rank to another, in whole transfers and in those that were seen in part.
+#[derive(FromRow)]
+pub(crate) struct TransferColumns {
+    attempt: i64,
+    src: u32,
+    dst: u32,
+    bytes: i64,
+    time: i64,
+    cut_bytes: i64,
+    cut_time: i64,
+}
+
+impl Columns for TransferColumns {
+    type Key = i64;
+    type Row = TransferRow;
+    const QUERY: &'static str = "SELECT attempt, src, dst, bytes, time, cut_bytes, cut_time FROM transfer \
+         WHERE attempt IN (SELECT value FROM json_each(?)) ORDER BY attempt, src, dst";
+
+    fn row(self) -> Result<(i64, TransferRow), StoreError> {
+        let row = TransferRow {
+            from: Rank(self.src),
+            to: Rank(self.dst),
+            bytes: uint(self.bytes),
+            time: Nanos(uint(self.time)),
+            cut_bytes: uint(self.cut_bytes),
+            cut_time: Nanos(uint(self.cut_time)),
+        };
+        Ok((self.attempt, row))
+    }
+}
 
 /// Derives the transfers of an attempt from its spans.
 pub(crate) async fn of(
@@ -23,9 +53,10 @@ pub(crate) async fn of(
     attempt: AttemptId,
 ) -> Result<Vec<TransferRow>, StoreError> {
     // The spans of a step lie one after the other along the key.
-    let rows: Vec<Columns> = sqlx::query_as(
-        "SELECT ?1, peer, rank, sum(iif(whole, bytes, 0)), sum(iif(whole, length, 0)), \
-         sum(iif(whole, 0, bytes)), sum(iif(whole, 0, length)) FROM \
+    let rows: Vec<TransferColumns> = sqlx::query_as(
+        "SELECT ?1 AS attempt, peer AS src, rank AS dst, sum(iif(whole, bytes, 0)) AS bytes, \
+         sum(iif(whole, length, 0)) AS time, sum(iif(whole, 0, bytes)) AS cut_bytes, \
+         sum(iif(whole, 0, length)) AS cut_time FROM \
          (SELECT phase, peer, rank, bytes, length, \
           coalesce(lag(phase) OVER lane_of_step = ?2 AND lag(peer) OVER lane_of_step = peer, 0) AS whole \
           FROM span WHERE attempt = ?1 WINDOW lane_of_step AS (PARTITION BY lane, step, rank ORDER BY begin, phase)) \
@@ -38,7 +69,7 @@ pub(crate) async fn of(
     .bind(NOTE)
     .fetch_all(connection)
     .await?;
-    Ok(rows.into_iter().map(|row| row_of(row).1).collect())
+    rows.into_iter().map(|columns| Ok(columns.row()?.1)).collect()
 }
 
 /// Keeps the transfers of an attempt.
@@ -49,7 +80,6 @@ pub(crate) async fn store(
 ) -> Result<(), StoreError> {
     let target = Target {
         head: "INSERT OR REPLACE INTO transfer (attempt, src, dst, bytes, time, cut_bytes, cut_time)",
-        width: 7,
         tail: "",
     };
     insert(connection, target, rows, |row, values| {
@@ -57,31 +87,4 @@ pub(crate) async fn store(
         values.add(int(row.cut_bytes)).add(int(row.cut_time.0));
     })
     .await
-}
-
-/// The transfers of these attempts, a JSON list, each with its attempt.
-pub(crate) async fn load(
-    connection: &mut SqliteConnection,
-    wanted: &str,
-) -> Result<Vec<(i64, TransferRow)>, StoreError> {
-    let rows: Vec<Columns> = sqlx::query_as(
-        "SELECT attempt, src, dst, bytes, time, cut_bytes, cut_time FROM transfer \
-         WHERE attempt IN (SELECT value FROM json_each(?)) ORDER BY attempt, src, dst",
-    )
-    .bind(wanted)
-    .fetch_all(connection)
-    .await?;
-    Ok(rows.into_iter().map(row_of).collect())
-}
-
-fn row_of((attempt, from, to, bytes, time, cut_bytes, cut_time): Columns) -> (i64, TransferRow) {
-    let row = TransferRow {
-        from: Rank(from),
-        to: Rank(to),
-        bytes: uint(bytes),
-        time: Nanos(uint(time)),
-        cut_bytes: uint(cut_bytes),
-        cut_time: Nanos(uint(cut_time)),
-    };
-    (attempt, row)
 }

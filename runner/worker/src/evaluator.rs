@@ -128,5 +128,6 @@ fn merged(records: &[SnapshotRecord], together: bool) -> Option<SnapshotRecord> 
         standing: if judged { Standing::Judged } else { Standing::Member },
         company: None,
         sha256: String::new(),
+        answers: true,
     })
 }

@@ -8,7 +8,7 @@ use record::{Event, LaneId, Nanos, Phase, SnapshotRecord, WeightHash};
 use rustix::time::{ClockId, clock_gettime};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -20,12 +20,16 @@ const SHIP_EVERY: Duration = Duration::from_millis(100);
 const BATCH: usize = 512;
 /// Snapshots that wait to be hashed and written; the next one makes the lane wait.
 const SNAPSHOTS: usize = 2;
+/// Between two looks whether there is room for one more.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// Keeps what a rank records.
 pub(crate) struct Recorder {
     events: Mutex<Vec<Event>>,
     latest: Mutex<Latest>,
     snapshots: Mutex<Option<SyncSender<(SnapshotRecord, Vector)>>>,
+    /// A disk on which a snapshot waits for longer has failed.
+    limit: Duration,
     stop: Arc<Stop>,
     /// Processor time of the thread that ships, in nanoseconds.
     shipping: AtomicU64,
@@ -40,31 +44,37 @@ struct Latest {
 }
 
 impl Recorder {
-    /// A recorder, and the threads that empty it.
+    /// A recorder, and the threads that empty it: they ship `every` so often, and have `limit` to write a snapshot.
     pub(crate) fn start(
         stop: Arc<Stop>,
         client: ControlClient,
         directory: PathBuf,
-        every: Duration,
+        (every, limit): (Duration, Duration),
     ) -> std::io::Result<(Arc<Self>, Shipping)> {
         let (snapshots, waiting) = sync_channel(SNAPSHOTS);
         let recorder = Arc::new(Self {
             events: Mutex::default(),
             latest: Mutex::default(),
             snapshots: Mutex::new(Some(snapshots)),
+            limit,
             stop,
             shipping: AtomicU64::new(0),
         });
         let keeper = recorder.clone();
-        let keep = move || keeper.keep_snapshots(&waiting, &directory);
-        let keeper = std::thread::Builder::new().name("snapshots".into()).spawn(keep)?;
+        let (settle, settled) = channel();
+        let keep = move || {
+            keeper.keep_snapshots(&waiting, &directory);
+            // Nobody listens any more where that took too long.
+            let _ = settle.send(());
+        };
+        std::thread::Builder::new().name("snapshots".into()).spawn(keep)?;
         let (close, closed) = channel();
         let (shipper, pace) = (recorder.clone(), every);
         let watched = Arc::new(Mutex::new(None));
         let lane = watched.clone();
         let ship = move || shipper.ship(&client, &closed, &lane, pace);
         let shipper = std::thread::Builder::new().name("events".into()).spawn(ship)?;
-        Ok((recorder, Shipping { keeper: Some(keeper), shipper, close, watched }))
+        Ok((recorder, Shipping { settled, shipper, close, watched }))
     }
 
     /// Whether the rank is to stop.
@@ -81,12 +91,15 @@ impl Recorder {
     fn keep_snapshots(&self, waiting: &Receiver<(SnapshotRecord, Vector)>, directory: &std::path::Path) {
         while let Ok((mut record, weights)) = waiting.recv() {
             record.sha256 = weights.sha256();
-            let hash = WeightHash { rank: record.rank, step: record.step, sha256: record.sha256.clone() };
-            lock(&self.events).push(Event::WeightHash(hash));
+            if record.answers {
+                let hash = WeightHash { rank: record.rank, step: record.step, sha256: record.sha256.clone() };
+                lock(&self.events).push(Event::WeightHash(hash));
+            }
             if record.model.is_empty() {
                 continue;
             }
-            record.file = format!("snapshots/rank-{}-step-{}.f32", record.rank, record.step);
+            let own = if record.answers { "" } else { "-own" };
+            record.file = format!("snapshots/rank-{}-step-{}{own}.f32", record.rank, record.step);
             match snapshot::write(&directory.join(&record.file), &weights) {
                 Ok(()) => lock(&self.events).push(Event::Snapshot(record)),
                 // The run is judged by this model: going on without it would only waste time.
@@ -153,11 +166,21 @@ impl Observer for Recorder {
     }
 
     fn snapshot(&self, record: SnapshotRecord, weights: &Vector) {
-        let sender = lock(&self.snapshots).clone();
-        if let Some(sender) = sender
-            && sender.send((record, weights.clone())).is_err()
-        {
-            self.stop.fail("the thread that keeps snapshots is gone".into());
+        let Some(sender) = lock(&self.snapshots).clone() else { return };
+        let (began, step) = (Instant::now(), record.step);
+        let mut next = (record, weights.clone());
+        loop {
+            next = match sender.try_send(next) {
+                Ok(()) => return,
+                Err(TrySendError::Disconnected(_)) => {
+                    return self.stop.fail("the thread that keeps snapshots is gone".into());
+                }
+                Err(TrySendError::Full(_)) if began.elapsed() >= self.limit => {
+                    return self.stop.fail(format!("{}, before that of step {step}", too_slow(self.limit)));
+                }
+                Err(TrySendError::Full(next)) => next,
+            };
+            std::thread::sleep(LOOK);
         }
     }
 
@@ -168,7 +191,7 @@ impl Observer for Recorder {
 
 /// The threads that empty a recorder.
 pub(crate) struct Shipping {
-    keeper: Option<JoinHandle<()>>,
+    settled: Receiver<()>,
     shipper: JoinHandle<()>,
     close: Sender<()>,
     watched: Arc<Mutex<Option<WatchedLane>>>,
@@ -193,10 +216,14 @@ impl Shipping {
     }
 
     /// Waits until every snapshot is kept.
-    pub(crate) fn settle_snapshots(&mut self, recorder: &Recorder) {
+    pub(crate) fn settle_snapshots(&self, recorder: &Recorder) {
         lock(&recorder.snapshots).take();
-        if let Some(Err(_)) = self.keeper.take().map(JoinHandle::join) {
-            recorder.stop.fail("the thread that keeps snapshots panicked".into());
+        match self.settled.recv_timeout(recorder.limit) {
+            Ok(()) => {}
+            Err(RecvTimeoutError::Timeout) => recorder.stop.fail(too_slow(recorder.limit)),
+            Err(RecvTimeoutError::Disconnected) => {
+                recorder.stop.fail("the thread that keeps snapshots panicked".into());
+            }
         }
     }
 
@@ -206,6 +233,10 @@ impl Shipping {
         // A panic there was logged by the hook, and the driver misses the rank's last words.
         let _ = self.shipper.join();
     }
+}
+
+fn too_slow(limit: Duration) -> String {
+    format!("the disk did not take a model within {:.0} s", limit.as_secs_f64())
 }
 
 fn thread_time() -> Nanos {

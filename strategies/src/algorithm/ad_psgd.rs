@@ -23,7 +23,8 @@
 //! with it; a rank takes no further step once it knows of the whole budget. What the others have done since they were
 //! last heard of, and what is under way, comes on top and is counted. Momentum and weight decay act on the
 //! compute lane at the model that was read, and are never averaged. A passive worker applies its buffer just before it
-//! averages, and at the end. A worker whose neighbours are all gone goes on alone. Where weights are coded,
+//! averages, and at the end. The exponential graph joins hops of 1 and 2^i + 1 for i > 0: the paper's for i = 0, which is 2,
+//! would join two active workers. A worker whose neighbours are all gone goes on alone. Where weights are coded,
 //! each end averages its own model with a coded one, so that the mean moves by what is lost.
 
 use crate::desk::Desk;

@@ -17,7 +17,8 @@
 //! Departures: each worker draws from samples of its own pace. An exchange takes place before every `period`-th local
 //! step of the worker, with the gradient at the weights before the pull. The centre may be divided among several
 //! masters, each with its own order of workers. Samples count when the worker comes again, or leaves; what it learned
-//! after its last exchange is not in the centre. Staleness counts the exchanges of others since the worker's last.
+//! after its last exchange is not in the centre. Staleness counts the exchanges of others since the worker's last. Where
+//! weights are coded, each end moves towards the decoded other, and their sum by what is lost.
 
 use crate::desk::Desk;
 use crate::node::Node;

@@ -16,8 +16,8 @@
 //!
 //! Departures: a turn is a step of one worker with its share of the batch. With `overlap`, lines 10 and 12 (both send
 //! weights of before the step) run beside line 11, as the paper's Original EASGD does; without, one after the other: its
-//! EASGD*. The weights are the same. A worker that is gone is left out of the round, and its unfinished turn
-//! counts for nothing.
+//! EASGD*. The weights are the same. Where they are coded, each end moves towards the decoded other. A worker that is
+//! gone is left out of the round, and its unfinished turn counts for nothing.
 
 use crate::desk::Desk;
 use crate::node::Node;

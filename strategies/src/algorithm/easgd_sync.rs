@@ -6,7 +6,7 @@
 //! | paper | here |
 //! |---|---|
 //! | W^j | `node.params()` |
-//! | the center weight | `Master::centre` in variant 1, else `Worker::centre` on worker 0 |
+//! | the center weight | `Master::centre` in variant 1, else `Worker::centre` on worker 0, in its `Load` during a step |
 //! | sum of all W^j | `sum` |
 //! | dW^j | `g` |
 //! | eta rho | `moving_rate`: a |
@@ -17,7 +17,8 @@
 //!
 //! Departures: none in the update, which is the same in all variants, bit for bit: the weights are added in the
 //! order of the tree over the workers, ((0 + 1) + (2 + 3)) + ..., wherever the master is, and the centre moves by
-//! a (sum - p c). A code of `compression` is applied at the same places in all of them.
+//! a (sum - p c). A code of `compression` is applied at the same places in all of them. The paper's variant 3 hides
+//! lines 11 and 12 behind the passes; ours line 14, too, which needs nothing of them either.
 
 use crate::collective::tree::Branch;
 use crate::course::Course;
@@ -30,7 +31,7 @@ use crate::vector::Vector;
 use crate::{Kind, Loss, Packet, Place, StepError, Tag, Wire};
 use bytes::Bytes;
 use recipe::{MovingRate, SyncVariant};
-use record::{Phase, Work};
+use record::{Phase, PhaseClock, Work};
 use std::borrow::Cow;
 
 /// With what worker 0 asks the master of variant 1 for the centre.
@@ -41,8 +42,18 @@ const READY: Packet = Packet(Bytes::from_static(&[1]));
 struct Load {
     /// A worker's weights; then, on worker 0, the sum of all.
     sum: Vector,
-    /// On worker 0 of variants 2 and 3, the centre; then, everywhere, the centre as it was sent.
+    /// The centre as it is sent.
+    sent: Vector,
+    /// On worker 0 of variants 2 and 3 the centre itself, before and then after the step; elsewhere nothing.
     centre: Vector,
+}
+
+impl Load {
+    /// Line 14.
+    fn draw_centre(&mut self, a: f32, workers: usize, clock: &mut PhaseClock) {
+        let Self { sum, centre, .. } = self;
+        clock.timed(Phase::Update, Work::Update(sum.len()), || draw(centre, sum, a, workers));
+    }
 }
 
 /// Every worker.
@@ -50,7 +61,7 @@ pub struct Worker {
     moving_rate: MovingRate,
     variant: SyncVariant,
     workers: usize,
-    /// The centre; in variant 1 and on other workers than 0, as it was sent.
+    /// The centre at the end of a step, on worker 0 of variants 2 and 3.
     centre: Vector,
     post: Option<Shared<Post>>,
     load: Load,
@@ -59,9 +70,9 @@ pub struct Worker {
 impl Worker {
     /// One of so many workers of a model with so many weights.
     pub fn new(parameters: usize, moving_rate: MovingRate, variant: SyncVariant, workers: usize) -> Self {
-        let centre = Vector::zeros(parameters);
-        let load = Load { sum: centre.clone(), centre: centre.clone() };
-        Self { moving_rate, variant, workers, centre, post: None, load }
+        let empty = Vector::zeros(parameters);
+        let load = Load { sum: empty.clone(), sent: empty, centre: Vector::default() };
+        Self { moving_rate, variant, workers, centre: Vector::default(), post: None, load }
     }
 
     /// The same with a lane beside it that communicates.
@@ -79,11 +90,11 @@ impl Worker {
     fn pack(&mut self, node: &mut Node) -> Load {
         let mut load = std::mem::take(&mut self.load);
         let master = self.is_master(node);
-        let Self { centre, .. } = self;
+        load.centre = std::mem::take(&mut self.centre);
         node.aside(|x| {
             load.sum.copy_from_slice(x);
             if master {
-                load.centre.copy_from_slice(centre);
+                load.sent.copy_from_slice(&load.centre);
             }
         });
         load
@@ -113,7 +124,9 @@ impl Worker {
 impl Strategy for Worker {
     fn start(&mut self, node: &mut Node) -> Result<(), StepError> {
         node.broadcast_params_from(Place(0))?;
-        self.centre.copy_from_slice(node.params());
+        if self.is_master(node) {
+            self.centre = node.params().clone();
+        }
         Ok(())
     }
 
@@ -123,22 +136,21 @@ impl Strategy for Worker {
             post.change(|post| post.out = Some(out));
         }
         let (loss, g) = node.gradient()?; // line 10
-        let load = if let Some(post) = &self.post {
+        let a = self.moving_rate.at(node.rate(), self.workers);
+        let mut load = if let Some(post) = &self.post {
             post.wait(node.lane(), |post| post.back.take())?
         } else {
             let mut load = self.pack(node);
             self.travel(node, &mut load)?;
+            if self.is_master(node) {
+                load.draw_centre(a, self.workers, &mut node.lane().clock);
+            }
             load
         };
-        let a = self.moving_rate.at(node.rate(), self.workers);
         let d = node.direction(g);
-        node.update(0..d.len(), |x| pulled(x, &d, &load.centre, a)); // line 13
+        node.update(0..d.len(), |x| pulled(x, &d, &load.sent, a)); // line 13
         node.recycle(d);
-        if self.is_master(node) {
-            let Self { centre, workers, .. } = self;
-            let timed = &mut node.lane().clock;
-            timed.timed(Phase::Update, Work::Update(centre.len()), || draw(centre, &load.sum, a, *workers)); // line 14
-        }
+        self.centre = std::mem::take(&mut load.centre);
         self.load = load;
         Ok(loss)
     }
@@ -150,9 +162,14 @@ impl Strategy for Worker {
         Ok(())
     }
 
-    fn model<'a>(&'a self, node: &'a Node) -> Cow<'a, Vector> {
-        Cow::Borrowed(if self.is_master(node) { &self.centre } else { node.params() })
+    fn centre(&self) -> Option<&Vector> {
+        Some(&self.centre).filter(|centre| !centre.is_empty())
     }
+}
+
+/// a in step t.
+fn in_step(moving_rate: MovingRate, course: &Course, t: u64) -> f32 {
+    moving_rate.at(course.rate(course.samples_after(t - 1)), course.workers())
 }
 
 /// c <- c + a (sum - p c): Equation 2.
@@ -173,7 +190,7 @@ fn through_tree(
 ) -> Result<(), StepError> {
     let branch = branch(wire);
     let relayed = sent.is_some();
-    broadcast(&branch, &mut load.centre, sent, tag, wire)?;
+    broadcast(&branch, &mut load.sent, sent, tag, wire)?;
     reduce(&branch, &mut load.sum, relayed, tag, wire)
 }
 
@@ -182,11 +199,11 @@ fn both_ways(load: &mut Load, tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepE
     let branch = branch(wire);
     if branch.is_root() {
         // Nobody below has to wait for what is still on its way up.
-        broadcast(&branch, &mut load.centre, None, tag, wire)?;
+        broadcast(&branch, &mut load.sent, None, tag, wire)?;
         return reduce(&branch, &mut load.sum, false, tag, wire);
     }
     reduce(&branch, &mut load.sum, false, tag, wire)?;
-    broadcast(&branch, &mut load.centre, None, tag, wire)
+    broadcast(&branch, &mut load.sent, None, tag, wire)
 }
 
 fn branch(wire: &Wire<'_>) -> Branch {
@@ -238,12 +255,13 @@ pub struct Post {
 /// The lane that communicates, in variant 3.
 pub struct Messenger {
     post: Shared<Post>,
+    moving_rate: MovingRate,
 }
 
 impl Messenger {
     /// The lane that serves `post`.
-    pub fn new(post: Shared<Post>) -> Self {
-        Self { post }
+    pub fn new(post: Shared<Post>, moving_rate: MovingRate) -> Self {
+        Self { post, moving_rate }
     }
 }
 
@@ -257,8 +275,13 @@ impl Service for Messenger {
         let Some(trainers) = desk.seat.trainers.clone() else { return Ok(Turn::Finished) };
         let tag = Tag::new(Kind::Overlap, t);
         both_ways(&mut load, tag, &mut desk.wire_over(&trainers).weights())?;
+        let course = desk.seat.course.clone();
+        if trainers.place() == Place(0) {
+            let a = in_step(self.moving_rate, &course, t);
+            load.draw_centre(a, course.workers(), &mut desk.lane.clock);
+        }
         self.post.change(|post| post.back = Some(load));
-        Ok(Turn::Served(desk.seat.course.samples_after(t)))
+        Ok(Turn::Served(course.samples_after(t)))
     }
 }
 
@@ -275,11 +298,6 @@ impl Master {
     pub fn new(parameters: usize, moving_rate: MovingRate) -> Self {
         let (centre, sum) = (Vector::zeros(parameters), Vector::zeros(parameters));
         Self { moving_rate, centre, sum, t: 0 }
-    }
-
-    /// a in step t.
-    fn moving_rate(&self, course: &Course) -> f32 {
-        self.moving_rate.at(course.rate(course.samples_after(self.t - 1)), course.workers())
     }
 }
 
@@ -299,7 +317,7 @@ impl Service for Master {
         desk.wire().recv_packet(Place(0), push)?;
         desk.wire().weights().send(Place(0), pull, 0, &self.centre)?;
         desk.wire().weights().recv_into(Place(0), push.part(1), &mut self.sum)?;
-        let (a, workers) = (self.moving_rate(&course), course.workers());
+        let (a, workers) = (in_step(self.moving_rate, &course, self.t), course.workers());
         let Self { centre, sum, .. } = self;
         let work = Work::Update(sum.len());
         desk.lane.clock.timed(Phase::Update, work, || draw(centre, sum, a, workers));

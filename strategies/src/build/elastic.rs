@@ -5,12 +5,9 @@ use crate::algorithm::measgd_async::Velocity;
 use crate::algorithm::{eamsgd, easgd_async, easgd_hogwild, easgd_original, easgd_sync, hogwild_sgd};
 use crate::host::{Host, Shared};
 use crate::server::{Elastic, Ledger, Visitor};
-use crate::strategy::{Evaluated, Roles, Service};
+use crate::strategy::{CENTRE, Evaluated, Roles, Service};
 use recipe::{MovingRate, Strategy, SyncVariant};
 use record::Rank;
-
-/// How the model is called that elastic methods are judged by.
-const CENTRE: &str = "centre";
 
 impl Blueprint {
     /// What a rank of an elastic method does.
@@ -21,7 +18,12 @@ impl Blueprint {
                 None => trainer(easgd_original::Worker::new(self.shards(), moving_rate, overlap), beside),
                 Some(_) => only(easgd_original::Master::new(self.shards(), moving_rate)),
             },
-            Strategy::EasgdSync { moving_rate, variant } => self.sync_roles(moving_rate, variant, rank, host),
+            Strategy::EasgdSync { moving_rate, variant } if server.is_none() => {
+                self.sync_worker((moving_rate, variant), rank, host, beside)
+            }
+            Strategy::EasgdSync { moving_rate, .. } => {
+                only(easgd_sync::Master::new(self.parameters, moving_rate))
+            }
             Strategy::EasgdAsync { moving_rate, period }
             | Strategy::EasgdHogwild { moving_rate, period }
             | Strategy::MeasgdAsync { moving_rate, period, .. }
@@ -78,19 +80,20 @@ impl Blueprint {
         Roles { evaluated: Some(Evaluated::judged(CENTRE)), ..roles }
     }
 
-    fn sync_roles(&self, a: MovingRate, variant: SyncVariant, rank: Rank, host: &dyn Host) -> Roles {
-        let (n, first) = (self.parameters, rank == Rank(0));
-        if rank.index() >= self.trainers.len() {
-            return only(easgd_sync::Master::new(n, a));
-        }
-        let evaluated = (first && variant != SyncVariant::Master).then(|| Evaluated::judged(CENTRE));
-        let worker = easgd_sync::Worker::new(n, a, variant, self.trainers.len());
+    fn sync_worker(
+        &self,
+        (a, variant): (MovingRate, SyncVariant),
+        rank: Rank,
+        host: &dyn Host,
+        beside: Option<Evaluated>,
+    ) -> Roles {
+        let worker = easgd_sync::Worker::new(self.parameters, a, variant, self.trainers.len());
         if variant != SyncVariant::Overlapped {
-            return trainer(worker, evaluated);
+            return trainer(worker, beside);
         }
         let post = Shared::new(easgd_sync::Post::default(), host.bell(format!("post of rank {rank}")));
-        let messenger: Box<dyn Service> = Box::new(easgd_sync::Messenger::new(post.clone()));
-        Roles { services: vec![messenger], ..trainer(worker.with_messenger(post), evaluated) }
+        let messenger: Box<dyn Service> = Box::new(easgd_sync::Messenger::new(post.clone(), a));
+        Roles { services: vec![messenger], ..trainer(worker.with_messenger(post), beside) }
     }
 }
 

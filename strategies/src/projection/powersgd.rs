@@ -48,10 +48,8 @@ pub fn matrices(model: &Model) -> Arc<[Matrix]> {
     let mut at = 0;
     let mut matrices = Vec::new();
     for parameter in model.layers.iter().flat_map(|layer| &layer.parameters) {
-        if let [rows, rest @ ..] = &parameter.shape[..]
-            && !rest.is_empty()
-        {
-            matrices.push(Matrix { at, rows: *rows, columns: rest.iter().product() });
+        if let Some((rows, columns)) = parameter.matrix() {
+            matrices.push(Matrix { at, rows, columns });
         }
         at += parameter.size();
     }

@@ -177,8 +177,10 @@ impl Observer for SimObserver {
     fn snapshot(&self, record: SnapshotRecord, weights: &Vector) {
         let hash = WeightHash { rank: record.rank, step: record.step, sha256: weights.sha256() };
         let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
-        ledger.weights.insert(record.step, weights.clone());
-        ledger.events.push(Event::WeightHash(hash));
+        if record.answers {
+            ledger.weights.insert(record.step, weights.clone());
+            ledger.events.push(Event::WeightHash(hash));
+        }
         if !record.model.is_empty() {
             self.kernel.writes(self.rank, &format!("the snapshot of step {}", record.step));
             ledger.events.push(Event::Snapshot(record));

@@ -4,7 +4,7 @@ use crate::elastic::{TARGETS, fixed, nudged};
 use crate::reference::gradient;
 use crate::scene::{Scene, digests};
 use recipe::{Extent, LrShape, MovingRate, Strategy, SyncVariant};
-use record::{Nanos, Rank};
+use record::{Company, Event, Nanos, Rank, SnapshotRecord, Standing};
 use strategies::sim::{Costs, Outcome, World};
 use strategies::toy::Quadratic;
 use strategies::{Blueprint, Learner, Vector};
@@ -223,4 +223,30 @@ fn a_short_computation_hides_behind_the_transfers() {
         time.abs_diff(STEPS * 3 * (LATENCY + TRANSFER)) <= STEPS * 100 + 2 * LATENCY + TRANSFER,
         "{time}"
     );
+}
+
+/// Every worker's own model is compared, also the one beside the centre, which answers for its rank.
+#[test]
+fn all_variants_put_the_same_models_aside() {
+    for variant in VARIANTS {
+        let outcome = scene(variant, 3).run();
+        let (marks, home) = (scene(variant, 3).course().evaluations() + 2, home(variant, 3));
+        for (rank, events) in outcome.ranks.iter().map(|rank| &rank.events).enumerate() {
+            let copies: Vec<&SnapshotRecord> = events
+                .iter()
+                .filter_map(|event| if let Event::Snapshot(copy) = event { Some(copy) } else { None })
+                .collect();
+            let centres = copies.iter().filter(|copy| copy.model == "centre");
+            let is_judged = |copy: &SnapshotRecord| copy.standing == Standing::Judged && copy.answers;
+            let judged = centres.filter(|copy| is_judged(copy) && copy.company.is_none()).count() as u64;
+            assert_eq!(judged, if rank == home { marks } else { 0 }, "{variant:?}, rank {rank}");
+            let own = copies.iter().filter(|copy| copy.model == format!("rank {rank}"));
+            let standing = if rank == 0 { Standing::Beside } else { Standing::Member };
+            let company = Some(Company { size: 3, judged: false });
+            let is_own = |copy: &SnapshotRecord| copy.standing == standing && copy.company == company;
+            let compared = own.filter(|copy| is_own(copy) && copy.answers == (rank != home)).count() as u64;
+            assert_eq!(compared, if rank < 3 { marks } else { 0 }, "{variant:?}, rank {rank}");
+            assert_eq!(copies.len() as u64, judged + compared, "{variant:?}, rank {rank}");
+        }
+    }
 }

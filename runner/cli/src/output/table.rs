@@ -71,12 +71,20 @@ impl Sheet {
 
     /// How wide the table is where nothing is broken.
     pub(crate) fn natural_width(&self) -> usize {
-        let longest = |column: usize| {
-            let cells =
-                self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.text.chars().count());
-            cells.chain([self.head[column].chars().count()]).max().unwrap_or(0)
-        };
-        (0..self.head.len()).map(longest).sum::<usize>() + 2 * self.head.len().saturating_sub(1)
+        let columns = (0..self.head.len()).map(|column| self.longest(column));
+        columns.sum::<usize>() + 2 * self.head.len().saturating_sub(1)
+    }
+
+    /// Whether a table of that width breaks nothing that must stay whole, and leaves the rest readable.
+    pub(crate) fn fits(&self, width: usize) -> bool {
+        let rigid: usize = self.whole.iter().map(|place| self.longest(*place) + 2).sum();
+        rigid + LEAST * (self.head.len() - self.whole.len().min(self.head.len())) <= width
+    }
+
+    /// The letters of a column's longest text.
+    fn longest(&self, column: usize) -> usize {
+        let cells = self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.text.chars().count());
+        cells.chain(self.head.get(column).map(|name| name.chars().count())).max().unwrap_or(0)
     }
 
     /// Adds a row.
@@ -95,10 +103,8 @@ impl Sheet {
         }
         let last = self.head.len().saturating_sub(1);
         let widest = table.column_max_content_widths();
-        let rigid: usize =
-            self.whole.iter().filter_map(|place| widest.get(*place)).map(|text| usize::from(*text) + 2).sum();
         // Where what must stay whole leaves no room for the rest, everything gives way.
-        let whole = rigid + LEAST * (self.head.len() - self.whole.len().min(self.head.len())) <= width;
+        let whole = self.fits(width);
         for (place, column) in table.column_iter_mut().enumerate() {
             column.set_padding((0, u16::from(place < last)));
             if self.right.contains(&place) {

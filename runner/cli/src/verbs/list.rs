@@ -54,14 +54,24 @@ pub(crate) fn execute(args: &ListArgs, context: &Context<'_>) -> Result<Exit, Fa
         return Err(StoreError::Empty { selection: args.selection.clone() }.into());
     }
     match args.format {
-        Format::Table => output::data(&sheet(&lines).render(output::width()))?,
+        Format::Table => output::data(&sheet(&lines, output::width()).render(output::width()))?,
         Format::Json => output::json(&lines)?,
     }
     Ok(Exit::Done)
 }
 
+/// What a narrow terminal can do without, the first of them first.
+const DISPENSABLE: [&str; 3] = ["started", "training", "repeat"];
+
+/// As many columns as fit.
+fn sheet(lines: &[RunLine], width: usize) -> Sheet {
+    let without = |count| sheet_without(lines, &DISPENSABLE[..count]);
+    let wider = (0..DISPENSABLE.len()).map(without).find(|sheet| sheet.fits(width));
+    wider.unwrap_or_else(|| without(DISPENSABLE.len()))
+}
+
 /// Only columns that tell something.
-fn sheet(lines: &[RunLine]) -> Sheet {
+fn sheet_without(lines: &[RunLine], left_out: &[&str]) -> Sheet {
     let several = lines.iter().any(|line| line.recipe != lines[0].recipe);
     let now = human::now();
     let columns: [Column; 9] = [
@@ -83,7 +93,8 @@ fn sheet(lines: &[RunLine]) -> Sheet {
             Cell::styled(FAINT, line.started.map_or_else(String::new, |began| human::ago(began, now)))
         }),
     ];
-    let shown: Vec<&Column> = columns.iter().filter(|(_, shown, _)| *shown).collect();
+    let shown: Vec<&Column> =
+        columns.iter().filter(|(name, shown, _)| *shown && !left_out.contains(name)).collect();
     let head: Vec<&str> = shown.iter().map(|(name, ..)| *name).collect();
     let places =
         |names: &[&str]| (0..head.len()).filter(|place| names.contains(&head[*place])).collect::<Vec<_>>();
@@ -98,3 +109,43 @@ fn sheet(lines: &[RunLine]) -> Sheet {
 
 /// A column: its name, whether it is shown, and its cell for a run, given the current moment.
 type Column = (&'static str, bool, fn(&RunLine, i64) -> Cell);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use recipe::Metric;
+    use record::Nanos;
+    use reports::sample::Sample;
+    use store::RunState;
+
+    #[test]
+    fn a_narrow_terminal_loses_columns_before_it_breaks_words() {
+        let line = RunLine {
+            id: "01M81416M7FPTA1WAM4J8T3XQB".into(),
+            sweep: "01M81416M7FPTA1WAM4J8T3XQB".into(),
+            recipe: "elastic-and-gossip".into(),
+            arm: "easgd-original".into(),
+            condition: "workers=8 bandwidth=1Gbit/s".into(),
+            repeat: 2,
+            state: RunState::Degraded,
+            started: Some(0),
+            training: Some(Nanos(3_700_000_000_000)),
+            metric: Some((Metric::TestAccuracy, 0.98)),
+            spec: Sample::duel().rows().plan.cells[0].spec.clone(),
+        };
+        let lines = [RunLine { recipe: "codecs".into(), ..line.clone() }, line];
+        let shown = |width| anstream::adapter::strip_str(&sheet(&lines, width).render(width)).to_string();
+        let (wide, narrow) = (shown(200), shown(80));
+        for column in
+            ["run", "recipe", "arm", "condition", "repeat", "state", "training", "metric", "started"]
+        {
+            assert!(wide.contains(column), "{wide}");
+        }
+        assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
+        assert!(
+            !narrow.contains("started") && narrow.contains("J8T3XQB") && narrow.contains("degraded"),
+            "{narrow}"
+        );
+        assert!(narrow.lines().next().is_some_and(|head| head.contains("condition")), "{narrow}");
+    }
+}

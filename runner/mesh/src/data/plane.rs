@@ -138,7 +138,7 @@ impl DataPlane {
         Stopper(self.shared.clone())
     }
 
-    /// What was sent to each peer so far. `raw_bytes` equals `bytes`: the plane does not know what was encoded.
+    /// What was sent to each peer so far.
     pub fn links(&self) -> Vec<LinkRecord> {
         self.shared.peers().map(|peer| self.shared.window(peer).sent()).collect()
     }

@@ -85,7 +85,7 @@ impl Window {
             presence: Presence::Here,
             ended: None,
             farewell: false,
-            sent: LinkRecord { from: me, to: peer, bytes: 0, raw_bytes: 0, messages: 0 },
+            sent: LinkRecord { from: me, to: peer, bytes: 0, messages: 0 },
         };
         Self { me, peer, patience, state: Mutex::new(state), changed: Condvar::new() }
     }
@@ -198,7 +198,6 @@ impl State {
     fn count(&mut self, size: u64) {
         self.used += cost(size);
         self.sent.bytes += size;
-        self.sent.raw_bytes += size;
         self.sent.messages += 1;
     }
 }

@@ -1,9 +1,10 @@
 //! Emulated networks, step times and slow ranks: what they become, and what cannot work.
 
-use crate::desk::Desk;
+use crate::desk::{Desk, MACHINE};
 use crate::expansion::plan;
 use crate::problems::check;
-use recipe::{Compute, Emulation, Network, Slow, Split, Whom};
+use recipe::{Compute, Emulation, Network, Request, Slow, Split, Whom};
+use std::path::Path;
 use std::time::Duration;
 
 fn emulation(changes: &[&str]) -> Emulation {
@@ -58,6 +59,22 @@ fn slow_servers_are_the_ranks_behind_the_workers_of_each_arm() {
         .collect();
     assert_eq!(slow, [vec![], vec![Whom::Rank(2), Whom::Rank(3)]]);
     assert!(plan.cells.iter().flat_map(|cell| &cell.spec.emulation.slow).all(|slow| slow.link == 20.0));
+}
+
+#[test]
+fn a_selection_without_servers_still_has_a_recipe_with_some() {
+    let text = crate::problems::recipe(&[
+        "[network]\nbandwidth = \"1Gbit/s\"",
+        "[nodes]\nuse = [\"local*2\"]\nslow = [{ servers = true, link = 20.0 }]",
+        "[[strategy]]\nkind = \"d-sync\"\n[[strategy]]\nkind = \"ps-sync\"",
+    ]);
+    for kind in ["d-sync", "ps-sync"] {
+        let only = format!("strategy.kind == '{kind}'");
+        let request = Request { only: Some(&only), ..Request::new(Path::new("recipe.toml")) };
+        let plan = recipe::plan(&Desk::with(&text), &request, &MACHINE)
+            .unwrap_or_else(|problems| panic!("{}", problems.render(false, 100)));
+        assert_eq!(plan.cells.iter().filter(|cell| cell.excluded.is_none()).count(), 1, "{kind}");
+    }
 }
 
 #[test]

@@ -113,6 +113,11 @@ fn impossible_codes() {
                 &["[[strategy]]\nkind = \"pipe-sgd\"\ngradient-segments = 4\n\
                      compression = { kind = \"powersgd\", error-feedback = true }"],
             ),
+            (
+                "factors as large",
+                &["[[strategy]]\nkind = \"d-sync\"\n\
+                     compression = { kind = \"powersgd\", rank = 500, error-feedback = true }"],
+            ),
             ("bias", &["[[strategy]]\nkind = \"ps-sync\"\ncompression = \"top-k\""]),
             ("weights only", &["[[strategy]]\nkind = \"local-sgd\"\ncompression = \"top-k\""]),
             (

@@ -65,7 +65,7 @@ async fn an_attempt_comes_back_with_its_summary() {
     assert_eq!(attempt.step_time, Some(Nanos(2_000_000)));
     assert_eq!((attempt.steps, attempt.samples), (20, 200));
     assert_eq!(attempt.weights, Some(Ok("same".to_owned())));
-    assert_eq!((attempt.links[0].bytes, attempt.links[0].raw_bytes, attempt.links[0].messages), (7, 8, 2));
+    assert_eq!((attempt.links[0].bytes, attempt.links[0].messages), (7, 2));
     let values: Vec<_> = attempt.metrics.iter().map(|row| (row.metric, row.step, row.value)).collect();
     assert_eq!(values, [(Metric::TestAccuracy, 10, 0.65), (Metric::TestAccuracy, 20, 0.9)]);
     assert_eq!(attempt.losses.len(), 20);

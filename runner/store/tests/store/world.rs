@@ -235,7 +235,7 @@ pub(crate) fn events(steps: u64) -> Vec<Event> {
         events.push(Event::Overhead(Overhead { rank: Rank(rank), recording: Nanos(5), wall: Nanos(1_000) }));
         events.push(Event::Ended(RankEnded { rank: Rank(rank), end: RankEnd::Finished }));
     }
-    events.push(Event::Link(LinkRecord { from: Rank(0), to: Rank(1), bytes: 7, raw_bytes: 8, messages: 2 }));
+    events.push(Event::Link(LinkRecord { from: Rank(0), to: Rank(1), bytes: 7, messages: 2 }));
     events.push(Event::Snapshot(SnapshotRecord {
         rank: Rank(0),
         model: "rank 0".to_owned(),
@@ -248,6 +248,7 @@ pub(crate) fn events(steps: u64) -> Vec<Event> {
         standing: Standing::Judged,
         company: None,
         sha256: String::new(),
+        answers: true,
     }));
     events
 }

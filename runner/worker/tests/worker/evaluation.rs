@@ -23,6 +23,7 @@ fn record(file: &str) -> SnapshotRecord {
         standing: Standing::Judged,
         company: None,
         sha256: String::new(),
+        answers: true,
     }
 }
 

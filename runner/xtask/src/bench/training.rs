@@ -99,7 +99,7 @@ fn summary(csv: &str, steps: usize) -> Option<Run> {
         rows.iter().filter_map(|row| row[column].parse::<f64>().ok()).sum::<f64>() / rows.len() as f64 / 1e3
     };
     let stretches: Vec<f64> = counted.chunks(steps).map(|stretch| mean(stretch, length)).collect();
-    let skip = ["begin_ns", "length_ns"];
+    let skip = ["begin_ns", "length_ns", "hidden_ns"];
     let names = head.iter().enumerate().filter(|(_, name)| name.ends_with("_ns") && !skip.contains(name));
     let phases =
         names.map(|(at, name)| (name.trim_end_matches("_ns").to_owned(), mean(counted, at))).collect();

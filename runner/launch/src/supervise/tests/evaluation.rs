@@ -115,6 +115,16 @@ fn a_mark_that_some_did_not_reach_before_the_stop_is_given_up() {
 }
 
 #[test]
+fn what_a_stopped_run_set_aside_goes_with_it() {
+    let leave = "stopped 0 9, goodbye 0, exit 0 0, stopped 1 9, goodbye 1, exit 1 0";
+    let begun = Play::new(later()).play(BEGIN).play("copy 0 0, snapshot 0 3, copy 0 6, copy 1 8, stop");
+    let said = begun.play(leave).said();
+    for (discarded, times) in [("discard-0", 0), ("discard-3", 1), ("discard-6", 1), ("discard-8", 1)] {
+        assert_eq!(said.matches(discarded).count(), times, "{discarded}: {said}");
+    }
+}
+
+#[test]
 fn only_the_model_that_is_judged_reaches_a_target() {
     let Input::Message(member, ToDriver::Events(mut events)) = metric(0.95, 5) else { panic!("no metric") };
     let Event::Metric(record) = &mut events[0] else { panic!("no metric") };

@@ -254,6 +254,7 @@ fn snapshot(rank: Rank, step: u64) -> SnapshotRecord {
         standing: Standing::Judged,
         company: None,
         sha256: String::new(),
+        answers: true,
     }
 }
 

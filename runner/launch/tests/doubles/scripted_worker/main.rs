@@ -232,6 +232,7 @@ impl Actor {
             standing: Standing::Judged,
             company: None,
             sha256: String::new(),
+            answers: true,
         }));
     }
 
