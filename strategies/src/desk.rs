@@ -4,7 +4,7 @@ use crate::course::Course;
 use crate::host::Observer;
 use crate::optimizer::Optimizer;
 use crate::vector::Vector;
-use crate::{Group, Kind, Lane, Place, StepError, Tag, Wire};
+use crate::{Group, Kind, Lane, Packet, Place, StepError, Tag, Wire};
 use record::{Event, Phase, Rank, Work};
 use std::sync::Arc;
 
@@ -45,6 +45,28 @@ impl Desk {
     /// The lane's wire over another group, for gradients.
     pub fn wire_over<'a>(&'a mut self, group: &'a Group) -> Wire<'a> {
         self.lane.wire(group)
+    }
+
+    /// Receives again after each silence but the last of so many: from whoever may compute that long without a word.
+    pub(crate) fn recv_patiently(
+        &mut self,
+        silences: u64,
+        mut receive: impl FnMut(&mut Self) -> Result<Packet, StepError>,
+    ) -> Result<Packet, StepError> {
+        let before = self.lane.clock.phase();
+        for _ in 1..silences {
+            match receive(self) {
+                Err(StepError::Silent { .. }) => self.go_on(before),
+                answer => return answer,
+            }
+        }
+        receive(self)
+    }
+
+    /// Leaves the phase in which something failed, as the lane goes on without it. A lane that ends stays there: its
+    /// last phase says where it was.
+    pub(crate) fn go_on(&mut self, phase: Phase) {
+        self.lane.clock.switch(phase);
     }
 
     /// Turns a sum over so many places into a mean: scaled once, as an all-reduce does it.

@@ -15,8 +15,8 @@ pub struct Progress {
     pub over: bool,
 }
 
-/// What the compute lane of a rank does. Straight-line code against a [`Node`]; it names no phase, no byte, no
-/// socket and no thread.
+/// What the compute lane of a rank does. Straight-line code against a [`Node`]; it names no byte, no socket and no thread, and
+/// a phase only for arithmetic of its own.
 pub trait Strategy: Send {
     /// Before the run's clock starts: all ranks get rank 0's initial weights.
     fn start(&mut self, node: &mut Node) -> Result<(), StepError> {

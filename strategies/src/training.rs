@@ -177,14 +177,13 @@ impl Books {
         let mut size = 0;
         if let Some(centre) = strategy.centre() {
             let judged = Evaluated::judged(CENTRE);
-            self.observer.snapshot(record(&seat, when, at, look, Some(&judged)), centre);
+            self.observer.snapshot(snapshot_record(&seat, when, at, look, Some(&judged)), centre);
             size += centre.len();
         }
-        // A centre answers for the rank.
-        let answers = size == 0;
+        let answers = strategy.centre().is_none();
         if answers || look != Look::Hash {
             let model = strategy.model(node);
-            let record = record(&seat, when, at, look, self.evaluated.as_ref());
+            let record = snapshot_record(&seat, when, at, look, self.evaluated.as_ref());
             self.observer.snapshot(SnapshotRecord { answers, ..record }, &model);
             size += model.len();
         }
@@ -197,7 +196,7 @@ impl Books {
         let Some(model) = service.model() else { return };
         let seat = desk.seat.clone();
         let before = desk.lane.clock.switch(Phase::Snapshot);
-        let record = record(&seat, when, desk.lane.clock.now(), look, self.evaluated.as_ref());
+        let record = snapshot_record(&seat, when, desk.lane.clock.now(), look, self.evaluated.as_ref());
         self.observer.snapshot(record, model.as_ref());
         desk.lane.clock.timed(Phase::Snapshot, Work::Snapshot(model.len()), || ());
         desk.lane.clock.switch(before);
@@ -205,7 +204,7 @@ impl Books {
 }
 
 /// A model that is put aside when the lane took so many steps, and all ranks so many samples.
-fn record(
+fn snapshot_record(
     seat: &Seat,
     (step, samples): (u64, u64),
     at: record::Nanos,

@@ -2,7 +2,7 @@
 
 use crate::compress::{self, Compressor, Guarantee, Identity, Slot};
 use crate::projection::Projector;
-use crate::{Kind, Packet, StepError, Tag, Transport};
+use crate::{Envelope, Kind, Packet, StepError, Tag, Transport};
 use record::{Phase, PhaseClock, Rank, Work};
 use std::sync::Arc;
 
@@ -171,8 +171,8 @@ impl Lane {
     }
 }
 
-/// What packets travel on: a lane over a group. Everything that times, encodes and counts is here, so that a
-/// strategy names no phase, no byte and no socket.
+/// What packets travel on: a lane over a group. All that times, encodes and counts what travels is here, so that a
+/// strategy names no byte, no socket, and a phase only for arithmetic of its own.
 pub struct Wire<'a> {
     lane: &'a mut Lane,
     group: &'a Group,
@@ -360,7 +360,7 @@ impl<'a> Wire<'a> {
     }
 
     /// Parts the wait that just ended into waiting and transfer.
-    fn opened(&mut self, before: Phase, envelope: crate::Envelope) -> Packet {
+    fn opened(&mut self, before: Phase, envelope: Envelope) -> Packet {
         let clock = &mut self.lane.clock;
         let bytes = envelope.packet.0.len() as u64;
         clock.note(envelope.from, 0);

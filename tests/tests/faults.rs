@@ -86,7 +86,7 @@ fn a_worker_that_hangs_is_found_by_its_silence() {
 #[test]
 fn a_run_that_goes_on_without_a_worker_is_degraded_wherever_one_looks() {
     // Steps that take 10 ms on any machine, so that it is under way for as long as this takes.
-    let recipe = format!("{}[compute]\nstep-time = \"10ms\"\n", recipe("async-sgd", 400));
+    let recipe = format!("{}[compute]\nstep-time = \"10ms\"\n", recipe("async-sgd", 1000));
     let run = |desk: &Desk| desk.command(["-v", "run", "recipe.toml"]);
     let mut scene = UnderWay::started(&recipe, 3, Nanos(200_000_000), run).unwrap();
     scene.workers[1].signal(Signal::KILL).unwrap();
@@ -118,7 +118,7 @@ fn a_run_that_goes_on_without_a_worker_is_degraded_wherever_one_looks() {
 
 #[test]
 fn a_killed_driver_leaves_no_worker_and_the_same_command_goes_on() {
-    let scene = trained_for(Nanos(200_000_000), "ps-sync", 400);
+    let scene = trained_for(Nanos(200_000_000), "ps-sync", 1200);
     // One that cannot react to anything must go too.
     scene.workers[0].signal(Signal::STOP).unwrap();
     scene.driver.signal(Signal::KILL).unwrap();
@@ -169,7 +169,8 @@ fn the_second_interrupt_does_not_wait_for_a_step() {
     scene.driver.hear(CLEAN, heard("stopping after the current step")).unwrap();
     scene.driver.signal(Signal::INT).unwrap();
     scene.driver.hear(CLEAN, heard("stopping the workers")).unwrap();
-    let (desk, _) = scene.ended(130, CLEAN).unwrap();
+    gone(&scene.workers, CLEAN).unwrap();
+    let (desk, _) = scene.ended(130, Duration::from_secs(30)).unwrap();
     assert_eq!(the_run(&desk)["line"]["state"], "interrupted");
 }
 

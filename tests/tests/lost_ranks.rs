@@ -110,9 +110,9 @@ fn run_into(
     (trained.unwrap(), struck)
 }
 
-/// Whether a rank is told to have taken its fifth step.
+/// Whether a rank is told to have taken its sixth step.
 fn trains(update: &Update, rank: Rank) -> bool {
-    let step = |event: &Event| matches!(event, Event::Step(step) if step.rank == rank && step.step >= 5);
+    let step = |event: &Event| matches!(event, Event::Step(step) if step.rank == rank && step.step >= 6);
     matches!(update, Update::Events(events) if events.iter().any(step))
 }
 

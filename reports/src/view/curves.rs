@@ -190,6 +190,8 @@ struct Canvas {
     y: Scale,
     series: Series,
     axis: Axis,
+    /// Whether what reaches the condition's target is this series.
+    aims: bool,
 }
 
 /// The curves of all arms of a condition; `names` are the arms' by their place in the plan.
@@ -210,6 +212,7 @@ pub(crate) fn panel(
         y: Scale::new(range, (area.bottom, area.top), y_unit.factor).rounded(6),
         series,
         axis,
+        aims: series.target(condition).is_some(),
     };
     let unit = if y_unit.name.is_empty() { String::new() } else { format!(" ({})", y_unit.name) };
     let labels = [axis.label(x_unit), format!("{}{unit}", series.words())];
@@ -279,7 +282,7 @@ impl Canvas {
     }
 
     fn mark(&self, arm: usize, trial: &Trial) -> Option<Mark> {
-        let hit = trial.hit.filter(|_| matches!(self.series, Series::Metric(_)));
+        let hit = trial.hit.filter(|_| self.aims);
         let (point, what) = match hit {
             Some(row) => {
                 let at = match self.axis {

@@ -95,7 +95,7 @@ fn marks(findings: &Findings) -> Vec<TrustMark> {
         Some((commit, true)) => {
             TrustMark::new("code", false, format!("commit {} with uncommitted changes", short(commit)))
         }
-        None => TrustMark::new("code", false, "recipe under no version control"),
+        None => TrustMark::new("code", false, "recipe not under version control"),
     });
     marks.extend(weights(findings));
     marks.extend(coverage(&attempts));
@@ -149,7 +149,9 @@ fn degraded(findings: &Findings) -> Option<TrustMark> {
             && !matches!(run.state, RunState::Failed | RunState::TimedOut | RunState::Interrupted)
     };
     let count = findings.rows().runs.iter().filter(counted).count();
-    let text = || format!("{} went on without a lost rank, and left out", digits::plural(count, "run"));
+    let text = || {
+        format!("{} went on after losing a rank, left out of the statistics", digits::plural(count, "run"))
+    };
     (count > 0).then(|| TrustMark::new("degraded", false, text()))
 }
 

@@ -67,7 +67,7 @@ pub(crate) struct Segment {
 }
 
 const LABELS: f64 = 168.0;
-/// Of a line.
+/// Letters that fit on a line of a label.
 const LABEL_LETTERS: usize = 21;
 const SPLIT: f64 = 640.0;
 const BAR: f64 = 24.0;

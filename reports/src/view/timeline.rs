@@ -63,7 +63,7 @@ pub(crate) struct PhasePath {
     pub(crate) path: String,
 }
 
-/// The runs whose spans a page shows, with the reason: for each condition and arm the one in the middle.
+/// The runs whose spans a page shows, each with its condition and arm: of all their runs the one in the middle.
 pub(crate) fn chosen_runs(study: &Study) -> Vec<(usize, usize, String)> {
     let middle = |Placed { number, condition, entry }: Placed| {
         let trial = entry.median_trial(condition.measure())?;
@@ -233,7 +233,7 @@ impl Cut<'_> {
         self.spans.iter().filter(|span| span.begin.0 < self.to && (span.begin + span.length).0 > self.from)
     }
 
-    /// Where the steps of the lowest rank begin.
+    /// Where a step begins on the rank that begins it first.
     fn marks(&self, x: &Scale) -> Vec<Tick> {
         let begin = |step: &u64| Nanos(self.bounds[step].0 - self.from).seconds();
         self.steps

@@ -54,7 +54,7 @@ impl Store {
     pub async fn begin_attempt(&self, run: &RunId, new: &NewAttempt<'_>) -> Result<AttemptId, StoreError> {
         let mut transaction = self.writer.begin_with("BEGIN IMMEDIATE").await?;
         let number: i64 = sqlx::query_scalar(
-            "SELECT 1 + count(*) FROM attempt JOIN run ON run.id = attempt.run WHERE run.ulid = ?",
+            "SELECT 1 + coalesce(max(number), 0) FROM attempt JOIN run ON run.id = attempt.run WHERE run.ulid = ?",
         )
         .bind(run.as_str())
         .fetch_one(&mut *transaction)

@@ -152,8 +152,11 @@ impl Parts {
     fn rank_row(&self, row: &RankColumns, summary: RankSummary) -> Result<RankRow, StoreError> {
         let share = |recording: i64, wall: i64| (wall > 0).then(|| recording as f64 / wall as f64);
         let lost = self.lost.get(&row.attempt).into_iter().flatten().find(|lost| lost.rank.0 == row.rank);
-        let silent =
-            || lost.map_or_else(|| "did not say".to_owned(), |lost| format!("lost in step {}", lost.step));
+        let silent = || match lost.map(|lost| lost.step) {
+            None => "did not say".to_owned(),
+            Some(0) => "lost".to_owned(),
+            Some(step) => format!("lost in step {step}"),
+        };
         Ok(RankRow {
             rank: Rank(row.rank),
             role: role_named(&row.role)?,

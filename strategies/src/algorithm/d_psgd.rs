@@ -13,7 +13,7 @@
 //!
 //! Sent per step: the model to each neighbour, from a second lane while the gradient is computed.
 //!
-//! Departures: with the order `step-then-mix`, x <- W (x - gamma g(x)), nothing overlaps. The means of a row are added
+//! Departures: with the order `step-then-mix`, x <- W (x - gamma g(x)), nothing overlaps. The terms of a row are added
 //! in rank order, the worker's own model at its place. Momentum, where the recipe asks for it, is local and never
 //! averaged; weight decay is that of the old x. Where weights are coded, a worker's own model is not, so that the
 //! mean of all models moves by what is lost.
@@ -49,12 +49,15 @@ pub struct Mixer {
     weights: Vec<(Place, f32)>,
     exchange: Shared<Exchange>,
     other: Vector,
+    /// Kept from the last step: where the next sum goes.
+    sum: Vector,
 }
 
 /// Both lanes of a worker whose row of the mixing matrix is `weights`, in rank order.
 pub fn lanes(order: MixOrder, weights: Vec<(Place, f32)>, bell: Arc<dyn Bell>) -> (Worker, Mixer) {
     let exchange = Shared::new(Exchange::default(), bell);
-    (Worker { order, exchange: exchange.clone() }, Mixer { weights, exchange, other: Vector::default() })
+    let (other, sum) = (Vector::default(), Vector::default());
+    (Worker { order, exchange: exchange.clone() }, Mixer { weights, exchange, other, sum })
 }
 
 impl Strategy for Worker {
@@ -88,8 +91,7 @@ impl Worker {
     /// Gives a copy of the model to the mixer.
     fn give(&self, node: &mut Node) {
         let (step, mut copy) = (node.t(), node.spare());
-        let (desk, params) = node.parts();
-        desk.lane.clock.timed(Phase::Update, Work::Update(0), || copy.copy_from_slice(params));
+        node.aside(|params| copy.copy_from_slice(params));
         self.exchange.change(|exchange| exchange.given = Some((step, copy)));
     }
 
@@ -120,9 +122,11 @@ impl Service for Mixer {
 
 impl Mixer {
     fn send(&self, desk: &mut Desk, tag: Tag, x: &Vector) -> Result<(), StepError> {
-        let own = desk.seat.everyone.place();
+        let (own, mut wire) = (desk.seat.everyone.place(), desk.wire().weights());
+        // What codes weights gives the same packet for everyone.
+        let packet = wire.encode(wire.slot(own, tag, 0), x);
         for (place, _) in self.weights.iter().filter(|(place, _)| *place != own) {
-            desk.wire().weights().send(*place, tag, 0, x)?;
+            wire.send_packet(*place, tag, packet.clone())?;
         }
         Ok(())
     }
@@ -130,10 +134,10 @@ impl Mixer {
     /// The sum of w_ij x_j in rank order.
     fn mixed(&mut self, desk: &mut Desk, tag: Tag, x: Vector) -> Result<Vector, StepError> {
         let own = desk.seat.everyone.place();
-        let mut sum = Vector::zeros(x.len());
         if self.other.len() != x.len() {
-            self.other = Vector::zeros(x.len());
+            (self.other, self.sum) = (Vector::zeros(x.len()), Vector::zeros(x.len()));
         }
+        let mut sum = std::mem::take(&mut self.sum);
         for (number, (place, weight)) in self.weights.iter().enumerate() {
             let model = if *place == own {
                 &x
@@ -144,6 +148,7 @@ impl Mixer {
             let clock = &mut desk.lane.clock;
             clock.timed(Phase::Reduce, Work::Reduce(x.len()), || mix(&mut sum, *weight, model, number == 0));
         }
+        self.sum = x;
         Ok(sum)
     }
 }

@@ -179,8 +179,8 @@ impl Master {
             }
         };
         let mut master = floor.take(desk, i)?;
-        let applied = floor.write(|ledger| ledger.apply_block(i, done));
-        let steps = floor.write(|ledger| ledger.grant(i, elastic.period));
+        let (applied, steps) =
+            floor.write(|ledger| (ledger.apply_block(i, done), ledger.grant(i, elastic.period)));
         visitor.record(desk, applied);
         let sent = visitor.encode(desk, &master.centre);
         let a = elastic.at(&desk.seat.course, applied.samples);

@@ -56,8 +56,8 @@ impl Master {
                 return Ok(Turn::Finished);
             }
         };
-        let applied = floor.write(|ledger| ledger.apply_block(i, done));
-        let steps = floor.write(|ledger| ledger.grant(i, elastic.period));
+        let (applied, steps) =
+            floor.write(|ledger| (ledger.apply_block(i, done), ledger.grant(i, elastic.period)));
         visitor.record(desk, applied);
         let a = elastic.at(&desk.seat.course, applied.samples);
         for (grain, x) in x.chunks_mut(GRAIN).enumerate() {

@@ -48,18 +48,17 @@ impl Sgp {
 impl Strategy for Sgp {
     fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
         if node.t() == 1 {
-            self.x = node.params().clone();
-            self.other = Vector::zeros(self.x.len());
+            node.aside(|z| (self.x, self.other) = (z.to_vec().into(), Vector::zeros(z.len())));
         }
         let (loss, g) = node.gradient()?; // at z, lines 2 and 3
         let step = node.direction(g);
         let clock = &mut node.lane().clock;
-        clock.timed(Phase::Update, Work::Update(0), || self.x.add(&step));
+        clock.timed(Phase::Update, Work::Update(0), || self.x.add(&step)); // line 4
         node.recycle(step);
-        self.push(node)?; // line 4
-        self.pull(node)?; // line 5
-        self.exchange_weight(node)?;
-        self.unbias(node); // line 6
+        self.push(node)?; // line 5
+        self.pull(node)?; // line 6
+        self.exchange_weight(node)?; // line 7
+        self.unbias(node); // line 8
         Ok(loss)
     }
 }

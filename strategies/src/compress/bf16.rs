@@ -6,7 +6,7 @@
 
 use super::Guarantee;
 use super::kernels::narrow::Element;
-use super::narrow::{Law, Narrow};
+use super::narrow::{Format, Narrow};
 use super::truncate16::quiet;
 
 /// Rounds each float to bfloat16.
@@ -31,7 +31,7 @@ impl Element for RoundedHalf {
     }
 }
 
-impl Law for RoundedHalf {
+impl Format for RoundedHalf {
     // 2^-8: half a unit of 7 bits.
     const GUARANTEE: Guarantee = Guarantee::RelativeError(0.003_906_25);
 }

@@ -1,6 +1,6 @@
 //! Error feedback: what a codec rounds away is remembered where it was rounded, and added to what is encoded there
 //! next. Guarantee: the codec's, for one packet; over many, the sum of what was sent lags behind the sum of what
-//! should have been by what is remembered now, and by nothing else. Not linear, as the codec. Bytes: the codec's.
+//! should have been by what is remembered now, up to the rounding of x + e. Not linear, as the codec. Bytes: the codec's.
 //!
 //! With e the memory, x the vector: y = x + e is encoded, and e becomes y - decoded: exactly where a codec is not so
 //! far off that this subtraction would round (those of 8 and 16 bits, and top-k), else rounded to a float. Inside an

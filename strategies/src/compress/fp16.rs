@@ -8,7 +8,7 @@
 
 use super::Guarantee;
 use super::kernels::narrow::Element;
-use super::narrow::{Law, Narrow};
+use super::narrow::{Format, Narrow};
 
 /// Rounds each float to half precision.
 pub type Fp16 = Narrow<Half>;
@@ -52,7 +52,7 @@ impl Element for Half {
     }
 }
 
-impl Law for Half {
+impl Format for Half {
     // 2^-11: half a unit of 10 bits.
     const GUARANTEE: Guarantee = Guarantee::RelativeError(0.000_488_281_25);
 }

@@ -6,38 +6,38 @@ use crate::buffers::Buffers;
 use crate::{Packet, StepError};
 use std::marker::PhantomData;
 
-/// Which half of a float is kept.
-pub(super) trait Law: Element + Send {
+/// What the 16 bits of an element are.
+pub(super) trait Format: Element + Send {
     /// How far a decoded element can be from what was encoded.
     const GUARANTEE: Guarantee;
 }
 
-/// A codec that keeps 16 bits of each element, as its law says.
+/// A codec that keeps 16 bits of each element, in this format.
 #[derive(Debug)]
-pub struct Narrow<L> {
-    law: PhantomData<L>,
+pub struct Narrow<F> {
+    format: PhantomData<F>,
 }
 
-impl<L> Default for Narrow<L> {
+impl<F> Default for Narrow<F> {
     fn default() -> Self {
-        Self { law: PhantomData }
+        Self { format: PhantomData }
     }
 }
 
-impl<L: Law> Compressor for Narrow<L> {
+impl<F: Format> Compressor for Narrow<F> {
     fn encode(&mut self, _: Slot, x: &[f32]) -> Packet {
-        Buffers::of_process().packet(x.len() * 2, |bytes| kernels::encode::<L>(x, bytes))
+        Buffers::of_process().packet(x.len() * 2, |bytes| kernels::encode::<F>(x, bytes))
     }
 
     fn decode(&self, packet: &Packet, into: &mut [f32]) -> Result<(), StepError> {
         check(packet, into.len())?;
-        kernels::decode::<L>(&packet.0, into);
+        kernels::decode::<F>(&packet.0, into);
         Ok(())
     }
 
     fn decode_add(&self, packet: &Packet, into: &mut [f32]) -> Result<(), StepError> {
         check(packet, into.len())?;
-        kernels::decode_add::<L>(&packet.0, into);
+        kernels::decode_add::<F>(&packet.0, into);
         Ok(())
     }
 
@@ -46,7 +46,7 @@ impl<L: Law> Compressor for Narrow<L> {
     }
 
     fn guarantee(&self) -> Guarantee {
-        L::GUARANTEE
+        F::GUARANTEE
     }
 
     fn linear(&self) -> bool {

@@ -10,7 +10,7 @@
 
 use super::Guarantee;
 use super::kernels::narrow::Element;
-use super::narrow::{Law, Narrow};
+use super::narrow::{Format, Narrow};
 
 /// Keeps the upper half of each float.
 pub type Truncate16 = Narrow<UpperHalf>;
@@ -31,7 +31,7 @@ impl Element for UpperHalf {
     }
 }
 
-impl Law for UpperHalf {
+impl Format for UpperHalf {
     // 2^-7: 7 bits of the fraction are left.
     const GUARANTEE: Guarantee = Guarantee::RelativeError(0.007_812_5);
 }

@@ -5,11 +5,11 @@ use crate::draw;
 use crate::gossip::note::Note;
 use crate::vector::Vector;
 use crate::{Kind, Packet, Place, StepError, Tag};
-use record::{Event, LostRecord, Rank};
+use record::{Event, LostRecord, Phase, Rank};
 
 /// Deadlines that a passive rank lets pass in a row before an active one counts as lost: that one may itself be waiting
 /// for a rank that is.
-const PATIENCE: u32 = 3;
+const PATIENCE: u64 = 3;
 
 /// Which of so many neighbours an active rank asks next: uniform, and a pure function of the seed, the rank and the
 /// number of the averaging.
@@ -67,14 +67,8 @@ impl Edge {
     pub fn asked(&mut self, desk: &mut Desk) -> Result<Note, StepError> {
         self.messages += 1;
         let tag = Tag::new(Kind::Ask, self.messages);
-        for _ in 1..PATIENCE {
-            match desk.wire().exact().recv_unasked(self.peer, tag) {
-                Err(StepError::Silent { .. }) => {}
-                Err(error) => return Err(error),
-                Ok(packet) => return Self::note(desk, &packet),
-            }
-        }
-        let packet = desk.wire().exact().recv_unasked(self.peer, tag)?;
+        let peer = self.peer;
+        let packet = desk.recv_patiently(PATIENCE, |desk| desk.wire().exact().recv_unasked(peer, tag))?;
         Self::note(desk, &packet)
     }
 
@@ -89,7 +83,7 @@ impl Edge {
 
     /// What becomes of a failure: a peer that is not there any more is written down, and the rank goes on without it.
     /// A run that is told to stop loses its ranks one by one, and nothing is wrong with it.
-    pub fn without(&self, desk: &Desk, error: StepError) -> Result<(), StepError> {
+    pub fn without(&self, desk: &mut Desk, error: StepError) -> Result<(), StepError> {
         let (rank, peer) = (desk.seat.rank, self.rank(desk));
         if !error.is_absence_of(peer) || desk.observer.stopping() {
             return Err(error);
@@ -97,6 +91,7 @@ impl Edge {
         let at = desk.lane.clock.now();
         // Averagings are counted here, not the peer's steps.
         desk.record(Event::Lost(LostRecord { rank, peer, step: 0, at, reason: error.to_string() }));
+        desk.go_on(Phase::Other);
         Ok(())
     }
 }

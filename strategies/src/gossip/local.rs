@@ -5,7 +5,7 @@ use crate::desk::Desk;
 use crate::host::{Bell, Shared};
 use crate::vector::Vector;
 use crate::{Lane, StepError};
-use record::{Event, GossipAct, GossipRecord, Phase, Rank, Work};
+use record::{Event, GossipAct, GossipRecord, Nanos, Phase, Rank, Work};
 use std::sync::Arc;
 
 /// A handle to it; every lane of the rank has one.
@@ -65,15 +65,10 @@ impl Local {
     /// The model with the buffer applied, to compute a gradient with.
     pub fn read(&self, desk: &mut Desk, step: u64, into: &mut Vector) {
         let Desk { seat, lane, observer } = desk;
-        let now = |lane: &Lane| lane.clock.now();
-        let work = Work::Reduce(into.len());
-        let before = lane.clock.switch(Phase::Update);
-        lane.clock.timed(Phase::Update, work, || ());
-        self.state.change(|state| {
+        self.at_once(lane, (Phase::Update, Work::Reduce(into.len())), |state, at| {
             state.copy_into(into);
-            observer.event(state.act(seat.rank, now(lane), GossipAct::Read { step }));
+            observer.event(state.act(seat.rank, at, GossipAct::Read { step }));
         });
-        lane.clock.switch(before);
     }
 
     /// Puts a finished step into the buffer; where no lane averages, also into the model. Answers the samples that
@@ -81,21 +76,16 @@ impl Local {
     pub fn add(&self, desk: &mut Desk, direction: &Vector, finished: Finished) -> u64 {
         let Desk { seat, lane, observer } = desk;
         let Finished { step, consumed: samples, own } = finished;
-        let before = lane.clock.switch(Phase::Update);
-        lane.clock.timed(Phase::Update, Work::Reduce(direction.len()), || ());
-        let known = self.state.change(|state| {
+        self.at_once(lane, (Phase::Update, Work::Reduce(direction.len())), |state, at| {
             state.g.add(direction);
             state.unsent += 1;
             state.samples[seat.rank.index()] += own;
-            let at = lane.clock.now();
             observer.event(state.act(seat.rank, at, GossipAct::Added { step, samples }));
             if state.lanes == 0 {
                 state.flush(|state| observer.event(state.act(seat.rank, at, GossipAct::Flushed)));
             }
             state.known()
-        });
-        lane.clock.switch(before);
-        known
+        })
     }
 
     /// No step follows: waits until no lane averages any more, and applies what is left in the buffer.
@@ -136,51 +126,54 @@ impl Local {
     /// anything in it.
     pub fn flush(&self, desk: &mut Desk, into: &mut Vector) -> bool {
         let Desk { seat, lane, observer } = desk;
-        let before = lane.clock.switch(Phase::Update);
-        lane.clock.timed(Phase::Update, Work::Reduce(into.len()), || ());
-        let fresh = self.state.change(|state| {
-            let (at, fresh) = (lane.clock.now(), state.unsent > 0);
+        self.at_once(lane, (Phase::Update, Work::Reduce(into.len())), |state, at| {
+            let fresh = state.unsent > 0;
             state.flush(|state| observer.event(state.act(seat.rank, at, GossipAct::Flushed)));
             into.copy_from_slice(&state.x);
             fresh
-        });
-        lane.clock.switch(before);
-        fresh
+        })
     }
 
     /// The model of an active rank becomes the mean of itself and the answer. Nobody else changed it meanwhile.
     pub fn average(&self, desk: &mut Desk, other: &Vector, peer: Rank, number: u64) {
         let Desk { seat, lane, observer } = desk;
-        let before = lane.clock.switch(Phase::Reduce);
-        lane.clock.timed(Phase::Reduce, Work::Reduce(other.len()), || ());
-        self.state.change(|state| {
+        self.at_once(lane, (Phase::Reduce, Work::Reduce(other.len())), |state, at| {
             state.x.iter_mut().zip(other.iter()).for_each(|(x, other)| *x = mean(*x, *other));
-            let at = lane.clock.now();
             observer.event(state.act(seat.rank, at, GossipAct::Averaged { peer, number }));
         });
-        lane.clock.switch(before);
     }
 
     /// A passive rank is asked: its buffer is applied, its model becomes the mean of itself and the other, and
     /// the other becomes what it was before: the answer.
     pub fn answer(&self, desk: &mut Desk, other: &mut Vector, peer: Rank, number: u64) {
         let Desk { seat, lane, observer } = desk;
-        let before = lane.clock.switch(Phase::Reduce);
-        lane.clock.timed(Phase::Reduce, Work::Reduce(other.len()), || ());
-        self.state.change(|state| {
-            let at = lane.clock.now();
+        self.at_once(lane, (Phase::Reduce, Work::Reduce(other.len())), |state, at| {
             state.flush(|state| observer.event(state.act(seat.rank, at, GossipAct::Flushed)));
             for (x, other) in state.x.iter_mut().zip(other.iter_mut()) {
                 (*x, *other) = (mean(*x, *other), *x);
             }
             observer.event(state.act(seat.rank, at, GossipAct::Averaged { peer, number }));
         });
-        lane.clock.switch(before);
     }
 
     /// A lane averages no more.
     pub fn leave(&self) {
         self.state.change(|state| state.lanes = state.lanes.saturating_sub(1));
+    }
+
+    /// Changes what is shared, in a phase. The work is spent before the lock is taken: a clock that is not the machine's
+    /// lets other lanes go on meanwhile, and whoever holds the lock must not wait for them.
+    fn at_once<R>(
+        &self,
+        lane: &mut Lane,
+        (phase, work): (Phase, Work),
+        change: impl FnOnce(&mut State, Nanos) -> R,
+    ) -> R {
+        let before = lane.clock.switch(phase);
+        lane.clock.timed(phase, work, || ());
+        let result = self.state.change(|state| change(state, lane.clock.now()));
+        lane.clock.switch(before);
+        result
     }
 
     // What is known about all ranks.
@@ -209,7 +202,7 @@ fn mean(x: f32, other: f32) -> f32 {
 }
 
 impl State {
-    fn act(&mut self, rank: Rank, at: record::Nanos, act: GossipAct) -> Event {
+    fn act(&mut self, rank: Rank, at: Nanos, act: GossipAct) -> Event {
         self.sequence += 1;
         Event::Gossip(GossipRecord { rank, sequence: self.sequence, at, act })
     }

@@ -42,15 +42,16 @@ pub struct Adder<'a, 'b> {
     collective: &'a dyn Collective,
     wire: &'a mut Wire<'b>,
     tag: Tag,
-    calls: u32,
+    /// Whether the next sum is the second one of this vector, which is the last.
+    second: bool,
 }
 
 impl Adder<'_, '_> {
     /// Replaces `y` by the sum over all places.
     pub fn sum(&mut self, y: &mut [f32]) -> Result<(), StepError> {
         // The calls of a step count from one: a second sum of the same call is far away from them.
-        let tag = Tag { call: self.tag.call | self.calls << 31, ..self.tag };
-        self.calls = 1;
+        let tag = Tag { call: self.tag.call | u32::from(self.second) << 31, ..self.tag };
+        self.second = true;
         self.collective.all_reduce_sum(y, tag, &mut self.wire.projected())
     }
 
@@ -109,24 +110,31 @@ impl Projector {
             &mut memory[at..at + x.len()]
         });
         let looks = memory.is_some() || keeps_spans;
-        own.resize(x.len(), 0.0);
-        due.clear();
-        if let Some(memory) = &memory {
-            arithmetic::add(x, memory);
-        }
-        if looks {
-            due.extend_from_slice(x);
-        }
-        let mut adder = Adder { collective, wire: &mut *wire, tag, calls: 0 };
+        // The cost of a memory is part of its codec's.
+        wire.lane().clock.timed(Phase::Encode, Work::Encode(0), || {
+            own.resize(x.len(), 0.0);
+            due.clear();
+            if let Some(memory) = &memory {
+                arithmetic::add(x, memory);
+            }
+            if looks {
+                due.extend_from_slice(x);
+            }
+        });
+        let mut adder = Adder { collective, wire: &mut *wire, tag, second: false };
         projection.reduce(x, looks.then_some(&mut own[..]), &mut adder)?;
         wire.count_projected(raw, keeps_spans.then(|| distance(due, own)));
         if let Some(memory) = memory {
-            for (lost, (due, sent)) in memory.iter_mut().zip(due.iter().zip(own.iter())) {
-                let difference = due - sent;
-                *lost = if difference.is_finite() { difference } else { 0.0 };
-            }
+            wire.lane().clock.timed(Phase::Decode, Work::Decode(0), || remember(memory, due, own));
         }
         Ok(())
+    }
+}
+
+fn remember(memory: &mut [f32], due: &[f32], sent: &[f32]) {
+    for (lost, (due, sent)) in memory.iter_mut().zip(due.iter().zip(sent)) {
+        let difference = due - sent;
+        *lost = if difference.is_finite() { difference } else { 0.0 };
     }
 }
 
@@ -137,7 +145,14 @@ pub fn build(compression: Compression, seed: u64, matrices: &Arc<[Matrix]>) -> O
         Codec::RandomK { ratio } if error_feedback => Box::new(RandomK::contracting(ratio, seed)),
         Codec::RandomK { ratio } => Box::new(RandomK::unbiased(ratio, seed)),
         Codec::Powersgd { rank } => Box::new(Powersgd::new(rank as usize, matrices.clone(), seed)),
-        _ => return None,
+        Codec::Truncate16
+        | Codec::Quantize8
+        | Codec::Fp16
+        | Codec::Bf16
+        | Codec::TopK { .. }
+        | Codec::Sign
+        | Codec::Terngrad { .. }
+        | Codec::Qsgd { .. } => return None,
     };
     Some(Projector::new(projection, error_feedback))
 }

@@ -186,12 +186,13 @@ impl Projection for Powersgd {
         adder.sum(&mut p)?;
         let mut q = adder.encode(n, || {
             self.orthonormalise(&mut p);
-            self.right(x, &p)
+            let q = self.right(x, &p);
+            if let Some(own) = own {
+                own.copy_from_slice(x);
+                self.product(&p, &q, own);
+            }
+            q
         });
-        if let Some(own) = own {
-            own.copy_from_slice(x);
-            self.product(&p, &q, own);
-        }
         if !q.is_empty() {
             adder.sum(&mut q)?;
         }

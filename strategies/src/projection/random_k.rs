@@ -74,7 +74,7 @@ impl Projection for RandomK {
             positions.iter().zip(y).for_each(|(i, value)| into[*i] = value * scale);
         };
         if let Some(own) = own {
-            spread(&y, own);
+            adder.encode(0, || spread(&y, own));
         }
         adder.sum(&mut y)?;
         adder.decode(n, || spread(&y, x));

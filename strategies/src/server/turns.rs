@@ -101,7 +101,7 @@ impl Turns {
 
     /// A worker's turn came to nothing. Where it is gone, this is written down, and the others go on; only when all
     /// are gone is the run.
-    pub fn lose(&mut self, desk: &Desk, j: usize, error: StepError) -> Result<(), StepError> {
+    pub fn lose(&mut self, desk: &mut Desk, j: usize, error: StepError) -> Result<(), StepError> {
         let peer = desk.seat.everyone.rank(Place(j));
         if !error.is_absence_of(peer) || desk.observer.stopping() {
             return Err(error);
@@ -117,6 +117,7 @@ impl Turns {
             at: desk.lane.clock.now(),
             reason: error.to_string(),
         }));
+        desk.go_on(Phase::Other);
         Ok(())
     }
 }
@@ -125,16 +126,10 @@ impl Shards {
     /// Waits for the turn of that number, or to hear that none comes any more: longer than for others, because workers
     /// that hang are given up one after the other.
     pub fn wait_for_turn(&self, node: &mut Node, turn: u64) -> Result<Progress, StepError> {
-        let (tag, before) = (Tag::new(Kind::Pull, turn), node.lane().clock.switch(Phase::WaitPeer));
+        let tag = Tag::new(Kind::Pull, turn);
         // The master may wait for every other worker before it gives one up.
-        let mut patience = self.workers();
-        let packet = loop {
-            match node.wire().recv_packet(self.place(0), tag) {
-                Err(StepError::Silent { .. }) if patience > 1 => patience -= 1,
-                answer => break answer?,
-            }
-        };
-        node.lane().clock.switch(before);
+        let (silences, master) = (self.workers() as u64, self.place(0));
+        let packet = node.parts().0.recv_patiently(silences, |desk| desk.wire().recv_packet(master, tag))?;
         let note = Note::decode(&packet, node.rank())?;
         Ok(Progress { samples: note.samples, over: !note.weights })
     }

@@ -131,13 +131,7 @@ impl Visitor {
 
     /// What it says first. Between two visits it takes steps without a word: each may take as long as a peer may be silent.
     fn await_visit(&self, desk: &mut Desk, from: Place, tag: Tag) -> Result<Packet, StepError> {
-        let mut patience = self.period;
-        loop {
-            match desk.wire().recv_packet(from, tag) {
-                Err(StepError::Silent { .. }) if patience > 1 => patience -= 1,
-                answer => return answer,
-            }
-        }
+        desk.recv_patiently(self.period, |desk| desk.wire().recv_packet(from, tag))
     }
 
     /// Writes down what became of its weights.

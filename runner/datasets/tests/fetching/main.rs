@@ -217,7 +217,7 @@ fn redirects_are_followed() {
 fn a_silent_server_is_given_up_and_keeps_what_it_sent() {
     let (published, folder) = (Published::new(), tempfile::tempdir().unwrap());
     let server = published.serve(&[Reply::Silent(1000), Reply::Silent(0), Reply::Silent(0)]);
-    let patience = Patience { silence: Duration::from_millis(300), ..PATIENCE };
+    let patience = Patience { silence: Duration::from_secs(2), ..PATIENCE };
     let error = fetch(published.set, folder.path(), &[&server.url], patience).unwrap_err();
     assert!(error.to_string().contains("images.gz: "), "{error}");
     assert!(error.cure().contains("HTTPS_PROXY") && error.cure().contains("--from"), "{}", error.cure());

@@ -43,9 +43,9 @@ fn what_is_sent_is_counted_by_receiver() {
 fn a_long_message_that_moves_is_not_silence() {
     let sockets = sockets();
     // Each message takes a while, and the deadline is for one of them, not for all.
-    let planes = planes(sockets.path(), 2, Duration::from_secs(2));
-    let mut sender = planes[0].transport();
-    let sending = thread::spawn(move || sender.send(Rank(1), tag(1), packet(256 * MIB)));
+    let planes = planes(sockets.path(), 2, Duration::from_secs(5));
+    let (mut sender, long) = (planes[0].transport(), packet(256 * MIB));
+    let sending = thread::spawn(move || sender.send(Rank(1), tag(1), long));
     let envelope = planes[1].transport().recv(Rank(0), tag(1)).unwrap();
     assert_eq!(envelope.packet.0.len(), 256 * MIB);
     assert!(envelope.began > Nanos(0));
