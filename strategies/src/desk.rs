@@ -92,3 +92,65 @@ impl Desk {
         self.wire().exact().recv_into(root, Tag::new(Kind::Broadcast, 0), into)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compress::Identity;
+    use crate::memory::MemoryRank;
+    use crate::sim::sample_spec;
+    use crate::{Course, Deal};
+    use record::{Clock, Nanos, PhaseClock, SnapshotRecord, Trace};
+    use std::time::{Duration, Instant};
+
+    struct Wall(Instant);
+    impl Clock for Wall {
+        fn now(&self) -> Nanos {
+            Nanos(self.0.elapsed().as_nanos() as u64)
+        }
+        fn spend(&self, _: Work) {}
+    }
+
+    struct Deaf;
+    impl Observer for Deaf {
+        fn event(&self, _: Event) {}
+        fn snapshot(&self, _: SnapshotRecord, _: &Vector) {}
+        fn stopping(&self) -> bool {
+            false
+        }
+    }
+
+    fn desk(transport: Box<dyn crate::Transport>, clock: Arc<dyn Clock>) -> Desk {
+        let course = Course::new(&sample_spec(2), Deal::shared_by(1, (0..10).collect()));
+        let ranks: Arc<[Rank]> = [Rank(0), Rank(1)].into();
+        let everyone = Group::new(&ranks, Rank(0)).unwrap();
+        let seat = Seat { rank: Rank(0), everyone, trainers: None, course: course.into() };
+        let lane = Lane::new(transport, Box::new(Identity), PhaseClock::new(clock, Trace::NONE));
+        Desk { seat, lane, observer: Arc::new(Deaf) }
+    }
+
+    #[test]
+    fn a_lane_that_tries_again_is_where_it_was_and_one_that_gives_up_stays() {
+        let clock: Arc<dyn Clock> = Arc::new(Wall(Instant::now()));
+        let ranks = MemoryRank::all(2, Duration::from_millis(20), clock.clone());
+        let (mut desk, mut other) = (desk(ranks[0].transport(), clock), ranks[1].transport());
+        desk.lane.clock.switch(Phase::Update);
+        let (tag, mut phases) = (Tag::new(Kind::Push, 1), Vec::new());
+        let packet = desk.recv_patiently(3, |desk| {
+            phases.push(desk.lane.clock.phase());
+            if phases.len() == 3 {
+                other.send(Rank(0), tag, Packet(vec![7].into())).unwrap();
+            }
+            desk.wire().recv_packet(Place(1), tag)
+        });
+        assert_eq!(packet.unwrap().0.as_ref(), [7]);
+        assert_eq!((phases, desk.lane.clock.phase()), (vec![Phase::Update; 3], Phase::Update));
+        let mut tries = 0;
+        let silence = desk.recv_patiently(2, |desk| {
+            tries += 1;
+            desk.wire().recv_packet(Place(1), tag)
+        });
+        assert!(matches!(silence, Err(StepError::Silent { .. })) && tries == 2, "{silence:?}");
+        assert_eq!(desk.lane.clock.phase(), Phase::WaitPeer);
+    }
+}

@@ -8,7 +8,7 @@ use crate::findings::Findings;
 use crate::shares::{self, StepShares};
 use crate::study::{Entry, Placed};
 use recipe::Role;
-use record::{LaneId, Phase};
+use record::Phase;
 use serde::Serialize;
 use store::{AttemptRow, LinkRow};
 

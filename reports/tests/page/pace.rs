@@ -65,6 +65,15 @@ fn staleness_and_pairs_are_shown_where_there_are_any() {
     assert!(!page.contains("different weights"));
 }
 
+/// The marks are at the target's value, which is no distance.
+#[test]
+fn only_the_curves_of_what_is_aimed_at_show_who_reached_the_target() {
+    let marks = |page: &str| page.matches("reached the target at").count();
+    let plain = marks(&checked(&Sample::duel().rows()));
+    assert!(plain > 0);
+    assert_eq!(marks(&changed(at_their_own_pace)), plain);
+}
+
 #[test]
 fn ranks_that_must_agree_and_do_not_are_a_reason_for_doubt() {
     let apart = |rows: &mut SweepRows| {

@@ -163,6 +163,27 @@ async fn what_became_of_the_old_one_is_no_matter() {
 }
 
 #[tokio::test]
+async fn a_run_whose_first_attempt_is_lost_can_be_tried_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = fresh(folder.path()).await;
+    let (sweep, runs) = begin(&store, &plan(), Driver::this()).await;
+    for _ in 0..2 {
+        tried(&store, &runs, (1, 9), RunState::Failed).await;
+    }
+    store.close().await;
+    drop(store);
+    let path = place(folder.path()).join(format!("runs/sweep-{sweep}.jsonl"));
+    let mut lines: Vec<String> = fs::read_to_string(&path).unwrap().lines().map(str::to_owned).collect();
+    let first = lines.iter().position(|line| line.contains("\"number\":1,\"started\"")).unwrap();
+    lines[first] = "{".to_owned();
+    fs::write(&path, lines.join("\n") + "\n").unwrap();
+    assert!(!rebuilt(folder.path()).await.unread.is_empty());
+    let store = Store::open(&place(folder.path())).await.unwrap();
+    let id = attempt(&store, &plan(), &runs, 1).await;
+    assert_eq!(store.attempt_number(id).await.unwrap(), 3);
+}
+
+#[tokio::test]
 async fn a_driver_that_was_killed_leaves_torn_ends_that_are_no_matter() {
     let folder = tempfile::tempdir().unwrap();
     let store = fresh(folder.path()).await;

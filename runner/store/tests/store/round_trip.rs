@@ -102,8 +102,11 @@ async fn a_run_that_went_on_without_a_rank_says_so_and_is_not_used_again() {
     let plan = plan();
     let (sweep, runs) = begin(&store, &plan, Driver::this()).await;
     let identity = format!("{:064}", 7);
+    // Who gossips does not know the steps of others.
+    let stepless = store::LostRow { step: 0, ..loss() };
     for (state, lost, again) in [
         (RunState::Degraded, vec![loss()], false),
+        (RunState::Degraded, vec![stepless], false),
         (RunState::Diverged, vec![loss()], false),
         (RunState::Diverged, vec![], true),
         // The last attempt counts.
@@ -119,7 +122,11 @@ async fn a_run_that_went_on_without_a_rank_says_so_and_is_not_used_again() {
         let rows = store.sweep_rows(&Selection::sweep(&sweep)).await.unwrap();
         let attempt = rows.runs[1].attempt.as_ref().unwrap();
         assert_eq!((rows.runs[1].state, &attempt.lost), (state, &lost));
-        let last_word = if lost.is_empty() { "did not say" } else { "lost in step 12" };
+        let last_word = match lost.first().map(|lost| lost.step) {
+            None => "did not say",
+            Some(0) => "lost",
+            Some(_) => "lost in step 12",
+        };
         assert_eq!(attempt.ranks[1].end, last_word);
         let found = store.find_finished(&identity).await.unwrap();
         assert_eq!(found.is_some(), again, "{state:?}");
