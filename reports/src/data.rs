@@ -178,8 +178,8 @@ fn paces(findings: &Findings) -> String {
             csv.line(&[
                 &run.index.to_string(),
                 &rank.rank.to_string(),
-                &rank.steady.1.to_string(),
-                &rank.steady.0.0.to_string(),
+                &rank.steady.steps.to_string(),
+                &rank.steady.time.0.to_string(),
                 &rank.exposed.0.to_string(),
                 &pace.own.0.to_string(),
                 &attempt.rounds.to_string(),

@@ -213,7 +213,7 @@ fn step_columns(findings: &Findings, condition: &Condition) -> Vec<Column> {
 
 fn wait_share(attempt: &AttemptRow) -> Option<f64> {
     let workers = || attempt.ranks.iter().filter(|rank| rank.role == Role::Worker);
-    let total: f64 = workers().map(|rank| rank.steady.0.seconds()).sum();
+    let total: f64 = workers().map(|rank| rank.steady.time.seconds()).sum();
     let waited: f64 = workers()
         .flat_map(|rank| &rank.phases)
         .filter(|row| row.lane == record::LaneId::Compute && row.phase.category() == Category::Waiting)

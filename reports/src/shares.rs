@@ -47,8 +47,8 @@ pub(crate) fn mean(entry: &Entry, shares: impl Fn(&AttemptRow) -> Option<StepSha
 /// The workers' compute lanes of one run. What the phases leave of the steps' length is `other`.
 pub(crate) fn workers(attempt: &AttemptRow) -> Option<StepShares> {
     let workers = || attempt.ranks.iter().filter(|rank| rank.role == Role::Worker);
-    let steps: u64 = workers().map(|rank| rank.steady.1).sum();
-    let length: f64 = workers().map(|rank| rank.steady.0.seconds()).sum();
+    let steps: u64 = workers().map(|rank| rank.steady.steps).sum();
+    let length: f64 = workers().map(|rank| rank.steady.time.seconds()).sum();
     let exposed: f64 = workers().map(|rank| rank.exposed.seconds()).sum();
     let hidden: f64 = workers().map(|rank| rank.hidden.seconds()).sum();
     let totals = totals(workers(), |lane| lane == LaneId::Compute);

@@ -4,57 +4,65 @@
 //! Both are the same source. Each element is computed by itself, products and sums are rounded one by one (no fused
 //! multiply-add is ever made of them), so both give the same bits. Only which bits a NaN carries is left open.
 
-macro_rules! loops {
-    ($($(#[$text:meta])* fn $name:ident($($argument:ident: $type:ty),*) $body:block)*) => {$(
-        $(#[$text])*
-        pub(crate) fn $name($($argument: $type),*) {
-            #[inline(always)]
-            fn plain($($argument: $type),*) $body
-
-            #[cfg(target_arch = "x86_64")]
-            {
-                #[target_feature(enable = "avx2")]
-                fn wide($($argument: $type),*) {
-                    plain($($argument),*);
-                }
-                if std::arch::is_x86_feature_detected!("avx2") {
-                    #[expect(unsafe_code, reason = "only the programmer knows what was detected")]
-                    // SAFETY: the function is safe but for the instructions it is made of, and this processor
-                    // has them, as was just detected.
-                    unsafe {
-                        return wide($($argument),*);
+/// Makes two functions of each kernel, `fn chosen, plain(...)`: the loop for every machine, and one that runs the copy
+/// which suits the processor.
+macro_rules! kernels {
+    ($($(#[$doc:meta])* fn $chosen:ident, $plain:ident $(<$E:ident: $Element:ident>)? (
+        $($argument:ident: $type:ty),*
+    ) $(-> $R:ty)? $body:block)*) => {
+        $(
+            $(#[$doc])*
+            pub(crate) fn $chosen$(<$E: $Element>)?($($argument: $type),*) $(-> $R)? {
+                #[cfg(target_arch = "x86_64")]
+                {
+                    #[target_feature(enable = "avx2")]
+                    fn wide$(<$E: $Element>)?($($argument: $type),*) $(-> $R)? {
+                        $plain$(::<$E>)?($($argument),*)
+                    }
+                    if std::arch::is_x86_feature_detected!("avx2") {
+                        #[expect(unsafe_code, reason = "what the processor can do is known only here")]
+                        // SAFETY: the processor has just said that it can do AVX2.
+                        return unsafe { wide$(::<$E>)?($($argument),*) };
                     }
                 }
+                $plain$(::<$E>)?($($argument),*)
             }
-            plain($($argument),*);
-        }
-    )*};
+
+            $(#[$doc])*
+            ///
+            /// The loop for every machine.
+            #[inline(always)]
+            fn $plain$(<$E: $Element>)?($($argument: $type),*) $(-> $R)? $body
+        )*
+    };
 }
 
-loops! {
+pub(crate) use kernels;
+
+kernels! {
     /// `into[i] += x[i]`.
-    fn add(into: &mut [f32], x: &[f32]) {
+    fn add, add_plain(into: &mut [f32], x: &[f32]) {
         for (sum, value) in into.iter_mut().zip(x) {
             *sum += value;
         }
     }
 
     /// `into[i] += x[i]`, where `x` is as it travels: little endian, at any address.
-    fn add_bytes(into: &mut [f32], x: &[u8]) {
+    fn add_bytes, add_bytes_plain(into: &mut [f32], x: &[u8]) {
         for (sum, four) in into.iter_mut().zip(x.chunks_exact(4)) {
             *sum += f32::from_le_bytes([four[0], four[1], four[2], four[3]]);
         }
     }
 
     /// `into[i] += factor * x[i]`.
-    fn add_scaled(into: &mut [f32], factor: f32, x: &[f32]) {
+    fn add_scaled, add_scaled_plain(into: &mut [f32], factor: f32, x: &[f32]) {
         for (sum, value) in into.iter_mut().zip(x) {
             *sum += factor * value;
         }
     }
 
     /// `x[i] *= factor`.
-    fn scale(x: &mut [f32], factor: f32) {
+    fn scale, scale_plain(x: &mut [f32], factor: f32) {
         for value in x {
             *value *= factor;
         }

@@ -3,7 +3,10 @@
 mod elastic;
 mod gossip;
 
-use crate::algorithm::{async_msgd, async_sgd, d_sync, hogwild_sgd, local_sgd, pipe_sgd, ps_sync};
+use crate::algorithm::{
+    async_msgd, async_sgd, d_sync, eamsgd, easgd_async, easgd_original, easgd_sync, hogwild_sgd, local_sgd,
+    pipe_sgd, ps_sync,
+};
 use crate::collective::{self, Collective};
 use crate::compress::{self, Compressor, Origin};
 use crate::course::Course;
@@ -14,18 +17,18 @@ use crate::messenger::{Jobs, Messenger};
 use crate::node::{Node, Parts};
 use crate::optimizer::Optimizer;
 use crate::projection::{self, Matrix};
-use crate::server::{Centre, Client, Floor, Keeper, Ledger, Shards};
-use crate::strategy::{Evaluated, Roles, Service, Strategy};
+use crate::server::{Centre, Client, Elastic, Floor, Keeper, Ledger, Shards};
+use crate::strategy::{CENTRE, Evaluated, Roles, Service, Strategy};
 use crate::training::{self, Books};
 use crate::{Group, Lane, StepError};
-use recipe::{Compression, Measure, Role, RunSpec};
+use recipe::{Compression, Measure, Role, RunSpec, Strategy as Kind};
 use record::{LaneId, Overlap, PhaseClock, Rank, Trace};
 use std::sync::Arc;
 
 /// What every rank of a run is built from.
 #[derive(Clone)]
 pub struct Blueprint {
-    strategy: recipe::Strategy,
+    strategy: Kind,
     compression: Compression,
     codec: Option<fn() -> Box<dyn Compressor>>,
     collective: Arc<dyn Collective>,
@@ -117,72 +120,106 @@ impl Blueprint {
         &self.collective
     }
 
-    /// What a rank does: the one place that knows every strategy.
+    /// What a rank does.
     pub fn roles(&self, rank: Rank, host: &dyn Host, jobs: &Shared<Jobs>) -> Roles {
+        match rank.index().checked_sub(self.trainers.len()) {
+            None => self.roles_of_worker(rank, host, jobs),
+            Some(server) => self.roles_of_server(server, host),
+        }
+    }
+
+    /// With [`roles_of_server`](Self::roles_of_server), the one place that knows every strategy.
+    fn roles_of_worker(&self, rank: Rank, host: &dyn Host, jobs: &Shared<Jobs>) -> Roles {
         let shards = self.shards();
-        let server = rank.index().checked_sub(self.trainers.len());
         let first = (rank == Rank(0)).then(|| Evaluated::judged("rank 0"));
-        let sgd = self.course.optimizer();
-        match (&self.strategy, server) {
-            (recipe::Strategy::DSync, _) => trainer(d_sync::DSync, first),
-            (recipe::Strategy::LocalSgd { period }, _) => {
+        match self.strategy {
+            Kind::DSync => trainer(d_sync::DSync, first),
+            Kind::LocalSgd { period } => {
                 let compared = Evaluated::compared(rank, self.trainers.len());
-                trainer(local_sgd::LocalSgd { period: *period }, Some(compared))
+                trainer(local_sgd::LocalSgd { period }, Some(compared))
             }
-            (recipe::Strategy::DPsgd { .. } | recipe::Strategy::AdPsgd { .. } | recipe::Strategy::Sgp, _) => {
-                self.gossip_roles(rank, host)
-            }
-            (recipe::Strategy::PipeSgd { depth, warmup, segments }, _) => {
-                let warmup = self.course.in_samples(*warmup);
-                let pipe = pipe_sgd::PipeSgd::new(*depth as usize, warmup, *segments as usize);
+            Kind::PipeSgd { depth, warmup, segments } => {
+                let warmup = self.course.in_samples(warmup);
+                let pipe = pipe_sgd::PipeSgd::new(depth as usize, warmup, segments as usize);
                 let messenger = Messenger::new(jobs.clone(), self.collective.clone());
                 Roles { services: vec![Box::new(messenger)], ..trainer(pipe, first) }
             }
-            (recipe::Strategy::PsSync, None) => {
+            Kind::PsSync => {
                 // One server holds the model itself; of several, each holds a part.
                 let first = first.filter(|_| shards.servers() > 1);
                 trainer(ps_sync::Worker { servers: shards }, first)
             }
-            (recipe::Strategy::PsSync, Some(server)) => {
-                let service: Box<dyn Service> =
-                    Box::new(ps_sync::Server::new(shards, server, Optimizer::new(sgd)));
-                Roles { trainer: None, services: vec![service], evaluated: Some(Evaluated::judged("server")) }
+            Kind::AsyncSgd { .. } | Kind::AsyncMsgd { .. } | Kind::HogwildSgd { .. } => {
+                trainer(async_sgd::Worker::new(shards), None)
             }
-            (recipe::Strategy::AsyncSgd { .. }, Some(server)) => {
-                let n = shards.span(server).len();
+            Kind::EasgdOriginal { moving_rate, overlap } => {
+                self.elastic(rank, easgd_original::Worker::new(shards, moving_rate, overlap))
+            }
+            Kind::EasgdSync { moving_rate, variant } => {
+                self.synchronous_elastic(rank, host, moving_rate, variant)
+            }
+            Kind::EasgdAsync { moving_rate, period } | Kind::EasgdHogwild { moving_rate, period } => {
+                self.moved_by(rank, Elastic { moving_rate, period }, easgd_async::Descent)
+            }
+            Kind::MeasgdAsync { moving_rate, momentum, period }
+            | Kind::Eamsgd { moving_rate, momentum, period, look_ahead: false } => {
+                self.moved_by(rank, Elastic { moving_rate, period }, self.velocity(momentum))
+            }
+            Kind::Eamsgd { moving_rate, momentum, period, look_ahead: true } => {
+                let ahead = eamsgd::LookAhead(self.velocity(momentum));
+                self.moved_by(rank, Elastic { moving_rate, period }, ahead)
+            }
+            Kind::DPsgd { topology, order } => self.mixing(rank, host, topology, order),
+            Kind::AdPsgd { topology, averaging } => self.pairs(rank, host, topology, averaging),
+            Kind::Sgp => self.pushing(rank),
+        }
+    }
+
+    fn roles_of_server(&self, server: usize, host: &dyn Host) -> Roles {
+        let (shards, sgd) = (self.shards(), self.course.optimizer());
+        let n = shards.span(server).len();
+        match self.strategy {
+            Kind::PsSync => {
+                holder(ps_sync::Server::new(shards, server, Optimizer::new(sgd)), Evaluated::judged("server"))
+            }
+            Kind::AsyncSgd { .. } => {
                 // Workers clip: a server may hold a part of the weights only.
                 let rule = Optimizer::new(recipe::Sgd { clip: None, ..sgd });
                 let floor = self.floor(server, host, async_sgd::Locked::new(n, rule));
                 self.served(server, floor, |floor, client| async_sgd::Master::new(floor, client, n))
             }
-            (recipe::Strategy::AsyncMsgd { momentum, .. }, Some(server)) => {
-                let n = shards.span(server).len();
-                let rule = async_msgd::Msgd::new(n, *momentum, sgd.weight_decay);
+            Kind::AsyncMsgd { momentum, .. } => {
+                let rule = async_msgd::Msgd::new(n, momentum, sgd.weight_decay);
                 let floor = self.floor(server, host, async_sgd::Locked::new(n, rule));
                 self.served(server, floor, |floor, client| async_sgd::Master::new(floor, client, n))
             }
-            (recipe::Strategy::HogwildSgd { .. }, Some(server)) => {
-                let n = shards.span(server).len();
+            Kind::HogwildSgd { .. } => {
                 let weights = hogwild_sgd::LockFree::new(n, sgd.weight_decay);
                 let floor = self.floor(server, host, weights.clone());
                 let master = |floor, client| hogwild_sgd::Master::new(floor, weights.clone(), client, n);
                 self.served(server, floor, master)
             }
-            (
-                recipe::Strategy::EasgdOriginal { .. }
-                | recipe::Strategy::EasgdAsync { .. }
-                | recipe::Strategy::MeasgdAsync { .. }
-                | recipe::Strategy::EasgdHogwild { .. }
-                | recipe::Strategy::EasgdSync { .. }
-                | recipe::Strategy::Eamsgd { .. },
-                server,
-            ) => self.elastic_roles(server, rank, host),
-            (
-                recipe::Strategy::AsyncSgd { .. }
-                | recipe::Strategy::AsyncMsgd { .. }
-                | recipe::Strategy::HogwildSgd { .. },
-                None,
-            ) => trainer(async_sgd::Worker::new(shards), None),
+            Kind::EasgdOriginal { moving_rate, .. } => {
+                holder(easgd_original::Master::new(shards, moving_rate), Evaluated::judged(CENTRE))
+            }
+            Kind::EasgdSync { moving_rate, .. } => {
+                holder(easgd_sync::Master::new(self.parameters, moving_rate), Evaluated::judged(CENTRE))
+            }
+            Kind::EasgdAsync { moving_rate, period }
+            | Kind::MeasgdAsync { moving_rate, period, .. }
+            | Kind::Eamsgd { moving_rate, period, .. } => {
+                self.locked_centre(server, host, Elastic { moving_rate, period })
+            }
+            Kind::EasgdHogwild { moving_rate, period } => {
+                self.lock_free_centre(server, host, Elastic { moving_rate, period })
+            }
+            // These have no servers.
+            Kind::DSync
+            | Kind::LocalSgd { .. }
+            | Kind::PipeSgd { .. }
+            | Kind::DPsgd { .. }
+            | Kind::AdPsgd { .. }
+            | Kind::Sgp => Roles::default(),
         }
     }
 
@@ -307,6 +344,11 @@ impl Blueprint {
 
 fn open<C: Centre>(ledger: Ledger, server: usize, host: &dyn Host, centre: C) -> Floor<C> {
     Floor::new(ledger, centre, host.bell(format!("floor of server {server}")))
+}
+
+/// A rank with one service, which holds the model.
+fn holder(service: impl Service + 'static, evaluated: Evaluated) -> Roles {
+    Roles { trainer: None, services: vec![Box::new(service)], evaluated: Some(evaluated) }
 }
 
 fn trainer(strategy: impl Strategy + 'static, evaluated: Option<Evaluated>) -> Roles {

@@ -109,24 +109,25 @@ impl Evaluated {
 
     /// The run is judged by rank 0's model, and those of all `workers` are compared with it, where they differ.
     pub fn compared(rank: Rank, workers: usize) -> Self {
-        Self::one_of(rank, workers, Standing::Judged, false)
+        Self::one_of(rank, Standing::Judged, Company { size: workers as u32, judged: false })
     }
 
     /// The run is judged by the uniform mean of the models of all `workers`; rank 0's is evaluated beside it. Of one
     /// worker, that mean is its model.
     pub fn averaged(rank: Rank, workers: usize) -> Self {
-        Self::one_of(rank, workers, if workers > 1 { Standing::Beside } else { Standing::Judged }, true)
+        let first = if workers > 1 { Standing::Beside } else { Standing::Judged };
+        Self::one_of(rank, first, Company { size: workers as u32, judged: true })
     }
 
     /// The run is judged by a model that no worker holds, such as a centre's; rank 0's is evaluated beside it, and
     /// those of all `workers` are compared.
     pub fn beside(rank: Rank, workers: usize) -> Self {
-        Self::one_of(rank, workers, Standing::Beside, false)
+        Self::one_of(rank, Standing::Beside, Company { size: workers as u32, judged: false })
     }
 
-    fn one_of(rank: Rank, workers: usize, first: Standing, judged: bool) -> Self {
+    fn one_of(rank: Rank, first: Standing, company: Company) -> Self {
         let standing = if rank == Rank(0) { first } else { Standing::Member };
-        let company = (workers > 1).then_some(Company { size: workers as u32, judged });
+        let company = (company.size > 1).then_some(company);
         Self { name: format!("rank {rank}"), standing, company }
     }
 }

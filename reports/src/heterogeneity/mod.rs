@@ -8,7 +8,7 @@ use crate::statistics;
 use crate::study::{Condition, Entry, Trial};
 use recipe::Role;
 use record::{Category, LaneId, Nanos, Rank};
-use store::{AttemptRow, PaceRow, RankRow, TransferRow};
+use store::{AttemptRow, PaceRow, RankRow, Steady, TransferRow};
 
 /// A rank computes slowly where it takes this many times as long as the others: what differs less is noise of a
 /// machine that is shared.
@@ -140,7 +140,7 @@ fn shares(attempt: &AttemptRow) -> Vec<Share> {
 }
 
 fn share(rank: &RankRow) -> Option<Share> {
-    let (length, steps) = rank.steady;
+    let Steady { time, steps } = rank.steady;
     let spent = |kind: Category| {
         let rows = rank.phases.iter().filter(|row| row.lane == LaneId::Compute);
         rows.filter(|row| row.phase.category() == kind).map(|row| row.total.seconds()).sum::<f64>()
@@ -149,7 +149,7 @@ fn share(rank: &RankRow) -> Option<Share> {
     let pace = rank.pace.filter(|_| steps > 0)?;
     Some(Share {
         rank: rank.rank,
-        busy: (length.seconds() - communicating - waiting).max(0.0) / steps as f64,
+        busy: (time.seconds() - communicating - waiting).max(0.0) / steps as f64,
         communicating: communicating / steps as f64,
         waiting: waiting / steps as f64,
         steps,

@@ -1,10 +1,10 @@
 //! What a made-up run did: its steps, curves, ranks and links.
 
 use super::noise::Noise;
-use super::{PARAMETERS, SAMPLES, Sample, SampleArm, Straggler, straggler};
+use super::{BATCH, PARAMETERS, SAMPLES, STARTED, Sample, SampleArm, Straggler, straggler};
 use recipe::{Cell, Metric, Role};
 use record::{Category, LaneId, Nanos, Phase, Rank};
-use store::{AttemptRow, LinkRow, LossRow, MetricRow, PaceRow, PhaseRow, RankRow};
+use store::{AttemptRow, LinkRow, LossRow, MetricRow, PaceRow, PhaseRow, RankRow, Steady};
 
 /// Makes up what one run did.
 pub(super) struct Maker<'a> {
@@ -38,7 +38,7 @@ impl Maker<'_> {
         let links = self.links(&ranks);
         AttemptRow {
             number: 1,
-            started: 1_795_180_500,
+            started: STARTED,
             wall: Some(milliseconds(step * steps as f64 + 1900.0)),
             detail: String::new(),
             culprit: None,
@@ -88,10 +88,10 @@ impl Maker<'_> {
                 rows.push(MetricRow {
                     metric,
                     model: "rank 0".to_owned(),
-                    step: samples / 100,
+                    step: samples / BATCH,
                     samples,
                     epoch,
-                    at: milliseconds(step * samples as f64 / 100.0),
+                    at: milliseconds(step * samples as f64 / BATCH as f64),
                     value,
                 });
             }
@@ -148,7 +148,11 @@ impl Maker<'_> {
             phases: parts.iter().map(row).collect(),
             exposed: milliseconds(exposed * steady as f64),
             hidden: Nanos(0),
-            steady: if worker { (milliseconds(length * steady as f64), steady) } else { (Nanos(0), 0) },
+            steady: if worker {
+                Steady { time: milliseconds(length * steady as f64), steps: steady }
+            } else {
+                Steady::default()
+            },
             pace: worker.then(|| PaceRow { own: milliseconds(length - waiting), last: 0, imposed: Nanos(0) }),
             bytes_out: bytes,
             bytes_in: bytes,

@@ -27,6 +27,10 @@ const PARAMETERS: u64 = 648_010;
 
 /// Training samples of the made-up data.
 const SAMPLES: u64 = 12_000;
+/// Samples of a step of all workers.
+const BATCH: u64 = 100;
+/// When all of it began, in seconds since 1970.
+const STARTED: i64 = 1_795_180_500;
 
 /// An arm of a made-up sweep.
 #[derive(Clone, Debug)]
@@ -125,7 +129,7 @@ impl Sample {
             argv: ["bakeoff", "run", "recipes/quickstart.toml"].map(str::to_owned).to_vec(),
             version: "0.1.0".to_owned(),
             commit: Some(("3618d28f0c1e2a4b5968".to_owned(), false)),
-            started: 1_795_180_500,
+            started: STARTED,
             nodes: vec![NodeRow {
                 name: "local".to_owned(),
                 host: "workbench".to_owned(),
@@ -203,7 +207,7 @@ impl Sample {
                 validation: 0.0,
             },
             train: Training {
-                global_batch: 100,
+                global_batch: BATCH as u32,
                 length: Extent::Epochs(self.epochs.0 as f64),
                 accumulate: 1,
                 optimizer: Sgd { lr: 0.1, momentum: 0.0, weight_decay: 0.0, clip: None },

@@ -24,7 +24,7 @@ fn spans(attempt: &AttemptRow, seed: u64) -> Vec<SpanRow> {
     for step in (1..=5).chain((1..).map(|k| k * 100).take_while(|step| *step <= attempt.steps)) {
         let begin = step_time * (step - 1);
         let stretch = if step == 300 { 1.9 } else { 1.0 };
-        for rank in attempt.ranks.iter().filter(|rank| rank.steady.1 > 0) {
+        for rank in attempt.ranks.iter().filter(|rank| rank.steady.steps > 0) {
             let lean = 1.0 + 0.12 * noise.next();
             let mut at = begin;
             for (phase, share) in script(rank, lean, stretch) {
@@ -53,7 +53,7 @@ fn spans(attempt: &AttemptRow, seed: u64) -> Vec<SpanRow> {
 fn script(rank: &RankRow, lean: f64, stretch: f64) -> Vec<(Phase, f64)> {
     let mean = |phase: Phase| {
         let row = rank.phases.iter().find(|row| row.phase == phase);
-        row.map_or(0.0, |row| row.total.seconds() * 1e3 / rank.steady.1.max(1) as f64)
+        row.map_or(0.0, |row| row.total.seconds() * 1e3 / rank.steady.steps.max(1) as f64)
     };
     let mut script = vec![(Phase::Data, mean(Phase::Data))];
     let late = if rank.rank.0 == 2 { stretch } else { 1.0 };

@@ -76,7 +76,7 @@ impl Straggler {
 /// rounds that were.
 pub(super) fn compare(ranks: &mut [RankRow], own_pace: bool) -> u64 {
     let paces = || ranks.iter().filter_map(|rank| Some((rank, rank.pace?)));
-    let longest = paces().map(|(rank, pace)| (pace.own, rank.rank, rank.steady.1)).max();
+    let longest = paces().map(|(rank, pace)| (pace.own, rank.rank, rank.steady.steps)).max();
     let Some((own, last, rounds)) = longest.filter(|_| !own_pace) else { return 0 };
     let waited = |rank: &RankRow| {
         let row = rank.phases.iter().find(|row| row.phase == Phase::WaitPeer);

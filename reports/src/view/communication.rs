@@ -140,7 +140,7 @@ fn bandwidth(attempt: &AttemptRow) -> Option<f64> {
         .sum();
     // By time, because workers that go at their own pace have no number of steps in common.
     let training = attempt.training?.seconds();
-    let steady = |rank: &store::RankRow| rank.steady.0.seconds() / training;
+    let steady = |rank: &store::RankRow| rank.steady.time.seconds() / training;
     let arrived: f64 = workers().map(|rank| rank.bytes_in as f64 * steady(rank).min(1.0)).sum();
     (training > 0.0 && moving > 0.0 && arrived > 0.0).then(|| arrived / moving)
 }

@@ -129,7 +129,7 @@ impl Section {
 fn is_old(placed: &Placed) -> bool {
     let trial = placed.entry.median_trial(placed.condition.measure());
     let ranks = trial.into_iter().flat_map(|trial| &trial.attempt.ranks);
-    let mut workers = ranks.filter(|rank| rank.role == Role::Worker && rank.steady.1 > 0).peekable();
+    let mut workers = ranks.filter(|rank| rank.role == Role::Worker && rank.steady.steps > 0).peekable();
     placed.condition.workers > 1 && workers.peek().is_some() && workers.all(|rank| rank.pace.is_none())
 }
 

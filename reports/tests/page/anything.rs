@@ -51,7 +51,7 @@ proptest! {
                 (row.loss, row.at) = (values[at % 6], times[at % 8]);
             }
             for rank in &mut attempt.ranks {
-                rank.steady = (times[place], counts[place % 4]);
+                rank.steady = store::Steady { time: times[place], steps: counts[place % 4] };
                 rank.phases.iter_mut().for_each(|row| row.total = times[place % 8]);
                 rank.bytes_out = times[place].0;
             }

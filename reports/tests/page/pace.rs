@@ -93,10 +93,10 @@ fn hidden_communication_stands_beside_what_is_exposed() {
     let page = changed(|rows| {
         for rank in rows.runs.iter_mut().filter_map(|run| run.attempt.as_mut()).flat_map(|run| &mut run.ranks)
         {
-            let (length, steps) = rank.steady;
+            let store::Steady { time, steps } = rank.steady;
             (rank.exposed, rank.hidden) =
                 (record::Nanos(steps * 1_000_000), record::Nanos(steps * 3_000_000));
-            assert!(rank.role == recipe::Role::Server || length.0 > steps * 4_000_000);
+            assert!(rank.role == recipe::Role::Server || time.0 > steps * 4_000_000);
         }
     });
     for words in [

@@ -260,15 +260,15 @@ fn a_reported_fault_is_told_with_its_place_and_reason() {
 #[test]
 fn not_the_one_who_complains_is_blamed_but_the_one_who_died() {
     // Rank 2 accuses rank 1, who has just died.
-    trial(3, "0 endless; 1 kill 3; 2 accuse 20 1").run().blames(1, &["SIGKILL"]);
+    trial(3, "0 endless; 1 kill 3; 2 endless accuse 20 1").run().blames(1, &["SIGKILL"]);
     // Rank 0 accuses rank 2, who accuses rank 1, who is there and silent.
-    trial(3, "0 accuse 40 2; 1 hang 2; 2 accuse 3 1").run().blames(1, &["step 2"]);
+    trial(3, "0 endless accuse 40 2; 1 hang 2; 2 accuse 3 1").run().blames(1, &["step 2"]);
 }
 
 #[test]
 fn a_rank_that_diverges_gives_a_result_and_no_fault() {
     // Late enough for rank 0 to have put a model aside before.
-    let result = trial(2, "0 endless; 1 diverge 400").run();
+    let result = trial(2, "0 endless; 1 endless diverge 400").run();
     assert_eq!(result.outcome.end, End::Diverged { rank: Rank(1), step: 400, loss: "NaN".into() });
     assert_eq!(result.outcome.detail, "rank 1 diverged in step 400: its loss is NaN");
     assert!(result.events().iter().any(|event| matches!(event, Event::Metric(_))));

@@ -8,8 +8,8 @@ use crate::summary::RankSummary;
 use crate::transfers::TransferColumns;
 use crate::value::uint;
 use crate::{
-    AveragingRow, LinkRow, LostRow, MetricRow, NodeRow, PaceRow, PhaseRow, RankRow, StalenessRow, StoreError,
-    TransferRow,
+    AveragingRow, LinkRow, LostRow, MetricRow, NodeRow, PaceRow, PhaseRow, RankRow, StalenessRow, Steady,
+    StoreError, TransferRow,
 };
 use recipe::Role;
 use record::{CodingRecord, EmulationRecord, Nanos, Rank};
@@ -137,7 +137,7 @@ impl Parts {
         RankSummary {
             exposed: Nanos(number(row.exposed)),
             hidden: Nanos(number(row.hidden)),
-            steady: (Nanos(number(row.steady)), number(row.steady_steps)),
+            steady: Steady { time: Nanos(number(row.steady)), steps: number(row.steady_steps) },
             bytes_out: number(row.bytes_out),
             bytes_in: number(row.bytes_in),
             pace: row.own.map(|own| PaceRow {

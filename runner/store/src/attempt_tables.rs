@@ -129,7 +129,7 @@ impl Columns for LinkColumns {
     }
 }
 
-/// The last digest of each rank.
+/// The last digest of each rank: beside `max()`, SQLite takes the other columns from the row that has it.
 #[derive(FromRow)]
 pub(crate) struct HashColumns {
     attempt: i64,

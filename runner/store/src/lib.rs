@@ -54,7 +54,7 @@ pub use open::{DATABASE, Store};
 pub use rebuild::{Rebuilding, Rebuilt, Unread, rebuild};
 pub use rows::{
     AttemptRow, AveragingRow, LinkRow, LossRow, LostRow, MetricRow, NodeRow, PaceRow, PhaseRow, RankRow,
-    RunLine, RunRow, RunState, SpanRow, StalenessRow, SweepRows, TransferRow,
+    RunLine, RunRow, RunState, SpanRow, StalenessRow, Steady, SweepRows, TransferRow,
 };
 pub use selection::{Selection, SelectionError};
 pub use sweep::{NewReport, NewSweep, RunRef, SweepEnd};

@@ -209,14 +209,14 @@ pub struct RankRow {
     pub resident_bytes: u64,
     /// Processor time of recording as a share of the wall time.
     pub recording_share: Option<f64>,
-    /// Steps of the compute lane: how often and how long, by phase; steady steps only.
+    /// How often and how long its lanes were in each phase; in steady steps only.
     pub phases: Vec<PhaseRow>,
     /// Sum over the compute lane's steady steps of the time during which communication was exposed.
     pub exposed: Nanos,
     /// Sum over the same steps of the time during which communication of the rank's other lanes was hidden.
     pub hidden: Nanos,
-    /// Sum of the lengths of the compute lane's steady steps, and their number.
-    pub steady: (Nanos, u64),
+    /// The compute lane's steady steps.
+    pub steady: Steady,
     /// How it compares with the other workers; of workers with steady steps only, and none in a run that was recorded
     /// before this was kept.
     pub pace: Option<PaceRow>,
@@ -224,6 +224,15 @@ pub struct RankRow {
     pub bytes_out: u64,
     /// Bytes that all lanes received, encoded.
     pub bytes_in: u64,
+}
+
+/// The steps of a lane that are taken as its usual ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Steady {
+    /// Sum of their lengths.
+    pub time: Nanos,
+    /// Their number.
+    pub steps: u64,
 }
 
 /// How a worker compares with the others, in steady steps.

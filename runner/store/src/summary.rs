@@ -11,7 +11,7 @@ use crate::insert::{Target, insert};
 use crate::rounds::{Held, Rounds};
 use crate::step_time::{self, Worker, median, sorted_median};
 use crate::value::{decode_phases, int, lane_code, lane_of, uint};
-use crate::{AttemptId, PaceRow, PhaseRow, StoreError, TransferRow, transfers};
+use crate::{AttemptId, PaceRow, PhaseRow, Steady, StoreError, TransferRow, transfers};
 use recipe::{Metric, RunSpec};
 use record::{Category, LaneId, Nanos, Phase, PhaseTimes, Rank};
 use sqlx::sqlite::SqliteConnection;
@@ -34,7 +34,7 @@ pub(crate) struct Summary {
 pub(crate) struct RankSummary {
     pub(crate) exposed: Nanos,
     pub(crate) hidden: Nanos,
-    pub(crate) steady: (Nanos, u64),
+    pub(crate) steady: Steady,
     pub(crate) pace: Option<PaceRow>,
     pub(crate) bytes_out: u64,
     pub(crate) bytes_in: u64,
@@ -87,7 +87,8 @@ pub(crate) async fn of(connection: &mut SqliteConnection, attempt: AttemptId) ->
         of_rank.bytes_in += lane.bytes_in;
         if lane.code == 0 {
             (of_rank.exposed, of_rank.hidden) = (tally.exposed, tally.hidden);
-            of_rank.steady = (Nanos(tally.lengths.iter().sum()), tally.lengths.len() as u64);
+            of_rank.steady =
+                Steady { time: Nanos(tally.lengths.iter().sum()), steps: tally.lengths.len() as u64 };
         }
         of_rank.phases.extend(phase_rows(lane_of(lane.code)?, tally.phases));
         if lane.code == 0 && workers.contains(&lane.rank) {
@@ -270,8 +271,8 @@ async fn store_rank(
     )
     .bind(int(summary.exposed.0))
     .bind(int(summary.hidden.0))
-    .bind(int(summary.steady.0.0))
-    .bind(int(summary.steady.1))
+    .bind(int(summary.steady.time.0))
+    .bind(int(summary.steady.steps))
     .bind(int(summary.bytes_out))
     .bind(int(summary.bytes_in))
     .bind(summary.pace.map(|pace| int(pace.own.0)))

@@ -115,7 +115,7 @@ impl Master {
     fn serve(&mut self, desk: &mut Desk, j: usize) -> Result<u64, StepError> {
         let (place, consumed, t) = (Place(j), self.turns.samples(), self.turns.begin(j));
         let (up, down) = (Tag::new(Kind::Push, t), Tag::new(Kind::Pull, t));
-        self.turns.call(desk, j, true)?;
+        self.turns.call(desk, j)?;
         let mut wire = desk.wire().weights();
         wire.send(place, down.part(1), 0, &self.centre)?;
         wire.recv_into(place, up, &mut self.x)?;
@@ -134,7 +134,7 @@ impl Master {
     fn over(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
         for j in self.turns.here() {
             self.turns.begin(j);
-            if let Err(error) = self.turns.call(desk, j, false) {
+            if let Err(error) = self.turns.send_home(desk, j) {
                 self.turns.lose(desk, j, error)?;
             }
         }

@@ -6,33 +6,37 @@ use crate::algorithm::{ad_psgd, d_psgd, sgp};
 use crate::gossip::{Local, Rounds};
 use crate::host::Host;
 use crate::strategy::{Evaluated, Roles, Service};
-use recipe::{Averaging, Graph, Strategy};
+use recipe::{Averaging, Graph, MixOrder, Topology};
 use record::Rank;
 
 impl Blueprint {
-    /// What a rank that gossips does.
-    pub(super) fn gossip_roles(&self, rank: Rank, host: &dyn Host) -> Roles {
-        let workers = self.trainers.len();
-        let averaged = Some(Evaluated::averaged(rank, workers));
-        match self.strategy {
-            Strategy::DPsgd { topology, order } => {
-                let weights = row(&Graph::new(topology, workers), rank);
-                let bell = host.bell(format!("exchange of rank {rank}"));
-                let (worker, mixer) = d_psgd::lanes(order, weights, bell);
-                Roles { services: vec![Box::new(mixer)], ..trainer(worker, averaged) }
-            }
-            Strategy::AdPsgd { topology, averaging } => {
-                let graph = Graph::bipartite(topology, workers);
-                Roles { evaluated: averaged, ..self.pairs(rank, host, &graph, averaging) }
-            }
-            Strategy::Sgp => trainer(sgp::Sgp::new(Rounds::exponential(workers)), averaged),
-            _ => Roles::default(),
-        }
+    /// A worker that averages with its neighbours in every step, on a lane of its own.
+    pub(super) fn mixing(&self, rank: Rank, host: &dyn Host, topology: Topology, order: MixOrder) -> Roles {
+        let weights = row(&Graph::new(topology, self.trainers.len()), rank);
+        let bell = host.bell(format!("exchange of rank {rank}"));
+        let (worker, mixer) = d_psgd::lanes(order, weights, bell);
+        Roles { services: vec![Box::new(mixer)], ..trainer(worker, self.averaged(rank)) }
+    }
+
+    /// A worker that pushes its model along the edges of a graph.
+    pub(super) fn pushing(&self, rank: Rank) -> Roles {
+        trainer(sgp::Sgp::new(Rounds::exponential(self.trainers.len())), self.averaged(rank))
+    }
+
+    fn averaged(&self, rank: Rank) -> Option<Evaluated> {
+        Some(Evaluated::averaged(rank, self.trainers.len()))
     }
 
     /// The lanes of a worker that averages in pairs: an active one has one that asks, a passive one has one for each
     /// neighbour that may ask.
-    fn pairs(&self, rank: Rank, host: &dyn Host, graph: &Graph, averaging: Averaging) -> Roles {
+    pub(super) fn pairs(
+        &self,
+        rank: Rank,
+        host: &dyn Host,
+        topology: Topology,
+        averaging: Averaging,
+    ) -> Roles {
+        let graph = Graph::bipartite(topology, self.trainers.len());
         let neighbours: Vec<Place> = graph.neighbours(rank.index()).map(Place).collect();
         let (n, active) = (self.parameters, rank.index().is_multiple_of(2));
         let lanes = if active { neighbours.len().min(1) } else { neighbours.len() };
@@ -43,7 +47,7 @@ impl Blueprint {
             let passive = |neighbour| Box::new(ad_psgd::Passive::new(local.clone(), neighbour, n)) as _;
             neighbours.into_iter().map(passive).collect()
         };
-        Roles { services, ..trainer(ad_psgd::Worker::new(local), None) }
+        Roles { services, ..trainer(ad_psgd::Worker::new(local), self.averaged(rank)) }
     }
 }
 
@@ -65,7 +69,6 @@ fn row(graph: &Graph, rank: Rank) -> Vec<(Place, f32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use recipe::Topology;
 
     #[test]
     fn rows_add_up_to_one_and_stay_those_of_the_graph() {

@@ -90,7 +90,7 @@ pub trait Compressor: Send {
     }
     /// How far a decoded vector can be from what was encoded.
     fn guarantee(&self) -> Guarantee;
-    /// Whether sums of packets make sense element by element.
+    /// Whether what is decoded of a sum is the sum of what is decoded of its terms.
     fn linear(&self) -> bool;
 }
 
@@ -145,5 +145,36 @@ fn plain(codec: Codec, origin: Origin) -> Box<dyn Compressor> {
         Codec::Terngrad { bucket } => Box::new(Terngrad::new(bucket as usize, origin)),
         Codec::Qsgd { levels, bucket } => Box::new(Qsgd::new(levels, bucket as usize, origin)),
         Codec::RandomK { .. } | Codec::Powersgd { .. } => Box::new(Identity),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::samples::{ORIGIN, SLOT};
+    use super::*;
+    use crate::draw;
+
+    /// Numbers whose sums are not rounded.
+    fn numbers(seed: u64) -> Vec<f32> {
+        let mut random = draw::stream(seed, "linear", &[]);
+        (0..200).map(|_| draw::below(&mut random, 2_001) as f32 - 1_000.0).collect()
+    }
+
+    #[test]
+    fn what_says_that_it_is_linear_is_and_nothing_else() {
+        let (x, y) = (numbers(1), numbers(2));
+        let sum: Vec<f32> = x.iter().zip(&y).map(|(x, y)| x + y).collect();
+        let codecs = Codec::ALL.into_iter().filter(|codec| codec.route() != Route::Projected);
+        let codecs = codecs.map(|codec| (codec.name(), plain(codec, ORIGIN)));
+        for (name, mut codec) in codecs.chain([("none", Box::new(Identity) as Box<dyn Compressor>)]) {
+            let mut sent = |x: &[f32]| {
+                let packet = codec.encode(SLOT, x);
+                let mut decoded = vec![0.0; x.len()];
+                codec.decode(&packet, &mut decoded).map(|()| decoded)
+            };
+            let [x, y, sum] = [&x, &y, &sum].map(|x| sent(x).unwrap());
+            let adds_up = sum.iter().zip(x.iter().zip(&y)).all(|(sum, (x, y))| *sum == x + y);
+            assert_eq!(adds_up, codec.linear(), "{name}");
+        }
     }
 }

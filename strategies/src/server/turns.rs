@@ -69,9 +69,18 @@ impl Turns {
         self.workers[j].turns
     }
 
-    /// Tells a worker that its turn begins, or that none comes any more.
-    pub fn call(&self, desk: &mut Desk, j: usize, begins: bool) -> Result<(), StepError> {
-        let note = Note { samples: self.samples, weights: begins };
+    /// Tells a worker that its turn begins.
+    pub fn call(&self, desk: &mut Desk, j: usize) -> Result<(), StepError> {
+        self.tell(desk, j, true)
+    }
+
+    /// Tells a worker that no turn comes any more.
+    pub fn send_home(&self, desk: &mut Desk, j: usize) -> Result<(), StepError> {
+        self.tell(desk, j, false)
+    }
+
+    fn tell(&self, desk: &mut Desk, j: usize, weights_follow: bool) -> Result<(), StepError> {
+        let note = Note { samples: self.samples, weights: weights_follow };
         let tag = Tag::new(Kind::Pull, self.workers[j].turns);
         desk.wire().exact().send_packet(Place(j), tag, note.encode())
     }

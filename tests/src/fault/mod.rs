@@ -135,8 +135,9 @@ impl Case {
         let (samples, batch) = if self.moment == Moment::FirstStep { (4000, 4000) } else { (500, 50) };
         let steps = match self.moment {
             Moment::ShutDown => 20,
-            // Room for all its models is asked for beforehand.
-            Moment::Snapshot => 60,
+            // Room for all its models is asked for beforehand, and a disk that fills up is small.
+            Moment::Snapshot if self.fault == Fault::FullDisk => 60,
+            Moment::Snapshot => 200,
             _ => 1_000_000,
         };
         let evaluate = if self.moment == Moment::Snapshot { 1 } else { steps };

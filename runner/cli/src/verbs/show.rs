@@ -172,8 +172,8 @@ fn emulation(attempt: &AttemptRow) -> Sheet {
 /// Mean time per step and its share, by phase, of the workers' compute lanes.
 fn phases(attempt: &AttemptRow) -> Sheet {
     let workers: Vec<&RankRow> = attempt.ranks.iter().filter(|rank| rank.role == Role::Worker).collect();
-    let steps: u64 = workers.iter().map(|rank| rank.steady.1).sum();
-    let all: u64 = workers.iter().map(|rank| rank.steady.0.0).sum();
+    let steps: u64 = workers.iter().map(|rank| rank.steady.steps).sum();
+    let all: u64 = workers.iter().map(|rank| rank.steady.time.0).sum();
     let mut sheet = Sheet::new(&["phase", "per step", "share"]).right(&[1, 2]);
     for phase in Phase::ALL {
         let rows = workers.iter().flat_map(|rank| &rank.phases);

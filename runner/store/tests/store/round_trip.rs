@@ -6,7 +6,9 @@ use record::{
     Event, LaneId, Nanos, Overhead, Phase, PhaseTimes, Rank, RankEnd, RankEnded, StepRecord, WeightHash,
 };
 use std::collections::BTreeMap;
-use store::{AttemptEnd, Driver, ExportTable, RunState, Selection, Store, StoreError, SweepEnd, Value};
+use store::{
+    AttemptEnd, Driver, ExportTable, RunState, Selection, Steady, Store, StoreError, SweepEnd, Value,
+};
 
 #[tokio::test]
 async fn a_sweep_comes_back_as_it_was_planned() {
@@ -77,7 +79,7 @@ async fn an_attempt_comes_back_with_its_summary() {
     assert_eq!((slower.end.as_str(), slower.resident_bytes), ("finished", 1 << 20));
     assert_eq!(slower.recording_share, Some(0.005));
     // The first three of twenty steps are not steady.
-    assert_eq!(slower.steady, (Nanos(17 * 2_000_000), 17));
+    assert_eq!(slower.steady, Steady { time: Nanos(17 * 2_000_000), steps: 17 });
     assert_eq!(slower.exposed, Nanos(17 * 1_000_000));
     assert_eq!(slower.hidden, Nanos(17 * 500_000));
     assert_eq!((slower.bytes_out, slower.bytes_in), (2_000, 1_000));
@@ -384,9 +386,9 @@ async fn steps_that_empty_a_pipeline_are_not_steady_and_services_have_totals_of_
     let attempt = rows.runs[2].attempt.as_ref().unwrap();
     assert_eq!((attempt.steps, attempt.step_time), (10, Some(Nanos(1_000_000))));
     assert_eq!(attempt.training, Some(Nanos(11 * 10_000_000 + 50_000_000)));
-    assert_eq!(attempt.ranks[0].steady, (Nanos(7_000_000), 7));
+    assert_eq!(attempt.ranks[0].steady, Steady { time: Nanos(7_000_000), steps: 7 });
     let server = &attempt.ranks[2];
-    assert_eq!((server.role, server.steady, server.exposed), (Role::Server, (Nanos(0), 0), Nanos(0)));
+    assert_eq!((server.role, server.steady, server.exposed), (Role::Server, Steady::default(), Nanos(0)));
     assert_eq!((server.phases[0].lane, server.phases[0].count), (LaneId::Service(0), 7));
     assert_eq!(server.bytes_out, 1_000);
 }

@@ -1,5 +1,7 @@
 //! The product of two vectors.
 
+use crate::arithmetic::kernels;
+
 /// Sums that are kept side by side: one would have to wait for each addition.
 const LANES: usize = 8;
 

@@ -1,5 +1,7 @@
 //! Loops of the codecs that keep 16 bits of each element, little endian.
 
+use crate::arithmetic::kernels;
+
 /// How an element becomes 16 bits, and what these mean.
 pub(in crate::compress) trait Element {
     /// The 16 bits of a float that has these bits.

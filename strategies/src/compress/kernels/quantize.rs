@@ -1,5 +1,7 @@
 //! Loops of the codec that counts in shares of the largest element.
 
+use crate::arithmetic::kernels;
+
 /// 1.5 * 2^23: a float this large has no bits below one, so that adding it rounds to the nearest whole number,
 /// ties to even, and leaves that number in the lowest bits. Right for numbers up to 2^22 in magnitude.
 const ROUNDER: f32 = 12_582_912.0;

@@ -1,5 +1,7 @@
 //! Loops of the codec that sends signs: eight of them in a byte, the first in the lowest bit.
 
+use crate::arithmetic::kernels;
+
 /// Sums that are kept side by side: one would have to wait for each addition.
 const LANES: usize = 8;
 
