@@ -15,16 +15,16 @@ impl Blueprint {
         let weights = row(&Graph::new(topology, self.trainers.len()), rank);
         let bell = host.bell(format!("exchange of rank {rank}"));
         let (worker, mixer) = d_psgd::lanes(order, weights, bell);
-        Roles { services: vec![Box::new(mixer)], ..trainer(worker, self.averaged(rank)) }
+        Roles { services: vec![Box::new(mixer)], ..trainer(worker, Some(self.averaged(rank))) }
     }
 
     /// A worker that pushes its model along the edges of a graph.
     pub(super) fn pushing(&self, rank: Rank) -> Roles {
-        trainer(sgp::Sgp::new(Rounds::exponential(self.trainers.len())), self.averaged(rank))
+        trainer(sgp::Sgp::new(Rounds::exponential(self.trainers.len())), Some(self.averaged(rank)))
     }
 
-    fn averaged(&self, rank: Rank) -> Option<Evaluated> {
-        Some(Evaluated::averaged(rank, self.trainers.len()))
+    fn averaged(&self, rank: Rank) -> Evaluated {
+        Evaluated::averaged(rank, self.trainers.len())
     }
 
     /// The lanes of a worker that averages in pairs: an active one has one that asks, a passive one has one for each
@@ -47,7 +47,7 @@ impl Blueprint {
             let passive = |neighbour| Box::new(ad_psgd::Passive::new(local.clone(), neighbour, n)) as _;
             neighbours.into_iter().map(passive).collect()
         };
-        Roles { services, ..trainer(ad_psgd::Worker::new(local), self.averaged(rank)) }
+        Roles { services, ..trainer(ad_psgd::Worker::new(local), Some(self.averaged(rank))) }
     }
 }
 
