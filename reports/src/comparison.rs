@@ -322,6 +322,17 @@ mod tests {
     }
 
     #[test]
+    fn where_half_of_the_runs_reach_the_target_there_is_no_time_to_tell() {
+        let rows = sweep(&[10.0, 11.0, 12.0, 13.0], &[10.0, 11.0, NEVER, NEVER]);
+        let findings = crate::findings::Findings::of(&rows, &crate::Options::default()).unwrap();
+        let verdicts = crate::verdict::all(&findings);
+        let mut sentence =
+            verdicts.iter().map(|verdict| verdict.sentence.replace(['\u{a0}', '\u{202f}'], " "));
+        let sentence = sentence.next_back().unwrap();
+        assert!(sentence.contains("in 2 of 4 runs") && !sentence.contains("needed"), "{sentence}");
+    }
+
+    #[test]
     fn more_spread_asks_for_more_repeats() {
         let needed = |arm: &[f64]| compared(&[20.0, 20.3, 19.8], arm).repeats_needed.unwrap();
         let (little, much) = (needed(&[18.0, 18.3, 17.8]), needed(&[15.0, 18.0, 21.5]));

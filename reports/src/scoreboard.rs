@@ -151,9 +151,7 @@ fn ratio_column(condition: &Condition, comparisons: &[Comparison]) -> Column {
             return Cell::missing();
         }
         match (comparison.ratio, comparison.at_least) {
-            (Some(ratio), _) => {
-                Cell { text: format!("{}×", digits::fixed(ratio.value, 2)), sort: -ratio.value }
-            }
+            (Some(ratio), _) => Cell { text: digits::times(ratio.value), sort: -ratio.value },
             (None, Some(least)) => Cell { text: format!("> {}", digits::times(least)), sort: -least },
             (None, None) => Cell::missing(),
         }

@@ -37,6 +37,8 @@ pub(crate) struct Entry<'a> {
     own_pace: Option<u32>,
     /// Steps after which what a worker does repeats.
     pub(crate) period: u64,
+    /// Whether each worker goes at its own pace, and yet waits for others: for its turn, or within a bound on staleness.
+    pub(crate) held_back: bool,
     /// The runs that are judged, in the order of their repeats.
     pub(crate) trials: Vec<Trial<'a>>,
 }
@@ -108,6 +110,7 @@ fn conditions(rows: &SweepRows) -> Vec<Condition<'_>> {
             ranks_agree: cell.spec.strategy.ranks_agree(),
             own_pace: cell.spec.strategy.is_asynchronous().then_some(cell.spec.train.global_batch),
             period: cell.spec.strategy.period(),
+            held_back: cell.spec.strategy.holds_back(),
             trials: trials(rows, number, target),
         };
         if let Some(condition) = found.iter_mut().find(|condition| condition.name == cell.condition) {

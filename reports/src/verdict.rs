@@ -89,16 +89,15 @@ impl Writer<'_> {
         match (measure, self.condition.target) {
             (Measure::TimeToTarget, Some(target)) => {
                 let to = format!("To {} {}", target_words(target), self.place());
-                if self.entry.mostly_missed() {
-                    self.missed(target)
-                } else {
-                    format!("{to}, {} needed {}{ratio}.", self.arm(), self.amount(measure))
+                match self.amount(measure).filter(|_| !self.entry.mostly_missed()) {
+                    Some(amount) => format!("{to}, {} needed {amount}{ratio}.", self.arm()),
+                    None => self.missed(target),
                 }
             }
-            _ if self.entry.values(measure).is_empty() => {
-                format!("{} has no steady step to time {}.", self.arm(), self.place())
-            }
-            _ => format!("{} took {} per step {}{ratio}.", self.arm(), self.amount(measure), self.place()),
+            _ => match self.amount(measure) {
+                Some(amount) => format!("{} took {amount} per step {}{ratio}.", self.arm(), self.place()),
+                None => format!("{} has no steady step to time {}.", self.arm(), self.place()),
+            },
         }
     }
 
@@ -118,13 +117,11 @@ impl Writer<'_> {
         )
     }
 
-    /// `412 s (95 % CI 398–431, n = 5)`, or the median where some runs did not reach.
-    fn amount(&self, measure: Measure) -> String {
+    /// `412 s (95 % CI 398–431, n = 5)`, or the median where some runs did not reach; `None` where half of them did not.
+    fn amount(&self, measure: Measure) -> Option<String> {
         let values = self.entry.values(measure);
         let (count, reached) = (values.len(), values.iter().filter(|value| value.is_finite()).count());
-        let Some(estimate) = typical(&values, self.thresholds.confidence) else {
-            return "no time".to_owned();
-        };
+        let estimate = typical(&values, self.thresholds.confidence)?;
         let unit = Unit::of_seconds(estimate.value);
         let time = unit.supported(estimate.value, estimate.uncertainty());
         let aside = match estimate.interval {
@@ -136,7 +133,7 @@ impl Writer<'_> {
             ),
             None => format!("n\u{a0}=\u{a0}{count}"),
         };
-        format!("{time} ({aside})")
+        Some(format!("{time} ({aside})"))
     }
 
     fn ratio(&self, comparison: &Comparison) -> String {

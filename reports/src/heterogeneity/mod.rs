@@ -29,6 +29,8 @@ pub(crate) struct Heterogeneity<'a> {
     pub(crate) rounds: u64,
     /// Steps of a round.
     pub(crate) period: u64,
+    /// Whether each goes at its own pace, and yet waits for others.
+    pub(crate) held_back: bool,
     pub(crate) slow: Option<SlowRank>,
     pub(crate) links: Links,
     /// Judged runs in which the same rank computes slowly or has a slow link, and all.
@@ -80,6 +82,8 @@ pub(crate) enum Links {
     Slow(SlowLink),
     /// None is.
     Even,
+    /// No worker's is; somebody whom all exchange with cannot be compared.
+    EvenWorkers,
     /// There are two ranks, and one link is that of both.
     Shared,
     /// Too little was seen.
@@ -127,6 +131,7 @@ pub(crate) fn of<'a>(condition: &Condition, entry: &'a Entry<'a>) -> Option<Hete
         trial,
         rounds: trial.attempt.rounds,
         period: entry.period,
+        held_back: entry.held_back,
         slow,
         links,
         runs: (entry.trials.iter().filter(same).count(), entry.trials.len()),
@@ -233,8 +238,13 @@ fn links(attempt: &AttemptRow, workers: &[Share]) -> Links {
     let largest = factors.max_by(|left, right| left.1.total_cmp(&right.1).then(right.0.cmp(&left.0)));
     let Some((rank, factor)) = largest.filter(|(_, factor)| *factor >= SLOW_LINK) else {
         // A server that everything passes cannot be compared; each worker must be, to say that none is slow.
-        let compared = workers.iter().all(|worker| factor(worker.rank).is_some());
-        return if compared { Links::Even } else { Links::Unseen };
+        let workers_are = workers.iter().all(|worker| factor(worker.rank).is_some());
+        let all_are = attempt.ranks.iter().all(|rank| factor(rank.rank).is_some());
+        return match (workers_are, all_are) {
+            (true, true) => Links::Even,
+            (true, false) => Links::EvenWorkers,
+            (false, _) => Links::Unseen,
+        };
     };
     Links::Slow(SlowLink {
         rank,
@@ -310,6 +320,18 @@ mod tests {
         // But not to say how fast the others are.
         let rest = |from, to| transfer(from, to, [0, 0, 100 * KIB, 3]);
         assert_eq!(linked(&[rest(0, 1), ring([0, 0])[1], rest(3, 0)]), Links::Unseen);
+    }
+
+    #[test]
+    fn of_a_server_that_everything_passes_nothing_is_said() {
+        let star: Vec<TransferRow> =
+            (0..4).map(|worker| transfer(worker, 4, [100 * KIB, 1_000 * KIB, 0, 0])).collect();
+        let mut rows = Sample::duel().rows();
+        let attempt = rows.runs[0].attempt.as_mut().unwrap();
+        assert_eq!(attempt.ranks.len(), 5);
+        attempt.transfers = star;
+        let attempt = rows.runs[0].attempt.as_ref().unwrap();
+        assert_eq!(links(attempt, &shares(attempt)), Links::EvenWorkers);
     }
 
     #[test]

@@ -11,12 +11,13 @@ pub(crate) fn sentence(found: &Heterogeneity, arm: &str) -> String {
     let ranks = found.slow.map(|slow| slow_rank(found, slow, arm));
     let links = match found.links {
         Links::Slow(link) => Some(slow_link(found, link, arm)),
-        Links::Even | Links::Shared | Links::Unseen => None,
+        Links::Even | Links::EvenWorkers | Links::Shared | Links::Unseen => None,
     };
     let said: Vec<String> = ranks.into_iter().chain(links).collect();
     let aside = match found.links {
         Links::Shared => " Two ranks share one link, so that neither can be named for it.",
         Links::Unseen => " Too few transfers were seen from their beginning to compare links.",
+        Links::EvenWorkers => " The link of a server that all of them exchange with cannot be compared.",
         Links::Slow(_) | Links::Even => "",
     };
     let said = if said.is_empty() { nobody(found, arm) } else { said.join(" ") };
@@ -37,9 +38,14 @@ fn slow_rank(found: &Heterogeneity, slow: SlowRank, arm: &str) -> String {
         );
     }
     let kept = digits::seconds(others);
+    let pace = if found.held_back {
+        format!("for their turns or for who was behind, too, and took {kept} per step")
+    } else {
+        format!("and kept {kept} per step")
+    };
     format!(
         "Rank {rank} of {arm} computed {factor} times as long as the others; {company} waited {amount} ({part} of their \
-         time){each}, and kept {kept} per step."
+         time){each}, {pace}."
     )
 }
 
@@ -63,7 +69,10 @@ fn rounds(found: &Heterogeneity, last: u64) -> String {
 fn slow_link(found: &Heterogeneity, link: SlowLink, arm: &str) -> String {
     let SlowLink { rank, factor, waited, communicated } = link;
     let others = found.workers.iter().filter(|worker| worker.rank != rank).count();
-    let (company, _) = company(others, waited.0);
+    let company = match company(others, waited.0).0 {
+        company if others < found.workers.len() => company,
+        _ => format!("all {others} workers"),
+    };
     format!(
         "The link of rank {rank} was slow under {arm}: a byte took {} times as long over it as between the others. It cost \
          {company} at most what they waited, {} ({} of their time), and what they communicated while they did not compute, {} ({}).",
@@ -79,7 +88,11 @@ fn nobody(found: &Heterogeneity, arm: &str) -> String {
     let most = longest(&found.workers).map_or_else(String::new, |(worker, factor)| {
         format!(" the longest, rank {}, computed {} times as long as the others.", worker.rank, times(factor))
     });
-    let links = if found.links == Links::Even { " or link" } else { "" };
+    let links = match found.links {
+        Links::Even => " or link",
+        Links::EvenWorkers => " and no worker's link",
+        Links::Slow(_) | Links::Shared | Links::Unseen => "",
+    };
     format!("No rank{links} stands out under {arm};{most}")
 }
 
@@ -114,15 +127,21 @@ pub(crate) fn summary(findings: &Findings) -> Option<String> {
     };
     let ranks: BTreeSet<Rank> = named.iter().map(|(.., rank)| *rank).collect();
     let who = match ranks.first() {
-        Some(rank) if ranks.len() == 1 => format!("One rank was slow: rank {rank} {what}"),
+        Some(rank) if ranks.len() == 1 => {
+            let part = format!(" in {} of {}", named.len(), plural(all.len(), "comparison"));
+            let part = if named.len() < all.len() { part } else { String::new() };
+            format!("One rank was slow: rank {rank} {what}{part}")
+        }
         _ => format!("One rank {what} in {} of {}", named.len(), plural(all.len(), "comparison")),
     };
-    let mut costs: Vec<(f64, &str)> = named.iter().map(|(label, found, _)| (cost(found), *label)).collect();
+    // Who waits for its turn waits without a slow rank, too.
+    let costly = named.iter().filter(|(_, found, _)| !found.held_back);
+    let mut costs: Vec<(f64, &str)> = costly.map(|(label, found, _)| (cost(found), *label)).collect();
     costs.sort_by(|left, right| left.0.total_cmp(&right.0));
     let amount =
         |(share, label): &(f64, &str)| format!("{} of their time ({label})", digits::percent(*share));
     let range = match costs.as_slice() {
-        [] => return None,
+        [] => return (!named.is_empty()).then(|| format!("{who}.")),
         [only] => amount(only),
         [least, .., most] => format!("from {} to {}", amount(least), amount(most)),
     };
@@ -142,7 +161,7 @@ fn cost(found: &Heterogeneity) -> f64 {
 mod tests {
     use crate::Options;
     use crate::findings::Findings;
-    use crate::sample::{Sample, Straggler};
+    use crate::sample::{Sample, SampleArm, Straggler};
     use record::Rank;
 
     fn said(sample: &Sample) -> String {
@@ -154,6 +173,28 @@ mod tests {
         });
         let lines: Vec<String> = sentences.chain(super::summary(&findings)).collect();
         lines.join("\n").replace(['\u{a0}', '\u{202f}'], " ")
+    }
+
+    /// Nobody is last among them, and yet they wait for each other.
+    #[test]
+    fn who_waits_for_turns_or_within_a_bound_keeps_nothing() {
+        let own_pace = Sample::held_up().arms.pop().unwrap();
+        let arm = |name: &str, strategy| SampleArm { name: name.to_owned(), strategy, ..own_pace.clone() };
+        let moving_rate = recipe::MovingRate::Fixed(0.2);
+        let arms = vec![
+            arm("bounded", recipe::Strategy::AsyncSgd { staleness_bound: Some(2) }),
+            arm("in turn", recipe::Strategy::EasgdOriginal { moving_rate, overlap: true }),
+        ];
+        let bound = said(&Sample { arms: arms.clone(), ..Sample::held_up() });
+        assert_eq!(
+            bound.matches("for their turns or for who was behind, too, and took").count(),
+            2,
+            "{bound}"
+        );
+        assert!(!bound.contains("kept") && bound.ends_with("rank 3 computed slowly."), "{bound}");
+        let free = arm("free", recipe::Strategy::AsyncSgd { staleness_bound: None });
+        let free = said(&Sample { arms: vec![free, arms[1].clone()], ..Sample::held_up() });
+        assert!(free.contains("and kept") && free.contains("of their time (free)."), "{free}");
     }
 
     #[test]

@@ -10,6 +10,9 @@ use crate::value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+/// Tables that mean something by being there.
+pub(crate) const OPTIONAL: [&str; 4] = ["train.target", "network", "compute", "compute.split"];
+
 /// Checks tables; collects settings and findings.
 pub(crate) struct Checker<'a> {
     sources: &'a Sources,
@@ -67,7 +70,12 @@ impl<'a> Checker<'a> {
             return;
         }
         match (&key.kind, &entry.item.value) {
-            (Kind::Table, Value::Table(table)) => self.table(table, path, &[]),
+            (Kind::Table, Value::Table(table)) => {
+                if table.entries.is_empty() && OPTIONAL.contains(&path) {
+                    self.findings.push(empty(path, entry));
+                }
+                self.table(table, path, &[]);
+            }
             (Kind::Table, Value::Text(_)) if key::is_union(path) => {
                 if let Some(kind) = KeyId::of(&key::join(path, "kind")) {
                     self.leaf(kind, &entry.item);
@@ -111,6 +119,14 @@ pub(crate) fn unknown(entry: &Entry, whose: &str, known: &[&str], table: &str) -
         .note(format!("known keys: {}", known.join(", ")))
         .suggest(suggestion);
     if table.is_empty() { finding } else { finding.note(value::more(table)) }
+}
+
+fn empty(path: &str, entry: &Entry) -> Finding {
+    let keys: Vec<&str> = key::children(path).filter(|key| !key.later).map(Key::name).collect();
+    Finding::new("R010", format!("`{path}` is empty, and would do nothing"))
+        .at(entry.name_span, "which one?")
+        .note(format!("known keys: {}", keys.join(", ")))
+        .cure("give it a value, or leave it out")
 }
 
 fn later(path: &str, entry: &Entry) -> Finding {

@@ -338,7 +338,7 @@ pub(crate) const CODES: &[Code] = &[
         "R207",
         "a centre that is seldom visited",
         "Elastic workers get the steps up to their next exchange one exchange ahead, and what they do after the last one \
-         never reaches the centre. Where the training is shorter than two periods, that is much of it.",
+         never reaches the centre. Where the training is no longer than two periods, that is much of it.",
     ),
     code(
         "R251",

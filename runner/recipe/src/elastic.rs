@@ -2,7 +2,7 @@
 
 use crate::arm_keys::ELASTIC;
 use crate::key::{KeyId, id};
-use crate::method::{PERIOD, momentum};
+use crate::method::{PERIOD, momentum, usual_period};
 use crate::problem::Finding;
 use crate::resolve::{LR, LR_SCALE, OWN_LR, STRATEGY_KIND};
 use crate::setting::Settings;
@@ -23,7 +23,7 @@ const ROUNDING: f64 = 1e-6;
 /// The elastic strategy of that kind that the settings describe.
 pub(crate) fn strategy(settings: &Settings, kind: &str) -> Option<Strategy> {
     let moving_rate = moving_rate(settings);
-    let period = settings.whole(PERIOD).unwrap_or(1);
+    let period = settings.whole(PERIOD).unwrap_or(usual_period(kind));
     let momentum = || momentum(settings) as f32;
     match kind {
         "easgd-original" => Some(Strategy::EasgdOriginal { moving_rate, overlap: settings.flag(OVERLAP) }),
@@ -83,7 +83,7 @@ pub(crate) fn findings(settings: &Settings, strategy: &Strategy, workers: u32) -
 /// data is read.
 pub(crate) fn long_period(settings: &Settings, strategy: &Strategy, batches: Option<u64>) -> Option<Finding> {
     let (period, batches) = (strategy.period(), batches?);
-    if !ELASTIC.contains(&strategy.kind()) || period == 1 || period <= batches / 2 {
+    if !ELASTIC.contains(&strategy.kind()) || period == 1 || period.saturating_mul(2) < batches {
         return None;
     }
     let (code, what) = if period >= batches {
@@ -104,7 +104,8 @@ fn overshoot(settings: &Settings, strategy: &Strategy, workers: u32) -> Option<F
     let lr = if settings.choice(LR_SCALE) == "linear" { lr * f64::from(workers) } else { lr };
     let rho = settings.number(RHO);
     let a = rho.map_or_else(|| settings.number(MOVING_RATE), |rho| Some(lr * rho))?;
-    let (all, kind) = (a * f64::from(workers), strategy.kind());
+    let (all, kind) = (rounded(a * f64::from(workers)), strategy.kind());
+    let a = rounded(a);
     let together = matches!(strategy, Strategy::EasgdSync { .. });
     let (code, what) = match () {
         () if a > 1.0 + ROUNDING => {
@@ -121,6 +122,40 @@ fn overshoot(settings: &Settings, strategy: &Strategy, workers: u32) -> Option<F
     Some(
         Finding::new(code, what)
             .at_option(settings.span(RHO).or(settings.span(MOVING_RATE)), format!("a = {a}"))
-            .cure(format!("take `{least}` up to {most:.4}")),
+            .cure(format!("take `{least}` up to {}", rounded_down(most))),
     )
+}
+
+/// Without what binary fractions add.
+fn rounded(share: f64) -> f64 {
+    (share * 1e9).round() / 1e9
+}
+
+/// With four digits, and never more than it is.
+fn rounded_down(most: f64) -> f64 {
+    let digits = 10_f64.powf(3.0 - most.log10().floor());
+    // What is exact but for the last bit stays what it is.
+    (most * digits * (1.0 + 1e-12)).floor() / digits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_advised_is_no_overshoot() {
+        for workers in 1..=1000 {
+            for rate in [1.0, 0.1, 0.037, 3e-5] {
+                let most = 1.0 / f64::from(workers) / rate;
+                let advised = rounded_down(most);
+                assert!(
+                    advised <= most * (1.0 + 1e-9) && advised > 0.998 * most,
+                    "{workers} {rate}: {advised}"
+                );
+            }
+        }
+        assert_eq!(rounded_down(1.0 / 6.0).to_string(), "0.1666");
+        assert_eq!(rounded_down(0.25).to_string(), "0.25");
+        assert_eq!(rounded(0.1 * 12.0).to_string(), "1.2");
+    }
 }

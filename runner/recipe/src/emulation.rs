@@ -137,7 +137,7 @@ impl std::fmt::Display for Slow {
             write!(out, ": computing takes {} times as long", self.compute)?;
         }
         if self.probability < 1.0 {
-            write!(out, " in {}% of the steps", self.probability * 100.0)?;
+            write!(out, " in {}% of the steps", (self.probability * 1e8).round() / 1e6)?;
         }
         if self.link > 1.0 {
             let lead = if self.compute > 1.0 { "," } else { ":" };
@@ -153,6 +153,8 @@ mod tests {
 
     #[test]
     fn what_is_pretended_is_said_in_words() {
+        let seldom = Slow { whom: Whom::Rank(3), compute: 4.0, link: 1.0, probability: 0.07 };
+        assert_eq!(seldom.to_string(), "rank 3: computing takes 4 times as long in 7% of the steps");
         let slow = Slow { whom: Whom::Rank(3), compute: 4.0, link: 2.5, probability: 1.0 };
         let emulation = Emulation {
             network: Some(Network { bandwidth: 125_000_000, latency: Duration::from_micros(50) }),

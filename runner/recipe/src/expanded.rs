@@ -2,8 +2,10 @@
 
 use crate::assign;
 use crate::cells::place_data;
+use crate::check::OPTIONAL;
 use crate::files::{Files, Machine};
 use crate::key::{Key, KeyId, Kind, id};
+use crate::method::{PERIOD, usual_period};
 use crate::recipe::{Exclusion, Recipe};
 use crate::setting::{Leaf, Settings};
 use crate::table::KEYS;
@@ -26,7 +28,7 @@ pub(crate) fn write(recipe: &Recipe, name: &str, (files, machine): (&dyn Files, 
     let _ = writeln!(out, "question = {}", quote(recipe.settings.text(crate::key::id("question"))));
     for key in KEYS.iter().filter(|key| matches!(key.kind, Kind::Table) && !key.later) {
         match key.path {
-            "strategy" => strategies(&mut out, recipe),
+            "strategy" => strategies(&mut out, recipe, &swept),
             path if path.starts_with("strategy.") => {}
             path if path == "sweep" || path.starts_with("sweep.") => {}
             path => section(&mut out, &format!("[{path}]"), path, &settings),
@@ -74,7 +76,7 @@ fn values<'a>(path: &'a str, settings: &'a Settings) -> Vec<(&'static Key, &'a s
 fn section(out: &mut String, head: &str, path: &str, settings: &Settings) {
     let values = values(path, settings);
     // Defaults alone make no target, no network and no step time.
-    let optional = ["train.target", "network", "compute", "compute.split"].contains(&path);
+    let optional = OPTIONAL.contains(&path);
     if values.is_empty() || optional && !any_given(path, settings) {
         return;
     }
@@ -88,7 +90,7 @@ fn any_given(path: &str, settings: &Settings) -> bool {
     KEYS.iter().enumerate().any(|(index, key)| key.parent() == path && settings.given(KeyId(index)).is_some())
 }
 
-fn strategies(out: &mut String, recipe: &Recipe) {
+fn strategies(out: &mut String, recipe: &Recipe, swept: &[KeyId]) {
     for strategy in &recipe.strategies {
         let _ = writeln!(
             out,
@@ -103,7 +105,12 @@ fn strategies(out: &mut String, recipe: &Recipe) {
             if ["strategy.name", "strategy.kind", "strategy.baseline"].contains(&key.path) {
                 continue;
             }
-            if let Some(leaf) = strategy.settings.given(KeyId(index)) {
+            let id = KeyId(index);
+            let own = key.parent() == "strategy" && key.is_of(strategy.kind) && !swept.contains(&id);
+            let leaf = if own { strategy.settings.get(id) } else { strategy.settings.given(id) };
+            let period =
+                (own && leaf.is_none() && id == PERIOD).then(|| Leaf::whole(usual_period(strategy.kind)));
+            if let Some(leaf) = leaf.or(period.as_ref()) {
                 let path = key.path.strip_prefix("strategy.").unwrap_or(key.path);
                 let _ = writeln!(out, "{path} = {}", leaf.toml);
             }

@@ -34,7 +34,9 @@ pub(crate) fn strategy(settings: &Settings) -> Strategy {
             warmup: Extent::Epochs(settings.number(WARMUP_EPOCHS).unwrap_or(0.0)),
             segments: settings.whole(SEGMENTS).unwrap_or(1) as u32,
         },
-        "local-sgd" => Strategy::LocalSgd { period: settings.whole(PERIOD).unwrap_or(8) },
+        "local-sgd" => {
+            Strategy::LocalSgd { period: settings.whole(PERIOD).unwrap_or(usual_period("local-sgd")) }
+        }
         "d-psgd" => {
             let last = settings.choice(ORDER) == "step-then-mix";
             let order = if last { MixOrder::StepThenMix } else { MixOrder::MixThenStep };
@@ -56,6 +58,11 @@ fn topology(settings: &Settings) -> Topology {
         "complete" => Topology::Complete,
         _ => Topology::Ring,
     }
+}
+
+/// Steps between two averages or exchanges where nothing is said.
+pub(crate) fn usual_period(kind: &str) -> u64 {
+    if kind == "local-sgd" { 8 } else { 1 }
 }
 
 pub(crate) fn momentum(settings: &Settings) -> f64 {

@@ -202,6 +202,12 @@ impl Strategy {
         self.manner().period
     }
 
+    /// Whether workers that go at their own pace wait for others all the same: for their turn, or because they may not be
+    /// further ahead.
+    pub fn holds_back(&self) -> bool {
+        self.staleness_bound().is_some() || matches!(self, Self::EasgdOriginal { .. })
+    }
+
     /// Whether each worker goes at its own pace.
     pub fn is_asynchronous(&self) -> bool {
         self.manner().pace == Pace::Own

@@ -21,7 +21,6 @@ pub(crate) fn clear(folder: &Path) -> Result<(), StoreError> {
 /// database, and never one beside the write-ahead log of another.
 pub(crate) async fn exchange(folder: &Path, workshop: &Path) -> Result<Option<PathBuf>, StoreError> {
     let (file, new) = (folder.join(DATABASE), workshop.join(DATABASE));
-    let log = |of: &Path| PathBuf::from(format!("{}-wal", of.display()));
     let mut backup = None;
     if fs::symlink_metadata(&file).is_ok() {
         merge_log(&file).await;
@@ -31,14 +30,33 @@ pub(crate) async fn exchange(folder: &Path, workshop: &Path) -> Result<Option<Pa
             // A folder, or a file system without links.
             fs::rename(&file, &aside).map_err(moved)?;
         }
-        if log(&file).exists() {
-            fs::rename(log(&file), log(&aside)).map_err(moved)?;
+        if log_of(&file).exists() {
+            fs::rename(log_of(&file), log_of(&aside)).map_err(moved)?;
         }
         backup = Some(aside);
     }
     let _ = fs::remove_file(folder.join(format!("{DATABASE}-shm")));
     fs::rename(&new, &file).map_err(|source| StoreError::Folder { path: file, source })?;
     Ok(backup)
+}
+
+/// Takes the write-ahead log of the new database into it. Closing it does that too, and says nothing where the disk is
+/// full.
+pub(crate) async fn complete(file: &Path) -> Result<(), StoreError> {
+    let mut new = options(file).connect().await?;
+    let (busy, ..): (i64, i64, i64) =
+        sqlx::query_as("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&mut new).await?;
+    new.close().await?;
+    let log = fs::metadata(log_of(file)).map_or(0, |log| log.len());
+    if busy == 0 && log == 0 {
+        return Ok(());
+    }
+    let source = io::Error::other("its write-ahead log could not be taken into it");
+    Err(StoreError::Folder { path: file.to_owned(), source })
+}
+
+fn log_of(file: &Path) -> PathBuf {
+    PathBuf::from(format!("{}-wal", file.display()))
 }
 
 /// Takes the write-ahead log of the old database into it, where both can be read.

@@ -7,7 +7,7 @@
 use crate::attempt::{self, AttemptEnd, NewAttempt};
 use crate::error::result_code;
 use crate::event_log::EventReader;
-use crate::exchange::{clear, exchange};
+use crate::exchange::{clear, complete, exchange};
 use crate::journal::{self, Entry, RUNS, SweepEntry};
 use crate::open::{DATABASE, MIGRATIONS, Store, options};
 use crate::sweep::{self, NewReport};
@@ -67,12 +67,13 @@ pub async fn rebuild(
     force: bool,
     mut progress: impl FnMut(Rebuilding),
 ) -> Result<Rebuilt, StoreError> {
-    let journals = journal::all(folder)?;
-    if journals.is_empty() {
+    if journal::all(folder)?.is_empty() {
         return Err(StoreError::NothingWritten { path: folder.join(RUNS) });
     }
     let _alone = lock::alone(folder).await?;
     let _moment = lock::moment(folder).await?;
+    // Whoever had the store until now may have begun one more.
+    let journals = journal::all(folder)?;
     if !force {
         refuse_loss(folder, &journals).await?;
     }
@@ -83,6 +84,7 @@ pub async fn rebuild(
     let mut replay = Replay::new(folder, &journals);
     replay.all(&store, &journals, &mut progress).await?;
     store.close().await;
+    complete(&workshop.join(DATABASE)).await?;
     let mut rebuilt = replay.rebuilt;
     rebuilt.backup = exchange(folder, &workshop).await?;
     clear(&workshop)?;
@@ -117,6 +119,20 @@ struct Replay<'a> {
     reused: Vec<(PathBuf, String, String)>,
     /// Directories of attempts that are told of.
     known: BTreeSet<String>,
+}
+
+/// Without the ends of attempts that were written again: what a full disk did not let the database keep, it is told twice.
+fn last_ends(entries: Vec<Entry>) -> impl Iterator<Item = Entry> {
+    let ends = |entry: &Entry| match entry {
+        Entry::AttemptEnd { run, number, .. } => Some((run.clone(), *number)),
+        _ => None,
+    };
+    let last: BTreeMap<(String, u32), usize> =
+        entries.iter().enumerate().filter_map(|(at, entry)| Some((ends(entry)?, at))).collect();
+    let kept = move |(at, entry): (usize, Entry)| {
+        ends(&entry).is_none_or(|attempt| last.get(&attempt) == Some(&at)).then_some(entry)
+    };
+    entries.into_iter().enumerate().filter_map(kept)
 }
 
 /// The sweep under way.
@@ -182,7 +198,7 @@ impl<'a> Replay<'a> {
         }
         self.rebuilt.sweeps += 1;
         let mut sweep = Sweep { entry: *entry, attempts: BTreeMap::new(), open: BTreeSet::new() };
-        for entry in entries {
+        for entry in last_ends(entries.collect()) {
             let done = self.entry(connection, (path, &mut sweep), &entry).await;
             self.survive(done, path, || brief(&entry))?;
             progress(self.done);

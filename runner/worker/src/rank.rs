@@ -61,7 +61,7 @@ pub fn run(briefing: &Briefing, rank: Rank) -> anyhow::Result<()> {
         stop.clone(),
         client.clone(),
         briefing.directory.clone(),
-        (briefing.deadlines.heartbeat, briefing.deadlines.start_up),
+        (briefing.deadlines.heartbeat, briefing.deadlines.start_up.min(briefing.deadlines.peer / 2)),
     )?;
     let clock = RunClock::new();
     let line = StartLine::new(stop.clone(), briefing.deadlines.start_up);

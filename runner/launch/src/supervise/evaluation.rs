@@ -168,7 +168,7 @@ impl Supervisor {
             && in_time
         {
             self.verdict = Some(Verdict::TargetReached { at: metric.at, value: metric.value });
-            self.stop_ranks(self.rules.deadlines.shut_down);
+            self.stop_ranks(self.rules.longest_step());
         }
     }
 

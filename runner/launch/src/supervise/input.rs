@@ -25,6 +25,11 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
+    /// How long a rank may take to the end of its step, which is where it is told to stop: nobody waits longer for a peer.
+    pub(super) fn longest_step(&self) -> Duration {
+        self.deadlines.shut_down.max(self.deadlines.peer)
+    }
+
     /// Number of ranks.
     pub(super) fn ranks(&self) -> u32 {
         self.roles.len() as u32

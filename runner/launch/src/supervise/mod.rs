@@ -201,7 +201,7 @@ impl Supervisor {
             Stage::Starting => self.interrupt_now(),
             Stage::Running | Stage::Doubting { .. } => {
                 self.verdict = Some(Verdict::Interrupted);
-                self.stop_ranks(self.rules.deadlines.shut_down);
+                self.stop_ranks(self.rules.longest_step());
             }
             // What is evaluated would come after the stop; without it the run is not complete.
             Stage::Stopping { .. } | Stage::Killing { .. } | Stage::Evaluating => self.give_up_evaluation(),
@@ -333,6 +333,7 @@ impl Supervisor {
     }
 
     fn finish(&mut self) {
+        self.forget_everything();
         self.stage = Stage::Over;
         self.actions.push(Action::Finish);
     }

@@ -112,9 +112,14 @@ impl Supervisor {
     fn advance_stop(&mut self, kill_at: Nanos) {
         if self.ranks.iter().all(|rank| rank.exit.is_some()) {
             self.ranks_are_gone();
-        } else if self.now >= kill_at {
+        } else if self.now >= kill_at || self.waits_for_steps() && self.somebody_hangs() {
             self.kill_ranks();
         }
+    }
+
+    /// Whether ranks are stopped that have done nothing wrong: they come to the end of their steps.
+    fn waits_for_steps(&self) -> bool {
+        matches!(self.verdict, Some(Verdict::Interrupted | Verdict::TargetReached { .. }))
     }
 
     fn advance_kill(&mut self, give_up: Nanos) {

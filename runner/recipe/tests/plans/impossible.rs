@@ -218,6 +218,7 @@ fn impossible_elastic_strategies() {
                     "[[strategy]]\nkind = \"eamsgd\"\nperiod = 20",
                     "[[strategy]]\nkind = \"easgd-async\"\nmoving-rate = 0.1\nperiod = 11",
                     "[[strategy]]\nkind = \"easgd-hogwild\"\nmoving-rate = 0.1\nperiod = 10",
+                    "[[strategy]]\nkind = \"measgd-async\"\nmoving-rate = 0.1\nperiod = 9",
                 ],
             ),
             (

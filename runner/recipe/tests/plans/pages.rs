@@ -71,6 +71,26 @@ fn an_expanded_recipe_plans_to_itself() {
 }
 
 #[test]
+fn an_expanded_recipe_shows_what_is_usual_for_each_strategy() {
+    for (strategy, usual) in [
+        ("kind = \"easgd-sync\"\nmoving-rate = 0.1", "variant = 3"),
+        ("kind = \"easgd-original\"\nmoving-rate = 0.1", "overlap = true"),
+        ("kind = \"measgd-async\"\nmoving-rate = 0.1", "period = 1"),
+        ("kind = \"local-sgd\"", "period = 8"),
+        ("kind = \"d-psgd\"", "topology = \"ring\"\norder = \"mix-then-step\""),
+        ("kind = \"pipe-sgd\"", "depth = 2\nwarmup-epochs = 0\ngradient-segments = 1"),
+    ] {
+        let text = format!(
+            "schema = 1\nname = \"usual\"\n[model]\nkind = \"softmax\"\n[dataset]\nkind = \"synthetic\"\n\
+             [train]\nglobal-batch = 60\nsteps = 60\n[nodes]\nuse = [\"local*2\"]\n[[strategy]]\n{strategy}\n"
+        );
+        let plan = plan("usual", &text);
+        assert!(plan.expanded.contains(usual), "{usual}\n{}", plan.expanded);
+        assert_eq!(self::plan("expanded", &plan.expanded).cells, plan.cells, "{strategy}");
+    }
+}
+
+#[test]
 fn an_expanded_recipe_shows_every_default() {
     let plan = plan(
         "quickstart.toml",

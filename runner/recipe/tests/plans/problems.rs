@@ -125,6 +125,7 @@ fn keys_and_values() {
                 "a layer without its width",
                 &["[model]\nkind = \"sequential\"\nlayers = [\"flatten\", { kind = \"linear\" }]"],
             ),
+            ("tables without a value", &["[network]\n[compute]\n[train.target]"]),
             ("no layers", &["[model]\nkind = \"sequential\""]),
             ("no kind", &["[[strategy]]\nname = \"fast\""]),
             ("no strategy", &["[[strategy]]"]),

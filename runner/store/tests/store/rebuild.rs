@@ -183,6 +183,24 @@ async fn a_run_whose_first_attempt_is_lost_can_be_tried_again() {
     assert_eq!(store.attempt_number(id).await.unwrap(), 3);
 }
 
+/// What a full disk kept the database from keeping is written down, and then again.
+#[tokio::test]
+async fn an_end_that_was_written_down_twice_is_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = fresh(folder.path()).await;
+    let (sweep, runs) = begin(&store, &plan(), Driver::this()).await;
+    tried(&store, &runs, (1, 9), RunState::Done).await;
+    store.close().await;
+    drop(store);
+    let before = dump(&database(folder.path())).await;
+    let path = place(folder.path()).join(format!("runs/sweep-{sweep}.jsonl"));
+    let text = fs::read_to_string(&path).unwrap();
+    let end = text.lines().find(|line| line.contains("\"log\":")).unwrap();
+    fs::write(&path, format!("{text}{end}\n")).unwrap();
+    assert_eq!(rebuilt(folder.path()).await.unread, []);
+    assert_eq!(dump(&database(folder.path())).await, before);
+}
+
 #[tokio::test]
 async fn a_driver_that_was_killed_leaves_torn_ends_that_are_no_matter() {
     let folder = tempfile::tempdir().unwrap();

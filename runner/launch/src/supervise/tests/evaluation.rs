@@ -125,6 +125,15 @@ fn what_a_stopped_run_set_aside_goes_with_it() {
 }
 
 #[test]
+fn what_is_not_evaluated_any_more_goes() {
+    for end in ["stop, E-exit 1", "E-exit 1", "stop-now, E-exit 1", "wait 101, E-exit 1"] {
+        let begun = Play::new(later()).play(BEGIN).play("snapshot 0 3, snapshot 0 6").play(LEAVE);
+        let said = begun.play(end).said();
+        assert!(said.ends_with("discard-3 discard-6 finish"), "{end}: {said}");
+    }
+}
+
+#[test]
 fn only_the_model_that_is_judged_reaches_a_target() {
     let Input::Message(member, ToDriver::Events(mut events)) = metric(0.95, 5) else { panic!("no metric") };
     let Event::Metric(record) = &mut events[0] else { panic!("no metric") };

@@ -70,3 +70,21 @@ fn an_interrupted_run_knows_the_last_step_that_all_ranks_finished() {
     assert_eq!(play.supervisor.judgement().end, End::Interrupted { step: 6 });
     assert_eq!(play.detail(), "stopped by the user after step 6");
 }
+
+#[test]
+fn whoever_is_asked_to_stop_may_take_a_long_step_to_its_end() {
+    let asked = ["stop", "snapshot 0 3, metric 95"];
+    for ask in asked {
+        let play = Play::new(rules()).play(BEGIN).play(ask).play("run 40");
+        assert_eq!(play.stage(), "stopping", "{ask}: a step may take longer than a good-bye");
+        assert_eq!(
+            play.play("run 15").stage(),
+            "killing",
+            "{ask}: but not longer than others would wait for it"
+        );
+        let hangs = Play::new(rules()).play(BEGIN).play(ask).play("wait 12");
+        assert_eq!(hangs.stage(), "killing", "{ask}: nobody waits for a rank without a sign of life");
+    }
+    let wrong = Play::new(rules()).play(BEGIN).play("diverged 1 4").play("run 35");
+    assert_ne!(wrong.stage(), "stopping");
+}
