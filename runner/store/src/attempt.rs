@@ -3,9 +3,10 @@
 use crate::insert::{Target, insert};
 use crate::journal::Entry;
 use crate::rows::{LostRow, NodeRow};
+use crate::summary::{self, Summary};
 use crate::sweep::{SweepEnd, json};
 use crate::value::{int, uint};
-use crate::{AttemptId, Driver, EventLog, NodeId, RunId, RunState, Store, StoreError, SweepId, summary};
+use crate::{AttemptId, Driver, EventLog, NodeId, RunId, RunState, Store, StoreError, SweepId};
 use recipe::{Cluster, hex};
 use record::{Nanos, Rank};
 use serde::{Deserialize, Serialize};
@@ -105,18 +106,23 @@ impl Store {
 
     /// Ends an attempt: derives its totals from its steps, and sets the run's state.
     pub async fn end_attempt(&self, attempt: AttemptId, end: &AttemptEnd) -> Result<(), StoreError> {
+        // Of a long run, summing up takes longer than another driver would wait for its turn to write.
+        let mut reader = self.reader.acquire().await?;
+        place_of(&mut reader, attempt).await?;
+        let summary = summary::of(&mut reader, attempt).await?;
+        drop(reader);
         let mut transaction = self.writer.begin_with("BEGIN IMMEDIATE").await?;
-        self.end_attempt_in(&mut transaction, attempt, end).await?;
+        self.end_attempt_in(&mut transaction, (attempt, &summary), end).await?;
         Ok(transaction.commit().await?)
     }
 
     async fn end_attempt_in(
         &self,
         connection: &mut SqliteConnection,
-        attempt: AttemptId,
+        (attempt, summary): (AttemptId, &Summary),
         end: &AttemptEnd,
     ) -> Result<(), StoreError> {
-        close(connection, attempt, end).await?;
+        close(connection, (attempt, summary), end).await?;
         let (run, number) = place_of(connection, attempt).await?;
         let log = EventLog::length(&self.attempt_directory(&run, number));
         let entry = Entry::AttemptEnd { run: run.to_string(), number, end: end.clone(), log };
@@ -136,7 +142,9 @@ impl Store {
             .fetch_all(&mut *transaction)
             .await?;
             for (attempt, heartbeat) in attempts {
-                self.end_attempt_in(&mut transaction, AttemptId(attempt), &killed(heartbeat)).await?;
+                let attempt = AttemptId(attempt);
+                let summary = summary::of(&mut transaction, attempt).await?;
+                self.end_attempt_in(&mut transaction, (attempt, &summary), &killed(heartbeat)).await?;
             }
             let id: String = sqlx::query_scalar("SELECT ulid FROM sweep WHERE id = ?")
                 .bind(sweep)
@@ -295,10 +303,10 @@ async fn place_of(connection: &mut SqliteConnection, attempt: AttemptId) -> Resu
     Ok((RunId(run), number))
 }
 
-/// Ends an attempt: derives its totals from its steps, and sets the run's state.
+/// Ends an attempt whose steps come to this: keeps its totals, and sets the run's state.
 pub(crate) async fn close(
     connection: &mut SqliteConnection,
-    attempt: AttemptId,
+    (attempt, summary): (AttemptId, &Summary),
     end: &AttemptEnd,
 ) -> Result<(), StoreError> {
     let state = end.state.name();
@@ -325,7 +333,7 @@ pub(crate) async fn close(
         .await?;
     insert_event(connection, attempt, (end.ended, state, &end.detail)).await?;
     insert_lost(connection, attempt, &end.lost).await?;
-    summary::store(connection, attempt).await
+    summary::store(connection, attempt, summary).await
 }
 
 async fn insert_lost(

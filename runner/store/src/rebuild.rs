@@ -11,7 +11,9 @@ use crate::exchange::{clear, complete, exchange};
 use crate::journal::{self, Entry, RUNS, SweepEntry};
 use crate::open::{DATABASE, MIGRATIONS, Store, options};
 use crate::sweep::{self, NewReport};
-use crate::{AttemptId, EventLog, NodeId, NodeRow, RunId, RunState, StoreError, SweepId, ingest, lock};
+use crate::{
+    AttemptId, EventLog, NodeId, NodeRow, RunId, RunState, StoreError, SweepId, ingest, lock, summary,
+};
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{ConnectOptions, Connection};
 use std::collections::{BTreeMap, BTreeSet};
@@ -243,7 +245,8 @@ impl<'a> Replay<'a> {
                     (!matches!(end.state, RunState::Failed | RunState::Interrupted)).then_some(*log);
                 let whole = self.events(connection, id, (run, *number), promised).await?;
                 let end = whole.map_or_else(|reason| incomplete(end, &reason), |()| end.clone());
-                attempt::close(connection, id, &end).await
+                let summary = summary::of(connection, id).await?;
+                attempt::close(connection, (id, &summary), &end).await
             }
             Entry::SweepEnd { end, time } => {
                 sweep::close(connection, &SweepId(sweep.entry.sweep.clone()), (*end, *time)).await

@@ -41,9 +41,12 @@ pub(crate) struct RankSummary {
     pub(crate) phases: Vec<PhaseRow>,
 }
 
-/// Derives the totals of an attempt that has ended, and keeps them.
-pub(crate) async fn store(connection: &mut SqliteConnection, attempt: AttemptId) -> Result<(), StoreError> {
-    let summary = of(connection, attempt).await?;
+/// Keeps the totals of an attempt that has ended.
+pub(crate) async fn store(
+    connection: &mut SqliteConnection,
+    attempt: AttemptId,
+    summary: &Summary,
+) -> Result<(), StoreError> {
     sqlx::query(
         "UPDATE attempt SET training = ?, step_time = ?, steps = ?, samples = ?, rounds = ? WHERE id = ?",
     )

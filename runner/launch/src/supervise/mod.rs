@@ -54,7 +54,10 @@ pub(crate) struct Supervisor {
     /// When the clock of the run began to run.
     started: Option<Nanos>,
     verdict: Option<Verdict>,
+    /// Without the time in which the driver itself did nothing: nobody is late by it.
     now: Nanos,
+    /// How much that was.
+    absent: Nanos,
     actions: Vec<Action>,
 }
 
@@ -89,6 +92,7 @@ impl Supervisor {
             started: None,
             verdict: None,
             now: Nanos(0),
+            absent: Nanos(0),
             actions: vec![Action::Tell(Update::State(RunPhase::Starting))],
         };
         if supervisor.rules.evaluate_at_once {
@@ -103,8 +107,7 @@ impl Supervisor {
         if self.stage == Stage::Over {
             return Vec::new();
         }
-        self.forgive_absence(now);
-        self.now = self.now.max(now);
+        self.pass_to(now);
         match input {
             Input::Message(Member::Rank(rank), message) => self.on_rank(rank, message),
             Input::Message(Member::Evaluator, message) => self.on_evaluator(message),
@@ -129,12 +132,13 @@ impl Supervisor {
         blame::furthest_behind(&self.ranks)
     }
 
-    /// A driver that was itself stopped or starved heard nobody: that time says nothing about the members.
-    fn forgive_absence(&mut self, now: Nanos) {
-        let absent = now.since(self.now);
-        if absent > nanos(self.rules.deadlines.heartbeat * (SILENT_BEATS / 2)) {
-            self.ranks.iter_mut().filter_map(|rank| rank.heard.as_mut()).for_each(|heard| *heard += absent);
-            self.evaluation.given += absent;
+    /// A driver that was itself stopped or starved heard nobody, and did nothing: that time says nothing about the members.
+    fn pass_to(&mut self, now: Nanos) {
+        let passed = now.since(self.now + self.absent);
+        if passed > nanos(self.rules.deadlines.heartbeat * (SILENT_BEATS / 2)) {
+            self.absent += passed;
+        } else {
+            self.now += passed;
         }
     }
 

@@ -88,3 +88,15 @@ fn whoever_is_asked_to_stop_may_take_a_long_step_to_its_end() {
     let wrong = Play::new(rules()).play(BEGIN).play("diverged 1 4").play("run 35");
     assert_ne!(wrong.stage(), "stopping");
 }
+
+#[test]
+fn a_driver_that_was_suspended_hears_last_words_before_it_judges() {
+    let mut play = Play::new(rules()).play(BEGIN).play("exit 0 0");
+    assert_eq!(play.stage(), "doubting");
+    play.tell(input("beat 1"), 10_000);
+    let play = play.play("finished 0, goodbye 0");
+    assert_eq!((play.stage(), play.verdict().as_str()), ("running", "-"));
+    let mut starting = Play::new(rules()).play("prepared 0");
+    starting.tell(input("prepared 1"), 60_000);
+    assert_eq!(starting.stage(), "running");
+}
