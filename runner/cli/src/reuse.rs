@@ -5,6 +5,7 @@ use crate::surroundings::Scene;
 use recipe::{Cell, Plan, Run, RunSpec, Surroundings};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::time::Duration;
 use store::{EarlierRun, RunRef, RunState, Store};
 
 /// Why a run is trained that nothing is known of.
@@ -153,7 +154,9 @@ fn first_difference(before: &RunSpec, now: &RunSpec) -> Option<String> {
 fn differing(path: &str, before: &Value, now: &Value) -> Option<String> {
     match (before, now) {
         _ if before == now => None,
-        (Value::Object(one), Value::Object(other)) => {
+        (Value::Object(one), Value::Object(other))
+            if duration(before).is_none() || duration(now).is_none() =>
+        {
             let names: std::collections::BTreeSet<&String> = one.keys().chain(other.keys()).collect();
             names.into_iter().find_map(|name| {
                 let joint = if path.is_empty() { "" } else { "." };
@@ -171,12 +174,24 @@ fn differing(path: &str, before: &Value, now: &Value) -> Option<String> {
 
 /// What the recipe calls a setting.
 fn key(path: &str) -> String {
+    if path == "emulation" {
+        return "what is emulated".to_owned();
+    }
     path.replace("train.length.", "train.")
         .replace("train.schedule.", "train.lr-schedule.")
         .replace("dataset.source.", "dataset.")
+        .replace("emulation.slow", "nodes.slow")
+        .replace("emulation.", "")
+}
+
+fn duration(value: &Value) -> Option<Duration> {
+    value.get("secs").and_then(|_| serde_json::from_value(value.clone()).ok())
 }
 
 fn brief(value: &Value) -> String {
+    if let Some(duration) = duration(value) {
+        return format!("{duration:?}");
+    }
     let text = match value {
         Value::Null => "not set".to_owned(),
         Value::Object(_) | Value::Array(_) => "another".to_owned(),
@@ -215,6 +230,10 @@ mod tests {
     fn settings_have_the_names_of_the_recipe() {
         let length = |epochs| json!({ "train": { "length": { "epochs": epochs } } });
         assert_eq!(told(length(3.0), length(2.5)).unwrap(), "train.epochs is 2.5, was 3");
+        let step = |time: Duration| json!({ "emulation": { "compute": { "step_time": time } } });
+        let [before, now] = [Duration::from_millis(20), Duration::from_secs(8)].map(step);
+        assert_eq!(told(before.clone(), now).unwrap(), "compute.step-time is 8s, was 20ms");
+        assert_eq!(told(json!({}), before).unwrap(), "what is emulated is another, was not set");
     }
 
     #[test]

@@ -92,6 +92,7 @@ impl Misread {
         Finding::new("R040", format!("this is no condition: {}", self.reason))
             .at_option(span, label)
             .suggest(self.suggestion.as_deref())
+            .note("a condition compares keys with values: `strategy.name == 'd-sync'`, for example")
             .note(value::more("sweep.exclude.when"))
     }
 }
