@@ -26,6 +26,7 @@ mod lock;
 mod open;
 mod plan_rows;
 mod rebuild;
+mod replay;
 mod reserve;
 mod rounds;
 mod rows;
