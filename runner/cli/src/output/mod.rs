@@ -54,12 +54,17 @@ fn hang(line: &str, width: usize) -> String {
     // A gap of two spaces or more begins a column.
     let gap = line.rfind("  ").map_or(0, |place| place + 2);
     let indent = line.get(..gap).map_or(0, |lead| lead.chars().count());
-    if line.chars().count() <= width || indent + LEAST > width {
+    if columns(line) <= width || indent + LEAST > width {
         return line.to_owned();
     }
     let (lead, rest) = line.split_at(gap);
     let lines = fold(rest, width - indent);
     format!("{lead}{}", lines.join(&format!("\n{}", " ".repeat(indent))))
+}
+
+/// Columns that a text takes; colours take none.
+fn columns(text: &str) -> usize {
+    anstream::adapter::strip_str(text).map(|plain| plain.chars().count()).sum()
 }
 
 /// Breaks a text at spaces, but not inside `n = 5` or `95 %`, into lines of at most `width` characters, where its
@@ -68,9 +73,8 @@ pub(crate) fn fold(text: &str, width: usize) -> Vec<String> {
     let bound = text.replace(" = ", "\u{a0}=\u{a0}").replace(" %", "\u{a0}%").replace(" … ", "\u{a0}…\u{a0}");
     let mut lines = vec![String::new()];
     for word in bound.split([' ', '\n']).filter(|word| !word.is_empty()) {
-        let full = lines
-            .last()
-            .is_some_and(|line| !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width);
+        let full =
+            lines.last().is_some_and(|line| !line.is_empty() && columns(line) + 1 + columns(word) > width);
         if full {
             lines.push(String::new());
         }
@@ -116,6 +120,10 @@ mod tests {
         assert_eq!(wrap(text, 30), "  key    a sentence that is\n         longer than it may be\n\nshort\n");
         assert_eq!(wrap(text, 80), text);
         assert_eq!(wrap(text, 12), text);
+        // Colours take no room.
+        let painted = "\u{1b}[1m\u{1b}[31mthirty columns of painted text\u{1b}[0m\n";
+        assert_eq!(wrap(painted, 30), painted);
+        assert_eq!(wrap(painted, 25).lines().next(), Some("\u{1b}[1m\u{1b}[31mthirty columns of painted"));
     }
 
     #[test]

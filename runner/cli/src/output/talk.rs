@@ -1,9 +1,10 @@
 //! The one writer of standard error: lines and progress bars never destroy each other.
 
 use super::paint::{BAD, ODD, STRONG, paint};
+use super::{width, wrap};
 use crate::exit::Failure;
 use indicatif::{MultiProgress, ProgressDrawTarget};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 /// How much is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -82,11 +83,11 @@ impl Talk {
         }
     }
 
-    /// Writes even where quiet was asked for.
+    /// Writes even where quiet was asked for. A terminal would break long lines inside words.
     pub(crate) fn write(&self, line: &str) {
-        let mut bytes = line.as_bytes().to_vec();
-        bytes.push(b'\n');
-        self.write_bytes(&bytes);
+        let breaks = io::stderr().is_terminal() && !line.is_empty();
+        let text = if breaks { wrap(line, width()) } else { format!("{line}\n") };
+        self.write_bytes(text.as_bytes());
     }
 
     fn write_bytes(&self, bytes: &[u8]) {
