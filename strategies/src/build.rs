@@ -247,7 +247,7 @@ impl Blueprint {
         let lane = |worker| Box::new(lane(floor.clone(), Client::new(worker, at))) as Box<dyn Service>;
         let mut services: Vec<_> = (0..self.trainers.len()).map(lane).collect();
         services.push(Box::new(Keeper::new(floor.clone(), shards, server)));
-        Roles { trainer: None, services, evaluated: Some(Evaluated::judged("server")) }
+        Roles { services, evaluated: Some(Evaluated::judged("server")), ..Roles::default() }
     }
 
     /// The lanes of one rank. A rank that trains needs a learner.
@@ -269,9 +269,9 @@ impl Blueprint {
         learner: Option<Box<dyn Learner>>,
         (host, jobs): (&dyn Host, Shared<Jobs>),
     ) -> Result<Vec<LaneBody>, StepError> {
-        let Roles { trainer, services, evaluated } = roles;
+        let Roles { trainer, services, attendants, evaluated } = roles;
         let lanes = services.len() + usize::from(trainer.is_some());
-        let gate = host.gate(rank, lanes);
+        let gate = host.gate(rank, lanes + attendants.len());
         let books = |lane, evaluated| Books {
             gate: gate.clone(),
             observer: host.observer(rank),
@@ -297,6 +297,16 @@ impl Blueprint {
             let desk = self.desk(&seat, host, (lane, overlap.as_ref()));
             let books = books(lane, evaluated.clone().filter(|_| !trains));
             bodies.push(LaneBody { rank, lane, run: guarded(move || training::serve(desk, service, books)) });
+        }
+        for (service, number) in attendants.into_iter().zip(bodies.len() - usize::from(trains)..) {
+            let lane = LaneId::Service(number as u16);
+            let desk = self.desk(&seat, host, (lane, None));
+            let books = books(lane, evaluated.clone());
+            bodies.push(LaneBody {
+                rank,
+                lane,
+                run: guarded(move || training::attend(desk, service, books)),
+            });
         }
         Ok(bodies)
     }
@@ -348,11 +358,11 @@ fn open<C: Centre>(ledger: Ledger, server: usize, host: &dyn Host, centre: C) ->
 
 /// A rank with one service, which holds the model.
 fn holder(service: impl Service + 'static, evaluated: Evaluated) -> Roles {
-    Roles { trainer: None, services: vec![Box::new(service)], evaluated: Some(evaluated) }
+    Roles { services: vec![Box::new(service)], evaluated: Some(evaluated), ..Roles::default() }
 }
 
 fn trainer(strategy: impl Strategy + 'static, evaluated: Option<Evaluated>) -> Roles {
-    Roles { trainer: Some(Box::new(strategy)), services: vec![], evaluated }
+    Roles { trainer: Some(Box::new(strategy)), evaluated, ..Roles::default() }
 }
 
 /// A panic in a lane is an error of that lane, or the others would wait for it in vain.

@@ -4,7 +4,7 @@ use crate::desk::Desk;
 use crate::node::Node;
 use crate::vector::Vector;
 use crate::{Loss, Place, StepError};
-use record::{Company, Rank, Standing};
+use record::{Company, Nanos, Rank, Standing};
 
 /// How far the run is, as far as a rank knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,12 @@ pub trait Strategy: Send {
     /// it; a worker that goes at its own pace has to be told.
     fn progress(&self, node: &Node) -> Progress {
         node.seat().course.progress(node.t())
+    }
+
+    /// Whether the compute lane snapshots the model at the marks; another lane does it where that one may be busy for
+    /// long when a mark is reached.
+    fn snapshots_at_marks(&self) -> bool {
+        true
     }
 
     /// After the last step: empty pipelines, say good-bye.
@@ -74,6 +80,11 @@ pub trait Service: Send {
     fn model(&self) -> Option<std::borrow::Cow<'_, Vector>> {
         None
     }
+
+    /// When the run had consumed the samples of the last turn, where that was before the turn ended.
+    fn moment(&self) -> Option<Nanos> {
+        None
+    }
 }
 
 /// How the model is called that elastic methods are judged by.
@@ -86,6 +97,9 @@ pub struct Roles {
     pub trainer: Option<Box<dyn Strategy>>,
     /// The other lanes.
     pub services: Vec<Box<dyn Service>>,
+    /// Lanes of the measurement: they count, and snapshot models. They take no part in the method, so that their time is
+    /// in no phase.
+    pub attendants: Vec<Box<dyn Service>>,
     /// What the rank's model is put aside for, if for anything but its digest.
     pub evaluated: Option<Evaluated>,
 }

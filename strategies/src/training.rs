@@ -62,8 +62,8 @@ pub(crate) fn train(mut node: Node, mut strategy: Box<dyn Strategy>, books: Book
             return Err(StepError::Diverged { step: t, loss: loss.0 });
         }
         let Progress { samples, over } = strategy.progress(&node);
-        let look = books.look_due(course.evaluation_due(consumed, samples));
-        if let Some(look) = look.filter(|_| !over) {
+        let due = strategy.snapshots_at_marks() && course.evaluation_due(consumed, samples);
+        if let Some(look) = books.look_due(due).filter(|_| !over) {
             books.look(&mut node, strategy.as_ref(), (t, samples), look);
         }
         books.tell_samples(&node, t);
@@ -77,6 +77,8 @@ pub(crate) fn train(mut node: Node, mut strategy: Box<dyn Strategy>, books: Book
     }
     node.end(consumed);
     strategy.finish(&mut node)?;
+    // A worker at its own pace may learn only now how much the others have consumed.
+    consumed = consumed.max(strategy.progress(&node).samples);
     node.close_jobs();
     books.look(&mut node, strategy.as_ref(), (steps, consumed), Look::Last);
     let entry = Entry { samples: consumed, own_samples: 0, loss: None, rate: None, drain: true };
@@ -113,7 +115,27 @@ pub(crate) fn serve(mut desk: Desk, mut service: Box<dyn Service>, books: Books)
     Ok(())
 }
 
+/// A lane of the measurement: what it spends time on is in no books, only the models that it snapshots.
+pub(crate) fn attend(mut desk: Desk, mut service: Box<dyn Service>, books: Books) -> Result<(), StepError> {
+    service.start(&mut desk)?;
+    books.gate.pass(None)?;
+    desk.lane.restart();
+    for turn in 1.. {
+        let Turn::Served(samples) = service.turn(&mut desk)? else { break };
+        books.snapshot_at_mark(&mut desk, service.as_ref(), (turn, samples));
+    }
+    Ok(())
+}
+
 impl Books {
+    /// Snapshots a trainer's model at a mark, on a lane beside the one that answers for the rank.
+    fn snapshot_at_mark(&self, desk: &mut Desk, service: &dyn Service, when: (u64, u64)) {
+        let Some(model) = service.model() else { return };
+        let at = service.moment().unwrap_or(desk.lane.clock.now());
+        let record = snapshot_record(&desk.seat, when, at, Look::Evaluate, self.evaluated.as_ref());
+        self.observer.snapshot(SnapshotRecord { answers: false, ..record }, model.as_ref());
+    }
+
     fn look_due(&self, evaluation_due: bool) -> Option<Look> {
         if evaluation_due { Some(Look::Evaluate) } else { self.hash_every_step.then_some(Look::Hash) }
     }

@@ -25,11 +25,17 @@ pub enum Kind {
     Answer = 6,
     /// Activations or their gradients.
     Exchange = 7,
+    /// A worker's claim to the sample count.
+    Count = 8,
+    /// The sample count's reply.
+    Counted = 9,
+    /// An evaluation mark that is reached.
+    Mark = 10,
 }
 
 impl Kind {
     /// Every kind, in the order of its number on the wire.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 11] = [
         Self::Reduce,
         Self::Overlap,
         Self::Broadcast,
@@ -38,7 +44,25 @@ impl Kind {
         Self::Ask,
         Self::Answer,
         Self::Exchange,
+        Self::Count,
+        Self::Counted,
+        Self::Mark,
     ];
+
+    /// Whether its messages belong to the method. Those of the measurement pass no emulated card.
+    pub fn is_emulated(self) -> bool {
+        match self {
+            Self::Reduce
+            | Self::Overlap
+            | Self::Broadcast
+            | Self::Push
+            | Self::Pull
+            | Self::Ask
+            | Self::Answer
+            | Self::Exchange => true,
+            Self::Count | Self::Counted | Self::Mark => false,
+        }
+    }
 
     /// The kind with that number on the wire.
     pub fn from_number(number: u8) -> Option<Self> {

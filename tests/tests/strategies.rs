@@ -95,7 +95,7 @@ const OTHERS: &[Arm] = &[
     ("easgd-sync", "rho = 2.5\nvariant = 3"),
     ("eamsgd", "momentum = 0.9\nlr = 0.03\nperiod = 4\nservers = 2"),
     ("d-psgd", ""),
-    ("d-psgd", "topology = \"exponential\"\norder = \"step-then-mix\""),
+    ("d-psgd", "topology = \"exponential-wide\"\norder = \"step-then-mix\""),
     ("ad-psgd", ""),
     ("ad-psgd", "topology = \"complete\""),
     ("sgp", ""),

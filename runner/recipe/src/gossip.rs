@@ -14,16 +14,29 @@ pub(crate) fn is(strategy: &Strategy) -> bool {
 
 /// What cannot work about a graph over so many workers.
 pub(crate) fn findings(settings: &Settings, strategy: &Strategy, workers: u32) -> Option<Finding> {
-    let Strategy::AdPsgd { topology: Topology::Exponential, .. } = strategy else { return None };
-    if workers == 1 || workers.is_multiple_of(2) {
+    let (topology, pairs) = match strategy {
+        Strategy::AdPsgd { topology, .. } => (*topology, true),
+        Strategy::DPsgd { topology, .. } => (*topology, false),
+        _ => return None,
+    };
+    let halved = match topology {
+        Topology::Exponential => true,
+        Topology::ExponentialWide => pairs,
+        Topology::Ring | Topology::Complete => false,
+    };
+    if !halved || workers == 1 || workers.is_multiple_of(2) {
         return None;
     }
     Some(
         Finding::new("R131", format!("an exponential graph over {workers} workers has no two parts"))
             .at_option(settings.span(TOPOLOGY), "joins equal parities of an odd number")
-            .at_option(settings.span(STRATEGY_KIND), "active workers ask, passive ones answer")
+            .at_option(settings.span(STRATEGY_KIND), "even ranks send, odd ones receive")
             .at_option(settings.span(WORKERS).or(settings.span(USE)), "the workers")
-            .cure("take an even number of workers, `topology = \"ring\"` or `topology = \"complete\"`"),
+            .cure(if pairs {
+                "take an even number of workers, `topology = \"ring\"` or `topology = \"complete\"`"
+            } else {
+                "take an even number of workers, or `topology = \"exponential-wide\"`"
+            }),
     )
 }
 
@@ -59,9 +72,13 @@ impl Strategy {
 }
 
 fn edges(graph: &Graph) -> String {
-    match graph.edges() {
+    let edges = match graph.edges() {
         1 => "1 edge".to_owned(),
         edges => format!("{edges} edges"),
+    };
+    match graph.degrees() {
+        (least, most) if least == most => format!("{edges}, degree {most}"),
+        (least, most) => format!("{edges}, degrees {least} to {most}"),
     }
 }
 
@@ -74,12 +91,16 @@ mod tests {
         let pairs = |topology| Strategy::AdPsgd { topology, averaging: Averaging::EachStep };
         let words = |strategy: &Strategy, workers| strategy.graph_in_words(workers).unwrap();
         let mixed = Strategy::DPsgd { topology: Topology::Ring, order: MixOrder::MixThenStep };
-        assert_eq!(words(&mixed, 4), "d-psgd on 4: ring, 4 edges, spectral gap 0.6667");
-        assert_eq!(words(&mixed, 1), "d-psgd on 1: ring, 0 edges");
+        assert_eq!(words(&mixed, 4), "d-psgd on 4: ring, 4 edges, degree 2, spectral gap 0.6667");
+        assert_eq!(words(&mixed, 1), "d-psgd on 1: ring, 0 edges, degree 0");
         assert_eq!(
             words(&pairs(Topology::Ring), 3),
-            "ad-psgd on 3: ring without its last edge 0-2: a path, 2 edges, 2 active and 1 passive, spectral gap 0.2500 \
-             per averaging"
+            "ad-psgd on 3: ring without its last edge 0-2: a path, 2 edges, degrees 1 to 2, 2 active and 1 passive, \
+             spectral gap 0.2500 per averaging"
+        );
+        assert_eq!(
+            words(&pairs(Topology::Exponential), 16),
+            "ad-psgd on 16: exponential, 32 edges, degree 4, 8 active and 8 passive, spectral gap 0.0312 per averaging"
         );
         assert_eq!(words(&Strategy::Sgp, 3), "sgp on 3: one peer per step, 1, 2, 4, ... further");
         assert_eq!(Strategy::DSync.graph_in_words(4), None);

@@ -55,6 +55,7 @@ pub(crate) fn strategy(settings: &Settings) -> Strategy {
 fn topology(settings: &Settings) -> Topology {
     match settings.choice(TOPOLOGY) {
         "exponential" => Topology::Exponential,
+        "exponential-wide" => Topology::ExponentialWide,
         "complete" => Topology::Complete,
         _ => Topology::Ring,
     }

@@ -156,7 +156,13 @@ pub(crate) const TOPOLOGIES: &[Choice] = &[
     ),
     Choice::now(
         "exponential",
-        "The ranks 1, 3, 5, 9, ... further round the ring and back; with `ad-psgd` for an even number of workers.",
+        "The paper's: each even rank has the ranks 1, 3, 5, 9, ... further round the ring, about log n of them; for an even \
+         number of workers.",
+    ),
+    Choice::now(
+        "exponential-wide",
+        "The ranks 1, 3, 5, 9, ... further round the ring and back, for every rank: up to 16 workers everybody with a number \
+         of the other parity. With `ad-psgd` for an even number of workers.",
     ),
     Choice::now("complete", "Everybody; with `ad-psgd` everybody with a number of the other parity."),
 ];

@@ -13,8 +13,11 @@ const MOST_RANKS: usize = 128;
 pub enum Topology {
     /// Each rank has the two beside it.
     Ring,
-    /// Each rank has those 1, 3, 5, 9, ... further and back: hops of 1 and of 2^i + 1 for i >= 1.
+    /// Each rank of an even number has those 1, 3, 5, 9, ... further: hops of 1 and of 2^i + 1 for i >= 1, from active
+    /// ranks only, about log n of them (Lian et al., ICML 2018, section 3.2).
     Exponential,
+    /// Every rank has those of the same hops further and back: twice as many neighbours.
+    ExponentialWide,
     /// Everybody has everybody.
     Complete,
 }
@@ -25,6 +28,7 @@ impl Topology {
         match self {
             Self::Ring => "ring",
             Self::Exponential => "exponential",
+            Self::ExponentialWide => "exponential-wide",
             Self::Complete => "complete",
         }
     }
@@ -41,8 +45,10 @@ impl Graph {
     /// The whole graph over so many ranks. Two ranks are each other's one neighbour, and one has none.
     pub fn new(topology: Topology, ranks: usize) -> Self {
         let mut graph = Self { neighbours: vec![BTreeSet::new(); ranks], dropped: None };
+        // Of the exponential graph, only active ranks send.
+        let senders = if topology == Topology::Exponential { 2 } else { 1 };
         for hop in hops(topology, ranks) {
-            (0..ranks).for_each(|rank| graph.join(rank, (rank + hop) % ranks));
+            (0..ranks).step_by(senders).for_each(|rank| graph.join(rank, (rank + hop) % ranks));
         }
         graph
     }
@@ -81,6 +87,12 @@ impl Graph {
     /// The edge that an odd ring lost.
     pub fn dropped(&self) -> Option<(usize, usize)> {
         self.dropped
+    }
+
+    /// The fewest and the most neighbours that a rank has.
+    pub fn degrees(&self) -> (usize, usize) {
+        let degrees = self.neighbours.iter().map(BTreeSet::len);
+        (degrees.clone().min().unwrap_or(0), degrees.max().unwrap_or(0))
     }
 
     /// Number of edges.
@@ -135,7 +147,7 @@ impl Graph {
 fn hops(topology: Topology, ranks: usize) -> Vec<usize> {
     match topology {
         Topology::Ring => vec![1; usize::from(ranks > 1)],
-        Topology::Exponential => {
+        Topology::Exponential | Topology::ExponentialWide => {
             let further = (1..usize::BITS).map(|i| (1 << i) + 1);
             std::iter::once(1).chain(further).take_while(|hop| *hop < ranks).collect()
         }
@@ -206,7 +218,8 @@ fn rotate(a: &mut [Vec<f64>], p: usize, q: usize) {
 mod tests {
     use super::*;
 
-    const ALL: [Topology; 3] = [Topology::Ring, Topology::Exponential, Topology::Complete];
+    const ALL: [Topology; 4] =
+        [Topology::Ring, Topology::Exponential, Topology::ExponentialWide, Topology::Complete];
 
     fn close(a: f64, b: f64) -> bool {
         (a - b).abs() < 1e-12
@@ -219,7 +232,9 @@ mod tests {
     /// Every graph that any strategy can have.
     fn graphs() -> impl Iterator<Item = (String, Graph)> {
         (1..=24).flat_map(|n| {
-            ALL.into_iter().flat_map(move |topology| {
+            let possible =
+                move |topology: &Topology| *topology != Topology::Exponential || n == 1 || n % 2 == 0;
+            ALL.into_iter().filter(possible).flat_map(move |topology| {
                 let name = format!("{topology:?} of {n}");
                 [(format!("{name} in two"), Graph::bipartite(topology, n)), (name, Graph::new(topology, n))]
             })
@@ -235,8 +250,15 @@ mod tests {
             assert_eq!(Graph::new(topology, 1).weights(0), [(0, 1.0)]);
         }
         // Hops 1, 3, 5 and 9, forwards and backwards.
-        assert_eq!(neighbours(&Graph::new(Topology::Exponential, 12), 0), [1, 3, 5, 7, 9, 11]);
-        assert_eq!(neighbours(&Graph::new(Topology::Exponential, 20), 0), [1, 3, 5, 9, 11, 15, 17, 19]);
+        let wide = |n| neighbours(&Graph::new(Topology::ExponentialWide, n), 0);
+        assert_eq!(wide(12), [1, 3, 5, 7, 9, 11]);
+        assert_eq!(wide(20), [1, 3, 5, 9, 11, 15, 17, 19]);
+        // Forwards from even ranks, and so backwards from odd ones.
+        let paper = |rank| neighbours(&Graph::new(Topology::Exponential, 16), rank);
+        assert_eq!((paper(0), paper(14)), (vec![1, 3, 5, 9], vec![1, 3, 7, 15]));
+        assert_eq!((paper(1), paper(15)), (vec![0, 8, 12, 14], vec![6, 10, 12, 14]));
+        assert_eq!(Graph::new(Topology::Exponential, 16).degrees(), (4, 4));
+        assert_eq!(Graph::bipartite(Topology::Ring, 3).degrees(), (1, 2));
         assert_eq!(Graph::new(Topology::Complete, 5).edges(), 10);
     }
 
@@ -302,7 +324,7 @@ mod tests {
     #[test]
     fn eigenvalues_are_those_of_waves() {
         for n in 2..=16 {
-            for topology in ALL {
+            for topology in [Topology::Ring, Topology::ExponentialWide, Topology::Complete] {
                 let graph = Graph::new(topology, n);
                 let row = graph.weights(0);
                 let wave = |m: usize| -> f64 {
@@ -317,6 +339,35 @@ mod tests {
                     "{topology:?} of {n}"
                 );
             }
+        }
+    }
+
+    /// An averaging takes 1 / (2 |E|) of the graph's Laplacian from the identity where each edge is as likely as any other.
+    /// On the paper's graph, whose d hops lead from one half to the other, the Laplacian's second eigenvalue is
+    /// d - max |sum of e^(2 pi i m hop / n)| over waves m that are not constant on both halves.
+    #[test]
+    fn gaps_of_the_papers_graph() {
+        let times_n = |topology, n: usize| {
+            n as f64 * Graph::bipartite(topology, n).pair_mixing().spectral_gap().unwrap()
+        };
+        let by_waves = |n: usize| {
+            let hops: Vec<usize> = [1, 3, 5, 9, 17, 33].into_iter().filter(|hop| *hop < n).collect();
+            let length = |m: usize| {
+                let angle = |hop: &usize| 2.0 * std::f64::consts::PI * (m * hop) as f64 / n as f64;
+                let sum = |part: fn(f64) -> f64| hops.iter().map(|hop| part(angle(hop))).sum::<f64>();
+                sum(f64::cos).hypot(sum(f64::sin))
+            };
+            let most = (1..n).filter(|m| 2 * m != n).map(length).fold(0.0, f64::max);
+            let edges = (n / 2 * hops.len()) as f64;
+            n as f64 * (hops.len() as f64 - most) / (2.0 * edges)
+        };
+        for n in [6, 8, 10, 12, 16, 24, 32, 64] {
+            let found = times_n(Topology::Exponential, n);
+            assert!((found - by_waves(n)).abs() < 1e-9, "{n}: {found} and {}", by_waves(n));
+        }
+        assert!((times_n(Topology::Exponential, 16) - 0.5).abs() < 0.005);
+        for topology in [Topology::Complete, Topology::ExponentialWide] {
+            assert!((times_n(topology, 16) - 1.0).abs() < 1e-9, "{topology:?}");
         }
     }
 

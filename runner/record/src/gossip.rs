@@ -35,6 +35,11 @@ pub enum GossipAct {
     },
     /// The buffer was applied to the model, and is empty.
     Flushed,
+    /// The model, with the buffer applied, was put aside for an evaluation.
+    Kept {
+        /// Samples that all ranks together had consumed.
+        samples: u64,
+    },
     /// The model became the mean of two.
     Averaged {
         /// The other one's rank.

@@ -28,7 +28,7 @@
 //! each end averages its own model with a coded one, so that the mean moves by what is lost.
 
 use crate::desk::Desk;
-use crate::gossip::{Edge, Finished, Local, Note, Then, neighbour};
+use crate::gossip::{CountClient, Edge, Finished, Local, Note, Then, neighbour};
 use crate::node::Node;
 use crate::strategy::{Progress, Service, Strategy, Turn};
 use crate::vector::Vector;
@@ -40,13 +40,21 @@ use std::borrow::Cow;
 /// The compute lane of every worker.
 pub struct Worker {
     local: Local,
+    /// Without one, the worker counts by what its neighbours tell.
+    count: Option<CountClient>,
     progress: Progress,
 }
 
 impl Worker {
     /// The compute lane beside those that average.
     pub fn new(local: Local) -> Self {
-        Self { local, progress: Progress { samples: 0, over: false } }
+        Self { local, count: None, progress: Progress { samples: 0, over: false } }
+    }
+
+    /// The same where rank 0 counts the samples of all workers.
+    #[must_use]
+    pub fn counted(self) -> Self {
+        Self { count: Some(CountClient::new()), ..self }
     }
 
     /// Begins with the node's weights.
@@ -65,14 +73,20 @@ impl Strategy for Worker {
     fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
         let (step, consumed) = (node.t(), node.consumed());
         let (desk, x) = node.parts();
+        if let Some(count) = &mut self.count {
+            count.claim(desk, &self.local)?;
+        }
         self.local.read(desk, step, x);
         let (loss, g) = node.gradient()?;
         let direction = node.direction(g);
         let finished = Finished { step, consumed, own: node.batch().examples.len() as u64 };
         let (desk, _) = node.parts();
-        let samples = self.local.add(desk, &direction, finished);
+        let known = self.local.add(desk, &direction, finished);
+        self.progress = match &mut self.count {
+            Some(count) => count.granted(desk, &self.local, known)?,
+            None => Progress { samples: known, over: known >= desk.seat.course.budget() },
+        };
         node.recycle(direction);
-        self.progress = Progress { samples, over: samples >= node.seat().course.budget() };
         Ok(loss)
     }
 
@@ -80,8 +94,15 @@ impl Strategy for Worker {
         self.progress
     }
 
+    fn snapshots_at_marks(&self) -> bool {
+        self.count.is_none()
+    }
+
     fn finish(&mut self, node: &mut Node) -> Result<(), StepError> {
         let (desk, _) = node.parts();
+        if let Some(count) = &mut self.count {
+            self.progress = count.leave(desk, &self.local, self.progress.samples)?;
+        }
         self.local.close(desk)
     }
 

@@ -3,7 +3,7 @@
 use super::{Blueprint, trainer};
 use crate::Place;
 use crate::algorithm::{ad_psgd, d_psgd, sgp};
-use crate::gossip::{Local, Rounds};
+use crate::gossip::{Local, MarkSnapshots, Rounds, SampleCount};
 use crate::host::Host;
 use crate::strategy::{Evaluated, Roles, Service};
 use recipe::{Averaging, Graph, MixOrder, Topology};
@@ -47,7 +47,16 @@ impl Blueprint {
             let passive = |neighbour| Box::new(ad_psgd::Passive::new(local.clone(), neighbour, n)) as _;
             neighbours.into_iter().map(passive).collect()
         };
-        Roles { services, ..trainer(ad_psgd::Worker::new(local), Some(self.averaged(rank))) }
+        let worker = ad_psgd::Worker::new(local.clone());
+        if self.trainers.len() == 1 {
+            return trainer(worker, Some(self.averaged(rank)));
+        }
+        let mut attendants: Vec<Box<dyn Service>> = vec![Box::new(MarkSnapshots::new(local))];
+        if rank == Rank(0) {
+            let count = SampleCount::new(&self.course, host.bell("sample count".into()));
+            attendants.extend(count.lanes(self.trainers.len()));
+        }
+        Roles { services, attendants, ..trainer(worker.counted(), Some(self.averaged(rank))) }
     }
 }
 
@@ -72,7 +81,8 @@ mod tests {
 
     #[test]
     fn rows_add_up_to_one_and_stay_those_of_the_graph() {
-        for topology in [Topology::Ring, Topology::Complete, Topology::Exponential] {
+        for topology in [Topology::Ring, Topology::Complete, Topology::Exponential, Topology::ExponentialWide]
+        {
             for workers in (1..=16).filter(|n| topology != Topology::Exponential || n % 2 == 0) {
                 let graph = Graph::new(topology, workers);
                 for rank in 0..workers {

@@ -65,9 +65,10 @@ impl NetworkCard {
         lock(&self.lateness).clone()
     }
 
-    /// Weights that are handed out before the run starts belong to the start-up, which is not emulated.
+    /// Weights that are handed out before the run starts belong to the start-up, which is not emulated; nor is what
+    /// belongs to the measurement.
     fn passes(&self, to: Rank, tag: Tag) -> bool {
-        to != self.me && !(tag.kind == Kind::Broadcast && tag.step == 0)
+        to != self.me && tag.kind.is_emulated() && !(tag.kind == Kind::Broadcast && tag.step == 0)
     }
 
     fn flight(&self, from: Rank, bytes: usize, departed: Nanos) -> Flight {

@@ -27,6 +27,8 @@ struct State {
     lanes: usize,
     /// The compute lane has taken its last step.
     over: bool,
+    /// The rank that counts the samples of all was lost.
+    count_lost: bool,
 }
 
 /// A finished step.
@@ -51,6 +53,7 @@ impl Local {
             sequence: 0,
             lanes,
             over: false,
+            count_lost: false,
         };
         Self { state: Shared::new(state, bell) }
     }
@@ -107,6 +110,29 @@ impl Local {
             state.copy_into(&mut model);
             model
         })
+    }
+
+    // For the lanes of the measurement.
+
+    /// The model with the buffer applied, when all ranks together had consumed this number of samples.
+    pub fn snapshot(&self, desk: &mut Desk, samples: u64) -> Vector {
+        let Desk { seat, lane, observer } = desk;
+        self.state.change(|state| {
+            let mut model = Vector::zeros(state.x.len());
+            state.copy_into(&mut model);
+            observer.event(state.act(seat.rank, lane.clock.now(), GossipAct::Kept { samples }));
+            model
+        })
+    }
+
+    /// The rank that counts the samples of all is lost.
+    pub fn lose_count(&self) {
+        self.state.change(|state| state.count_lost = true);
+    }
+
+    /// Whether marks may still be announced to this rank while it trains.
+    pub fn is_counted(&self) -> bool {
+        self.state.read(|state| !state.count_lost && !state.over)
     }
 
     // For the lanes that average.

@@ -1,11 +1,13 @@
 //! What strategies without a centre have in common: sums in rank order, who pushes to whom, a model that two lanes
 //! share, and what neighbours tell each other beside their models.
 
+mod count;
 mod edge;
 mod local;
 mod note;
 mod rounds;
 
+pub use count::{CountClient, MarkSnapshots, SampleCount};
 pub use edge::{Edge, neighbour};
 pub use local::{Finished, Local};
 pub use note::{Note, Then};

@@ -216,9 +216,10 @@ impl State {
     /// A deadline has come; whoever still waits is ready.
     pub(super) fn deadline(&mut self, actor: Actor, number: u64) -> Option<Actor> {
         let late = &mut self.actors[actor];
-        let waits = matches!(late.wait, Wait::Message { .. } | Wait::Start) && late.waits == number;
-        late.timed_out |= waits;
-        waits.then_some(actor)
+        let same = late.waits == number;
+        // A lane that was woken at this very moment, to look again who is left, has not ended its wait.
+        late.timed_out |= same;
+        (same && matches!(late.wait, Wait::Message { .. } | Wait::Start)).then_some(actor)
     }
 
     /// What a wait answers that is in vain: the deadline has come, or there is nobody left to wait for.

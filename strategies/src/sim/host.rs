@@ -175,7 +175,8 @@ impl Observer for SimObserver {
     }
 
     fn snapshot(&self, record: SnapshotRecord, weights: &Vector) {
-        let hash = WeightHash { rank: record.rank, step: record.step, sha256: weights.sha256() };
+        let record = SnapshotRecord { sha256: weights.sha256(), ..record };
+        let hash = WeightHash { rank: record.rank, step: record.step, sha256: record.sha256.clone() };
         let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
         if record.answers {
             ledger.weights.insert(record.step, weights.clone());

@@ -31,14 +31,23 @@ pub(super) enum Wait {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Event {
     Wake(Actor),
-    /// The receiver's card can take the oldest message in flight between these two.
-    Land(Rank, Rank),
+    /// The receiver's card can take the oldest message in flight on this way.
+    Land(Way),
     /// Its last byte arrived.
-    Deliver(Rank, Rank),
+    Deliver(Way),
     /// This fault happens.
     Fault(usize),
     /// The wait with this number has lasted long enough.
     Deadline(Actor, u64),
+}
+
+/// Where messages stay in order: from a rank to a rank, over their cards or past them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Way {
+    pub(super) from: Rank,
+    pub(super) to: Rank,
+    /// What a rank sends to itself, and what belongs to the measurement, passes no card.
+    pub(super) past_cards: bool,
 }
 
 /// What the next event leads to.
@@ -81,8 +90,8 @@ pub(super) struct State {
     pushed: u64,
     draws: u64,
     at_gate: usize,
-    flying: BTreeMap<(Rank, Rank), VecDeque<(Envelope, Flight)>>,
-    landing: BTreeMap<(Rank, Rank), VecDeque<Envelope>>,
+    flying: BTreeMap<Way, VecDeque<(Envelope, Flight)>>,
+    landing: BTreeMap<Way, VecDeque<Envelope>>,
     outward: Vec<Card>,
     inward: Vec<Card>,
     inbox: Vec<BTreeMap<Kind, VecDeque<Envelope>>>,
@@ -212,7 +221,8 @@ impl Kernel {
             return Err(StepError::Gone { rank, peer: to, wanted });
         }
         let (now, from, bytes) = (state.now, envelope.from, envelope.packet.0.len());
-        let flight = if from == to {
+        let way = Way { from, to, past_cards: from == to || !envelope.tag.kind.is_emulated() };
+        let flight = if way.past_cards {
             Flight { ready: now, first: now, length: Nanos(0) }
         } else {
             let departed = self.fabric.depart(&mut state.outward[from.index()], from, now, bytes);
@@ -221,8 +231,8 @@ impl Kernel {
         state.acts();
         state.messages += 1;
         state.bytes += bytes as u64;
-        state.flying.entry((from, to)).or_default().push_back((envelope, flight));
-        state.push(flight.ready, Event::Land(from, to));
+        state.flying.entry(way).or_default().push_back((envelope, flight));
+        state.push(flight.ready, Event::Land(way));
         Ok(())
     }
 
@@ -282,13 +292,13 @@ impl Kernel {
         let Some(event) = state.next_event() else { return Next::Quiet };
         let ready = match event {
             Event::Wake(actor) => Some(actor),
-            Event::Land(from, to) => {
-                state.land(from, to);
+            Event::Land(way) => {
+                state.land(way);
                 None
             }
-            Event::Deliver(from, to) => {
-                let ready = state.deliver(from, to);
-                state.wake_mourners(from);
+            Event::Deliver(way) => {
+                let ready = state.deliver(way);
+                state.wake_mourners(way.from);
                 ready
             }
             Event::Fault(number) => {
@@ -317,8 +327,10 @@ impl State {
 
     /// Whether something of one rank is on its way to another.
     pub(super) fn under_way(&self, from: Rank, to: Rank) -> bool {
-        let flies = self.flying.get(&(from, to)).is_some_and(|queue| !queue.is_empty());
-        flies || self.landing.get(&(from, to)).is_some_and(|queue| !queue.is_empty())
+        [false, true].map(|past_cards| Way { from, to, past_cards }).iter().any(|way| {
+            let flies = self.flying.get(way).is_some_and(|queue| !queue.is_empty());
+            flies || self.landing.get(way).is_some_and(|queue| !queue.is_empty())
+        })
     }
 
     /// Ties are broken by a random number, then by order: another seed is another interleaving.
@@ -336,20 +348,20 @@ impl State {
     /// The receiving card is charged when it can take the message, not when that was sent, or senders would be
     /// served in the wrong order. The event names no message but "the next of these two", so that
     /// broken ties cannot reorder a pair's messages.
-    fn land(&mut self, from: Rank, to: Rank) {
-        let flying = self.flying.get_mut(&(from, to)).and_then(VecDeque::pop_front);
+    fn land(&mut self, way: Way) {
+        let flying = self.flying.get_mut(&way).and_then(VecDeque::pop_front);
         let Some((mut envelope, flight)) = flying else { return };
-        // What a rank sends to itself passes no card.
         let mut none = Card::default();
-        let card = if from == to { &mut none } else { &mut self.inward[to.index()] };
+        let card = if way.past_cards { &mut none } else { &mut self.inward[way.to.index()] };
         let arrival = card.receive(flight);
         envelope.began = arrival.began;
-        self.landing.entry((from, to)).or_default().push_back(envelope);
-        self.push(arrival.complete, Event::Deliver(from, to));
+        self.landing.entry(way).or_default().push_back(envelope);
+        self.push(arrival.complete, Event::Deliver(way));
     }
 
-    fn deliver(&mut self, from: Rank, to: Rank) -> Option<Actor> {
-        let envelope = self.landing.get_mut(&(from, to)).and_then(VecDeque::pop_front)?;
+    fn deliver(&mut self, way: Way) -> Option<Actor> {
+        let to = way.to;
+        let envelope = self.landing.get_mut(&way).and_then(VecDeque::pop_front)?;
         let fits = |wait: &Wait| {
             matches!(wait, Wait::Message { rank, from, kind, .. }
                 if *rank == to && *kind == envelope.tag.kind && from.is_none_or(|from| from == envelope.from))

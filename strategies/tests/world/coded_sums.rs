@@ -271,7 +271,7 @@ fn sums_of(
     let blueprint = scene.blueprint().with_codec(codec);
     let roles = |rank: Rank, _: &dyn strategies::Host, _: &strategies::Shared<strategies::Jobs>| {
         let sums = Sums { own: x[rank.index()].clone(), collective: collective.clone(), plan };
-        Roles { trainer: Some(Box::new(sums)), services: vec![], evaluated: None }
+        Roles { trainer: Some(Box::new(sums)), ..Roles::default() }
     };
     scene.world.run_roles(&blueprint, |_| Box::new(scene.learner()), roles).unwrap()
 }

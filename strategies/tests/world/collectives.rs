@@ -100,7 +100,7 @@ pub(crate) fn run_in(
     let roles = |_: Rank, _: &dyn strategies::Host, _: &strategies::Shared<strategies::Jobs>| Roles {
         trainer: Some(Box::new(sums.clone())),
         services: vec![],
-        evaluated: None,
+        ..Roles::default()
     };
     world.run_roles(&blueprint, |_| Box::new(scene.learner()), roles).unwrap()
 }

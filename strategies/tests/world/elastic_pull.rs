@@ -42,9 +42,9 @@ fn pulled(strategy: Strategy, slow: f64) -> Outcome {
     let blueprint = Blueprint::new(&scene.spec, scene.course(), 2);
     let learner = |_| Box::new(Quadratic::new(0.0, vec![0.0; 2], 1)) as Box<dyn Learner>;
     let roles = |rank: Rank, host: &dyn Host, jobs: &_| {
-        let Roles { trainer, services, evaluated } = blueprint.roles(rank, host, jobs);
+        let Roles { trainer, services, attendants, evaluated } = blueprint.roles(rank, host, jobs);
         let trainer = trainer.map(|trainer| Box::new(Apart(trainer)) as Box<dyn strategies::Strategy>);
-        Roles { trainer, services, evaluated }
+        Roles { trainer, services, attendants, evaluated }
     };
     scene.world.run_roles(&blueprint, learner, roles).unwrap()
 }

@@ -92,7 +92,7 @@ fn simulated(sendings: &[Sending], link: Link, divisors: &BTreeMap<Rank, f64>) -
         let left = sendings.iter().filter(|one| one.to == rank.0).count();
         let sender = Sender(sent.get(&rank.0).cloned().unwrap_or_default().into());
         let receiver = Receiver { left, rank: rank.index(), log: log.clone() };
-        Roles { trainer: None, services: vec![Box::new(sender), Box::new(receiver)], evaluated: None }
+        Roles { services: vec![Box::new(sender), Box::new(receiver)], ..Roles::default() }
     };
     world.run_roles(&blueprint, |_| Box::new(Quadratic::new(1.0, vec![1.0], 1)), roles).unwrap();
     log.lock().unwrap().clone()

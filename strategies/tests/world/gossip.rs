@@ -13,7 +13,8 @@ use strategies::sim::{Costs, Outcome};
 use strategies::toy::Quadratic;
 use strategies::{Learner, Loss, Node, Roles, StepError, Vector};
 
-const TOPOLOGIES: [Topology; 3] = [Topology::Ring, Topology::Exponential, Topology::Complete];
+const TOPOLOGIES: [Topology; 4] =
+    [Topology::Ring, Topology::Exponential, Topology::ExponentialWide, Topology::Complete];
 const ORDERS: [MixOrder; 2] = [MixOrder::MixThenStep, MixOrder::StepThenMix];
 
 fn mixing(topology: Topology, order: MixOrder) -> Strategy {
@@ -36,12 +37,15 @@ fn scene(strategy: Strategy, workers: u32, seed: u64) -> Scene {
 fn metropolis(topology: Topology, n: usize) -> Vec<Vec<f32>> {
     let joined = |i: usize, j: usize| {
         let apart = (n + j - i) % n;
+        // Around an even number, i and j are of different parity where a hop is odd.
+        let sends = |i: usize| topology != Topology::Exponential || i.is_multiple_of(2);
         let hops: Vec<usize> = match topology {
             Topology::Ring => vec![1],
-            Topology::Exponential => vec![1, 3, 5, 9, 17],
+            Topology::Exponential | Topology::ExponentialWide => vec![1, 3, 5, 9, 17],
             Topology::Complete => (1..n).collect(),
         };
-        i != j && hops.iter().any(|hop| *hop < n && (*hop == apart || n - hop == apart))
+        let joins = |hop: &usize| sends(i) && *hop == apart || sends(j) && n - hop == apart;
+        i != j && hops.iter().any(|hop| *hop < n && joins(hop))
     };
     let degree = |i: usize| (0..n).filter(|j| joined(i, *j)).count();
     let weight = |i, j| if joined(i, j) { 1.0 / (1 + degree(i).max(degree(j))) as f64 } else { 0.0 };
@@ -89,6 +93,9 @@ fn same(outcome: &Outcome, expected: &[Vector], what: &str) {
 fn every_graph_in_both_orders_is_the_plain_algorithm() {
     for workers in [1, 2, 3, 4, 5, 8] {
         for topology in TOPOLOGIES {
+            if topology == Topology::Exponential && workers % 2 == 1 {
+                continue;
+            }
             for order in ORDERS {
                 let scene = scene(mixing(topology, order), workers, u64::from(workers));
                 let expected = reference(&scene, &metropolis(topology, workers as usize), order);
@@ -100,10 +107,9 @@ fn every_graph_in_both_orders_is_the_plain_algorithm() {
 
 #[test]
 fn orders_and_graphs_make_a_difference() {
-    let end = |strategy| scene(strategy, 5, 1).run().ranks[0].model().sha256();
+    let end = |strategy| scene(strategy, 8, 1).run().ranks[0].model().sha256();
     let ends = TOPOLOGIES.into_iter().flat_map(|topology| ORDERS.map(|order| end(mixing(topology, order))));
-    // Five ranks are complete with hops of 1 and 3.
-    assert_eq!(ends.collect::<std::collections::BTreeSet<_>>().len(), 4);
+    assert_eq!(ends.collect::<std::collections::BTreeSet<_>>().len(), 8);
 }
 
 /// A strategy whose ranks begin apart, and which tells its ends.
@@ -153,11 +159,11 @@ fn models(scene: &Scene, curvature: f32, start: &dyn Fn(usize) -> Vec<f32>) -> V
     let blueprint = strategies::Blueprint::new(&scene.spec, scene.course(), length);
     let learner = |_| Box::new(Quadratic::new(curvature, vec![0.0; length], 1)) as Box<dyn Learner>;
     let roles = |rank: Rank, host: &dyn strategies::Host, jobs: &_| {
-        let Roles { trainer, services, evaluated } = blueprint.roles(rank, host, jobs);
+        let Roles { trainer, services, attendants, evaluated } = blueprint.roles(rank, host, jobs);
         let tell = |_: &Inner, node: &Node| node.params().clone();
         let (own, told) = (start(rank.index()), told.clone());
         let apart = Apart { inner: Inner(trainer.unwrap()), own, told, tell };
-        Roles { trainer: Some(Box::new(apart)), services, evaluated }
+        Roles { trainer: Some(Box::new(apart)), services, attendants, evaluated }
     };
     scene.world.run_roles(&blueprint, learner, roles).unwrap();
     let told = std::mem::take(&mut *told.lock().unwrap());
@@ -239,7 +245,7 @@ fn every_row_has_weights_of_its_own() {
             let tell = |_: &d_psgd::Worker, node: &Node| node.params().clone();
             let own = vec![4096.0 * rank.0 as f32];
             let apart = Apart { inner, own, told: told.clone(), tell };
-            Roles { trainer: Some(Box::new(apart)), services: vec![Box::new(mixer)], evaluated: None }
+            Roles { trainer: Some(Box::new(apart)), services: vec![Box::new(mixer)], ..Roles::default() }
         };
         scene.world.run_roles(&blueprint, learner, roles).unwrap();
         let mut x = [0.0_f32, 4096.0, 8192.0];
@@ -320,7 +326,7 @@ fn run_uneven(
             Vector::from(vec![x[0], w])
         };
         let apart = Apart { inner: Sgp::new(uneven()), own, told, tell };
-        Roles { trainer: Some(Box::new(apart)), services: vec![], evaluated: None }
+        Roles { trainer: Some(Box::new(apart)), ..Roles::default() }
     };
     scene.world.run_roles(&blueprint, |_| Box::new(scene.learner()), roles).unwrap()
 }

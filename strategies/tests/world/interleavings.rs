@@ -69,13 +69,26 @@ fn still(_: Rank) -> Box<dyn Learner> {
     Box::new(Quadratic::new(1.0, vec![0.0], 1))
 }
 
+/// Every order of the lanes that average. Those that count take no part in a circle: a claim is replied to whatever the
+/// other lanes do.
 fn searched(what: &str, scene: &Scene, seed: u64) -> usize {
-    let blueprint = Blueprint::new(&scene.spec, course(scene, seed), 1);
-    search(what, |choices| {
-        let mut world = scene.world.clone();
-        world.choices = Some(choices.clone());
-        world.run(&blueprint, still)
-    })
+    // Of up to four ranks, a ring is all that there is.
+    let graph = Graph::bipartite(Topology::Ring, scene.spec.cluster.workers() as usize);
+    searched_roles(what, scene, seed, |rank, host| uncounted(&graph, rank, host))
+}
+
+/// The roles of a worker that counts by what its neighbours tell.
+fn uncounted(graph: &Graph, rank: Rank, host: &dyn Host) -> Roles {
+    let neighbours: Vec<Place> = graph.neighbours(rank.index()).map(Place).collect();
+    let active = rank.index().is_multiple_of(2);
+    let lanes = if active { neighbours.len().min(1) } else { neighbours.len() };
+    let local = Local::new(graph.ranks(), lanes, host.bell(format!("model of rank {rank}")));
+    let services: Vec<Box<dyn Service>> = if active && lanes > 0 {
+        vec![Box::new(Active::new(local.clone(), Averaging::EachStep, neighbours, 1))]
+    } else {
+        neighbours.into_iter().map(|place| Box::new(Passive::new(local.clone(), place, 1)) as _).collect()
+    };
+    Roles { trainer: Some(Box::new(Worker::new(local))), services, ..Roles::default() }
 }
 
 /// A seed for each way in which the ranks 0 and 2 draw the first of two neighbours each.
@@ -171,7 +184,7 @@ fn around(workers: u32, first: Option<u32>) -> usize {
         } else {
             Box::new(Anyone { other, asked: false, answered: false })
         };
-        Roles { trainer: Some(Box::new(Idle)), services: vec![anyone], evaluated: None }
+        Roles { trainer: Some(Box::new(Idle)), services: vec![anyone], ..Roles::default() }
     })
 }
 
@@ -224,7 +237,7 @@ fn a_ring_with_two_active_neighbours_is_a_deadlock() {
             let passive = |place| Box::new(Passive::new(local.clone(), place, 1)) as _;
             neighbours.into_iter().map(passive).collect()
         };
-        Roles { trainer: Some(Box::new(Worker::new(local))), services, evaluated: None }
+        Roles { trainer: Some(Box::new(Worker::new(local))), services, ..Roles::default() }
     };
     for (draws, seed) in seeds() {
         let what = format!("draws {draws:?}");

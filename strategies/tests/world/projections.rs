@@ -40,7 +40,7 @@ fn means(x: &[Vec<f32>], codec: Codec, error_feedback: bool, (always, steps): (b
     let roles = |rank: Rank, _: &dyn strategies::Host, _: &strategies::Shared<strategies::Jobs>| Roles {
         trainer: Some(Box::new(Means { own: x[rank.index()].clone(), always })),
         services: vec![],
-        evaluated: None,
+        ..Roles::default()
     };
     let outcome = scene.world.run_roles(&scene.blueprint(), |_| Box::new(scene.learner()), roles).unwrap();
     let of = |rank: usize| (1..=steps).map(|t| outcome.ranks[rank].weights[&t].to_vec()).collect::<Vec<_>>();

@@ -29,12 +29,11 @@
 //! A search of persistent sets meets every deadlock that there is (chapter 4 there), and takes some order of each
 //! set of orders that differ by independent events only; so every failure of a lane is met too.
 
-use super::{Actor, Event, State, Wait};
+use super::{Actor, Event, State, Wait, Way};
 use crate::draw::mix;
 use crate::{Envelope, Tag};
 use record::Rank;
 use std::cmp::Reverse;
-use std::collections::VecDeque;
 use std::sync::PoisonError;
 
 /// What a lane does between two waits.
@@ -47,12 +46,17 @@ pub(super) struct Turn {
     acts: bool,
 }
 
+/// Both ends of a way as a number.
+fn ends(Way { from, to, past_cards }: Way) -> u64 {
+    u64::from(past_cards) << 56 | u64::from(from.0) << 24 | u64::from(to.0)
+}
+
 /// An event as a number.
 fn code(event: Event) -> u64 {
     match event {
         Event::Wake(actor) => actor as u64,
-        Event::Land(from, to) => 1 << 62 | u64::from(from.0) << 24 | u64::from(to.0),
-        Event::Deliver(from, to) => 1 << 61 | u64::from(from.0) << 24 | u64::from(to.0),
+        Event::Land(way) => 1 << 62 | ends(way),
+        Event::Deliver(way) => 1 << 61 | ends(way),
         Event::Fault(number) => 1 << 60 | number as u64,
         Event::Deadline(actor, number) => 1 << 59 | (actor as u64) << 40 | number,
     }
@@ -103,7 +107,7 @@ impl State {
         let mut live = lanes.filter(|lane| !matches!(self.actors[*lane].wait, Wait::Done | Wait::Bell(_)));
         let place = |event: Event| due.iter().position(|one| *one == event);
         let Some(first) = live.next() else {
-            let ends = |event: &Event| matches!(event, Event::Deliver(_, to) if *to == rank);
+            let ends = |event: &Event| matches!(event, Event::Deliver(way) if way.to == rank);
             return due.iter().position(ends).map(|message| vec![message]);
         };
         std::iter::once(first).chain(live).map(|lane| self.goes_on_by(lane).and_then(place)).collect()
@@ -114,8 +118,9 @@ impl State {
         match self.actors[lane].wait {
             Wait::Time => Some(Event::Wake(lane)),
             Wait::Message { rank, from: Some(from), kind, .. } => {
-                let next = self.landing.get(&(from, rank)).and_then(VecDeque::front)?;
-                (next.tag.kind == kind).then_some(Event::Deliver(from, rank))
+                let ways = [false, true].map(|past_cards| Way { from, to: rank, past_cards });
+                let next = |way: &Way| self.landing.get(way)?.front().map(|envelope| envelope.tag.kind);
+                ways.into_iter().find(|way| next(way) == Some(kind)).map(Event::Deliver)
             }
             _ => None,
         }

@@ -105,7 +105,7 @@ fn an_elastic_pull_without_gradients_conserves_the_sum() {
                     Box::new(LockFree { client: Place(k), centre: centre.clone(), pull: 0.5, turn: 0 })
                         as Box<dyn Service>
                 };
-                return Roles { trainer: None, services: (0..4).map(service).collect(), evaluated: None };
+                return Roles { services: (0..4).map(service).collect(), ..Roles::default() };
             }
             trains(Apart(Elastic { server: Place(4), pull: 0.5 }), vec![])
         };

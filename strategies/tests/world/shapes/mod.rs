@@ -24,7 +24,7 @@ fn run(
 }
 
 fn trains(strategy: impl Strategy + 'static, services: Vec<Box<dyn Service>>) -> Roles {
-    Roles { trainer: Some(Box::new(strategy)), services, evaluated: None }
+    Roles { trainer: Some(Box::new(strategy)), services, ..Roles::default() }
 }
 
 fn messenger(scene: &Scene, jobs: &Shared<Jobs>) -> Box<dyn Service> {
