@@ -11,6 +11,7 @@ mod data;
 mod digits;
 mod error;
 mod findings;
+mod gossip;
 mod heterogeneity;
 mod paragraph;
 mod redact;

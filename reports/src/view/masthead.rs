@@ -4,6 +4,7 @@ use crate::Options;
 use crate::calendar;
 use crate::digits;
 use crate::findings::Findings;
+use crate::gossip;
 use crate::heterogeneity;
 use crate::paragraph;
 use crate::shares;
@@ -101,6 +102,7 @@ fn marks(findings: &Findings) -> Vec<TrustMark> {
     marks.extend(coverage(&attempts));
     marks.extend(recording(&attempts));
     marks.extend(cores(findings));
+    marks.extend(gossip(findings));
     marks.extend(emulation::mark(findings));
     let reused = rows.runs.iter().filter(|run| run.reused).count();
     if reused > 0 {
@@ -234,6 +236,14 @@ fn recording(attempts: &[&AttemptRow]) -> Option<TrustMark> {
         most < RECORDING_LIMIT,
         format!("costs at most {} of the time", digits::percent(most)),
     ))
+}
+
+/// Where gradients rarely meet a partner, an arm is not what its name says.
+fn gossip(findings: &Findings) -> Option<TrustMark> {
+    let (arm, rate) = gossip::rarest(findings)?;
+    let text =
+        format!("{arm}: {} averagings per gradient, workers train mostly alone", digits::fixed(rate, 2));
+    Some(TrustMark::new("gossip", false, text))
 }
 
 /// Whether the ranks of a node computed with more threads than it has cores.

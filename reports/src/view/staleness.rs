@@ -7,6 +7,7 @@ use super::heat::{self, Matrix, Passed, Words};
 use crate::chart::{Area, Figure, Frame, Key, Scale, Table, Tick, arm_style, coordinate};
 use crate::digits;
 use crate::findings::Findings;
+use crate::gossip;
 use crate::staleness::{self, Bucket, Histogram, Staleness};
 use crate::study::{Condition, Placed};
 use recipe::Metric;
@@ -210,6 +211,7 @@ fn worker_table(found: &Staleness) -> Table {
 
 fn pairs(findings: &Findings, Placed { number, condition, entry }: Placed) -> Option<Matrix> {
     let attempt = entry.median_trial(condition.measure())?.attempt;
+    let workers = condition.workers;
     let (arm, condition) = (findings.study.arm_name(entry.arm), condition_title(condition));
     let passed: Vec<Passed> = attempt
         .averagings
@@ -233,7 +235,8 @@ fn pairs(findings: &Findings, Placed { number, condition, entry }: Placed) -> Op
             "Heat map of {} between the ranks of the median run of {arm}.",
             digits::plural(attempt.averagings.iter().map(|row| row.count as usize).sum(), "averaging")
         ),
-        reading: String::new(),
+        reading: gossip::per_gradient(attempt, workers)
+            .map_or_else(String::new, |rate| format!("{} averagings per gradient.", digits::fixed(rate, 2))),
         table: pair_table(attempt),
     };
     let labels = ["active rank", "asked rank"];

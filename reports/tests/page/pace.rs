@@ -65,6 +65,24 @@ fn staleness_and_pairs_are_shown_where_there_are_any() {
     assert!(!page.contains("different weights"));
 }
 
+/// Each of four workers asks once in ten of its steps, or once in four.
+#[test]
+fn gradients_that_rarely_meet_a_partner_are_a_reason_for_doubt() {
+    let steps = Sample::duel().rows().runs.last().unwrap().attempt.as_ref().unwrap().steps;
+    let page = |count: u64| {
+        changed(|rows| {
+            at_their_own_pace(rows);
+            let attempts = rows.runs.iter_mut().filter_map(|run| run.attempt.as_mut());
+            attempts.flat_map(|attempt| &mut attempt.averagings).for_each(|row| row.count = count);
+        })
+    };
+    let (rare, often) = (page(steps / 10), page(steps / 4));
+    assert!(rare.contains("0.10 averagings per gradient, workers train mostly alone"));
+    assert!(rare.contains("<p class=\"note\">0.10 averagings per gradient.</p>"));
+    assert!(often.contains("<p class=\"note\">0.25 averagings per gradient.</p>"));
+    assert!(!often.contains("mostly alone"));
+}
+
 /// The marks are at the target's value, which is no distance.
 #[test]
 fn only_the_curves_of_what_is_aimed_at_show_who_reached_the_target() {

@@ -9,23 +9,26 @@
 //! | x^i with a hat, read from it | `node.params()` |
 //! | g, the buffer of appendix A | the buffer in `local`, which holds steps with their rates |
 //! | gamma | `node.rate()`, inside `node.direction` |
+//! | k, the virtual counter | `count` |
 //! | active and passive set | even and odd ranks |
 //! | neighbours | `edges` |
 //!
 //! Sent per step: with `each-step`, one model to a neighbour and one back, for each step of an active worker; with
-//! `continuous`, as many as fit. Before each model, and to the other neighbours once per step, some bytes that say how
-//! far everybody is.
+//! `continuous`, as many as fit. Before each model, and to the other neighbours once per step, a few bytes with the samples
+//! that each rank has consumed. To and from the sample count, 1 and 9 bytes per step and 16 per evaluation mark.
 //!
-//! Departures: appendix A averages again and again; by default an active worker averages once per gradient, as in
-//! Algorithm 1, so that bytes do not depend on the speed of the network. Gradients are means over samples, the paper's
-//! are sums. Nobody counts for all: each rank knows how many samples each rank has used, tells it with every message,
-//! and keeps the larger of two counts. The rate follows the sum that it knew when its last step ended, and is logged
-//! with it; a rank takes no further step once it knows of the whole budget. What the others have done since they were
-//! last heard of, and what is under way, comes on top and is counted. Momentum and weight decay act on the
-//! compute lane at the model that was read, and are never averaged. A passive worker applies its buffer just before it
-//! averages, and at the end. The exponential graph joins hops of 1 and 2^i + 1 for i > 0: the paper's for i = 0, which is 2,
-//! would join two active workers. A worker whose neighbours are all gone goes on alone. Where weights are coded,
-//! each end averages its own model with a coded one, so that the mean moves by what is lost.
+//! Departures: appendix A averages continuously, on processors that do not compute gradients. Here both share the
+//! processor, so that by default an active worker averages once per gradient of its own, and bytes do not depend on the
+//! speed of the network: half as many averagings as Algorithm 1 has, which has one per gradient of any worker. Gradients
+//! are means over samples, the paper's are sums. The paper's counter k is virtual; here rank 0 counts samples for the
+//! measurement, so that the run consumes less than one step more than its budget and all models are evaluated as they are
+//! when a mark is reached (`gossip/count.rs`). Without it, after rank 0 is lost, a worker counts by what its neighbours
+//! tell, and a run consumes a few steps more. The rate follows the count that the worker knew when its last step ended,
+//! and is logged with it. Momentum and weight decay act on the compute lane at the model that was read, and are never
+//! averaged. A passive worker applies its buffer just before it averages, and at the end. The exponential graph joins hops of
+//! 1 and 2^i + 1 for i > 0: the paper's for i = 0, which is 2, would join two active workers. A worker that has lost all
+//! neighbours trains on alone; the at most two steps that a lost worker had claimed are nobody's if all others had ended.
+//! Where weights are coded, each end averages its own model with a coded one, so that the mean moves by what is lost.
 
 use crate::desk::Desk;
 use crate::gossip::{CountClient, Edge, Finished, Local, Note, Then, neighbour};

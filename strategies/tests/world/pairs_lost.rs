@@ -73,7 +73,8 @@ fn goes_on_averaging(outcome: &Outcome, graph: &Graph, victim: Rank, fault: Nano
     }
     let all = outcome.ranks.iter().flat_map(|rank| &rank.events);
     let survivors = graph.ranks() > 2;
-    let averaged = |event: &Event| matches!(event, Event::Averaged(one) if one.at > fault && one.peer != victim);
+    let averaged =
+        |event: &Event| matches!(event, Event::Averaged(one) if one.at > fault && one.peer != victim);
     assert!(!survivors || all.clone().any(averaged), "{what}: nobody averaged any more");
 }
 
