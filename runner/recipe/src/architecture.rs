@@ -16,8 +16,8 @@ pub(crate) struct Misfit {
     pub(crate) reason: String,
 }
 
-/// No model has more weights than this; a larger number is a slip of the pen.
-const MOST_WEIGHTS: u64 = 1 << 32;
+/// No model has more weights than this: positions and numbers of elements travel as 32 bits.
+const MOST_WEIGHTS: u64 = (1 << 32) - 1;
 
 /// The layers of a named model; `None` for `sequential`, which brings its own.
 pub(crate) fn layers(kind: &str, classes: usize) -> Option<Vec<Layer>> {
@@ -82,7 +82,7 @@ pub(crate) fn place(kind: &str, layers: &[Layer], task: Task) -> (Model, Option<
             let placed = placed(layer, (shape, output), &model.layers);
             weights += count(&placed.parameters);
             if weights > MOST_WEIGHTS {
-                Err("the model would have more than 2^32 weights".to_owned())
+                Err("the model would have more than 2^32 - 1 weights".to_owned())
             } else {
                 Ok(placed)
             }
