@@ -128,6 +128,7 @@ mod tests {
             ("--help", Chore::Help),
             ("setup", Chore::Setup),
             ("bench network", Chore::Bench(bench::Subject::Network)),
+            ("bench large", Chore::Bench(bench::Subject::Large)),
             ("demo", Chore::Demo),
             ("test", Chore::Test(plain)),
             ("bench", Chore::Bench(bench::Subject::All)),

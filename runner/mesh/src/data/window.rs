@@ -2,7 +2,7 @@
 //!
 //! A message needs as many credits as it has bytes, and a few more so that empty ones are bounded too. Credits
 //! come back when the receiver has taken the message out of its inbox. A message that is larger than the window
-//! goes when nothing else is on its way; so all ranks of a ring may send first, whatever the size.
+//! goes when nothing else is on its way; so all ranks of a ring may send one message first, whatever the size.
 
 use super::link::Outgoing;
 use record::{LinkRecord, Nanos, Rank};
