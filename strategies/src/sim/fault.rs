@@ -216,7 +216,7 @@ impl State {
     /// A deadline has come; whoever still waits is ready.
     pub(super) fn deadline(&mut self, actor: Actor, number: u64) -> Option<Actor> {
         let late = &mut self.actors[actor];
-let same = late.waits == number;
+        let same = late.waits == number;
         // A lane that was woken at this very moment, to look again who is left, has not ended its wait.
         late.timed_out |= same;
         let waits = matches!(late.wait, Wait::Message { .. } | Wait::Credit { .. } | Wait::Start);

@@ -220,8 +220,7 @@ fn the_error_of_coding_is_that_of_what_was_due() {
     let blueprint = scene.blueprint().with_codec(codec);
     let roles = |_: Rank, _: &dyn strategies::Host, _: &strategies::Shared<strategies::Jobs>| Roles {
         trainer: Some(Box::new(Noise { collective: Arc::new(AllGather) })),
-        services: vec![],
-        evaluated: None,
+        ..Roles::default()
     };
     let outcome = scene.world.run_roles(&blueprint, |_| Box::new(scene.learner()), roles).unwrap();
     let (mut squared, mut lost) = (0.0, 0.0);
