@@ -1,7 +1,7 @@
 //! Ranks as threads of one process: a transport without sockets, for tests and whoever wants no processes.
 //!
 //! It keeps the contract of [`Transport`] and copies nothing: a packet arrives as the memory that it was sent in.
-//! What is on its way to one peer and not taken out yet is bounded by [`WINDOW`]; beyond it `send` waits. A rank
+//! What is on its way to one peer and not taken out yet is bounded by a window; beyond it `send` waits. A rank
 //! that is dropped without [`MemoryRank::close`] looks to the others like one that crashed.
 
 use crate::transport::{Envelope, Kind, Packet, Tag, Transport};
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Bytes that may be on their way to one peer: 64 MiB. A larger message goes alone.
+/// Bytes that may be on their way to one peer unless a test says otherwise: 64 MiB. A larger message goes alone.
 pub const WINDOW: u64 = 64 << 20;
 
 /// What a message costs beside its bytes, so that empty ones are bounded too.
@@ -25,6 +25,8 @@ pub struct MemoryRank {
 
 /// Where the ranks of a process meet.
 struct Room {
+    /// Bytes that may be on their way to one peer.
+    window: u64,
     /// For how long nothing may come.
     patience: Duration,
     clock: Arc<dyn Clock>,
@@ -67,6 +69,11 @@ type Seen<T> = Option<Result<T, StepError>>;
 impl MemoryRank {
     /// All ranks of a run. `patience` is the deadline of every wait, `clock` stamps arrivals.
     pub fn all(ranks: u32, patience: Duration, clock: Arc<dyn Clock>) -> Vec<Self> {
+        Self::all_with_window(ranks, patience, clock, WINDOW)
+    }
+
+    /// The same, with `window` bytes that may be on their way to one peer.
+    pub fn all_with_window(ranks: u32, patience: Duration, clock: Arc<dyn Clock>, window: u64) -> Vec<Self> {
         let seat = || Seat {
             presence: Presence::Here,
             ended: None,
@@ -74,6 +81,7 @@ impl MemoryRank {
             from: (0..ranks).map(|_| Arrived::default()).collect(),
         };
         let room = Arc::new(Room {
+            window,
             patience,
             clock,
             state: Mutex::new((0..ranks).map(|_| seat()).collect()),
@@ -195,7 +203,7 @@ impl Transport for Handle {
     fn send(&mut self, to: Rank, tag: Tag, packet: Packet) -> Result<(), StepError> {
         self.check(to)?;
         let (me, wanted) = (self.me, Wanted::Credit(tag));
-        let cost = packet.0.len() as u64 + EXTRA;
+        let cost = cost(packet.0.len());
         let began = self.room.clock.now();
         let mut packet = Some(packet);
         let used = |seats: &[Seat]| seats[to.index()].from[me.index()].used;
@@ -209,7 +217,7 @@ impl Transport for Handle {
                 return Some(Err(self.gone(to, wanted)));
             }
             let arrived = &mut seat.from[me.index()];
-            if to != me && arrived.used != 0 && arrived.used + cost > WINDOW {
+            if to != me && !arrived.has_room(cost, self.room.window) {
                 return None;
             }
             let packet = packet.take()?;
@@ -221,6 +229,16 @@ impl Transport for Handle {
         })?;
         self.room.changed[to.index()].notify_all();
         Ok(())
+    }
+
+    fn has_room(&self, to: Rank, bytes: usize) -> bool {
+        let (state, me) = (self.room.lock(), self.me);
+        let ends = |seat: &Seat| seat.presence != Presence::Here || seat.ended.is_some();
+        let Some(seat) = state.get(to.index()) else { return true };
+        to == me
+            || seat.presence != Presence::Here
+            || ends(&state[me.index()])
+            || seat.from[me.index()].has_room(cost(bytes), self.room.window)
     }
 
     fn recv(&mut self, from: Rank, tag: Tag) -> Result<Envelope, StepError> {
@@ -267,11 +285,21 @@ impl Transport for Handle {
     }
 }
 
+/// The credits that a message of so many bytes needs.
+fn cost(bytes: usize) -> u64 {
+    bytes as u64 + EXTRA
+}
+
 impl Arrived {
+    /// Whether a message that needs so many credits may come; alone, any may.
+    fn has_room(&self, cost: u64, window: u64) -> bool {
+        self.used == 0 || self.used + cost <= window
+    }
+
     /// The oldest message of a kind, whose credits are free again.
     fn take(&mut self, kind: Kind) -> Option<Envelope> {
         let (_, envelope) = self.kinds[kind as usize].pop_front()?;
-        self.used -= envelope.packet.0.len() as u64 + EXTRA;
+        self.used -= cost(envelope.packet.0.len());
         Some(envelope)
     }
 }

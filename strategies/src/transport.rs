@@ -125,14 +125,20 @@ pub struct Envelope {
 /// The contract, held by one suite of tests for all transports:
 ///
 /// - Between two ranks, messages of one kind arrive complete, once, and in the order in which they were sent.
-/// - `send` never waits for the receiver to *consume*: a ring in which all send first must not block. The
-///   memory this takes is bounded by credits per peer; beyond them `send` waits, with a deadline.
+/// - What is on its way to one peer and not taken out there is bounded by credits; beyond them `send` waits, with a
+///   deadline. One message always goes: where nothing else is on its way to that peer, `send` does not wait, whatever
+///   the size. So a ring in which each place sends one message first never blocks; one in which each sends several
+///   may, and asks [`Transport::has_room`] first.
 /// - Every wait has a deadline; what it answers then names rank, peer, message, and time.
 /// - The handles of one rank share an inbox that is sorted by kind. One lane receives all messages of a kind.
 /// - After the run is stopped, every wait answers [`StepError::Stopped`].
 pub trait Transport: Send {
     /// Hands a packet over for `to`.
     fn send(&mut self, to: Rank, tag: Tag, packet: Packet) -> Result<(), StepError>;
+
+    /// Whether `send` would not wait now with a message of so many bytes: there is room for it, or `send` would fail at
+    /// once. Where lanes of one rank share the room, another lane may take it before this one sends.
+    fn has_room(&self, to: Rank, bytes: usize) -> bool;
 
     /// The oldest message of `tag.kind` from `from`, which must carry exactly this tag.
     fn recv(&mut self, from: Rank, tag: Tag) -> Result<Envelope, StepError>;

@@ -78,7 +78,8 @@ pub struct Coding {
     pub bytes: u64,
     /// The same as 32-bit floats.
     pub raw_bytes: u64,
-    /// Squared length of the vectors that were encoded in steps which keep their spans.
+    /// Squared length of the vectors that were encoded in steps which keep their spans, with what error feedback had
+    /// added to them.
     pub squared: f64,
     /// Squared length of what decoding them does not give back.
     pub squared_error: f64,
@@ -127,7 +128,8 @@ pub struct Lane {
     /// What travelled since the last step ended.
     pub traffic: Traffic,
     coding: Coding,
-    // For looking at what was encoded, step after step.
+    // For looking at what was encoded, step after step: what was due, and what will be decoded.
+    due: Vec<f32>,
     decoded: Vec<f32>,
 }
 
@@ -136,7 +138,16 @@ impl Lane {
     pub fn new(transport: Box<dyn Transport>, gradients: Box<dyn Compressor>, clock: PhaseClock) -> Self {
         let codecs = Codecs { gradients, weights: Box::new(Identity), exact: Identity };
         let (traffic, coding) = (Traffic::default(), Coding::default());
-        Self { transport, codecs, projector: None, clock, traffic, coding, decoded: Vec::new() }
+        Self {
+            transport,
+            codecs,
+            projector: None,
+            clock,
+            traffic,
+            coding,
+            due: Vec::new(),
+            decoded: Vec::new(),
+        }
     }
 
     /// The same lane with a codec for weights.
@@ -284,22 +295,29 @@ impl<'a> Wire<'a> {
 
     /// Encodes a vector.
     pub fn encode(&mut self, slot: Slot, x: &[f32]) -> Packet {
-        let Lane { codecs, clock, .. } = &mut *self.lane;
+        let Lane { codecs, clock, due, .. } = &mut *self.lane;
         let codec = codecs.of(self.content);
+        let looks = clock.keeps_spans() && codec.guarantee() != Guarantee::Exact;
+        if looks {
+            // Whoever looks takes time, which no phase but `other` may count.
+            let before = clock.switch(Phase::Other);
+            codec.due(slot, x, due);
+            clock.switch(before);
+        }
         let packet = clock.timed(Phase::Encode, Work::Encode(x.len()), || codec.encode(slot, x));
-        if clock.keeps_spans() && codec.guarantee() != Guarantee::Exact {
-            self.look_at(&packet, x);
+        if looks {
+            self.look_at(&packet);
         }
         packet
     }
 
-    /// Adds up what a packet has lost. Whoever looks takes time, which no phase but `other` may count.
-    fn look_at(&mut self, packet: &Packet, x: &[f32]) {
-        let Lane { codecs, clock, coding, decoded, .. } = &mut *self.lane;
+    /// Adds up what a packet has lost of what was due.
+    fn look_at(&mut self, packet: &Packet) {
+        let Lane { codecs, clock, coding, due, decoded, .. } = &mut *self.lane;
         let before = clock.switch(Phase::Other);
-        decoded.resize(x.len(), 0.0);
+        decoded.resize(due.len(), 0.0);
         if codecs.of(self.content).decode(packet, decoded).is_ok() {
-            let (squared, error) = compress::distance(x, decoded);
+            let (squared, error) = compress::distance(due, decoded);
             coding.squared += squared;
             coding.squared_error += error;
         }
@@ -327,12 +345,21 @@ impl<'a> Wire<'a> {
 
     /// Sends a packet as it is: what a rank relays is what its owner encoded, bit for bit.
     pub fn send_packet(&mut self, to: Place, tag: Tag, packet: Packet) -> Result<(), StepError> {
+        let elements = self.lane.codecs.of(self.content).elements(&packet);
+        self.send_counted(to, tag, packet, elements)
+    }
+
+    /// The same for what is no packet of the codec, but holds so many elements.
+    pub(crate) fn send_counted(
+        &mut self,
+        to: Place,
+        tag: Tag,
+        packet: Packet,
+        elements: usize,
+    ) -> Result<(), StepError> {
         let (peer, bytes) = (self.group.rank(to), packet.0.len() as u64);
         // What a projection has left is no gradient; how long that was is counted by itself.
-        let raw_bytes = match self.content {
-            Content::Projected => 0,
-            content => 4 * self.lane.codecs.of(content).elements(&packet) as u64,
-        };
+        let raw_bytes = if self.content == Content::Projected { 0 } else { 4 * elements as u64 };
         let before = self.lane.clock.switch(Phase::Send);
         self.lane.transport.send(peer, tag, packet)?;
         self.lane.clock.note(peer, bytes);
@@ -341,6 +368,11 @@ impl<'a> Wire<'a> {
         self.lane.coding.bytes += bytes;
         self.lane.coding.raw_bytes += raw_bytes;
         Ok(())
+    }
+
+    /// Whether a packet would leave at once.
+    pub(crate) fn has_room(&self, to: Place, packet: &Packet) -> bool {
+        self.lane.transport.has_room(self.group.rank(to), packet.0.len())
     }
 
     /// Receives a packet as it is.

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
 use e2e::train_on_threads;
-use recipe::{Averaging, Extent, MixOrder, MovingRate, Strategy, SyncVariant, Topology};
+use recipe::{Averaging, Collective, Extent, MixOrder, MovingRate, RunSpec, Strategy, SyncVariant, Topology};
 use record::Event;
 use strategies::Learner;
 use strategies::memory::WINDOW;
@@ -12,8 +12,11 @@ use strategies::toy::Quadratic;
 
 /// Two steps of two ranks, with a model that has no room beside any other message.
 fn large(strategy: Strategy) {
-    let weights = WINDOW as usize / 4 + 1000;
-    let mut spec = sample_spec_of(strategy, 2);
+    train(sample_spec_of(strategy, 2), WINDOW as usize / 4 + 1000);
+}
+
+/// Two steps of two ranks.
+fn train(mut spec: RunSpec, weights: usize) {
     spec.train.global_batch = 4;
     spec.train.length = Extent::Steps(2);
     spec.measure.hash_every_step = false;
@@ -44,4 +47,12 @@ fn gossip_of_pairs() {
 #[test]
 fn both_ways_through_the_tree_at_once() {
     large(Strategy::EasgdSync { moving_rate: MovingRate::Fixed(0.2), variant: SyncVariant::Overlapped });
+}
+
+/// Half of such a model has no room at once, in whatever segments it travels.
+#[test]
+fn segments_of_a_ring() {
+    let mut spec = sample_spec_of(Strategy::DSync, 2);
+    spec.communication.collective = Collective::PipelinedRing { segments: 4 };
+    train(spec, 2 * WINDOW as usize / 4 + 1000);
 }

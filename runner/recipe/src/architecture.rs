@@ -16,8 +16,8 @@ pub(crate) struct Misfit {
     pub(crate) reason: String,
 }
 
-/// No model has more weights than this; a larger number is a slip of the pen.
-const MOST_WEIGHTS: u64 = 1 << 32;
+/// No model has more weights than this: positions and numbers of elements travel as 32 bits.
+const MOST_WEIGHTS: u64 = (1 << 32) - 1;
 
 /// The layers of a named model; `None` for `sequential`, which brings its own.
 pub(crate) fn layers(kind: &str, classes: usize) -> Option<Vec<Layer>> {
@@ -76,13 +76,13 @@ pub(crate) fn place(kind: &str, layers: &[Layer], task: Task) -> (Model, Option<
         layers: Vec::with_capacity(layers.len()),
     };
     let mut shape = input;
-    let mut weights = 0;
+    let mut weights = 0_u64;
     for (index, layer) in layers.iter().enumerate() {
         let placed = output(layer, shape).and_then(|output| {
             let placed = placed(layer, (shape, output), &model.layers);
-            weights += count(&placed.parameters);
+            weights = weights.saturating_add(count(&placed.parameters));
             if weights > MOST_WEIGHTS {
-                Err("the model would have more than 2^32 weights".to_owned())
+                Err("the model would have more than 2^32 - 1 weights".to_owned())
             } else {
                 Ok(placed)
             }
@@ -191,4 +191,26 @@ fn flops(layer: &Layer, input: Shape, output: Shape) -> u64 {
         _ => 0,
     };
     per_output.saturating_mul(output.size() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A flat layer of `outputs` over an image of one channel.
+    fn misfit(rows: usize, columns: usize, outputs: usize) -> Option<Misfit> {
+        let task = Task { input: (1, rows, columns), classes: outputs };
+        place("sequential", &[Layer::Flatten, Layer::Linear { outputs }], task).1
+    }
+
+    #[test]
+    fn a_model_has_fewer_weights_than_32_bits_can_number() {
+        // 65535 x 65537 = 2^32 - 1, and one more.
+        assert_eq!(misfit(256, 256, 65_535), None);
+        let reason = "the model would have more than 2^32 - 1 weights".to_owned();
+        assert_eq!(misfit(255, 257, 65_536), Some(Misfit { layer: 1, reason: reason.clone() }));
+        let layers = [Layer::Flatten, Layer::Linear { outputs: 9 }, Layer::Linear { outputs: usize::MAX }];
+        let task = Task { input: (1, 1, 1), classes: 9 };
+        assert_eq!(place("sequential", &layers, task).1, Some(Misfit { layer: 2, reason }));
+    }
 }

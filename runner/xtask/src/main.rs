@@ -41,6 +41,7 @@ Commands:
       --quick                 leave out the documentation and the end-to-end tests, and say so
       --keep-going            go on after a check that fails
   bench [all-reduce|training] build in release, then measure beside Gloo, Open MPI and PyTorch DDP
+  bench large                 every all-reduce with 40 million weights, 2 and 4 processes (4 GB of memory)
   bench network               the emulated network beside the kernel's (needs root, ip and tc)
   faults [--count N] [--seed N] [--first N]
                               let N real runs go wrong, drawn by the seed, and print what became of them
@@ -127,6 +128,7 @@ mod tests {
             ("--help", Chore::Help),
             ("setup", Chore::Setup),
             ("bench network", Chore::Bench(bench::Subject::Network)),
+            ("bench large", Chore::Bench(bench::Subject::Large)),
             ("demo", Chore::Demo),
             ("test", Chore::Test(plain)),
             ("bench", Chore::Bench(bench::Subject::All)),

@@ -155,7 +155,7 @@ impl Chunks {
     ) -> Result<(), StepError> {
         let span = self.span(&chunks);
         match self.packets.get(chunks) {
-            Some(packets) => wire.send_packet(to, tag, bundle(packets)),
+            Some(packets) => wire.send_counted(to, tag, bundle(packets), span.len()),
             None => wire.send(to, tag, span.start, &x[span]),
         }
     }

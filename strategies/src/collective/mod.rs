@@ -6,6 +6,7 @@ mod bundle;
 mod fold;
 mod halving_doubling;
 mod hierarchical;
+mod journey;
 mod pipelined_ring;
 mod rank_order;
 mod recursive_doubling;

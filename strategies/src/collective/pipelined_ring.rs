@@ -15,10 +15,14 @@
 //!                    out          |a0 |a1 |a2 |
 //! ```
 //!
-//! Index formula: that of the ring; segment j of a chunk is the j-th of its s nearly equal pieces, and a chunk of
-//! fewer than s elements has one segment for each (an empty one has one, which is empty).
+//! Index formula: that of the ring; segment j of a chunk is the j-th of its s nearly equal pieces. Where a chunk has
+//! fewer than s elements, s is the number of elements of the shortest one, and at least 1.
 //!
-//! Cost per place: the elements of a ring, in 2 (p - 1) s messages where the chunks are long enough.
+//! All segments of the first chunk leave at once where there is room for them, which is when the formula below is exact;
+//! else as many as there is room for, and another one for each that arrives ([`journey`](super::journey)): no place
+//! waits for one that waits for it, however long the segments are.
+//!
+//! Cost per place: the elements of a ring, in 2 (p - 1) s messages.
 //!
 //! Time: with chunks of c elements, segments of m = c / s and sums no slower than transfers (gamma <= beta)
 //! (p - 1) max(c beta, alpha + m (beta + gamma)) + (p - 2) max(c beta, alpha + m beta) + alpha + c beta; exact
@@ -29,10 +33,9 @@
 //!
 //! Source: Li et al., Pipe-SGD, NeurIPS 2018, section 3.2 and figure 3.
 
-use super::{Collective, Cost, Rates};
-use crate::vector::piece;
+use super::journey::Journey;
+use super::{Collective, Cost, Rates, Ring};
 use crate::{StepError, Tag, Wire};
-use std::ops::Range;
 
 /// A ring in which transfers hide sums.
 #[derive(Clone, Copy, Debug)]
@@ -46,60 +49,25 @@ impl PipelinedRing {
         Self { segments: segments.max(1) }
     }
 
-    /// The segments of chunk `c` mod `p` of `0..n`.
-    fn segments(self, n: usize, p: usize, c: usize) -> impl ExactSizeIterator<Item = Range<usize>> + use<> {
-        let chunk = piece(n, p, c % p);
-        let count = self.segments.min(chunk.len()).max(1);
-        (0..count).map(move |j| {
-            let segment = piece(chunk.len(), count, j);
-            chunk.start + segment.start..chunk.start + segment.end
-        })
+    /// Into how many segments each chunk of `0..n` is cut.
+    fn count(self, n: usize, p: usize) -> usize {
+        self.segments.min(n / p).max(1)
     }
 }
 
 impl Collective for PipelinedRing {
     fn all_reduce_sum(&self, x: &mut [f32], tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
-        let (p, k, n) = (wire.group().size(), wire.group().place().0, x.len());
+        let (p, n) = (wire.group().size(), x.len());
         if p == 1 {
             return Ok(());
         }
-        let (right, left) = (wire.group().after(1), wire.group().after(p - 1));
-        let tag = |round: usize, j: usize| tag.part(round * self.segments + j);
-        for (j, own) in self.segments(n, p, k).enumerate() {
-            wire.send(right, tag(0, j), own.start, &x[own])?;
-        }
-        for round in 1..p {
-            for (j, at) in self.segments(n, p, k + p - round).enumerate() {
-                wire.recv_add(left, tag(round - 1, j), &mut x[at.clone()])?;
-                let packet = wire.encode(wire.slot(right, tag(round, j), at.start), &x[at.clone()]);
-                if round == p - 1 {
-                    // Complete: the owner adopts what the others will decode.
-                    wire.adopt(&packet, &mut x[at])?;
-                }
-                wire.send_packet(right, tag(round, j), packet)?;
-            }
-        }
-        for round in p..2 * p - 1 {
-            for (j, at) in self.segments(n, p, k + 2 * p - round).enumerate() {
-                let packet = wire.recv_packet(left, tag(round - 1, j))?;
-                if round < 2 * p - 2 {
-                    wire.send_packet(right, tag(round, j), packet.clone())?;
-                }
-                wire.decode(&packet, &mut x[at])?;
-            }
-        }
-        Ok(())
+        let segments = self.count(n, p);
+        Journey::new(x, tag, wire, (segments, segments)).travel()
     }
 
     fn cost(&self, elements: usize, places: usize, place: usize) -> Cost {
-        // What leaves in rounds 0..p - 1, and then the complete chunks.
-        let leaving = (0..2 * (places - 1)).map(|round| place + 2 * places - round);
-        let mut cost = Cost::default();
-        for segment in leaving.flat_map(|chunk| self.segments(elements, places, chunk)) {
-            cost.messages += 1;
-            cost.elements += segment.len();
-        }
-        cost
+        let messages = 2 * (places - 1) * self.count(elements, places);
+        Cost { messages, ..Ring.cost(elements, places, place) }
     }
 
     fn time(&self, elements: usize, places: usize, rates: Rates) -> f64 {

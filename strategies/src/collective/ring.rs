@@ -22,7 +22,7 @@
 //! Each chunk is cut into segments of at most 256 KiB, so that one segment is summed while the next is on its way,
 //! and what is worked on stays in the processor's cache. A segment travels through all 2 (p - 1) rounds by itself; up
 //! to 16 segments of each chunk are on their way at once (4 MiB: a link whose bandwidth times latency is below that
-//! is kept busy), and each place sends, receives and adds them in turn:
+//! is kept busy), and each place sends, receives and adds them in turn, where there is room for all of them:
 //!
 //! ```text
 //!   send s0, s1, ... s15 of round 0
@@ -30,6 +30,9 @@
 //!   ...
 //!   last round: receive s0, send s16 of round 0; receive s1, send s17 of round 0; ...
 //! ```
+//!
+//! Where there is less room, each place sends as much as there is room for before it receives
+//! ([`journey`](super::journey)): no place waits for one that waits for it.
 //!
 //! A codec that loses something is given whole chunks: what it rounds together does not depend on such numbers.
 //!
@@ -44,10 +47,11 @@
 //!
 //! Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
 
+use super::journey::Journey;
 use super::{Collective, Cost, Rates, pipelined_ring};
 use crate::compress::Guarantee;
 use crate::vector::piece;
-use crate::{Packet, Place, StepError, Tag, Wire};
+use crate::{StepError, Tag, Wire};
 use std::ops::Range;
 
 /// The most elements of a segment: 256 KiB.
@@ -67,24 +71,7 @@ impl Collective for Ring {
         }
         let whole = wire.guarantee() != Guarantee::Exact;
         let segments = if whole { 1 } else { segments(n, p) };
-        let mut journey = Journey { x, tag, wire, n, p, segments };
-        let rounds = journey.rounds();
-        for segment in 0..segments.min(WINDOW) {
-            journey.depart(segment, 0, None)?;
-        }
-        for first in (0..segments).step_by(WINDOW) {
-            for round in 0..rounds {
-                for segment in first..segments.min(first + WINDOW) {
-                    let packet = journey.arrive(segment, round)?;
-                    if round + 1 < rounds {
-                        journey.depart(segment, round + 1, packet)?;
-                    } else if segment + WINDOW < segments {
-                        journey.depart(segment + WINDOW, 0, None)?;
-                    }
-                }
-            }
-        }
-        Ok(())
+        Journey::new(x, tag, wire, (segments, WINDOW)).travel()
     }
 
     fn cost(&self, elements: usize, places: usize, place: usize) -> Cost {
@@ -109,66 +96,4 @@ fn segments(n: usize, p: usize) -> usize {
 /// Chunk `c` mod `p` of `0..n`.
 fn chunk(n: usize, p: usize, c: usize) -> Range<usize> {
     piece(n, p, c % p)
-}
-
-/// One vector on its way around the ring. Rounds count through: the all-gather begins with round p - 1.
-struct Journey<'a, 'b> {
-    x: &'a mut [f32],
-    tag: Tag,
-    wire: &'a mut Wire<'b>,
-    n: usize,
-    p: usize,
-    segments: usize,
-}
-
-impl Journey<'_, '_> {
-    fn rounds(&self) -> usize {
-        2 * (self.p - 1)
-    }
-
-    /// A segment of chunk k + p - `back`.
-    fn segment(&self, back: usize, segment: usize) -> Range<usize> {
-        let chunk = chunk(self.n, self.p, self.wire.group().place().0 + 2 * self.p - back);
-        let within = piece(chunk.len(), self.segments, segment);
-        chunk.start + within.start..chunk.start + within.end
-    }
-
-    fn tag(&self, segment: usize, round: usize) -> Tag {
-        self.tag.part(segment * self.rounds() + round)
-    }
-
-    /// Sends a segment into a round; `relayed` is what arrived in the round before.
-    fn depart(&mut self, segment: usize, round: usize, relayed: Option<Packet>) -> Result<(), StepError> {
-        let (right, tag, last) = (self.wire.group().after(1), self.tag(segment, round), self.p - 1);
-        if round < last {
-            let leaving = self.segment(round, segment);
-            return self.wire.send(right, tag, leaving.start, &self.x[leaving]);
-        }
-        let packet = match relayed {
-            Some(packet) => packet,
-            None => self.complete(right, tag, self.segment(round, segment))?,
-        };
-        self.wire.send_packet(right, tag, packet)
-    }
-
-    /// Encodes what is complete here.
-    fn complete(&mut self, right: Place, tag: Tag, mine: Range<usize>) -> Result<Packet, StepError> {
-        let packet = self.wire.encode(self.wire.slot(right, tag, mine.start), &self.x[mine.clone()]);
-        // The owner adopts what the others will decode, or the ranks would drift apart under a lossy codec.
-        self.wire.adopt(&packet, &mut self.x[mine])?;
-        Ok(packet)
-    }
-
-    /// Receives a segment of a round: adds it, or takes it over and answers it, to be relayed.
-    fn arrive(&mut self, segment: usize, round: usize) -> Result<Option<Packet>, StepError> {
-        let (left, tag, last) = (self.wire.group().after(self.p - 1), self.tag(segment, round), self.p - 1);
-        let arriving = self.segment(round + 1, segment);
-        if round < last {
-            self.wire.recv_add(left, tag, &mut self.x[arriving])?;
-            return Ok(None);
-        }
-        let packet = self.wire.recv_packet(left, tag)?;
-        self.wire.decode(&packet, &mut self.x[arriving])?;
-        Ok(Some(packet))
-    }
 }

@@ -67,6 +67,13 @@ impl<C: Compressor> Compressor for ErrorFeedback<C> {
         packet
     }
 
+    fn due(&self, slot: Slot, x: &[f32], due: &mut Vec<f32>) {
+        due.clear();
+        due.extend_from_slice(x);
+        let memory = self.memory(slot.kind, slot.peer).get(slot.at..).unwrap_or_default();
+        due.iter_mut().zip(memory).for_each(|(value, lost)| *value += lost);
+    }
+
     fn decode(&self, packet: &Packet, into: &mut [f32]) -> Result<(), StepError> {
         self.codec.decode(packet, into)
     }

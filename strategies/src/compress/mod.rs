@@ -75,6 +75,11 @@ pub enum Guarantee {
 pub trait Compressor: Send {
     /// Encodes a vector.
     fn encode(&mut self, slot: Slot, x: &[f32]) -> Packet;
+    /// Replaces `due` by what [`Compressor::encode`] would turn into a packet now: `x`, and what is remembered there.
+    fn due(&self, _: Slot, x: &[f32], due: &mut Vec<f32>) {
+        due.clear();
+        due.extend_from_slice(x);
+    }
     /// Decodes a packet over `into`, whose length must be that of the encoded vector.
     fn decode(&self, packet: &Packet, into: &mut [f32]) -> Result<(), StepError>;
     /// Adds the decoded packet to `into`: the same bits as decoding and adding element by element.
@@ -97,6 +102,10 @@ pub trait Compressor: Send {
 impl Compressor for Box<dyn Compressor> {
     fn encode(&mut self, slot: Slot, x: &[f32]) -> Packet {
         self.as_mut().encode(slot, x)
+    }
+
+    fn due(&self, slot: Slot, x: &[f32], due: &mut Vec<f32>) {
+        self.as_ref().due(slot, x, due);
     }
 
     fn decode(&self, packet: &Packet, into: &mut [f32]) -> Result<(), StepError> {

@@ -161,6 +161,10 @@ impl Transport for Behind {
         self.carrier.send_departed(to, tag, packet, departed)
     }
 
+    fn has_room(&self, to: Rank, bytes: usize) -> bool {
+        self.carrier.has_room(to, bytes)
+    }
+
     fn recv(&mut self, from: Rank, tag: Tag) -> Result<Envelope, StepError> {
         let asked = self.card.timer.now();
         let envelope = self.take(from, tag)?;

@@ -19,6 +19,8 @@ pub struct Costs {
     pub reduce: f64,
     /// Nanoseconds per encoded or decoded element.
     pub code: f64,
+    /// More nanoseconds per decoded element.
+    pub decode: f64,
     /// Nanoseconds per element that is copied aside.
     pub snapshot: f64,
 }
@@ -35,7 +37,8 @@ impl Costs {
             Work::Backward(l) => layer(&self.backward, l),
             Work::Update(n) => elements(self.update, n),
             Work::Reduce(n) => elements(self.reduce, n),
-            Work::Encode(n) | Work::Decode(n) => elements(self.code, n),
+            Work::Encode(n) => elements(self.code, n),
+            Work::Decode(n) => elements(self.code + self.decode, n),
             Work::Snapshot(n) => elements(self.snapshot, n),
         }
     }

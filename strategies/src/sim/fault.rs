@@ -168,7 +168,7 @@ impl State {
         }
         self.health.ranks[rank.index()] = how;
         for actor in 0..self.actors.len() {
-            if matches!(self.actors[actor].wait, Wait::Message { .. }) {
+            if matches!(self.actors[actor].wait, Wait::Message { .. } | Wait::Credit { .. }) {
                 self.wake(actor);
             }
         }
@@ -184,7 +184,7 @@ impl State {
         }
     }
 
-    fn wake(&mut self, actor: Actor) {
+    pub(super) fn wake(&mut self, actor: Actor) {
         self.actors[actor].wait = Wait::Time;
         let now = self.now;
         self.push(now, Event::Wake(actor));
@@ -219,7 +219,8 @@ impl State {
         let same = late.waits == number;
         // A lane that was woken at this very moment, to look again who is left, has not ended its wait.
         late.timed_out |= same;
-        (same && matches!(late.wait, Wait::Message { .. } | Wait::Start)).then_some(actor)
+        let waits = matches!(late.wait, Wait::Message { .. } | Wait::Credit { .. } | Wait::Start);
+        (same && waits).then_some(actor)
     }
 
     /// What a wait answers that is in vain: the deadline has come, or there is nobody left to wait for.

@@ -142,6 +142,10 @@ impl Transport for SimTransport {
         self.kernel.send(to, Envelope { from: self.rank, tag, packet, began: Nanos(0) })
     }
 
+    fn has_room(&self, to: Rank, bytes: usize) -> bool {
+        self.kernel.has_room((self.rank, to), bytes)
+    }
+
     fn recv(&mut self, from: Rank, tag: Tag) -> Result<Envelope, StepError> {
         let envelope = self.receive(Some(from), tag.kind, Some(tag))?;
         if envelope.tag == tag {

@@ -1,5 +1,6 @@
 //! Actors, events, and virtual time.
 
+mod credit;
 mod order;
 
 use super::choices::Choices;
@@ -8,6 +9,7 @@ use crate::draw::mix;
 use crate::emulation::{Card, Fabric, Flight};
 use crate::{Envelope, Kind, StepError, Tag, Wanted};
 use corosensei::Yielder;
+use credit::Credits;
 use order::Turn;
 use record::{LaneId, Nanos, Phase, Rank};
 use std::cmp::Reverse;
@@ -22,7 +24,18 @@ pub(super) type Actor = usize;
 pub(super) enum Wait {
     Running,
     Time,
-    Message { rank: Rank, from: Option<Rank>, kind: Kind, tag: Option<Tag> },
+    Message {
+        rank: Rank,
+        from: Option<Rank>,
+        kind: Kind,
+        tag: Option<Tag>,
+    },
+    /// Room for one more message between these two.
+    Credit {
+        from: Rank,
+        to: Rank,
+        tag: Tag,
+    },
     Bell(Arc<str>),
     Start,
     Done,
@@ -95,6 +108,7 @@ pub(super) struct State {
     outward: Vec<Card>,
     inward: Vec<Card>,
     inbox: Vec<BTreeMap<Kind, VecDeque<Envelope>>>,
+    credits: Credits,
     lanes: Vec<Vec<Actor>>,
     /// Who decides what is next among all that is due now; the seed where there is nobody.
     choices: Option<Arc<Mutex<Choices>>>,
@@ -133,6 +147,7 @@ impl Kernel {
             outward: vec![Card::default(); ranks],
             inward: vec![Card::default(); ranks],
             inbox: vec![BTreeMap::new(); ranks],
+            credits: Credits::default(),
             lanes: vec![vec![]; ranks],
             choices: None,
             turn: None,
@@ -145,6 +160,12 @@ impl Kernel {
     /// Lets every order of what is due at one moment be chosen.
     pub(super) fn choosing(self, choices: Option<Arc<Mutex<Choices>>>) -> Self {
         self.lock().choices = choices;
+        self
+    }
+
+    /// Lets so many bytes be on their way between two ranks; without end where there is no number.
+    pub(super) fn limited(self, window: Option<u64>) -> Self {
+        self.lock().credits = Credits::of(window);
         self
     }
 
@@ -213,13 +234,9 @@ impl Kernel {
         let _ = self.suspend(state, Wait::Time);
     }
 
-    /// A message leaves: it occupies the sender's card, then flies.
+    /// A message leaves as soon as there is room for it: it occupies the sender's card, then flies.
     pub(super) fn send(&self, to: Rank, envelope: Envelope) -> Result<(), StepError> {
-        let mut state = self.lock();
-        if state.health.gone(to) {
-            let (rank, wanted) = (envelope.from, Wanted::Credit(envelope.tag));
-            return Err(StepError::Gone { rank, peer: to, wanted });
-        }
+        let mut state = self.room_for(to, &envelope)?;
         let (now, from, bytes) = (state.now, envelope.from, envelope.packet.0.len());
         let way = Way { from, to, past_cards: from == to || !envelope.tag.kind.is_emulated() };
         let flight = if way.past_cards {
@@ -229,6 +246,7 @@ impl Kernel {
             self.fabric.flight((from, to), departed, bytes)
         };
         state.acts();
+        state.credits.take((from, to), bytes);
         state.messages += 1;
         state.bytes += bytes as u64;
         state.flying.entry(way).or_default().push_back((envelope, flight));
@@ -254,6 +272,7 @@ impl Kernel {
                 let place = queue.iter().position(|envelope| from.is_none_or(|from| from == envelope.from));
                 if let Some(envelope) = place.and_then(|place| queue.remove(place)) {
                     state.takes(&envelope);
+                    state.give_back(&envelope, rank);
                     return Ok(envelope);
                 }
             }

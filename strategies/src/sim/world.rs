@@ -36,6 +36,9 @@ pub struct World {
     pub paces: BTreeMap<Rank, Pace>,
     /// Each piece of work takes up to this share longer.
     pub jitter: f64,
+    /// Bytes that may be on their way from one rank to another before it takes them out, as in the real transports,
+    /// where a larger message goes alone; without end where there is no number.
+    pub window: Option<u64>,
     /// Tries orders one by one, instead of what the seed says.
     pub choices: Option<Arc<Mutex<Choices>>>,
 }
@@ -144,6 +147,7 @@ impl World {
             slow_links: BTreeMap::new(),
             paces: BTreeMap::new(),
             jitter: 0.0,
+            window: None,
             choices: None,
         }
     }
@@ -219,7 +223,9 @@ impl World {
     ) -> Result<Journey, WorldError> {
         let divisor = |rank| self.slow_links.get(&rank).copied().unwrap_or(1.0);
         let fabric = Fabric::new(self.link, ranks, divisor);
-        let kernel = Arc::new(Kernel::new(self.seed, ranks, fabric).choosing(self.choices.clone()));
+        let kernel =
+            Kernel::new(self.seed, ranks, fabric).choosing(self.choices.clone()).limited(self.window);
+        let kernel = Arc::new(kernel);
         let ledgers: Vec<Arc<Mutex<Ledger>>> = (0..ranks).map(|_| Arc::default()).collect();
         let host = SimHost { kernel: kernel.clone(), world: self.clone(), ledgers: ledgers.clone() };
         let bodies = lanes(&host).map_err(WorldError::Unbuildable)?;
@@ -347,6 +353,7 @@ fn wants(wait: &Wait) -> String {
     match wait {
         Wait::Message { from: Some(from), tag: Some(tag), .. } => format!("{tag} from rank {from}"),
         Wait::Message { kind, .. } => format!("any {kind:?}"),
+        Wait::Credit { to, tag, .. } => format!("room to send {tag} to rank {to}"),
         Wait::Bell(name) => name.to_string(),
         Wait::Start => "the start".into(),
         Wait::Time | Wait::Running | Wait::Done => "nothing".into(),
@@ -360,6 +367,7 @@ fn cycle(state: &State) -> Vec<Rank> {
         .iter()
         .filter_map(|actor| match actor.wait {
             Wait::Message { rank, from: Some(from), .. } => Some((rank, from)),
+            Wait::Credit { from, to, .. } => Some((from, to)),
             _ => None,
         })
         .collect();

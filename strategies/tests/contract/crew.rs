@@ -1,6 +1,6 @@
 //! Ranks that are threads, each with a handle that a test can act on.
 
-use super::{PATIENCE, Place, World};
+use super::{LITTLE, PATIENCE, Place, World};
 use record::Rank;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -15,6 +15,9 @@ pub(crate) trait Member: Sized + Send + Sync + 'static {
 
     /// All ranks of a run, connected; no wait is longer than `patience`.
     fn all(ranks: u32, patience: Duration) -> (Self::Ground, Vec<Self>);
+
+    /// The same with so many bytes that may be on their way to one peer.
+    fn narrow(ranks: u32, patience: Duration, window: u64) -> (Self::Ground, Vec<Self>);
 
     /// A handle to the rank's transport.
     fn transport(&self) -> Box<dyn Transport>;
@@ -44,26 +47,42 @@ pub(crate) struct Crew<M>(PhantomData<M>);
 
 impl<M: Member> World for Crew<M> {
     fn run(ranks: u32, lanes: u32, body: impl Fn(Place, Box<dyn Transport>) + Send + Sync + 'static) {
-        let (ground, members) = M::all(ranks, PATIENCE);
-        let body = Arc::new(body);
-        let run = |(rank, member): (u32, M)| {
-            let body = body.clone();
-            thread::spawn(move || {
-                let run = |lane| {
-                    let (body, transport) = (body.clone(), member.transport());
-                    thread::spawn(move || body(Place { rank: Rank(rank), lane, ranks }, transport))
-                };
-                let lanes: Vec<_> = (0..lanes).map(run).collect();
-                for lane in lanes {
-                    lane.join().unwrap();
-                }
-                member.close().unwrap();
-            })
-        };
-        let ranks: Vec<_> = (0..).zip(members).map(run).collect();
-        for rank in ranks {
-            rank.join().unwrap();
-        }
-        M::is_left_tidy(&ground);
+        run(M::all(ranks, PATIENCE), lanes, body);
     }
+}
+
+/// The same world with little room.
+pub(crate) struct Narrow<M>(PhantomData<M>);
+
+impl<M: Member> World for Narrow<M> {
+    fn run(ranks: u32, lanes: u32, body: impl Fn(Place, Box<dyn Transport>) + Send + Sync + 'static) {
+        run(M::narrow(ranks, PATIENCE, LITTLE), lanes, body);
+    }
+}
+
+fn run<M: Member>(
+    (ground, members): (M::Ground, Vec<M>),
+    lanes: u32,
+    body: impl Fn(Place, Box<dyn Transport>) + Send + Sync + 'static,
+) {
+    let (body, ranks) = (Arc::new(body), members.len() as u32);
+    let run = |(rank, member): (u32, M)| {
+        let body = body.clone();
+        thread::spawn(move || {
+            let run = |lane| {
+                let (body, transport) = (body.clone(), member.transport());
+                thread::spawn(move || body(Place { rank: Rank(rank), lane, ranks }, transport))
+            };
+            let lanes: Vec<_> = (0..lanes).map(run).collect();
+            for lane in lanes {
+                lane.join().unwrap();
+            }
+            member.close().unwrap();
+        })
+    };
+    let ranks: Vec<_> = (0..).zip(members).map(run).collect();
+    for rank in ranks {
+        rank.join().unwrap();
+    }
+    M::is_left_tidy(&ground);
 }

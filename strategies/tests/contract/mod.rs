@@ -7,7 +7,7 @@ pub(crate) mod sums;
 pub(crate) mod traffic;
 pub(crate) mod trouble;
 
-pub(crate) use crew::{Crew, Member};
+pub(crate) use crew::{Crew, Member, Narrow};
 use record::Rank;
 use std::time::Duration;
 use strategies::Transport;
@@ -100,6 +100,9 @@ macro_rules! world_tests {
     };
 }
 
+/// Bytes that may be on their way to one peer where there is little room: less than almost any message.
+pub(crate) const LITTLE: u64 = 1 << 10;
+
 /// What a world passes whose ranks can be taken hold of one by one.
 macro_rules! member_tests {
     ($member:ty) => {
@@ -122,6 +125,16 @@ macro_rules! member_tests {
         #[test]
         fn a_sender_goes_on_as_soon_as_there_is_room() {
             contract::trouble::room_again::<$member>();
+        }
+        #[test]
+        fn with_little_room_vectors_are_summed_too() {
+            for ranks in [2, 3, 4, 8] {
+                contract::sums::all_lengths::<contract::Narrow<$member>>(ranks);
+            }
+        }
+        #[test]
+        fn what_has_room_does_not_wait() {
+            contract::trouble::room::<$member>();
         }
         #[test]
         fn stop_wakes_everybody_who_waits() {

@@ -3,7 +3,10 @@
 use super::World;
 use record::{Clock, Nanos, PhaseClock, Rank, Trace, Work};
 use std::sync::Arc;
-use strategies::collective::{Collective, RankOrder, Ring, Star};
+use strategies::collective::{
+    AllGather, Collective, HalvingDoubling, Hierarchical, PipelinedRing, RankOrder, RecursiveDoubling, Ring,
+    Star, Tree,
+};
 use strategies::compress::Identity;
 use strategies::{Group, Kind, Lane, Tag};
 
@@ -29,9 +32,20 @@ pub(crate) fn all_lengths<W: World>(ranks: u32) {
         let group = Group::new(&everyone, place.rank).unwrap();
         let mut lane =
             Lane::new(transport, Box::new(Identity), PhaseClock::new(Arc::new(Still), Trace::NONE));
-        let collectives: [&dyn Collective; 3] = [&Ring, &RankOrder, &Star];
+        let collectives: [&dyn Collective; 9] = [
+            &Ring,
+            &PipelinedRing::new(3),
+            &RankOrder,
+            &Star,
+            &AllGather,
+            &Tree,
+            &RecursiveDoubling,
+            &HalvingDoubling,
+            &Hierarchical::of_neighbours(2),
+        ];
         let ranks = place.ranks as usize;
-        let lengths = [0, 1, ranks - 1, ranks, ranks + 1, 3 * ranks + 1, 100_001];
+        // Of the last one, two ranks have chunks of more than one segment of a ring.
+        let lengths = [0, 1, ranks - 1, ranks, ranks + 1, 3 * ranks + 1, 300_001];
         let cases = collectives.into_iter().flat_map(|by| lengths.map(|length| (by, length)));
         for (step, (collective, length)) in (1..).zip(cases) {
             let mut vector = own(place.rank.0, length);

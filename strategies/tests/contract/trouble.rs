@@ -1,14 +1,14 @@
 //! Ranks that stop, fall silent, leave or crash, and receivers that do not read.
 
-use super::PATIENCE;
 use super::crew::{Member, close};
+use super::{LITTLE, PATIENCE};
 use bytes::Bytes;
 use record::{Nanos, Rank};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use strategies::{Kind, Packet, StepError, Tag, Wanted};
+use strategies::{Kind, Packet, StepError, Tag, Transport, Wanted};
 
 /// A deadline that is meant to be reached.
 const SHORT: Duration = Duration::from_millis(300);
@@ -150,6 +150,34 @@ pub(crate) fn unread_empty<M: Member>() {
     let sent =
         (1..2_000_000).take_while(|step| transport.send(Rank(1), tag(*step), packet(0)).is_ok()).count();
     assert!((10_000..1_000_000).contains(&sent), "{sent}");
+    close::<M>(ground, members);
+}
+
+/// What has room goes at once; what has none has it again when the receiver has taken something out.
+pub(crate) fn room<M: Member>() {
+    let (ground, members) = M::narrow(2, PATIENCE, LITTLE);
+    let (mut sender, mut receiver) = (members[0].transport(), members[1].transport());
+    assert!(sender.has_room(Rank(1), 100 * MIB), "alone, any size may travel");
+    sender.send(Rank(1), tag(1), packet(100)).unwrap();
+    // A message costs at most 256 bytes beside its own.
+    assert!(sender.has_room(Rank(1), LITTLE as usize - 100 - 2 * 256));
+    let fits = |sender: &dyn Transport| sender.has_room(Rank(1), LITTLE as usize - 100);
+    assert!(!fits(sender.as_ref()));
+    assert!(sender.has_room(Rank(0), 100 * MIB), "nothing travels to oneself");
+    receiver.recv(Rank(0), tag(1)).unwrap();
+    let begin = Instant::now();
+    while !fits(sender.as_ref()) {
+        assert!(begin.elapsed() < PATIENCE, "there is no room again");
+        thread::sleep(Duration::from_millis(1));
+    }
+    sender.send(Rank(1), tag(2), packet(100)).unwrap();
+    assert!(!fits(sender.as_ref()));
+    // Where a message would fail, it fails at once.
+    assert!(sender.has_room(Rank(9), 1));
+    members[0].stop();
+    assert!(fits(sender.as_ref()));
+    assert_eq!(sender.send(Rank(1), tag(3), packet(LITTLE as usize - 100)), Err(StepError::Stopped));
+    receiver.recv(Rank(0), tag(2)).unwrap();
     close::<M>(ground, members);
 }
 

@@ -23,6 +23,10 @@ impl Member for MemoryRank {
         ((), MemoryRank::all(ranks, patience, Arc::new(RealClock(Instant::now()))))
     }
 
+    fn narrow(ranks: u32, patience: Duration, window: u64) -> ((), Vec<Self>) {
+        ((), MemoryRank::all_with_window(ranks, patience, Arc::new(RealClock(Instant::now())), window))
+    }
+
     fn transport(&self) -> Box<dyn Transport> {
         MemoryRank::transport(self)
     }

@@ -1,5 +1,5 @@
-//! The simulator, as far as the contract applies: it has no wall's clock, and credits without end, because its
-//! worlds hold what toy models send. What becomes of its ranks when others die is told with the faults.
+//! The simulator, as far as the contract applies: it has no wall's clock, and credits without end unless a world says
+//! otherwise. What becomes of its ranks when others die is told with the faults.
 
 use crate::contract::{self, Place, World};
 use record::{LaneId, Rank};
@@ -12,9 +12,19 @@ struct Simulated;
 
 impl World for Simulated {
     fn run(ranks: u32, lanes: u32, body: impl Fn(Place, Box<dyn Transport>) + Send + Sync + 'static) {
+        Bounded::<{ u64::MAX }>::run(ranks, lanes, body);
+    }
+}
+
+/// So many bytes may be on their way to one peer.
+struct Bounded<const WINDOW: u64>;
+
+impl<const WINDOW: u64> World for Bounded<WINDOW> {
+    fn run(ranks: u32, lanes: u32, body: impl Fn(Place, Box<dyn Transport>) + Send + Sync + 'static) {
         let body = Arc::new(body);
         let mut world = sim::World::new(7);
         world.link.nanos_per_byte = 1.0;
+        world.window = Some(WINDOW).filter(|window| *window < u64::MAX);
         let places = (0..ranks).flat_map(|rank| (0..lanes).map(move |lane| (Rank(rank), lane)));
         let ran = world.run_lanes(ranks as usize, |host| {
             let bodies = places.map(|(rank, lane)| {
@@ -33,3 +43,15 @@ impl World for Simulated {
 }
 
 contract::world_tests!(Simulated);
+
+#[test]
+fn with_little_room_vectors_are_summed_too() {
+    for ranks in [2, 3, 4, 8] {
+        contract::sums::all_lengths::<Bounded<{ contract::LITTLE }>>(ranks);
+    }
+}
+
+#[test]
+fn with_little_room_a_ring_in_which_all_send_first_does_not_block() {
+    contract::traffic::ring::<Bounded<{ contract::LITTLE }>>(4, 80 << 10, 3);
+}

@@ -230,7 +230,7 @@ fn initial_weights_and_the_weights_of_a_server_are_exact_unless_the_recipe_says_
 }
 
 /// What coding saved and lost on the lanes of a run: bytes, bytes without it, and the relative error.
-fn coding(outcome: &strategies::sim::Outcome) -> Option<(u64, u64, f64)> {
+pub(crate) fn coding(outcome: &strategies::sim::Outcome) -> Option<(u64, u64, f64)> {
     let records = outcome.ranks.iter().flat_map(|rank| &rank.events).filter_map(|event| match event {
         Event::Coding(record) => Some((record.bytes, record.raw_bytes, record.squared, record.squared_error)),
         _ => None,
@@ -263,6 +263,31 @@ fn a_run_knows_what_coding_saved_and_lost() {
     }
     assert_eq!(coding(&Scene::new(Strategy::DSync, 4).run()), None);
     assert_eq!(coding(&Scene::new(Strategy::DSync, 1).coded(Codec::Fp16, true).run()), None);
+}
+
+/// Bytes without the codec are four for each element that travels, whatever packets travel in.
+#[test]
+fn what_would_have_travelled_without_a_codec_is_what_the_all_reduce_says() {
+    for (name, collective) in all_collectives() {
+        for codec in Codec::ALL.into_iter().filter(|codec| may(*codec, name)) {
+            if codec.route() == Route::Projected {
+                continue;
+            }
+            for p in 2..=9 {
+                let scene = Scene::new(Strategy::DSync, p).coded(codec, false).change(|spec| {
+                    spec.train.global_batch = 9;
+                });
+                let n = scene.learner().layout().size();
+                let blueprint = scene.blueprint().with_collective(collective.clone());
+                let outcome = scene.world.run(&blueprint, |_| Box::new(scene.learner())).unwrap();
+                let places = p as usize;
+                let elements: usize =
+                    (0..places).map(|place| collective.cost(n, places, place).elements).sum();
+                let (_, raw, _) = coding(&outcome).unwrap();
+                assert_eq!(raw, 5 * 4 * elements as u64, "{name}, {codec:?}, {p} places");
+            }
+        }
+    }
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! What becomes of sums under codecs, against a few lines of plain code, and what is lost against what is remembered.
 
-use crate::codecs::{all_collectives, collectives};
+use crate::codecs::{all_collectives, coding, collectives};
 use crate::scene::{Scene, common_digests};
 use recipe::{Codec, Collective as Chosen, Extent, Strategy};
 use record::Rank;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use strategies::collective::{Collective, PipelinedRing, RankOrder, Ring};
+use strategies::collective::{AllGather, Collective, PipelinedRing, RankOrder, Ring};
 use strategies::compress::{Compressor, ErrorFeedback, Guarantee, Quantize8, Sign, Slot, TopK, Truncate16};
 use strategies::draw::mix;
 use strategies::vector::piece;
@@ -179,6 +179,68 @@ fn training_with_what_is_gathered_is_plain_code_too() {
         let got = &common_digests(&scene.run())[20].1;
         assert_eq!(*got, expected.sha256(), "{codec:?}");
     }
+}
+
+/// Sums fresh Gaussian vectors in every step.
+struct Noise {
+    collective: Arc<dyn Collective>,
+}
+
+const NOISE: usize = 2000;
+
+/// A standard normal vector: of each pair of uniform numbers one, by Box and Muller.
+fn gaussian(rank: u64, step: u64) -> Vec<f32> {
+    let uniform = |i: u64| (mix(mix(rank + 1, step), i) >> 11) as f64 / (1_u64 << 53) as f64;
+    let normal = |i: u64| {
+        (-2.0 * (1.0 - uniform(2 * i)).ln()).sqrt() * (std::f64::consts::TAU * uniform(2 * i + 1)).cos()
+    };
+    (0..NOISE as u64).map(|i| normal(i) as f32).collect()
+}
+
+impl strategies::Strategy for Noise {
+    fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
+        let mut x = Vector::from(gaussian(u64::from(node.rank().0), node.t()));
+        let (tag, group) = (node.tag(Kind::Reduce), node.trainers().clone());
+        self.collective.all_reduce_sum(&mut x, tag, &mut node.wire_over(&group))?;
+        Ok(Loss(0.0))
+    }
+}
+
+/// The relative error of a codec under error feedback is what is not decoded of what was due: the vector, and what was lost
+/// of those before. A part that is sent can then never be further from the whole than nothing would be.
+#[test]
+fn the_error_of_coding_is_that_of_what_was_due() {
+    const STEPS: u64 = 60;
+    let kept = NOISE.div_ceil(100);
+    let scene = Scene::new(Strategy::DSync, 2).widths(&[1, 1]).change(|spec| {
+        spec.train.length = Extent::Steps(STEPS);
+        spec.measure.trace_every = 1;
+    });
+    let codec: fn() -> Box<dyn Compressor> = || Box::new(ErrorFeedback::new(TopK::new(0.01)));
+    let blueprint = scene.blueprint().with_codec(codec);
+    let roles = |_: Rank, _: &dyn strategies::Host, _: &strategies::Shared<strategies::Jobs>| Roles {
+        trainer: Some(Box::new(Noise { collective: Arc::new(AllGather) })),
+        ..Roles::default()
+    };
+    let outcome = scene.world.run_roles(&blueprint, |_| Box::new(scene.learner()), roles).unwrap();
+    let (mut squared, mut lost) = (0.0, 0.0);
+    for rank in 0..2 {
+        let mut memory = vec![0.0_f32; NOISE];
+        for step in 1..=STEPS {
+            let due = add(&gaussian(rank, step), &memory);
+            let mut order: Vec<usize> = (0..NOISE).collect();
+            order.sort_by(|a, b| due[*b].abs().total_cmp(&due[*a].abs()));
+            memory.copy_from_slice(&due);
+            order[..kept].iter().for_each(|i| memory[*i] = 0.0);
+            let square = |x: &[f32]| x.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>();
+            assert!(square(&memory) <= square(&due));
+            squared += square(&due);
+            lost += square(&memory);
+        }
+    }
+    let expected = (lost / squared).sqrt();
+    let (_, _, shown) = coding(&outcome).unwrap();
+    assert!((shown - expected).abs() < 1e-9 && shown < 1.0, "{shown} instead of {expected}");
 }
 
 #[test]

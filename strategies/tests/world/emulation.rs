@@ -147,6 +147,9 @@ impl Transport for Courier {
         self.bring(to, tag, packet, None);
         Ok(())
     }
+    fn has_room(&self, _: Rank, _: usize) -> bool {
+        true
+    }
     fn recv(&mut self, from: Rank, tag: Tag) -> Result<Envelope, StepError> {
         Ok(self.take(|envelope| envelope.from == from && envelope.tag == tag))
     }

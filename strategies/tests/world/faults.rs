@@ -27,6 +27,7 @@ fn scene(strategy: Kinds, seed: u64) -> Scene {
         update: 100.0,
         reduce: 50.0,
         code: 20.0,
+        decode: 0.0,
         snapshot: 200.0,
     };
     scene.world.link = Link { latency: Nanos(10_000), nanos_per_byte: 20.0 };

@@ -139,7 +139,8 @@ fn expected(name: &str, all: &[Vec<f32>], through: Through) -> Vec<f32> {
     match name {
         _ if p == 1 => all[0].clone(),
         "ring" | "pipelined ring, 1 segment" => ring(all, 1, through),
-        "pipelined ring, 3 segments" => ring(all, 3, through),
+        // As many segments as the shortest chunk has elements.
+        "pipelined ring, 3 segments" => ring(all, (all[0].len() / p).clamp(1, 3), through),
         "rank order" => rank_order(all, p, through),
         "star" => rank_order(all, 1, through),
         "all gather" => all.iter().fold(vec![0.0; all[0].len()], |so_far, own| sum(so_far, &through(own))),

@@ -156,6 +156,7 @@ fn every_lane_is_tiled_and_its_named_phases_cover_everything() {
             update: 1.0,
             reduce: 2.0,
             code: 0.5,
+            decode: 0.0,
             snapshot: 1.0,
         };
         let outcome = scene.run();

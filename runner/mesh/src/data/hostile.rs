@@ -3,6 +3,7 @@
 use super::frame::HEADER;
 use super::inbox::Inbox;
 use super::incoming::{Incoming, Step};
+use super::window::WINDOW;
 use bytes::Bytes;
 use record::{Nanos, Rank};
 use std::time::Duration;
@@ -18,7 +19,7 @@ const CONSUMED: u8 = 2;
 /// the header and the payload.
 pub fn data_frames(mut input: &[u8]) -> usize {
     let peer = Rank(1);
-    let inbox = Inbox::new(Rank(0), 2, Duration::ZERO);
+    let inbox = Inbox::new(Rank(0), 2, (WINDOW, Duration::ZERO));
     let mut incoming = Incoming::new(peer, Buffers::default());
     let (mut complete, mut open) = (0, Vec::new());
     for number in 1_u64.. {

@@ -3,21 +3,23 @@
 //! The thread of the plane puts messages in and never waits; lanes take them out. Taking a message out is what
 //! gives its credits back to the sender, so that what lies here is bounded.
 
-use super::window::{Presence, WINDOW, cost};
+use super::window::{Presence, cost};
 use record::{Nanos, Rank};
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use strategies::{Envelope, Kind, StepError, Tag, Wanted};
 
-/// Credits are returned when this much has come together, unless the sender waits for them.
-const RETURN: u64 = WINDOW / 4;
+/// Credits are returned when this part of all has come together, unless the sender waits for them.
+const RETURNED: u64 = 4;
 
 /// What has arrived at a rank.
 pub(super) struct Inbox {
     me: Rank,
     /// For how long nothing may come.
     patience: Duration,
+    /// Credits of each peer.
+    window: u64,
     state: Mutex<State>,
     /// One for each kind, because each kind has one lane.
     arrived: [Condvar; Kind::ALL.len()],
@@ -77,7 +79,7 @@ pub(super) type Return = Option<(Rank, u64)>;
 
 impl Inbox {
     /// The inbox of `me` among so many ranks.
-    pub(super) fn new(me: Rank, ranks: usize, patience: Duration) -> Self {
+    pub(super) fn new(me: Rank, ranks: usize, (window, patience): (u64, Duration)) -> Self {
         let sorted = || Sorted { queues: vec![VecDeque::new(); ranks], waiting: Waiting::default() };
         let peer = || Peer { presence: Presence::Here, held: 0, taken: 0, eager: false, moved: None };
         let state = State {
@@ -86,7 +88,7 @@ impl Inbox {
             ended: None,
             arrivals: 0,
         };
-        Self { me, patience, state: Mutex::new(state), arrived: Default::default() }
+        Self { me, patience, window, state: Mutex::new(state), arrived: Default::default() }
     }
 
     /// Whether a peer may send so much now; a peer that keeps to its credits always may.
@@ -94,7 +96,7 @@ impl Inbox {
         let state = self.lock();
         let peer = &state.peers[from.index()];
         let open = peer.held + peer.taken;
-        open == 0 || open + cost(size) <= WINDOW
+        open == 0 || open + cost(size) <= self.window
     }
 
     /// Puts a complete message in.
@@ -192,7 +194,7 @@ impl Inbox {
             }
             if let Some(seen) = look(&mut state) {
                 return seen.map(|envelope| {
-                    let back = state.consume(self.me, &envelope);
+                    let back = state.consume(self.me, &envelope, self.window / RETURNED);
                     (envelope, back)
                 });
             }
@@ -221,7 +223,7 @@ impl Inbox {
 impl State {
     /// Moves the credits of a message that was taken out: they are returned together when they are many, when
     /// the sender waits for them, but not one by one.
-    fn consume(&mut self, me: Rank, envelope: &Envelope) -> Return {
+    fn consume(&mut self, me: Rank, envelope: &Envelope, many: u64) -> Return {
         if envelope.from == me {
             return None;
         }
@@ -229,7 +231,7 @@ impl State {
         let peer = &mut self.peers[envelope.from.index()];
         peer.held -= cost;
         peer.taken += cost;
-        let now = peer.eager || peer.taken >= RETURN;
+        let now = peer.eager || peer.taken >= many;
         peer.eager &= peer.held > 0;
         now.then(|| (envelope.from, std::mem::take(&mut peer.taken)))
     }
@@ -253,6 +255,7 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use super::super::window::WINDOW;
     use super::*;
     use bytes::Bytes;
     use std::sync::Arc;
@@ -273,8 +276,8 @@ mod tests {
 
     #[test]
     fn credits_come_back_together_or_at_once_to_whoever_waits_for_them() {
-        let inbox = Inbox::new(ME, 3, PATIENCE);
-        let size = RETURN / 2;
+        let inbox = Inbox::new(ME, 3, (WINDOW, PATIENCE));
+        let size = WINDOW / RETURNED / 2;
         for step in 1..=5 {
             inbox.deliver(envelope(1, step, size));
         }
@@ -293,7 +296,7 @@ mod tests {
 
     #[test]
     fn a_peer_may_send_what_it_has_credits_for() {
-        let inbox = Inbox::new(ME, 2, PATIENCE);
+        let inbox = Inbox::new(ME, 2, (WINDOW, PATIENCE));
         assert!(inbox.admits(Rank(1), 10 * WINDOW), "alone, any size may travel");
         inbox.deliver(envelope(1, 1, 1 << 20));
         assert!(inbox.admits(Rank(1), WINDOW - (1 << 20) - 2 * cost(0)));
@@ -306,7 +309,7 @@ mod tests {
 
     #[test]
     fn anyone_means_the_oldest() {
-        let inbox = Inbox::new(ME, 4, PATIENCE);
+        let inbox = Inbox::new(ME, 4, (WINDOW, PATIENCE));
         let arrivals = [3, 1, 2, 1, 3];
         for (from, step) in arrivals.into_iter().zip(1..) {
             inbox.deliver(envelope(from, step, 1));
@@ -319,7 +322,7 @@ mod tests {
 
     #[test]
     fn several_lanes_at_one_kind_do_not_hang() {
-        let inbox = Arc::new(Inbox::new(ME, 3, PATIENCE));
+        let inbox = Arc::new(Inbox::new(ME, 3, (WINDOW, PATIENCE)));
         let lane = |from| {
             let inbox = inbox.clone();
             thread::spawn(move || inbox.take(Rank(from), tag(1)).map(|(envelope, _)| envelope.from))
@@ -333,7 +336,7 @@ mod tests {
 
     #[test]
     fn waiting_for_anyone_ends_with_the_first_that_is_lost_or_the_last_that_leaves() {
-        let inbox = Inbox::new(ME, 3, Duration::from_millis(20));
+        let inbox = Inbox::new(ME, 3, (WINDOW, Duration::from_millis(20)));
         inbox.depart(Rank(1), Presence::Left);
         assert!(matches!(inbox.take_any(Kind::Ask), Err(StepError::Silent { peer: None, .. })));
         inbox.depart(Rank(2), Presence::Left);

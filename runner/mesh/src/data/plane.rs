@@ -2,8 +2,8 @@
 
 use super::entrance::{Entrance, Guests, Order};
 use super::link;
-use super::shared::{Handle, Queues, Shared};
-use super::window::{Ending, Window};
+use super::shared::{Handle, Queues, Shared, Terms};
+use super::window::{Ending, WINDOW, Window};
 use crate::handshake::{End, Plane};
 use crate::reception::Reception;
 use crate::socket::{Endpoint, Proven, SocketFile, bind, introduce};
@@ -57,9 +57,24 @@ impl DataPlane {
         clock: Arc<dyn Clock>,
         arrivals: Option<Arc<dyn Arrivals>>,
     ) -> Result<Self, MeshError> {
+        Self::open_locally(briefing, me, Terms { clock, arrivals, window: WINDOW })
+    }
+
+    /// The same with `window` bytes instead of 64 MiB that may be on their way to one peer, the same number on all
+    /// ranks: for tests of what happens beyond it.
+    pub fn open_narrow(
+        briefing: &Briefing,
+        me: Rank,
+        clock: Arc<dyn Clock>,
+        window: u64,
+    ) -> Result<Self, MeshError> {
+        Self::open_locally(briefing, me, Terms { clock, arrivals: None, window })
+    }
+
+    fn open_locally(briefing: &Briefing, me: Rank, terms: Terms) -> Result<Self, MeshError> {
         directory::check_private(&briefing.sockets)?;
         let place = |rank| Ok(Endpoint::Ipc(directory::data_socket(&briefing.sockets, rank)?));
-        Self::open_at(briefing, me, (clock, arrivals), place)
+        Self::open_at(briefing, me, terms, place)
     }
 
     /// The same over TCP, each rank at its address (by rank): between network namespaces of one machine, where
@@ -75,13 +90,13 @@ impl DataPlane {
             let address = addresses.get(rank.index()).copied();
             address.map(Endpoint::Tcp).ok_or(MeshError::Stranger(Member::Rank(rank)))
         };
-        Self::open_at(briefing, me, (clock, None), place)
+        Self::open_at(briefing, me, Terms { clock, arrivals: None, window: WINDOW }, place)
     }
 
     fn open_at(
         briefing: &Briefing,
         me: Rank,
-        watching: (Arc<dyn Clock>, Option<Arc<dyn Arrivals>>),
+        terms: Terms,
         place: impl Fn(Rank) -> Result<Endpoint, MeshError>,
     ) -> Result<Self, MeshError> {
         let ranks = briefing.spec.cluster.ranks();
@@ -92,7 +107,7 @@ impl DataPlane {
         let everybody = (0..ranks).map(Rank);
         let mut peers = everybody.map(path_of).collect::<Result<BTreeMap<_, _>, MeshError>>()?;
         peers.remove(&me);
-        let (shared, queues, ordered) = Shared::new(me, ranks, briefing.deadlines.peer, watching);
+        let (shared, queues, ordered) = Shared::new(me, ranks, briefing.deadlines.peer, terms);
         let (hang_up, end) = (CancellationToken::new(), CancellationToken::new());
         let opening = Opening {
             shared: shared.clone(),

@@ -26,6 +26,15 @@ pub(super) struct Shared {
     pub(super) orders: UnboundedSender<Order>,
 }
 
+/// What a data plane is opened with beside its briefing.
+pub(super) struct Terms {
+    /// Stamps the arrival of announcements.
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) arrivals: Option<Arc<dyn Arrivals>>,
+    /// Bytes that may be on their way to one peer.
+    pub(super) window: u64,
+}
+
 /// What lanes hand over, by receiver.
 pub(super) type Queues = BTreeMap<Rank, UnboundedReceiver<Outgoing>>;
 
@@ -35,17 +44,17 @@ impl Shared {
         me: Rank,
         ranks: u32,
         patience: Duration,
-        (clock, arrivals): (Arc<dyn Clock>, Option<Arc<dyn Arrivals>>),
+        Terms { clock, arrivals, window: credits }: Terms,
     ) -> (Arc<Self>, Queues, UnboundedReceiver<Order>) {
         let (orders, ordered) = unbounded_channel();
         let mut queues = Queues::new();
         let mut window = |peer| {
             let (queue, queued) = unbounded_channel();
             queues.insert(peer, queued);
-            Window::new(me, peer, patience, queue)
+            Window::new((me, peer), (credits, patience), queue)
         };
         let windows = (0..ranks).map(Rank).map(&mut window).collect();
-        let inbox = Inbox::new(me, ranks as usize, patience);
+        let inbox = Inbox::new(me, ranks as usize, (credits, patience));
         (Arc::new(Self { me, clock, inbox, windows, arrivals, orders }), queues, ordered)
     }
 
@@ -148,6 +157,11 @@ impl Carrier for Handle {
 impl Transport for Handle {
     fn send(&mut self, to: Rank, tag: Tag, packet: Packet) -> Result<(), StepError> {
         self.hand_over(to, tag, packet, None)
+    }
+
+    fn has_room(&self, to: Rank, bytes: usize) -> bool {
+        let window = self.0.windows.get(to.index()).filter(|_| to != self.0.me);
+        window.is_none_or(|window| window.has_room(bytes as u64))
     }
 
     fn recv(&mut self, from: Rank, tag: Tag) -> Result<Envelope, StepError> {

@@ -2,7 +2,7 @@
 //!
 //! A message needs as many credits as it has bytes, and a few more so that empty ones are bounded too. Credits
 //! come back when the receiver has taken the message out of its inbox. A message that is larger than the window
-//! goes when nothing else is on its way; so all ranks of a ring may send first, whatever the size.
+//! goes when nothing else is on its way; so all ranks of a ring may send one message first, whatever the size.
 
 use super::link::Outgoing;
 use record::{LinkRecord, Nanos, Rank};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use strategies::{Packet, StepError, Tag, Wanted};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// Credits of a peer: 64 MiB.
+/// Credits of a peer, unless a test says otherwise: 64 MiB.
 pub(super) const WINDOW: u64 = 64 << 20;
 
 /// What a message costs beside its bytes.
@@ -51,6 +51,8 @@ pub(super) struct Window {
     me: Rank,
     peer: Rank,
     patience: Duration,
+    /// Credits.
+    size: u64,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -60,6 +62,8 @@ struct State {
     queue: Option<UnboundedSender<Outgoing>>,
     /// Credits in use.
     used: u64,
+    /// Whether the peer was asked for credits since some came back.
+    asked: bool,
     presence: Presence,
     /// What every wait answers from now on.
     ended: Option<StepError>,
@@ -78,16 +82,21 @@ pub(super) enum Ending {
 }
 
 impl Window {
-    pub(super) fn new(me: Rank, peer: Rank, patience: Duration, queue: UnboundedSender<Outgoing>) -> Self {
+    pub(super) fn new(
+        (me, peer): (Rank, Rank),
+        (size, patience): (u64, Duration),
+        queue: UnboundedSender<Outgoing>,
+    ) -> Self {
         let state = State {
             queue: Some(queue),
             used: 0,
+            asked: false,
             presence: Presence::Here,
             ended: None,
             farewell: false,
             sent: LinkRecord { from: me, to: peer, bytes: 0, messages: 0 },
         };
-        Self { me, peer, patience, state: Mutex::new(state), changed: Condvar::new() }
+        Self { me, peer, patience, size, state: Mutex::new(state), changed: Condvar::new() }
     }
 
     /// Hands a message to the link as soon as there are credits for it; with the moment at which it leaves an
@@ -100,7 +109,7 @@ impl Window {
         let mut asked = false;
         loop {
             let queue = state.open(self, wanted)?;
-            if state.has_room(size) {
+            if state.has_room(size, self.size) {
                 // The link ends only when the peer is gone, which the next call tells.
                 let _ = queue.send(Outgoing::Message { tag, packet, departed });
                 state.count(size);
@@ -123,10 +132,26 @@ impl Window {
         }
     }
 
+    /// Whether a message of so many bytes would not wait now. Where it would, the peer is asked for what it has taken
+    /// out and not returned yet.
+    pub(super) fn has_room(&self, size: u64) -> bool {
+        let mut state = self.lock();
+        if state.has_room(size, self.size) || state.ended.is_some() || state.presence.gone() {
+            return true;
+        }
+        if !std::mem::replace(&mut state.asked, true)
+            && let Some(queue) = &state.queue
+        {
+            let _ = queue.send(Outgoing::Want);
+        }
+        state.queue.is_none()
+    }
+
     /// Credits came back.
     pub(super) fn credit(&self, bytes: u64) {
         let mut state = self.lock();
         state.used = state.used.saturating_sub(bytes);
+        state.asked = false;
         drop(state);
         self.changed.notify_all();
     }
@@ -191,8 +216,8 @@ impl State {
         })
     }
 
-    fn has_room(&self, size: u64) -> bool {
-        self.used == 0 || self.used + cost(size) <= WINDOW
+    fn has_room(&self, size: u64, window: u64) -> bool {
+        self.used == 0 || self.used + cost(size) <= window
     }
 
     fn count(&mut self, size: u64) {

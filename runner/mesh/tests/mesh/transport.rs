@@ -16,6 +16,12 @@ impl Member for DataPlane {
         (sockets, planes)
     }
 
+    fn narrow(ranks: u32, patience: Duration, window: u64) -> (TempDir, Vec<Self>) {
+        let sockets = fixture::sockets();
+        let planes = fixture::narrow_planes(sockets.path(), ranks, patience, window);
+        (sockets, planes)
+    }
+
     fn transport(&self) -> Box<dyn Transport> {
         DataPlane::transport(self)
     }

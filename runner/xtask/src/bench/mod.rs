@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: how fast this project is, beside others who do the same, in one table.
 
 mod all_reduce;
+mod large;
 mod line;
 mod network;
 mod peers;
@@ -26,6 +27,8 @@ pub(crate) enum Subject {
     AllReduce,
     /// Steps of training.
     Training,
+    /// Whether every all-reduce ends with vectors far beyond the credits of a peer.
+    Large,
     /// The emulated network beside the kernel's.
     Network,
 }
@@ -37,6 +40,7 @@ impl Subject {
             [] => Self::All,
             ["all-reduce"] => Self::AllReduce,
             ["training"] => Self::Training,
+            ["large"] => Self::Large,
             ["network"] => Self::Network,
             [word, ..] => bail!("`{word}` is not expected here; see `cargo xtask help`"),
         })
@@ -45,6 +49,10 @@ impl Subject {
 
 /// Builds, brings the peers that can be brought, measures, and prints.
 pub(crate) fn run(workspace: &Workspace, subject: Subject) -> Result<ExitCode> {
+    if subject == Subject::Large {
+        large::run(workspace)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     libtorch::ensure(workspace)?;
     if subject == Subject::Network {
         network::run(workspace)?;

@@ -23,7 +23,8 @@
 //! then each message for it is a persistent set. Where no rank is like that, all events are tried.
 //!
 //! All this holds for lanes that share nothing but what is in a `Shared`: weights that a server changes without a lock are
-//! not seen here.
+//! not seen here. Nor does it hold where credits are bounded, because one rank's receiving lets another send: there all
+//! events are tried.
 //!
 //! Events only follow from each other in a circle if a strategy never ends, so that no event can be put off for ever.
 //! A search of persistent sets meets every deadlock that there is (chapter 4 there), and takes some order of each
@@ -80,7 +81,11 @@ impl State {
         let lands = events.iter().position(|event| matches!(event, Event::Land(..)));
         let chosen = lands.or_else(|| {
             let mut choices = choices.lock().unwrap_or_else(PoisonError::into_inner);
-            let options = if choices.is_every() { every(&events) } else { self.persistent(&events) };
+            let options = if choices.is_every() || self.credits.bounded() {
+                every(&events)
+            } else {
+                self.persistent(&events)
+            };
             if let [only] = options[..] {
                 return Some(only);
             }

@@ -1,0 +1,164 @@
+//! A vector on its way around a ring, segment by segment: what [`Ring`](super::Ring) and
+//! [`PipelinedRing`](super::PipelinedRing) share.
+//!
+//! Each of the p chunks is cut into s segments; each segment travels through all 2 (p - 1) rounds by itself, and up to
+//! `lead` segments of a chunk are on their way at once: those rounds are over before the next `lead` segments begin
+//! theirs. So every place sends, and receives, 2 (p - 1) s messages in the same order. Before it waits for message m:
+//!
+//! ```text
+//!   message m of its own leaves                           (and waits for room, if it must)
+//!   then every message that is complete leaves, in order, as long as the receiver has room
+//! ```
+//!
+//! The second line hides latencies and sums behind transfers; the first one keeps places from waiting for each other,
+//! however little room there is. A place that waits for room for message m has received m messages, and waits until
+//! its right neighbour takes an earlier one: that neighbour has received fewer than m, and the next one for it is on its
+//! way already, so that it waits, if it waits, for room for a message before m. Round the ring, the numbers of these
+//! messages fall: they cannot come back to m.
+
+use crate::vector::piece;
+use crate::{Packet, Place, StepError, Tag, Wire};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// One vector on its way around the ring. Rounds count through: the all-gather begins with round p - 1.
+pub(super) struct Journey<'a, 'b> {
+    x: &'a mut [f32],
+    tag: Tag,
+    wire: &'a mut Wire<'b>,
+    segments: usize,
+    lead: usize,
+    /// What is to leave, in order.
+    leaving: VecDeque<Leaving>,
+    /// Messages that have left.
+    sent: usize,
+}
+
+/// A segment that is complete for a round.
+struct Leaving {
+    segment: usize,
+    round: usize,
+    /// What was received in the round before, to be relayed, or what was encoded already.
+    packet: Option<Packet>,
+}
+
+impl<'a, 'b> Journey<'a, 'b> {
+    /// `x` with each chunk in `segments` segments, up to `lead` of which are on their way at once; one or more of both.
+    pub(super) fn new(
+        x: &'a mut [f32],
+        tag: Tag,
+        wire: &'a mut Wire<'b>,
+        (segments, lead): (usize, usize),
+    ) -> Self {
+        let ready = |segment| Leaving { segment, round: 0, packet: None };
+        let leaving = (0..segments.min(lead)).map(ready).collect();
+        Self { x, tag, wire, segments, lead, leaving, sent: 0 }
+    }
+
+    /// Replaces `x` by the sum over all places.
+    pub(super) fn travel(mut self) -> Result<(), StepError> {
+        let mut received = 0;
+        for first in (0..self.segments).step_by(self.lead) {
+            for round in 0..self.rounds() {
+                for segment in first..self.segments.min(first + self.lead) {
+                    if self.sent == received {
+                        self.depart()?;
+                    }
+                    self.depart_where_there_is_room()?;
+                    self.arrive(segment, round)?;
+                    received += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn places(&self) -> usize {
+        self.wire.group().size()
+    }
+
+    fn rounds(&self) -> usize {
+        2 * (self.places() - 1)
+    }
+
+    /// The neighbour to whom everything goes.
+    fn right(&self) -> Place {
+        self.wire.group().after(1)
+    }
+
+    /// A segment of chunk k - `back` (mod p).
+    fn span(&self, segment: usize, back: usize) -> Range<usize> {
+        let p = self.places();
+        let chunk = piece(self.x.len(), p, (self.wire.group().place().0 + 2 * p - back) % p);
+        let within = piece(chunk.len(), self.segments, segment);
+        chunk.start + within.start..chunk.start + within.end
+    }
+
+    fn tag(&self, segment: usize, round: usize) -> Tag {
+        self.tag.part(segment * self.rounds() + round)
+    }
+
+    /// What leaves next, encoded; nothing where all that is complete has left.
+    fn next(&mut self) -> Result<Option<Packet>, StepError> {
+        let Some(Leaving { segment, round, packet }) = self.leaving.front() else { return Ok(None) };
+        if let Some(packet) = packet {
+            return Ok(Some(packet.clone()));
+        }
+        let (segment, round) = (*segment, *round);
+        let mine = self.span(segment, round);
+        let slot = self.wire.slot(self.right(), self.tag(segment, round), mine.start);
+        let packet = self.wire.encode(slot, &self.x[mine.clone()]);
+        if round + 1 == self.places() {
+            // The owner adopts what the others will decode, or the ranks would drift apart under a lossy codec.
+            self.wire.adopt(&packet, &mut self.x[mine])?;
+        }
+        if let Some(next) = self.leaving.front_mut() {
+            next.packet = Some(packet.clone());
+        }
+        Ok(Some(packet))
+    }
+
+    /// The next message leaves, as soon as there is room for it.
+    fn depart(&mut self) -> Result<(), StepError> {
+        let packet = self.next()?;
+        if let (Some(packet), Some(Leaving { segment, round, .. })) = (packet, self.leaving.pop_front()) {
+            self.wire.send_packet(self.right(), self.tag(segment, round), packet)?;
+            self.sent += 1;
+        }
+        Ok(())
+    }
+
+    fn depart_where_there_is_room(&mut self) -> Result<(), StepError> {
+        while let Some(packet) = self.next()? {
+            if !self.wire.has_room(self.right(), &packet) {
+                break;
+            }
+            self.depart()?;
+        }
+        Ok(())
+    }
+
+    /// Receives a segment of a round: adds it, or relays it and takes it over.
+    fn arrive(&mut self, segment: usize, round: usize) -> Result<(), StepError> {
+        let (left, tag) = (self.wire.group().after(self.places() - 1), self.tag(segment, round));
+        let arriving = self.span(segment, round + 1);
+        if round + 1 < self.places() {
+            self.wire.recv_add(left, tag, &mut self.x[arriving])?;
+            self.complete(segment, round, None);
+            return Ok(());
+        }
+        let packet = self.wire.recv_packet(left, tag)?;
+        self.complete(segment, round, Some(packet.clone()));
+        self.depart_where_there_is_room()?;
+        self.wire.decode(&packet, &mut self.x[arriving])
+    }
+
+    /// A segment is complete for the round that follows; after the last one, another begins its first.
+    fn complete(&mut self, segment: usize, round: usize, packet: Option<Packet>) {
+        if round + 1 < self.rounds() {
+            self.leaving.push_back(Leaving { segment, round: round + 1, packet });
+        } else if segment + self.lead < self.segments {
+            self.leaving.push_back(Leaving { segment: segment + self.lead, round: 0, packet: None });
+        }
+    }
+}

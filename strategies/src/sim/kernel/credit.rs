@@ -1,0 +1,100 @@
+//! Credits: how much may be on its way between two ranks before the receiver takes it out, as in real transports.
+//!
+//! They come back the moment a message is taken out; what the real data plane needs for that is no part of a world.
+
+use super::{Kernel, State, Wait};
+use crate::{Envelope, StepError, Wanted};
+use record::Rank;
+use std::collections::BTreeMap;
+use std::sync::MutexGuard;
+
+/// What a message costs beside its bytes, as in the real transports.
+const EXTRA: u64 = 256;
+
+fn cost(bytes: usize) -> u64 {
+    bytes as u64 + EXTRA
+}
+
+/// How much is on its way, and how much may be.
+#[derive(Default)]
+pub(super) struct Credits {
+    /// Bytes between two ranks; `None` for no bound.
+    window: Option<u64>,
+    used: BTreeMap<(Rank, Rank), u64>,
+}
+
+impl Credits {
+    pub(super) fn of(window: Option<u64>) -> Self {
+        Self { window, used: BTreeMap::new() }
+    }
+
+    /// Whether a sender may have to wait.
+    pub(super) fn bounded(&self) -> bool {
+        self.window.is_some()
+    }
+
+    /// Alone, any message may travel; what a rank sends to itself always may.
+    fn has_room(&self, (from, to): (Rank, Rank), bytes: usize) -> bool {
+        let used = self.used.get(&(from, to)).copied().unwrap_or(0);
+        let fits = |window| used == 0 || used + cost(bytes) <= window;
+        from == to || self.window.is_none_or(fits)
+    }
+
+    pub(super) fn take(&mut self, way: (Rank, Rank), bytes: usize) {
+        if self.bounded() {
+            *self.used.entry(way).or_default() += cost(bytes);
+        }
+    }
+
+    fn give_back(&mut self, way: (Rank, Rank), bytes: usize) {
+        if let Some(used) = self.used.get_mut(&way) {
+            *used = used.saturating_sub(cost(bytes));
+        }
+    }
+}
+
+impl Kernel {
+    /// Whether a message of so many bytes would not wait now.
+    pub(in crate::sim) fn has_room(&self, way: (Rank, Rank), bytes: usize) -> bool {
+        let state = self.lock();
+        state.health.gone(way.1) || state.credits.has_room(way, bytes)
+    }
+
+    /// Waits until there is room for a message.
+    pub(super) fn room_for(&self, to: Rank, envelope: &Envelope) -> Result<MutexGuard<'_, State>, StepError> {
+        let (from, tag, wanted) = (envelope.from, envelope.tag, Wanted::Credit(envelope.tag));
+        let mut waited = false;
+        loop {
+            let mut state = self.lock();
+            if state.health.gone(to) {
+                return Err(StepError::Gone { rank: from, peer: to, wanted });
+            }
+            if state.credits.has_room((from, to), envelope.packet.0.len()) {
+                return Ok(state);
+            }
+            if let Some(error) = state.in_vain(from, Some(to), wanted).filter(|_| waited) {
+                return Err(error);
+            }
+            waited = true;
+            state.begin_wait();
+            self.suspend(state, Wait::Credit { from, to, tag })?;
+        }
+    }
+}
+
+impl State {
+    /// A message was taken out: its sender may have waited for that.
+    pub(super) fn give_back(&mut self, envelope: &Envelope, to: Rank) {
+        if !self.credits.bounded() {
+            return;
+        }
+        let way = (envelope.from, to);
+        self.credits.give_back(way, envelope.packet.0.len());
+        let waits = |wait: &Wait| matches!(wait, Wait::Credit { from, to, .. } if (*from, *to) == way);
+        let waiting: Vec<_> =
+            (0..self.actors.len()).filter(|actor| waits(&self.actors[*actor].wait)).collect();
+        for actor in waiting {
+            self.wake(actor);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Where the time of arithmetic goes: every kind of work has a price of its own, so that work which is counted in a phase
+//! that is not its own is seen.
+
+use crate::scene::Scene;
+use recipe::{Averaging, Extent, MovingRate, Strategy, Topology};
+use record::{LaneId, Nanos, Phase, Rank, StepRecord};
+use strategies::Learner;
+use strategies::sim::{Costs, Outcome};
+
+/// Nanoseconds per element; no sum of a few of them is another.
+const ENCODE: u64 = 1_009;
+const DECODE: u64 = 10_007;
+const REDUCE: u64 = 100_003;
+const UPDATE: u64 = 1_000_003;
+
+const WORKERS: u64 = 4;
+
+/// A model of which four make equal parts, and its length.
+fn run(strategy: Strategy) -> (Outcome, u64) {
+    let mut scene = Scene::new(strategy, WORKERS as u32).change(|spec| spec.train.length = Extent::Steps(6));
+    scene.world.costs = Costs {
+        code: ENCODE as f64,
+        decode: (DECODE - ENCODE) as f64,
+        reduce: REDUCE as f64,
+        update: UPDATE as f64,
+        ..Costs::default()
+    };
+    let n = scene.learner().layout().size() as u64;
+    assert_eq!(n % WORKERS, 0);
+    (scene.run(), n)
+}
+
+/// Elements that are encoded, decoded, added and updated in a step.
+#[derive(Clone, Copy)]
+struct Elements {
+    encoded: u64,
+    decoded: u64,
+    added: u64,
+    updated: u64,
+}
+
+impl Elements {
+    fn check(self, step: &StepRecord, what: &str) {
+        let Self { encoded, decoded, added, updated } = self;
+        let phases =
+            [Phase::Encode, Phase::Decode, Phase::Reduce, Phase::Update].map(|phase| step.phases[phase]);
+        let expected = [encoded * ENCODE, decoded * DECODE, added * REDUCE, updated * UPDATE].map(Nanos);
+        assert_eq!(phases, expected, "{what}, step {} of rank {}", step.step, step.rank);
+    }
+}
+
+/// All steps of a lane but the last two: the way out, and one after which some receive nothing any more.
+fn all_but_the_last(outcome: &Outcome, rank: u32, lane: LaneId) -> Vec<&StepRecord> {
+    let mut steps = outcome.ranks[Rank(rank).index()].steps(lane);
+    steps.truncate(steps.len().saturating_sub(2));
+    assert!(steps.len() >= 3, "{} steps of rank {rank}, {lane}", steps.len());
+    steps
+}
+
+#[test]
+fn a_ring_encodes_what_it_sends_first_and_adds_what_it_has_not() {
+    let (outcome, n) = run(Strategy::DSync);
+    let others = n / WORKERS * (WORKERS - 1);
+    for rank in 0..WORKERS as u32 {
+        for step in all_but_the_last(&outcome, rank, LaneId::Compute) {
+            // The sums of the ring, and the mean.
+            Elements { encoded: n, decoded: others, added: others + n, updated: n }.check(step, "d-sync");
+        }
+    }
+}
+
+#[test]
+fn a_server_adds_and_updates_and_its_workers_only_code() {
+    let (outcome, n) = run(Strategy::PsSync);
+    for rank in 0..WORKERS as u32 {
+        for step in all_but_the_last(&outcome, rank, LaneId::Compute) {
+            Elements { encoded: n, decoded: n, added: 0, updated: 0 }.check(step, "worker");
+        }
+    }
+    for step in all_but_the_last(&outcome, WORKERS as u32, LaneId::Service(0)) {
+        Elements { encoded: n, decoded: 0, added: (WORKERS + 1) * n, updated: n }.check(step, "server");
+    }
+}
+
+#[test]
+fn a_master_decodes_updates_and_encodes_for_each_worker() {
+    let moving_rate = MovingRate::Fixed(0.2);
+    for (strategy, own) in [
+        (Strategy::AsyncSgd { staleness_bound: None }, 0),
+        // The workers of an elastic centre update their own weights too.
+        (Strategy::EasgdAsync { moving_rate, period: 1 }, 1),
+    ] {
+        let (outcome, n) = run(strategy.clone());
+        let what = format!("{strategy:?}");
+        for worker in 0..WORKERS as u32 {
+            for step in all_but_the_last(&outcome, worker, LaneId::Compute) {
+                Elements { encoded: n, decoded: n, added: 0, updated: own * n }.check(step, &what);
+            }
+            for step in all_but_the_last(&outcome, WORKERS as u32, LaneId::Service(worker as u16)) {
+                Elements { encoded: n, decoded: n, added: 0, updated: n }.check(step, &what);
+            }
+        }
+    }
+}
+
+/// Reading and flushing a buffer is part of the update there, at the price of an addition.
+#[test]
+fn gossip_averages_on_lanes_of_its_own() {
+    let strategy = Strategy::AdPsgd { topology: Topology::Ring, averaging: Averaging::EachStep };
+    let (outcome, n) = run(strategy);
+    let phases = |step: &StepRecord| {
+        [Phase::Encode, Phase::Decode, Phase::Reduce, Phase::Update].map(|phase| step.phases[phase].0)
+    };
+    for worker in 0..WORKERS as u32 {
+        for step in all_but_the_last(&outcome, worker, LaneId::Compute) {
+            assert_eq!(phases(step), [0, 0, 0, n * (UPDATE + 2 * REDUCE)], "compute lane of rank {worker}");
+        }
+        let active = worker % 2 == 0;
+        let mut averaging = all_but_the_last(&outcome, worker, LaneId::Service(0));
+        // A passive lane also hears how far others are; that costs nothing.
+        averaging.retain(|step| active || phases(step) != [0; 4]);
+        assert!(!averaging.is_empty(), "rank {worker} averages");
+        for step in averaging {
+            let flushed = if active { n * REDUCE } else { 0 };
+            assert_eq!(
+                phases(step),
+                [n * ENCODE, n * DECODE, n * REDUCE, flushed],
+                "rank {worker}, active: {active}"
+            );
+        }
+    }
+}
