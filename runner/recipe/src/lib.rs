@@ -2,6 +2,7 @@
 //! and no file but through the [`Files`] it is given.
 
 mod all_reduce;
+mod anyway;
 mod architecture;
 mod arm_keys;
 mod assign;

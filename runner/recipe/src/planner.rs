@@ -1,5 +1,6 @@
 //! A recipe's file to a [`Plan`], or to everything that is wrong with it.
 
+use crate::anyway;
 use crate::cells::CellBuilder;
 use crate::expand;
 use crate::expanded;
@@ -69,6 +70,8 @@ fn build(loader: &mut Loader<'_>, request: &Request<'_>, machine: Machine) -> Op
     }
     let seeds = runs::seeds(&recipe.settings, &mut loader.findings);
     if recipe.broken {
+        let files = loader.files;
+        loader.findings.extend(anyway::findings(&mut recipe, files, machine));
         return None;
     }
     let expansion = expand::expand(&recipe, machine, &mut loader.findings)?;
