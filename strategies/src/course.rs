@@ -5,7 +5,7 @@ use crate::deal::Deal;
 use crate::learner::Batch;
 use crate::strategy::Progress;
 use crate::vector::piece;
-use recipe::{Extent, LrScale, LrSchedule, LrShape, RunSpec, Sgd};
+use recipe::{Epoch, Extent, LrScale, LrSchedule, LrShape, RunSpec, Sgd};
 use std::ops::Range;
 
 /// Steps, samples, rates and evaluations of a run.
@@ -16,7 +16,7 @@ pub struct Course {
     together: bool,
     global_batch: u32,
     budget: u64,
-    evaluate_every: u64,
+    evaluate: Extent,
     accumulate: usize,
     optimizer: Sgd,
     schedule: LrSchedule,
@@ -28,7 +28,7 @@ impl Course {
         let samples = |extent: Extent| extent.samples(deal.len() as u64, spec.train.global_batch);
         Self {
             budget: samples(spec.train.length).max(1),
-            evaluate_every: samples(spec.train.evaluate).max(1),
+            evaluate: spec.train.evaluate,
             workers: spec.cluster.workers() as usize,
             together: !spec.strategy.is_asynchronous(),
             global_batch: spec.train.global_batch,
@@ -138,13 +138,15 @@ impl Course {
 
     /// The learning rate after so many samples: a pure function, so that it acts alike on all ranks.
     ///
-    /// While warming up, the rate rises along (samples + B) / warm-up: from zero to the full one, or, when it
-    /// is scaled with the workers, from that of one worker to that of all (Goyal et al., "Accurate, Large
-    /// Minibatch SGD", 2017, section 2.2).
+    /// While warming up, the step that begins after `samples` takes the part (samples + B) / warm-up of the way to the
+    /// full rate, so that the first is one step above the start and the last is at the end. The way begins at zero, or,
+    /// where the rate is scaled with the batch, at that of the reference batch (Goyal et al., "Accurate, Large Minibatch
+    /// SGD", 2017, section 2.2).
     pub fn rate(&self, samples: u64) -> f32 {
-        let (from, full) = match self.schedule.scale {
-            LrScale::None => (0.0, 1.0),
-            LrScale::Linear => (1.0, self.workers as f64),
+        let full = self.schedule.scale.factor(self.global_batch);
+        let from = match self.schedule.scale {
+            LrScale::None => 0.0,
+            LrScale::Linear { .. } => 1.0,
         };
         let warm = match self.in_samples(self.schedule.warmup) {
             0 => full,
@@ -162,7 +164,7 @@ impl Course {
         let power = |factor: f32, times: u64| f64::from(factor).powi(times.min(i32::MAX as u64) as i32);
         match &self.schedule.shape {
             LrShape::Constant => 1.0,
-            LrShape::Step { every, factor } => power(*factor, samples / self.in_samples(*every).max(1)),
+            LrShape::Step { every, factor } => power(*factor, self.times(*every, samples)),
             LrShape::Milestones { at, factor } => {
                 let passed = at.iter().filter(|milestone| self.in_samples(**milestone) <= samples).count();
                 power(*factor, passed as u64)
@@ -182,26 +184,34 @@ impl Course {
 
     /// How often an evaluation is due before the end of the training.
     pub fn evaluations(&self) -> u64 {
-        (self.budget - 1) / self.evaluate_every
+        self.times(self.evaluate, self.budget - 1)
     }
 
     /// The samples at which the evaluation of that number, from 1, is due.
     pub fn evaluation_at(&self, number: u64) -> u64 {
-        number * self.evaluate_every
+        self.evaluate.samples_after(number, self.epoch())
     }
 
     /// The number of the evaluation whose mark was passed last, after so many samples; 0 before the first.
     pub fn mark(&self, samples: u64) -> u64 {
-        (samples / self.evaluate_every).min(self.evaluations())
+        self.times(self.evaluate, samples).min(self.evaluations())
     }
 
     /// Whether an evaluation is due between these two counts of samples.
     pub fn evaluation_due(&self, before: u64, after: u64) -> bool {
-        after / self.evaluate_every > before / self.evaluate_every
+        self.times(self.evaluate, after) > self.times(self.evaluate, before)
+    }
+
+    fn epoch(&self) -> Epoch {
+        Epoch { training_samples: self.training_samples(), global_batch: self.global_batch }
+    }
+
+    fn times(&self, every: Extent, samples: u64) -> u64 {
+        every.times(samples, self.epoch())
     }
 
     fn steps_per_epoch(&self) -> u64 {
-        self.training_samples().div_ceil(u64::from(self.global_batch))
+        self.epoch().steps()
     }
 
     /// The positions of a step's samples within its epoch.
@@ -339,13 +349,17 @@ mod tests {
     }
 
     #[test]
-    fn a_scaled_rate_warms_up_from_that_of_one_worker() {
+    fn a_scaled_rate_warms_up_from_that_of_the_reference_batch() {
         let course = course(4, 10, 100, |spec| {
             spec.train.optimizer.lr = 0.5;
-            spec.train.schedule =
-                LrSchedule { shape: LrShape::Constant, warmup: Extent::Steps(4), scale: LrScale::Linear };
+            spec.train.schedule = scaled(Extent::Steps(4), 2);
         });
-        assert_eq!(rates(&course, &[0, 10, 20, 30, 90]), [0.875, 1.25, 1.625, 2.0, 2.0]);
+        // A batch of 10 is five times one of 2: from 0.5 to 2.5.
+        assert_eq!(rates(&course, &[0, 10, 20, 30, 90]), [1.0, 1.5, 2.0, 2.5, 2.5]);
+    }
+
+    fn scaled(warmup: Extent, reference_batch: u32) -> LrSchedule {
+        LrSchedule { shape: LrShape::Constant, warmup, scale: LrScale::Linear { reference_batch } }
     }
 
     #[test]

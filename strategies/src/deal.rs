@@ -1,7 +1,7 @@
 //! How the training samples are dealt to the workers, as positions in the original training file.
 
 use crate::draw;
-use recipe::Partition;
+use recipe::{Dataset, Partition, Sampling};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,6 +12,7 @@ pub struct Deal {
     /// One part for all, or one for each worker.
     parts: Vec<Arc<[u32]>>,
     shared: bool,
+    sampling: Sampling,
     // The orders that were asked for last; asking again must not shuffle again.
     recent: Mutex<Vec<Order>>,
 }
@@ -25,7 +26,7 @@ enum Whose {
     Worker(usize),
 }
 
-/// The order of a part in one pass over it.
+/// The samples of one pass over a part, in their order.
 #[derive(Debug)]
 struct Order {
     whose: Whose,
@@ -35,26 +36,34 @@ struct Order {
 
 impl Deal {
     /// Deals `samples` to `workers` as the recipe says; `labels[i]` is the label of `samples[i]`.
-    pub fn new(partition: &Partition, seed: u64, samples: &[u32], labels: &[u8], workers: usize) -> Self {
+    pub fn new(dataset: &Dataset, seed: u64, samples: &[u32], labels: &[u8], workers: usize) -> Self {
         assert_eq!(samples.len(), labels.len(), "each sample has its label");
-        match partition {
+        let deal = match &dataset.partition {
             Partition::Shared => Self::shared_by(seed, samples.to_vec()),
             Partition::Sharded => Self::parted_by(seed, sharded(seed, samples, workers)),
             Partition::Dirichlet { alpha } => {
                 Self::parted_by(seed, skewed(seed, samples, labels, workers, *alpha))
             }
-        }
+        };
+        deal.sampled(dataset.sampling)
     }
 
     /// One permutation per epoch for all workers together.
     pub fn shared_by(seed: u64, samples: Vec<u32>) -> Self {
-        Self { seed, parts: vec![samples.into()], shared: true, recent: Mutex::default() }
+        let (parts, recent) = (vec![samples.into()], Mutex::default());
+        Self { seed, parts, shared: true, sampling: Sampling::Permutation, recent }
+    }
+
+    /// The same, with passes that are drawn so.
+    #[must_use]
+    pub fn sampled(self, sampling: Sampling) -> Self {
+        Self { sampling, ..self }
     }
 
     /// Each worker keeps its own part.
     pub fn parted_by(seed: u64, parts: Vec<Vec<u32>>) -> Self {
         let parts = parts.into_iter().map(Into::into).collect();
-        Self { seed, parts, shared: false, recent: Mutex::default() }
+        Self { seed, parts, shared: false, sampling: Sampling::Permutation, recent: Mutex::default() }
     }
 
     /// The seed that orders are drawn from.
@@ -77,7 +86,7 @@ impl Deal {
         self.shared
     }
 
-    /// The samples at some positions of an epoch's permutation.
+    /// The samples at some positions of an epoch.
     pub(crate) fn shared(&self, epoch: u64, positions: Range<usize>) -> Vec<u32> {
         self.order(Whose::All, epoch)[positions].to_vec()
     }
@@ -105,15 +114,24 @@ impl Deal {
         if let Some(order) = recent.iter().find(|order| (order.whose, order.pass) == (whose, pass)) {
             return order.samples.clone();
         }
-        let (mut samples, mut stream) = match whose {
-            Whose::All => (self.parts[0].to_vec(), draw::stream(self.seed, "order", &[0, pass])),
+        let (part, mut stream) = match whose {
+            Whose::All => (&self.parts[0], draw::stream(self.seed, "order", &[0, pass])),
             Whose::Worker(worker) => {
                 let purpose = if self.shared { "own order" } else { "order" };
-                (self.part(worker).to_vec(), draw::stream(self.seed, purpose, &[worker as u64, pass]))
+                (self.part(worker), draw::stream(self.seed, purpose, &[worker as u64, pass]))
             }
         };
-        draw::shuffle(&mut stream, &mut samples);
-        let samples: Arc<[u32]> = samples.into();
+        let samples: Arc<[u32]> = match self.sampling {
+            Sampling::Permutation => {
+                let mut samples = part.to_vec();
+                draw::shuffle(&mut stream, &mut samples);
+                samples.into()
+            }
+            Sampling::WithReplacement => {
+                let size = part.len() as u64;
+                (0..size).map(|_| part[draw::below(&mut stream, size) as usize]).collect()
+            }
+        };
         // A batch may lie across two passes of each part.
         if recent.len() >= 2 * self.parts.len() {
             recent.remove(0);
@@ -196,16 +214,20 @@ mod tests {
         all
     }
 
+    fn parted(partition: Partition) -> Dataset {
+        Dataset { partition, ..crate::sim::sample_spec(1).dataset }
+    }
+
     #[test]
     fn parts_are_disjoint_and_complete() {
         let samples: Vec<u32> = (100..201).collect();
         let labels: Vec<u8> = (0..101).map(|i| i % 10).collect();
         for alpha in [0.05, 0.5, 5.0, 500.0] {
-            let deal = Deal::new(&Partition::Dirichlet { alpha }, 3, &samples, &labels, 7);
+            let deal = Deal::new(&parted(Partition::Dirichlet { alpha }), 3, &samples, &labels, 7);
             assert_eq!(sorted(&deal.parts), samples);
             assert!(deal.parts.iter().all(|part| !part.is_empty()));
         }
-        let deal = Deal::new(&Partition::Sharded, 3, &samples, &labels, 7);
+        let deal = Deal::new(&parted(Partition::Sharded), 3, &samples, &labels, 7);
         assert_eq!(sorted(&deal.parts), samples);
         assert!(deal.parts.iter().all(|part| (14..=15).contains(&part.len())));
     }
@@ -215,7 +237,7 @@ mod tests {
         let samples: Vec<u32> = (0..10_000).collect();
         let labels: Vec<u8> = (0..10_000).map(|i| (i % 10) as u8).collect();
         let largest_share = |alpha| {
-            let deal = Deal::new(&Partition::Dirichlet { alpha }, 1, &samples, &labels, 4);
+            let deal = Deal::new(&parted(Partition::Dirichlet { alpha }), 1, &samples, &labels, 4);
             let of_class_0 = |part: &[u32]| part.iter().filter(|id| **id % 10 == 0).count();
             deal.parts.iter().map(|part| of_class_0(part)).max().unwrap_or(0)
         };
@@ -230,5 +252,47 @@ mod tests {
             let mean = (0..20_000).map(|_| gamma(&mut random, alpha)).sum::<f64>() / 20_000.0;
             assert!((mean / alpha - 1.0).abs() < 0.05, "shape {alpha}: mean {mean}");
         }
+    }
+    fn replaced(seed: u64, samples: u32) -> Deal {
+        Deal::shared_by(seed, (0..samples).collect()).sampled(Sampling::WithReplacement)
+    }
+
+    #[test]
+    fn a_draw_is_a_function_of_seed_pass_position_and_worker() {
+        let (deal, again, other) = (replaced(4, 500), replaced(4, 500), replaced(5, 500));
+        let pass = deal.shared(7, 0..500);
+        assert_eq!(pass, again.shared(7, 0..500));
+        assert_eq!(deal.shared(7, 120..130), pass[120..130]);
+        let own = |worker| deal.own(worker, 0, 500);
+        let all = [pass, other.shared(7, 0..500), deal.shared(8, 0..500), own(0), own(1)];
+        for (index, one) in all.iter().enumerate() {
+            assert!(all[..index].iter().all(|other| one != other), "{index}");
+        }
+    }
+
+    #[test]
+    fn with_replacement_samples_come_as_often_as_chance_has_them() {
+        // 100 samples, 10,000 draws: each is expected 100 times. The statistic has 99 degrees of freedom, so a mean of 99
+        // and a standard deviation of 14; a permutation, whose counts are exact, has 0.
+        let deal = replaced(9, 100);
+        let mut counts = [0_u32; 100];
+        for pass in 0..100 {
+            deal.shared(pass, 0..100).iter().for_each(|id| counts[*id as usize] += 1);
+        }
+        let chi_square: f64 = counts.iter().map(|count| (f64::from(*count) - 100.0).powi(2) / 100.0).sum();
+        assert!((57.0..150.0).contains(&chi_square), "{chi_square}");
+        // Of 100 draws from 100 samples, 1 - (1 - 1/100)^100 = 63.4 % differ.
+        let mut first = deal.shared(0, 0..100);
+        first.sort_unstable();
+        first.dedup();
+        assert!((50..77).contains(&first.len()), "{}", first.len());
+    }
+
+    #[test]
+    fn with_replacement_a_worker_keeps_to_its_part() {
+        let parts = vec![(0..30).collect(), (30..50).collect()];
+        let deal = Deal::parted_by(3, parts).sampled(Sampling::WithReplacement);
+        assert!(deal.own(0, 0, 300).iter().all(|id| *id < 30));
+        assert!(deal.own(1, 0, 300).iter().all(|id| (30..50).contains(id)));
     }
 }

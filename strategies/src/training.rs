@@ -81,7 +81,8 @@ pub(crate) fn train(mut node: Node, mut strategy: Box<dyn Strategy>, books: Book
     consumed = consumed.max(strategy.progress(&node).samples);
     node.close_jobs();
     books.look(&mut node, strategy.as_ref(), (steps, consumed), Look::Last);
-    let entry = Entry { samples: consumed, own_samples: 0, loss: None, rate: None, drain: true };
+    let rate = Some(node.rate());
+    let entry = Entry { samples: consumed, own_samples: 0, loss: None, rate, drain: true };
     books.enter(node.seat().clone(), node.lane(), steps + 2, entry);
     books.close(node.rank(), node.lane());
     Ok(())

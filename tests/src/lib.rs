@@ -14,7 +14,7 @@ pub use under_way::{CLEAN, UnderWay};
 
 use anyhow::{Context, Result, bail, ensure};
 use launch::{Attempt, Deadlines, End, Outcome, StopSignal, Update};
-use recipe::{FileProblem, Files, Machine, Plan, Request};
+use recipe::{FileProblem, Files, Machine, Plan, Request, Run};
 use record::{Event, MetricRecord, Rank, StepRecord};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,12 @@ impl Files for Text<'_> {
 
 /// What a recipe's text expands to.
 pub fn plan(text: &str) -> Result<Plan> {
-    recipe::plan(&Text(text), &Request::new(Path::new("/recipe.toml")), &Machine { cores: 2 })
+    plan_for(text, Machine { cores: 2 })
+}
+
+/// What a recipe's text expands to on such a machine.
+pub fn plan_for(text: &str, machine: Machine) -> Result<Plan> {
+    recipe::plan(&Text(text), &Request::new(Path::new("/recipe.toml")), &machine)
         .map_err(|problems| anyhow::anyhow!("{problems:?}"))
 }
 
@@ -84,10 +89,20 @@ pub fn train(text: &str) -> Result<Trained> {
 pub fn train_watched(
     text: &str,
     deadlines: Deadlines,
-    mut watch: impl FnMut(&Update) + Send + 'static,
+    watch: impl FnMut(&Update) + Send + 'static,
 ) -> Result<Trained> {
     let plan = plan(text)?;
     let run = plan.runs.first().context("the recipe plans no run")?;
+    train_planned(&plan, run, deadlines, watch)
+}
+
+/// Runs one run of a plan.
+pub fn train_planned(
+    plan: &Plan,
+    run: &Run,
+    deadlines: Deadlines,
+    mut watch: impl FnMut(&Update) + Send + 'static,
+) -> Result<Trained> {
     let spec = &plan.cells[run.cell].spec;
     let directory = tempfile::tempdir()?;
     let attempt = Attempt {
@@ -97,7 +112,6 @@ pub fn train_watched(
         worker: binary("bakeoff-worker")?,
         deadlines,
         timeout: Some(Duration::from_mins(4)),
-        cores: 2,
     };
     let runtime = tokio::runtime::Runtime::new()?;
     let (outcome, events) = runtime.block_on(async {

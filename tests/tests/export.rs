@@ -4,7 +4,7 @@
 use e2e::Desk;
 use safetensors::SafeTensors;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -196,10 +196,11 @@ fn steps(folder: &Path) -> Vec<Step> {
     for row in table("samples.csv", "step,rank,position,sample_id") {
         samples.entry(row[0] as usize).or_default().push(row[3] as usize);
     }
-    let rates = table("rates.csv", "step,samples,rate");
+    let rates = table("rates.csv", "step,rank,samples,rate,drain");
+    let rates: Vec<_> = rates.into_iter().filter(|row| row[1] == 0.0 && row[4] == 0.0).collect();
     assert!(rates.iter().enumerate().all(|(place, row)| row[0] as usize == place + 1));
     assert_eq!(samples.keys().copied().collect::<Vec<_>>(), (1..=rates.len()).collect::<Vec<_>>());
-    samples.into_values().zip(rates).map(|(samples, row)| Step { samples, rate: row[2] }).collect()
+    samples.into_values().zip(rates).map(|(samples, row)| Step { samples, rate: row[3] }).collect()
 }
 
 /// Plain SGD in 64 bits: v <- mu v + g + lambda w; w <- w - rate v.
@@ -358,4 +359,91 @@ fn opens_as_a_trace(desk: &Desk) {
     }
     assert!(of("C").iter().any(|event| event["name"] == "training loss"));
     assert!(of("i").iter().any(|event| event["name"].as_str().unwrap().starts_with("test accuracy ")));
+}
+
+/// Two strategies whose ranks are not alike at the end: one with a model of each rank, one with gradients in its pipe.
+const UNLIKE: &str = r#"
+schema = 1
+name = "unlike"
+[model]
+kind = "softmax"
+[dataset]
+kind = "synthetic"
+train = 200
+test = 50
+[train]
+global-batch = 30
+steps = 12
+optimizer = { kind = "sgd", lr = 0.5 }
+lr-schedule = { kind = "step", every = "4 steps", factor = 0.5 }
+evaluate = "6 steps"
+[nodes]
+use = ["local*3"]
+[[strategy]]
+kind = "d-psgd"
+[[strategy]]
+kind = "pipe-sgd"
+[repeats]
+count = 1
+[measure]
+models = "all"
+"#;
+
+#[test]
+fn what_each_rank_told_and_ended_with_is_exported() {
+    let desk = Desk::new().unwrap();
+    desk.write("unlike.toml", UNLIKE).unwrap();
+    desk.run(["run", "unlike.toml"]).unwrap().with_code(0).unwrap();
+    let folders = exported(&desk);
+    // The model that a gossiping run is judged by is the mean of those of its ranks, which differ.
+    let of = |name: &str| {
+        let bytes = fs::read(folders["d-psgd"].join(name)).unwrap();
+        let tensors = SafeTensors::deserialize(&bytes).unwrap();
+        let mut names = tensors.names();
+        names.sort_unstable();
+        let bytes = names.iter().flat_map(|name| tensors.tensor(name).unwrap().data().to_vec());
+        bytes
+            .collect::<Vec<u8>>()
+            .chunks_exact(4)
+            .map(|four| f32::from_le_bytes(four.try_into().unwrap()))
+            .collect()
+    };
+    let mean: Vec<f32> = of("final.safetensors");
+    let ranks: Vec<Vec<f32>> = (0..3).map(|rank| of(&format!("final-rank-{rank}.safetensors"))).collect();
+    assert!(ranks[0] != ranks[1] && ranks[1] != ranks[2]);
+    for (place, mean) in mean.iter().enumerate() {
+        let sum: f64 = ranks.iter().map(|rank| f64::from(rank[place])).sum();
+        assert_eq!(*mean, (sum / 3.0) as f32);
+    }
+    assert!(!folders["pipe-sgd"].join("final-rank-1.safetensors").exists(), "its ranks end with one model");
+    // Twelve steps at rates of four steps each; what is left in the pipe is applied at the rate after them.
+    let rates = fs::read_to_string(folders["pipe-sgd"].join("rates.csv")).unwrap();
+    let rows: Vec<Vec<f64>> = rates
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').map(|field| field.parse().unwrap()).collect())
+        .collect();
+    for rank in 0..3 {
+        let own = rows.iter().filter(|row| row[1] == f64::from(rank));
+        let own: Vec<(f64, f64)> = own.map(|row| (row[3], row[4])).collect();
+        let steps = [0.5, 0.25, 0.125].map(|rate| vec![(rate, 0.0); 4]).concat();
+        assert_eq!(own, [steps, vec![(0.0625, 1.0)]].concat(), "rank {rank}");
+    }
+    events_are_json_lines(&desk);
+}
+
+/// Every event of the logs, with its version, its run and its name.
+fn events_are_json_lines(desk: &Desk) {
+    let told = desk.said(["export", "last", "--format", "jsonl", "--what", "events"]).unwrap();
+    let lines: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), desk.events().len());
+    assert!(lines.iter().all(|line| line["version"] == record::EVENT_VERSION && line["fields"].is_object()));
+    let runs: BTreeSet<&str> = lines.iter().map(|line| line["run"].as_str().unwrap()).collect();
+    assert_eq!(runs.len(), 2);
+    let of = |name: &str| lines.iter().filter(|line| line["event"] == name).count();
+    // Three compute lanes of each run, and the lanes that communicate beside them.
+    assert!(of("step") >= 2 * 3 * 13 && of("prepared") == 6 && of("ended") == 6, "{}", of("step"));
+    let refused =
+        desk.run(["export", "last", "--format", "csv", "--what", "events"]).unwrap().with_code(2).unwrap();
+    assert!(refused.stderr.contains("--format jsonl"), "{}", refused.stderr);
 }

@@ -200,11 +200,13 @@ impl Sample {
                 input: Shape::Image(1, 28, 28),
                 classes: 10,
                 layers: Vec::new(),
+                init: recipe::Init::Pytorch,
             },
             dataset: Dataset {
                 source: Source::Synthetic { train: SAMPLES as u32, test: 2_000, seed: 0 },
                 partition: Partition::Shared,
                 validation: 0.0,
+                sampling: recipe::Sampling::Permutation,
             },
             train: Training {
                 global_batch: BATCH as u32,
@@ -237,8 +239,10 @@ impl Sample {
                 trace_every: 100,
                 hash_every_step: false,
                 samples: false,
+                models: recipe::KeptModels::Judged,
             },
             emulation: recipe::Emulation::default(),
+            threads: recipe::Threads::default(),
         }
     }
 

@@ -41,8 +41,9 @@ impl Method {
                       The step time of a run is the median over its steady steps of the slowest worker (of a strategy that exchanges every few steps, \
                       over such periods, each with the mean of its steps). Where workers go at their own pace, it is the time in which all of them together \
                       use one global batch: the batch divided by the sum over the workers of their samples per step divided by their median steady step; \
-                      what a worker waits for is in its step. Runs, not steps, are the unit of all statistics.",
+                      what a worker waits for is in its step. A warm-up in which a strategy is still another one, as `pipe-sgd` can be `d-sync`, is in no step time. Runs, not steps, are the unit of all statistics.",
                 ),
+                item("Threads", threads(findings)),
                 item("Target", target(findings)),
                 item("Model", models(findings)),
                 item("Ratios", ratios(findings)),
@@ -146,6 +147,33 @@ fn clock(findings: &Findings) -> String {
     format!(
         "Time begins when the driver sends the start, after all ranks hold their data and initial weights, and ends with the \
          last step of the slowest rank. Warm-up steps count; start-up, evaluation and shut-down do not.{aside}"
+    )
+}
+
+/// Threads of the workers: the same for all arms of a condition, unless runs of before plans decided so are shown.
+fn threads(findings: &Findings) -> String {
+    let rows = findings.rows();
+    let mut seen: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
+    for run in &rows.runs {
+        let ranks = run.attempt.iter().flat_map(|attempt| &attempt.ranks);
+        let workers = ranks.filter(|rank| rank.role == recipe::Role::Worker && rank.threads > 0);
+        let condition = rows.plan.cells[run.cell].condition.as_str();
+        seen.entry(condition).or_default().extend(workers.map(|rank| rank.threads));
+    }
+    seen.retain(|_, threads| !threads.is_empty());
+    let words = |threads: &BTreeSet<u32>| threads.iter().map(u32::to_string).collect::<Vec<_>>().join(" or ");
+    let distinct: BTreeSet<&BTreeSet<u32>> = seen.values().collect();
+    let told = match distinct.iter().collect::<Vec<_>>().as_slice() {
+        [] => return "No worker has said how many threads it computes with.".to_owned(),
+        [only] => format!("{} per worker.", words(only)),
+        _ => {
+            let each = seen.iter().map(|(condition, threads)| format!("{} with {condition}", words(threads)));
+            format!("Per worker {}.", each.collect::<Vec<_>>().join(", "))
+        }
+    };
+    format!(
+        "{told} All arms of a condition have the same number, which the plan takes from the arm with the most ranks or from the recipe \
+         (nodes.threads): the bits and the speed of a result depend on it. A server has one thread."
     )
 }
 

@@ -3,7 +3,8 @@
 use crate::exit::{Exit, Failure};
 use crate::output::paint::{BAD, FAINT, GOOD, ODD, PLAIN, STRONG, paint, state_style};
 use crate::output::table::{Cell, Sheet};
-use crate::output::{self, fold};
+
+use crate::output::{self, Loudness, fold};
 use crate::page;
 use crate::reuse::short;
 use crate::verbs::Context;
@@ -36,7 +37,10 @@ pub(crate) async fn tell(
     let selection = Selection::sweep(id);
     let rows = store.sweep_rows(&selection).await?;
     let options = page::options(None);
-    output::data(&results(&rows, &options, output::width())?)?;
+    let quiet = context.talk.loudness() == Loudness::Quiet;
+    if !quiet {
+        output::data(&results(&rows, &options, output::width())?)?;
+    }
     let troubles = troubles(&rows, output::width());
     if !troubles.is_empty() {
         context.talk.write(&troubles);
@@ -44,7 +48,9 @@ pub(crate) async fn tell(
     let inside = store.folder().join("reports").join(format!("{id}.html"));
     let file: PathBuf = wish.report.map_or(inside, Path::to_owned);
     page::write(store, (&rows, &selection), &options, &file, context.talk).await?;
-    output::data(&format!("\n{} {}", paint(STRONG, "report:"), file.display()))?;
+    if !quiet {
+        output::data(&format!("\n{} {}", paint(STRONG, "report:"), file.display()))?;
+    }
     if wish.open {
         page::open(&file, context.talk);
     }

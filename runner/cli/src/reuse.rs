@@ -181,6 +181,7 @@ fn key(path: &str) -> String {
         .replace("train.schedule.", "train.lr-schedule.")
         .replace("dataset.source.", "dataset.")
         .replace("emulation.slow", "nodes.slow")
+        .replace("threads.worker", "nodes.threads")
         .replace("emulation.", "")
 }
 

@@ -127,7 +127,6 @@ impl Sweep<'_> {
             worker: self.scene.worker.path.clone(),
             deadlines: Deadlines::default(),
             timeout: self.plan.limits.run_timeout,
-            cores: self.scene.node.cores,
         };
         let outcome = launch::run(order, self.session.stop(), updates).await;
         let recorded = recording.await;

@@ -5,10 +5,9 @@ use crate::log::{last_lines, log_file};
 use crate::process::{Order, Processes};
 use crate::sockets::Sockets;
 use crate::supervise::{Action, Input, Judgement, Rules, Supervisor};
-use crate::threads::Threads;
 use crate::{LaunchError, Outcome};
 use mesh::{Briefing, ControlServer, Deadlines, Heartbeat, Member, PROTOCOL, Secret, ToMember};
-use recipe::RunSpec;
+use recipe::{KeptModels, Role, RunSpec};
 use record::{Event, Nanos, Rank, SnapshotRecord};
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -42,8 +41,6 @@ pub struct Attempt<'a> {
     pub deadlines: Deadlines,
     /// How long the attempt may take, by the wall.
     pub timeout: Option<Duration>,
-    /// Cores that the attempt may use.
-    pub cores: u32,
 }
 
 /// How the user ends an attempt early. Clones share their state.
@@ -148,7 +145,7 @@ fn rules(attempt: &Attempt<'_>) -> Rules {
         deadlines: attempt.deadlines,
         timeout: attempt.timeout,
         target: attempt.spec.train.target,
-        evaluate_at_once: Threads::divide(attempt.spec, attempt.cores).evaluator_beside_ranks,
+        evaluate_at_once: attempt.spec.threads.evaluate_at_once,
     }
 }
 
@@ -198,7 +195,8 @@ impl<'a> Shell<'a> {
         let mut briefing = Vec::new();
         mesh::write_briefing(&mut briefing, &self.briefing(member)).map_err(LaunchError::Channel)?;
         let program = self.attempt.worker.clone();
-        let started = self.processes.start(Order { member, program, briefing, log }).await;
+        let threads = self.threads(member);
+        let started = self.processes.start(Order { member, program, briefing, log, threads }).await;
         let pid = started
             .map_err(|source| LaunchError::WorkerStart { path: self.attempt.worker.clone(), source })?;
         self.backlog.push_back(Update::Spawned { member, pid });
@@ -206,7 +204,6 @@ impl<'a> Shell<'a> {
     }
 
     fn briefing(&self, member: Member) -> Briefing {
-        let threads = Threads::divide(self.attempt.spec, self.attempt.cores);
         Briefing {
             protocol: PROTOCOL,
             member,
@@ -215,11 +212,20 @@ impl<'a> Shell<'a> {
             secret: self.secret.clone(),
             sockets: self.sockets.path.clone(),
             directory: self.attempt.directory.clone(),
-            threads: match member {
-                Member::Rank(_) => threads.rank,
-                Member::Evaluator => threads.evaluator,
-            },
+            threads: self.threads(member),
             deadlines: self.attempt.deadlines,
+        }
+    }
+
+    /// How many threads a member computes with.
+    fn threads(&self, member: Member) -> u32 {
+        let threads = self.attempt.spec.threads;
+        match member {
+            Member::Rank(Rank(rank)) => {
+                let seat = self.attempt.spec.cluster.seats.get(rank as usize);
+                threads.of(seat.map_or(Role::Worker, |seat| seat.role))
+            }
+            Member::Evaluator => threads.evaluator,
         }
     }
 
@@ -262,6 +268,7 @@ impl<'a> Shell<'a> {
                 Action::Send(member, message) => self.send(member, message),
                 Action::SpawnEvaluator => self.spawn(Member::Evaluator).await?,
                 Action::Kill(member) => self.processes.kill(member),
+                Action::Discard(snapshot) if self.keeps(&snapshot) => {}
                 Action::Discard(snapshot) => self.discard(&snapshot),
                 Action::Tell(update) => self.backlog.push_back(update),
                 Action::Finish => return Ok(true),
@@ -284,6 +291,11 @@ impl<'a> Shell<'a> {
             // The member is gone or going; its end is about to be told.
             tracing::debug!(%member, %error, "a message was not sent");
         }
+    }
+
+    /// Whether the recipe asks for a model that the run itself needs no more.
+    fn keeps(&self, snapshot: &SnapshotRecord) -> bool {
+        snapshot.last && self.attempt.spec.measure.models == KeptModels::All
     }
 
     /// Snapshots of a whole sweep would fill the disk, so each goes as soon as it has served.

@@ -7,6 +7,7 @@
 //! The decisions are the pure state machine in `supervise`; processes, sockets and clocks are at the rim.
 //! This crate opens no database, draws nothing, and knows nothing of sweeps.
 
+mod arithmetic;
 mod attempt;
 mod error;
 mod exit;
@@ -19,7 +20,6 @@ mod sample;
 mod sockets;
 mod supervise;
 mod surroundings;
-mod threads;
 mod worker_binary;
 
 pub use attempt::{Attempt, RunPhase, StopSignal, Update, run};

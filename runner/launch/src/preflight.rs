@@ -1,7 +1,7 @@
 //! Whether a machine can do what a plan asks, before anything is started. Pure, and careful: it refuses only
 //! what cannot work.
 
-use recipe::{Extent, Model, Role, RunSpec, Source};
+use recipe::{Epoch, Extent, KeptModels, Model, Role, RunSpec, Source};
 
 /// A worker process before it has a model or data: program, libraries and their first allocations.
 const PROCESS: u64 = 150 << 20;
@@ -194,19 +194,23 @@ fn copies_of(spec: &RunSpec) -> u64 {
     if spec.strategy.models_differ() { u64::from(spec.cluster.workers()).max(1) } else { 1 }
 }
 
-/// What stays of a run, in bytes: the model that it begins with, the one that it ends with, and the ids of its
-/// samples where they are asked for.
+/// What stays of a run, in bytes: the model that it begins with, the one that it ends with, those of all ranks and the ids
+/// of its samples where they are asked for.
 fn kept_of(spec: &RunSpec) -> u64 {
     let ids = if spec.measure.samples { samples_of(spec, spec.train.length) } else { 0 };
-    ids.saturating_mul(SAMPLE_ID).saturating_add(snapshot_of(spec).saturating_mul(2))
+    let models = match spec.measure.models {
+        KeptModels::Judged => 2,
+        KeptModels::All => 2 + copies_of(spec),
+    };
+    ids.saturating_mul(SAMPLE_ID).saturating_add(snapshot_of(spec).saturating_mul(models))
 }
 
 /// The snapshots of a run between the first and the last, in bytes: at worst all of them wait for the end of the
 /// ranks. Where several ranks put theirs aside, the first and the last of all but one go as well, and there may be a
 /// mean of the last.
 fn passing_snapshots_of(spec: &RunSpec) -> u64 {
-    let (length, every) = (spec.train.length, spec.train.evaluate);
-    let count = samples_of(spec, length) / samples_of(spec, every).max(1);
+    let epoch = Epoch { training_samples: training_samples(spec), global_batch: spec.train.global_batch };
+    let count = spec.train.evaluate.times(samples_of(spec, spec.train.length), epoch);
     let copies = copies_of(spec);
     let ends = if copies > 1 { 2 * copies - 1 } else { 0 };
     count.saturating_mul(copies).saturating_add(ends).saturating_mul(snapshot_of(spec))
@@ -214,12 +218,16 @@ fn passing_snapshots_of(spec: &RunSpec) -> u64 {
 
 /// How many samples an extent of the training is.
 fn samples_of(spec: &RunSpec, extent: Extent) -> u64 {
-    let training = match &spec.dataset.source {
+    extent.samples(training_samples(spec), spec.train.global_batch)
+}
+
+/// Samples of the training file.
+fn training_samples(spec: &RunSpec) -> u64 {
+    match &spec.dataset.source {
         Source::Synthetic { train, .. } => u64::from(*train),
         Source::Mnist { .. } | Source::FashionMnist { .. } => 60_000,
         Source::Cifar10 { .. } | Source::Cifar100 { .. } => 50_000,
-    };
-    extent.samples(training, spec.train.global_batch)
+    }
 }
 
 fn runs(count: usize) -> String {
@@ -297,9 +305,15 @@ mod tests {
         let refused = with(need - 1);
         assert_eq!(refused[0].severity, Severity::Refusal);
         assert!(refused[0].what.starts_with("what is kept of 3 runs"), "{refused:?}");
-        // The ids of what a hundred steps use come on top, for the one run that asks for them.
+        // The ids of what a hundred steps use come on top, for the one run that asks for them: sixteen steps of 64 are an
+        // epoch of 1000 samples.
         spec.measure.samples = true;
-        let need = need + 100 * u64::from(spec.train.global_batch) * SAMPLE_ID;
+        let need = need + (6 * 1000 + 4 * 64) * SAMPLE_ID;
+        let with = |disk| preflight(&[&rare, &spec, &rare], Machine { disk, ..LARGE });
+        assert_eq!((with(need), with(need - 1).len()), (vec![], 1));
+        // So does the model of each rank that puts one aside.
+        spec.measure.models = KeptModels::All;
+        let need = need + FLOAT * spec.model.parameters() as u64;
         let with = |disk| preflight(&[&rare, &spec, &rare], Machine { disk, ..LARGE });
         assert_eq!((with(need), with(need - 1).len()), (vec![], 1));
     }

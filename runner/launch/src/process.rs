@@ -5,6 +5,7 @@
 //! (`PDEATHSIG`), so a killed driver is covered, even where the process is stopped and cannot react. And the
 //! standard input, open for as long as the attempt, ends with the driver.
 
+use crate::arithmetic;
 use crate::exit::Exit;
 use mesh::Member;
 use rustix::process::{
@@ -32,6 +33,8 @@ pub(crate) struct Order {
     pub(crate) briefing: Vec<u8>,
     /// What its standard error goes to.
     pub(crate) log: File,
+    /// How many threads it computes with.
+    pub(crate) threads: u32,
 }
 
 /// The processes of an attempt. Dropping them kills them.
@@ -103,9 +106,10 @@ impl Starter {
     }
 
     fn start(&self, order: Order) -> io::Result<u32> {
-        let Order { member, program, briefing, log } = order;
+        let Order { member, program, briefing, log, threads } = order;
         let mut command = Command::new(program);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log).process_group(0);
+        arithmetic::settle(&mut command, threads);
         die_with_parent(&mut command);
         let mut child = command.spawn()?;
         let number = child.id();

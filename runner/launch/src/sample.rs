@@ -25,11 +25,13 @@ pub(crate) fn spec(workers: u32) -> RunSpec {
             input: Shape::Image(1, 28, 28),
             classes: 10,
             layers: vec![layer],
+            init: recipe::Init::Pytorch,
         },
         dataset: Dataset {
             source: Source::Synthetic { train: 1_000, test: 200, seed: 1 },
             partition: Partition::Shared,
             validation: 0.0,
+            sampling: recipe::Sampling::Permutation,
         },
         train: Training {
             global_batch: 64,
@@ -51,7 +53,14 @@ pub(crate) fn spec(workers: u32) -> RunSpec {
             reduce_order: ReduceOrder::Ring,
         },
         compression: Compression::None,
-        measure: Measure { trace_first_steps: 0, trace_every: 0, hash_every_step: false, samples: false },
+        measure: Measure {
+            trace_first_steps: 0,
+            trace_every: 0,
+            hash_every_step: false,
+            samples: false,
+            models: recipe::KeptModels::Judged,
+        },
         emulation: recipe::Emulation::default(),
+        threads: recipe::Threads::default(),
     }
 }

@@ -39,7 +39,6 @@ struct Trial {
     stop: StopSignal,
     /// Told to stop as soon as every rank has told this step.
     stop_at: Option<u64>,
-    cores: u32,
 }
 
 /// What came of it.
@@ -54,7 +53,7 @@ fn trial(ranks: u32, script: &str) -> Trial {
     let mut spec = sample::spec(ranks);
     spec.model.kind = script.into();
     let stop = StopSignal::default();
-    Trial { spec, deadlines: deadlines(), timeout: None, stop, stop_at: None, cores: 1 }
+    Trial { spec, deadlines: deadlines(), timeout: None, stop, stop_at: None }
 }
 
 impl Trial {
@@ -87,7 +86,6 @@ impl Trial {
             worker: WORKER.into(),
             deadlines: self.deadlines,
             timeout: self.timeout,
-            cores: self.cores,
         };
         // Little room, so that the backlog is used too.
         let (sender, mut receiver) = mpsc::channel(2);
@@ -188,12 +186,41 @@ fn a_snapshot_that_cannot_be_deleted_is_noted_and_spoils_nothing() {
 #[test]
 fn with_a_core_to_spare_the_evaluator_works_beside_the_ranks() {
     let mut trial = trial(2, "");
-    trial.cores = 3;
+    trial.spec.threads.evaluate_at_once = true;
     let result = trial.run();
     assert_eq!(result.outcome.end, End::Done);
     let first = result.updates.iter().position(|update| matches!(update, Update::Events(_))).unwrap();
     let evaluator = |update: &Update| matches!(update, Update::Spawned { member: Member::Evaluator, .. });
     assert!(result.updates[..first].iter().any(evaluator));
+}
+
+/// What the caller's shell says to OpenMP, MKL and their like reaches no process; each has the plan's number of threads.
+#[test]
+fn the_callers_environment_has_no_say_in_arithmetic() {
+    let directory = tempfile::tempdir().unwrap();
+    let attempt = directory.path().join("attempt");
+    let status = Command::new(WORKER)
+        .arg("environment")
+        .arg(&attempt)
+        .envs([
+            ("OMP_NUM_THREADS", "7"),
+            ("MKL_NUM_THREADS", "7"),
+            ("KMP_AFFINITY", "compact"),
+            ("MKL_CBWR", "SSE2"),
+        ])
+        .envs([("OMP_DYNAMIC", "TRUE"), ("GOMP_CPU_AFFINITY", "0"), ("ATEN_CPU_CAPABILITY", "default")])
+        .envs([("ONEDNN_MAX_CPU_ISA", "SSE41"), ("OPENBLAS_NUM_THREADS", "7"), ("OMPI_COMM_WORLD_RANK", "3")])
+        .status()
+        .unwrap();
+    assert!(status.success());
+    for (log, threads) in [("rank-0.log", 2), ("rank-1.log", 2), ("rank-2.log", 1), ("evaluator.log", 3)] {
+        let told = std::fs::read_to_string(attempt.join(log)).unwrap();
+        let expected = format!(
+            "MKL_DYNAMIC=FALSE\nMKL_NUM_THREADS={threads}\nOMPI_COMM_WORLD_RANK=3\nOMP_DYNAMIC=FALSE\n\
+             OMP_NUM_THREADS={threads}\nOPENBLAS_NUM_THREADS={threads}\nthreads {threads}\n"
+        );
+        assert_eq!(told, expected, "{log}");
+    }
 }
 
 #[test]
@@ -279,6 +306,7 @@ fn a_run_ends_when_it_reaches_its_target() {
     let mut trial = trial(2, "0 endless; 1 endless");
     trial.spec.train.target =
         Some(Target { metric: Metric::TestAccuracy, threshold: 0.85, after: None, stop: true });
+    trial.spec.threads.evaluate_at_once = true;
     let result = trial.run();
     let End::TargetReached { at, value } = result.outcome.end else { panic!("{:?}", result.outcome) };
     assert_eq!((at.0, value.to_bits()), (3_000_000, 0.9_f64.to_bits()));
@@ -362,7 +390,6 @@ fn an_attempt_that_is_dropped_leaves_nothing() {
             worker: WORKER.into(),
             deadlines: trial.deadlines,
             timeout: None,
-            cores: 1,
         };
         let (sender, mut receiver) = mpsc::channel(64);
         let mut groups = Vec::new();
@@ -418,7 +445,6 @@ fn what_cannot_be_started_is_an_error_and_no_outcome() {
             worker: worker.into(),
             deadlines: deadlines(),
             timeout: None,
-            cores: 1,
         };
         let (sender, _receiver) = mpsc::channel(64);
         runtime.block_on(launch::run(attempt, StopSignal::default(), sender)).unwrap_err().to_string()

@@ -1,6 +1,6 @@
 //! The models that have a name, and how layers are put in place: shapes, parameters, operations.
 
-use crate::{Layer, Model, Parameter, PlacedLayer, Shape};
+use crate::{Init, Layer, Model, Parameter, PlacedLayer, Shape};
 
 /// The shape of a data set's examples and the number of its classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,6 +74,7 @@ pub(crate) fn place(kind: &str, layers: &[Layer], task: Task) -> (Model, Option<
         input,
         classes: task.classes,
         layers: Vec::with_capacity(layers.len()),
+        init: Init::default(),
     };
     let mut shape = input;
     let mut weights = 0_u64;

@@ -121,8 +121,8 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "strategy.moving-rate",
         Kind::Number(POSITIVE),
-        "Part of the way that worker and centre go towards each other, whatever the learning rate; for `eamsgd` by \
-         default 0.9 / workers.",
+        "Part of the way that worker and centre go towards each other, whatever the learning rate; without `rho` by \
+         default 0.9 / workers. So its authors take it (Zhang, Choromanska and LeCun, NIPS 2015: beta = 0.9).",
     )
     .of(ELASTIC)
     .example("0.225")

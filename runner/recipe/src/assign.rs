@@ -8,6 +8,7 @@ use crate::{Cluster, Node, Role, Seat, Strategy};
 
 pub(crate) const USE: KeyId = id("nodes.use");
 pub(crate) const WORKERS: KeyId = id("nodes.workers");
+pub(crate) const THREADS: KeyId = id("nodes.threads");
 const SERVER: KeyId = id("nodes.server");
 pub(crate) const SERVERS: KeyId = id("strategy.servers");
 

@@ -12,8 +12,9 @@ use crate::setting::{Leaf, Settings};
 use crate::slow::{SlowSetting, Whose};
 use crate::source::Span;
 use crate::surroundings;
+use crate::threads::Ranks;
 use crate::value;
-use crate::{Cell, Role, RunSpec};
+use crate::{Cell, Role, RunSpec, Threads};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -52,10 +53,16 @@ impl<'a> CellBuilder<'a> {
 
     /// The cells of all drafts; nothing is said about those that are excluded.
     pub(crate) fn build(&mut self, drafts: Vec<Draft>) -> Vec<Cell> {
-        let mut cells = Vec::with_capacity(drafts.len());
-        for (index, mut draft) in drafts.into_iter().enumerate() {
+        let mut resolve = |mut draft: Draft| {
             place_data(&mut draft.settings, self.files);
-            let (spec, mut findings) = self.resolver.resolve(&draft.settings);
+            let (spec, findings) = self.resolver.resolve(&draft.settings);
+            (draft, spec, findings)
+        };
+        let resolved: Vec<_> = drafts.into_iter().map(&mut resolve).collect();
+        let largest = largest(resolved.iter().map(|(draft, spec, _)| (draft, spec)));
+        let mut cells = Vec::with_capacity(resolved.len());
+        for (index, (draft, mut spec, mut findings)) in resolved.into_iter().enumerate() {
+            spec.threads = self.threads(&largest, &draft, &spec);
             let kept = draft.excluded.is_none().then_some(index);
             self.note_servers(&spec, &draft.settings, kept);
             if kept.is_some() {
@@ -92,20 +99,35 @@ impl<'a> CellBuilder<'a> {
         self.collected.entry(key).or_insert_with(|| (finding, Vec::new())).1.push(cell);
     }
 
-    /// More busy ranks than cores: their times would measure the operating system's scheduler.
+    /// What the largest run of the cell's condition leaves to each process of any of its runs.
+    fn threads(&self, largest: &BTreeMap<String, Ranks>, draft: &Draft, spec: &RunSpec) -> Threads {
+        let ranks = largest.get(&draft.condition).copied().unwrap_or(Ranks::of(&spec.cluster));
+        let given = draft.settings.whole(assign::THREADS).map(|threads| threads as u32);
+        let stops = spec.train.target.is_some_and(|target| target.stop);
+        Threads::divide(ranks, self.machine.cores, stops, given)
+    }
+
+    /// More busy threads than cores: their times would measure the operating system's scheduler.
     fn busy(&self, spec: &RunSpec, settings: &Settings) -> Option<Finding> {
-        let (workers, cores) = (spec.cluster.workers(), self.machine.cores);
-        (workers > cores && spec.emulation.compute.is_none()).then(|| {
-            Finding::new("R201", format!("{workers} workers share {cores} cores: their times say little"))
+        let (workers, threads, cores) = (spec.cluster.workers(), spec.threads.worker, self.machine.cores);
+        (workers.saturating_mul(threads) > cores && spec.emulation.compute.is_none()).then(|| {
+            let (who, cure) = match threads {
+                1 => (format!("{workers} workers share"), "take as many workers as cores"),
+                _ => (
+                    format!("{workers} workers of {threads} threads share"),
+                    "take no more threads than cores altogether",
+                ),
+            };
+            let many = settings.span(assign::THREADS).filter(|_| threads > 1);
+            Finding::new("R201", format!("{who} {cores} cores: their times say little"))
                 .at_option(
-                    settings.span(assign::WORKERS).or(settings.span(assign::USE)),
+                    many.or(settings.span(assign::WORKERS)).or(settings.span(assign::USE)),
                     "more than the cores",
                 )
                 .note("each waits for a core while it could compute, and the waiting is measured as its own")
-                .cure(
-                    "take as many workers as cores, say how long a step takes with `[compute]`, or use the results for \
-                     accuracy only",
-                )
+                .cure(format!(
+                    "{cure}, say how long a step takes with `[compute]`, or use the results for accuracy only"
+                ))
         })
     }
 
@@ -140,7 +162,7 @@ impl<'a> CellBuilder<'a> {
             Finding::new("R203", format!("there is no data at {}", path.display()))
                 .at_option(settings.span(DATASET_PATH).or(settings.span(DATASET_KIND)), "this folder")
                 .note(value::more(DATASET_PATH.key().path))
-                .cure(format!("{command}, or name the files' folder: --set dataset.path=FOLDER"))
+                .cure(format!("{command}, or name the files' folder: `path = \"FOLDER\"` in [dataset]"))
         })
     }
 
@@ -176,6 +198,19 @@ impl<'a> CellBuilder<'a> {
             .at_option(axis.map(|axis| axis.span).or(strategies), "makes no difference")
             .cure("drop one of them: equal settings give equal numbers, and are run once")
     }
+}
+
+/// The run with the most ranks of each condition, which decides for all of its arms: one that is excluded, too, so that a
+/// run stays the same when others come or go.
+fn largest<'a>(cells: impl Iterator<Item = (&'a Draft, &'a RunSpec)>) -> BTreeMap<String, Ranks> {
+    let mut largest: BTreeMap<String, Ranks> = BTreeMap::new();
+    for (draft, spec) in cells {
+        let (ranks, most) = (Ranks::of(&spec.cluster), largest.entry(draft.condition.clone()).or_default());
+        if ranks.all() > most.all() {
+            *most = ranks;
+        }
+    }
+    largest
 }
 
 /// Says where the data set lies, if the recipe does not.

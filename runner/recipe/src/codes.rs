@@ -319,8 +319,8 @@ pub(crate) const CODES: &[Code] = &[
         "R201",
         "more workers than cores",
         "Workers that share a core slow each other down, so that step times measure the operating system's \
-         scheduler; with `[compute]` a step takes a stated time. Accuracies and weights are not touched. A server that \
-         adds while its workers wait is not counted.",
+         scheduler; with `[compute]` a step takes a stated time. Accuracies and weights are not touched. A worker with \
+         several threads (`nodes.threads`) takes a core for each; a server that adds while its workers wait is not counted.",
     ),
     code(
         "R202",

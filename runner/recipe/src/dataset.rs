@@ -13,6 +13,20 @@ pub struct Dataset {
     pub partition: Partition,
     /// Share of the training set that is held out to choose rates on; 0 for none.
     pub validation: f64,
+    /// How a pass over the samples is drawn.
+    #[serde(default)]
+    pub sampling: Sampling,
+}
+
+/// How a pass over samples is drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sampling {
+    /// Each sample once, in an order of its own for each pass.
+    #[default]
+    Permutation,
+    /// Each sample of the pass from all of them, independently: as many draws as there are samples.
+    WithReplacement,
 }
 
 /// Where samples come from.
@@ -101,7 +115,7 @@ pub(crate) fn usual_path(kind: &str, data: &Path) -> Option<PathBuf> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Partition {
-    /// One permutation per epoch, dealt by position.
+    /// One pass over all samples per epoch, dealt by position.
     Shared,
     /// Each worker keeps one fixed part, in an order of its own each epoch.
     Sharded,

@@ -1,15 +1,16 @@
 //! Settings of elastic strategies to their descriptions, and what cannot work about them.
 
+use crate::Training;
 use crate::arm_keys::ELASTIC;
 use crate::key::{KeyId, id};
 use crate::method::{PERIOD, momentum, usual_period};
 use crate::problem::Finding;
-use crate::resolve::{LR, LR_SCALE, OWN_LR, STRATEGY_KIND};
+use crate::resolve::{LR, OWN_LR, STRATEGY_KIND};
 use crate::setting::Settings;
 use crate::strategy::{MovingRate, Strategy, SyncVariant};
 
-const RHO: KeyId = id("strategy.rho");
-const MOVING_RATE: KeyId = id("strategy.moving-rate");
+pub(crate) const RHO: KeyId = id("strategy.rho");
+pub(crate) const MOVING_RATE: KeyId = id("strategy.moving-rate");
 const OVERLAP: KeyId = id("strategy.overlap");
 const VARIANT: KeyId = id("strategy.variant");
 const LOOK_AHEAD: KeyId = id("strategy.look-ahead");
@@ -55,7 +56,11 @@ fn moving_rate(settings: &Settings) -> MovingRate {
 }
 
 /// What cannot work about an elastic strategy's moving rate among so many workers.
-pub(crate) fn findings(settings: &Settings, strategy: &Strategy, workers: u32) -> Option<Finding> {
+pub(crate) fn findings(
+    settings: &Settings,
+    (strategy, workers): (&Strategy, u32),
+    train: &Training,
+) -> Option<Finding> {
     let kind = settings.choice(STRATEGY_KIND);
     if !ELASTIC.contains(&kind) {
         return None;
@@ -67,15 +72,7 @@ pub(crate) fn findings(settings: &Settings, strategy: &Strategy, workers: u32) -
                 .at_option(settings.span(MOVING_RATE), "whatever the learning rate")
                 .cure("keep one of them"),
         ),
-        (None, None) if kind != "eamsgd" => Some(
-            Finding::new("R010", format!("`{kind}` needs `rho` or `moving-rate`"))
-                .at_option(settings.span(STRATEGY_KIND), "how far do worker and centre go?")
-                .cure(format!(
-                    "write `moving-rate = {}`, for example: {ALL_TOGETHER} / workers",
-                    ALL_TOGETHER / workers.max(1) as f32
-                )),
-        ),
-        _ => overshoot(settings, strategy, workers),
+        _ => overshoot(settings, (strategy, workers), train),
     }
 }
 
@@ -99,9 +96,13 @@ pub(crate) fn long_period(settings: &Settings, strategy: &Strategy, batches: Opt
     )
 }
 
-fn overshoot(settings: &Settings, strategy: &Strategy, workers: u32) -> Option<Finding> {
+fn overshoot(
+    settings: &Settings,
+    (strategy, workers): (&Strategy, u32),
+    train: &Training,
+) -> Option<Finding> {
     let lr = settings.number(OWN_LR).or(settings.number(LR)).unwrap_or(0.0);
-    let lr = if settings.choice(LR_SCALE) == "linear" { lr * f64::from(workers) } else { lr };
+    let lr = lr * train.schedule.scale.factor(train.global_batch);
     let rho = settings.number(RHO);
     let a = rho.map_or_else(|| settings.number(MOVING_RATE), |rho| Some(lr * rho))?;
     let (all, kind) = (rounded(a * f64::from(workers)), strategy.kind());

@@ -1,12 +1,14 @@
 //! The recipe as it is run: everything merged, overrides applied, defaults written down.
 
+use crate::arm_keys::ELASTIC;
 use crate::assign;
 use crate::cells::place_data;
 use crate::check::OPTIONAL;
+use crate::elastic::{MOVING_RATE, RHO};
 use crate::files::{Files, Machine};
 use crate::key::{Key, KeyId, Kind, id};
 use crate::method::{PERIOD, usual_period};
-use crate::recipe::{Exclusion, Recipe};
+use crate::recipe::{Exclusion, Recipe, StrategySetting};
 use crate::setting::{Leaf, Settings};
 use crate::table::KEYS;
 use crate::tree::{bare_or_quoted, quote};
@@ -15,14 +17,22 @@ use std::fmt::Write;
 const DATASET_KIND: KeyId = id("dataset.kind");
 const DATASET_PATH: KeyId = id("dataset.path");
 
+/// What a recipe is planned in, and what was decided for it there.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) files: &'a dyn Files,
+    pub(crate) machine: Machine,
+    /// Of each worker, where all cells have the same.
+    pub(crate) threads: Option<u32>,
+}
+
 /// Writes a recipe that plans to the same cells and runs, whatever the defaults of a later version.
-pub(crate) fn write(recipe: &Recipe, name: &str, (files, machine): (&dyn Files, Machine)) -> String {
+pub(crate) fn write(recipe: &Recipe, name: &str, around: &Surroundings<'_>) -> String {
     let mut out = String::new();
     let mut settings = recipe.settings.clone();
     let swept = swept(recipe);
-    fill(&mut settings, &swept, machine);
+    fill(&mut settings, &swept, around);
     if !swept.contains(&DATASET_KIND) && !swept.contains(&DATASET_PATH) {
-        place_data(&mut settings, files);
+        place_data(&mut settings, around.files);
     }
     let _ = writeln!(out, "schema = 1\nname = {}", quote(name));
     let _ = writeln!(out, "question = {}", quote(recipe.settings.text(crate::key::id("question"))));
@@ -47,11 +57,14 @@ fn swept(recipe: &Recipe) -> Vec<KeyId> {
 }
 
 /// Writes down what is the same for all cells on this machine, and might be another number on another one.
-fn fill(settings: &mut Settings, swept: &[KeyId], machine: Machine) {
+fn fill(settings: &mut Settings, swept: &[KeyId], around: &Surroundings<'_>) {
+    if let Some(threads) = around.threads.filter(|_| !swept.contains(&assign::THREADS)) {
+        settings.put(assign::THREADS, Leaf::whole(u64::from(threads)));
+    }
     if swept.contains(&assign::USE) {
         return;
     }
-    let slots = assign::slots(settings, machine);
+    let slots = assign::slots(settings, around.machine);
     if settings.list(assign::USE).iter().any(|node| !node.contains('*')) {
         settings.put(assign::USE, Leaf::list(&[format!("local*{slots}")]));
     }
@@ -101,6 +114,11 @@ fn strategies(out: &mut String, recipe: &Recipe, swept: &[KeyId]) {
         if strategy.baseline.is_some() {
             let _ = writeln!(out, "baseline = true");
         }
+        if usual_rate(strategy, swept) {
+            // It depends on the workers, which a recipe may vary, so that no number stands for it.
+            let _ =
+                writeln!(out, "# moving-rate: 0.9 / workers, since there is neither `rho` nor `moving-rate`");
+        }
         for (index, key) in KEYS.iter().enumerate() {
             if ["strategy.name", "strategy.kind", "strategy.baseline"].contains(&key.path) {
                 continue;
@@ -116,6 +134,12 @@ fn strategies(out: &mut String, recipe: &Recipe, swept: &[KeyId]) {
             }
         }
     }
+}
+
+/// Whether an elastic strategy has the moving rate of its kind.
+fn usual_rate(strategy: &StrategySetting, swept: &[KeyId]) -> bool {
+    let unsaid = |key| strategy.settings.given(key).is_none() && !swept.contains(&key);
+    ELASTIC.contains(&strategy.kind) && unsaid(RHO) && unsaid(MOVING_RATE)
 }
 
 fn sweep(out: &mut String, recipe: &Recipe) {

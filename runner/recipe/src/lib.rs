@@ -2,6 +2,7 @@
 //! and no file but through the [`Files`] it is given.
 
 mod all_reduce;
+mod anyway;
 mod architecture;
 mod arm_keys;
 mod assign;
@@ -44,6 +45,7 @@ mod strategy;
 mod surroundings;
 mod table;
 mod template;
+mod threads;
 mod topology;
 mod train;
 mod tree;
@@ -51,13 +53,13 @@ mod value;
 
 pub use cluster::{Cluster, Node, Role, Seat};
 pub use communication::{Codec, Collective, Communication, Compression, ReduceOrder, Route, Schedule};
-pub use dataset::{Dataset, Partition, Source};
+pub use dataset::{Dataset, Partition, Sampling, Source};
 pub use emulation::{Compute, Emulation, Network, Slow, Split, Whom};
 pub use explain::{Unexplained, explain, topics};
 pub use files::{FileProblem, Files, Machine};
-pub use model::{Layer, Model, Parameter, PlacedLayer, Shape};
+pub use model::{Init, Layer, Model, Parameter, PlacedLayer, Shape};
 pub use plan::{
-    Arm, AxisValue, Cell, Limits, Measure, Plan, ReportSettings, Run, RunSpec, Surroundings, hex,
+    Arm, AxisValue, Cell, KeptModels, Limits, Measure, Plan, ReportSettings, Run, RunSpec, Surroundings, hex,
 };
 pub use planner::{Request, plan};
 pub use problem::{Affected, Place, Problem, Problems, Severity};
@@ -65,5 +67,6 @@ pub use render::render;
 pub use schema::schema;
 pub use strategy::{Averaging, MixOrder, MovingRate, Strategy, SyncVariant};
 pub use template::Template;
+pub use threads::Threads;
 pub use topology::{Graph, Mixing, Topology};
-pub use train::{Extent, LrScale, LrSchedule, LrShape, Metric, Sgd, Target, Training};
+pub use train::{Epoch, Extent, LrScale, LrSchedule, LrShape, Metric, Sgd, Target, Training};

@@ -119,6 +119,25 @@ pub struct Model {
     pub classes: usize,
     /// The layers in order.
     pub layers: Vec<PlacedLayer>,
+    /// How its initial weights are drawn.
+    #[serde(default)]
+    pub init: Init,
+}
+
+/// How initial weights and biases are drawn, where n is the number of inputs of one output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Init {
+    /// The default of PyTorch's `Linear` and `Conv2d`: weights and biases uniform on [-1/sqrt(n), 1/sqrt(n)). It is the
+    /// Kaiming uniform of He et al. 2015 (arXiv 1502.01852) with a = sqrt(5): sqrt(6 / ((1 + a^2) n)) = 1/sqrt(n).
+    #[default]
+    Pytorch,
+    /// Caffe's `XavierFiller` with its default, the fan-in: weights uniform on [-sqrt(3/n), sqrt(3/n)), variance 1/n;
+    /// biases 0, as a layer of Caffe has them where it names no filler for them.
+    Xavier,
+    /// For rectifiers (He et al. 2015, equation 10): weights of variance 2/n, here uniform on [-sqrt(6/n), sqrt(6/n));
+    /// biases 0.
+    Kaiming,
 }
 
 impl Model {

@@ -13,6 +13,22 @@ pub(crate) const MODELS: &[Choice] = &[
     Choice::now("sequential", "The layers that `model.layers` lists."),
 ];
 
+pub(crate) const INITS: &[Choice] = &[
+    Choice::now(
+        "pytorch",
+        "PyTorch's default: weights and biases uniform between -1 / sqrt(n) and 1 / sqrt(n), n being the inputs of an \
+         output.",
+    ),
+    Choice::now(
+        "xavier",
+        "Caffe's filler of that name: weights uniform between -sqrt(3 / n) and sqrt(3 / n), biases 0.",
+    ),
+    Choice::now(
+        "kaiming",
+        "He et al., 2015: weights uniform between -sqrt(6 / n) and sqrt(6 / n), biases 0.",
+    ),
+];
+
 pub(crate) const LAYERS: &[Choice] = &[
     Choice::now("linear", "y = W x + b, on a flat vector."),
     Choice::now("conv", "Convolution with a square kernel and bias, on an image."),
@@ -37,9 +53,22 @@ pub(crate) const DATASETS: &[Choice] = &[
 ];
 
 pub(crate) const PARTITIONS: &[Choice] = &[
-    Choice::now("shared", "One permutation per epoch, dealt to the workers by position."),
+    Choice::now("shared", "One pass over all samples per epoch, dealt to the workers by position."),
     Choice::now("sharded", "Each worker keeps one fixed part."),
     Choice::now("dirichlet", "Fixed parts in which the classes are unevenly spread."),
+];
+
+pub(crate) const KEPT_MODELS: &[Choice] = &[
+    Choice::now("judged", "The one that the run is judged by."),
+    Choice::now("all", "That of every rank besides, where the ranks' models differ."),
+];
+
+pub(crate) const SAMPLINGS: &[Choice] = &[
+    Choice::now("permutation", "Each sample once per pass, in an order of its own each time."),
+    Choice::now(
+        "with-replacement",
+        "Each sample of a pass is drawn from all of them, whatever was drawn before; a pass is as long as otherwise.",
+    ),
 ];
 
 pub(crate) const OPTIMIZERS: &[Choice] =
@@ -54,7 +83,10 @@ pub(crate) const LR_SCHEDULES: &[Choice] = &[
 
 pub(crate) const LR_SCALES: &[Choice] = &[
     Choice::now("none", "The rate is as written, for any number of workers."),
-    Choice::now("linear", "The rate is multiplied by the number of workers."),
+    Choice::now(
+        "linear",
+        "The rate is multiplied by the global batch divided by `reference-batch` (Goyal et al., 2017).",
+    ),
 ];
 
 pub(crate) const METRICS: &[Choice] = &[

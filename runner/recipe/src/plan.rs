@@ -1,6 +1,6 @@
 //! What a recipe expands to: arms, cells, runs.
 
-use crate::{Cluster, Communication, Compression, Dataset, Emulation, Model, Strategy, Training};
+use crate::{Cluster, Communication, Compression, Dataset, Emulation, Model, Strategy, Threads, Training};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::time::Duration;
@@ -27,6 +27,9 @@ pub struct RunSpec {
     /// What is pretended about network and machine.
     #[serde(default, skip_serializing_if = "Emulation::is_none")]
     pub emulation: Emulation,
+    /// Who computes with how many threads.
+    #[serde(default)]
+    pub threads: Threads,
 }
 
 impl RunSpec {
@@ -53,6 +56,20 @@ pub struct Measure {
     /// Whether the samples of every rank and step are recorded.
     #[serde(default)]
     pub samples: bool,
+    /// Which of the models that the ranks end with are kept.
+    #[serde(default)]
+    pub models: KeptModels,
+}
+
+/// Which of the models that the ranks end with are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KeptModels {
+    /// The one that the run is judged by.
+    #[default]
+    Judged,
+    /// Those of all ranks that put one aside, too.
+    All,
 }
 
 /// What decides a run's numbers beside its recipe: filled in by the driver before it asks for identities.
@@ -103,6 +120,31 @@ impl Plan {
             }
         }
         all
+    }
+
+    /// How the cores are divided, in words; where that depends on the condition, with the conditions.
+    pub fn threads(&self) -> Vec<String> {
+        let mut all: Vec<(Threads, Vec<&str>)> = Vec::new();
+        for cell in self.cells.iter().filter(|cell| cell.excluded.is_none()) {
+            let known = all.iter().position(|(threads, _)| *threads == cell.spec.threads);
+            let place = known.unwrap_or_else(|| {
+                all.push((cell.spec.threads, Vec::new()));
+                all.len() - 1
+            });
+            // All arms of a condition have the same, and stand together.
+            if all[place].1.last() != Some(&cell.condition.as_str()) {
+                all[place].1.push(&cell.condition);
+            }
+        }
+        let alike = all.len() == 1;
+        let words = |(threads, conditions): (Threads, Vec<&str>)| match conditions.as_slice() {
+            [one, others @ ..] if !alike && !others.is_empty() => {
+                format!("{one} and {} more: {}", others.len(), threads.words())
+            }
+            [one, ..] if !alike => format!("{one}: {}", threads.words()),
+            _ => threads.words(),
+        };
+        all.into_iter().map(words).collect()
     }
 
     /// The graphs of all cells without a centre, in words; empty where every strategy has one.

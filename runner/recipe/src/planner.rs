@@ -1,5 +1,6 @@
 //! A recipe's file to a [`Plan`], or to everything that is wrong with it.
 
+use crate::anyway;
 use crate::cells::CellBuilder;
 use crate::expand;
 use crate::expanded;
@@ -11,7 +12,7 @@ use crate::problem::{Finding, Problems, report};
 use crate::recipe::{self, Exclusion};
 use crate::runs;
 use crate::setting::Settings;
-use crate::{Limits, Plan, ReportSettings};
+use crate::{Cell, Limits, Plan, ReportSettings};
 use std::path::Path;
 
 /// What to plan.
@@ -69,6 +70,8 @@ fn build(loader: &mut Loader<'_>, request: &Request<'_>, machine: Machine) -> Op
     }
     let seeds = runs::seeds(&recipe.settings, &mut loader.findings);
     if recipe.broken {
+        let files = loader.files;
+        loader.findings.extend(anyway::findings(&mut recipe, files, machine));
         return None;
     }
     let expansion = expand::expand(&recipe, machine, &mut loader.findings)?;
@@ -79,7 +82,11 @@ fn build(loader: &mut Loader<'_>, request: &Request<'_>, machine: Machine) -> Op
         name: name(&recipe.settings, request.path),
         question: recipe.settings.text(id("question")).to_owned(),
         source,
-        expanded: expanded::write(&recipe, &name(&recipe.settings, request.path), (loader.files, machine)),
+        expanded: expanded::write(
+            &recipe,
+            &name(&recipe.settings, request.path),
+            &expanded::Surroundings { files: loader.files, machine, threads: same_threads(&cells) },
+        ),
         runs: runs::order(&recipe.settings, &cells, &seeds),
         arms: expansion.arms,
         cells,
@@ -104,6 +111,12 @@ fn select(loader: &mut Loader<'_>, only: &str) -> Option<Exclusion> {
             None
         }
     }
+}
+
+/// The threads of a worker, where they are the same in all cells.
+fn same_threads(cells: &[Cell]) -> Option<u32> {
+    let first = cells.first()?.spec.threads.worker;
+    cells.iter().all(|cell| cell.spec.threads.worker == first).then_some(first)
 }
 
 fn name(settings: &Settings, path: &Path) -> String {

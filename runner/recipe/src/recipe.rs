@@ -10,10 +10,11 @@ use crate::key::{self, Key, KeyId, id};
 use crate::load::{Loader, own_name};
 use crate::problem::Finding;
 use crate::resolve;
-use crate::setting::{Settings, Typed};
+use crate::setting::{Leaf, Settings, Typed};
 use crate::source::{Sources, Span};
 use crate::tree::{Entry, Item, Table, Value};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 const SCHEMA: KeyId = id("schema");
 const KIND: KeyId = id("strategy.kind");
@@ -30,8 +31,33 @@ pub(crate) struct Recipe {
     pub(crate) exclusions: Vec<Exclusion>,
     /// Where each table at the top level begins.
     pub(crate) sections: BTreeMap<String, Span>,
-    /// Whether a value was wrong, so that rules about pairs of values would be about something else.
+    /// Whether a value was wrong, so that there is no plan.
     pub(crate) broken: bool,
+    /// Whether what is varied could not be read, or no strategy could.
+    pub(crate) cells_unknown: bool,
+    /// Keys of the top level whose value is wrong.
+    unreadable: BTreeSet<KeyId>,
+}
+
+impl Recipe {
+    /// All keys whose value is wrong.
+    pub(crate) fn unreadable(&self) -> impl Iterator<Item = KeyId> {
+        let own = self.strategies.iter().flat_map(|strategy| &strategy.unreadable);
+        self.unreadable.iter().chain(own).copied()
+    }
+
+    /// Gives all keys whose value is wrong another one, where there is one.
+    pub(crate) fn fill_in(&mut self, value: impl Fn(KeyId) -> Option<Arc<Leaf>>) {
+        let top = (&mut self.settings, &self.unreadable);
+        let own = self.strategies.iter_mut().map(|strategy| (&mut strategy.settings, &strategy.unreadable));
+        for (settings, unreadable) in [top].into_iter().chain(own) {
+            for key in unreadable {
+                if let Some(leaf) = value(*key) {
+                    settings.put(*key, leaf);
+                }
+            }
+        }
+    }
 }
 
 /// One `[[strategy]]`.
@@ -44,6 +70,8 @@ pub(crate) struct StrategySetting {
     pub(crate) baseline: Option<Span>,
     /// Its own keys, with its own communication and compression.
     pub(crate) settings: Settings,
+    /// Those of them whose value is wrong.
+    unreadable: BTreeSet<KeyId>,
 }
 
 /// One `[[sweep.exclude]]`.
@@ -62,18 +90,29 @@ pub(crate) fn read(loader: &mut Loader<'_>, table: &Table) -> Recipe {
     let mut checker = Checker::new(sources, findings);
     checker.table(table, "", &["strategy", "sweep"]);
     let (settings, broken) = checker.finish();
-    let mut reader = Reader { sources, findings, broken: !broken.is_empty() };
+    let mut reader = Reader { sources, findings, broken: !broken.is_empty(), cells_unknown: false };
     reader.schema(&settings, &broken);
-    let (strategies, ones_broken) = reader.strategies(table);
+    let strategies = reader.strategies(table);
+    reader.cells_unknown |= strategies.is_empty();
     let (dimensions, exclusions) = reader.sweep(table);
     let tops: Vec<(&Settings, &BTreeSet<KeyId>)> = vec![(&settings, &broken)];
-    let all = tops.into_iter().chain(strategies.iter().map(|one| &one.settings).zip(&ones_broken));
+    let all = tops.into_iter().chain(strategies.iter().map(|one| (&one.settings, &one.unreadable)));
     for (settings, broken) in all {
         let swept = |kind: KeyId| kinds(&dimensions, kind);
         reader.findings.extend(check::misplaced(settings, broken, &swept));
     }
     let sections = table.entries.iter().map(|entry| (entry.name.clone(), entry.name_span)).collect();
-    Recipe { settings, strategies, dimensions, exclusions, sections, broken: reader.broken }
+    let Reader { broken: any_broken, cells_unknown, .. } = reader;
+    Recipe {
+        settings,
+        strategies,
+        dimensions,
+        exclusions,
+        sections,
+        broken: any_broken,
+        cells_unknown,
+        unreadable: broken,
+    }
 }
 
 /// The kinds that axes give a table.
@@ -92,6 +131,7 @@ struct Reader<'a> {
     sources: &'a Sources,
     findings: &'a mut Vec<Finding>,
     broken: bool,
+    cells_unknown: bool,
 }
 
 impl Reader<'_> {
@@ -106,7 +146,7 @@ impl Reader<'_> {
         }
     }
 
-    fn strategies(&mut self, table: &Table) -> (Vec<StrategySetting>, Vec<BTreeSet<KeyId>>) {
+    fn strategies(&mut self, table: &Table) -> Vec<StrategySetting> {
         let none = |entry: &&Entry| matches!(&entry.item.value, Value::List(items) if items.is_empty());
         let Some(entry) = table.get("strategy").filter(|entry| !none(entry)) else {
             self.broken = true;
@@ -115,17 +155,14 @@ impl Reader<'_> {
                     .at(Span { source: 0, start: 0, end: 0 }, "nothing to run")
                     .cure("add `[[strategy]]` with `kind = \"d-sync\"`, one for each arm of the comparison"),
             );
-            return (Vec::new(), Vec::new());
+            return Vec::new();
         };
         let tables = axes::tables(entry, "strategy", self.findings);
         self.broken |= tables.is_empty();
-        let (mut strategies, mut broken) = (Vec::new(), Vec::new());
+        let mut strategies = Vec::new();
         for (table, span) in tables {
             match self.strategy(table, span) {
-                Some((strategy, own)) => {
-                    strategies.push(strategy);
-                    broken.push(own);
-                }
+                Some(strategy) => strategies.push(strategy),
                 None => self.broken = true,
             }
         }
@@ -133,10 +170,10 @@ impl Reader<'_> {
         self.refuse_without_effect(&strategies);
         self.refuse_weights_that_do_not_travel(&strategies);
         self.refuse_two_baselines(&strategies);
-        (strategies, broken)
+        strategies
     }
 
-    fn strategy(&mut self, table: &Table, span: Span) -> Option<(StrategySetting, BTreeSet<KeyId>)> {
+    fn strategy(&mut self, table: &Table, span: Span) -> Option<StrategySetting> {
         let before = self.findings.len();
         let mut checker = Checker::new(self.sources, self.findings);
         checker.table(table, "strategy", &[]);
@@ -170,7 +207,7 @@ impl Reader<'_> {
             );
         }
         let baseline = settings.flag(BASELINE).then(|| settings.span(BASELINE)).flatten();
-        Some((StrategySetting { name, kind, baseline, settings }, broken))
+        Some(StrategySetting { name, kind, baseline, settings, unreadable: broken })
     }
 
     fn refuse_equal_names(&mut self, strategies: &[StrategySetting]) {
@@ -261,6 +298,7 @@ impl Reader<'_> {
         let dimensions = reader.dimensions(sweep);
         self.broken |= self.findings.len() > before;
         let exclusions = sweep.get("exclude").map(|entry| self.exclusions(entry)).unwrap_or_default();
+        self.cells_unknown |= self.findings.len() > before;
         (dimensions, exclusions)
     }
 

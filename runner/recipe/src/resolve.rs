@@ -17,12 +17,14 @@ use crate::source::Span;
 use crate::surroundings;
 use crate::value;
 use crate::{
-    Cluster, Collective, Communication, Dataset, Extent, LrScale, LrSchedule, LrShape, Measure, Metric,
-    Model, Partition, ReduceOrder, RunSpec, Schedule, Sgd, Source, Strategy, Target, Training,
+    Cluster, Collective, Communication, Dataset, Extent, Init, KeptModels, LrScale, LrSchedule, LrShape,
+    Measure, Metric, Model, Partition, ReduceOrder, RunSpec, Sampling, Schedule, Sgd, Source, Strategy,
+    Target, Threads, Training,
 };
 use std::collections::BTreeMap;
 
 const MODEL_KIND: KeyId = id("model.kind");
+const INIT: KeyId = id("model.init");
 const LAYERS: KeyId = id("model.layers");
 const DATASET_KIND: KeyId = id("dataset.kind");
 const DATASET_PATH: KeyId = id("dataset.path");
@@ -31,6 +33,7 @@ const TEST_SAMPLES: KeyId = id("dataset.test");
 const DATASET_SEED: KeyId = id("dataset.seed");
 const PARTITION_KIND: KeyId = id("dataset.partition.kind");
 const ALPHA: KeyId = id("dataset.partition.alpha");
+const SAMPLING: KeyId = id("dataset.sampling");
 const VALIDATION: KeyId = id("dataset.validation");
 const GLOBAL_BATCH: KeyId = id("train.global-batch");
 const WORKER_BATCH: KeyId = id("train.per-worker-batch");
@@ -46,6 +49,7 @@ const LR_FACTOR: KeyId = id("train.lr-schedule.factor");
 const LR_AT: KeyId = id("train.lr-schedule.at");
 const LR_FLOOR: KeyId = id("train.lr-schedule.floor");
 pub(crate) const LR_SCALE: KeyId = id("train.lr-schedule.scale");
+const REFERENCE_BATCH: KeyId = id("train.lr-schedule.reference-batch");
 pub(crate) const CLIP: KeyId = id("train.optimizer.clip");
 const ACCUMULATE: KeyId = id("train.accumulate");
 const WARMUP: KeyId = id("train.lr-schedule.warmup");
@@ -60,6 +64,7 @@ const FIRST_STEPS: KeyId = id("measure.trace.first-steps");
 const TRACE_EVERY: KeyId = id("measure.trace.every");
 const WEIGHT_HASH: KeyId = id("measure.weight-hash");
 const SAMPLES: KeyId = id("measure.samples");
+const MODELS: KeyId = id("measure.models");
 
 /// What decides a model: its kind, where its own layers are written, and the data.
 type Blueprint = (&'static str, Option<Span>, Task);
@@ -95,13 +100,14 @@ impl<'a> Resolver<'a> {
         cell.findings.extend(coding::findings(settings));
         cell.findings.extend(gossip::findings(settings, &strategy, cluster.workers()));
         let workers = cluster.workers();
-        cell.findings.extend(elastic::findings(settings, &strategy, workers));
         let dataset = Self::dataset(settings);
         let (emulation, findings) = surroundings::emulation(settings, &cluster, self.machine);
         cell.findings.extend(findings);
+        let train = self.training(&mut cell, workers, &dataset);
+        cell.findings.extend(elastic::findings(settings, (&strategy, workers), &train));
         let spec = RunSpec {
             model: self.model(&mut cell),
-            train: self.training(&mut cell, workers, &dataset),
+            train,
             communication: communication(&mut cell, &strategy, &cluster),
             dataset,
             cluster,
@@ -109,6 +115,8 @@ impl<'a> Resolver<'a> {
             compression: coding::compression(settings),
             measure: measure(settings),
             emulation,
+            // Decided for all cells of a condition, when all are known.
+            threads: Threads::default(),
         };
         cell.findings.extend(coding::nothing_to_factor(settings, &spec.model));
         cell.findings.extend(elastic::long_period(settings, &spec.strategy, batches(&spec)));
@@ -155,7 +163,12 @@ impl<'a> Resolver<'a> {
                     .at_option(settings.span(DATASET_KIND), "the data"),
             );
         }
-        model.clone()
+        let init = match settings.choice(INIT) {
+            "xavier" => Init::Xavier,
+            "kaiming" => Init::Kaiming,
+            _ => Init::Pytorch,
+        };
+        Model { init, ..model.clone() }
     }
 
     fn dataset(settings: &Settings) -> Dataset {
@@ -177,7 +190,11 @@ impl<'a> Resolver<'a> {
             "dirichlet" => Partition::Dirichlet { alpha: settings.number(ALPHA).unwrap_or(1.0) },
             _ => Partition::Shared,
         };
-        Dataset { source, partition, validation: settings.number(VALIDATION).unwrap_or(0.0) }
+        let sampling = match settings.choice(SAMPLING) {
+            "with-replacement" => Sampling::WithReplacement,
+            _ => Sampling::Permutation,
+        };
+        Dataset { source, partition, validation: settings.number(VALIDATION).unwrap_or(0.0), sampling }
     }
 
     fn training(&self, cell: &mut Cell<'_>, workers: u32, dataset: &Dataset) -> Training {
@@ -277,8 +294,38 @@ impl<'a> Resolver<'a> {
             "cosine" => LrShape::Cosine { floor: settings.number(LR_FLOOR).unwrap_or(0.0) as f32 },
             _ => LrShape::Constant,
         };
-        let scale = if settings.choice(LR_SCALE) == "linear" { LrScale::Linear } else { LrScale::None };
+        let scale = self.lr_scale(cell);
         LrSchedule { shape, warmup: settings.extent(WARMUP).unwrap_or(Extent::Steps(0)), scale }
+    }
+
+    fn lr_scale(&self, cell: &mut Cell<'_>) -> LrScale {
+        let settings = cell.settings;
+        let reference = settings.whole(REFERENCE_BATCH);
+        if settings.choice(LR_SCALE) != "linear" {
+            if let Some(leaf) = settings.given(REFERENCE_BATCH) {
+                cell.findings.push(
+                    Finding::new(
+                        "R114",
+                        "`train.lr-schedule.reference-batch` has no effect on a rate that is not scaled",
+                    )
+                    .at_option(leaf.span, "without effect")
+                    .cure("write `scale = \"linear\"` beside it, or leave it out"),
+                );
+            }
+            return LrScale::None;
+        }
+        if reference.is_none() && settings.whole(WORKER_BATCH).is_none() {
+            cell.findings.push(
+                Finding::new("R010", "`train.lr-schedule.reference-batch` is missing: which batch is the rate right for?")
+                    .at_option(settings.span(LR_SCALE), "scaled by the global batch divided by what?")
+                    .at_option(settings.span(GLOBAL_BATCH), "the same for any number of workers")
+                    .note("linear scaling follows the batch, not the workers: with a fixed global batch there is nothing to scale for")
+                    .cure("write `reference-batch = 32`, for example, give the batch as `per-worker-batch`, or leave `scale` out")
+                    .note(value::more(REFERENCE_BATCH.key().path)),
+            );
+        }
+        let reference = reference.or(settings.whole(WORKER_BATCH)).unwrap_or(1);
+        LrScale::Linear { reference_batch: reference as u32 }
     }
 
     fn target(&self, cell: &mut Cell<'_>) -> Option<Target> {
@@ -345,15 +392,15 @@ fn samples(cell: &mut Cell<'_>, batch: u32, workers: u32, dataset: &Dataset) {
 /// Steps of a training, where they are known before the data is read.
 fn batches(spec: &RunSpec) -> Option<u64> {
     let Training { length, global_batch, .. } = &spec.train;
-    let known = match (length, &spec.dataset.source) {
-        (Extent::Steps(_), _) => 0,
+    match (length, &spec.dataset.source) {
+        (Extent::Steps(steps), _) => Some(*steps),
         (Extent::Epochs(_), Source::Synthetic { train, .. }) => {
             let held_out = (f64::from(*train) * spec.dataset.validation).round() as u64;
-            u64::from(*train).saturating_sub(held_out)
+            let known = u64::from(*train).saturating_sub(held_out);
+            Some(length.samples(known, *global_batch) / u64::from(*global_batch).max(1))
         }
-        (Extent::Epochs(_), _) => return None,
-    };
-    Some(length.samples(known, *global_batch) / u64::from(*global_batch).max(1))
+        (Extent::Epochs(_), _) => None,
+    }
 }
 
 /// What the examples of a data set look like.
@@ -396,5 +443,6 @@ fn measure(settings: &Settings) -> Measure {
         trace_every: settings.whole(TRACE_EVERY).unwrap_or(0),
         hash_every_step: settings.choice(WEIGHT_HASH) == "step",
         samples: settings.flag(SAMPLES),
+        models: if settings.choice(MODELS) == "all" { KeptModels::All } else { KeptModels::Judged },
     }
 }

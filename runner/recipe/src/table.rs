@@ -3,8 +3,8 @@
 use crate::arm_keys;
 use crate::key::{Ends, Key, Kind, Least, Range};
 use crate::names::{
-    DATASETS, LAYERS, LR_SCALES, LR_SCHEDULES, METRICS, MODELS, OPTIMIZERS, ORDERS, PARTITIONS, REDACTIONS,
-    SHARES, SPLITS, WEIGHT_HASHES,
+    DATASETS, INITS, KEPT_MODELS, LAYERS, LR_SCALES, LR_SCHEDULES, METRICS, MODELS, OPTIMIZERS, ORDERS,
+    PARTITIONS, REDACTIONS, SAMPLINGS, SHARES, SPLITS, WEIGHT_HASHES,
 };
 
 pub(crate) const POSITIVE: Range = Range { least: 0.0, most: f64::INFINITY, ends: Ends::Open };
@@ -53,6 +53,8 @@ const BEFORE_ARMS: &[Key] = &[
     .sweep(),
     Key::new("model", Kind::Table, "What is trained. The loss is the mean cross-entropy of the classes."),
     Key::new("model.kind", Kind::Choice(MODELS), "Which model.").default("\"mnist-mlp\""),
+    Key::new("model.init", Kind::Choice(INITS), "How the initial weights and biases are drawn, from the run's seed.")
+        .default("\"pytorch\""),
     Key::new("model.layers", Kind::Layers, "The layers of a sequential model, from the input to the classes.")
         .of(&["sequential"])
         .example("[{ kind = \"flatten\" }, { kind = \"linear\", outputs = 10 }]"),
@@ -119,6 +121,8 @@ const BEFORE_ARMS: &[Key] = &[
     )
     .of(&["dirichlet"])
     .default("0.3"),
+    Key::new("dataset.sampling", Kind::Choice(SAMPLINGS), "How a pass over the samples is drawn.")
+        .default("\"permutation\""),
     Key::new(
         "dataset.validation",
         Kind::Share(BELOW_ONE),
@@ -148,7 +152,8 @@ const BEFORE_ARMS: &[Key] = &[
     Key::new(
         "train.steps",
         Kind::Whole(1, 1_000_000_000_000),
-        "Steps: samples of all workers divided by the global batch; this or `epochs`.",
+        "Steps of all workers together, each of one global batch; the last of an epoch takes the samples that are \
+         left. Workers at their own pace use as many samples as these steps do. This or `epochs`.",
     )
     .example("2000"),
     Key::new("train.optimizer", Kind::Table, "How gradients become steps."),
@@ -188,13 +193,22 @@ const BEFORE_ARMS: &[Key] = &[
     Key::new(
         "train.lr-schedule.warmup",
         Kind::Extent(Least::Nothing),
-        "The rate rises linearly over this much: from zero, or with `scale = \"linear\"` from the rate of one \
-         worker.",
+        "The rate rises linearly over this much, and is the full one from the last of its steps on. The step that begins \
+         after s samples takes the part (s + B) / warm-up of the way, B being the global batch, so that the first is one \
+         step above the start: above zero, or with `scale = \"linear\"` above the rate of the reference batch.",
     )
     .default("\"0 epochs\"")
     .example("\"1 epoch\""),
-    Key::new("train.lr-schedule.scale", Kind::Choice(LR_SCALES), "Whether the rate grows with the workers.")
+    Key::new("train.lr-schedule.scale", Kind::Choice(LR_SCALES), "Whether the rate grows with the batch.")
         .default("\"none\""),
+    Key::new(
+        "train.lr-schedule.reference-batch",
+        Kind::Whole(1, 1 << 24),
+        "The global batch that `train.optimizer.lr` is right for: with `scale = \"linear\"` the rate is multiplied by \
+         the global batch divided by this. By default `train.per-worker-batch`, so that the factor is the number of \
+         workers; with `train.global-batch` it has no default.",
+    )
+    .example("32"),
     Key::new(
         "train.evaluate",
         Kind::Extent(Least::Something),
@@ -226,6 +240,14 @@ const BEFORE_ARMS: &[Key] = &[
     .example("[\"local*4\"]"),
     Key::new("nodes.workers", Kind::Whole(1, 65_536), "How many workers train; by default as many as fit.")
         .example("4"),
+    Key::new(
+        "nodes.threads",
+        Kind::Whole(1, 4096),
+        "Threads that each worker computes with. By default the cores that the servers leave, divided by the \
+         workers: the same for all arms of a condition, decided by the arm with the most ranks. The bits of the \
+         results depend on it.",
+    )
+    .example("2"),
     Key::new(
         "nodes.server",
         Kind::Text,
@@ -374,6 +396,12 @@ const AFTER_ARMS: &[Key] = &[
     )
     .default("false")
     .example("true"),
+    Key::new(
+        "measure.models",
+        Kind::Choice(KEPT_MODELS),
+        "Which of the models that the ranks end with are kept, for `export --format safetensors`.",
+    )
+    .default("\"judged\""),
     Key::new("report", Kind::Table, "How results are judged and shown.").sweep(),
     Key::new("report.min-effect", Kind::Share(BELOW_ONE), "Smaller differences count as none.")
         .default("\"5%\"")

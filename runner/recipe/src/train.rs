@@ -10,17 +10,69 @@ use std::time::Duration;
 pub enum Extent {
     /// Passes over the training set, of all ranks together.
     Epochs(f64),
-    /// Steps: samples of all ranks together, divided by the global batch.
+    /// Steps of all ranks together: each is one global batch, the last of an epoch what is left of it.
     Steps(u64),
 }
 
 impl Extent {
-    /// The extent in samples of all ranks together, rounded to the nearest whole sample.
+    /// The extent in samples of all ranks together; epochs are rounded to the nearest whole sample.
     pub fn samples(self, training_samples: u64, global_batch: u32) -> u64 {
         match self {
             Self::Epochs(epochs) => (epochs * training_samples as f64).round() as u64,
-            Self::Steps(steps) => steps.saturating_mul(u64::from(global_batch)),
+            Self::Steps(steps) => Epoch { training_samples, global_batch }.samples_after(steps),
         }
+    }
+
+    /// How often the extent has passed when all ranks together have used so many samples: steps count as steps, whatever is
+    /// in them.
+    pub fn times(self, samples: u64, epoch: Epoch) -> u64 {
+        match self {
+            Self::Epochs(_) => samples / self.samples(epoch.training_samples, epoch.global_batch).max(1),
+            Self::Steps(steps) => epoch.steps_within(samples) / steps.max(1),
+        }
+    }
+
+    /// Samples of all ranks together when it has passed so often.
+    pub fn samples_after(self, times: u64, epoch: Epoch) -> u64 {
+        match self {
+            Self::Epochs(_) => {
+                times.saturating_mul(self.samples(epoch.training_samples, epoch.global_batch).max(1))
+            }
+            Self::Steps(steps) => epoch.samples_after(times.saturating_mul(steps.max(1))),
+        }
+    }
+}
+
+/// How the steps of an epoch lie on its samples: whole global batches, and what is left as the last, short one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Epoch {
+    /// Samples of one pass.
+    pub training_samples: u64,
+    /// Samples of a whole step.
+    pub global_batch: u32,
+}
+
+impl Epoch {
+    /// Steps of one epoch.
+    pub fn steps(self) -> u64 {
+        self.training_samples.div_ceil(self.batch()).max(1)
+    }
+
+    /// Samples of all ranks together after so many steps.
+    pub fn samples_after(self, steps: u64) -> u64 {
+        let (epochs, within) = (steps / self.steps(), steps % self.steps());
+        let whole = epochs.saturating_mul(self.training_samples);
+        whole.saturating_add(within.saturating_mul(self.batch()))
+    }
+
+    /// Steps that are over when all ranks together have used so many samples.
+    pub fn steps_within(self, samples: u64) -> u64 {
+        let (epochs, rest) = (samples / self.training_samples.max(1), samples % self.training_samples.max(1));
+        epochs.saturating_mul(self.steps()).saturating_add(rest / self.batch())
+    }
+
+    fn batch(self) -> u64 {
+        u64::from(self.global_batch).max(1)
     }
 }
 
@@ -74,19 +126,63 @@ pub struct LrSchedule {
     pub shape: LrShape,
     /// The rate rises linearly over this much; zero for none.
     pub warmup: Extent,
-    /// How it depends on the number of workers.
+    /// How it depends on the batch.
     pub scale: LrScale,
 }
 
-/// How the learning rate depends on the number of workers.
+/// How the learning rate depends on the batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", try_from = "StoredScale")]
 pub enum LrScale {
     /// It does not.
     #[default]
     None,
-    /// It is multiplied by their number; a warm-up starts at the rate of one.
-    Linear,
+    /// It is multiplied by the global batch divided by this one; a warm-up starts at the rate of this one (Goyal et al.,
+    /// "Accurate, Large Minibatch SGD", 2017, section 2.1: "when the minibatch size is multiplied by k, multiply the
+    /// learning rate by k").
+    Linear {
+        /// The global batch that the recipe's rate is for.
+        reference_batch: u32,
+    },
+}
+
+/// A scale as it lies in a store. Before it followed the batch it was a name alone.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum StoredScale {
+    Name(String),
+    Linear { linear: Reference },
+}
+
+#[derive(Deserialize)]
+struct Reference {
+    reference_batch: u32,
+}
+
+impl TryFrom<StoredScale> for LrScale {
+    type Error = String;
+
+    fn try_from(stored: StoredScale) -> Result<Self, String> {
+        match stored {
+            StoredScale::Linear { linear: Reference { reference_batch } } => {
+                Ok(Self::Linear { reference_batch })
+            }
+            StoredScale::Name(name) if name == "none" => Ok(Self::None),
+            // Of the batch of one worker, which nobody wrote down.
+            StoredScale::Name(name) if name == "linear" => Ok(Self::Linear { reference_batch: 0 }),
+            StoredScale::Name(name) => Err(format!("`{name}` is no way to scale a rate")),
+        }
+    }
+}
+
+impl LrScale {
+    /// What the rate of a `global_batch` is multiplied by.
+    pub fn factor(self, global_batch: u32) -> f64 {
+        match self {
+            Self::None => 1.0,
+            Self::Linear { reference_batch } => f64::from(global_batch) / f64::from(reference_batch.max(1)),
+        }
+    }
 }
 
 /// How the learning rate changes.
@@ -190,5 +286,38 @@ impl Target {
     /// Whether a value reaches the target.
     pub fn reached(&self, value: f64) -> bool {
         if self.metric.higher_is_better() { value >= self.threshold } else { value <= self.threshold }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scale_is_read_as_it_is_written_and_as_it_was_once() {
+        let read = |text: &str| serde_json::from_str::<LrScale>(text);
+        for scale in [LrScale::None, LrScale::Linear { reference_batch: 32 }] {
+            let written = serde_json::to_string(&scale).expect("it is plain data");
+            assert_eq!(read(&written).expect("it was written so"), scale);
+        }
+        assert_eq!(read("\"linear\"").expect("it was written so"), LrScale::Linear { reference_batch: 0 });
+        assert!(read("\"square\"").is_err());
+    }
+
+    #[test]
+    fn steps_and_samples_of_epochs_are_inverse() {
+        // samples, batch: batches that divide the epoch, that do not, one that is the epoch, one of one sample
+        for (training_samples, global_batch) in [(2000, 100), (2000, 96), (45, 10), (7, 7), (5, 1), (3, 8)] {
+            let epoch = Epoch { training_samples, global_batch };
+            let mut samples = 0;
+            for step in 1..=200 {
+                let left = training_samples - samples % training_samples;
+                samples += left.min(u64::from(global_batch));
+                assert_eq!(epoch.samples_after(step), samples);
+                assert_eq!((epoch.steps_within(samples), epoch.steps_within(samples - 1)), (step, step - 1));
+            }
+        }
+        assert_eq!(Extent::Steps(100).samples(2000, 96), 4 * 2000 + 16 * 96);
+        assert_eq!(Extent::Steps(u64::MAX).samples(1 << 30, 1), u64::MAX);
     }
 }

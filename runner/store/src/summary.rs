@@ -2,7 +2,8 @@
 //! driver was killed, when somebody looks.
 //!
 //! *Steady* are a lane's steps after its first max(3, 10 %), at most its first half, without those that only
-//! empty a pipeline: caches, connections and memory of the tensor library have settled then. `step_time.rs` says what the
+//! empty a pipeline: caches, connections and memory of the tensor library have settled then. Where a strategy begins as
+//! another one, as `pipe-sgd` as `d-sync`, its first step is the first after that. `step_time.rs` says what the
 //! step time of an attempt is. Its *steps* are those of its slowest worker; where workers go at their own pace, which have no
 //! number of steps in common, the samples that all have consumed divided by the global batch, rounded. A median of an
 //! even number of values is the mean of the middle two, rounded down; the 95th percentile is the value of rank ceil(0.95 n).
@@ -12,7 +13,7 @@ use crate::rounds::{Held, Rounds};
 use crate::step_time::{self, Worker, median, sorted_median};
 use crate::value::{decode_phases, int, lane_code, lane_of, uint};
 use crate::{AttemptId, PaceRow, PhaseRow, Steady, StoreError, TransferRow, transfers};
-use recipe::{Metric, RunSpec};
+use recipe::{Epoch, Metric, RunSpec, Strategy};
 use record::{Category, LaneId, Nanos, Phase, PhaseTimes, Rank};
 use sqlx::sqlite::SqliteConnection;
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,8 +68,9 @@ pub(crate) async fn store(
 
 /// Derives the totals of an attempt from its steps.
 pub(crate) async fn of(connection: &mut SqliteConnection, attempt: AttemptId) -> Result<Summary, StoreError> {
-    let lanes = lanes_of(connection, attempt).await?;
     let spec = spec_of(connection, attempt).await?;
+    let other_until = other_until(connection, attempt, &spec).await?;
+    let lanes = lanes_of(connection, attempt, other_until).await?;
     let mut summary = Summary::default();
     let workers = workers_of(connection, attempt).await?;
     let mut rounds = rounds_of(&spec, &lanes, &workers);
@@ -140,6 +142,8 @@ struct Lane {
     code: i64,
     rank: u32,
     steps: u64,
+    /// Those of them that it took as another strategy.
+    other: u64,
     samples: u64,
     end: Nanos,
     bytes_out: u64,
@@ -149,24 +153,50 @@ struct Lane {
 impl Lane {
     /// The last step that does not count as steady yet.
     fn warm_up(&self) -> u64 {
-        (self.steps / 10).max(3).min(self.steps / 2)
+        let own = self.steps.saturating_sub(self.other);
+        self.other + (own / 10).max(3).min(own / 2)
     }
 }
 
-async fn lanes_of(connection: &mut SqliteConnection, attempt: AttemptId) -> Result<Vec<Lane>, StoreError> {
-    let rows: Vec<(i64, u32, i64, i64, i64, i64, i64)> = sqlx::query_as(
-        "SELECT lane, rank, sum(drain = 0 AND step > 0), max(samples), max(begin + length), sum(bytes_out), \
-         sum(bytes_in) FROM step WHERE attempt = ? GROUP BY lane, rank ORDER BY lane, rank",
+/// Samples of all ranks together after the last step that is taken as another strategy; 0 where there is none.
+async fn other_until(
+    connection: &mut SqliteConnection,
+    attempt: AttemptId,
+    spec: &RunSpec,
+) -> Result<u64, StoreError> {
+    let Strategy::PipeSgd { warmup, .. } = spec.strategy else { return Ok(0) };
+    let known: Option<i64> = sqlx::query_scalar("SELECT max(training_samples) FROM rank WHERE attempt = ?")
+        .bind(attempt.0)
+        .fetch_one(connection)
+        .await?;
+    let Some(training_samples) = known.map(uint).filter(|samples| *samples > 0) else { return Ok(0) };
+    let epoch = Epoch { training_samples, global_batch: spec.train.global_batch };
+    // A step belongs to the warm-up when it begins within it.
+    let before = warmup.samples(training_samples, spec.train.global_batch).checked_sub(1);
+    Ok(before.map_or(0, |before| epoch.samples_after(epoch.steps_within(before) + 1)))
+}
+
+async fn lanes_of(
+    connection: &mut SqliteConnection,
+    attempt: AttemptId,
+    other_until: u64,
+) -> Result<Vec<Lane>, StoreError> {
+    let rows: Vec<(i64, u32, i64, i64, i64, i64, i64, i64)> = sqlx::query_as(
+        "SELECT lane, rank, sum(drain = 0 AND step > 0), sum(drain = 0 AND step > 0 AND samples <= ?2), max(samples), \
+         max(begin + length), sum(bytes_out), sum(bytes_in) FROM step WHERE attempt = ?1 GROUP BY lane, rank \
+         ORDER BY lane, rank",
     )
     .bind(attempt.0)
+    .bind(int(other_until))
     .fetch_all(connection)
     .await?;
     Ok(rows
         .into_iter()
-        .map(|(code, rank, steps, samples, end, bytes_out, bytes_in)| Lane {
+        .map(|(code, rank, steps, other, samples, end, bytes_out, bytes_in)| Lane {
             code,
             rank,
             steps: uint(steps),
+            other: uint(other),
             samples: uint(samples),
             end: Nanos(uint(end)),
             bytes_out: uint(bytes_out),
@@ -370,7 +400,8 @@ mod tests {
     #[test]
     fn short_runs_keep_half_of_their_steps() {
         let warm_up = |steps| {
-            Lane { code: 0, rank: 0, steps, samples: 0, end: Nanos(0), bytes_out: 0, bytes_in: 0 }.warm_up()
+            Lane { code: 0, rank: 0, steps, other: 0, samples: 0, end: Nanos(0), bytes_out: 0, bytes_in: 0 }
+                .warm_up()
         };
         assert_eq!([0, 1, 2, 5, 6, 30, 200].map(warm_up), [0, 0, 1, 2, 3, 3, 20]);
     }

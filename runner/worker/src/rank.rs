@@ -130,7 +130,7 @@ impl Process<'_> {
         let (data, workers) = (Arc::new(data), spec.cluster.workers() as usize);
         tracing::info!(rank = self.rank.0, samples = data.training_ids().len(), "data set loaded");
         let labels: Vec<u8> = data.training_ids().iter().map(|id| data.labels()[*id as usize]).collect();
-        let deal = Deal::new(&spec.dataset.partition, *seed, data.training_ids(), &labels, workers);
+        let deal = Deal::new(&spec.dataset, *seed, data.training_ids(), &labels, workers);
         let course = Arc::new(Course::new(spec, deal));
         let (learner, parts) = self.learner(&data, &course)?.unzip();
         let blueprint = Blueprint::new(spec, course, spec.model.parameters());

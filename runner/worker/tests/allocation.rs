@@ -36,7 +36,12 @@ static ALLOCATOR: Noting = Noting;
 /// The most that was held at once while `path` was read, beyond what was held before.
 fn peak_of_reading(path: &Path) -> (usize, bool) {
     let source = Source::Mnist { path: path.to_owned() };
-    let described = Dataset { source, partition: Partition::Shared, validation: 0.0 };
+    let described = Dataset {
+        source,
+        sampling: recipe::Sampling::Permutation,
+        partition: Partition::Shared,
+        validation: 0.0,
+    };
     let before = HELD.load(Relaxed);
     PEAK.store(before, Relaxed);
     let read = DataSet::load(&described).is_ok();

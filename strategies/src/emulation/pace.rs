@@ -215,7 +215,13 @@ mod tests {
         };
         let layers =
             vec![layer(1, false), layer(10, true), layer(2, false), layer(20, true), layer(30, true)];
-        let model = Model { kind: "test".into(), input: recipe::Shape::Flat(1), classes: 1, layers };
+        let model = Model {
+            kind: "test".into(),
+            input: recipe::Shape::Flat(1),
+            classes: 1,
+            layers,
+            init: recipe::Init::Pytorch,
+        };
         let parts = Parts::by_arithmetic(&model, 3);
         assert_eq!((parts.forward, parts.backward), (vec![13.0, 20.0, 30.0], vec![26.0, 40.0, 60.0]));
         assert_eq!(Parts::by_arithmetic(&model, 2).forward, [1.0, 1.0]);

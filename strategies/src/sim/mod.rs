@@ -31,11 +31,18 @@ use recipe::{
 pub fn sample_spec(workers: u32) -> RunSpec {
     let seats = (0..workers).map(|_| Seat { role: Role::Worker, node: 0 }).collect();
     RunSpec {
-        model: Model { kind: "toy".into(), input: Shape::Flat(1), classes: 1, layers: vec![] },
+        model: Model {
+            kind: "toy".into(),
+            input: Shape::Flat(1),
+            classes: 1,
+            layers: vec![],
+            init: recipe::Init::Pytorch,
+        },
         dataset: Dataset {
             source: Source::Synthetic { train: 1000, test: 100, seed: 1 },
             partition: Partition::Shared,
             validation: 0.0,
+            sampling: recipe::Sampling::Permutation,
         },
         train: Training {
             global_batch: 8,
@@ -54,8 +61,15 @@ pub fn sample_spec(workers: u32) -> RunSpec {
             reduce_order: ReduceOrder::Ring,
         },
         compression: Compression::None,
-        measure: Measure { trace_first_steps: 0, trace_every: 0, hash_every_step: true, samples: false },
+        measure: Measure {
+            trace_first_steps: 0,
+            trace_every: 0,
+            hash_every_step: true,
+            samples: false,
+            models: recipe::KeptModels::Judged,
+        },
         emulation: recipe::Emulation::default(),
+        threads: recipe::Threads::default(),
     }
 }
 

@@ -5,6 +5,7 @@ mod asynchronous;
 mod codecs;
 mod coded_sums;
 mod collectives;
+mod course;
 mod elastic;
 mod elastic_lost;
 mod elastic_pull;

@@ -1,6 +1,7 @@
 //! What can be exported, one form per file.
 
 pub(crate) mod chrome_trace;
+pub(crate) mod events;
 pub(crate) mod samples;
 pub(crate) mod table;
 pub(crate) mod weights;

@@ -104,6 +104,7 @@ mod tests {
             kind: "sequential".into(),
             input: Shape::Flat(2),
             classes: 3,
+            init: recipe::Init::Pytorch,
             layers: vec![
                 layer("conv1", vec![parameter("conv1.weight", &[3, 1, 1, 2]), parameter("conv1.bias", &[3])]),
                 layer("relu1", vec![]),

@@ -3,15 +3,17 @@
 use super::Context;
 use crate::exit::{Exit, Failure};
 use crate::export::table::Lines;
-use crate::export::{chrome_trace, open, samples, table, unwritable, weights};
+use crate::export::{chrome_trace, events, open, samples, table, unwritable, weights};
 use crate::reuse::short;
 use clap::{Args, ValueEnum, ValueHint};
-use record::LaneId;
+use recipe::KeptModels;
+use record::{LaneId, Rank, StepRecord};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use store::{ExportTable, KeptModel, RunDetail, RunLine, Selection, Store};
+use store::{EventLog, ExportTable, KeptModel, RunDetail, RunLine, Selection, Store};
 
 /// Shown at the end of the verb's help.
 pub(crate) const EXAMPLES: &str = "\
@@ -19,6 +21,7 @@ Examples:
   bakeoff export last --format csv > runs.csv
   bakeoff export \"arm=d-sync\" --format jsonl --what metrics -o metrics.jsonl
   bakeoff export last --format csv --what steps -o steps.csv
+  bakeoff export last --format jsonl --what events -o events.jsonl
   bakeoff export last --format chrome-trace -o trace.json
   bakeoff export 4F7K2Q9M --format safetensors -o weights
 
@@ -28,10 +31,16 @@ empty field, with is_finite = 0.
 A trace opens in https://ui.perfetto.dev, which keeps it on your machine: a
 process is a node of a run, a thread a lane of a rank.
 
+Events are what the ranks told, in the order in which it came, each line with
+the version of the set of events; a number that is none is null.
+
 Of each run, safetensors writes a folder: initial.safetensors and
 final.safetensors with a tensor per parameter, run.json with all that the run
-did, rates.csv, and samples.csv where the recipe has `measure.samples = true`.
-With these another program can repeat the run and compare.";
+did, rates.csv with the learning rate of each step of each worker, samples.csv
+where the recipe has `measure.samples = true`, and with measure.models = \"all\"
+the model that each rank ended with, final-rank-0.safetensors and so on, where
+the ranks' models differ. With these another program can repeat the run and
+compare.";
 
 /// Arguments of `export`.
 #[derive(Debug, Args)]
@@ -76,6 +85,8 @@ enum Table {
     Phases,
     /// A row per sample of a step, of one run.
     Samples,
+    /// What the ranks told, as JSON lines only.
+    Events,
 }
 
 /// Exports.
@@ -90,6 +101,10 @@ pub(crate) fn execute(args: &ExportArgs, context: &Context<'_>) -> Result<Exit, 
     if lines.is_none() && args.what.is_some() {
         let what = "--what chooses a table, and this format is none";
         return Err(Failure::new(Exit::Usage, what).cure("leave it out, or take --format csv"));
+    }
+    if args.format == Format::Csv && args.what == Some(Table::Events) {
+        let what = "events have no columns in common";
+        return Err(Failure::new(Exit::Usage, what).cure("take --format jsonl"));
     }
     if args.format == Format::Safetensors && output.is_none() {
         let what = "safetensors are files: they need a folder";
@@ -124,6 +139,7 @@ async fn tables(
         Table::Steps => ExportTable::Steps,
         Table::Phases => ExportTable::Phases,
         Table::Samples => return sample_ids(store, selection, lines, output).await,
+        Table::Events => return events(store, selection, output).await,
     };
     let export = store.export(table, selection).await?;
     let mut out = open(output)?;
@@ -148,6 +164,24 @@ async fn sample_ids(
     let ids = samples::of_run(&run.id, &directory)?;
     let mut out = open(output)?;
     samples::write(&ids, lines, &mut out)?;
+    Ok(out.flush()?)
+}
+
+/// The event logs of all runs that fit, one after another.
+async fn events(store: &Store, selection: &Selection, output: Option<&Path>) -> Result<(), Failure> {
+    let found = fitting(store, selection).await?;
+    let mut directories = Vec::new();
+    for run in &found {
+        let id = store.find_run(&run.id).await?;
+        directories.extend(store.shown_directory(&id).await?.map(|directory| (&run.id, directory)));
+    }
+    if let (true, Some(run)) = (directories.is_empty(), found.first()) {
+        return Err(never_begun(run));
+    }
+    let mut out = open(output)?;
+    for (run, directory) in directories {
+        events::write(run, EventLog::events(&directory)?, &mut out)?;
+    }
     Ok(out.flush()?)
 }
 
@@ -220,6 +254,11 @@ async fn models(store: &Store, selection: &Selection, folder: &Path) -> Result<V
                 None => told.push(format!("run {} kept no {name} model", short(&run.id))),
             }
         }
+        for kept in own_models(run, &models) {
+            let name = format!("final-rank-{}.safetensors", kept.rank.0);
+            weights::write(&run.spec.model, kept, &origin(&detail, kept), &own.join(&name))?;
+            written.push(name);
+        }
         written.push(rates(store, &id, &own).await?);
         if run.spec.measure.samples {
             match samples::of_run(&run.id, &directory) {
@@ -233,6 +272,15 @@ async fn models(store: &Store, selection: &Selection, folder: &Path) -> Result<V
         told.push(format!("{}: {}", own.display(), written.join(", ")));
     }
     Ok(told)
+}
+
+/// The models that the ranks ended with, beside the one that the run is judged by.
+fn own_models<'a>(run: &RunLine, models: &'a [KeptModel]) -> impl Iterator<Item = &'a KeptModel> {
+    let all = run.spec.measure.models == KeptModels::All;
+    // By step: of each rank the last one stays.
+    let own = models.iter().filter(|model| !model.last && model.step > 0 && model.path.is_file());
+    let of_ranks: BTreeMap<Rank, &KeptModel> = own.map(|model| (model.rank, model)).collect();
+    of_ranks.into_values().filter(move |_| all)
 }
 
 /// Where a model comes from, as safetensors' own texts.
@@ -272,15 +320,19 @@ fn about(detail: &RunDetail, out: &mut dyn Write) -> std::io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// The learning rate of every step of the first worker, and the samples of all ranks after it.
+/// The learning rate of every step of every worker, and the samples of all ranks that it knows of after it; what was still
+/// applied after the last step is the drain.
 async fn rates(store: &Store, run: &store::RunId, folder: &Path) -> Result<String, Failure> {
-    let mut rows = vec![b"step,samples,rate\n".to_vec()];
+    let mut rows = vec![b"step,rank,samples,rate,drain\n".to_vec()];
     if let Some(mut trace) = store.trace(run).await? {
         loop {
             let steps = trace.next_steps().await?;
-            let first = steps.iter().filter(|step| step.rank.0 == 0 && step.lane == LaneId::Compute);
-            let row = |rate, step: &record::StepRecord| format!("{},{},{rate}\n", step.step, step.samples);
-            rows.extend(first.filter_map(|step| Some(row(step.rate?, step).into_bytes())));
+            let row = |rate, step: &StepRecord| {
+                let StepRecord { step, rank, samples, drain, .. } = step;
+                format!("{step},{},{samples},{rate},{}\n", rank.0, u8::from(*drain)).into_bytes()
+            };
+            let trained = steps.iter().filter(|step| step.lane == LaneId::Compute);
+            rows.extend(trained.filter_map(|step| Some(row(step.rate?, step))));
             // Compute lanes come first.
             if steps.last().is_none_or(|last| last.lane != LaneId::Compute) {
                 break;

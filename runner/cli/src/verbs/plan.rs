@@ -127,6 +127,9 @@ pub(crate) fn headline(plan: &Plan) -> String {
         human::count(conditions.len(), "condition"),
         human::count(plan.runs.len(), "run"),
     );
+    for words in plan.threads() {
+        let _ = writeln!(out, "threads: {words}");
+    }
     for words in plan.emulated() {
         let _ = writeln!(out, "emulated: {words}");
     }
@@ -223,6 +226,7 @@ fn document(plan: &Plan, decisions: Option<&[Decision]>, full: bool) -> Value {
             "condition": cell.condition,
             "axes": cell.axes,
             "workers": cell.spec.cluster.workers(),
+            "threads": cell.spec.threads,
             "excluded": cell.excluded,
             "config-hash": cell.config_hash,
         });
@@ -246,6 +250,7 @@ fn document(plan: &Plan, decisions: Option<&[Decision]>, full: bool) -> Value {
         "arms": plan.arms,
         "cells": cells.collect::<Vec<_>>(),
         "runs": runs.collect::<Vec<_>>(),
+        "threads": plan.threads(),
         "emulated": plan.emulated(),
         "graphs": plan.graphs(),
         "limits": plan.limits,

@@ -118,11 +118,14 @@ fn another_worker_program_makes_another_run() {
 }
 
 #[test]
-fn quiet_leaves_the_results_alone() {
+fn quiet_says_only_what_went_wrong() {
     let kitchen = Kitchen::new().with_worker(HAPLESS);
     let told = kitchen.run(&["-q", "run", "small.toml", "--max-fail", "1"]).code(5);
     assert!(!told.err.contains("started") && !told.err.contains("next:"), "{}", told.err);
-    assert!(told.out.contains("report: .bakeoff/reports/"), "{}", told.out);
+    assert!(told.err.contains("failed"), "{}", told.err);
+    assert_eq!(told.out, "");
+    let loud = Kitchen::new().with_worker(HAPLESS).run(&["run", "small.toml", "--max-fail", "1"]).code(5);
+    assert!(loud.out.contains("report: .bakeoff/reports/"), "{}", loud.out);
 }
 
 /// Starts a sweep whose workers never get ready, sends signals once the first run has begun, and waits.

@@ -3,8 +3,8 @@
 use crate::desk::{Desk, MACHINE};
 use crate::problems::recipe;
 use recipe::{
-    Codec, Collective, Compression, Extent, LrScale, LrSchedule, LrShape, Metric, Partition, Plan,
-    ReduceOrder, Request, Role, Source, Strategy,
+    Codec, Collective, Compression, Extent, Init, LrScale, LrSchedule, LrShape, Metric, Partition, Plan,
+    ReduceOrder, Request, Role, Sampling, Source, Strategy,
 };
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -83,8 +83,77 @@ fn what_every_optimizer_can() {
     let milestones = schedule("{ kind = \"milestones\", at = [\"1 epoch\", \"70 steps\"], factor = 0.1 }");
     let at = vec![Extent::Epochs(1.0), Extent::Steps(70)];
     assert_eq!(milestones.shape, LrShape::Milestones { at, factor: 0.1 });
-    let cosine = schedule("{ kind = \"cosine\", floor = \"5%\", scale = \"linear\", warmup = \"1 epoch\" }");
-    assert_eq!((cosine.shape, cosine.scale), (LrShape::Cosine { floor: 0.05 }, LrScale::Linear));
+    let cosine = schedule(
+        "{ kind = \"cosine\", floor = \"5%\", scale = \"linear\", reference-batch = 25, warmup = \"1 epoch\" }",
+    );
+    let scale = LrScale::Linear { reference_batch: 25 };
+    assert_eq!((cosine.shape, cosine.scale), (LrShape::Cosine { floor: 0.05 }, scale));
+    assert_eq!((scale.factor(100), LrScale::None.factor(100)), (4.0, 1.0));
+}
+
+/// Linear scaling is in the batch: with a batch of each worker it is their number, whatever that batch is.
+#[test]
+fn a_rate_for_the_batch_of_one_worker_is_scaled_by_their_number() {
+    let plan = plan(&[
+        "[train]\nper-worker-batch = 24\nepochs = 2\nlr-schedule.scale = \"linear\"",
+        "[sweep.axes]\nnodes.workers = [1, 2, 4]",
+    ]);
+    for cell in &plan.cells {
+        let train = &cell.spec.train;
+        assert_eq!(train.schedule.scale, LrScale::Linear { reference_batch: 24 });
+        assert_eq!(train.schedule.scale.factor(train.global_batch), f64::from(cell.spec.cluster.workers()));
+    }
+}
+
+#[test]
+fn what_is_drawn_and_how_is_part_of_a_run() {
+    let plan = plan(&[
+        "[sweep.axes]\nmodel.init = [\"pytorch\", \"xavier\", \"kaiming\"]\ndataset.sampling = [\"permutation\", \"with-replacement\"]",
+        "[strategy]\nkind = \"d-sync\"",
+    ]);
+    let drawn: Vec<_> =
+        plan.cells.iter().map(|cell| (cell.spec.model.init, cell.spec.dataset.sampling)).collect();
+    let (once, again) = (Sampling::Permutation, Sampling::WithReplacement);
+    assert_eq!(
+        drawn,
+        [
+            (Init::Pytorch, once),
+            (Init::Pytorch, again),
+            (Init::Xavier, once),
+            (Init::Xavier, again),
+            (Init::Kaiming, once),
+            (Init::Kaiming, again)
+        ]
+    );
+    let hashes: BTreeSet<&str> = plan.cells.iter().map(|cell| cell.config_hash.as_str()).collect();
+    assert_eq!(hashes.len(), 6);
+}
+
+/// 0.9 / workers, as the authors of elastic averaging take it, and so is what `plan --full` plans to.
+#[test]
+fn elastic_methods_have_a_moving_rate_where_none_is_given() {
+    for kind in ["easgd-original", "easgd-async", "measgd-async", "easgd-hogwild", "easgd-sync", "eamsgd"] {
+        let strategy = format!("[[strategy]]\nkind = \"{kind}\"");
+        let plan = plan(&["[sweep.axes]\nnodes.workers = [1, 2, 4]", &strategy]);
+        assert_eq!(plan.warnings, []);
+        for cell in &plan.cells {
+            let rate = match cell.spec.strategy {
+                Strategy::EasgdOriginal { moving_rate, .. }
+                | Strategy::EasgdAsync { moving_rate, .. }
+                | Strategy::MeasgdAsync { moving_rate, .. }
+                | Strategy::EasgdHogwild { moving_rate, .. }
+                | Strategy::EasgdSync { moving_rate, .. }
+                | Strategy::Eamsgd { moving_rate, .. } => moving_rate,
+                _ => panic!("{kind}"),
+            };
+            let workers = cell.spec.cluster.workers() as usize;
+            assert_eq!(rate.at(0.1, workers), 0.9 / workers as f32, "{kind}");
+        }
+        assert!(plan.expanded.contains("# moving-rate: 0.9 / workers"), "{}", plan.expanded);
+        assert_eq!(planned(&Desk::with(&plan.expanded)).cells, plan.cells);
+        let given = self::plan(&[&format!("{strategy}\nrho = 1.0")]);
+        assert!(!given.expanded.contains("# moving-rate"), "{}", given.expanded);
+    }
 }
 
 #[test]

@@ -194,12 +194,8 @@ fn impossible_elastic_strategies() {
                 ],
             ),
             (
-                "a pull that nothing tells, or two tell",
-                &[
-                    "[[strategy]]\nkind = \"easgd-async\"",
-                    "[[strategy]]\nkind = \"easgd-original\"\nrho = 1.0\nmoving-rate = 0.1",
-                    "[[strategy]]\nkind = \"eamsgd\"",
-                ],
+                "a pull that two keys tell",
+                &["[[strategy]]\nkind = \"easgd-original\"\nrho = 1.0\nmoving-rate = 0.1"],
             ),
             (
                 "a centre that overshoots",
@@ -272,6 +268,15 @@ fn impossible_training() {
                 ],
             ),
             ("more workers than cores", &["[nodes]\nuse = [\"local*8\"]"]),
+            ("more threads than cores", &["[nodes]\nuse = [\"local*2\"]\nthreads = 3"]),
+            (
+                "a rate for no batch",
+                &["[train]\nglobal-batch = 100\nepochs = 1\nlr-schedule = { scale = \"linear\" }"],
+            ),
+            (
+                "a batch for no rate",
+                &["[train]\nglobal-batch = 100\nepochs = 1\nlr-schedule = { reference-batch = 32 }"],
+            ),
             ("no data", &["[dataset]\nkind = \"mnist\"\npath = \"elsewhere\""]),
         ],
     );

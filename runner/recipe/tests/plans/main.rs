@@ -15,3 +15,4 @@ mod models;
 mod pages;
 mod problems;
 mod sweeps;
+mod threads;

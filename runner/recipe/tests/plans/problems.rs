@@ -134,6 +134,42 @@ fn keys_and_values() {
     );
 }
 
+/// The codes of what is wrong with a recipe.
+fn codes(changes: &[&str]) -> Vec<String> {
+    let problems = Desk::with(&recipe(changes)).plan().expect_err("it is wrong");
+    problems.list.into_iter().map(|problem| problem.code).collect()
+}
+
+/// A value that cannot be read hides nothing that is wrong whatever it was meant to be, and causes no problem by itself.
+#[test]
+fn what_is_wrong_anyway_is_told_beside_what_cannot_be_read() {
+    let too_small = "[train]\nglobal-batch = 3\nepochs = true";
+    assert_eq!(codes(&[too_small]), ["R101", "R011"]);
+    assert_eq!(
+        codes(&[too_small, "[model]\nkind = \"mnist-mpl\"\nlayer = 3"]),
+        ["R101", "R011", "R013", "R012"]
+    );
+    // Of one worker it would be right.
+    assert_eq!(codes(&[too_small, "[nodes]\nuse = [\"local*4\"]\nworkers = \"four\""]), ["R011", "R011"]);
+    let elastic = "[[strategy]]\nkind = \"easgd-sync\"\nmoving-rate = 0.3";
+    assert_eq!(codes(&[elastic, "[train]\nglobal-batch = 100\nepochs = true"]), ["R011", "R132"]);
+    // So it is with a strategy that is no strategy, and with a key of one.
+    assert_eq!(codes(&[elastic, "[[strategy]]\nkind = \"d-snyc\""]), ["R132", "R013"]);
+    assert_eq!(
+        codes(&["[[strategy]]\nkind = \"easgd-sync\"\nmoving-rate = 0.3\nvariant = 4"]),
+        ["R132", "R014"]
+    );
+    assert_eq!(
+        codes(&["[[strategy]]\nkind = \"easgd-sync\"\nmoving-rate = true\nvariant = 4"]),
+        ["R011", "R014"]
+    );
+    // What is missing is missing; what cannot be read is not.
+    assert_eq!(codes(&["[train]\nepochs = true"]), ["R010", "R011"]);
+    assert_eq!(codes(&["[train]\nglobal-batch = true\nepochs = 2"]), ["R011"]);
+    // Where it is not known which cells there are, nothing is known about them.
+    assert_eq!(codes(&[too_small, "[sweep.axes]\ntrain.epochs = [1, \"two\"]"]), ["R011", "R011"]);
+}
+
 #[test]
 fn not_in_this_version() {
     check(

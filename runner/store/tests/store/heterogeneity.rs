@@ -1,7 +1,7 @@
 //! Workers that are not equally fast: what an attempt with a straggler comes to.
 
-use crate::world::{attempt, begin, end, fresh, plan, step};
-use recipe::{Averaging, Plan, Strategy, Topology};
+use crate::world::{attempt, begin, end, fresh, plan, prepared, step};
+use recipe::{Averaging, Extent, Plan, Strategy, Topology};
 use record::{Event, LaneId, Nanos, Phase, Rank, SpanRecord, StepRecord};
 use store::{AttemptRow, Driver, PaceRow, RunState, Selection, TransferRow};
 
@@ -53,6 +53,29 @@ async fn workers_at_their_own_pace_are_as_fast_as_all_of_them_together() {
     // The same events of workers that step together: as slow as the slower one.
     let together = ended(&with(Strategy::DSync), &straggling()).await;
     assert_eq!((together.step_time, together.steps), (Some(Nanos(10_000_000)), 4));
+}
+
+/// Of 1000 samples, 0.295 epochs are 29 and a half steps of 10: the thirtieth begins within them. Its steps are those of
+/// `d-sync`, however many of all they are.
+#[tokio::test]
+async fn a_pipelines_step_time_is_not_that_of_its_warm_up() {
+    let steps = (1..=40).flat_map(|number| {
+        let length = if number <= 30 { 10 } else { 2 };
+        [step(0, number, length), step(1, number, length)]
+    });
+    let ranks = (0..2).map(|rank| Event::Prepared(prepared(rank)));
+    let events: Vec<Event> = ranks.chain(steps.map(Event::Step)).collect();
+    let pipe = |warmup| Strategy::PipeSgd { depth: 2, warmup: Extent::Epochs(warmup), segments: 1 };
+    let attempt = ended(&with(pipe(0.295)), &events).await;
+    assert_eq!((attempt.step_time, attempt.steps), (Some(Nanos(2_000_000)), 40));
+    // Ten steps are left; three of them are settling in.
+    assert_eq!(attempt.ranks.iter().map(|rank| rank.steady.steps).collect::<Vec<_>>(), [7, 7]);
+    assert_eq!(attempt.rounds, 7);
+    let without = ended(&with(pipe(0.0)), &events).await;
+    assert_eq!((without.step_time, without.ranks[0].steady.steps), (Some(Nanos(10_000_000)), 36));
+    // Stopped in its warm-up, it has no step of its own.
+    let stopped = ended(&with(pipe(0.9)), &events).await;
+    assert_eq!((stopped.step_time, stopped.rounds), (None, 0));
 }
 
 fn pace(own: u64, last: u64, imposed: u64) -> PaceRow {

@@ -71,6 +71,7 @@ fn spec(strategy: Strategy, workers: u32) -> RunSpec {
             source: Source::Synthetic { train: 1000, test: 100, seed: 1 },
             partition: Partition::Shared,
             validation: 0.0,
+            sampling: recipe::Sampling::Permutation,
         },
         train: Training {
             global_batch: 10,
@@ -89,8 +90,15 @@ fn spec(strategy: Strategy, workers: u32) -> RunSpec {
             reduce_order: ReduceOrder::Ring,
         },
         compression: Compression::None,
-        measure: Measure { trace_first_steps: 3, trace_every: 5, hash_every_step: false, samples: false },
+        measure: Measure {
+            trace_first_steps: 3,
+            trace_every: 5,
+            hash_every_step: false,
+            samples: false,
+            models: recipe::KeptModels::Judged,
+        },
         emulation: recipe::Emulation::default(),
+        threads: recipe::Threads::default(),
     }
 }
 
@@ -107,6 +115,7 @@ fn model() -> Model {
             parameters: vec![Parameter { name: "linear1.weight".to_owned(), shape: vec![2, 4] }],
             flops: 16,
         }],
+        init: recipe::Init::Pytorch,
     }
 }
 
@@ -271,7 +280,8 @@ fn at_their_own_pace(number: u64) -> Vec<Event> {
     vec![update(0, number / 4), update(1, 1), Event::Averaged(AveragedRecord { rank, peer, number, at })]
 }
 
-fn prepared(rank: u32) -> Prepared {
+/// What a rank says of its 1000 training samples.
+pub(crate) fn prepared(rank: u32) -> Prepared {
     Prepared {
         rank: Rank(rank),
         pid: 7,

@@ -257,7 +257,12 @@ mod tests {
     fn the_digest_tells_data_sets_apart() {
         let digest = |train, seed| {
             let source = Source::Synthetic { train, test: 5, seed };
-            let described = Dataset { source, partition: Partition::Shared, validation: 0.0 };
+            let described = Dataset {
+                source,
+                sampling: recipe::Sampling::Permutation,
+                partition: Partition::Shared,
+                validation: 0.0,
+            };
             DataSet::load(&described).unwrap().digest().to_owned()
         };
         assert_eq!(digest(9, 1), digest(9, 1));

@@ -1,7 +1,7 @@
 //! Initial weights, the cursor, and layers cut into slices.
 
 use crate::support::{GREY, drawn, lenet, linear, mnist_mlp, place, softmax};
-use recipe::{Layer, Model, Parameter};
+use recipe::{Init, Layer, Model, Parameter};
 use strategies::{Batch, Block, Learner, StepError, Vector};
 use worker::model::{ModelError, TorchLearner, initial_weights, layout};
 
@@ -49,6 +49,48 @@ fn initial_weights_stay_what_they_are() {
         initial_weights(&softmax(), 1).sha256(),
         "4b63ba442bc0ef9659d397dd3ea5f5549a30dad8ced304b906c73cd3effe3ae9"
     );
+}
+
+/// The same draws, stretched: of Caffe's `xavier` by sqrt(3), of Kaiming's by sqrt(6); and no biases.
+#[test]
+fn ways_to_draw_initial_weights_differ_by_their_bounds() {
+    let pytorch = initial_weights(&lenet(), 3);
+    for (init, factor) in [(Init::Xavier, 3.0_f64.sqrt()), (Init::Kaiming, 6.0_f64.sqrt())] {
+        let model = Model { init, ..lenet() };
+        let weights = initial_weights(&model, 3);
+        assert_eq!(weights, initial_weights(&model, 3));
+        assert_ne!(weights, initial_weights(&model, 4));
+        let mut at = 0;
+        for parameter in model.layers.iter().flat_map(|layer| &layer.parameters) {
+            let own = at..at + parameter.size();
+            if parameter.shape.len() == 1 {
+                assert!(weights[own.clone()].iter().all(|bias| bias.to_bits() == 0), "{}", parameter.name);
+            }
+            for (weight, drawn) in
+                weights[own.clone()].iter().zip(&pytorch[own.clone()]).filter(|_| parameter.shape.len() > 1)
+            {
+                let expected = f64::from(*drawn) * factor;
+                assert!((f64::from(*weight) - expected).abs() <= 1e-6 * expected.abs(), "{}", parameter.name);
+            }
+            at = own.end;
+        }
+        // The variance of a weight is that of the uniform distribution: 1 / n and 2 / n.
+        let (inputs, span) = widest(&model);
+        let square: f64 = weights[span.clone()].iter().map(|weight| f64::from(*weight).powi(2)).sum();
+        let variance = square / span.len() as f64 * inputs as f64;
+        assert!((variance / (factor * factor / 3.0) - 1.0).abs() < 0.02, "{init:?}: {variance}");
+    }
+}
+
+/// Inputs and place of the largest matrix of a model.
+fn widest(model: &Model) -> (usize, std::ops::Range<usize>) {
+    let mut at = 0;
+    let places = model.layers.iter().flat_map(|layer| &layer.parameters).map(|parameter| {
+        let place = at..at + parameter.size();
+        at = place.end;
+        (parameter.shape.iter().skip(1).product(), place)
+    });
+    places.max_by_key(|(_, place)| place.len()).unwrap()
 }
 
 #[test]

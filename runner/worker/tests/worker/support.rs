@@ -10,7 +10,15 @@ use worker::data::DataSet;
 /// The drawn data set.
 pub(crate) fn drawn(train: u32, test: u32, validation: f64) -> Arc<DataSet> {
     let source = Source::Synthetic { train, test, seed: 1 };
-    Arc::new(DataSet::load(&Dataset { source, partition: Partition::Shared, validation }).unwrap())
+    Arc::new(
+        DataSet::load(&Dataset {
+            source,
+            sampling: recipe::Sampling::Permutation,
+            partition: Partition::Shared,
+            validation,
+        })
+        .unwrap(),
+    )
 }
 
 /// CIFAR-10 of `train` and `test` random records, written to a folder and read again.
@@ -28,7 +36,7 @@ pub(crate) fn cifar_10(folder: &Path) -> DataSet {
 
 /// A source with nothing held out.
 pub(crate) fn described(source: Source) -> Dataset {
-    Dataset { source, partition: Partition::Shared, validation: 0.0 }
+    Dataset { source, sampling: recipe::Sampling::Permutation, partition: Partition::Shared, validation: 0.0 }
 }
 
 fn records(count: usize, mut state: u32) -> Vec<u8> {
@@ -133,7 +141,7 @@ pub(crate) fn place(kind: &str, input: Shape, layers: &[Layer]) -> Model {
         placed.push(PlacedLayer { name, layer, input: shape, output, parameters, flops: 0 });
         shape = output;
     }
-    Model { kind: kind.to_owned(), input, classes: shape.size(), layers: placed }
+    Model { kind: kind.to_owned(), input, classes: shape.size(), layers: placed, init: recipe::Init::Pytorch }
 }
 
 fn result(layer: &Layer, name: &str, input: Shape) -> (Shape, Vec<Parameter>) {

@@ -1,6 +1,7 @@
 //! A test double of the worker: it speaks the real protocol and trains nothing. What it does wrong, and when,
 //! is written in the place of the model's kind: `1 kill 3; 2 deaf; evaluator exit 4`. Called with `drive` and
-//! a directory it is a driver instead, whose run never ends by itself; called with `reap` it is the next one.
+//! a directory it is a driver instead, whose run never ends by itself; called with `reap` it is the next one. Called with
+//! `environment` and a directory it is a driver whose members write into their logs what their surroundings are.
 
 #![expect(
     clippy::unwrap_used,
@@ -32,6 +33,7 @@ fn main() {
     let arguments: Vec<String> = env::args().collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [_, "drive", directory] => drive(directory.into()),
+        [_, "environment", directory] => environment(directory.into()),
         [_, "reap"] => assert!(launch::reap() >= 1),
         _ => work(),
     }
@@ -42,15 +44,27 @@ fn main() {
 fn drive(directory: PathBuf) {
     let mut spec = sample::spec(3);
     spec.model.kind = "0 endless; 1 hang 2; 2 deaf blind".into();
+    attempt(&spec, directory);
+}
+
+/// Runs an attempt of two workers and a server with two threads each worker and three of the evaluator.
+fn environment(directory: PathBuf) {
+    let mut spec = sample::spec(3);
+    spec.model.kind = "0 tell; 1 tell; 2 tell; evaluator tell".into();
+    spec.cluster.seats[2].role = recipe::Role::Server;
+    spec.threads = recipe::Threads { worker: 2, evaluator: 3, evaluate_at_once: true };
+    attempt(&spec, directory);
+}
+
+fn attempt(spec: &recipe::RunSpec, directory: PathBuf) {
     let deadlines = mesh::Deadlines { heartbeat: Duration::from_mins(1), ..mesh::Deadlines::default() };
     let attempt = launch::Attempt {
-        spec: &spec,
+        spec,
         seed: 1,
         directory,
         worker: env::current_exe().unwrap(),
         deadlines,
         timeout: None,
-        cores: 8,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let (updates, mut told) = tokio::sync::mpsc::channel(64);
@@ -67,6 +81,14 @@ fn work() {
             let _ = io::stdin().read(&mut [0]);
             process::exit(3);
         });
+    }
+    if part.has(Verb::Tell) {
+        let leads = ["OMP", "GOMP_", "KMP_", "MKL_", "ONEDNN_", "OPENBLAS_", "ATEN_"];
+        let mut told: Vec<(String, String)> =
+            env::vars().filter(|(name, _)| leads.iter().any(|lead| name.starts_with(lead))).collect();
+        told.sort();
+        told.iter().for_each(|(name, value)| eprintln!("{name}={value}"));
+        eprintln!("threads {}", briefing.threads);
     }
     if let Some(code) = part.get(Verb::Early) {
         eprintln!("cannot even begin");

@@ -36,9 +36,11 @@ pub(crate) enum Verb {
     Linger,
     /// Tell of snapshots that it does not write.
     Forget,
+    /// Write into its log what the environment says to libraries that compute, and its threads.
+    Tell,
 }
 
-const VERBS: [(&str, Verb); 15] = [
+const VERBS: [(&str, Verb); 16] = [
     ("early", Verb::Early),
     ("unready", Verb::Unready),
     ("differ", Verb::Differ),
@@ -54,6 +56,7 @@ const VERBS: [(&str, Verb); 15] = [
     ("mute", Verb::Mute),
     ("linger", Verb::Linger),
     ("forget", Verb::Forget),
+    ("tell", Verb::Tell),
 ];
 
 /// What one member does wrong.

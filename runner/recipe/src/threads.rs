@@ -1,0 +1,121 @@
+//! How the cores of the machine are divided among the processes of a run. Decided once for all arms of a condition: how
+//! many threads an operation has decides its speed, and the bits of its sums.
+
+use crate::{Cluster, Role};
+use serde::{Deserialize, Serialize};
+
+/// Who computes with how many threads, and where a model is evaluated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Threads {
+    /// Of each worker. A server has one: it runs no model, and its own loops have none beside them.
+    pub worker: u32,
+    /// Of the evaluator.
+    pub evaluator: u32,
+    /// Whether the evaluator works beside the ranks instead of after them.
+    pub evaluate_at_once: bool,
+}
+
+/// What a run has that was planned before plans divided cores.
+impl Default for Threads {
+    fn default() -> Self {
+        Self { worker: 1, evaluator: 1, evaluate_at_once: false }
+    }
+}
+
+/// Threads of a server.
+const SERVER: u32 = 1;
+
+impl Threads {
+    /// Those of a rank.
+    pub fn of(&self, role: Role) -> u32 {
+        match role {
+            Role::Worker => self.worker,
+            Role::Server => SERVER,
+        }
+    }
+
+    /// Divides `cores` among the ranks of `largest`, the run with the most ranks of a condition.
+    ///
+    /// Each server takes a core, and the workers divide the others evenly, unless `given` says how many threads each
+    /// has. The evaluator works at once on cores that are left over, never on one that a rank computes with; only a
+    /// run that stops at its target cannot wait, and keeps a core free for it as far as there are enough.
+    pub(crate) fn divide(largest: Ranks, cores: u32, stops_at_target: bool, given: Option<u32>) -> Self {
+        let Ranks { workers, servers } = largest;
+        let cores = cores.max(1);
+        let for_ranks = if stops_at_target { cores - 1 } else { cores };
+        let worker =
+            given.unwrap_or_else(|| for_ranks.saturating_sub(servers * SERVER) / workers.max(1)).max(1);
+        let taken = workers.saturating_mul(worker).saturating_add(servers * SERVER);
+        let left = cores.saturating_sub(taken);
+        let evaluate_at_once = stops_at_target || left > 0;
+        let evaluator = if evaluate_at_once { left.max(1) } else { cores };
+        Self { worker, evaluator, evaluate_at_once }
+    }
+
+    /// In words: `2 per worker; evaluated after the run, with 4`.
+    pub(crate) fn words(&self) -> String {
+        let when = if self.evaluate_at_once { "beside the run" } else { "after the run" };
+        format!("{} per worker; evaluated {when}, with {}", self.worker, self.evaluator)
+    }
+}
+
+/// How many ranks of each kind a run has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ranks {
+    pub(crate) workers: u32,
+    pub(crate) servers: u32,
+}
+
+impl Ranks {
+    pub(crate) fn of(cluster: &Cluster) -> Self {
+        let workers = cluster.workers();
+        Self { workers, servers: cluster.ranks() - workers }
+    }
+
+    /// All of them.
+    pub(crate) fn all(self) -> u32 {
+        self.workers.saturating_add(self.servers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_are_shared_out() {
+        // workers, servers, cores, stops at its target -> threads of a worker, of the evaluator, beside the ranks
+        let table = [
+            ((1, 0, 1, false), (1, 1, false)),
+            ((1, 0, 2, false), (2, 2, false)),
+            ((1, 1, 2, false), (1, 2, false)),
+            ((2, 1, 4, false), (1, 1, true)),
+            ((2, 2, 8, false), (3, 8, false)),
+            ((4, 0, 2, false), (1, 2, false)),
+            ((4, 0, 4, false), (1, 4, false)),
+            ((4, 1, 4, false), (1, 4, false)),
+            ((4, 0, 6, false), (1, 2, true)),
+            ((4, 0, 8, false), (2, 8, false)),
+            ((4, 0, 8, true), (1, 4, true)),
+            ((3, 0, 8, true), (2, 2, true)),
+            ((4, 0, 2, true), (1, 1, true)),
+            ((1, 9, 4, false), (1, 4, false)),
+            ((1, 0, 1, true), (1, 1, true)),
+        ];
+        for ((workers, servers, cores, stops), (worker, evaluator, evaluate_at_once)) in table {
+            let expected = Threads { worker, evaluator, evaluate_at_once };
+            let ranks = Ranks { workers, servers };
+            let divided = Threads::divide(ranks, cores, stops, None);
+            assert_eq!(divided, expected, "{workers} + {servers} ranks, {cores} cores, {stops}");
+            // What was decided can be written down.
+            assert_eq!(Threads::divide(ranks, cores, stops, Some(worker)), expected);
+        }
+    }
+
+    #[test]
+    fn given_threads_leave_what_is_left_to_the_evaluator() {
+        let given = |threads| Threads::divide(Ranks { workers: 2, servers: 1 }, 8, false, Some(threads));
+        assert_eq!(given(2), Threads { worker: 2, evaluator: 3, evaluate_at_once: true });
+        assert_eq!(given(9), Threads { worker: 9, evaluator: 8, evaluate_at_once: false });
+    }
+}
