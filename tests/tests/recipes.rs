@@ -1,0 +1,79 @@
+//! Every recipe of `recipes/papers` and `recipes/checks` in real processes, made short: each of its arms trains a few steps,
+//! on data that is built in. What takes hours is none of a gate; that it can be begun is.
+#![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
+
+use e2e::Desk;
+use recipe::{Extent, Plan};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Steps of all workers in a run.
+const STEPS: u64 = 10;
+/// For all runs of a recipe together, on a machine that does nothing else.
+const PATIENCE: Duration = Duration::from_mins(4);
+
+fn recipes(folder: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recipes").join(folder);
+    let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    let mut recipes: Vec<PathBuf> =
+        files.filter(|path| path.extension().is_some_and(|end| end == "toml")).collect();
+    recipes.sort();
+    recipes
+}
+
+/// What the command line changes in a recipe: its length, its data, and how many workers, but none of its arms.
+fn shortened(plan: &Plan) -> Vec<String> {
+    let spec = &plan.cells[0].spec;
+    let (batch, mut set) = (u64::from(spec.train.global_batch), Vec::new());
+    let samples = match spec.train.length {
+        Extent::Epochs(epochs) => batch * ((STEPS as f64 / epochs).ceil() as u64).max(2),
+        Extent::Steps(_) => {
+            set.push(format!("train.steps={STEPS}"));
+            set.push(format!("train.evaluate='{STEPS} steps'"));
+            4 * batch
+        }
+    };
+    set.push(format!("dataset={{kind='synthetic',train={samples},test=100}}"));
+    if spec.emulation.compute.is_some() {
+        set.push("compute.step-time='20ms'".into());
+    }
+    let mut arguments: Vec<String> = set.into_iter().flat_map(|set| ["--set".into(), set]).collect();
+    let mut workers: Vec<u32> = plan.cells.iter().map(|cell| cell.spec.cluster.workers()).collect();
+    workers.sort_unstable();
+    workers.dedup();
+    if workers.len() > 1 {
+        let few = workers.iter().find(|workers| **workers > 1).unwrap();
+        arguments.extend(["--only".into(), format!("nodes.workers == {few}")]);
+    }
+    arguments.extend(["--repeats".into(), "1".into()]);
+    arguments
+}
+
+/// Runs each recipe of a folder, and looks whether each of its arms was trained to the end.
+fn run_all(folder: &str) {
+    for path in recipes(folder) {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let plan = e2e::plan(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        let desk = Desk::new().unwrap();
+        let mut arguments = vec!["run".to_owned(), path.to_string_lossy().into_owned()];
+        arguments.extend(shortened(&plan));
+        let ended = desk.start(&arguments).unwrap().end(PATIENCE).unwrap();
+        ended.with_code(0).unwrap_or_else(|error| panic!("{name}, {arguments:?}: {error}"));
+        let runs = desk.said(["export", "last", "--format", "jsonl"]).unwrap();
+        for arm in &plan.arms {
+            let named = format!("\"{}\"", arm.name);
+            let done = |line: &str| line.contains(&named) && line.contains("\"done\"");
+            assert!(runs.lines().any(done), "{name}: no run of {named} is done:\n{runs}");
+        }
+    }
+}
+
+#[test]
+fn every_paper_can_be_begun() {
+    run_all("papers");
+}
+
+#[test]
+fn every_check_can_be_begun() {
+    run_all("checks");
+}
