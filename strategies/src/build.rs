@@ -238,7 +238,7 @@ impl Blueprint {
 
     /// What the lanes of a server share.
     fn floor<C: Centre>(&self, server: usize, host: &dyn Host, centre: C) -> Floor<C> {
-        // A server that serves one worker at a time is met after the first one, which holds back who is too far ahead.
+        // Servers that serve one worker at a time are met in their order, and the first enforces the bound.
         let held_back = server == 0 || self.strategy.serve() != Some(Serve::One);
         let bound = self.strategy.staleness_bound().filter(|_| held_back);
         let ledger = Ledger::new(&self.course, bound, server == 0);

@@ -24,7 +24,7 @@
 //! each with its own order of gradients. A worker that is more steps ahead of the slowest than the bound allows
 //! gets its answer when the slowest has caught up, with the weights of that moment; meanwhile its turn is over. With
 //! several masters a worker has its turn at one after the other, so that none is kept waiting for another, and the first
-//! holds back who is too far ahead.
+//! enforces the bound on staleness.
 
 use crate::desk::Desk;
 use crate::node::Node;
@@ -45,7 +45,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// A worker of these servers, which serve so many workers at a time.
+    /// A worker of these servers, which serve one worker at a time or all.
     pub fn new(servers: Shards, serve: Serve) -> Self {
         Self { servers, serve, progress: Progress { samples: 0, over: false } }
     }

@@ -77,7 +77,7 @@ impl Client {
         Self { worker, serve: Serve::All, silences: 1, at, step: 0, came: 0 }
     }
 
-    /// The same on a server that serves so many workers at a time, and gives a worker up after so many silences.
+    /// The same on a server that serves one worker at a time or all, and gives a worker up after `silences` silences.
     #[must_use]
     pub fn served(self, serve: Serve, silences: u64) -> Self {
         Self { serve, silences, ..self }
@@ -181,8 +181,8 @@ impl Client {
         })
     }
 
-    /// Answers: how far the run is, and the weights for the next step. Where the worker's turn lasts until it has them, waits
-    /// for that.
+    /// Sends how far the run is, and the weights for the next step. Where the worker's turn lasts until it has them, waits for
+    /// its receipt.
     pub fn answer<C: Centre>(
         &self,
         desk: &mut Desk,
@@ -208,7 +208,7 @@ impl Client {
     ) -> Result<Turn, StepError> {
         let worker = desk.seat.everyone.rank(Place(self.worker));
         if turn.is_err() {
-            // Whatever went wrong, nobody waits for this worker's turn to end.
+            // Or the others would wait for the end of its turn.
             floor.end_turn(self.worker);
         }
         let error = match turn {

@@ -27,7 +27,7 @@ struct Errand {
 }
 
 impl Post {
-    /// Hands the worker's weights over, after so many steps without an exchange.
+    /// Hands the worker's weights over, after `done` steps without an exchange.
     pub fn send(post: &Shared<Self>, shards: Shards, node: &mut Node, visit: u64, done: u64) {
         let tag = Tag::new(Kind::Push, visit).part(part::VECTOR);
         let parts = (0..shards.servers()).map(|server| {

@@ -57,8 +57,8 @@ impl Shards {
     }
 
     /// After how many silences such a server gives a worker up that has asked for nothing: one, and where there are others, as
-    /// many as one of those may keep it waiting. The first server also holds back who is too far ahead, until it has given
-    /// the slowest up: the others wait for longer than that.
+    /// many as one of those may keep it waiting. The first server enforces the bound on staleness, until it has given the
+    /// slowest worker up: the others wait for longer than that.
     pub fn silences_before_asking(&self, server: usize) -> u64 {
         let elsewhere = 1 + self.silences();
         match (self.servers, server) {
@@ -68,7 +68,7 @@ impl Shards {
         }
     }
 
-    /// The same of whichever server waits longest, and of a worker that it keeps waiting.
+    /// The most silences of a server before it gives a worker up, with those of a worker that waits for it.
     pub fn most_silences(&self) -> u64 {
         self.silences() + self.silences_before_asking(self.servers - 1)
     }
@@ -92,7 +92,7 @@ impl Shards {
             desk.wire().exact().send_packet(place, push, ASK)?;
             desk.recv_patiently(silences, |desk| desk.wire().recv_packet(place, pull.part(part::TURN)))?;
             desk.wire().send_packet(place, push.part(part::VECTOR), gradient)?;
-            // Whoever is too far ahead waits here for the slowest.
+            // A worker that is too far ahead waits here for the slowest.
             let held_back = self.most_silences();
             let note = desk.recv_patiently(held_back, |desk| desk.wire().recv_packet(place, pull))?;
             let note = Note::decode(&note, desk.seat.rank)?;

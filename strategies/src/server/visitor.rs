@@ -154,7 +154,7 @@ impl Visitor {
         wire.encode(wire.slot(Place(self.worker()), self.pull(), self.client.at), centre)
     }
 
-    /// Answers. Where the worker's turn lasts until it has the answer, waits for that.
+    /// Sends the grant and the centre. Where the worker's turn lasts until it has them, waits for its receipt.
     pub fn answer<C: Centre>(
         &self,
         desk: &mut Desk,

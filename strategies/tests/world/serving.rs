@@ -30,7 +30,7 @@ const VECTOR: u64 = 4 * WEIGHTS as u64;
 const UPDATE: u64 = 2 * WEIGHTS as u64;
 const LATENCY: u64 = 500;
 
-/// Workers of one speed whose gradients take `computing` nanoseconds, for so many steps each.
+/// Workers of one speed whose gradients take `computing` nanoseconds, for `steps` steps each.
 fn run(strategy: Strategy, workers: u32, computing: u64, steps: u64) -> Outcome {
     let mut scene = Scene::new(strategy, workers).change(|spec| spec.train.length = Extent::Steps(steps));
     scene.world.link = Link { latency: Nanos(LATENCY), nanos_per_byte: 1.0 };
