@@ -260,12 +260,13 @@ fn without_waiting_an_epoch_loses_no_more_than_the_straggler() {
     for (workers, said) in [(4, 1.29), (8, 1.13), (16, 1.06)] {
         let pace = |slow| {
             let spec = straggler(&plan, "ad-psgd", workers, slow);
-            (run(spec, 240).time - run(spec, 40).time).seconds()
+            (run(spec, 640).time - run(spec, 40).time).seconds()
         };
         let longer = pace(Some(|slow| slow.compute)) / pace(None);
         let n = f64::from(workers);
         let expected = n / (n - 1.0 + 0.1);
         assert!((expected - said).abs() < 0.005, "{workers}: {expected}");
-        assert!((longer / expected - 1.0).abs() < 0.01, "{workers}: {longer} times as long, not {expected}");
+        // The run ends within one of the straggler's steps, which are ten of the 600.
+        assert!((longer / expected - 1.0).abs() < 0.025, "{workers}: {longer} times as long, not {expected}");
     }
 }
