@@ -21,7 +21,7 @@ use crate::server::{Centre, Client, Elastic, Floor, Keeper, Ledger, Shards};
 use crate::strategy::{CENTRE, Evaluated, Roles, Service, Strategy};
 use crate::training::{self, Books};
 use crate::{Group, Lane, StepError};
-use recipe::{Compression, Measure, Role, RunSpec, Strategy as Kind};
+use recipe::{Compression, Measure, Role, RunSpec, Serve, Strategy as Kind};
 use record::{LaneId, Overlap, PhaseClock, Rank, Trace};
 use std::sync::Arc;
 
@@ -145,29 +145,30 @@ impl Blueprint {
                 Roles { services: vec![Box::new(messenger)], ..trainer(pipe, first) }
             }
             Kind::PsSync => {
-                // One server holds the model itself; of several, each holds a part.
-                let first = first.filter(|_| shards.servers() > 1);
+                // One server holds the model itself; of several, each holds a part, and rank 0 the same bits.
+                let first = first.filter(|_| shards.servers() > 1 && !self.codes_weights());
                 trainer(ps_sync::Worker { servers: shards }, first)
             }
-            Kind::AsyncSgd { .. } | Kind::AsyncMsgd { .. } | Kind::HogwildSgd { .. } => {
-                trainer(async_sgd::Worker::new(shards), None)
+            Kind::AsyncSgd { serve, .. } | Kind::AsyncMsgd { serve, .. } => {
+                trainer(async_sgd::Worker::new(shards, serve), None)
             }
+            Kind::HogwildSgd { .. } => trainer(async_sgd::Worker::new(shards, Serve::All), None),
             Kind::EasgdOriginal { moving_rate, overlap } => {
                 self.elastic(rank, easgd_original::Worker::new(shards, moving_rate, overlap))
             }
             Kind::EasgdSync { moving_rate, variant } => {
                 self.synchronous_elastic(rank, host, moving_rate, variant)
             }
-            Kind::EasgdAsync { moving_rate, period } | Kind::EasgdHogwild { moving_rate, period } => {
-                self.moved_by(rank, Elastic { moving_rate, period }, easgd_async::Descent)
+            Kind::EasgdAsync { moving_rate, period, .. } | Kind::EasgdHogwild { moving_rate, period } => {
+                self.moved_by((rank, host), Elastic { moving_rate, period }, easgd_async::Descent)
             }
-            Kind::MeasgdAsync { moving_rate, momentum, period }
-            | Kind::Eamsgd { moving_rate, momentum, period, look_ahead: false } => {
-                self.moved_by(rank, Elastic { moving_rate, period }, self.velocity(momentum))
+            Kind::MeasgdAsync { moving_rate, momentum, period, .. }
+            | Kind::Eamsgd { moving_rate, momentum, period, look_ahead: false, .. } => {
+                self.moved_by((rank, host), Elastic { moving_rate, period }, self.velocity(momentum))
             }
-            Kind::Eamsgd { moving_rate, momentum, period, look_ahead: true } => {
+            Kind::Eamsgd { moving_rate, momentum, period, look_ahead: true, .. } => {
                 let ahead = eamsgd::LookAhead(self.velocity(momentum));
-                self.moved_by(rank, Elastic { moving_rate, period }, ahead)
+                self.moved_by((rank, host), Elastic { moving_rate, period }, ahead)
             }
             Kind::DPsgd { topology, order } => self.mixing(rank, host, topology, order),
             Kind::AdPsgd { topology, averaging } => self.pairs(rank, host, topology, averaging),
@@ -180,7 +181,8 @@ impl Blueprint {
         let n = shards.span(server).len();
         match self.strategy {
             Kind::PsSync => {
-                holder(ps_sync::Server::new(shards, server, Optimizer::new(sgd)), Evaluated::judged("server"))
+                let server = ps_sync::Server::new(shards, server, Optimizer::new(sgd), self.codes_weights());
+                holder(server, Evaluated::judged("server"))
             }
             Kind::AsyncSgd { .. } => {
                 // Workers clip: a server may hold a part of the weights only.
@@ -205,7 +207,7 @@ impl Blueprint {
             Kind::EasgdSync { moving_rate, .. } => {
                 holder(easgd_sync::Master::new(self.parameters, moving_rate), Evaluated::judged(CENTRE))
             }
-            Kind::EasgdAsync { moving_rate, period }
+            Kind::EasgdAsync { moving_rate, period, .. }
             | Kind::MeasgdAsync { moving_rate, period, .. }
             | Kind::Eamsgd { moving_rate, period, .. } => {
                 self.locked_centre(server, host, Elastic { moving_rate, period })
@@ -223,6 +225,11 @@ impl Blueprint {
         }
     }
 
+    /// Whether weights that a server sends are coded.
+    fn codes_weights(&self) -> bool {
+        matches!(self.compression, Compression::Coded { parameters: true, .. })
+    }
+
     /// How the weights are divided among the servers.
     fn shards(&self) -> Shards {
         let workers = self.trainers.len();
@@ -231,7 +238,10 @@ impl Blueprint {
 
     /// What the lanes of a server share.
     fn floor<C: Centre>(&self, server: usize, host: &dyn Host, centre: C) -> Floor<C> {
-        let ledger = Ledger::new(&self.course, self.strategy.staleness_bound(), server == 0);
+        // Servers that serve one worker at a time are met in their order, and the first enforces the bound.
+        let held_back = server == 0 || self.strategy.serve() != Some(Serve::One);
+        let bound = self.strategy.staleness_bound().filter(|_| held_back);
+        let ledger = Ledger::new(&self.course, bound, server == 0);
         open(ledger, server, host, centre)
     }
 
@@ -244,9 +254,15 @@ impl Blueprint {
     ) -> Roles {
         let shards = self.shards();
         let at = shards.span(server).start;
-        let lane = |worker| Box::new(lane(floor.clone(), Client::new(worker, at))) as Box<dyn Service>;
+        let serve = self.strategy.serve().unwrap_or(Serve::All);
+        let (silences, most) = match serve {
+            Serve::One => (shards.silences_before_asking(server), shards.most_silences()),
+            Serve::All => (1, 1),
+        };
+        let client = |worker| Client::new(worker, at).served(serve, silences);
+        let lane = |worker| Box::new(lane(floor.clone(), client(worker))) as Box<dyn Service>;
         let mut services: Vec<_> = (0..self.trainers.len()).map(lane).collect();
-        services.push(Box::new(Keeper::new(floor.clone(), shards, server)));
+        services.push(Box::new(Keeper::new(floor.clone(), shards, server, most)));
         Roles { services, evaluated: Some(Evaluated::judged("server")), ..Roles::default() }
     }
 

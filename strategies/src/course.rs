@@ -373,8 +373,9 @@ mod tests {
 
     #[test]
     fn workers_at_their_own_pace_pass_through_all_samples_in_orders_of_their_own() {
-        let alone =
-            course(2, 6, 10, |spec| spec.strategy = recipe::Strategy::AsyncSgd { staleness_bound: None });
+        let alone = course(2, 6, 10, |spec| {
+            spec.strategy = recipe::Strategy::AsyncSgd { serve: recipe::Serve::One, staleness_bound: None }
+        });
         let own = |worker, steps: std::ops::RangeInclusive<u64>| -> Vec<u32> {
             steps.flat_map(|t| alone.batch(t, worker).examples).collect()
         };

@@ -5,8 +5,12 @@
 //! without an arm here is missed at once.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
+#[path = "strategies/learning.rs"]
+mod learning;
+
 use e2e::{Desk, strategy_kinds};
-use recipe::{Collective, Compression, ReduceOrder, RunSpec, Strategy};
+use learning::{MEASURES, follows_the_path, learns};
+use recipe::{Collective, Compression, ReduceOrder, RunSpec, Serve, Strategy};
 use record::{Event, LaneId, Rank, RankEnd, StepRecord, UpdateRecord};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -17,12 +21,12 @@ use strategies::{Blueprint, Course, Deal, vector::piece};
 
 const STEPS: u64 = 50;
 const BUDGET: u64 = STEPS * 100;
-/// What is left of the loss, at most; a quarter of the right step leaves more, and no step all of it.
-const LEARNED: f64 = 0.6;
 /// How long all runs together may take: three minutes' work for a machine that does nothing else.
 const PATIENCE: Duration = Duration::from_mins(9);
 /// Weights of the model.
 const PARAMETERS: usize = 784 * 500 + 500 + 500 * 500 + 500 + 500 * 10 + 10;
+/// A word with which a worker asks, is admitted, or says that it has the answer.
+const WORD: u64 = 1;
 /// A note of a server before its weights: how many samples, and whether weights follow.
 const NOTE: u64 = 9;
 /// What a worker says in place of a gradient when none follows.
@@ -62,7 +66,6 @@ const SERVERS_AND_ALL_REDUCES: &[Arm] = &[
     ("ps-sync", ""),
     ("ps-sync", "servers = 2"),
     ("ps-sync", "compression = { kind = \"quantize8\", error-feedback = true }"),
-    ("d-sync", ""),
     ("d-sync", "communication.collective = \"pipelined-ring\""),
     ("d-sync", "communication.collective = \"tree\""),
     ("d-sync", "communication.collective = \"recursive-doubling\""),
@@ -70,11 +73,15 @@ const SERVERS_AND_ALL_REDUCES: &[Arm] = &[
     ("d-sync", "communication.collective = \"star\""),
     ("d-sync", "communication.collective = { kind = \"hierarchical\", group-size = 2 }"),
     ("d-sync", "communication.reduce-order = \"rank\""),
+    ("d-sync", "compression = \"truncate16\""),
+    ("d-sync", "compression = { kind = \"quantize8\", error-feedback = true }"),
     ("pipe-sgd", ""),
     ("pipe-sgd", "gradient-segments = 4"),
+    ("pipe-sgd", "warmup-epochs = 1"),
     ("pipe-sgd", "compression = \"truncate16\""),
     ("pipe-sgd", "compression = { kind = \"quantize8\", error-feedback = true }"),
     ("async-sgd", ""),
+    ("async-sgd", "serve = \"all\""),
     ("async-sgd", "servers = 2\nstaleness-bound = 1"),
     ("async-sgd", "compression = \"truncate16\""),
     ("async-msgd", "lr = 0.01"),
@@ -88,16 +95,19 @@ const OTHERS: &[Arm] = &[
     ("easgd-original", "rho = 2.5\noverlap = false"),
     ("easgd-async", "rho = 2.5"),
     ("easgd-async", "moving-rate = 0.2\nperiod = 4\nservers = 2"),
+    ("easgd-async", "moving-rate = 0.2\nserve = \"all\""),
     ("measgd-async", "moving-rate = 0.2\nlr = 0.03"),
     ("easgd-hogwild", "rho = 2.5"),
     ("easgd-sync", "rho = 2.5\nvariant = 1"),
     ("easgd-sync", "rho = 2.5\nvariant = 2"),
     ("easgd-sync", "rho = 2.5\nvariant = 3"),
     ("eamsgd", "momentum = 0.9\nlr = 0.03\nperiod = 4\nservers = 2"),
+    ("eamsgd", "momentum = 0.9\nlr = 0.03\nlook-ahead = false\nserve = \"one\""),
     ("d-psgd", ""),
     ("d-psgd", "topology = \"exponential-wide\"\norder = \"step-then-mix\""),
     ("ad-psgd", ""),
     ("ad-psgd", "topology = \"complete\""),
+    ("ad-psgd", "averaging = \"continuous\""),
     ("sgp", ""),
     (
         "d-sync",
@@ -115,6 +125,7 @@ const OTHERS: &[Arm] = &[
 
 /// One run that was made.
 struct Ran {
+    arm: Arm,
     name: String,
     spec: RunSpec,
     attempt: AttemptRow,
@@ -123,30 +134,31 @@ struct Ran {
 
 #[test]
 fn every_kind_has_an_arm() {
-    let shown: BTreeSet<&str> = SERVERS_AND_ALL_REDUCES.iter().chain(OTHERS).map(|(kind, _)| *kind).collect();
+    let shown: BTreeSet<&str> =
+        SERVERS_AND_ALL_REDUCES.iter().chain(OTHERS).chain(&MEASURES).map(|(kind, _)| *kind).collect();
     assert_eq!(shown, strategy_kinds().iter().map(String::as_str).collect());
 }
 
 #[test]
 fn servers_and_all_reduces_learn_in_real_processes_and_close_their_books() {
     // The hierarchical one has no run with two workers.
-    learn(SERVERS_AND_ALL_REDUCES, 2 * SERVERS_AND_ALL_REDUCES.len() - 1);
+    learn(SERVERS_AND_ALL_REDUCES, 2 * (MEASURES.len() + SERVERS_AND_ALL_REDUCES.len()) - 1);
 }
 
 #[test]
 fn elastic_averaging_gossip_and_strong_codes_learn_in_real_processes_and_close_their_books() {
-    learn(OTHERS, 2 * OTHERS.len());
+    learn(OTHERS, 2 * (MEASURES.len() + OTHERS.len()));
 }
 
 fn learn(arms: &[Arm], expected: usize) {
-    let desk = Desk::new().unwrap();
+    let (desk, arms) = (Desk::new().unwrap(), [&MEASURES, arms].concat());
     let arm = |(number, (kind, more)): (usize, &Arm)| {
         format!("[[strategy]]\nkind = \"{kind}\"\nname = \"{number}\"\n{more}\n")
     };
     let text: String = arms.iter().enumerate().map(arm).collect();
     desk.write("recipe.toml", &format!("{RECIPE}{text}")).unwrap();
     desk.start(["run", "recipe.toml"]).unwrap().end(PATIENCE).unwrap().with_code(0).unwrap();
-    let runs = runs(&desk, arms);
+    let runs = runs(&desk, &arms);
     assert_eq!(runs.len(), expected);
     let steps: usize = runs.iter().map(|ran| ran.steps().count()).sum();
     assert_eq!(stored_steps(&desk), steps);
@@ -154,8 +166,8 @@ fn learn(arms: &[Arm], expected: usize) {
         .iter()
         .flat_map(|ran| {
             let offences = [learns(ran), consumes_the_budget(ran), closes_its_books(ran), serves_all(ran)];
-            let sent = sends_what_it_costs(ran);
-            offences.into_iter().flatten().chain(sent).map(|what| format!("{}: {what}", ran.name))
+            let more = [sends_what_it_costs(ran), follows_the_path(ran, &runs)];
+            offences.into_iter().chain(more).flatten().map(|what| format!("{}: {what}", ran.name))
         })
         .collect();
     assert!(offences.is_empty(), "{}", offences.join("\n"));
@@ -178,7 +190,7 @@ fn runs(desk: &Desk, arms: &[Arm]) -> Vec<Ran> {
                 let attempt = run.attempt.unwrap();
                 let folder = desk.at(".bakeoff/runs").join(run.id).join(attempt.number.to_string());
                 let events = EventLog::read(&folder).unwrap();
-                Ran { name, spec: cell.spec.clone(), attempt, events }
+                Ran { arm: (kind, more), name, spec: cell.spec.clone(), attempt, events }
             })
             .collect()
     })
@@ -201,6 +213,10 @@ fn stored_steps(desk: &Desk) -> usize {
 }
 
 impl Ran {
+    fn is(&self, arm: Arm) -> bool {
+        self.arm == arm
+    }
+
     fn workers(&self) -> usize {
         self.spec.cluster.workers() as usize
     }
@@ -226,22 +242,6 @@ impl Ran {
         let made = |rank| self.lane(rank, LaneId::Compute).filter(|step| step.own_samples > 0).count() as u64;
         (0..self.workers()).map(|rank| made(Rank(rank as u32))).collect()
     }
-}
-
-/// The mean loss over the last fifth of the samples is well below that over the first.
-fn learns(ran: &Ran) -> Vec<String> {
-    let mut losses: Vec<(u64, f64, f64)> = ran
-        .steps()
-        .filter_map(|step| Some((step.samples, f64::from(step.own_samples), f64::from(step.loss?))))
-        .collect();
-    losses.sort_by_key(|(samples, ..)| *samples);
-    let mean = |some: &[(u64, f64, f64)]| {
-        let samples: f64 = some.iter().map(|(_, samples, _)| samples).sum();
-        some.iter().map(|(_, samples, loss)| samples * loss).sum::<f64>() / samples
-    };
-    let fifth = losses.len() / 5;
-    let (first, last) = (mean(&losses[..fifth]), mean(&losses[losses.len() - fifth..]));
-    if last < LEARNED * first { vec![] } else { vec![format!("the loss went from {first:.3} to {last:.3}")] }
 }
 
 fn consumes_the_budget(ran: &Ran) -> Vec<String> {
@@ -394,9 +394,13 @@ fn served(ran: &Ran, worker: usize, server: usize) -> Option<(Load, Load)> {
         "ps-sync" => Some((times(made, gradient), weights(part, made))),
         "async-sgd" | "async-msgd" | "hogwild-sgd" => {
             let up = add(times(made, gradient), (GOODBYE, 1));
+            // One at a time: a worker asks and thanks, and is admitted.
+            let asks = ran.spec.strategy.serve() == Some(Serve::One);
+            let words = |each: u64| if asks { (each * made * WORD, each * made) } else { (0, 0) };
+            let up = add(up, words(2));
             // Weights follow each note but the one with which the first server says that the run is over.
             let answers = made - u64::from(server == 0);
-            Some((up, add(times(made, (NOTE, 1)), weights(part, answers))))
+            Some((up, add(add(times(made, (NOTE, 1)), words(1)), weights(part, answers))))
         }
         _ => None,
     }

@@ -182,7 +182,10 @@ mod tests {
         let arm = |name: &str, strategy| SampleArm { name: name.to_owned(), strategy, ..own_pace.clone() };
         let moving_rate = recipe::MovingRate::Fixed(0.2);
         let arms = vec![
-            arm("bounded", recipe::Strategy::AsyncSgd { staleness_bound: Some(2) }),
+            arm(
+                "bounded",
+                recipe::Strategy::AsyncSgd { serve: recipe::Serve::All, staleness_bound: Some(2) },
+            ),
             arm("in turn", recipe::Strategy::EasgdOriginal { moving_rate, overlap: true }),
         ];
         let bound = said(&Sample { arms: arms.clone(), ..Sample::held_up() });
@@ -192,7 +195,8 @@ mod tests {
             "{bound}"
         );
         assert!(!bound.contains("kept") && bound.ends_with("rank 3 computed slowly."), "{bound}");
-        let free = arm("free", recipe::Strategy::AsyncSgd { staleness_bound: None });
+        let free =
+            arm("free", recipe::Strategy::AsyncSgd { serve: recipe::Serve::All, staleness_bound: None });
         let free = said(&Sample { arms: vec![free, arms[1].clone()], ..Sample::held_up() });
         assert!(free.contains("and kept") && free.contains("of their time (free)."), "{free}");
     }

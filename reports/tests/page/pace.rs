@@ -8,7 +8,7 @@ use store::{AveragingRow, MetricRow, RunState, StalenessRow, SweepRows};
 /// The duel with a server that takes gradients as they come, and workers that ask each other for averages.
 fn at_their_own_pace(rows: &mut SweepRows) {
     for cell in rows.plan.cells.iter_mut().filter(|cell| cell.arm == 0) {
-        cell.spec.strategy = recipe::Strategy::AsyncSgd { staleness_bound: None };
+        cell.spec.strategy = recipe::Strategy::AsyncSgd { serve: recipe::Serve::All, staleness_bound: None };
     }
     for run in &mut rows.runs {
         let attempt = run.attempt.as_mut().unwrap();

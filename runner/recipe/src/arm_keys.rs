@@ -2,7 +2,8 @@
 
 use crate::key::{Ends, Key, Kind, Range};
 use crate::names::{
-    AVERAGINGS, COLLECTIVES, COMPRESSIONS, MIX_ORDERS, REDUCE_ORDERS, SCHEDULES, STRATEGIES, TOPOLOGIES,
+    AVERAGINGS, COLLECTIVES, COMPRESSIONS, MIX_ORDERS, REDUCE_ORDERS, SCHEDULES, SERVES, STRATEGIES,
+    TOPOLOGIES,
 };
 use crate::table::{AT_LEAST_ZERO, BELOW_ONE, POSITIVE};
 
@@ -54,6 +55,15 @@ pub(crate) const KEYS: &[Key] = &[
         "eamsgd",
     ])
     .default("1")
+    .arm(),
+    Key::new(
+        "strategy.serve",
+        Kind::Choice(SERVES),
+        "How many workers each server serves at a time: by default one, as the masters of the source, and all where the source \
+         shards its servers (`eamsgd`). Servers without a lock always serve all.",
+    )
+    .of(&["async-sgd", "async-msgd", "easgd-async", "measgd-async", "eamsgd"])
+    .example("\"all\"")
     .arm(),
     Key::new(
         "strategy.staleness-bound",
@@ -149,17 +159,17 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "strategy.look-ahead",
         Kind::Flag,
-        "Whether gradients are those of the weights after the velocity's next move (Nesterov).",
+        "Whether gradients are those of the weights after the velocity's next move (Nesterov), as in the source.",
     )
     .of(&["eamsgd"])
-    .default("false")
-    .example("true")
+    .default("true")
+    .example("false")
     .arm(),
     Key::new(
         "strategy.lr",
         Kind::Number(POSITIVE),
-        "Learning rate of this strategy only: a fair comparison gives each its own good one. By default \
-         `train.optimizer.lr`.",
+        "Learning rate of this strategy only: a fair comparison gives each its own good one. A server that applies each worker's \
+         gradient by itself moves p times as far per sample as `d-sync` at one rate. By default `train.optimizer.lr`.",
     )
     .example("0.05")
     .arm(),

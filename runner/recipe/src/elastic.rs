@@ -3,7 +3,7 @@
 use crate::Training;
 use crate::arm_keys::ELASTIC;
 use crate::key::{KeyId, id};
-use crate::method::{PERIOD, momentum, usual_period};
+use crate::method::{PERIOD, momentum, serve, usual_period};
 use crate::problem::Finding;
 use crate::resolve::{LR, OWN_LR, STRATEGY_KIND};
 use crate::setting::Settings;
@@ -25,11 +25,11 @@ const ROUNDING: f64 = 1e-6;
 pub(crate) fn strategy(settings: &Settings, kind: &str) -> Option<Strategy> {
     let moving_rate = moving_rate(settings);
     let period = settings.whole(PERIOD).unwrap_or(usual_period(kind));
-    let momentum = || momentum(settings) as f32;
+    let (momentum, serve) = (|| momentum(settings) as f32, serve(settings));
     match kind {
         "easgd-original" => Some(Strategy::EasgdOriginal { moving_rate, overlap: settings.flag(OVERLAP) }),
-        "easgd-async" => Some(Strategy::EasgdAsync { moving_rate, period }),
-        "measgd-async" => Some(Strategy::MeasgdAsync { moving_rate, momentum: momentum(), period }),
+        "easgd-async" => Some(Strategy::EasgdAsync { moving_rate, period, serve }),
+        "measgd-async" => Some(Strategy::MeasgdAsync { moving_rate, momentum: momentum(), period, serve }),
         "easgd-hogwild" => Some(Strategy::EasgdHogwild { moving_rate, period }),
         "easgd-sync" => {
             let variant = match settings.whole(VARIANT) {
@@ -41,7 +41,7 @@ pub(crate) fn strategy(settings: &Settings, kind: &str) -> Option<Strategy> {
         }
         "eamsgd" => {
             let look_ahead = settings.flag(LOOK_AHEAD);
-            Some(Strategy::Eamsgd { moving_rate, momentum: momentum(), period, look_ahead })
+            Some(Strategy::Eamsgd { moving_rate, momentum: momentum(), period, serve, look_ahead })
         }
         _ => None,
     }

@@ -7,7 +7,7 @@ use crate::check::OPTIONAL;
 use crate::elastic::{MOVING_RATE, RHO};
 use crate::files::{Files, Machine};
 use crate::key::{Key, KeyId, Kind, id};
-use crate::method::{PERIOD, usual_period};
+use crate::method::{PERIOD, SERVE, usual_period, usual_serve};
 use crate::recipe::{Exclusion, Recipe, StrategySetting};
 use crate::setting::{Leaf, Settings};
 use crate::table::KEYS;
@@ -126,9 +126,13 @@ fn strategies(out: &mut String, recipe: &Recipe, swept: &[KeyId]) {
             let id = KeyId(index);
             let own = key.parent() == "strategy" && key.is_of(strategy.kind) && !swept.contains(&id);
             let leaf = if own { strategy.settings.get(id) } else { strategy.settings.given(id) };
-            let period =
-                (own && leaf.is_none() && id == PERIOD).then(|| Leaf::whole(usual_period(strategy.kind)));
-            if let Some(leaf) = leaf.or(period.as_ref()) {
+            // These have another default for each kind.
+            let usual = match id {
+                PERIOD => Some(Leaf::whole(usual_period(strategy.kind))),
+                SERVE => Some(Leaf::name(usual_serve(strategy.kind))),
+                _ => None,
+            };
+            if let Some(leaf) = leaf.or(usual.as_ref().filter(|_| own)) {
                 let path = key.path.strip_prefix("strategy.").unwrap_or(key.path);
                 let _ = writeln!(out, "{path} = {}", leaf.toml);
             }

@@ -65,7 +65,7 @@ pub use planner::{Request, plan};
 pub use problem::{Affected, Place, Problem, Problems, Severity};
 pub use render::render;
 pub use schema::schema;
-pub use strategy::{Averaging, MixOrder, MovingRate, Strategy, SyncVariant};
+pub use strategy::{Averaging, MixOrder, MovingRate, Serve, Strategy, SyncVariant};
 pub use template::Template;
 pub use threads::Threads;
 pub use topology::{Graph, Mixing, Topology};

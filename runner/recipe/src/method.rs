@@ -6,9 +6,10 @@ use crate::key::{KeyId, id};
 use crate::problem::Finding;
 use crate::resolve::{CLIP, EPOCHS, MOMENTUM, STRATEGY_KIND};
 use crate::setting::Settings;
-use crate::{Averaging, Extent, MixOrder, Strategy, Topology};
+use crate::{Averaging, Extent, MixOrder, Serve, Strategy, Topology};
 
 const STALENESS_BOUND: KeyId = id("strategy.staleness-bound");
+pub(crate) const SERVE: KeyId = id("strategy.serve");
 const OWN_MOMENTUM: KeyId = id("strategy.momentum");
 const DEPTH: KeyId = id("strategy.depth");
 const WARMUP_EPOCHS: KeyId = id("strategy.warmup-epochs");
@@ -26,8 +27,12 @@ pub(crate) fn strategy(settings: &Settings) -> Strategy {
     let staleness_bound = settings.whole(STALENESS_BOUND);
     match settings.choice(STRATEGY_KIND) {
         "ps-sync" => Strategy::PsSync,
-        "async-sgd" => Strategy::AsyncSgd { staleness_bound },
-        "async-msgd" => Strategy::AsyncMsgd { momentum: momentum(settings) as f32, staleness_bound },
+        "async-sgd" => Strategy::AsyncSgd { serve: serve(settings), staleness_bound },
+        "async-msgd" => Strategy::AsyncMsgd {
+            momentum: momentum(settings) as f32,
+            serve: serve(settings),
+            staleness_bound,
+        },
         "hogwild-sgd" => Strategy::HogwildSgd { staleness_bound },
         "pipe-sgd" => Strategy::PipeSgd {
             depth: settings.whole(DEPTH).unwrap_or(2) as u32,
@@ -64,6 +69,18 @@ fn topology(settings: &Settings) -> Topology {
 /// Steps between two averages or exchanges where nothing is said.
 pub(crate) fn usual_period(kind: &str) -> u64 {
     if kind == "local-sgd" { 8 } else { 1 }
+}
+
+/// How many workers a server serves at a time where nothing is said: those of You, Buluc and Demmel one (SC17,
+/// introduction), the sharded ones of EAMSGD in the comparison of Lian et al. (ICML 2018, section 5) all.
+pub(crate) fn usual_serve(kind: &str) -> &'static str {
+    if kind == "eamsgd" { "all" } else { "one" }
+}
+
+pub(crate) fn serve(settings: &Settings) -> Serve {
+    let usual = usual_serve(settings.choice(STRATEGY_KIND));
+    let chosen = Some(settings.choice(SERVE)).filter(|chosen| !chosen.is_empty());
+    if chosen.unwrap_or(usual) == "all" { Serve::All } else { Serve::One }
 }
 
 pub(crate) fn momentum(settings: &Settings) -> f64 {

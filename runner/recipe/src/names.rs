@@ -101,12 +101,19 @@ pub(crate) const STRATEGIES: &[Choice] = &[
     Choice::now("d-sync", "Decentralised synchronous SGD: an all-reduce of the gradients in every step."),
     Choice::now(
         "async-sgd",
-        "Asynchronous parameter server: gradients up, weights down, first come, first served.",
+        "Asynchronous parameter server: gradients up, weights down, first come, first served. Each of p workers' gradients is an \
+         update of its own, of B / p samples at the full rate: at one rate the weights move p times as far per sample as with \
+         `d-sync`, so that `lr` / p is where to begin.",
     ),
-    Choice::now("async-msgd", "Asynchronous parameter server with momentum on the server."),
+    Choice::now(
+        "async-msgd",
+        "Asynchronous parameter server with momentum on the server: at one rate the weights of p workers move p times as far per \
+         sample as with `d-sync` and momentum.",
+    ),
     Choice::now(
         "hogwild-sgd",
-        "Asynchronous parameter server without locks: gradients are added element by element.",
+        "Asynchronous parameter server without locks: gradients are added element by element. As with `async-sgd`, the weights of \
+         p workers move p times as far per sample as with `d-sync` at one rate.",
     ),
     Choice::now("pipe-sgd", "All-reduce in a pipeline: communication overlaps the next steps."),
     Choice::now(
@@ -114,7 +121,10 @@ pub(crate) const STRATEGIES: &[Choice] = &[
         "Elastic averaging, round robin: one worker after the other computes and exchanges with the centre. Like all elastic \
          methods it is judged by the centre, with rank 0 beside it.",
     ),
-    Choice::now("easgd-async", "Elastic averaging, first come, first served."),
+    Choice::now(
+        "easgd-async",
+        "Elastic averaging, first come, first served: its master exchanges with one worker at a time (`serve`).",
+    ),
     Choice::now(
         "measgd-async",
         "Elastic averaging, first come, first served, with momentum on the workers: at 0.9 it moves ten times as far, so that \
@@ -122,7 +132,7 @@ pub(crate) const STRATEGIES: &[Choice] = &[
     ),
     Choice::now(
         "easgd-hogwild",
-        "Elastic averaging without locks: workers and centre exchange element by element.",
+        "Elastic averaging without locks: all workers exchange with the centre at once, element by element.",
     ),
     Choice::now(
         "easgd-sync",
@@ -130,8 +140,8 @@ pub(crate) const STRATEGIES: &[Choice] = &[
     ),
     Choice::now(
         "eamsgd",
-        "`measgd-async` with a moving rate of 0.9 / workers unless another is given, and on request with gradients taken ahead \
-         of the weights (`look-ahead`).",
+        "`measgd-async` with gradients taken ahead of the weights (`look-ahead`), a moving rate of 0.9 / workers unless another is \
+         given, and servers that serve all workers at once.",
     ),
     Choice::now(
         "d-psgd",
@@ -202,6 +212,18 @@ pub(crate) const TOPOLOGIES: &[Choice] = &[
 pub(crate) const MIX_ORDERS: &[Choice] = &[
     Choice::now("mix-then-step", "x <- W x - rate g(x): models travel while gradients are computed."),
     Choice::now("step-then-mix", "x <- W (x - rate g(x)): models travel after the step."),
+];
+
+pub(crate) const SERVES: &[Choice] = &[
+    Choice::now(
+        "one",
+        "One worker at a time, from its request to the end of the answer; the others wait in the order of their requests. A \
+         worker asks and is granted before its vector travels, and says when it has the answer.",
+    ),
+    Choice::now(
+        "all",
+        "All at once: vectors of several workers share the server's card, and only the arithmetic waits for a lock.",
+    ),
 ];
 
 pub(crate) const AVERAGINGS: &[Choice] = &[

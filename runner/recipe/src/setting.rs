@@ -59,6 +59,12 @@ impl Leaf {
         Arc::new(Self { typed: Typed::Whole(number), toml: text.clone(), text, span: None })
     }
 
+    /// A name that nobody wrote.
+    pub(crate) fn name(name: &'static str) -> Arc<Self> {
+        let (text, toml) = (name.to_owned(), crate::tree::quote(name));
+        Arc::new(Self { typed: Typed::Choice(name), toml, text, span: None })
+    }
+
     /// A path that nobody wrote.
     pub(crate) fn path(path: PathBuf) -> Arc<Self> {
         let text = path.to_string_lossy().into_owned();

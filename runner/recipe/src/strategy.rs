@@ -13,6 +13,8 @@ pub enum Strategy {
     DSync,
     /// Asynchronous parameter server: first come, first served.
     AsyncSgd {
+        /// How many workers its server serves at a time.
+        serve: Serve,
         /// Steps by which a worker may be ahead of the slowest one; as many as it likes where there is none.
         staleness_bound: Option<u64>,
     },
@@ -20,6 +22,8 @@ pub enum Strategy {
     AsyncMsgd {
         /// Of the server's one velocity.
         momentum: f32,
+        /// As for [`Strategy::AsyncSgd`].
+        serve: Serve,
         /// As for [`Strategy::AsyncSgd`].
         staleness_bound: Option<u64>,
     },
@@ -72,6 +76,8 @@ pub enum Strategy {
         moving_rate: MovingRate,
         /// Local steps from one exchange with the centre to the next.
         period: u64,
+        /// As for [`Strategy::AsyncSgd`].
+        serve: Serve,
     },
     /// The same with momentum on the workers.
     MeasgdAsync {
@@ -81,6 +87,8 @@ pub enum Strategy {
         momentum: f32,
         /// As for [`Strategy::EasgdAsync`].
         period: u64,
+        /// As for [`Strategy::AsyncSgd`].
+        serve: Serve,
     },
     /// Elastic averaging without locks.
     EasgdHogwild {
@@ -104,9 +112,21 @@ pub enum Strategy {
         momentum: f32,
         /// As for [`Strategy::EasgdAsync`].
         period: u64,
+        /// As for [`Strategy::AsyncSgd`].
+        serve: Serve,
         /// Whether gradients are those of the weights after the velocity's next move.
         look_ahead: bool,
     },
+}
+
+/// How many workers a server serves at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Serve {
+    /// One, from its request to the end of the answer; the others wait in the order of their requests.
+    One,
+    /// All: only the arithmetic waits for a lock.
+    All,
 }
 
 /// How far worker and centre of an elastic method go towards each other: a of x - a (x - c) and c + a (x - c).
@@ -205,7 +225,21 @@ impl Strategy {
     /// Whether workers that go at their own pace wait for others all the same: for their turn, or because they may not be
     /// further ahead.
     pub fn holds_back(&self) -> bool {
-        self.staleness_bound().is_some() || matches!(self, Self::EasgdOriginal { .. })
+        self.staleness_bound().is_some()
+            || matches!(self, Self::EasgdOriginal { .. })
+            || self.serve() == Some(Serve::One)
+    }
+
+    /// How many workers a server of workers at their own pace serves at a time, where that is a choice.
+    pub fn serve(&self) -> Option<Serve> {
+        match self {
+            Self::AsyncSgd { serve, .. }
+            | Self::AsyncMsgd { serve, .. }
+            | Self::EasgdAsync { serve, .. }
+            | Self::MeasgdAsync { serve, .. }
+            | Self::Eamsgd { serve, .. } => Some(*serve),
+            _ => None,
+        }
     }
 
     /// Whether each worker goes at its own pace.
@@ -248,7 +282,7 @@ impl Strategy {
             Self::PsSync => Manner::of(Pace::Common, Models::Equal).with_servers(1),
             Self::DSync | Self::PipeSgd { .. } => Manner::of(Pace::Common, Models::Equal),
             Self::LocalSgd { period } => Manner::of(Pace::Common, Models::Averaged).every(*period),
-            Self::AsyncSgd { staleness_bound }
+            Self::AsyncSgd { staleness_bound, .. }
             | Self::AsyncMsgd { staleness_bound, .. }
             | Self::HogwildSgd { staleness_bound } => {
                 Manner::of(Pace::Own, Models::Told).with_servers(1).bounded_by(*staleness_bound)
@@ -332,7 +366,7 @@ mod tests {
 
     #[test]
     fn only_where_nobody_waits_for_workers_can_they_be_spared_and_never_all() {
-        let staleness_bound = Some(1);
+        let (staleness_bound, serve) = (Some(1), Serve::One);
         let moving_rate = MovingRate::Fixed(0.1);
         let (topology, period, momentum) = (Topology::Ring, 2, 0.5);
         let sync = |variant| Strategy::EasgdSync { moving_rate, variant };
@@ -345,15 +379,15 @@ mod tests {
             (Strategy::Sgp, 0),
             (sync(SyncVariant::Master), 0),
             (sync(SyncVariant::Overlapped), 0),
-            (Strategy::AsyncSgd { staleness_bound }, 3),
-            (Strategy::AsyncMsgd { momentum, staleness_bound }, 3),
+            (Strategy::AsyncSgd { serve, staleness_bound }, 3),
+            (Strategy::AsyncMsgd { momentum, serve, staleness_bound }, 3),
             (Strategy::HogwildSgd { staleness_bound }, 3),
             (Strategy::AdPsgd { topology, averaging: Averaging::EachStep }, 3),
             (Strategy::EasgdOriginal { moving_rate, overlap: true }, 3),
-            (Strategy::EasgdAsync { moving_rate, period }, 3),
-            (Strategy::MeasgdAsync { moving_rate, momentum, period }, 3),
+            (Strategy::EasgdAsync { moving_rate, period, serve }, 3),
+            (Strategy::MeasgdAsync { moving_rate, momentum, period, serve }, 3),
             (Strategy::EasgdHogwild { moving_rate, period }, 3),
-            (Strategy::Eamsgd { moving_rate, momentum, period, look_ahead: false }, 3),
+            (Strategy::Eamsgd { moving_rate, momentum, period, serve, look_ahead: false }, 3),
         ] {
             assert_eq!(strategy.spares(Role::Worker, 4), spare, "{strategy:?}");
             assert_eq!(strategy.spares(Role::Worker, 1), 0, "{strategy:?}");

@@ -11,7 +11,8 @@
 //! | mu | `momentum` |
 //! | eta | `rate` |
 //!
-//! Sent per step: one gradient up and one model down per worker, and a note of how far the run is.
+//! Sent per step: one gradient up and one model down per worker, and the words of Async SGD, whose `serve` it shares: by
+//! default the master serves one worker at a time.
 //!
 //! Departures: those of Async SGD. As printed, and unlike the optimizer's, the rate is inside the velocity: a change
 //! of the rate acts on new gradients only.

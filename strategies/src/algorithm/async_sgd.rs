@@ -10,11 +10,21 @@
 //! | dW_i | `delta` |
 //! | eta | `course.rate`, after the samples of all gradients applied before |
 //!
-//! Sent per step: one gradient up and one model down per worker, and a note of how far the run is.
+//! Sent per step: one gradient up and one model down per worker, and a note of how far the run is; with `serve = "one"`
+//! three words more: the worker asks, the master says that its turn has come, and the worker that it has the model.
+//!
+//! With `serve = "one"`, the default, the master serves one worker at a time, from its request to the end of the answer, as
+//! in the source: "the master only communicates with one worker at a time" (introduction), in the order of requests. With
+//! "all" gradients and models of several workers travel at once, and only the update has a lock. The updates are the same.
+//!
+//! Each of p workers' gradients is an update at the full rate: at one rate the weights move p times as far per sample as
+//! those of synchronous SGD, whose update is the mean of all p.
 //!
 //! Departures: each worker draws from samples of its own pace. The weights may be divided among several masters,
 //! each with its own order of gradients. A worker that is more steps ahead of the slowest than the bound allows
-//! gets its answer when the slowest has caught up, with the weights of that moment.
+//! gets its answer when the slowest has caught up, with the weights of that moment; meanwhile its turn is over. With
+//! several masters a worker has its turn at one after the other, so that none is kept waiting for another, and the first
+//! enforces the bound on staleness.
 
 use crate::desk::Desk;
 use crate::node::Node;
@@ -23,19 +33,21 @@ use crate::server::{Centre, Client, Floor, Shards};
 use crate::strategy::{Progress, Service, Strategy, Turn};
 use crate::vector::Vector;
 use crate::{Loss, StepError};
+use recipe::Serve;
 use record::{Phase, Work};
 
 /// Every worker.
 #[derive(Debug)]
 pub struct Worker {
     servers: Shards,
+    serve: Serve,
     progress: Progress,
 }
 
 impl Worker {
-    /// A worker of these servers.
-    pub fn new(servers: Shards) -> Self {
-        Self { servers, progress: Progress { samples: 0, over: false } }
+    /// A worker of these servers, which serve one worker at a time or all.
+    pub fn new(servers: Shards, serve: Serve) -> Self {
+        Self { servers, serve, progress: Progress { samples: 0, over: false } }
     }
 }
 
@@ -43,9 +55,14 @@ impl Strategy for Worker {
     fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
         let (loss, delta) = node.gradient()?;
         let delta = node.clipped(delta);
-        self.servers.push(node, &delta)?;
+        self.progress = match self.serve {
+            Serve::One => self.servers.exchange_in_turn(node, &delta)?,
+            Serve::All => {
+                self.servers.push(node, &delta)?;
+                self.servers.pull_with_notes(node)?
+            }
+        };
         node.recycle(delta);
-        self.progress = self.servers.pull_with_notes(node)?;
         Ok(loss)
     }
 
@@ -109,7 +126,7 @@ impl<R: Rule> Master<R> {
 
     fn serve(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
         let Self { floor, client, delta } = self;
-        if client.receive(desk, delta)?.is_none() {
+        if client.receive(desk, floor, delta)?.is_none() {
             return Ok(Turn::Finished);
         }
         let i = client.worker();
@@ -122,13 +139,13 @@ impl<R: Rule> Master<R> {
         client.record(desk, applied);
         if !floor.read(|ledger| ledger.may_go(i)) {
             floor.put_back(master);
-            floor.wait(&mut desk.lane, |ledger| ledger.may_go(i).then_some(()))?;
+            client.wait_to_go(desk, floor)?;
             master = floor.take(desk, i)?;
         }
         let progress = floor.write(|ledger| ledger.release(i));
         let weights = client.encode(desk, progress, &master.weights);
         floor.put_back(master);
-        client.answer(desk, progress, weights)?;
+        client.answer(desk, floor, progress, weights)?;
         Ok(Turn::Served(applied.samples))
     }
 }

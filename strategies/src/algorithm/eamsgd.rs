@@ -16,9 +16,14 @@
 //! Sent per step: every `period` steps, the weights up and the centre down, before and while the worker computes, with
 //! notes of how far each is.
 //!
-//! Departures: those of Async EASGD: exchanges at local steps 0, su, 2 su, ... As in the paper, the gradient is that of
-//! the weights before the pull; unlike there, it is taken ahead of them, at x + delta v, only with `look-ahead`.
-//! Weight decay is of x itself.
+//! As in Algorithm 2 the gradient is that of the weights before the pull, taken ahead of them, at x + delta v; with
+//! `look-ahead = false` it is that of x, as in Async MEASGD. The servers serve all workers at once: Zhang et al. ask only
+//! that changes of the center variable come one after the other, and Lian et al. shard their servers "to mitigate the network
+//! bottleneck" (section 5); `serve = "one"` makes them masters of Async EASGD.
+//!
+//! Departures: those of Async EASGD: exchanges at local steps 0, su, 2 su, ... Weight decay is of x itself. The momentum is
+//! the optimizer's, or 0.9, as that of the methods it stands beside, not Zhang's 0.99, with which a gradient moves a hundred
+//! times as far and no rate of the others fits.
 
 use crate::algorithm::easgd_async::Motion;
 use crate::algorithm::measgd_async::Velocity;

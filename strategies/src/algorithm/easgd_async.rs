@@ -12,21 +12,29 @@
 //! | eta rho | `Elastic::at`: the moving rate a |
 //!
 //! Sent per step: every `period` steps, the weights up and the centre down, before and while the worker computes, with
-//! notes of how far each is.
+//! notes of how far each is; with `serve = "one"` three words more: the worker asks, the master says that its turn has come,
+//! and the worker that it has the centre.
+//!
+//! With `serve = "one"`, the default, the master serves one worker at a time, from its request to the end of the answer, as
+//! in the source: "in both Original-EASGD and Async-EASGD, the master only communicates with one worker at a time"
+//! (introduction), first come, first served. A lane of its own waits for the worker's turn and exchanges, while the worker
+//! computes (step 2). With "all" weights of several workers travel at once, and only the update has a lock.
 //!
 //! Departures: each worker draws from samples of its own pace. An exchange takes place before every `period`-th local
 //! step of the worker, with the gradient at the weights before the pull. The centre may be divided among several
-//! masters, each with its own order of workers. Samples count when the worker comes again, or leaves; what it learned
+//! masters, each with its own order of workers; of those that serve one at a time a worker goes to one after the other. Samples count when the worker comes again, or leaves; what it learned
 //! after its last exchange is not in the centre. Staleness counts the exchanges of others since the worker's last. Where
 //! weights are coded, each end moves towards the decoded other, and their sum by what is lost.
 
 use crate::desk::Desk;
+use crate::host::Shared;
 use crate::node::Node;
-use crate::server::{Centre, Elastic, Floor, Grant, Shards, Visit, Visitor, drawn, pulled};
+use crate::server::{Centre, Elastic, Floor, Grant, Post, Shards, Visit, Visitor, drawn, pulled};
 use crate::strategy::{Progress, Service, Strategy, Turn};
 use crate::vector::Vector;
 use crate::{Loss, StepError};
 use record::{Phase, Work};
+use std::ops::Range;
 
 /// How a worker moves by itself.
 pub trait Motion: Send {
@@ -54,6 +62,8 @@ pub struct Worker<M> {
     servers: Shards,
     elastic: Elastic,
     motion: M,
+    /// Where the servers serve one worker at a time: the way to the lane that waits for its turn.
+    post: Option<Shared<Post>>,
     centre: Vector,
     visit: u64,
     /// Samples that the centre knew of at the last exchange.
@@ -68,7 +78,13 @@ impl<M> Worker<M> {
     /// A worker of these servers.
     pub fn new(servers: Shards, elastic: Elastic, motion: M) -> Self {
         let centre = Vector::zeros(servers.parameters());
-        Self { servers, elastic, motion, centre, visit: 0, told: 0, done: 0, blocks: (0, 0) }
+        Self { servers, elastic, motion, post: None, centre, visit: 0, told: 0, done: 0, blocks: (0, 0) }
+    }
+
+    /// The same with a lane beside it that exchanges.
+    #[must_use]
+    pub fn with_courier(self, post: Shared<Post>) -> Self {
+        Self { post: Some(post), ..self }
     }
 }
 
@@ -85,6 +101,9 @@ impl<M: Motion> Strategy for Worker<M> {
     }
 
     fn finish(&mut self, node: &mut Node) -> Result<(), StepError> {
+        if let Some(post) = &self.post {
+            Post::close(post);
+        }
         self.servers.leave(node, self.visit + 1, self.done)
     }
 }
@@ -96,12 +115,10 @@ impl<M: Motion> Worker<M> {
             self.blocks.1 = self.elastic.first_block(&node.seat().course);
         }
         self.visit += 1;
-        self.servers.visit(node, self.visit, self.done)?;
+        self.send(node)?;
         (self.blocks.0, self.done) = (self.blocks.1, 0);
         let (loss, g) = self.motion.gradient(node)?;
-        let servers = 0..self.servers.servers();
-        let receive = |server| self.servers.receive_centre(node, server, self.visit, &mut self.centre);
-        let grants = servers.map(receive).collect::<Result<Vec<_>, _>>()?;
+        let grants = self.receive(node)?;
         if let Some((first, _)) = grants.first() {
             (self.told, self.blocks.1) = (first.samples, first.steps);
             node.is_told(first.samples);
@@ -114,6 +131,35 @@ impl<M: Motion> Worker<M> {
         }
         node.recycle(d);
         Ok(loss)
+    }
+
+    /// Step (1), the worker's half.
+    fn send(&self, node: &mut Node) -> Result<(), StepError> {
+        match &self.post {
+            Some(post) => {
+                Post::send(post, self.servers, node, self.visit, self.done);
+                Ok(())
+            }
+            None => self.servers.visit(node, self.visit, self.done),
+        }
+    }
+
+    /// The centre, part by part.
+    fn receive(&mut self, node: &mut Node) -> Result<Vec<(Grant, Range<usize>)>, StepError> {
+        let Self { servers, post, centre, visit, .. } = self;
+        let Some(post) = post else {
+            return (0..servers.servers())
+                .map(|server| servers.receive_centre(node, server, *visit, centre))
+                .collect();
+        };
+        let answers = Post::receive(post, node)?.into_iter().enumerate();
+        answers
+            .map(|(server, (grant, packet))| {
+                let span = servers.span(server);
+                node.wire().weights().decode(&packet, &mut centre[span.clone()])?;
+                Ok((grant, span))
+            })
+            .collect()
     }
 
     /// A step without.
@@ -171,7 +217,7 @@ impl Master {
     fn serve(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
         let Self { floor, visitor, elastic, x } = self;
         let i = visitor.worker();
-        let done = match visitor.receive(desk, x)? {
+        let done = match visitor.receive(desk, floor, x)? {
             Visit::Weights { done } => done,
             Visit::Farewell { done } => {
                 floor.write(|ledger| ledger.count(i, done));
@@ -190,7 +236,7 @@ impl Master {
             }
         });
         floor.put_back(master);
-        visitor.answer(desk, Grant { samples: applied.samples, steps }, sent)?;
+        visitor.answer(desk, floor, Grant { samples: applied.samples, steps }, sent)?;
         Ok(Turn::Served(applied.samples))
     }
 }

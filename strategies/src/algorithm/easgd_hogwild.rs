@@ -10,7 +10,7 @@
 //! | eta rho | `Elastic::at`: the moving rate a |
 //!
 //! Sent per step: every `period` steps, the weights up and the centre down, before and while the worker computes, with
-//! notes of how far each is.
+//! notes of how far each is. The master serves all workers at once: "multiple workers at a time" (introduction).
 //!
 //! Departures: those of Async EASGD. Each element is exchanged by one compare-and-swap: the worker gets the value that
 //! its own pull replaced, so that no pull is lost and, uncoded, both move by the same amount, whoever comes between.
@@ -49,7 +49,7 @@ impl Master {
     fn serve(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
         let Self { floor, centre, visitor, elastic, x } = self;
         let i = visitor.worker();
-        let done = match visitor.receive(desk, x)? {
+        let done = match visitor.receive(desk, floor, x)? {
             Visit::Weights { done } => done,
             Visit::Farewell { done } => {
                 floor.write(|ledger| ledger.count(i, done));
@@ -66,7 +66,7 @@ impl Master {
             });
         }
         let sent = visitor.encode(desk, x);
-        visitor.answer(desk, Grant { samples: applied.samples, steps }, sent)?;
+        visitor.answer(desk, floor, Grant { samples: applied.samples, steps }, sent)?;
         Ok(Turn::Served(applied.samples))
     }
 }

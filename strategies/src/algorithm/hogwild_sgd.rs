@@ -11,6 +11,8 @@
 //!
 //! Sent per step: one gradient up and one model down per worker, and a note of how far the run is.
 //!
+//! The master serves all workers at once ("multiple workers at a time", introduction).
+//!
 //! Departures: those of Async SGD. Every addition is a compare-and-swap of one element, so that none is lost; the
 //! weights that are sent are read element by element, and may be of no single moment. An update counts when it
 //! begins, a reading as well: staleness is the difference.
@@ -102,7 +104,7 @@ impl Master {
 
     fn serve(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
         let Self { floor, weights, client, delta } = self;
-        if client.receive(desk, delta)?.is_none() {
+        if client.receive(desk, floor, delta)?.is_none() {
             return Ok(Turn::Finished);
         }
         let i = client.worker();
@@ -120,7 +122,7 @@ impl Master {
             desk.lane.clock.timed(Phase::Encode, work, || weights.read(grain * GRAIN, into));
         }
         let answer = client.encode(desk, progress, delta);
-        client.answer(desk, progress, answer)?;
+        client.answer(desk, floor, progress, answer)?;
         Ok(Turn::Served(applied.samples))
     }
 }
@@ -135,6 +137,93 @@ impl Service for Master {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Runs `each` on four threads at once.
+    fn together<T: Send>(each: impl Fn(usize) -> T + Sync) -> Vec<T> {
+        let (start, each) = (std::sync::Barrier::new(4), &each);
+        std::thread::scope(|scope| {
+            let thread = |k| {
+                let start = &start;
+                scope.spawn(move || {
+                    start.wait();
+                    each(k)
+                })
+            };
+            let threads: Vec<_> = (0..4).map(thread).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        })
+    }
+
+    /// Workers that go all of the way to the centre, and it to them, swap with it: of all that they hold, nothing is lost
+    /// and nothing there twice. Sums of small whole numbers are exact, so that c + a (x - c) with a = 1 is x.
+    #[test]
+    fn no_pull_of_any_thread_is_lost() {
+        let mut centre = LockFree::new(2, 0.0);
+        centre.load(&[5.0, 50.0]);
+        let own = together(|k| {
+            let mut x = [k as f32, 10.0 * k as f32];
+            for _ in 0..500_000 {
+                centre.replace(0, &mut x, |c, x| crate::server::drawn(c, x, 1.0));
+            }
+            x
+        });
+        let mut c = [0.0; 2];
+        centre.copy(&mut c);
+        for i in 0..2 {
+            let mut all: Vec<f32> = own.iter().map(|x| x[i]).chain([c[i]]).collect();
+            all.sort_by(f32::total_cmp);
+            let scale = [1.0, 10.0][i];
+            assert_eq!(all, [0.0, 1.0, 2.0, 3.0, 5.0].map(|value| value * scale), "element {i}");
+        }
+    }
+
+    /// Halves: x - a (x - c) and c + a (x - c) with the c that was replaced keep x + c, to the bit.
+    #[test]
+    fn pulls_of_several_threads_conserve_the_sum() {
+        const WEIGHTS: usize = 512;
+        for round in 0..200 {
+            let mut centre = LockFree::new(WEIGHTS, 0.0);
+            centre.load(&[64.0; WEIGHTS]);
+            // 16 exchanges halve what was a whole number below 128 to at most 23 bits.
+            let own = together(|k| {
+                let mut x = [16.0 * k as f32; WEIGHTS];
+                for _ in 0..4 {
+                    let mut c = x;
+                    centre.replace(0, &mut c, |c, x| crate::server::drawn(c, x, 0.5));
+                    for (x, c) in x.iter_mut().zip(c) {
+                        *x -= 0.5 * (*x - c);
+                    }
+                }
+                x
+            });
+            let mut c = [0.0; WEIGHTS];
+            centre.copy(&mut c);
+            for i in 0..WEIGHTS {
+                let sum = own.iter().map(|x| f64::from(x[i])).sum::<f64>() + f64::from(c[i]);
+                assert_eq!(sum.to_bits(), 160.0_f64.to_bits(), "round {round}, element {i}");
+            }
+        }
+    }
+
+    /// Each thread's gradient is zero but for a part of its own, and each passes over all elements: what one writes back
+    /// where it changes nothing must not undo what another does there.
+    #[test]
+    fn disjoint_gradients_of_several_threads_are_sequential_sums() {
+        const EACH: usize = 100_000;
+        let weights = LockFree::new(4, 0.0);
+        together(|k| {
+            let mut delta = [0.0; 4];
+            delta[k] = 0.1 * (k + 1) as f32;
+            (0..EACH).for_each(|_| weights.descend(0, &delta, 0.25));
+        });
+        let mut seen = [0.0; 4];
+        weights.copy(&mut seen);
+        for (k, seen) in seen.into_iter().enumerate() {
+            let gradient = 0.1 * (k + 1) as f32;
+            let expected = (0..EACH).fold(0.0_f32, |w, _| w - 0.25 * gradient);
+            assert_eq!(seen.to_bits(), expected.to_bits(), "part {k}");
+        }
+    }
 
     /// Threads that add to the same elements at once: a load and a store would lose some.
     #[test]

@@ -12,7 +12,7 @@
 //! | eta | `node.rate()` |
 //!
 //! Sent per step: every `period` steps, the weights up and the centre down, before and while the worker computes, with
-//! notes of how far each is.
+//! notes of how far each is. The master serves one worker at a time, as that of Async EASGD does.
 //!
 //! Departures: those of Async EASGD. The velocity collects gradients only: the pull to the centre is outside. As
 //! printed, and unlike the optimizer's, the rate is inside the velocity.

@@ -13,7 +13,9 @@
 //! `compression.parameters`; the server keeps its weights as they are.
 //!
 //! Departures: the paper sums gradients; here they are averaged over samples. The server adds in rank order,
-//! whoever is first. The weights may be divided among several servers, each of which does the same to its part.
+//! whoever is first. The weights may be divided among several servers, each of which does the same to its part. The run is
+//! judged by the exact weights: those of the server; of several, where workers get the same bits, those of rank 0, and where
+//! the model is coded on its way, the parts of all servers, which the first puts together at each mark.
 
 use crate::desk::Desk;
 use crate::node::Node;
@@ -22,6 +24,7 @@ use crate::server::Shards;
 use crate::strategy::{Service, Strategy, Turn};
 use crate::vector::Vector;
 use crate::{Kind, Loss, Place, StepError, Tag};
+use record::{Phase, Work};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -51,14 +54,37 @@ pub struct Server {
     optimizer: Optimizer,
     sum: Vector,
     t: u64,
+    /// Whether the servers bring their parts together, which the workers have only coded.
+    gathers: bool,
+    /// On the first of servers that do: the whole model, as it was after the step of the last mark.
+    whole: (u64, Vector),
 }
 
 impl Server {
-    /// Server number `server` of these.
-    pub fn new(servers: Shards, server: usize, optimizer: Optimizer) -> Self {
+    /// Server number `server` of these. `coded` says whether the workers get the model as a code has left it.
+    pub fn new(servers: Shards, server: usize, optimizer: Optimizer, coded: bool) -> Self {
         let span = servers.span(server);
         let (weights, sum) = (Vector::zeros(span.len()), Vector::zeros(span.len()));
-        Self { servers, span, weights, optimizer, sum, t: 0 }
+        let gathers = coded && servers.servers() > 1;
+        Self { servers, span, weights, optimizer, sum, t: 0, gathers, whole: (0, Vector::default()) }
+    }
+
+    /// Brings the exact parts together on the first server.
+    fn gather(&mut self, desk: &mut Desk) -> Result<(), StepError> {
+        let (tag, first) = (Tag::new(Kind::Answer, self.t), self.servers.place(0));
+        if desk.seat.everyone.place() != first {
+            return desk.wire().exact().send(first, tag, self.span.start, &self.weights);
+        }
+        let (at, whole) = &mut self.whole;
+        let (own, weights) = (self.span.clone(), &self.weights);
+        let copy = || whole[own].copy_from_slice(weights);
+        desk.lane.clock.timed(Phase::Snapshot, Work::Snapshot(self.weights.len()), copy);
+        for server in 1..self.servers.servers() {
+            let span = self.servers.span(server);
+            desk.wire().exact().recv_into(self.servers.place(server), tag, &mut whole[span])?;
+        }
+        *at = self.t;
+        Ok(())
     }
 }
 
@@ -67,6 +93,9 @@ impl Service for Server {
         let mut initial = Vector::zeros(self.servers.parameters());
         desk.recv_broadcast(Place(0), &mut initial)?;
         self.weights.copy_from_slice(&initial[self.span.clone()]);
+        if self.gathers {
+            self.whole = (0, initial.clone());
+        }
         Ok(Some(initial))
     }
 
@@ -89,11 +118,20 @@ impl Service for Server {
         for worker in 0..workers {
             wire.send_packet(Place(worker), pull, packet.clone())?;
         }
-        Ok(Turn::Served(desk.seat.course.samples_after(self.t)))
+        let (samples, last) = (desk.seat.course.samples_after(self.t), desk.seat.course.steps());
+        if self.gathers && (self.t == last || desk.seat.course.evaluation_due(consumed, samples)) {
+            self.gather(desk)?;
+        }
+        Ok(Turn::Served(samples))
     }
 
-    /// A part is no model; then rank 0, which has the same bits, holds the whole.
+    /// A part is no model.
     fn model(&self) -> Option<Cow<'_, Vector>> {
-        (self.servers.servers() == 1).then_some(Cow::Borrowed(&self.weights))
+        let (at, whole) = &self.whole;
+        if self.servers.servers() == 1 {
+            return Some(Cow::Borrowed(&self.weights));
+        }
+        (*at == self.t && self.servers.span(0) == self.span && !whole.is_empty())
+            .then_some(Cow::Borrowed(whole))
     }
 }

@@ -5,9 +5,9 @@ use crate::algorithm::easgd_async::Motion;
 use crate::algorithm::measgd_async::Velocity;
 use crate::algorithm::{easgd_async, easgd_hogwild, easgd_sync, hogwild_sgd};
 use crate::host::{Host, Shared};
-use crate::server::{Elastic, Ledger, Visitor};
+use crate::server::{Courier, Elastic, Ledger, Post, Visitor};
 use crate::strategy::{CENTRE, Evaluated, Roles, Service, Strategy};
-use recipe::{MovingRate, SyncVariant};
+use recipe::{MovingRate, Serve, SyncVariant};
 use record::Rank;
 
 impl Blueprint {
@@ -17,8 +17,19 @@ impl Blueprint {
     }
 
     /// A worker that exchanges with the centre every few steps, and moves by itself in between.
-    pub(super) fn moved_by(&self, rank: Rank, elastic: Elastic, motion: impl Motion + 'static) -> Roles {
-        self.elastic(rank, easgd_async::Worker::new(self.shards(), elastic, motion))
+    pub(super) fn moved_by(
+        &self,
+        (rank, host): (Rank, &dyn Host),
+        elastic: Elastic,
+        motion: impl Motion + 'static,
+    ) -> Roles {
+        let worker = easgd_async::Worker::new(self.shards(), elastic, motion);
+        if self.strategy.serve() != Some(Serve::One) {
+            return self.elastic(rank, worker);
+        }
+        let post = Shared::new(Post::default(), host.bell(format!("courier of rank {rank}")));
+        let courier: Box<dyn Service> = Box::new(Courier::new(post.clone(), self.shards()));
+        Roles { services: vec![courier], ..self.elastic(rank, worker.with_courier(post)) }
     }
 
     /// The momentum of a worker.

@@ -3,7 +3,7 @@
 use super::Node;
 use crate::messenger::{Jobs, Pending};
 use crate::vector::Vector;
-use crate::{Group, Kind, Place, StepError, Tag, Wire};
+use crate::{Group, Kind, Packet, Place, StepError, Tag, Wire};
 use record::{Phase, Work};
 use std::ops::Range;
 
@@ -67,6 +67,12 @@ impl Node {
     pub fn recv_params_of(&mut self, from: Place, tag: Tag, span: Range<usize>) -> Result<(), StepError> {
         let Self { desk, params, .. } = self;
         desk.wire().weights().recv_into(from, tag, &mut params[span])
+    }
+
+    /// Decodes weights that came over a part of mine.
+    pub fn take_params_of(&mut self, packet: &Packet, span: Range<usize>) -> Result<(), StepError> {
+        let Self { desk, params, .. } = self;
+        desk.wire().weights().decode(packet, &mut params[span])
     }
 
     /// My wire over everyone, for gradients.

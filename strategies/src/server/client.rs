@@ -7,15 +7,33 @@ use crate::strategy::{Progress, Turn};
 use crate::vector::Vector;
 use crate::{Kind, Packet, Place, StepError, Tag};
 use bytes::Bytes;
+use recipe::Serve;
 use record::{Event, LostRecord, Rank, UpdateRecord};
 
 /// What a worker sends in place of a gradient when none follows: one byte, which no vector is encoded as.
 pub(super) const GOODBYE: Packet = Packet(Bytes::from_static(&[0]));
 
+/// What a worker sends before a vector where it must ask first.
+pub(super) const ASK: Packet = Packet(Bytes::from_static(&[1]));
+/// What it is answered when its turn comes.
+const GRANT: Packet = Packet(Bytes::from_static(&[1]));
+/// What it sends when it has the answer: its turn is over.
+pub(super) const RECEIVED: Packet = Packet(Bytes::from_static(&[1]));
+
+/// The number of a message in an exchange. Of those of one kind the order is: the question, the vector, the receipt up,
+/// and the permission, the note, the vector down.
+pub(super) mod part {
+    pub(in crate::server) const VECTOR: usize = 1;
+    pub(in crate::server) const TURN: usize = 2;
+}
+
 /// One worker of a server.
 #[derive(Debug)]
 pub struct Client {
     worker: usize,
+    serve: Serve,
+    /// Silences after which a worker is given up that has asked for nothing.
+    silences: u64,
     /// Position of the server's part in the whole vector.
     pub(super) at: usize,
     pub(super) step: u64,
@@ -54,9 +72,15 @@ impl Note {
 }
 
 impl Client {
-    /// The lane's worker; the server holds the weights from position `at` on.
+    /// The lane's worker; the server holds the weights from position `at` on, and serves all workers at once.
     pub fn new(worker: usize, at: usize) -> Self {
-        Self { worker, at, step: 0, came: 0 }
+        Self { worker, serve: Serve::All, silences: 1, at, step: 0, came: 0 }
+    }
+
+    /// The same on a server that serves one worker at a time or all, and gives a worker up after `silences` silences.
+    #[must_use]
+    pub fn served(self, serve: Serve, silences: u64) -> Self {
+        Self { serve, silences, ..self }
     }
 
     /// Its place among the workers.
@@ -64,16 +88,74 @@ impl Client {
         self.worker
     }
 
-    /// Its next gradient; none if it says good-bye instead.
-    pub fn receive(&mut self, desk: &mut Desk, gradient: &mut Vector) -> Result<Option<()>, StepError> {
+    /// Its next gradient, which comes when it has asked and its turn has come, where it must ask; none if it says good-bye
+    /// instead.
+    pub fn receive<C: Centre>(
+        &mut self,
+        desk: &mut Desk,
+        floor: &Floor<C>,
+        gradient: &mut Vector,
+    ) -> Result<Option<()>, StepError> {
         self.step += 1;
-        let packet = desk.wire().recv_packet(Place(self.worker), Tag::new(Kind::Push, self.step))?;
+        let (from, push) = (Place(self.worker), Tag::new(Kind::Push, self.step));
+        let mut packet = desk.recv_patiently(self.silences, |desk| desk.wire().recv_packet(from, push))?;
         if packet == GOODBYE {
             return Ok(None);
+        }
+        if self.serve == Serve::One {
+            self.admit(desk, floor, self.pull())?;
+            packet = desk.wire().recv_packet(from, push.part(part::VECTOR))?;
         }
         desk.wire().decode(&packet, gradient)?;
         self.came = self.step;
         Ok(Some(()))
+    }
+
+    /// Waits for the worker's turn, and tells it.
+    pub(super) fn admit<C: Centre>(
+        &self,
+        desk: &mut Desk,
+        floor: &Floor<C>,
+        pull: Tag,
+    ) -> Result<(), StepError> {
+        floor.begin_turn(&mut desk.lane, self.worker)?;
+        desk.wire().exact().send_packet(Place(self.worker), pull.part(part::TURN), GRANT)
+    }
+
+    /// Waits until the worker has the answer: then its turn is over.
+    pub(super) fn dismiss<C: Centre>(
+        &self,
+        desk: &mut Desk,
+        floor: &Floor<C>,
+        push: Tag,
+    ) -> Result<(), StepError> {
+        if self.serve == Serve::One {
+            desk.wire().recv_packet(Place(self.worker), push.part(part::TURN))?;
+            floor.end_turn(self.worker);
+        }
+        Ok(())
+    }
+
+    /// Whether the worker must ask.
+    pub(super) fn asks(&self) -> bool {
+        self.serve == Serve::One
+    }
+
+    /// Silences after which it is given up while it asks for nothing.
+    pub(super) fn silences(&self) -> u64 {
+        self.silences
+    }
+
+    /// Waits until the worker may go on: meanwhile its turn is over, and then it comes again.
+    pub fn wait_to_go<C: Centre>(&self, desk: &mut Desk, floor: &Floor<C>) -> Result<(), StepError> {
+        if self.serve == Serve::One {
+            floor.end_turn(self.worker);
+        }
+        floor.wait(&mut desk.lane, |ledger| ledger.may_go(self.worker).then_some(()))?;
+        if self.serve == Serve::One {
+            floor.begin_turn(&mut desk.lane, self.worker)?;
+        }
+        Ok(())
     }
 
     /// Writes down what became of its gradient.
@@ -92,28 +174,28 @@ impl Client {
 
     /// Encodes the weights that go with an answer, where it has any.
     pub fn encode(&self, desk: &mut Desk, progress: Progress, weights: &[f32]) -> Option<Packet> {
-        let pull = self.pull().part(1);
+        let pull = self.pull().part(part::VECTOR);
         (!progress.over).then(|| {
             let mut wire = desk.wire().weights();
             wire.encode(wire.slot(Place(self.worker), pull, self.at), weights)
         })
     }
 
-    /// Answers: how far the run is, and the weights for the next step.
-    pub fn answer(
+    /// Sends how far the run is, and the weights for the next step. Where the worker's turn lasts until it has them, waits for
+    /// its receipt.
+    pub fn answer<C: Centre>(
         &self,
         desk: &mut Desk,
+        floor: &Floor<C>,
         progress: Progress,
         weights: Option<Packet>,
     ) -> Result<(), StepError> {
-        let note = Note { samples: progress.samples, weights: weights.is_some() };
-        desk.wire().exact().send_packet(Place(self.worker), self.pull(), note.encode())?;
-        match weights {
-            Some(weights) => {
-                desk.wire().weights().send_packet(Place(self.worker), self.pull().part(1), weights)
-            }
-            None => Ok(()),
+        let (to, note) = (Place(self.worker), Note { samples: progress.samples, weights: weights.is_some() });
+        desk.wire().exact().send_packet(to, self.pull(), note.encode())?;
+        if let Some(weights) = weights {
+            desk.wire().weights().send_packet(to, self.pull().part(part::VECTOR), weights)?;
         }
+        self.dismiss(desk, floor, Tag::new(Kind::Push, self.step))
     }
 
     /// What a turn comes to. A worker that is gone is written down, and the others go on without it; only when
@@ -125,6 +207,10 @@ impl Client {
         floor: &Floor<C>,
     ) -> Result<Turn, StepError> {
         let worker = desk.seat.everyone.rank(Place(self.worker));
+        if turn.is_err() {
+            // Or the others would wait for the end of its turn.
+            floor.end_turn(self.worker);
+        }
         let error = match turn {
             Err(error) if error.is_absence_of(worker) => error,
             Ok(Turn::Finished) => {

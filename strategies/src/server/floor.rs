@@ -1,4 +1,5 @@
-//! What the lanes of a server share: its books, and the weights, which one lane at a time takes in hand.
+//! What the lanes of a server share: its books, the weights, which one lane at a time takes in hand, and where it serves
+//! one worker at a time, whose turn it is.
 
 use crate::desk::Desk;
 use crate::host::{Bell, Shared};
@@ -26,6 +27,8 @@ struct State<C> {
     centre: Option<C>,
     /// Who waits for it.
     line: VecDeque<usize>,
+    /// Workers that asked to be served; the first is being served.
+    asked: VecDeque<usize>,
 }
 
 impl<C> Clone for Floor<C> {
@@ -37,7 +40,7 @@ impl<C> Clone for Floor<C> {
 impl<C: Centre> Floor<C> {
     /// A floor that nobody has entered.
     pub fn new(ledger: Ledger, centre: C, bell: Arc<dyn Bell>) -> Self {
-        let state = State { ledger, centre: Some(centre), line: VecDeque::new() };
+        let state = State { ledger, centre: Some(centre), line: VecDeque::new(), asked: VecDeque::new() };
         Self { state: Shared::new(state, bell) }
     }
 
@@ -54,6 +57,17 @@ impl<C: Centre> Floor<C> {
     /// Puts the weights back for the next in line.
     pub fn put_back(&self, centre: C) {
         self.state.change(|state| state.centre = Some(centre));
+    }
+
+    /// Waits until a worker that has asked is the one that is served: first come, first served.
+    pub fn begin_turn(&self, lane: &mut Lane, worker: usize) -> Result<(), StepError> {
+        self.state.change(|state| state.asked.push_back(worker));
+        self.state.wait(lane, |state| (state.asked.front() == Some(&worker)).then_some(()))
+    }
+
+    /// A worker is served no longer, or asks no longer: the next one's turn begins.
+    pub fn end_turn(&self, worker: usize) {
+        self.state.change(|state| state.asked.retain(|other| *other != worker));
     }
 
     /// Looks at the books.

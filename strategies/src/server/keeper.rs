@@ -16,6 +16,8 @@ pub struct Keeper<C> {
     floor: Floor<C>,
     shards: Shards,
     server: usize,
+    /// Silences of another server before it is given up: it may wait for workers that others have lost.
+    silences: u64,
     /// The whole model on the first server, the server's part on the others.
     model: Vector,
     mark: u64,
@@ -23,9 +25,10 @@ pub struct Keeper<C> {
 }
 
 impl<C: Centre> Keeper<C> {
-    /// The keeper of a server.
-    pub fn new(floor: Floor<C>, shards: Shards, server: usize) -> Self {
-        Self { floor, shards, server, model: Vector::zeros(shards.parameters()), mark: 0, closed: false }
+    /// The keeper of a server; `silences` is how often a server may fall silent before it knows that a worker is gone.
+    pub fn new(floor: Floor<C>, shards: Shards, server: usize, silences: u64) -> Self {
+        let model = Vector::zeros(shards.parameters());
+        Self { floor, shards, server, silences, model, mark: 0, closed: false }
     }
 
     /// Copies the present weights, and brings the parts of all servers together on the first. Answers the samples
@@ -45,7 +48,9 @@ impl<C: Centre> Keeper<C> {
         }
         for other in 1..self.shards.servers() {
             let span = self.shards.span(other);
-            desk.wire().exact().recv_into(self.shards.place(other), tag, &mut self.model[span])?;
+            let from = self.shards.place(other);
+            let part = desk.recv_patiently(self.silences, |desk| desk.wire().recv_packet(from, tag))?;
+            desk.wire().exact().decode(&part, &mut self.model[span])?;
         }
         Ok(samples)
     }

@@ -177,7 +177,8 @@ mod tests {
     use recipe::{Extent, Strategy};
 
     fn course(workers: u32, steps: u64) -> Course {
-        let mut spec = sample_spec_of(Strategy::AsyncSgd { staleness_bound: None }, workers);
+        let mut spec =
+            sample_spec_of(Strategy::AsyncSgd { serve: recipe::Serve::One, staleness_bound: None }, workers);
         spec.train.global_batch = 10;
         spec.train.length = Extent::Steps(steps);
         Course::new(&spec, Deal::shared_by(1, (0..100).collect()))

@@ -6,6 +6,7 @@
 //! training is over is written down here.
 
 mod client;
+mod courier;
 mod floor;
 mod keeper;
 mod ledger;
@@ -14,6 +15,7 @@ mod turns;
 mod visitor;
 
 pub use client::Client;
+pub use courier::{Courier, Post};
 pub use floor::{Centre, Floor};
 pub use keeper::Keeper;
 pub use ledger::{Applied, Ledger};

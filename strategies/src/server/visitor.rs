@@ -7,7 +7,7 @@
 use crate::course::Course;
 use crate::desk::Desk;
 use crate::node::Node;
-use crate::server::client::{Client, Note};
+use crate::server::client::{Client, Note, part};
 use crate::server::floor::{Centre, Floor};
 use crate::server::ledger::Applied;
 use crate::server::shards::Shards;
@@ -80,7 +80,7 @@ impl Grant {
         Packet([self.samples.to_le_bytes(), self.steps.to_le_bytes()].concat().into())
     }
 
-    fn decode(packet: &Packet, rank: Rank) -> Result<Self, StepError> {
+    pub(super) fn decode(packet: &Packet, rank: Rank) -> Result<Self, StepError> {
         let number = |bytes: Option<&[u8; 8]>| bytes.map(|bytes| u64::from_le_bytes(*bytes));
         let (samples, steps) = (number(packet.0.first_chunk()), number(packet.0.last_chunk()));
         match (samples, steps) {
@@ -113,8 +113,13 @@ impl Visitor {
         self.client.worker()
     }
 
-    /// Waits until it comes; its weights are put into `x`.
-    pub fn receive(&mut self, desk: &mut Desk, x: &mut Vector) -> Result<Visit, StepError> {
+    /// Waits until it comes, and for its turn, where it must ask; its weights are put into `x`.
+    pub fn receive<C: Centre>(
+        &mut self,
+        desk: &mut Desk,
+        floor: &Floor<C>,
+        x: &mut Vector,
+    ) -> Result<Visit, StepError> {
         self.visit += 1;
         let (from, rank) = (Place(self.worker()), desk.seat.rank);
         let tag = Tag::new(Kind::Push, self.visit);
@@ -123,7 +128,10 @@ impl Visitor {
             self.client.came = self.client.came.saturating_add(done);
             return Ok(Visit::Farewell { done });
         }
-        desk.wire().weights().recv_into(from, tag.part(1), x)?;
+        if self.client.asks() {
+            self.client.admit(desk, floor, self.pull())?;
+        }
+        desk.wire().weights().recv_into(from, tag.part(part::VECTOR), x)?;
         self.client.came = self.client.came.saturating_add(done);
         self.client.step = self.client.came.saturating_add(1);
         Ok(Visit::Weights { done })
@@ -131,7 +139,8 @@ impl Visitor {
 
     /// What it says first. Between two visits it takes steps without a word: each may take as long as a peer may be silent.
     fn await_visit(&self, desk: &mut Desk, from: Place, tag: Tag) -> Result<Packet, StepError> {
-        desk.recv_patiently(self.period, |desk| desk.wire().recv_packet(from, tag))
+        let silences = self.period + self.client.silences() - 1;
+        desk.recv_patiently(silences, |desk| desk.wire().recv_packet(from, tag))
     }
 
     /// Writes down what became of its weights.
@@ -145,11 +154,18 @@ impl Visitor {
         wire.encode(wire.slot(Place(self.worker()), self.pull(), self.client.at), centre)
     }
 
-    /// Answers.
-    pub fn answer(&self, desk: &mut Desk, grant: Grant, centre: Packet) -> Result<(), StepError> {
+    /// Sends the grant and the centre. Where the worker's turn lasts until it has them, waits for its receipt.
+    pub fn answer<C: Centre>(
+        &self,
+        desk: &mut Desk,
+        floor: &Floor<C>,
+        grant: Grant,
+        centre: Packet,
+    ) -> Result<(), StepError> {
         let to = Place(self.worker());
         desk.wire().exact().send_packet(to, self.pull(), grant.encode())?;
-        desk.wire().weights().send_packet(to, self.pull().part(1), centre)
+        desk.wire().weights().send_packet(to, self.pull().part(part::VECTOR), centre)?;
+        self.client.dismiss(desk, floor, Tag::new(Kind::Push, self.visit))
     }
 
     /// What a turn comes to: as for [`Client::settle`].
@@ -175,7 +191,7 @@ impl Shards {
             let (place, span) = (self.place(server), self.span(server));
             let note = Note { samples: done, weights: true };
             node.wire().exact().send_packet(place, tag, note.encode())?;
-            node.send_params_of(place, tag.part(1), span)?;
+            node.send_params_of(place, tag.part(part::VECTOR), span)?;
         }
         Ok(())
     }
@@ -190,7 +206,7 @@ impl Shards {
     ) -> Result<(Grant, Range<usize>), StepError> {
         let (place, tag, span) = (self.place(server), Tag::new(Kind::Pull, visit), self.span(server));
         let grant = Grant::decode(&node.wire().recv_packet(place, tag)?, node.rank())?;
-        node.wire().weights().recv_into(place, tag.part(1), &mut c[span.clone()])?;
+        node.wire().weights().recv_into(place, tag.part(part::VECTOR), &mut c[span.clone()])?;
         Ok((grant, span))
     }
 

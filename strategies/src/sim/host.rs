@@ -185,6 +185,8 @@ impl Observer for SimObserver {
         if record.answers {
             ledger.weights.insert(record.step, weights.clone());
             ledger.events.push(Event::WeightHash(hash));
+        } else {
+            ledger.beside.insert(record.step, weights.clone());
         }
         if !record.model.is_empty() {
             self.kernel.writes(self.rank, &format!("the snapshot of step {}", record.step));

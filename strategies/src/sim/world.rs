@@ -65,6 +65,8 @@ pub struct RankOutcome {
     pub events: Vec<Event>,
     /// Its model after each step that was hashed; the last entry is the final one.
     pub weights: BTreeMap<u64, Vector>,
+    /// Its own model beside a centre that it holds, which answers for it.
+    pub beside: BTreeMap<u64, Vector>,
 }
 
 impl RankOutcome {
@@ -89,6 +91,7 @@ impl RankOutcome {
 pub(super) struct Ledger {
     pub(super) events: Vec<Event>,
     pub(super) weights: BTreeMap<u64, Vector>,
+    pub(super) beside: BTreeMap<u64, Vector>,
 }
 
 /// Why a world came to an end too early.
@@ -259,7 +262,7 @@ fn built(
 fn outcome(kernel: &Kernel, ledgers: Vec<Arc<Mutex<Ledger>>>) -> Outcome {
     let ranks = ledgers.into_iter().map(|ledger| {
         let ledger = std::mem::take(&mut *ledger.lock().unwrap_or_else(PoisonError::into_inner));
-        RankOutcome { events: ledger.events, weights: ledger.weights }
+        RankOutcome { events: ledger.events, weights: ledger.weights, beside: ledger.beside }
     });
     let ranks = ranks.collect();
     let State { now, origin, messages, bytes, switches, .. } = *kernel.lock();

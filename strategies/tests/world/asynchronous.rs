@@ -3,7 +3,7 @@
 use crate::reference::{Sgd, gradient};
 use crate::scene::{Scene, lanes};
 use crate::sharding::judged;
-use recipe::{Averaging, Extent, LrShape, MixOrder, Strategy, Topology};
+use recipe::{Averaging, Extent, LrShape, MixOrder, Serve, Strategy, Topology};
 use record::{Event, LaneId, Nanos, Phase, Rank, UpdateRecord};
 use std::collections::BTreeMap;
 use strategies::sim::{Costs, Outcome};
@@ -12,11 +12,15 @@ use strategies::vector::piece;
 use strategies::{Blueprint, Learner, Vector};
 
 fn sgd(staleness_bound: Option<u64>) -> Strategy {
-    Strategy::AsyncSgd { staleness_bound }
+    Strategy::AsyncSgd { serve: Serve::One, staleness_bound }
 }
 
 fn msgd(staleness_bound: Option<u64>) -> Strategy {
-    Strategy::AsyncMsgd { momentum: 0.5, staleness_bound }
+    Strategy::AsyncMsgd { momentum: 0.5, serve: Serve::One, staleness_bound }
+}
+
+fn sgd_at_once(staleness_bound: Option<u64>) -> Strategy {
+    Strategy::AsyncSgd { serve: Serve::All, staleness_bound }
 }
 
 fn hogwild(staleness_bound: Option<u64>) -> Strategy {
@@ -116,7 +120,7 @@ fn replay(scene: &Scene, outcome: &Outcome) -> Vec<Vec<Vec<f32>>> {
 #[test]
 fn a_run_is_replayed_from_its_records_to_equal_bits() {
     let mut orders = std::collections::BTreeSet::new();
-    for strategy in [sgd, msgd] {
+    for strategy in [sgd, msgd, sgd_at_once] {
         for (workers, servers) in [(1, 1), (2, 1), (3, 1), (5, 1), (1, 2), (3, 2), (4, 3)] {
             for bound in [None, Some(0), Some(2)] {
                 for seed in 1..=4 {
@@ -144,7 +148,7 @@ fn a_run_is_replayed_from_its_records_to_equal_bits() {
 /// One process that draws its samples at its own pace.
 #[test]
 fn one_worker_is_plain_sgd() {
-    for strategy in [sgd(None), sgd(Some(0)), hogwild(None), msgd(None)] {
+    for strategy in [sgd(None), sgd(Some(0)), sgd_at_once(None), hogwild(None), msgd(None)] {
         for servers in [1, 3] {
             let mut scene = scene(strategy.clone(), 1, servers, 1);
             scene.spec.train.schedule.shape = LrShape::Constant;
@@ -230,7 +234,7 @@ fn training_ends_with_exactly_the_samples_of_the_budget() {
 
 #[test]
 fn the_server_is_judged_at_the_marks_and_at_the_end() {
-    for strategy in [sgd, msgd, hogwild] {
+    for strategy in [sgd, sgd_at_once, msgd, hogwild] {
         for servers in [1, 3] {
             for seed in 0..5 {
                 let scene = scene(strategy(None), 4, servers, seed);
@@ -278,7 +282,7 @@ fn leads(updates: &[UpdateRecord], workers: usize) -> Vec<u64> {
 
 #[test]
 fn the_bound_is_never_exceeded_and_reached() {
-    for strategy in [sgd, msgd, hogwild] {
+    for strategy in [sgd, sgd_at_once, msgd, hogwild] {
         for bound in [0, 1, 3] {
             for servers in [1, 2] {
                 let (mut furthest, mut stalest) = (0, 0);
@@ -312,7 +316,7 @@ fn a_straggler_holds_nobody_up() {
         let outcome = scene.run();
         outcome.ranks[0].steps(LaneId::Compute)[2..12].iter().map(|step| step.length).max().unwrap()
     };
-    for strategy in [sgd, msgd, hogwild] {
+    for strategy in [sgd, sgd_at_once, msgd, hogwild] {
         assert!(pace(strategy(None), 50.0) <= pace(strategy(None), 1.0), "{:?}", strategy(None));
         assert!(pace(strategy(Some(1)), 50.0).0 > pace(strategy(None), 1.0).0 * 10, "a bound waits");
     }

@@ -2,7 +2,7 @@
 
 use crate::coded_sums::reduced;
 use crate::scene::{Scene, common_digests, digests};
-use recipe::{Codec, Collective as Chosen, Compression, Extent, Route, Strategy};
+use recipe::{Codec, Collective as Chosen, Compression, Extent, Route, Serve, Strategy};
 use record::{Event, LaneId, Rank};
 use std::sync::Arc;
 use strategies::Learner;
@@ -102,8 +102,8 @@ fn averaged_models_are_coded_on_purpose_only_and_equal_in_the_end() {
 #[test]
 fn asynchronous_servers_take_coded_gradients_and_answer_with_coded_weights_on_purpose() {
     for strategy in [
-        Strategy::AsyncSgd { staleness_bound: None },
-        Strategy::AsyncMsgd { momentum: 0.5, staleness_bound: Some(2) },
+        Strategy::AsyncSgd { serve: Serve::One, staleness_bound: None },
+        Strategy::AsyncMsgd { momentum: 0.5, serve: Serve::One, staleness_bound: Some(2) },
         Strategy::HogwildSgd { staleness_bound: None },
     ] {
         for codec in by_route(Route::EveryHop) {
@@ -125,8 +125,8 @@ fn asynchronous_servers_take_coded_gradients_and_answer_with_coded_weights_on_pu
 fn servers_take_gradients_that_are_coded_once() {
     for strategy in [
         Strategy::PsSync,
-        Strategy::AsyncSgd { staleness_bound: None },
-        Strategy::AsyncMsgd { momentum: 0.5, staleness_bound: Some(2) },
+        Strategy::AsyncSgd { serve: Serve::One, staleness_bound: None },
+        Strategy::AsyncMsgd { momentum: 0.5, serve: Serve::One, staleness_bound: Some(2) },
         Strategy::HogwildSgd { staleness_bound: None },
     ] {
         for codec in by_route(Route::Once) {

@@ -3,7 +3,7 @@
 use crate::asynchronous::{scene, updates};
 use crate::reference::gradient;
 use crate::scene::{Scene, lanes};
-use recipe::{Extent, LrShape, MovingRate, Strategy};
+use recipe::{Extent, LrShape, MovingRate, Serve, Strategy};
 use record::{LaneId, Nanos, Phase, Rank};
 use strategies::sim::{Costs, Outcome, World};
 use strategies::{Batch, Block, Blueprint, Layout, Learner, Loss, StepError, Vector};
@@ -17,19 +17,23 @@ fn original(moving_rate: MovingRate) -> Strategy {
 }
 
 fn locked(moving_rate: MovingRate) -> Strategy {
-    Strategy::EasgdAsync { moving_rate, period: 1 }
+    Strategy::EasgdAsync { moving_rate, period: 1, serve: Serve::One }
 }
 
 fn hogwild(moving_rate: MovingRate) -> Strategy {
     Strategy::EasgdHogwild { moving_rate, period: 1 }
 }
 
+fn at_once(moving_rate: MovingRate) -> Strategy {
+    Strategy::EasgdAsync { moving_rate, period: 1, serve: Serve::All }
+}
+
 fn with_momentum(moving_rate: MovingRate) -> Strategy {
-    Strategy::MeasgdAsync { moving_rate, momentum: 0.5, period: 1 }
+    Strategy::MeasgdAsync { moving_rate, momentum: 0.5, period: 1, serve: Serve::One }
 }
 
 fn eamsgd(look_ahead: bool, period: u64) -> Strategy {
-    Strategy::Eamsgd { moving_rate: fixed(0.25), momentum: 0.5, period, look_ahead }
+    Strategy::Eamsgd { moving_rate: fixed(0.25), momentum: 0.5, period, serve: Serve::One, look_ahead }
 }
 
 /// All weights begin at 2; the first gradient takes them, at rate 1, to `target`, and those after it are `curvature`
@@ -112,7 +116,9 @@ fn of(outcome: &Outcome, rank: usize) -> f32 {
 /// the centre.
 #[test]
 fn workers_and_centre_conserve_their_sum_under_any_interleaving() {
-    for kind in [original, locked, hogwild, |a| Strategy::EasgdOriginal { moving_rate: a, overlap: false }] {
+    for kind in
+        [original, locked, at_once, hogwild, |a| Strategy::EasgdOriginal { moving_rate: a, overlap: false }]
+    {
         let mut seen = std::collections::BTreeSet::new();
         for seed in 0..20 {
             let costs = Costs { forward: vec![Nanos(30_000)], update: 4.0, code: 0.1, ..Costs::default() };
@@ -136,7 +142,7 @@ fn workers_and_centre_conserve_their_sum_under_any_interleaving() {
 
 #[test]
 fn at_moving_rate_1_one_worker_and_the_centre_swap() {
-    for kind in [original, locked, hogwild, with_momentum] {
+    for kind in [original, locked, at_once, hogwild, with_momentum] {
         for (steps, expected) in [(1, (8.0, 2.0)), (2, (2.0, 8.0)), (3, (8.0, 2.0))] {
             // With momentum the worker would roll on: it is nudged by nothing.
             let target = if kind(fixed(1.0)) == with_momentum(fixed(1.0)) { 2.0 } else { 8.0 };
@@ -196,9 +202,12 @@ fn a_period_counts_the_workers_own_steps() {
     let moving_rate = fixed(0.25);
     for period in [1, 3, 100] {
         counts_its_own_steps(eamsgd(false, period), period);
-        counts_its_own_steps(Strategy::EasgdAsync { moving_rate, period }, period);
+        counts_its_own_steps(Strategy::EasgdAsync { moving_rate, period, serve: Serve::One }, period);
         counts_its_own_steps(Strategy::EasgdHogwild { moving_rate, period }, period);
-        counts_its_own_steps(Strategy::MeasgdAsync { moving_rate, momentum: 0.5, period }, period);
+        counts_its_own_steps(
+            Strategy::MeasgdAsync { moving_rate, momentum: 0.5, period, serve: Serve::One },
+            period,
+        );
     }
 }
 
@@ -252,13 +261,15 @@ fn exchanges_without_a_lock_overlap() {
         let costs = Costs { forward: vec![Nanos(30_000)], update: 20.0, ..Costs::default() };
         nudged(strategy, &TARGETS, 0.0, (10, 10_000), World { costs, ..World::new(3) }).time
     };
-    assert!(time(hogwild(fixed(0.125))) < time(locked(fixed(0.125))));
+    // With the lock alone transfers overlap as well, and only the updates do not.
+    assert!(time(hogwild(fixed(0.125))) < time(at_once(fixed(0.125))));
+    assert!(time(at_once(fixed(0.125))) < time(locked(fixed(0.125))));
 }
 
 /// A constant schedule gives plain SGD where there is nobody to be drawn to: the centre is no part of it.
 #[test]
 fn without_a_pull_a_worker_is_plain_sgd() {
-    for strategy in [original(fixed(0.0)), locked(fixed(0.0)), hogwild(fixed(0.0))] {
+    for strategy in [original(fixed(0.0)), locked(fixed(0.0)), at_once(fixed(0.0)), hogwild(fixed(0.0))] {
         let scene =
             scene(strategy.clone(), 1, 1, 1).change(|spec| spec.train.schedule.shape = LrShape::Constant);
         let outcome = scene.run();

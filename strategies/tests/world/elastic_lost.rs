@@ -4,20 +4,21 @@
 use crate::asynchronous::scene;
 use crate::lost_workers::{DEADLINE, all_fail, first_failures, go_wrong, gone, lost, survivors};
 use crate::sharding::judged;
-use recipe::{Extent, MovingRate, Strategy, SyncVariant};
+use recipe::{Extent, MovingRate, Serve, Strategy, SyncVariant};
 use record::{LaneId, Nanos, Rank};
 use strategies::StepError;
 use strategies::sim::{Fault, LaneEnd};
 
-fn at_their_own_pace() -> [Strategy; 6] {
+fn at_their_own_pace() -> [Strategy; 7] {
     let moving_rate = MovingRate::Fixed(0.25);
     [
         Strategy::EasgdOriginal { moving_rate, overlap: true },
         Strategy::EasgdOriginal { moving_rate, overlap: false },
-        Strategy::EasgdAsync { moving_rate, period: 2 },
+        Strategy::EasgdAsync { moving_rate, period: 2, serve: Serve::One },
+        Strategy::EasgdAsync { moving_rate, period: 2, serve: Serve::All },
         Strategy::EasgdHogwild { moving_rate, period: 1 },
-        Strategy::MeasgdAsync { moving_rate, momentum: 0.5, period: 2 },
-        Strategy::Eamsgd { moving_rate, momentum: 0.5, period: 3, look_ahead: false },
+        Strategy::MeasgdAsync { moving_rate, momentum: 0.5, period: 2, serve: Serve::One },
+        Strategy::Eamsgd { moving_rate, momentum: 0.5, period: 3, serve: Serve::One, look_ahead: false },
     ]
 }
 
@@ -96,9 +97,9 @@ fn a_run_without_a_single_worker_has_failed() {
 fn a_long_period_is_no_silence() {
     let moving_rate = MovingRate::Fixed(0.25);
     for strategy in [
-        Strategy::EasgdAsync { moving_rate, period: 7 },
+        Strategy::EasgdAsync { moving_rate, period: 7, serve: Serve::One },
         Strategy::EasgdHogwild { moving_rate, period: 7 },
-        Strategy::Eamsgd { moving_rate, momentum: 0.5, period: 7, look_ahead: false },
+        Strategy::Eamsgd { moving_rate, momentum: 0.5, period: 7, serve: Serve::One, look_ahead: false },
     ] {
         let mut scene = scene(strategy.clone(), 3, 1, 1);
         scene.world.jitter = 0.0;

@@ -2,7 +2,7 @@
 
 use crate::elastic::fixed;
 use crate::scene::{Scene, digests};
-use recipe::{Extent, Strategy};
+use recipe::{Extent, Serve, Strategy};
 use record::{Nanos, Rank};
 use std::borrow::Cow;
 use strategies::sim::{Costs, Outcome};
@@ -55,15 +55,15 @@ fn pulled(strategy: Strategy, slow: f64) -> Outcome {
 fn without_a_gradient_a_velocity_stays_zero() {
     let moving_rate = fixed(0.5);
     for slow in [1.3, 3.0, 0.4] {
-        let plain = pulled(Strategy::EasgdAsync { moving_rate, period: 1 }, slow);
+        let plain = pulled(Strategy::EasgdAsync { moving_rate, period: 1, serve: Serve::One }, slow);
         let sum: f32 = plain.ranks.iter().map(|rank| rank.model()[0]).sum();
         assert_eq!(sum.to_bits(), 384.0_f32.to_bits(), "nothing is lost between workers and centre");
         assert_ne!(plain.ranks[0].model()[0].to_bits(), 64.0_f32.to_bits(), "there is a pull");
         let momentum = 0.5;
         for strategy in [
-            Strategy::MeasgdAsync { moving_rate, momentum, period: 1 },
-            Strategy::Eamsgd { moving_rate, momentum, period: 1, look_ahead: false },
-            Strategy::Eamsgd { moving_rate, momentum, period: 1, look_ahead: true },
+            Strategy::MeasgdAsync { moving_rate, momentum, period: 1, serve: Serve::One },
+            Strategy::Eamsgd { moving_rate, momentum, period: 1, serve: Serve::One, look_ahead: false },
+            Strategy::Eamsgd { moving_rate, momentum, period: 1, serve: Serve::One, look_ahead: true },
         ] {
             let same = digests(&pulled(strategy.clone(), slow)) == digests(&plain);
             assert!(same, "{strategy:?}, {slow}");

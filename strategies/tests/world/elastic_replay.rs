@@ -4,7 +4,7 @@ use crate::asynchronous::{scene, updates};
 use crate::elastic::fixed;
 use crate::reference::gradient;
 use crate::scene::Scene;
-use recipe::{Extent, LrShape, MovingRate, Strategy};
+use recipe::{Extent, LrShape, MovingRate, Serve, Strategy};
 use record::{LaneId, UpdateRecord};
 use std::collections::BTreeMap;
 use strategies::sim::Outcome;
@@ -143,15 +143,23 @@ fn a_run_is_replayed_from_its_records_to_equal_bits() {
     let rho = MovingRate::Rho(2.0);
     let methods = |period| {
         [
-            Strategy::EasgdAsync { moving_rate: rho, period },
-            Strategy::MeasgdAsync { moving_rate: rho, momentum: 0.5, period },
+            Strategy::EasgdAsync { moving_rate: rho, period, serve: Serve::All },
+            Strategy::EasgdAsync { moving_rate: rho, period, serve: Serve::One },
+            Strategy::MeasgdAsync { moving_rate: rho, momentum: 0.5, period, serve: Serve::One },
             Strategy::Eamsgd {
                 moving_rate: MovingRate::Divided(0.9),
                 momentum: 0.5,
                 period,
+                serve: Serve::One,
                 look_ahead: false,
             },
-            Strategy::Eamsgd { moving_rate: rho, momentum: 0.75, period, look_ahead: true },
+            Strategy::Eamsgd {
+                moving_rate: rho,
+                momentum: 0.75,
+                period,
+                serve: Serve::All,
+                look_ahead: true,
+            },
         ]
     };
     for (workers, servers) in [(1, 1), (2, 1), (5, 1), (1, 3), (3, 2)] {
@@ -166,7 +174,7 @@ fn a_run_is_replayed_from_its_records_to_equal_bits() {
     for overlap in [true, false] {
         let strategy = Strategy::EasgdOriginal { moving_rate: rho, overlap };
         for workers in 1..=4 {
-            let outcome = scene(strategy.clone(), workers, 1, 1).run();
+            let outcome = turn_by_turn(&scene(strategy.clone(), workers, 1, 1));
             assert_eq!(updates(&outcome, workers as usize).len(), 20 * workers as usize);
         }
     }
@@ -199,6 +207,20 @@ fn round_robin(scene: &Scene, order: &[usize], turns: usize) -> (Vec<Vec<f32>>, 
         consumed += batch.examples.len() as u64;
     }
     (workers, c)
+}
+
+/// A round robin, replayed by Algorithm 1 in the order of its records.
+fn turn_by_turn(scene: &Scene) -> Outcome {
+    let (outcome, p) = (scene.run(), scene.course().workers());
+    let order: Vec<usize> = updates(&outcome, p).iter().map(|update| update.worker.index()).collect();
+    let (workers, c) = round_robin(scene, &order[..p], order.len());
+    for (k, x) in workers.into_iter().enumerate() {
+        let what = format!("{:?}, worker {k} of {p}", scene.spec.strategy);
+        assert_eq!(outcome.ranks[k].model().sha256(), Vector::from(x).sha256(), "{what}");
+    }
+    let judged = outcome.ranks[p].model().sha256();
+    assert_eq!(judged, Vector::from(c).sha256(), "{:?}: the centre of {p}", scene.spec.strategy);
+    outcome
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A server without locks: what is lost, which is nothing, and what is torn.
 
 use crate::asynchronous::{scene, updates};
-use recipe::{Extent, Strategy};
+use recipe::{Extent, Serve, Strategy};
 use record::{Nanos, Rank};
 use std::collections::BTreeSet;
 use strategies::sim::{Costs, Outcome, World};
@@ -132,7 +132,7 @@ fn disjoint_gradients_are_sequential_sums() {
 #[test]
 fn a_lock_shows_weights_of_one_moment() {
     for seed in 0..10 {
-        let (outcome, torn) = steady(Strategy::AsyncSgd { staleness_bound: None }, seed);
+        let (outcome, torn) = steady(Strategy::AsyncSgd { serve: Serve::One, staleness_bound: None }, seed);
         let sum: f32 = updates(&outcome, 4).iter().map(|update| update.worker.0 as f32 + 1.0).sum();
         assert!(
             !torn && outcome.ranks[4].model().iter().all(|w| w.to_bits() == (-0.25 * sum).to_bits()),
@@ -145,6 +145,6 @@ fn a_lock_shows_weights_of_one_moment() {
 #[test]
 fn updates_without_a_lock_overlap() {
     let time = |strategy| steady(strategy, 3).0.time;
-    let locked = time(Strategy::AsyncSgd { staleness_bound: None });
+    let locked = time(Strategy::AsyncSgd { serve: Serve::One, staleness_bound: None });
     assert!(time(Strategy::HogwildSgd { staleness_bound: None }) < locked);
 }

@@ -17,7 +17,7 @@ use strategies::{
 };
 
 /// Runs a world in every order, and counts those that come to a deadlock.
-fn search(what: &str, run: impl Fn(&Arc<Mutex<Choices>>) -> Result<Outcome, WorldError>) -> usize {
+pub(crate) fn search(what: &str, run: impl Fn(&Arc<Mutex<Choices>>) -> Result<Outcome, WorldError>) -> usize {
     let choices = Arc::new(Mutex::new(Choices::new()));
     let mut deadlocks = 0;
     loop {

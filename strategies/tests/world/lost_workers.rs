@@ -4,7 +4,7 @@
 use crate::asynchronous::{scene, updates};
 use crate::scene::Scene;
 use crate::sharding::judged;
-use recipe::{Extent, MixOrder, Strategy, Topology};
+use recipe::{Extent, MixOrder, Serve, Strategy, Topology};
 use record::{Event, LostRecord, Nanos, Rank};
 use strategies::StepError;
 use strategies::sim::{Aftermath, Ending, Fault, Faults, LaneEnd, Outcome};
@@ -17,11 +17,13 @@ fn synchronous() -> [Strategy; 6] {
     [Strategy::DSync, Strategy::PsSync, pipe, Strategy::LocalSgd { period: 3 }, gossip, Strategy::Sgp]
 }
 
-fn asynchronous() -> [Strategy; 4] {
+fn asynchronous() -> [Strategy; 6] {
     [
-        Strategy::AsyncSgd { staleness_bound: None },
-        Strategy::AsyncSgd { staleness_bound: Some(1) },
-        Strategy::AsyncMsgd { momentum: 0.5, staleness_bound: None },
+        Strategy::AsyncSgd { serve: Serve::One, staleness_bound: None },
+        Strategy::AsyncSgd { serve: Serve::One, staleness_bound: Some(1) },
+        Strategy::AsyncSgd { serve: Serve::All, staleness_bound: None },
+        Strategy::AsyncSgd { serve: Serve::All, staleness_bound: Some(1) },
+        Strategy::AsyncMsgd { momentum: 0.5, serve: Serve::One, staleness_bound: None },
         Strategy::HogwildSgd { staleness_bound: Some(0) },
     ]
 }
@@ -148,7 +150,7 @@ fn an_asynchronous_run_goes_on_without_a_worker_that_fails() {
 /// on one of them only; still the parts of one moment are put together.
 #[test]
 fn a_gradient_that_came_to_one_server_only_confuses_nobody() {
-    let mut scene = scene(Strategy::AsyncSgd { staleness_bound: None }, 2, 2, 1);
+    let mut scene = scene(Strategy::AsyncSgd { serve: Serve::One, staleness_bound: None }, 2, 2, 1);
     scene.spec.train.evaluate = Extent::Epochs(0.199);
     scene.world.jitter = 0.0;
     // What was sent before the end arrives: it dies between the two.

@@ -28,6 +28,7 @@ mod pipe_sgd;
 mod projections;
 mod reference;
 mod scene;
+mod serving;
 mod shapes;
 mod sharding;
 mod sums;

@@ -1,7 +1,7 @@
 //! Hidden and exposed communication against the spans of all lanes.
 
 use crate::scene::Scene;
-use recipe::{Compute, Extent, Network, Split, Strategy};
+use recipe::{Compute, Extent, Network, Serve, Split, Strategy};
 use record::{Category, Event, LaneId, Nanos, Phase, SpanRecord};
 use std::time::Duration;
 use strategies::Learner;
@@ -72,7 +72,9 @@ fn hidden_and_exposed_communication_are_the_time_for_which_it_is_open() {
 
 #[test]
 fn who_has_one_lane_hides_nothing() {
-    for strategy in [Strategy::DSync, Strategy::PsSync, Strategy::AsyncSgd { staleness_bound: None }] {
+    for strategy in
+        [Strategy::DSync, Strategy::PsSync, Strategy::AsyncSgd { serve: Serve::One, staleness_bound: None }]
+    {
         for rank in Scene::new(strategy, 3).run().ranks {
             let steps = rank.events.iter().filter_map(|event| match event {
                 Event::Step(step) => Some(step.hidden),

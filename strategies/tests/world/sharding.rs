@@ -1,7 +1,7 @@
 //! Weights that are divided among several servers.
 
 use crate::scene::{Scene, digests};
-use recipe::{Extent, Role, Seat, Strategy};
+use recipe::{Codec, Compression, Extent, Role, Seat, Strategy};
 use record::{Event, LaneId, Nanos, Rank};
 use strategies::sim::{Costs, Outcome};
 
@@ -87,5 +87,38 @@ fn each_server_sends_and_gets_its_part() {
                 .iter()
                 .all(|turn| turn.bytes_in == 2 * 4 * weights && turn.bytes_out == turn.bytes_in)
         );
+    }
+}
+
+/// Where the model is coded on its way to the workers, the exact weights are judged, whatever the number of servers: codes
+/// that look at each element by itself give several servers the bits of one.
+#[test]
+fn the_exact_weights_are_judged_where_the_workers_have_coded_ones() {
+    for codec in [Codec::Truncate16, Codec::Fp16] {
+        let run = |servers| {
+            let scene = scene(2, servers).change(|spec| {
+                spec.compression = Compression::Coded { codec, parameters: true, error_feedback: false };
+                // Only what is put aside to be judged.
+                spec.measure.hash_every_step = false;
+            });
+            scene.run()
+        };
+        let one = run(1);
+        for servers in [2, 3] {
+            let several = run(servers);
+            let expected: Vec<_> = judged(&one);
+            assert_eq!(judged(&several), expected, "{codec:?}, {servers} servers");
+            let (models, exact) = (&several.ranks[2].weights, &one.ranks[2].weights);
+            assert_eq!(exact.len(), 4);
+            for (step, model) in models {
+                assert_eq!(model.sha256(), exact[step].sha256(), "{codec:?}, {servers} servers, step {step}");
+            }
+            let worker = several.ranks[0].model();
+            assert_ne!(worker.sha256(), several.ranks[2].model().sha256(), "nothing was lost: {codec:?}");
+            if codec == Codec::Truncate16 {
+                let cut = |w: &f32| w.to_bits() & 0xffff_0000;
+                assert!(worker.iter().map(|w| w.to_bits()).eq(several.ranks[2].model().iter().map(cut)));
+            }
+        }
     }
 }

@@ -396,3 +396,38 @@ fn a_hash_changes_with_what_reaches_a_worker_and_with_nothing_else() {
         assert!(seen.insert(hash(&[other])), "{other}");
     }
 }
+
+/// Servers of a source that exchanges with one worker at a time do so, and the full recipe says it; where a kind has
+/// no lock, or no server, there is nothing to choose.
+#[test]
+fn how_many_workers_a_server_serves_is_that_of_the_source_unless_it_is_said() {
+    use recipe::Serve::{All, One};
+    let rate = "moving-rate = 0.1";
+    let desk = |kind: &str, more: &str| {
+        Desk::with(&recipe(&[&format!("[[strategy]]\nkind = \"{kind}\"\n{more}\n")]))
+    };
+    for (kind, more, usual) in [
+        ("async-sgd", "", One),
+        ("async-msgd", "", One),
+        ("easgd-async", rate, One),
+        ("measgd-async", rate, One),
+        ("eamsgd", "", All),
+    ] {
+        let usually = planned(&desk(kind, more));
+        assert_eq!(usually.cells[0].spec.strategy.serve(), Some(usual), "{kind}");
+        let said = if usual == One { "serve = \"one\"" } else { "serve = \"all\"" };
+        assert!(usually.expanded.contains(said), "{kind}:\n{}", usually.expanded);
+        for (said, serve) in [("one", One), ("all", All)] {
+            let plan = planned(&desk(kind, &format!("{more}\nserve = \"{said}\"")));
+            assert_eq!(plan.cells[0].spec.strategy.serve(), Some(serve), "{kind}");
+            let same = plan.cells[0].config_hash == usually.cells[0].config_hash;
+            assert_eq!(same, serve == usual, "{kind}: another way to serve is another run");
+        }
+    }
+    for (kind, more) in
+        [("hogwild-sgd", ""), ("easgd-hogwild", rate), ("easgd-original", rate), ("ps-sync", "")]
+    {
+        planned(&desk(kind, more));
+        assert!(desk(kind, &format!("{more}\nserve = \"one\"")).plan().is_err(), "{kind}");
+    }
+}

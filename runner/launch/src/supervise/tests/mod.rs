@@ -39,7 +39,11 @@ fn rules() -> Rules {
 fn sparing(workers: usize) -> Rules {
     let mut roles = vec![Role::Worker; workers];
     roles.push(Role::Server);
-    Rules { roles, strategy: Strategy::AsyncSgd { staleness_bound: None }, ..rules() }
+    Rules {
+        roles,
+        strategy: Strategy::AsyncSgd { serve: recipe::Serve::All, staleness_bound: None },
+        ..rules()
+    }
 }
 
 /// A supervisor on a stage: events come by name, 10 ms apart, and actions go by name too.
