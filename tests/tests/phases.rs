@@ -189,13 +189,19 @@ fn without_chance() -> Vec<RunSpec> {
     }
     // Nobody else can be first.
     for strategy in [
-        Strategy::AsyncSgd { staleness_bound: None },
-        Strategy::AsyncMsgd { momentum: 0.5, staleness_bound: None },
+        Strategy::AsyncSgd { staleness_bound: None, serve: recipe::Serve::One },
+        Strategy::AsyncMsgd { momentum: 0.5, staleness_bound: None, serve: recipe::Serve::One },
         Strategy::HogwildSgd { staleness_bound: None },
-        Strategy::EasgdAsync { moving_rate, period: 2 },
-        Strategy::MeasgdAsync { moving_rate, momentum: 0.5, period: 1 },
+        Strategy::EasgdAsync { moving_rate, period: 2, serve: recipe::Serve::One },
+        Strategy::MeasgdAsync { moving_rate, momentum: 0.5, period: 1, serve: recipe::Serve::One },
         Strategy::EasgdHogwild { moving_rate, period: 1 },
-        Strategy::Eamsgd { moving_rate, momentum: 0.5, period: 2, look_ahead: true },
+        Strategy::Eamsgd {
+            moving_rate,
+            momentum: 0.5,
+            period: 2,
+            look_ahead: true,
+            serve: recipe::Serve::One,
+        },
     ] {
         add(&strategy, 1, Collective::Ring, Compression::None);
     }

@@ -41,7 +41,7 @@ fn steps_are_steps_where_the_batch_does_not_divide_the_epoch() {
             let together = of(recipe::Strategy::DSync);
             assert_eq!(together.steps(), steps, "batches of {batch} of {samples}");
             assert_eq!(together.budget(), together.samples_after(steps));
-            let alone = of(recipe::Strategy::AsyncSgd { staleness_bound: None });
+            let alone = of(recipe::Strategy::AsyncSgd { staleness_bound: None, serve: recipe::Serve::One });
             assert_eq!(alone.budget(), together.budget(), "all arms use the same samples");
         }
     }

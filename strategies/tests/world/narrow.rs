@@ -184,15 +184,38 @@ fn strategies() -> Vec<(Strategy, bool)> {
         (sync(SyncVariant::Master), true),
         (sync(SyncVariant::FirstWorker), true),
         (sync(SyncVariant::Overlapped), true),
-        (Strategy::AsyncSgd { staleness_bound: None }, false),
-        (Strategy::AsyncMsgd { momentum: 0.5, staleness_bound: Some(1) }, false),
+        (Strategy::AsyncSgd { staleness_bound: None, serve: recipe::Serve::One }, false),
+        (Strategy::AsyncSgd { staleness_bound: None, serve: recipe::Serve::All }, false),
+        (Strategy::AsyncMsgd { momentum: 0.5, staleness_bound: Some(1), serve: recipe::Serve::One }, false),
+        (Strategy::AsyncMsgd { momentum: 0.5, staleness_bound: Some(1), serve: recipe::Serve::All }, false),
         (Strategy::HogwildSgd { staleness_bound: None }, false),
         (Strategy::AdPsgd { topology, averaging: Averaging::EachStep }, false),
         (Strategy::AdPsgd { topology: Topology::Complete, averaging: Averaging::EachStep }, false),
-        (Strategy::EasgdAsync { moving_rate, period: 1 }, false),
-        (Strategy::MeasgdAsync { moving_rate, momentum: 0.5, period: 2 }, false),
+        (Strategy::EasgdAsync { moving_rate, period: 1, serve: recipe::Serve::One }, false),
+        (Strategy::EasgdAsync { moving_rate, period: 1, serve: recipe::Serve::All }, false),
+        (Strategy::MeasgdAsync { moving_rate, momentum: 0.5, period: 2, serve: recipe::Serve::One }, false),
+        (Strategy::MeasgdAsync { moving_rate, momentum: 0.5, period: 2, serve: recipe::Serve::All }, false),
         (Strategy::EasgdHogwild { moving_rate, period: 1 }, false),
-        (Strategy::Eamsgd { moving_rate, momentum: 0.5, period: 2, look_ahead: false }, false),
+        (
+            Strategy::Eamsgd {
+                moving_rate,
+                momentum: 0.5,
+                period: 2,
+                look_ahead: false,
+                serve: recipe::Serve::One,
+            },
+            false,
+        ),
+        (
+            Strategy::Eamsgd {
+                moving_rate,
+                momentum: 0.5,
+                period: 2,
+                look_ahead: false,
+                serve: recipe::Serve::All,
+            },
+            false,
+        ),
     ]
 }
 

@@ -86,9 +86,11 @@ fn a_server_adds_and_updates_and_its_workers_only_code() {
 fn a_master_decodes_updates_and_encodes_for_each_worker() {
     let moving_rate = MovingRate::Fixed(0.2);
     for (strategy, own) in [
-        (Strategy::AsyncSgd { staleness_bound: None }, 0),
+        (Strategy::AsyncSgd { staleness_bound: None, serve: recipe::Serve::One }, 0),
+        (Strategy::AsyncSgd { staleness_bound: None, serve: recipe::Serve::All }, 0),
         // The workers of an elastic centre update their own weights too.
-        (Strategy::EasgdAsync { moving_rate, period: 1 }, 1),
+        (Strategy::EasgdAsync { moving_rate, period: 1, serve: recipe::Serve::One }, 1),
+        (Strategy::EasgdAsync { moving_rate, period: 1, serve: recipe::Serve::All }, 1),
     ] {
         let (outcome, n) = run(strategy.clone());
         let what = format!("{strategy:?}");
