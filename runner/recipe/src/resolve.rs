@@ -294,11 +294,11 @@ impl<'a> Resolver<'a> {
             "cosine" => LrShape::Cosine { floor: settings.number(LR_FLOOR).unwrap_or(0.0) as f32 },
             _ => LrShape::Constant,
         };
-        let scale = self.lr_scale(cell);
+        let scale = Self::lr_scale(cell);
         LrSchedule { shape, warmup: settings.extent(WARMUP).unwrap_or(Extent::Steps(0)), scale }
     }
 
-    fn lr_scale(&self, cell: &mut Cell<'_>) -> LrScale {
+    fn lr_scale(cell: &mut Cell<'_>) -> LrScale {
         let settings = cell.settings;
         let reference = settings.whole(REFERENCE_BATCH);
         if settings.choice(LR_SCALE) != "linear" {
