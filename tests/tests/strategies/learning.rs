@@ -26,7 +26,6 @@ pub(crate) fn follows_the_path(ran: &Ran, runs: &[Ran]) -> Vec<String> {
             | Strategy::PsSync
             | Strategy::PipeSgd { .. }
             | Strategy::LocalSgd { .. }
-            | Strategy::DPsgd { .. }
             | Strategy::Sgp
     );
     // The codes that lose little.
