@@ -162,7 +162,7 @@ mod tests {
         centre.load(&[5.0, 50.0]);
         let own = together(|k| {
             let mut x = [k as f32, 10.0 * k as f32];
-            for _ in 0..500_000 {
+            for _ in 0..2_000_000 {
                 centre.replace(0, &mut x, |c, x| crate::server::drawn(c, x, 1.0));
             }
             x
