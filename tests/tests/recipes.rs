@@ -66,7 +66,7 @@ fn fewest(plan: &Plan) -> u32 {
 fn one_slow_worker(text: &str) -> String {
     let Some((before, axis)) = text.split_once("nodes.slow = [\n") else { return text.to_owned() };
     let (_, after) = axis.split_once("\n]\n").unwrap();
-    format!("{before}nodes.slow = [[{{ rank = 1, compute = 3.0 }}]]\n{after}")
+    format!("{before}nodes.slow = [[], [{{ rank = 1, compute = 3.0 }}]]\n{after}")
 }
 
 /// Runs each recipe of a folder, and looks whether each of its arms was trained to the end.
