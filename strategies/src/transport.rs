@@ -29,7 +29,7 @@ pub enum Kind {
     Count = 8,
     /// The sample count's reply.
     Counted = 9,
-    /// An evaluation mark that is reached.
+    /// An evaluation mark that is reached, or what is evaluated there.
     Mark = 10,
 }
 

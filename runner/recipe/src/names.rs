@@ -203,8 +203,8 @@ pub(crate) const TOPOLOGIES: &[Choice] = &[
     ),
     Choice::now(
         "exponential-wide",
-        "The ranks 1, 3, 5, 9, ... further round the ring and back, for every rank: up to 16 workers everybody with a number \
-         of the other parity. With `ad-psgd` for an even number of workers.",
+        "The ranks 1, 3, 5, 9, ... further round the ring and back, for every rank: up to 12 workers, and with 16, everybody \
+         with a number of the other parity. With `ad-psgd` for an even number of workers.",
     ),
     Choice::now("complete", "Everybody; with `ad-psgd` everybody with a number of the other parity."),
 ];

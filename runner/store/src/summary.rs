@@ -176,12 +176,15 @@ async fn other_until(
     Ok(before.map_or(0, |before| epoch.samples_after(epoch.steps_within(before) + 1)))
 }
 
+/// Lane, rank, steps, those of another strategy, samples, end, bytes out, bytes in.
+type LaneColumns = (i64, u32, i64, i64, i64, i64, i64, i64);
+
 async fn lanes_of(
     connection: &mut SqliteConnection,
     attempt: AttemptId,
     other_until: u64,
 ) -> Result<Vec<Lane>, StoreError> {
-    let rows: Vec<(i64, u32, i64, i64, i64, i64, i64, i64)> = sqlx::query_as(
+    let rows: Vec<LaneColumns> = sqlx::query_as(
         "SELECT lane, rank, sum(drain = 0 AND step > 0), sum(drain = 0 AND step > 0 AND samples <= ?2), max(samples), \
          max(begin + length), sum(bytes_out), sum(bytes_in) FROM step WHERE attempt = ?1 GROUP BY lane, rank \
          ORDER BY lane, rank",

@@ -15,7 +15,7 @@
 //!
 //! Sent per step: with `each-step`, one model to a neighbour and one back, for each step of an active worker; with
 //! `continuous`, as many as fit. Before each model, and to the other neighbours once per step, a few bytes with the samples
-//! that each rank has consumed. To and from the sample count, 1 and 9 bytes per step and 16 per evaluation mark.
+//! that each rank has consumed. To and from the sample count, 2 and 9 bytes per step and 16 per evaluation mark.
 //!
 //! Departures: appendix A averages continuously, on processors that do not compute gradients. Here both share the
 //! processor, so that by default an active worker averages once per gradient of its own, and bytes do not depend on the
@@ -27,7 +27,7 @@
 //! and is logged with it. Momentum and weight decay act on the compute lane at the model that was read, and are never
 //! averaged. A passive worker applies its buffer just before it averages, and at the end. The exponential graph joins hops of
 //! 1 and 2^i + 1 for i > 0: the paper's for i = 0, which is 2, would join two active workers. A worker that has lost all
-//! neighbours trains on alone; the at most two steps that a lost worker had claimed are nobody's if all others had ended.
+//! neighbours trains on alone; the step that a lost worker had claimed is nobody's if all others had ended.
 //! Where weights are coded, each end averages its own model with a coded one, so that the mean moves by what is lost.
 
 use crate::desk::Desk;
@@ -76,17 +76,17 @@ impl Strategy for Worker {
     fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
         let (step, consumed) = (node.t(), node.consumed());
         let (desk, x) = node.parts();
-        if let Some(count) = &mut self.count {
-            count.claim(desk, &self.local)?;
-        }
         self.local.read(desk, step, x);
         let (loss, g) = node.gradient()?;
         let direction = node.direction(g);
         let finished = Finished { step, consumed, own: node.batch().examples.len() as u64 };
         let (desk, _) = node.parts();
+        if let Some(count) = &mut self.count {
+            count.claim(desk, &self.local)?;
+        }
         let known = self.local.add(desk, &direction, finished);
         self.progress = match &mut self.count {
-            Some(count) => count.granted(desk, &self.local, known)?,
+            Some(count) => count.finished(desk, &self.local, known)?,
             None => Progress { samples: known, over: known >= desk.seat.course.budget() },
         };
         node.recycle(direction);
@@ -98,7 +98,7 @@ impl Strategy for Worker {
     }
 
     fn snapshots_at_marks(&self) -> bool {
-        self.count.is_none()
+        self.count.as_ref().is_none_or(CountClient::is_lost)
     }
 
     fn finish(&mut self, node: &mut Node) -> Result<(), StepError> {

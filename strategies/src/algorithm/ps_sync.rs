@@ -71,7 +71,7 @@ impl Server {
 
     /// Brings the exact parts together on the first server.
     fn gather(&mut self, desk: &mut Desk) -> Result<(), StepError> {
-        let (tag, first) = (Tag::new(Kind::Answer, self.t), self.servers.place(0));
+        let (tag, first) = (Tag::new(Kind::Mark, self.t), self.servers.place(0));
         if desk.seat.everyone.place() != first {
             return desk.wire().exact().send(first, tag, self.span.start, &self.weights);
         }

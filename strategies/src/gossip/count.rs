@@ -4,9 +4,9 @@
 //! less than one step more than its budget, and it tells all workers at once that an evaluation mark is reached, so that
 //! the models that are evaluated are those that all workers hold at that moment, however long their steps are.
 //!
-//! Rank 0 holds it, on lanes of their own: one for each worker, and one that announces marks. A worker claims step
-//! t + 1 when it begins step t, so that the reply is there before the step ends. The messages are a few bytes long and pass
-//! no emulated card. A worker that loses rank 0 counts by what its neighbours tell.
+//! Rank 0 holds it, on lanes of their own: one for each worker, and one that announces marks. A worker claims its next step
+//! when it has a gradient, so that the reply comes while the gradient is applied. The messages are a few bytes long and
+//! pass no emulated card. A worker that loses rank 0 counts by what its neighbours tell.
 
 use crate::course::Course;
 use crate::desk::Desk;
@@ -29,23 +29,29 @@ const PATIENCE: u64 = 3;
 
 /// What a worker tells the count: one byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Claim {
-    /// Whether the step before this one is finished; there is none before the first.
-    finished: bool,
-    /// Whether the worker asks for a further step.
-    further: bool,
+enum Word {
+    /// It asks for a further step.
+    Claim,
+    /// It has finished a step.
+    Finished,
+    /// It takes no further step.
+    Leave,
 }
 
-impl Claim {
+impl Word {
+    const ALL: [Self; 3] = [Self::Claim, Self::Finished, Self::Leave];
+
     fn encode(self) -> Packet {
-        Packet(vec![u8::from(self.finished) | u8::from(self.further) << 1].into())
+        Packet(vec![self as u8].into())
     }
 
     fn decode(packet: &Packet, rank: Rank) -> Result<Self, StepError> {
+        let word = |number: u8| Self::ALL.into_iter().find(|word| *word as u8 == number);
         match packet.0.as_ref() {
-            [bits @ 0..4] => Ok(Self { finished: bits & 1 != 0, further: bits & 2 != 0 }),
-            other => Err(malformed(rank, other.len(), "claim of a worker")),
+            [number] => word(*number),
+            _ => None,
         }
+        .ok_or_else(|| malformed(rank, packet.0.len(), "word of a worker"))
     }
 }
 
@@ -104,33 +110,60 @@ fn malformed(rank: Rank, bytes: usize, what: &str) -> StepError {
 }
 
 /// The count as a worker's compute lane sees it.
+#[derive(Default)]
 pub struct CountClient {
-    step: u64,
+    /// Words that it was told.
+    told: u64,
     lost: bool,
 }
 
 impl CountClient {
     /// The client of a worker that has not begun its first step, which it need not claim.
     pub fn new() -> Self {
-        Self { step: 0, lost: false }
+        Self::default()
     }
 
-    /// The worker begins a step: the one before it is finished, and the one after it is claimed.
+    /// Whether the rank that holds the count is lost.
+    pub fn is_lost(&self) -> bool {
+        self.lost
+    }
+
+    /// The worker has a gradient, and claims the step after it.
     pub fn claim(&mut self, desk: &mut Desk, local: &Local) -> Result<(), StepError> {
-        self.step += 1;
-        self.tell(desk, local, Claim { finished: self.step > 1, further: true })
+        self.tell(desk, local, Word::Claim)
     }
 
-    /// Whether the claimed step is granted. `known` samples are consumed as far as the worker's neighbours told it.
-    pub fn granted(&mut self, desk: &mut Desk, local: &Local, known: u64) -> Result<Progress, StepError> {
+    /// The gradient is applied: whether the claimed step is granted. `known` samples are consumed as far as the worker's
+    /// neighbours told it.
+    pub fn finished(&mut self, desk: &mut Desk, local: &Local, known: u64) -> Result<Progress, StepError> {
+        let progress = self.reply(desk, local, known)?;
+        self.tell(desk, local, Word::Finished)?;
+        Ok(progress)
+    }
+
+    /// The worker takes no further step. Returns how far the run is.
+    pub fn leave(&mut self, desk: &mut Desk, local: &Local, known: u64) -> Result<Progress, StepError> {
+        self.tell(desk, local, Word::Leave)?;
+        self.reply(desk, local, known)
+    }
+
+    fn tell(&mut self, desk: &mut Desk, local: &Local, word: Word) -> Result<(), StepError> {
+        if self.lost {
+            return Ok(());
+        }
+        self.told += 1;
+        let tag = Tag::new(Kind::Count, self.told);
+        let sent = desk.wire().exact().send_packet(HOLDER, tag, word.encode());
+        sent.or_else(|error| self.without(desk, local, error))
+    }
+
+    /// The reply to the last word.
+    fn reply(&mut self, desk: &mut Desk, local: &Local, known: u64) -> Result<Progress, StepError> {
         if !self.lost {
-            let tag = Tag::new(Kind::Counted, self.step);
-            let replied = desk
-                .wire()
-                .exact()
-                .recv_packet(HOLDER, tag)
-                .and_then(|packet| Reply::decode(&packet, desk.seat.rank));
-            match replied {
+            let tag = Tag::new(Kind::Counted, self.told);
+            let rank = desk.seat.rank;
+            let packet = desk.wire().exact().recv_packet(HOLDER, tag);
+            match packet.and_then(|packet| Reply::decode(&packet, rank)) {
                 Ok(Reply { samples, granted }) => {
                     return Ok(Progress { samples: samples.max(known), over: !granted });
                 }
@@ -138,22 +171,6 @@ impl CountClient {
             }
         }
         Ok(Progress { samples: known, over: known >= desk.seat.course.budget() })
-    }
-
-    /// The worker's last step is finished. Returns how far the run is.
-    pub fn leave(&mut self, desk: &mut Desk, local: &Local, known: u64) -> Result<Progress, StepError> {
-        self.step += 1;
-        self.tell(desk, local, Claim { finished: self.step > 1, further: false })?;
-        self.granted(desk, local, known)
-    }
-
-    fn tell(&mut self, desk: &mut Desk, local: &Local, claim: Claim) -> Result<(), StepError> {
-        if self.lost {
-            return Ok(());
-        }
-        let tag = Tag::new(Kind::Count, self.step);
-        let sent = desk.wire().exact().send_packet(HOLDER, tag, claim.encode());
-        sent.or_else(|error| self.without(desk, local, error))
     }
 
     /// The holder of the count failed: the worker continues without it. A run that is being stopped loses its ranks one
@@ -166,15 +183,10 @@ impl CountClient {
         self.lost = true;
         local.lose_count();
         let (rank, at) = (desk.seat.rank, desk.lane.clock.now());
-        desk.record(Event::Lost(LostRecord { rank, peer, step: self.step, at, reason: error.to_string() }));
+        // Words are counted here, not the holder's steps.
+        desk.record(Event::Lost(LostRecord { rank, peer, step: 0, at, reason: error.to_string() }));
         desk.go_on(Phase::Other);
         Ok(())
-    }
-}
-
-impl Default for CountClient {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -202,7 +214,7 @@ impl SampleCount {
     /// The lanes that hold it.
     pub fn lanes(&self, workers: usize) -> Vec<Box<dyn Service>> {
         let server =
-            |worker| Box::new(CountServer { count: self.clone(), worker, step: 0 }) as Box<dyn Service>;
+            |worker| Box::new(CountServer { count: self.clone(), worker, heard: 0 }) as Box<dyn Service>;
         let mut lanes: Vec<_> = (0..workers).map(server).collect();
         lanes.push(Box::new(MarkAnnouncer { count: self.clone(), announced: 0, closed: false }));
         lanes
@@ -240,33 +252,39 @@ impl SampleCount {
 struct CountServer {
     count: SampleCount,
     worker: usize,
-    step: u64,
+    heard: u64,
 }
 
 impl CountServer {
     fn serve(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
-        self.step += 1;
-        let (place, tag) = (Place(self.worker), Tag::new(Kind::Count, self.step));
+        self.heard += 1;
+        let (place, tag) = (Place(self.worker), Tag::new(Kind::Count, self.heard));
         let packet = desk.recv_patiently(PATIENCE, |desk| desk.wire().exact().recv_unasked(place, tag))?;
-        let claim = Claim::decode(&packet, desk.seat.rank)?;
-        if claim.finished {
-            self.count.finished(desk, self.worker);
-        }
-        let reply = if claim.further { self.count.grant(self.worker) } else { self.count.leave(self.worker) };
-        desk.wire().exact().send_packet(place, Tag::new(Kind::Counted, self.step), reply.encode())?;
-        Ok(if claim.further { Turn::Served(reply.samples) } else { Turn::Finished })
+        let word = Word::decode(&packet, desk.seat.rank)?;
+        let reply = match word {
+            Word::Finished => {
+                self.count.finished(desk, self.worker);
+                return Ok(Turn::Served(0));
+            }
+            Word::Claim => self.count.grant(self.worker),
+            Word::Leave => self.count.leave(self.worker),
+        };
+        desk.wire().exact().send_packet(place, Tag::new(Kind::Counted, self.heard), reply.encode())?;
+        Ok(if word == Word::Leave { Turn::Finished } else { Turn::Served(reply.samples) })
     }
 }
 
 impl Service for CountServer {
-    /// What a lost worker had claimed is granted to another. The lanes that exchange models with it record the loss.
+    /// What a lost worker had claimed is granted to another.
     fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
-        let worker = desk.seat.everyone.rank(Place(self.worker));
+        let (rank, peer) = (desk.seat.rank, desk.seat.everyone.rank(Place(self.worker)));
         self.serve(desk).or_else(|error| {
-            if !error.is_absence_of(worker) || desk.observer.stopping() {
+            if !error.is_absence_of(peer) || desk.observer.stopping() {
                 return Err(error);
             }
             self.count.state.change(|state| state.ledger.lose(self.worker));
+            let at = desk.lane.clock.now();
+            desk.record(Event::Lost(LostRecord { rank, peer, step: 0, at, reason: error.to_string() }));
             Ok(Turn::Finished)
         })
     }
@@ -360,9 +378,8 @@ mod tests {
 
     #[test]
     fn messages_come_back_and_other_bytes_do_not() {
-        for (finished, further) in [(false, false), (false, true), (true, false), (true, true)] {
-            let claim = Claim { finished, further };
-            assert_eq!(Claim::decode(&claim.encode(), Rank(0)), Ok(claim));
+        for word in Word::ALL {
+            assert_eq!(Word::decode(&word.encode(), Rank(0)), Ok(word));
         }
         for granted in [false, true] {
             let reply = Reply { samples: u64::MAX - 1, granted };
@@ -373,7 +390,7 @@ mod tests {
         }
         for length in 0..40 {
             let packet = Packet(vec![4; length].into());
-            assert!(Claim::decode(&packet, Rank(0)).is_err());
+            assert!(Word::decode(&packet, Rank(0)).is_err());
             assert!(Reply::decode(&packet, Rank(0)).is_err());
             assert_eq!(Mark::decode(&packet, Rank(0)).is_ok(), length == 0 || length == 16);
         }

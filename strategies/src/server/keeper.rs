@@ -40,7 +40,7 @@ impl<C: Centre> Keeper<C> {
         let own = if self.server == 0 { self.shards.span(0) } else { 0..self.model.len() };
         desk.lane.clock.timed(Phase::Snapshot, Work::Snapshot(0), || centre.copy(&mut self.model[own]));
         self.floor.put_back(centre);
-        let tag = Tag::new(Kind::Answer, self.mark);
+        let tag = Tag::new(Kind::Mark, self.mark);
         if self.server > 0 {
             let at = self.shards.span(self.server).start;
             desk.wire().exact().send(self.shards.place(0), tag, at, &self.model)?;

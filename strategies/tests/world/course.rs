@@ -25,8 +25,9 @@ fn a_scaled_rate_follows_the_batch_and_not_the_workers() {
         })
         .rate(0)
     };
-    assert_eq!([1, 2, 4].map(|workers| rate(workers, 8)), [0.5; 3]);
-    assert_eq!([8, 16, 32, 4].map(|batch| rate(2, batch)), [0.5, 1.0, 2.0, 0.25]);
+    let bits = |rates: &[f32]| rates.iter().map(|rate| rate.to_bits()).collect::<Vec<_>>();
+    assert_eq!(bits(&[1, 2, 4].map(|workers| rate(workers, 8))), bits(&[0.5; 3]));
+    assert_eq!(bits(&[8, 16, 32, 4].map(|batch| rate(2, batch))), bits(&[0.5, 1.0, 2.0, 0.25]));
 }
 
 #[test]

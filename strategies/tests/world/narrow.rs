@@ -22,8 +22,10 @@ fn bits(outcome: &Outcome) -> Vec<Vec<u32>> {
     outcome.ranks.iter().map(|rank| rank.model().iter().map(|value| value.to_bits()).collect()).collect()
 }
 
+type NewCodec = fn() -> Box<dyn Compressor>;
+
 /// One of the world's codecs for every kind of way that vectors take: as they are, coded, and with a memory.
-const CODECS: [(&str, fn() -> Box<dyn Compressor>); 3] = [
+const CODECS: [(&str, NewCodec); 3] = [
     ("exact", || Box::new(Identity)),
     ("coarse", || Box::new(Coarse)),
     ("truncated, with a memory", || Box::new(ErrorFeedback::new(Truncate16::default()))),
@@ -112,7 +114,7 @@ impl Collective for Late {
         if wire.group().place() == Place(0) {
             return parts.into_iter().try_for_each(|tag| wire.send(Place(1), tag, 0, x));
         }
-        wire.reduce(&mut vec![0.0; ADDED], &[0.0; ADDED]);
+        wire.reduce(&mut vec![0.0; ADDED], &vec![0.0; ADDED]);
         parts.into_iter().try_for_each(|tag| wire.recv_into(Place(0), tag, x))
     }
     fn cost(&self, _: usize, _: usize, _: usize) -> Cost {
@@ -133,7 +135,7 @@ fn who_waits_for_room_sends() {
             ..World { window, ..World::new(1) }
         };
         let outcome = try_in(&world, 2, &sums, CODECS[0].1).unwrap();
-        let phases = |rank: usize| outcome.ranks[rank].steps(LaneId::Compute)[0].phases.clone();
+        let phases = |rank: usize| outcome.ranks[rank].steps(LaneId::Compute)[0].phases;
         (phases(0)[Phase::Send], phases(1)[Phase::WaitPeer] + phases(1)[Phase::Transfer])
     };
     assert_eq!(sent(None), (Nanos(0), Nanos(0)));

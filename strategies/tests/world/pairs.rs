@@ -486,7 +486,7 @@ fn a_straggler_holds_nobody_up() {
 }
 
 /// An averaging is a note and a model there and back, and a note to each other neighbour; at the end, a note to all. Each
-/// step is claimed and granted, and each worker says that it has ended; each mark, and that none follows, is told to all.
+/// step is claimed, granted and finished, and each worker says that it has ended, which is replied to; each mark, and that none follows, is told to all.
 #[test]
 fn messages_are_the_stated_ones() {
     for (topology, workers) in [(Topology::Ring, 2), (Topology::Ring, 5), (Topology::Complete, 8)] {
@@ -499,7 +499,7 @@ fn messages_are_the_stated_ones() {
         };
         let expected: usize = (0..workers as usize).step_by(2).map(of).sum();
         let broadcast = workers as usize - 1;
-        let claims = (0..workers as usize).map(|rank| 2 * (steps(&outcome, rank).len() + 1)).sum::<usize>();
+        let claims = (0..workers as usize).map(|rank| 3 * steps(&outcome, rank).len() + 2).sum::<usize>();
         let marks = marks(&outcome, 0).len() + 1;
         let counted = claims + workers as usize * marks;
         assert_eq!(outcome.messages as usize, broadcast + expected + counted, "{topology:?} of {workers}");

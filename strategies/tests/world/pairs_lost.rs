@@ -20,7 +20,8 @@ fn a_run_goes_on_without_a_worker_that_fails() {
             for seed in 0..5 {
                 for fault in [Fault::Kill(Rank(victim)), Fault::Stop(Rank(victim))] {
                     let what = format!("{topology:?} {workers}, {fault:?}, seed {seed}");
-                    let scene = scene(pairs(topology), workers, seed);
+                    let scene = scene(pairs(topology), workers, seed)
+                        .change(|spec| spec.train.evaluate = recipe::Extent::Steps(2));
                     let half = Nanos(scene.run().time.0 / 3 + 1_000 * seed);
                     let after = go_wrong(&scene, &[(half, fault)]);
                     let others = || after.endings.iter().filter(|ending| ending.rank != Rank(victim));
@@ -34,7 +35,7 @@ fn a_run_goes_on_without_a_worker_that_fails() {
                     let graph = Graph::bipartite(topology, workers as usize);
                     let near = graph.neighbours(victim as usize).len();
                     // Rank 0 holds the count for all.
-                    let tell = if victim == 0 { near + workers as usize - 1 } else { near };
+                    let tell = near + if victim == 0 { workers as usize - 1 } else { 1 };
                     assert!(lost.len() <= tell && !lost.is_empty(), "{what}: {lost:?}");
                     let (used, budget) = (used(&after.outcome), scene.course().budget());
                     let most = if victim == 0 {
@@ -44,8 +45,12 @@ fn a_run_goes_on_without_a_worker_that_fails() {
                         // A last step of less than its 2 samples, and one of the victim that nobody counted.
                         budget + 4
                     };
-                    // The two steps that the victim had claimed may be nobody's, where all others had ended.
+                    // The step that the victim had claimed, and the one before, may be nobody's, where all others had ended.
                     assert!((budget - 4..most).contains(&used), "{what}: {used} samples of {budget}");
+                    assert!(
+                        victim > 0 || marks_after(&after.outcome, half) > 0,
+                        "{what}: no mark after the loss"
+                    );
                     goes_on_averaging(&after.outcome, &graph, Rank(victim), half, &what);
                     let late = after.endings.iter().map(|ending| ending.at).max().unwrap();
                     assert!(late < after.origin + Nanos(scene.run().time.0 * 4 + 5 * DEADLINE.0), "{what}");
@@ -53,6 +58,14 @@ fn a_run_goes_on_without_a_worker_that_fails() {
             }
         }
     }
+}
+
+/// Snapshots that ranks made at marks after the loss.
+fn marks_after(outcome: &Outcome, fault: Nanos) -> usize {
+    let events = outcome.ranks.iter().flat_map(|rank| &rank.events);
+    events
+        .filter(|event| matches!(event, Event::Snapshot(one) if one.at > fault && one.mark > 0 && !one.last))
+        .count()
 }
 
 /// Active survivors average with those neighbours that are left, about once per step of theirs.

@@ -14,19 +14,25 @@ pub(super) struct Copies {
 }
 
 impl Copies {
-    /// Takes in a copy; not one of a mark that was taken without it.
+    /// Takes in a copy; not one of a mark that was taken without it. Copies of a rank may come in another order than that
+    /// of their marks: a rank that has ended its training hears of marks that others reach.
     pub(super) fn add(&mut self, copy: &SnapshotRecord) {
         self.company = self.company.or(copy.company);
-        if copy.mark >= self.next {
-            self.of_rank.entry(copy.rank).or_default().push_back(copy.clone());
+        if copy.mark < self.next {
+            return;
+        }
+        let copies = self.of_rank.entry(copy.rank).or_default();
+        let place = copies.partition_point(|other| other.mark < copy.mark);
+        if copies.get(place).is_none_or(|other| other.mark != copy.mark) {
+            copies.insert(place, copy.clone());
         }
     }
 
     /// The models of the earliest mark that every rank reached, in the order of ranks; without the ranks that are
     /// `lost` and left no copy for it. A rank stands with its first copy at the mark or after it.
     ///
-    /// No rank that is not lost can come to speak of an earlier mark later on: each has a copy of this mark or of
-    /// one after it.
+    /// A rank that stands with a later copy has passed the mark in a longer step, or has ended: then its model no longer
+    /// changes, and what comes of it for this mark afterwards is the same.
     pub(super) fn take(&mut self, lost: impl Fn(Rank) -> bool) -> Option<Vec<SnapshotRecord>> {
         let size = self.company?.size;
         let mark = self.of_rank.values().flatten().map(|copy| copy.mark).min()?;
@@ -56,5 +62,59 @@ impl Copies {
     /// Lets go of everything, for no mark will be complete any more.
     pub(super) fn give_up(&mut self) -> Vec<SnapshotRecord> {
         std::mem::take(&mut self.of_rank).into_values().flatten().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::{Nanos, Standing};
+
+    fn copy(rank: u32, mark: u64) -> SnapshotRecord {
+        SnapshotRecord {
+            rank: Rank(rank),
+            model: format!("rank {rank}"),
+            step: mark,
+            samples: mark,
+            at: Nanos(mark),
+            file: format!("{rank}-{mark}"),
+            last: false,
+            mark,
+            standing: Standing::Member,
+            company: Some(Company { size: 2, judged: true }),
+            sha256: String::new(),
+            answers: true,
+        }
+    }
+
+    /// The marks that are complete, each with those of the copies that are taken for it.
+    fn taken(copies: &mut Copies) -> Vec<Vec<u64>> {
+        // A mark that is taken again and again would never end.
+        let all = std::iter::from_fn(|| copies.take(|_| false)).take(9);
+        all.map(|taken| taken.iter().map(|copy| copy.mark).collect()).collect()
+    }
+
+    #[test]
+    fn copies_that_come_late_are_taken_in_the_order_of_their_marks() {
+        // Rank 1 ends after mark 1, with its last model as mark 4, and then hears of the marks 2 and 3.
+        let mut copies = Copies::default();
+        for (rank, mark) in [(1, 1), (0, 1), (1, 4), (1, 2), (0, 2), (0, 3), (1, 3), (0, 4)] {
+            copies.add(&copy(rank, mark));
+        }
+        assert_eq!(taken(&mut copies), [[1, 1], [2, 2], [3, 3], [4, 4]]);
+        assert!(!copies.hold(&copy(1, 4)));
+    }
+
+    #[test]
+    fn a_rank_that_has_ended_stands_with_its_last_copy_for_marks_that_it_has_not_heard_of() {
+        let mut copies = Copies::default();
+        copies.add(&copy(1, 3));
+        copies.add(&copy(0, 1));
+        assert_eq!(taken(&mut copies), [[1, 3]]);
+        // It comes after the mark was taken, or twice.
+        for (rank, mark) in [(1, 1), (0, 2), (1, 2), (1, 2), (0, 3)] {
+            copies.add(&copy(rank, mark));
+        }
+        assert_eq!(taken(&mut copies), [[2, 2], [3, 3]]);
     }
 }

@@ -137,17 +137,17 @@ fn elastic_methods_have_a_moving_rate_where_none_is_given() {
         let plan = plan(&["[sweep.axes]\nnodes.workers = [1, 2, 4]", &strategy]);
         assert_eq!(plan.warnings, []);
         for cell in &plan.cells {
-            let rate = match cell.spec.strategy {
-                Strategy::EasgdOriginal { moving_rate, .. }
-                | Strategy::EasgdAsync { moving_rate, .. }
-                | Strategy::MeasgdAsync { moving_rate, .. }
-                | Strategy::EasgdHogwild { moving_rate, .. }
-                | Strategy::EasgdSync { moving_rate, .. }
-                | Strategy::Eamsgd { moving_rate, .. } => moving_rate,
-                _ => panic!("{kind}"),
+            let (Strategy::EasgdOriginal { moving_rate: rate, .. }
+            | Strategy::EasgdAsync { moving_rate: rate, .. }
+            | Strategy::MeasgdAsync { moving_rate: rate, .. }
+            | Strategy::EasgdHogwild { moving_rate: rate, .. }
+            | Strategy::EasgdSync { moving_rate: rate, .. }
+            | Strategy::Eamsgd { moving_rate: rate, .. }) = cell.spec.strategy
+            else {
+                panic!("{kind}");
             };
             let workers = cell.spec.cluster.workers() as usize;
-            assert_eq!(rate.at(0.1, workers), 0.9 / workers as f32, "{kind}");
+            assert_eq!(rate.at(0.1, workers).to_bits(), (0.9 / workers as f32).to_bits(), "{kind}");
         }
         assert!(plan.expanded.contains("# moving-rate: 0.9 / workers"), "{}", plan.expanded);
         assert_eq!(planned(&Desk::with(&plan.expanded)).cells, plan.cells);
