@@ -92,7 +92,10 @@ pub(crate) fn mean(
     mut wire: Wire<'_>,
 ) -> Result<(), StepError> {
     match wire.take_projector() {
-        None => collective.all_reduce_sum(x, tag, &mut wire)?,
+        None => {
+            agree(collective, x, tag, &mut wire)?;
+            collective.all_reduce_sum(x, tag, &mut wire)?;
+        }
         Some(mut projector) => {
             let reduced = projector.all_reduce_sum(x, tag, collective, &mut wire);
             wire.give_projector(projector);
@@ -101,6 +104,18 @@ pub(crate) fn mean(
     }
     let places = wire.group().size();
     scale(x, places, wire.lane());
+    Ok(())
+}
+
+/// Where a code has one range for a whole gradient, its places agree on it: all get the same bits of the sum of what each
+/// of them reaches.
+fn agree(collective: &dyn Collective, x: &[f32], tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
+    let Some(reach) = wire.reach(tag, x) else { return Ok(()) };
+    let mut reach = [reach];
+    // The calls of a step count from one: another sum of the same call is far away from them.
+    let apart = Tag { call: tag.call | 1 << 31, ..tag };
+    collective.all_reduce_sum(&mut reach, apart, &mut wire.reaching())?;
+    wire.agree(reach[0]);
     Ok(())
 }
 

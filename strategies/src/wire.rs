@@ -96,6 +96,8 @@ enum Content {
     Exact,
     /// What a projection has left of gradients.
     Projected,
+    /// How far gradients reach, which is said only because they are coded.
+    Reach,
 }
 
 /// A lane's codecs, one for each content.
@@ -110,7 +112,7 @@ impl Codecs {
         match content {
             Content::Gradients => self.gradients.as_mut(),
             Content::Weights => self.weights.as_mut(),
-            Content::Exact | Content::Projected => &mut self.exact,
+            Content::Exact | Content::Projected | Content::Reach => &mut self.exact,
         }
     }
 }
@@ -220,6 +222,29 @@ impl<'a> Wire<'a> {
     /// The same wire for what a projection has left.
     pub(crate) fn projected(&mut self) -> Wire<'_> {
         Wire { lane: self.lane, group: self.group, base: self.base, content: Content::Projected }
+    }
+
+    /// The same wire for how far a gradient reaches.
+    pub(crate) fn reaching(&mut self) -> Wire<'_> {
+        Wire { lane: self.lane, group: self.group, base: self.base, content: Content::Reach }
+    }
+
+    /// How far a gradient and what is remembered of it reach, where the places must agree on a range before an
+    /// all-reduce; `None` where they need not.
+    pub(crate) fn reach(&mut self, tag: Tag, x: &[f32]) -> Option<f32> {
+        let agrees = matches!(self.guarantee(), Guarantee::ShareOfRange(_));
+        if self.content != Content::Gradients || self.group.size() == 1 || !agrees {
+            return None;
+        }
+        let slot = self.slot(self.group.place(), tag, 0);
+        let Lane { codecs, clock, .. } = &mut *self.lane;
+        // Part of what the code costs.
+        Some(clock.timed(Phase::Encode, Work::Encode(0), || codecs.gradients.reach(slot, x)))
+    }
+
+    /// The codec of gradients takes the sum of what all places reach.
+    pub(crate) fn agree(&mut self, reach: f32) {
+        self.lane.codecs.gradients.agree(reach, self.group.size());
     }
 
     /// Takes the lane's projection where this wire is for gradients; whoever takes it gives it back.
@@ -358,8 +383,12 @@ impl<'a> Wire<'a> {
         elements: usize,
     ) -> Result<(), StepError> {
         let (peer, bytes) = (self.group.rank(to), packet.0.len() as u64);
-        // What a projection has left is no gradient; how long that was is counted by itself.
-        let raw_bytes = if self.content == Content::Projected { 0 } else { 4 * elements as u64 };
+        let raw_bytes = match self.content {
+            // What a projection has left is no gradient; how long that was is counted by itself. How far a gradient
+            // reaches would not travel without its code.
+            Content::Projected | Content::Reach => 0,
+            Content::Gradients | Content::Weights | Content::Exact => 4 * elements as u64,
+        };
         let before = self.lane.clock.switch(Phase::Send);
         self.lane.transport.send(peer, tag, packet)?;
         self.lane.clock.note(peer, bytes);

@@ -2,7 +2,7 @@
 
 use crate::key::{Ends, Key, Kind, Range};
 use crate::names::{
-    AVERAGINGS, COLLECTIVES, COMPRESSIONS, MIX_ORDERS, REDUCE_ORDERS, SCHEDULES, SERVES, STRATEGIES,
+    AVERAGINGS, COLLECTIVES, COMPRESSIONS, MIX_ORDERS, RANGES, REDUCE_ORDERS, SCHEDULES, SERVES, STRATEGIES,
     TOPOLOGIES,
 };
 use crate::table::{AT_LEAST_ZERO, BELOW_ONE, POSITIVE};
@@ -258,6 +258,15 @@ pub(crate) const KEYS: &[Key] = &[
     )
     .of(LOSSY)
     .default("false")
+    .arm(),
+    Key::new(
+        "compression.range",
+        Kind::Choice(RANGES),
+        "Whose largest element sets the steps. One range for a whole gradient needs `d-sync` or `pipe-sgd`, a gradient that \
+         travels whole, and at most 126 workers, fewer under error feedback; its steps grow with the workers.",
+    )
+    .of(&["quantize8"])
+    .default("\"chunk\"")
     .arm(),
     Key::new(
         "compression.ratio",

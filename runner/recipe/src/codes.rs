@@ -316,6 +316,26 @@ pub(crate) const CODES: &[Code] = &[
          the m n of the matrix, it travels as it is; a model all of whose matrices do so is not compressed at all.",
     ),
     code(
+        "R156",
+        "one range without an all-reduce",
+        "`compression.range = \"gradient\"` is agreed on by an all-reduce before each gradient. Gradients to a server, and models \
+         that are averaged, travel by themselves: each has the range of its own largest element, which is `chunk`.",
+    ),
+    code(
+        "R157",
+        "one range for a gradient in pieces",
+        "With `gradient-segments` the first piece leaves while the backward pass computes the others, so that the largest \
+         element is not known. A range of each piece would be what `chunk` does.",
+    ),
+    code(
+        "R158",
+        "too many workers for one range",
+        "With `compression.range = \"gradient\"` a step is a (127 - p)th of the sum of the p workers' largest elements: the other \
+         p steps are for what is rounded on the way. Error feedback remembers up to half a step for each worker (and for each \
+         partner in `recursive-doubling`), which widens the next range; where m memories make that half of m / (127 - p) of it, \
+         1 or more, it would grow without end.",
+    ),
+    code(
         "R201",
         "more workers than cores",
         "Workers that share a core slow each other down, so that step times measure the operating system's \

@@ -7,9 +7,9 @@ use crate::method::SEGMENTS;
 use crate::problem::Finding;
 use crate::resolve::STRATEGY_KIND;
 use crate::setting::Settings;
-use crate::{Codec, Compression, Model, Parameter, Route};
+use crate::{Codec, Compression, Model, Parameter, Route, range};
 
-const COMPRESSION_KIND: KeyId = id("compression.kind");
+pub(crate) const COMPRESSION_KIND: KeyId = id("compression.kind");
 pub(crate) const PARAMETERS: KeyId = id("compression.parameters");
 const ERROR_FEEDBACK: KeyId = id("compression.error-feedback");
 const RATIO: KeyId = id("compression.ratio");
@@ -55,7 +55,7 @@ fn codec(settings: &Settings) -> Option<Codec> {
     let whole = |key| settings.whole(key).unwrap_or(1) as u32;
     Some(match settings.choice(COMPRESSION_KIND) {
         "truncate16" => Codec::Truncate16,
-        "quantize8" => Codec::Quantize8,
+        "quantize8" => range::codec(settings),
         "fp16" => Codec::Fp16,
         "bf16" => Codec::Bf16,
         "top-k" => Codec::TopK { ratio },

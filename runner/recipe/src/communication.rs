@@ -100,6 +100,8 @@ pub enum Codec {
     Truncate16,
     /// 8 bits per value, scaled by the largest.
     Quantize8,
+    /// The same in one range for a whole gradient, on which all ranks agree: `range = "gradient"`.
+    Quantize8Gradient,
     /// IEEE half precision, rounded.
     Fp16,
     /// The upper 16 bits of each float, rounded.
@@ -165,7 +167,7 @@ impl Codec {
     pub fn name(self) -> &'static str {
         match self {
             Self::Truncate16 => "truncate16",
-            Self::Quantize8 => "quantize8",
+            Self::Quantize8 | Self::Quantize8Gradient => "quantize8",
             Self::Fp16 => "fp16",
             Self::Bf16 => "bf16",
             Self::TopK { .. } => "top-k",
@@ -180,7 +182,9 @@ impl Codec {
     /// How gradients under this code become a sum.
     pub fn route(self) -> Route {
         match self {
-            Self::Truncate16 | Self::Quantize8 | Self::Fp16 | Self::Bf16 => Route::EveryHop,
+            Self::Truncate16 | Self::Quantize8 | Self::Quantize8Gradient | Self::Fp16 | Self::Bf16 => {
+                Route::EveryHop
+            }
             Self::TopK { .. } | Self::Sign | Self::Terngrad { .. } | Self::Qsgd { .. } => Route::Once,
             Self::RandomK { .. } | Self::Powersgd { .. } => Route::Projected,
         }

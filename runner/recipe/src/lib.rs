@@ -33,6 +33,7 @@ mod plan;
 mod planner;
 mod problem;
 mod quantity;
+mod range;
 mod recipe;
 mod render;
 mod resolve;

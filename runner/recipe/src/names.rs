@@ -295,6 +295,15 @@ pub(crate) const COMPRESSIONS: &[Choice] = &[
     ),
 ];
 
+pub(crate) const RANGES: &[Choice] = &[
+    Choice::now("chunk", "The largest magnitude of what travels together: of each chunk, anew on each hop."),
+    Choice::now(
+        "gradient",
+        "One for the whole gradient and all its partial sums, as in Li et al., NeurIPS 2018: before each gradient the workers \
+         all-reduce the largest magnitudes, exactly; a step is a (127 - p)th of their sum, so that no partial sum is clipped.",
+    ),
+];
+
 pub(crate) const SHARES: &[Choice] = &[
     Choice::now("rank", "Each rank has a card of its own."),
     Choice::later("node", "The ranks of a machine share its card, and do not need it among themselves."),

@@ -12,6 +12,7 @@ use crate::key::{KeyId, id};
 use crate::layers::LayerSetting;
 use crate::method;
 use crate::problem::Finding;
+use crate::range;
 use crate::setting::{Settings, Typed};
 use crate::source::Span;
 use crate::surroundings;
@@ -98,6 +99,7 @@ impl<'a> Resolver<'a> {
         let (cluster, findings) = assign::cluster(settings, &strategy, self.machine);
         cell.findings.extend(findings);
         cell.findings.extend(coding::findings(settings));
+        cell.findings.extend(range::findings(settings, cluster.workers()));
         cell.findings.extend(gossip::findings(settings, &strategy, cluster.workers()));
         let workers = cluster.workers();
         let dataset = Self::dataset(settings);

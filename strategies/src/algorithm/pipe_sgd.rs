@@ -18,7 +18,9 @@
 //! mean. While the pipe fills, nothing is applied: no decay, no momentum. After T iterations the gradients that
 //! still travel are drained and applied. The warm-up, as in section 4, is D-Sync to its last gradient; then the
 //! pipe starts empty. Its gradients take the way of those that follow: what a codec remembers of the last one goes
-//! into the first that is piped.
+//! into the first that is piped. The 8-bit quantization of section 3.2 has the range of "a gradient vector"; `quantize8`
+//! takes that of each chunk on each hop, unless the recipe says `compression.range = "gradient"`: then one more number
+//! is all-reduced before each gradient, which travels whole (`segments` is 1).
 
 use crate::messenger::Pending;
 use crate::node::Node;

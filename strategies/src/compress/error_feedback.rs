@@ -74,6 +74,19 @@ impl<C: Compressor> Compressor for ErrorFeedback<C> {
         due.iter_mut().zip(memory).for_each(|(value, lost)| *value += lost);
     }
 
+    fn reach(&self, slot: Slot, x: &[f32]) -> f32 {
+        let of_purpose = self.memories.iter().filter(|((kind, _), _)| *kind == slot.kind);
+        let remembered = of_purpose.map(|(_, memory)| {
+            let end = memory.len().min(slot.at + x.len());
+            self.codec.reach(slot, memory.get(slot.at..end).unwrap_or_default())
+        });
+        self.codec.reach(slot, x) + remembered.sum::<f32>()
+    }
+
+    fn agree(&mut self, reach: f32, places: usize) {
+        self.codec.agree(reach, places);
+    }
+
     fn decode(&self, packet: &Packet, into: &mut [f32]) -> Result<(), StepError> {
         self.codec.decode(packet, into)
     }

@@ -12,6 +12,7 @@ mod kernels;
 mod narrow;
 mod qsgd;
 mod quantize8;
+mod quantize8_gradient;
 #[cfg(test)]
 mod samples;
 mod sign;
@@ -26,6 +27,7 @@ pub use fp16::Fp16;
 pub use identity::Identity;
 pub use qsgd::Qsgd;
 pub use quantize8::Quantize8;
+pub use quantize8_gradient::Quantize8Gradient;
 pub use sign::Sign;
 pub use stochastic::Origin;
 pub use terngrad::Terngrad;
@@ -62,6 +64,9 @@ pub enum Guarantee {
     RelativeError(f64),
     /// Each element by at most this share of the largest magnitude in the vector.
     ShareOfLargest(f64),
+    /// Each element by at most this share of a range that all places agree on before each all-reduce, by
+    /// [`Compressor::reach`] and [`Compressor::agree`].
+    ShareOfRange(f64),
     /// By anything, but right on average.
     Unbiased,
     /// The squared error is at most `1 - delta` of the squared length.
@@ -80,6 +85,13 @@ pub trait Compressor: Send {
         due.clear();
         due.extend_from_slice(x);
     }
+    /// The largest magnitude of `x`, and with it the largest of what is remembered of its positions, for each receiver by
+    /// itself; an infinity where one of them is no number. Asked for only under [`Guarantee::ShareOfRange`].
+    fn reach(&self, _: Slot, _: &[f32]) -> f32 {
+        0.0
+    }
+    /// Takes the sum of what the places of an all-reduce reach, and their number.
+    fn agree(&mut self, _reach: f32, _places: usize) {}
     /// Decodes a packet over `into`, whose length must be that of the encoded vector.
     fn decode(&self, packet: &Packet, into: &mut [f32]) -> Result<(), StepError>;
     /// Adds the decoded packet to `into`: the same bits as decoding and adding element by element.
@@ -106,6 +118,14 @@ impl Compressor for Box<dyn Compressor> {
 
     fn due(&self, slot: Slot, x: &[f32], due: &mut Vec<f32>) {
         self.as_ref().due(slot, x, due);
+    }
+
+    fn reach(&self, slot: Slot, x: &[f32]) -> f32 {
+        self.as_ref().reach(slot, x)
+    }
+
+    fn agree(&mut self, reach: f32, places: usize) {
+        self.as_mut().agree(reach, places);
     }
 
     fn decode(&self, packet: &Packet, into: &mut [f32]) -> Result<(), StepError> {
@@ -147,6 +167,7 @@ fn plain(codec: Codec, origin: Origin) -> Box<dyn Compressor> {
     match codec {
         Codec::Truncate16 => Box::new(Truncate16::default()),
         Codec::Quantize8 => Box::new(Quantize8),
+        Codec::Quantize8Gradient => Box::new(Quantize8Gradient::default()),
         Codec::Fp16 => Box::new(Fp16::default()),
         Codec::Bf16 => Box::new(Bf16::default()),
         Codec::TopK { ratio } => Box::new(TopK::new(ratio)),

@@ -11,6 +11,9 @@
 //!
 //! Source: Li et al., "Pipe-SGD: A Decentralized Pipelined SGD Framework for Distributed Deep Net Training",
 //! NeurIPS 2018, section 3.2, "scalar quantization".
+//!
+//! Departure: there the range is that of "a gradient vector", here of what travels together. The paper's reading is
+//! `compression.range = "gradient"`, [`Quantize8Gradient`](super::Quantize8Gradient); this one is `"chunk"`.
 
 use super::kernels::quantize as kernels;
 use super::{Compressor, Guarantee, Slot};
@@ -18,10 +21,10 @@ use crate::buffers::Buffers;
 use crate::{Packet, StepError};
 
 /// Where an infinity begins, above it NaN, among the bits of magnitudes.
-const INFINITE: u32 = 0x7f80_0000;
+pub(super) const INFINITE: u32 = 0x7f80_0000;
 
 /// The steps on each side of zero.
-const STEPS: f32 = 127.0;
+pub(super) const STEPS: f32 = 127.0;
 
 /// Bytes of the scale.
 const SCALE: usize = 4;
@@ -32,16 +35,7 @@ pub struct Quantize8;
 
 impl Compressor for Quantize8 {
     fn encode(&mut self, _: Slot, x: &[f32]) -> Packet {
-        let scale = scale(x);
-        Buffers::of_process().packet(SCALE + x.len(), |bytes| {
-            let (head, steps) = bytes.split_at_mut(SCALE);
-            head.copy_from_slice(&scale.to_le_bytes());
-            if scale.is_normal() {
-                kernels::quantize(x, scale, steps);
-            } else {
-                steps.fill(0);
-            }
-        })
+        packet(x, scale(x))
     }
 
     fn decode(&self, packet: &Packet, into: &mut [f32]) -> Result<(), StepError> {
@@ -78,6 +72,20 @@ fn scale(x: &[f32]) -> f32 {
     }
     let scale = f32::from_bits(largest) / STEPS;
     if scale.is_normal() { scale } else { 0.0 }
+}
+
+/// A scale, and each element as the nearest multiple of it, which must be within the steps; zeros where it is no normal
+/// number.
+pub(super) fn packet(x: &[f32], scale: f32) -> Packet {
+    Buffers::of_process().packet(SCALE + x.len(), |bytes| {
+        let (head, steps) = bytes.split_at_mut(SCALE);
+        head.copy_from_slice(&scale.to_le_bytes());
+        if scale.is_normal() {
+            kernels::quantize(x, scale, steps);
+        } else {
+            steps.fill(0);
+        }
+    })
 }
 
 /// A packet's scale and steps.

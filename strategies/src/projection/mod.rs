@@ -147,6 +147,7 @@ pub fn build(compression: Compression, seed: u64, matrices: &Arc<[Matrix]>) -> O
         Codec::Powersgd { rank } => Box::new(Powersgd::new(rank as usize, matrices.clone(), seed)),
         Codec::Truncate16
         | Codec::Quantize8
+        | Codec::Quantize8Gradient
         | Codec::Fp16
         | Codec::Bf16
         | Codec::TopK { .. }

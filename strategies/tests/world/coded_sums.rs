@@ -55,7 +55,7 @@ fn add(a: &[f32], b: &[f32]) -> Vec<f32> {
 }
 
 /// What a ring does to vectors: chunk c begins on rank c, is coded on every hop, and once more when it is complete.
-fn ring(x: &[Vec<f32>], code: impl Fn(&[f32]) -> Vec<f32>) -> Vec<f32> {
+pub(crate) fn ring(x: &[Vec<f32>], code: impl Fn(&[f32]) -> Vec<f32>) -> Vec<f32> {
     let p = x.len();
     let chunk = |c: usize| {
         let at = piece(x[0].len(), p, c);

@@ -14,6 +14,7 @@ mod elastic_sync;
 mod emulation;
 mod faults;
 mod gossip;
+mod gradient_range;
 mod hogwild;
 mod interleavings;
 mod local_sgd;

@@ -70,6 +70,23 @@ fn compression_is_an_arm_and_what_makes_no_difference_is_dropped() {
     );
 }
 
+/// The key decides the code, and its default leaves the run what it was.
+#[test]
+fn one_range_for_a_gradient_is_a_code_of_its_own() {
+    let codec = |range: &str| {
+        let arm = format!("[[strategy]]\nkind = \"d-sync\"\ncompression = {{ kind = \"quantize8\"{range} }}");
+        match plan(&[&arm]).cells[0].spec.compression {
+            Compression::Coded { codec, parameters: false, error_feedback: false } => codec,
+            other => panic!("{other:?}"),
+        }
+    };
+    let expected = [Codec::Quantize8, Codec::Quantize8, Codec::Quantize8Gradient];
+    assert_eq!(["", ", range = \"chunk\"", ", range = \"gradient\""].map(codec), expected);
+    let written = |codec| serde_json::to_string(&codec).expect("JSON");
+    assert_eq!(expected.map(written), ["\"quantize8\"", "\"quantize8\"", "\"quantize8-gradient\""]);
+    assert!(expected.iter().all(|codec| codec.name() == "quantize8"));
+}
+
 #[test]
 fn what_every_optimizer_can() {
     let schedule = |text: &str| {

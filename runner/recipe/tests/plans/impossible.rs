@@ -133,6 +133,49 @@ fn impossible_codes() {
 }
 
 #[test]
+fn impossible_ranges() {
+    let one = "compression = { kind = \"quantize8\", range = \"gradient\" }";
+    let remembering = "compression = { kind = \"quantize8\", range = \"gradient\", error-feedback = true }";
+    let workers = |count: u32| format!("[nodes]\nuse = [\"local*{count}\"]");
+    let batch = "[train]\nglobal-batch = 1000\nepochs = 2\n";
+    let arm = |kind: &str, compression: &str| format!("[[strategy]]\nkind = \"{kind}\"\n{compression}");
+    check(
+        "impossible_ranges",
+        &[
+            ("another code", &[&arm("d-sync", "compression = { kind = \"fp16\", range = \"gradient\" }")]),
+            (
+                "an unknown one",
+                &[&arm("d-sync", "compression = { kind = \"quantize8\", range = \"layer\" }")],
+            ),
+            ("a server", &[&arm("ps-sync", one)]),
+            ("said for all arms", &["[compression]\nkind = \"quantize8\"\nrange = \"gradient\""]),
+            (
+                "weights on purpose",
+                &[&arm(
+                    "local-sgd",
+                    "compression = { kind = \"quantize8\", range = \"gradient\", parameters = true }",
+                )],
+            ),
+            ("neighbours", &[&arm("d-psgd", one)]),
+            ("pieces", &[&arm("pipe-sgd", &format!("gradient-segments = 4\n{one}"))]),
+            ("no steps left", &[batch, &workers(127), &arm("d-sync", one)]),
+            ("a memory that grows", &[batch, &workers(85), &arm("d-sync", remembering)]),
+            (
+                "many memories that grow",
+                &[
+                    batch,
+                    &workers(33),
+                    &arm(
+                        "d-sync",
+                        &format!("communication.collective = \"recursive-doubling\"\n{remembering}"),
+                    ),
+                ],
+            ),
+        ],
+    );
+}
+
+#[test]
 fn impossible_strategies() {
     check(
         "impossible_strategies",
