@@ -38,6 +38,8 @@ fn shortened(plan: &Plan) -> Vec<String> {
             4 * batch
         }
     };
+    // Rates are those of the recipe's own data.
+    set.push("train.optimizer.lr=0.01".into());
     set.push(format!("dataset={{kind='synthetic',train={samples},test=100}}"));
     if spec.train.target.is_some() {
         // One that is reached: else the command says that it was not.

@@ -87,7 +87,9 @@ fn work() {
         let mut told: Vec<(String, String)> =
             env::vars().filter(|(name, _)| leads.iter().any(|lead| name.starts_with(lead))).collect();
         told.sort();
-        told.iter().for_each(|(name, value)| eprintln!("{name}={value}"));
+        for (name, value) in &told {
+            eprintln!("{name}={value}");
+        }
         eprintln!("threads {}", briefing.threads);
     }
     if let Some(code) = part.get(Verb::Early) {
