@@ -1,7 +1,7 @@
 //! Pairs whose ranks die, hang, or are slow: the others go on.
 
 use crate::lost_workers::{DEADLINE, go_wrong, lost};
-use crate::pairs::{acts, cases, pairs, scene, steps, used};
+use crate::pairs::{acts, cases, pairs, scene, steps};
 use recipe::{Graph, Topology};
 use record::{Event, GossipAct, Nanos, Rank};
 use strategies::sim::{Fault, LaneEnd, Outcome};
@@ -37,7 +37,8 @@ fn a_run_goes_on_without_a_worker_that_fails() {
                     // Rank 0 holds the count for all.
                     let tell = near + if victim == 0 { workers as usize - 1 } else { 1 };
                     assert!(lost.len() <= tell && !lost.is_empty(), "{what}: {lost:?}");
-                    let (used, budget) = (used(&after.outcome), scene.course().budget());
+                    let used = used_with(&after.outcome, Rank(victim), half);
+                    let budget = scene.course().budget();
                     let most = if victim == 0 {
                         // The others count by what their neighbours tell.
                         budget + 6 * u64::from(2 * workers) + if workers == 5 { budget } else { 0 }
@@ -58,6 +59,16 @@ fn a_run_goes_on_without_a_worker_that_fails() {
             }
         }
     }
+}
+
+/// Samples of all steps; of the victim, those that it had begun before the fault.
+fn used_with(outcome: &Outcome, victim: Rank, fault: Nanos) -> u64 {
+    let own = |rank: usize| {
+        let counts = move |begin: Nanos| rank != victim.index() || begin < fault;
+        let taken = steps(outcome, rank).into_iter().filter(move |step| counts(step.begin));
+        taken.map(|step| u64::from(step.own_samples)).sum::<u64>()
+    };
+    (0..outcome.ranks.len()).map(own).sum()
 }
 
 /// Snapshots that ranks made at marks after the loss.

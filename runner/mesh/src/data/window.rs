@@ -62,6 +62,8 @@ struct State {
     queue: Option<UnboundedSender<Outgoing>>,
     /// Credits in use.
     used: u64,
+    /// How often credits came back. The credits in use do not tell: another lane may have taken as many at once.
+    returns: u64,
     /// Whether the peer was asked for credits since some came back.
     asked: bool,
     presence: Presence,
@@ -90,6 +92,7 @@ impl Window {
         let state = State {
             queue: Some(queue),
             used: 0,
+            returns: 0,
             asked: false,
             presence: Presence::Here,
             ended: None,
@@ -105,7 +108,7 @@ impl Window {
         let (size, wanted) = (packet.0.len() as u64, Wanted::Credit(tag));
         let mut state = self.lock();
         let begin = Instant::now();
-        let mut quiet = (begin, state.used);
+        let mut quiet = (begin, state.returns);
         let mut asked = false;
         loop {
             let queue = state.open(self, wanted)?;
@@ -116,8 +119,8 @@ impl Window {
                 return Ok(());
             }
             // Another lane's message may have taken what came back: then the peer has to be asked again.
-            if state.used != quiet.1 {
-                (quiet, asked) = ((Instant::now(), state.used), false);
+            if state.returns != quiet.1 {
+                (quiet, asked) = ((Instant::now(), state.returns), false);
             }
             if !std::mem::replace(&mut asked, true) {
                 let _ = queue.send(Outgoing::Want);
@@ -151,6 +154,7 @@ impl Window {
     pub(super) fn credit(&self, bytes: u64) {
         let mut state = self.lock();
         state.used = state.used.saturating_sub(bytes);
+        state.returns += 1;
         state.asked = false;
         drop(state);
         self.changed.notify_all();
@@ -224,5 +228,46 @@ impl State {
         self.used += cost(size);
         self.sent.bytes += size;
         self.sent.messages += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use strategies::Kind;
+    use tokio::sync::mpsc::unbounded_channel;
+
+    /// What came back for one small message was taken by the next before the lane that waits for room saw it: the peer
+    /// has to be asked again, or it returns nothing of its own accord.
+    #[test]
+    fn room_that_another_lane_took_is_asked_for_again() {
+        let (queue, mut sent) = unbounded_channel();
+        let window = Window::new((Rank(0), Rank(1)), (1000, Duration::from_secs(30)), queue);
+        let small = || Packet(vec![0].into());
+        window.send(Tag::new(Kind::Count, 1), small(), None).unwrap();
+        let begun = Instant::now();
+        let mut next = || loop {
+            if let Ok(one) = sent.try_recv() {
+                return matches!(one, Outgoing::Message { .. });
+            }
+            assert!(begun.elapsed() < Duration::from_secs(20), "nothing was handed to the link");
+            std::thread::yield_now();
+        };
+        assert!(next());
+        std::thread::scope(|scope| {
+            let large = Packet(vec![0; 2000].into());
+            let waits = scope.spawn(|| window.send(Tag::new(Kind::Ask, 1), large, None));
+            assert!(!next(), "the peer is asked for room");
+            let mut state = window.lock();
+            state.used -= cost(1);
+            state.returns += 1;
+            state.count(1);
+            drop(state);
+            window.changed.notify_all();
+            assert!(!next(), "the peer is asked again");
+            window.credit(cost(1));
+            assert!(next(), "the large message leaves");
+            waits.join().unwrap().unwrap();
+        });
     }
 }
