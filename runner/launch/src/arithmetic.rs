@@ -1,7 +1,7 @@
 //! What the environment says to the libraries that compute: the plan's number of threads, and nothing of the caller's.
 //!
 //! How many threads a matrix product has, and which kernels it is made of, decides its speed and the bits of its sums.
-//! Neither may depend on a shell in which somebody once set a variable: it is no part of a run's identity.
+//! Neither may depend on the variables of the shell that starts the driver: they are no part of a run's identity.
 
 use std::ffi::OsStr;
 use std::process::Command;

@@ -23,7 +23,7 @@ pub(crate) fn codec(settings: &Settings) -> Codec {
     }
 }
 
-/// What cannot work about one range for a whole gradient among so many workers.
+/// Why one range for a whole gradient cannot work with this number of workers.
 pub(crate) fn findings(settings: &Settings, workers: u32) -> Option<Finding> {
     let Compression::Coded { codec: Codec::Quantize8Gradient, error_feedback, .. } =
         coding::compression(settings)

@@ -16,7 +16,7 @@ pub(crate) trait Member: Sized + Send + Sync + 'static {
     /// All ranks of a run, connected; no wait is longer than `patience`.
     fn all(ranks: u32, patience: Duration) -> (Self::Ground, Vec<Self>);
 
-    /// The same with so many bytes that may be on their way to one peer.
+    /// The same with a window of this many bytes to each peer.
     fn narrow(ranks: u32, patience: Duration, window: u64) -> (Self::Ground, Vec<Self>);
 
     /// A handle to the rank's transport.

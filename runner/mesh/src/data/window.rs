@@ -135,7 +135,7 @@ impl Window {
         }
     }
 
-    /// Whether a message of so many bytes would not wait now. Where it would, the peer is asked for what it has taken
+    /// Whether a message of `size` bytes can leave now. If not, the peer is asked for what it has taken
     /// out and not returned yet.
     pub(super) fn has_room(&self, size: u64) -> bool {
         let mut state = self.lock();

@@ -54,7 +54,7 @@ impl Credits {
 }
 
 impl Kernel {
-    /// Whether a message of so many bytes would not wait now.
+    /// Whether a message of `size` bytes can leave now.
     pub(in crate::sim) fn has_room(&self, way: (Rank, Rank), bytes: usize) -> bool {
         let state = self.lock();
         state.health.gone(way.1) || state.credits.has_room(way, bytes)
