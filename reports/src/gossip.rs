@@ -8,16 +8,19 @@ use store::AttemptRow;
 /// is left where each active worker, one of two, averages once per gradient of its own.
 const RARE: f64 = 0.25;
 
-/// Averagings per gradient of any worker. None for a run without averagings of pairs.
+/// Averagings per gradient of any worker: 0 where no pair averaged. None for a run without gradients.
 pub(crate) fn per_gradient(attempt: &AttemptRow, workers: u32) -> Option<f64> {
     let averagings: u64 = attempt.averagings.iter().map(|row| row.count).sum();
     // The attempt's steps are those of all workers together.
     let gradients = attempt.steps * u64::from(workers);
-    (averagings > 0 && gradients > 0).then(|| averagings as f64 / gradients as f64)
+    (gradients > 0).then(|| averagings as f64 / gradients as f64)
 }
 
-/// The mean over the judged runs of an arm.
+/// The mean over the judged runs of an arm in which pairs average; None for every other arm.
 pub(crate) fn mean_per_gradient(entry: &Entry, workers: u32) -> Option<f64> {
+    if !entry.averages_in_pairs {
+        return None;
+    }
     let rates: Vec<f64> =
         entry.trials.iter().filter_map(|trial| per_gradient(trial.attempt, workers)).collect();
     (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64)

@@ -1,7 +1,7 @@
 //! The rows seen as an experiment: conditions, in each the arms, of each the runs that count.
 
 use crate::ReportError;
-use recipe::{Metric, Target};
+use recipe::{Metric, Strategy, Target};
 use record::Nanos;
 use store::{AttemptRow, MetricRow, RunRow, RunState, SweepRows};
 
@@ -39,6 +39,8 @@ pub(crate) struct Entry<'a> {
     pub(crate) period: u64,
     /// Whether each worker goes at its own pace, and yet waits for others: for its turn, or within a bound on staleness.
     pub(crate) held_back: bool,
+    /// Whether its workers average in pairs.
+    pub(crate) averages_in_pairs: bool,
     /// The runs that are judged, in the order of their repeats.
     pub(crate) trials: Vec<Trial<'a>>,
 }
@@ -111,6 +113,7 @@ fn conditions(rows: &SweepRows) -> Vec<Condition<'_>> {
             own_pace: cell.spec.strategy.is_asynchronous().then_some(cell.spec.train.global_batch),
             period: cell.spec.strategy.period(),
             held_back: cell.spec.strategy.holds_back(),
+            averages_in_pairs: matches!(cell.spec.strategy, Strategy::AdPsgd { .. }),
             trials: trials(rows, number, target),
         };
         if let Some(condition) = found.iter_mut().find(|condition| condition.name == cell.condition) {

@@ -10,6 +10,10 @@ fn at_their_own_pace(rows: &mut SweepRows) {
     for cell in rows.plan.cells.iter_mut().filter(|cell| cell.arm == 0) {
         cell.spec.strategy = recipe::Strategy::AsyncSgd { serve: recipe::Serve::All, staleness_bound: None };
     }
+    for cell in rows.plan.cells.iter_mut().filter(|cell| cell.arm != 0) {
+        let averaging = recipe::Averaging::EachStep;
+        cell.spec.strategy = recipe::Strategy::AdPsgd { topology: recipe::Topology::Ring, averaging };
+    }
     for run in &mut rows.runs {
         let attempt = run.attempt.as_mut().unwrap();
         if run.cell == 0 {
@@ -81,6 +85,8 @@ fn gradients_that_rarely_meet_a_partner_are_a_reason_for_doubt() {
     assert!(rare.contains("<p class=\"note\">0.10 averagings per gradient.</p>"));
     assert!(often.contains("<p class=\"note\">0.25 averagings per gradient.</p>"));
     assert!(!often.contains("mostly alone"));
+    // Least of all where no pair ever averaged.
+    assert!(page(0).contains("0.00 averagings per gradient, workers train mostly alone"));
 }
 
 /// The marks are at the target's value, which is no distance.

@@ -148,7 +148,24 @@ impl Now<'_> {
 /// The first setting in which two specifications differ, in words.
 fn first_difference(before: &RunSpec, now: &RunSpec) -> Option<String> {
     let [before, now] = [before, now].map(|spec| serde_json::to_value(spec).unwrap_or_default());
+    first_written(&before, &now)
+}
+
+/// A setting that the recipe writes comes before one that follows from others: where the evaluator computes follows from the
+/// target, the ranks and the workers' threads.
+fn first_written(before: &Value, now: &Value) -> Option<String> {
+    const DERIVED: &str = "threads";
+    let own = |spec: &Value| {
+        let mut own = spec.clone();
+        let threads = own.as_object_mut().and_then(|fields| fields.remove(DERIVED));
+        (own, threads.unwrap_or_default())
+    };
+    let (before, threads_before) = own(before);
+    let (now, threads_now) = own(now);
+    let worker = |threads: &Value| threads.get("worker").cloned().unwrap_or_default();
     differing("", &before, &now)
+        .or_else(|| differing("threads.worker", &worker(&threads_before), &worker(&threads_now)))
+        .or_else(|| differing(DERIVED, &threads_before, &threads_now))
 }
 
 fn differing(path: &str, before: &Value, now: &Value) -> Option<String> {
@@ -182,6 +199,13 @@ fn key(path: &str) -> String {
         .replace("dataset.source.", "dataset.")
         .replace("emulation.slow", "nodes.slow")
         .replace("threads.worker", "nodes.threads")
+        .replace("threads.evaluate-at-once", "evaluation beside the run")
+        .replace("threads.evaluator", "threads of the evaluator")
+        .replace(".moving-rate.divided", ".moving-rate (0.9 / workers)")
+        .replace(".moving-rate.fixed", ".moving-rate")
+        .replace(".moving-rate.rho", ".rho")
+        .replace("compression.codec", "compression")
+        .replace("train.lr-schedule.scale.linear.reference", "train.lr-schedule.reference")
         .replace("emulation.", "")
 }
 
@@ -195,6 +219,8 @@ fn brief(value: &Value) -> String {
     }
     let text = match value {
         Value::Null => "not set".to_owned(),
+        // A choice with settings of its own is an object with one entry, named after it.
+        Value::Object(fields) if fields.len() == 1 => fields.keys().next().cloned().unwrap_or_default(),
         Value::Object(_) | Value::Array(_) => "another".to_owned(),
         Value::Number(number) => match number.as_f64() {
             // 32-bit settings show the digits that were written.
@@ -235,6 +261,21 @@ mod tests {
         let [before, now] = [Duration::from_millis(20), Duration::from_secs(8)].map(step);
         assert_eq!(told(before.clone(), now).unwrap(), "compute.step-time is 8s, was 20ms");
         assert_eq!(told(json!({}), before).unwrap(), "what is emulated is another, was not set");
+    }
+
+    #[test]
+    fn a_setting_that_follows_from_others_comes_last() {
+        let spec = |workers: u32, beside: bool, stop: bool| {
+            json!({
+                "threads": { "worker": workers, "evaluator": 1, "evaluate_at_once": beside },
+                "train": { "target": { "stop": stop } },
+            })
+        };
+        let told = |now| first_written(&spec(2, false, false), &now);
+        assert_eq!(told(spec(2, true, true)).unwrap(), "train.target.stop is true, was false");
+        assert_eq!(told(spec(1, true, false)).unwrap(), "nodes.threads is 1, was 2");
+        assert_eq!(told(spec(2, true, false)).unwrap(), "evaluation beside the run is true, was false");
+        assert_eq!(told(spec(2, false, false)), None);
     }
 
     #[test]

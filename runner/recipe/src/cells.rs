@@ -15,7 +15,7 @@ use crate::surroundings;
 use crate::threads::Ranks;
 use crate::value;
 use crate::{Cell, Role, RunSpec, Threads};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 const DATASET_PATH: KeyId = id("dataset.path");
@@ -168,7 +168,12 @@ impl<'a> CellBuilder<'a> {
 
     fn duplicates(&mut self, cells: &[Cell]) {
         let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
-        for (index, cell) in cells.iter().enumerate().filter(|(_, cell)| cell.excluded.is_none()) {
+        // A setting that is refused leaves a stand-in behind, which may well be another cell's value.
+        let errors = self.collected.values().filter(|(finding, _)| finding.is_error());
+        let impossible: BTreeSet<usize> = errors.flat_map(|(_, cells)| cells.iter().copied()).collect();
+        let possible =
+            |(index, cell): &(usize, &Cell)| cell.excluded.is_none() && !impossible.contains(index);
+        for (index, cell) in cells.iter().enumerate().filter(possible) {
             match seen.get(cell.config_hash.as_str()) {
                 None => {
                     seen.insert(&cell.config_hash, index);

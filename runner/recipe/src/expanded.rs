@@ -37,6 +37,12 @@ pub(crate) fn write(recipe: &Recipe, name: &str, around: &Surroundings<'_>) -> S
     let _ = writeln!(out, "schema = 1\nname = {}", quote(name));
     let _ = writeln!(out, "question = {}", quote(recipe.settings.text(crate::key::id("question"))));
     for key in KEYS.iter().filter(|key| matches!(key.kind, Kind::Table) && !key.later) {
+        if key.path == "nodes" && around.threads.is_none() && !swept.contains(&assign::THREADS) {
+            let _ = writeln!(
+                out,
+                "\n# nodes.threads: conditions differ, so that each has what the cores of the machine leave it"
+            );
+        }
         match key.path {
             "strategy" => strategies(&mut out, recipe, &swept),
             path if path.starts_with("strategy.") => {}

@@ -60,14 +60,15 @@ pub(crate) const PARTITIONS: &[Choice] = &[
 
 pub(crate) const KEPT_MODELS: &[Choice] = &[
     Choice::now("judged", "The one that the run is judged by."),
-    Choice::now("all", "That of every rank besides, where the ranks' models differ."),
+    Choice::now("all", "That of every rank besides, where workers train models of their own."),
 ];
 
 pub(crate) const SAMPLINGS: &[Choice] = &[
     Choice::now("permutation", "Each sample once per pass, in an order of its own each time."),
     Choice::now(
         "with-replacement",
-        "Each sample of a pass is drawn from all of them, whatever was drawn before; a pass is as long as otherwise.",
+        "Each sample of a pass is drawn from all of them, or from all of the worker's own part, whatever was drawn before; a \
+         pass is as long as otherwise.",
     ),
 ];
 

@@ -151,7 +151,13 @@ impl Plan {
     pub fn graphs(&self) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
         let cells = self.cells.iter().filter(|cell| cell.excluded.is_none());
-        for words in cells.filter_map(|cell| cell.spec.strategy.graph_in_words(cell.spec.cluster.workers())) {
+        let graph = |cell: &Cell| {
+            let words = cell.spec.strategy.graph_in_words(cell.spec.cluster.workers())?;
+            let arm = self.arms.get(cell.arm)?;
+            // A name of its own tells two arms of one kind apart.
+            Some(if arm.name == arm.kind { words } else { format!("{}: {words}", arm.name) })
+        };
+        for words in cells.filter_map(graph) {
             if !all.contains(&words) {
                 all.push(words);
             }

@@ -89,7 +89,7 @@ fn no_steps_left(
         .at_option(settings.span(WORKERS).or(settings.span(USE)), "the workers")
         .at_option(settings.span(COMPRESSION_KIND), "8 bits")
         .note(reason)
-        .cure(if error_feedback {
+        .cure(if error_feedback && workers < STEPS {
             format!(
                 "take at most {most} workers, which still leaves few steps, leave `error-feedback` out, or take \
                  `range = \"chunk\"`"
@@ -149,6 +149,18 @@ mod tests {
         for collective in ["ring", "pipelined-ring", "tree", "star", "recursive-doubling", "all-gather"] {
             assert_eq!(most(collective, &[]), Some(126), "{collective}");
         }
+        // The cure of a refusal is none that is refused again.
+        let cures = |workers: u32| {
+            let mut settings = Settings::new();
+            let leaf = |typed| Arc::new(Leaf { typed, text: String::new(), toml: String::new(), span: None });
+            settings.put(STRATEGY_KIND, leaf(Typed::Choice("d-sync")));
+            settings.put(COMPRESSION_KIND, leaf(Typed::Choice("quantize8")));
+            settings.put(RANGE, leaf(Typed::Choice("gradient")));
+            settings.put(id("compression.error-feedback"), leaf(Typed::Flag(true)));
+            format!("{:?}", findings(&settings, workers).map(|finding| finding.cure))
+        };
+        assert!(cures(126).contains("leave `error-feedback` out"), "{}", cures(126));
+        assert!(!cures(127).contains("leave `error-feedback` out"), "{}", cures(127));
         assert_eq!(most("ring", &["compression.error-feedback"]), Some(84));
         assert_eq!(most("recursive-doubling", &["compression.error-feedback"]), Some(32));
     }

@@ -121,7 +121,7 @@ impl<'a> Resolver<'a> {
             threads: Threads::default(),
         };
         cell.findings.extend(coding::nothing_to_factor(settings, &spec.model));
-        cell.findings.extend(elastic::long_period(settings, &spec.strategy, batches(&spec)));
+        cell.findings.extend(elastic::long_period(settings, &spec.strategy, batches(settings, &spec)));
         (spec, cell.findings)
     }
 
@@ -316,7 +316,11 @@ impl<'a> Resolver<'a> {
             }
             return LrScale::None;
         }
-        if reference.is_none() && settings.whole(WORKER_BATCH).is_none() {
+        // Without any batch, that is what is missing, and it is reported already.
+        if reference.is_none()
+            && settings.whole(WORKER_BATCH).is_none()
+            && settings.whole(GLOBAL_BATCH).is_some()
+        {
             cell.findings.push(
                 Finding::new("R010", "`train.lr-schedule.reference-batch` is missing: which batch is the rate right for?")
                     .at_option(settings.span(LR_SCALE), "scaled by the global batch divided by what?")
@@ -391,8 +395,11 @@ fn samples(cell: &mut Cell<'_>, batch: u32, workers: u32, dataset: &Dataset) {
     }
 }
 
-/// Steps of a training, where they are known before the data is read.
-fn batches(spec: &RunSpec) -> Option<u64> {
+/// Steps of a training, where they are given and known before the data is read.
+fn batches(settings: &Settings, spec: &RunSpec) -> Option<u64> {
+    if settings.number(EPOCHS).is_none() && settings.whole(STEPS).is_none() {
+        return None;
+    }
     let Training { length, global_batch, .. } = &spec.train;
     match (length, &spec.dataset.source) {
         (Extent::Steps(steps), _) => Some(*steps),

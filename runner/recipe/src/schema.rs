@@ -120,7 +120,14 @@ fn axes() -> Value {
     let varied = key::children("").filter(|key| key.reach != Reach::Sweep && !key.later);
     let properties: Map<String, Value> =
         varied.map(|key| (key.name().to_owned(), json!({ "type": "object" }))).collect();
-    json!({ "type": "object", "properties": properties, "additionalProperties": false })
+    // A path in quotes is one key: `"nodes.workers" = [2, 4]`.
+    let quoted = json!({ "^[a-z][a-z-]*\\.": { "type": "array" } });
+    json!({
+        "type": "object",
+        "properties": properties,
+        "patternProperties": quoted,
+        "additionalProperties": false,
+    })
 }
 
 fn names(choices: &[Choice]) -> Value {

@@ -14,6 +14,7 @@ pub enum Strategy {
     /// Asynchronous parameter server: first come, first served.
     AsyncSgd {
         /// How many workers its server serves at a time.
+        #[serde(default = "Serve::stored")]
         serve: Serve,
         /// Steps by which a worker may be ahead of the slowest one; as many as it likes where there is none.
         staleness_bound: Option<u64>,
@@ -23,6 +24,7 @@ pub enum Strategy {
         /// Of the server's one velocity.
         momentum: f32,
         /// As for [`Strategy::AsyncSgd`].
+        #[serde(default = "Serve::stored")]
         serve: Serve,
         /// As for [`Strategy::AsyncSgd`].
         staleness_bound: Option<u64>,
@@ -77,6 +79,7 @@ pub enum Strategy {
         /// Local steps from one exchange with the centre to the next.
         period: u64,
         /// As for [`Strategy::AsyncSgd`].
+        #[serde(default = "Serve::stored")]
         serve: Serve,
     },
     /// The same with momentum on the workers.
@@ -88,6 +91,7 @@ pub enum Strategy {
         /// As for [`Strategy::EasgdAsync`].
         period: u64,
         /// As for [`Strategy::AsyncSgd`].
+        #[serde(default = "Serve::stored")]
         serve: Serve,
     },
     /// Elastic averaging without locks.
@@ -113,6 +117,7 @@ pub enum Strategy {
         /// As for [`Strategy::EasgdAsync`].
         period: u64,
         /// As for [`Strategy::AsyncSgd`].
+        #[serde(default = "Serve::stored")]
         serve: Serve,
         /// Whether gradients are those of the weights after the velocity's next move.
         look_ahead: bool,
@@ -127,6 +132,13 @@ pub enum Serve {
     One,
     /// All: only the arithmetic waits for a lock.
     All,
+}
+
+impl Serve {
+    /// What servers did before it was a choice: a stored specification without it means this.
+    fn stored() -> Self {
+        Self::All
+    }
 }
 
 /// How far worker and centre of an elastic method go towards each other: a of x - a (x - c) and c + a (x - c).
@@ -354,6 +366,18 @@ impl Manner {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_stored_before_servers_had_a_choice_can_be_read() {
+        let kinds = ["async-sgd", "async-msgd", "easgd-async", "measgd-async", "eamsgd"];
+        for kind in kinds {
+            let stored = format!(
+                r#"{{"kind":"{kind}","staleness_bound":null,"momentum":0.5,"moving_rate":{{"fixed":0.1}},"period":1,"look_ahead":false}}"#
+            );
+            let strategy: Strategy = serde_json::from_str(&stored).expect(kind);
+            assert_eq!((strategy.kind(), strategy.serve()), (kind, Some(Serve::All)));
+        }
+    }
 
     #[test]
     fn a_server_updates_only_what_it_holds_for_its_workers() {

@@ -244,8 +244,9 @@ const BEFORE_ARMS: &[Key] = &[
         "nodes.threads",
         Kind::Whole(1, 4096),
         "Threads that each worker computes with. By default the cores that the servers leave, divided by the \
-         workers: the same for all arms of a condition, decided by the arm with the most ranks. The bits of the \
-         results depend on it.",
+         workers: the same for all arms of a condition, decided by the arm with the most ranks, excluded arms \
+         included. A run that stops at its target keeps one core free for the evaluator. The bits of the results \
+         depend on the number of threads.",
     )
     .example("2"),
     Key::new(
@@ -399,7 +400,8 @@ const AFTER_ARMS: &[Key] = &[
     Key::new(
         "measure.models",
         Kind::Choice(KEPT_MODELS),
-        "Which of the models that the ranks end with are kept, for `export --format safetensors`.",
+        "Which of the models that the ranks end with are kept, for `export --format safetensors`. `all` concerns strategies whose \
+         workers train models of their own: elastic averaging, gossip and `local-sgd`.",
     )
     .default("\"judged\""),
     Key::new("report", Kind::Table, "How results are judged and shown.").sweep(),

@@ -144,7 +144,12 @@ fn number_in(key: &Key, item: &Item, number: f64, range: Range) -> Result<Typed,
         return Ok(Typed::Number(number));
     }
     Err(Finding::new("R014", format!("`{}` cannot be {number}", key.path))
-        .at(item.span, format!("must be {}", range.describe())))
+        .at(item.span, format!("must be {}{}", finite(number), range.describe())))
+}
+
+/// What a number must be besides, where it is none.
+fn finite(number: f64) -> &'static str {
+    if number.is_finite() { "" } else { "a finite number " }
 }
 
 fn extent(key: &Key, item: &Item, text: &str, least: Least) -> Result<Extent, Finding> {

@@ -197,8 +197,8 @@ const HASH: Target = Target {
 };
 
 const SNAPSHOT: Target = Target {
-    head: "INSERT INTO artifact (attempt, path, rank, model, step, samples, at, last, kind, sha256)",
-    tail: "ON CONFLICT (attempt, path) DO UPDATE SET last = max(last, excluded.last)",
+    head: "INSERT INTO artifact (attempt, path, rank, model, step, samples, at, last, ended, kind, sha256)",
+    tail: "ON CONFLICT (attempt, path) DO UPDATE SET last = max(last, excluded.last), ended = max(ended, excluded.ended)",
 };
 
 fn snapshot(attempt: i64, event: &SnapshotRecord, values: &mut Values) {
@@ -211,6 +211,7 @@ fn snapshot(attempt: i64, event: &SnapshotRecord, values: &mut Values) {
         .add(int(event.samples))
         .add(int(event.at.0))
         .add(event.is_result())
+        .add(event.last)
         .add("snapshot")
         .add((!event.sha256.is_empty()).then_some(&event.sha256));
 }

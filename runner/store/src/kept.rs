@@ -22,8 +22,10 @@ pub struct KeptModel {
     pub samples: u64,
     /// When, on the clock of the run.
     pub at: Nanos,
-    /// Whether the run ended with it.
+    /// Whether the run is judged by it, and ended with it.
     pub last: bool,
+    /// Whether its rank ended with it.
+    pub ended: bool,
 }
 
 /// The samples that each rank used in each step, by step and rank, in the order of the batch.
@@ -46,19 +48,27 @@ impl Store {
     /// The models that a run put aside, by step.
     pub async fn kept_models(&self, run: &RunId) -> Result<Vec<KeptModel>, StoreError> {
         let Some(directory) = self.shown_directory(run).await? else { return Ok(Vec::new()) };
-        let rows: Vec<(String, u32, String, i64, i64, i64, bool)> = sqlx::query_as(
-            "SELECT path, rank, model, artifact.step, artifact.samples, artifact.at, last FROM run \
+        let rows: Vec<(String, u32, String, i64, i64, i64, bool, bool)> = sqlx::query_as(
+            "SELECT path, rank, model, artifact.step, artifact.samples, artifact.at, last, ended FROM run \
              JOIN shown ON shown.run = run.id JOIN artifact ON artifact.attempt = shown.attempt \
              WHERE run.ulid = ? AND kind = 'snapshot' ORDER BY artifact.step, rank, last",
         )
         .bind(run.as_str())
         .fetch_all(&self.reader)
         .await?;
-        let model =
-            |(path, rank, model, step, samples, at, last): (String, u32, String, i64, i64, i64, bool)| {
-                let (step, samples, at) = (uint(step), uint(samples), Nanos(uint(at)));
-                KeptModel { path: directory.join(path), rank: Rank(rank), model, step, samples, at, last }
-            };
+        let model = |(path, rank, model, step, samples, at, last, ended): (
+            String,
+            u32,
+            String,
+            i64,
+            i64,
+            i64,
+            bool,
+            bool,
+        )| {
+            let (step, samples, at) = (uint(step), uint(samples), Nanos(uint(at)));
+            KeptModel { path: directory.join(path), rank: Rank(rank), model, step, samples, at, last, ended }
+        };
         Ok(rows.into_iter().map(model).collect())
     }
 }

@@ -1,4 +1,4 @@
-//! The event log of a run, as JSON lines: `{"version":1,"run":"...","event":"step","fields":{...}}`.
+//! The event log of a run, as JSON lines: `{"event":"step","fields":{...},"run":"...","version":1}`.
 //!
 //! The version is that of the set of events; it is raised whenever an event or a field changes its meaning. JSON has no
 //! number that is none, so that a loss that has diverged is `null`.

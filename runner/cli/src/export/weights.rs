@@ -115,7 +115,16 @@ mod tests {
 
     fn kept(path: &Path) -> KeptModel {
         let model = "rank 0".to_owned();
-        KeptModel { path: path.into(), rank: Rank(0), model, step: 0, samples: 0, at: Nanos(0), last: false }
+        KeptModel {
+            path: path.into(),
+            rank: Rank(0),
+            model,
+            step: 0,
+            samples: 0,
+            at: Nanos(0),
+            last: false,
+            ended: false,
+        }
     }
 
     #[test]

@@ -31,8 +31,9 @@ empty field, with is_finite = 0.
 A trace opens in https://ui.perfetto.dev, which keeps it on your machine: a
 process is a node of a run, a thread a lane of a rank.
 
-Events are what the ranks told, in the order in which it came, each line with
-the version of the set of events; a number that is none is null.
+Events are those of the attempt that a run is shown by, its last one, in the
+order in which they came, each line with the version of the set of events; a
+number that is not finite is null.
 
 Of each run, safetensors writes a folder: initial.safetensors and
 final.safetensors with a tensor per parameter, run.json with all that the run
@@ -178,6 +179,9 @@ async fn events(store: &Store, selection: &Selection, output: Option<&Path>) -> 
     if let (true, Some(run)) = (directories.is_empty(), found.first()) {
         return Err(never_begun(run));
     }
+    for run in found.iter().filter(|run| directories.iter().all(|(begun, _)| *begun != &run.id)) {
+        anstream::eprintln!("run {} was never begun: it has no events", short(&run.id));
+    }
     let mut out = open(output)?;
     for (run, directory) in directories {
         events::write(run, EventLog::events(&directory)?, &mut out)?;
@@ -277,10 +281,12 @@ async fn models(store: &Store, selection: &Selection, folder: &Path) -> Result<V
 /// The models that the ranks ended with, beside the one that the run is judged by.
 fn own_models<'a>(run: &RunLine, models: &'a [KeptModel]) -> impl Iterator<Item = &'a KeptModel> {
     let all = run.spec.measure.models == KeptModels::All;
-    // By step: of each rank the last one stays.
-    let own = models.iter().filter(|model| !model.last && model.step > 0 && model.path.is_file());
+    let of_rank = |model: &&KeptModel| model.ended && model.model == format!("rank {}", model.rank.0);
+    let own = models.iter().filter(of_rank).filter(|model| model.path.is_file());
     let of_ranks: BTreeMap<Rank, &KeptModel> = own.map(|model| (model.rank, model)).collect();
-    of_ranks.into_values().filter(move |_| all)
+    // Of ranks that share one model, `final.safetensors` is that of all.
+    let several = of_ranks.len() > 1;
+    of_ranks.into_values().filter(move |_| all && several)
 }
 
 /// Where a model comes from, as safetensors' own texts.

@@ -163,6 +163,14 @@ fn what_is_wrong_anyway_is_told_beside_what_cannot_be_read() {
         codes(&["[[strategy]]\nkind = \"easgd-sync\"\nmoving-rate = true\nvariant = 4"]),
         ["R011", "R014"]
     );
+    // A batch that is missing is reported once, and a length that is missing makes no period too long.
+    assert_eq!(codes(&["[train]\nepochs = 2\nlr-schedule = { scale = \"linear\" }"]), ["R010"]);
+    assert_eq!(
+        codes(&["[[strategy]]\nkind = \"eamsgd\"\nperiod = 4", "[train]\nglobal-batch = 100"]),
+        ["R010"]
+    );
+    // A value that is refused makes no two cells equal.
+    assert_eq!(codes(&["[nodes]\nuse = [\"local*2\"]", "[sweep.axes]\nnodes.workers = [1, 4, 8]"]), ["R107"]);
     // What is missing is missing; what cannot be read is not.
     assert_eq!(codes(&["[train]\nepochs = true"]), ["R010", "R011"]);
     assert_eq!(codes(&["[train]\nglobal-batch = true\nepochs = 2"]), ["R011"]);
