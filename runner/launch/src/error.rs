@@ -62,17 +62,17 @@ pub enum LaunchError {
         /// The protocol it speaks.
         protocol: String,
     },
-    /// Driver and worker have one version, but were built from different states of the sources.
+    /// Driver and worker have one version, but were built from sources whose messages differ.
     #[error(
-        "worker {} is of build {build}, this driver of build {:016x}; build driver and worker from one state: \
+        "worker {} speaks wire format {format}, this driver {:016x}; build driver and worker from one state: \
          `cargo build --workspace`",
-        .path.display(), mesh::BUILD
+        .path.display(), mesh::wire_format()
     )]
-    WorkerBuild {
+    WorkerFormat {
         /// The binary.
         path: PathBuf,
-        /// Its build, as far as it says one.
-        build: String,
+        /// Its wire format in hexadecimal; `unknown` if it names none.
+        format: String,
     },
     /// A file or directory of the attempt cannot be made.
     #[error("{} cannot be {what}: {source}", .path.display())]

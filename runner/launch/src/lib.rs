@@ -26,7 +26,7 @@ pub use attempt::{Attempt, RunPhase, StopSignal, Update, run};
 pub use error::LaunchError;
 pub use log::{last_lines, log_file, readable};
 // Whoever launches speaks of these; what they travel on is nobody else's business.
-pub use mesh::{BUILD, Deadlines, Heartbeat, Member, PROTOCOL};
+pub use mesh::{Deadlines, Heartbeat, Member, PROTOCOL, wire_format};
 pub use outcome::{End, Loss, Outcome, Place};
 pub use preflight::{Concern, Machine, Severity, preflight};
 pub use sockets::reap;

@@ -48,7 +48,7 @@ fn find(named: Option<OsString>, program: &Path) -> Result<PathBuf, LaunchError>
     }
 }
 
-/// Starts the binary to ask for its version, protocol and build, and digests it.
+/// Starts the binary to ask for its version, protocol and wire format, and digests it.
 ///
 /// # Errors
 /// It cannot be read or started, does not answer, or does not fit this driver.
@@ -70,11 +70,13 @@ fn ask_version(path: &Path, patience: Duration) -> Result<String, LaunchError> {
         let (version, protocol) = (version.into(), protocol.into());
         return Err(LaunchError::WorkerVersion { path: path.into(), version, protocol });
     }
-    // Nothing but the build tells a worker that was left behind when the driver was built anew.
+    // A worker that was not built again with the driver has the same version; its messages may differ all the same.
     match rest {
-        ["build", build, ..] if *build == format!("{:016x}", mesh::BUILD) => Ok(version.into()),
-        ["build", build, ..] => Err(LaunchError::WorkerBuild { path: path.into(), build: (*build).into() }),
-        _ => Err(LaunchError::WorkerBuild { path: path.into(), build: "unknown".into() }),
+        ["format", format, ..] if *format == format!("{:016x}", mesh::wire_format()) => Ok(version.into()),
+        ["format", format, ..] => {
+            Err(LaunchError::WorkerFormat { path: path.into(), format: (*format).into() })
+        }
+        _ => Err(LaunchError::WorkerFormat { path: path.into(), format: "unknown".into() }),
     }
 }
 
@@ -131,7 +133,8 @@ mod tests {
 
     /// The answer of a worker that fits.
     fn greeting() -> String {
-        format!("{NAME} {} protocol {} build {:016x}", env!("CARGO_PKG_VERSION"), mesh::PROTOCOL, mesh::BUILD)
+        let (version, format) = (env!("CARGO_PKG_VERSION"), mesh::wire_format());
+        format!("{NAME} {version} protocol {} format {format:016x}", mesh::PROTOCOL)
     }
 
     fn refusal(text: &str) -> String {
@@ -164,14 +167,14 @@ mod tests {
 
     #[test]
     fn a_worker_of_an_older_state_of_the_sources_is_refused() {
-        let (before, build) = greeting().rsplit_once(' ').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+        let (before, format) = greeting().rsplit_once(' ').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
         let cure =
-            format!("this driver of build {build}; build driver and worker from one state: `cargo build");
-        let told = refusal(&format!("echo {before} {:016x}", mesh::BUILD ^ 1));
-        let stale = format!("worker W is of build {:016x}, ", mesh::BUILD ^ 1);
+            format!("this driver {format}; build driver and worker from one state: `cargo build");
+        let told = refusal(&format!("echo {before} {:016x}", mesh::wire_format() ^ 1));
+        let stale = format!("worker W speaks wire format {:016x}, ", mesh::wire_format() ^ 1);
         assert!(told.starts_with(&stale) && told.contains(&cure), "{told}");
-        let told = refusal(&format!("echo {}", before.trim_end_matches(" build")));
-        assert!(told.starts_with("worker W is of build unknown, ") && told.contains(&cure), "{told}");
+        let told = refusal(&format!("echo {}", before.trim_end_matches(" format")));
+        assert!(told.starts_with("worker W speaks wire format unknown, ") && told.contains(&cure), "{told}");
     }
 
     #[test]

@@ -60,19 +60,19 @@ pub enum MeshError {
         /// Who answered.
         peer: String,
     },
-    /// The other side was built from other sources.
+    /// The other side speaks another version.
     #[error(
-        "{peer} was built from other sources (protocol {protocol}, build {build:016x}) than this program \
-         (protocol {PROTOCOL}, build {:016x}): build driver and worker again, from one state of the sources",
-        crate::BUILD
+        "{peer} speaks another version (protocol {protocol}, format {format:016x}) than this program \
+         (protocol {PROTOCOL}, format {:016x}): build driver and worker again, from one state of the sources",
+        crate::wire_format()
     )]
     Version {
         /// The other side.
         peer: String,
         /// Its protocol.
         protocol: u32,
-        /// Its build.
-        build: u64,
+        /// Its [`wire_format`](crate::wire_format).
+        format: u64,
     },
     /// What came is no briefing at all.
     #[error("what was read is no briefing: a worker is started by `bakeoff run`, not by hand")]

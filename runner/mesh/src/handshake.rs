@@ -13,7 +13,7 @@
 //! where *connection* is the plane, both members and both nonces. Each code is computed with another word in
 //! front, so that none can be sent back as an answer to itself; fresh nonces make a recording worthless; and a
 //! secret belongs to one attempt, so that a process left over from another cannot pass. Each message begins
-//! with magic, protocol and build, so that a wrong version is told before anything else is looked at.
+//! with magic, protocol and format, so that a wrong version is told before anything else is looked at.
 //!
 //! What this protects against: a process that reaches a socket but does not know the secret can neither say
 //! anything that is taken for a member's word nor learn anything; what it sends is ignored. Control messages
@@ -26,7 +26,7 @@
 //! sockets lie in a directory that only the user may enter, which is checked before they are bound. Another
 //! process of the same user could do worse without any socket.
 
-use crate::{BUILD, Member, MeshError, PROTOCOL, Secret, directory};
+use crate::{Member, MeshError, PROTOCOL, Secret, directory, wire_format};
 use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -137,7 +137,7 @@ pub(crate) enum Fault {
     /// This is no message of a handshake, or not the one whose turn it is.
     Garbage,
     /// The other side has other sources.
-    Version { protocol: u32, build: u64 },
+    Version { protocol: u32, format: u64 },
     /// The other side does not know the secret.
     Secret,
 }
@@ -146,7 +146,7 @@ impl Fault {
     pub(crate) fn of(self, peer: End) -> MeshError {
         let peer = peer.to_string();
         match self {
-            Self::Version { protocol, build } => MeshError::Version { peer, protocol, build },
+            Self::Version { protocol, format } => MeshError::Version { peer, protocol, format },
             Self::Garbage | Self::Secret => MeshError::Secret { peer },
         }
     }
@@ -156,7 +156,7 @@ fn message(word: u8, parts: &[&[u8]]) -> Bytes {
     let mut bytes = Vec::with_capacity(PREAMBLE + 64);
     bytes.extend(MAGIC);
     bytes.extend(PROTOCOL.to_le_bytes());
-    bytes.extend(BUILD.to_le_bytes());
+    bytes.extend(wire_format().to_le_bytes());
     bytes.push(word);
     for part in parts {
         bytes.extend(*part);
@@ -169,12 +169,12 @@ fn open(bytes: &[u8]) -> Result<(u8, &[u8]), Fault> {
     let (preamble, rest) = bytes.split_at_checked(PREAMBLE).ok_or(Fault::Garbage)?;
     let (magic, numbers) = preamble.split_at(4);
     let protocol = u32::from_le_bytes(array(&numbers[..4])?);
-    let build = u64::from_le_bytes(array(&numbers[4..12])?);
+    let format = u64::from_le_bytes(array(&numbers[4..12])?);
     if magic != MAGIC {
         return Err(Fault::Garbage);
     }
-    if (protocol, build) != (PROTOCOL, BUILD) {
-        return Err(Fault::Version { protocol, build });
+    if (protocol, format) != (PROTOCOL, wire_format()) {
+        return Err(Fault::Version { protocol, format });
     }
     Ok((preamble[PREAMBLE - 1], rest))
 }
@@ -366,11 +366,11 @@ mod tests {
         let (mut client, hello) = Client::new(&SECRET, Plane::Control, ME, End::Driver);
         let mut other = hello.to_vec();
         other[4] += 1;
-        let told = Fault::Version { protocol: PROTOCOL + 1, build: BUILD };
+        let told = Fault::Version { protocol: PROTOCOL + 1, format: wire_format() };
         assert_eq!(fault(Server::greet(&SECRET, Plane::Control, End::Driver, &other)), told);
         let mut refused = refusal().to_vec();
         refused[8] ^= 1;
-        assert_eq!(fault(client.take(&refused)), Fault::Version { protocol: PROTOCOL, build: BUILD ^ 1 });
+        assert_eq!(fault(client.take(&refused)), Fault::Version { protocol: PROTOCOL, format: wire_format() ^ 1 });
     }
 
     #[test]

@@ -17,8 +17,9 @@ mod reception;
 mod socket;
 mod thread;
 mod timer;
+mod wire_format;
 
-pub use briefing::{BUILD, read_briefing, write_briefing};
+pub use briefing::{read_briefing, write_briefing};
 pub use control::{ControlClient, ControlInbox, ControlServer};
 pub use data::{DataPlane, Stopper};
 pub use directory::{private_directory, random_secret};
@@ -32,3 +33,4 @@ pub mod hostile {
     pub use crate::data::data_frames;
 }
 pub use timer::PreciseTimer;
+pub use wire_format::wire_format;

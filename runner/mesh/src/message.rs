@@ -2,6 +2,7 @@
 
 use recipe::RunSpec;
 use record::{Event, LaneId, Nanos, Phase, Rank, SnapshotRecord};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
@@ -11,7 +12,7 @@ use std::time::Duration;
 pub const PROTOCOL: u32 = 2;
 
 /// 256 random bits that all processes of one attempt share and nobody else knows.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Secret(pub [u8; 32]);
 
 impl fmt::Debug for Secret {
@@ -22,7 +23,7 @@ impl fmt::Debug for Secret {
 }
 
 /// A process of an attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Member {
     /// A rank.
@@ -41,7 +42,7 @@ impl fmt::Display for Member {
 }
 
 /// Everything a worker process must know; it travels on its standard input, never on a command line.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Briefing {
     /// [`PROTOCOL`] of the driver.
     pub protocol: u32,
@@ -64,7 +65,7 @@ pub struct Briefing {
 }
 
 /// How long to wait for what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Deadlines {
     /// From spawn until every rank is prepared; and for each snapshot, until it is on disk, and from when it was handed
     /// to the evaluator until it is evaluated.
@@ -89,7 +90,7 @@ impl Default for Deadlines {
 }
 
 /// From the driver to a member.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToMember {
     /// All ranks are prepared: the run begins.
@@ -108,7 +109,7 @@ pub enum ToMember {
 }
 
 /// From a member to the driver.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToDriver {
     /// What happened, in order.
@@ -127,7 +128,7 @@ pub enum ToDriver {
 }
 
 /// What a rank is doing right now.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Heartbeat {
     /// The lane that stands for the rank: its compute lane, else its first.
     pub lane: LaneId,

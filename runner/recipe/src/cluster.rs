@@ -1,10 +1,11 @@
 //! Which rank runs where.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// The ranks of one run and their machines.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cluster {
     /// The machines in use, in the order of the recipe.
     pub nodes: Vec<Node>,
@@ -31,7 +32,7 @@ impl Cluster {
 }
 
 /// A machine.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Node {
     /// Its name in the recipe; `local` is the driver's own.
     pub name: String,
@@ -40,7 +41,7 @@ pub struct Node {
 }
 
 /// The place of one rank.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Seat {
     /// What the rank is for.
     pub role: Role,
@@ -49,7 +50,7 @@ pub struct Seat {
 }
 
 /// What a rank is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// Computes gradients.

@@ -1,9 +1,10 @@
 //! How vectors travel, as descriptions: collectives, orders of sums, and codes.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How ranks communicate.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Communication {
     /// The algorithm of an all-reduce.
     pub collective: Collective,
@@ -14,7 +15,7 @@ pub struct Communication {
 }
 
 /// The algorithm of an all-reduce.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Collective {
     /// Scatter-reduce and all-gather around a ring.
@@ -58,7 +59,7 @@ impl Collective {
 }
 
 /// In which order an element's parts are added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReduceOrder {
     /// The collective's own order; all ranks still end with the same bits.
@@ -68,7 +69,7 @@ pub enum ReduceOrder {
 }
 
 /// Which gradients travel together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Schedule {
     /// All layers in one message after the backward pass.
@@ -76,7 +77,7 @@ pub enum Schedule {
 }
 
 /// What happens to vectors on the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Compression {
     /// Nothing: 32-bit floats.
@@ -93,7 +94,7 @@ pub enum Compression {
 }
 
 /// A code that needs fewer than 32 bits per value.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Codec {
     /// The upper 16 bits of each float.

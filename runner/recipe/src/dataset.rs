@@ -1,11 +1,12 @@
 //! Data sets, and how their samples are dealt to the workers.
 
 use crate::files::tidy;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// Which data, and how it is dealt.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Dataset {
     /// Where the samples come from.
     pub source: Source,
@@ -19,7 +20,7 @@ pub struct Dataset {
 }
 
 /// How a pass over samples is drawn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sampling {
     /// Each sample once, in an order of its own for each pass.
@@ -30,7 +31,7 @@ pub enum Sampling {
 }
 
 /// Where samples come from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Source {
     /// Drawn glyphs of ten classes, 28 x 28 grey; built in, a pure function of `seed` and position.
@@ -112,7 +113,7 @@ pub(crate) fn usual_path(kind: &str, data: &Path) -> Option<PathBuf> {
 }
 
 /// Who gets which samples.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Partition {
     /// One pass over all samples per epoch, dealt by position.

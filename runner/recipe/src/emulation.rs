@@ -1,11 +1,12 @@
 //! What a run pretends about its surroundings: a slower network, a stated step time, ranks that are slow.
 //! Descriptions only; the `strategies` crate makes them happen, and every page says that they did.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// What a run pretends. Nothing by default.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Emulation {
     /// The network between the ranks; `None` for the machine's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -19,7 +20,7 @@ pub struct Emulation {
 }
 
 /// A network: each rank has a full-duplex card of its own, which serialises what it carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Network {
     /// Of each card, in each direction, in bytes per second.
     pub bandwidth: u64,
@@ -28,7 +29,7 @@ pub struct Network {
 }
 
 /// A stated time for the computing of a step, whatever the machine takes.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Compute {
     /// Of forward pass, backward pass and update together.
     pub step_time: Duration,
@@ -37,7 +38,7 @@ pub struct Compute {
 }
 
 /// How a step's time is split.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Split {
     /// As a pass over one batch takes processor time before the run starts.
@@ -54,7 +55,7 @@ pub enum Split {
 }
 
 /// Ranks that are slow.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Slow {
     /// Which.
     pub whom: Whom,
@@ -67,7 +68,7 @@ pub struct Slow {
 }
 
 /// Which ranks are slow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Whom {
     /// This one.

@@ -1,9 +1,10 @@
 //! Models as pure data: layers, shapes, parameters and floating-point operations; nothing that computes.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The shape of one example at some point of a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shape {
     /// A flat vector.
@@ -23,7 +24,7 @@ impl Shape {
 }
 
 /// A layer, as the recipe describes it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Layer {
     /// y = W x + b, with W of `outputs` rows.
@@ -68,7 +69,7 @@ pub enum Layer {
 }
 
 /// A tensor of weights.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Parameter {
     /// `linear1.weight`: layer and role.
     pub name: String,
@@ -90,7 +91,7 @@ impl Parameter {
 }
 
 /// A layer in its place: shapes resolved, weights counted.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlacedLayer {
     /// `conv1`, `relu3`: the kind and its position among its kind, from 1.
     pub name: String,
@@ -109,7 +110,7 @@ pub struct PlacedLayer {
 /// A model: layers from the input to the class scores.
 ///
 /// The loss is always the mean cross-entropy of the softmax of the scores.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Model {
     /// The recipe's `kind`: `softmax`, `mnist-mlp`, `lenet`, `cifar-cnn`, `sequential`.
     pub kind: String,
@@ -125,7 +126,7 @@ pub struct Model {
 }
 
 /// How initial weights and biases are drawn, where n is the number of inputs of one output.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Init {
     /// The default of PyTorch's `Linear` and `Conv2d`: weights and biases uniform on [-1/sqrt(n), 1/sqrt(n)). It is the

@@ -1,12 +1,13 @@
 //! What a recipe expands to: arms, cells, runs.
 
 use crate::{Cluster, Communication, Compression, Dataset, Emulation, Model, Strategy, Threads, Training};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::time::Duration;
 
 /// Everything that reaches the workers of a run, and so decides its numbers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunSpec {
     /// What is trained.
     pub model: Model,
@@ -45,7 +46,7 @@ impl RunSpec {
 }
 
 /// What is recorded beyond the totals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Measure {
     /// Full spans for the first so many steps.
     pub trace_first_steps: u64,
@@ -62,7 +63,7 @@ pub struct Measure {
 }
 
 /// Which of the models that the ranks end with are kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum KeptModels {
     /// The one that the run is judged by.

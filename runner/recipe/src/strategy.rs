@@ -1,10 +1,11 @@
 //! Strategies as descriptions; the `strategies` crate builds the live ones.
 
 use crate::{Extent, Role, Topology};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How the ranks train together. A variant here, and the compiler lists what else a new strategy needs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Strategy {
     /// Synchronous parameter server: gradients up, weights down.
@@ -125,7 +126,7 @@ pub enum Strategy {
 }
 
 /// How many workers a server serves at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Serve {
     /// One, from its request to the end of the answer; the others wait in the order of their requests.
@@ -142,7 +143,7 @@ impl Serve {
 }
 
 /// How far worker and centre of an elastic method go towards each other: a of x - a (x - c) and c + a (x - c).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MovingRate {
     /// a = learning rate * rho: it follows the schedule of the learning rate.
@@ -165,7 +166,7 @@ impl MovingRate {
 }
 
 /// Where the centre of synchronous elastic averaging is, and what overlaps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SyncVariant {
     /// On a master of its own, behind a tree of the workers.
@@ -177,7 +178,7 @@ pub enum SyncVariant {
 }
 
 /// Which comes first in a step of gossip.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MixOrder {
     /// x <- W x - gamma g(x): models travel while gradients are computed.
@@ -187,7 +188,7 @@ pub enum MixOrder {
 }
 
 /// How often an active worker averages with a neighbour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Averaging {
     /// Whenever there is a new gradient in its buffer: at most once per step.

@@ -2,10 +2,11 @@
 //! many threads an operation has decides its speed, and the bits of its sums.
 
 use crate::{Cluster, Role};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Who computes with how many threads, and where a model is evaluated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Threads {
     /// Of each worker. A server has one: it runs no model, and its own loops have none beside them.
     pub worker: u32,

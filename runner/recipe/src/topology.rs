@@ -1,6 +1,7 @@
 //! Who averages with whom: graphs of gossip, what each neighbour weighs, and how fast a graph brings ranks
 //! together. Pure.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -8,7 +9,7 @@ use std::collections::BTreeSet;
 const MOST_RANKS: usize = 128;
 
 /// The shape of a graph of gossip.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Topology {
     /// Each rank has the two beside it.

@@ -1,11 +1,12 @@
 //! How long to train, with which steps, and when to look.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
 /// A length of training.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Extent {
     /// Passes over the training set, of all ranks together.
@@ -88,7 +89,7 @@ impl fmt::Display for Extent {
 }
 
 /// Training, as one run does it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Training {
     /// Samples per step of all workers together.
     pub global_batch: u32,
@@ -107,7 +108,7 @@ pub struct Training {
 }
 
 /// Stochastic gradient descent: g += decay w; v <- momentum v + g; w <- w - rate v.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sgd {
     /// The initial learning rate.
     pub lr: f32,
@@ -120,7 +121,7 @@ pub struct Sgd {
 }
 
 /// The learning rate over the samples consumed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LrSchedule {
     /// The shape after the warm-up.
     pub shape: LrShape,
@@ -131,7 +132,7 @@ pub struct LrSchedule {
 }
 
 /// How the learning rate depends on the batch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", try_from = "StoredScale")]
 pub enum LrScale {
     /// It does not.
@@ -147,14 +148,14 @@ pub enum LrScale {
 }
 
 /// A scale as it lies in a store. Before it followed the batch it was a name alone.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
 enum StoredScale {
     Name(String),
     Linear { linear: Reference },
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct Reference {
     reference_batch: u32,
 }
@@ -186,7 +187,7 @@ impl LrScale {
 }
 
 /// How the learning rate changes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum LrShape {
     /// It does not.
@@ -213,7 +214,7 @@ pub enum LrShape {
 }
 
 /// What is measured on a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Metric {
     /// Share of the test set that is classified right, 0 to 1.
@@ -270,7 +271,7 @@ impl fmt::Display for Metric {
 }
 
 /// What a run is after.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Target {
     /// What is measured.
     pub metric: Metric,

@@ -6,13 +6,14 @@
 
 use crate::{AveragedRecord, GossipRecord, LaneId, Nanos, Phase, PhaseTimes, Rank, SnapshotRecord};
 use recipe::Metric;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The version of the set of events; raised whenever a variant or a field changes its meaning.
 pub const EVENT_VERSION: u32 = 1;
 
 /// Something that happened in a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Event {
     /// A rank holds its data and its initial weights and waits for the start.
@@ -73,7 +74,7 @@ pub enum EventError {
 }
 
 /// A rank holds its data and its initial weights.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Prepared {
     /// Whose event this is.
     pub rank: Rank,
@@ -94,7 +95,7 @@ pub struct Prepared {
 }
 
 /// One step of one lane.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StepRecord {
     /// Whose event this is.
     pub rank: Rank,
@@ -129,7 +130,7 @@ pub struct StepRecord {
 }
 
 /// A stretch of a lane's time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SpanRecord {
     /// Whose event this is.
     pub rank: Rank,
@@ -150,7 +151,7 @@ pub struct SpanRecord {
 }
 
 /// A value that was measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MetricRecord {
     /// What was measured.
     pub metric: Metric,
@@ -177,7 +178,7 @@ pub(crate) fn yes() -> bool {
 }
 
 /// A digest of a rank's weights.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WeightHash {
     /// Whose event this is.
     pub rank: Rank,
@@ -188,7 +189,7 @@ pub struct WeightHash {
 }
 
 /// What one rank sent to another.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkRecord {
     /// The sender.
     pub from: Rank,
@@ -201,7 +202,7 @@ pub struct LinkRecord {
 }
 
 /// What coding saved on a lane over the whole run, and what it lost.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CodingRecord {
     /// Whose event this is.
     pub rank: Rank,
@@ -219,7 +220,7 @@ pub struct CodingRecord {
 }
 
 /// What measuring cost a rank.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Overhead {
     /// Whose event this is.
     pub rank: Rank,
@@ -230,7 +231,7 @@ pub struct Overhead {
 }
 
 /// How well a rank kept what it pretends: how much later than they should have, things happened.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EmulationRecord {
     /// Whose event this is.
     pub rank: Rank,
@@ -253,7 +254,7 @@ pub struct EmulationRecord {
 }
 
 /// What is pretended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Emulated {
     /// The network.
@@ -273,7 +274,7 @@ impl Emulated {
 }
 
 /// The samples of a step, by their positions in the original training file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SamplesRecord {
     /// Whose event this is.
     pub rank: Rank,
@@ -285,7 +286,7 @@ pub struct SamplesRecord {
 
 /// A gradient that a server applied. In the order of their versions, these are what a server did: with the batches,
 /// which are known, the run can be replayed from them to equal bits, unless the server has no lock.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UpdateRecord {
     /// The server.
     pub rank: Rank,
@@ -305,7 +306,7 @@ pub struct UpdateRecord {
 }
 
 /// A rank goes on without a peer: from here on the run is degraded.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LostRecord {
     /// Who goes on.
     pub rank: Rank,
@@ -320,7 +321,7 @@ pub struct LostRecord {
 }
 
 /// A rank ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RankEnded {
     /// Whose event this is.
     pub rank: Rank,
@@ -329,7 +330,7 @@ pub struct RankEnded {
 }
 
 /// How a rank ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RankEnd {
     /// All its lanes finished.

@@ -1,11 +1,12 @@
 //! What happens to the models of ranks that gossip.
 
 use crate::{Nanos, Rank};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Something that happened to the model of a rank without a centre, or to the buffer of steps that are not in it yet.
 /// With the batches, which are known, a run is replayed from these to equal bits.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GossipRecord {
     /// Whose model.
     pub rank: Rank,
@@ -18,7 +19,7 @@ pub struct GossipRecord {
 }
 
 /// What happened to a gossiping rank's model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GossipAct {
     /// The compute lane read it, with the buffer applied, for this step.
@@ -50,7 +51,7 @@ pub enum GossipAct {
 }
 
 /// Two ranks replaced their models by the mean of both. Only the rank that asked for it, the active one, tells.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AveragedRecord {
     /// The active rank.
     pub rank: Rank,

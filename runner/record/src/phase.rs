@@ -1,12 +1,13 @@
 //! What a lane can be doing: a closed list, so that the times of a step add up to its length.
 
 use crate::Nanos;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Index, IndexMut};
 
 /// What a lane is doing; at each moment exactly one of these.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// Fetching and preparing the examples of a batch.
@@ -40,7 +41,7 @@ pub enum Phase {
 }
 
 /// What kind of time a phase is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Category {
     /// The rank works on its own model.
@@ -137,7 +138,7 @@ impl fmt::Display for Phase {
 }
 
 /// Exclusive time per phase: the entries of a step sum to its length.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct PhaseTimes([Nanos; Phase::ALL.len()]);
 

@@ -2,10 +2,11 @@
 
 use crate::event::yes;
 use crate::{Nanos, Rank};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A copy of the model, on its way to the evaluator.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SnapshotRecord {
     /// Whose event this is.
     pub rank: Rank,
@@ -55,7 +56,7 @@ impl SnapshotRecord {
 }
 
 /// What a model that a rank puts aside is to its run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
     /// The run is judged by it.
@@ -69,7 +70,7 @@ pub enum Standing {
 
 /// The models that are taken together at a mark: those of ranks 0 up to `size`. Their distance to their uniform mean is
 /// always measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Company {
     /// How many.
     pub size: u32,

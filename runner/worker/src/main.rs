@@ -27,7 +27,9 @@ fn main() -> ExitCode {
 fn answer(argument: &str) -> ExitCode {
     let version = env!("CARGO_PKG_VERSION");
     match argument {
-        "--protocol" => println!("bakeoff-worker {version} protocol {PROTOCOL} build {:016x}", mesh::BUILD),
+        "--protocol" => {
+            println!("bakeoff-worker {version} protocol {PROTOCOL} format {:016x}", mesh::wire_format());
+        }
         "--version" | "-V" => println!("bakeoff-worker {version}"),
         _ => {
             eprintln!(

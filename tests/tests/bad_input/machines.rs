@@ -25,9 +25,9 @@ fn worker(desk: &Desk, script: &str) {
 }
 
 fn fitting(then: &str) -> String {
-    let (version, protocol, build) = (env!("CARGO_PKG_VERSION"), launch::PROTOCOL, launch::BUILD);
+    let (version, protocol, wire) = (env!("CARGO_PKG_VERSION"), launch::PROTOCOL, launch::wire_format());
     format!(
-        "if [ \"$1\" = --protocol ]; then echo bakeoff-worker {version} protocol {protocol} build {build:016x}; exit; fi\n{then}"
+        "if [ \"$1\" = --protocol ]; then echo bakeoff-worker {version} protocol {protocol} format {wire:016x}; exit; fi\n{then}"
     )
 }
 
@@ -71,10 +71,10 @@ pub(crate) const MACHINES: &[Row] = &[
     ),
     (
         "a worker of another build",
-        |desk| worker(desk, &fitting("").replace(" build ", " build f")),
+        |desk| worker(desk, &fitting("").replace(" format ", " format f")),
         &["BAKEOFF_WORKER=worker", "run", "recipe.toml"],
         4,
-        &["is of build f", "from one state"],
+        &["speaks wire format f", "from one state"],
     ),
     (
         "a worker that dies at once",

@@ -44,8 +44,8 @@ impl Kitchen {
 
     /// A worker program that fits this driver and then does what the line of shell says.
     pub(crate) fn with_worker(mut self, line: &str) -> Self {
-        let (version, protocol, build) = (env!("CARGO_PKG_VERSION"), launch::PROTOCOL, launch::BUILD);
-        let greeting = format!("bakeoff-worker {version} protocol {protocol} build {build:016x}");
+        let (version, format) = (env!("CARGO_PKG_VERSION"), launch::wire_format());
+        let greeting = format!("bakeoff-worker {version} protocol {} format {format:016x}", launch::PROTOCOL);
         let script =
             format!("#!/bin/sh\nif [ \"$1\" = --protocol ]; then echo {greeting}; exit; fi\n{line}\n");
         self.worker = self.path("bakeoff-worker");

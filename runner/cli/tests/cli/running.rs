@@ -16,7 +16,7 @@ fn a_machine_without_a_worker_is_refused_before_anything_starts() {
 
 #[test]
 fn a_worker_of_another_build_is_refused() {
-    for (fitting, other) in [(" protocol ", " protocol 99"), (" build ", " build f")] {
+    for (fitting, other) in [(" protocol ", " protocol 99"), (" format ", " format f")] {
         let kitchen = Kitchen::new().with_worker(HAPLESS);
         let script = fs::read_to_string(kitchen.path("bakeoff-worker")).unwrap();
         fs::write(kitchen.path("bakeoff-worker"), script.replace(fitting, other)).unwrap();

@@ -1,7 +1,7 @@
 //! How a briefing travels.
 
 use crate::fixture::PATIENCE;
-use mesh::{BUILD, Briefing, Member, MeshError, PROTOCOL, read_briefing, write_briefing};
+use mesh::{Briefing, Member, MeshError, PROTOCOL, read_briefing, wire_format, write_briefing};
 use proptest::prelude::*;
 use record::Rank;
 use std::io::Read;
@@ -27,13 +27,13 @@ fn a_briefing_survives_and_not_a_byte_more_is_read() {
 
 #[test]
 fn another_version_is_told_before_anything_is_decoded() {
-    for (at, change) in [(4, "protocol"), (8, "build")] {
+    for (at, change) in [(4, "protocol"), (8, "format")] {
         let mut bytes = written();
         bytes[at] ^= 1;
         bytes.truncate(16);
         let error = read_briefing(&bytes[..]).unwrap_err();
-        let MeshError::Version { protocol, build, .. } = error else { panic!("{change}: {error}") };
-        assert!(protocol != PROTOCOL || build != BUILD);
+        let MeshError::Version { protocol, format, .. } = error else { panic!("{change}: {error}") };
+        assert!(protocol != PROTOCOL || format != wire_format());
         assert!(error.to_string().contains("build driver and worker again"), "{error}");
     }
 }

@@ -32,7 +32,7 @@ fn garbage() -> Vec<Bytes> {
     let preamble = |word: u8| {
         let mut frame = b"BKHS".to_vec();
         frame.extend(mesh::PROTOCOL.to_le_bytes());
-        frame.extend(mesh::BUILD.to_le_bytes());
+        frame.extend(mesh::wire_format().to_le_bytes());
         frame.push(word);
         frame.extend([0; 64]);
         frame
