@@ -56,20 +56,18 @@ pub(crate) fn workers(attempt: &AttemptRow) -> Option<StepShares> {
     per_step(totals, length, steps).map(|shares| StepShares { exposed, hidden, ..shares })
 }
 
-/// The servers' lanes of one run, but for those that only keep a model; a step is one turn of a lane, which takes as many
-/// as its most frequent phase.
+/// The lanes of one run's servers that serve workers. A step is one turn of a lane; the lane's most frequent phase gives
+/// their number.
 pub(crate) fn servers(attempt: &AttemptRow) -> Option<StepShares> {
     let servers = || attempt.ranks.iter().filter(|rank| rank.role == Role::Server);
-    let clients = attempt.ranks.iter().filter(|rank| rank.role == Role::Worker).count();
-    let serves = |lane| matches!(lane, LaneId::Service(number) if usize::from(number) < clients.max(1));
     let mut turns: BTreeMap<(Rank, LaneId), u64> = BTreeMap::new();
     for (rank, row) in servers().flat_map(|rank| rank.phases.iter().map(|row| (rank.rank, row))) {
-        if serves(row.lane) {
+        if row.lane.serves() {
             let most = turns.entry((rank, row.lane)).or_default();
             *most = row.count.max(*most);
         }
     }
-    per_step(totals(servers(), serves), 0.0, turns.values().sum())
+    per_step(totals(servers(), LaneId::serves), 0.0, turns.values().sum())
 }
 
 fn totals<'a>(ranks: impl Iterator<Item = &'a RankRow>, lane: impl Fn(LaneId) -> bool) -> Vec<(Phase, f64)> {
@@ -131,13 +129,12 @@ mod tests {
         let attempt = rows.runs[0].attempt.as_mut().unwrap();
         let one = servers(attempt).unwrap().length;
         for rank in attempt.ranks.iter_mut().filter(|rank| rank.role == Role::Server) {
-            // As busy for each of four clients, and a lane behind them that waits for the whole run.
-            let with =
-                |lane, row: &store::PhaseRow| store::PhaseRow { lane: LaneId::Service(lane), ..row.clone() };
+            // As busy for each of four clients, beside a lane that takes snapshots.
+            let with = |lane, row: &store::PhaseRow| store::PhaseRow { lane, ..row.clone() };
             let first = rank.phases.clone();
-            rank.phases = (0..=4).flat_map(|lane| first.iter().map(move |row| with(lane, row))).collect();
+            let lanes = (0..4).map(LaneId::Client).chain([LaneId::Snapshot]);
+            rank.phases = lanes.flat_map(|lane| first.iter().map(move |row| with(lane, row))).collect();
         }
-        assert_eq!(attempt.ranks.iter().filter(|rank| rank.role == Role::Worker).count(), 4);
         assert!((servers(attempt).unwrap().length - one).abs() < 1e-12);
     }
 }

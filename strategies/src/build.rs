@@ -308,14 +308,14 @@ impl Blueprint {
             let run = guarded(move || training::train(node, strategy, books));
             bodies.push(LaneBody { rank, lane: LaneId::Compute, run });
         }
-        for (number, service) in services.into_iter().enumerate() {
-            let lane = LaneId::Service(number as u16);
+        for service in services {
+            let lane = service.lane();
             let desk = self.desk(&seat, host, (lane, overlap.as_ref()));
             let books = books(lane, evaluated.clone().filter(|_| !trains));
             bodies.push(LaneBody { rank, lane, run: guarded(move || training::serve(desk, service, books)) });
         }
-        for (service, number) in attendants.into_iter().zip(bodies.len() - usize::from(trains)..) {
-            let lane = LaneId::Service(number as u16);
+        for service in attendants {
+            let lane = service.lane();
             let desk = self.desk(&seat, host, (lane, None));
             let books = books(lane, evaluated.clone());
             bodies.push(LaneBody {

@@ -6,7 +6,7 @@ use crate::host::Shared;
 use crate::strategy::{Service, Turn};
 use crate::vector::Vector;
 use crate::{Group, Lane, StepError, Tag, Wire};
-use record::{Phase, Work};
+use record::{LaneId, Phase, Work};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -70,6 +70,10 @@ impl Messenger {
 }
 
 impl Service for Messenger {
+    fn lane(&self) -> LaneId {
+        LaneId::Communication
+    }
+
     fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
         let job = self.jobs.wait(&mut desk.lane, |jobs| match jobs.waiting.pop_front() {
             Some(job) => Some(Some(job)),

@@ -4,7 +4,7 @@ use crate::desk::Desk;
 use crate::node::Node;
 use crate::vector::Vector;
 use crate::{Loss, Place, StepError};
-use record::{Company, Nanos, Rank, Standing};
+use record::{Company, LaneId, Nanos, Rank, Standing};
 
 /// How far the run is, as far as a rank knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +67,9 @@ pub enum Turn {
 
 /// What a lane beside the compute lane does: the second thread of a two-thread method, or a server.
 pub trait Service: Send {
+    /// The lane's name and purpose, unique on its rank: it stands in every record of the lane.
+    fn lane(&self) -> LaneId;
+
     /// Before the run's clock starts; answers the initial weights, if it was sent them: all ranks must hold
     /// the same.
     fn start(&mut self, _desk: &mut Desk) -> Result<Option<Vector>, StepError> {

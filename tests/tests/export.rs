@@ -317,7 +317,7 @@ fn opens_as_a_trace(desk: &Desk) {
     assert!(processes.iter().all(|name| name.starts_with("local: ")), "{processes:?}");
     let threads = names("thread_name");
     let lanes: Vec<&str> = threads.values().map(String::as_str).collect();
-    for lane in ["worker rank 0, compute", "worker rank 2, compute", "server rank 3, service-0"] {
+    for lane in ["worker rank 0, compute", "worker rank 2, compute", "server rank 3, clients"] {
         assert!(lanes.contains(&lane), "{lanes:?}");
     }
     // Complete events of a thread are inside one another or apart, in the order in which a viewer reads them.

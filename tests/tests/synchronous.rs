@@ -76,7 +76,7 @@ fn a_parameter_server_ends_with_the_weights_of_an_all_reduce() {
 #[test]
 fn what_is_reported_is_complete() {
     let trained = run("ps-sync", 2, "");
-    for (rank, lane) in [(0, LaneId::Compute), (1, LaneId::Compute), (2, LaneId::Service(0))] {
+    for (rank, lane) in [(0, LaneId::Compute), (1, LaneId::Compute), (2, LaneId::Clients)] {
         let steps: Vec<u64> = trained
             .steps()
             .filter(|step| step.rank == Rank(rank) && step.lane == lane)

@@ -114,7 +114,7 @@ impl Maker<'_> {
     /// A rank with these phases, where a step of all takes so long and there are so many.
     fn rank(&self, rank: Rank, (step, steps): (f64, u64), parts: &[(Phase, f64)]) -> RankRow {
         let worker = rank.0 < self.cell.spec.cluster.workers();
-        let lane = if worker { LaneId::Compute } else { LaneId::Service(0) };
+        let lane = if worker { LaneId::Compute } else { LaneId::Clients };
         let length = length(parts);
         let own = if self.arm.strategy.is_asynchronous() && worker {
             (step * steps as f64 / length) as u64

@@ -370,7 +370,7 @@ mod tests {
     fn a_loss_that_is_no_number_survives() {
         let event = Event::Step(StepRecord {
             rank: Rank(2),
-            lane: LaneId::Service(1),
+            lane: LaneId::Client(1),
             step: 7,
             samples: 700,
             begin: Nanos(5),
@@ -388,7 +388,7 @@ mod tests {
             panic!("another kind of event came back")
         };
         assert!(back.loss.unwrap().is_nan());
-        assert_eq!((back.rank, back.lane, back.samples), (Rank(2), LaneId::Service(1), 700));
+        assert_eq!((back.rank, back.lane, back.samples), (Rank(2), LaneId::Client(1), 700));
     }
 
     #[test]
@@ -397,6 +397,13 @@ mod tests {
         let bytes = event.encode().unwrap();
         assert!(bytes.windows(8).any(|word| word == b"averaged"));
         assert_eq!(Event::decode(&bytes).unwrap(), event);
+    }
+
+    /// Logs of earlier versions are read again by `bakeoff db rebuild`.
+    #[test]
+    fn a_lane_from_before_lanes_named_their_purpose_is_read() {
+        let bytes = rmp_serde::to_vec_named(&std::collections::BTreeMap::from([("service", 3)])).unwrap();
+        assert_eq!(rmp_serde::from_slice::<LaneId>(&bytes).unwrap(), LaneId::Service(3));
     }
 
     #[test]

@@ -47,11 +47,11 @@ impl Activity {
     /// What a lane in this phase does.
     pub(crate) fn of(lane: LaneId, phase: Phase) -> Self {
         let moves = phase.category() == Category::Communication;
-        match lane {
-            LaneId::Compute if !moves && phase.category() != Category::Waiting => Self::Busy,
-            LaneId::Service(_) if moves || phase == Phase::WaitPeer => Self::Open,
-            _ => Self::Neither,
+        let waits = phase.category() == Category::Waiting;
+        if lane == LaneId::Compute {
+            return if moves || waits { Self::Neither } else { Self::Busy };
         }
+        if moves || phase == Phase::WaitPeer { Self::Open } else { Self::Neither }
     }
 }
 

@@ -76,16 +76,44 @@ impl fmt::Display for Nanos {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LaneId {
-    /// The lane that trains: forward, backward, and what the strategy does in between.
+    /// Trains: forward pass, backward pass, and the strategy's work in between.
     Compute,
-    /// A lane that serves or communicates beside it; a server rank has only such lanes.
+    /// Communicates for the compute lane of the same rank.
+    Communication,
+    /// Serves all workers.
+    Clients,
+    /// Serves the worker of this rank.
+    Client(u16),
+    /// Counts the samples of the worker of this rank.
+    Count(u16),
+    /// Announces evaluation points to the workers.
+    Announcer,
+    /// Takes snapshots of the rank's model.
+    Snapshot,
+    /// A lane beside the compute lane in a record from before lanes named their purpose, by its number.
     Service(u16),
+}
+
+impl LaneId {
+    /// Whether the lane does a server's work: its turns are exchanges with workers.
+    pub fn serves(self) -> bool {
+        match self {
+            Self::Clients | Self::Client(_) | Self::Service(_) => true,
+            Self::Compute | Self::Communication | Self::Count(_) | Self::Announcer | Self::Snapshot => false,
+        }
+    }
 }
 
 impl fmt::Display for LaneId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Compute => write!(out, "compute"),
+            Self::Communication => write!(out, "communication"),
+            Self::Clients => write!(out, "clients"),
+            Self::Client(rank) => write!(out, "client {rank}"),
+            Self::Count(rank) => write!(out, "count {rank}"),
+            Self::Announcer => write!(out, "announcer"),
+            Self::Snapshot => write!(out, "snapshot"),
             Self::Service(number) => write!(out, "service-{number}"),
         }
     }

@@ -6,7 +6,7 @@ use crate::attempt_tables::{
 };
 use crate::summary::RankSummary;
 use crate::transfers::TransferColumns;
-use crate::value::uint;
+use crate::value::{lane_of_server, uint};
 use crate::{
     AveragingRow, LinkRow, LostRow, MetricRow, NodeRow, PaceRow, PhaseRow, RankRow, StalenessRow, Steady,
     StoreError, TransferRow,
@@ -121,13 +121,20 @@ impl Parts {
         attempt: i64,
         fresh: Option<&BTreeMap<Rank, RankSummary>>,
     ) -> Result<Vec<RankRow>, StoreError> {
-        let rows = self.ranks.get(&attempt).into_iter().flatten();
-        rows.map(|row| {
+        let rows = || self.ranks.get(&attempt).into_iter().flatten();
+        let workers = rows().filter(|row| row.role == "worker").count();
+        rows().map(|row| {
             let summary = match fresh {
                 Some(ranks) => ranks.get(&Rank(row.rank)).cloned().unwrap_or_default(),
                 None => self.kept_summary(row),
             };
-            self.rank_row(row, summary)
+            let mut row = self.rank_row(row, summary)?;
+            if row.role == Role::Server {
+                for phase in &mut row.phases {
+                    phase.lane = lane_of_server(phase.lane, workers);
+                }
+            }
+            Ok(row)
         })
         .collect()
     }

@@ -1,6 +1,6 @@
 //! Tables for other programs: one page of rows after the other, so that size is no matter.
 
-use crate::value::decode_phases;
+use crate::value::{decode_phases, lane_of};
 use crate::{Selection, Store, StoreError};
 use record::Phase;
 use sqlx::sqlite::SqliteRow;
@@ -111,7 +111,7 @@ impl ExportTable {
                  FROM runs_flat JOIN run ON run.ulid = runs_flat.run WHERE run.id = ?1 AND ?2 < 0 AND ?3 < 0 AND ?4 < 0 LIMIT ?5"
             }
             Self::Steps => {
-                "SELECT run.ulid, step.rank, CASE lane WHEN 0 THEN 'compute' ELSE 'service-' || (lane - 1) END, step, \
+                "SELECT run.ulid, step.rank, lane, step, \
                  begin, length, step.samples, own_samples, bytes_out, bytes_in, loss, is_finite, rate, drain, hidden, phases, \
                  lane, step, step.rank FROM run JOIN shown ON shown.run = run.id \
                  JOIN step ON step.attempt = shown.attempt WHERE run.id = ?1 \
@@ -124,7 +124,7 @@ impl ExportTable {
                  ORDER BY at, step, name, model LIMIT ?5"
             }
             Self::Phases => {
-                "SELECT run.ulid, rank, CASE lane WHEN 0 THEN 'compute' ELSE 'service-' || (lane - 1) END, phase.name, \
+                "SELECT run.ulid, rank, lane, phase.name, \
                  category, count, total, p50, p95, max FROM run \
                  JOIN shown ON shown.run = run.id \
                  JOIN phase_total ON phase_total.attempt = shown.attempt JOIN phase ON phase.id = phase_total.phase \
@@ -156,6 +156,8 @@ pub struct Export {
     after: (i64, i64, i64),
 }
 
+/// The column of the lane, in the tables that have one.
+const LANE: usize = 2;
 /// Rows of a page of steps.
 const STEPS: i64 = 4096;
 
@@ -202,10 +204,14 @@ impl Export {
     }
 
     fn values(&self, row: &SqliteRow) -> Result<Vec<Value>, StoreError> {
-        if self.table != ExportTable::Steps {
-            return (0..row.len()).map(|column| value(row, column)).collect();
+        let columns = if self.table == ExportTable::Steps { 15 } else { row.len() };
+        let mut values = (0..columns).map(|column| value(row, column)).collect::<Result<Vec<_>, _>>()?;
+        if matches!(self.table, ExportTable::Steps | ExportTable::Phases) {
+            values[LANE] = Value::Text(lane_of(row.try_get(LANE)?)?.to_string());
         }
-        let mut values = (0..15).map(|column| value(row, column)).collect::<Result<Vec<_>, _>>()?;
+        if self.table != ExportTable::Steps {
+            return Ok(values);
+        }
         let times = decode_phases(row.try_get(15)?)?;
         values.extend(times.iter().map(|(_, time)| Value::Integer(crate::value::int(time.0))));
         Ok(values)

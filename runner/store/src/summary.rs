@@ -11,7 +11,7 @@
 use crate::insert::{Target, insert};
 use crate::rounds::{Held, Rounds};
 use crate::step_time::{self, Worker, median, sorted_median};
-use crate::value::{decode_phases, int, lane_code, lane_of, uint};
+use crate::value::{COMPUTE, decode_phases, int, lane_code, lane_of, uint};
 use crate::{AttemptId, PaceRow, PhaseRow, Steady, StoreError, TransferRow, transfers};
 use recipe::{Epoch, Metric, RunSpec, Strategy};
 use record::{Category, LaneId, Nanos, Phase, PhaseTimes, Rank};
@@ -78,7 +78,7 @@ pub(crate) async fn of(connection: &mut SqliteConnection, attempt: AttemptId) ->
     let (compared, mut held) = rounds.finish();
     let pace: Vec<Worker> = lanes
         .iter()
-        .filter(|lane| lane.code == 0 && workers.contains(&lane.rank))
+        .filter(|lane| lane.code == COMPUTE && workers.contains(&lane.rank))
         .filter_map(|lane| Some((lane, tallies.get(&(lane.code, lane.rank))?)))
         .map(|(lane, tally)| Worker { lengths: &tally.lengths, samples: tally.samples, steps: lane.steps })
         .collect();
@@ -90,13 +90,13 @@ pub(crate) async fn of(connection: &mut SqliteConnection, attempt: AttemptId) ->
         let of_rank = summary.ranks.entry(Rank(lane.rank)).or_default();
         of_rank.bytes_out += lane.bytes_out;
         of_rank.bytes_in += lane.bytes_in;
-        if lane.code == 0 {
+        if lane.code == COMPUTE {
             (of_rank.exposed, of_rank.hidden) = (tally.exposed, tally.hidden);
             of_rank.steady =
                 Steady { time: Nanos(tally.lengths.iter().sum()), steps: tally.lengths.len() as u64 };
         }
         of_rank.phases.extend(phase_rows(lane_of(lane.code)?, tally.phases));
-        if lane.code == 0 && workers.contains(&lane.rank) {
+        if lane.code == COMPUTE && workers.contains(&lane.rank) {
             summary.training = summary.training.max(Some(lane.end));
             let Held { last, imposed } = held.remove(&Rank(lane.rank)).unwrap_or_default();
             of_rank.pace = median(tally.own).map(|own| PaceRow { own, last, imposed });
@@ -108,7 +108,7 @@ pub(crate) async fn of(connection: &mut SqliteConnection, attempt: AttemptId) ->
 /// Rounds in which the workers are compared: nobody is where each goes at its own pace, because steps with the same number
 /// have nothing to do with each other there.
 fn rounds_of(spec: &RunSpec, lanes: &[Lane], workers: &BTreeSet<u32>) -> Rounds {
-    let trains = |lane: &&Lane| lane.code == 0 && workers.contains(&lane.rank);
+    let trains = |lane: &&Lane| lane.code == COMPUTE && workers.contains(&lane.rank);
     let steps = lanes.iter().filter(trains).filter(|_| !spec.strategy.is_asynchronous());
     Rounds::of(spec.strategy.period(), steps.map(|lane| (lane.rank, lane.steps)).collect())
 }
@@ -259,7 +259,7 @@ async fn tallies(
             let times = decode_phases(&phases)?;
             let waited = waiting(&times);
             let own = Nanos(uint(length)) - waited;
-            if lane == 0 {
+            if lane == COMPUTE {
                 rounds.add((rank, uint(step)), own, waited);
                 tally.own.push(own.0);
             }

@@ -13,21 +13,56 @@ pub(crate) fn uint(value: i64) -> u64 {
     u64::try_from(value).unwrap_or(0)
 }
 
-/// 0 computes, n + 1 is service n.
+/// The compute lane's code, as it stands in queries.
+pub(crate) const COMPUTE: i64 = 0;
+/// The code of `LaneId::Service(0)`; no lane has such a code any more, but earlier databases have them.
+const SERVICE: i64 = 1;
+const COMMUNICATION: i64 = 100_000;
+const CLIENTS: i64 = 100_001;
+const ANNOUNCER: i64 = 100_002;
+const SNAPSHOT: i64 = 100_003;
+/// The code of `LaneId::Client(0)`.
+const CLIENT: i64 = 200_000;
+/// The code of `LaneId::Count(0)`.
+const COUNT: i64 = 300_000;
+
+/// A lane's number in the database.
 pub(crate) fn lane_code(lane: LaneId) -> i64 {
     match lane {
-        LaneId::Compute => 0,
-        LaneId::Service(number) => i64::from(number) + 1,
+        LaneId::Compute => COMPUTE,
+        LaneId::Communication => COMMUNICATION,
+        LaneId::Clients => CLIENTS,
+        LaneId::Announcer => ANNOUNCER,
+        LaneId::Snapshot => SNAPSHOT,
+        LaneId::Client(rank) => CLIENT + i64::from(rank),
+        LaneId::Count(rank) => COUNT + i64::from(rank),
+        LaneId::Service(number) => SERVICE + i64::from(number),
     }
 }
 
 /// The lane of a code.
 pub(crate) fn lane_of(code: i64) -> Result<LaneId, StoreError> {
-    match code {
-        0 => Ok(LaneId::Compute),
-        _ => u16::try_from(code - 1)
-            .map(LaneId::Service)
-            .map_err(|_| StoreError::Value { what: "lane", value: code.to_string() }),
+    let numbered = |first: i64| u16::try_from(code - first).ok();
+    let lane = match code {
+        COMPUTE => Some(LaneId::Compute),
+        COMMUNICATION => Some(LaneId::Communication),
+        CLIENTS => Some(LaneId::Clients),
+        ANNOUNCER => Some(LaneId::Announcer),
+        SNAPSHOT => Some(LaneId::Snapshot),
+        COUNT.. => numbered(COUNT).map(LaneId::Count),
+        CLIENT.. => numbered(CLIENT).map(LaneId::Client),
+        SERVICE.. => numbered(SERVICE).map(LaneId::Service),
+        _ => None,
+    };
+    lane.ok_or_else(|| StoreError::Value { what: "lane", value: code.to_string() })
+}
+
+/// The purpose of a server's lane. Before lanes named it, a server's first lanes each served a worker, and the one after
+/// them took snapshots.
+pub(crate) fn lane_of_server(lane: LaneId, workers: usize) -> LaneId {
+    match lane {
+        LaneId::Service(number) if usize::from(number) >= workers.max(1) => LaneId::Snapshot,
+        lane => lane,
     }
 }
 
@@ -103,10 +138,22 @@ mod tests {
 
     #[test]
     fn lanes_come_back_and_others_are_refused() {
-        for lane in [LaneId::Compute, LaneId::Service(0), LaneId::Service(u16::MAX)] {
+        let alone = [LaneId::Compute, LaneId::Communication, LaneId::Clients, LaneId::Announcer, LaneId::Snapshot];
+        let numbered = [LaneId::Client, LaneId::Count, LaneId::Service].map(|lane| [lane(0), lane(u16::MAX)]);
+        for lane in alone.into_iter().chain(numbered.into_iter().flatten()) {
             assert_eq!(lane_of(lane_code(lane)).unwrap(), lane);
         }
-        assert!(lane_of(-1).is_err() && lane_of(1 << 20).is_err());
+        for code in [-1, 65_537, 100_004, 200_000 + 65_536, 1 << 20] {
+            assert!(lane_of(code).is_err(), "{code}");
+        }
+    }
+
+    #[test]
+    fn lanes_of_earlier_databases_keep_their_meaning() {
+        assert_eq!(lane_of(3).unwrap(), LaneId::Service(2));
+        assert_eq!(lane_of_server(LaneId::Service(3), 4), LaneId::Service(3));
+        assert_eq!(lane_of_server(LaneId::Service(4), 4), LaneId::Snapshot);
+        assert_eq!(lane_of_server(LaneId::Service(0), 1), LaneId::Service(0));
         assert!(phase_of(14).is_err() && phase_of(-1).is_err());
     }
 

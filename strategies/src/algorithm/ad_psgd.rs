@@ -37,7 +37,7 @@ use crate::strategy::{Progress, Service, Strategy, Turn};
 use crate::vector::Vector;
 use crate::{Kind, Loss, Place, StepError};
 use recipe::Averaging;
-use record::{AveragedRecord, Event};
+use record::{AveragedRecord, Event, LaneId};
 use std::borrow::Cow;
 
 /// The compute lane of every worker.
@@ -167,6 +167,10 @@ impl Active {
 }
 
 impl Service for Active {
+    fn lane(&self) -> LaneId {
+        LaneId::Communication
+    }
+
     fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
         if self.edges.is_empty() {
             self.local.leave();
@@ -229,6 +233,10 @@ impl Passive {
 }
 
 impl Service for Passive {
+    fn lane(&self) -> LaneId {
+        LaneId::Client(self.edge.place().0 as u16)
+    }
+
     fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
         self.serve(desk).or_else(|error| {
             self.edge.without(desk, error)?;

@@ -34,7 +34,7 @@ use crate::strategy::{Progress, Service, Strategy, Turn};
 use crate::vector::Vector;
 use crate::{Loss, StepError};
 use recipe::Serve;
-use record::{Phase, Work};
+use record::{LaneId, Phase, Work};
 
 /// Every worker.
 #[derive(Debug)]
@@ -151,6 +151,10 @@ impl<R: Rule> Master<R> {
 }
 
 impl<R: Rule> Service for Master<R> {
+    fn lane(&self) -> LaneId {
+        LaneId::Client(self.client.worker() as u16)
+    }
+
     fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
         let turn = self.serve(desk);
         self.client.settle(turn, desk, &self.floor)

@@ -26,7 +26,7 @@ use crate::strategy::{Service, Strategy, Turn};
 use crate::vector::Vector;
 use crate::{Kind, Loss, Place, StepError, Tag};
 use recipe::MixOrder;
-use record::{Phase, Work};
+use record::{LaneId, Phase, Work};
 use std::sync::Arc;
 
 /// What the two lanes of a worker hand to each other.
@@ -106,6 +106,10 @@ impl Worker {
 }
 
 impl Service for Mixer {
+    fn lane(&self) -> LaneId {
+        LaneId::Communication
+    }
+
     fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
         let given = self.exchange.wait(&mut desk.lane, |exchange| match exchange.given.take() {
             Some(given) => Some(Some(given)),

@@ -33,7 +33,7 @@ use crate::server::{Centre, Elastic, Floor, Grant, Post, Shards, Visit, Visitor,
 use crate::strategy::{Progress, Service, Strategy, Turn};
 use crate::vector::Vector;
 use crate::{Loss, StepError};
-use record::{Phase, Work};
+use record::{LaneId, Phase, Work};
 use std::ops::Range;
 
 /// How a worker moves by itself.
@@ -242,6 +242,10 @@ impl Master {
 }
 
 impl Service for Master {
+    fn lane(&self) -> LaneId {
+        LaneId::Client(self.visitor.worker() as u16)
+    }
+
     fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
         let turn = self.serve(desk);
         self.visitor.settle(turn, desk, &self.floor)

@@ -23,7 +23,7 @@ use crate::desk::Desk;
 use crate::server::{Elastic, Floor, Grant, Visit, Visitor, drawn};
 use crate::strategy::{Service, Turn};
 use crate::vector::Vector;
-use record::{Phase, Work};
+use record::{LaneId, Phase, Work};
 
 /// The master's lane for one worker.
 pub struct Master {
@@ -72,6 +72,10 @@ impl Master {
 }
 
 impl Service for Master {
+    fn lane(&self) -> LaneId {
+        LaneId::Client(self.visitor.worker() as u16)
+    }
+
     fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
         let turn = self.serve(desk);
         self.visitor.settle(turn, desk, &self.floor)

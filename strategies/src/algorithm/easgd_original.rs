@@ -26,7 +26,7 @@ use crate::strategy::{Progress, Service, Strategy, Turn};
 use crate::vector::Vector;
 use crate::{Kind, Loss, Place, StepError, Tag};
 use recipe::MovingRate;
-use record::{Phase, Work};
+use record::{LaneId, Phase, Work};
 use std::borrow::Cow;
 
 /// Every worker.
@@ -144,6 +144,10 @@ impl Master {
 }
 
 impl Service for Master {
+    fn lane(&self) -> LaneId {
+        LaneId::Clients
+    }
+
     fn start(&mut self, desk: &mut Desk) -> Result<Option<Vector>, StepError> {
         desk.recv_broadcast(Place(0), &mut self.centre)?;
         self.turns = Turns::of(desk.seat.course.workers());

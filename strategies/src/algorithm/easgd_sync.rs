@@ -31,7 +31,7 @@ use crate::vector::Vector;
 use crate::{Kind, Loss, Packet, Place, StepError, Tag, Wire};
 use bytes::Bytes;
 use recipe::{MovingRate, SyncVariant};
-use record::{Phase, PhaseClock, Work};
+use record::{LaneId, Phase, PhaseClock, Work};
 use std::borrow::Cow;
 
 /// With what worker 0 asks the master of variant 1 for the centre.
@@ -266,6 +266,10 @@ impl Messenger {
 }
 
 impl Service for Messenger {
+    fn lane(&self) -> LaneId {
+        LaneId::Communication
+    }
+
     fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
         let out = self.post.wait(&mut desk.lane, |post| match post.out.take() {
             Some(out) => Some(Some(out)),
@@ -302,6 +306,10 @@ impl Master {
 }
 
 impl Service for Master {
+    fn lane(&self) -> LaneId {
+        LaneId::Clients
+    }
+
     fn start(&mut self, desk: &mut Desk) -> Result<Option<Vector>, StepError> {
         desk.recv_broadcast(Place(0), &mut self.centre)?;
         Ok(Some(self.centre.clone()))

@@ -22,7 +22,7 @@ use crate::desk::Desk;
 use crate::server::{Centre, Client, Floor};
 use crate::strategy::{Service, Turn};
 use crate::vector::Vector;
-use record::{Phase, Work};
+use record::{LaneId, Phase, Work};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -128,6 +128,10 @@ impl Master {
 }
 
 impl Service for Master {
+    fn lane(&self) -> LaneId {
+        LaneId::Client(self.client.worker() as u16)
+    }
+
     fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
         let turn = self.serve(desk);
         self.client.settle(turn, desk, &self.floor)

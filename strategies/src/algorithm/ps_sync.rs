@@ -24,7 +24,7 @@ use crate::server::Shards;
 use crate::strategy::{Service, Strategy, Turn};
 use crate::vector::Vector;
 use crate::{Kind, Loss, Place, StepError, Tag};
-use record::{Phase, Work};
+use record::{LaneId, Phase, Work};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -89,6 +89,10 @@ impl Server {
 }
 
 impl Service for Server {
+    fn lane(&self) -> LaneId {
+        LaneId::Clients
+    }
+
     fn start(&mut self, desk: &mut Desk) -> Result<Option<Vector>, StepError> {
         let mut initial = Vector::zeros(self.servers.parameters());
         desk.recv_broadcast(Place(0), &mut initial)?;

@@ -16,7 +16,7 @@ use crate::server::Ledger;
 use crate::strategy::{Progress, Service, Turn};
 use crate::vector::Vector;
 use crate::{Kind, Packet, Place, StepError, Tag};
-use record::{Event, LostRecord, Nanos, Phase, Rank};
+use record::{Event, LaneId, LostRecord, Nanos, Phase, Rank};
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -275,6 +275,10 @@ impl CountServer {
 }
 
 impl Service for CountServer {
+    fn lane(&self) -> LaneId {
+        LaneId::Count(self.worker as u16)
+    }
+
     /// What a lost worker had claimed is granted to another.
     fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
         let (rank, peer) = (desk.seat.rank, desk.seat.everyone.rank(Place(self.worker)));
@@ -298,6 +302,10 @@ struct MarkAnnouncer {
 }
 
 impl Service for MarkAnnouncer {
+    fn lane(&self) -> LaneId {
+        LaneId::Announcer
+    }
+
     fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
         if self.closed {
             return Ok(Turn::Finished);
@@ -355,6 +363,10 @@ impl MarkSnapshots {
 }
 
 impl Service for MarkSnapshots {
+    fn lane(&self) -> LaneId {
+        LaneId::Snapshot
+    }
+
     fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
         self.snapshot = None;
         let Some(Mark { samples, at }) = self.next(desk)? else { return Ok(Turn::Finished) };

@@ -32,7 +32,12 @@ impl Edge {
         Self { peer, messages: 0 }
     }
 
-    /// Who is at the other end.
+    /// The place of the rank at the other end.
+    pub fn place(&self) -> Place {
+        self.peer
+    }
+
+    /// The rank at the other end.
     pub fn rank(&self, desk: &Desk) -> Rank {
         desk.seat.everyone.rank(self.peer)
     }

@@ -10,6 +10,7 @@ use crate::server::shards::Shards;
 use crate::server::visitor::Grant;
 use crate::strategy::{Service, Turn};
 use crate::{Kind, Packet, StepError, Tag};
+use record::LaneId;
 
 /// Between the lane that computes and the one that carries.
 #[derive(Default)]
@@ -85,6 +86,10 @@ impl Courier {
 }
 
 impl Service for Courier {
+    fn lane(&self) -> LaneId {
+        LaneId::Communication
+    }
+
     fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
         let errand = self.post.wait(&mut desk.lane, |post| match post.out.take() {
             Some(errand) => Some(Some(errand)),

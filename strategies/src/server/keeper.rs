@@ -7,7 +7,7 @@ use crate::server::shards::Shards;
 use crate::strategy::{Service, Turn};
 use crate::vector::Vector;
 use crate::{Kind, Place, StepError, Tag};
-use record::{Phase, Work};
+use record::{LaneId, Phase, Work};
 use std::borrow::Cow;
 
 /// Puts the model aside. Where several servers share it, the first one has it whole: the others send their parts,
@@ -57,6 +57,10 @@ impl<C: Centre> Keeper<C> {
 }
 
 impl<C: Centre> Service for Keeper<C> {
+    fn lane(&self) -> LaneId {
+        LaneId::Snapshot
+    }
+
     fn start(&mut self, desk: &mut Desk) -> Result<Option<Vector>, StepError> {
         desk.recv_broadcast(Place(0), &mut self.model)?;
         let (initial, own) = (self.model.clone(), self.shards.span(self.server));

@@ -33,7 +33,7 @@ impl<const WINDOW: u64> World for Bounded<WINDOW> {
                     let run = AssertUnwindSafe(|| body(Place { rank, lane, ranks }, transport));
                     catch_unwind(run).map_err(|cause| StepError::Panicked(panic_text(cause.as_ref())))
                 };
-                let lane = if lane == 0 { LaneId::Compute } else { LaneId::Service(lane as u16 - 1) };
+                let lane = if lane == 0 { LaneId::Compute } else { LaneId::Client(lane as u16 - 1) };
                 LaneBody { rank, lane, run: Box::new(run) }
             });
             Ok(bodies.collect())

@@ -49,6 +49,10 @@ fn by_sender(sendings: &[Sending]) -> BTreeMap<u32, Vec<(u64, Sending)>> {
 struct Sender(VecDeque<(u64, Sending)>);
 
 impl Service for Sender {
+    fn lane(&self) -> LaneId {
+        LaneId::Communication
+    }
+
     fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
         let Some((number, Sending { at, to, bytes, .. })) = self.0.pop_front() else {
             return Ok(Turn::Finished);
@@ -67,6 +71,10 @@ struct Receiver {
 }
 
 impl Service for Receiver {
+    fn lane(&self) -> LaneId {
+        LaneId::Clients
+    }
+
     fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
         if self.left == 0 {
             return Ok(Turn::Finished);

@@ -4,7 +4,7 @@
 use crate::pairs::{pairs, scene};
 use crate::scene::Scene;
 use recipe::{Averaging, Extent, Graph, Topology};
-use record::{Nanos, Rank};
+use record::{LaneId, Nanos, Rank};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use strategies::algorithm::ad_psgd::{Active, Passive, Worker};
@@ -140,6 +140,10 @@ struct Anyone {
 }
 
 impl Service for Anyone {
+    fn lane(&self) -> LaneId {
+        LaneId::Communication
+    }
+
     fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
         if !std::mem::replace(&mut self.asked, true) {
             desk.wire().send_packet(self.other, Tag::new(Kind::Ask, 1), Packet::default())?;
@@ -195,6 +199,10 @@ struct Polite {
 }
 
 impl Service for Polite {
+    fn lane(&self) -> LaneId {
+        LaneId::Communication
+    }
+
     fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
         self.turns += 1;
         let (ask, answer) = (Tag::new(Kind::Ask, 1), Tag::new(Kind::Answer, 1));

@@ -140,7 +140,7 @@ fn lanes(program: &Program, host: &dyn Host, end: &mut Option<End>) -> Vec<LaneB
                 }
                 Ok(())
             };
-            bodies.push(LaneBody { rank, lane: record::LaneId::Service(own as u16), run: Box::new(run) });
+            bodies.push(LaneBody { rank, lane: record::LaneId::Client(own as u16), run: Box::new(run) });
         }
     }
     *end = Some(End { at, memories });

@@ -77,7 +77,7 @@ fn a_server_adds_and_updates_and_its_workers_only_code() {
             Elements { encoded: n, decoded: n, added: 0, updated: 0 }.check(step, "worker");
         }
     }
-    for step in all_but_the_last(&outcome, WORKERS as u32, LaneId::Service(0)) {
+    for step in all_but_the_last(&outcome, WORKERS as u32, LaneId::Clients) {
         Elements { encoded: n, decoded: 0, added: (WORKERS + 1) * n, updated: n }.check(step, "server");
     }
 }
@@ -98,7 +98,7 @@ fn a_master_decodes_updates_and_encodes_for_each_worker() {
             for step in all_but_the_last(&outcome, worker, LaneId::Compute) {
                 Elements { encoded: n, decoded: n, added: 0, updated: own * n }.check(step, &what);
             }
-            for step in all_but_the_last(&outcome, WORKERS as u32, LaneId::Service(worker as u16)) {
+            for step in all_but_the_last(&outcome, WORKERS as u32, LaneId::Client(worker as u16)) {
                 Elements { encoded: n, decoded: n, added: 0, updated: n }.check(step, &what);
             }
         }
@@ -118,7 +118,8 @@ fn gossip_averages_on_lanes_of_its_own() {
             assert_eq!(phases(step), [0, 0, 0, n * (UPDATE + 2 * REDUCE)], "compute lane of rank {worker}");
         }
         let active = worker % 2 == 0;
-        let mut averaging = all_but_the_last(&outcome, worker, LaneId::Service(0));
+        let lane = if active { LaneId::Communication } else { LaneId::Client(0) };
+        let mut averaging = all_but_the_last(&outcome, worker, lane);
         // A passive lane also hears how far others are; that costs nothing.
         averaging.retain(|step| active || phases(step) != [0; 4]);
         assert!(!averaging.is_empty(), "rank {worker} averages");

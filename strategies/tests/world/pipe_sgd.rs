@@ -244,7 +244,7 @@ fn segments_leave_while_the_backward_pass_goes_on() {
 #[test]
 fn the_communication_lane_is_in_the_books() {
     let outcome = scene(pipe(2, 2, 1), 2).run();
-    let turns = outcome.ranks[0].steps(LaneId::Service(0));
+    let turns = outcome.ranks[0].steps(LaneId::Communication);
     let turns: Vec<_> = turns.iter().filter(|turn| !turn.drain).collect();
     assert_eq!(turns.len(), 12, "one all-reduce for each step, and for those of the warm-up");
     assert!(turns.iter().all(|turn| turn.bytes_out == 4 * 92));

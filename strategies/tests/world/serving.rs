@@ -110,10 +110,10 @@ fn an_elastic_worker_computes_while_it_waits_for_its_turn() {
 fn waiting_for_a_turn_is_waiting_for_the_server() {
     for strategy in kinds(Serve::One) {
         let outcome = run(strategy.clone(), 4, 1_000, 10);
-        let lane = if outcome.ranks[0].steps(LaneId::Service(0)).is_empty() {
+        let lane = if outcome.ranks[0].steps(LaneId::Communication).is_empty() {
             LaneId::Compute
         } else {
-            LaneId::Service(0)
+            LaneId::Communication
         };
         let step = outcome.ranks[0].steps(lane)[5];
         let turn = 2 * VECTOR + UPDATE;

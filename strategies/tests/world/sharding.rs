@@ -81,7 +81,7 @@ fn each_server_sends_and_gets_its_part() {
     let outcome = scene(2, 3).run();
     // 92 weights: 31, 31 and 30.
     for (server, weights) in [(2, 31), (3, 31), (4, 30)] {
-        let turns = outcome.ranks[server].steps(LaneId::Service(0));
+        let turns = outcome.ranks[server].steps(LaneId::Clients);
         assert!(
             turns[..20]
                 .iter()

@@ -85,7 +85,7 @@ fn messages() -> Vec<Vec<u8>> {
     let end = RankEnd::Failed { lane: LaneId::Compute, step: 3, phase: Phase::Forward, peer: Some(rank), reason };
     let events = vec![Event::WeightHash(hash), Event::Ended(RankEnded { rank, end })];
     let heartbeat = Heartbeat {
-        lane: LaneId::Service(2),
+        lane: LaneId::Client(2),
         step: 7,
         phase: Phase::WaitPeer,
         since: Nanos(5),

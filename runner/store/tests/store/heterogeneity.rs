@@ -155,7 +155,7 @@ async fn transfers_count_by_whether_their_beginning_was_seen() {
     // Lanes of a rank are told apart, and a rank that the attempt does not have is nobody.
     let other =
         [(Transfer, 1, 40, 2_000), (WaitPeer, 1, 10, 0), (Transfer, 1, 60, 3_000), (Transfer, 9, 1, 9_000)];
-    events.extend(lane(0, LaneId::Service(0), &other));
+    events.extend(lane(0, LaneId::Communication, &other));
     events.extend(lane(1, LaneId::Compute, &[(WaitPeer, 0, 1, 0), (Transfer, 0, 50, 6_000)]));
     let attempt = ended(&with(Strategy::DSync), &events).await;
     let row = |from, to, [bytes, time, cut_bytes, cut_time]: [u64; 4]| TransferRow {

@@ -389,7 +389,7 @@ async fn steps_that_empty_a_pipeline_are_not_steady_and_services_have_totals_of_
     assert_eq!(attempt.ranks[0].steady, Steady { time: Nanos(7_000_000), steps: 7 });
     let server = &attempt.ranks[2];
     assert_eq!((server.role, server.steady, server.exposed), (Role::Server, Steady::default(), Nanos(0)));
-    assert_eq!((server.phases[0].lane, server.phases[0].count), (LaneId::Service(0), 7));
+    assert_eq!((server.phases[0].lane, server.phases[0].count), (LaneId::Clients, 7));
     assert_eq!(server.bytes_out, 1_000);
 }
 
@@ -398,7 +398,7 @@ fn serving(number: u64) -> StepRecord {
     let mut phases = PhaseTimes::default();
     phases[Phase::Reduce] = Nanos(9_000_000_000);
     StepRecord {
-        lane: LaneId::Service(0),
+        lane: LaneId::Clients,
         length: Nanos(9_000_000_000),
         phases,
         loss: None,

@@ -3,7 +3,7 @@
 use super::{run, trains};
 use crate::scene::Scene;
 use recipe::{Extent, Strategy as Kinds};
-use record::{Nanos, Rank};
+use record::{LaneId, Nanos, Rank};
 use std::borrow::Cow;
 use strategies::draw::mix;
 use strategies::sim::{Costs, Outcome, WorldError};
@@ -74,6 +74,10 @@ struct Active {
 }
 
 impl Service for Active {
+    fn lane(&self) -> LaneId {
+        LaneId::Communication
+    }
+
     fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
         let x = self.local.wait(&mut desk.lane, |local| {
             let more = local.fresh > 0;
@@ -107,6 +111,10 @@ struct Passive {
 }
 
 impl Service for Passive {
+    fn lane(&self) -> LaneId {
+        LaneId::Clients
+    }
+
     fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
         if self.askers == 0 {
             self.local.wait(&mut desk.lane, |local| {

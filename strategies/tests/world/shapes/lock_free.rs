@@ -3,7 +3,7 @@
 use super::{run, trains};
 use crate::scene::Scene;
 use recipe::{Extent, Strategy as Kinds};
-use record::{Nanos, Phase, Rank, Work};
+use record::{LaneId, Nanos, Phase, Rank, Work};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use strategies::sim::Costs;
@@ -19,6 +19,10 @@ struct LockFree {
 }
 
 impl Service for LockFree {
+    fn lane(&self) -> LaneId {
+        LaneId::Client(self.client.0 as u16)
+    }
+
     fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
         self.turn += 1;
         let tag = Tag::new(Kind::Push, self.turn);

@@ -64,7 +64,7 @@ fn blame_falls_on_the_cause_and_not_on_the_complaint() {
         (
             "accuses 1 0, failed 0",
             "failed 0",
-            "rank 0 failed in step 8, phase wait-peer, lane service-0: because",
+            "rank 0 failed in step 8, phase wait-peer, lane communication: because",
         ),
         ("accuses 1 0, diverged 0", "diverged 0", "rank 0 diverged in step 7: its loss is inf"),
         ("wait 9, beat 1, accuses 1 0, wait 9", "failed 0", "rank 0 hangs: it gave no sign of life for"),
@@ -80,7 +80,7 @@ fn blame_falls_on_the_cause_and_not_on_the_complaint() {
         (
             "accuses 1 9, run 11",
             "failed 1",
-            "rank 1 failed in step 8, phase wait-peer, lane service-0: because",
+            "rank 1 failed in step 8, phase wait-peer, lane communication: because",
         ),
         ("signal 1, signal 0, wait 3", "failed 1", "rank 1 was ended by signal 9"),
     ];

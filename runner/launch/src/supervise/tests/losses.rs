@@ -57,9 +57,9 @@ fn why_a_rank_is_lost_is_told() {
     // events after the begin -> what the sentence begins with
     let table = [
         ("exit 1 3, run 11", "rank 1 exited with code 3 (in step 7"),
-        ("failed 1", "rank 1 failed in step 8, phase wait-peer, lane service-0: because"),
+        ("failed 1", "rank 1 failed in step 8, phase wait-peer, lane communication: because"),
         ("wait 9, beat 0, beat 2, beat 3, wait 2", "rank 1 hangs: it gave no sign of life for 1."),
-        ("accuses 1 3, run 11", "rank 1 failed in step 8, phase wait-peer, lane service-0: because"),
+        ("accuses 1 3, run 11", "rank 1 failed in step 8, phase wait-peer, lane communication: because"),
         ("misses 3 1, run 11", "rank 1 did not answer rank 3: it is gone (in step 7"),
         ("finished 1, run 61", "rank 1 ended, but did not say that all its records were sent (in step 7"),
     ];

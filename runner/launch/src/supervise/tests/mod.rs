@@ -215,7 +215,7 @@ fn metric(value: f64, seconds: u64) -> Input {
 
 fn failed(peer: Option<Rank>) -> RankEnd {
     RankEnd::Failed {
-        lane: LaneId::Service(0),
+        lane: LaneId::Communication,
         step: 8,
         phase: Phase::WaitPeer,
         peer,
