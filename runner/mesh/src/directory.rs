@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The most bytes of a socket's path: `sun_path` has 108, and the last is a zero.
+/// The longest path of a socket, in bytes: `sun_path` has 108, and the last is a zero.
 pub(crate) const LONGEST_PATH: usize = 107;
 const LONGEST_NAME: usize = "/data-4294967295".len();
 
@@ -43,12 +43,12 @@ pub(crate) fn random<const N: usize>() -> [u8; N] {
     bytes
 }
 
-/// Refuses a directory that somebody else owns or may enter: everything in it is trusted before a handshake.
+/// Refuses a directory that another user owns or may enter: the sockets in it are trusted before a handshake.
 pub(crate) fn check_private(sockets: &Path) -> Result<(), MeshError> {
     let fault = |reason| MeshError::Directory { path: sockets.to_owned(), reason };
     let metadata = std::fs::metadata(sockets).map_err(fault)?;
     if metadata.permissions().mode() & 0o077 != 0 || metadata.uid() != rustix::process::getuid().as_raw() {
-        let reason = "it must belong to you, and nobody else may enter it (mode 0700)";
+        let reason = "it must belong to you, and no other user may enter it (mode 0700)";
         return Err(fault(io::Error::new(io::ErrorKind::PermissionDenied, reason)));
     }
     Ok(())

@@ -1,11 +1,11 @@
-//! What can go wrong between the processes of an attempt.
+//! Errors of the communication between the processes of an attempt.
 
 use crate::{Member, PROTOCOL};
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What can go wrong between the processes of an attempt.
+/// An error of the communication between the processes of an attempt.
 #[derive(Debug, thiserror::Error)]
 pub enum MeshError {
     /// A socket's path does not fit into a socket address.
@@ -44,7 +44,7 @@ pub enum MeshError {
         /// What the system said.
         reason: io::Error,
     },
-    /// A peer did not connect, or did not prove in time that it belongs to this attempt.
+    /// A peer did not connect or did not complete the handshake in time.
     #[error("{who} waited {waited:.1?} for the handshake with {}", list(peers))]
     Late {
         /// Who waited.
@@ -57,7 +57,7 @@ pub enum MeshError {
     /// The other side does not know the secret of this attempt.
     #[error("{peer} does not know the secret of this attempt")]
     Secret {
-        /// Who answered.
+        /// The other side.
         peer: String,
     },
     /// The other side speaks another version.
@@ -74,8 +74,8 @@ pub enum MeshError {
         /// Its [`wire_format`](crate::wire_format).
         format: u64,
     },
-    /// What came is no briefing at all.
-    #[error("what was read is no briefing: a worker is started by `bakeoff run`, not by hand")]
+    /// The input is not a briefing.
+    #[error("the input is not a briefing: a worker is started by `bakeoff run`, not by hand")]
     NoBriefing,
     /// A briefing or message is larger than anything this program sends.
     #[error("{what} of {bytes} bytes exceeds the limit of {limit}")]
@@ -100,7 +100,7 @@ pub enum MeshError {
     Decode {
         /// What it should be.
         what: &'static str,
-        /// Where it stops to make sense.
+        /// Where decoding failed.
         reason: rmp_serde::decode::Error,
     },
     /// A message has no encoding.
@@ -111,13 +111,13 @@ pub enum MeshError {
         /// Why.
         reason: rmp_serde::encode::Error,
     },
-    /// Nobody of that name belongs to the attempt.
+    /// No member of that name belongs to the attempt.
     #[error("{0} is no member of this attempt")]
     Stranger(Member),
     /// A member is not connected, or no longer.
     #[error("{0} is not connected")]
     NotConnected(Member),
-    /// A peer went while the connection to it was made.
+    /// A peer disconnected during the handshake.
     #[error("the connection to {peer} broke while it was made: {reason}")]
     Broke {
         /// The other end.
@@ -128,12 +128,12 @@ pub enum MeshError {
     /// The connection is lost.
     #[error("the connection to {0} is lost")]
     Lost(String),
-    /// Not everything was acknowledged in time, so the end of what was said may be lost.
-    #[error("after {waited:.1?} {missing} of what was sent is still not acknowledged")]
+    /// Not everything was acknowledged in time, so the last messages may be lost.
+    #[error("after {waited:.1?} {missing} are still not acknowledged")]
     Unsettled {
-        /// How much, or by whom.
+        /// Which messages.
         missing: String,
-        /// How long it was waited for.
+        /// How long the sender waited.
         waited: Duration,
     },
 }

@@ -11,20 +11,20 @@
 //! ```
 //!
 //! where *connection* is the plane, both members and both nonces. Each code is computed with another word in
-//! front, so that none can be sent back as an answer to itself; fresh nonces make a recording worthless; and a
-//! secret belongs to one attempt, so that a process left over from another cannot pass. Each message begins
-//! with magic, protocol and format, so that a wrong version is told before anything else is looked at.
+//! front, so that none can be reflected; fresh nonces prevent replays; and a secret belongs to one attempt, so that a
+//! process left over from another attempt is rejected. Each message begins with magic, protocol and wire format, which
+//! are checked first.
 //!
-//! What this protects against: a process that reaches a socket but does not know the secret can neither say
-//! anything that is taken for a member's word nor learn anything; what it sends is ignored. Control messages
+//! What this protects against: a process that reaches a socket but does not know the secret can neither impersonate a
+//! member nor learn anything; its frames are ignored. Control messages
 //! carry an authentication code each, under a key of their connection; data frames do not, because hashing them
 //! would cost more than sending them: they are bound to the connection, whose identity on the socket is 128
 //! random bits that only its two ends have seen.
 //!
-//! What it does not: nothing is encrypted; and ZeroMQ's own decoder believes the length of a frame before any
-//! of this is reached, so a stranger at the socket could make a process allocate until it dies. Therefore all
-//! sockets lie in a directory that only the user may enter, which is checked before they are bound. Another
-//! process of the same user could do worse without any socket.
+//! What it does not: nothing is encrypted; and ZeroMQ's own decoder trusts the length of a frame before the handshake
+//! begins, so a stranger at the socket could make a process allocate memory until it is killed. Therefore all sockets lie
+//! in a directory that only the user may enter, which is checked before they are bound. Another process of the same user
+//! could do worse without any socket.
 
 use crate::{Member, MeshError, PROTOCOL, Secret, directory, wire_format};
 use bytes::Bytes;
@@ -99,12 +99,12 @@ pub(crate) fn authenticate(key: &Code, parts: &[&[u8]]) -> Code {
     mac.finalize().into_bytes().into()
 }
 
-/// Compares in a time that tells nothing.
+/// Compares in constant time.
 pub(crate) fn same(a: &[u8], b: &[u8]) -> bool {
     a.ct_eq(b).into()
 }
 
-/// What both ends of one connection know of it.
+/// The inputs of a connection's codes, known to both ends.
 #[derive(Clone)]
 struct Connection {
     secret: Secret,
@@ -131,12 +131,12 @@ impl Connection {
     }
 }
 
-/// Why a handshake goes no further.
+/// Why a handshake failed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// This is no message of a handshake, or not the one whose turn it is.
+    /// Not a message of a handshake, or not the expected one.
     Garbage,
-    /// The other side has other sources.
+    /// The other side speaks another version.
     Version { protocol: u32, format: u64 },
     /// The other side does not know the secret.
     Secret,
@@ -164,7 +164,7 @@ fn message(word: u8, parts: &[&[u8]]) -> Bytes {
     bytes.into()
 }
 
-/// Checks the preamble; answers the word and what follows it.
+/// Checks the preamble. Returns the word and the rest.
 fn open(bytes: &[u8]) -> Result<(u8, &[u8]), Fault> {
     let (preamble, rest) = bytes.split_at_checked(PREAMBLE).ok_or(Fault::Garbage)?;
     let (magic, numbers) = preamble.split_at(4);
@@ -183,7 +183,7 @@ fn array<const N: usize>(bytes: &[u8]) -> Result<[u8; N], Fault> {
     bytes.try_into().map_err(|_| Fault::Garbage)
 }
 
-/// What a server answers to a hello of another version.
+/// A server's reply to a hello of another version.
 pub(crate) fn refusal() -> Bytes {
     message(REFUSED, &[])
 }
@@ -194,11 +194,11 @@ pub(crate) struct Client {
     challenged: bool,
 }
 
-/// What the client does next.
+/// The client's next action.
 pub(crate) enum Next {
     /// Sends this.
     Send(Bytes),
-    /// Is done; the key of the connection.
+    /// The handshake is complete; the key of the connection.
     Done(Code),
 }
 
@@ -271,7 +271,7 @@ impl Server {
         Ok((Self(connection), challenge))
     }
 
-    /// Takes the proof: who the client is, the welcome for it, and the key of the connection.
+    /// Takes the proof. Returns the client, the welcome for it, and the key of the connection.
     pub(crate) fn check(self, proof: &[u8]) -> Result<(End, Bytes, Code), Fault> {
         let (word, rest) = open(proof)?;
         if word != PROOF {

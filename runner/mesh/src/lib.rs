@@ -1,22 +1,22 @@
-//! Everything that processes of one attempt say to each other, and the only crate that knows ZeroMQ.
+//! The communication between the processes of one attempt, and the only crate that knows ZeroMQ.
 //!
-//! - [`Briefing`]: what the driver hands a worker on its standard input ([`write_briefing`], [`read_briefing`]).
+//! - [`Briefing`]: the driver writes it to a worker's standard input ([`write_briefing`], [`read_briefing`]).
 //! - The control plane: [`ControlServer`] in the driver, [`ControlClient`] in each member. Every message is
-//!   authenticated, numbered and acknowledged, so that no event is lost silently.
+//!   authenticated, numbered and acknowledged, so that no event is lost unnoticed.
 //! - The data plane: [`DataPlane`] in each rank, which implements [`strategies::Transport`].
 
+mod allocator;
 mod briefing;
 mod control;
 mod data;
 mod directory;
 mod error;
 mod handshake;
-mod memory;
 mod message;
-mod reception;
 mod socket;
 mod thread;
 mod timer;
+mod unproven;
 mod wire_format;
 
 pub use briefing::{read_briefing, write_briefing};
@@ -24,11 +24,11 @@ pub use control::{ControlClient, ControlInbox, ControlServer};
 pub use data::{DataPlane, Stopper};
 pub use directory::{private_directory, random_secret};
 pub use error::MeshError;
-pub use memory::keep_freed_memory;
+pub use allocator::keep_freed_memory;
 pub use message::{Briefing, Deadlines, Heartbeat, Member, PROTOCOL, Secret, ToDriver, ToMember};
 
-/// What bytes lead to that no member of an attempt sent: for fuzzing, and of no other use.
-pub mod hostile {
+/// Decoders without a socket, for fuzzing only.
+pub mod fuzz_targets {
     pub use crate::control::control_message;
     pub use crate::data::data_frames;
 }

@@ -1,4 +1,4 @@
-//! What driver and workers say to each other: closed sets of messages with a version.
+//! The messages between driver and workers.
 
 use recipe::RunSpec;
 use record::{Event, LaneId, Nanos, Phase, Rank, SnapshotRecord};
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// The version of briefing, messages and frames; both sides must have the same.
 pub const PROTOCOL: u32 = 2;
 
-/// 256 random bits that all processes of one attempt share and nobody else knows.
+/// 256 random bits that only the processes of one attempt know.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Secret(pub [u8; 32]);
 
@@ -41,18 +41,18 @@ impl fmt::Display for Member {
     }
 }
 
-/// Everything a worker process must know; it travels on its standard input, never on a command line.
+/// Everything that a worker process needs to know. It is written to its standard input, never to a command line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Briefing {
     /// [`PROTOCOL`] of the driver.
     pub protocol: u32,
-    /// Who the process is.
+    /// The member that the process is.
     pub member: Member,
-    /// What the run does.
+    /// The run's specification.
     pub spec: RunSpec,
     /// Seed of everything random in the run.
     pub seed: u64,
-    /// Proves that a peer belongs to this attempt.
+    /// Shared by the attempt's processes; the handshake proves that a peer knows it.
     pub secret: Secret,
     /// Folder of the attempt's sockets, which only the user may enter.
     pub sockets: PathBuf,
@@ -60,21 +60,21 @@ pub struct Briefing {
     pub directory: PathBuf,
     /// Threads to compute with.
     pub threads: u32,
-    /// How long to wait for what.
+    /// Limits of waiting.
     pub deadlines: Deadlines,
 }
 
-/// How long to wait for what.
+/// Limits of waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Deadlines {
-    /// From spawn until every rank is prepared; and for each snapshot, until it is on disk, and from when it was handed
-    /// to the evaluator until it is evaluated.
+    /// From spawn until every rank is prepared; for each snapshot until it is on disk, and then until the evaluator has
+    /// evaluated it.
     pub start_up: Duration,
     /// For a message, credits or a connection of a peer while training.
     pub peer: Duration,
     /// Between two heartbeats; silence for ten times as long counts as hanging.
     pub heartbeat: Duration,
-    /// For everything that happens on the way out.
+    /// For each part of shutting down.
     pub shut_down: Duration,
 }
 
@@ -100,11 +100,11 @@ pub enum ToMember {
     },
     /// Stop at the next step.
     Stop,
-    /// Evaluate this snapshot (of the evaluator only).
+    /// Evaluate this snapshot (to the evaluator only).
     Evaluate(SnapshotRecord),
-    /// Take these snapshots of one mark together, in this order (of the evaluator only).
+    /// Average these snapshots of one evaluation point, in this order (to the evaluator only).
     Average(Vec<SnapshotRecord>),
-    /// Nothing more will come: say good-bye and leave.
+    /// No more messages will come: say goodbye and exit.
     Leave,
 }
 
@@ -112,34 +112,34 @@ pub enum ToMember {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToDriver {
-    /// What happened, in order.
+    /// Events, in order.
     Events(Vec<Event>),
-    /// Still there.
+    /// A sign of life.
     Heartbeat(Heartbeat),
-    /// A snapshot was evaluated, or could not be; its metrics came as events before.
+    /// A snapshot was evaluated, or could not be; its metrics were sent as events before.
     Evaluated {
-        /// The snapshot's file, of several that of the first.
+        /// The snapshot's file; of averaged snapshots the first one's.
         file: String,
-        /// Why there are no metrics.
+        /// Why there are no metrics, if there are none.
         failure: Option<String>,
     },
-    /// Everything was said.
+    /// The last message.
     Goodbye,
 }
 
-/// What a rank is doing right now.
+/// A rank's current activity.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Heartbeat {
     /// The lane that stands for the rank: its compute lane, else its first.
     pub lane: LaneId,
-    /// The step it is in.
+    /// The lane's current step.
     pub step: u64,
-    /// The phase it is in.
+    /// The lane's current phase.
     pub phase: Phase,
-    /// Since when it has been in this step, on the clock of the run.
+    /// When the step began, on the clock of the run.
     pub since: Nanos,
     /// Samples consumed by all ranks together, as far as this rank knows.
     pub samples: u64,
-    /// Its last loss.
+    /// Its last training loss.
     pub loss: Option<f32>,
 }

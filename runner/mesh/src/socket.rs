@@ -1,8 +1,8 @@
-//! What there is to know about the ZeroMQ sockets themselves.
+//! Binds and connects the ZeroMQ sockets. Three properties of the library matter here:
 //!
-//! - A socket of this library does not say that a peer is gone: only its monitor does ([`watch`]).
+//! - A socket does not report that a peer is gone; only its monitor does ([`watch`]).
 //! - Identities are used once: a second connection with the same identity would replace the first.
-//! - Dropping a socket loses what is not written yet: whoever wants it to arrive waits for an acknowledgement.
+//! - Dropping a socket loses the bytes that are not written yet: a sender waits for an acknowledgement first.
 
 use crate::handshake::{Client, Code, End, Next, Plane};
 use crate::{MeshError, Secret, directory};
@@ -16,10 +16,10 @@ use zeromq::{
     DealerSocket, RouterSocket, Socket, SocketEvent, SocketOptions, SocketRecv, SocketSend, ZmqMessage,
 };
 
-/// How often a client looks whether the server's socket is there yet.
+/// How often a client checks whether the server's socket exists.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Tells which identities are no longer connected.
+/// The identities of connections that ended.
 pub(crate) type Gone = UnboundedReceiver<Bytes>;
 
 /// Passes on the identities of lost connections. Must be called before the socket is bound or connected, on
@@ -44,12 +44,12 @@ fn watch(socket: &mut impl Socket) -> Gone {
 pub(crate) enum Endpoint {
     /// In a directory that only the user may enter.
     Ipc(PathBuf),
-    /// On an address that anybody on the network can reach.
+    /// On an address of the network.
     Tcp(SocketAddr),
 }
 
 impl Endpoint {
-    /// Whether somebody listens there.
+    /// Whether a server listens there.
     async fn is_open(&self) -> bool {
         match self {
             Self::Ipc(path) => path.exists(),
@@ -103,9 +103,9 @@ pub(crate) async fn bind(
     Ok((socket, gone, SocketFile(endpoint)))
 }
 
-/// Connects a DEALER as soon as somebody listens there. Never gives up by itself.
+/// Connects a DEALER as soon as a server listens there. Has no time limit of its own.
 pub(crate) async fn connect(endpoint: &Endpoint, name: &str) -> Result<(DealerSocket, Gone), MeshError> {
-    // The library's own way of waiting doubles its pause up to half a minute.
+    // The library's own retry doubles its pause up to half a minute.
     while !endpoint.is_open().await {
         tokio::time::sleep(LOOK).await;
     }
@@ -127,12 +127,13 @@ pub(crate) struct Proven {
     pub(crate) key: Code,
 }
 
-/// Connects and proves to belong to the attempt. Never gives up by itself.
+/// Connects and performs the handshake. Has no time limit of its own.
 pub(crate) async fn introduce(
     endpoint: &Endpoint,
     secret: &Secret,
     plane: Plane,
-    (me, server): (End, End),
+    me: End,
+    server: End,
 ) -> Result<Proven, MeshError> {
     let (mut dealer, mut gone) = connect(endpoint, &me.to_string()).await?;
     let lost = || MeshError::Lost(server.to_string());

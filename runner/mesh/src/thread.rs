@@ -1,5 +1,4 @@
-//! The thread of a plane: a runtime of its own, so that neither training nor the driver's other work gets in
-//! its way.
+//! The thread of a plane. It has a runtime of its own, so that neither training nor the driver's other work delays it.
 
 use crate::MeshError;
 use record::Nanos;
@@ -18,9 +17,9 @@ pub(crate) struct PlaneThread {
 
 #[derive(Default)]
 struct Usage {
-    /// The thread's number while it runs, else 0.
+    /// The thread's id while it runs, else 0.
     thread: AtomicI32,
-    /// What it used until it ended, in nanoseconds.
+    /// Processor time until it ended, in nanoseconds.
     total: AtomicU64,
 }
 
@@ -41,7 +40,7 @@ impl PlaneThread {
         let run = move || {
             mine.thread.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
             runtime.block_on(async { make().await });
-            // Closes what is left of the sockets.
+            // Closes the remaining sockets.
             drop(runtime);
             let used = clock_gettime(ClockId::ThreadCPUTime);
             mine.total.store(used.tv_sec as u64 * 1_000_000_000 + used.tv_nsec as u64, Ordering::Relaxed);
@@ -52,7 +51,7 @@ impl PlaneThread {
         Ok(Self { handle: Mutex::new(Some(handle)), usage })
     }
 
-    /// Processor time that the thread has used so far; zero where the system does not tell.
+    /// Processor time that the thread has used so far; zero where the system does not report it.
     pub(crate) fn cpu_time(&self) -> Nanos {
         let thread = Pid::from_raw(self.usage.thread.load(Ordering::Relaxed));
         let running = thread.and_then(|thread| {

@@ -1,4 +1,4 @@
-//! Waiting that ends when it should: what emulated networks and step times need, and timers of a runtime cannot give.
+//! Precise waiting for emulated networks and step times, which the timers of an asynchronous runtime cannot provide.
 
 use record::{Clock, Nanos};
 use rustix::thread::{clock_nanosleep_absolute, set_current_timer_slack};
@@ -8,20 +8,20 @@ use std::sync::Arc;
 use strategies::StepError;
 use strategies::emulation::Timer;
 
-/// A sleeping thread is woken some tens of microseconds late; so much of each wait is spent looking at the clock.
+/// A sleeping thread wakes some tens of microseconds late, so the end of each wait is spent reading the clock.
 const SPIN: Nanos = Nanos(80_000);
 
-/// How long a wait can go on after the run was stopped.
+/// How long a wait can last after the run was stopped.
 const STOP_LATENCY: Nanos = Nanos(50_000_000);
 
-/// Waits on the clock of the run: sleeps until shortly before the moment, then looks at the clock until it has come.
+/// Waits on the clock of the run: sleeps until shortly before the moment, then reads the clock until it has come.
 pub struct PreciseTimer {
     clock: Arc<dyn Clock>,
     stopped: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
 impl PreciseTimer {
-    /// A timer on a clock that runs as fast as the machine's own; waits fail once `stopped` says so.
+    /// A timer on a clock that runs as fast as the machine's own. Waits fail once `stopped` returns true.
     pub fn new(clock: Arc<dyn Clock>, stopped: impl Fn() -> bool + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Self { clock, stopped: Box::new(stopped) })
     }
@@ -58,8 +58,8 @@ impl Timer for PreciseTimer {
     }
 }
 
-/// Sleeps for so long from now on. An absolute moment is given to the system, so that what happens between reading
-/// the clock and falling asleep is not added; a signal ends it early, which the caller notices.
+/// Sleeps for `length`. The system gets an absolute time, so that a delay between reading the clock and falling asleep is
+/// not added. A signal may end the sleep early; the caller checks the clock again.
 fn sleep(length: Nanos) {
     let now = clock_gettime(ClockId::Monotonic);
     let nanos = now.tv_nsec as u64 + length.0;
@@ -67,7 +67,7 @@ fn sleep(length: Nanos) {
         tv_sec: now.tv_sec + (nanos / 1_000_000_000) as i64,
         tv_nsec: (nanos % 1_000_000_000) as _,
     };
-    // The system may else wake a thread up to 50 us later than it could, to save wake-ups.
+    // By default the system wakes a thread up to 50 us late, to save wake-ups.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     let _ = clock_nanosleep_absolute(ClockId::Monotonic, &until);
 }

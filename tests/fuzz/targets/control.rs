@@ -13,7 +13,7 @@ const BOUND: Bound = Bound { factor: 64, constant: 4 << 20 };
 
 fuzz_target!(|input: &[u8]| {
     bounded(input, BOUND, |input| {
-        mesh::hostile::control_message(input);
+        mesh::fuzz_targets::control_message(input);
         drop(mesh::read_briefing(input));
     });
 });

@@ -11,5 +11,5 @@ use libfuzzer_sys::fuzz_target;
 const BOUND: Bound = Bound { factor: 16, constant: (128 << 20) + (64 << 10) };
 
 fuzz_target!(|input: &[u8]| {
-    bounded(input, BOUND, mesh::hostile::data_frames);
+    bounded(input, BOUND, mesh::fuzz_targets::data_frames);
 });

@@ -14,10 +14,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 use zeromq::{SocketRecv, SocketSend, ZmqMessage};
 
-/// Messages on their way at once: beyond them the queue in this process grows, not the socket's.
+/// Messages in flight at once: beyond them the queue in this process grows, not the socket's.
 const WINDOW: u64 = 1024;
 
-/// A member's way to the driver; clones share one connection. The connection ends with the last of them.
+/// A member's connection to the driver. Clones share it; it ends with the last of them.
 #[derive(Clone)]
 pub struct ControlClient(Arc<Handle>);
 
@@ -34,7 +34,7 @@ impl Drop for Handle {
     }
 }
 
-/// What the driver says to a member.
+/// The driver's messages to a member.
 pub struct ControlInbox {
     messages: mpsc::Receiver<ToMember>,
     state: Arc<State>,
@@ -48,11 +48,11 @@ struct State {
 
 #[derive(Clone, Copy, Default)]
 struct Progress {
-    /// Messages that were handed over.
+    /// Messages handed over.
     said: u64,
-    /// Messages that the driver has acknowledged.
+    /// Messages acknowledged by the driver.
     acknowledged: u64,
-    /// Whether the connection is gone.
+    /// Whether the connection has ended.
     lost: bool,
 }
 
@@ -62,7 +62,7 @@ impl State {
     }
 }
 
-/// Tells everybody when the connection ends, whatever the reason.
+/// Wakes all waits when the connection ends, whatever the reason.
 struct Connected(Arc<State>);
 
 impl Drop for Connected {
@@ -86,9 +86,8 @@ impl ControlClient {
         let ended = end.clone();
         let thread = PlaneThread::spawn("control", move || async move {
             let mine = Connected(mine);
-            let ends = (End::Member(member), End::Driver);
             let endpoint = Endpoint::Ipc(path);
-            let introduction = introduce(&endpoint, &secret, Plane::Control, ends);
+            let introduction = introduce(&endpoint, &secret, Plane::Control, End::Member(member), End::Driver);
             let late = || MeshError::Late { who: member, peers: Vec::new(), waited: patience };
             let proven = tokio::time::timeout(patience, introduction).await.unwrap_or_else(|_| Err(late()));
             let proven = match proven {
@@ -104,17 +103,16 @@ impl ControlClient {
         Ok((client, ControlInbox { messages, state }))
     }
 
-    /// Says something. Never waits: the message is queued, and kept until the connection takes it. What is said
-    /// after [`close`](Self::close), or to a driver that is gone, is dropped.
+    /// Queues a message and returns at once. A message after [`close`](Self::close), or to a driver that is gone, is
+    /// dropped.
     pub fn send(&self, message: ToDriver) {
-        // Counted first, so that it is never acknowledged before it was said.
+        // Counted first, so that it is never acknowledged before it was counted.
         self.0.state.lock().said += 1;
-        // Fails when the connection has ended, which `close` tells.
+        // Fails when the connection has ended, which `close` reports.
         let _ = self.0.queue.send(message);
     }
 
-    /// Returns when the driver has acknowledged everything, and ends the connection. Nothing can be said any
-    /// more then.
+    /// Returns when the driver has acknowledged all messages, and ends the connection.
     pub fn close(&self, deadline: Duration) -> Result<(), MeshError> {
         let settled = self.settle(deadline);
         self.0.end.cancel();
@@ -122,7 +120,7 @@ impl ControlClient {
         settled
     }
 
-    /// Processor time of the thread that ships what is said.
+    /// Processor time of the thread that sends the messages.
     pub fn cpu_time(&self) -> Nanos {
         self.0.thread.cpu_time()
     }
@@ -188,7 +186,7 @@ async fn converse(
                 let Some(message) = message else { return };
                 match encode(&message) {
                     Ok(body) => Some(conversation.say(&body)),
-                    // Plain data always has an encoding; should it not, the driver must miss it loudly.
+                    // Plain data always has an encoding; if it had none, ending the connection shows the loss.
                     Err(error) => return tracing::error!(%error, "a message to the driver"),
                 }
             }
@@ -202,17 +200,17 @@ async fn converse(
     }
 }
 
-/// Passes on what the driver says; false if the connection is worth nothing any more.
+/// Passes on a message of the driver; false if messages are missing and the connection has to end.
 fn hear(conversation: &mut Conversation, frame: Option<&Bytes>, inbox: &mpsc::Sender<ToMember>) -> bool {
     let Some(frame) = frame else { return true };
     match conversation.take(frame) {
         Taken::Message(body) => match rmp_serde::from_slice(&body) {
-            // A member that does not listen any more does not mind.
+            // Fails if the member has dropped its inbox, and so wants no more messages.
             Ok(message) => drop(inbox.send(message)),
             Err(error) => tracing::error!(%error, "a message of the driver cannot be decoded"),
         },
         Taken::Acknowledgement => {}
-        Taken::Ignored => tracing::warn!("a frame that is not the driver's was ignored"),
+        Taken::Ignored => tracing::warn!("a frame without the driver's code was ignored"),
         Taken::Gap { expected, got } => {
             tracing::error!(expected, got, "messages of the driver are missing");
             return false;

@@ -1,9 +1,10 @@
 //! One side of a control connection, without the connection: numbers, acknowledgements, authentication codes.
 //!
-//! A frame is one byte that says what it is, a number (u64, little endian), an authentication code of 32 bytes,
-//! and, for a message, its body. Messages are numbered from 1 in each direction; an acknowledgement carries the
-//! number up to which everything has arrived. A connection over a Unix socket loses nothing but its end, so
-//! nothing is ever sent twice: what is not acknowledged when a connection breaks is reported as lost.
+//! A frame is one byte for its kind, a number (u64, little endian), an authentication code of 32 bytes and, for a
+//! message, its body. Messages are numbered from 1 in each direction; an acknowledgement carries the
+//! number up to which everything has arrived. A connection over a Unix socket loses
+//! nothing before it breaks, so nothing is sent twice: messages that are not acknowledged when it breaks are reported as
+//! lost.
 
 use crate::handshake::{Code, authenticate, same};
 use bytes::{BufMut, Bytes, BytesMut};
@@ -12,7 +13,7 @@ const MESSAGE: u8 = 1;
 const ACKNOWLEDGEMENT: u8 = 2;
 const HEAD: usize = 1 + 8 + 32;
 
-/// Who speaks; part of each code, so that nobody's own words can be thrown back at them.
+/// The sender of a frame; part of each code, so that no frame can be reflected to its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Driver = 1,
@@ -28,14 +29,14 @@ impl Side {
     }
 }
 
-/// What became of a frame.
+/// What a frame was.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Taken {
     /// The body of the next message.
     Message(Bytes),
     /// An acknowledgement.
     Acknowledgement,
-    /// Not from the other side of this connection, or heard before: as if it had never come.
+    /// Not from the other side of this connection, or received before.
     Ignored,
     /// Messages are missing before this one.
     Gap {
@@ -46,7 +47,7 @@ pub(super) enum Taken {
     },
 }
 
-/// What one side knows of a connection.
+/// One side of a connection.
 pub(super) struct Conversation {
     key: Code,
     side: Side,
@@ -67,17 +68,17 @@ impl Conversation {
         self.frame(MESSAGE, self.said, body)
     }
 
-    /// The acknowledgement that is owed, if one is.
+    /// The acknowledgement that is due, if any.
     pub(super) fn acknowledge(&mut self) -> Option<Bytes> {
         std::mem::take(&mut self.owed).then(|| self.frame(ACKNOWLEDGEMENT, self.heard, &[]))
     }
 
-    /// How many of the messages said have been acknowledged.
+    /// Number of sent messages that are acknowledged.
     pub(super) fn acknowledged(&self) -> u64 {
         self.acknowledged
     }
 
-    /// How many have not.
+    /// Number of sent messages that are not.
     pub(super) fn open(&self) -> u64 {
         self.said - self.acknowledged
     }

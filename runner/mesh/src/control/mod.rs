@@ -1,13 +1,13 @@
-//! The control plane: what driver and members say to each other.
+//! The control plane: messages between the driver and the members.
 
 mod client;
 mod conversation;
-mod hostile;
-mod seats;
+mod fuzz_targets;
+mod sessions;
 mod server;
 
 pub use client::{ControlClient, ControlInbox};
-pub use hostile::control_message;
+pub use fuzz_targets::control_message;
 pub use server::ControlServer;
 
 use crate::MeshError;

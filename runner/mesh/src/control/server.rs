@@ -2,9 +2,9 @@
 
 use super::conversation::Side;
 use super::encode;
-use super::seats::{Outgoing, Seats};
+use super::sessions::{AddressedFrame, Sessions};
 use crate::handshake::{End, Plane};
-use crate::reception::{Reception, Visit};
+use crate::unproven::{Unproven, Admission};
 use crate::socket::{Gone, addressed, bind};
 use crate::thread::PlaneThread;
 use crate::{Member, MeshError, Secret, ToDriver, ToMember, directory};
@@ -16,115 +16,115 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use zeromq::{RouterSocket, SocketRecv, SocketSend, ZmqMessage};
 
-/// The driver's way to all members.
+/// The driver's connection to all members.
 pub struct ControlServer {
-    orders: UnboundedSender<Order>,
-    heard: UnboundedReceiver<(Member, ToDriver)>,
-    seats: Arc<Seats>,
-    // Ends when `orders` is dropped.
+    commands: UnboundedSender<Command>,
+    messages: UnboundedReceiver<(Member, ToDriver)>,
+    sessions: Arc<Sessions>,
+    // Ends when `commands` is dropped.
     _thread: PlaneThread,
 }
 
-enum Order {
+enum Command {
     Say(Member, Vec<u8>),
-    /// Answer when nothing is open any more.
+    /// Signal when all messages are acknowledged.
     Settle(oneshot::Sender<()>),
 }
 
 impl ControlServer {
-    /// Listens in the directory `sockets` for `members`, and for nobody else. The directory must be the user's
-    /// own and closed to everybody else.
+    /// Listens in the directory `sockets` for `members` only. The directory must belong to the user and be closed to all
+    /// others.
     pub async fn bind(sockets: &Path, secret: &Secret, members: &[Member]) -> Result<Self, MeshError> {
         directory::check_private(sockets)?;
         let path = directory::control_socket(sockets)?;
-        let seats = Arc::new(Seats::new(members));
-        let (orders, ordered) = unbounded_channel();
-        let (hearing, heard) = unbounded_channel();
+        let sessions = Arc::new(Sessions::new(members));
+        let (commands, commanded) = unbounded_channel();
+        let (incoming, messages) = unbounded_channel();
         let (bound, binding) = oneshot::channel();
-        let (secret, mine) = (secret.clone(), seats.clone());
+        let (secret, mine) = (secret.clone(), sessions.clone());
         let thread = PlaneThread::spawn("control", move || async move {
             match bind(path.as_path()).await {
                 Err(error) => drop(bound.send(Err(error))),
                 Ok((router, gone, _file)) => {
-                    let reception = Reception::new(secret, Plane::Control, End::Driver);
-                    let host = Host { router, gone, reception, seats: mine, hearing, settling: Vec::new() };
+                    let unproven = Unproven::new(secret, Plane::Control, End::Driver);
+                    let host = Host { router, gone, unproven, sessions: mine, incoming, settling: Vec::new() };
                     if bound.send(Ok(())).is_ok() {
-                        host.serve(ordered).await;
+                        host.serve(commanded).await;
                     }
                 }
             }
         })?;
         binding.await.unwrap_or_else(|_| Err(MeshError::Lost("the control plane".into())))?;
-        Ok(Self { orders, heard, seats, _thread: thread })
+        Ok(Self { commands, messages, sessions, _thread: thread })
     }
 
-    /// What was said next: in order per member, each message exactly once. `None` when nothing can come any
-    /// more. Dropping the future loses nothing.
+    /// The next message, each exactly once and in the order of its member; `None` when none can come any more. Dropping
+    /// the future loses nothing.
     pub async fn recv(&mut self) -> Option<(Member, ToDriver)> {
-        self.heard.recv().await
+        self.messages.recv().await
     }
 
-    /// Says something to a member; one that is not connected yet hears it when it is.
+    /// Sends a message to a member; it waits for a member that is not connected yet.
     pub fn send(&self, to: Member, message: ToMember) -> Result<(), MeshError> {
-        self.seats.check(to)?;
+        self.sessions.check(to)?;
         let body = encode(&message)?;
-        self.orders.send(Order::Say(to, body)).map_err(|_| MeshError::NotConnected(to))
+        self.commands.send(Command::Say(to, body)).map_err(|_| MeshError::NotConnected(to))
     }
 
-    /// Waits until the members have acknowledged what they were told, or are gone; then ends all connections.
+    /// Waits until the members have acknowledged all messages or are gone, then ends all connections.
     pub async fn close(self, deadline: Duration) {
         let (settled, settling) = oneshot::channel();
-        if self.orders.send(Order::Settle(settled)).is_ok()
+        if self.commands.send(Command::Settle(settled)).is_ok()
             && tokio::time::timeout(deadline, settling).await.is_err()
         {
-            tracing::warn!("members did not acknowledge the driver's last words in time");
+            tracing::warn!("members did not acknowledge the driver's last messages in time");
         }
     }
 }
 
-/// What the thread works on.
+/// The state of the plane's thread.
 struct Host {
     router: RouterSocket,
     gone: Gone,
-    reception: Reception,
-    seats: Arc<Seats>,
-    hearing: UnboundedSender<(Member, ToDriver)>,
+    unproven: Unproven,
+    sessions: Arc<Sessions>,
+    incoming: UnboundedSender<(Member, ToDriver)>,
     settling: Vec<oneshot::Sender<()>>,
 }
 
 impl Host {
-    async fn serve(mut self, mut ordered: UnboundedReceiver<Order>) {
+    async fn serve(mut self, mut commanded: UnboundedReceiver<Command>) {
         loop {
             tokio::select! {
                 message = self.router.recv() => {
                     let Ok(message) = message else { return };
                     self.take(message).await;
-                    self.take_what_is_there().await;
+                    self.take_arrived().await;
                 }
-                order = ordered.recv() => match order {
+                command = commanded.recv() => match command {
                     None => return,
-                    Some(Order::Settle(settled)) => self.settling.push(settled),
-                    Some(Order::Say(to, body)) => {
-                        let frames = self.seats.say(to, body);
+                    Some(Command::Settle(settled)) => self.settling.push(settled),
+                    Some(Command::Say(to, body)) => {
+                        let frames = self.sessions.say(to, body);
                         self.send(frames).await;
                     }
                 },
                 identity = self.gone.recv() => {
                     let Some(identity) = identity else { return };
-                    self.take_what_is_there().await;
-                    self.reception.forget(&identity);
-                    self.seats.leave(&identity);
+                    self.take_arrived().await;
+                    self.unproven.forget(&identity);
+                    self.sessions.leave(&identity);
                 }
             }
-            if self.seats.settled() {
+            if self.sessions.settled() {
                 self.settling.drain(..).for_each(|settled| settled.send(()).unwrap_or_default());
             }
         }
     }
 
-    /// Reads until nothing is there, and only then acknowledges: writing to a process that was killed makes the
-    /// socket library throw away what can still be read of it.
-    async fn take_what_is_there(&mut self) {
+    /// Reads all messages that have arrived, and acknowledges only then: writing to a killed process makes the socket
+    /// library discard the messages of it that were not read yet.
+    async fn take_arrived(&mut self) {
         loop {
             let message = tokio::select! {
                 biased;
@@ -134,40 +134,40 @@ impl Host {
             let Ok(message) = message else { break };
             self.take(message).await;
         }
-        let acknowledgements = self.seats.acknowledge();
+        let acknowledgements = self.sessions.acknowledge();
         self.send(acknowledgements).await;
     }
 
     async fn take(&mut self, message: ZmqMessage) {
         let mut frames = message.into_vecdeque();
         let (Some(identity), Some(frame)) = (frames.pop_front(), frames.pop_front()) else { return };
-        if let Some((member, body)) = self.seats.take(&identity, &frame) {
+        if let Some((member, body)) = self.sessions.take(&identity, &frame) {
             match rmp_serde::from_slice(&body) {
-                Ok(said) => drop(self.hearing.send((member, said))),
+                Ok(said) => drop(self.incoming.send((member, said))),
                 Err(error) => tracing::error!(%member, %error, "a control message cannot be decoded"),
             }
-        } else if !self.seats.knows(&identity) {
-            self.receive(identity, &frame).await;
+        } else if !self.sessions.knows(&identity) {
+            self.admit(identity, &frame).await;
         }
     }
 
-    /// Somebody who has not proved anything yet.
-    async fn receive(&mut self, identity: Bytes, frame: &Bytes) {
-        match self.reception.take(&identity, frame) {
-            Visit::Nothing => {}
-            Visit::Answer(answer) => self.send(vec![(identity, answer)]).await,
-            Visit::Proven { peer, welcome, key } => {
+    /// Takes a frame of a connection whose peer has not proved who it is.
+    async fn admit(&mut self, identity: Bytes, frame: &Bytes) {
+        match self.unproven.take(&identity, frame) {
+            Admission::Ignored => {}
+            Admission::Reply(reply) => self.send(vec![(identity, reply)]).await,
+            Admission::Proven { peer, welcome, key } => {
                 let End::Member(member) = peer else { return };
-                let Some(waiting) = self.seats.enter(member, &identity, key, Side::Driver) else { return };
+                let Some(waiting) = self.sessions.enter(member, &identity, key, Side::Driver) else { return };
                 self.send(vec![(identity, welcome)]).await;
                 self.send(waiting).await;
             }
         }
     }
 
-    async fn send(&mut self, frames: Vec<Outgoing>) {
+    async fn send(&mut self, frames: Vec<AddressedFrame>) {
         for (identity, frame) in frames {
-            // Fails only for a peer that is gone, which its own notice tells.
+            // Fails only if the peer has disconnected, which the monitor reports.
             let _ = self.router.send(addressed(&identity, frame)).await;
         }
     }

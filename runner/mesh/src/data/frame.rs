@@ -6,7 +6,7 @@
 //! |--------|-----------------------------------------------------------------------|
 //! | 0..4   | `BKDF`                                                                |
 //! | 4..6   | version                                                               |
-//! | 6      | word: what the frame says                                             |
+//! | 6      | word: the frame's kind                                               |
 //! | 7      | kind of the message                                                   |
 //! | 8..16  | step                                                                  |
 //! | 16..20 | call                                                                  |
@@ -30,26 +30,26 @@ pub(super) const HEADER: usize = 48;
 /// The largest message: 4 GiB.
 pub(super) const LARGEST: u64 = 4 << 30;
 
-/// What a frame says.
+/// A frame's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
-    /// A message that is small enough to come with its announcement.
+    /// A message that is small enough to be sent with its announcement.
     Whole { tag: Tag, size: u64, departed: Option<Nanos> },
     /// A message of this size follows in chunks.
     Announce { tag: Tag, size: u64, departed: Option<Nanos> },
     /// The next piece of the announced message.
     Chunk { offset: u64 },
-    /// The sender waits for credits: none are to be held back.
+    /// The sender waits for credits: the receiver returns all that it holds back.
     Want,
     /// The sender will send nothing more.
     Goodbye,
-    /// So many bytes were taken out of the inbox.
+    /// Returned credits, in bytes.
     Credit { bytes: u64 },
-    /// Everything up to the good-bye has arrived.
+    /// Confirms that everything up to the goodbye has arrived.
     Farewell,
 }
 
-/// A header that is none, or says what it must not.
+/// Why a header is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum FrameFault {
     #[error("{0} bytes are no header")]
@@ -103,7 +103,7 @@ impl Frame {
         header
     }
 
-    /// What a header says, and its number. `payload` is the size of what came with it.
+    /// Decodes a header to a frame and its number. `payload` is the size of the payload in bytes.
     pub(super) fn decode(header: &[u8], payload: usize) -> Result<(Self, u64), FrameFault> {
         let header: &[u8; HEADER] = header.try_into().map_err(|_| FrameFault::Length(header.len()))?;
         if header[..4] != MAGIC || header[4..6] != VERSION.to_le_bytes() {

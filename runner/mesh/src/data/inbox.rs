@@ -1,25 +1,24 @@
-//! What has arrived at a rank, sorted by kind and sender, and the lanes that wait for it.
+//! The messages that have arrived at a rank, sorted by kind and sender, and the lanes that wait for them.
 //!
-//! The thread of the plane puts messages in and never waits; lanes take them out. Taking a message out is what
-//! gives its credits back to the sender, so that what lies here is bounded.
+//! The thread of the plane adds messages and never waits; lanes take them out. A message's credits return to the sender
+//! when it is taken out, so the size of the inbox is bounded.
 
-use super::window::{Presence, cost};
+use super::presence::Presence;
+use super::window::{Limits, cost};
 use record::{Nanos, Rank};
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use strategies::{Envelope, Kind, StepError, Tag, Wanted};
 
-/// Credits are returned when this part of all has come together, unless the sender waits for them.
+/// Credits are returned in parts of the window divided by this number, unless the sender waits for them.
 const RETURNED: u64 = 4;
 
-/// What has arrived at a rank.
+/// The messages that have arrived at a rank.
 pub(super) struct Inbox {
     me: Rank,
-    /// For how long nothing may come.
-    patience: Duration,
-    /// Credits of each peer.
-    window: u64,
+    /// Of each peer.
+    limits: Limits,
     state: Mutex<State>,
     /// One for each kind, because each kind has one lane.
     arrived: [Condvar; Kind::ALL.len()],
@@ -28,13 +27,13 @@ pub(super) struct Inbox {
 struct State {
     kinds: [Sorted; Kind::ALL.len()],
     peers: Vec<Peer>,
-    /// What every wait answers from now on.
+    /// The error that every wait returns from now on.
     ended: Option<StepError>,
     arrivals: u64,
 }
 
 struct Sorted {
-    /// By sender; with the number of its arrival.
+    /// By sender; each message with the number of its arrival.
     queues: Vec<VecDeque<(u64, Envelope)>>,
     waiting: Waiting,
 }
@@ -43,7 +42,7 @@ struct Sorted {
 #[derive(Default)]
 struct Waiting {
     lanes: u32,
-    /// Whose message would be enough to wake them; nobody in particular if any would.
+    /// The sender whose messages wake them; `None` for any sender.
     only: Option<Rank>,
 }
 
@@ -64,13 +63,13 @@ impl Waiting {
 
 struct Peer {
     presence: Presence,
-    /// Credits of messages that were not taken out yet.
+    /// Credits of messages in the inbox.
     held: u64,
-    /// Credits of messages that were taken out, and not returned yet.
+    /// Credits of messages that were taken out, not returned yet.
     taken: u64,
     /// Whether the sender waits for credits.
     eager: bool,
-    /// When a piece of a long message came last: whoever waits behind one sees that it moves.
+    /// When the last chunk of a long message arrived: a wait for it is extended while it moves.
     moved: Option<Instant>,
 }
 
@@ -78,8 +77,8 @@ struct Peer {
 pub(super) type Return = Option<(Rank, u64)>;
 
 impl Inbox {
-    /// The inbox of `me` among so many ranks.
-    pub(super) fn new(me: Rank, ranks: usize, (window, patience): (u64, Duration)) -> Self {
+    /// The inbox of `me` among `ranks` ranks.
+    pub(super) fn new(me: Rank, ranks: usize, limits: Limits) -> Self {
         let sorted = || Sorted { queues: vec![VecDeque::new(); ranks], waiting: Waiting::default() };
         let peer = || Peer { presence: Presence::Here, held: 0, taken: 0, eager: false, moved: None };
         let state = State {
@@ -88,18 +87,18 @@ impl Inbox {
             ended: None,
             arrivals: 0,
         };
-        Self { me, patience, window, state: Mutex::new(state), arrived: Default::default() }
+        Self { me, limits, state: Mutex::new(state), arrived: Default::default() }
     }
 
-    /// Whether a peer may send so much now; a peer that keeps to its credits always may.
+    /// Whether a peer has the credits for a message of `size` bytes.
     pub(super) fn admits(&self, from: Rank, size: u64) -> bool {
         let state = self.lock();
         let peer = &state.peers[from.index()];
         let open = peer.held + peer.taken;
-        open == 0 || open + cost(size) <= self.window
+        open == 0 || open + cost(size) <= self.limits.window
     }
 
-    /// Puts a complete message in.
+    /// Adds a complete message.
     pub(super) fn deliver(&self, envelope: Envelope) {
         let (kind, from) = (envelope.tag.kind as usize, envelope.from);
         let mut state = self.lock();
@@ -117,13 +116,13 @@ impl Inbox {
         }
     }
 
-    /// Notes that a piece of a message came.
+    /// Notes that a chunk of a message arrived.
     pub(super) fn moves(&self, from: Rank) {
         let now = Instant::now();
         self.lock().peers[from.index()].moved = Some(now);
     }
 
-    /// The sender waits for credits: what it is to be returned at once.
+    /// The sender waits for credits: those that are returned to it at once.
     pub(super) fn want(&self, from: Rank) -> Return {
         let mut state = self.lock();
         let peer = &mut state.peers[from.index()];
@@ -132,13 +131,13 @@ impl Inbox {
         (taken > 0).then_some((from, taken))
     }
 
-    /// A peer is not there any more.
+    /// Records that a peer is gone.
     pub(super) fn depart(&self, peer: Rank, presence: Presence) {
         self.lock().peers[peer.index()].presence.depart(presence);
         self.arrived.iter().for_each(Condvar::notify_all);
     }
 
-    /// Makes every wait answer this, unless it answers something else already.
+    /// Makes every wait return this error; the first call counts.
     pub(super) fn end(&self, reason: &StepError) {
         self.lock().ended.get_or_insert_with(|| reason.clone());
         self.arrived.iter().for_each(Condvar::notify_all);
@@ -178,7 +177,7 @@ impl Inbox {
         })
     }
 
-    /// Looks until `look` sees something, or nothing has moved for too long.
+    /// Calls `look` after each arrival until it returns a result, or until nothing has moved for `patience`.
     fn wait(
         &self,
         kind: Kind,
@@ -194,12 +193,12 @@ impl Inbox {
             }
             if let Some(seen) = look(&mut state) {
                 return seen.map(|envelope| {
-                    let back = state.consume(self.me, &envelope, self.window / RETURNED);
+                    let back = state.consume(self.me, &envelope, self.limits.window / RETURNED);
                     (envelope, back)
                 });
             }
             let quiet = state.moved(from).map_or(begin, |moved| moved.max(begin));
-            let left = self.patience.saturating_sub(quiet.elapsed());
+            let left = self.limits.patience.saturating_sub(quiet.elapsed());
             if left.is_zero() {
                 let waited = Nanos(begin.elapsed().as_nanos() as u64);
                 return Err(StepError::Silent { rank: self.me, peer: from, wanted, waited });
@@ -221,8 +220,8 @@ impl Inbox {
 }
 
 impl State {
-    /// Moves the credits of a message that was taken out: they are returned together when they are many, when
-    /// the sender waits for them, but not one by one.
+    /// Accounts for a message that was taken out. Returns credits when `many` have come together, or when the sender waits
+    /// for them.
     fn consume(&mut self, me: Rank, envelope: &Envelope, many: u64) -> Return {
         if envelope.from == me {
             return None;
@@ -236,7 +235,7 @@ impl State {
         now.then(|| (envelope.from, std::mem::take(&mut peer.taken)))
     }
 
-    /// When something came last from a peer, or from anyone.
+    /// When a chunk last arrived from a peer, or from any.
     fn moved(&self, from: Option<Rank>) -> Option<Instant> {
         match from {
             Some(from) => self.peers[from.index()].moved,
@@ -244,7 +243,7 @@ impl State {
         }
     }
 
-    /// The peer because of whom waiting for anyone is in vain: one that was lost, or the last to leave.
+    /// The peer because of which no message can arrive any more: one that was lost, or the last one if all have left.
     fn nobody_left(&self, me: Rank) -> Option<Rank> {
         let others = || (0..).map(Rank).zip(&self.peers).filter(|(rank, _)| *rank != me);
         let lost = others().find(|(_, peer)| peer.presence == Presence::Lost);
@@ -262,7 +261,7 @@ mod tests {
     use std::thread;
     use strategies::Packet;
 
-    const PATIENCE: Duration = Duration::from_secs(20);
+    const LIMITS: Limits = Limits { window: WINDOW, patience: Duration::from_secs(20) };
     const ME: Rank = Rank(0);
 
     fn tag(step: u64) -> Tag {
@@ -276,7 +275,7 @@ mod tests {
 
     #[test]
     fn credits_come_back_together_or_at_once_to_whoever_waits_for_them() {
-        let inbox = Inbox::new(ME, 3, (WINDOW, PATIENCE));
+        let inbox = Inbox::new(ME, 3, LIMITS);
         let size = WINDOW / RETURNED / 2;
         for step in 1..=5 {
             inbox.deliver(envelope(1, step, size));
@@ -296,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_peer_may_send_what_it_has_credits_for() {
-        let inbox = Inbox::new(ME, 2, (WINDOW, PATIENCE));
+        let inbox = Inbox::new(ME, 2, LIMITS);
         assert!(inbox.admits(Rank(1), 10 * WINDOW), "alone, any size may travel");
         inbox.deliver(envelope(1, 1, 1 << 20));
         assert!(inbox.admits(Rank(1), WINDOW - (1 << 20) - 2 * cost(0)));
@@ -309,7 +308,7 @@ mod tests {
 
     #[test]
     fn anyone_means_the_oldest() {
-        let inbox = Inbox::new(ME, 4, (WINDOW, PATIENCE));
+        let inbox = Inbox::new(ME, 4, LIMITS);
         let arrivals = [3, 1, 2, 1, 3];
         for (from, step) in arrivals.into_iter().zip(1..) {
             inbox.deliver(envelope(from, step, 1));
@@ -322,7 +321,7 @@ mod tests {
 
     #[test]
     fn several_lanes_at_one_kind_do_not_hang() {
-        let inbox = Arc::new(Inbox::new(ME, 3, (WINDOW, PATIENCE)));
+        let inbox = Arc::new(Inbox::new(ME, 3, LIMITS));
         let lane = |from| {
             let inbox = inbox.clone();
             thread::spawn(move || inbox.take(Rank(from), tag(1)).map(|(envelope, _)| envelope.from))
@@ -336,7 +335,7 @@ mod tests {
 
     #[test]
     fn waiting_for_anyone_ends_with_the_first_that_is_lost_or_the_last_that_leaves() {
-        let inbox = Inbox::new(ME, 3, (WINDOW, Duration::from_millis(20)));
+        let inbox = Inbox::new(ME, 3, Limits { patience: Duration::from_millis(20), ..LIMITS });
         inbox.depart(Rank(1), Presence::Left);
         assert!(matches!(inbox.take_any(Kind::Ask), Err(StepError::Silent { peer: None, .. })));
         inbox.depart(Rank(2), Presence::Left);

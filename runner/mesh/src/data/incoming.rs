@@ -1,4 +1,4 @@
-//! One peer's connection to this rank, behind the handshake: frames in, messages out.
+//! Assembles one peer's frames to messages.
 
 use super::frame::{Frame, FrameFault};
 use bytes::Bytes;
@@ -7,7 +7,7 @@ use std::collections::TryReserveError;
 use strategies::buffers::{Buffer, Buffers};
 use strategies::{Envelope, Packet, Tag};
 
-/// One peer's connection to this rank.
+/// The state of one peer's stream of frames.
 pub(super) struct Incoming {
     peer: Rank,
     /// Number of the last frame.
@@ -21,15 +21,15 @@ struct Announced {
     size: usize,
     began: Nanos,
     departed: Option<Nanos>,
-    /// What has come of it; nothing before the first chunk.
+    /// The bytes that have arrived; none before the first chunk.
     buffer: Option<Buffer>,
 }
 
-/// What a frame leads to.
+/// The effect of a frame.
 pub(super) enum Step {
     /// More is needed.
     Moves,
-    /// A message is complete; with the moment at which it left an emulated card, if it did.
+    /// A message is complete; with the time at which it left an emulated card, if there is one.
     Message(Envelope, Option<Nanos>),
     /// The peer waits for credits.
     Want,
@@ -57,7 +57,7 @@ impl Incoming {
         Self { peer, number: 0, announced: None, buffers }
     }
 
-    /// Takes the next frame. `now` is its arrival; `admits` says whether the peer has credits for so much.
+    /// Takes the next frame. `now` is its arrival; `admits` says whether the peer has credits for a size in bytes.
     pub(super) fn take(
         &mut self,
         header: &[u8],

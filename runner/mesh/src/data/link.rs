@@ -1,8 +1,9 @@
-//! The way out to one peer: what lanes hand over, cut into frames.
+//! A link: sends the messages to one peer, cut into frames.
 
 use super::frame::{Frame, HEADER};
+use super::presence::Presence;
+use super::requests::LinkRequest;
 use super::shared::Shared;
-use super::window::Presence;
 use crate::socket::Proven;
 use bytes::Bytes;
 use record::{Nanos, Rank};
@@ -13,20 +14,13 @@ use zeromq::{DealerSocket, SocketRecv, SocketSend, ZmqMessage, ZmqResult};
 /// The largest payload of a frame.
 pub(super) const CHUNK: usize = 1 << 20;
 
-/// The largest message that comes with its announcement: its transfer takes no time worth telling apart.
+/// The largest message that is sent together with its announcement: the time of its transfer is negligible.
 const WHOLE: usize = 64 << 10;
 
-/// What lanes hand over.
-pub(super) enum Outgoing {
-    Message { tag: Tag, packet: Packet, departed: Option<Nanos> },
-    Want,
-    Goodbye,
-}
-
-/// Sends what is queued, and hears of credits, until the peer has confirmed the good-bye or is gone.
+/// Sends the queued messages and receives credits until the peer has confirmed the goodbye or is gone.
 pub(super) async fn run(
     mut proven: Proven,
-    mut queue: UnboundedReceiver<Outgoing>,
+    mut queue: UnboundedReceiver<LinkRequest>,
     peer: Rank,
     shared: &Shared,
 ) {
@@ -35,16 +29,16 @@ pub(super) async fn run(
     let mut queued = true;
     loop {
         tokio::select! {
-            message = proven.dealer.recv() => match message.map(|message| hear(&message)) {
+            message = proven.dealer.recv() => match message.map(|message| decode(&message)) {
                 Ok(Some(Frame::Credit { bytes })) => window.credit(bytes),
                 Ok(Some(Frame::Farewell)) => return window.farewell(),
                 Ok(_) => {}
                 Err(_) => return shared.depart(peer, Presence::Lost),
             },
-            outgoing = queue.recv(), if queued => match outgoing {
+            request = queue.recv(), if queued => match request {
                 None => queued = false,
-                Some(outgoing) => {
-                    if writer.send(&mut proven.dealer, outgoing).await.is_err() {
+                Some(request) => {
+                    if writer.send(&mut proven.dealer, request).await.is_err() {
                         return shared.depart(peer, Presence::Lost);
                     }
                 }
@@ -54,7 +48,7 @@ pub(super) async fn run(
     }
 }
 
-fn hear(message: &ZmqMessage) -> Option<Frame> {
+fn decode(message: &ZmqMessage) -> Option<Frame> {
     let (frame, _) = Frame::decode(message.get(0)?, 0).ok()?;
     Some(frame)
 }
@@ -65,20 +59,21 @@ struct Writer {
 }
 
 impl Writer {
-    async fn send(&mut self, dealer: &mut DealerSocket, outgoing: Outgoing) -> ZmqResult<()> {
-        match outgoing {
-            Outgoing::Message { tag, packet: Packet(bytes), departed } => {
-                self.message(dealer, (tag, departed), bytes).await
+    async fn send(&mut self, dealer: &mut DealerSocket, request: LinkRequest) -> ZmqResult<()> {
+        match request {
+            LinkRequest::Message { tag, packet: Packet(bytes), departed } => {
+                self.message(dealer, tag, departed, bytes).await
             }
-            Outgoing::Want => dealer.send(self.frame(Frame::Want)).await,
-            Outgoing::Goodbye => dealer.send(self.frame(Frame::Goodbye)).await,
+            LinkRequest::Credits => dealer.send(self.frame(Frame::Want)).await,
+            LinkRequest::Goodbye => dealer.send(self.frame(Frame::Goodbye)).await,
         }
     }
 
     async fn message(
         &mut self,
         dealer: &mut DealerSocket,
-        (tag, departed): (Tag, Option<Nanos>),
+        tag: Tag,
+        departed: Option<Nanos>,
         bytes: Bytes,
     ) -> ZmqResult<()> {
         let size = bytes.len() as u64;

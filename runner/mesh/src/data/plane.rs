@@ -1,11 +1,12 @@
 //! The data plane of one rank: opening, and leaving without losing anything.
 
-use super::entrance::{Entrance, Guests, Order};
+use super::accept::{Acceptor, Connections};
 use super::link;
+use super::requests::AcceptRequest;
 use super::shared::{Handle, Queues, Shared, Terms};
 use super::window::{Ending, WINDOW, Window};
 use crate::handshake::{End, Plane};
-use crate::reception::Reception;
+use crate::unproven::Unproven;
 use crate::socket::{Endpoint, Proven, SocketFile, bind, introduce};
 use crate::thread::PlaneThread;
 use crate::{Briefing, Member, MeshError, Secret, directory};
@@ -21,7 +22,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// A rank's way to all other ranks. Dropping it without [`close`](Self::close) looks to the peers like a crash.
+/// A rank's connections to all other ranks. Dropping it without [`close`](Self::close) looks to the peers like a crash.
 pub struct DataPlane {
     shared: Arc<Shared>,
     /// Hangs up the links.
@@ -50,7 +51,7 @@ impl DataPlane {
         Self::open_watched(briefing, me, clock, None)
     }
 
-    /// The same; `arrivals` is told of every message before a lane can take it.
+    /// The same; `arrivals` is notified of every message before a lane can take it.
     pub fn open_watched(
         briefing: &Briefing,
         me: Rank,
@@ -60,8 +61,8 @@ impl DataPlane {
         Self::open_locally(briefing, me, Terms { clock, arrivals, window: WINDOW })
     }
 
-    /// The same with `window` bytes instead of 64 MiB that may be on their way to one peer, the same number on all
-    /// ranks: for tests of what happens beyond it.
+    /// The same with `window` bytes of credits instead of 64 MiB, the same number on all ranks: for tests of messages
+    /// that exceed it.
     pub fn open_narrow(
         briefing: &Briefing,
         me: Rank,
@@ -77,9 +78,9 @@ impl DataPlane {
         Self::open_at(briefing, me, terms, place)
     }
 
-    /// The same over TCP, each rank at its address (by rank): between network namespaces of one machine, where
-    /// nobody else is. Peers prove the same as ever, but a stranger who can reach the address can make the socket
-    /// library allocate memory before it has proved anything: no run may use this on an open network.
+    /// The same over TCP, with one address per rank: between network namespaces of one machine, which no other process
+    /// can reach. The handshake is the same, but a stranger who reaches the address can make the socket library allocate
+    /// memory before the handshake: no run may use this on an open network.
     pub fn open_on(
         briefing: &Briefing,
         me: Rank,
@@ -107,7 +108,7 @@ impl DataPlane {
         let everybody = (0..ranks).map(Rank);
         let mut peers = everybody.map(path_of).collect::<Result<BTreeMap<_, _>, MeshError>>()?;
         peers.remove(&me);
-        let (shared, queues, ordered) = Shared::new(me, ranks, briefing.deadlines.peer, terms);
+        let (shared, queues, requested) = Shared::new(me, ranks, briefing.deadlines.peer, terms);
         let (hang_up, end) = (CancellationToken::new(), CancellationToken::new());
         let opening = Opening {
             shared: shared.clone(),
@@ -120,7 +121,7 @@ impl DataPlane {
         let (opened, outcome) = mpsc::sync_channel(1);
         let ended = end.clone();
         let thread = PlaneThread::spawn("data", move || async move {
-            match opening.run(queues, ordered).await {
+            match opening.run(queues, requested).await {
                 Err(error) => drop(opened.send(Err(error))),
                 Ok(_file) => {
                     if opened.send(Ok(())).is_ok() {
@@ -138,7 +139,7 @@ impl DataPlane {
         Box::new(Handle(self.shared.clone()))
     }
 
-    /// The same, for a card to stand before it.
+    /// The same, to be wrapped by an emulated network card.
     pub fn carrier(&self) -> Box<dyn Carrier> {
         Box::new(Handle(self.shared.clone()))
     }
@@ -153,7 +154,7 @@ impl DataPlane {
         Stopper(self.shared.clone())
     }
 
-    /// What was sent to each peer so far.
+    /// Bytes and messages sent to each peer so far.
     pub fn links(&self) -> Vec<LinkRecord> {
         self.shared.peers().map(|peer| self.shared.window(peer).sent()).collect()
     }
@@ -163,8 +164,8 @@ impl DataPlane {
         self.thread.cpu_time()
     }
 
-    /// Says good-bye: returns when every peer has everything that was sent to it, or has said good-bye itself.
-    /// Nothing can be sent any more then.
+    /// Says goodbye to all peers. Returns when each has received everything that was sent to it, or has said goodbye
+    /// itself.
     pub fn close(self, deadline: Duration) -> Result<(), MeshError> {
         let begin = Instant::now();
         let until = begin + deadline;
@@ -173,17 +174,17 @@ impl DataPlane {
         let unsettled: Vec<_> = self.shared.peers().filter(open).collect();
         self.hang_up.cancel();
         let (done, lingered) = mpsc::sync_channel(1);
-        if self.shared.orders.send(Order::Linger(done)).is_ok()
+        if self.shared.requests.send(AcceptRequest::Linger(done)).is_ok()
             && lingered.recv_timeout(until.saturating_duration_since(Instant::now())).is_err()
         {
-            tracing::warn!(rank = %self.shared.me, "a peer that said good-bye did not hang up in time");
+            tracing::warn!(rank = %self.shared.me, "a peer that said goodbye did not close its link in time");
         }
         if unsettled.is_empty() {
             return Ok(());
         }
         let names: Vec<_> = unsettled.iter().map(|peer| format!("rank {peer}")).collect();
         Err(MeshError::Unsettled {
-            missing: format!("what is for {}", names.join(", ")),
+            missing: format!("the messages to {}", names.join(", ")),
             waited: begin.elapsed(),
         })
     }
@@ -197,7 +198,7 @@ impl Drop for DataPlane {
     }
 }
 
-/// Says whose connection it was, where the error itself only names a socket.
+/// Adds the peer to an error that names a socket only.
 fn blamed(peer: Rank, error: MeshError) -> MeshError {
     match error {
         MeshError::Socket { .. } | MeshError::Lost(_) => {
@@ -207,7 +208,7 @@ fn blamed(peer: Rank, error: MeshError) -> MeshError {
     }
 }
 
-/// What it takes to open a data plane.
+/// A data plane that is being opened.
 struct Opening {
     shared: Arc<Shared>,
     endpoint: Endpoint,
@@ -218,22 +219,23 @@ struct Opening {
 }
 
 impl Opening {
-    /// Answers when all connections stand, in both directions.
+    /// Returns when all connections are open, in both directions.
     async fn run(
         self,
         mut queues: Queues,
-        ordered: UnboundedReceiver<Order>,
+        requested: UnboundedReceiver<AcceptRequest>,
     ) -> Result<SocketFile, MeshError> {
         let me = self.shared.me;
         let peers: BTreeSet<_> = self.shared.peers().collect();
         let (missing, arrivals) = watch::channel(peers.clone());
         let (router, gone, file) = bind(self.endpoint.clone()).await?;
-        let reception = Reception::new(self.secret.clone(), Plane::Data, End::Member(Member::Rank(me)));
-        let (shared, guests) = (self.shared.clone(), Guests::default());
-        tokio::spawn(Entrance { router, gone, reception, shared, missing, guests }.serve(ordered));
+        let unproven = Unproven::new(self.secret.clone(), Plane::Data, End::Member(Member::Rank(me)));
+        let shared = self.shared.clone();
+        let connections = Connections::default();
+        tokio::spawn(Acceptor { router, gone, unproven, shared, missing, connections }.serve(requested));
         let mut unreached = peers;
         let mut arriving = arrivals.clone();
-        let stand = async {
+        let connected = async {
             let mut connecting = self.connect();
             while let Some(connected) = connecting.join_next().await {
                 let Ok((peer, proven)) = connected else { continue };
@@ -243,7 +245,7 @@ impl Opening {
             let _ = arriving.wait_for(BTreeSet::is_empty).await;
             Ok(())
         };
-        match tokio::time::timeout(self.patience, stand).await {
+        match tokio::time::timeout(self.patience, connected).await {
             Ok(Ok(())) => Ok(file),
             Ok(Err(error)) => Err(error),
             Err(_) => {
@@ -260,8 +262,9 @@ impl Opening {
         let mut connecting = JoinSet::new();
         for (peer, endpoint) in &self.peers {
             let (peer, endpoint, secret) = (*peer, endpoint.clone(), self.secret.clone());
-            let ends = (me, End::Member(Member::Rank(peer)));
-            connecting.spawn(async move { (peer, introduce(&endpoint, &secret, Plane::Data, ends).await) });
+            let server = End::Member(Member::Rank(peer));
+            connecting
+                .spawn(async move { (peer, introduce(&endpoint, &secret, Plane::Data, me, server).await) });
         }
         connecting
     }

@@ -1,10 +1,10 @@
-//! What the lanes of a rank and the thread of its data plane share.
+//! The state that the lanes of a rank share with the thread of its data plane.
 
-use super::entrance::Order;
 use super::frame::LARGEST;
 use super::inbox::{Inbox, Return};
-use super::link::Outgoing;
-use super::window::{Presence, Window};
+use super::presence::Presence;
+use super::requests::{AcceptRequest, LinkRequest};
+use super::window::{Limits, Window};
 use record::{Clock, Nanos, Rank};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use strategies::emulation::{Arrivals, Carrier};
 use strategies::{Envelope, Kind, Packet, StepError, Tag, Transport};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// What the lanes of a rank and the thread of its data plane share.
+/// The state that the lanes of a rank share with the thread of its data plane.
 pub(super) struct Shared {
     pub(super) me: Rank,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) inbox: Inbox,
     /// By rank; the own one is never used.
     pub(super) windows: Vec<Window>,
-    /// Who is told of every message before a lane can take it.
+    /// Notified of every message before a lane can take it.
     arrivals: Option<Arc<dyn Arrivals>>,
-    /// To the entrance.
-    pub(super) orders: UnboundedSender<Order>,
+    /// To the accept loop.
+    pub(super) requests: UnboundedSender<AcceptRequest>,
 }
 
 /// What a data plane is opened with beside its briefing.
@@ -31,34 +31,35 @@ pub(super) struct Terms {
     /// Stamps the arrival of announcements.
     pub(super) clock: Arc<dyn Clock>,
     pub(super) arrivals: Option<Arc<dyn Arrivals>>,
-    /// Bytes that may be on their way to one peer.
+    /// Credits of each peer, in bytes.
     pub(super) window: u64,
 }
 
-/// What lanes hand over, by receiver.
-pub(super) type Queues = BTreeMap<Rank, UnboundedReceiver<Outgoing>>;
+/// Requests to the links, by peer.
+pub(super) type Queues = BTreeMap<Rank, UnboundedReceiver<LinkRequest>>;
 
 impl Shared {
-    /// With the other ends of its channels.
+    /// The state with the receiving ends of its channels.
     pub(super) fn new(
         me: Rank,
         ranks: u32,
         patience: Duration,
-        Terms { clock, arrivals, window: credits }: Terms,
-    ) -> (Arc<Self>, Queues, UnboundedReceiver<Order>) {
-        let (orders, ordered) = unbounded_channel();
+        Terms { clock, arrivals, window }: Terms,
+    ) -> (Arc<Self>, Queues, UnboundedReceiver<AcceptRequest>) {
+        let limits = Limits { window, patience };
+        let (requests, requested) = unbounded_channel();
         let mut queues = Queues::new();
         let mut window = |peer| {
             let (queue, queued) = unbounded_channel();
             queues.insert(peer, queued);
-            Window::new((me, peer), (credits, patience), queue)
+            Window::new(me, peer, limits, queue)
         };
         let windows = (0..ranks).map(Rank).map(&mut window).collect();
-        let inbox = Inbox::new(me, ranks as usize, (credits, patience));
-        (Arc::new(Self { me, clock, inbox, windows, arrivals, orders }), queues, ordered)
+        let inbox = Inbox::new(me, ranks as usize, limits);
+        (Arc::new(Self { me, clock, inbox, windows, arrivals, requests }), queues, requested)
     }
 
-    /// The way to a peer.
+    /// The window of credits to a peer.
     pub(super) fn window(&self, peer: Rank) -> &Window {
         &self.windows[peer.index()]
     }
@@ -69,13 +70,14 @@ impl Shared {
         (0..self.windows.len() as u32).map(Rank).filter(move |rank| *rank != me)
     }
 
-    /// A peer is not there any more. A lane that hears so from its inbox must not find the way to it open.
+    /// Records that a peer is gone: in its window first, so that a lane which learns it from the inbox finds the window
+    /// closed.
     pub(super) fn depart(&self, peer: Rank, presence: Presence) {
         self.window(peer).depart(presence);
         self.inbox.depart(peer, presence);
     }
 
-    /// Makes every wait answer this, unless it answers something else already.
+    /// Makes every wait return this error; the first call counts.
     pub(super) fn end(&self, reason: &StepError) {
         self.inbox.end(reason);
         for window in &self.windows {
@@ -83,7 +85,7 @@ impl Shared {
         }
     }
 
-    /// Puts a complete message in.
+    /// Adds a complete message to the inbox.
     pub(super) fn deliver(&self, envelope: Envelope, departed: Option<Nanos>) {
         if let Some(arrivals) = &self.arrivals {
             arrivals.arrived(envelope.from, envelope.tag, envelope.packet.0.len(), departed);
@@ -93,8 +95,8 @@ impl Shared {
 
     fn give_back(&self, back: Return) {
         if let Some((to, bytes)) = back {
-            // Fails when the plane is closed, and then nobody needs credits.
-            let _ = self.orders.send(Order::Return { to, bytes });
+            // Fails when the plane is closed, and credits are of no use then.
+            let _ = self.requests.send(AcceptRequest::Return { to, bytes });
         }
     }
 
@@ -107,7 +109,7 @@ impl Shared {
     }
 }
 
-/// Tells the lanes when the thread can no longer move anything, whatever the reason.
+/// Ends all waits of the lanes when the thread of the plane ends, whatever the reason.
 pub(super) struct Alarm(pub(super) Arc<Shared>);
 
 impl Drop for Alarm {
@@ -117,7 +119,7 @@ impl Drop for Alarm {
     }
 }
 
-/// A lane's way to the other ranks.
+/// A lane's transport to the other ranks.
 pub(super) struct Handle(pub(super) Arc<Shared>);
 
 impl Handle {

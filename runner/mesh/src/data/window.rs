@@ -1,20 +1,21 @@
-//! Credits: how much may be on its way to one peer, and what is known of that peer.
+//! Credits: how many bytes may be in flight to one peer, and whether that peer is connected.
 //!
-//! A message needs as many credits as it has bytes, and a few more so that empty ones are bounded too. Credits
-//! come back when the receiver has taken the message out of its inbox. A message that is larger than the window
-//! goes when nothing else is on its way; so all ranks of a ring may send one message first, whatever the size.
+//! A message needs as many credits as it has bytes, and a few more so that empty messages are bounded too. Credits
+//! return when the receiver has taken the message out of its inbox. A message that is larger than the window is sent
+//! when nothing else is in flight; so all ranks of a ring may send one message first, whatever its size.
 
-use super::link::Outgoing;
+use super::presence::Presence;
+use super::requests::LinkRequest;
 use record::{LinkRecord, Nanos, Rank};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use strategies::{Packet, StepError, Tag, Wanted};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// Credits of a peer, unless a test says otherwise: 64 MiB.
+/// Credits of a peer, unless a test sets others: 64 MiB.
 pub(super) const WINDOW: u64 = 64 << 20;
 
-/// What a message costs beside its bytes.
+/// Credits of a message beside its bytes.
 const EXTRA: u64 = 256;
 
 /// The credits that a message of this size needs.
@@ -22,72 +23,56 @@ pub(super) fn cost(size: u64) -> u64 {
     size + EXTRA
 }
 
-/// Whether a peer is there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Presence {
-    /// As far as anybody knows.
-    Here,
-    /// It said good-bye.
-    Left,
-    /// Its connection broke without a word.
-    Lost,
+/// What a rank grants a peer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Credits, in bytes.
+    pub(super) window: u64,
+    /// How long a wait may last in which nothing moves.
+    pub(super) patience: Duration,
 }
 
-impl Presence {
-    /// Whoever said good-bye is not lost when its connection ends.
-    pub(super) fn depart(&mut self, presence: Self) {
-        if *self == Self::Here {
-            *self = presence;
-        }
-    }
-
-    pub(super) fn gone(self) -> bool {
-        self != Self::Here
-    }
-}
-
-/// The way to one peer.
+/// The credits for one peer, and the queue to its link.
 pub(super) struct Window {
     me: Rank,
     peer: Rank,
-    patience: Duration,
-    /// Credits.
-    size: u64,
+    limits: Limits,
     state: Mutex<State>,
     changed: Condvar,
 }
 
 struct State {
-    /// To the link; none after the good-bye.
-    queue: Option<UnboundedSender<Outgoing>>,
+    /// To the link; none after the goodbye.
+    queue: Option<UnboundedSender<LinkRequest>>,
     /// Credits in use.
     used: u64,
-    /// How often credits came back. The credits in use do not tell: another lane may have taken as many at once.
+    /// How often credits returned. The credits in use do not show it: another lane may have taken as many at once.
     returns: u64,
-    /// Whether the peer was asked for credits since some came back.
+    /// Whether the peer was asked for credits since some returned.
     asked: bool,
     presence: Presence,
-    /// What every wait answers from now on.
+    /// The error that every wait returns from now on.
     ended: Option<StepError>,
-    /// Whether the peer has confirmed the good-bye.
+    /// Whether the peer has confirmed the goodbye.
     farewell: bool,
     sent: LinkRecord,
 }
 
-/// How the way to a peer ended.
+/// How a connection to a peer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// The peer has everything, or wants nothing more.
+    /// The peer has received everything, or has said goodbye itself.
     Settled,
-    /// The peer was lost, or did not answer in time.
+    /// The peer was lost, or did not confirm in time.
     Open,
 }
 
 impl Window {
     pub(super) fn new(
-        (me, peer): (Rank, Rank),
-        (size, patience): (u64, Duration),
-        queue: UnboundedSender<Outgoing>,
+        me: Rank,
+        peer: Rank,
+        limits: Limits,
+        queue: UnboundedSender<LinkRequest>,
     ) -> Self {
         let state = State {
             queue: Some(queue),
@@ -99,11 +84,10 @@ impl Window {
             farewell: false,
             sent: LinkRecord { from: me, to: peer, bytes: 0, messages: 0 },
         };
-        Self { me, peer, patience, size, state: Mutex::new(state), changed: Condvar::new() }
+        Self { me, peer, limits, state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// Hands a message to the link as soon as there are credits for it; with the moment at which it leaves an
-    /// emulated card, if it does.
+    /// Hands a message to the link as soon as there are credits for it. `departed` is when it leaves an emulated card.
     pub(super) fn send(&self, tag: Tag, packet: Packet, departed: Option<Nanos>) -> Result<(), StepError> {
         let (size, wanted) = (packet.0.len() as u64, Wanted::Credit(tag));
         let mut state = self.lock();
@@ -112,20 +96,20 @@ impl Window {
         let mut asked = false;
         loop {
             let queue = state.open(self, wanted)?;
-            if state.has_room(size, self.size) {
-                // The link ends only when the peer is gone, which the next call tells.
-                let _ = queue.send(Outgoing::Message { tag, packet, departed });
+            if state.has_room(size, self.limits.window) {
+                // Fails only if the peer is gone, which the next call reports.
+                let _ = queue.send(LinkRequest::Message { tag, packet, departed });
                 state.count(size);
                 return Ok(());
             }
-            // Another lane's message may have taken what came back: then the peer has to be asked again.
+            // Another lane's message may have taken the credits that returned: then the peer has to be asked again.
             if state.returns != quiet.1 {
                 (quiet, asked) = ((Instant::now(), state.returns), false);
             }
             if !std::mem::replace(&mut asked, true) {
-                let _ = queue.send(Outgoing::Want);
+                let _ = queue.send(LinkRequest::Credits);
             }
-            let left = self.patience.saturating_sub(quiet.0.elapsed());
+            let left = self.limits.patience.saturating_sub(quiet.0.elapsed());
             if left.is_zero() {
                 let waited = Nanos(begin.elapsed().as_nanos() as u64);
                 return Err(StepError::Silent { rank: self.me, peer: Some(self.peer), wanted, waited });
@@ -135,22 +119,21 @@ impl Window {
         }
     }
 
-    /// Whether a message of `size` bytes can leave now. If not, the peer is asked for what it has taken
-    /// out and not returned yet.
+    /// Whether a message of `size` bytes can be sent now. If not, the peer is asked for the credits that it holds back.
     pub(super) fn has_room(&self, size: u64) -> bool {
         let mut state = self.lock();
-        if state.has_room(size, self.size) || state.ended.is_some() || state.presence.gone() {
+        if state.has_room(size, self.limits.window) || state.ended.is_some() || state.presence.gone() {
             return true;
         }
         if !std::mem::replace(&mut state.asked, true)
             && let Some(queue) = &state.queue
         {
-            let _ = queue.send(Outgoing::Want);
+            let _ = queue.send(LinkRequest::Credits);
         }
         state.queue.is_none()
     }
 
-    /// Credits came back.
+    /// Takes back credits.
     pub(super) fn credit(&self, bytes: u64) {
         let mut state = self.lock();
         state.used = state.used.saturating_sub(bytes);
@@ -160,32 +143,32 @@ impl Window {
         self.changed.notify_all();
     }
 
-    /// The peer has everything.
+    /// Records that the peer has received everything.
     pub(super) fn farewell(&self) {
         self.lock().farewell = true;
         self.changed.notify_all();
     }
 
-    /// The peer is not there any more.
+    /// Records that the peer is gone.
     pub(super) fn depart(&self, presence: Presence) {
         self.lock().presence.depart(presence);
         self.changed.notify_all();
     }
 
-    /// Makes every wait answer this, unless it answers something else already.
+    /// Makes every wait return this error; the first call counts.
     pub(super) fn end(&self, reason: &StepError) {
         self.lock().ended.get_or_insert_with(|| reason.clone());
         self.changed.notify_all();
     }
 
-    /// Says good-bye after everything that was sent.
+    /// Says goodbye after everything that was sent.
     pub(super) fn goodbye(&self) {
         if let Some(queue) = self.lock().queue.take() {
-            let _ = queue.send(Outgoing::Goodbye);
+            let _ = queue.send(LinkRequest::Goodbye);
         }
     }
 
-    /// Waits until the peer has everything.
+    /// Waits until the peer has received everything.
     pub(super) fn settle(&self, deadline: Instant) -> Ending {
         let open = |state: &mut State| !state.farewell && state.presence == Presence::Here;
         let patience = deadline.saturating_duration_since(Instant::now());
@@ -194,7 +177,7 @@ impl Window {
         if state.farewell || state.presence == Presence::Left { Ending::Settled } else { Ending::Open }
     }
 
-    /// What was sent so far.
+    /// Bytes and messages sent so far.
     pub(super) fn sent(&self) -> LinkRecord {
         self.lock().sent.clone()
     }
@@ -206,7 +189,7 @@ impl Window {
 
 impl State {
     /// The queue to the link, if the peer can still be sent anything.
-    fn open(&self, window: &Window, wanted: Wanted) -> Result<UnboundedSender<Outgoing>, StepError> {
+    fn open(&self, window: &Window, wanted: Wanted) -> Result<UnboundedSender<LinkRequest>, StepError> {
         let (rank, peer) = (window.me, window.peer);
         if let Some(reason) = &self.ended {
             return Err(reason.clone());
@@ -237,18 +220,18 @@ mod tests {
     use strategies::Kind;
     use tokio::sync::mpsc::unbounded_channel;
 
-    /// What came back for one small message was taken by the next before the lane that waits for room saw it: the peer
-    /// has to be asked again, or it returns nothing of its own accord.
+    /// The credits of one small message were taken by the next before the lane that waits for room saw them: the peer has
+    /// to be asked again, because it returns nothing unasked.
     #[test]
     fn room_that_another_lane_took_is_asked_for_again() {
         let (queue, mut sent) = unbounded_channel();
-        let window = Window::new((Rank(0), Rank(1)), (1000, Duration::from_secs(30)), queue);
+        let window = Window::new(Rank(0), Rank(1), Limits { window: 1000, patience: Duration::from_secs(30) }, queue);
         let small = || Packet(vec![0].into());
         window.send(Tag::new(Kind::Count, 1), small(), None).unwrap();
         let begun = Instant::now();
         let mut next = || loop {
             if let Ok(one) = sent.try_recv() {
-                return matches!(one, Outgoing::Message { .. });
+                return matches!(one, LinkRequest::Message { .. });
             }
             assert!(begun.elapsed() < Duration::from_secs(20), "nothing was handed to the link");
             std::thread::yield_now();

@@ -1,25 +1,25 @@
-//! What the bytes of a peer lead to, without a socket: the door through which a fuzzer comes in.
+//! The decoder of the data plane without a socket, for fuzzing.
 
 use super::frame::HEADER;
 use super::inbox::Inbox;
 use super::incoming::{Incoming, Step};
-use super::window::WINDOW;
+use super::window::{Limits, WINDOW};
 use bytes::Bytes;
 use record::{Nanos, Rank};
 use std::time::Duration;
 use strategies::buffers::Buffers;
 
-/// Set in the byte before a frame: its number is made right, so that what lies behind that check is reached.
+/// Flag of a frame: its number is made right, so that the code behind that check is reached.
 const NUMBERED: u8 = 1;
-/// Set in the byte before a frame: the receiver takes everything out of its inbox before.
+/// Flag of a frame: the receiver empties its inbox first.
 const CONSUMED: u8 = 2;
 
-/// Takes frames as a rank takes those of a peer that has proved who it is, until one makes no sense; answers how
-/// many messages became complete. Each frame is a byte of flags, the size of the payload (u16, little endian),
+/// Takes frames as a rank takes those of a proven peer, until one is invalid. Returns the number of complete messages.
+/// Each frame is a byte of flags, the size of the payload (u16, little endian),
 /// the header and the payload.
 pub fn data_frames(mut input: &[u8]) -> usize {
     let peer = Rank(1);
-    let inbox = Inbox::new(Rank(0), 2, (WINDOW, Duration::ZERO));
+    let inbox = Inbox::new(Rank(0), 2, Limits { window: WINDOW, patience: Duration::ZERO });
     let mut incoming = Incoming::new(peer, Buffers::default());
     let (mut complete, mut open) = (0, Vec::new());
     for number in 1_u64.. {

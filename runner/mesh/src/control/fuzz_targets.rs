@@ -1,15 +1,13 @@
-//! What the bytes of a process at the control socket lead to, without a socket: the door through which a fuzzer
-//! comes in.
+//! The decoders of the control plane without a socket, for fuzzing.
 
 use super::conversation::{Conversation, Side, Taken};
 use crate::handshake::{End, Plane};
-use crate::reception::{Reception, Visit};
+use crate::unproven::{Unproven, Admission};
 use crate::{Secret, ToDriver, ToMember};
 use bytes::Bytes;
 
-/// Takes bytes as every decoder of the control plane does: as a frame of a stranger and what follows it, as a
-/// frame of a member, and, though a stranger could not have it authenticated, as the body of a message in both
-/// directions. Answers how many of these made sense.
+/// Decodes bytes as two frames of an unproven connection, as a frame of a member, and as the body of a message in both
+/// directions, though no stranger could have a body authenticated. Returns how many of these were valid.
 pub fn control_message(input: &[u8]) -> usize {
     let key = [7; 32];
     let mut driver = Conversation::new(key, Side::Driver);
@@ -23,13 +21,13 @@ pub fn control_message(input: &[u8]) -> usize {
     [stranger(input), raw, said, told].into_iter().filter(|sense| *sense).count()
 }
 
-/// A stranger's two frames; whether one of them was answered.
+/// Whether one of two frames of an unproven connection got a reply.
 fn stranger(input: &[u8]) -> bool {
-    let mut reception = Reception::new(Secret([7; 32]), Plane::Control, End::Driver);
+    let mut unproven = Unproven::new(Secret([7; 32]), Plane::Control, End::Driver);
     let identity = Bytes::from_static(b"stranger");
     let (first, second) = input.split_at(input.len().min(input.len() / 2 + 1));
-    let visits = [input, first, second].map(|frame| reception.take(&identity, frame));
-    visits.into_iter().any(|visit| !matches!(visit, Visit::Nothing))
+    let admissions = [input, first, second].map(|frame| unproven.take(&identity, frame));
+    admissions.into_iter().any(|admission| !matches!(admission, Admission::Ignored))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the allocator does with memory that is freed.
+//! Settings of the allocator, so that freed memory is used again.
 //!
 //! Every step takes and frees the same activations, packets and gradients, often more than 100 MiB, and the socket library
 //! takes fresh memory for every frame. By default glibc maps large pieces one by one, gives the end of the heap back to
@@ -6,14 +6,14 @@
 //! go. Each of these costs a page fault for every 4 KiB that is used next: some ten thousand in a step of a small
 //! convolutional net, or a tenth of its time.
 
-/// Lets the process keep what it frees, and all threads allocate from one heap, so that the next step finds its memory
-/// where the last one left it.
+/// Keeps freed memory in the process and lets all threads allocate from one heap, so that each step reuses the memory of
+/// the step before.
 ///
-/// To be called first of all, before there are other threads. Where the C library is not glibc it does nothing.
+/// To be called before any other thread is started. Without glibc it does nothing.
 pub fn keep_freed_memory() {
     #[cfg(target_env = "gnu")]
     {
-        /// Pieces from this size on, which no step takes anew, are still mapped one by one.
+        /// Allocations from this size on, which no step repeats, are still mapped one by one.
         const MAPPED: libc::c_int = 1 << 30;
         /// Of the free memory at the end of the heap.
         const ALL: libc::c_int = -1;
@@ -21,14 +21,14 @@ pub fn keep_freed_memory() {
             [(libc::M_ARENA_MAX, 1), (libc::M_MMAP_THRESHOLD, MAPPED), (libc::M_TRIM_THRESHOLD, ALL)];
         for (parameter, value) in settings {
             if !set(parameter, value) && parameter == libc::M_MMAP_THRESHOLD {
-                // Older ones refuse more than half a heap of a thread that is not the first.
+                // Older versions refuse more than half of a thread's heap.
                 set(parameter, 32 << 20);
             }
         }
     }
 }
 
-/// Whether the allocator takes a value for one of its parameters.
+/// Sets a parameter of the allocator; false if it refuses the value.
 #[cfg(target_env = "gnu")]
 fn set(parameter: libc::c_int, value: libc::c_int) -> bool {
     #[expect(unsafe_code, reason = "the allocator's parameters are set by a C function only")]
