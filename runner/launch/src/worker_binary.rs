@@ -167,9 +167,9 @@ mod tests {
 
     #[test]
     fn a_worker_of_an_older_state_of_the_sources_is_refused() {
-        let (before, format) = greeting().rsplit_once(' ').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
-        let cure =
-            format!("this driver {format}; build driver and worker from one state: `cargo build");
+        let (before, format) =
+            greeting().rsplit_once(' ').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+        let cure = format!("this driver {format}; build driver and worker from one state: `cargo build");
         let told = refusal(&format!("echo {before} {:016x}", mesh::wire_format() ^ 1));
         let stale = format!("worker W speaks wire format {:016x}, ", mesh::wire_format() ^ 1);
         assert!(told.starts_with(&stale) && told.contains(&cure), "{told}");

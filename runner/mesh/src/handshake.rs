@@ -370,7 +370,10 @@ mod tests {
         assert_eq!(fault(Server::greet(&SECRET, Plane::Control, End::Driver, &other)), told);
         let mut refused = refusal().to_vec();
         refused[8] ^= 1;
-        assert_eq!(fault(client.take(&refused)), Fault::Version { protocol: PROTOCOL, format: wire_format() ^ 1 });
+        assert_eq!(
+            fault(client.take(&refused)),
+            Fault::Version { protocol: PROTOCOL, format: wire_format() ^ 1 }
+        );
     }
 
     #[test]

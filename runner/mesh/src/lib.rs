@@ -19,12 +19,12 @@ mod timer;
 mod unproven;
 mod wire_format;
 
+pub use allocator::keep_freed_memory;
 pub use briefing::{read_briefing, write_briefing};
 pub use control::{ControlClient, ControlInbox, ControlServer};
 pub use data::{DataPlane, Stopper};
 pub use directory::{private_directory, random_secret};
 pub use error::MeshError;
-pub use allocator::keep_freed_memory;
 pub use message::{Briefing, Deadlines, Heartbeat, Member, PROTOCOL, Secret, ToDriver, ToMember};
 
 /// Decoders without a socket, for fuzzing only.

@@ -117,10 +117,7 @@ mod tests {
     #[test]
     fn a_new_field_is_another_format_also_inside_other_types() {
         assert_ne!(digest_of::<crate::Heartbeat>(), digest_of::<grown::Heartbeat>());
-        assert_ne!(
-            digest_of::<Carries<crate::Heartbeat>>(),
-            digest_of::<Carries<grown::Heartbeat>>()
-        );
+        assert_ne!(digest_of::<Carries<crate::Heartbeat>>(), digest_of::<Carries<grown::Heartbeat>>());
     }
 
     #[test]
@@ -147,8 +144,10 @@ mod tests {
     /// Types that only a variant of a field of a field names are part of it.
     #[test]
     fn the_format_reaches_every_type_that_travels() {
-        let known = schema_for!(Briefing).as_value().to_string() + &schema_for!(ToDriver).as_value().to_string();
-        for name in ["MovingRate", "SyncVariant", "Codec", "PlacedLayer", "GossipAct", "Standing", "RankEnd"] {
+        let known =
+            schema_for!(Briefing).as_value().to_string() + &schema_for!(ToDriver).as_value().to_string();
+        for name in ["MovingRate", "SyncVariant", "Codec", "PlacedLayer", "GossipAct", "Standing", "RankEnd"]
+        {
             assert!(known.contains(&format!("\"{name}\"")), "{name}");
         }
     }

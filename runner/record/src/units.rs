@@ -24,7 +24,9 @@ impl fmt::Display for Rank {
 }
 
 /// Nanoseconds: a length of time, or a moment counted from the start of the run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct Nanos(pub u64);
 

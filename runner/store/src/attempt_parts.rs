@@ -123,20 +123,21 @@ impl Parts {
     ) -> Result<Vec<RankRow>, StoreError> {
         let rows = || self.ranks.get(&attempt).into_iter().flatten();
         let workers = rows().filter(|row| row.role == "worker").count();
-        rows().map(|row| {
-            let summary = match fresh {
-                Some(ranks) => ranks.get(&Rank(row.rank)).cloned().unwrap_or_default(),
-                None => self.kept_summary(row),
-            };
-            let mut row = self.rank_row(row, summary)?;
-            if row.role == Role::Server {
-                for phase in &mut row.phases {
-                    phase.lane = lane_of_server(phase.lane, workers);
+        rows()
+            .map(|row| {
+                let summary = match fresh {
+                    Some(ranks) => ranks.get(&Rank(row.rank)).cloned().unwrap_or_default(),
+                    None => self.kept_summary(row),
+                };
+                let mut row = self.rank_row(row, summary)?;
+                if row.role == Role::Server {
+                    for phase in &mut row.phases {
+                        phase.lane = lane_of_server(phase.lane, workers);
+                    }
                 }
-            }
-            Ok(row)
-        })
-        .collect()
+                Ok(row)
+            })
+            .collect()
     }
 
     fn kept_summary(&self, row: &RankColumns) -> RankSummary {

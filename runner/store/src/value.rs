@@ -138,7 +138,8 @@ mod tests {
 
     #[test]
     fn lanes_come_back_and_others_are_refused() {
-        let alone = [LaneId::Compute, LaneId::Communication, LaneId::Clients, LaneId::Announcer, LaneId::Snapshot];
+        let alone =
+            [LaneId::Compute, LaneId::Communication, LaneId::Clients, LaneId::Announcer, LaneId::Snapshot];
         let numbered = [LaneId::Client, LaneId::Count, LaneId::Service].map(|lane| [lane(0), lane(u16::MAX)]);
         for lane in alone.into_iter().chain(numbered.into_iter().flatten()) {
             assert_eq!(lane_of(lane_code(lane)).unwrap(), lane);

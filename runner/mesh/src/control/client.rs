@@ -87,7 +87,8 @@ impl ControlClient {
         let thread = PlaneThread::spawn("control", move || async move {
             let mine = Connected(mine);
             let endpoint = Endpoint::Ipc(path);
-            let introduction = introduce(&endpoint, &secret, Plane::Control, End::Member(member), End::Driver);
+            let introduction =
+                introduce(&endpoint, &secret, Plane::Control, End::Member(member), End::Driver);
             let late = || MeshError::Late { who: member, peers: Vec::new(), waited: patience };
             let proven = tokio::time::timeout(patience, introduction).await.unwrap_or_else(|_| Err(late()));
             let proven = match proven {

@@ -2,7 +2,7 @@
 
 use super::conversation::{Conversation, Side, Taken};
 use crate::handshake::{End, Plane};
-use crate::unproven::{Unproven, Admission};
+use crate::unproven::{Admission, Unproven};
 use crate::{Secret, ToDriver, ToMember};
 use bytes::Bytes;
 

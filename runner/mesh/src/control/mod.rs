@@ -3,8 +3,8 @@
 mod client;
 mod conversation;
 mod fuzz_targets;
-mod sessions;
 mod server;
+mod sessions;
 
 pub use client::{ControlClient, ControlInbox};
 pub use fuzz_targets::control_message;

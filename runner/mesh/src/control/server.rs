@@ -4,9 +4,9 @@ use super::conversation::Side;
 use super::encode;
 use super::sessions::{AddressedFrame, Sessions};
 use crate::handshake::{End, Plane};
-use crate::unproven::{Unproven, Admission};
 use crate::socket::{Gone, addressed, bind};
 use crate::thread::PlaneThread;
+use crate::unproven::{Admission, Unproven};
 use crate::{Member, MeshError, Secret, ToDriver, ToMember, directory};
 use bytes::Bytes;
 use std::path::Path;
@@ -47,7 +47,8 @@ impl ControlServer {
                 Err(error) => drop(bound.send(Err(error))),
                 Ok((router, gone, _file)) => {
                     let unproven = Unproven::new(secret, Plane::Control, End::Driver);
-                    let host = Host { router, gone, unproven, sessions: mine, incoming, settling: Vec::new() };
+                    let host =
+                        Host { router, gone, unproven, sessions: mine, incoming, settling: Vec::new() };
                     if bound.send(Ok(())).is_ok() {
                         host.serve(commanded).await;
                     }

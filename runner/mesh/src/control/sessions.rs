@@ -22,8 +22,11 @@ struct Table {
 enum Session {
     /// Not connected yet, with the messages that wait for it.
     Expected(Vec<Vec<u8>>),
-    Taken { identity: Bytes, conversation: Conversation },
-    Left,
+    Open {
+        identity: Bytes,
+        conversation: Conversation,
+    },
+    Closed,
 }
 
 impl Sessions {

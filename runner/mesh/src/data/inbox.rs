@@ -8,7 +8,7 @@ use super::window::{Limits, cost};
 use record::{Nanos, Rank};
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use strategies::{Envelope, Kind, StepError, Tag, Wanted};
 
 /// Credits are returned in parts of the window divided by this number, unless the sender waits for them.
@@ -259,6 +259,7 @@ mod tests {
     use bytes::Bytes;
     use std::sync::Arc;
     use std::thread;
+    use std::time::Duration;
     use strategies::Packet;
 
     const LIMITS: Limits = Limits { window: WINDOW, patience: Duration::from_secs(20) };

@@ -68,12 +68,7 @@ pub(super) enum Ending {
 }
 
 impl Window {
-    pub(super) fn new(
-        me: Rank,
-        peer: Rank,
-        limits: Limits,
-        queue: UnboundedSender<LinkRequest>,
-    ) -> Self {
+    pub(super) fn new(me: Rank, peer: Rank, limits: Limits, queue: UnboundedSender<LinkRequest>) -> Self {
         let state = State {
             queue: Some(queue),
             used: 0,
@@ -225,7 +220,8 @@ mod tests {
     #[test]
     fn room_that_another_lane_took_is_asked_for_again() {
         let (queue, mut sent) = unbounded_channel();
-        let window = Window::new(Rank(0), Rank(1), Limits { window: 1000, patience: Duration::from_secs(30) }, queue);
+        let window =
+            Window::new(Rank(0), Rank(1), Limits { window: 1000, patience: Duration::from_secs(30) }, queue);
         let small = || Packet(vec![0].into());
         window.send(Tag::new(Kind::Count, 1), small(), None).unwrap();
         let begun = Instant::now();
