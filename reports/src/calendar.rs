@@ -1,11 +1,12 @@
-//! Moments as people write them, in universal time; computed here so that a page depends on no time zone.
+//! Moments in universal time, so that a page does not depend on a time zone.
 
-/// `2026-11-20 13:15 UTC`; empty for a moment that is not known, which is 0.
+/// `2026-11-20 13:15 UTC`; empty for 0, an unknown moment.
 pub(crate) fn moment(seconds: i64) -> String {
     if seconds == 0 {
         return String::new();
     }
-    let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    let days = seconds.div_euclid(86_400);
+    let rest = seconds.rem_euclid(86_400);
     let (year, month, day) = civil(days);
     format!("{year:04}-{month:02}-{day:02} {:02}:{:02} UTC", rest / 3600, rest % 3600 / 60)
 }

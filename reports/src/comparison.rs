@@ -1,12 +1,12 @@
 //! An arm against the baseline under one condition: ratio, tests, grade.
 
 use crate::statistics::{self, Estimate};
-use crate::study::{Condition, Entry, Measure};
+use crate::study::{ArmCell, Condition, Measure};
 
 /// Below this many runs on either side a difference is never called clear.
 const CLEAR_FROM: usize = 4;
 
-/// Beyond this many repeats the estimate of how many would settle a question says only "more than".
+/// The largest estimate of the repeats that would settle a question; beyond it, only "more than" is said.
 const MOST_REPEATS: usize = 200;
 
 /// How sure a comparison is.
@@ -17,14 +17,14 @@ pub enum Grade {
     Clear,
     /// The interval of the ratio lies within the smallest effect that matters.
     WithinNoise,
-    /// Neither.
+    /// Neither of both.
     NotEnoughEvidence,
     /// Fewer than half of the runs reached the target.
     DidNotReach,
 }
 
 impl Grade {
-    /// As people read it.
+    /// The name on the page and in the terminal.
     pub fn name(self) -> &'static str {
         match self {
             Self::Clear => "clear",
@@ -35,7 +35,7 @@ impl Grade {
     }
 }
 
-/// How sure a report wants to be.
+/// Thresholds of the grades, from the recipe.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Thresholds {
     pub(crate) min_effect: f64,
@@ -60,44 +60,44 @@ pub(crate) struct Comparison {
     /// Pairs of equal repeats.
     pub(crate) pairs: usize,
     pub(crate) grade: Grade,
-    /// About how many repeats would settle it, where that is a question and the spread is known.
+    /// The number of repeats that would settle it, if it is open and the spread is known.
     pub(crate) repeats_needed: Option<RepeatsNeeded>,
     /// A ratio that is only a lower bound, because the baseline did not reach the target.
     pub(crate) at_least: Option<f64>,
 }
 
 impl Comparison {
-    /// Whether the arm is the faster one, as far as anything is known.
+    /// Whether the arm is faster, by its ratio or its lower bound.
     pub(crate) fn is_faster(&self) -> bool {
         self.at_least.is_some() || self.ratio.is_some_and(|ratio| ratio.value > 1.0)
     }
 }
 
-/// How many repeats would settle a comparison at the spread seen so far.
+/// The number of repeats that would settle a comparison at the observed spread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RepeatsNeeded {
-    /// About so many.
+    /// About this number.
     About(usize),
-    /// More than so many.
+    /// More than this number.
     MoreThan(usize),
 }
 
-/// Compares each arm of the condition with the baseline; an arm without one is compared with nothing.
+/// Compares each arm of the condition with the baseline; empty if the condition has no baseline.
 pub(crate) fn compare(condition: &Condition, baseline: usize, thresholds: Thresholds) -> Vec<Comparison> {
-    let Some(base) = condition.entry(baseline) else { return Vec::new() };
+    let Some(base) = condition.cell(baseline) else { return Vec::new() };
     let measure = condition.measure();
     let mut comparisons: Vec<Comparison> = condition
-        .entries
+        .cells
         .iter()
-        .filter(|entry| entry.arm != baseline)
-        .map(|entry| measured(entry, base, measure, thresholds))
+        .filter(|cell| cell.arm != baseline)
+        .map(|cell| measured(cell, base, measure, thresholds))
         .collect();
     let p_values: Vec<Option<f64>> = comparisons.iter().map(|comparison| comparison.p).collect();
     let arms = comparisons.len();
     for (comparison, p_holm) in comparisons.iter_mut().zip(statistics::holm(&p_values)) {
         comparison.p_holm = p_holm;
-        if let Some(entry) = condition.entry(comparison.arm) {
-            let sides = Sides { entry, base, measure };
+        if let Some(cell) = condition.cell(comparison.arm) {
+            let sides = Sides { cell, base, measure };
             comparison.grade = sides.grade(comparison, thresholds);
             if comparison.grade == Grade::NotEnoughEvidence {
                 comparison.repeats_needed = sides.repeats_needed(thresholds, arms);
@@ -107,8 +107,9 @@ pub(crate) fn compare(condition: &Condition, baseline: usize, thresholds: Thresh
     comparisons
 }
 
-fn measured(entry: &Entry, base: &Entry, measure: Measure, thresholds: Thresholds) -> Comparison {
-    let (arm_values, base_values) = (entry.values(measure), base.values(measure));
+fn measured(cell: &ArmCell, base: &ArmCell, measure: Measure, thresholds: Thresholds) -> Comparison {
+    let arm_values = cell.values(measure);
+    let base_values = base.values(measure);
     let confidence = thresholds.confidence;
     let logs = logarithms(&arm_values).zip(logarithms(&base_values));
     let (ratio, p) = match &logs {
@@ -118,9 +119,9 @@ fn measured(entry: &Entry, base: &Entry, measure: Measure, thresholds: Threshold
         ),
         None => censored(&arm_values, &base_values),
     };
-    let pairs = paired_logs(entry, base, measure);
+    let pairs = paired_logs(cell, base, measure);
     Comparison {
-        arm: entry.arm,
+        arm: cell.arm,
         ratio,
         p,
         p_holm: None,
@@ -129,12 +130,12 @@ fn measured(entry: &Entry, base: &Entry, measure: Measure, thresholds: Threshold
         pairs: pairs.len(),
         grade: Grade::NotEnoughEvidence,
         repeats_needed: None,
-        at_least: at_least(entry, base, measure),
+        at_least: at_least(cell, base, measure),
     }
 }
 
-/// Where some runs did not reach the target: the ratio of the medians without an interval, and the exact test
-/// on ranks, in which not reaching ranks last.
+/// If some runs did not reach the target: the ratio of the medians without an interval, and the exact test on ranks, in
+/// which these runs rank last.
 fn censored(arm: &[f64], base: &[f64]) -> (Option<Estimate>, Option<f64>) {
     let medians = statistics::median(base).zip(statistics::median(arm));
     let ratio = medians
@@ -146,30 +147,30 @@ fn censored(arm: &[f64], base: &[f64]) -> (Option<Estimate>, Option<f64>) {
     (ratio, statistics::unpaired(base_ranks, arm_ranks))
 }
 
-/// The smallest ratio that agrees with a baseline of which no run reached the target while it was watched.
-fn at_least(entry: &Entry, base: &Entry, measure: Measure) -> Option<f64> {
-    let bounded = measure == Measure::TimeToTarget && base.reached() == 0 && !base.trials.is_empty();
-    let slowest = entry.values(measure).into_iter().fold(0.0_f64, f64::max);
-    let watched = base.trials.iter().map(|trial| trial.watched).fold(f64::INFINITY, f64::min);
+/// The smallest ratio that is consistent with a baseline of which no run reached the target within its time.
+fn at_least(cell: &ArmCell, base: &ArmCell, measure: Measure) -> Option<f64> {
+    let bounded = measure == Measure::TimeToTarget && base.reached() == 0 && !base.runs.is_empty();
+    let slowest = cell.values(measure).into_iter().fold(0.0_f64, f64::max);
+    let watched = base.runs.iter().map(|judged| judged.watched).fold(f64::INFINITY, f64::min);
     (bounded && slowest > 0.0 && slowest.is_finite()).then(|| watched / slowest)
 }
 
-/// Logarithms of values that all are positive and finite; `None` otherwise, and of nothing.
+/// Logarithms of positive and finite values; `None` if one is not, or without values.
 fn logarithms(values: &[f64]) -> Option<Vec<f64>> {
     let usable = !values.is_empty() && values.iter().all(|value| value.is_finite() && *value > 0.0);
     usable.then(|| values.iter().map(|value| value.ln()).collect())
 }
 
 /// log(baseline / arm) for each repeat that both sides have with a finite value.
-fn paired_logs(entry: &Entry, base: &Entry, measure: Measure) -> Vec<f64> {
-    let value = |trial: &crate::study::Trial| match measure {
-        Measure::TimeToTarget => trial.time_to_target(),
-        Measure::StepTime => trial.attempt.step_time.map_or(f64::NAN, record::Nanos::seconds),
+fn paired_logs(cell: &ArmCell, base: &ArmCell, measure: Measure) -> Vec<f64> {
+    let value = |judged: &crate::study::JudgedRun| match measure {
+        Measure::TimeToTarget => judged.time_to_target(),
+        Measure::StepTime => judged.attempt.step_time.map_or(f64::NAN, record::Nanos::seconds),
     };
     let mut logs = Vec::new();
-    for trial in &entry.trials {
-        if let Some(other) = base.trials.iter().find(|other| other.run.seed == trial.run.seed) {
-            let log = (value(other) / value(trial)).ln();
+    for judged in &cell.runs {
+        if let Some(other) = base.runs.iter().find(|other| other.run.seed == judged.run.seed) {
+            let log = (value(other) / value(judged)).ln();
             if log.is_finite() {
                 logs.push(log);
             }
@@ -179,18 +180,15 @@ fn paired_logs(entry: &Entry, base: &Entry, measure: Measure) -> Vec<f64> {
 }
 
 struct Sides<'a> {
-    entry: &'a Entry<'a>,
-    base: &'a Entry<'a>,
+    cell: &'a ArmCell<'a>,
+    base: &'a ArmCell<'a>,
     measure: Measure,
 }
 
 impl Sides<'_> {
     fn grade(&self, comparison: &Comparison, thresholds: Thresholds) -> Grade {
-        let runs = self.entry.trials.len().min(self.base.trials.len());
-        if self.measure == Measure::TimeToTarget
-            && !self.entry.trials.is_empty()
-            && self.entry.mostly_missed()
-        {
+        let runs = self.cell.runs.len().min(self.base.runs.len());
+        if self.measure == Measure::TimeToTarget && !self.cell.runs.is_empty() && self.cell.mostly_missed() {
             return Grade::DidNotReach;
         }
         let interval = comparison.ratio.and_then(|ratio| ratio.interval);
@@ -208,9 +206,10 @@ impl Sides<'_> {
     /// The smallest number of repeats, at the spread seen so far, whose interval leaves the nearer edge of the
     /// smallest effect that matters and whose exact test can pass.
     fn repeats_needed(&self, thresholds: Thresholds, arms: usize) -> Option<RepeatsNeeded> {
-        let arm = logarithms(&self.entry.values(self.measure))?;
+        let arm = logarithms(&self.cell.values(self.measure))?;
         let base = logarithms(&self.base.values(self.measure))?;
-        let (arm_mean, base_mean) = (statistics::average(&arm)?, statistics::average(&base)?);
+        let arm_mean = statistics::average(&arm)?;
+        let base_mean = statistics::average(&base)?;
         if arm.len() < 2 || base.len() < 2 {
             return None;
         }
@@ -277,7 +276,7 @@ mod tests {
             (&[10.0, 10.2, 9.9, 10.1, 9.8], &slow, Grade::Clear),
             (&slow, &[20.1, 20.2, 19.9, 20.0, 20.3], Grade::WithinNoise),
             (&slow, &[18.0, 22.0, 16.0, 19.0, 23.0], Grade::NotEnoughEvidence),
-            // However far apart: three runs, or two, are never clear.
+            // Two or three runs are never clear, however far apart.
             (&slow[..3], &[1.0, 1.01, 0.99], Grade::NotEnoughEvidence),
             (&slow, &[1.0, 1.01, 0.99], Grade::NotEnoughEvidence),
             (&slow[..4], &[1.0, 1.01, 0.99, 1.02], Grade::Clear),
@@ -288,7 +287,7 @@ mod tests {
             (&slow, &[1.0, 1.0, NEVER, NEVER, NEVER], Grade::DidNotReach),
             // Half or more reached, but not all: a ratio of medians has no interval.
             (&slow, &[1.0, 1.1, 1.2, NEVER, NEVER], Grade::NotEnoughEvidence),
-            // The baseline never got there in 100 s.
+            // The baseline never reached it in 100 s.
             (&[NEVER; 5], &[10.0, 10.2, 9.9, 10.1, 9.8], Grade::Clear),
             (&[NEVER; 5], &[98.0, 99.0, 99.5, 98.0, 99.0], Grade::NotEnoughEvidence),
             (&[NEVER; 3], &[1.0, 1.0, 1.0], Grade::NotEnoughEvidence),
@@ -335,7 +334,8 @@ mod tests {
     #[test]
     fn more_spread_asks_for_more_repeats() {
         let needed = |arm: &[f64]| compared(&[20.0, 20.3, 19.8], arm).repeats_needed.unwrap();
-        let (little, much) = (needed(&[18.0, 18.3, 17.8]), needed(&[15.0, 18.0, 21.5]));
+        let little = needed(&[18.0, 18.3, 17.8]);
+        let much = needed(&[15.0, 18.0, 21.5]);
         assert!(little < much, "{little:?} {much:?}");
         assert!(little >= RepeatsNeeded::About(CLEAR_FROM));
     }

@@ -1,28 +1,30 @@
-//! What can keep a page from being made.
+//! Reasons why a page cannot be made.
 
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// The arm that was asked for as baseline is not in the plan.
+    /// The plan has no arm with the name of the requested baseline.
     #[error("no arm is called `{name}`; the sweep has {}", .known.join(", "))]
     UnknownBaseline {
-        /// What was asked for.
+        /// The requested baseline.
         name: String,
-        /// The plan's arms.
+        /// The arms of the plan.
         known: Vec<String>,
     },
-    /// A template does not fit the view: a fault of this program.
+    /// A template does not fit the view: a bug of this program.
     #[error("template cannot be rendered: {0}")]
     Template(#[from] minijinja::Error),
     /// The rows cannot be embedded as data.
     #[error("data of the page cannot be written: {0}")]
     Data(#[from] serde_json::Error),
     /// The page is too large to be useful.
-    #[error("page has {bytes} bytes, more than {limit}; choose fewer runs, or allow large pages")]
+    #[error(
+        "page has {bytes} bytes, more than {limit}; select fewer runs, or make it with `bakeoff report --allow-large`"
+    )]
     TooLarge {
-        /// Its size.
+        /// Size of the page.
         bytes: usize,
-        /// The largest that is made without being asked to.
+        /// The largest size without [`crate::Options::allow_large`].
         limit: usize,
     },
 }

@@ -1,7 +1,8 @@
-//! A study with its comparisons made: what sentences, tables and charts are written from.
+//! A study with its comparisons: the source of all sentences, tables and charts.
 
 use crate::comparison::{self, Comparison, Thresholds};
-use crate::study::{Condition, Entry, Placed, Study};
+use crate::study::{ArmCell, Condition, PlacedCell, Study};
+use crate::waiting::{self, Waiting};
 use crate::{Options, ReportError};
 use store::SweepRows;
 
@@ -10,6 +11,8 @@ pub(crate) struct Findings<'a> {
     /// For each condition, in its order, the arms other than the baseline.
     pub(crate) comparisons: Vec<Vec<Comparison>>,
     pub(crate) thresholds: Thresholds,
+    /// Of each cell, in the order of [`Study::arm_cells`].
+    waiting: Vec<Option<Waiting>>,
 }
 
 impl<'a> Findings<'a> {
@@ -22,7 +25,14 @@ impl<'a> Findings<'a> {
             .iter()
             .map(|condition| comparison::compare(condition, study.baseline, thresholds))
             .collect();
-        Ok(Self { study, comparisons, thresholds })
+        let waiting = study.arm_cells().map(|placed| waiting::of(placed.condition, placed.cell)).collect();
+        Ok(Self { study, comparisons, thresholds, waiting })
+    }
+
+    /// The cells whose median run tells who waited for whom.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = (PlacedCell<'_, 'a>, &Waiting)> {
+        let cells = self.study.arm_cells().zip(&self.waiting);
+        cells.filter_map(|(placed, found)| Some((placed, found.as_ref()?)))
     }
 
     /// Each condition with its comparisons.
@@ -31,21 +41,21 @@ impl<'a> Findings<'a> {
     }
 
     /// The global batch of an arm.
-    pub(crate) fn batch(&self, entry: &Entry) -> u32 {
-        self.rows().plan.cells[entry.cell].spec.train.global_batch.max(1)
+    pub(crate) fn batch(&self, cell: &ArmCell) -> u32 {
+        self.rows().plan.cells[cell.index].spec.train.global_batch.max(1)
     }
 
     pub(crate) fn rows(&self) -> &'a SweepRows {
         self.study.rows
     }
 
-    /// The arm, and the condition where the page has more than one.
-    pub(crate) fn label(&self, placed: &Placed) -> String {
-        let arm = self.study.arm_name(placed.entry.arm);
+    /// The arm, and the condition if the page has several.
+    pub(crate) fn label(&self, placed: &PlacedCell) -> String {
+        let arm = self.study.arm_name(placed.cell.arm);
         if self.has_conditions() { format!("{arm}, {}", placed.condition.name) } else { arm.to_owned() }
     }
 
-    /// Whether the page has more than one condition to name.
+    /// Whether the page has several conditions.
     pub(crate) fn has_conditions(&self) -> bool {
         self.study.conditions.len() > 1
     }

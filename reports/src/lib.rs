@@ -8,35 +8,37 @@ mod calendar;
 mod chart;
 mod comparison;
 mod data;
-mod digits;
 mod error;
 mod findings;
 mod gossip;
-mod heterogeneity;
-mod paragraph;
+mod headline;
+mod number_format;
+mod phase_shares;
 mod redact;
 mod render;
 #[doc(hidden)]
 pub mod sample;
 mod scoreboard;
-mod shares;
 mod staleness;
 mod statistics;
 mod study;
 mod verdict;
 mod view;
+mod waiting;
 
 pub use comparison::Grade;
+pub use data::DataFile;
 pub use error::ReportError;
 pub use scoreboard::ArmTable;
 pub use study::is_judged;
 pub use verdict::Verdict;
 
+use data::Data;
 use findings::Findings;
 use std::collections::BTreeMap;
 use store::{SpanRow, SweepRows};
 
-/// The spans of some runs, by the run's id; ask [`wanted_timelines`] which.
+/// The spans of the runs that [`wanted_timelines`] names, by run id.
 pub type Timelines = BTreeMap<String, Vec<SpanRow>>;
 
 /// A page beyond this size gets a warning.
@@ -45,15 +47,18 @@ const LARGE: usize = 2 << 20;
 /// A page beyond this size is refused unless [`Options::allow_large`].
 const TOO_LARGE: usize = 20 << 20;
 
-/// What a caller decides about a page.
+/// Settings of a page.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The arm to compare with, in place of the plan's own.
+    /// The arm to compare with; by default the baseline of the plan.
     pub baseline: Option<String>,
     /// The program that makes the page, with its version: `bakeoff 0.1.0`.
     pub generated_by: String,
-    /// Whether a page of more than 20 MiB is made.
+    /// Whether to make a page of more than 20 MiB.
     pub allow_large: bool,
+    /// Name of a folder beside the page, for CSV files that are too large to embed (more than 4 MiB together). Without a
+    /// name they are embedded in any case.
+    pub data_folder: Option<String>,
 }
 
 /// A page.
@@ -61,18 +66,20 @@ pub struct Options {
 pub struct Page {
     /// The whole file.
     pub html: String,
-    /// What its maker should know, in sentences.
+    /// Sentences for the user who makes the page.
     pub warnings: Vec<String>,
+    /// The files for [`Options::data_folder`]; empty if the page embeds them.
+    pub data: Vec<DataFile>,
 }
 
-/// The runs whose spans the page shows: for each condition and arm the one in the middle by speed.
+/// The runs whose spans the page shows: of each arm under each condition the median run by speed.
 pub fn wanted_timelines(rows: &SweepRows) -> Vec<String> {
     let study = study::Study::new(rows, None);
     let chosen = study.map(|study| view::chosen_runs(&study)).unwrap_or_default();
     chosen.into_iter().map(|(_, _, run)| run).collect()
 }
 
-/// Makes the page, without what the plan's `report.redact` names. Runs without an entry in `timelines` have no
+/// Makes the page, without what the plan's `report.redact` names. Runs that are missing in `timelines` have no
 /// timeline.
 ///
 /// # Errors
@@ -81,16 +88,20 @@ pub fn wanted_timelines(rows: &SweepRows) -> Vec<String> {
 pub fn page(rows: &SweepRows, timelines: &Timelines, options: &Options) -> Result<Page, ReportError> {
     let rows = redact::redacted(rows);
     let findings = Findings::of(&rows, options)?;
-    let html = render::html(&view::View::of(&findings, timelines, options))?;
+    let mut data = Data::of(&findings, options.data_folder.as_deref());
+    let beside = std::mem::take(&mut data.beside);
+    let html = render::html(&view::View::of(&findings, timelines, options, data))?;
     if html.len() > TOO_LARGE && !options.allow_large {
         return Err(ReportError::TooLarge { bytes: html.len(), limit: TOO_LARGE });
     }
     let mut warnings = Vec::new();
     if html.len() > LARGE {
-        warnings
-            .push(format!("the page has {}; fewer runs make it smaller", digits::bytes(html.len() as f64)));
+        warnings.push(format!(
+            "the page has {}; fewer runs make it smaller",
+            number_format::bytes(html.len() as f64)
+        ));
     }
-    Ok(Page { html, warnings })
+    Ok(Page { html, warnings, data: beside })
 }
 
 /// The verdicts in plain text, for the terminal: each arm under each condition, in the order of the plan.

@@ -1,19 +1,20 @@
-//! What a recipe asks to leave out of a page (`report.redact`): hosts, users, paths.
+//! Removes hosts, users and paths from a page if the recipe asks for it (`report.redact`).
 //!
-//! Works on the rows before anything is made of them, so that nothing downstream can forget to. It knows the
-//! names that the sweep's own machines have, and the shapes of user names and paths; it is no promise about
-//! other secrets in a log.
+//! It changes the rows before anything else reads them. It knows the names of the sweep's machines and the form of user
+//! names and paths; other secrets in a log are not found.
 
 use std::borrow::Cow;
 use store::SweepRows;
 
-/// What stands where something was left out.
+/// Replaces what was removed.
 const GONE: &str = "…";
 
-/// The rows as the page may show them.
+/// The rows with everything removed that the page must not show.
 pub(crate) fn redacted(rows: &SweepRows) -> Cow<'_, SweepRows> {
     let asked = |what: &str| rows.plan.report.redact.iter().any(|word| word == what);
-    let (hosts, users, paths) = (asked("hosts"), asked("users"), asked("paths"));
+    let hosts = asked("hosts");
+    let users = asked("users");
+    let paths = asked("paths");
     if !(hosts || users || paths) {
         return Cow::Borrowed(rows);
     }
@@ -39,7 +40,7 @@ pub(crate) fn redacted(rows: &SweepRows) -> Cow<'_, SweepRows> {
     Cow::Owned(rows)
 }
 
-/// Every text that was not written by this program.
+/// All texts that this program did not write.
 fn each_text(rows: &mut SweepRows, change: &dyn Fn(&str) -> String) {
     let plan = &mut rows.plan;
     let mut texts: Vec<&mut String> =

@@ -1,4 +1,4 @@
-//! From a view to HTML. Templates see nothing but the view, and a name they misspell is an error.
+//! Renders a view as HTML. Templates see only the view; an unknown name is an error.
 
 use crate::ReportError;
 use crate::view::View;
@@ -11,7 +11,7 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 pub(crate) fn html(view: &View) -> Result<String, ReportError> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    // Whatever a template is called: user text is in all of them.
+    // All templates, because all contain text of users.
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
     minijinja_embed::load_templates!(&mut environment);

@@ -1,46 +1,46 @@
-//! The table of arms: the same cells for the page and for the terminal.
+//! The table of arms, for the page and for the terminal.
 
 use crate::comparison::{Comparison, Grade};
-use crate::digits::{self, Unit};
 use crate::findings::Findings;
+use crate::number_format::{self, Unit};
 use crate::statistics::{self, Estimate};
-use crate::study::{Condition, Entry, Measure};
+use crate::study::{ArmCell, Condition, Measure};
 use crate::verdict;
 use recipe::Role;
 use record::{Category, Nanos};
 use serde::Serialize;
 use store::AttemptRow;
 
-/// A table of plain text: the arms under one condition, one row each.
+/// The arms under one condition, one row each, as plain text.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ArmTable {
-    /// The condition; empty where there is only one.
+    /// Empty if there is only one condition.
     pub condition: String,
     /// Names of the columns.
     pub columns: Vec<String>,
-    /// One row for each arm; as many cells as there are columns.
+    /// One row per arm, one text per column.
     pub rows: Vec<Vec<String>>,
 }
 
-/// One column of the scoreboard before it is known whether it varies.
+/// A column of the scoreboard.
 pub(crate) struct Column {
     pub(crate) name: &'static str,
-    /// What the column holds, for a reader who points at its name.
+    /// The tooltip of its name.
     pub(crate) meaning: String,
-    /// One cell for each entry.
-    pub(crate) cells: Vec<Cell>,
-    /// Whether it stays even where all cells are equal.
+    /// One text for each arm.
+    pub(crate) cells: Vec<TextCell>,
+    /// Whether it is shown even if all its texts are equal.
     pub(crate) always: bool,
 }
 
-/// A cell: text, and what it sorts by.
+/// A text of the table, and the number that it sorts by.
 #[derive(Clone, Debug)]
-pub(crate) struct Cell {
+pub(crate) struct TextCell {
     pub(crate) text: String,
     pub(crate) sort: f64,
 }
 
-impl Cell {
+impl TextCell {
     fn missing() -> Self {
         Self { text: "–".to_owned(), sort: f64::INFINITY }
     }
@@ -59,10 +59,10 @@ pub(crate) fn tables(findings: &Findings) -> Vec<ArmTable> {
             let mut names = vec!["arm".to_owned()];
             names.extend(columns.iter().map(|column| column.name.to_owned()));
             names.push("verdict".to_owned());
-            let rows = condition.entries.iter().enumerate().map(|(place, entry)| {
-                let mut row = vec![findings.study.arm_name(entry.arm).to_owned()];
+            let rows = condition.cells.iter().enumerate().map(|(place, cell)| {
+                let mut row = vec![findings.study.arm_name(cell.arm).to_owned()];
                 row.extend(columns.iter().map(|column| column.cells[place].text.clone()));
-                row.push(grade_name(findings, entry, comparisons).to_owned());
+                row.push(grade_name(findings, cell, comparisons).to_owned());
                 row
             });
             ArmTable { condition: condition.name.to_owned(), rows: rows.collect(), columns: names }
@@ -70,15 +70,12 @@ pub(crate) fn tables(findings: &Findings) -> Vec<ArmTable> {
         .collect()
 }
 
-/// The grade of an entry, or what stands in its place.
-pub(crate) fn grade_name(findings: &Findings, entry: &Entry, comparisons: &[Comparison]) -> &'static str {
-    if entry.arm == findings.study.baseline {
+/// The grade of a cell; `baseline` for the baseline.
+pub(crate) fn grade_name(findings: &Findings, cell: &ArmCell, comparisons: &[Comparison]) -> &'static str {
+    if cell.arm == findings.study.baseline {
         return "baseline";
     }
-    comparisons
-        .iter()
-        .find(|comparison| comparison.arm == entry.arm)
-        .map_or("–", |found| found.grade.name())
+    comparisons.iter().find(|comparison| comparison.arm == cell.arm).map_or("–", |found| found.grade.name())
 }
 
 /// The columns that vary between the arms of a condition, and those that are always shown.
@@ -101,24 +98,24 @@ fn varies(column: &Column) -> bool {
 
 fn target_columns(findings: &Findings, condition: &Condition) -> Vec<Column> {
     let confidence = findings.thresholds.confidence;
-    let reaching = condition.entries.iter().map(|entry| {
-        let values = entry.values(Measure::TimeToTarget);
-        verdict::typical(&values, confidence).filter(|_| !entry.mostly_missed())
+    let reaching = condition.cells.iter().map(|cell| {
+        let values = cell.values(Measure::TimeToTarget);
+        verdict::typical(&values, confidence).filter(|_| !cell.mostly_missed())
     });
     let time = aligned(&reaching.collect::<Vec<_>>(), Unit::of_seconds);
-    let steps = per_entry(condition, |entry| {
-        let values: Vec<f64> = entry
-            .trials
+    let steps = per_entry(condition, |cell| {
+        let values: Vec<f64> = cell
+            .runs
             .iter()
-            .map(|trial| trial.hit.map_or(f64::INFINITY, |row| row.samples as f64))
-            .map(|samples| samples / f64::from(findings.batch(entry)))
+            .map(|judged| judged.hit.map_or(f64::INFINITY, |row| row.samples as f64))
+            .map(|samples| samples / f64::from(findings.batch(cell)))
             .collect();
-        let middle = statistics::median(&values).filter(|value| value.is_finite() && !entry.mostly_missed());
-        Cell::of(middle, |steps| digits::count(steps.round() as u64))
+        let middle = statistics::median(&values).filter(|value| value.is_finite() && !cell.mostly_missed());
+        TextCell::of(middle, |steps| number_format::count(steps.round() as u64))
     });
-    let reached = per_entry(condition, |entry| Cell {
-        text: format!("{} of {}", entry.reached(), entry.trials.len()),
-        sort: -(entry.reached() as f64),
+    let reached = per_entry(condition, |cell| TextCell {
+        text: format!("{} of {}", cell.reached(), cell.runs.len()),
+        sort: -(cell.reached() as f64),
     });
     vec![
         Column {
@@ -143,17 +140,19 @@ fn target_columns(findings: &Findings, condition: &Condition) -> Vec<Column> {
 }
 
 fn ratio_column(condition: &Condition, comparisons: &[Comparison]) -> Column {
-    let cells = per_entry(condition, |entry| {
-        let Some(comparison) = comparisons.iter().find(|comparison| comparison.arm == entry.arm) else {
-            return Cell { text: "1×".to_owned(), sort: -1.0 };
+    let cells = per_entry(condition, |cell| {
+        let Some(comparison) = comparisons.iter().find(|comparison| comparison.arm == cell.arm) else {
+            return TextCell { text: "1×".to_owned(), sort: -1.0 };
         };
         if comparison.grade == Grade::DidNotReach {
-            return Cell::missing();
+            return TextCell::missing();
         }
         match (comparison.ratio, comparison.at_least) {
-            (Some(ratio), _) => Cell { text: digits::times(ratio.value), sort: -ratio.value },
-            (None, Some(least)) => Cell { text: format!("> {}", digits::times(least)), sort: -least },
-            (None, None) => Cell::missing(),
+            (Some(ratio), _) => TextCell { text: number_format::times(ratio.value), sort: -ratio.value },
+            (None, Some(least)) => {
+                TextCell { text: format!("> {}", number_format::times(least)), sort: -least }
+            }
+            (None, None) => TextCell::missing(),
         }
     });
     Column {
@@ -166,19 +165,19 @@ fn ratio_column(condition: &Condition, comparisons: &[Comparison]) -> Column {
 
 fn step_columns(findings: &Findings, condition: &Condition) -> Vec<Column> {
     let confidence = findings.thresholds.confidence;
-    let steps = condition.entries.iter().map(|entry| verdict::typical(&entry.step_times(), confidence));
+    let steps = condition.cells.iter().map(|cell| verdict::typical(&cell.step_times(), confidence));
     let step = aligned(&steps.collect::<Vec<_>>(), Unit::of_seconds);
-    let throughput = per_entry(condition, |entry| {
-        let value = entry.mean_of(|attempt| {
+    let throughput = per_entry(condition, |cell| {
+        let value = cell.mean_of(|attempt| {
             let training = attempt.training?.seconds();
             (training > 0.0).then(|| attempt.samples as f64 / training)
         });
-        Cell::of(value, |value| format!("{}/s", digits::short(value)))
+        TextCell::of(value, |value| format!("{}/s", number_format::short(value)))
     });
-    let sent = per_entry(condition, |entry| {
-        Cell::of(entry.mean_of(|attempt| entry.worker_bytes_per_step(attempt)), digits::bytes)
+    let sent = per_entry(condition, |cell| {
+        TextCell::of(cell.mean_of(|attempt| cell.worker_bytes_per_step(attempt)), number_format::bytes)
     });
-    let waiting = per_entry(condition, |entry| Cell::of(entry.mean_of(wait_share), digits::percent));
+    let waiting = per_entry(condition, |cell| TextCell::of(cell.mean_of(wait_share), number_format::percent));
     vec![
         Column {
             name: "step time",
@@ -222,13 +221,13 @@ fn wait_share(attempt: &AttemptRow) -> Option<f64> {
 
 fn final_column(findings: &Findings, condition: &Condition) -> Column {
     let Some(metric) = condition.metric else {
-        let cells = per_entry(condition, |_| Cell::missing());
+        let cells = per_entry(condition, |_| TextCell::missing());
         return Column { name: "final metric", meaning: String::new(), cells, always: false };
     };
     let unit = Unit::of_metric(metric);
     let confidence = findings.thresholds.confidence;
-    let ends = condition.entries.iter().map(|entry| {
-        let values: Vec<f64> = entry.final_values(metric).into_iter().map(|(_, value)| value).collect();
+    let ends = condition.cells.iter().map(|cell| {
+        let values: Vec<f64> = cell.final_values(metric).into_iter().map(|(_, value)| value).collect();
         statistics::mean(&values, confidence)
     });
     let mut cells = aligned(&ends.collect::<Vec<_>>(), |_| unit);
@@ -241,32 +240,32 @@ fn final_column(findings: &Findings, condition: &Condition) -> Column {
 
 fn fastest_column(condition: &Condition) -> Column {
     let measure = condition.measure();
-    let samples: Vec<Vec<f64>> = condition.entries.iter().map(|entry| entry.values(measure)).collect();
+    let samples: Vec<Vec<f64>> = condition.cells.iter().map(|cell| cell.values(measure)).collect();
     let usable = samples.len() > 1 && samples.iter().any(|values| values.len() > 1);
     let shares = statistics::share_of_smallest(&samples);
     let cells = shares
         .iter()
-        .map(|share| Cell { text: format!("{} %", digits::fixed(share * 100.0, 0)), sort: -share })
+        .map(|share| TextCell { text: format!("{} %", number_format::fixed(share * 100.0, 0)), sort: -share })
         .collect();
     let meaning = "how often the arm is fastest when the runs are resampled".to_owned();
     Column { name: "fastest", meaning, cells, always: usable }
 }
 
 /// Estimates in one unit, with the decimals that the uncertainty of the middle one supports.
-fn aligned(estimates: &[Option<Estimate>], unit: impl Fn(f64) -> Unit) -> Vec<Cell> {
+fn aligned(estimates: &[Option<Estimate>], unit: impl Fn(f64) -> Unit) -> Vec<TextCell> {
     let known = || estimates.iter().flatten().filter(|estimate| estimate.value.is_finite());
     let unit = unit(known().map(|estimate| estimate.value).reduce(f64::min).unwrap_or(0.0));
     let mut decimals: Vec<usize> =
         known().map(|estimate| unit.decimals(estimate.value, estimate.uncertainty())).collect();
     decimals.sort_unstable();
     let decimals = decimals.get(decimals.len().saturating_sub(1) / 2).copied().unwrap_or(0);
-    let cell = |estimate: &Estimate| Cell {
+    let cell = |estimate: &Estimate| TextCell {
         text: unit.with(unit.number(estimate.value, decimals)),
         sort: estimate.value,
     };
-    estimates.iter().map(|estimate| estimate.as_ref().map_or_else(Cell::missing, cell)).collect()
+    estimates.iter().map(|estimate| estimate.as_ref().map_or_else(TextCell::missing, cell)).collect()
 }
 
-fn per_entry(condition: &Condition, cell: impl Fn(&Entry) -> Cell) -> Vec<Cell> {
-    condition.entries.iter().map(cell).collect()
+fn per_entry(condition: &Condition, cell: impl Fn(&ArmCell) -> TextCell) -> Vec<TextCell> {
+    condition.cells.iter().map(cell).collect()
 }

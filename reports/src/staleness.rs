@@ -1,6 +1,6 @@
 //! How stale gradients were: a histogram over all judged runs of an arm.
 
-use crate::study::Entry;
+use crate::study::ArmCell;
 use std::collections::BTreeMap;
 
 /// Gradients by their staleness.
@@ -11,7 +11,7 @@ pub(crate) struct Histogram(BTreeMap<u64, u64>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bucket {
     pub(crate) from: u64,
-    /// The largest staleness in it; none for the tail, which has no end.
+    /// The largest staleness in it; `None` for the tail.
     pub(crate) to: Option<u64>,
     pub(crate) count: u64,
 }
@@ -41,7 +41,7 @@ impl Histogram {
         self.0.keys().next_back().copied()
     }
 
-    /// The smallest staleness that at least this share of the gradients does not exceed.
+    /// The smallest staleness that at least `share` of the gradients do not exceed.
     pub(crate) fn quantile(&self, share: f64) -> Option<u64> {
         let wanted = share * self.total() as f64;
         let mut seen = 0;
@@ -56,7 +56,7 @@ impl Histogram {
         found
     }
 
-    /// Bars of equal width from 0 on, and a tail where something lies beyond them. Every gradient is in one bar.
+    /// Bars of equal width from 0 on, and a tail if needed. Every gradient is in one bar.
     pub(crate) fn buckets(&self) -> Vec<Bucket> {
         let (Some(body), Some(max)) = (self.quantile(BODY), self.max()) else { return Vec::new() };
         let width = width_for(body.saturating_add(1));
@@ -80,7 +80,7 @@ impl Histogram {
     }
 }
 
-/// The roundest width with which so many values fit into the bars.
+/// The roundest width with which `values` values fit into the bars.
 fn width_for(values: u64) -> u64 {
     let mut power = 1;
     loop {
@@ -97,20 +97,20 @@ fn width_for(values: u64) -> u64 {
     }
 }
 
-/// What an arm's judged runs come to: all gradients, and those of each worker at each server.
+/// The gradients of an arm's judged runs: all, and those of each worker at each server.
 pub(crate) struct Staleness {
     pub(crate) all: Histogram,
     pub(crate) by_worker: BTreeMap<(u32, u32), Histogram>,
-    /// Runs that have any.
+    /// Number of runs with any.
     pub(crate) runs: usize,
 }
 
-/// The staleness of an arm's gradients; none where no server applied any as it came.
-pub(crate) fn of(entry: &Entry) -> Option<Staleness> {
+/// The staleness of an arm's gradients; `None` unless servers apply gradients as they arrive.
+pub(crate) fn of(cell: &ArmCell) -> Option<Staleness> {
     let mut found = Staleness { all: Histogram::default(), by_worker: BTreeMap::new(), runs: 0 };
-    for trial in entry.trials.iter().filter(|trial| !trial.attempt.staleness.is_empty()) {
+    for judged in cell.runs.iter().filter(|judged| !judged.attempt.staleness.is_empty()) {
         found.runs += 1;
-        for row in &trial.attempt.staleness {
+        for row in &judged.attempt.staleness {
             found.all.add(row.staleness, row.count);
             found.by_worker.entry((row.worker.0, row.server.0)).or_default().add(row.staleness, row.count);
         }

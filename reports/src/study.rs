@@ -1,8 +1,9 @@
-//! The rows seen as an experiment: conditions, in each the arms, of each the runs that count.
+//! The rows as an experiment: conditions, the arms under each, and of each arm the runs that are judged.
 
 use crate::ReportError;
 use recipe::{Metric, Strategy, Target};
 use record::Nanos;
+use std::collections::BTreeMap;
 use store::{AttemptRow, MetricRow, RunRow, RunState, SweepRows};
 
 /// A sweep, grouped for comparison.
@@ -12,49 +13,53 @@ pub(crate) struct Study<'a> {
     pub(crate) baseline: usize,
     /// In the order of the plan.
     pub(crate) conditions: Vec<Condition<'a>>,
+    /// For each cell of the plan the index of its condition; `None` for an excluded cell.
+    condition_of: Vec<Option<usize>>,
 }
 
-/// What all compared arms have in common.
+/// A condition: the arms under it are compared with each other.
 pub(crate) struct Condition<'a> {
-    /// As the plan names it; empty where there is only one.
+    /// The plan's name; empty if there is only one condition.
     pub(crate) name: &'a str,
     pub(crate) workers: u32,
     pub(crate) target: Option<Target>,
     /// The metric that the charts follow.
     pub(crate) metric: Option<Metric>,
     /// In the order of the plan's arms.
-    pub(crate) entries: Vec<Entry<'a>>,
+    pub(crate) cells: Vec<ArmCell<'a>>,
 }
 
-/// One arm under one condition.
-pub(crate) struct Entry<'a> {
+/// One arm under one condition: a cell of the plan that is not excluded.
+pub(crate) struct ArmCell<'a> {
     pub(crate) arm: usize,
-    pub(crate) cell: usize,
+    /// Index into the plan's cells.
+    pub(crate) index: usize,
+    /// Number of planned runs.
     pub(crate) planned: usize,
     /// Whether all ranks must end with the same weights.
     pub(crate) ranks_agree: bool,
-    /// The global batch, where each worker goes at its own pace.
+    /// The global batch, if workers step independently.
     own_pace: Option<u32>,
-    /// Steps after which what a worker does repeats.
+    /// Steps from one exchange to the next.
     pub(crate) period: u64,
-    /// Whether each worker goes at its own pace, and yet waits for others: for its turn, or within a bound on staleness.
+    /// Whether workers step independently, but wait for others: for a turn, or because staleness is bounded.
     pub(crate) held_back: bool,
     /// Whether its workers average in pairs.
     pub(crate) averages_in_pairs: bool,
-    /// The runs that are judged, in the order of their repeats.
-    pub(crate) trials: Vec<Trial<'a>>,
+    /// In the order of their repeats.
+    pub(crate) runs: Vec<JudgedRun<'a>>,
 }
 
-/// An entry with its condition, and the condition's place among all.
+/// A cell with its condition, and the condition's index.
 #[derive(Clone, Copy)]
-pub(crate) struct Placed<'s, 'a> {
+pub(crate) struct PlacedCell<'s, 'a> {
     pub(crate) number: usize,
     pub(crate) condition: &'s Condition<'a>,
-    pub(crate) entry: &'s Entry<'a>,
+    pub(crate) cell: &'s ArmCell<'a>,
 }
 
-/// One run that is judged.
-pub(crate) struct Trial<'a> {
+/// A run that is judged: it counts in the statistics of its arm.
+pub(crate) struct JudgedRun<'a> {
     pub(crate) run: &'a RunRow,
     pub(crate) attempt: &'a AttemptRow,
     /// The first evaluation at or beyond the target, if it came in time.
@@ -81,17 +86,30 @@ impl<'a> Study<'a> {
                 ReportError::UnknownBaseline { name: name.to_owned(), known }
             })?,
         };
-        Ok(Self { rows, baseline, conditions: conditions(rows) })
+        let conditions = conditions(rows);
+        let mut condition_of = vec![None; rows.plan.cells.len()];
+        for (number, condition) in conditions.iter().enumerate() {
+            for cell in &condition.cells {
+                condition_of[cell.index] = Some(number);
+            }
+        }
+        Ok(Self { rows, baseline, conditions, condition_of })
     }
 
     pub(crate) fn arm_name(&self, arm: usize) -> &'a str {
         self.rows.plan.arms.get(arm).map_or("?", |arm| &arm.name)
     }
 
+    /// The condition of a cell of the plan; `None` if the cell is excluded.
+    pub(crate) fn condition_of(&self, cell: usize) -> Option<&Condition<'a>> {
+        let number = self.condition_of.get(cell).copied().flatten()?;
+        self.conditions.get(number)
+    }
+
     /// Every arm under every condition, in the order of the plan.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = Placed<'_, 'a>> {
+    pub(crate) fn arm_cells(&self) -> impl Iterator<Item = PlacedCell<'_, 'a>> {
         self.conditions.iter().enumerate().flat_map(|(number, condition)| {
-            condition.entries.iter().map(move |entry| Placed { number, condition, entry })
+            condition.cells.iter().map(move |cell| PlacedCell { number, condition, cell })
         })
     }
 
@@ -101,55 +119,89 @@ impl<'a> Study<'a> {
     }
 }
 
+/// The runs of each cell, in one pass over the plan and one over the rows.
+struct RunsByCell<'a> {
+    /// Number of planned runs of each cell.
+    planned: Vec<usize>,
+    /// Rows of each cell.
+    rows: Vec<Vec<&'a RunRow>>,
+}
+
+impl<'a> RunsByCell<'a> {
+    /// Runs of a cell that the plan does not have are left out.
+    fn of(
+        cells: usize,
+        planned_cells: impl Iterator<Item = usize>,
+        rows: impl Iterator<Item = &'a RunRow>,
+    ) -> Self {
+        let mut planned = vec![0; cells];
+        for cell in planned_cells {
+            if let Some(count) = planned.get_mut(cell) {
+                *count += 1;
+            }
+        }
+        let mut by_cell = vec![Vec::new(); cells];
+        for row in rows {
+            if let Some(of_cell) = by_cell.get_mut(row.cell) {
+                of_cell.push(row);
+            }
+        }
+        Self { planned, rows: by_cell }
+    }
+}
+
 fn conditions(rows: &SweepRows) -> Vec<Condition<'_>> {
+    let plan = &rows.plan;
+    let runs = RunsByCell::of(plan.cells.len(), plan.runs.iter().map(|run| run.cell), rows.runs.iter());
     let mut found: Vec<Condition> = Vec::new();
-    for (number, cell) in rows.plan.cells.iter().enumerate().filter(|(_, cell)| cell.excluded.is_none()) {
+    let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
+    for (number, cell) in plan.cells.iter().enumerate().filter(|(_, cell)| cell.excluded.is_none()) {
         let target = cell.spec.train.target;
-        let entry = Entry {
+        let arm_cell = ArmCell {
             arm: cell.arm,
-            cell: number,
-            planned: rows.plan.runs.iter().filter(|run| run.cell == number).count(),
+            index: number,
+            planned: runs.planned[number],
             ranks_agree: cell.spec.strategy.ranks_agree(),
             own_pace: cell.spec.strategy.is_asynchronous().then_some(cell.spec.train.global_batch),
             period: cell.spec.strategy.period(),
             held_back: cell.spec.strategy.holds_back(),
             averages_in_pairs: matches!(cell.spec.strategy, Strategy::AdPsgd { .. }),
-            trials: trials(rows, number, target),
+            runs: judged(&runs.rows[number], target),
         };
-        if let Some(condition) = found.iter_mut().find(|condition| condition.name == cell.condition) {
-            condition.entries.push(entry);
-        } else {
+        let place = *numbers.entry(&cell.condition).or_insert_with(|| {
             let workers = cell.spec.cluster.workers();
-            let entries = vec![entry];
-            found.push(Condition { name: &cell.condition, workers, target, metric: None, entries });
-        }
+            let cells = Vec::new();
+            found.push(Condition { name: &cell.condition, workers, target, metric: None, cells });
+            found.len() - 1
+        });
+        found[place].cells.push(arm_cell);
     }
     for condition in &mut found {
-        condition.entries.sort_by_key(|entry| (entry.arm, entry.cell));
+        condition.cells.sort_by_key(|cell| (cell.arm, cell.index));
         condition.metric = condition.target.map(|target| target.metric).or_else(|| condition.most_telling());
     }
     found
 }
 
-fn trials(rows: &SweepRows, cell: usize, target: Option<Target>) -> Vec<Trial<'_>> {
-    let mut trials: Vec<Trial> = rows
-        .runs
+fn judged<'a>(rows: &[&'a RunRow], target: Option<Target>) -> Vec<JudgedRun<'a>> {
+    let mut judged: Vec<JudgedRun> = rows
         .iter()
-        .filter(|run| run.cell == cell && is_judged(run))
-        .filter_map(|run| Some(Trial::new(run, run.attempt.as_ref()?, target)))
+        .filter(|run| is_judged(run))
+        .filter_map(|run| Some(JudgedRun::new(run, run.attempt.as_ref()?, target)))
         .collect();
-    trials.sort_by_key(|trial| (trial.run.repeat, trial.run.index));
-    trials
+    judged.sort_by_key(|judged| (judged.run.repeat, judged.run.index));
+    judged
 }
 
-/// A run that diverged or ran out of time is a result: it did not reach the target. One that failed or was
-/// interrupted says nothing about its arm. Neither does one that went on without a rank: from then on it was a run of
-/// fewer workers, and the same accident ends a run of a strategy that cannot spare a rank, which is left out, too.
+/// Whether a run counts in the statistics of its arm. A run that diverged or ran out of time is a result: it did not
+/// reach the target. One that failed or was interrupted says nothing about its arm. Neither does one that continued
+/// without a rank: from then on it had fewer workers, and the same accident ends a run of a strategy that cannot lose a
+/// rank, which is left out as well.
 pub fn is_judged(run: &RunRow) -> bool {
     matches!(run.state, RunState::Done | RunState::Diverged | RunState::TimedOut) && !is_degraded(run)
 }
 
-/// Whether the run went on without a rank, however it ended.
+/// Whether the run continued after losing a rank, however it ended.
 pub(crate) fn is_degraded(run: &RunRow) -> bool {
     run.state == RunState::Degraded || run.attempt.as_ref().is_some_and(|attempt| !attempt.lost.is_empty())
 }
@@ -159,63 +211,68 @@ impl Condition<'_> {
         if self.target.is_some() { Measure::TimeToTarget } else { Measure::StepTime }
     }
 
-    pub(crate) fn entry(&self, arm: usize) -> Option<&Entry<'_>> {
-        self.entries.iter().find(|entry| entry.arm == arm)
+    pub(crate) fn cell(&self, arm: usize) -> Option<&ArmCell<'_>> {
+        self.cells.iter().find(|cell| cell.arm == arm)
     }
 
     /// The first metric, in their fixed order, that any run measured.
     fn most_telling(&self) -> Option<Metric> {
         let measured = |metric: Metric| {
-            let mut trials = self.entries.iter().flat_map(|entry| &entry.trials);
-            trials.any(|trial| trial.attempt.metrics.iter().any(|row| row.metric == metric))
+            let mut runs = self.cells.iter().flat_map(|cell| &cell.runs);
+            runs.any(|judged| judged.attempt.metrics.iter().any(|row| row.metric == metric))
         };
         Metric::ALL.into_iter().find(|metric| measured(*metric))
     }
 }
 
-impl Entry<'_> {
+impl ArmCell<'_> {
     /// What is compared, one value for each judged run; infinite where a target was not reached.
     pub(crate) fn values(&self, measure: Measure) -> Vec<f64> {
         match measure {
-            Measure::TimeToTarget => self.trials.iter().map(Trial::time_to_target).collect(),
+            Measure::TimeToTarget => self.runs.iter().map(JudgedRun::time_to_target).collect(),
             Measure::StepTime => self.step_times(),
         }
     }
 
     /// Step time of each run that has one, in seconds.
     pub(crate) fn step_times(&self) -> Vec<f64> {
-        self.trials.iter().filter_map(|trial| trial.attempt.step_time).map(Nanos::seconds).collect()
+        self.runs.iter().filter_map(|judged| judged.attempt.step_time).map(Nanos::seconds).collect()
     }
 
     /// The last value of the metric in each run that ended as planned, with the run's repeat.
     pub(crate) fn final_values(&self, metric: Metric) -> Vec<(u32, f64)> {
-        let done = self.trials.iter().filter(|trial| trial.run.state == RunState::Done);
-        done.filter_map(|trial| Some((trial.run.repeat, trial.last(metric)?))).collect()
+        let done = self.runs.iter().filter(|judged| judged.run.state == RunState::Done);
+        done.filter_map(|judged| Some((judged.run.repeat, judged.last(metric)?))).collect()
     }
 
     /// How many judged runs reached the target.
     pub(crate) fn reached(&self) -> usize {
-        self.trials.iter().filter(|trial| trial.hit.is_some()).count()
+        self.runs.iter().filter(|judged| judged.hit.is_some()).count()
     }
 
     /// Fewer than half reached the target: no time is printed.
     pub(crate) fn mostly_missed(&self) -> bool {
-        self.reached() * 2 < self.trials.len()
+        self.reached() * 2 < self.runs.len()
     }
 
-    /// The run in the middle by the measure, the lower of two; one that has no value comes last.
-    pub(crate) fn median_trial(&self, measure: Measure) -> Option<&Trial<'_>> {
-        let key = |trial: &Trial| match measure {
-            Measure::TimeToTarget => trial.time_to_target(),
-            Measure::StepTime => trial.attempt.step_time.map_or(f64::INFINITY, Nanos::seconds),
+    /// The median run by the measure, the lower of two; a run without a value comes last.
+    pub(crate) fn median_run(&self, measure: Measure) -> Option<&JudgedRun<'_>> {
+        self.runs.get(self.median_index(measure)?)
+    }
+
+    /// The index of [`ArmCell::median_run`].
+    pub(crate) fn median_index(&self, measure: Measure) -> Option<usize> {
+        let key = |place: &usize| match measure {
+            Measure::TimeToTarget => self.runs[*place].time_to_target(),
+            Measure::StepTime => self.runs[*place].attempt.step_time.map_or(f64::INFINITY, Nanos::seconds),
         };
-        let mut order: Vec<&Trial> = self.trials.iter().collect();
+        let mut order: Vec<usize> = (0..self.runs.len()).collect();
         order.sort_by(|left, right| key(left).total_cmp(&key(right)));
         order.get(order.len().saturating_sub(1) / 2).copied()
     }
 
-    /// Steps of an attempt by which what it did is divided. Workers that go at their own pace have no common number of
-    /// steps: samples by the global batch is the mean over them.
+    /// The number of steps that totals of an attempt are divided by. Workers that step independently have no common
+    /// number of steps: samples divided by the global batch is their mean.
     fn steps(&self, attempt: &AttemptRow) -> Option<f64> {
         let steps = match self.own_pace {
             Some(batch) => attempt.samples as f64 / f64::from(batch.max(1)),
@@ -238,14 +295,14 @@ impl Entry<'_> {
         Some(attempt.ranks.iter().map(|rank| rank.bytes_out as f64).sum::<f64>() / steps)
     }
 
-    /// The mean over the judged runs of what `value` finds in each.
+    /// The mean of `value` over the judged runs that have one.
     pub(crate) fn mean_of(&self, value: impl Fn(&AttemptRow) -> Option<f64>) -> Option<f64> {
-        let values: Vec<f64> = self.trials.iter().filter_map(|trial| value(trial.attempt)).collect();
+        let values: Vec<f64> = self.runs.iter().filter_map(|judged| value(judged.attempt)).collect();
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     }
 }
 
-impl<'a> Trial<'a> {
+impl<'a> JudgedRun<'a> {
     fn new(run: &'a RunRow, attempt: &'a AttemptRow, target: Option<Target>) -> Self {
         let last_seen = attempt.metrics.iter().map(|row| row.at).max();
         let ran = attempt.training.or(last_seen).unwrap_or_default().seconds();
@@ -277,17 +334,17 @@ mod tests {
     #[test]
     fn a_target_counts_only_in_time() {
         let mut rows = Sample::duel().rows();
-        let reached = |rows: &SweepRows| Study::new(rows, None).unwrap().conditions[0].entries[0].reached();
+        let reached = |rows: &SweepRows| Study::new(rows, None).unwrap().conditions[0].cells[0].reached();
         assert_eq!(reached(&rows), 5);
         let target = rows.plan.cells[0].spec.train.target.as_mut().unwrap();
         target.after = Some(Duration::from_millis(1));
         assert_eq!(reached(&rows), 0);
         let study = Study::new(&rows, None).unwrap();
-        assert!((study.conditions[0].entries[0].trials[0].watched - 0.001).abs() < 1e-12);
+        assert!((study.conditions[0].cells[0].runs[0].watched - 0.001).abs() < 1e-12);
     }
 
     #[test]
-    fn what_diverged_is_judged_and_what_failed_is_not() {
+    fn a_diverged_run_is_judged_and_a_failed_one_is_not() {
         let mut rows = Sample::duel().rows();
         for (run, state) in rows.runs.iter_mut().step_by(2).zip([
             RunState::Diverged,
@@ -299,14 +356,14 @@ mod tests {
             run.state = state;
         }
         let study = Study::new(&rows, None).unwrap();
-        let entry = &study.conditions[0].entries[0];
-        assert_eq!(entry.trials.len(), 2);
-        assert_eq!(entry.planned, 5);
-        assert_eq!(entry.final_values(Metric::TestAccuracy), []);
+        let cell = &study.conditions[0].cells[0];
+        assert_eq!(cell.runs.len(), 2);
+        assert_eq!(cell.planned, 5);
+        assert_eq!(cell.final_values(Metric::TestAccuracy), []);
     }
 
     #[test]
-    fn what_went_on_without_a_rank_is_not_judged_however_it_ended() {
+    fn a_run_that_lost_a_rank_is_not_judged_however_it_ended() {
         let mut rows = Sample::duel().rows();
         let lost = store::LostRow { rank: record::Rank(1), step: 9, at: Nanos(1), reason: String::new() };
         rows.runs[0].state = RunState::Degraded;
@@ -315,7 +372,7 @@ mod tests {
             rows.runs[run].attempt.as_mut().unwrap().lost.push(lost.clone());
         }
         let study = Study::new(&rows, None).unwrap();
-        let judged = |arm: usize| study.conditions[0].entries[arm].trials.len();
+        let judged = |arm: usize| study.conditions[0].cells[arm].runs.len();
         assert_eq!((judged(0), judged(1)), (2, 5));
     }
 
@@ -323,9 +380,9 @@ mod tests {
     fn the_run_in_the_middle() {
         let rows = Sample::duel().rows();
         let study = Study::new(&rows, None).unwrap();
-        let entry = &study.conditions[0].entries[1];
-        let middle = entry.median_trial(Measure::TimeToTarget).unwrap().time_to_target();
-        assert_eq!(crate::statistics::median(&entry.values(Measure::TimeToTarget)), Some(middle));
+        let cell = &study.conditions[0].cells[1];
+        let middle = cell.median_run(Measure::TimeToTarget).unwrap().time_to_target();
+        assert_eq!(crate::statistics::median(&cell.values(Measure::TimeToTarget)), Some(middle));
     }
 
     #[test]
@@ -334,5 +391,39 @@ mod tests {
         let error = Study::new(&rows, Some("d-snyc")).err().unwrap().to_string();
         assert_eq!(error, "no arm is called `d-snyc`; the sweep has ps-sync, d-sync");
         assert_eq!(Study::new(&rows, Some("d-sync")).unwrap().baseline, 1);
+    }
+
+    #[test]
+    fn ten_thousand_cells_are_indexed_in_one_pass() {
+        let mut rows = Sample { repeats: 1, epochs: (1, 1), workers: vec![1], ..Sample::duel() }.rows();
+        let arms = rows.plan.arms.len();
+        let cells = rows.plan.cells.clone();
+        let runs = rows.runs.clone();
+        let planned = rows.plan.runs.clone();
+        rows.plan.cells.clear();
+        rows.runs.clear();
+        rows.plan.runs.clear();
+        for number in 0..10_000 {
+            let mut cell = cells[number % arms].clone();
+            cell.condition = format!("lr={}", number / arms);
+            rows.plan.cells.push(cell);
+            let mut run = runs[number % arms].clone();
+            run.index = number;
+            run.cell = number;
+            rows.runs.push(run);
+            rows.plan.runs.push(recipe::Run { cell: number, ..planned[0].clone() });
+        }
+        let visited = std::cell::Cell::new(0);
+        let counted = rows.runs.iter().inspect(|_| visited.set(visited.get() + 1));
+        let planned = rows.plan.runs.iter().map(|run| run.cell).inspect(|_| visited.set(visited.get() + 1));
+        let by_cell = RunsByCell::of(10_000, planned, counted);
+        assert_eq!(visited.get(), 20_000);
+        assert!(by_cell.planned.iter().all(|count| *count == 1));
+        assert!(by_cell.rows.iter().enumerate().all(|(cell, rows)| rows.len() == 1 && rows[0].cell == cell));
+        let study = Study::new(&rows, None).unwrap();
+        assert_eq!(study.conditions.len(), 10_000 / arms);
+        assert!(study.conditions.iter().all(|condition| condition.cells.len() == arms));
+        assert_eq!(study.condition_of(9_999).map(|condition| condition.name), Some("lr=4999"));
+        assert_eq!(study.condition_of(10_000).map(|condition| condition.name), None);
     }
 }

@@ -1,26 +1,26 @@
 //! Verdicts: one sentence for each arm under each condition.
 
 use crate::comparison::{Comparison, Grade, RepeatsNeeded, Thresholds};
-use crate::digits::{self, Unit};
 use crate::findings::Findings;
+use crate::number_format::{self, Unit};
 use crate::statistics::{self, Estimate};
-use crate::study::{Condition, Entry, Measure};
+use crate::study::{ArmCell, Condition, Measure};
 use recipe::{Metric, Target};
 use serde::Serialize;
 
 /// A difference of accuracy below this does not matter, as a share of one.
 pub(crate) const SAME_ACCURACY: f64 = 0.01;
 
-/// What can be said about one arm under one condition.
+/// The verdict on one arm under one condition.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
-    /// The condition as the plan names it; empty where there is only one.
+    /// The plan's name of the condition; empty if there is only one.
     pub condition: String,
     /// The arm.
     pub arm: String,
-    /// Whether the others are compared with it.
+    /// Whether it is the arm that the others are compared with.
     pub baseline: bool,
-    /// How sure the comparison is; none for the baseline.
+    /// `None` for the baseline.
     pub grade: Option<Grade>,
     /// The verdict in plain text, one or a few sentences.
     pub sentence: String,
@@ -30,13 +30,13 @@ pub struct Verdict {
 pub(crate) fn all(findings: &Findings) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     for (condition, comparisons) in findings.conditions() {
-        for entry in &condition.entries {
-            let comparison = comparisons.iter().find(|comparison| comparison.arm == entry.arm);
-            let writer = Writer { findings, condition, entry, thresholds: findings.thresholds };
+        for cell in &condition.cells {
+            let comparison = comparisons.iter().find(|comparison| comparison.arm == cell.arm);
+            let writer = Writer { findings, condition, cell, thresholds: findings.thresholds };
             verdicts.push(Verdict {
                 condition: condition.name.to_owned(),
-                arm: findings.study.arm_name(entry.arm).to_owned(),
-                baseline: entry.arm == findings.study.baseline,
+                arm: findings.study.arm_name(cell.arm).to_owned(),
+                baseline: cell.arm == findings.study.baseline,
                 grade: comparison.map(|comparison| comparison.grade),
                 sentence: writer.sentence(comparison),
             });
@@ -48,13 +48,13 @@ pub(crate) fn all(findings: &Findings) -> Vec<Verdict> {
 struct Writer<'a> {
     findings: &'a Findings<'a>,
     condition: &'a Condition<'a>,
-    entry: &'a Entry<'a>,
+    cell: &'a ArmCell<'a>,
     thresholds: Thresholds,
 }
 
 impl Writer<'_> {
     fn sentence(&self, comparison: Option<&Comparison>) -> String {
-        if self.entry.trials.is_empty() {
+        if self.cell.runs.is_empty() {
             return format!("{}: no finished run {}.", self.arm(), self.place());
         }
         let parts = [
@@ -67,7 +67,7 @@ impl Writer<'_> {
     }
 
     fn arm(&self) -> &str {
-        self.findings.study.arm_name(self.entry.arm)
+        self.findings.study.arm_name(self.cell.arm)
     }
 
     fn base(&self) -> &str {
@@ -75,7 +75,7 @@ impl Writer<'_> {
     }
 
     fn place(&self) -> String {
-        let workers = digits::plural(self.condition.workers as usize, "worker");
+        let workers = number_format::plural(self.condition.workers as usize, "worker");
         match self.condition.name {
             "" => format!("on {workers}"),
             name if name.contains("workers=") => format!("at {name}"),
@@ -89,7 +89,7 @@ impl Writer<'_> {
         match (measure, self.condition.target) {
             (Measure::TimeToTarget, Some(target)) => {
                 let to = format!("To {} {}", target_words(target), self.place());
-                match self.amount(measure).filter(|_| !self.entry.mostly_missed()) {
+                match self.amount(measure).filter(|_| !self.cell.mostly_missed()) {
                     Some(amount) => format!("{to}, {} needed {amount}{ratio}.", self.arm()),
                     None => self.missed(target),
                 }
@@ -102,34 +102,35 @@ impl Writer<'_> {
     }
 
     fn missed(&self, target: Target) -> String {
-        let watched = self.entry.trials.iter().map(|trial| trial.watched).fold(0.0, f64::max);
+        let watched = self.cell.runs.iter().map(|judged| judged.watched).fold(0.0, f64::max);
         let diverged =
-            self.entry.trials.iter().filter(|trial| trial.run.state == store::RunState::Diverged).count();
+            self.cell.runs.iter().filter(|judged| judged.run.state == store::RunState::Diverged).count();
         let aside = if diverged > 0 { format!("; {diverged} diverged") } else { String::new() };
         format!(
             "{} reached {} in {} of {} {} within {}{aside}.",
             self.arm(),
             target_words(target),
-            self.entry.reached(),
-            digits::plural(self.entry.trials.len(), "run"),
+            self.cell.reached(),
+            number_format::plural(self.cell.runs.len(), "run"),
             self.place(),
-            digits::seconds(watched),
+            number_format::seconds(watched),
         )
     }
 
-    /// `412 s (95 % CI 398–431, n = 5)`, or the median where some runs did not reach; `None` where half of them did not.
+    /// `412 s (95 % CI 398–431, n = 5)`, or the median if some runs did not reach; `None` if half of them did not.
     fn amount(&self, measure: Measure) -> Option<String> {
-        let values = self.entry.values(measure);
-        let (count, reached) = (values.len(), values.iter().filter(|value| value.is_finite()).count());
+        let values = self.cell.values(measure);
+        let count = values.len();
+        let reached = values.iter().filter(|value| value.is_finite()).count();
         let estimate = typical(&values, self.thresholds.confidence)?;
         let unit = Unit::of_seconds(estimate.value);
         let time = unit.supported(estimate.value, estimate.uncertainty());
         let aside = match estimate.interval {
             _ if reached < count => format!("median; {reached} of {count} runs reached it"),
-            Some(interval) => format!(
+            Some((low, high)) => format!(
                 "{} CI {}, n\u{a0}=\u{a0}{count}",
                 whole_percent(self.thresholds.confidence),
-                range(interval, unit.factor, unit.decimals(estimate.value, estimate.uncertainty())),
+                range(low, high, unit.factor, unit.decimals(estimate.value, estimate.uncertainty())),
             ),
             None => format!("n\u{a0}=\u{a0}{count}"),
         };
@@ -141,7 +142,10 @@ impl Writer<'_> {
         let Some(ratio) = comparison.ratio else {
             return match comparison.at_least {
                 Some(least) if least > 1.0 => {
-                    format!(", at least {} sooner than {base}, which never reached it", digits::times(least))
+                    format!(
+                        ", at least {} sooner than {base}, which never reached it",
+                        number_format::times(least)
+                    )
                 }
                 _ => String::new(),
             };
@@ -152,23 +156,27 @@ impl Writer<'_> {
         };
         let (shown, word) =
             if ratio.value >= 1.0 { (ratio, faster) } else { (ratio.map(|r| 1.0 / r), slower) };
-        let decimals = digits::decimals_for(shown.uncertainty().unwrap_or(0.02)).clamp(2, 3);
-        let aside = shown.interval.map(|interval| format!(" ({})", range(interval, 1.0, decimals)));
-        format!(", {}× {word} than {base}{}", digits::fixed(shown.value, decimals), aside.unwrap_or_default())
+        let decimals = number_format::decimals_for(shown.uncertainty().unwrap_or(0.02)).clamp(2, 3);
+        let aside = shown.interval.map(|(low, high)| format!(" ({})", range(low, high, 1.0, decimals)));
+        format!(
+            ", {}× {word} than {base}{}",
+            number_format::fixed(shown.value, decimals),
+            aside.unwrap_or_default()
+        )
     }
 
-    /// The difference of the final metric; runs that stop at their target end where they end.
+    /// The difference of the final metric.
     fn final_metric(&self) -> Option<String> {
         if self.condition.target.is_some_and(|target| target.stop) {
             return None;
         }
         let metric = self.condition.metric?;
-        let base = self.condition.entry(self.findings.study.baseline)?;
-        let values = |entry: &Entry| {
-            entry.final_values(metric).into_iter().map(|(_, value)| value).collect::<Vec<_>>()
+        let base = self.condition.cell(self.findings.study.baseline)?;
+        let values = |cell: &ArmCell| {
+            cell.final_values(metric).into_iter().map(|(_, value)| value).collect::<Vec<_>>()
         };
         let own = values(base);
-        let gap = statistics::difference(&values(self.entry), &own, self.thresholds.confidence)?;
+        let gap = statistics::difference(&values(self.cell), &own, self.thresholds.confidence)?;
         let small = if metric.higher_is_better() {
             SAME_ACCURACY
         } else {
@@ -178,14 +186,15 @@ impl Writer<'_> {
     }
 
     fn bytes(&self) -> Option<String> {
-        let base = self.condition.entry(self.findings.study.baseline)?;
-        let own = self.entry.mean_of(|attempt| self.entry.all_bytes_per_step(attempt))?;
+        let base = self.condition.cell(self.findings.study.baseline)?;
+        let own = self.cell.mean_of(|attempt| self.cell.all_bytes_per_step(attempt))?;
         let other = base.mean_of(|attempt| base.all_bytes_per_step(attempt))?;
-        (other > 0.0 && own > 0.0).then(|| format!("Sent {} the bytes per step.", digits::times(own / other)))
+        (other > 0.0 && own > 0.0)
+            .then(|| format!("Sent {} the bytes per step.", number_format::times(own / other)))
     }
 }
 
-/// The geometric mean with its interval; the median where a value is infinite.
+/// The geometric mean with its interval; the median if a value is infinite.
 pub(crate) fn typical(values: &[f64], confidence: f64) -> Option<Estimate> {
     if values.iter().all(|value| value.is_finite() && *value > 0.0) {
         let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
@@ -205,13 +214,13 @@ fn settling(comparison: &Comparison) -> Option<String> {
     }
 }
 
-/// `Final test accuracy 0.1 pp lower (−0.3 … +0.1): within noise.` An interval that holds zero and more than what is `small`
-/// settles nothing.
+/// `Final test accuracy 0.1 pp lower (−0.3 … +0.1): within noise.` An interval that contains zero and is wider than `small`
+/// leaves the question open.
 fn difference_words(metric: Metric, gap: Estimate, small: f64) -> String {
     let (factor, unit) = if metric.higher_is_better() { (100.0, "pp") } else { (1.0, "nats") };
     let wide = gap.uncertainty().map(|wide| wide * factor);
-    let decimals = wide.filter(|wide| *wide > 0.0).map_or(2, |wide| digits::decimals_for(wide).min(4));
-    let size = digits::fixed((gap.value * factor).abs(), decimals);
+    let decimals = wide.filter(|wide| *wide > 0.0).map_or(2, |wide| number_format::decimals_for(wide).min(4));
+    let size = number_format::fixed((gap.value * factor).abs(), decimals);
     let nothing = !size.bytes().any(|byte| (b'1'..=b'9').contains(&byte));
     let side = if nothing {
         "equal".to_owned()
@@ -222,9 +231,9 @@ fn difference_words(metric: Metric, gap: Estimate, small: f64) -> String {
         None => String::new(),
         Some((low, high)) if low <= 0.0 && high >= 0.0 => {
             let settled = if low >= -small && high <= small { "within noise" } else { "not settled" };
-            format!(" ({}): {settled}", signed_range((low, high), factor, decimals))
+            format!(" ({}): {settled}", signed_range(low, high, factor, decimals))
         }
-        Some(interval) => format!(" ({})", signed_range(interval, factor, decimals)),
+        Some((low, high)) => format!(" ({})", signed_range(low, high, factor, decimals)),
     };
     format!("Final {} {side}{sure}.", metric_words(metric))
 }
@@ -241,7 +250,7 @@ pub(crate) fn threshold_words(target: Target) -> String {
     while decimals < 4 && (value - digits_rounded(value, decimals)).abs() > 1e-9 {
         decimals += 1;
     }
-    format!("{}\u{a0}{}", digits::fixed(value, decimals), unit.name)
+    format!("{}\u{a0}{}", number_format::fixed(value, decimals), unit.name)
 }
 
 fn digits_rounded(value: f64, decimals: usize) -> f64 {
@@ -256,18 +265,25 @@ pub(crate) fn metric_words(metric: Metric) -> String {
 
 /// `95 %`, `2.5 %`.
 pub(crate) fn whole_percent(confidence: f64) -> String {
-    format!("{}\u{a0}%", digits::fixed(confidence * 100.0, usize::from((confidence * 100.0).fract() > 1e-9)))
+    format!(
+        "{}\u{a0}%",
+        number_format::fixed(confidence * 100.0, usize::from((confidence * 100.0).fract() > 1e-9))
+    )
 }
 
-pub(crate) fn range((low, high): (f64, f64), factor: f64, decimals: usize) -> String {
-    format!("{}–{}", digits::fixed(low * factor, decimals), digits::fixed(high * factor, decimals))
+fn range(low: f64, high: f64, factor: f64, decimals: usize) -> String {
+    format!(
+        "{}–{}",
+        number_format::fixed(low * factor, decimals),
+        number_format::fixed(high * factor, decimals)
+    )
 }
 
-fn signed_range((low, high): (f64, f64), factor: f64, decimals: usize) -> String {
+fn signed_range(low: f64, high: f64, factor: f64, decimals: usize) -> String {
     format!(
         "{}\u{a0}…\u{a0}{}",
-        digits::signed(low * factor, decimals),
-        digits::signed(high * factor, decimals)
+        number_format::signed(low * factor, decimals),
+        number_format::signed(high * factor, decimals)
     )
 }
 
@@ -275,7 +291,7 @@ fn signed_range((low, high): (f64, f64), factor: f64, decimals: usize) -> String
 mod tests {
     use super::*;
     use crate::Options;
-    use crate::paragraph::paragraph;
+    use crate::headline::headline;
     use crate::sample::{Sample, SampleArm};
     use store::{RunState, SweepRows};
 
@@ -283,7 +299,7 @@ mod tests {
         let findings = Findings::of(rows, &Options::default()).unwrap();
         let verdicts = all(&findings);
         let sentences = verdicts.iter().map(|verdict| verdict.sentence.replace(['\u{a0}', '\u{202f}'], " "));
-        (paragraph(&findings, &verdicts).replace(['\u{a0}', '\u{202f}'], " "), sentences.collect())
+        (headline(&findings, &verdicts).replace(['\u{a0}', '\u{202f}'], " "), sentences.collect())
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! `cargo xtask faults --count 200 --seed 7`: so many runs that go wrong, drawn by a seed, and a table of what
-//! became of them. `--first N` begins with another than the first, so that many can be played in pieces.
+//! `cargo xtask faults --count 200 --seed 7`: runs that go wrong, drawn by a seed, and a table of their
+//! outcomes. `--first N` begins with the N-th case, so that many cases can be run in pieces.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is what the program is for")]
 
 use anyhow::{Context, Result, bail};

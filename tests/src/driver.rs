@@ -199,7 +199,7 @@ impl Driver {
         self.end_watched(within, |_| ())
     }
 
-    /// The same, with somebody who looks at it now and then.
+    /// Like [`Driver::end`], and calls `look` now and then.
     pub fn end_watched(mut self, within: Duration, mut look: impl FnMut(&Self)) -> Result<Ended> {
         let deadline = Instant::now() + within;
         loop {
@@ -261,7 +261,7 @@ pub fn gone(workers: &[Worker], within: Duration) -> Result<()> {
     wait_until(within, || Ok(!workers.iter().any(Worker::lives))).with_context(|| format!("of {workers:?}"))
 }
 
-/// Waits for something that nobody tells.
+/// Waits for something that is not reported.
 pub fn wait_until(within: Duration, mut holds: impl FnMut() -> Result<bool>) -> Result<()> {
     let deadline = Instant::now() + within;
     while !holds()? {

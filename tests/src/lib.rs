@@ -85,7 +85,7 @@ pub fn train(text: &str) -> Result<Trained> {
     train_watched(text, deadlines, |_| ())
 }
 
-/// The same, under other deadlines, and with somebody who sees every update and may act on it.
+/// Like [`train`], with other deadlines, and `watch` receives every update.
 pub fn train_watched(
     text: &str,
     deadlines: Deadlines,

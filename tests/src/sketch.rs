@@ -42,7 +42,9 @@ impl Default for Sketch<'_> {
 impl Sketch<'_> {
     /// Small steps of a model of the usual size; no evaluation but at both ends.
     pub fn perceptron(name: &'static str, strategy: &'static str, steps: u32) -> Self {
-        let (samples, batch, rate) = (500, 50, "0.01");
+        let samples = 500;
+        let batch = 50;
+        let rate = "0.01";
         Sketch { name, model: "mnist-mlp", strategy, samples, batch, steps, rate, evaluate: steps }
     }
 }

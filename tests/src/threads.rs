@@ -39,7 +39,8 @@ pub fn train_on_threads(
         start: Arc::new(Barrier::new(spec.cluster.ranks() as usize)),
     };
     std::thread::scope(|scope| {
-        let (attempt, learner) = (&attempt, &learner);
+        let attempt = &attempt;
+        let learner = &learner;
         let ranks =
             (0..spec.cluster.ranks()).map(|rank| scope.spawn(move || attempt.run(Rank(rank), learner)));
         let ranks: Vec<_> = ranks.collect();

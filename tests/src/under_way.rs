@@ -23,7 +23,7 @@ pub struct UnderWay {
 }
 
 impl UnderWay {
-    /// Starts `recipe.toml` of so many ranks by this command, and waits until it has trained for so long.
+    /// Starts `recipe.toml` with this command, and waits until all of its ranks have trained for a time.
     pub fn started(
         recipe: &str,
         ranks: u32,

@@ -1,5 +1,5 @@
-//! Emulated networks and step times in real processes: nothing is ever earlier than the model says, and what was late
-//! is told. Bounds from above would be bounds on the machine; `cargo xtask bench network` measures these.
+//! Emulated networks and step times in real processes: nothing is earlier than the model says, and delays are
+//! reported. Upper bounds would be bounds on the machine; `cargo xtask bench network` measures these.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
 use e2e::{Trained, train};
@@ -66,7 +66,8 @@ fn steps(trained: &Trained, rank: u32) -> Vec<&StepRecord> {
 
 /// Compares each message's arrival with the moment at which it was handed to its card; answers how many could be.
 fn none_was_early(trained: &Trained, latency: u64, nanos_per_byte: impl Fn(Rank) -> u64) -> usize {
-    let (sent, received) = (spans(trained, Phase::Send), spans(trained, Phase::Transfer));
+    let sent = spans(trained, Phase::Send);
+    let received = spans(trained, Phase::Transfer);
     let mut compared = 0;
     for from in (0..3).map(Rank) {
         for to in (0..3).map(Rank) {

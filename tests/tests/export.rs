@@ -204,7 +204,7 @@ fn steps(folder: &Path) -> Vec<Step> {
 }
 
 /// Plain SGD in 64 bits: v <- mu v + g + lambda w; w <- w - rate v.
-fn replay(mut weights: Network, steps: &[Step], digits: &Digits, (mu, lambda): (f64, f64)) -> Network {
+fn replay(mut weights: Network, steps: &[Step], digits: &Digits, mu: f64, lambda: f64) -> Network {
     let inputs = digits.inputs();
     let mut velocity = Network::zeros();
     for Step { samples, rate } in steps {
@@ -214,7 +214,8 @@ fn replay(mut weights: Network, steps: &[Step], digits: &Digits, (mu, lambda): (
             weights.add_gradient(&inputs[*sample], label, 1.0 / samples.len() as f64, &mut gradient);
         }
         for (name, weights) in &mut weights.tensors {
-            let (velocity, gradient) = (velocity.tensors.get_mut(name).unwrap(), &gradient.tensors[name]);
+            let velocity = velocity.tensors.get_mut(name).unwrap();
+            let gradient = &gradient.tensors[name];
             for ((w, v), g) in weights.iter_mut().zip(velocity).zip(gradient) {
                 *v = mu * *v + g + lambda * *w;
                 *w -= rate * *v;
@@ -254,7 +255,8 @@ fn an_exported_run_is_repeated_by_another_program_and_opens_as_a_trace() {
     for (arm, folder) in &folders {
         let optimizer = &about(folder)["spec"]["train"]["optimizer"];
         let of = |name: &str| optimizer[name].as_f64().unwrap();
-        let (mu, lambda) = (of("momentum"), of("weight_decay"));
+        let mu = of("momentum");
+        let lambda = of("weight_decay");
         assert!((mu - 0.9).abs() < 1e-6 && (lambda - 0.01).abs() < 1e-6, "{optimizer}");
         let steps = steps(folder);
         // Of 65 samples 6 or 7 are held out; the rest makes 6 steps an epoch, the last of them short.
@@ -262,25 +264,23 @@ fn an_exported_run_is_repeated_by_another_program_and_opens_as_a_trace() {
         let lengths: Vec<usize> = steps.iter().take(6).map(|step| step.samples.len()).collect();
         assert_eq!(lengths[..5], [10; 5]);
         assert!((8..=9).contains(&lengths[5]), "{lengths:?}");
-        let (first, last) = (
-            Network::read(&folder.join("initial.safetensors")),
-            Network::read(&folder.join("final.safetensors")),
-        );
+        let first = Network::read(&folder.join("initial.safetensors"));
+        let last = Network::read(&folder.join("final.safetensors"));
         let moved = first.distance(&last);
         assert!(moved > 0.05, "{arm}: training moved no weight by more than {moved}");
-        let repeated = replay(first.clone(), &steps, &digits, (mu, lambda));
+        let repeated = replay(first.clone(), &steps, &digits, mu, lambda);
         let error = repeated.distance(&last);
         println!("{arm}: moved {moved}, error {error}");
         assert!(error < TOLERANCE, "{arm}: another program ends {error} away");
-        // Whatever is told wrongly would be seen: one wrong sample, or ids of another order of steps.
+        // An error in the export would show: one wrong sample, or steps in another order.
         let mut wrong: Vec<Step> =
             steps.iter().map(|step| Step { samples: step.samples.clone(), rate: step.rate }).collect();
         wrong[3].samples[0] = (wrong[3].samples[0] + 1) % TRAINING;
-        let error = replay(first.clone(), &wrong, &digits, (mu, lambda)).distance(&last);
+        let error = replay(first.clone(), &wrong, &digits, mu, lambda).distance(&last);
         assert!(error > 30.0 * TOLERANCE, "{arm}: a wrong sample moves weights by {error} only");
         wrong[3].samples[0] = steps[3].samples[0];
         wrong.swap(0, 1);
-        let error = replay(first, &wrong, &digits, (mu, lambda)).distance(&last);
+        let error = replay(first, &wrong, &digits, mu, lambda).distance(&last);
         assert!(error > 30.0 * TOLERANCE, "{arm}: steps in another order move weights by {error} only");
     }
     opens_as_a_trace(&desk);
@@ -338,7 +338,8 @@ fn opens_as_a_trace(desk: &Desk) {
         let mut open: Vec<Open> = Vec::new();
         let mut inside: BTreeMap<String, u64> = BTreeMap::new();
         for event in events.iter() {
-            let (begin, end) = (nanos(event, "ts"), nanos(event, "ts") + nanos(event, "dur"));
+            let begin = nanos(event, "ts");
+            let end = nanos(event, "ts") + nanos(event, "dur");
             let name = event["name"].as_str().unwrap().to_owned();
             open.retain(|(end, _)| *end > begin);
             if event["cat"] != "step" {

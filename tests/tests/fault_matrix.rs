@@ -36,7 +36,7 @@ fn the_disk_is_full() {
     if can_mount() {
         return everywhere(Fault::FullDisk);
     }
-    // Nobody but root may mount a disk that can be full without anybody else being hurt.
+    // Only root may mount a disk of its own, which can be filled without harm to others.
     let required = std::env::var_os("BAKEOFF_REQUIRE_ALL").is_some();
     assert!(!required, "full disks cannot be tried by this user");
     eprintln!("NOT RUN: full disks, because this user may not mount a disk of its own");

@@ -1,5 +1,5 @@
 //! What goes wrong while a run trains: workers that die or hang, a driver that is killed, a user who has had enough.
-//! Whatever it is, it is told, the database is whole, and no process is left.
+//! In every case the fault is reported, the database is intact, and no process is left.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
 use e2e::{CLEAN, Desk, Ended, Sketch, UnderWay, gone};
@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use std::time::Duration;
 
-/// Two workers that train for so many steps of a few milliseconds each.
+/// Two workers that train for `steps` steps of a few milliseconds each.
 fn recipe(strategy: &'static str, steps: u32) -> String {
     format!("{}[limits]\nrun-timeout = \"3min\"\n", Sketch::perceptron("long", strategy, steps))
 }
@@ -21,7 +21,7 @@ fn training(strategy: &'static str) -> UnderWay {
     trained_for(Nanos(1_500_000_000), strategy, ENDLESS)
 }
 
-/// Starts a run of so many steps, and waits until it has trained for so long.
+/// Starts a run of `steps` steps, and waits until it has trained for `time`.
 fn trained_for(time: Nanos, strategy: &'static str, steps: u32) -> UnderWay {
     let ranks = if strategy == "ps-sync" { 3 } else { 2 };
     let run = |desk: &Desk| desk.command(["-v", "run", "recipe.toml"]);
@@ -143,7 +143,8 @@ fn the_first_interrupt_lets_ranks_reach_the_end_of_a_step() {
         let run = the_run(&desk);
         assert_eq!(run["line"]["state"], "interrupted");
         let stopped = stopped(&desk);
-        let (first, last) = (stopped.iter().min().unwrap(), stopped.iter().max().unwrap());
+        let first = stopped.iter().min().unwrap();
+        let last = stopped.iter().max().unwrap();
         // A rank may be one step ahead of what it then waits for in vain.
         assert!(stopped.len() >= 2 && *first > 0 && last - first <= 1, "{strategy}: {stopped:?}");
         assert_eq!(run["run"]["attempt"]["detail"], format!("stopped by the user after step {first}"));

@@ -1,6 +1,6 @@
-//! Ranks that die, hang or are slow, in real processes of every strategy that `fault_matrix` does not have: methods that
-//! train together end soon and name the culprit, servers that wait for nobody go on and say so, and who is only slow
-//! takes time and nothing else.
+//! Ranks that die, hang or are slow, in real processes of every strategy that `fault_matrix` does not have: methods whose
+//! ranks step together end soon and name the culprit, servers that do not wait for all workers continue and say so, and a
+//! rank that is only slow costs time and nothing else.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
 use e2e::{Trained, train, train_watched};
@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Ten of these without a word, and a rank counts as hanging: long for a machine that has much to do, short for
-/// whoever waits for the test.
+/// After ten of these without a message, a rank counts as hanging: long enough for a busy machine, short enough for a
+/// test.
 const HEARTBEAT: Duration = Duration::from_millis(300);
 /// A run that has lost a rank which it needs is over long before a peer would have given up waiting for it.
 const SOON: Duration = Duration::from_secs(30);
@@ -66,7 +66,7 @@ const EAMSGD: &str = "kind = \"eamsgd\"\nmomentum = 0.5";
 
 /// Methods whose ranks need each other in every step or round.
 const TOGETHER: [&str; 6] = [PIPE_SGD, LOCAL_SGD, D_PSGD, SGP, EASGD_SYNC_1, EASGD_SYNC_3];
-/// Methods whose server or master waits for nobody.
+/// Methods whose server or master does not wait for all workers.
 const SERVED: [&str; 8] =
     [ASYNC_SGD, ASYNC_MSGD, HOGWILD_SGD, EASGD_ORIGINAL, EASGD_ASYNC, MEASGD_ASYNC, EASGD_HOGWILD, EAMSGD];
 
@@ -110,7 +110,7 @@ fn run_into(
     (trained.unwrap(), struck)
 }
 
-/// Whether a rank is told to have taken its sixth step.
+/// Whether the update reports the sixth step of a rank.
 fn trains(update: &Update, rank: Rank) -> bool {
     let step = |event: &Event| matches!(event, Event::Step(step) if step.rank == rank && step.step >= 6);
     matches!(update, Update::Events(events) if events.iter().any(step))
@@ -132,7 +132,7 @@ fn is_judged(trained: &Trained) -> bool {
 }
 
 #[test]
-fn ranks_that_train_together_end_soon_and_name_whoever_is_missing() {
+fn ranks_that_step_together_end_soon_and_name_the_missing_one() {
     for strategy in TOGETHER {
         for (signal, words) in [(Signal::KILL, "SIGKILL"), (Signal::STOP, "no sign of life")] {
             let (trained, struck) = run_into(&recipe(strategy, 3, ""), move |victims, update| {
@@ -151,7 +151,7 @@ fn ranks_that_train_together_end_soon_and_name_whoever_is_missing() {
 }
 
 #[test]
-fn who_waits_for_nobody_goes_on_without_two_of_three_workers() {
+fn a_server_that_waits_for_no_worker_continues_without_two_of_three() {
     for strategy in SERVED.into_iter().chain([AD_PSGD]) {
         let (trained, struck) = run_into(&recipe(strategy, 3, ""), |victims, update| {
             if trains(update, Rank(1)) {
@@ -214,7 +214,8 @@ fn a_slow_rank_costs_time_and_nothing_else() {
         trained
     };
     for strategy in TOGETHER.into_iter().chain(["kind = \"ps-sync\"", "kind = \"d-sync\""]) {
-        let (even, uneven) = (run(strategy, ""), run(strategy, slow));
+        let even = run(strategy, "");
+        let uneven = run(strategy, slow);
         assert_eq!(even.final_weights().unwrap(), uneven.final_weights().unwrap(), "{strategy}");
     }
     for strategy in SERVED {

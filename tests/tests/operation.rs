@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Long enough for a machine with few cores and much to do.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Two workers that train for so many steps.
+/// Two workers that train for `steps` steps.
 fn recipe(steps: u32) -> String {
     Sketch::perceptron("long", "d-sync", steps).to_string()
 }
@@ -77,7 +77,7 @@ fn three_interrupts_mean_three_things() {
     driver.end(CLEAN).unwrap().with_code(130).unwrap();
     drop(held);
     interrupted(&desk);
-    // What is left of it is cleared away by whoever asks.
+    // The next command clears away what is left of it.
     desk.run(["stop"]).unwrap().with_code(0).unwrap();
     assert_eq!(fs::read_dir(desk.at(".bakeoff/live")).unwrap().count(), 0);
 }
@@ -181,14 +181,14 @@ fn a_driver_that_does_not_answer_is_named_and_can_be_killed() {
 }
 
 #[test]
-fn what_a_killed_driver_left_is_shown_and_cleared_and_nobody_else_is_touched() {
+fn what_a_killed_driver_left_is_shown_and_cleared_and_no_other_process_is_touched() {
     let scene = training();
     scene.driver.signal(Signal::KILL).unwrap();
     gone(&scene.workers, CLEAN).unwrap();
     let UnderWay { desk, driver, .. } = scene;
     let pid = driver.pid();
     assert_eq!(driver.end(CLEAN).unwrap().code, None);
-    // Somebody else has the number of a worker now.
+    // Another process has the id of a worker now.
     let mut bystander = Command::new("sleep").arg("600").spawn().unwrap();
     let file = desk.at(format!(".bakeoff/live/{pid}.json"));
     let mut live: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
@@ -242,7 +242,7 @@ fn a_database_that_is_gone_comes_back_from_real_runs() {
     // Reused from the new database, as from the old one.
     let again = desk.run(["run", "recipe.toml"]).unwrap().with_code(0).unwrap();
     assert!(again.stderr.contains("2 finished before and reused"), "{}", again.stderr);
-    // A log that lost its end is told by its path, and the run is not taken for a result.
+    // A log that lost its end is reported by its path, and the run is not taken for a result.
     let log = desk.at(format!(".bakeoff/runs/{first}/1/events.mpk"));
     let bytes = fs::read(&log).unwrap();
     fs::write(&log, &bytes[..bytes.len() - 3]).unwrap();

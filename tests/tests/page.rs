@@ -1,6 +1,6 @@
-//! The page of a real sweep in a real browser: it is complete, it complains about nothing and asks nobody.
+//! The page of a real sweep in a real browser: it is complete, reports no error and makes no request.
 //!
-//! Which browser, and what happens where there is none, is said in `reports/tests/browser.rs`.
+//! The browser, and what happens without one, are described in `reports/tests/browser.rs`.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,

@@ -23,7 +23,7 @@ fn plan(recipe: &str) -> Plan {
     e2e::plan(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// A run of so many steps of all workers.
+/// A run of `steps` steps of all workers.
 fn run(spec: &RunSpec, steps: u64) -> Outcome {
     let mut spec = spec.clone();
     spec.train.length = Extent::Steps(steps);
@@ -42,7 +42,8 @@ fn run(spec: &RunSpec, steps: u64) -> Outcome {
 fn step_time(spec: &RunSpec) -> f64 {
     let outcome = run(spec, 7);
     let steps = outcome.ranks[0].steps(LaneId::Compute);
-    let (before, after) = (steps[3], steps[5]);
+    let before = steps[3];
+    let after = steps[5];
     let both = after.begin + after.length - before.begin - before.length;
     both.seconds() * 1e3 / 2.0
 }
@@ -56,7 +57,8 @@ fn vector_and_latency(spec: &RunSpec) -> (f64, f64) {
 
 /// Milliseconds of computing, and of a ring under the arm's codec.
 fn computing_and_ring(spec: &RunSpec) -> (f64, f64) {
-    let (n, p) = (spec.model.parameters(), spec.cluster.workers() as usize);
+    let n = spec.model.parameters();
+    let p = spec.cluster.workers() as usize;
     let (vector, latency) = vector_and_latency(spec);
     let rates = |bytes: f64| Rates { latency, per_element: bytes / 4.0 * vector / n as f64, per_sum: 0.0 };
     let ring = match spec.compression {
@@ -117,7 +119,8 @@ fn at_the_papers_ratio_a_coded_pipeline_is_as_much_faster_as_the_paper_says() {
 
 /// Milliseconds that a run takes from its fourth step on, for one step of all workers.
 fn time_per_batch(spec: &RunSpec) -> f64 {
-    let (few, many) = (4, 12);
+    let few = 4;
+    let many = 12;
     let seconds = |steps| run(spec, steps).time.seconds();
     (seconds(many) - seconds(few)) * 1e3 / (many - few) as f64
 }
@@ -130,7 +133,8 @@ fn at_the_papers_ratio_each_way_to_average_elastically_takes_what_its_algorithm_
     let computing = spec.emulation.compute.unwrap().step_time.as_secs_f64() * 1e3;
     let slow = arms["easgd-original"].emulation.slow[0].link;
     assert_eq!(spec.emulation.slow, [], "an arm without a master has no slow card");
-    let (one, master) = (latency + vector, latency + vector * slow);
+    let one = latency + vector;
+    let master = latency + vector * slow;
     // Table 3, ten times as slow: four messages of Sync EASGD 2, one exchange of Original EASGD.
     assert!((4.0 * one / 10.0 / 1.31 - 1.0).abs() < 0.06, "{one} ms");
     assert!((master / 10.0 / 7.05 - 1.0).abs() < 0.01, "{master} ms");
@@ -193,7 +197,7 @@ fn where_all_cards_are_alike_hogwild_and_sync_are_fastest() {
     assert!(order[1] / order[0] < 1.35 && order[2] / order[1] > 2.0 && order[3] / order[2] < 1.2, "{time:?}");
 }
 
-/// The runs of a straggler's recipe: of an arm, so many workers, and whatever is slow.
+/// The run of an arm of a straggler's recipe, with this number of workers and this slow rank.
 fn straggling(plan: &Plan, arm: &str, workers: u32, slow: Option<fn(&recipe::Slow) -> f64>) -> Outcome {
     run(straggler(plan, arm, workers, slow), 40)
 }
@@ -253,7 +257,7 @@ fn beside_a_straggler_only_gossip_without_waiting_keeps_its_pace() {
 }
 
 /// Of n workers one of which is s times slower, n - 1 + 1 / s of n do their work: an epoch takes n / (n - 1 + 1 / s) times as
-/// long where nobody waits.
+/// long if no worker waits.
 #[test]
 fn without_waiting_an_epoch_loses_no_more_than_the_straggler() {
     let plan = plan("straggler.toml");

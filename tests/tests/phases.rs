@@ -187,7 +187,7 @@ fn without_chance() -> Vec<RunSpec> {
     {
         add(&strategy, 4, Collective::Ring, Compression::None);
     }
-    // Nobody else can be first.
+    // No other rank can be first.
     for strategy in [
         Strategy::AsyncSgd { staleness_bound: None, serve: recipe::Serve::One },
         Strategy::AsyncMsgd { momentum: 0.5, staleness_bound: None, serve: recipe::Serve::One },

@@ -27,7 +27,8 @@ fn recipes(folder: &str) -> Vec<PathBuf> {
 fn shortened(plan: &Plan) -> Vec<String> {
     let few = fewest(plan);
     let spec = &plan.cells[0].spec;
-    let (batch, mut set) = (u64::from(spec.train.global_batch), Vec::new());
+    let batch = u64::from(spec.train.global_batch);
+    let mut set = Vec::new();
     let period = plan.cells.iter().map(|cell| cell.spec.strategy.period()).max().unwrap();
     let steps = STEPS.max(period + 2);
     let samples = match spec.train.length {
@@ -84,7 +85,8 @@ fn run_all(folder: &str) {
         let ended = desk.start(&arguments).unwrap().end(PATIENCE).unwrap();
         ended.with_code(0).unwrap_or_else(|error| panic!("{name}, {arguments:?}: {error}"));
         let runs = desk.said(["export", "last", "--format", "jsonl"]).unwrap();
-        let (few, cells) = (fewest(&plan), &plan.cells);
+        let few = fewest(&plan);
+        let cells = &plan.cells;
         for cell in cells.iter().filter(|cell| cell.excluded.is_none() && cell.spec.cluster.workers() == few)
         {
             let named = format!("\"{}\"", plan.arms[cell.arm].name);

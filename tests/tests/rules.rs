@@ -1,5 +1,9 @@
-//! Rules of the repository that no compiler knows: who may use whom, what a file looks like, what a strategy needs.
+//! Rules of the repository that no compiler checks: dependencies between crates, the form of files, the parts of a
+//! strategy.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
+
+#[path = "rules/text.rs"]
+mod text;
 
 use e2e::strategy_kinds as kinds;
 use recipe::{FileProblem, Files, Machine, Request};
@@ -87,7 +91,8 @@ fn allowed() -> BTreeMap<String, String> {
 
 #[test]
 fn crates_use_what_the_architecture_lets_them() {
-    let (crates, allowed) = (crates(), allowed());
+    let crates = crates();
+    let allowed = allowed();
     let listed: Vec<&String> = allowed.keys().collect();
     assert_eq!(crates.keys().collect::<Vec<_>>(), listed, "ARCHITECTURE.md lists every crate");
     none(crates.iter().filter_map(|(name, dependencies)| {
@@ -112,7 +117,7 @@ fn each_library_has_one_crate_that_knows_it() {
     ] {
         let users = crates().into_iter().filter(|(_, all)| all.iter().any(|(other, _)| other == library));
         let users: Vec<String> = users.map(|(name, _)| name).collect();
-        // A library may come in through another one only; then nobody names it.
+        // A library may be a dependency of another library only; then no crate names it.
         assert!(users.iter().all(|user| user == only), "{library} is for {only}, and is used by {users:?}");
     }
 }
@@ -127,7 +132,8 @@ fn linked(name: &str) -> BTreeSet<String> {
 
 #[test]
 fn the_driver_links_no_libtorch_and_the_worker_no_database() {
-    let (driver, worker) = (linked("cli"), linked("worker"));
+    let driver = linked("cli");
+    let worker = linked("worker");
     assert!(driver.contains("sqlx") && worker.contains("tch"), "the trees are not what they seem");
     none(["tch", "torch-sys", "worker"].into_iter().filter(|name| driver.contains(*name)).map(str::to_owned));
     none(

@@ -151,7 +151,8 @@ fn elastic_averaging_gossip_and_strong_codes_learn_in_real_processes_and_close_t
 }
 
 fn learn(arms: &[Arm], expected: usize) {
-    let (desk, arms) = (Desk::new().unwrap(), [&MEASURES, arms].concat());
+    let desk = Desk::new().unwrap();
+    let arms = [&MEASURES, arms].concat();
     let arm = |(number, (kind, more)): (usize, &Arm)| {
         format!("[[strategy]]\nkind = \"{kind}\"\nname = \"{number}\"\n{more}\n")
     };
@@ -247,7 +248,7 @@ impl Ran {
 fn consumes_the_budget(ran: &Ran) -> Vec<String> {
     let own: u64 = ran.steps().map(|step| u64::from(step.own_samples)).sum();
     let told = ran.attempt.samples;
-    // Whoever is told by its neighbours how far the run is hears of its end a little late.
+    // A worker that learns the progress of the run from its neighbours learns of its end a little late.
     let gossips = matches!(ran.spec.strategy, Strategy::AdPsgd { .. });
     if (own, told) == (BUDGET, BUDGET) || gossips && own >= BUDGET && told >= BUDGET {
         return vec![];
@@ -284,7 +285,8 @@ fn serves_all(ran: &Ran) -> Vec<String> {
     if !matches!(ran.spec.strategy.kind(), "async-sgd" | "async-msgd" | "hogwild-sgd") {
         return vec![];
     }
-    let (workers, mut offences) = (ran.workers(), Vec::new());
+    let workers = ran.workers();
+    let mut offences = Vec::new();
     for server in workers..ran.spec.cluster.ranks() as usize {
         let mut updates: Vec<&UpdateRecord> = ran
             .events
@@ -406,12 +408,12 @@ fn served(ran: &Ran, worker: usize, server: usize) -> Option<(Load, Load)> {
     }
 }
 
-/// Weights as they are, so many times.
+/// Unencoded weights, `count` times.
 fn weights(elements: usize, count: u64) -> Load {
     (4 * elements as u64 * count, count)
 }
 
-/// Messages of so many elements in all, where the code's length is known.
+/// `messages` messages of `elements` elements in all, if the code's length is known.
 fn coded(compression: Compression, elements: u64, messages: u64) -> Option<Load> {
     let bytes = match compression {
         Compression::None => 4 * elements,

@@ -1,4 +1,4 @@
-//! What all charts share: scales, ticks, paths, tables. Geometry leaves this crate as finished strings.
+//! Parts of all charts: scales, ticks, paths, tables. Geometry leaves this crate as finished strings.
 
 mod path;
 mod scale;
@@ -11,10 +11,10 @@ use serde::Serialize;
 /// Width of a full chart in its own units, which are about one pixel on a wide screen.
 pub(crate) const WIDTH: f64 = 1040.0;
 
-/// Number of colours, of dashes and of marks that arms are told apart by.
+/// Numbers of colours, dashes and marks that distinguish arms.
 const COLOURS: usize = 8;
 
-/// So many arms differ in colour or dash, and in colour or mark; further arms begin again.
+/// Number of arms that differ in colour or dash, and in colour or mark; further arms begin again.
 pub(crate) const STYLES: usize = 24;
 
 /// The words around a chart, and its numbers as a table.
@@ -23,7 +23,7 @@ pub(crate) struct Figure {
     /// Unique on the page.
     pub(crate) id: String,
     pub(crate) title: String,
-    /// What the chart shows, for those who cannot see it.
+    /// Description of the chart for screen readers.
     pub(crate) description: String,
     /// How to read it.
     pub(crate) reading: String,
@@ -35,7 +35,7 @@ pub(crate) struct Figure {
 pub(crate) struct Table {
     pub(crate) columns: Vec<String>,
     pub(crate) rows: Vec<Vec<String>>,
-    /// What was left out; empty where nothing was.
+    /// What is left out; may be empty.
     pub(crate) note: String,
 }
 
@@ -44,10 +44,10 @@ impl Table {
         Self { columns: columns.map(str::to_owned).to_vec(), ..Self::default() }
     }
 
-    /// Keeps the first so many rows and says so.
+    /// Keeps the first `most` rows and adds a note.
     pub(crate) fn cut(&mut self, most: usize) {
         if self.rows.len() > most {
-            self.note = format!("The first {most} of {} rows; the embedded data holds all.", self.rows.len());
+            self.note = format!("The first {most} of {} rows; the CSV files hold all.", self.rows.len());
             self.rows.truncate(most);
         }
     }
@@ -121,15 +121,16 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// The legend's entry for an arm by its place in the plan.
+    /// The legend's entry for an arm by its index in the plan.
     pub(crate) fn of_arm(arm: usize, name: &str) -> Self {
         Self { style: arm_style(arm), name: name.to_owned(), mark: marker(arm, 0.0, 0.0, 4.0) }
     }
 }
 
-/// The dash and the mark of an arm: in each round of the colours others than before. The styles of the page say the same.
+/// The dash and the mark of an arm, others in each round of the colours; equal to the styles of the page.
 fn dash(arm: usize) -> usize {
-    let (round, colour) = (arm % STYLES / COLOURS, arm % COLOURS);
+    let round = arm % STYLES / COLOURS;
+    let colour = arm % COLOURS;
     (colour + 3 * round) % COLOURS
 }
 

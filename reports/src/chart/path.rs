@@ -1,4 +1,4 @@
-//! SVG paths, written short.
+//! Short SVG paths.
 
 use std::fmt::Write;
 
@@ -34,9 +34,10 @@ impl Path {
     }
 
     /// Adds a rectangle.
-    pub(crate) fn rectangle(&mut self, (x, y): (f64, f64), (width, height): (f64, f64)) {
+    pub(crate) fn rectangle(&mut self, x: f64, y: f64, width: f64, height: f64) {
         self.point('M', x, y);
-        let (width, height) = (coordinate(width), coordinate(height));
+        let width = coordinate(width);
+        let height = coordinate(height);
         let _ = write!(self.0, "h{width}v{height}h-{width}z");
     }
 
@@ -66,8 +67,10 @@ pub(crate) fn marker(arm: usize, x: f64, y: f64, size: f64) -> String {
     };
     match super::dash(arm) {
         0 => {
-            let (left, diameter) = (coordinate(x - size), coordinate(2.0 * size));
-            let (radius, y) = (coordinate(size), coordinate(y));
+            let left = coordinate(x - size);
+            let diameter = coordinate(2.0 * size);
+            let radius = coordinate(size);
+            let y = coordinate(y);
             format!("M{left} {y}a{radius} {radius} 0 1 0 {diameter} 0a{radius} {radius} 0 1 0 -{diameter} 0z")
         }
         1 => corners(&[0.125, 0.375, 0.625, 0.875], size * 1.25),
@@ -98,7 +101,7 @@ mod tests {
         assert_eq!(Path::through([(0.0, 1.0), (2.0, 3.5)]).finish(), "M0 1L2 3.5");
         assert_eq!(Path::around([]).finish(), "");
         let mut path = Path::default();
-        path.rectangle((1.0, 2.0), (3.0, 4.0));
+        path.rectangle(1.0, 2.0, 3.0, 4.0);
         assert_eq!(path.finish(), "M1 2h3v4h-3z");
     }
 }

@@ -1,13 +1,14 @@
 //! Linear scales with round ticks.
 
 use super::{Tick, coordinate};
-use crate::digits;
+use crate::number_format;
+use std::ops::RangeInclusive;
 
-/// Ranges beyond this, or narrower than that, are no measurements.
+/// Larger values, and narrower ranges, are not measurements.
 const LARGEST: f64 = 1e15;
 const NARROWEST: f64 = 1e-12;
 
-/// From values to places.
+/// Maps values to places.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scale {
     low: f64,
@@ -19,19 +20,22 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// Maps `low..high` to `from..to`. A range without width, or that is not finite, is widened around its
-    /// lower end.
-    pub(crate) fn new((low, high): (f64, f64), (from, to): (f64, f64), factor: f64) -> Self {
+    /// Maps `values` to `places`, whose ends may be in any order. An empty or infinite range of values is widened from
+    /// its lower end.
+    pub(crate) fn new(values: RangeInclusive<f64>, places: RangeInclusive<f64>, factor: f64) -> Self {
+        let (low, high) = values.into_inner();
+        let (from, to) = places.into_inner();
         let low = if low.is_finite() { low.clamp(-LARGEST, LARGEST) } else { 0.0 };
         let wide = high.is_finite() && high - low > (low.abs() * 1e-9).max(NARROWEST);
         let high = if wide { high.min(2.0 * LARGEST) } else { low + (1.0 / factor).max(low.abs() * 1e-6) };
         Self { low, high, from, to, factor }
     }
 
-    /// The same, with the ends moved out to the next round numbers.
+    /// The same scale with its ends moved outwards to round numbers.
     pub(crate) fn rounded(self, count: usize) -> Self {
         let step = self.step(count);
-        let (low, high) = (self.low * self.factor, self.high * self.factor);
+        let low = self.low * self.factor;
+        let high = self.high * self.factor;
         let low = (low / step + 1e-9).floor() * step / self.factor;
         let high = (high / step - 1e-9).ceil() * step / self.factor;
         Self { low, high, ..self }
@@ -58,10 +62,11 @@ impl Scale {
         self.low
     }
 
-    /// About so many ticks at round numbers.
+    /// About `count` ticks at round numbers.
     pub(crate) fn ticks(&self, count: usize) -> Vec<Tick> {
         let step = self.step(count);
-        let (low, high) = (self.low * self.factor, self.high * self.factor);
+        let low = self.low * self.factor;
+        let high = self.high * self.factor;
         let decimals = (-(step.log10() + 1e-9).floor()).clamp(0.0, 9.0) as usize;
         let first = (low / step - 1e-9).ceil() as i64;
         let last = (high / step + 1e-9).floor() as i64;
@@ -69,7 +74,7 @@ impl Scale {
             .map(|place| place as f64 * step)
             .map(|value| Tick {
                 at: coordinate(self.at(value / self.factor)),
-                label: digits::fixed(value, decimals),
+                label: number_format::fixed(value, decimals),
             })
             .collect()
     }
@@ -96,23 +101,23 @@ mod tests {
 
     #[test]
     fn ticks_are_round_and_inside() {
-        let scale = Scale::new((0.0, 47.0), (0.0, 470.0), 1.0);
+        let scale = Scale::new(0.0..=47.0, 0.0..=470.0, 1.0);
         assert_eq!(labels(&scale, 5), ["0", "10", "20", "30", "40"]);
         assert_eq!(scale.ticks(5)[2].at, "200");
-        assert_eq!(labels(&Scale::new((0.91, 0.985), (0.0, 1.0), 100.0), 4), ["92", "94", "96", "98"]);
-        assert_eq!(labels(&Scale::new((0.0, 0.3), (0.0, 1.0), 1.0), 3), ["0.0", "0.1", "0.2", "0.3"]);
+        assert_eq!(labels(&Scale::new(0.91..=0.985, 0.0..=1.0, 100.0), 4), ["92", "94", "96", "98"]);
+        assert_eq!(labels(&Scale::new(0.0..=0.3, 0.0..=1.0, 1.0), 3), ["0.0", "0.1", "0.2", "0.3"]);
     }
 
     #[test]
     fn rounding_moves_ends_outwards() {
-        let scale = Scale::new((0.913, 0.985), (0.0, 100.0), 100.0).rounded(4);
+        let scale = Scale::new(0.913..=0.985, 0.0..=100.0, 100.0).rounded(4);
         assert_eq!(labels(&scale, 4), ["90", "95", "100"]);
         assert!(scale.at(0.913) > 0.0 && scale.at(0.985) < 100.0);
     }
 
     #[test]
     fn a_place_leads_back_to_its_value() {
-        let scale = Scale::new((0.5, 1.0), (300.0, 20.0), 100.0);
+        let scale = Scale::new(0.5..=1.0, 300.0..=20.0, 100.0);
         let inverse = scale.inverse();
         let (offset, slope) = inverse.split_once(' ').unwrap();
         let value = offset.parse::<f64>().unwrap() + slope.parse::<f64>().unwrap() * scale.at(0.97);
@@ -130,7 +135,7 @@ mod tests {
             (1e300, 2e300),
             (-1e300, 1e300),
         ] {
-            let scale = Scale::new(range, (0.0, 10.0), 1.0);
+            let scale = Scale::new(range.0..=range.1, 0.0..=10.0, 1.0);
             assert!(scale.at(1.0).is_finite(), "{range:?}");
             assert!((1..20).contains(&scale.ticks(5).len()), "{range:?}");
             assert!((1..20).contains(&scale.rounded(5).ticks(5).len()), "{range:?}");

@@ -1,6 +1,7 @@
 //! What a made-up run did: its steps, curves, ranks and links.
 
 use super::noise::Noise;
+use super::straggler::Pace;
 use super::{BATCH, PARAMETERS, SAMPLES, STARTED, Sample, SampleArm, Straggler, straggler};
 use recipe::{Cell, Metric, Role};
 use record::{Category, LaneId, Nanos, Phase, Rank};
@@ -32,7 +33,7 @@ impl Maker<'_> {
         } else {
             self.straggler().step([compute, communicate]) + 0.08
         };
-        let ranks = (0..).zip(&parts).map(|(rank, parts)| self.rank(Rank(rank), (step, steps), parts));
+        let ranks = (0..).zip(&parts).map(|(rank, parts)| self.rank(Rank(rank), step, steps, parts));
         let mut ranks: Vec<RankRow> = ranks.collect();
         let rounds = straggler::compare(&mut ranks, self.arm.strategy.is_asynchronous());
         let links = self.links(&ranks);
@@ -106,13 +107,13 @@ impl Maker<'_> {
     /// The phases of a rank's mean step, in milliseconds.
     fn parts(&mut self, rank: u32, times: [f64; 2]) -> Vec<(Phase, f64)> {
         let lean = 1.0 + 0.08 * self.noise.next();
-        let together = !self.arm.strategy.is_asynchronous();
-        let parts = self.straggler().parts((Rank(rank), together), times, lean.min(1.0));
+        let pace = if self.arm.strategy.is_asynchronous() { Pace::Independent } else { Pace::Together };
+        let parts = self.straggler().parts(Rank(rank), pace, times, lean.min(1.0));
         if rank < self.cell.spec.cluster.workers() { parts } else { serving(&parts) }
     }
 
-    /// A rank with these phases, where a step of all takes so long and there are so many.
-    fn rank(&self, rank: Rank, (step, steps): (f64, u64), parts: &[(Phase, f64)]) -> RankRow {
+    /// A rank with these phases in a run of `steps` steps, each of `step` milliseconds.
+    fn rank(&self, rank: Rank, step: f64, steps: u64, parts: &[(Phase, f64)]) -> RankRow {
         let worker = rank.0 < self.cell.spec.cluster.workers();
         let lane = if worker { LaneId::Compute } else { LaneId::Clients };
         let length = length(parts);
@@ -161,7 +162,8 @@ impl Maker<'_> {
 
     /// A ring sends 2 (p - 1) / p of the vector; a worker sends a server all of it, the server sends all to each.
     fn bytes_per_step(&self, worker: bool) -> u64 {
-        let (vector, workers) = (PARAMETERS * 4, u64::from(self.cell.spec.cluster.workers()));
+        let vector = PARAMETERS * 4;
+        let workers = u64::from(self.cell.spec.cluster.workers());
         match (self.arm.strategy.servers(), worker) {
             (0, _) => 2 * vector * (workers - 1) / workers,
             (_, true) => vector,

@@ -91,7 +91,7 @@ impl Sample {
             repeats: 5,
             epochs: (4, 5),
             target: Some(0.97),
-            straggler: Straggler::NOBODY,
+            straggler: Straggler::NONE,
         }
     }
 

@@ -1,9 +1,9 @@
-//! A made-up worker that holds the others up: its phases, what they wait, and what that comes to.
+//! A made-up slow worker: its phases, and the waiting of the others.
 
 use record::{Nanos, Phase, Rank};
 use store::{LinkRow, RankRow, TransferRow};
 
-/// A worker that computes, or communicates, so many times as long as the others.
+/// A worker that computes or communicates slower than the others, by these factors.
 #[derive(Clone, Copy, Debug)]
 pub struct Straggler {
     /// Which.
@@ -20,19 +20,28 @@ const MOVING: f64 = 0.29;
 /// Nanoseconds that a byte takes between two ordinary ranks.
 const PER_BYTE: f64 = 0.9;
 
-impl Straggler {
-    /// All are alike.
-    pub const NOBODY: Self = Self { rank: Rank(0), compute: 1.0, link: 1.0 };
+/// How the workers of a made-up run step.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// Each waits for the slowest.
+    Together,
+    Independent,
+}
 
-    /// The step of those who step together, in milliseconds.
+impl Straggler {
+    /// No worker is slower than the others.
+    pub const NONE: Self = Self { rank: Rank(0), compute: 1.0, link: 1.0 };
+
+    /// The step of workers that step together, in milliseconds.
     pub(super) fn step(self, [compute, communicate]: [f64; 2]) -> f64 {
         compute * self.compute + communicate * (1.0 + MOVING * (self.link - 1.0))
     }
 
-    /// The phases of a rank's mean step in milliseconds; those who step together wait for the slowest.
+    /// The phases of a rank's mean step, in milliseconds.
     pub(super) fn parts(
         self,
-        (rank, together): (Rank, bool),
+        rank: Rank,
+        pace: Pace,
         [compute, communicate]: [f64; 2],
         lean: f64,
     ) -> Vec<(Phase, f64)> {
@@ -45,7 +54,7 @@ impl Straggler {
             (Phase::Backward, busy * 0.58),
             (Phase::Encode, communicate * 0.04),
             (Phase::Send, communicate * 0.12),
-            (Phase::WaitPeer, communicate * 0.45 + if together { behind } else { 0.0 }),
+            (Phase::WaitPeer, communicate * 0.45 + if pace == Pace::Together { behind } else { 0.0 }),
             (Phase::Transfer, communicate * MOVING * link),
             (Phase::Decode, communicate * 0.03),
             (Phase::Reduce, communicate * 0.07),
@@ -58,7 +67,8 @@ impl Straggler {
     pub(super) fn transfers(self, links: &[LinkRow]) -> Vec<TransferRow> {
         let row = |link: &LinkRow| {
             let slow = link.from == self.rank || link.to == self.rank;
-            let (bytes, factor) = (link.bytes / 100, if slow { self.link } else { 1.0 });
+            let bytes = link.bytes / 100;
+            let factor = if slow { self.link } else { 1.0 };
             TransferRow {
                 from: link.from,
                 to: link.to,

@@ -3,7 +3,7 @@
 use super::{BOOTSTRAP_FROM, bootstrap};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// A value with its confidence interval, where there are enough values for one.
+/// A value with its confidence interval, if there are enough values for one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Estimate {
     pub(crate) value: f64,
@@ -19,7 +19,8 @@ impl Estimate {
     /// The estimate of a growing function of the value; of a falling one, the interval's ends change places.
     pub(crate) fn map(self, function: impl Fn(f64) -> f64) -> Self {
         let interval = self.interval.map(|(low, high)| {
-            let (low, high) = (function(low), function(high));
+            let low = function(low);
+            let high = function(high);
             (low.min(high), low.max(high))
         });
         Self { value: function(self.value), interval }
@@ -51,7 +52,8 @@ pub(crate) fn mean(values: &[f64], confidence: f64) -> Option<Estimate> {
 /// Welch, B. L. (1947), "The generalization of Student's problem when several different population variances
 /// are involved".
 pub(crate) fn difference(left: &[f64], right: &[f64], confidence: f64) -> Option<Estimate> {
-    let (left_mean, right_mean) = (average(left)?, average(right)?);
+    let left_mean = average(left)?;
+    let right_mean = average(right)?;
     let value = left_mean - right_mean;
     if left.len().min(right.len()) >= BOOTSTRAP_FROM {
         let interval = bootstrap::difference_interval(left, right, confidence);
@@ -73,7 +75,7 @@ pub(crate) fn difference(left: &[f64], right: &[f64], confidence: f64) -> Option
     Some(Estimate { value, interval })
 }
 
-/// The sample variance around a mean that is known already.
+/// The sample variance around a known mean.
 pub(crate) fn variance(values: &[f64], mean: f64) -> f64 {
     if values.len() < 2 {
         return 0.0;

@@ -1,4 +1,4 @@
-//! Statistics on a handful of repeats: exact where they can be, deterministic always.
+//! Statistics of a few repeats: exact if possible, always deterministic.
 //!
 //! Only the quantiles of the t distribution come from a library.
 

@@ -1,6 +1,6 @@
 //! Medians and ranks.
 
-/// The median; infinite where the middle is, `None` of nothing or of anything that is no number.
+/// The median, which may be infinite; `None` for no values or if one is NaN.
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
     if values.is_empty() || values.iter().any(|value| value.is_nan()) {
         return None;
@@ -11,7 +11,8 @@ pub(crate) fn median(values: &[f64]) -> Option<f64> {
     if sorted.len() % 2 == 1 {
         return Some(sorted[middle]);
     }
-    let (low, high) = (sorted[middle - 1], sorted[middle]);
+    let low = sorted[middle - 1];
+    let high = sorted[middle];
     Some(if high.is_infinite() { high } else { low.midpoint(high) })
 }
 

@@ -2,13 +2,14 @@
 
 use super::Draws;
 
-/// Up to so many rearrangements all are counted; beyond, so many are drawn.
+/// Up to this number of rearrangements, all are counted.
 const EXACT_UP_TO: u64 = 200_000;
+/// Beyond it, this number is drawn.
 const DRAWN: usize = 50_000;
 
 /// Two-sided p of the difference of means between two samples: the share of all ways to deal the pooled
-/// values into samples of these sizes whose means differ at least as much. `None` where a sample is empty
-/// or holds something that is not finite.
+/// values into samples of these sizes whose means differ at least as much. `None` if a sample is empty
+/// or not finite.
 pub(crate) fn unpaired(left: &[f64], right: &[f64]) -> Option<f64> {
     let pooled: Vec<f64> = left.iter().chain(right).copied().collect();
     if left.is_empty() || right.is_empty() || pooled.iter().any(|value| !value.is_finite()) {
@@ -36,7 +37,7 @@ pub(crate) fn unpaired(left: &[f64], right: &[f64]) -> Option<f64> {
 }
 
 /// Two-sided p of paired differences: the share of all ways to flip their signs whose sum is at least as far
-/// from zero. `None` of nothing, or where a difference is not finite.
+/// from zero. `None` without differences, or if one is not finite.
 pub(crate) fn sign_flip(differences: &[f64]) -> Option<f64> {
     if differences.is_empty() || differences.iter().any(|value| !value.is_finite()) {
         return None;
@@ -64,7 +65,7 @@ pub(crate) fn smallest_p(left: usize, right: usize) -> f64 {
     extremes / choose((left + right) as u64, left as u64) as f64
 }
 
-/// What counts as at least as extreme as observed; equal up to rounding counts.
+/// Counts arrangements that are at least as extreme as the observed one, up to rounding.
 struct Extreme(f64);
 
 impl Extreme {
@@ -93,7 +94,7 @@ fn each_subset_sum(values: &[f64], take: usize, sum: f64, visit: &mut impl FnMut
     }
 }
 
-/// The binomial coefficient, or the largest number where it does not fit.
+/// The binomial coefficient, capped at the largest number.
 fn choose(n: u64, k: u64) -> u64 {
     (0..k.min(n - k)).fold(1_u64, |ways, i| ways.saturating_mul(n - i) / (i + 1))
 }
@@ -148,7 +149,8 @@ mod tests {
 
     #[test]
     fn beyond_the_exact_limit_draws_are_near_and_repeatable() {
-        let (low, high) = (ramp(0, 14), ramp(5, 14));
+        let low = ramp(0, 14);
+        let high = ramp(5, 14);
         let p = unpaired(&low, &high).unwrap();
         assert_eq!(Some(p), unpaired(&low, &high));
         // A t test of the same samples gives 0.0040.
@@ -173,7 +175,8 @@ mod tests {
             let right: Vec<f64> = right.into_iter().map(f64::from).collect();
             let pooled: Vec<f64> = left.iter().chain(&right).copied().collect();
             let gap = |mask: u32| {
-                let (mut inside, mut outside) = (0.0, 0.0);
+                let mut inside = 0.0;
+                let mut outside = 0.0;
                 for (bit, value) in pooled.iter().enumerate() {
                     if mask >> bit & 1 == 1 { inside += value } else { outside += value }
                 }

@@ -1,17 +1,17 @@
-//! The section on training: the metric and the training loss of each condition, and who reached the target when.
+//! The section on training: the metric and the training loss of each condition, and the times to the target.
 
 use super::condition_title;
 use super::curves::{self, MOST_POINTS, Panel, Point, Series};
 use super::reach::{self, Reach};
 use crate::chart::{Figure, Key, Table};
-use crate::digits;
 use crate::findings::Findings;
+use crate::number_format;
 use crate::statistics;
 use crate::study::Condition;
 use recipe::Metric;
 use serde::Serialize;
 
-/// Rows that a table gives to one arm's training loss.
+/// Largest number of rows of one arm's training loss.
 const LOSS_ROWS: usize = 12;
 
 /// The charts of one condition.
@@ -42,39 +42,43 @@ fn accuracy(findings: &Findings, number: usize, condition: &Condition) -> Option
     let key = |arm| Key::of_arm(arm, findings.study.arm_name(arm));
     (!charts.is_empty()).then(|| Accuracy {
         condition: condition_title(condition),
-        legend: condition.entries.iter().map(|entry| key(entry.arm)).collect(),
+        legend: condition.cells.iter().map(|cell| key(cell.arm)).collect(),
         charts,
         reach: reach::of(findings, number, condition),
     })
 }
 
-/// The chart of a series, where any run has a value of it.
+/// The chart of a series; `None` if no run has a value.
 fn chart(findings: &Findings, number: usize, condition: &Condition, series: Series) -> Option<Chart> {
-    let words = match series {
+    let (id, reading) = match series {
         Series::Metric(metric) => (format!("accuracy-{number}"), metric_reading(metric, condition)),
         Series::TrainingLoss => (format!("loss-{number}"), loss_reading()),
     };
-    drawn(findings, words, condition, series)
+    drawn(findings, condition, series, id, reading)
 }
 
-/// The chart of a metric that arms are not judged by, with its id and how to read it.
-pub(crate) fn metric_chart(
-    findings: &Findings,
-    words: (String, String),
-    condition: &Condition,
-    metric: Metric,
-) -> Option<Chart> {
-    drawn(findings, words, condition, Series::Metric(metric))
+/// A chart of a metric that arms are not judged by.
+pub(crate) struct MetricChart {
+    pub(crate) id: String,
+    /// How to read it.
+    pub(crate) reading: String,
+    pub(crate) metric: Metric,
+}
+
+pub(crate) fn metric_chart(findings: &Findings, condition: &Condition, chart: MetricChart) -> Option<Chart> {
+    let MetricChart { id, reading, metric } = chart;
+    drawn(findings, condition, Series::Metric(metric), id, reading)
 }
 
 fn drawn(
     findings: &Findings,
-    (id, reading): (String, String),
     condition: &Condition,
     series: Series,
+    id: String,
+    reading: String,
 ) -> Option<Chart> {
-    let mut trials = condition.entries.iter().flat_map(|entry| &entry.trials);
-    if !trials.any(|trial| series.values(trial).iter().any(|point| point.value.is_finite())) {
+    let mut runs = condition.cells.iter().flat_map(|cell| &cell.runs);
+    if !runs.any(|judged| series.values(judged).iter().any(|point| point.value.is_finite())) {
         return None;
     }
     let words = series.words();
@@ -85,7 +89,7 @@ fn drawn(
             title: format!("{words}, {}", condition_title(condition)),
             description: format!(
                 "Line chart of {words} for {}. The table below holds the medians.",
-                digits::plural(condition.entries.len(), "arm")
+                number_format::plural(condition.cells.len(), "arm")
             ),
             reading,
             table: table(findings, condition, series),
@@ -98,19 +102,19 @@ fn drawn(
 fn metric_reading(metric: Metric, condition: &Condition) -> String {
     let better = if metric.higher_is_better() { "higher" } else { "lower" };
     let target = if condition.target.is_some() {
-        " A filled mark is where a run reached the target, a hollow one where it ended without."
+        " A filled mark shows where a run reached the target, a hollow one where it ended without reaching it."
     } else {
-        " A hollow mark is where a run ended."
+        " A hollow mark shows where a run ended."
     };
     format!(
         "Each thin line is one run, the thick line the median over repeats, the band their range; further left and \
-         {better} is better. By wall time the whole cost shows; by epochs or samples only how well each sample is used.{target}"
+         {better} is better. The axis of wall time shows the whole cost, those of epochs and samples only how well each sample is used.{target}"
     )
 }
 
 fn loss_reading() -> String {
     "The mean loss of a step over all workers, drawn in the same way: lower is better, and a line that leaves the chart \
-     at the top diverges. By samples, arms that do the same arithmetic lie on top of each other."
+     at the top diverges. By samples, the lines of arms with the same arithmetic coincide."
         .to_owned()
 }
 
@@ -118,13 +122,13 @@ fn table(findings: &Findings, condition: &Condition, series: Series) -> Table {
     let columns = ["arm", "point", "epochs", "samples", "wall time", "median", "lowest", "highest", "runs"];
     let mut table = Table::new(columns);
     let most = if matches!(series, Series::TrainingLoss) { LOSS_ROWS } else { MOST_POINTS };
-    for entry in &condition.entries {
-        let runs: Vec<Vec<Point>> = entry.trials.iter().map(|trial| series.values(trial)).collect();
+    for cell in &condition.cells {
+        let runs: Vec<Vec<Point>> = cell.runs.iter().map(|judged| series.values(judged)).collect();
         let longest = runs.iter().map(Vec::len).max().unwrap_or(0);
         let stride = longest.div_ceil(most).max(1);
         for place in (0..longest).filter(|place| place % stride == 0 || place + 1 == longest) {
             let points: Vec<Point> = runs.iter().filter_map(|run| run.get(place).copied()).collect();
-            let mut row = vec![findings.study.arm_name(entry.arm).to_owned(), place.to_string()];
+            let mut row = vec![findings.study.arm_name(cell.arm).to_owned(), place.to_string()];
             row.extend(table_cells(series, &points));
             table.rows.push(row);
         }
@@ -141,9 +145,9 @@ fn table_cells(series: Series, points: &[Point]) -> [String; 7] {
     let values: Vec<f64> = points.iter().map(|point| point.value).filter(|value| value.is_finite()).collect();
     let shown = |value: Option<f64>| value.map_or_else(dash, |value| unit.number(value, decimals));
     [
-        middle(|point| point.epochs).map_or_else(dash, |epochs| digits::fixed(epochs, 2)),
-        middle(|point| point.samples).map_or_else(dash, |samples| digits::count(samples as u64)),
-        middle(|point| point.seconds).map_or_else(dash, digits::seconds),
+        middle(|point| point.epochs).map_or_else(dash, |epochs| number_format::fixed(epochs, 2)),
+        middle(|point| point.samples).map_or_else(dash, |samples| number_format::count(samples as u64)),
+        middle(|point| point.seconds).map_or_else(dash, number_format::seconds),
         shown(statistics::median(&values)),
         shown(values.iter().copied().reduce(f64::min)),
         shown(values.iter().copied().reduce(f64::max)),

@@ -1,12 +1,12 @@
-//! Who sent how much to whom, and how fast it arrived.
+//! Traffic between ranks: bytes, compression, bandwidth, exposed and hidden communication.
 
 use super::condition_title;
-use super::heat::{self, Matrix, Passed, Words};
+use super::rank_matrix::{self, Matrix, Passed, Words};
 use crate::chart::{Figure, Key, Table};
-use crate::digits;
 use crate::findings::Findings;
-use crate::shares::{self, StepShares};
-use crate::study::{Entry, Placed};
+use crate::number_format;
+use crate::phase_shares::{self, StepShares};
+use crate::study::{ArmCell, PlacedCell};
 use recipe::Role;
 use record::Phase;
 use serde::Serialize;
@@ -33,7 +33,7 @@ pub(crate) struct TrafficRow {
     pub(crate) sent: String,
     pub(crate) raw: String,
     pub(crate) ratio: String,
-    /// What decoding does not give back, relative to what was encoded.
+    /// Norm of the error relative to the norm of the encoded vectors.
     pub(crate) error: String,
     pub(crate) total: String,
     pub(crate) messages: String,
@@ -50,26 +50,26 @@ pub(crate) struct TrafficRow {
 impl Communication {
     pub(crate) fn of(findings: &Findings) -> Option<Self> {
         let study = &findings.study;
-        let entries: Vec<Placed> = study
-            .entries()
-            .filter(|placed| placed.entry.trials.iter().any(|trial| !trial.attempt.ranks.is_empty()))
+        let cells: Vec<PlacedCell> = study
+            .arm_cells()
+            .filter(|placed| placed.cell.runs.iter().any(|judged| !judged.attempt.ranks.is_empty()))
             .collect();
-        if entries.is_empty() {
+        if cells.is_empty() {
             return None;
         }
-        let row = |placed: &Placed| traffic(findings, &condition_title(placed.condition), placed.entry);
-        let table = entries.iter().map(row).collect();
-        let mut matrices: Vec<Matrix> = entries
+        let row = |placed: &PlacedCell| traffic(findings, &condition_title(placed.condition), placed.cell);
+        let table = cells.iter().map(row).collect();
+        let mut matrices: Vec<Matrix> = cells
             .iter()
-            .filter_map(|Placed { number, condition, entry }| {
-                let attempt = entry.median_trial(condition.measure())?.attempt;
-                let id = format!("matrix-{number}-{}", entry.arm);
-                matrix(&id, study.arm_name(entry.arm), &condition_title(condition), attempt)
+            .filter_map(|PlacedCell { number, condition, cell }| {
+                let attempt = cell.median_run(condition.measure())?.attempt;
+                let id = format!("matrix-{number}-{}", cell.arm);
+                matrix(&id, study.arm_name(cell.arm), &condition_title(condition), attempt)
             })
             .collect();
         let note = if matrices.len() > MOST_MATRICES {
             format!(
-                "The first {MOST_MATRICES} of {} matrices are shown; the embedded data holds all.",
+                "The first {MOST_MATRICES} of {} matrices are shown; the CSV files hold all.",
                 matrices.len()
             )
         } else {
@@ -80,38 +80,44 @@ impl Communication {
     }
 }
 
-fn traffic(findings: &Findings, condition: &str, entry: &Entry) -> TrafficRow {
+fn traffic(findings: &Findings, condition: &str, cell: &ArmCell) -> TrafficRow {
     let dash = || "–".to_owned();
     let sum = |value: fn(&store::LinkRow) -> u64| {
-        entry.mean_of(move |attempt| {
+        cell.mean_of(move |attempt| {
             (!attempt.links.is_empty()).then(|| attempt.links.iter().map(|link| value(link) as f64).sum())
         })
     };
     let wire = sum(|link| link.bytes);
-    // What no codec had to do with travelled as it was.
-    let raw_ratio = entry.mean_of(coded_ratio).or(wire.filter(|wire| *wire > 0.0).map(|_| 1.0));
-    let sent = entry.mean_of(|attempt| entry.worker_bytes_per_step(attempt));
-    let steps = shares::mean(entry, shares::workers);
+    // Vectors without a codec travel unencoded.
+    let raw_ratio = cell.mean_of(coded_ratio).or(wire.filter(|wire| *wire > 0.0).map(|_| 1.0));
+    let sent = cell.mean_of(|attempt| cell.worker_bytes_per_step(attempt));
+    let steps = phase_shares::mean(cell, phase_shares::workers);
     let exposed = steps.as_ref().and_then(|steps| steps.exposed);
     let hidden = steps.as_ref().and_then(|steps| steps.hidden);
     TrafficRow {
-        key: Key::of_arm(entry.arm, findings.study.arm_name(entry.arm)),
+        key: Key::of_arm(cell.arm, findings.study.arm_name(cell.arm)),
         condition: condition.to_owned(),
-        sent: sent.map_or_else(dash, digits::bytes),
-        raw: sent.zip(raw_ratio).map_or_else(dash, |(sent, ratio)| digits::bytes(sent * ratio)),
-        ratio: raw_ratio.map_or_else(dash, digits::times),
-        error: entry.mean_of(coding_error).map_or_else(dash, digits::percent),
-        total: wire.map_or_else(dash, digits::bytes),
-        messages: sum(|link| link.messages).map_or_else(dash, |count| digits::count(count.round() as u64)),
-        bandwidth: entry.mean_of(bandwidth).map_or_else(dash, |rate| format!("{}/s", digits::bytes(rate))),
-        exposed: exposed.map_or_else(dash, digits::seconds),
-        hidden: hidden.map_or_else(dash, digits::seconds),
-        hidden_share: steps.as_ref().and_then(StepShares::hidden_share).map_or_else(dash, digits::percent),
-        weights: weights(entry),
+        sent: sent.map_or_else(dash, number_format::bytes),
+        raw: sent.zip(raw_ratio).map_or_else(dash, |(sent, ratio)| number_format::bytes(sent * ratio)),
+        ratio: raw_ratio.map_or_else(dash, number_format::times),
+        error: cell.mean_of(coding_error).map_or_else(dash, number_format::percent),
+        total: wire.map_or_else(dash, number_format::bytes),
+        messages: sum(|link| link.messages)
+            .map_or_else(dash, |count| number_format::count(count.round() as u64)),
+        bandwidth: cell
+            .mean_of(bandwidth)
+            .map_or_else(dash, |rate| format!("{}/s", number_format::bytes(rate))),
+        exposed: exposed.map_or_else(dash, number_format::seconds),
+        hidden: hidden.map_or_else(dash, number_format::seconds),
+        hidden_share: steps
+            .as_ref()
+            .and_then(StepShares::hidden_share)
+            .map_or_else(dash, number_format::percent),
+        weights: weights(cell),
     }
 }
 
-/// Bytes as 32-bit floats by bytes as they travelled, of everything that workers sent where a codec had to do with it.
+/// Bytes as 32-bit floats divided by bytes on the wire, of everything that workers sent through a codec.
 fn coded_ratio(attempt: &AttemptRow) -> Option<f64> {
     let works = |rank: record::Rank| {
         attempt.ranks.get(rank.index()).is_some_and(|row| row.rank == rank && row.role == Role::Worker)
@@ -123,14 +129,14 @@ fn coded_ratio(attempt: &AttemptRow) -> Option<f64> {
     (bytes > 0.0).then(|| sum(|coding| coding.raw_bytes) / bytes)
 }
 
-/// The length of what coding lost by the length of what was coded, over all ranks and lanes.
+/// Norm of the coding error divided by the norm of the coded vectors, over all ranks and lanes.
 fn coding_error(attempt: &AttemptRow) -> Option<f64> {
     let sum = |of: fn(&record::CodingRecord) -> f64| attempt.coding.iter().map(of).sum::<f64>();
     let squared = sum(|coding| coding.squared);
     (squared > 0.0).then(|| (sum(|coding| coding.squared_error) / squared).sqrt())
 }
 
-/// Bytes that arrived at the workers during their steady steps, by the time in which bytes were moving.
+/// Bytes that arrived at the workers in steady steps, divided by the time in which bytes were moving.
 fn bandwidth(attempt: &AttemptRow) -> Option<f64> {
     let workers = || attempt.ranks.iter().filter(|rank| rank.role == Role::Worker);
     let moving: f64 = workers()
@@ -138,19 +144,19 @@ fn bandwidth(attempt: &AttemptRow) -> Option<f64> {
         .filter(|row| row.phase == Phase::Transfer)
         .map(|row| row.total.seconds())
         .sum();
-    // By time, because workers that go at their own pace have no number of steps in common.
+    // By time, because workers that step independently have no common number of steps.
     let training = attempt.training?.seconds();
     let steady = |rank: &store::RankRow| rank.steady.time.seconds() / training;
     let arrived: f64 = workers().map(|rank| rank.bytes_in as f64 * steady(rank).min(1.0)).sum();
     (training > 0.0 && moving > 0.0 && arrived > 0.0).then(|| arrived / moving)
 }
 
-fn weights(entry: &Entry) -> String {
-    if !entry.ranks_agree {
+fn weights(cell: &ArmCell) -> String {
+    if !cell.ranks_agree {
         return "not applicable".to_owned();
     }
     let known: Vec<bool> =
-        entry.trials.iter().filter_map(|trial| trial.attempt.weights.as_ref()).map(Result::is_ok).collect();
+        cell.runs.iter().filter_map(|judged| judged.attempt.weights.as_ref()).map(Result::is_ok).collect();
     match (known.len(), known.iter().filter(|agree| **agree).count()) {
         (0, _) => "–".to_owned(),
         (all, agree) if all == agree => "equal on all ranks".to_owned(),
@@ -169,11 +175,11 @@ fn matrix(id: &str, arm: &str, condition: &str, attempt: &AttemptRow) -> Option<
         reading: String::new(),
         table: link_table(attempt),
     };
-    heat::matrix(Words { figure, arm, condition, labels: ["from rank", "to rank"] }, &passed, ranks)
+    rank_matrix::matrix(Words { figure, arm, condition, labels: ["from rank", "to rank"] }, &passed, ranks)
 }
 
 fn passed(link: &LinkRow) -> Passed {
-    let amount = digits::bytes(link.bytes as f64);
+    let amount = number_format::bytes(link.bytes as f64);
     Passed {
         ranks: [link.from.index(), link.to.index()],
         amount: link.bytes as f64,
@@ -181,7 +187,7 @@ fn passed(link: &LinkRow) -> Passed {
             "rank {} to rank {}: {amount} in {} messages",
             link.from,
             link.to,
-            digits::count(link.messages)
+            number_format::count(link.messages)
         ),
         label: amount,
     }
@@ -193,8 +199,8 @@ fn link_table(attempt: &AttemptRow) -> Table {
         table.rows.push(vec![
             link.from.to_string(),
             link.to.to_string(),
-            digits::bytes(link.bytes as f64),
-            digits::count(link.messages),
+            number_format::bytes(link.bytes as f64),
+            number_format::count(link.messages),
         ]);
     }
     table.cut(64);

@@ -1,17 +1,17 @@
 //! Curves over training: every run thin, the median thick, the range as a band.
 
 use crate::chart::{self, Area, Frame, Path, Scale, coordinate, marker};
-use crate::digits::{self, Unit};
+use crate::number_format::{self, Unit};
 use crate::statistics;
-use crate::study::{Condition, Entry, Trial};
+use crate::study::{ArmCell, Condition, JudgedRun};
 use crate::verdict;
 use recipe::{Metric, Target};
 use serde::Serialize;
 
-/// Points of a run that are drawn; more are thinned evenly, the ends kept.
+/// Largest number of points of a run; more are thinned evenly, the ends kept.
 pub(crate) const MOST_POINTS: usize = 60;
 
-/// What a chart follows.
+/// The quantity of a chart.
 #[derive(Clone, Copy)]
 pub(crate) enum Series {
     /// Evaluations of snapshots.
@@ -30,9 +30,9 @@ pub(crate) struct Point {
 }
 
 impl Series {
-    /// All values of a run, by time; not finite where it diverged.
-    pub(crate) fn values(self, trial: &Trial) -> Vec<Point> {
-        let attempt = trial.attempt;
+    /// All values of a run, by time; not finite if it diverged.
+    pub(crate) fn values(self, judged: &JudgedRun) -> Vec<Point> {
+        let attempt = judged.attempt;
         match self {
             Self::Metric(metric) => {
                 // No model is judged by its distance from others.
@@ -77,7 +77,7 @@ impl Series {
         matches!(self, Self::Metric(metric) if metric.higher_is_better())
     }
 
-    /// The axes it has places on; steps know no epochs.
+    /// The axes that it has values for; steps have no epochs.
     pub(crate) fn axes(self) -> &'static [Axis] {
         match self {
             Self::Metric(_) => &[Axis::Wall, Axis::Epochs, Axis::Samples],
@@ -85,13 +85,13 @@ impl Series {
         }
     }
 
-    /// The target, where it is this series that has one.
+    /// The target, if it is one of this series.
     fn target(self, condition: &Condition) -> Option<Target> {
         condition.target.filter(|target| matches!(self, Self::Metric(metric) if metric == target.metric))
     }
 
-    fn drawn(self, trial: &Trial, axis: Axis) -> Vec<(f64, f64)> {
-        let places = self.values(trial).into_iter().map(|point| (axis.place(&point), point.value));
+    fn drawn(self, judged: &JudgedRun, axis: Axis) -> Vec<(f64, f64)> {
+        let places = self.values(judged).into_iter().map(|point| (axis.place(&point), point.value));
         let points: Vec<(f64, f64)> = places.filter(|(x, y)| x.is_finite() && y.is_finite()).collect();
         if points.len() <= MOST_POINTS {
             return points;
@@ -150,7 +150,7 @@ pub(crate) struct Panel {
     pub(crate) readout: Readout,
 }
 
-/// How a pointer's place is turned into values: value = offset + slope x place, for each direction.
+/// Converts a pointer's position into values: value = offset + slope x position, for each direction.
 #[derive(Debug, Serialize)]
 pub(crate) struct Readout {
     pub(crate) x: String,
@@ -177,7 +177,7 @@ pub(crate) struct Curve {
     pub(crate) marks: Vec<Mark>,
 }
 
-/// The end of a run: filled where it reached the target, hollow where it stopped short.
+/// The end of a run: filled if it reached the target, otherwise hollow.
 #[derive(Debug, Serialize)]
 pub(crate) struct Mark {
     pub(crate) shape: String,
@@ -190,7 +190,7 @@ struct Canvas {
     y: Scale,
     series: Series,
     axis: Axis,
-    /// Whether what reaches the condition's target is this series.
+    /// Whether the condition's target is one of this series.
     aims: bool,
 }
 
@@ -202,14 +202,15 @@ pub(crate) fn panel(
     names: &dyn Fn(usize) -> String,
 ) -> Panel {
     let area = Area::wide(400.0);
-    let trials = condition.entries.iter().flat_map(|entry| &entry.trials);
-    let runs: Vec<Vec<(f64, f64)>> = trials.map(|trial| series.drawn(trial, axis)).collect();
+    let runs = condition.cells.iter().flat_map(|cell| &cell.runs);
+    let runs: Vec<Vec<(f64, f64)>> = runs.map(|judged| series.drawn(judged, axis)).collect();
     let largest = runs.iter().flatten().map(|(x, _)| *x).fold(0.0, f64::max);
-    let (x_unit, y_unit) = (axis.unit(largest), series.unit());
-    let range = vertical_range(condition, series, &runs);
+    let x_unit = axis.unit(largest);
+    let y_unit = series.unit();
+    let (low, high) = vertical_range(condition, series, &runs);
     let canvas = Canvas {
-        x: Scale::new((0.0, largest * 1.02), (area.left, area.right), x_unit.factor),
-        y: Scale::new(range, (area.bottom, area.top), y_unit.factor).rounded(6),
+        x: Scale::new(0.0..=largest * 1.02, area.left..=area.right, x_unit.factor),
+        y: Scale::new(low..=high, area.bottom..=area.top, y_unit.factor).rounded(6),
         series,
         axis,
         aims: series.target(condition).is_some(),
@@ -218,7 +219,7 @@ pub(crate) fn panel(
     let labels = [axis.label(x_unit), format!("{}{unit}", series.words())];
     Panel {
         axis: axis.name().to_owned(),
-        curves: condition.entries.iter().map(|entry| canvas.curve(entry, names(entry.arm))).collect(),
+        curves: condition.cells.iter().map(|cell| canvas.curve(cell, names(cell.arm))).collect(),
         target: series.target(condition).map(|target| {
             let y = canvas.y.at(target.threshold);
             TargetLine {
@@ -237,8 +238,7 @@ pub(crate) fn panel(
     }
 }
 
-/// The range of what was trained: the model before the first step would flatten everything else, and so would
-/// a loss on its way to infinity.
+/// The range of trained models: the untrained model would flatten everything else, and so would a loss that diverges.
 fn vertical_range(condition: &Condition, series: Series, runs: &[Vec<(f64, f64)>]) -> (f64, f64) {
     let everything = || runs.iter().flatten();
     let trained: Vec<f64> = everything().filter(|(x, _)| *x > 0.0).map(|(_, y)| *y).collect();
@@ -255,34 +255,34 @@ fn vertical_range(condition: &Condition, series: Series, runs: &[Vec<(f64, f64)>
 }
 
 impl Canvas {
-    fn place(&self, (x, y): (f64, f64)) -> (f64, f64) {
+    fn place(&self, x: f64, y: f64) -> (f64, f64) {
         (self.x.at(x), self.y.at(y))
     }
 
     fn line(&self, points: impl Iterator<Item = (f64, f64)>) -> String {
-        Path::through(points.map(|point| self.place(point))).finish()
+        Path::through(points.map(|(x, y)| self.place(x, y))).finish()
     }
 
-    fn curve(&self, entry: &Entry, name: String) -> Curve {
+    fn curve(&self, cell: &ArmCell, name: String) -> Curve {
         let runs: Vec<Vec<(f64, f64)>> =
-            entry.trials.iter().map(|trial| self.series.drawn(trial, self.axis)).collect();
+            cell.runs.iter().map(|judged| self.series.drawn(judged, self.axis)).collect();
         let spread: Vec<(f64, [f64; 3])> =
             grid(&runs).into_iter().filter_map(|x| Some((x, spread_at(&runs, x)?))).collect();
         let upper = spread.iter().map(|(x, [_, _, high])| (*x, *high));
         let lower = spread.iter().rev().map(|(x, [low, _, _])| (*x, *low));
-        let band = Path::around(upper.chain(lower).map(|point| self.place(point))).finish();
+        let band = Path::around(upper.chain(lower).map(|(x, y)| self.place(x, y))).finish();
         Curve {
-            style: chart::arm_style(entry.arm),
+            style: chart::arm_style(cell.arm),
             name,
             band: if runs.len() > 1 { band } else { String::new() },
             median: self.line(spread.iter().map(|(x, [_, middle, _])| (*x, *middle))),
             runs: runs.iter().filter(|run| run.len() > 1).map(|run| self.line(run.iter().copied())).collect(),
-            marks: entry.trials.iter().filter_map(|trial| self.mark(entry.arm, trial)).collect(),
+            marks: cell.runs.iter().filter_map(|judged| self.mark(cell.arm, judged)).collect(),
         }
     }
 
-    fn mark(&self, arm: usize, trial: &Trial) -> Option<Mark> {
-        let hit = trial.hit.filter(|_| self.aims);
+    fn mark(&self, arm: usize, judged: &JudgedRun) -> Option<Mark> {
+        let hit = judged.hit.filter(|_| self.aims);
         let (point, what) = match hit {
             Some(row) => {
                 let at = match self.axis {
@@ -292,14 +292,14 @@ impl Canvas {
                 };
                 ((at, row.value), "reached the target at")
             }
-            None => (*self.series.drawn(trial, self.axis).last()?, "ended at"),
+            None => (*self.series.drawn(judged, self.axis).last()?, "ended at"),
         };
-        let (x, y) = self.place(point);
+        let (x, y) = self.place(point.0, point.1);
         let unit = self.axis.unit(point.0);
         let title = format!(
             "repeat {} {what} {} {}: {}",
-            trial.run.repeat + 1,
-            digits::short(point.0 * unit.factor),
+            judged.run.repeat + 1,
+            number_format::short(point.0 * unit.factor),
             [unit.name, self.axis.name()].join(" ").trim(),
             self.series.unit().short(point.1)
         );
@@ -307,7 +307,7 @@ impl Canvas {
     }
 }
 
-/// Where the median is drawn: the median place of the k-th point, for each k that half of the runs have.
+/// The positions of the median: the median position of the k-th point, for each k that half of the runs have.
 fn grid(runs: &[Vec<(f64, f64)>]) -> Vec<f64> {
     let longest = runs.iter().map(Vec::len).max().unwrap_or(0);
     (0..longest)
@@ -318,8 +318,8 @@ fn grid(runs: &[Vec<(f64, f64)>]) -> Vec<f64> {
         .collect()
 }
 
-/// Lowest, median and highest of the runs at `x`, of those that have begun and not ended there; `None` where
-/// that is fewer than half of them.
+/// Lowest, median and highest value at `x` of the runs that have begun and not ended there; `None` if they are fewer than
+/// half.
 fn spread_at(runs: &[Vec<(f64, f64)>], x: f64) -> Option<[f64; 3]> {
     let values: Vec<f64> = runs.iter().filter_map(|run| interpolated(run, x)).collect();
     if values.len() * 2 < runs.len() {

@@ -1,17 +1,17 @@
-//! What was emulated, and how well: a page never shows an emulated time as if it were the machine's own.
+//! What was emulated, and how accurately: a page never shows an emulated time as if the machine had measured it.
 
 use super::masthead::TrustMark;
-use crate::digits;
 use crate::findings::Findings;
+use crate::number_format;
 use record::{Emulated, EmulationRecord, Nanos};
 
-/// The median error of a timing may be this much.
+/// Largest median error of a timing.
 const ERROR_LIMIT: Nanos = Nanos(100_000);
 
-/// Of the steps, so many may have taken longer than they were to.
+/// Largest share of steps that took longer than stated.
 const OVERRUN_LIMIT: f64 = 0.05;
 
-/// The mark at the head of the page; none where nothing was emulated.
+/// The mark at the head of the page; `None` if nothing was emulated.
 pub(crate) fn mark(findings: &Findings) -> Option<TrustMark> {
     let pretended = pretended(findings)?;
     let records = records(findings);
@@ -22,18 +22,18 @@ pub(crate) fn mark(findings: &Findings) -> Option<TrustMark> {
     Some(TrustMark::new("emulated", good, text))
 }
 
-/// What the section on methods says; nothing where nothing was emulated.
+/// The text of the section on methods; `None` if nothing was emulated.
 pub(crate) fn method(findings: &Findings) -> Option<String> {
     let pretended = pretended(findings)?;
     Some(format!(
-        "{pretended}. Each rank has an emulated full-duplex card that serialises what it carries; a message is handed over \
-         when its last byte would have come, never before. Where computing takes a stated time, the real arithmetic runs \
-         inside it; a step counts as too long when more than a twentieth of its time was missing. Errors of timing are how \
-         much later than due something happened."
+        "{pretended}. Each rank has an emulated full-duplex network card that serialises its messages; a message is delivered \
+         when its last byte would have arrived, never earlier. If computing takes a stated time, the real arithmetic runs \
+         within it; a step counts as too long if it exceeded its stated time by more than a twentieth. A timing error is the \
+         delay of an event after its due time."
     ))
 }
 
-/// Everything that any cell pretends, in words.
+/// Everything that is emulated in any cell, in words.
 fn pretended(findings: &Findings) -> Option<String> {
     let words = findings.rows().plan.emulated();
     (!words.is_empty()).then(|| words.join("; "))
@@ -44,7 +44,7 @@ fn records<'a>(findings: &'a Findings) -> Vec<&'a EmulationRecord> {
     attempts.flat_map(|attempt| &attempt.emulation).collect()
 }
 
-/// How well something was kept by the worst rank of any run.
+/// The accuracy of one kind of emulation on the worst rank of any run.
 struct Kept {
     what: Emulated,
     median: Nanos,
@@ -72,7 +72,7 @@ impl Kept {
     }
 
     fn words(&self) -> String {
-        let error = format!("median timing error {}", digits::seconds(self.median.seconds()));
+        let error = format!("median timing error {}", number_format::seconds(self.median.seconds()));
         match self.what {
             Emulated::Network => format!("network: {error} on the worst rank"),
             Emulated::Compute if self.overruns == 0 => {
@@ -81,8 +81,8 @@ impl Kept {
             Emulated::Compute => format!(
                 "computing: {error} on the worst rank, did not fit into {} of {} by up to {}",
                 self.overruns,
-                digits::plural(self.steps as usize, "step"),
-                digits::seconds(self.longest.seconds())
+                number_format::plural(self.steps as usize, "step"),
+                number_format::seconds(self.longest.seconds())
             ),
         }
     }
@@ -127,7 +127,8 @@ mod tests {
 
     #[test]
     fn the_worst_rank_speaks_for_all() {
-        let (one, two) = (record(Emulated::Network, 20_000, 0), record(Emulated::Network, 120_000, 0));
+        let one = record(Emulated::Network, 20_000, 0);
+        let two = record(Emulated::Network, 120_000, 0);
         assert!(Kept::of(&[&one], Emulated::Network).unwrap().is_good());
         assert!(!Kept::of(&[&one, &two], Emulated::Network).unwrap().is_good());
         assert!(Kept::of(&[&one, &two], Emulated::Compute).is_none());

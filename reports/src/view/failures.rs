@@ -1,4 +1,4 @@
-//! Every run that is not averaged, and why.
+//! Every run that is excluded from averages, and why.
 
 use super::condition_title;
 use crate::findings::Findings;
@@ -11,7 +11,7 @@ use store::{AttemptRow, RunRow, RunState};
 pub(crate) struct Failures {
     pub(crate) runs: Vec<FailedRun>,
     pub(crate) excluded: Vec<ExcludedCell>,
-    /// Runs not begun or under way, in a sentence; empty where there are none.
+    /// A sentence on runs not begun or under way; may be empty.
     pub(crate) pending: String,
 }
 
@@ -70,7 +70,7 @@ fn are(count: usize) -> String {
 
 fn failed(findings: &Findings, run: &RunRow) -> FailedRun {
     let cell = findings.rows().plan.cells.get(run.cell);
-    let condition = cell.and_then(|cell| findings.study.conditions.iter().find(|c| c.name == cell.condition));
+    let condition = findings.study.condition_of(run.cell);
     let attempt = run.attempt.as_ref();
     let text =
         |value: Option<String>| value.filter(|text| !text.is_empty()).unwrap_or_else(|| "–".to_owned());
@@ -88,7 +88,7 @@ fn failed(findings: &Findings, run: &RunRow) -> FailedRun {
     }
 }
 
-/// The rank to blame, or else those without which the run went on.
+/// The rank to blame, or else the lost ranks.
 fn ranks(attempt: &AttemptRow) -> String {
     let lost = attempt.lost.iter().map(|lost| lost.rank);
     let ranks: Vec<_> = attempt.culprit.map_or_else(|| lost.collect(), |rank| vec![rank]);

@@ -1,16 +1,16 @@
-//! The head of the page: question, verdict, and what a reader should know before believing it.
+//! The head of the page: question, verdict, and facts that support or weaken it.
 
 use crate::Options;
 use crate::calendar;
-use crate::digits;
 use crate::findings::Findings;
 use crate::gossip;
-use crate::heterogeneity;
-use crate::paragraph;
-use crate::shares;
+use crate::headline;
+use crate::number_format;
+use crate::phase_shares;
 use crate::study::is_degraded;
 use crate::verdict::Verdict;
 use crate::view::emulation;
+use crate::waiting;
 use recipe::Plan;
 use record::Phase;
 use serde::Serialize;
@@ -26,7 +26,7 @@ pub(crate) struct Masthead {
     pub(crate) marks: Vec<TrustMark>,
 }
 
-/// One thing that supports the numbers, or does not.
+/// A fact that supports the numbers or weakens them.
 #[derive(Debug, Serialize)]
 pub(crate) struct TrustMark {
     pub(crate) name: String,
@@ -35,15 +35,24 @@ pub(crate) struct TrustMark {
 }
 
 impl TrustMark {
+    /// `good` tells whether it supports the numbers.
     pub(crate) fn new(name: &str, good: bool, text: impl Into<String>) -> Self {
         Self { name: name.to_owned(), text: text.into(), good }
     }
+
+    fn supports(name: &str, text: impl Into<String>) -> Self {
+        Self::new(name, true, text)
+    }
+
+    fn warns(name: &str, text: impl Into<String>) -> Self {
+        Self::new(name, false, text)
+    }
 }
 
-/// A recorder that takes more of the time than this disturbs what it measures.
+/// Largest share of the time that recording may take without disturbing the measurement.
 const RECORDING_LIMIT: f64 = 0.01;
 
-/// Named phases are to cover this share of the time.
+/// Smallest share of the time that named phases must cover.
 const COVERAGE_LIMIT: f64 = 0.98;
 
 /// The default number of repeats, and the smallest with which exact tests can settle several arms.
@@ -56,17 +65,17 @@ impl Masthead {
         let question = if rows.plan.question.is_empty() { name.clone() } else { rows.plan.question.clone() };
         let parts = [
             if rows.plan.question.is_empty() { String::new() } else { name.clone() },
-            digits::plural(rows.plan.arms.len(), "arm"),
-            digits::plural(rows.plan.runs.len(), "run"),
+            number_format::plural(rows.plan.arms.len(), "arm"),
+            number_format::plural(rows.plan.runs.len(), "run"),
             calendar::moment(rows.started),
             options.generated_by.clone(),
         ];
         let subtitle: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         Self {
             question,
-            verdict: [paragraph::paragraph(findings, verdicts)]
+            verdict: [headline::headline(findings, verdicts)]
                 .into_iter()
-                .chain(heterogeneity::summary(findings))
+                .chain(waiting::summary(findings))
                 .collect::<Vec<_>>()
                 .join(" "),
             subtitle: subtitle.join(" · "),
@@ -81,8 +90,8 @@ fn marks(findings: &Findings) -> Vec<TrustMark> {
         .study
         .conditions
         .iter()
-        .flat_map(|c| &c.entries)
-        .flat_map(|e| &e.trials)
+        .flat_map(|c| &c.cells)
+        .flat_map(|e| &e.runs)
         .map(|t| t.attempt)
         .collect();
     let mut marks = vec![repeats(findings), failures(findings)];
@@ -90,13 +99,11 @@ fn marks(findings: &Findings) -> Vec<TrustMark> {
     marks.extend(missing(findings));
     marks.push(order(&rows.plan));
     marks.push(match &rows.commit {
-        Some((commit, false)) => {
-            TrustMark::new("code", true, format!("commit {}, no changes", short(commit)))
-        }
+        Some((commit, false)) => TrustMark::supports("code", format!("commit {}, no changes", short(commit))),
         Some((commit, true)) => {
-            TrustMark::new("code", false, format!("commit {} with uncommitted changes", short(commit)))
+            TrustMark::warns("code", format!("commit {} with uncommitted changes", short(commit)))
         }
-        None => TrustMark::new("code", false, "recipe not under version control"),
+        None => TrustMark::warns("code", "recipe not under version control"),
     });
     marks.extend(weights(findings));
     marks.extend(coverage(&attempts));
@@ -106,10 +113,9 @@ fn marks(findings: &Findings) -> Vec<TrustMark> {
     marks.extend(emulation::mark(findings));
     let reused = rows.runs.iter().filter(|run| run.reused).count();
     if reused > 0 {
-        marks.push(TrustMark::new(
+        marks.push(TrustMark::supports(
             "reused",
-            true,
-            format!("{} taken from an earlier sweep of equal identity", digits::plural(reused, "run")),
+            format!("{} taken from an earlier sweep of equal identity", number_format::plural(reused, "run")),
         ));
     }
     marks
@@ -144,7 +150,7 @@ fn failures(findings: &Findings) -> TrustMark {
     TrustMark::new("runs", failed == 0, text)
 }
 
-/// Runs that went on without a rank; failed ones are counted as such.
+/// Runs that continued without a rank; failed ones are counted as failed.
 fn degraded(findings: &Findings) -> Option<TrustMark> {
     let counted = |run: &&RunRow| {
         is_degraded(run)
@@ -152,9 +158,12 @@ fn degraded(findings: &Findings) -> Option<TrustMark> {
     };
     let count = findings.rows().runs.iter().filter(counted).count();
     let text = || {
-        format!("{} went on after losing a rank, left out of the statistics", digits::plural(count, "run"))
+        format!(
+            "{} continued after losing a rank, left out of the statistics",
+            number_format::plural(count, "run")
+        )
     };
-    (count > 0).then(|| TrustMark::new("degraded", false, text()))
+    (count > 0).then(|| TrustMark::warns("degraded", text()))
 }
 
 fn missing(findings: &Findings) -> Option<TrustMark> {
@@ -163,18 +172,18 @@ fn missing(findings: &Findings) -> Option<TrustMark> {
         rows.runs.iter().filter(|run| matches!(run.state, RunState::Pending | RunState::Running)).count();
     let open = open + rows.plan.runs.len().saturating_sub(rows.runs.len());
     let empty =
-        findings.study.conditions.iter().flat_map(|c| &c.entries).filter(|entry| entry.planned == 0).count();
+        findings.study.conditions.iter().flat_map(|c| &c.cells).filter(|cell| cell.planned == 0).count();
     (open + empty > 0).then(|| {
-        TrustMark::new("missing", false, format!("{} not finished", digits::plural(open + empty, "run")))
+        TrustMark::warns("missing", format!("{} not finished", number_format::plural(open + empty, "run")))
     })
 }
 
-/// Runs of different arms follow each other, so that a drift of the machine does not favour one.
+/// Whether runs of different arms alternate, so that a drift of the machine does not favour one.
 fn order(plan: &Plan) -> TrustMark {
     let arm = |run: &recipe::Run| plan.cells.get(run.cell).map(|cell| cell.arm);
     let changes = plan.runs.windows(2).filter(|pair| arm(&pair[0]) != arm(&pair[1])).count();
     if plan.arms.len() < 2 || plan.runs.len() < 3 {
-        return TrustMark::new("order", true, "one arm at a time, nothing to interleave");
+        return TrustMark::supports("order", "one arm at a time, nothing to interleave");
     }
     // A blocked order changes arms once per arm and condition; an interleaved one nearly always.
     let interleaved = changes * 2 >= plan.runs.len() - 1;
@@ -186,30 +195,28 @@ fn order(plan: &Plan) -> TrustMark {
     TrustMark::new("order", interleaved, text)
 }
 
-/// Whether ranks that must agree do. A run that was cut off may have been cut off between two averages.
+/// Whether the ranks that must agree do so. Only finished runs count: others may have ended between two averages.
 fn weights(findings: &Findings) -> Option<TrustMark> {
-    let entries = || findings.study.conditions.iter().flat_map(|condition| &condition.entries);
-    let known: Vec<bool> = entries()
-        .filter(|entry| entry.ranks_agree)
-        .flat_map(|entry| &entry.trials)
-        .filter(|trial| trial.run.state == RunState::Done)
-        .filter_map(|trial| trial.attempt.weights.as_ref())
+    let cells = || findings.study.conditions.iter().flat_map(|condition| &condition.cells);
+    let known: Vec<bool> = cells()
+        .filter(|cell| cell.ranks_agree)
+        .flat_map(|cell| &cell.runs)
+        .filter(|judged| judged.run.state == RunState::Done)
+        .filter_map(|judged| judged.attempt.weights.as_ref())
         .map(Result::is_ok)
         .collect();
-    let free: BTreeSet<usize> = entries()
-        .filter(|entry| !entry.ranks_agree && !entry.trials.is_empty())
-        .map(|entry| entry.arm)
-        .collect();
+    let free: BTreeSet<usize> =
+        cells().filter(|cell| !cell.ranks_agree && !cell.runs.is_empty()).map(|cell| cell.arm).collect();
     let names: Vec<&str> = free.into_iter().map(|arm| findings.study.arm_name(arm)).collect();
     let aside =
         if names.is_empty() { String::new() } else { format!("not applicable to {}", names.join(", ")) };
     match (known.len(), known.iter().filter(|agree| !**agree).count()) {
         (0, _) if names.is_empty() => None,
-        (0, _) => Some(TrustMark::new("weights", true, aside)),
-        (_, 0) => Some(TrustMark::new("weights", true, with("all ranks end with the same bits", &aside))),
+        (0, _) => Some(TrustMark::supports("weights", aside)),
+        (_, 0) => Some(TrustMark::supports("weights", with("all ranks end with the same bits", &aside))),
         (_, apart) => {
-            let text = format!("ranks end with different weights in {}", digits::plural(apart, "run"));
-            Some(TrustMark::new("weights", false, with(&text, &aside)))
+            let text = format!("ranks end with different weights in {}", number_format::plural(apart, "run"));
+            Some(TrustMark::warns("weights", with(&text, &aside)))
         }
     }
 }
@@ -220,11 +227,11 @@ fn with(text: &str, aside: &str) -> String {
 
 fn coverage(attempts: &[&AttemptRow]) -> Option<TrustMark> {
     let named = |attempt: &&AttemptRow| {
-        let shares = shares::workers(attempt)?;
+        let shares = phase_shares::workers(attempt)?;
         Some(1.0 - shares.of(Phase::Other) / shares.length)
     };
     let least = attempts.iter().filter_map(named).reduce(f64::min)?;
-    let text = format!("named phases cover {} of every step", digits::percent(least));
+    let text = format!("named phases cover {} of every step", number_format::percent(least));
     Some(TrustMark::new("books", least >= COVERAGE_LIMIT, text))
 }
 
@@ -234,16 +241,18 @@ fn recording(attempts: &[&AttemptRow]) -> Option<TrustMark> {
     Some(TrustMark::new(
         "recording",
         most < RECORDING_LIMIT,
-        format!("costs at most {} of the time", digits::percent(most)),
+        format!("costs at most {} of the time", number_format::percent(most)),
     ))
 }
 
-/// Where gradients rarely meet a partner, an arm is not what its name says.
+/// Warns of an arm whose workers rarely average.
 fn gossip(findings: &Findings) -> Option<TrustMark> {
     let (arm, rate) = gossip::rarest(findings)?;
-    let text =
-        format!("{arm}: {} averagings per gradient, workers train mostly alone", digits::fixed(rate, 2));
-    Some(TrustMark::new("gossip", false, text))
+    let text = format!(
+        "{arm}: {} averagings per gradient, workers train mostly alone",
+        number_format::fixed(rate, 2)
+    );
+    Some(TrustMark::warns("gossip", text))
 }
 
 /// Whether the ranks of a node computed with more threads than it has cores.
@@ -266,7 +275,7 @@ fn cores(findings: &Findings) -> Option<TrustMark> {
             }
         }
     }
-    // Where work takes a stated time, ranks may share cores: whether the arithmetic fitted is said beside it.
+    // If work takes a stated time, ranks may share cores; another mark says whether the arithmetic fitted.
     let stated = |cell: &recipe::Cell| cell.spec.emulation.compute.is_some();
     if !findings.rows().plan.cells.is_empty() && findings.rows().plan.cells.iter().all(stated) {
         return None;
@@ -274,8 +283,8 @@ fn cores(findings: &Findings) -> Option<TrustMark> {
     let (load, threads, cores) = most?;
     let text = format!(
         "up to {} on {}",
-        digits::plural(threads as usize, "busy thread"),
-        digits::plural(cores as usize, "core")
+        number_format::plural(threads as usize, "busy thread"),
+        number_format::plural(cores as usize, "core")
     );
     Some(TrustMark::new("cores", load <= 1.0, text))
 }

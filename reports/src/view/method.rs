@@ -1,12 +1,12 @@
-//! How the numbers were made: what was repeated, tested and timed, and what each phase means.
+//! How the numbers were made: repeats, tests, clocks, and the meaning of each phase.
 
-use crate::digits;
 use crate::findings::Findings;
-use crate::heterogeneity::{FEWEST_BYTES, SLOW_LINK};
+use crate::number_format;
 use crate::statistics::BOOTSTRAP_FROM;
 use crate::study::is_judged;
 use crate::verdict;
 use crate::view::emulation;
+use crate::waiting::{FEWEST_BYTES, SLOW_LINK};
 use record::{Nanos, Phase};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,14 +35,7 @@ impl Method {
             items: [
                 item("Runs", runs(findings)),
                 item("Clock", clock(findings)),
-                item(
-                    "Step",
-                    "One gradient of one rank. Steps to target are samples divided by the global batch, so that methods compare. \
-                      The step time of a run is the median over its steady steps of the slowest worker (of a strategy that exchanges every few steps, \
-                      over such periods, each with the mean of its steps). Where workers go at their own pace, it is the time in which all of them together \
-                      use one global batch: the batch divided by the sum over the workers of their samples per step divided by their median steady step; \
-                      what a worker waits for is in its step. A warm-up in which a strategy is still another one, as `pipe-sgd` can be `d-sync`, is in no step time. Runs, not steps, are the unit of all statistics.",
-                ),
+                item("Step", STEP),
                 item("Threads", threads(findings)),
                 item("Target", target(findings)),
                 item("Model", models(findings)),
@@ -50,20 +43,9 @@ impl Method {
                 item("Tests", tests(findings)),
                 item("Grades", grades(findings)),
                 item("Final metric", final_metric(findings)),
-                item(
-                    "Exposed communication",
-                    "The time during which one of a rank's communications is open while its compute lane does not compute.",
-                ),
-                item(
-                    "Hidden communication",
-                    "The time during which a lane beside the compute lane moves or transforms what travels, or waits for a peer of its choice, \
-                      while the compute lane neither communicates nor waits. Exposed and hidden together are the time for which communication is open.",
-                ),
-                item(
-                    "Waiting and transfer",
-                    "A transfer opens with a short announcement. Until it arrives the receiver waits for its peer; \
-                      from then until the last chunk bytes are moving. A slow peer therefore shows as waiting, a slow network as transfer.",
-                ),
+                item("Exposed communication", EXPOSED),
+                item("Hidden communication", HIDDEN),
+                item("Waiting and transfer", TRANSFER),
                 item("Who waited for whom", WAITED),
                 item("Slow links", links()),
             ]
@@ -75,33 +57,50 @@ impl Method {
     }
 }
 
-const WAITED: &str = "A worker's own time in a step is that in which its compute lane waited neither for a peer nor for another of its \
-     lanes. Where workers step together, the last one of a step is the one with the largest own time. It makes each other one wait as long as that \
-     one waited, but no longer than their own times differ: what is beyond that, the last one waits itself, for the network or a server. \
-     Compared are steady steps in which all workers take part that are still there; where a strategy exchanges every few steps only, \
-     all steps up to an exchange together, because one without an exchange makes nobody wait. In a pipeline, and among neighbours that pass it on, a delay \
-     reaches others in a later step: the seconds are right for a worker that is always slow, too few for delays that \
-     wander, and never more than was waited. Workers that go at their own pace have no step in common, so that none is last; what they \
-     waited is shown instead. A rank is said to compute slowly where it is busy, neither communicating nor waiting, for at least one and a half times as long per step as the \
-     one in the middle of the others.";
+const STEP: &str = "One gradient of one rank. Steps to target are samples divided by the global batch, so that strategies can be \
+     compared. The step time of a run is the median length of the steady steps of its slowest worker; if a strategy exchanges only every few \
+     steps, it is the median over such periods of the mean of their steps. If workers step independently, it is the time in which all of them \
+     together use one global batch: the batch divided by the sum over the workers of samples per step divided by the median steady step, \
+     waiting included. The warm-up of a strategy that begins as another one, as `pipe-sgd` can begin as `d-sync`, is excluded from step times. \
+     The unit of all statistics is the run, not the step.";
+
+const EXPOSED: &str =
+    "The time in which a communication of the rank is open while its compute lane does not compute.";
+
+const HIDDEN: &str = "The time in which another lane of the rank transfers or encodes data, or waits for a particular peer, while the \
+     compute lane neither communicates nor waits. Exposed and hidden communication add up to the time in which communication is open.";
+
+const TRANSFER: &str = "Each transfer opens with a short announcement. Until it arrives, the receiver waits for its peer; from then until the \
+     last chunk, bytes are moving. A slow peer therefore shows as waiting, a slow network as transfer.";
+
+const WAITED: &str = "A worker's own time in a step is the time in which its compute lane waits neither for a peer nor for another lane. If \
+     workers step together, the last worker of a step is the one with the largest own time. It is charged with the waiting time of each \
+     other worker, up to the difference of the two own times; waiting beyond that is caused by the network or a server and hits the last \
+     worker as well. Steady steps are compared in which all workers that still run take part; if a strategy exchanges only every few steps, \
+     all steps up to an exchange are compared together, because only the exchange makes others wait. In a pipeline, and through \
+     neighbours, a delay reaches others in a later step: the seconds are exact for a worker that is always slow, too small for delays \
+     that move from worker to worker, and never more than the waiting time. Workers that step independently have no common step and no last \
+     worker; their waiting time is shown instead. A rank computes slowly if it is busy, neither communicating nor waiting, at least 1.5 times as \
+     long per step as the median of the others.";
 
 fn links() -> String {
     format!(
-        "From the transfers in steps that keep their spans, on all lanes, messages below 1 KiB left out. The time of a transfer is known where the receiver \
-         was waiting for it when it began; of others only that it was no shorter than what was seen. A rank's link is slow where a byte takes at least \
-         {} times as long between it and every other rank that it exchanges with as between those others, with at least {} on either side. So neither of two ranks can \
-         be named, nor a server that everything passes. What a slow link cost the others is at most what they waited and what they \
-         communicated while they did not compute, for whatever reason.",
-        digits::short(SLOW_LINK),
-        digits::bytes(FEWEST_BYTES as f64),
+        "Taken from transfers of at least 1 KiB in steps whose spans are kept, on all lanes. The duration of a transfer is known if \
+         the receiver was already waiting when it began; otherwise only a lower bound is known. A rank's link is slow if a byte takes at least {} times as \
+         long between it and every other rank that it exchanges with as between those others, with at least {} on either side. \
+         Therefore neither of two ranks can be named, nor a server that all traffic passes through. The cost of a slow link to the others \
+         is at most their waiting time and their exposed communication, whatever its cause.",
+        number_format::short(SLOW_LINK),
+        number_format::bytes(FEWEST_BYTES as f64),
     )
 }
 
 fn final_metric(findings: &Findings) -> String {
     format!(
-        "The difference of means over the runs that ended as planned. It is within noise where its interval holds zero and lies within {}\u{a0}pp \
-         for an accuracy, {} of the baseline for anything else; an interval that holds zero and more than that settles nothing.",
-        digits::short(verdict::SAME_ACCURACY * 100.0),
+        "The difference of means over the runs that ended as planned. A difference is within noise if its confidence interval contains \
+         zero and stays inside ±{}\u{a0}pp (accuracies) or ±{} of the baseline (other metrics). If the interval contains zero but is wider, \
+         the question is open.",
+        number_format::short(verdict::SAME_ACCURACY * 100.0),
         verdict::whole_percent(findings.thresholds.min_effect),
     )
 }
@@ -118,11 +117,11 @@ fn runs(findings: &Findings) -> String {
     };
     format!(
         "{} per arm and condition; seeds {listed}, the same repeat with the same seed in every arm. {} planned, {} recorded. \
-         A run that diverged or ran out of time is a result; one that failed or was interrupted is left out and listed. \
-         So is a degraded one, which lost a worker and went on: from then on it was a run of fewer workers, and the same accident ends a run of a \
-         strategy that cannot spare one. To average it in would judge an arm by its bad luck.",
-        digits::plural(findings.study.repeats(), "repeat"),
-        digits::plural(rows.plan.runs.len(), "run"),
+         A run that diverged or ran out of time is a result; one that failed or was interrupted is excluded and listed. \
+         A degraded run, which lost a worker and continued, is excluded as well: from then on it had fewer workers, and the same accident ends a \
+         run of a strategy that cannot lose a worker. Including it would judge an arm by its bad luck.",
+        number_format::plural(findings.study.repeats(), "repeat"),
+        number_format::plural(rows.plan.runs.len(), "run"),
         rows.runs.iter().filter(|run| run.attempt.is_some()).count(),
     )
 }
@@ -140,17 +139,17 @@ fn clock(findings: &Findings) -> String {
     let aside = match crate::statistics::median(&outside) {
         Some(time) => format!(
             " Start-up, evaluation and shut-down took {} more in the median run.",
-            digits::seconds(time)
+            number_format::seconds(time)
         ),
         None => String::new(),
     };
     format!(
-        "Time begins when the driver sends the start, after all ranks hold their data and initial weights, and ends with the \
-         last step of the slowest rank. Warm-up steps count; start-up, evaluation and shut-down do not.{aside}"
+        "Time starts when the driver sends the start signal, after all ranks have loaded their data and initial weights, and ends with \
+         the last step of the slowest rank. Warm-up steps count; start-up, evaluation and shut-down do not.{aside}"
     )
 }
 
-/// Threads of the workers: the same for all arms of a condition, unless runs of before plans decided so are shown.
+/// Threads of the workers: the same for all arms of a condition, except in sweeps recorded before plans fixed them.
 fn threads(findings: &Findings) -> String {
     let rows = findings.rows();
     let mut seen: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
@@ -164,7 +163,7 @@ fn threads(findings: &Findings) -> String {
     let words = |threads: &BTreeSet<u32>| threads.iter().map(u32::to_string).collect::<Vec<_>>().join(" or ");
     let distinct: BTreeSet<&BTreeSet<u32>> = seen.values().collect();
     let told = match distinct.iter().collect::<Vec<_>>().as_slice() {
-        [] => return "No worker has said how many threads it computes with.".to_owned(),
+        [] => return "No worker has reported its number of threads.".to_owned(),
         [only] => format!("{} per worker.", words(only)),
         _ => {
             let each = seen.iter().map(|(condition, threads)| format!("{} with {condition}", words(threads)));
@@ -172,28 +171,29 @@ fn threads(findings: &Findings) -> String {
         }
     };
     format!(
-        "{told} All arms of a condition have the same number, which the plan takes from the arm with the most ranks or from the recipe \
-         (nodes.threads): the bits and the speed of a result depend on it. A server has one thread."
+        "{told} All arms of a condition have the same number, because bits and speed of a result depend on it. The plan takes it from the \
+         arm with the most ranks, or from the recipe (nodes.threads). A server has one thread."
     )
 }
 
 fn target(findings: &Findings) -> String {
     let Some(target) = findings.study.conditions.iter().find_map(|condition| condition.target) else {
-        return "The recipe names no target: arms are compared by step time, and their final metrics are shown beside it.".to_owned();
+        return "The recipe names no target: arms are compared by step time; final metrics are shown as well.".to_owned();
     };
     let after = target
         .after
-        .map(|after| format!(", within {}", digits::seconds(after.as_secs_f64())))
+        .map(|after| format!(", within {}", number_format::seconds(after.as_secs_f64())))
         .unwrap_or_default();
-    let stop = if target.stop { " Runs stop there." } else { " Runs go on to their planned end." };
+    let stop = if target.stop { " Runs stop there." } else { " Runs continue to their planned end." };
     format!(
-        "{}{after}: the time of the first evaluated snapshot that reaches it; nothing is interpolated, so the interval between \
-         evaluations bounds its resolution. Snapshots are evaluated off the ranks' clocks. Where fewer than half of the runs reach it, no time is printed.{stop}",
+        "{}{after}: the time of the first evaluated snapshot that reaches it. Nothing is interpolated, so the interval between evaluations \
+         limits the resolution. Evaluation takes no time on the ranks' clocks. If fewer than half of the runs reach the target, no time is \
+         printed.{stop}",
         verdict::target_words(target)
     )
 }
 
-/// Which model each arm is judged by.
+/// The models that the arms are judged by.
 fn models(findings: &Findings) -> String {
     let rows = findings.rows();
     let mut judged: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
@@ -210,15 +210,15 @@ fn models(findings: &Findings) -> String {
     };
     match judged.into_iter().map(words).collect::<Vec<_>>().join("; ") {
         none if none.is_empty() => "No model has been evaluated yet.".to_owned(),
-        listed => format!("What accuracy and loss are measured on, and targets are reached by: {listed}."),
+        listed => format!("Accuracy and loss are measured on, and targets reached by: {listed}."),
     }
 }
 
 fn ratios(findings: &Findings) -> String {
     format!(
-        "Differences of logarithms, shown as ratios of geometric means, with {} intervals: Welch's t interval below {BOOTSTRAP_FROM} \
-         runs a side, a percentile bootstrap (2000 resamples, fixed seed) from there. Where some runs did not reach the target, the ratio of \
-         the medians without an interval.",
+        "Differences of logarithms, shown as ratios of geometric means, with {} confidence intervals: Welch's t interval below \
+         {BOOTSTRAP_FROM} runs per side, a percentile bootstrap (2000 resamples, fixed seed) from there on. If some runs did not reach the \
+         target, the ratio of the medians without an interval.",
         verdict::whole_percent(findings.thresholds.confidence)
     )
 }
@@ -226,18 +226,19 @@ fn ratios(findings: &Findings) -> String {
 fn tests(findings: &Findings) -> String {
     let arms = findings.comparisons.iter().map(Vec::len).max().unwrap_or(0);
     format!(
-        "Two-sided exact permutation test of the unpaired runs (by ranks where some did not reach the target), corrected by Holm's method over \
-         the {} compared with the baseline under a condition. The sign-flip test over equal seeds is shown beside it. The smallest p that three runs \
-         a side can give is 0.10, four 0.029, five 0.008.",
-        digits::plural(arms, "arm")
+        "Two-sided exact permutation test of the unpaired runs (on ranks if some did not reach the target), corrected by Holm's method for \
+         the {} compared with the baseline under a condition. The sign-flip test over equal seeds is shown as well. The smallest possible p is \
+         0.10 with three runs per side, 0.029 with four, 0.008 with five.",
+        number_format::plural(arms, "arm")
     )
 }
 
 fn grades(findings: &Findings) -> String {
     let effect = verdict::whole_percent(findings.thresholds.min_effect);
     format!(
-        "Clear: the interval of the ratio lies beyond the smallest effect that matters ({effect}), the corrected p is below {}, and both sides have at \
-         least four runs. Within noise: the interval lies inside that effect. Did not reach: fewer than half of the runs. Anything else is not enough evidence.",
-        digits::fixed(1.0 - findings.thresholds.confidence, 2)
+        "Clear: the interval of the ratio lies beyond the smallest effect that matters ({effect}), the corrected p is below {}, and both \
+         sides have at least four runs. Within noise: the interval lies inside that effect. Did not reach: fewer than half of the runs reached the \
+         target. Everything else is not enough evidence.",
+        number_format::fixed(1.0 - findings.thresholds.confidence, 2)
     )
 }

@@ -1,24 +1,25 @@
-//! The page as a plain structure: every string formatted, every shape placed. Templates only lay it out.
+//! The page as a plain structure with every string formatted and every shape placed. Templates only lay it out.
 
 mod accuracy;
-mod board;
 mod communication;
 mod curves;
 mod emulation;
 mod failures;
-mod heat;
-mod heterogeneity;
 mod masthead;
 mod method;
 mod phases;
+mod rank_matrix;
 mod reach;
 mod reproduce;
+mod scoreboard;
 mod staleness;
 mod timeline;
+mod verdicts;
+mod waiting;
 
-pub(crate) use reproduce::Download;
 pub(crate) use timeline::chosen_runs;
 
+use crate::data::Data;
 use crate::findings::Findings;
 use crate::verdict::{self, Verdict};
 use crate::{Options, Timelines};
@@ -29,12 +30,12 @@ use serde::Serialize;
 pub(crate) struct View {
     pub(crate) title: String,
     pub(crate) masthead: masthead::Masthead,
-    pub(crate) verdicts: Vec<board::VerdictGroup>,
-    pub(crate) boards: Vec<board::Board>,
+    pub(crate) verdicts: Vec<verdicts::VerdictGroup>,
+    pub(crate) boards: Vec<scoreboard::Board>,
     pub(crate) accuracy: Vec<accuracy::Accuracy>,
     pub(crate) phases: Option<phases::Phases>,
     pub(crate) timelines: timeline::Section,
-    pub(crate) heterogeneity: Option<heterogeneity::Section>,
+    pub(crate) waiting: Option<waiting::Section>,
     pub(crate) staleness: Option<staleness::Section>,
     pub(crate) communication: Option<communication::Communication>,
     pub(crate) failures: failures::Failures,
@@ -43,30 +44,30 @@ pub(crate) struct View {
 }
 
 impl View {
-    pub(crate) fn of(findings: &Findings, timelines: &Timelines, options: &Options) -> Self {
+    pub(crate) fn of(findings: &Findings, timelines: &Timelines, options: &Options, data: Data) -> Self {
         let verdicts: Vec<Verdict> = verdict::all(findings);
         Self {
             title: findings.rows().plan.name.clone(),
             masthead: masthead::Masthead::of(findings, &verdicts, options),
-            verdicts: board::verdict_groups(findings, &verdicts),
-            boards: board::boards(findings),
+            verdicts: verdicts::verdict_groups(findings, &verdicts),
+            boards: scoreboard::boards(findings),
             accuracy: accuracy::all(findings),
             phases: phases::Phases::of(findings),
             timelines: timeline::Section::of(findings, timelines),
-            heterogeneity: heterogeneity::Section::of(findings),
+            waiting: waiting::Section::of(findings),
             staleness: staleness::Section::of(findings),
             communication: communication::Communication::of(findings),
             failures: failures::Failures::of(findings),
             method: method::Method::of(findings),
-            reproduce: reproduce::Reproduce::of(findings, options),
+            reproduce: reproduce::Reproduce::of(findings, options, data),
         }
     }
 }
 
-/// The heading of a condition; that of the only one names its workers.
+/// The heading of a condition; if there is only one, its number of workers.
 pub(crate) fn condition_title(condition: &crate::study::Condition) -> String {
     match condition.name {
-        "" => crate::digits::plural(condition.workers as usize, "worker"),
+        "" => crate::number_format::plural(condition.workers as usize, "worker"),
         name => name.to_owned(),
     }
 }
@@ -85,7 +86,11 @@ mod tests {
         for spans in spans.values_mut() {
             spans.retain(|span| span.step == 1 && span.rank.0 == 0);
         }
-        let view = View::of(&Findings::of(&rows, &options).unwrap(), &spans, &options);
+        let view = {
+            let findings = Findings::of(&rows, &options).unwrap();
+            let data = Data::of(&findings, None);
+            View::of(&findings, &spans, &options, data)
+        };
         insta::assert_json_snapshot!(view);
     }
 }

@@ -2,9 +2,9 @@
 
 use super::condition_title;
 use crate::chart::{Figure, Key, Scale, Table, Tick, WIDTH, coordinate};
-use crate::digits::{self, Unit};
 use crate::findings::Findings;
-use crate::shares::{self, StepShares};
+use crate::number_format::{self, Unit};
+use crate::phase_shares::{self, StepShares};
 use crate::study::Condition;
 use record::{Category, Phase};
 use serde::Serialize;
@@ -17,7 +17,7 @@ pub(crate) struct Phases {
     pub(crate) height: String,
     pub(crate) legend: Vec<LegendGroup>,
     pub(crate) headings: Vec<Tick>,
-    pub(crate) bars: Vec<Bar>,
+    pub(crate) bars: Vec<PhaseBar>,
     pub(crate) scales: Vec<Grid>,
     pub(crate) axis_y: String,
     pub(crate) label_x: String,
@@ -42,9 +42,9 @@ pub(crate) struct Grid {
 
 /// One arm under one condition: a bar of time per step, the same as shares, and all communication beneath.
 #[derive(Debug, Serialize)]
-pub(crate) struct Bar {
+pub(crate) struct PhaseBar {
     pub(crate) name: String,
-    /// The name as it fits beside the bar.
+    /// The name, shortened to fit beside the bar.
     pub(crate) lines: Vec<Tick>,
     pub(crate) total_y: String,
     pub(crate) y: String,
@@ -82,10 +82,14 @@ struct Measured {
 impl Measured {
     fn of(findings: &Findings, condition: &Condition) -> Option<Self> {
         let mut lanes = Vec::new();
-        for entry in &condition.entries {
-            let arm = findings.study.arm_name(entry.arm);
-            lanes.extend(shares::mean(entry, shares::workers).map(|found| (arm.to_owned(), found)));
-            lanes.extend(shares::mean(entry, shares::servers).map(|found| (format!("{arm}, server"), found)));
+        for cell in &condition.cells {
+            let arm = findings.study.arm_name(cell.arm);
+            lanes
+                .extend(phase_shares::mean(cell, phase_shares::workers).map(|found| (arm.to_owned(), found)));
+            lanes.extend(
+                phase_shares::mean(cell, phase_shares::servers)
+                    .map(|found| (format!("{arm}, server"), found)),
+            );
         }
         (!lanes.is_empty()).then(|| Self { condition: condition_title(condition), lanes })
     }
@@ -102,8 +106,8 @@ impl Phases {
         let lanes = measured.iter().flat_map(|measured| &measured.lanes);
         let longest = lanes.map(|(_, shares)| shares.length).reduce(f64::max)?;
         let unit = Unit::of_seconds(longest);
-        let absolute = Scale::new((0.0, longest), (LABELS, SPLIT - 74.0), unit.factor);
-        let relative = Scale::new((0.0, 1.0), (SPLIT, WIDTH - 16.0), 100.0);
+        let absolute = Scale::new(0.0..=longest, LABELS..=SPLIT - 74.0, unit.factor);
+        let relative = Scale::new(0.0..=1.0, SPLIT..=WIDTH - 16.0, 100.0);
         let mut layout = Layout { y: 34.0, bars: Vec::new(), headings: Vec::new(), absolute, relative, unit };
         for Measured { condition, lanes } in &measured {
             if findings.has_conditions() {
@@ -119,7 +123,7 @@ impl Phases {
 
 struct Layout {
     y: f64,
-    bars: Vec<Bar>,
+    bars: Vec<PhaseBar>,
     headings: Vec<Tick>,
     absolute: Scale,
     relative: Scale,
@@ -134,18 +138,20 @@ impl Layout {
 
     fn bar(&mut self, name: &str, shares: &StepShares) {
         let mut segments = Vec::new();
-        let (mut at, mut share_at) = (0.0, 0.0);
+        let mut at = 0.0;
+        let mut share_at = 0.0;
         for (phase, seconds) in shares.phases.iter().filter(|(_, seconds)| *seconds > 0.0) {
             let share = seconds / shares.length;
-            let title = format!("{name}, {phase}: {}, {}", self.unit.short(*seconds), digits::percent(share));
-            segments.push(segment(*phase, &self.absolute, (at, *seconds), title.clone()));
-            segments.push(segment(*phase, &self.relative, (share_at, share), title));
+            let title =
+                format!("{name}, {phase}: {}, {}", self.unit.short(*seconds), number_format::percent(share));
+            segments.push(segment(*phase, &self.absolute, at, *seconds, title.clone()));
+            segments.push(segment(*phase, &self.relative, share_at, share, title));
             at += seconds;
             share_at += share;
         }
         let lines = lines(name);
         let places = if lines.len() > 1 { [self.y + 10.0, self.y + 25.0] } else { [self.y + 16.0; 2] };
-        self.bars.push(Bar {
+        self.bars.push(PhaseBar {
             name: name.to_owned(),
             lines: lines
                 .into_iter()
@@ -166,7 +172,8 @@ impl Layout {
 
     /// The communication of all lanes beneath the step that it belongs to.
     fn lanes(&self, name: &str, shares: &StepShares) -> Vec<Segment> {
-        let (exposed, hidden) = (shares.exposed.unwrap_or(0.0), shares.hidden.unwrap_or(0.0));
+        let exposed = shares.exposed.unwrap_or(0.0);
+        let hidden = shares.hidden.unwrap_or(0.0);
         let kinds = [("exposed", (0.0, exposed)), ("hidden", (exposed, hidden))];
         let scales = [(&self.absolute, 1.0), (&self.relative, shares.length)];
         kinds
@@ -174,7 +181,7 @@ impl Layout {
             .filter(|(_, (_, seconds))| *seconds > 0.0)
             .flat_map(|(kind, (from, seconds))| {
                 let amount = self.unit.short(seconds);
-                let share = digits::percent(seconds / shares.length);
+                let share = number_format::percent(seconds / shares.length);
                 let title = format!("{name}, {kind} communication: {amount}, {share}");
                 scales.map(|(scale, whole)| Segment {
                     style: kind.to_owned(),
@@ -202,11 +209,11 @@ impl Layout {
                 description: "Stacked bars of exclusive time per phase for each arm, in time per step and as shares; \
                               the table below holds every value."
                     .to_owned(),
-                reading: "Each bar is the mean steady step of a worker's compute lane (or a turn of a server's), cut into phases that exclude each \
-                          other and add up to the whole: shorter is faster. Blue computes, orange communicates, hatched \
-                          pink waits, grey is the rest. The thin bar beneath is the communication of all the rank's lanes: \
-                          hatched where it is exposed, because the compute lane communicated or waited itself; cross-hatched on \
-                          green where it is hidden, because that lane went on with its own work meanwhile."
+                reading: "Each bar is the mean steady step of a worker's compute lane (or a turn of a server's lane), divided into phases that \
+                          exclude each other and add up to the step: shorter is faster. Blue computes, orange communicates, \
+                          hatched pink waits, grey is the rest. The thin bar beneath is the communication of all lanes of the rank: \
+                          hatched if exposed, because the compute lane itself communicated or waited; cross-hatched on green if \
+                          hidden, because the compute lane computed meanwhile."
                     .to_owned(),
                 table,
             },
@@ -225,8 +232,8 @@ impl Layout {
     }
 }
 
-/// A name on one line, or on two. What arms differ in often stands at the end of their names, so where that is too
-/// short the middle goes.
+/// A name on one line, or on two. If it is too long its middle is left out, because names of arms often differ at their
+/// end.
 fn lines(name: &str) -> Vec<String> {
     let mut letters: Vec<char> = name.chars().collect();
     if letters.len() <= LABEL_LETTERS {
@@ -241,7 +248,7 @@ fn lines(name: &str) -> Vec<String> {
     [first, second].map(|line| line.iter().collect::<String>().trim().to_owned()).to_vec()
 }
 
-fn segment(phase: Phase, scale: &Scale, (from, amount): (f64, f64), title: String) -> Segment {
+fn segment(phase: Phase, scale: &Scale, from: f64, amount: f64, title: String) -> Segment {
     Segment {
         style: phase_style(phase),
         hatch: hatch(phase).to_owned(),
@@ -256,7 +263,7 @@ pub(crate) fn phase_style(phase: Phase) -> String {
     format!("phase-{phase}")
 }
 
-/// The pattern laid over a phase: none for computing.
+/// The hatch of a phase; empty for computing.
 pub(crate) fn hatch(phase: Phase) -> &'static str {
     match phase.category() {
         Category::Compute => "",
@@ -266,7 +273,7 @@ pub(crate) fn hatch(phase: Phase) -> &'static str {
     }
 }
 
-/// All phases by kind, whether they occurred or not: the list is closed.
+/// All phases by kind, whether they occurred or not.
 pub(crate) fn legend() -> Vec<LegendGroup> {
     let kinds = [
         (Category::Compute, "computes"),
@@ -300,8 +307,8 @@ fn table(findings: &Findings, measured: &[Measured], unit: Unit) -> Table {
     let mut add = |name: &str, value: &dyn Fn(&StepShares) -> Option<f64>| {
         let mut row = vec![name.to_owned()];
         for (_, (_, shares)) in lanes() {
-            let cells =
-                value(shares).map(|value| [unit.number(value, 3), digits::percent(value / shares.length)]);
+            let cells = value(shares)
+                .map(|value| [unit.number(value, 3), number_format::percent(value / shares.length)]);
             row.extend(cells.unwrap_or_else(|| ["–", "–"].map(str::to_owned)));
         }
         table.rows.push(row);

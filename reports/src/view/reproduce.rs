@@ -1,14 +1,14 @@
-//! What it takes to do it again: recipe, commands, machines, digests, and the data itself.
+//! What a reader needs to repeat the sweep: recipe, commands, machines, digests, and the data itself.
 
 use super::condition_title;
 use super::masthead::short;
 use crate::Options;
 use crate::chart::Table;
-use crate::data;
-use crate::digits;
+use crate::data::{Data, Download};
 use crate::findings::Findings;
-use crate::paragraph;
-use crate::study::Entry;
+use crate::headline;
+use crate::number_format;
+use crate::study::ArmCell;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use store::RunState;
@@ -21,9 +21,11 @@ pub(crate) struct Reproduce {
     pub(crate) source: String,
     pub(crate) facts: Vec<Fact>,
     pub(crate) nodes: Table,
-    /// What the digests of the final weights say about the arms, one sentence for each condition.
+    /// Sentences on arms with equal final weights, one per condition.
     pub(crate) weights: Vec<String>,
     pub(crate) digests: Table,
+    /// Where the data is.
+    pub(crate) data_note: String,
     pub(crate) downloads: Vec<Download>,
 }
 
@@ -33,16 +35,8 @@ pub(crate) struct Fact {
     pub(crate) value: String,
 }
 
-/// A file inside the page.
-#[derive(Debug, Serialize)]
-pub(crate) struct Download {
-    pub(crate) file: String,
-    pub(crate) what: String,
-    pub(crate) href: String,
-}
-
 impl Reproduce {
-    pub(crate) fn of(findings: &Findings, options: &Options) -> Self {
+    pub(crate) fn of(findings: &Findings, options: &Options, data: Data) -> Self {
         let rows = findings.rows();
         let fact = |name: &str, value: String| Fact { name: name.to_owned(), value };
         let commit =
@@ -66,7 +60,8 @@ impl Reproduce {
             nodes: nodes(findings),
             weights: shared_weights(findings),
             digests: digests(findings),
-            downloads: data::downloads(findings),
+            data_note: data.note,
+            downloads: data.downloads,
         }
     }
 }
@@ -79,7 +74,7 @@ fn commands(findings: &Findings) -> String {
     rows.argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
-/// A word as a POSIX shell reads it.
+/// A word quoted for a POSIX shell.
 fn quoted(word: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,+@%".contains(&byte);
     if !word.is_empty() && word.bytes().all(plain) {
@@ -98,7 +93,7 @@ fn nodes(findings: &Findings) -> Table {
             node.system.clone(),
             node.processor.clone(),
             node.cores.to_string(),
-            digits::bytes(node.memory as f64),
+            number_format::bytes(node.memory as f64),
         ]);
     }
     table
@@ -107,14 +102,14 @@ fn nodes(findings: &Findings) -> Table {
 /// The final weights' digests of one arm, by seed.
 type Digests<'a> = BTreeMap<u64, &'a str>;
 
-/// Where several arms ended with equal weights for equal seeds, whatever they differ in is only speed.
+/// Says which arms ended with equal weights for equal seeds, so that they differ only in speed.
 fn shared_weights(findings: &Findings) -> Vec<String> {
     let mut sentences = Vec::new();
     for condition in &findings.study.conditions {
         let mut classes: Vec<(Digests, Vec<&str>)> = Vec::new();
-        for entry in &condition.entries {
-            let own = final_digests(entry);
-            let name = findings.study.arm_name(entry.arm);
+        for cell in &condition.cells {
+            let own = final_digests(cell);
+            let name = findings.study.arm_name(cell.arm);
             match classes.iter_mut().find(|(head, _)| agree(head, &own)) {
                 Some((head, arms)) => {
                     head.retain(|seed, _| own.contains_key(seed));
@@ -131,7 +126,7 @@ fn shared_weights(findings: &Findings) -> Vec<String> {
             sentences.push(format!(
                 "{}: {} ended with the same weights, bit for bit, for {seeds} ({}). What they differ in is only speed.",
                 condition_title(condition),
-                paragraph::listed(arms),
+                headline::listed(arms),
                 digests.values().next().map(|digest| short(digest)).unwrap_or_default(),
             ));
         }
@@ -139,10 +134,10 @@ fn shared_weights(findings: &Findings) -> Vec<String> {
     sentences
 }
 
-fn final_digests<'a>(entry: &Entry<'a>) -> Digests<'a> {
-    let done = entry.trials.iter().filter(|trial| trial.run.state == RunState::Done);
-    done.filter_map(|trial| match &trial.attempt.weights {
-        Some(Ok(digest)) => Some((trial.run.seed, digest.as_str())),
+fn final_digests<'a>(cell: &ArmCell<'a>) -> Digests<'a> {
+    let done = cell.runs.iter().filter(|judged| judged.run.state == RunState::Done);
+    done.filter_map(|judged| match &judged.attempt.weights {
+        Some(Ok(digest)) => Some((judged.run.seed, digest.as_str())),
         _ => None,
     })
     .collect()
@@ -157,18 +152,18 @@ fn agree(left: &Digests, right: &Digests) -> bool {
 fn digests(findings: &Findings) -> Table {
     let mut table = Table::new(["arm", "condition", "repeat", "seed", "SHA-256 of the final weights"]);
     for condition in &findings.study.conditions {
-        for entry in &condition.entries {
-            for trial in &entry.trials {
-                let digest = match &trial.attempt.weights {
+        for cell in &condition.cells {
+            for judged in &cell.runs {
+                let digest = match &judged.attempt.weights {
                     Some(Ok(digest)) => digest.clone(),
                     Some(Err(lines)) => format!("ranks differ: {}", lines.join("; ")),
                     None => continue,
                 };
                 table.rows.push(vec![
-                    findings.study.arm_name(entry.arm).to_owned(),
+                    findings.study.arm_name(cell.arm).to_owned(),
                     condition_title(condition),
-                    (trial.run.repeat + 1).to_string(),
-                    trial.run.seed.to_string(),
+                    (judged.run.repeat + 1).to_string(),
+                    judged.run.seed.to_string(),
                     digest,
                 ]);
             }

@@ -1,15 +1,14 @@
-//! How far ranks that go at their own pace drift apart: staleness of updates, who averages with whom, distance
-//! from the mean model.
+//! How far independent ranks drift apart: staleness of updates, averagings of pairs, distance from the mean model.
 
-use super::accuracy::{self, Chart};
+use super::accuracy::{self, Chart, MetricChart};
 use super::condition_title;
-use super::heat::{self, Matrix, Passed, Words};
+use super::rank_matrix::{self, Matrix, Passed, Words};
 use crate::chart::{Area, Figure, Frame, Key, Scale, Table, Tick, arm_style, coordinate};
-use crate::digits;
 use crate::findings::Findings;
 use crate::gossip;
+use crate::number_format;
 use crate::staleness::{self, Bucket, Histogram, Staleness};
-use crate::study::{Condition, Placed};
+use crate::study::{Condition, PlacedCell};
 use recipe::Metric;
 use serde::Serialize;
 use store::AttemptRow;
@@ -24,7 +23,7 @@ pub(crate) struct Section {
     pub(crate) pairs: Vec<Matrix>,
     pub(crate) distances: Vec<Chart>,
     pub(crate) legend: Vec<Key>,
-    /// What was left out; empty where nothing was.
+    /// What is left out; may be empty.
     pub(crate) note: String,
 }
 
@@ -37,12 +36,12 @@ pub(crate) struct Drawn {
     /// Mean, percentiles and largest, in words.
     pub(crate) summary: String,
     pub(crate) frame: Frame,
-    pub(crate) bars: Vec<Bar>,
+    pub(crate) bars: Vec<HistogramBar>,
     pub(crate) workers: Table,
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct Bar {
+pub(crate) struct HistogramBar {
     pub(crate) style: String,
     /// The pattern over the bar of the tail, which has no end.
     pub(crate) hatch: String,
@@ -54,12 +53,12 @@ pub(crate) struct Bar {
 }
 
 impl Section {
-    /// None where no run has any of it.
+    /// `None` if no run has any of it.
     pub(crate) fn of(findings: &Findings) -> Option<Self> {
         let study = &findings.study;
         let mut histograms: Vec<Drawn> =
-            study.entries().filter_map(|placed| bars(findings, placed)).collect();
-        let mut pairs: Vec<Matrix> = study.entries().filter_map(|placed| pairs(findings, placed)).collect();
+            study.arm_cells().filter_map(|placed| bars(findings, placed)).collect();
+        let mut pairs: Vec<Matrix> = study.arm_cells().filter_map(|placed| pairs(findings, placed)).collect();
         let distances: Vec<Chart> = study
             .conditions
             .iter()
@@ -79,7 +78,7 @@ impl Section {
             distances,
             legend: arms.map(|arm| Key::of_arm(arm, study.arm_name(arm))).collect(),
             note: if cut {
-                format!("The first {MOST_FIGURES} of each kind are shown; the embedded data holds all.")
+                format!("The first {MOST_FIGURES} of each kind are shown; the CSV files hold all.")
             } else {
                 String::new()
             },
@@ -87,18 +86,19 @@ impl Section {
     }
 }
 
-fn bars(findings: &Findings, Placed { number, condition, entry }: Placed) -> Option<Drawn> {
-    let found = staleness::of(entry)?;
-    let (arm, condition) = (findings.study.arm_name(entry.arm), condition_title(condition));
+fn bars(findings: &Findings, PlacedCell { number, condition, cell }: PlacedCell) -> Option<Drawn> {
+    let found = staleness::of(cell)?;
+    let arm = findings.study.arm_name(cell.arm);
+    let condition = condition_title(condition);
     let buckets = found.all.buckets();
     let total = found.all.total() as f64;
     let share = |bucket: &Bucket| bucket.count as f64 / total;
     let area = Area { width: 500.0, height: 230.0, left: 48.0, right: 490.0, top: 14.0, bottom: 186.0 };
     let most = buckets.iter().map(share).fold(0.0, f64::max);
-    let x = Scale::new((0.0, buckets.len() as f64), (area.left, area.right), 1.0);
-    let y = Scale::new((0.0, most), (area.bottom, area.top), 100.0).rounded(4);
-    let bars = buckets.iter().enumerate().map(|(place, bucket)| Bar {
-        style: arm_style(entry.arm),
+    let x = Scale::new(0.0..=buckets.len() as f64, area.left..=area.right, 1.0);
+    let y = Scale::new(0.0..=most, area.bottom..=area.top, 100.0).rounded(4);
+    let bars = buckets.iter().enumerate().map(|(place, bucket)| HistogramBar {
+        style: arm_style(cell.arm),
         hatch: if bucket.to.is_none() { "hatch-communication".to_owned() } else { String::new() },
         x: coordinate(x.at(place as f64) + 1.0),
         y: coordinate(y.at(share(bucket))),
@@ -107,8 +107,8 @@ fn bars(findings: &Findings, Placed { number, condition, entry }: Placed) -> Opt
         title: format!(
             "{arm}, staleness {}: {} updates, {}",
             range(bucket),
-            digits::count(bucket.count),
-            digits::percent(share(bucket))
+            number_format::count(bucket.count),
+            number_format::percent(share(bucket))
         ),
     });
     let labels = ["staleness (updates)".to_owned(), "share of updates (%)".to_owned()];
@@ -117,13 +117,13 @@ fn bars(findings: &Findings, Placed { number, condition, entry }: Placed) -> Opt
     Some(Drawn {
         summary: summary(&found),
         figure: Figure {
-            id: format!("staleness-{number}-{}", entry.arm),
+            id: format!("staleness-{number}-{}", cell.arm),
             title: format!("Staleness of updates: {arm}, {condition}"),
             description: format!("Histogram of the share of updates by staleness. {}", summary(&found)),
             reading: String::new(),
             table: bucket_table(&found.all, &buckets),
         },
-        key: Key::of_arm(entry.arm, arm),
+        key: Key::of_arm(cell.arm, arm),
         condition,
         frame,
         bars: bars.collect(),
@@ -140,7 +140,7 @@ fn range(bucket: &Bucket) -> String {
     }
 }
 
-/// Where bars are one wide their middle has a label, else their edge; about eight labels, and always the tail's.
+/// Labels of bars of width one are at their middle, of others at their edge; about eight labels, always the tail's.
 fn bucket_ticks(buckets: &[Bucket], x: &Scale) -> Vec<Tick> {
     let single = buckets.first().is_some_and(|bucket| bucket.to == Some(0));
     let stride = buckets.len().div_ceil(11).max(1);
@@ -162,12 +162,12 @@ fn bucket_ticks(buckets: &[Bucket], x: &Scale) -> Vec<Tick> {
 }
 
 fn summary(found: &Staleness) -> String {
-    let number = |value: Option<u64>| value.map_or_else(|| "–".to_owned(), digits::count);
+    let number = |value: Option<u64>| value.map_or_else(|| "–".to_owned(), number_format::count);
     format!(
         "{} updates in {}: mean {}, 95 % at most {}, largest {}.",
-        digits::count(found.all.total()),
-        digits::plural(found.runs, "run"),
-        found.all.mean().map_or_else(|| "–".to_owned(), |mean| digits::fixed(mean, 2)),
+        number_format::count(found.all.total()),
+        number_format::plural(found.runs, "run"),
+        found.all.mean().map_or_else(|| "–".to_owned(), |mean| number_format::fixed(mean, 2)),
         number(found.all.quantile(0.95)),
         number(found.all.max()),
     )
@@ -181,9 +181,9 @@ fn bucket_table(all: &Histogram, buckets: &[Bucket]) -> Table {
         seen += bucket.count;
         table.rows.push(vec![
             range(bucket),
-            digits::count(bucket.count),
-            digits::percent(bucket.count as f64 / total),
-            digits::percent(seen as f64 / total),
+            number_format::count(bucket.count),
+            number_format::percent(bucket.count as f64 / total),
+            number_format::percent(seen as f64 / total),
         ]);
     }
     table
@@ -193,54 +193,56 @@ fn worker_table(found: &Staleness) -> Table {
     let mut table = Table::new(["worker", "server", "updates", "share", "mean", "median", "95 %", "largest"]);
     let dash = || "–".to_owned();
     for ((worker, server), own) in &found.by_worker {
-        let quantile = |share| own.quantile(share).map_or_else(dash, digits::count);
+        let quantile = |share| own.quantile(share).map_or_else(dash, number_format::count);
         table.rows.push(vec![
             format!("rank {worker}"),
             format!("rank {server}"),
-            digits::count(own.total()),
-            digits::percent(own.total() as f64 / found.all.total() as f64),
-            own.mean().map_or_else(dash, |mean| digits::fixed(mean, 2)),
+            number_format::count(own.total()),
+            number_format::percent(own.total() as f64 / found.all.total() as f64),
+            own.mean().map_or_else(dash, |mean| number_format::fixed(mean, 2)),
             quantile(0.5),
             quantile(0.95),
-            own.max().map_or_else(dash, digits::count),
+            own.max().map_or_else(dash, number_format::count),
         ]);
     }
     table.cut(200);
     table
 }
 
-fn pairs(findings: &Findings, Placed { number, condition, entry }: Placed) -> Option<Matrix> {
-    let attempt = entry.median_trial(condition.measure())?.attempt;
+fn pairs(findings: &Findings, PlacedCell { number, condition, cell }: PlacedCell) -> Option<Matrix> {
+    let attempt = cell.median_run(condition.measure())?.attempt;
     let workers = condition.workers;
-    let (arm, condition) = (findings.study.arm_name(entry.arm), condition_title(condition));
+    let arm = findings.study.arm_name(cell.arm);
+    let condition = condition_title(condition);
     let passed: Vec<Passed> = attempt
         .averagings
         .iter()
         .map(|row| Passed {
             ranks: [row.rank.index(), row.peer.index()],
             amount: row.count as f64,
-            label: digits::count(row.count),
+            label: number_format::count(row.count),
             title: format!(
                 "rank {} asked rank {}: {}",
                 row.rank,
                 row.peer,
-                digits::plural(row.count as usize, "averaging")
+                number_format::plural(row.count as usize, "averaging")
             ),
         })
         .collect();
     let figure = Figure {
-        id: format!("pairs-{number}-{}", entry.arm),
+        id: format!("pairs-{number}-{}", cell.arm),
         title: format!("Who averaged with whom: {arm}, {condition}"),
         description: format!(
             "Heat map of {} between the ranks of the median run of {arm}.",
-            digits::plural(attempt.averagings.iter().map(|row| row.count as usize).sum(), "averaging")
+            number_format::plural(attempt.averagings.iter().map(|row| row.count as usize).sum(), "averaging")
         ),
-        reading: gossip::per_gradient(attempt, workers)
-            .map_or_else(String::new, |rate| format!("{} averagings per gradient.", digits::fixed(rate, 2))),
+        reading: gossip::per_gradient(attempt, workers).map_or_else(String::new, |rate| {
+            format!("{} averagings per gradient.", number_format::fixed(rate, 2))
+        }),
         table: pair_table(attempt),
     };
     let labels = ["active rank", "asked rank"];
-    heat::matrix(Words { figure, arm, condition: &condition, labels }, &passed, attempt.ranks.len())
+    rank_matrix::matrix(Words { figure, arm, condition: &condition, labels }, &passed, attempt.ranks.len())
 }
 
 fn pair_table(attempt: &AttemptRow) -> Table {
@@ -250,18 +252,19 @@ fn pair_table(attempt: &AttemptRow) -> Table {
         table.rows.push(vec![
             row.rank.to_string(),
             row.peer.to_string(),
-            digits::count(row.count),
-            digits::percent(row.count as f64 / total.max(1) as f64),
+            number_format::count(row.count),
+            number_format::percent(row.count as f64 / total.max(1) as f64),
         ]);
     }
     table.cut(64);
     table
 }
 
-/// The distance of the models from their mean over training, where it was measured.
+/// The distance of the models from their mean over training, if it was measured.
 fn distance(findings: &Findings, number: usize, condition: &Condition) -> Option<Chart> {
     let metric = Metric::ConsensusDistance;
-    let reading = "How far the ranks' models are from their mean: 0 where all are equal. Each thin line is one run, the thick \
-                   line the median, the band their range.";
-    accuracy::metric_chart(findings, (format!("consensus-{number}"), reading.to_owned()), condition, metric)
+    let reading = "Distance of the ranks' models from their mean: 0 if all are equal. Each thin line is one run, the thick line the \
+                   median, the band their range.";
+    let chart = MetricChart { id: format!("consensus-{number}"), reading: reading.to_owned(), metric };
+    accuracy::metric_chart(findings, condition, chart)
 }

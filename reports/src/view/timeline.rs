@@ -1,12 +1,12 @@
-//! What each lane did when: the median run of each arm, at its start, in a typical step, in its worst step.
+//! The phases of each lane over time: the median run of each arm, at its start, in a typical step, in its longest step.
 
 use super::condition_title;
 use super::phases::{self, LegendGroup};
 use crate::Timelines;
 use crate::chart::{Area, Figure, Frame, Path, Scale, Table, Tick, coordinate};
-use crate::digits::{self, Unit};
 use crate::findings::Findings;
-use crate::study::{Placed, Study};
+use crate::number_format::{self, Unit};
+use crate::study::{PlacedCell, Study};
 use record::{LaneId, Nanos, Phase, Rank};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -15,13 +15,13 @@ use store::SpanRow;
 /// The width of a letter of a lane's name, at most on average.
 const LETTER: f64 = 7.0;
 
-/// Timelines on one page; more arms and conditions than that are left to the exported trace.
+/// Number of timelines on one page; `bakeoff export` has the others.
 const MOST_TIMELINES: usize = 6;
 
-/// Lanes in one timeline.
+/// Number of lanes in one timeline.
 const MOST_LANES: usize = 16;
 
-/// Bars drawn in one window, shared by its lanes; what is finer is merged into what lasts longest there.
+/// Number of bars in one window, shared by its lanes; shorter spans are merged into the longest phase nearby.
 const MOST_SLICES: usize = 6_000;
 
 /// The section.
@@ -29,7 +29,7 @@ const MOST_SLICES: usize = 6_000;
 pub(crate) struct Section {
     pub(crate) legend: Vec<LegendGroup>,
     pub(crate) timelines: Vec<Timeline>,
-    /// What is not shown, and why; empty where all is.
+    /// What is not shown, and why; may be empty.
     pub(crate) note: String,
 }
 
@@ -63,13 +63,13 @@ pub(crate) struct PhasePath {
     pub(crate) path: String,
 }
 
-/// The runs whose spans a page shows, each with its condition and arm: of all their runs the one in the middle.
+/// The runs whose spans a page shows, each with its condition and arm: the median run of each cell.
 pub(crate) fn chosen_runs(study: &Study) -> Vec<(usize, usize, String)> {
-    let middle = |Placed { number, condition, entry }: Placed| {
-        let trial = entry.median_trial(condition.measure())?;
-        Some((number, entry.arm, trial.run.id.clone()))
+    let middle = |PlacedCell { number, condition, cell }: PlacedCell| {
+        let judged = cell.median_run(condition.measure())?;
+        Some((number, cell.arm, judged.run.id.clone()))
     };
-    let mut chosen: Vec<_> = study.entries().filter_map(middle).collect();
+    let mut chosen: Vec<_> = study.arm_cells().filter_map(middle).collect();
     chosen.truncate(MOST_TIMELINES);
     chosen
 }
@@ -91,12 +91,12 @@ impl Section {
             timelines.push(Timeline {
                 arm: study.arm_name(arm).to_owned(),
                 condition: condition_title(condition),
-                run: format!("repeat {} of this arm, the one in the middle by speed (run {run})", repeat + 1),
+                run: format!("repeat {} of this arm, the median by speed (run {run})", repeat + 1),
                 windows,
             });
         }
         let pairs: usize =
-            study.conditions.iter().flat_map(|c| &c.entries).filter(|entry| !entry.trials.is_empty()).count();
+            study.conditions.iter().flat_map(|c| &c.cells).filter(|cell| !cell.runs.is_empty()).count();
         Self { legend: phases::legend(), timelines, note: note(pairs, without) }
     }
 }
@@ -109,7 +109,7 @@ fn note(pairs: usize, without: usize) -> String {
         ));
     }
     if without > 0 {
-        notes.push(format!("{} kept no spans (`measure.trace`).", digits::plural(without, "run")));
+        notes.push(format!("{} kept no spans (`measure.trace`).", number_format::plural(without, "run")));
     }
     notes.join(" ")
 }
@@ -171,16 +171,17 @@ impl Cut<'_> {
         let shown = &lanes[..lanes.len().min(MOST_LANES)];
         let row = if shown.len() > 8 { 16.0 } else { 24.0 };
         let height = 30.0 + row * shown.len() as f64 + 40.0;
-        let longest = shown.iter().map(|lane| lane_name(*lane).chars().count()).max().unwrap_or(0);
+        let longest =
+            shown.iter().map(|(rank, lane)| lane_name(*rank, *lane).chars().count()).max().unwrap_or(0);
         let left = f64::max(118.0, LETTER * longest as f64 + 12.0);
         let area = Area { left, top: 24.0, bottom: height - 40.0, ..Area::wide(height) };
         let unit = Unit::of_seconds(Nanos(self.to - self.from).seconds());
-        let x = Scale::new((0.0, Nanos(self.to - self.from).seconds()), (area.left, area.right), unit.factor);
-        let y = Scale::new((0.0, 1.0), (area.bottom, area.top), 1.0);
+        let x = Scale::new(0.0..=Nanos(self.to - self.from).seconds(), area.left..=area.right, unit.factor);
+        let y = Scale::new(0.0..=1.0, area.bottom..=area.top, 1.0);
         let top = |place: usize| area.top + 3.0 + row * place as f64;
         let place = |place: usize| Tick {
             at: coordinate(top(place) + row / 2.0 + 2.0),
-            label: lane_name(shown[place]),
+            label: lane_name(shown[place].0, shown[place].1),
         };
         let mut frame =
             area.frame(&x, &y, [format!("time since the window's start ({})", unit.name), String::new()]);
@@ -212,7 +213,7 @@ impl Cut<'_> {
     }
 
     fn note(&self, name: &str, lanes: usize) -> String {
-        let time = digits::seconds(Nanos(self.to - self.from).seconds());
+        let time = number_format::seconds(Nanos(self.to - self.from).seconds());
         let hidden = if lanes > MOST_LANES {
             format!("; the first {MOST_LANES} of {lanes} lanes")
         } else {
@@ -228,12 +229,12 @@ impl Cut<'_> {
         lanes
     }
 
-    /// Lanes other than compute count their own steps, so that time decides what lies inside.
+    /// Lanes other than compute count their own steps, so spans are selected by time.
     fn inside(&self) -> impl Iterator<Item = &SpanRow> {
         self.spans.iter().filter(|span| span.begin.0 < self.to && (span.begin + span.length).0 > self.from)
     }
 
-    /// Where a step begins on the rank that begins it first.
+    /// The beginning of each step, on the rank that begins first.
     fn marks(&self, x: &Scale) -> Vec<Tick> {
         let begin = |step: &u64| Nanos(self.bounds[step].0 - self.from).seconds();
         self.steps
@@ -256,7 +257,7 @@ impl Cut<'_> {
             for (phase, from, to) in self.slices(*lane, columns) {
                 let left = x.at(from * width / 1e9);
                 let right = x.at(to * width / 1e9);
-                paths.entry(phase).or_default().rectangle((left, y), (right - left, height));
+                paths.entry(phase).or_default().rectangle(left, y, right - left, height);
             }
         }
         paths
@@ -289,7 +290,8 @@ impl Cut<'_> {
         for (column, cell) in held.iter().enumerate() {
             let longest = cell.iter().max_by(|left, right| left.1.total_cmp(right.1));
             let Some((phase, _)) = longest.filter(|(_, time)| **time > 0.0) else { continue };
-            let (from, to) = (column as f64 / columns as f64, (column + 1) as f64 / columns as f64);
+            let from = column as f64 / columns as f64;
+            let to = (column + 1) as f64 / columns as f64;
             match slices.last_mut() {
                 Some((last, _, end)) if last == phase && (*end - from).abs() < 1e-12 => *end = to,
                 _ => slices.push((*phase, from, to)),
@@ -313,8 +315,8 @@ impl Cut<'_> {
                     rank.to_string(),
                     lane.to_string(),
                     phase.to_string(),
-                    digits::seconds(time.seconds()),
-                    digits::percent(time.0 as f64 / (self.to - self.from).max(1) as f64),
+                    number_format::seconds(time.seconds()),
+                    number_format::percent(time.0 as f64 / (self.to - self.from).max(1) as f64),
                     spans.to_string(),
                 ]);
             }
@@ -324,6 +326,6 @@ impl Cut<'_> {
     }
 }
 
-fn lane_name((rank, lane): (Rank, LaneId)) -> String {
+fn lane_name(rank: Rank, lane: LaneId) -> String {
     format!("rank {rank} {lane}")
 }

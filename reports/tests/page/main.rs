@@ -5,7 +5,7 @@
 mod anything;
 mod broken;
 mod checks;
-mod heterogeneity;
 mod pace;
 mod size;
+mod waiting;
 mod whole;

@@ -17,7 +17,8 @@ fn at_their_own_pace(rows: &mut SweepRows) {
     for run in &mut rows.runs {
         let attempt = run.attempt.as_mut().unwrap();
         if run.cell == 0 {
-            let (server, counts) = (Rank(4), [5, 10, 60, 20, 4, 0, 0, 0, 0, 0, 0, 1]);
+            let server = Rank(4);
+            let counts = [5, 10, 60, 20, 4, 0, 0, 0, 0, 0, 0, 1];
             attempt.staleness = (0..4)
                 .flat_map(|worker| {
                     (0..).zip(counts).map(move |(staleness, count)| (worker, staleness, count))
@@ -80,7 +81,8 @@ fn gradients_that_rarely_meet_a_partner_are_a_reason_for_doubt() {
             attempts.flat_map(|attempt| &mut attempt.averagings).for_each(|row| row.count = count);
         })
     };
-    let (rare, often) = (page(steps / 10), page(steps / 4));
+    let rare = page(steps / 10);
+    let often = page(steps / 4);
     assert!(rare.contains("0.10 averagings per gradient, workers train mostly alone"));
     assert!(rare.contains("<p class=\"note\">0.10 averagings per gradient.</p>"));
     assert!(often.contains("<p class=\"note\">0.25 averagings per gradient.</p>"));

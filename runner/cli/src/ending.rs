@@ -36,7 +36,7 @@ pub(crate) async fn tell(
 ) -> Result<Exit, Failure> {
     let selection = Selection::sweep(id);
     let rows = store.sweep_rows(&selection).await?;
-    let options = page::options(None);
+    let options = page::options();
     let quiet = context.talk.loudness() == Loudness::Quiet;
     if !quiet {
         output::data(&results(&rows, &options, output::width())?)?;

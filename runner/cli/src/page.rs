@@ -11,13 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use store::{NewReport, Selection, Store, SweepRows};
 
-/// What is asked of a page.
-pub(crate) fn options(baseline: Option<&str>) -> Options {
-    Options {
-        baseline: baseline.map(str::to_owned),
-        generated_by: format!("bakeoff {}", env!("CARGO_PKG_VERSION")),
-        allow_large: false,
-    }
+/// The settings of a page that no option changes.
+pub(crate) fn options() -> Options {
+    Options { generated_by: format!("bakeoff {}", env!("CARGO_PKG_VERSION")), ..Options::default() }
 }
 
 /// Writes the page of these rows; its folder is made if it is not there.
@@ -33,9 +29,14 @@ pub(crate) async fn write(
         let spans = store.timeline(&store.find_run(&run).await?).await?;
         timelines.insert(run, spans);
     }
-    let page = reports::page(rows, &timelines, options)?;
+    let data = data_folder(file);
+    let name = data.file_name().map(|name| name.to_string_lossy().into_owned());
+    let page = reports::page(rows, &timelines, &Options { data_folder: name, ..options.clone() })?;
     for warning in &page.warnings {
         talk.warn(warning, "");
+    }
+    for part in &page.data {
+        save(&data.join(&part.name), &part.text)?;
     }
     save(file, &page.html)?;
     let report = NewReport {
@@ -44,7 +45,13 @@ pub(crate) async fn write(
         sha256: &hex(&Sha256::digest(&page.html)),
         created: human::now(),
     };
-    Ok(store.note_report(&report).await?)
+    Ok(store.record_report(&report).await?)
+}
+
+/// The folder beside a page for data that is too large to embed: `page-data` for `page.html`.
+fn data_folder(file: &Path) -> PathBuf {
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    file.with_file_name(format!("{stem}-data"))
 }
 
 /// Whether a file can be written, found out before hours are spent on what goes into it.

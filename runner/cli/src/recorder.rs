@@ -45,10 +45,10 @@ impl Recorder {
                 self.keep(update, &mut events).await?;
             }
             log.append(&events)?;
-            self.store.ingest(self.attempt, &events).await?;
+            self.store.record_events(self.attempt, &events).await?;
             if alive.elapsed() >= HEARTBEAT {
                 alive = Instant::now();
-                self.store.heartbeat(self.attempt, human::now()).await?;
+                self.store.record_heartbeat(self.attempt, human::now()).await?;
             }
         }
         Ok(())
@@ -58,10 +58,10 @@ impl Recorder {
     async fn keep(&self, update: Update, events: &mut Vec<Event>) -> Result<(), StoreError> {
         match update {
             Update::Events(more) => events.extend(more),
-            Update::Note(text) => self.store.note(self.attempt, human::now(), "note", &text).await?,
+            Update::Note(text) => self.store.record_note(self.attempt, human::now(), "note", &text).await?,
             Update::Lost { reason, .. } => {
                 let state = RunState::Degraded.name();
-                self.store.note(self.attempt, human::now(), state, &reason).await?;
+                self.store.record_note(self.attempt, human::now(), state, &reason).await?;
             }
             Update::Spawned { .. } | Update::Heartbeat(..) | Update::State(_) => {}
         }

@@ -53,9 +53,9 @@ impl Sweep<'_> {
             if self.session.interrupted().is_some() || self.max_fail.is_some_and(|most| failed >= most) {
                 break;
             }
-            self.store.set_identity(id, &decision.identity).await?;
+            self.store.record_identity(id, &decision.identity).await?;
             if let Action::Reuse(finished) = &decision.action {
-                self.store.mark_reused(id, &finished.run).await?;
+                self.store.record_reuse(id, &finished.run).await?;
                 self.progress.reused(self.plan, run);
                 ended += 1;
                 continue;
@@ -65,7 +65,7 @@ impl Sweep<'_> {
             ended += usize::from(state != RunState::Interrupted);
         }
         let end = if ended == self.plan.runs.len() { SweepEnd::Done } else { SweepEnd::Interrupted };
-        Ok(self.write_last(|| self.store.end_sweep(self.id, end, human::now())).await?)
+        Ok(self.write_last(|| self.store.record_sweep_end(self.id, end, human::now())).await?)
     }
 
     /// Writes what must not be missing, if need be into the room that was kept aside for it.
@@ -74,7 +74,7 @@ impl Sweep<'_> {
         F: Future<Output = Result<(), StoreError>>,
     {
         match write().await {
-            Err(_) if self.store.make_room() => write().await,
+            Err(_) if self.store.free_reserve() => write().await,
             written => written,
         }
     }
@@ -106,8 +106,8 @@ impl Sweep<'_> {
     async fn attempt(&self, run: &Run, id: &RunId, decision: &Decision) -> Result<AttemptEnd, StoreError> {
         let spec = &self.plan.cells[run.cell].spec;
         let new = NewAttempt { started: human::now(), cluster: &spec.cluster, nodes: self.nodes };
-        let attempt = self.store.begin_attempt(id, &new).await?;
-        self.store.note_surroundings(attempt, human::now(), &decision.surroundings).await?;
+        let attempt = self.store.record_attempt(id, &new).await?;
+        self.store.record_surroundings(attempt, human::now(), &decision.surroundings).await?;
         let number = self.store.attempt_number(attempt).await?;
         let directory = self.store.attempt_directory(id, number);
         self.progress.attempt(self.plan, run, number);
@@ -136,7 +136,7 @@ impl Sweep<'_> {
             Ok(Err(error)) => lost(&mut end, &error.to_string()),
             Err(fault) => lost(&mut end, &fault.to_string()),
         }
-        self.write_last(|| self.store.end_attempt(attempt, &end)).await?;
+        self.write_last(|| self.store.record_attempt_end(attempt, &end)).await?;
         Ok(end)
     }
 }

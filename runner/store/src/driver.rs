@@ -1,4 +1,4 @@
-//! Which process drives a sweep, and whether it still lives: a number alone is given out again.
+//! The process that drives a sweep, and whether it is alive. A process id alone is not enough: the system reuses them.
 
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -6,21 +6,24 @@ use std::fs;
 /// The process that drives a sweep.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Driver {
-    /// Its process number.
+    /// Its process id.
     pub pid: u32,
-    /// Boot of the machine and start of the process since then: with the number, unique. Empty where the
-    /// system does not say.
+    /// Boot id of the machine and start time of the process: unique together with the process id. Empty if the system
+    /// does not tell.
     pub born: String,
 }
 
+/// The reason that is shown for an attempt whose driver was killed.
+pub(crate) const KILLED: &str = "the driver was killed";
+
 impl Driver {
-    /// The process that asks.
+    /// The calling process.
     pub fn this() -> Self {
         let pid = std::process::id();
         Self { pid, born: born(pid).unwrap_or_default() }
     }
 
-    /// The process of that number, if there is one.
+    /// The process with this id, if there is one.
     pub fn of(pid: u32) -> Option<Self> {
         Some(Self { pid, born: born(pid)? })
     }
@@ -31,7 +34,7 @@ impl Driver {
     }
 }
 
-/// `boot id:ticks`, from Linux's `/proc`; nothing for a process that is gone or was never reaped.
+/// `boot id:ticks`, from Linux's `/proc`; `None` for a process that has exited, reaped or not.
 fn born(pid: u32) -> Option<String> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

@@ -1,4 +1,4 @@
-//! What can go wrong with the store, and what to do about it.
+//! Errors of the store, each with what the user can do about it.
 
 use std::path::PathBuf;
 
@@ -9,18 +9,18 @@ pub enum StoreError {
     /// There is no database in the folder.
     #[error("no store in {}: run something first, or name another folder with --store", .folder.display())]
     NoStore {
-        /// Where it was looked for.
+        /// The folder that was searched.
         folder: PathBuf,
     },
-    /// The folder, or a file in it, cannot be made or read.
+    /// The folder, or a file in it, cannot be created or read.
     #[error("cannot use {}: {source}; check the folder's owner and free space, or name another with --store", .path.display())]
     Folder {
-        /// Which.
+        /// The folder or file.
         path: PathBuf,
         /// Why.
         source: std::io::Error,
     },
-    /// The file is not one of ours.
+    /// The file was not created by this program.
     #[error("{} is not a bakeoff database; move it away, or name another folder with --store", .path.display())]
     Foreign {
         /// The file.
@@ -37,14 +37,14 @@ pub enum StoreError {
         known: i64,
     },
     /// The file's content is broken.
-    #[error("{} is damaged: {reason}; `bakeoff db rebuild` makes it again from the runs' own directories", .path.display())]
+    #[error("{} is damaged: {reason}; `bakeoff db rebuild` rebuilds it from the runs' own directories", .path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What SQLite says.
+        /// The message of SQLite.
         reason: String,
     },
-    /// The schema cannot be brought up to date.
+    /// The schema cannot be migrated.
     #[error("cannot bring {} up to date: {source}; {}", .path.display(), kept(.backup.as_ref()))]
     Migration {
         /// The file.
@@ -57,23 +57,23 @@ pub enum StoreError {
     /// Another process keeps the database locked.
     #[error("another process kept {} locked for {seconds} s; `bakeoff status` shows what runs: let it finish, or end it with `bakeoff stop`", .path.display())]
     Busy {
-        /// What is locked.
+        /// The locked file.
         path: PathBuf,
-        /// How long this one waited.
+        /// Seconds that this process waited.
         seconds: u64,
     },
-    /// Nothing in the store fits the selection.
+    /// No run matches the selection.
     #[error("no run fits {selection:?}; `bakeoff list` shows what there is")]
     Empty {
         /// As the user wrote it.
         selection: String,
     },
-    /// An id's part fits several runs.
+    /// Part of an id that matches several runs.
     #[error("{part:?} fits several runs: {}; give more characters", .candidates.join(", "))]
     Ambiguous {
         /// As the user wrote it.
         part: String,
-        /// The first few.
+        /// The first five of them.
         candidates: Vec<String>,
     },
     /// An id that is not in the store.
@@ -84,10 +84,10 @@ pub enum StoreError {
         /// The id.
         id: String,
     },
-    /// A stored document is not what this version writes.
+    /// A stored document cannot be read by this version.
     #[error("the stored {what} cannot be read: {source}")]
     Document {
-        /// Which.
+        /// Name of the document.
         what: &'static str,
         /// Why.
         source: serde_json::Error,
@@ -95,9 +95,9 @@ pub enum StoreError {
     /// A stored value is outside what its column may hold.
     #[error("the store holds {value:?} as {what}; `bakeoff db check` says more")]
     Value {
-        /// Which column.
+        /// Meaning of the column.
         what: &'static str,
-        /// What is there.
+        /// The stored value.
         value: String,
     },
     /// An event file cannot be written or read.
@@ -116,21 +116,21 @@ pub enum StoreError {
         /// Why.
         reason: String,
     },
-    /// There is nothing to make a database from.
-    #[error("{} holds no journal of a sweep, so there is nothing to make a database from; name another folder with --store", .path.display())]
+    /// No journal to rebuild the database from.
+    #[error("{} holds no journal of a sweep, so that the database cannot be rebuilt; name another folder with --store", .path.display())]
     NothingWritten {
-        /// Where journals were looked for.
+        /// The folder that was searched for journals.
         path: PathBuf,
     },
-    /// The database holds sweeps that no journal tells of.
-    #[error("{} holds {sweeps} of which no journal tells: a new database would not have them; `--force` leaves them to the backup", .path.display())]
+    /// The database has sweeps without a journal.
+    #[error("{} holds {sweeps} without a journal: a new database would not have them; with `--force` they are kept in the backup only", .path.display())]
     Unwritten {
         /// The database.
         path: PathBuf,
-        /// How many, with the noun.
+        /// Their number with the noun: `2 sweeps`.
         sweeps: String,
     },
-    /// There is no room for what is to be written.
+    /// The disk is full.
     #[error("the disk that the store lies on is full; make room, then run the same command again")]
     Full,
     /// A statement failed.
@@ -145,7 +145,7 @@ fn kept(backup: Option<&PathBuf>) -> String {
     }
 }
 
-/// Stands for the file until it is known.
+/// Placeholder until the file is known.
 const DATABASE_WORDS: &str = "the database";
 
 /// How long a statement waits for another process's lock.

@@ -1,4 +1,4 @@
-//! The names of sweeps, runs and attempts.
+//! The ids of sweeps, runs, attempts and machines.
 
 use std::fmt;
 
@@ -6,15 +6,15 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SweepId(pub(crate) String);
 
-/// The id of a run: a ULID. Its last characters tell it from its neighbours, its first ones say when.
+/// The id of a run: a ULID. Its first characters are the time, its last ones distinguish runs of the same moment.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RunId(pub(crate) String);
 
-/// An attempt: its row.
+/// The row of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AttemptId(pub(crate) i64);
 
-/// A machine: its row.
+/// The row of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NodeId(pub(crate) i64);
 

@@ -1,4 +1,4 @@
-//! What a query answers: plain rows, already chosen and thinned, for whoever shows them.
+//! The rows that queries return, already selected and thinned for the page and the terminal.
 //!
 //! Order is explicit everywhere: cells and arms as in the plan, runs by their order in the plan, ranks by
 //! number, series by time.
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub struct SweepRows {
     /// The sweep's id.
     pub id: String,
-    /// The plan as it was made.
+    /// The plan of the sweep.
     pub plan: Plan,
     /// SHA-256 of the recipe's text.
     pub recipe_sha256: String,
@@ -22,13 +22,13 @@ pub struct SweepRows {
     pub argv: Vec<String>,
     /// Version of the driver.
     pub version: String,
-    /// Commit of the folder the recipe lies in, where it lies in a repository, and whether it had changes.
+    /// Commit of the repository that the recipe lies in, if any, and whether it had uncommitted changes.
     pub commit: Option<(String, bool)>,
-    /// When it began, as seconds since 1970.
+    /// Start, in seconds since 1970.
     pub started: i64,
-    /// The machines that took part.
+    /// The machines of its ranks.
     pub nodes: Vec<NodeRow>,
-    /// The runs in the order of the plan; those never begun have no attempt.
+    /// In the order of the plan; a run that never began has no attempt.
     pub runs: Vec<RunRow>,
 }
 
@@ -43,27 +43,27 @@ pub struct NodeRow {
     pub system: String,
     /// Processor model.
     pub processor: String,
-    /// Cores that this process may use.
+    /// Number of cores that the process may use.
     pub cores: u32,
-    /// Memory, in bytes.
+    /// Bytes.
     pub memory: u64,
 }
 
-/// How a run stands.
+/// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunState {
     /// Not begun.
     Pending,
-    /// Under way; or its driver was killed.
+    /// Under way, or its driver was killed.
     Running,
     /// Ended as planned.
     Done,
-    /// Ended as planned, but went on without ranks that were lost on the way.
+    /// Ended as planned, but lost ranks and continued without them.
     Degraded,
-    /// Its loss or weights stopped being finite: a result.
+    /// Its loss or weights became infinite or NaN: a result.
     Diverged,
-    /// It could not go on.
+    /// It could not continue.
     Failed,
     /// It ran out of time.
     TimedOut,
@@ -72,7 +72,7 @@ pub enum RunState {
 }
 
 impl RunState {
-    /// Every state.
+    /// All states.
     pub const ALL: [Self; 8] = [
         Self::Pending,
         Self::Running,
@@ -113,11 +113,11 @@ pub struct RunRow {
     pub index: usize,
     /// Index into [`Plan::cells`].
     pub cell: usize,
-    /// Which repeat, from 0.
+    /// Number of the repeat, from 0.
     pub repeat: u32,
     /// Its seed.
     pub seed: u64,
-    /// How it stands.
+    /// Interrupted if it was running and its driver is dead.
     pub state: RunState,
     /// Whether its numbers were taken from an earlier sweep with the same identity.
     pub reused: bool,
@@ -125,108 +125,107 @@ pub struct RunRow {
     pub attempt: Option<AttemptRow>,
 }
 
-/// One try at a run.
+/// An attempt at a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct AttemptRow {
-    /// Which try, from 1.
+    /// Its number among the attempts of the run, from 1.
     pub number: u32,
-    /// When it began, as seconds since 1970.
+    /// Start, in seconds since 1970.
     pub started: i64,
     /// The wall time from spawn to the end of everything, evaluation included.
     pub wall: Option<Nanos>,
-    /// Why it ended, or is degraded, in a sentence; empty for a run that is done.
+    /// The reason for its state, in a sentence; empty if it is done.
     pub detail: String,
-    /// The rank to blame, where there is one.
+    /// The rank to blame, if there is one.
     pub culprit: Option<Rank>,
     /// Last lines of that rank's log.
     pub last_lines: Vec<String>,
-    /// From start to the end of the last step, on the clock of the run: the slowest rank.
+    /// Time from the start to the end of the slowest rank's last step.
     pub training: Option<Nanos>,
-    /// Median length of the steady steps of the slowest worker; where workers go at their own pace, the time in which
-    /// all of them together consume one global batch.
+    /// Median length of the steady steps of the slowest worker; if workers step independently, the time in which all of
+    /// them together use one global batch.
     pub step_time: Option<Nanos>,
-    /// Steps of the slowest worker; where workers go at their own pace, the samples of all by the global batch.
+    /// Steps of the slowest worker; if workers step independently, the samples of all divided by the global batch.
     pub steps: u64,
     /// Samples consumed by all ranks together.
     pub samples: u64,
-    /// Rounds in which the workers were compared; none where each goes at its own pace. A round is a step, or the steps
-    /// up to an exchange and with it.
+    /// Rounds in which the workers were compared; 0 if they step independently. A round is a step, or the steps up to and
+    /// including an exchange.
     pub rounds: u64,
-    /// The ranks.
+    /// By number.
     pub ranks: Vec<RankRow>,
     /// Evaluations of the model that the run is judged by, by time.
     pub metrics: Vec<MetricRow>,
-    /// What was measured beside it, on other models and between models, by time.
+    /// Other evaluations, of other models and of the distance between models, by time.
     pub beside: Vec<MetricRow>,
-    /// Mean training loss over the workers at some steps (thinned to at most 500), by step.
+    /// Mean training loss over the workers, at 500 steps at most, by step.
     pub losses: Vec<LossRow>,
-    /// The final weights' digest, if all ranks that hold the model agree; `Err` lists `rank: digest` lines.
+    /// Digest of the final weights if all ranks that hold the model agree; otherwise one `rank: digest` line each.
     pub weights: Option<Result<String, Vec<String>>>,
-    /// What each rank sent to each other.
+    /// Traffic of each pair of ranks.
     pub links: Vec<LinkRow>,
-    /// How fast that moved, in the steps that keep their spans; notes are left out.
+    /// Throughput of each pair of ranks, from steps whose spans are kept; without messages below 1 KiB.
     pub transfers: Vec<TransferRow>,
-    /// How well each rank kept what it pretends; empty where nothing is pretended.
+    /// Accuracy of emulation on each rank; empty if nothing is emulated.
     pub emulation: Vec<EmulationRecord>,
-    /// What coding saved and lost on each lane; empty where nothing was coded.
+    /// Bytes and error of compression on each lane; empty without compression.
     pub coding: Vec<CodingRecord>,
-    /// How stale the gradients were that servers applied, by server, worker and staleness; empty where no server
-    /// applies gradients as they come.
+    /// Gradients by server, worker and staleness; empty unless servers apply gradients as they arrive.
     pub staleness: Vec<StalenessRow>,
-    /// Who averaged with whom, by the active rank and its peer; empty where nobody gossips.
+    /// Averagings of pairs of ranks, by active rank and peer; empty unless the strategy gossips.
     pub averagings: Vec<AveragingRow>,
-    /// The ranks without which it went on, in the order in which they were lost.
+    /// The ranks that it lost and continued without, in the order of the losses.
     pub lost: Vec<LostRow>,
 }
 
-/// A rank without which an attempt went on.
+/// A rank that an attempt lost and continued without.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LostRow {
-    /// Which.
+    /// The lost rank.
     pub rank: Rank,
-    /// The step of it that did not come, or in which it was last seen; 0 where neither is known.
+    /// Its missing step, or the step in which it was last seen; 0 if neither is known.
     pub step: u64,
-    /// When it was missed, on the clock of the run.
+    /// When it was declared lost, on the clock of the run.
     pub at: Nanos,
-    /// Why, in a sentence.
+    /// In a sentence.
     pub reason: String,
 }
 
 /// One rank of an attempt.
 #[derive(Clone, Debug, Serialize)]
 pub struct RankRow {
-    /// Its number.
+    /// Rank number.
     pub rank: Rank,
-    /// What it is for.
+    /// Worker or server.
     pub role: Role,
     /// Index into [`SweepRows::nodes`].
     pub node: u32,
-    /// Threads that its tensor library computed with.
+    /// Number of threads of its tensor library.
     pub threads: u32,
-    /// How it ended.
+    /// Its end, in words.
     pub end: String,
-    /// Resident memory when prepared, in bytes.
+    /// Resident memory after loading data and weights, in bytes.
     pub resident_bytes: u64,
-    /// Processor time of recording as a share of the wall time.
+    /// Processor time of recording divided by wall time.
     pub recording_share: Option<f64>,
-    /// How often and how long its lanes were in each phase; in steady steps only.
+    /// Time of its lanes by phase, in steady steps only.
     pub phases: Vec<PhaseRow>,
-    /// Sum over the compute lane's steady steps of the time during which communication was exposed.
+    /// Exposed communication, summed over the compute lane's steady steps.
     pub exposed: Nanos,
-    /// Sum over the same steps of the time during which communication of the rank's other lanes was hidden.
+    /// Hidden communication of the rank's other lanes, summed over the same steps.
     pub hidden: Nanos,
     /// The compute lane's steady steps.
     pub steady: Steady,
-    /// How it compares with the other workers; of workers with steady steps only, and none in a run that was recorded
-    /// before this was kept.
+    /// Comparison with the other workers; `None` for servers, without steady steps, and in runs recorded before paces
+    /// were kept.
     pub pace: Option<PaceRow>,
-    /// Bytes that all lanes sent, encoded.
+    /// Encoded bytes sent by all lanes.
     pub bytes_out: u64,
-    /// Bytes that all lanes received, encoded.
+    /// Encoded bytes received by all lanes.
     pub bytes_in: u64,
 }
 
-/// The steps of a lane that are taken as its usual ones.
+/// The steady steps of a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Steady {
     /// Sum of their lengths.
@@ -235,25 +234,25 @@ pub struct Steady {
     pub steps: u64,
 }
 
-/// How a worker compares with the others, in steady steps.
+/// Comparison of a worker with the others, in steady steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PaceRow {
     /// Median per step of the time in which its compute lane did not wait.
     pub own: Nanos,
-    /// Rounds in which it was the last one: the one with the largest such time.
+    /// Number of rounds in which it was the last one, with the largest such time.
     pub last: u64,
-    /// For how long it made the others wait in these, all together.
+    /// Waiting time of the others that it caused in these, added up.
     pub imposed: Nanos,
 }
 
-/// The time of one lane in one phase.
+/// Time of one lane in one phase.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PhaseRow {
-    /// On which lane.
+    /// Lane of the rank.
     pub lane: LaneId,
-    /// In which phase.
+    /// Phase of the lane.
     pub phase: Phase,
-    /// Steps in which it occurred.
+    /// Number of steps in which it occurred.
     pub count: u64,
     /// Sum over these steps.
     pub total: Nanos,
@@ -268,26 +267,26 @@ pub struct PhaseRow {
 /// One evaluation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MetricRow {
-    /// What was measured.
+    /// The measured quantity.
     pub metric: Metric,
-    /// On which model, in words.
+    /// The model, in words: `rank 0`, `server`.
     pub model: String,
     /// Step of the model.
     pub step: u64,
     /// Samples consumed by all ranks together.
     pub samples: u64,
-    /// The same as passes over the training set.
+    /// The same in passes over the training set.
     pub epoch: f64,
-    /// When the model was set aside.
+    /// Time of the snapshot.
     pub at: Nanos,
-    /// The value.
+    /// In the unit of the metric.
     pub value: f64,
 }
 
 /// The training loss at one step.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LossRow {
-    /// Which step.
+    /// Step number.
     pub step: u64,
     /// Samples consumed by all ranks together.
     pub samples: u64,
@@ -297,78 +296,78 @@ pub struct LossRow {
     pub loss: f64,
 }
 
-/// What one rank sent to another.
+/// Traffic from one rank to another.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LinkRow {
     /// The sender.
     pub from: Rank,
     /// The receiver.
     pub to: Rank,
-    /// Payload bytes, encoded.
+    /// Encoded payload bytes.
     pub bytes: u64,
-    /// Messages.
+    /// Number of messages.
     pub messages: u64,
 }
 
-/// How fast bytes moved from one rank to another, as the receiver saw it.
+/// Throughput from one rank to another, as the receiver saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct TransferRow {
     /// The sender.
     pub from: Rank,
     /// The receiver.
     pub to: Rank,
-    /// Bytes of messages that it already waited for when they began to come.
+    /// Bytes of messages for which it was already waiting when they began to arrive.
     pub bytes: u64,
-    /// For how long they came.
+    /// Duration of their arrival.
     pub time: Nanos,
     /// Bytes of messages whose beginning it did not see.
     pub cut_bytes: u64,
-    /// For how long it saw them come, which is no longer than they did.
+    /// The part of their duration that it saw: a lower bound.
     pub cut_time: Nanos,
 }
 
 /// Gradients of one worker that were equally stale when a server applied them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StalenessRow {
-    /// Who applied them.
+    /// The server that applied them.
     pub server: Rank,
-    /// Whose they were.
+    /// The worker that computed them.
     pub worker: Rank,
     /// Updates between the weights that they were computed with and those that they were applied to.
     pub staleness: u64,
-    /// How many.
+    /// Number of gradients.
     pub count: u64,
 }
 
-/// How often one rank asked another for the mean of both models.
+/// Averagings of one rank with another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AveragingRow {
     /// The active rank.
     pub rank: Rank,
-    /// The one it asked.
+    /// The passive rank.
     pub peer: Rank,
-    /// How often.
+    /// Number of averagings.
     pub count: u64,
 }
 
-/// A stretch of a lane's time, for the timeline.
+/// A span: the time of a lane in one phase without interruption.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SpanRow {
-    /// Whose.
+    /// Rank of the lane.
     pub rank: Rank,
-    /// On which lane.
+    /// Lane of the rank.
     pub lane: LaneId,
-    /// In which step.
+    /// Step of the lane.
     pub step: u64,
-    /// Doing what.
+    /// Phase of the lane.
     pub phase: Phase,
-    /// When it began.
+    /// Begin, on the clock of the run.
     pub begin: Nanos,
-    /// For how long.
+    /// Duration.
     pub length: Nanos,
-    /// With whom.
+    /// The other rank of a transfer or wait.
     pub peer: Option<Rank>,
-    /// How many bytes moved.
+    /// Bytes transferred.
     pub bytes: u64,
 }
 
@@ -389,12 +388,12 @@ pub struct RunLine {
     pub repeat: u32,
     /// How it stands.
     pub state: RunState,
-    /// When its last attempt began, as seconds since 1970.
+    /// Start of its last attempt, in seconds since 1970.
     pub started: Option<i64>,
     /// Training time.
     pub training: Option<Nanos>,
     /// The last evaluation of the recipe's target metric, else of the test accuracy.
     pub metric: Option<(Metric, f64)>,
-    /// What it did.
+    /// Its configuration.
     pub spec: RunSpec,
 }

@@ -22,7 +22,7 @@ impl Store {
     }
 
     pub(crate) async fn fitting(&self, selection: &Selection) -> Result<Vec<Fitting>, StoreError> {
-        let dead = self.sweeps_of_the_dead().await?;
+        let dead = self.abandoned_sweeps().await?;
         let mut query = QueryBuilder::new(
             "SELECT run.id AS run, run.sweep, run.ulid FROM run JOIN sweep ON sweep.id = run.sweep \
              JOIN cell ON cell.id = run.cell WHERE ",

@@ -58,7 +58,7 @@ pub struct Bound {
 }
 
 /// Runs `read`, and panics if at any moment it held more than the bound allows. With `BAKEOFF_FUZZ_PEAKS` in the
-/// environment each new highest peak is told, with the share of it that is proportional to the input.
+/// environment each new highest peak is printed, with the share of it that is proportional to the input.
 pub fn bounded<T>(input: &[u8], bound: Bound, read: impl FnOnce(&[u8]) -> T) -> T {
     let before = LIVE.load(Relaxed);
     PEAK.store(before, Relaxed);

@@ -55,7 +55,7 @@ fn recipes(folder: &Path) -> Result<Vec<Vec<u8>>> {
     Ok(texts)
 }
 
-/// Sequences of frames: an empty message, one in chunks, a wish for credits, a good-bye.
+/// Sequences of frames: an empty message, one in chunks, a request for credits, an end message.
 fn frames() -> Vec<Vec<u8>> {
     let frame = |word: u8, size: u64, offset: u64, payload: &[u8]| {
         let mut bytes = vec![3];

@@ -79,7 +79,7 @@ pub(super) fn play(case: Case) -> Result<Aftermath> {
     Ok(aftermath.judged(book.culprit, &said))
 }
 
-/// Nobody else will do it.
+/// No other process will do it.
 fn left_to_die(workers: &[Worker]) {
     for worker in workers {
         // It may go by itself meanwhile.
@@ -159,15 +159,15 @@ impl Aftermath {
             self.offences.push(format!("`{}` does not say where rank {rank} was", self.state));
         }
         if !self.told.contains("phase ") && self.case.moment != Moment::StartUp {
-            self.offences.push("no phase is told".into());
+            self.offences.push("no phase is reported".into());
         }
     }
 
-    /// Somebody says that there was no room: the database if there was any for that, else the driver.
+    /// The full disk is reported: by the database if there was space for that, else by the driver.
     fn judge_disk(&mut self, said: &str) {
         let words = ["No space left", "the disk that the store lies on is full"];
         if !words.iter().any(|word| self.told.contains(word) || said.contains(word)) {
-            self.offences.push(format!("nobody says that the disk is full:\n{said}"));
+            self.offences.push(format!("the full disk is not reported:\n{said}"));
         }
     }
 }

@@ -50,7 +50,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // Lazily: whoever is still in there must not keep it for ever.
+        // Lazily: a process that still uses it must not keep it mounted.
         let _ = Command::new("umount").arg("--lazy").arg(&self.folder).status();
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// Starting up takes seconds where cores are few.
 const START_UP: Duration = Duration::from_mins(2);
-/// Between two looks at what nobody tells.
+/// Between two looks at something that is not reported.
 const GLANCE: Duration = Duration::from_millis(1);
 /// Snapshots that come before the one that is waited for.
 const SNAPSHOTS_BEFORE: u64 = 2;
@@ -30,9 +30,9 @@ pub(super) struct Scene {
 /// Whether the fault met what it was meant for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hit {
-    /// It did.
+    /// It took place.
     Met,
-    /// Whoever it was for had left already.
+    /// Its target had exited already.
     TooLate,
 }
 

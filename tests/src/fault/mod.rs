@@ -34,7 +34,7 @@ pub enum Moment {
     FirstStep,
     /// Steps follow one another.
     MidRun,
-    /// A model is being put aside.
+    /// A snapshot is being written.
     Snapshot,
     /// The last model is there: ranks say what is left to say, and leave.
     ShutDown,
@@ -107,8 +107,8 @@ impl Case {
         Self { fault, moment, strategy, rank, delay: Duration::ZERO }
     }
 
-    /// The case with this number among those of a seed: the kinds come in turn, so that so many cases have all of
-    /// them; rank and delay are drawn.
+    /// The case with this number among those of a seed: the kinds come in turn, so that a
+    /// round of cases has all of them; rank and delay are drawn.
     pub fn random(seed: u64, number: u64) -> Self {
         let mut left = number;
         let mut turn = |of: usize| {
@@ -116,7 +116,8 @@ impl Case {
             left /= of as u64;
             place as usize
         };
-        let (fault, moment) = (Fault::ALL[turn(4)], Moment::ALL[turn(5)]);
+        let fault = Fault::ALL[turn(4)];
+        let moment = Moment::ALL[turn(5)];
         let strategy = STRATEGIES[turn(2)];
         let ranks = u64::from(ranks(strategy));
         let rank = (mix(seed, 2 * number) % ranks) as u32;
@@ -129,8 +130,8 @@ impl Case {
         aftermath::play(self)
     }
 
-    /// The recipe of the run that goes wrong: long steps where the first one is to be hit, a model put aside in
-    /// every step where that is to be hit, few steps where the end is.
+    /// The recipe of the run that goes wrong: long steps if the first one is the target, a snapshot in every
+    /// step if a snapshot is the target, few steps if the end is.
     fn recipe(self) -> String {
         let (samples, batch) = if self.moment == Moment::FirstStep { (4000, 4000) } else { (500, 50) };
         let steps = match self.moment {

@@ -16,7 +16,7 @@ fn large(desk: &Desk) {
     desk.write("recipe.toml", &text).unwrap();
 }
 
-/// A worker program that is a script, and a recipe that nobody has run yet.
+/// A worker program that is a script, and a recipe that was not run yet.
 fn worker(desk: &Desk, script: &str) {
     recipe(desk, "lr = 0.05", "lr = 0.07");
     let path = desk.at("worker");
@@ -25,7 +25,9 @@ fn worker(desk: &Desk, script: &str) {
 }
 
 fn fitting(then: &str) -> String {
-    let (version, protocol, wire) = (env!("CARGO_PKG_VERSION"), launch::PROTOCOL, launch::wire_format());
+    let version = env!("CARGO_PKG_VERSION");
+    let protocol = launch::PROTOCOL;
+    let wire = launch::wire_format();
     format!(
         "if [ \"$1\" = --protocol ]; then echo bakeoff-worker {version} protocol {protocol} format {wire:016x}; exit; fi\n{then}"
     )

@@ -1,4 +1,4 @@
-//! Databases and stores that somebody or something has damaged.
+//! Damaged databases and stores.
 
 use crate::row::{RUN, Row, Template, database, hold, kept, typed};
 use e2e::Desk;
@@ -66,7 +66,7 @@ pub(crate) const STORES: &[Row] = &[
         &["no store in none", "run something first"],
     ),
     (
-        "nothing to make a database from",
+        "the database cannot be rebuilt",
         |_| (),
         &["db", "rebuild", "--store", "none"],
         7,
@@ -86,7 +86,7 @@ fn broken_stores() {
     hold(STORES);
 }
 
-/// Somebody keeps the store locked: whoever comes waits, then says for whom to wait.
+/// Another process keeps the store locked: the command waits, then names that process.
 #[test]
 fn a_locked_store() {
     let template = Template::new();

@@ -43,7 +43,8 @@ pub(crate) fn follows_the_path(ran: &Ran, runs: &[Ran]) -> Vec<String> {
         losses(runs.iter().find(same).unwrap()).1
     };
     let [full, half, twice] = MEASURES.map(left);
-    let (least, most) = ((full * twice).sqrt(), (full * half).sqrt());
+    let least = (full * twice).sqrt();
+    let most = (full * half).sqrt();
     let own = losses(ran).1;
     if (least..most).contains(&own) {
         return vec![];

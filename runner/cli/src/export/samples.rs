@@ -8,10 +8,10 @@ use crate::exit::{Exit, Failure};
 use crate::reuse::short;
 use std::io::Write;
 use std::path::Path;
-use store::{Samples, recorded_samples};
+use store::{SampleIds, recorded_samples};
 
 /// The sample ids of the run whose attempt left `directory`.
-pub(crate) fn of_run(run: &str, directory: &Path) -> Result<Samples, Failure> {
+pub(crate) fn of_run(run: &str, directory: &Path) -> Result<SampleIds, Failure> {
     let samples = recorded_samples(directory)?;
     if samples.is_empty() {
         let what = format!("run {} stored no sample ids", short(run));
@@ -22,7 +22,7 @@ pub(crate) fn of_run(run: &str, directory: &Path) -> Result<Samples, Failure> {
 }
 
 /// Writes them.
-pub(crate) fn write(samples: &Samples, lines: Lines, out: &mut dyn Write) -> std::io::Result<()> {
+pub(crate) fn write(samples: &SampleIds, lines: Lines, out: &mut dyn Write) -> std::io::Result<()> {
     if lines == Lines::Csv {
         out.write_all(b"step,rank,position,sample_id\n")?;
     }
@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn rows_come_by_step_rank_and_position() {
         let ids = [((2, Rank(0)), vec![7]), ((1, Rank(1)), vec![]), ((1, Rank(0)), vec![9, 4])];
-        let samples: Samples = ids.into_iter().collect();
+        let samples: SampleIds = ids.into_iter().collect();
         let written = |lines| {
             let mut out = Vec::new();
             write(&samples, lines, &mut out).unwrap();

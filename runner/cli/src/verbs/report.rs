@@ -6,6 +6,7 @@ use crate::output;
 use crate::output::paint::{STRONG, paint};
 use crate::page;
 use clap::{Args, ValueHint};
+use reports::Options;
 use std::path::PathBuf;
 use store::{Selection, Store, StoreError};
 
@@ -17,7 +18,8 @@ Examples:
   bakeoff report \"last and workers=4\" -o page.html
   bakeoff report last -o page.html --baseline d-sync
 
-The page is one file that needs no network. The same runs give the same bytes.";
+The page is one file that needs no network. CSV files of more than 4 MiB together lie in a folder beside it
+(page-data for page.html). The same runs give the same bytes.";
 
 /// Arguments of `report`.
 #[derive(Debug, Args)]
@@ -31,6 +33,9 @@ pub(crate) struct ReportArgs {
     /// Compare with this arm, whatever the recipe says.
     #[arg(long, value_name = "ARM")]
     baseline: Option<String>,
+    /// Make the page even if it has more than 20 MiB.
+    #[arg(long)]
+    allow_large: bool,
     /// Open the page when it is made.
     #[arg(long)]
     open: bool,
@@ -45,7 +50,8 @@ pub(crate) fn execute(args: &ReportArgs, context: &Context<'_>) -> Result<Exit, 
         if rows.runs.is_empty() {
             return Err(StoreError::Empty { selection: args.selection.clone() }.into());
         }
-        let options = page::options(args.baseline.as_deref());
+        let options =
+            Options { baseline: args.baseline.clone(), allow_large: args.allow_large, ..page::options() };
         page::write(&store, (&rows, &selection), &options, &args.output, context.talk).await?;
         store.close().await;
         Ok(())

@@ -168,7 +168,7 @@ async fn begin(args: &RunArgs, plan: &Plan, store: &Store) -> Result<SweepId, Fa
         started: human::now(),
         driver: Driver::this(),
     };
-    Ok(store.begin_sweep(&new).await?)
+    Ok(store.record_sweep(&new).await?)
 }
 
 /// The row of this machine under each name that the plan has for it.
@@ -185,7 +185,7 @@ async fn nodes(plan: &Plan, scene: &Scene, store: &Store) -> Result<Vec<NodeId>,
             cores: facts.cores,
             memory: facts.memory,
         };
-        ids.push(store.upsert_node(&row).await?);
+        ids.push(store.record_node(&row).await?);
     }
     Ok(ids)
 }

@@ -24,9 +24,9 @@ async fn ended(plan: &Plan, events: &[Event]) -> AttemptRow {
     let store = fresh(folder.path()).await;
     let (_, runs) = begin(&store, plan, Driver::this()).await;
     let id = attempt(&store, plan, &runs, 1).await;
-    store.ingest(id, events).await.unwrap();
+    store.record_events(id, events).await.unwrap();
     let before = store.sweep_rows(&Selection::last()).await.unwrap().runs.remove(1).attempt.unwrap();
-    store.end_attempt(id, &end(RunState::Done)).await.unwrap();
+    store.record_attempt_end(id, &end(RunState::Done)).await.unwrap();
     let kept = store.sweep_rows(&Selection::last()).await.unwrap().runs.remove(1).attempt.unwrap();
     assert_eq!((kept.step_time, kept.steps, kept.rounds), (before.step_time, before.steps, before.rounds));
     assert_eq!((&kept.transfers, paces(&kept)), (&before.transfers, paces(&before)));
@@ -47,7 +47,7 @@ fn straggling() -> Vec<Event> {
 
 #[tokio::test]
 async fn workers_at_their_own_pace_are_as_fast_as_all_of_them_together() {
-    // 5 samples per ms and 5 per 10 ms: 10 take 1 / 0.55 ms. The last step that is told ends at 220 samples.
+    // 5 samples per ms and 5 per 10 ms: 10 take 1 / 0.55 ms. The last recorded step ends at 220 samples.
     let own_pace = ended(&with(gossip()), &straggling()).await;
     assert_eq!((own_pace.step_time, own_pace.steps, own_pace.samples), (Some(Nanos(1_818_182)), 22, 220));
     // The same events of workers that step together: as slow as the slower one.
@@ -102,7 +102,7 @@ async fn who_is_last_and_what_the_others_wait_for_it_is_kept() {
 }
 
 #[tokio::test]
-async fn where_each_goes_at_its_own_pace_nobody_is_last() {
+async fn workers_that_step_independently_have_no_last_one() {
     // Steps that would be compared, were it d-sync.
     let steps = (1..=20).flat_map(|number| [step(0, number, 1), step(1, number, 4)]);
     let events: Vec<Event> = steps.map(Event::Step).collect();
@@ -152,7 +152,7 @@ async fn transfers_count_by_whether_their_beginning_was_seen() {
             (Transfer, 1, 900, 1_023),
         ],
     ));
-    // Lanes of a rank are told apart, and a rank that the attempt does not have is nobody.
+    // Lanes of a rank are distinguished, and a rank that the attempt does not have is ignored.
     let other =
         [(Transfer, 1, 40, 2_000), (WaitPeer, 1, 10, 0), (Transfer, 1, 60, 3_000), (Transfer, 9, 1, 9_000)];
     events.extend(lane(0, LaneId::Communication, &other));

@@ -18,8 +18,8 @@ async fn child_that_writes() {
     let id = attempt(&store, &plan, &runs, 1).await;
     for number in 1.. {
         let batch = [0, 1].map(|rank| Event::Step(step(rank, number, 1)));
-        store.ingest(id, &batch).await.unwrap();
-        store.ingest(id, &[Event::Metric(metric(number, 0.5))]).await.unwrap();
+        store.record_events(id, &batch).await.unwrap();
+        store.record_events(id, &[Event::Metric(metric(number, 0.5))]).await.unwrap();
         let mut out = std::io::stderr().lock();
         if writeln!(out, "committed {number}").is_err() {
             return;
@@ -103,5 +103,5 @@ async fn the_books_of_a_driver_that_lives_stay_open() {
     let id = attempt(&store, &plan, &runs, 1).await;
     let other = fresh(folder.path()).await;
     assert_eq!(other.sweep_rows(&Selection::last()).await.unwrap().runs[1].state, RunState::Running);
-    store.ingest(id, &events(3)).await.unwrap();
+    store.record_events(id, &events(3)).await.unwrap();
 }

@@ -15,8 +15,8 @@ async fn a_long_loss_curve_is_thinned_and_ends_with_the_last_step() {
     let steps = 1_801;
     let events: Vec<Event> =
         (1..=steps).flat_map(|number| [0, 1].map(|rank| Event::Step(step(rank, number, 1)))).collect();
-    store.ingest(id, &events).await.unwrap();
-    store.end_attempt(id, &end(RunState::Done)).await.unwrap();
+    store.record_events(id, &events).await.unwrap();
+    store.record_attempt_end(id, &end(RunState::Done)).await.unwrap();
     let rows = store.sweep_rows(&Selection::last()).await.unwrap();
     let losses = &rows.runs[1].attempt.as_ref().unwrap().losses;
     assert!((400..=500).contains(&losses.len()), "{}", losses.len());

@@ -1,11 +1,12 @@
-//! The store from outside: whole sweeps in and out, killed writers, foreign files, selections.
+//! The store through its public interface: whole sweeps, killed writers, foreign files, selections.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
 mod files;
 mod heterogeneity;
 mod killed;
 mod load;
+mod reading;
 mod rebuild;
 mod round_trip;
 mod selections;

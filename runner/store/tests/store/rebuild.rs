@@ -1,5 +1,5 @@
-//! The database made again from journals and event logs: equal to the old one, whatever became of that; and what could
-//! not be read is told.
+//! The database rebuilt from journals and event logs equals the old one, whatever happened to that one, and files that
+//! cannot be read are reported.
 
 use crate::world::{attempt, begin, end, events, fresh, plan};
 use recipe::Surroundings;
@@ -19,35 +19,35 @@ async fn history() -> (tempfile::TempDir, Vec<RunId>) {
     let plan = plan();
     let (sweep, runs) = begin(&store, &plan, Driver::this()).await;
     for run in &runs {
-        store.set_identity(run, &format!("{:064}", 7)).await.unwrap();
+        store.record_identity(run, &format!("{:064}", 7)).await.unwrap();
     }
-    tried(&store, &runs, (1, 3), RunState::Failed).await;
-    tried(&store, &runs, (1, 20), RunState::Done).await;
-    tried(&store, &runs, (2, 5), RunState::Diverged).await;
-    tried(&store, &runs, (4, 4), RunState::Interrupted).await;
-    tried(&store, &runs, (5, 12), RunState::Degraded).await;
-    store.end_sweep(&sweep, SweepEnd::Interrupted, 2_000).await.unwrap();
+    tried(&store, &runs, 1, 3, RunState::Failed).await;
+    tried(&store, &runs, 1, 20, RunState::Done).await;
+    tried(&store, &runs, 2, 5, RunState::Diverged).await;
+    tried(&store, &runs, 4, 4, RunState::Interrupted).await;
+    tried(&store, &runs, 5, 12, RunState::Degraded).await;
+    store.record_sweep_end(&sweep, SweepEnd::Interrupted, 2_000).await.unwrap();
     let (second, again) = begin(&store, &plan, Driver::this()).await;
-    store.mark_reused(&again[1], &runs[1]).await.unwrap();
-    store.end_sweep(&second, SweepEnd::Interrupted, 3_000).await.unwrap();
+    store.record_reuse(&again[1], &runs[1]).await.unwrap();
+    store.record_sweep_end(&second, SweepEnd::Interrupted, 3_000).await.unwrap();
     let page = NewReport { selection: "last", path: "page.html", sha256: &"0".repeat(64), created: 3_001 };
-    store.note_report(&page).await.unwrap();
+    store.record_report(&page).await.unwrap();
     store.close().await;
     (folder, runs)
 }
 
 /// One attempt at a run on two workers, as a driver makes it.
-async fn tried(store: &Store, runs: &[RunId], (place, steps): (usize, u64), state: RunState) {
+async fn tried(store: &Store, runs: &[RunId], place: usize, steps: u64, state: RunState) {
     let plan = plan();
     let id = attempt(store, &plan, runs, place).await;
     let surroundings = Surroundings { data: "d".into(), worker: "w".into(), hardware: "h".into() };
-    store.note_surroundings(id, 1_002, &surroundings).await.unwrap();
-    store.note(id, 1_003, "note", "rank 1 yawned").await.unwrap();
+    store.record_surroundings(id, 1_002, &surroundings).await.unwrap();
+    store.record_note(id, 1_003, "note", "rank 1 yawned").await.unwrap();
     let directory = store.attempt_directory(&runs[place], store.attempt_number(id).await.unwrap());
     let events = events(steps);
     EventLog::open(&directory).unwrap().append(&events).unwrap();
-    store.ingest(id, &events).await.unwrap();
-    store.end_attempt(id, &end(state)).await.unwrap();
+    store.record_events(id, &events).await.unwrap();
+    store.record_attempt_end(id, &end(state)).await.unwrap();
 }
 
 fn place(folder: &Path) -> PathBuf {
@@ -168,7 +168,7 @@ async fn a_run_whose_first_attempt_is_lost_can_be_tried_again() {
     let store = fresh(folder.path()).await;
     let (sweep, runs) = begin(&store, &plan(), Driver::this()).await;
     for _ in 0..2 {
-        tried(&store, &runs, (1, 9), RunState::Failed).await;
+        tried(&store, &runs, 1, 9, RunState::Failed).await;
     }
     store.close().await;
     drop(store);
@@ -189,7 +189,7 @@ async fn an_end_that_was_written_down_twice_is_one() {
     let folder = tempfile::tempdir().unwrap();
     let store = fresh(folder.path()).await;
     let (sweep, runs) = begin(&store, &plan(), Driver::this()).await;
-    tried(&store, &runs, (1, 9), RunState::Done).await;
+    tried(&store, &runs, 1, 9, RunState::Done).await;
     store.close().await;
     drop(store);
     let before = dump(&database(folder.path())).await;
@@ -212,7 +212,7 @@ async fn a_driver_that_was_killed_leaves_torn_ends_that_are_no_matter() {
     let directory = store.attempt_directory(&runs[1], 1);
     let events = events(9);
     EventLog::open(&directory).unwrap().append(&events).unwrap();
-    store.ingest(id, &events).await.unwrap();
+    store.record_events(id, &events).await.unwrap();
     store.close().await;
     drop(store);
     for path in
@@ -283,7 +283,7 @@ async fn journals_that_cannot_be_read_are_told_by_path() {
 }
 
 #[tokio::test]
-async fn nothing_is_replaced_while_somebody_uses_it_or_would_lose_by_it() {
+async fn nothing_is_replaced_while_it_is_in_use_or_would_be_lost() {
     let folder = tempfile::tempdir().unwrap();
     let nothing = rebuild(&place(folder.path()), false, |_| ()).await.unwrap_err();
     assert!(matches!(nothing, StoreError::NothingWritten { .. }), "{nothing}");

@@ -1,4 +1,4 @@
-//! What goes in comes out.
+//! What a driver records is what readers get.
 
 use crate::world::{attempt, begin, end, events, fresh, loss, metric, node, plan, step};
 use recipe::{Metric, Role};
@@ -6,9 +6,7 @@ use record::{
     Event, LaneId, Nanos, Overhead, Phase, PhaseTimes, Rank, RankEnd, RankEnded, StepRecord, WeightHash,
 };
 use std::collections::BTreeMap;
-use store::{
-    AttemptEnd, Driver, ExportTable, RunState, Selection, Steady, Store, StoreError, SweepEnd, Value,
-};
+use store::{AttemptEnd, Driver, RunState, Selection, Steady, StoreError, SweepEnd};
 
 #[tokio::test]
 async fn a_sweep_comes_back_as_it_was_planned() {
@@ -48,11 +46,11 @@ async fn an_attempt_comes_back_with_its_summary() {
     let (sweep, runs) = begin(&store, &plan, Driver::this()).await;
     let id = attempt(&store, &plan, &runs, 1).await;
     for batch in events(20).chunks(7) {
-        store.ingest(id, batch).await.unwrap();
+        store.record_events(id, batch).await.unwrap();
     }
     let under_way = store.sweep_rows(&Selection::last()).await.unwrap();
-    store.end_attempt(id, &end(RunState::Done)).await.unwrap();
-    store.end_sweep(&sweep, SweepEnd::Done, 1_011).await.unwrap();
+    store.record_attempt_end(id, &end(RunState::Done)).await.unwrap();
+    store.record_sweep_end(&sweep, SweepEnd::Done, 1_011).await.unwrap();
     let rows = store.sweep_rows(&Selection::last()).await.unwrap();
 
     assert_eq!(rows.nodes, [node()]);
@@ -90,7 +88,7 @@ async fn an_attempt_comes_back_with_its_summary() {
         phases,
         [(LaneId::Compute, Phase::Forward, 17, total), (LaneId::Compute, Phase::WaitPeer, 17, total)]
     );
-    // Whoever looks while the run is under way sees the same numbers.
+    // The same numbers are read while the run is under way.
     let early = under_way.runs[1].attempt.as_ref().unwrap();
     assert_eq!(under_way.runs[1].state, RunState::Running);
     assert_eq!(early.ranks[1].phases, slower.phases);
@@ -98,13 +96,13 @@ async fn an_attempt_comes_back_with_its_summary() {
 }
 
 #[tokio::test]
-async fn a_run_that_went_on_without_a_rank_says_so_and_is_not_used_again() {
+async fn a_run_that_continued_without_a_rank_says_so_and_is_not_used_again() {
     let folder = tempfile::tempdir().unwrap();
     let store = fresh(folder.path()).await;
     let plan = plan();
     let (sweep, runs) = begin(&store, &plan, Driver::this()).await;
     let identity = format!("{:064}", 7);
-    // Who gossips does not know the steps of others.
+    // A gossiping rank does not know the steps of others.
     let stepless = store::LostRow { step: 0, ..loss() };
     for (state, lost, again) in [
         (RunState::Degraded, vec![loss()], false),
@@ -115,12 +113,12 @@ async fn a_run_that_went_on_without_a_rank_says_so_and_is_not_used_again() {
         (RunState::Failed, vec![loss()], false),
         (RunState::Done, vec![], true),
     ] {
-        store.set_identity(&runs[1], &identity).await.unwrap();
+        store.record_identity(&runs[1], &identity).await.unwrap();
         let id = attempt(&store, &plan, &runs, 1).await;
         let unsaid = |event: &Event| !matches!(event, Event::Ended(ended) if ended.rank == Rank(1));
         let events: Vec<Event> = events(20).into_iter().filter(unsaid).collect();
-        store.ingest(id, &events).await.unwrap();
-        store.end_attempt(id, &AttemptEnd { lost: lost.clone(), ..end(state) }).await.unwrap();
+        store.record_events(id, &events).await.unwrap();
+        store.record_attempt_end(id, &AttemptEnd { lost: lost.clone(), ..end(state) }).await.unwrap();
         let rows = store.sweep_rows(&Selection::sweep(&sweep)).await.unwrap();
         let attempt = rows.runs[1].attempt.as_ref().unwrap();
         assert_eq!((rows.runs[1].state, &attempt.lost), (state, &lost));
@@ -134,7 +132,7 @@ async fn a_run_that_went_on_without_a_rank_says_so_and_is_not_used_again() {
         assert_eq!(found.is_some(), again, "{state:?}");
     }
     let degraded = attempt(&store, &plan, &runs, 2).await;
-    store.end_attempt(degraded, &end(RunState::Degraded)).await.unwrap();
+    store.record_attempt_end(degraded, &end(RunState::Degraded)).await.unwrap();
     let listed = store.list(&Selection::parse("state=degraded").unwrap()).await.unwrap();
     assert_eq!(listed.iter().map(|line| line.id.as_str()).collect::<Vec<_>>(), [runs[2].as_str()]);
     let mut table = store.export(ExportTable::Runs, &Selection::run(&runs[2])).await.unwrap();
@@ -169,13 +167,13 @@ async fn counts_of_gradients_and_averagings_are_those_of_the_events_however_they
         let (_, runs) = begin(&store, &plan, Driver::this()).await;
         let id = attempt(&store, &plan, &runs, 1).await;
         for batch in events.chunks(size) {
-            store.ingest(id, batch).await.unwrap();
+            store.record_events(id, batch).await.unwrap();
         }
         // A batch that cannot be kept adds nothing.
         let updates = events.iter().filter(|event| matches!(event, Event::Update(_))).cloned();
-        let nobody = Overhead { rank: Rank(9), recording: Nanos(1), wall: Nanos(2) };
-        let broken: Vec<Event> = updates.chain([Event::Overhead(nobody)]).collect();
-        store.ingest(id, &broken).await.unwrap_err();
+        let unknown = Overhead { rank: Rank(9), recording: Nanos(1), wall: Nanos(2) };
+        let broken: Vec<Event> = updates.chain([Event::Overhead(unknown)]).collect();
+        store.record_events(id, &broken).await.unwrap_err();
         let rows = store.sweep_rows(&Selection::last()).await.unwrap();
         let attempt = rows.runs[1].attempt.as_ref().unwrap();
         let found: BTreeMap<_, _> = attempt
@@ -207,8 +205,8 @@ async fn what_is_no_number_survives_as_such() {
         Event::Metric(metric(2, f64::NEG_INFINITY)),
         Event::Ended(RankEnded { rank: Rank(1), end: RankEnd::Diverged { step: 1, loss: "NaN".to_owned() } }),
     ];
-    store.ingest(id, &events).await.unwrap();
-    store.end_attempt(id, &end(RunState::Diverged)).await.unwrap();
+    store.record_events(id, &events).await.unwrap();
+    store.record_attempt_end(id, &end(RunState::Diverged)).await.unwrap();
     let rows = store.sweep_rows(&Selection::last()).await.unwrap();
     let attempt = rows.runs[1].attempt.as_ref().unwrap();
     assert!(attempt.metrics[0].value.is_nan());
@@ -228,13 +226,13 @@ async fn a_batch_is_kept_whole_or_not_at_all() {
     let plan = plan();
     let (_, runs) = begin(&store, &plan, Driver::this()).await;
     let id = attempt(&store, &plan, &runs, 1).await;
-    store.ingest(id, &[Event::Step(step(0, 1, 1))]).await.unwrap();
+    store.record_events(id, &[Event::Step(step(0, 1, 1))]).await.unwrap();
     let twice = [Event::Step(step(0, 2, 1)), Event::Step(step(0, 1, 1))];
-    assert!(matches!(store.ingest(id, &twice).await, Err(StoreError::Database(_))));
+    assert!(matches!(store.record_events(id, &twice).await, Err(StoreError::Database(_))));
     let stranger = [Event::Step(step(0, 2, 1)), Event::Step(step(9, 1, 1))];
-    assert!(matches!(store.ingest(id, &stranger).await, Err(StoreError::Database(_))));
+    assert!(matches!(store.record_events(id, &stranger).await, Err(StoreError::Database(_))));
     let ended = Event::Ended(RankEnded { rank: Rank(9), end: RankEnd::Finished });
-    assert!(matches!(store.ingest(id, &[ended]).await, Err(StoreError::Unknown { .. })));
+    assert!(matches!(store.record_events(id, &[ended]).await, Err(StoreError::Unknown { .. })));
     let rows = store.sweep_rows(&Selection::last()).await.unwrap();
     assert_eq!(rows.runs[1].attempt.as_ref().unwrap().steps, 1);
 }
@@ -249,7 +247,10 @@ async fn weights_that_differ_are_listed_by_rank() {
     let hash = |rank, step, sha256: &str| {
         Event::WeightHash(WeightHash { rank: Rank(rank), step, sha256: sha256.to_owned() })
     };
-    store.ingest(id, &[hash(0, 1, "a"), hash(1, 1, "a"), hash(0, 2, "b"), hash(1, 2, "c")]).await.unwrap();
+    store
+        .record_events(id, &[hash(0, 1, "a"), hash(1, 1, "a"), hash(0, 2, "b"), hash(1, 2, "c")])
+        .await
+        .unwrap();
     let rows = store.sweep_rows(&Selection::last()).await.unwrap();
     let weights = rows.runs[1].attempt.as_ref().unwrap().weights.clone();
     assert_eq!(weights, Some(Err(vec!["0: b".to_owned(), "1: c".to_owned()])));
@@ -262,24 +263,24 @@ async fn finished_runs_are_found_by_identity_and_reused() {
     let plan = plan();
     let identity = "1".repeat(64);
     let (_, first) = begin(&store, &plan, Driver::this()).await;
-    store.set_identity(&first[1], &identity).await.unwrap();
+    store.record_identity(&first[1], &identity).await.unwrap();
     assert_eq!(store.find_finished(&identity).await.unwrap(), None);
     let id = attempt(&store, &plan, &first, 1).await;
-    store.ingest(id, &events(20)).await.unwrap();
-    store.end_attempt(id, &end(RunState::Failed)).await.unwrap();
+    store.record_events(id, &events(20)).await.unwrap();
+    store.record_attempt_end(id, &end(RunState::Failed)).await.unwrap();
     assert_eq!(store.find_finished(&identity).await.unwrap(), None);
     let id = attempt(&store, &plan, &first, 1).await;
-    store.ingest(id, &events(20)).await.unwrap();
-    store.note(id, 1_002, "running", "all ranks are prepared").await.unwrap();
-    store.heartbeat(id, 1_005).await.unwrap();
-    store.end_attempt(id, &end(RunState::Done)).await.unwrap();
+    store.record_events(id, &events(20)).await.unwrap();
+    store.record_note(id, 1_002, "running", "all ranks are prepared").await.unwrap();
+    store.record_heartbeat(id, 1_005).await.unwrap();
+    store.record_attempt_end(id, &end(RunState::Done)).await.unwrap();
     assert_eq!(store.attempt_number(id).await.unwrap(), 2);
     let source = store.find_finished(&identity).await.unwrap().unwrap();
     assert_eq!((&source.run, source.state), (&first[1], RunState::Done));
 
     let (_, second) = begin(&store, &plan, Driver::this()).await;
-    store.set_identity(&second[1], &identity).await.unwrap();
-    store.mark_reused(&second[1], &source.run).await.unwrap();
+    store.record_identity(&second[1], &identity).await.unwrap();
+    store.record_reuse(&second[1], &source.run).await.unwrap();
     // The source stays the one that was really run.
     assert_eq!(store.find_finished(&identity).await.unwrap().unwrap().run, first[1]);
     let rows = store.sweep_rows(&Selection::last()).await.unwrap();
@@ -295,7 +296,7 @@ async fn finished_runs_are_found_by_identity_and_reused() {
     let told: Vec<_> = detail.events.iter().map(|event| (event.attempt, event.text.as_str())).collect();
     let expected = [(1, ""), (1, "rank 1 went silent"), (2, ""), (2, "all ranks are prepared"), (2, "")];
     assert_eq!(told, expected);
-    assert!(matches!(store.set_identity(&gone(), &identity).await, Err(StoreError::Unknown { .. })));
+    assert!(matches!(store.record_identity(&gone(), &identity).await, Err(StoreError::Unknown { .. })));
     assert!(matches!(store.show("0").await, Err(StoreError::Ambiguous { .. })));
     assert!(matches!(store.show("").await, Err(StoreError::Unknown { .. } | StoreError::Ambiguous { .. })));
     assert!(matches!(store.show("zzzz").await, Err(StoreError::Unknown { .. })));
@@ -314,62 +315,6 @@ fn gone() -> store::RunId {
 }
 
 #[tokio::test]
-async fn the_timeline_shows_first_steps_a_typical_stretch_and_the_worst_step() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = fresh(folder.path()).await;
-    let plan = plan();
-    let (_, runs) = begin(&store, &plan, Driver::this()).await;
-    assert!(store.timeline(&runs[1]).await.unwrap().is_empty());
-    let id = attempt(&store, &plan, &runs, 1).await;
-    store.ingest(id, &events(60)).await.unwrap();
-    let spans = store.timeline(&runs[1]).await.unwrap();
-    let mut steps: Vec<u64> = spans.iter().map(|span| span.step).collect();
-    steps.sort_unstable();
-    steps.dedup();
-    // Traced are 1, 2, 3, 5, 10, ..., 60; all are equally long, so the eighth is typical and the last the worst.
-    assert_eq!(steps, [1, 2, 3, 20, 25, 30, 60]);
-    let of_first: Vec<_> = spans.iter().filter(|span| span.step == 1 && span.rank == Rank(0)).collect();
-    assert_eq!((of_first[0].phase, of_first[0].begin), (Phase::Forward, Nanos(10_000_000)));
-    assert_eq!((of_first[1].phase, of_first[1].peer), (Phase::WaitPeer, Some(Rank(1))));
-}
-
-#[tokio::test]
-async fn tables_are_exported_page_by_page() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = fresh(folder.path()).await;
-    let plan = plan();
-    let (_, runs) = begin(&store, &plan, Driver::this()).await;
-    let id = attempt(&store, &plan, &runs, 1).await;
-    store.ingest(id, &events(3_000)).await.unwrap();
-    store.end_attempt(id, &end(RunState::Done)).await.unwrap();
-    let mut counts = Vec::new();
-    for table in ExportTable::ALL {
-        let rows = exported(&store, table).await;
-        assert!(rows.iter().all(|row| row.len() == table.columns().len()), "{table:?}");
-        counts.push(rows.len());
-    }
-    assert_eq!(counts, [plan.runs.len(), 6_000, 300, 4]);
-    let steps = exported(&store, ExportTable::Steps).await;
-    let columns = ExportTable::Steps.columns();
-    let at = |name: &str| columns.iter().position(|column| column == name).unwrap();
-    assert_eq!(steps[3][at("wait_peer_ns")], Value::Integer(1_000_000));
-    assert_eq!(steps[3][at("lane")], Value::Text("compute".to_owned()));
-    assert_eq!(steps[3][at("loss")], Value::Real(0.5));
-    let none = Selection::parse("workers=77").unwrap();
-    assert!(matches!(store.export(ExportTable::Runs, &none).await, Err(StoreError::Empty { .. })));
-    assert!(matches!(store.sweep_rows(&none).await, Err(StoreError::Empty { .. })));
-}
-
-async fn exported(store: &Store, table: ExportTable) -> Vec<Vec<Value>> {
-    let mut export = store.export(table, &Selection::all()).await.unwrap();
-    let mut rows = Vec::new();
-    while let Some(page) = export.next_page().await.unwrap() {
-        rows.extend(page);
-    }
-    rows
-}
-
-#[tokio::test]
 async fn steps_that_empty_a_pipeline_are_not_steady_and_services_have_totals_of_their_own() {
     let folder = tempfile::tempdir().unwrap();
     let store = fresh(folder.path()).await;
@@ -380,8 +325,8 @@ async fn steps_that_empty_a_pipeline_are_not_steady_and_services_have_totals_of_
     let mut events: Vec<Event> = (1..=10).map(|number| Event::Step(step(0, number, 1))).collect();
     events.push(Event::Step(StepRecord { drain: true, ..step(0, 11, 50) }));
     events.extend((1..=10).map(|number| Event::Step(serving(number))));
-    store.ingest(id, &events).await.unwrap();
-    store.end_attempt(id, &end(RunState::Done)).await.unwrap();
+    store.record_events(id, &events).await.unwrap();
+    store.record_attempt_end(id, &end(RunState::Done)).await.unwrap();
     let rows = store.sweep_rows(&Selection::last()).await.unwrap();
     let attempt = rows.runs[2].attempt.as_ref().unwrap();
     assert_eq!((attempt.steps, attempt.step_time), (10, Some(Nanos(1_000_000))));
@@ -405,45 +350,4 @@ fn serving(number: u64) -> StepRecord {
         own_samples: 0,
         ..step(2, number, 1)
     }
-}
-
-#[tokio::test]
-async fn the_views_for_users_answer() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = fresh(folder.path()).await;
-    let plan = plan();
-    let (_, runs) = begin(&store, &plan, Driver::this()).await;
-    let id = attempt(&store, &plan, &runs, 1).await;
-    store.ingest(id, &events(20)).await.unwrap();
-    store.end_attempt(id, &end(RunState::Done)).await.unwrap();
-    let database =
-        sqlx::SqlitePool::connect(&format!("sqlite:{}", store.folder().join(store::DATABASE).display()))
-            .await
-            .unwrap();
-    let flat: (String, i64, f64, f64, f64) = sqlx::query_as(
-        "SELECT arm, workers, training_s, step_ms, test_accuracy FROM runs_flat WHERE state = 'done'",
-    )
-    .fetch_one(&database)
-    .await
-    .unwrap();
-    assert_eq!(flat, ("d-sync plain".to_owned(), 2, 0.202, 2.0, 0.9));
-    let shares: Vec<(i64, String, f64)> =
-        sqlx::query_as("SELECT rank, phase, share FROM phase_share ORDER BY rank, phase")
-            .fetch_all(&database)
-            .await
-            .unwrap();
-    assert_eq!(shares[0], (0, "forward".to_owned(), 0.5));
-    // At step 20 it is 0.9, above 0.8; until 205 ms, two ranks had sent 100 bytes in each of 20 steps.
-    let hit: (bool, f64, i64, i64) = sqlx::query_as("SELECT reached, at_s, step, bytes FROM time_to_target")
-        .fetch_one(&database)
-        .await
-        .unwrap();
-    assert_eq!(hit, (true, 0.205, 20, 4_000));
-    let phases: Vec<(String, String)> =
-        sqlx::query_as("SELECT name, category FROM phase ORDER BY id").fetch_all(&database).await.unwrap();
-    let expected: Vec<_> = Phase::ALL
-        .iter()
-        .map(|phase| (phase.name().to_owned(), format!("{:?}", phase.category()).to_lowercase()))
-        .collect();
-    assert_eq!(phases, expected);
 }

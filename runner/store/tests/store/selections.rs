@@ -24,7 +24,7 @@ async fn world(store: &Store, plan: &Plan) -> Vec<Facts> {
     let (_, first) = begin(store, plan, Driver::this()).await;
     for (place, state) in [(1, RunState::Done), (2, RunState::Failed)] {
         let id = attempt(store, plan, &first, place).await;
-        store.end_attempt(id, &end(state)).await.unwrap();
+        store.record_attempt_end(id, &end(state)).await.unwrap();
     }
     let (_, second) = begin(store, plan, Driver::this()).await;
     let all = first.into_iter().map(|id| (id, false)).chain(second.into_iter().map(|id| (id, true)));

@@ -143,7 +143,7 @@ pub(crate) async fn begin(store: &Store, plan: &Plan, driver: Driver) -> (SweepI
         started: 1_000,
         driver,
     };
-    let sweep = store.begin_sweep(&new).await.unwrap();
+    let sweep = store.record_sweep(&new).await.unwrap();
     let runs = store.runs_of(&sweep).await.unwrap();
     (sweep, runs)
 }
@@ -151,9 +151,9 @@ pub(crate) async fn begin(store: &Store, plan: &Plan, driver: Driver) -> (SweepI
 /// Begins an attempt at run number `place` of the plan.
 pub(crate) async fn attempt(store: &Store, plan: &Plan, runs: &[RunId], place: usize) -> AttemptId {
     let cluster = &plan.cells[plan.runs[place].cell].spec.cluster;
-    let nodes = [store.upsert_node(&node()).await.unwrap()];
+    let nodes = [store.record_node(&node()).await.unwrap()];
     let new = NewAttempt { started: 1_001, cluster, nodes: &nodes };
-    store.begin_attempt(&runs[place], &new).await.unwrap()
+    store.record_attempt(&runs[place], &new).await.unwrap()
 }
 
 /// An end in this state.

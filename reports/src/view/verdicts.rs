@@ -1,0 +1,53 @@
+//! Verdict sentences, grouped by condition.
+
+use super::condition_title;
+use crate::chart::Key;
+use crate::comparison::Grade;
+use crate::findings::Findings;
+use crate::verdict::Verdict;
+use serde::Serialize;
+
+/// The verdicts of one condition.
+#[derive(Debug, Serialize)]
+pub(crate) struct VerdictGroup {
+    pub(crate) condition: String,
+    pub(crate) items: Vec<VerdictItem>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct VerdictItem {
+    pub(crate) key: Key,
+    /// See [`grade_style`].
+    pub(crate) style: String,
+    pub(crate) grade: String,
+    pub(crate) sentence: String,
+}
+
+/// `verdicts` are those of all cells, in the order of the plan.
+pub(crate) fn verdict_groups(findings: &Findings, verdicts: &[Verdict]) -> Vec<VerdictGroup> {
+    let mut rest = verdicts;
+    let mut groups = Vec::new();
+    for condition in &findings.study.conditions {
+        let (own, others) = rest.split_at(condition.cells.len());
+        rest = others;
+        let items = condition.cells.iter().zip(own).map(|(cell, verdict)| VerdictItem {
+            key: Key::of_arm(cell.arm, &verdict.arm),
+            style: grade_style(verdict.grade).to_owned(),
+            grade: verdict.grade.map_or("baseline", Grade::name).to_owned(),
+            sentence: verdict.sentence.clone(),
+        });
+        groups.push(VerdictGroup { condition: condition_title(condition), items: items.collect() });
+    }
+    groups
+}
+
+/// CSS class of a grade.
+pub(crate) fn grade_style(grade: Option<Grade>) -> &'static str {
+    match grade {
+        Some(Grade::Clear) => "clear",
+        Some(Grade::WithinNoise) => "within-noise",
+        Some(Grade::NotEnoughEvidence) => "not-enough",
+        Some(Grade::DidNotReach) => "did-not-reach",
+        None => "baseline",
+    }
+}

@@ -1,0 +1,332 @@
+//! Opens and migrates the database file, and rejects files that this program did not create.
+
+use crate::StoreError;
+use crate::database::lock::{self, Lock};
+use crate::database::{filesystem, reserve};
+use crate::error::BUSY_SECONDS;
+use crate::layout::{self, DATABASE};
+use sqlx::migrate::Migrator;
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
+    SqliteSynchronous,
+};
+use sqlx::{ConnectOptions, Connection};
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// "BAKE" in ASCII: distinguishes our files from other SQLite databases.
+pub(crate) const APPLICATION_ID: i64 = 0x4241_4b45;
+
+/// The schema's history, embedded; a file is never edited once released.
+pub(crate) static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
+
+/// The results of all sweeps: one writer and a few readers on one SQLite file.
+#[derive(Clone, Debug)]
+pub struct Store {
+    /// Prevents a rebuild from replacing the database while it is held.
+    _in_use: Lock,
+    pub(crate) folder: PathBuf,
+    pub(crate) writer: SqlitePool,
+    pub(crate) reader: SqlitePool,
+}
+
+impl Store {
+    /// Opens the store in `folder` (`.bakeoff`) for a driver. Creates folder and database if missing, migrates an older
+    /// database after copying it, and records what killed drivers left as interrupted.
+    ///
+    /// # Errors
+    /// [`StoreError::Foreign`], [`StoreError::Newer`], [`StoreError::Damaged`], [`StoreError::Migration`],
+    /// [`StoreError::Folder`].
+    pub async fn open(folder: &Path) -> Result<Self, StoreError> {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .map_err(|source| StoreError::Folder { path: folder.to_owned(), source })?;
+        if let Some(kind) = filesystem::network_kind(folder) {
+            tracing::warn!(
+                folder = %folder.display(),
+                "the store lies on a network file system ({kind}), where SQLite's locks cannot be trusted; name a local folder with --store"
+            );
+        }
+        let store = Self::at(folder, &MIGRATIONS).await?;
+        store.end_abandoned_sweeps().await?;
+        reserve::keep(folder);
+        Ok(store)
+    }
+
+    /// Opens the store in `folder` for reading. Runs of killed drivers read as interrupted.
+    ///
+    /// # Errors
+    /// [`StoreError::NoStore`] if there is none; else as [`Store::open`].
+    pub async fn open_existing(folder: &Path) -> Result<Self, StoreError> {
+        if fs::symlink_metadata(folder.join(DATABASE)).is_err() {
+            return Err(StoreError::NoStore { folder: folder.to_owned() });
+        }
+        Self::at(folder, &MIGRATIONS).await
+    }
+
+    /// The store's folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The directory in which an attempt keeps its files: events, logs, snapshots.
+    pub fn attempt_directory(&self, run: &crate::RunId, number: u32) -> PathBuf {
+        layout::attempt_directory(&self.folder, run.as_str(), number)
+    }
+
+    /// Frees the disk space that was reserved, and returns whether there was any. A write that failed may succeed now.
+    pub fn free_reserve(&self) -> bool {
+        reserve::free(&self.folder)
+    }
+
+    /// Closes all connections; the file is then complete without its write-ahead log.
+    pub async fn close(&self) {
+        self.reader.close().await;
+        self.writer.close().await;
+    }
+
+    pub(crate) async fn at(folder: &Path, migrations: &Migrator) -> Result<Self, StoreError> {
+        let in_use = lock::in_use(folder).await?;
+        let file = folder.join(DATABASE);
+        prepare(folder, &file, migrations).await?;
+        let writer = SqlitePoolOptions::new()
+            .max_connections(1)
+            // After a failure such as a full disk SQLite may have rolled back by itself; a connection that is still in
+            // a transaction is discarded.
+            .before_acquire(|connection, _| Box::pin(async { Ok(!connection.is_in_transaction()) }))
+            .connect_lazy_with(
+                options(&file).synchronous(SqliteSynchronous::Normal).optimize_on_close(true, None),
+            );
+        let reader = SqlitePoolOptions::new()
+            .max_connections(4)
+            .connect_lazy_with(options(&file).read_only(true).row_buffer_size(1024));
+        Ok(Self { _in_use: in_use, folder: folder.to_owned(), writer, reader })
+    }
+}
+
+pub(crate) fn options(file: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(file)
+        .foreign_keys(true)
+        .busy_timeout(Duration::from_secs(BUSY_SECONDS))
+        .disable_statement_logging()
+}
+
+/// Creates or migrates the database to the newest known version, in WAL mode. After an error the file is unchanged.
+async fn prepare(folder: &Path, file: &Path, migrations: &Migrator) -> Result<(), StoreError> {
+    if file.is_dir() {
+        return Err(StoreError::Foreign { path: file.to_owned() });
+    }
+    let _moment = lock::moment(folder).await?;
+    let fresh = fs::metadata(file).map_or(true, |data| data.len() == 0);
+    let mut connection = options(file)
+        .create_if_missing(true)
+        .synchronous(SqliteSynchronous::Normal)
+        .connect()
+        .await
+        .map_err(|error| not_ours(file, error))?;
+    let found = if fresh { 0 } else { version(&mut connection, file).await? };
+    let known = newest(migrations);
+    if found > known {
+        return Err(StoreError::Newer { path: file.to_owned(), found, known });
+    }
+    if found < known {
+        let backup = if found > 0 { Some(copy_aside(&mut connection, folder, found).await?) } else { None };
+        // Only now, because a foreign file must not change. The mode is stored in the file.
+        connection.close().await?;
+        connection = options(file).journal_mode(SqliteJournalMode::Wal).connect().await?;
+        migrations.run(&mut connection).await.map_err(|source| StoreError::Migration {
+            path: file.to_owned(),
+            backup,
+            source,
+        })?;
+    }
+    connection.close().await.map_err(|error| StoreError::from(error).of_file(file))
+}
+
+/// The highest version of these migrations.
+pub(crate) fn newest(migrations: &Migrator) -> i64 {
+    migrations.iter().map(|migration| migration.version).max().unwrap_or(0)
+}
+
+/// The file's schema version, or an error if this program did not create it. 0 for a database without tables, or with
+/// only those of the migrator: its creator was killed before the first migration.
+pub(crate) async fn version(connection: &mut SqliteConnection, file: &Path) -> Result<i64, StoreError> {
+    let (application, version, foreign): (i64, i64, bool) = sqlx::query_as(
+        "SELECT application_id, user_version, EXISTS \
+         (SELECT 1 FROM sqlite_schema WHERE tbl_name NOT IN ('_sqlx_migrations', 'sqlite_sequence')) \
+         FROM pragma_application_id, pragma_user_version",
+    )
+    .fetch_one(connection)
+    .await
+    .map_err(|error| not_ours(file, error))?;
+    match (application, version, foreign) {
+        (APPLICATION_ID, version, _) => Ok(version),
+        (0, 0, false) => Ok(0),
+        _ => Err(StoreError::Foreign { path: file.to_owned() }),
+    }
+}
+
+/// Distinguishes a file that never was a database from a damaged one.
+fn not_ours(file: &Path, error: sqlx::Error) -> StoreError {
+    let begins_as_database = fs::File::open(file).is_ok_and(|mut file| {
+        let mut head = [0; 16];
+        io::Read::read_exact(&mut file, &mut head).is_ok() && &head == b"SQLite format 3\0"
+    });
+    match StoreError::from(error).of_file(file) {
+        StoreError::Damaged { path, .. } if !begins_as_database => StoreError::Foreign { path },
+        other => other,
+    }
+}
+
+/// Copies the database, including its write-ahead log, into a new file.
+async fn copy_aside(
+    connection: &mut SqliteConnection,
+    folder: &Path,
+    version: i64,
+) -> Result<PathBuf, StoreError> {
+    let mut path = folder.join(format!("bakeoff-version-{version}.db"));
+    let mut number = 1;
+    while path.exists() {
+        number += 1;
+        path = folder.join(format!("bakeoff-version-{version}-{number}.db"));
+    }
+    sqlx::query("VACUUM INTO ?").bind(path.to_string_lossy().into_owned()).execute(connection).await?;
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sqlx::SqlSafeStr;
+    use sqlx::migrate::{Migration, MigrationType};
+
+    /// A released migration must never change: existing stores could not be opened any more.
+    #[test]
+    fn released_migrations_are_as_they_were() {
+        let pinned = [
+            (
+                1,
+                "7f3204f783cf03dc2cb907ffb296f741fe27a7fee0c7f1e27221adc53424bddadfb750dbffda3a2d935d58251fee68ae",
+            ),
+            (
+                2,
+                "53d1a6405707b697f677968c565f509c9072c835d48fd94ff816e0df6884d910e81248e23d8f934b558cd7e1729cbfdc",
+            ),
+            (
+                3,
+                "10a329581a53c904fe906e1c916c3c9b1efff574a72527fa52f80e943314466928bb6dba2a2dbec42f4226686737d59a",
+            ),
+            (
+                4,
+                "50ed769f41411a3f14bab4620ab76fd6b5cc15385f30d7d26e00cb617e804d70f2a206f804554f41b88db3e383c706e0",
+            ),
+            (
+                5,
+                "90b6469c3f0377ca2fc2258d930e78bf12f231f24d44cacd09cb13009fb604d024115b18d1021f1e63dd20b23a962c2d",
+            ),
+            (
+                6,
+                "7d4af1ddcf25d02df1943c101de913de39c12356cf461d82a3045276ff7d65840503ecda3d6543ea07043ff0967cd057",
+            ),
+            (
+                7,
+                "86691f2191d50761bfe7e57e7e179f4f8cdbd7741d8649b4c46729146754ee804e8f15351026f23a40202312fa1d832e",
+            ),
+            (
+                8,
+                "eb53714d33ddf7758d1e81bc464d7074bbe36a396e8c0fc9c5e58a395dc4bc71f04d559f25cabd759125eb78e995cbb8",
+            ),
+        ];
+        let embedded: Vec<(i64, String)> = MIGRATIONS
+            .iter()
+            .map(|migration| (migration.version, recipe::hex(&migration.checksum)))
+            .collect();
+        let embedded: Vec<(i64, &str)> =
+            embedded.iter().map(|(version, sum)| (*version, sum.as_str())).collect();
+        assert_eq!(embedded, pinned);
+    }
+
+    #[test]
+    fn migrations_set_the_application_id_and_their_version() {
+        for migration in MIGRATIONS.iter() {
+            let sql = migration.sql.as_str();
+            assert!(sql.contains(&format!("PRAGMA user_version = {};", migration.version)));
+            assert!(
+                migration.version > 1 || sql.contains(&format!("PRAGMA application_id = {APPLICATION_ID};"))
+            );
+            assert!(!sql.contains('\r'));
+        }
+    }
+
+    /// The version that this program knows.
+    fn known() -> i64 {
+        MIGRATIONS.iter().map(|migration| migration.version).max().unwrap()
+    }
+
+    /// A program that knows one more.
+    fn with(more: &str) -> Migrator {
+        let sql = format!("{more}; PRAGMA user_version = {}", known() + 1);
+        let sql = sqlx::AssertSqlSafe(sql).into_sql_str();
+        let next = Migration::new(known() + 1, "next".into(), MigrationType::Simple, sql, false);
+        Migrator::with_migrations(MIGRATIONS.iter().cloned().chain([next]).collect())
+    }
+
+    #[tokio::test]
+    async fn an_older_file_learns_the_states_that_came_later() {
+        let folder = tempfile::tempdir().unwrap();
+        let old = MIGRATIONS.iter().filter(|migration| migration.version <= 3).cloned().collect();
+        let old = Store::at(folder.path(), &Migrator::with_migrations(old)).await.unwrap();
+        let recipe = "INSERT INTO recipe VALUES (1, printf('%064d', 1), '')";
+        let sweep = "INSERT INTO sweep VALUES (1, printf('%026d', 1), 1, '', '', '', '', '', '', NULL, NULL, 'done', 0, \
+                     NULL, 1, '')";
+        let config = "INSERT INTO config VALUES (1, printf('%064d', 1), '')";
+        let cell = "INSERT INTO cell VALUES (1, 1, 0, 0, '', '', '', '', 1, 1, NULL)";
+        let run = "INSERT INTO run VALUES (1, printf('%026d', 1), 1, 1, 0, 0, '1', 'done', NULL, NULL)";
+        let attempt = "INSERT INTO attempt (run, number, started_unix, heartbeat_unix, state) VALUES (1, 1, 0, 0, 'done')";
+        for statement in [recipe, sweep, config, cell, run, attempt] {
+            sqlx::query(statement).execute(&old.writer).await.unwrap();
+        }
+        let degrade = ["UPDATE run SET state = 'degraded'", "UPDATE attempt SET state = 'degraded'"];
+        for statement in degrade {
+            let refused = sqlx::query(statement).execute(&old.writer).await.unwrap_err();
+            assert!(refused.to_string().contains("CHECK"), "{refused}");
+        }
+        old.close().await;
+        drop(old);
+        let store = Store::open(folder.path()).await.unwrap();
+        for statement in degrade {
+            assert_eq!(sqlx::query(statement).execute(&store.writer).await.unwrap().rows_affected(), 1);
+        }
+        let nonsense = sqlx::query("UPDATE run SET state = 'sad'").execute(&store.writer).await.unwrap_err();
+        assert!(nonsense.to_string().contains("CHECK"), "{nonsense}");
+        assert_eq!(store.db_check().await.unwrap(), []);
+    }
+
+    #[tokio::test]
+    async fn an_older_file_is_copied_aside_before_it_is_brought_up_to_date() {
+        let folder = tempfile::tempdir().unwrap();
+        Store::open(folder.path()).await.unwrap().close().await;
+        let broken = with("CREATE TABLE more (id INTEGER) STRICT; SELECT nonsense");
+        let error = Store::at(folder.path(), &broken).await.unwrap_err();
+        let StoreError::Migration { backup: Some(backup), .. } = &error else { panic!("{error}") };
+        assert_eq!(*backup, folder.path().join(format!("bakeoff-version-{}.db", known())));
+        assert!(backup.is_file());
+        // A migration that fails leaves the old version.
+        Store::open(folder.path()).await.unwrap().close().await;
+
+        let good = with("CREATE TABLE more (id INTEGER) STRICT");
+        let store = Store::at(folder.path(), &good).await.unwrap();
+        assert_eq!(store.db_info().await.unwrap().version, known() + 1);
+        assert!(folder.path().join(format!("bakeoff-version-{}-2.db", known())).is_file());
+        store.close().await;
+        let refused = Store::open(folder.path()).await.unwrap_err();
+        let StoreError::Newer { found, known: ours, .. } = refused else { panic!("{refused}") };
+        assert_eq!((found, ours), (known() + 1, known()));
+    }
+}

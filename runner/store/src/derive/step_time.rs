@@ -1,0 +1,119 @@
+//! The step time of an attempt: how long its workers need for one global batch.
+//!
+//! If workers step together, each step takes as long as the slowest worker needs: the *step time* is the median length of
+//! that worker's steady steps. If a strategy exchanges only every few steps, it is the median over such periods of the mean
+//! of their steps; a median over single steps would ignore the exchanges.
+//!
+//! If workers step independently, no single one determines the speed of all. A worker that uses n samples in a step of
+//! length t contributes n / t samples per second, and the step time is the global batch divided by the sum over the
+//! workers. t is the worker's own median as above and includes its waiting: if a server serves one worker at a time, each
+//! step is a whole round of turns, and so is the step time.
+
+use record::Nanos;
+
+/// The steady steps of one worker's compute lane.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Worker<'a> {
+    /// Nanoseconds, in order of the steps.
+    pub(crate) lengths: &'a [u64],
+    /// Samples used in these steps.
+    pub(crate) samples: u64,
+    /// Number of all its steps, steady or not.
+    pub(crate) steps: u64,
+}
+
+/// The step time of the slowest worker, and the number of steps it made.
+pub(crate) fn slowest(workers: &[Worker], period: u64) -> Option<(Nanos, u64)> {
+    workers.iter().filter_map(|worker| Some((typical(worker.lengths, period)?, worker.steps))).max()
+}
+
+/// The time in which all workers together use `batch` samples. Workers without a steady step contribute nothing.
+pub(crate) fn together(workers: &[Worker], period: u64, batch: u32) -> Option<Nanos> {
+    let rate = |worker: &Worker| {
+        let length = typical(worker.lengths, period).filter(|length| length.0 > 0)?;
+        Some(worker.samples as f64 / worker.lengths.len() as f64 / length.0 as f64)
+    };
+    let rate: f64 = workers.iter().filter_map(rate).sum();
+    (rate > 0.0).then(|| Nanos((f64::from(batch) / rate).round() as u64))
+}
+
+/// The median over periods of `period` steps of the mean length in each.
+fn typical(lengths: &[u64], period: u64) -> Option<Nanos> {
+    let period = usize::try_from(period).unwrap_or(usize::MAX).clamp(1, lengths.len().max(1));
+    let mean = |steps: &[u64]| steps.iter().sum::<u64>() / steps.len() as u64;
+    median(lengths.chunks_exact(period).map(mean).collect())
+}
+
+/// The middle value; of an even number, the mean of the middle two, rounded down.
+pub(crate) fn median(mut values: Vec<u64>) -> Option<Nanos> {
+    values.sort_unstable();
+    sorted_median(&values)
+}
+
+/// The same for values that are already sorted.
+pub(crate) fn sorted_median(values: &[u64]) -> Option<Nanos> {
+    let middle = values.len() / 2;
+    let upper = *values.get(middle)?;
+    Some(Nanos(if values.len() % 2 == 1 { upper } else { values[middle - 1].midpoint(upper) }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_are_exact() {
+        assert_eq!(median(vec![]), None);
+        assert_eq!(median(vec![5, 1, 9]), Some(Nanos(5)));
+        assert_eq!(median(vec![4, 1, 9, 6]), Some(Nanos(5)));
+        // Two steps and one with an exchange, three times and a half.
+        let lengths = [2, 2, 11, 2, 2, 14, 2, 2, 8, 2, 2];
+        assert_eq!(typical(&lengths, 1), Some(Nanos(2)));
+        assert_eq!(typical(&lengths, 3), Some(Nanos(5)));
+        assert_eq!(typical(&lengths[..2], 3), Some(Nanos(2)));
+        assert_eq!(typical(&[], 3), None);
+    }
+
+    fn worker(lengths: &[u64], own_samples: u64) -> Worker<'_> {
+        Worker { lengths, samples: own_samples * lengths.len() as u64, steps: lengths.len() as u64 }
+    }
+
+    #[test]
+    fn workers_that_step_together_are_as_fast_as_the_slowest() {
+        let workers = [worker(&[20, 20, 21], 25), worker(&[200, 190, 300, 200], 25), worker(&[], 25)];
+        assert_eq!(slowest(&workers, 1), Some((Nanos(200), 4)));
+        assert_eq!(slowest(&[], 1), None);
+    }
+
+    #[test]
+    fn the_rates_of_independent_workers_add_up() {
+        // Equal workers: 4 x 25 samples in 20 ns are 100 in 20 ns.
+        let fast = [20_000, 20_000, 19_000, 20_000, 90_000];
+        let equal = [worker(&fast, 25); 4];
+        assert_eq!(together(&equal, 1, 100), Some(Nanos(20_000)));
+        // One of four ten times as slow: 3 + 1/10 workers are left of 4.
+        let slow = [200_000, 200_000];
+        let straggler = [worker(&fast, 25), worker(&fast, 25), worker(&fast, 25), worker(&slow, 25)];
+        assert_eq!(together(&straggler, 1, 100), Some(Nanos(25_806)));
+        assert_eq!(slowest(&straggler, 1), Some((Nanos(200_000), 2)));
+        // Shares of the batch differ: 34 + 33 + 33.
+        let shares = [worker(&[10_000], 34), worker(&[10_000], 33), worker(&[10_000], 33)];
+        assert_eq!(together(&shares, 1, 100), Some(Nanos(10_000)));
+        // An exchange every second step counts in both.
+        assert_eq!(together(&[worker(&[2_000, 10_000, 2_000, 10_000], 50); 2], 2, 100), Some(Nanos(6_000)));
+        // A worker without a steady step contributes nothing; without any rate there is no step time.
+        assert_eq!(together(&[worker(&fast, 50), worker(&[], 50)], 1, 100), Some(Nanos(40_000)));
+        assert_eq!(together(&[worker(&[0, 0], 50)], 1, 100), None);
+        assert_eq!(together(&[worker(&fast, 0)], 1, 100), None);
+    }
+
+    /// Turns of one worker after the other: each waits for all others, so that its step is the whole round.
+    #[test]
+    fn where_one_is_served_at_a_time_the_step_is_a_round_of_turns() {
+        let turns = [30_000, 10_000, 10_000, 20_000];
+        let round = [turns.iter().sum::<u64>(); 5];
+        let workers = turns.map(|_| worker(&round, 25));
+        assert_eq!(together(&workers, 1, 100), Some(Nanos(70_000)));
+        assert_eq!(slowest(&workers, 1), Some((Nanos(70_000), 5)));
+    }
+}

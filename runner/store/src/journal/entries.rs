@@ -1,0 +1,76 @@
+//! What a journal's lines say: the facts about a sweep that no worker reports. Plain data; the names in JSON are a file
+//! format and never change.
+
+use crate::rows::{LostRow, NodeRow};
+use crate::{Driver, RunState};
+use recipe::Plan;
+use record::{Nanos, Rank};
+use serde::{Deserialize, Serialize};
+
+/// A line of a journal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Entry {
+    /// The first line: the sweep as it began.
+    Sweep(Box<SweepEntry>),
+    /// The identity of a run ([`recipe::Run::identity`]) became known.
+    Identity { run: String, identity: String },
+    /// A run took its result from the run `source`.
+    Reused { run: String, source: String },
+    /// An attempt at a run began, on these machines.
+    Attempt { run: String, number: u32, started: i64, nodes: Vec<NodeRow> },
+    /// An event of an attempt's history.
+    Note { run: String, number: u32, time: i64, state: String, text: String },
+    /// An attempt ended, with an event log of `log` bytes.
+    AttemptEnd { run: String, number: u32, end: AttemptEnd, log: u64 },
+    /// The sweep ended. The time is unknown if its driver was killed.
+    SweepEnd { end: SweepEnd, time: Option<i64> },
+    /// A page was made.
+    #[serde(rename = "page")]
+    Report { selection: String, path: String, sha256: String, created: i64 },
+}
+
+/// A sweep as its driver began it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SweepEntry {
+    pub(crate) sweep: String,
+    /// Run ids in the order of the plan.
+    pub(crate) runs: Vec<String>,
+    pub(crate) recipe_path: String,
+    pub(crate) argv: Vec<String>,
+    pub(crate) version: String,
+    pub(crate) commit: Option<(String, bool)>,
+    pub(crate) started: i64,
+    pub(crate) driver: Driver,
+    pub(crate) plan: Plan,
+}
+
+/// How a sweep ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SweepEnd {
+    /// Every run has ended, well or not.
+    Done,
+    /// Some runs were not begun, or were stopped.
+    Interrupted,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AttemptEnd {
+    /// The state of the run after it.
+    pub state: RunState,
+    /// The reason, in a sentence; empty if the run is done.
+    pub detail: String,
+    /// The rank to blame, if there is one.
+    pub culprit: Option<Rank>,
+    /// Last lines of that rank's log.
+    pub last_lines: Vec<String>,
+    /// The wall time from spawn to the end of everything, evaluation included.
+    pub wall: Option<Nanos>,
+    /// Seconds since 1970.
+    pub ended: i64,
+    /// The ranks that it lost and continued without.
+    #[serde(default)]
+    pub lost: Vec<LostRow>,
+}

@@ -1,0 +1,6 @@
+//! What lies beside the database as plain files, from which the database can be rebuilt: the journal of each sweep and
+//! the event log of each attempt.
+
+pub(crate) mod entries;
+pub(crate) mod event_log;
+pub(crate) mod lines;

@@ -1,0 +1,86 @@
+//! The earlier runs of a recipe, from which a driver explains why it runs, repeats or reuses one.
+
+use crate::sql::document::from_json;
+use crate::sql::value::{seed_of, state_named};
+use crate::{RunId, RunState, Store, StoreError};
+use recipe::{RunSpec, Surroundings};
+
+/// An earlier run.
+#[derive(Clone, Debug)]
+pub struct EarlierRun {
+    /// Its id.
+    pub run: RunId,
+    /// Name of its arm.
+    pub arm: String,
+    /// Its cell's condition.
+    pub condition: String,
+    /// Which repeat, from 0.
+    pub repeat: u32,
+    /// How it stands by the book: running where its driver lives, or was killed.
+    pub state: RunState,
+    /// Why its last attempt ended, in a sentence; empty for a run that is done or was never begun.
+    pub detail: String,
+    /// Its seed.
+    pub seed: u64,
+    /// What it did.
+    pub spec: RunSpec,
+    /// What makes it the same as another, where that was known.
+    pub identity: Option<String>,
+    /// What decided its numbers beside its configuration, where that was noted.
+    pub surroundings: Option<Surroundings>,
+}
+
+/// The state of the event in an attempt's history that holds the surroundings.
+pub(crate) const SURROUNDINGS: &str = "surroundings";
+
+#[derive(sqlx::FromRow)]
+struct Columns {
+    ulid: String,
+    arm_name: String,
+    condition: String,
+    repeat: u32,
+    state: String,
+    detail: Option<String>,
+    seed: String,
+    spec: String,
+    identity_hash: Option<String>,
+    surroundings: Option<String>,
+}
+
+impl Store {
+    /// For each arm, condition and repeat of the recipe of this name the newest run with numbers of its own, or
+    /// tried in vain.
+    pub async fn earlier_runs(&self, recipe: &str) -> Result<Vec<EarlierRun>, StoreError> {
+        let rows: Vec<Columns> = sqlx::query_as(
+            "SELECT run.ulid, cell.arm_name, cell.condition, run.repeat, run.state, attempt.detail, run.seed, \
+             config.spec, run.identity_hash, (SELECT event.text FROM event WHERE event.attempt = attempt.id \
+             AND event.state = 'surroundings' ORDER BY event.id DESC LIMIT 1) AS surroundings, max(run.id) \
+             FROM run JOIN sweep ON sweep.id = run.sweep JOIN cell ON cell.id = run.cell \
+             JOIN config ON config.id = cell.config JOIN attempt ON attempt.id = \
+             (SELECT try.id FROM attempt AS try WHERE try.run = run.id ORDER BY try.number DESC LIMIT 1) \
+             WHERE sweep.name = ? AND run.reused_from IS NULL \
+             GROUP BY cell.arm_name, cell.condition, run.repeat ORDER BY run.id",
+        )
+        .bind(recipe)
+        .fetch_all(&self.reader)
+        .await?;
+        rows.into_iter().map(Columns::row).collect()
+    }
+}
+
+impl Columns {
+    fn row(self) -> Result<EarlierRun, StoreError> {
+        Ok(EarlierRun {
+            run: RunId(self.ulid),
+            arm: self.arm_name,
+            condition: self.condition,
+            repeat: self.repeat,
+            state: state_named(&self.state)?,
+            detail: self.detail.unwrap_or_default(),
+            seed: seed_of(&self.seed)?,
+            spec: from_json("configuration", &self.spec)?,
+            identity: self.identity_hash,
+            surroundings: self.surroundings.map(|text| from_json(SURROUNDINGS, &text)).transpose()?,
+        })
+    }
+}

@@ -1,0 +1,240 @@
+//! Runs as lines of a list, and one run with its history.
+
+use crate::read::load::standing;
+use crate::sql::document::{from_json, to_json};
+use crate::sql::value::{float_of, metric_named, state_named, uint};
+use crate::{NodeRow, RunId, RunLine, RunRow, RunState, Selection, Store, StoreError};
+use recipe::{Metric, RunSpec};
+use record::Nanos;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// A run with all its attempts.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunDetail {
+    /// As in the list.
+    pub line: RunLine,
+    /// The last attempt in full.
+    pub run: RunRow,
+    /// The machines of the last attempt.
+    pub nodes: Vec<NodeRow>,
+    /// Its identity ([`recipe::Run::identity`]), if it is known.
+    pub identity: Option<String>,
+    /// The run its result was taken from.
+    pub reused_from: Option<String>,
+    /// All attempts, in order; of a reused run those of its source.
+    pub attempts: Vec<AttemptLine>,
+    /// Their history, in order.
+    pub events: Vec<EventLine>,
+}
+
+/// An attempt.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AttemptLine {
+    /// Its number, from 1.
+    pub number: u32,
+    /// Seconds since 1970.
+    pub started: i64,
+    /// How it ended.
+    pub state: RunState,
+    /// The reason, in a sentence.
+    pub detail: String,
+    /// The directory of its logs, events and snapshots.
+    pub directory: PathBuf,
+}
+
+/// An event of an attempt's history.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct EventLine {
+    /// Number of the attempt, from 1.
+    pub attempt: u32,
+    /// Seconds since 1970.
+    pub time: i64,
+    /// The state after it.
+    pub state: String,
+    /// Details; may be empty.
+    pub text: String,
+}
+
+/// Configurations by their row.
+type Specs = BTreeMap<i64, RunSpec>;
+
+/// The last evaluations by attempt.
+type Latest = BTreeMap<(i64, Metric), f64>;
+
+#[derive(sqlx::FromRow)]
+struct LineColumns {
+    ulid: String,
+    sweep_row: i64,
+    sweep: String,
+    recipe: String,
+    arm: String,
+    condition: String,
+    repeat: u32,
+    state: String,
+    config: i64,
+    attempt: Option<i64>,
+    started: Option<i64>,
+    training: Option<i64>,
+}
+
+impl Store {
+    /// The runs that fit, in the order in which they were planned.
+    pub async fn list(&self, selection: &Selection) -> Result<Vec<RunLine>, StoreError> {
+        let fitting: Vec<i64> = self.fitting(selection).await?.into_iter().map(|run| run.run).collect();
+        let abandoned = self.abandoned_sweeps().await?;
+        let wanted = to_json("list of runs", &fitting)?;
+        // A configuration is parsed once for all runs that share it.
+        let specs = self.specs_of(&wanted).await?;
+        let metrics = self.latest_metrics_of(&wanted).await?;
+        let rows: Vec<LineColumns> = sqlx::query_as(
+            "SELECT run.ulid, sweep.id AS sweep_row, sweep.ulid AS sweep, sweep.name AS recipe, \
+             cell.arm_name AS arm, cell.condition, run.repeat, run.state, cell.config, \
+             attempt.id AS attempt, attempt.started_unix AS started, attempt.training FROM run \
+             JOIN sweep ON sweep.id = run.sweep JOIN cell ON cell.id = run.cell \
+             JOIN shown ON shown.run = run.id LEFT JOIN attempt ON attempt.id = shown.attempt \
+             WHERE run.id IN (SELECT value FROM json_each(?)) ORDER BY run.sweep, run.position",
+        )
+        .bind(&wanted)
+        .fetch_all(&self.reader)
+        .await?;
+        rows.into_iter()
+            .map(|row| {
+                let abandoned = abandoned.contains(&row.sweep_row);
+                line(row, &specs, &metrics, abandoned)
+            })
+            .collect()
+    }
+
+    /// The run whose id begins or ends with `part`.
+    ///
+    /// # Errors
+    /// [`StoreError::Unknown`], [`StoreError::Ambiguous`].
+    pub async fn show(&self, part: &str) -> Result<RunDetail, StoreError> {
+        let run = self.find_run(part).await?;
+        let mut rows = self.sweep_rows(&Selection::run(&run)).await?;
+        let unknown = || StoreError::Unknown { what: "run", id: part.to_owned() };
+        let line = self.list(&Selection::run(&run)).await?.pop().ok_or_else(unknown)?;
+        let row = rows.runs.pop().ok_or_else(unknown)?;
+        let (identity, reused_from): (Option<String>, Option<String>) = sqlx::query_as(
+            "SELECT run.identity_hash, source.ulid FROM run LEFT JOIN run AS source ON source.id = run.reused_from \
+             WHERE run.ulid = ?",
+        )
+        .bind(run.as_str())
+        .fetch_one(&self.reader)
+        .await?;
+        let owner = reused_from.clone().map_or(run, RunId);
+        Ok(RunDetail {
+            run: row,
+            nodes: rows.nodes,
+            identity,
+            reused_from,
+            attempts: self.attempts_of(&owner, line.state).await?,
+            events: self.events_of(&owner).await?,
+            line,
+        })
+    }
+
+    /// The run whose id begins or ends with `part`.
+    ///
+    /// # Errors
+    /// [`StoreError::Unknown`], [`StoreError::Ambiguous`].
+    pub async fn find_run(&self, part: &str) -> Result<RunId, StoreError> {
+        let wanted = part.to_ascii_uppercase();
+        let found: Vec<String> = sqlx::query_scalar(
+            "SELECT ulid FROM run WHERE substr(ulid, 1, length(?1)) = ?1 OR substr(ulid, -length(?1)) = ?1 \
+             ORDER BY id LIMIT 5",
+        )
+        .bind(&wanted)
+        .fetch_all(&self.reader)
+        .await?;
+        match <[String; 1]>::try_from(found) {
+            Ok([only]) if !wanted.is_empty() => Ok(RunId(only)),
+            Ok(_) => Err(StoreError::Unknown { what: "run", id: part.to_owned() }),
+            Err(none) if none.is_empty() => Err(StoreError::Unknown { what: "run", id: part.to_owned() }),
+            Err(candidates) => Err(StoreError::Ambiguous { part: part.to_owned(), candidates }),
+        }
+    }
+
+    async fn attempts_of(&self, run: &RunId, standing: RunState) -> Result<Vec<AttemptLine>, StoreError> {
+        let rows: Vec<(u32, i64, String, String)> = sqlx::query_as(
+            "SELECT number, started_unix, attempt.state, detail FROM attempt JOIN run ON run.id = attempt.run \
+             WHERE run.ulid = ? ORDER BY number",
+        )
+        .bind(run.as_str())
+        .fetch_all(&self.reader)
+        .await?;
+        rows.into_iter()
+            .map(|(number, started, state, detail)| {
+                let state = match state_named(&state)? {
+                    RunState::Running => standing,
+                    state => state,
+                };
+                let directory = self.attempt_directory(run, number);
+                Ok(AttemptLine { number, started, state, detail, directory })
+            })
+            .collect()
+    }
+
+    async fn events_of(&self, run: &RunId) -> Result<Vec<EventLine>, StoreError> {
+        let rows: Vec<(u32, i64, String, String)> = sqlx::query_as(
+            "SELECT number, time_unix, event.state, text FROM event JOIN attempt ON attempt.id = event.attempt \
+             JOIN run ON run.id = attempt.run WHERE run.ulid = ? ORDER BY event.id",
+        )
+        .bind(run.as_str())
+        .fetch_all(&self.reader)
+        .await?;
+        Ok(rows
+            .into_iter()
+            .map(|(attempt, time, state, text)| EventLine { attempt, time, state, text })
+            .collect())
+    }
+
+    async fn specs_of(&self, wanted: &str) -> Result<Specs, StoreError> {
+        let rows: Vec<(i64, String)> = sqlx::query_as(
+            "SELECT id, spec FROM config WHERE id IN (SELECT cell.config FROM run JOIN cell ON cell.id = run.cell \
+             WHERE run.id IN (SELECT value FROM json_each(?)))",
+        )
+        .bind(wanted)
+        .fetch_all(&self.reader)
+        .await?;
+        rows.into_iter().map(|(id, spec)| Ok((id, from_json("configuration", &spec)?))).collect()
+    }
+
+    async fn latest_metrics_of(&self, wanted: &str) -> Result<Latest, StoreError> {
+        let rows: Vec<(i64, String, Option<f64>)> = sqlx::query_as(
+            "SELECT metric_latest.attempt, name, value FROM shown \
+             JOIN metric_latest ON metric_latest.attempt = shown.attempt \
+             WHERE shown.run IN (SELECT value FROM json_each(?))",
+        )
+        .bind(wanted)
+        .fetch_all(&self.reader)
+        .await?;
+        rows.into_iter()
+            .map(|(attempt, name, value)| Ok(((attempt, metric_named(&name)?), float_of(value))))
+            .collect()
+    }
+}
+
+fn line(row: LineColumns, specs: &Specs, metrics: &Latest, abandoned: bool) -> Result<RunLine, StoreError> {
+    let spec = specs
+        .get(&row.config)
+        .cloned()
+        .ok_or_else(|| StoreError::Unknown { what: "configuration", id: row.config.to_string() })?;
+    let wanted = spec.train.target.map_or(Metric::TestAccuracy, |target| target.metric);
+    let value = row.attempt.and_then(|attempt| metrics.get(&(attempt, wanted)));
+    Ok(RunLine {
+        id: row.ulid,
+        sweep: row.sweep,
+        recipe: row.recipe,
+        arm: row.arm,
+        condition: row.condition,
+        repeat: row.repeat,
+        state: standing(&row.state, abandoned)?,
+        started: row.started,
+        training: row.training.map(|time| Nanos(uint(time))),
+        metric: value.map(|value| (wanted, *value)),
+        spec,
+    })
+}

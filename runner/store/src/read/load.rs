@@ -1,0 +1,219 @@
+//! One sweep as a report needs it: one query per table for all its attempts.
+
+use crate::derive::summary::Summary;
+use crate::driver::KILLED;
+use crate::read::parts::Parts;
+use crate::read::plan::plan_of;
+use crate::read::steps::summary_of;
+use crate::sql::document::from_json;
+use crate::sql::value::{seed_of, state_named, uint};
+use crate::{AttemptId, AttemptRow, RunRow, RunState, Selection, Store, StoreError, SweepRows};
+use record::{Nanos, Rank};
+use sqlx::sqlite::SqliteConnection;
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Store {
+    /// The newest sweep with runs that fit `selection`, reduced to these runs.
+    ///
+    /// # Errors
+    /// [`StoreError::Empty`] if no run fits.
+    pub async fn sweep_rows(&self, selection: &Selection) -> Result<SweepRows, StoreError> {
+        let chosen = self.fitting(selection).await?;
+        let sweep = chosen
+            .iter()
+            .map(|run| run.sweep)
+            .max()
+            .ok_or_else(|| StoreError::Empty { selection: selection.to_string() })?;
+        let runs: BTreeSet<i64> = chosen.iter().filter(|run| run.sweep == sweep).map(|run| run.run).collect();
+        let abandoned = self.abandoned_sweeps().await?.contains(&sweep);
+        // One snapshot of the database for all queries.
+        let mut transaction = self.reader.begin().await?;
+        let mut rows = head_of(&mut transaction, sweep).await?;
+        let attempts = attempts_of(&mut transaction, sweep).await?;
+        let wanted: Vec<i64> =
+            attempts.iter().filter(|row| runs.contains(&row.run)).map(|row| row.id).collect();
+        let mut parts = Parts::load(&mut transaction, &wanted).await?;
+        rows.nodes = std::mem::take(&mut parts.nodes);
+        let mut by_run: BTreeMap<i64, AttemptColumns> =
+            attempts.into_iter().map(|row| (row.run, row)).collect();
+        for columns in runs_of(&mut transaction, sweep).await? {
+            if !runs.contains(&columns.id) {
+                continue;
+            }
+            let attempt = match by_run.remove(&columns.id) {
+                Some(row) => Some(attempt_row(&mut transaction, row, &parts, abandoned).await?),
+                None => None,
+            };
+            rows.runs.push(run_row(columns, attempt, abandoned)?);
+        }
+        Ok(rows)
+    }
+}
+
+/// The state of a run. A running one of an abandoned sweep is interrupted.
+pub(crate) fn standing(state: &str, abandoned: bool) -> Result<RunState, StoreError> {
+    match state_named(state)? {
+        RunState::Running if abandoned => Ok(RunState::Interrupted),
+        state => Ok(state),
+    }
+}
+
+#[derive(sqlx::FromRow)]
+struct SweepColumns {
+    ulid: String,
+    sha256: String,
+    recipe_path: String,
+    argv: String,
+    version: String,
+    git_commit: Option<String>,
+    git_dirty: Option<bool>,
+    started_unix: i64,
+}
+
+async fn head_of(connection: &mut SqliteConnection, sweep: i64) -> Result<SweepRows, StoreError> {
+    let row: SweepColumns = sqlx::query_as(
+        "SELECT ulid, sha256, recipe_path, argv, version, git_commit, git_dirty, started_unix FROM sweep \
+         JOIN recipe ON recipe.id = sweep.recipe WHERE sweep.id = ?",
+    )
+    .bind(sweep)
+    .fetch_one(&mut *connection)
+    .await?;
+    Ok(SweepRows {
+        id: row.ulid,
+        plan: plan_of(connection, sweep).await?,
+        recipe_sha256: row.sha256,
+        recipe_path: row.recipe_path,
+        argv: from_json("command line", &row.argv)?,
+        version: row.version,
+        commit: row.git_commit.map(|commit| (commit, row.git_dirty.unwrap_or(false))),
+        started: row.started_unix,
+        nodes: Vec::new(),
+        runs: Vec::new(),
+    })
+}
+
+#[derive(sqlx::FromRow)]
+struct RunColumns {
+    id: i64,
+    ulid: String,
+    position: i64,
+    cell: i64,
+    repeat: u32,
+    seed: String,
+    state: String,
+    reused: bool,
+}
+
+async fn runs_of(connection: &mut SqliteConnection, sweep: i64) -> Result<Vec<RunColumns>, StoreError> {
+    Ok(sqlx::query_as(
+        "SELECT run.id, ulid, run.position, cell.position AS cell, repeat, seed, state, \
+         reused_from IS NOT NULL AS reused FROM run JOIN cell ON cell.id = run.cell WHERE run.sweep = ? \
+         ORDER BY run.position",
+    )
+    .bind(sweep)
+    .fetch_all(connection)
+    .await?)
+}
+
+fn run_row(columns: RunColumns, attempt: Option<AttemptRow>, abandoned: bool) -> Result<RunRow, StoreError> {
+    Ok(RunRow {
+        id: columns.ulid,
+        index: columns.position as usize,
+        cell: columns.cell as usize,
+        repeat: columns.repeat,
+        seed: seed_of(&columns.seed)?,
+        state: standing(&columns.state, abandoned)?,
+        reused: columns.reused,
+        attempt,
+    })
+}
+
+#[derive(sqlx::FromRow)]
+struct AttemptColumns {
+    /// The run that shows the attempt; if it was reused, another run made it.
+    run: i64,
+    id: i64,
+    number: u32,
+    started_unix: i64,
+    state: String,
+    detail: String,
+    culprit: Option<u32>,
+    last_lines: String,
+    wall: Option<i64>,
+    training: Option<i64>,
+    step_time: Option<i64>,
+    steps: Option<i64>,
+    samples: Option<i64>,
+    rounds: Option<i64>,
+}
+
+async fn attempts_of(
+    connection: &mut SqliteConnection,
+    sweep: i64,
+) -> Result<Vec<AttemptColumns>, StoreError> {
+    Ok(sqlx::query_as(
+        "SELECT run.id AS run, attempt.id, number, started_unix, attempt.state, detail, culprit, last_lines, wall, \
+         training, step_time, steps, samples, rounds FROM run JOIN shown ON shown.run = run.id \
+         JOIN attempt ON attempt.id = shown.attempt WHERE run.sweep = ?",
+    )
+    .bind(sweep)
+    .fetch_all(connection)
+    .await?)
+}
+
+async fn attempt_row(
+    connection: &mut SqliteConnection,
+    row: AttemptColumns,
+    parts: &Parts,
+    abandoned: bool,
+) -> Result<AttemptRow, StoreError> {
+    let under_way = row.state == RunState::Running.name();
+    let fresh = if under_way { Some(summary_of(connection, AttemptId(row.id)).await?) } else { None };
+    let ranks = parts.ranks_of(row.id, fresh.as_ref().map(|summary| &summary.ranks))?;
+    let summary = match fresh {
+        Some(summary) => summary,
+        None => Summary {
+            training: row.training.map(|time| Nanos(uint(time))),
+            step_time: row.step_time.map(|time| Nanos(uint(time))),
+            steps: row.steps.map_or(0, uint),
+            samples: row.samples.map_or(0, uint),
+            rounds: row.rounds.map_or(0, uint),
+            ranks: BTreeMap::new(),
+            transfers: parts.transfers.get(&row.id).cloned().unwrap_or_default(),
+        },
+    };
+    Ok(AttemptRow {
+        number: row.number,
+        started: row.started_unix,
+        wall: row.wall.map(|wall| Nanos(uint(wall))),
+        detail: if under_way && abandoned { KILLED.to_owned() } else { row.detail },
+        culprit: row.culprit.map(Rank),
+        last_lines: from_json("log lines", &row.last_lines)?,
+        training: summary.training,
+        step_time: summary.step_time,
+        steps: summary.steps,
+        samples: summary.samples,
+        rounds: summary.rounds,
+        ranks,
+        metrics: parts.metrics.get(&row.id).cloned().unwrap_or_default(),
+        beside: parts.beside.get(&row.id).cloned().unwrap_or_default(),
+        losses: parts.losses.get(&row.id).cloned().unwrap_or_default(),
+        weights: weights_of(parts.hashes.get(&row.id)),
+        links: parts.links.get(&row.id).cloned().unwrap_or_default(),
+        transfers: summary.transfers,
+        emulation: parts.emulation.get(&row.id).cloned().unwrap_or_default(),
+        coding: parts.coding.get(&row.id).cloned().unwrap_or_default(),
+        lost: parts.lost.get(&row.id).cloned().unwrap_or_default(),
+        staleness: parts.staleness.get(&row.id).cloned().unwrap_or_default(),
+        averagings: parts.averagings.get(&row.id).cloned().unwrap_or_default(),
+    })
+}
+
+fn weights_of(hashes: Option<&Vec<(u32, String)>>) -> Option<Result<String, Vec<String>>> {
+    let hashes = hashes?;
+    let (_, first) = hashes.first()?;
+    if hashes.iter().all(|(_, sha256)| sha256 == first) {
+        return Some(Ok(first.clone()));
+    }
+    Some(Err(hashes.iter().map(|(rank, sha256)| format!("{rank}: {sha256}")).collect()))
+}

@@ -1,0 +1,55 @@
+//! The training losses of attempts, thinned to a curve.
+
+use crate::sql::value::{float_of, uint};
+use crate::{LossRow, StoreError};
+use record::Nanos;
+use sqlx::sqlite::SqliteConnection;
+use std::collections::BTreeMap;
+
+/// The largest number of points of a curve.
+const POINTS: i64 = 500;
+
+#[derive(sqlx::FromRow)]
+struct LossColumns {
+    attempt: i64,
+    step: i64,
+    samples: i64,
+    at: i64,
+    loss: Option<f64>,
+}
+
+/// The curves of all attempts in a JSON list, in one query. It jumps from one chosen step to the next along the key
+/// instead of reading all of them; the last step is always chosen.
+pub(crate) async fn losses_of(
+    connection: &mut SqliteConnection,
+    wanted: &str,
+) -> Result<BTreeMap<i64, Vec<LossRow>>, StoreError> {
+    let rows: Vec<LossColumns> = sqlx::query_as(
+        "WITH RECURSIVE \
+         wanted (attempt) AS (SELECT DISTINCT value FROM json_each(?1)), \
+         last (attempt, step) AS (SELECT attempt, (SELECT max(step.step) FROM step \
+          WHERE step.attempt = wanted.attempt AND step.lane = 0) FROM wanted), \
+         chosen (attempt, step, stride) AS ( \
+          SELECT attempt, step, max(1, (step + ?2 - 1) / ?2) FROM last WHERE step IS NOT NULL \
+          UNION ALL SELECT attempt, step - stride, stride FROM chosen WHERE step - stride >= 1) \
+         SELECT step.attempt AS attempt, step.step AS step, max(samples) AS samples, max(begin + length) AS at, \
+         CASE WHEN min(is_finite) THEN sum(loss * own_samples) / sum(own_samples) END AS loss \
+         FROM chosen CROSS JOIN step ON step.attempt = chosen.attempt AND step.lane = 0 AND step.step = chosen.step \
+         WHERE own_samples > 0 AND (loss IS NOT NULL OR is_finite = 0) \
+         GROUP BY step.attempt, step.step ORDER BY step.attempt, step.step",
+    )
+    .bind(wanted)
+    .bind(POINTS)
+    .fetch_all(connection)
+    .await?;
+    let mut curves: BTreeMap<i64, Vec<LossRow>> = BTreeMap::new();
+    for row in rows {
+        curves.entry(row.attempt).or_default().push(LossRow {
+            step: uint(row.step),
+            samples: uint(row.samples),
+            at: Nanos(uint(row.at)),
+            loss: float_of(row.loss),
+        });
+    }
+    Ok(curves)
+}

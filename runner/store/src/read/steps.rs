@@ -1,0 +1,173 @@
+//! The steps of an attempt, read from the database and summed up.
+
+use crate::derive::summary::{LaneTotals, StepRow, Summary, SummaryBuilder};
+use crate::read::transfers::transfers_of;
+use crate::sql::document::from_json;
+use crate::sql::value::{decode_phases, int, lane_of, uint};
+use crate::{AttemptId, StoreError};
+use recipe::{Epoch, RunSpec, Strategy};
+use record::Nanos;
+use sqlx::sqlite::SqliteConnection;
+use std::collections::BTreeSet;
+
+/// Steps fetched at once: a run may have millions.
+const PAGE: i64 = 4096;
+
+/// Derives the totals of an attempt from its steps.
+pub(crate) async fn summary_of(
+    connection: &mut SqliteConnection,
+    attempt: AttemptId,
+) -> Result<Summary, StoreError> {
+    let spec = spec_of(connection, attempt).await?;
+    let warm_up = warm_up_samples(connection, attempt, &spec).await?;
+    let lanes = lanes_of(connection, attempt, warm_up).await?;
+    let workers = workers_of(connection, attempt).await?;
+    let mut builder = SummaryBuilder::new(&spec, lanes, workers);
+    add_steps(connection, attempt, &mut builder).await?;
+    Ok(builder.finish(transfers_of(connection, attempt).await?))
+}
+
+/// The configuration of the attempt's run.
+pub(crate) async fn spec_of(
+    connection: &mut SqliteConnection,
+    attempt: AttemptId,
+) -> Result<RunSpec, StoreError> {
+    let spec: String = sqlx::query_scalar(
+        "SELECT config.spec FROM attempt JOIN run ON run.id = attempt.run JOIN cell ON cell.id = run.cell \
+         JOIN config ON config.id = cell.config WHERE attempt.id = ?",
+    )
+    .bind(attempt.0)
+    .fetch_one(connection)
+    .await?;
+    from_json("configuration", &spec)
+}
+
+async fn workers_of(
+    connection: &mut SqliteConnection,
+    attempt: AttemptId,
+) -> Result<BTreeSet<u32>, StoreError> {
+    let workers: Vec<u32> = sqlx::query_scalar("SELECT rank FROM rank WHERE attempt = ? AND role = 'worker'")
+        .bind(attempt.0)
+        .fetch_all(connection)
+        .await?;
+    Ok(workers.into_iter().collect())
+}
+
+/// Samples of all ranks together after the last step of a warm-up in which the strategy is another one; 0 without one.
+async fn warm_up_samples(
+    connection: &mut SqliteConnection,
+    attempt: AttemptId,
+    spec: &RunSpec,
+) -> Result<u64, StoreError> {
+    let Strategy::PipeSgd { warmup, .. } = spec.strategy else { return Ok(0) };
+    let known: Option<i64> = sqlx::query_scalar("SELECT max(training_samples) FROM rank WHERE attempt = ?")
+        .bind(attempt.0)
+        .fetch_one(connection)
+        .await?;
+    let Some(training_samples) = known.map(uint).filter(|samples| *samples > 0) else { return Ok(0) };
+    let epoch = Epoch { training_samples, global_batch: spec.train.global_batch };
+    // A step belongs to the warm-up if it begins within it.
+    let before = warmup.samples(training_samples, spec.train.global_batch).checked_sub(1);
+    Ok(before.map_or(0, |before| epoch.samples_after(epoch.steps_within(before) + 1)))
+}
+
+#[derive(sqlx::FromRow)]
+struct LaneColumns {
+    lane: i64,
+    rank: u32,
+    steps: i64,
+    warm_up_steps: i64,
+    samples: i64,
+    finish: i64,
+    bytes_out: i64,
+    bytes_in: i64,
+}
+
+async fn lanes_of(
+    connection: &mut SqliteConnection,
+    attempt: AttemptId,
+    warm_up: u64,
+) -> Result<Vec<LaneTotals>, StoreError> {
+    let rows: Vec<LaneColumns> = sqlx::query_as(
+        "SELECT lane, rank, sum(drain = 0 AND step > 0) AS steps, \
+         sum(drain = 0 AND step > 0 AND samples <= ?2) AS warm_up_steps, max(samples) AS samples, \
+         max(begin + length) AS finish, sum(bytes_out) AS bytes_out, sum(bytes_in) AS bytes_in \
+         FROM step WHERE attempt = ?1 GROUP BY lane, rank ORDER BY lane, rank",
+    )
+    .bind(attempt.0)
+    .bind(int(warm_up))
+    .fetch_all(connection)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok(LaneTotals {
+                lane: lane_of(row.lane)?,
+                rank: row.rank,
+                steps: uint(row.steps),
+                warm_up_steps: uint(row.warm_up_steps),
+                samples: uint(row.samples),
+                end: Nanos(uint(row.finish)),
+                bytes_out: uint(row.bytes_out),
+                bytes_in: uint(row.bytes_in),
+            })
+        })
+        .collect()
+}
+
+#[derive(sqlx::FromRow)]
+struct StepColumns {
+    lane: i64,
+    step: i64,
+    rank: u32,
+    length: i64,
+    own_samples: i64,
+    drain: bool,
+    phases: Vec<u8>,
+    hidden: i64,
+}
+
+impl StepColumns {
+    fn row(&self) -> Result<StepRow, StoreError> {
+        Ok(StepRow {
+            lane: lane_of(self.lane)?,
+            rank: self.rank,
+            step: uint(self.step),
+            length: Nanos(uint(self.length)),
+            own_samples: uint(self.own_samples),
+            drain: self.drain,
+            phases: decode_phases(&self.phases)?,
+            hidden: Nanos(uint(self.hidden)),
+        })
+    }
+}
+
+/// Reads the steps page by page, by lane, step and rank.
+async fn add_steps(
+    connection: &mut SqliteConnection,
+    attempt: AttemptId,
+    builder: &mut SummaryBuilder<'_>,
+) -> Result<(), StoreError> {
+    let mut lane = -1;
+    let mut step = 0;
+    let mut rank = -1;
+    loop {
+        let rows: Vec<StepColumns> = sqlx::query_as(
+            "SELECT lane, step, rank, length, own_samples, drain, phases, hidden FROM step \
+             WHERE attempt = ?1 AND (lane, step, rank) > (?2, ?3, ?4) ORDER BY lane, step, rank LIMIT ?5",
+        )
+        .bind(attempt.0)
+        .bind(lane)
+        .bind(step)
+        .bind(rank)
+        .bind(PAGE)
+        .fetch_all(&mut *connection)
+        .await?;
+        let Some(last) = rows.last() else { return Ok(()) };
+        lane = last.lane;
+        step = last.step;
+        rank = i64::from(last.rank);
+        for row in &rows {
+            builder.add(&row.row()?);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! All steps and spans of one run, page by page, for programs that draw them.
+
+use crate::sql::value::{decode_phases, float_of, lane_of, phase_of, uint};
+use crate::{RunId, Store, StoreError};
+use record::{LaneId, Nanos, Rank, SpanRecord, StepRecord};
+use sqlx::Row;
+use sqlx::sqlite::SqliteRow;
+
+/// Rows of a page.
+const PAGE: i64 = 4096;
+
+/// The steps and spans of the attempt that a run shows, read page by page.
+#[derive(Debug)]
+pub struct LaneTrace {
+    store: Store,
+    attempt: i64,
+    /// Lane, step and rank of the last step read.
+    step: (i64, i64, i64),
+    /// Lane, step, rank, begin and phase of the last span read.
+    span: (i64, i64, i64, i64, i64),
+}
+
+impl Store {
+    /// Reads the steps and spans of a run; `None` if it never began.
+    pub async fn trace(&self, run: &RunId) -> Result<Option<LaneTrace>, StoreError> {
+        let attempt: Option<i64> = sqlx::query_scalar(
+            "SELECT shown.attempt FROM run JOIN shown ON shown.run = run.id \
+             WHERE run.ulid = ? AND shown.attempt IS NOT NULL",
+        )
+        .bind(run.as_str())
+        .fetch_optional(&self.reader)
+        .await?;
+        let begin = (-1, -1, -1, -1, -1);
+        Ok(attempt.map(|attempt| LaneTrace { store: self.clone(), attempt, step: (-1, -1, -1), span: begin }))
+    }
+}
+
+impl LaneTrace {
+    /// The lanes that recorded a step, by rank and lane.
+    pub async fn lanes(&self) -> Result<Vec<(Rank, LaneId)>, StoreError> {
+        let rows: Vec<(u32, i64)> =
+            sqlx::query_as("SELECT DISTINCT rank, lane FROM step WHERE attempt = ? ORDER BY rank, lane")
+                .bind(self.attempt)
+                .fetch_all(&self.store.reader)
+                .await?;
+        rows.into_iter().map(|(rank, lane)| Ok((Rank(rank), lane_of(lane)?))).collect()
+    }
+
+    /// The next steps, by lane, step and rank; empty at the end.
+    pub async fn next_steps(&mut self) -> Result<Vec<StepRecord>, StoreError> {
+        let (lane, step, rank) = self.step;
+        let rows = sqlx::query(
+            "SELECT lane, step, rank, begin, length, samples, own_samples, bytes_out, bytes_in, loss, is_finite, \
+             rate, drain, phases, hidden FROM step WHERE attempt = ?1 AND (lane, step, rank) > (?2, ?3, ?4) \
+             ORDER BY lane, step, rank LIMIT ?5",
+        )
+        .bind(self.attempt)
+        .bind(lane)
+        .bind(step)
+        .bind(rank)
+        .bind(PAGE)
+        .fetch_all(&self.store.reader)
+        .await?;
+        if let Some(last) = rows.last() {
+            self.step = (last.try_get(0)?, last.try_get(1)?, last.try_get(2)?);
+        }
+        rows.iter().map(step_record).collect()
+    }
+
+    /// The next of the spans that were kept, by lane, step, rank and time; empty at the end.
+    pub async fn next_spans(&mut self) -> Result<Vec<SpanRecord>, StoreError> {
+        let (lane, step, rank, begin, phase) = self.span;
+        let rows = sqlx::query(
+            "SELECT lane, step, rank, begin, phase, length, peer, bytes FROM span WHERE attempt = ?1 \
+             AND (lane, step, rank, begin, phase) > (?2, ?3, ?4, ?5, ?6) \
+             ORDER BY lane, step, rank, begin, phase LIMIT ?7",
+        )
+        .bind(self.attempt)
+        .bind(lane)
+        .bind(step)
+        .bind(rank)
+        .bind(begin)
+        .bind(phase)
+        .bind(PAGE)
+        .fetch_all(&self.store.reader)
+        .await?;
+        if let Some(last) = rows.last() {
+            let key = |column: usize| last.try_get::<i64, _>(column);
+            self.span = (key(0)?, key(1)?, key(2)?, key(3)?, key(4)?);
+        }
+        rows.iter().map(span_record).collect()
+    }
+}
+
+fn step_record(row: &SqliteRow) -> Result<StepRecord, StoreError> {
+    let number = |column: usize| row.try_get::<i64, _>(column).map(uint);
+    let loss: Option<f64> = row.try_get(9)?;
+    // A loss that is no number is stored as none with a mark.
+    let told = loss.is_some() || !row.try_get::<bool, _>(10)?;
+    Ok(StepRecord {
+        lane: lane_of(row.try_get(0)?)?,
+        step: number(1)?,
+        rank: Rank(row.try_get(2)?),
+        begin: Nanos(number(3)?),
+        length: Nanos(number(4)?),
+        samples: number(5)?,
+        own_samples: row.try_get(6)?,
+        bytes_out: number(7)?,
+        bytes_in: number(8)?,
+        loss: told.then(|| float_of(loss) as f32),
+        rate: row.try_get::<Option<f64>, _>(11)?.map(|rate| rate as f32),
+        drain: row.try_get(12)?,
+        phases: decode_phases(row.try_get(13)?)?,
+        hidden: Nanos(number(14)?),
+    })
+}
+
+fn span_record(row: &SqliteRow) -> Result<SpanRecord, StoreError> {
+    let number = |column: usize| row.try_get::<i64, _>(column).map(uint);
+    Ok(SpanRecord {
+        lane: lane_of(row.try_get(0)?)?,
+        step: number(1)?,
+        rank: Rank(row.try_get(2)?),
+        begin: Nanos(number(3)?),
+        phase: phase_of(row.try_get(4)?)?,
+        length: Nanos(number(5)?),
+        peer: row.try_get::<Option<u32>, _>(6)?.map(Rank),
+        bytes: number(7)?,
+    })
+}

@@ -1,0 +1,421 @@
+//! Replays the journals of the sweeps and the event logs of their attempts into a new database, with the statements that
+//! filled the old one. What cannot be read is reported by its path and left out.
+
+use crate::database::open::Store;
+use crate::error::result_code;
+use crate::journal::entries::{AttemptEnd, Entry, SweepEntry};
+use crate::journal::event_log::EventReader;
+use crate::journal::lines;
+use crate::layout;
+use crate::read::steps::summary_of;
+use crate::rebuild::progress::{Rebuilding, Rebuilt, Unread};
+use crate::sql::value::int;
+use crate::write::attempt::{
+    NewAttempt, NewNote, Try, insert_attempt, insert_attempt_end, insert_node, insert_note,
+};
+use crate::write::ingest::insert_events;
+use crate::write::plan::insert_plan;
+use crate::write::sweep::{NewReport, insert_identity, insert_report, insert_reuse, insert_sweep_end};
+use crate::{AttemptId, EventLog, NodeId, NodeRow, RunId, RunState, StoreError, SweepId};
+use sqlx::sqlite::SqliteConnection;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+/// Number of events inserted at once.
+const BATCH: usize = 4096;
+
+/// A replay under way.
+pub(crate) struct Replay<'a> {
+    folder: &'a Path,
+    pub(crate) rebuilt: Rebuilt,
+    done: Rebuilding,
+    /// Applied last, because the source may belong to a later sweep.
+    reuses: Vec<Reuse>,
+    /// Runs with an attempt in a journal.
+    known: BTreeSet<String>,
+}
+
+/// A run that took its result from another one, and the journal that says so.
+struct Reuse {
+    journal: PathBuf,
+    run: String,
+    source: String,
+}
+
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct AttemptKey {
+    run: String,
+    number: u32,
+}
+
+impl AttemptKey {
+    fn new(run: &str, number: u32) -> Self {
+        Self { run: run.to_owned(), number }
+    }
+}
+
+/// The sweep under way.
+struct Sweep {
+    journal: PathBuf,
+    entry: SweepEntry,
+    attempts: BTreeMap<AttemptKey, AttemptId>,
+    /// Attempts without an end.
+    open: BTreeSet<AttemptKey>,
+}
+
+/// Keeps of each attempt only the last end: if a full disk rejects the first one, the driver writes it again.
+fn last_ends(entries: Vec<Entry>) -> impl Iterator<Item = Entry> {
+    let last: BTreeMap<AttemptKey, usize> = entries
+        .iter()
+        .enumerate()
+        .filter_map(|(position, entry)| Some((ended_attempt(entry)?, position)))
+        .collect();
+    entries
+        .into_iter()
+        .enumerate()
+        .filter(move |(position, entry)| {
+            ended_attempt(entry).is_none_or(|attempt| last.get(&attempt) == Some(position))
+        })
+        .map(|(_, entry)| entry)
+}
+
+fn ended_attempt(entry: &Entry) -> Option<AttemptKey> {
+    if let Entry::AttemptEnd { run, number, .. } = entry { Some(AttemptKey::new(run, *number)) } else { None }
+}
+
+impl<'a> Replay<'a> {
+    pub(crate) fn new(folder: &'a Path, journals: &[PathBuf]) -> Self {
+        let directories = layout::attempt_directories(folder);
+        let bytes = directories.iter().map(|path| EventLog::length(path)).sum();
+        Self {
+            folder,
+            rebuilt: Rebuilt::default(),
+            done: Rebuilding { sweeps: (0, journals.len()), bytes: (0, bytes) },
+            reuses: Vec::new(),
+            known: BTreeSet::new(),
+        }
+    }
+
+    pub(crate) async fn all(
+        &mut self,
+        store: &Store,
+        journals: &[PathBuf],
+        progress: &mut impl FnMut(Rebuilding),
+    ) -> Result<(), StoreError> {
+        for path in journals {
+            progress(self.done);
+            let mut transaction = store.writer.begin_with("BEGIN IMMEDIATE").await?;
+            self.sweep(&mut transaction, path, progress).await?;
+            transaction.commit().await?;
+            self.done.sweeps.0 += 1;
+        }
+        progress(self.done);
+        let mut transaction = store.writer.begin_with("BEGIN IMMEDIATE").await?;
+        for Reuse { journal, run, source } in std::mem::take(&mut self.reuses) {
+            let reused = insert_reuse(&mut transaction, &RunId(run.clone()), &RunId(source.clone())).await;
+            self.tolerate(reused, &journal, || format!("run {run} has its result from run {source}"))?;
+        }
+        self.reports(&mut transaction).await?;
+        transaction.commit().await?;
+        self.report_unknown_directories();
+        Ok(())
+    }
+
+    async fn sweep(
+        &mut self,
+        connection: &mut SqliteConnection,
+        path: &Path,
+        progress: &mut impl FnMut(Rebuilding),
+    ) -> Result<(), StoreError> {
+        let Some(entries) = self.read(path) else { return Ok(()) };
+        let mut entries = entries.into_iter();
+        let Some(Entry::Sweep(entry)) = entries.next() else {
+            self.unread(path, "it does not begin with the sweep's plan, so that nothing of it can be used");
+            return Ok(());
+        };
+        let inserted = insert_plan(connection, &entry).await;
+        if !self.tolerate(inserted, path, || "the sweep's plan".to_owned())? {
+            return Ok(());
+        }
+        self.rebuilt.sweeps += 1;
+        let mut sweep = Sweep {
+            journal: path.to_owned(),
+            entry: *entry,
+            attempts: BTreeMap::new(),
+            open: BTreeSet::new(),
+        };
+        for entry in last_ends(entries.collect()) {
+            let done = self.entry(connection, &mut sweep, &entry).await;
+            self.tolerate(done, path, || brief(&entry))?;
+            progress(self.done);
+        }
+        for attempt in std::mem::take(&mut sweep.open) {
+            let done = self.unfinished(connection, &sweep, &attempt).await;
+            self.tolerate(done, path, || format!("attempt {} of run {}", attempt.number, attempt.run))?;
+        }
+        Ok(())
+    }
+
+    async fn entry(
+        &mut self,
+        connection: &mut SqliteConnection,
+        sweep: &mut Sweep,
+        entry: &Entry,
+    ) -> Result<(), StoreError> {
+        match entry {
+            Entry::Identity { run, identity } => {
+                insert_identity(connection, &RunId(run.clone()), identity).await
+            }
+            Entry::Reused { run, source } => {
+                let journal = sweep.journal.clone();
+                self.reuses.push(Reuse { journal, run: run.clone(), source: source.clone() });
+                Ok(())
+            }
+            Entry::Attempt { run, number, started, nodes } => {
+                let key = AttemptKey::new(run, *number);
+                let id = sweep.attempt_begins(connection, &key, *started, nodes).await?;
+                self.rebuilt.attempts += 1;
+                self.known.insert(run.clone());
+                sweep.attempts.insert(key.clone(), id);
+                sweep.open.insert(key);
+                Ok(())
+            }
+            Entry::Note { run, number, time, state, text } => {
+                let id = sweep.attempt(&AttemptKey::new(run, *number))?;
+                insert_note(connection, id, NewNote { time: *time, state, text }).await
+            }
+            Entry::AttemptEnd { run, number, end, log } => {
+                self.attempt_ends(connection, sweep, AttemptKey::new(run, *number), end, *log).await
+            }
+            Entry::SweepEnd { end, time } => {
+                insert_sweep_end(connection, &SweepId(sweep.entry.sweep.clone()), *end, *time).await
+            }
+            Entry::Sweep(_) | Entry::Report { .. } => Err(StoreError::Value {
+                what: "line of a journal",
+                value: "a second sweep, or a page".to_owned(),
+            }),
+        }
+    }
+
+    async fn attempt_ends(
+        &mut self,
+        connection: &mut SqliteConnection,
+        sweep: &mut Sweep,
+        attempt: AttemptKey,
+        end: &AttemptEnd,
+        log: u64,
+    ) -> Result<(), StoreError> {
+        let id = sweep.attempt(&attempt)?;
+        sweep.open.remove(&attempt);
+        // An attempt that was cut short may have ended in the middle of an event.
+        let cut_short = matches!(end.state, RunState::Failed | RunState::Interrupted);
+        let promised = (!cut_short).then_some(log);
+        let end = match self.events(connection, id, &attempt, promised).await? {
+            Ok(()) => end.clone(),
+            Err(reason) => incomplete(end, &reason),
+        };
+        let summary = summary_of(connection, id).await?;
+        insert_attempt_end(connection, id, &summary, &end).await
+    }
+
+    /// An attempt whose driver was killed. It stays open: the next driver that opens the store ends it.
+    async fn unfinished(
+        &mut self,
+        connection: &mut SqliteConnection,
+        sweep: &Sweep,
+        attempt: &AttemptKey,
+    ) -> Result<(), StoreError> {
+        let id = sweep.attempt(attempt)?;
+        // The log of a killed driver need not be complete.
+        let _ = self.events(connection, id, attempt, None).await?;
+        let written = fs::metadata(self.directory(attempt).join(EventLog::NAME));
+        let written = written.and_then(|data| data.modified()).ok();
+        let Some(time) = written.and_then(|time| time.duration_since(UNIX_EPOCH).ok()) else { return Ok(()) };
+        sqlx::query("UPDATE attempt SET heartbeat_unix = max(heartbeat_unix, ?) WHERE id = ?")
+            .bind(int(time.as_secs()))
+            .bind(id.0)
+            .execute(connection)
+            .await?;
+        Ok(())
+    }
+
+    /// Inserts the events of an attempt. If they are fewer than the `promised` bytes, or unreadable, reports it and
+    /// returns the reason as the inner error.
+    async fn events(
+        &mut self,
+        connection: &mut SqliteConnection,
+        id: AttemptId,
+        attempt: &AttemptKey,
+        promised: Option<u64>,
+    ) -> Result<Result<(), String>, StoreError> {
+        let directory = self.directory(attempt);
+        let path = directory.join(EventLog::NAME);
+        if promised.unwrap_or(0) == 0 && !path.exists() {
+            return Ok(Ok(()));
+        }
+        let before = self.done.bytes.0;
+        let read = self.read_log(connection, id, &directory).await;
+        let bytes = self.done.bytes.0 - before;
+        let reason = match read {
+            Ok(()) if promised.is_none_or(|promised| bytes >= promised) => return Ok(Ok(())),
+            Ok(()) => format!("it has {bytes} bytes of whole events, of {} once", promised.unwrap_or(bytes)),
+            Err(error) if is_ours(&error) => return Err(error),
+            Err(StoreError::EventLog { reason, .. }) => reason,
+            Err(error) => error.to_string(),
+        };
+        let consequence = match promised {
+            Some(_) => format!("run {} counts as failed, and will be trained again", attempt.run),
+            None => "the rest of this interrupted attempt is left out".to_owned(),
+        };
+        self.unread(&path, format!("{reason}; {consequence}"));
+        Ok(Err(format!("{}: {reason}", path.display())))
+    }
+
+    async fn read_log(
+        &mut self,
+        connection: &mut SqliteConnection,
+        id: AttemptId,
+        directory: &Path,
+    ) -> Result<(), StoreError> {
+        let mut log = EventReader::open(directory)?;
+        let before = self.done.bytes.0;
+        loop {
+            let events = log.next_batch(BATCH)?;
+            if events.is_empty() {
+                return Ok(());
+            }
+            insert_events(connection, id, &events).await?;
+            self.rebuilt.events += events.len() as u64;
+            self.done.bytes.0 = before + log.at();
+        }
+    }
+
+    async fn reports(&mut self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+        let path = layout::page_journal(self.folder);
+        if !path.exists() {
+            return Ok(());
+        }
+        for entry in self.read(&path).unwrap_or_default() {
+            if let Entry::Report { selection, path, sha256, created } = &entry {
+                let report = NewReport { selection, path, sha256, created: *created };
+                insert_report(connection, &report).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The readable entries of a journal; unreadable lines are reported. `None` if the file cannot be read.
+    fn read(&mut self, path: &Path) -> Option<Vec<Entry>> {
+        match lines::read(path) {
+            Ok(lines) => {
+                lines.unread.into_iter().for_each(|reason| self.unread(path, reason));
+                Some(lines.entries)
+            }
+            Err(StoreError::Journal { reason, .. }) => {
+                self.unread(path, reason);
+                None
+            }
+            Err(error) => {
+                self.unread(path, error.to_string());
+                None
+            }
+        }
+    }
+
+    /// Reports the directories of attempts that are in no journal, because the journal of their sweep is missing.
+    fn report_unknown_directories(&mut self) {
+        for directory in layout::attempt_directories(self.folder) {
+            let run = directory.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+            if !self.known.contains(run.as_ref()) {
+                self.unread(&directory, "no journal tells of it, so that it is left out");
+            }
+        }
+    }
+
+    /// Reports an error that concerns one entry only and continues; returns whether there was none.
+    fn tolerate(
+        &mut self,
+        done: Result<(), StoreError>,
+        path: &Path,
+        what: impl Fn() -> String,
+    ) -> Result<bool, StoreError> {
+        match done {
+            Ok(()) => Ok(true),
+            Err(error) if is_ours(&error) => Err(error),
+            Err(error) => {
+                self.unread(path, format!("{}: {error}", what()));
+                Ok(false)
+            }
+        }
+    }
+
+    fn unread(&mut self, path: &Path, reason: impl Into<String>) {
+        self.rebuilt.unread.push(Unread { path: path.to_owned(), reason: reason.into() });
+    }
+
+    fn directory(&self, attempt: &AttemptKey) -> PathBuf {
+        layout::attempt_directory(self.folder, &attempt.run, attempt.number)
+    }
+}
+
+impl Sweep {
+    async fn attempt_begins(
+        &self,
+        connection: &mut SqliteConnection,
+        attempt: &AttemptKey,
+        started: i64,
+        nodes: &[NodeRow],
+    ) -> Result<AttemptId, StoreError> {
+        let unknown = || StoreError::Unknown { what: "run", id: attempt.run.clone() };
+        let position = self.entry.runs.iter().position(|id| *id == attempt.run).ok_or_else(unknown)?;
+        let plan = &self.entry.plan;
+        let cell = plan.runs.get(position).and_then(|run| plan.cells.get(run.cell)).ok_or_else(unknown)?;
+        let mut ids: Vec<NodeId> = Vec::new();
+        for node in nodes {
+            ids.push(insert_node(connection, node).await?);
+        }
+        let new = NewAttempt { started, cluster: &cell.spec.cluster, nodes: &ids };
+        let place = Try { run: RunId(attempt.run.clone()), number: attempt.number };
+        insert_attempt(connection, &place, &new).await
+    }
+
+    fn attempt(&self, attempt: &AttemptKey) -> Result<AttemptId, StoreError> {
+        let id = || format!("{} of run {}", attempt.number, attempt.run);
+        self.attempts.get(attempt).copied().ok_or_else(|| StoreError::Unknown { what: "attempt", id: id() })
+    }
+}
+
+/// Whether the new database is the cause, for example because its disk is full, and not the files that are replayed.
+fn is_ours(error: &StoreError) -> bool {
+    const SQLITE_CONSTRAINT: i64 = 19;
+    match error {
+        StoreError::Database(cause) => result_code(cause) != Some(SQLITE_CONSTRAINT),
+        StoreError::Busy { .. } | StoreError::Damaged { .. } | StoreError::Folder { .. } => true,
+        _ => false,
+    }
+}
+
+/// The end of an attempt whose events are incomplete: its numbers must not be taken for a result.
+fn incomplete(end: &AttemptEnd, reason: &str) -> AttemptEnd {
+    let mut end = end.clone();
+    if matches!(end.state, RunState::Done | RunState::Degraded | RunState::Diverged) {
+        end.detail = format!("it was {}, but its events cannot be read any more: {reason}", end.state.name());
+        end.state = RunState::Failed;
+    }
+    end
+}
+
+fn brief(entry: &Entry) -> String {
+    match entry {
+        Entry::Sweep(_) => "a second sweep".to_owned(),
+        Entry::Identity { run, .. } => format!("the identity of run {run}"),
+        Entry::Reused { run, .. } => format!("the source of run {run}"),
+        Entry::Attempt { run, number, .. } => format!("the begin of attempt {number} of run {run}"),
+        Entry::Note { run, number, .. } => format!("a note on attempt {number} of run {run}"),
+        Entry::AttemptEnd { run, number, .. } => format!("the end of attempt {number} of run {run}"),
+        Entry::SweepEnd { .. } => "the end of the sweep".to_owned(),
+        Entry::Report { path, .. } => format!("the page {path}"),
+    }
+}

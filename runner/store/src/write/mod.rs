@@ -1,0 +1,10 @@
+//! The statements with which a driver records what it does. `record_*` is a transaction of its own that also writes the
+//! journal; `insert_*` is the same change inside a transaction of the caller, so that a rebuild can use it.
+
+pub(crate) mod attempt;
+pub(crate) mod ingest;
+pub(crate) mod left_over;
+pub(crate) mod plan;
+pub(crate) mod sweep;
+pub(crate) mod tally;
+pub(crate) mod totals;

@@ -1,0 +1,165 @@
+//! Rules for names, signatures and words. A folder is listed here once it keeps a rule.
+
+use super::{files, none, read, sources};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Folders without tuple patterns in the parameters of functions.
+const WITHOUT_TUPLE_PARAMETERS: [&str; 3] = ["runner/store/", "reports/", "tests/"];
+
+/// Folders written in plain English.
+const PLAIN_ENGLISH: [&str; 4] = ["runner/store/", "reports/", "templates/", "tests/"];
+
+/// Files in these folders that keep old words for a reason.
+const OLD_WORDS: [&str; 4] = [
+    // Released migrations never change.
+    "runner/store/migrations/",
+    // The list of the words itself.
+    "tests/tests/rules/text.rs",
+    // Replaced by the common query language.
+    "runner/store/src/selection.rs",
+    "runner/store/src/selection_sql.rs",
+];
+
+/// Phrases that a native engineer has to decode, each with what to write instead.
+const PHRASES: [(&str, &str); 8] = [
+    ("so many", "`n`, or the number's name"),
+    ("whoever", "the caller, the writer, the process that ..."),
+    ("somebody", "the thing itself"),
+    ("nobody", "no worker, no process, nothing"),
+    ("is told", "is reported, receives"),
+    ("goes on", "continues"),
+    ("put aside", "snapshot"),
+    ("good-bye", "end message"),
+];
+
+/// Type names that several crates define on purpose: a test double, or a name that only its module makes clear.
+const SHARED_TYPE_NAMES: [&str; 0] = [];
+
+/// Crates whose public type names are unique among each other.
+const UNIQUE_TYPE_NAMES: [&str; 3] = ["runner/store/src/", "reports/src/", "runner/record/src/"];
+
+fn in_folders(file: &str, folders: &[&str]) -> bool {
+    folders.iter().any(|folder| file.starts_with(folder))
+}
+
+/// The phrase as a whole word, in any case.
+fn has_phrase(text: &str, phrase: &str) -> bool {
+    let text = text.to_lowercase();
+    text.match_indices(phrase).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + phrase.len()..].chars().next();
+        let ends = |letter: Option<char>| letter.is_none_or(|letter| !letter.is_alphanumeric());
+        ends(before) && ends(after)
+    })
+}
+
+#[test]
+fn sentences_are_plain() {
+    let written = [".rs", ".html", ".js", ".css", ".svg", ".toml", ".sql"];
+    let all = files().into_iter().filter(|file| written.iter().any(|end| file.ends_with(end)));
+    let mine = all.filter(|file| in_folders(file, &PLAIN_ENGLISH) && !in_folders(file, &OLD_WORDS));
+    none(mine.flat_map(|file| {
+        let text = read(&file);
+        let mut found = Vec::new();
+        for (number, line) in text.lines().enumerate() {
+            for (phrase, instead) in PHRASES.iter().filter(|(phrase, _)| has_phrase(line, phrase)) {
+                found.push(format!("{file}:{}: `{phrase}`; write {instead}", number + 1));
+            }
+        }
+        found
+    }));
+}
+
+#[test]
+fn phrases_are_found_as_words() {
+    assert!(has_phrase("/// Whoever reads.", "whoever"));
+    assert!(has_phrase("fn nobody_waits()", "nobody") && !has_phrase("nobodys", "nobody"));
+    assert!(has_phrase("it goes on", "goes on") && !has_phrase("it goes once", "goes on"));
+}
+
+/// The lines of a text with a function parameter that is a tuple pattern.
+fn tuple_parameters(text: &str) -> Vec<usize> {
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices("): (") {
+        let Some(open) = opening(&text[..=at]) else { continue };
+        let before = text[..open].trim_end();
+        // `let (a, b): (A, B)` and a closure's `|(a, b): (A, B)|` are no parameters of a function.
+        let parameter = before.ends_with('(') || before.ends_with(',');
+        if parameter && !in_closure(before) {
+            found.push(text[..at].lines().count());
+        }
+    }
+    found
+}
+
+/// Where the parenthesis opens that closes at the end of the text.
+fn opening(text: &str) -> Option<usize> {
+    let mut depth = 0;
+    for (at, letter) in text.char_indices().rev() {
+        match letter {
+            ')' => depth += 1,
+            '(' if depth == 1 => return Some(at),
+            '(' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Whether the text ends inside the parameters of a closure: after an odd number of bars on its line.
+fn in_closure(text: &str) -> bool {
+    let line = text.lines().next_back().unwrap_or_default();
+    line.matches('|').count() % 2 == 1
+}
+
+#[test]
+fn functions_take_no_tuple_patterns() {
+    let mine = sources()
+        .into_iter()
+        .filter(|file| in_folders(file, &WITHOUT_TUPLE_PARAMETERS) && !in_folders(file, &OLD_WORDS));
+    none(mine.flat_map(|file| {
+        let lines = tuple_parameters(&read(&file)).into_iter();
+        lines.map(|line| format!("{file}:{line}: a tuple as a parameter; write a struct")).collect::<Vec<_>>()
+    }));
+}
+
+#[test]
+fn tuple_patterns_are_found_in_functions_only() {
+    assert_eq!(tuple_parameters("fn f(\n    a: A,\n    (b, c): (B, C),\n)"), [3]);
+    assert_eq!(tuple_parameters("fn f((b, (c, d)): (B, (C, D))) {}"), [1]);
+    assert_eq!(tuple_parameters("let (a, b): (A, B) = x;\nlet f = |a, (b, c): (B, C)| b;"), [0; 0]);
+}
+
+/// The public types that a crate defines, by name; those of its tests and of its modules for tests are left out.
+fn public_types(folder: &str) -> BTreeSet<String> {
+    let mut types = BTreeSet::new();
+    for file in sources().into_iter().filter(|file| file.starts_with(folder)) {
+        let text = read(&file);
+        let code = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or_default();
+        for line in code.lines() {
+            for keyword in ["pub struct ", "pub enum ", "pub trait ", "pub type ", "pub union "] {
+                if let Some(rest) = line.strip_prefix(keyword) {
+                    let end = rest.find(|letter: char| !letter.is_alphanumeric()).unwrap_or(rest.len());
+                    types.insert(rest[..end].to_owned());
+                }
+            }
+        }
+    }
+    types
+}
+
+#[test]
+fn a_public_type_name_means_one_thing() {
+    let mut crates: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for folder in UNIQUE_TYPE_NAMES {
+        let types = public_types(folder);
+        assert!(!types.is_empty(), "{folder} has no public type");
+        for name in types {
+            crates.entry(name).or_default().push(folder);
+        }
+    }
+    none(crates.into_iter().filter_map(|(name, folders)| {
+        let twice = folders.len() > 1 && !SHARED_TYPE_NAMES.contains(&name.as_str());
+        twice.then(|| format!("`{name}` is defined in {}", folders.join(" and ")))
+    }));
+}
