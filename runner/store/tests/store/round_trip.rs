@@ -6,7 +6,7 @@ use record::{
     Event, LaneId, Nanos, Overhead, Phase, PhaseTimes, Rank, RankEnd, RankEnded, StepRecord, WeightHash,
 };
 use std::collections::BTreeMap;
-use store::{AttemptEnd, Driver, RunState, Selection, Steady, StoreError, SweepEnd};
+use store::{AttemptEnd, Driver, ExportTable, RunState, Selection, Steady, StoreError, SweepEnd, Value};
 
 #[tokio::test]
 async fn a_sweep_comes_back_as_it_was_planned() {
