@@ -117,7 +117,7 @@ fn a_degraded_run_is_marked_listed_and_left_out() {
     attempt.lost = vec![store::LostRow { rank: record::Rank(2), step: 31, at: record::Nanos(1), reason }];
     let page = checked(&rows);
     for words in [
-        "<b>degraded</b> 1 run went on after losing a rank, left out of the statistics",
+        "<b>degraded</b> 1 run continued after losing a rank, left out of the statistics",
         "<span class=\"grade degraded\">degraded</span>",
         "rank 2 was ended by signal 9; the run went on without it",
         "<dt>rank</dt><dd>2</dd>",

@@ -59,7 +59,7 @@ fn staleness_and_pairs_are_shown_where_there_are_any() {
         "ps-sync, staleness 5 or more: 20 updates, 1.00\u{a0}%",
         "<td>rank 3</td><td>rank 4</td><td>500</td><td>25.0\u{a0}%</td><td>2.17</td><td>2</td><td>3</td><td>11</td>",
         "rank 3 asked rank 0: 7 averagings",
-        "models are from their mean: 0 where all are equal",
+        "models from their mean: 0 if all are equal",
         "all ranks end with the same bits; not applicable to ps-sync",
         "<td>not applicable</td>",
         "-staleness.csv",
