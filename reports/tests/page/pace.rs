@@ -10,10 +10,6 @@ fn at_their_own_pace(rows: &mut SweepRows) {
     for cell in rows.plan.cells.iter_mut().filter(|cell| cell.arm == 0) {
         cell.spec.strategy = recipe::Strategy::AsyncSgd { serve: recipe::Serve::All, staleness_bound: None };
     }
-    for cell in rows.plan.cells.iter_mut().filter(|cell| cell.arm != 0) {
-        let averaging = recipe::Averaging::EachStep;
-        cell.spec.strategy = recipe::Strategy::AdPsgd { topology: recipe::Topology::Ring, averaging };
-    }
     for run in &mut rows.runs {
         let attempt = run.attempt.as_mut().unwrap();
         if run.cell == 0 {
@@ -77,6 +73,10 @@ fn gradients_that_rarely_meet_a_partner_are_a_reason_for_doubt() {
     let page = |count: u64| {
         changed(|rows| {
             at_their_own_pace(rows);
+            for cell in rows.plan.cells.iter_mut().filter(|cell| cell.arm != 0) {
+                let averaging = recipe::Averaging::EachStep;
+                cell.spec.strategy = recipe::Strategy::AdPsgd { topology: recipe::Topology::Ring, averaging };
+            }
             let attempts = rows.runs.iter_mut().filter_map(|run| run.attempt.as_mut());
             attempts.flat_map(|attempt| &mut attempt.averagings).for_each(|row| row.count = count);
         })

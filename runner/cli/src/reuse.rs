@@ -185,6 +185,10 @@ fn differing(path: &str, before: &Value, now: &Value) -> Option<String> {
                 )
             })
         }
+        // A choice with settings of its own is an object with one entry, named after it; one without is a name.
+        (Value::String(_), Value::Object(_)) | (Value::Object(_), Value::String(_)) => {
+            Some(format!("{} is {}, was {}", key(path), chosen(now), chosen(before)))
+        }
         _ => Some(format!("{} is {}, was {}", key(path), brief(now), brief(before))),
     }
 }
@@ -209,6 +213,13 @@ fn key(path: &str) -> String {
         .replace("emulation.", "")
 }
 
+fn chosen(value: &Value) -> String {
+    match value {
+        Value::Object(fields) if fields.len() == 1 => fields.keys().next().cloned().unwrap_or_default(),
+        _ => brief(value),
+    }
+}
+
 fn duration(value: &Value) -> Option<Duration> {
     value.get("secs").and_then(|_| serde_json::from_value(value.clone()).ok())
 }
@@ -219,8 +230,6 @@ fn brief(value: &Value) -> String {
     }
     let text = match value {
         Value::Null => "not set".to_owned(),
-        // A choice with settings of its own is an object with one entry, named after it.
-        Value::Object(fields) if fields.len() == 1 => fields.keys().next().cloned().unwrap_or_default(),
         Value::Object(_) | Value::Array(_) => "another".to_owned(),
         Value::Number(number) => match number.as_f64() {
             // 32-bit settings show the digits that were written.
@@ -261,6 +270,11 @@ mod tests {
         let [before, now] = [Duration::from_millis(20), Duration::from_secs(8)].map(step);
         assert_eq!(told(before.clone(), now).unwrap(), "compute.step-time is 8s, was 20ms");
         assert_eq!(told(json!({}), before).unwrap(), "what is emulated is another, was not set");
+        let scale = |scale: Value| json!({ "train": { "schedule": { "scale": scale } } });
+        assert_eq!(
+            told(scale(json!("none")), scale(json!({ "linear": { "reference_batch": 32 } }))).unwrap(),
+            "train.lr-schedule.scale is linear, was none"
+        );
     }
 
     #[test]

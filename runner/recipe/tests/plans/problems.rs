@@ -170,7 +170,10 @@ fn what_is_wrong_anyway_is_told_beside_what_cannot_be_read() {
         ["R010"]
     );
     // A value that is refused makes no two cells equal.
-    assert_eq!(codes(&["[nodes]\nuse = [\"local*2\"]", "[sweep.axes]\nnodes.workers = [1, 4, 8]"]), ["R107"]);
+    assert_eq!(
+        codes(&["[nodes]\nuse = [\"local*2\"]", "[sweep.axes]\nnodes.workers = [1, 4, 8]"]),
+        ["R107", "R107"]
+    );
     // What is missing is missing; what cannot be read is not.
     assert_eq!(codes(&["[train]\nepochs = true"]), ["R010", "R011"]);
     assert_eq!(codes(&["[train]\nglobal-batch = true\nepochs = 2"]), ["R011"]);

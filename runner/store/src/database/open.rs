@@ -242,6 +242,10 @@ mod tests {
                 8,
                 "eb53714d33ddf7758d1e81bc464d7074bbe36a396e8c0fc9c5e58a395dc4bc71f04d559f25cabd759125eb78e995cbb8",
             ),
+            (
+                9,
+                "947fb1ce260be524a95365daacb33018c3af270594cb23a75d8a02638b0ae2e4a3a7a0916858187b7933f0f8bd7df9bf",
+            ),
         ];
         let embedded: Vec<(i64, String)> = MIGRATIONS
             .iter()
