@@ -145,7 +145,7 @@ fn ranks_that_step_together_end_soon_and_name_the_missing_one() {
             assert!(matches!(outcome.end, End::Failed { .. }), "{strategy}, {words}: {:?}", outcome.end);
             assert_eq!(outcome.culprit, Some(Rank(1)), "{strategy}, {words}: {}", outcome.detail);
             assert!(outcome.detail.contains(words), "{strategy}: {}", outcome.detail);
-            assert_eq!(outcome.losses, [], "{strategy}, {words}");
+            assert_eq!(outcome.lost_ranks, [], "{strategy}, {words}");
         }
     }
 }
@@ -164,16 +164,20 @@ fn a_server_that_waits_for_no_worker_continues_without_two_of_three() {
         let outcome = &trained.outcome;
         assert_eq!(struck.len(), 2, "{strategy}: {}", outcome.detail);
         assert_eq!(outcome.end, End::Done, "{strategy}: {}", outcome.detail);
-        let lost: Vec<Rank> = outcome.losses.iter().map(|loss| loss.rank).collect();
-        assert_eq!(lost, [Rank(1), Rank(0)], "{strategy}: {:?}", outcome.losses);
+        let lost: Vec<Rank> = outcome.lost_ranks.iter().map(|lost| lost.rank).collect();
+        assert_eq!(lost, [Rank(1), Rank(0)], "{strategy}: {:?}", outcome.lost_ranks);
         // Who gossips does not count the steps of others; what the rank itself said last may be older.
-        let known = |loss: &launch::Loss| loss.step > 5 || strategy == AD_PSGD;
-        assert!(outcome.losses.iter().all(known), "{strategy}: {:?}", outcome.losses);
-        assert!(outcome.losses[0].reason.contains("SIGKILL"), "{strategy}: {}", outcome.losses[0].reason);
+        let known = |lost: &launch::LostRank| lost.step > 5 || strategy == AD_PSGD;
+        assert!(outcome.lost_ranks.iter().all(known), "{strategy}: {:?}", outcome.lost_ranks);
         assert!(
-            outcome.losses[1].reason.contains("no sign of life"),
+            outcome.lost_ranks[0].reason.contains("SIGKILL"),
             "{strategy}: {}",
-            outcome.losses[1].reason
+            outcome.lost_ranks[0].reason
+        );
+        assert!(
+            outcome.lost_ranks[1].reason.contains("no sign of life"),
+            "{strategy}: {}",
+            outcome.lost_ranks[1].reason
         );
         assert!(outcome.detail.ends_with("the run went on without them"), "{strategy}: {}", outcome.detail);
         // What the lost ones were computing is computed by the last one, unless it had gone home, and the model is
@@ -210,7 +214,7 @@ fn a_slow_rank_costs_time_and_nothing_else() {
         let short =
             recipe(strategy, 2, more).replace("steps = 200", "steps = 40").replace("100 steps", "40 steps");
         let trained = train(&short).unwrap().done().unwrap();
-        assert_eq!(trained.outcome.losses, [], "{strategy}");
+        assert_eq!(trained.outcome.lost_ranks, [], "{strategy}");
         trained
     };
     for strategy in TOGETHER.into_iter().chain(["kind = \"ps-sync\"", "kind = \"d-sync\""]) {

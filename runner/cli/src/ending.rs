@@ -4,20 +4,20 @@ use crate::exit::{Exit, Failure};
 use crate::output::paint::{BAD, FAINT, GOOD, ODD, PLAIN, STRONG, paint, state_style};
 use crate::output::table::{Cell, Sheet};
 
+use crate::context::Context;
 use crate::output::{self, Loudness, fold};
 use crate::page;
 use crate::reuse::short;
-use crate::verbs::Context;
 use anstyle::Style;
 use reports::{ArmTable, Grade, Options, Verdict};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use store::{RunRow, RunState, Selection, Store, SweepId, SweepRows};
 
-/// What the user wants of the page.
-pub(crate) struct Wish<'a> {
-    /// Where it goes; by default into the store.
-    pub(crate) report: Option<&'a Path>,
+/// Where the page is written, and whether it is opened.
+pub(crate) struct ReportOptions<'a> {
+    /// The page's file; by default in the store.
+    pub(crate) file: Option<&'a Path>,
     /// Whether it is opened.
     pub(crate) open: bool,
 }
@@ -32,29 +32,29 @@ pub(crate) async fn tell(
     store: &Store,
     id: &SweepId,
     context: &Context<'_>,
-    wish: &Wish<'_>,
+    report: &ReportOptions<'_>,
 ) -> Result<Exit, Failure> {
     let selection = Selection::sweep(id);
     let rows = store.sweep_rows(&selection).await?;
     let options = page::options();
-    let quiet = context.talk.loudness() == Loudness::Quiet;
+    let quiet = context.console.loudness() == Loudness::Quiet;
     if !quiet {
         output::data(&results(&rows, &options, output::width())?)?;
     }
     let troubles = troubles(&rows, output::width());
     if !troubles.is_empty() {
-        context.talk.write(&troubles);
+        context.console.write(&troubles);
     }
     let inside = store.folder().join("reports").join(format!("{id}.html"));
-    let file: PathBuf = wish.report.map_or(inside, Path::to_owned);
-    page::write(store, (&rows, &selection), &options, &file, context.talk).await?;
+    let file: PathBuf = report.file.map_or(inside, Path::to_owned);
+    page::write(store, (&rows, &selection), &options, &file, context.console).await?;
     if !quiet {
         output::data(&format!("\n{} {}", paint(STRONG, "report:"), file.display()))?;
     }
-    if wish.open {
-        page::open(&file, context.talk);
+    if report.open {
+        page::open(&file, context.console);
     }
-    context.talk.say(&format!("{} {}", paint(STRONG, "next:"), next(&rows, &file)));
+    context.console.say(&format!("{} {}", paint(STRONG, "next:"), next(&rows, &file)));
     Ok(exit(&rows))
 }
 

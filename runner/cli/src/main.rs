@@ -4,8 +4,10 @@
 //! verb needs it.
 
 mod args;
+mod context;
 mod disk;
 mod ending;
+mod environment;
 mod exit;
 mod export;
 mod live;
@@ -17,36 +19,36 @@ mod recorder;
 mod repository;
 mod reuse;
 mod session;
-mod surroundings;
 mod sweep;
 mod verbs;
 
-use args::{Cli, ColourChoice};
+use args::ColourChoice;
 use clap::Parser;
 use exit::{Exit, Failure};
-use output::Talk;
+use output::Console;
 use std::panic;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
+use verbs::Cli;
 
 fn main() -> ExitCode {
     if let Err(failure) = heed_the_store() {
-        Talk::new(output::Loudness::Usual).failure(&failure);
+        Console::new(output::Loudness::Usual).failure(&failure);
         return Exit::Usage.into();
     }
     let cli = Cli::parse();
     colours(cli.global.color);
-    let talk = Talk::new(cli.global.loudness());
-    explain_faults(&talk);
-    if let Err(failure) = log_to(&talk) {
-        talk.failure(&failure);
+    let console = Console::new(cli.global.loudness());
+    explain_faults(&console);
+    if let Err(failure) = log_to(&console) {
+        console.failure(&failure);
         return Exit::Usage.into();
     }
-    match panic::catch_unwind(panic::AssertUnwindSafe(|| verbs::execute(cli, &talk))) {
+    match panic::catch_unwind(panic::AssertUnwindSafe(|| verbs::execute(cli, &console))) {
         Ok(Ok(exit)) => exit.into(),
         Ok(Err(failure)) => {
-            talk.failure(&failure);
+            console.failure(&failure);
             match failure {
                 Failure::Told(exit) | Failure::Fault { exit, .. } => exit.into(),
             }
@@ -65,16 +67,19 @@ fn colours(choice: ColourChoice) {
 }
 
 /// What the libraries log: warnings, or as much as `-v` and `BAKEOFF_LOG` ask for.
-fn log_to(talk: &Talk) -> Result<(), Failure> {
-    let usual =
-        if talk.loudness() == output::Loudness::Verbose { "warn,launch=debug,store=debug" } else { "warn" };
+fn log_to(console: &Console) -> Result<(), Failure> {
+    let usual = if console.loudness() == output::Loudness::Verbose {
+        "warn,launch=debug,store=debug"
+    } else {
+        "warn"
+    };
     let asked = std::env::var_os("BAKEOFF_LOG").filter(|text| !text.is_empty());
     let asked = asked.map_or_else(|| usual.to_owned(), |text| text.to_string_lossy().into_owned());
     let filter = EnvFilter::try_new(&asked).map_err(|error| {
         Failure::new(Exit::Usage, format!("BAKEOFF_LOG={asked} cannot be understood: {error}"))
             .cure("give parts and levels, as in BAKEOFF_LOG=warn,launch=debug")
     })?;
-    let writer = talk.clone();
+    let writer = console.clone();
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_span_events(FmtSpan::NONE)
@@ -95,13 +100,13 @@ fn heed_the_store() -> Result<(), Failure> {
 }
 
 /// A fault of this program is said in a sentence, without a backtrace.
-fn explain_faults(talk: &Talk) {
-    let talk = talk.clone();
+fn explain_faults(console: &Console) {
+    let console = console.clone();
     panic::set_hook(Box::new(move |fault| {
         let place = fault.location().map(|place| format!(" at {}:{}", place.file(), place.line()));
         let what = fault.payload_as_str().unwrap_or("no message");
         let title = format!("this is a fault of bakeoff itself{}: {what}", place.unwrap_or_default());
-        talk.error(
+        console.error(
             &title,
             "please report it with the command line and the recipe; what was recorded is safe",
         );

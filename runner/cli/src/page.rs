@@ -1,7 +1,7 @@
 //! Makes the page of a sweep and puts it where the user wants it.
 
 use crate::exit::{Exit, Failure};
-use crate::output::{Talk, human};
+use crate::output::{Console, human};
 use recipe::hex;
 use reports::{Options, Timelines};
 use sha2::{Digest, Sha256};
@@ -22,7 +22,7 @@ pub(crate) async fn write(
     (rows, selection): (&SweepRows, &Selection),
     options: &Options,
     file: &Path,
-    talk: &Talk,
+    console: &Console,
 ) -> Result<(), Failure> {
     let mut timelines = Timelines::new();
     for run in reports::wanted_timelines(rows) {
@@ -33,7 +33,7 @@ pub(crate) async fn write(
     let name = data.file_name().map(|name| name.to_string_lossy().into_owned());
     let page = reports::page(rows, &timelines, &Options { data_folder: name, ..options.clone() })?;
     for warning in &page.warnings {
-        talk.warn(warning, "");
+        console.warn(warning, "");
     }
     for part in &page.data {
         save(&data.join(&part.name), &part.text)?;
@@ -90,12 +90,12 @@ fn unwritable(exit: Exit, file: &Path, error: &std::io::Error) -> Failure {
 }
 
 /// Opens a page in the user's browser.
-pub(crate) fn open(file: &Path, talk: &Talk) {
+pub(crate) fn open(file: &Path, console: &Console) {
     let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let mut command = Command::new(program);
     let quiet = command.arg(file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     if let Err(error) = quiet.spawn() {
-        talk.warn(
+        console.warn(
             &format!("no browser was opened: {program}: {error}"),
             &format!("open {} yourself", file.display()),
         );

@@ -3,7 +3,7 @@
 use crate::args::RecipeArgs;
 use crate::disk::DiskFiles;
 use crate::exit::{Exit, Failure};
-use crate::output::{self, Talk, human};
+use crate::output::{self, Console, human};
 use recipe::{Machine, Plan, Problem, Problems, Request, Severity};
 use std::path::Path;
 
@@ -14,7 +14,7 @@ pub(crate) fn machine() -> Machine {
 }
 
 /// Plans a recipe; its problems go to standard error.
-pub(crate) fn plan(args: &RecipeArgs, talk: &Talk) -> Result<Plan, Failure> {
+pub(crate) fn plan(args: &RecipeArgs, console: &Console) -> Result<Plan, Failure> {
     let request = Request {
         path: &args.recipe,
         overrides: &args.overrides,
@@ -24,7 +24,7 @@ pub(crate) fn plan(args: &RecipeArgs, talk: &Talk) -> Result<Plan, Failure> {
     };
     match recipe::plan(&DiskFiles, &request, &machine()) {
         Ok(plan) => {
-            draw(&plan.warnings, talk);
+            draw(&plan.warnings, console);
             if plan.runs.is_empty() && args.only.is_some() {
                 let only = args.only.as_deref().unwrap_or_default();
                 return Err(Failure::new(
@@ -36,18 +36,18 @@ pub(crate) fn plan(args: &RecipeArgs, talk: &Talk) -> Result<Plan, Failure> {
             Ok(plan)
         }
         Err(problems) => {
-            draw(&problems.list, talk);
-            talk.write(&summary(&args.recipe, &problems));
+            draw(&problems.list, console);
+            console.write(&summary(&args.recipe, &problems));
             Err(Failure::Told(Exit::Usage))
         }
     }
 }
 
 /// Draws problems as compilers do.
-pub(crate) fn draw(problems: &[Problem], talk: &Talk) {
+pub(crate) fn draw(problems: &[Problem], console: &Console) {
     if !problems.is_empty() {
         // The stream strips the colours where they are not wanted.
-        talk.write(&format!("{}\n", recipe::render(problems, true, output::width())));
+        console.write(&format!("{}\n", recipe::render(problems, true, output::width())));
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is done about each run of a plan, and why: decided from its identity and from what became of it before.
 
+use crate::environment::Environment;
 use crate::exit::Failure;
-use crate::surroundings::Scene;
 use recipe::{Cell, Plan, Run, RunSpec, Surroundings};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ pub(crate) enum Reuse {
 /// Decides about every run of a plan, in its order. Without a store there is nothing to reuse.
 pub(crate) async fn decide(
     plan: &Plan,
-    scene: &mut Scene,
+    environment: &mut Environment,
     store: Option<&Store>,
     reuse: Reuse,
 ) -> Result<Vec<Decision>, Failure> {
@@ -71,7 +71,7 @@ pub(crate) async fn decide(
     let mut decisions = Vec::with_capacity(plan.runs.len());
     for run in &plan.runs {
         let cell = &plan.cells[run.cell];
-        let surroundings = scene.of(&cell.spec.dataset.source)?;
+        let surroundings = environment.surroundings(&cell.spec)?;
         let identity = run.identity(cell, &surroundings);
         let finished = match (store, reuse) {
             (Some(store), Reuse::Finished) => store.find_finished(&identity).await?,

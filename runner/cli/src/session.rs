@@ -3,7 +3,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::live::{self, Level};
-use crate::output::Talk;
+use crate::output::Console;
 use launch::StopSignal;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -24,15 +24,15 @@ pub(crate) struct Session {
 
 impl Session {
     /// Listens from now on; must be called inside the runtime.
-    pub(crate) fn listen(talk: &Talk, store: &Path) -> Result<Self, Failure> {
+    pub(crate) fn listen(console: &Console, store: &Path) -> Result<Self, Failure> {
         let ears = Ears {
             keyboard: ear(SignalKind::interrupt())?,
             system: ear(SignalKind::terminate())?,
             terminal: ear(SignalKind::hangup())?,
         };
         let session = Self::default();
-        tokio::spawn(hear(session.clone(), talk.clone(), ears));
-        tokio::spawn(watch(session.clone(), talk.clone(), store.to_owned()));
+        tokio::spawn(hear(session.clone(), console.clone(), ears));
+        tokio::spawn(watch(session.clone(), console.clone(), store.to_owned()));
         Ok(session)
     }
 
@@ -120,7 +120,7 @@ async fn next(ear: &mut Option<Signal>) {
     }
 }
 
-async fn hear(session: Session, talk: Talk, mut ears: Ears) {
+async fn hear(session: Session, console: Console, mut ears: Ears) {
     loop {
         let exit = tokio::select! {
             () = next(&mut ears.keyboard) => Exit::Interrupted,
@@ -128,14 +128,14 @@ async fn hear(session: Session, talk: Talk, mut ears: Ears) {
             () = next(&mut ears.terminal) => Exit::HungUp,
         };
         match session.hear(exit) {
-            Some(answer) => talk.write(answer),
-            None => leave(&session, &talk, exit),
+            Some(answer) => console.write(answer),
+            None => leave(&session, &console, exit),
         }
     }
 }
 
 /// Looks for requests of `bakeoff stop`.
-async fn watch(session: Session, talk: Talk, store: PathBuf) {
+async fn watch(session: Session, console: Console, store: PathBuf) {
     let this = Driver::this();
     let mut ticks = interval(GLANCE);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -145,17 +145,17 @@ async fn watch(session: Session, talk: Talk, store: PathBuf) {
             continue;
         };
         if let Some(answer) = session.obey(Exit::Terminated, level) {
-            talk.write(&format!("`bakeoff stop`: {answer}"));
+            console.write(&format!("`bakeoff stop`: {answer}"));
         } else {
             live::forget(&store, &this);
-            leave(&session, &talk, Exit::Terminated);
+            leave(&session, &console, Exit::Terminated);
         }
     }
 }
 
 /// The kernel ends the workers with this process.
-fn leave(session: &Session, talk: &Talk, exit: Exit) -> ! {
-    talk.write(
+fn leave(session: &Session, console: &Console, exit: Exit) -> ! {
+    console.write(
         "leaving; the workers are killed, what was recorded is kept, and the same command goes on from there",
     );
     std::process::exit(session.interrupted().unwrap_or(exit) as i32)

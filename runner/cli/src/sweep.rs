@@ -1,13 +1,13 @@
 //! The loop over the runs of a sweep: each is reused, or tried until it ends well or tries run out.
 
+use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::output::human;
 use crate::progress::{Progress, RunEnd};
 use crate::recorder::Recorder;
 use crate::reuse::{Action, Decision};
 use crate::session::Session;
-use crate::surroundings::Scene;
-use launch::{Attempt, Deadlines, End, LaunchError, Loss, Outcome};
+use launch::{Attempt, Deadlines, End, LaunchError, LostRank, Outcome};
 use recipe::{Plan, Run};
 use record::Nanos;
 use std::path::Path;
@@ -28,9 +28,9 @@ pub(crate) struct Sweep<'a> {
     pub(crate) store: &'a Store,
     /// The sweep's row.
     pub(crate) id: &'a SweepId,
-    /// The worker program and the machine.
-    pub(crate) scene: &'a Scene,
-    /// The machine's row, once for each machine of the plan.
+    /// The worker program and the machines.
+    pub(crate) environment: &'a Environment,
+    /// The rows of the plan's machines, in the order of its nodes.
     pub(crate) nodes: &'a [NodeId],
     /// What the user says meanwhile.
     pub(crate) session: &'a Session,
@@ -124,7 +124,7 @@ impl Sweep<'_> {
             spec,
             seed: run.seed,
             directory: whole(&directory),
-            worker: self.scene.worker.path.clone(),
+            worker: self.environment.worker.path.clone(),
             deadlines: Deadlines::default(),
             timeout: self.plan.limits.run_timeout,
         };
@@ -158,7 +158,7 @@ fn ended(outcome: Result<Outcome, LaunchError>, begun: Instant) -> AttemptEnd {
     match outcome {
         Ok(outcome) => AttemptEnd {
             state: match outcome.end {
-                End::Done | End::TargetReached { .. } if outcome.losses.is_empty() => RunState::Done,
+                End::Done | End::TargetReached { .. } if outcome.lost_ranks.is_empty() => RunState::Done,
                 End::Done | End::TargetReached { .. } => RunState::Degraded,
                 End::Diverged { .. } => RunState::Diverged,
                 End::Failed { .. } => RunState::Failed,
@@ -170,7 +170,7 @@ fn ended(outcome: Result<Outcome, LaunchError>, begun: Instant) -> AttemptEnd {
             last_lines: outcome.last_lines,
             wall: Some(outcome.wall),
             ended,
-            lost: outcome.losses.into_iter().map(row).collect(),
+            lost: outcome.lost_ranks.into_iter().map(row).collect(),
         },
         Err(error) => AttemptEnd {
             state: RunState::Failed,
@@ -184,7 +184,7 @@ fn ended(outcome: Result<Outcome, LaunchError>, begun: Instant) -> AttemptEnd {
     }
 }
 
-fn row(loss: Loss) -> LostRow {
-    let Loss { rank, step, at, reason } = loss;
+fn row(lost: LostRank) -> LostRow {
+    let LostRank { rank, step, at, reason } = lost;
     LostRow { rank, step, at, reason }
 }

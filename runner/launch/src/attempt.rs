@@ -1,45 +1,47 @@
 //! One attempt of one run: the thin shell around the supervisor.
 
-use crate::exit::Exit;
-use crate::log::{last_lines, log_file};
-use crate::process::{Order, Processes};
+use crate::launcher::{Artifact, Artifacts, Launcher, NodeIndex, SpawnRequest};
+use crate::local::LocalLauncher;
+use crate::log;
 use crate::sockets::Sockets;
-use crate::supervise::{Action, Input, Judgement, Rules, Supervisor};
-use crate::{LaunchError, Outcome};
-use mesh::{Briefing, ControlServer, Deadlines, Heartbeat, Member, PROTOCOL, Secret, ToMember};
+use crate::supervise::{Action, AttemptReport, Input, Rules, Supervisor};
+use crate::{LaunchError, Outcome, Update};
+use mesh::{Briefing, ControlServer, Deadlines, Member, PROTOCOL, Secret, ToDriver, ToMember};
 use recipe::{KeptModels, Role, RunSpec};
-use record::{Event, Nanos, Rank, SnapshotRecord};
+use record::{Nanos, Rank, SnapshotRecord};
 use std::collections::VecDeque;
-use std::fs::{self, File};
+use std::fs;
+use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-/// How often the supervisor looks at the clock when nothing happens.
+/// How often the supervisor checks the clock if nothing happens.
 const TICK: Duration = Duration::from_millis(50);
-/// How long the channel may take to notice that everybody is gone.
+/// How long the channel may take to notice that all members are gone.
 const SETTLING: Duration = Duration::from_millis(200);
-/// Lines of the logs of those to blame.
+/// Lines of the suspects' logs in an outcome.
 const LINES: usize = 20;
 
 /// What to run, and within which limits.
 #[derive(Clone, Debug)]
 pub struct Attempt<'a> {
-    /// What the run does.
+    /// The run's specification.
     pub spec: &'a RunSpec,
     /// Seed of everything random in it.
     pub seed: u64,
-    /// The attempt's own directory: made if it is not there; logs and snapshots go into it. Of
-    /// the snapshots that were evaluated only the initial and the last one are kept.
+    /// The attempt's own directory, made if it does not exist. Logs and snapshots are written to it. Of the
+    /// snapshots that were evaluated only the initial and the last one are kept.
     pub directory: PathBuf,
     /// The worker binary.
     pub worker: PathBuf,
-    /// How long to wait for what.
+    /// Limits of waiting.
     pub deadlines: Deadlines,
-    /// How long the attempt may take, by the wall.
+    /// Limit of the attempt's wall time.
     pub timeout: Option<Duration>,
 }
 
@@ -52,47 +54,7 @@ pub struct StopSignal {
     pub now: CancellationToken,
 }
 
-/// What is told while an attempt runs.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Update {
-    /// A process was started.
-    Spawned {
-        /// Whose.
-        member: Member,
-        /// Its process id.
-        pid: u32,
-    },
-    /// Members reported events; those of one member come in their order.
-    Events(Vec<Event>),
-    /// What a rank is doing.
-    Heartbeat(Rank, Heartbeat),
-    /// The attempt entered a phase of its life.
-    State(RunPhase),
-    /// The run goes on without a rank: from here on it is degraded.
-    Lost {
-        /// Which.
-        rank: Rank,
-        /// Why, in a sentence.
-        reason: String,
-    },
-    /// Something that a user may want to know, in a sentence.
-    Note(String),
-}
-
-/// The phases in the life of an attempt, in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum RunPhase {
-    /// Processes start, read data, make weights, meet.
-    Starting,
-    /// The ranks train.
-    Running,
-    /// The ranks were told to end early.
-    Stopping,
-    /// The ranks are gone; the evaluator works through the snapshots.
-    Evaluating,
-}
-
-/// What is pretended to be slow keeps a rank silent for longer.
+/// Deadlines that allow for emulated slowness, in which a rank is silent for longer.
 fn patient(spec: &RunSpec, deadlines: Deadlines) -> Deadlines {
     let bytes = 4 * spec.model.parameters() as u64;
     let (ranks, steps) = (spec.cluster.ranks(), spec.strategy.period());
@@ -100,42 +62,60 @@ fn patient(spec: &RunSpec, deadlines: Deadlines) -> Deadlines {
     Deadlines { peer: deadlines.peer + more, ..deadlines }
 }
 
-/// Runs one attempt and answers how it ended. Everything it reports goes to `updates`; no process that it
-/// started is left when it returns, nor when its future is dropped, nor when this process is killed.
+/// Runs one attempt on this machine and returns how it ended. Its reports go to `updates`. No process that it started is
+/// left when it returns, nor when its future is dropped, nor when this process is killed.
 ///
 /// # Errors
-/// What keeps an attempt from being made at all; a run that fails is an [`Outcome`].
+/// Why the attempt could not be made at all; a run that fails is an [`Outcome`].
 pub async fn run(
     attempt: Attempt<'_>,
     stop: StopSignal,
     updates: mpsc::Sender<Update>,
 ) -> Result<Outcome, LaunchError> {
+    let attempt = prepared(attempt)?;
+    let launcher = LocalLauncher::new(&attempt.directory)?;
+    run_on(launcher, attempt, stop, updates).await
+}
+
+/// The same with processes that `launcher` starts.
+pub async fn run_on(
+    launcher: impl Launcher + Artifacts,
+    attempt: Attempt<'_>,
+    stop: StopSignal,
+    updates: mpsc::Sender<Update>,
+) -> Result<Outcome, LaunchError> {
     let begun = Instant::now();
-    let directory = std::path::absolute(&attempt.directory).map_err(|source| LaunchError::File {
-        path: attempt.directory.clone(),
-        what: "found",
-        source,
-    })?;
-    let deadlines = patient(attempt.spec, attempt.deadlines);
-    let attempt = Attempt { directory, deadlines, ..attempt };
-    let mut shell = Shell::open(&attempt, begun, updates).await?;
+    let attempt = prepared(attempt)?;
+    let attempt = Attempt { deadlines: patient(attempt.spec, attempt.deadlines), ..attempt };
+    let mut shell = Shell::open(&attempt, launcher, begun, updates).await?;
     for rank in 0..attempt.spec.cluster.ranks() {
         shell.spawn(Member::Rank(Rank(rank))).await?;
     }
     let (supervisor, first) = Supervisor::new(rules(&attempt));
-    let judgement = shell.obey(supervisor, first, &stop).await?;
+    let report = shell.obey(supervisor, first, &stop).await?;
+    let last_lines = shell.lines_of(&report.suspects);
     shell.close().await?;
     Ok(Outcome {
-        end: judgement.end,
+        end: report.end,
         wall: since(begun),
-        culprit: match judgement.suspects.as_slice() {
+        culprit: match report.suspects.as_slice() {
             [Member::Rank(rank)] => Some(*rank),
             _ => None,
         },
-        detail: judgement.detail,
-        losses: judgement.losses,
-        last_lines: lines_of(&attempt, &judgement.suspects),
+        detail: report.detail,
+        lost_ranks: report.lost_ranks,
+        last_lines,
     })
+}
+
+/// The attempt with an absolute path of its directory, which exists.
+fn prepared(attempt: Attempt<'_>) -> Result<Attempt<'_>, LaunchError> {
+    let fault = |path: PathBuf, what| move |source| LaunchError::File { path, what, source };
+    let directory =
+        std::path::absolute(&attempt.directory).map_err(fault(attempt.directory.clone(), "found"))?;
+    let snapshots = directory.join("snapshots");
+    fs::create_dir_all(&snapshots).map_err(fault(snapshots, "made"))?;
+    Ok(Attempt { directory, ..attempt })
 }
 
 fn rules(attempt: &Attempt<'_>) -> Rules {
@@ -149,56 +129,63 @@ fn rules(attempt: &Attempt<'_>) -> Rules {
     }
 }
 
-/// What the supervisor's decisions are carried out with. The order of the fields is the order of their ends:
-/// first the processes, then their channel, then its directory.
-struct Shell<'a> {
+/// Carries out the supervisor's decisions. Its fields are dropped in their order: first the processes, then their
+/// channel, then its directory.
+struct Shell<'a, L> {
     attempt: &'a Attempt<'a>,
     begun: Instant,
-    processes: Processes,
-    exits: UnboundedReceiver<(Member, Exit)>,
+    launcher: L,
+    fetching: JoinSet<Fetched>,
     control: ControlServer,
     sockets: Sockets,
     secret: Secret,
     updates: mpsc::Sender<Update>,
-    /// Updates for which there was no room yet: whoever records them must not slow the supervisor down, or
-    /// healthy ranks would seem silent.
+    /// Updates for which the channel had no room: a slow recorder must not delay the supervisor, or healthy ranks would
+    /// seem silent.
     backlog: VecDeque<Update>,
 }
 
-impl<'a> Shell<'a> {
+/// A message to the evaluator, and whether the snapshots that it names are on the evaluator's node.
+struct Fetched {
+    message: ToMember,
+    /// The first snapshot's file.
+    file: String,
+    outcome: io::Result<()>,
+}
+
+impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
     async fn open(
         attempt: &'a Attempt<'a>,
+        launcher: L,
         begun: Instant,
         updates: mpsc::Sender<Update>,
     ) -> Result<Self, LaunchError> {
-        let snapshots = attempt.directory.join("snapshots");
-        fs::create_dir_all(&snapshots).map_err(|source| LaunchError::File {
-            path: snapshots,
-            what: "made",
-            source,
-        })?;
         let sockets = Sockets::make()?;
         let secret = mesh::random_secret();
         let ranks = (0..attempt.spec.cluster.ranks()).map(|rank| Member::Rank(Rank(rank)));
         let members: Vec<Member> = ranks.chain([Member::Evaluator]).collect();
         let control =
             ControlServer::bind(&sockets.path, &secret, &members).await.map_err(LaunchError::Channel)?;
-        let (exit, exits) = mpsc::unbounded_channel();
-        let processes = Processes::new(exit).map_err(LaunchError::Thread)?;
-        let backlog = VecDeque::new();
-        Ok(Self { attempt, begun, processes, exits, control, sockets, secret, updates, backlog })
+        Ok(Self {
+            attempt,
+            begun,
+            launcher,
+            fetching: JoinSet::new(),
+            control,
+            sockets,
+            secret,
+            updates,
+            backlog: VecDeque::new(),
+        })
     }
 
     async fn spawn(&mut self, member: Member) -> Result<(), LaunchError> {
-        let path = log_file(&self.attempt.directory, member);
-        let log = File::create(&path).map_err(|source| LaunchError::File { path, what: "made", source })?;
         let mut briefing = Vec::new();
         mesh::write_briefing(&mut briefing, &self.briefing(member)).map_err(LaunchError::Channel)?;
         let program = self.attempt.worker.clone();
-        let threads = self.threads(member);
-        let started = self.processes.start(Order { member, program, briefing, log, threads }).await;
-        let pid = started
-            .map_err(|source| LaunchError::WorkerStart { path: self.attempt.worker.clone(), source })?;
+        let (node, threads) = (self.node(member), self.threads(member));
+        let request = SpawnRequest { member, node, program, briefing, threads };
+        let pid = self.launcher.start(request).await?;
         self.backlog.push_back(Update::Spawned { member, pid });
         Ok(())
     }
@@ -217,57 +204,71 @@ impl<'a> Shell<'a> {
         }
     }
 
-    /// How many threads a member computes with.
+    /// The node that a member runs on.
+    fn node(&self, member: Member) -> NodeIndex {
+        match member {
+            Member::Rank(rank) => {
+                let seat = self.attempt.spec.cluster.seats.get(rank.index());
+                seat.map_or(NodeIndex::DRIVER, |seat| NodeIndex(seat.node))
+            }
+            Member::Evaluator => NodeIndex::DRIVER,
+        }
+    }
+
+    /// Threads that a member computes with.
     fn threads(&self, member: Member) -> u32 {
         let threads = self.attempt.spec.threads;
         match member {
-            Member::Rank(Rank(rank)) => {
-                let seat = self.attempt.spec.cluster.seats.get(rank as usize);
+            Member::Rank(rank) => {
+                let seat = self.attempt.spec.cluster.seats.get(rank.index());
                 threads.of(seat.map_or(Role::Worker, |seat| seat.role))
             }
             Member::Evaluator => threads.evaluator,
         }
     }
 
-    /// Tells the supervisor what happens, and does what it says, until everything is over.
+    /// Reports events to the supervisor and carries out its actions until the attempt is over.
     async fn obey(
         &mut self,
         mut supervisor: Supervisor,
         first: Vec<Action>,
         stop: &StopSignal,
-    ) -> Result<Judgement, LaunchError> {
+    ) -> Result<AttemptReport, LaunchError> {
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut asked, mut urged) = (false, false);
+        let mut stopping = false;
+        let mut killing = false;
         let mut over = self.carry_out(first).await?;
         while !over {
-            if !self.passes_on() {
+            if !self.forward_updates() {
                 return Err(LaunchError::Unrecorded { whereabouts: supervisor.whereabouts() });
             }
-            // What was said before a process went comes before its end; hence the order.
+            // A process's last messages are taken before its exit; hence the order.
             let input = tokio::select! { biased;
-                () = stop.now.cancelled(), if !urged => { urged = true; Input::StopNow }
-                () = stop.at_next_step.cancelled(), if !asked => { asked = true; Input::Stop }
+                () = stop.now.cancelled(), if !killing => { killing = true; Input::StopNow }
+                () = stop.at_next_step.cancelled(), if !stopping => { stopping = true; Input::Stop }
                 message = self.control.recv() => {
                     let (member, message) = message.ok_or(LaunchError::ChannelLost)?;
                     Input::Message(member, message)
                 }
-                Some((member, exit)) = self.exits.recv() => Input::Exited(member, exit),
+                (member, exit) = self.launcher.next_exit() => Input::Exited(member, exit),
+                Some(Ok(fetched)) = self.fetching.join_next() => self.pass_on(fetched),
                 _ = ticks.tick() => Input::Tick,
             };
             over = self.carry_out(supervisor.on(since(self.begun), input)).await?;
         }
-        Ok(supervisor.judgement())
+        Ok(supervisor.report())
     }
 
-    /// Answers whether everything is over.
+    /// Returns whether the attempt is over.
     async fn carry_out(&mut self, actions: Vec<Action>) -> Result<bool, LaunchError> {
         for action in actions {
             match action {
                 Action::Start => self.start(),
+                Action::Send(Member::Evaluator, message) => self.send_with_snapshots(message),
                 Action::Send(member, message) => self.send(member, message),
                 Action::SpawnEvaluator => self.spawn(Member::Evaluator).await?,
-                Action::Kill(member) => self.processes.kill(member),
+                Action::Kill(member) => self.launcher.kill(member),
                 Action::Discard(snapshot) if self.keeps(&snapshot) => {}
                 Action::Discard(snapshot) => self.discard(&snapshot),
                 Action::Tell(update) => self.backlog.push_back(update),
@@ -277,38 +278,80 @@ impl<'a> Shell<'a> {
         Ok(false)
     }
 
-    /// One moment for all ranks: the zero of the run's clock.
+    /// Starts the run's clock: zero is the same moment on all nodes, given to each rank by the clock of its node.
     fn start(&self) {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-        let origin = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+        let now = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
         for rank in 0..self.attempt.spec.cluster.ranks() {
-            self.send(Member::Rank(Rank(rank)), ToMember::Start { origin });
+            let member = Member::Rank(Rank(rank));
+            let origin = now.saturating_add_signed(self.launcher.clock_ahead(self.node(member)));
+            self.send(member, ToMember::Start { origin });
         }
     }
 
     fn send(&self, member: Member, message: ToMember) {
         if let Err(error) = self.control.send(member, message) {
-            // The member is gone or going; its end is about to be told.
+            // The member has exited or is exiting, which its exit reports.
             tracing::debug!(%member, %error, "a message was not sent");
         }
     }
 
-    /// Whether the recipe asks for a model that the run itself needs no more.
+    /// Sends a message to the evaluator when the snapshots that it names are on the evaluator's node.
+    fn send_with_snapshots(&mut self, message: ToMember) {
+        let snapshots = message.snapshots();
+        let Some(first) = snapshots.first() else { return self.send(Member::Evaluator, message) };
+        let file = first.file.clone();
+        let artifacts: Vec<Artifact> = snapshots.iter().map(|snapshot| self.artifact(snapshot)).collect();
+        let fetches: Vec<_> = artifacts.into_iter().map(|one| self.launcher.fetch(one)).collect();
+        self.fetching.spawn(async move {
+            for fetch in fetches {
+                if let Err(error) = fetch.await {
+                    return Fetched { message, file, outcome: Err(error) };
+                }
+            }
+            Fetched { message, file, outcome: Ok(()) }
+        });
+    }
+
+    fn pass_on(&self, fetched: Fetched) -> Input {
+        let Fetched { message, file, outcome } = fetched;
+        match outcome {
+            Ok(()) => {
+                self.send(Member::Evaluator, message);
+                Input::Tick
+            }
+            Err(error) => {
+                let failure = Some(format!("it cannot be fetched: {error}"));
+                Input::Message(Member::Evaluator, ToDriver::Evaluated { file, failure })
+            }
+        }
+    }
+
+    fn artifact(&self, snapshot: &SnapshotRecord) -> Artifact {
+        Artifact {
+            node: self.node(Member::Rank(snapshot.rank)),
+            name: snapshot.file.clone(),
+            sha256: snapshot.sha256.clone(),
+        }
+    }
+
+    /// Whether the recipe asks to keep a model that the run itself no longer needs.
     fn keeps(&self, snapshot: &SnapshotRecord) -> bool {
         snapshot.last && self.attempt.spec.measure.models == KeptModels::All
     }
 
-    /// Snapshots of a whole sweep would fill the disk, so each goes as soon as it has served.
+    /// Deletes an evaluated snapshot: those of a whole sweep would fill the disk.
     fn discard(&mut self, snapshot: &SnapshotRecord) {
-        let path = self.attempt.directory.join(&snapshot.file);
-        if let Err(error) = fs::remove_file(&path) {
+        let artifact = self.artifact(snapshot);
+        if let Err(error) = self.launcher.discard(&artifact) {
+            let path = self.attempt.directory.join(&artifact.name);
             let note = format!("the evaluated snapshot {} cannot be deleted: {error}", path.display());
             self.backlog.push_back(Update::Note(note));
         }
     }
 
-    /// Hands on as many updates as there is room for; false if nobody takes them any more.
-    fn passes_on(&mut self) -> bool {
+    /// Forwards updates while the channel has room; false if its receiver is gone.
+    fn forward_updates(&mut self) -> bool {
         while let Some(update) = self.backlog.pop_front() {
             match self.updates.try_send(update) {
                 Ok(()) => {}
@@ -322,31 +365,28 @@ impl<'a> Shell<'a> {
         true
     }
 
-    /// Hands on the last updates and closes the channel. All processes are gone by now.
+    /// The last lines of the suspects' logs; each names its member if there are several.
+    fn lines_of(&mut self, suspects: &[Member]) -> Vec<String> {
+        let share = LINES.div_ceil(suspects.len().max(1)).max(3);
+        let mut all = Vec::new();
+        for member in suspects {
+            let tail = self.launcher.log_tail(*member, log::TAIL).unwrap_or_default();
+            for line in log::last_lines_of(&tail, share) {
+                all.push(if suspects.len() == 1 { line } else { format!("{member}: {line}") });
+            }
+        }
+        all
+    }
+
+    /// Forwards the last updates and closes the channel. All processes have exited.
     async fn close(mut self) -> Result<(), LaunchError> {
         for update in std::mem::take(&mut self.backlog) {
             let unrecorded = |_| LaunchError::Unrecorded { whereabouts: String::new() };
             self.updates.send(update).await.map_err(unrecorded)?;
         }
-        drop(self.processes);
+        drop(self.launcher);
         self.control.close(SETTLING).await;
         Ok(())
-    }
-}
-
-/// The last lines of the logs of those to blame; whose they are is said where there are several.
-fn lines_of(attempt: &Attempt<'_>, suspects: &[Member]) -> Vec<String> {
-    let share = LINES.div_ceil(suspects.len().max(1)).max(3);
-    let lines = |member: &Member| last_lines(&log_file(&attempt.directory, *member), share);
-    match suspects {
-        [only] => lines(only),
-        several => {
-            let named = |member: &Member| {
-                let name = member.to_string();
-                lines(member).into_iter().map(move |line| format!("{name}: {line}")).collect::<Vec<_>>()
-            };
-            several.iter().flat_map(named).collect()
-        }
     }
 }
 

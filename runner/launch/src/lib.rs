@@ -1,34 +1,40 @@
-//! Runs one attempt of one run on the processes of this machine, and looks after it.
+//! Runs and supervises one attempt of one run.
 //!
-//! [`run`] starts a `bakeoff-worker` per rank, begins the run when all are prepared, forwards what they
-//! report, and ends it: as planned, at its target, because a rank diverged, died, hung or failed, because
-//! time is up, or because the user said so. Whatever happens, no process outlives the attempt.
+//! [`run`] starts a `bakeoff-worker` per rank, begins the run when all are prepared, forwards their reports, and ends it:
+//! as planned, at its target, because a rank diverged, died, hung or failed, because time is up, or because the user
+//! stopped it. No process outlives the attempt.
 //!
-//! The decisions are the pure state machine in `supervise`; processes, sockets and clocks are at the rim.
-//! This crate opens no database, draws nothing, and knows nothing of sweeps.
+//! The decisions are made by the pure state machine in `supervise`. [`Launcher`] and [`Artifacts`] are the seam to the
+//! machines, and [`LocalLauncher`] is the driver's own. This crate opens no database, prints nothing, and does not know
+//! sweeps.
 
-mod arithmetic;
 mod attempt;
 mod error;
-mod exit;
+mod launcher;
+mod local;
 mod log;
+mod node_facts;
 mod outcome;
 mod preflight;
-mod process;
+mod process_exit;
 #[cfg(test)]
 mod sample;
 mod sockets;
 mod supervise;
-mod surroundings;
+mod update;
 mod worker_binary;
 
-pub use attempt::{Attempt, RunPhase, StopSignal, Update, run};
+pub use attempt::{Attempt, StopSignal, run, run_on};
 pub use error::LaunchError;
+pub use launcher::{Artifact, Artifacts, Fetch, Launcher, NodeIndex, SpawnRequest};
+pub use local::{LocalLauncher, LocalNodes, machine};
 pub use log::{last_lines, log_file, readable};
-// Whoever launches speaks of these; what they travel on is nobody else's business.
+// Part of this crate's interface; what they travel on is not.
 pub use mesh::{Deadlines, Heartbeat, Member, PROTOCOL, wire_format};
-pub use outcome::{End, Loss, Outcome, Place};
+pub use node_facts::{NodeFacts, Nodes, hardware};
+pub use outcome::{End, LostRank, Outcome, Whereabouts};
 pub use preflight::{Concern, Machine, Severity, preflight};
+pub use process_exit::ProcessExit;
 pub use sockets::reap;
-pub use surroundings::{NodeFacts, hardware, machine, node_facts};
+pub use update::{RunPhase, Update};
 pub use worker_binary::{WorkerBinary, examine, find_worker};

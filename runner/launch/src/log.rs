@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// How much of the end of a log is looked at.
-const TAIL: u64 = 64 << 10;
+/// The end of a log that is read, in bytes.
+pub(crate) const TAIL: u64 = 64 << 10;
 /// Longer lines are cut here, in characters.
 const WIDTH: usize = 400;
 
@@ -19,20 +19,26 @@ pub fn log_file(directory: &Path, member: Member) -> PathBuf {
 }
 
 /// The last lines of a log, at most `count`, fit for a terminal: structured lines as `LEVEL message key=value`,
-/// without control characters, cut where they are too long. None where there is no log.
+/// without control characters, long ones cut. Empty if there is no log.
 pub fn last_lines(log: &Path, count: usize) -> Vec<String> {
-    let Ok(text) = tail(log) else { return Vec::new() };
+    tail(log, TAIL).map_or_else(|_| Vec::new(), |end| last_lines_of(&end, count))
+}
+
+/// The same of the end of a log.
+pub(crate) fn last_lines_of(end: &[u8], count: usize) -> Vec<String> {
+    let text = String::from_utf8_lossy(end);
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     lines[lines.len().saturating_sub(count)..].iter().map(|line| readable(line)).collect()
 }
 
-fn tail(log: &Path) -> io::Result<String> {
+/// The last `bytes` bytes of a file.
+pub(crate) fn tail(log: &Path, bytes: u64) -> io::Result<Vec<u8>> {
     let mut file = File::open(log)?;
     let length = file.metadata()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
-    let mut bytes = Vec::new();
-    file.take(TAIL).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    file.seek(SeekFrom::Start(length.saturating_sub(bytes)))?;
+    let mut end = Vec::new();
+    file.take(bytes).read_to_end(&mut end)?;
+    Ok(end)
 }
 
 /// A line of a log, fit for a terminal: a structured one as `LEVEL message key=value`, without control characters,

@@ -3,31 +3,31 @@
 use record::{LaneId, Nanos, Phase, Rank};
 use std::time::Duration;
 
-/// How an attempt ended, with what a person needs to understand it.
+/// How an attempt ended, with the details that a person needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// How.
+    /// The kind of its end.
     pub end: End,
-    /// From the first spawn to the end of the last process, evaluation included, by the wall.
+    /// Wall time from the first spawn to the exit of the last process, evaluation included.
     pub wall: Nanos,
     /// The rank to blame, where there is one.
     pub culprit: Option<Rank>,
     /// One sentence: rank, step, phase, lane and cause; empty for a run that is done and lost no rank.
     pub detail: String,
-    /// The ranks without which the run went on, in this order.
-    pub losses: Vec<Loss>,
-    /// The last lines of the culprit's log, or of those of the ranks that were lost.
+    /// The ranks that the run lost and continued without, in the order of their loss.
+    pub lost_ranks: Vec<LostRank>,
+    /// The last lines of the culprit's log, or of the logs of the lost ranks.
     pub last_lines: Vec<String>,
 }
 
-/// A rank without which a run went on.
+/// A rank that a run lost and continued without.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loss {
-    /// Which.
+pub struct LostRank {
+    /// The lost rank.
     pub rank: Rank,
-    /// The step of it that did not come, or in which it was last seen; 0 where neither is known.
+    /// Its first step that a peer missed, else the step in which it was last seen; 0 if neither is known.
     pub step: u64,
-    /// When it was missed, on the clock of the run.
+    /// When a peer missed it, on the clock of the run.
     pub at: Nanos,
     /// Why, in a sentence.
     pub reason: String,
@@ -40,30 +40,30 @@ pub enum End {
     Done,
     /// The run was ended because it reached its target.
     TargetReached {
-        /// When the model that reached it was set aside, on the clock of the run.
+        /// When the snapshot that reached it was taken, on the clock of the run.
         at: Nanos,
-        /// What was measured on it.
+        /// Its value of the target's metric.
         value: f64,
     },
     /// A loss or weights stopped being finite: a result, not a fault.
     Diverged {
-        /// Which rank noticed.
+        /// The first rank that noticed.
         rank: Rank,
-        /// In which step.
+        /// The step of that rank.
         step: u64,
         /// The loss, as text.
         loss: String,
     },
-    /// It could not go on.
+    /// It could not continue.
     Failed {
         /// Where the culprit was, as far as it is known.
-        place: Option<Place>,
+        place: Option<Whereabouts>,
         /// Why, without rank and place.
         cause: String,
     },
     /// It took longer than it may.
     TimedOut {
-        /// What it may take, by the wall.
+        /// The limit of its wall time.
         limit: Duration,
     },
     /// The user stopped it.
@@ -73,13 +73,13 @@ pub enum End {
     },
 }
 
-/// Where a rank was.
+/// A rank's last known activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// On which lane.
+pub struct Whereabouts {
+    /// The lane that ended or that stands for the rank.
     pub lane: LaneId,
-    /// In which step of the lane.
+    /// That lane's step.
     pub step: u64,
-    /// In which phase.
+    /// That lane's phase.
     pub phase: Phase,
 }

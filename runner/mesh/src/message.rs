@@ -108,6 +108,17 @@ pub enum ToMember {
     Leave,
 }
 
+impl ToMember {
+    /// The snapshots that the message is about.
+    pub fn snapshots(&self) -> &[SnapshotRecord] {
+        match self {
+            Self::Evaluate(snapshot) => std::slice::from_ref(snapshot),
+            Self::Average(snapshots) => snapshots,
+            Self::Start { .. } | Self::Stop | Self::Leave => &[],
+        }
+    }
+}
+
 /// From a member to the driver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

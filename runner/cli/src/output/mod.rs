@@ -1,11 +1,11 @@
-//! Words for people: data goes to standard output, talk to standard error.
+//! Output for people: data goes to standard output, everything else to standard error.
 
+mod console;
 pub(crate) mod human;
 pub(crate) mod paint;
 pub(crate) mod table;
-mod talk;
 
-pub(crate) use talk::{Loudness, Talk};
+pub(crate) use console::{Console, Loudness};
 
 use crate::exit::Failure;
 use std::io::Write;

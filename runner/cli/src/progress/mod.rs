@@ -9,7 +9,7 @@ pub(crate) use transfer::Transfer;
 use crate::args::ProgressChoice;
 use crate::live::{Board, Live};
 use crate::output::paint::{FAINT, paint, state_style};
-use crate::output::{self, Loudness, Talk, human};
+use crate::output::{self, Console, Loudness, human};
 use bars::Bars;
 use launch::Update;
 use recipe::{Plan, Run};
@@ -27,7 +27,7 @@ const MARGIN: usize = 13;
 /// What is shown. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Progress {
-    talk: Talk,
+    console: Console,
     state: Arc<Mutex<State>>,
 }
 
@@ -60,9 +60,9 @@ pub(crate) struct RunEnd<'a> {
 
 impl Progress {
     /// Begins a sweep: so many of its runs are to be trained.
-    pub(crate) fn begin(choice: ProgressChoice, talk: &Talk, plan: &Plan, to_train: usize) -> Self {
+    pub(crate) fn begin(choice: ProgressChoice, console: &Console, plan: &Plan, to_train: usize) -> Self {
         let total = plan.runs.len();
-        let quiet = talk.loudness() == Loudness::Quiet;
+        let quiet = console.loudness() == Loudness::Quiet;
         let terminal = std::io::stderr().is_terminal();
         let bar = match choice {
             ProgressChoice::Auto => terminal && !quiet,
@@ -71,7 +71,7 @@ impl Progress {
         };
         let plain = !bar && !quiet && choice != ProgressChoice::None;
         let state = State {
-            bars: bar.then(|| Bars::new(talk.show_bars(), total)),
+            bars: bar.then(|| Bars::new(console.show_bars(), total)),
             plain,
             total,
             ended: 0,
@@ -82,7 +82,7 @@ impl Progress {
             repeats: plan.runs.iter().map(|run| run.repeat + 1).max().unwrap_or(0),
             board: None,
         };
-        Self { talk: talk.clone(), state: Arc::new(Mutex::new(state)) }
+        Self { console: console.clone(), state: Arc::new(Mutex::new(state)) }
     }
 
     /// Shows the sweep to other commands too, until it is finished.
@@ -113,7 +113,7 @@ impl Progress {
         drop(state);
         // How many there are was said before the first one.
         if let Some(line) = line {
-            self.talk.detail(&line);
+            self.console.detail(&line);
         }
     }
 
@@ -129,7 +129,7 @@ impl Progress {
         state.show();
         drop(state);
         if let Some(line) = line {
-            self.talk.say(&line);
+            self.console.say(&line);
         }
     }
 
@@ -144,13 +144,13 @@ impl Progress {
         state.show();
         drop(state);
         match update {
-            Update::Note(text) => self.talk.say(&format!("note: {text}")),
+            Update::Note(text) => self.console.say(&format!("note: {text}")),
             Update::Lost { reason, .. } => {
                 let state = RunState::Degraded;
                 let name = paint(state_style(state), state.name());
-                self.talk.say(&format!("{name}: {reason}; the run goes on without it"));
+                self.console.say(&format!("{name}: {reason}; the run goes on without it"));
             }
-            Update::Spawned { member, pid } => self.talk.detail(&format!("{member} is process {pid}")),
+            Update::Spawned { member, pid } => self.console.detail(&format!("{member} is process {pid}")),
             _ => {}
         }
     }
@@ -194,7 +194,7 @@ impl Progress {
 
     fn tell(&self, line: Option<String>) {
         if let Some(line) = line {
-            self.talk.say(&line);
+            self.console.say(&line);
         }
     }
 

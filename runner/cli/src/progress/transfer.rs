@@ -1,7 +1,7 @@
 //! What a user sees while a data set comes: a bar with speed and time left on a terminal, else a line per source.
 
 use crate::args::ProgressChoice;
-use crate::output::{Loudness, Talk, human};
+use crate::output::{Console, Loudness, human};
 use datasets::{DataSet, Progress};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// A data set on its way.
 pub(crate) struct Transfer {
-    talk: Talk,
+    console: Console,
     bar: Option<ProgressBar>,
     title: &'static str,
     /// The last address.
@@ -18,25 +18,25 @@ pub(crate) struct Transfer {
 
 impl Transfer {
     /// Nothing has come yet.
-    pub(crate) fn begin(choice: ProgressChoice, talk: &Talk, set: &'static DataSet) -> Self {
+    pub(crate) fn begin(choice: ProgressChoice, console: &Console, set: &'static DataSet) -> Self {
         let bar = match choice {
-            ProgressChoice::Auto => std::io::stderr().is_terminal() && talk.loudness() > Loudness::Quiet,
+            ProgressChoice::Auto => std::io::stderr().is_terminal() && console.loudness() > Loudness::Quiet,
             ProgressChoice::Bar => true,
             ProgressChoice::Plain | ProgressChoice::None => false,
         };
         let bar = bar.then(|| {
-            let bar = talk.show_bars().add(ProgressBar::no_length());
+            let bar = console.show_bars().add(ProgressBar::no_length());
             bar.enable_steady_tick(Duration::from_millis(200));
             bar
         });
-        Self { talk: talk.clone(), bar, title: set.title, asked: String::new() }
+        Self { console: console.clone(), bar, title: set.title, asked: String::new() }
     }
 
     /// Something happened.
     pub(crate) fn show(&mut self, step: &Progress<'_>) {
         match step {
             Progress::Here { archive } => {
-                self.talk.detail(&format!("{}: there, and as published", archive.name));
+                self.console.detail(&format!("{}: there, and as published", archive.name));
             }
             Progress::Source { archive, url, have } => {
                 let rest = if *have > 0 {
@@ -54,11 +54,11 @@ impl Transfer {
                         bar.set_position(*have);
                         // What came earlier says nothing about the speed of today.
                         bar.reset_eta();
-                        self.talk.detail(&line);
+                        self.console.detail(&line);
                     }
                     // The same address once more was told as another try.
                     None if self.asked == *url => {}
-                    None => self.talk.say(&line),
+                    None => self.console.say(&line),
                 }
                 (*url).clone_into(&mut self.asked);
             }
@@ -67,8 +67,8 @@ impl Transfer {
                     bar.set_position(*bytes);
                 }
             }
-            Progress::Again { reason } => self.talk.say(&format!("note: {reason}; trying again")),
-            Progress::Refused { refusal } => self.talk.say(&format!("note: {refusal}")),
+            Progress::Again { reason } => self.console.say(&format!("note: {reason}; trying again")),
+            Progress::Refused { refusal } => self.console.say(&format!("note: {refusal}")),
             Progress::Unpacking { archive } => {
                 let line = format!("{}: as published; unpacking", archive.name);
                 match &self.bar {
@@ -76,7 +76,7 @@ impl Transfer {
                         bar.set_style(style("{spinner} {msg}"));
                         bar.set_message(line);
                     }
-                    None => self.talk.detail(&line),
+                    None => self.console.detail(&line),
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! `bakeoff check`: everything that is wrong with recipes, before anything starts.
 
-use super::Context;
+use crate::context::Context;
 use crate::disk::DiskFiles;
 use crate::exit::{Exit, Failure};
 use crate::output::paint::{GOOD, paint};
@@ -58,7 +58,7 @@ pub(crate) fn execute(args: &CheckArgs, context: &Context<'_>) -> Result<Exit, F
 fn tell(path: &Path, answer: &Result<Plan, Problems>, context: &Context<'_>) -> Result<(), Failure> {
     match answer {
         Ok(plan) => {
-            planning::draw(&plan.warnings, context.talk);
+            planning::draw(&plan.warnings, context.console);
             let excluded = plan.cells.iter().filter(|cell| cell.excluded.is_some()).count();
             let without = if excluded > 0 {
                 format!(", {} excluded", human::thousands(excluded as u64))
@@ -75,8 +75,8 @@ fn tell(path: &Path, answer: &Result<Plan, Problems>, context: &Context<'_>) -> 
             ))
         }
         Err(problems) => {
-            planning::draw(&problems.list, context.talk);
-            context.talk.write(&planning::summary(path, problems));
+            planning::draw(&problems.list, context.console);
+            context.console.write(&planning::summary(path, problems));
             Ok(())
         }
     }

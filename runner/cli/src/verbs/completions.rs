@@ -1,6 +1,6 @@
 //! `bakeoff completions`: a script for the user's shell.
 
-use crate::args::Cli;
+use super::Cli;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use clap::{Args, CommandFactory};

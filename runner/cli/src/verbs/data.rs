@@ -1,11 +1,11 @@
 //! `bakeoff data`: public data sets, fetched, checked, and put where recipes look for them.
 
-use super::Context;
+use crate::context::Context;
 use crate::disk::data_folder;
 use crate::exit::{Exit, Failure};
 use crate::output::paint::{BAD, FAINT, GOOD, ODD, paint};
 use crate::output::table::{Cell, Sheet};
-use crate::output::{self, Talk, human};
+use crate::output::{self, Console, human};
 use crate::progress::Transfer;
 use anstyle::Style;
 use clap::{Args, Subcommand, ValueHint};
@@ -89,8 +89,8 @@ impl From<FetchError> for Failure {
 pub(crate) fn execute(args: &DataArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     match &args.action {
         Action::Fetch(args) => fetch(args, context),
-        Action::Verify(args) => verify(args, context.talk),
-        Action::List => list(context.talk),
+        Action::Verify(args) => verify(args, context.console),
+        Action::List => list(context.console),
     }
 }
 
@@ -102,7 +102,7 @@ fn usual_folder(set: &DataSet) -> PathBuf {
 fn fetch(args: &FetchArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     let folder = args.folder.clone().unwrap_or_else(|| usual_folder(args.set));
     let sources: Vec<Source> = args.from.iter().map(|text| Source::read(text)).collect();
-    let mut transfer = Transfer::begin(context.global.progress, context.talk, args.set);
+    let mut transfer = Transfer::begin(context.global.progress, context.console, args.set);
     let fetched =
         datasets::fetch(args.set, &folder, (&sources, Patience::default()), &mut |step| transfer.show(&step));
     transfer.finish();
@@ -111,16 +111,18 @@ fn fetch(args: &FetchArgs, context: &Context<'_>) -> Result<Exit, Failure> {
         0 => "everything was there already".to_owned(),
         came => format!("{} came", human::count(came, "file")),
     };
-    context.talk.say(&format!("{}: {what}; verified in {}", args.set.title, folder.display()));
-    context.talk.say(&paint(FAINT, format!("terms: {}", args.set.terms)));
+    context.console.say(&format!("{}: {what}; verified in {}", args.set.title, folder.display()));
+    context.console.say(&paint(FAINT, format!("terms: {}", args.set.terms)));
     if args.folder.is_some() && folder != usual_folder(args.set) {
-        context.talk.say(&format!("next: write `path = {:?}` under [dataset]", folder.display().to_string()));
+        context
+            .console
+            .say(&format!("next: write `path = {:?}` under [dataset]", folder.display().to_string()));
     }
     output::data(&folder.display().to_string())?;
     Ok(Exit::Done)
 }
 
-fn verify(args: &VerifyArgs, talk: &Talk) -> Result<Exit, Failure> {
+fn verify(args: &VerifyArgs, console: &Console) -> Result<Exit, Failure> {
     let folder = args.folder.clone().unwrap_or_else(|| usual_folder(args.set));
     let mut sheet = Sheet::new(&["file", "state", ""]);
     let (mut bad, mut unproven) = (0, 0);
@@ -140,7 +142,7 @@ fn verify(args: &VerifyArgs, talk: &Talk) -> Result<Exit, Failure> {
         (0, 0) => Ok(Exit::Done),
         (0, _) => {
             let what = format!("nothing says what {} should be", human::count(unproven, "file"));
-            talk.warn(&what, &format!("fetch it again: {again}"));
+            console.warn(&what, &format!("fetch it again: {again}"));
             Ok(Exit::Done)
         }
         _ => {
@@ -160,7 +162,7 @@ fn words(state: &FileState) -> (&'static str, Style, String) {
     }
 }
 
-fn list(talk: &Talk) -> Result<Exit, Failure> {
+fn list(console: &Console) -> Result<Exit, Failure> {
     let mut sheet = Sheet::new(&["name", "to fetch", "on disk", "here", "folder"]).right(&[1, 2]);
     for set in DataSet::ALL {
         let folder = usual_folder(set);
@@ -179,7 +181,7 @@ fn list(talk: &Talk) -> Result<Exit, Failure> {
         sheet.row(vec![set.name.into(), packed.into(), unpacked.into(), here.into(), folder.into()]);
     }
     let mut out = sheet.render(output::width());
-    if talk.loudness() == output::Loudness::Verbose {
+    if console.loudness() == output::Loudness::Verbose {
         for set in DataSet::ALL {
             out.push_str(&sources(set));
         }

@@ -1,6 +1,6 @@
 //! `bakeoff db`: what is in the store's database, whether it is sound, and how to have it again.
 
-use super::Context;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::paint::{GOOD, paint};
 use crate::output::table::Sheet;
@@ -82,7 +82,7 @@ async fn check(store: &Store, context: &Context<'_>) -> Result<Exit, Failure> {
     for problem in &problems {
         output::data(&format!("{}: {}", problem.check, problem.text))?;
     }
-    context.talk.error(
+    context.console.error(
         &format!("the database has {}", human::count(problems.len(), "problem")),
         "`bakeoff db rebuild` makes it again from the runs' own directories; the old one is kept",
     );
@@ -98,7 +98,7 @@ async fn rebuild(force: bool, context: &Context<'_>) -> Result<Exit, Failure> {
     let progress = |step: Rebuilding| {
         if told.elapsed() >= PACE {
             told = Instant::now();
-            context.talk.say(&how_far(step));
+            context.console.say(&how_far(step));
         }
     };
     let rebuilt = store::rebuild(folder, force, progress).await?;
@@ -107,7 +107,7 @@ async fn rebuild(force: bool, context: &Context<'_>) -> Result<Exit, Failure> {
     let problems = store.db_check().await?;
     store.close().await;
     for unread in &rebuilt.unread {
-        context.talk.warn(&format!("{}: {}", unread.path.display(), unread.reason), "");
+        context.console.warn(&format!("{}: {}", unread.path.display(), unread.reason), "");
     }
     output::data(&format!(
         "{}: {}, {}, {}",

@@ -1,6 +1,6 @@
 //! `bakeoff export`: measurements and models for other programs.
 
-use super::Context;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::export::table::Lines;
 use crate::export::{chrome_trace, events, open, samples, table, unwritable, weights};
@@ -118,7 +118,7 @@ pub(crate) fn execute(args: &ExportArgs, context: &Context<'_>) -> Result<Exit, 
             (None, Format::Safetensors, Some(folder)) => {
                 let told = models(&store, &selection, folder).await?;
                 for line in &told {
-                    context.talk.say(line);
+                    context.console.say(line);
                 }
             }
             (None, _, _) => trace(&store, &selection, output).await?,

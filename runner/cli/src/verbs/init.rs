@@ -1,6 +1,6 @@
 //! `bakeoff init`: a commented recipe to start from.
 
-use super::Context;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::page;
@@ -47,6 +47,6 @@ pub(crate) fn execute(args: &InitArgs, context: &Context<'_>) -> Result<Exit, Fa
     }
     page::save(&args.file, template.text())?;
     output::data(&format!("{file}: {}", template.about()))?;
-    context.talk.say(&format!("next: bakeoff plan {file}"));
+    context.console.say(&format!("next: bakeoff plan {file}"));
     Ok(Exit::Done)
 }

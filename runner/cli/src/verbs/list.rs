@@ -1,6 +1,6 @@
 //! `bakeoff list`: the runs that fit a selection.
 
-use super::Context;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::paint::{FAINT, state_style};
 use crate::output::table::{Cell, Sheet};

@@ -1,6 +1,6 @@
 //! `bakeoff logs`: what the processes of a run wrote to their standard error.
 
-use super::Context;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::output::paint::{FAINT, paint};
@@ -47,7 +47,7 @@ pub(crate) fn execute(args: &LogsArgs, context: &Context<'_>) -> Result<Exit, Fa
         if args.follow {
             follow(&store, &detail.line.id, &mut logs).await?;
         } else if !told {
-            context.talk.say("the processes of this run logged nothing");
+            context.console.say("the processes of this run logged nothing");
         }
         store.close().await;
         Ok(Exit::Done)

@@ -17,22 +17,123 @@ pub(crate) mod show;
 pub(crate) mod status;
 pub(crate) mod stop;
 
-use crate::args::{Cli, Global, Verb};
+use crate::args::Global;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
-use crate::output::Talk;
+use crate::output::Console;
+use clap::{Parser, Subcommand};
 use std::future::Future;
 
-/// What every verb may use.
-pub(crate) struct Context<'a> {
-    /// Options of every verb.
+/// Compares distributed-SGD strategies: a recipe in, a page with a verdict out.
+#[derive(Debug, Parser)]
+#[command(
+    name = "bakeoff",
+    version,
+    about = "Compares distributed-SGD strategies: a recipe in, a page with a verdict out.",
+    long_about = "Compares distributed-SGD strategies: a recipe in, a page with a verdict out.\n\n\
+        A recipe is a TOML file: a model, a data set, the strategies to compare, and what to vary. `run` trains \
+        every combination as often as the recipe says, keeps every measurement in a store, and writes one page \
+        that says which strategy won, by how much, and how sure that is.",
+    after_help = "Start with `bakeoff init`, or see `bakeoff --help` for exit codes and environment variables.",
+    after_long_help = AFTER_HELP,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    max_term_width = 100
+)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+    /// How to do it.
+    #[command(flatten)]
     pub(crate) global: Global,
-    /// Standard error.
-    pub(crate) talk: &'a Talk,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  bakeoff init                          write a commented recipe to start from
+  bakeoff check recipe.toml             find every mistake before anything starts
+  bakeoff plan recipe.toml              show what would run
+  bakeoff run recipe.toml               run it; run it again to resume
+  bakeoff report last -o page.html      make the page again
+
+Exit codes:
+    0  done
+    1  a fault of bakeoff itself
+    2  wrong usage, or an invalid recipe
+    3  nothing fits the selection
+    4  this machine cannot do what is asked, or data is missing; nothing was started
+    5  finished, but some runs failed, lost a rank, or missed their target
+    7  the store cannot be used
+  129  the terminal went away (SIGHUP); the same command resumes
+  130  interrupted by Ctrl-C; the same command resumes
+  143  ended by SIGTERM or `bakeoff stop`; the same command resumes
+
+Environment:
+  BAKEOFF_STORE   folder of the store, in place of .bakeoff
+  BAKEOFF_DATA    folder of the data sets, in place of data
+  BAKEOFF_WORKER  the worker program, in place of `bakeoff-worker` beside this one
+  BAKEOFF_LOG     what the parts log to standard error, as in `launch=debug`
+  NO_COLOR        no colours
+  COLUMNS         width of the terminal";
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Write a commented recipe to start from.
+    #[command(after_help = init::EXAMPLES)]
+    Init(init::InitArgs),
+    /// Find everything that is wrong with recipes; nothing is run.
+    #[command(after_help = check::EXAMPLES)]
+    Check(check::CheckArgs),
+    /// Show what a recipe expands to, and what `run` would do.
+    #[command(after_help = plan::EXAMPLES)]
+    Plan(plan::PlanArgs),
+    /// Run a recipe; run it again to resume.
+    #[command(after_help = run::EXAMPLES)]
+    Run(run::RunArgs),
+    /// Show what runs now, and what killed processes left.
+    #[command(after_help = status::EXAMPLES)]
+    Status(status::StatusArgs),
+    /// Stop what runs now, and clear up what killed processes left.
+    #[command(after_help = stop::EXAMPLES)]
+    Stop(stop::StopArgs),
+    /// List runs.
+    #[command(after_help = list::EXAMPLES)]
+    List(list::ListArgs),
+    /// Show everything about one run.
+    #[command(after_help = show::EXAMPLES)]
+    Show(show::ShowArgs),
+    /// Show what the processes of a run logged.
+    #[command(after_help = logs::EXAMPLES)]
+    Logs(logs::LogsArgs),
+    /// Make the page of a sweep.
+    #[command(after_help = report::EXAMPLES)]
+    Report(report::ReportArgs),
+    /// Fetch and verify public data sets.
+    #[command(after_help = data::EXAMPLES)]
+    Data(data::DataArgs),
+    /// Write measurements, traces and weights for other programs.
+    #[command(after_help = export::EXAMPLES)]
+    Export(export::ExportArgs),
+    /// Explain a recipe's key, a strategy, or an error's code.
+    #[command(after_help = explain::EXAMPLES)]
+    Explain(explain::ExplainArgs),
+    /// Print the JSON schema of recipes, for editors.
+    #[command(after_help = schema::EXAMPLES)]
+    Schema(schema::SchemaArgs),
+    /// Look after the database of the store.
+    #[command(after_help = db::EXAMPLES)]
+    Db(db::DbArgs),
+    /// Print a script that completes commands in a shell.
+    #[command(after_help = completions::EXAMPLES)]
+    Completions(completions::CompletionsArgs),
 }
 
 /// Does what the command line says.
-pub(crate) fn execute(cli: Cli, talk: &Talk) -> Result<Exit, Failure> {
-    let context = Context { global: cli.global, talk };
+pub(crate) fn execute(cli: Cli, console: &Console) -> Result<Exit, Failure> {
+    let context = Context { global: cli.global, console };
     match cli.verb {
         Verb::Init(args) => init::execute(&args, &context),
         Verb::Check(args) => check::execute(&args, &context),

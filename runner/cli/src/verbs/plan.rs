@@ -1,15 +1,16 @@
 //! `bakeoff plan`: what a recipe expands to, and with `--why` what `run` would do about each run.
 
-use super::Context;
 use crate::args::RecipeArgs;
+use crate::context::Context;
+use crate::environment::Environment;
 use crate::exit::{Exit, Failure};
 use crate::output::paint::{FAINT, GOOD, ODD, PLAIN, STRONG, paint};
 use crate::output::table::{Cell as TableCell, Sheet};
 use crate::output::{self, human};
 use crate::planning;
 use crate::reuse::{self, Action, Decision, Reuse};
-use crate::surroundings::Scene;
 use clap::{Args, ValueEnum};
+use launch::LocalNodes;
 use recipe::{Cell, Plan};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -61,7 +62,7 @@ const MOST_ROWS: usize = 60;
 
 /// Shows a plan.
 pub(crate) fn execute(args: &PlanArgs, context: &Context<'_>) -> Result<Exit, Failure> {
-    let plan = planning::plan(&args.recipe, context.talk)?;
+    let plan = planning::plan(&args.recipe, context.console)?;
     let decisions = if args.why { Some(decide(&plan, context)?) } else { None };
     let decisions = decisions.as_deref();
     match args.format {
@@ -75,13 +76,13 @@ pub(crate) fn execute(args: &PlanArgs, context: &Context<'_>) -> Result<Exit, Fa
 
 fn decide(plan: &Plan, context: &Context<'_>) -> Result<Vec<Decision>, Failure> {
     super::wait(async {
-        let mut scene = Scene::look()?;
+        let mut environment = Environment::of(plan, &LocalNodes)?;
         let store = match Store::open_existing(&context.global.store).await {
             Ok(store) => Some(store),
             Err(StoreError::NoStore { .. }) => None,
             Err(error) => return Err(error.into()),
         };
-        reuse::decide(plan, &mut scene, store.as_ref(), Reuse::Finished).await
+        reuse::decide(plan, &mut environment, store.as_ref(), Reuse::Finished).await
     })
 }
 

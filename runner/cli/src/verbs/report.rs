@@ -1,6 +1,6 @@
 //! `bakeoff report`: the page of a sweep, from what is in the store.
 
-use super::Context;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::output::paint::{STRONG, paint};
@@ -52,13 +52,13 @@ pub(crate) fn execute(args: &ReportArgs, context: &Context<'_>) -> Result<Exit, 
         }
         let options =
             Options { baseline: args.baseline.clone(), allow_large: args.allow_large, ..page::options() };
-        page::write(&store, (&rows, &selection), &options, &args.output, context.talk).await?;
+        page::write(&store, (&rows, &selection), &options, &args.output, context.console).await?;
         store.close().await;
         Ok(())
     })?;
     output::data(&format!("{} {}", paint(STRONG, "report:"), args.output.display()))?;
     if args.open {
-        page::open(&args.output, context.talk);
+        page::open(&args.output, context.console);
     }
     Ok(Exit::Done)
 }

@@ -1,20 +1,20 @@
 //! `bakeoff run`: a recipe, from its plan to its verdict.
 
-use super::Context;
 use crate::args::RecipeArgs;
+use crate::context::Context;
 use crate::ending;
+use crate::environment::Environment;
 use crate::exit::{Exit, Failure};
-use crate::output::{Talk, human};
+use crate::output::{Console, human};
 use crate::page;
 use crate::planning;
 use crate::progress::Progress;
 use crate::repository;
 use crate::reuse::{self, Action, Decision, Reuse};
 use crate::session::Session;
-use crate::surroundings::Scene;
 use crate::sweep::Sweep;
 use clap::{Args, ValueHint};
-use launch::Severity;
+use launch::{LocalNodes, Severity};
 use recipe::{Plan, RunSpec};
 use std::path::PathBuf;
 use store::{Driver, NewSweep, NodeId, NodeRow, Store, SweepId};
@@ -57,35 +57,35 @@ pub(crate) struct RunArgs {
 
 /// Runs a recipe.
 pub(crate) fn execute(args: &RunArgs, context: &Context<'_>) -> Result<Exit, Failure> {
-    let talk = context.talk;
-    let plan = planning::plan(&args.recipe, talk)?;
-    talk.say(super::plan::headline(&plan).trim_end());
+    let console = context.console;
+    let plan = planning::plan(&args.recipe, console)?;
+    console.say(super::plan::headline(&plan).trim_end());
     refuse_too_many(args, &plan)?;
-    let mut scene = Scene::look()?;
+    let mut environment = Environment::of(&plan, &LocalNodes)?;
     args.report.as_deref().map_or(Ok(()), page::prepare)?;
     let left = launch::reap();
     if left > 0 {
-        talk.detail(&format!("removed {} that killed drivers left behind", human::count(left, "folder")));
+        console.detail(&format!("removed {} that killed drivers left behind", human::count(left, "folder")));
     }
     super::wait(async {
-        let session = Session::listen(talk, &context.global.store)?;
+        let session = Session::listen(console, &context.global.store)?;
         let store = Store::open(&context.global.store).await?;
         let reuse = if args.fresh { Reuse::Nothing } else { Reuse::Finished };
-        let decisions = reuse::decide(&plan, &mut scene, Some(&store), reuse).await?;
+        let decisions = reuse::decide(&plan, &mut environment, Some(&store), reuse).await?;
         preflight(&plan, &decisions, context)?;
-        announce(&decisions, talk);
+        announce(&decisions, console);
         let id = begin(args, &plan, &store).await?;
-        let nodes = nodes(&plan, &scene, &store).await?;
+        let nodes = nodes(&plan, &environment, &store).await?;
         let to_train =
             decisions.iter().filter(|decision| !matches!(decision.action, Action::Reuse(_))).count();
-        let progress = Progress::begin(context.global.progress, talk, &plan, to_train);
+        let progress = Progress::begin(context.global.progress, console, &plan, to_train);
         progress.publish(store.folder(), &plan, &id);
         let sweep = Sweep {
             plan: &plan,
             decisions: &decisions,
             store: &store,
             id: &id,
-            scene: &scene,
+            environment: &environment,
             nodes: &nodes,
             session: &session,
             progress: &progress,
@@ -94,8 +94,8 @@ pub(crate) fn execute(args: &RunArgs, context: &Context<'_>) -> Result<Exit, Fai
         let ran = sweep.run().await;
         progress.finish();
         ran?;
-        let wish = ending::Wish { report: args.report.as_deref(), open: args.open };
-        let exit = ending::tell(&store, &id, context, &wish).await?;
+        let report = ending::ReportOptions { file: args.report.as_deref(), open: args.open };
+        let exit = ending::tell(&store, &id, context, &report).await?;
         store.close().await;
         Ok(session.interrupted().unwrap_or(exit))
     })
@@ -124,7 +124,7 @@ fn preflight(plan: &Plan, decisions: &[Decision], context: &Context<'_>) -> Resu
         let told =
             plan.warnings.iter().any(|warning| warning.code == "R201") && concern.what.contains("cores");
         if !told {
-            context.talk.warn(&concern.what, &concern.cure);
+            context.console.warn(&concern.what, &concern.cure);
         }
     }
     match concerns.into_iter().find(|concern| concern.severity == Severity::Refusal) {
@@ -134,7 +134,7 @@ fn preflight(plan: &Plan, decisions: &[Decision], context: &Context<'_>) -> Resu
 }
 
 /// How much there is to do, where earlier runs have a say in it.
-fn announce(decisions: &[Decision], talk: &Talk) {
+fn announce(decisions: &[Decision], console: &Console) {
     let of = |name: &str| decisions.iter().filter(|decision| decision.action.name() == name).count();
     let (fresh, repeated, reused) = (of("run"), of("repeat"), of("reuse"));
     let changed =
@@ -153,7 +153,7 @@ fn announce(decisions: &[Decision], talk: &Talk) {
         ];
         let told =
             counts.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}"));
-        talk.say(&format!("{}; `plan --why` says more", told.collect::<Vec<_>>().join(", ")));
+        console.say(&format!("{}; `plan --why` says more", told.collect::<Vec<_>>().join(", ")));
     }
 }
 
@@ -171,12 +171,12 @@ async fn begin(args: &RunArgs, plan: &Plan, store: &Store) -> Result<SweepId, Fa
     Ok(store.record_sweep(&new).await?)
 }
 
-/// The row of this machine under each name that the plan has for it.
-async fn nodes(plan: &Plan, scene: &Scene, store: &Store) -> Result<Vec<NodeId>, Failure> {
+/// The rows of the plan's machines, in the order of its nodes.
+async fn nodes(plan: &Plan, environment: &Environment, store: &Store) -> Result<Vec<NodeId>, Failure> {
     let most = plan.cells.iter().map(|cell| &cell.spec.cluster.nodes).max_by_key(|nodes| nodes.len());
-    let facts = &scene.node;
     let mut ids = Vec::new();
     for node in most.into_iter().flatten() {
+        let Some(facts) = environment.facts(node) else { continue };
         let row = NodeRow {
             name: node.name.clone(),
             host: facts.host.clone(),

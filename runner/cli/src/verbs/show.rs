@@ -1,6 +1,6 @@
 //! `bakeoff show`: everything about one run.
 
-use super::Context;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::paint::{STRONG, paint, state_style};
 use crate::output::table::{Cell, Sheet};

@@ -1,6 +1,6 @@
 //! `bakeoff status`: what runs now, and what killed drivers left.
 
-use super::Context;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::live::{self, Live, LiveRun};
 use crate::output::paint::{FAINT, ODD, STRONG, paint};
@@ -81,7 +81,7 @@ fn left_over(store: &Path, context: &Context<'_>) -> Result<Vec<LeftOver>, Failu
             Ok(opened) => opened,
             Err(StoreError::NoStore { .. }) => return Ok(Vec::new()),
             Err(error) => {
-                context.talk.warn(&error.to_string(), "");
+                context.console.warn(&error.to_string(), "");
                 return Ok(Vec::new());
             }
         };

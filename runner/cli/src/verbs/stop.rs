@@ -1,6 +1,6 @@
 //! `bakeoff stop`: ends what runs, from any terminal, and clears up what killed drivers left.
 
-use super::Context;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::live::{self, Level, Live, LiveMember};
 use crate::output::{self, human};
@@ -53,7 +53,12 @@ pub(crate) fn execute(args: &StopArgs, context: &Context<'_>) -> Result<Exit, Fa
         live::all(store).into_iter().partition(|live| live.driver.lives());
     for live in &running {
         live::ask(store, &live.driver, level)?;
-        context.talk.say(&format!("asked process {} ({}) to {}", live.driver.pid, live.recipe, words(level)));
+        context.console.say(&format!(
+            "asked process {} ({}) to {}",
+            live.driver.pid,
+            live.recipe,
+            words(level)
+        ));
     }
     let deadline = Instant::now() + Duration::from_secs(args.wait);
     let mut stubborn = Vec::new();
@@ -144,7 +149,7 @@ fn close_books(store: &Path, context: &Context<'_>) -> Result<(), Failure> {
                 sweep.sweep, sweep.recipe
             ))?;
         }
-        context.talk.say("the same `bakeoff run` goes on where they stopped");
+        context.console.say("the same `bakeoff run` goes on where they stopped");
         Ok(())
     })
 }

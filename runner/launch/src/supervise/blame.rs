@@ -1,9 +1,9 @@
 //! Who is to blame for the end of an attempt, and the sentence that says so.
 
-use super::input::{Judgement, Rules};
+use super::input::{AttemptReport, Rules};
 use super::rank::{RankState, list};
 use super::{SILENT_BEATS, nanos};
-use crate::{End, Loss, Place};
+use crate::{End, LostRank, Whereabouts};
 use mesh::Member;
 use record::{Nanos, Rank, RankEnd};
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ const SUSPICIOUS_BEATS: u32 = 3;
 
 /// What ended an attempt other than its own end.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Verdict {
+pub(crate) enum Conclusion {
     /// The target was reached.
     TargetReached { at: Nanos, value: f64 },
     /// A loss or weights stopped being finite.
@@ -33,7 +33,7 @@ pub(crate) struct Fault {
     /// The rank to blame, where there is one.
     pub(super) culprit: Option<Rank>,
     /// Where that rank was.
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<Whereabouts>,
     /// What happened.
     pub(super) cause: Cause,
 }
@@ -63,16 +63,16 @@ pub(crate) enum Cause {
     Evaluator(String),
 }
 
-/// The verdict when the run cannot go on: the earliest cause of a rank's own, else the rank at the end of the
+/// The conclusion when the run cannot go on: the earliest cause of a rank's own, else the rank at the end of the
 /// chain of complaints that begins with the first.
-pub(super) fn decide(ranks: &[RankState], now: Nanos, heartbeat: Duration) -> Verdict {
+pub(super) fn decide(ranks: &[RankState], now: Nanos, heartbeat: Duration) -> Conclusion {
     let limit = nanos(heartbeat * SILENT_BEATS);
     let own = ranks
         .iter()
         .enumerate()
         .filter_map(|(number, state)| own_cause(Rank(number as u32), state, now, limit));
-    if let Some((_, verdict)) = own.min_by_key(|(at, _)| *at) {
-        return verdict;
+    if let Some((_, conclusion)) = own.min_by_key(|(at, _)| *at) {
+        return conclusion;
     }
     let complaints = ranks.iter().enumerate().filter_map(|(number, state)| {
         complaint(state).map(|(at, peer, reason)| (at, Rank(number as u32), peer, reason))
@@ -80,7 +80,7 @@ pub(super) fn decide(ranks: &[RankState], now: Nanos, heartbeat: Duration) -> Ve
     let Some((_, by, peer, reason)) = complaints.min_by_key(|(at, ..)| *at) else {
         // Only a caller that saw no evidence comes here; the run ends anyway, without a culprit.
         let cause = Cause::Reported("a rank left the run".into());
-        return Verdict::Failed(Fault { culprit: None, place: None, cause });
+        return Conclusion::Failed(Fault { culprit: None, place: None, cause });
     };
     let culprit = end_of_chain(ranks, by, peer);
     let state = &ranks[culprit.index()];
@@ -92,18 +92,18 @@ pub(super) fn decide(ranks: &[RankState], now: Nanos, heartbeat: Duration) -> Ve
     } else {
         Cause::Accused { by, reason: reason.into() }
     };
-    Verdict::Failed(Fault { culprit: Some(culprit), place: state.place(), cause })
+    Conclusion::Failed(Fault { culprit: Some(culprit), place: state.place(), cause })
 }
 
 /// What this rank did that nobody else is to blame for, and when.
-fn own_cause(rank: Rank, state: &RankState, now: Nanos, limit: Nanos) -> Option<(Nanos, Verdict)> {
-    let failed = |cause| Verdict::Failed(Fault { culprit: Some(rank), place: state.place(), cause });
+fn own_cause(rank: Rank, state: &RankState, now: Nanos, limit: Nanos) -> Option<(Nanos, Conclusion)> {
+    let failed = |cause| Conclusion::Failed(Fault { culprit: Some(rank), place: state.place(), cause });
     if state.lost.is_some() {
         return None;
     }
     match (&state.ended, &state.exit) {
         (Some((at, RankEnd::Diverged { step, loss })), _) => {
-            Some((*at, Verdict::Diverged { rank, step: *step, loss: loss.clone() }))
+            Some((*at, Conclusion::Diverged { rank, step: *step, loss: loss.clone() }))
         }
         (Some((at, RankEnd::Failed { peer: None, reason, .. })), _) => {
             Some((*at, failed(Cause::Reported(reason.clone()))))
@@ -152,60 +152,60 @@ fn end_of_chain(ranks: &[RankState], by: Rank, peer: Rank) -> Rank {
 }
 
 /// The ranks without which a run went on that began at `begun`, in the order in which they were lost.
-fn losses(ranks: &[RankState], begun: Nanos) -> Vec<Loss> {
+fn lost_ranks(ranks: &[RankState], begun: Nanos) -> Vec<LostRank> {
     let lost =
         (0..).map(Rank).zip(ranks).filter_map(|(rank, state)| Some((rank, state, state.lost.as_ref()?)));
-    let mut losses: Vec<Loss> = lost
+    let mut lost_ranks: Vec<LostRank> = lost
         .map(|(rank, state, (since, fault))| {
             let missed = state.missed.as_ref().map(|(_, missed)| (missed.step, missed.at));
             let seen = fault.place.map_or(0, |place| place.step);
             let (step, at) = missed.unwrap_or_else(|| (seen, since.since(begun)));
             let step = if step == 0 { seen } else { step };
-            Loss { rank, step, at, reason: fault.sentence() }
+            LostRank { rank, step, at, reason: fault.sentence() }
         })
         .collect();
-    losses.sort_by_key(|loss| (loss.at, loss.rank));
-    losses
+    lost_ranks.sort_by_key(|loss| (loss.at, loss.rank));
+    lost_ranks
 }
 
 /// What is to be said about an attempt that began at `begun` and ended like this.
-pub(super) fn judge(
-    verdict: Option<&Verdict>,
+pub(super) fn report_of(
+    conclusion: Option<&Conclusion>,
     ranks: &[RankState],
     (rules, begun): (&Rules, Nanos),
-) -> Judgement {
-    let losses = losses(ranks, begun);
-    let judgement = judge_end(verdict, ranks, rules);
-    let Judgement { end, mut suspects, mut detail, .. } = judgement;
-    if !losses.is_empty() {
-        let reasons: Vec<&str> = losses.iter().map(|loss| loss.reason.as_str()).collect();
-        let them = if losses.len() == 1 { "it" } else { "them" };
+) -> AttemptReport {
+    let lost_ranks = lost_ranks(ranks, begun);
+    let report = report_of_end(conclusion, ranks, rules);
+    let AttemptReport { end, mut suspects, mut detail, .. } = report;
+    if !lost_ranks.is_empty() {
+        let reasons: Vec<&str> = lost_ranks.iter().map(|loss| loss.reason.as_str()).collect();
+        let them = if lost_ranks.len() == 1 { "it" } else { "them" };
         let went_on = format!("{}; the run went on without {them}", reasons.join("; "));
         detail = if detail.is_empty() { went_on } else { format!("{detail} (before: {went_on})") };
         if matches!(end, End::Done | End::TargetReached { .. }) {
-            suspects = losses.iter().map(|loss| Member::Rank(loss.rank)).collect();
+            suspects = lost_ranks.iter().map(|loss| Member::Rank(loss.rank)).collect();
         }
     }
-    Judgement { end, suspects, detail, losses }
+    AttemptReport { end, suspects, detail, lost_ranks }
 }
 
-fn judge_end(verdict: Option<&Verdict>, ranks: &[RankState], rules: &Rules) -> Judgement {
-    let said = |end, suspects, detail| Judgement { end, suspects, detail, losses: Vec::new() };
-    match verdict {
+fn report_of_end(conclusion: Option<&Conclusion>, ranks: &[RankState], rules: &Rules) -> AttemptReport {
+    let said = |end, suspects, detail| AttemptReport { end, suspects, detail, lost_ranks: Vec::new() };
+    match conclusion {
         None => said(End::Done, Vec::new(), String::new()),
-        Some(Verdict::TargetReached { at, value }) => {
+        Some(Conclusion::TargetReached { at, value }) => {
             said(End::TargetReached { at: *at, value: *value }, Vec::new(), String::new())
         }
-        Some(Verdict::Diverged { rank, step, loss }) => {
+        Some(Conclusion::Diverged { rank, step, loss }) => {
             let end = End::Diverged { rank: *rank, step: *step, loss: loss.clone() };
             let detail = format!("rank {rank} diverged in step {step}: its loss is {loss}");
             said(end, vec![Member::Rank(*rank)], detail)
         }
-        Some(Verdict::Failed(fault)) => {
+        Some(Conclusion::Failed(fault)) => {
             let end = End::Failed { place: fault.place, cause: fault.cause_in_words() };
             said(end, fault.suspects(), fault.sentence())
         }
-        Some(Verdict::TimedOut) => {
+        Some(Conclusion::TimedOut) => {
             let limit = rules.timeout.unwrap_or_default();
             let detail = format!(
                 "the run took longer than its time limit of {:.1} s{}",
@@ -214,7 +214,7 @@ fn judge_end(verdict: Option<&Verdict>, ranks: &[RankState], rules: &Rules) -> J
             );
             said(End::TimedOut { limit }, Vec::new(), detail)
         }
-        Some(Verdict::Interrupted) => {
+        Some(Conclusion::Interrupted) => {
             let left = ranks.iter().filter(|rank| rank.lost.is_none());
             let step = left.map(RankState::last_step).min().unwrap_or(0);
             said(End::Interrupted { step }, Vec::new(), format!("stopped by the user after step {step}"))
@@ -285,8 +285,8 @@ impl Fault {
     }
 }
 
-fn place_in_words(place: Place) -> String {
-    let Place { lane, step, phase } = place;
+fn place_in_words(place: Whereabouts) -> String {
+    let Whereabouts { lane, step, phase } = place;
     match step {
         0 => format!("before its first step, phase {phase}, lane {lane}"),
         _ => format!("in step {step}, phase {phase}, lane {lane}"),

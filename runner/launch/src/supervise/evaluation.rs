@@ -1,9 +1,9 @@
 //! The evaluator's part of an attempt: snapshots are handed to it one at a time, or those of one mark together.
 
 use super::blame::Cause;
-use super::company::Copies;
-use super::{Action, Stage, Supervisor, Verdict, nanos};
-use crate::exit::Exit;
+use super::snapshot_groups::SnapshotGroups;
+use super::{Action, Conclusion, Stage, Supervisor, nanos};
+use crate::ProcessExit;
 use mesh::{Member, ToDriver, ToMember};
 use record::{Event, MetricRecord, Nanos, Rank, SnapshotRecord, Standing};
 use std::collections::{BTreeMap, VecDeque};
@@ -17,8 +17,8 @@ pub(super) struct Evaluation {
     pub(super) waiting: VecDeque<Task>,
     /// What it works on.
     pub(super) current: Option<Task>,
-    /// Copies that wait for those of other ranks.
-    pub(super) copies: Copies,
+    /// SnapshotGroups that wait for those of other ranks.
+    pub(super) copies: SnapshotGroups,
     /// When it was given that.
     pub(super) given: Nanos,
     /// When it was told to leave.
@@ -167,12 +167,12 @@ impl Supervisor {
             && target.reached(metric.value)
             && in_time
         {
-            self.verdict = Some(Verdict::TargetReached { at: metric.at, value: metric.value });
+            self.conclusion = Some(Conclusion::TargetReached { at: metric.at, value: metric.value });
             self.stop_ranks(self.rules.longest_step());
         }
     }
 
-    pub(super) fn on_evaluator_exit(&mut self, exit: Exit) {
+    pub(super) fn on_evaluator_exit(&mut self, exit: ProcessExit) {
         let told_to_leave = self.evaluation.leaving.is_some() || self.evaluation.killed;
         self.evaluation.running = false;
         if !told_to_leave && self.wants_evaluation() {

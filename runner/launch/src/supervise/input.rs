@@ -1,7 +1,7 @@
 //! What the supervisor is told, and what it answers.
 
-use crate::exit::Exit;
-use crate::{End, Loss, Update};
+use crate::ProcessExit;
+use crate::{End, LostRank, Update};
 use mesh::{Deadlines, Member, ToDriver, ToMember};
 use recipe::{Role, Strategy, Target};
 use record::{Rank, SnapshotRecord};
@@ -51,7 +51,7 @@ pub(crate) enum Input {
     /// A member said something.
     Message(Member, ToDriver),
     /// A member's process is gone.
-    Exited(Member, Exit),
+    Exited(Member, ProcessExit),
     /// The user wants the run to end at its next step.
     Stop,
     /// The user wants it to end.
@@ -81,7 +81,7 @@ pub(crate) enum Action {
 
 /// What is to be said about an attempt that is over.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Judgement {
+pub(crate) struct AttemptReport {
     /// How it ended.
     pub(crate) end: End,
     /// Whose logs tell more; the culprit first.
@@ -89,5 +89,5 @@ pub(crate) struct Judgement {
     /// One sentence; empty for a run that is done and lost nobody.
     pub(crate) detail: String,
     /// The ranks without which the run went on, in this order.
-    pub(crate) losses: Vec<Loss>,
+    pub(crate) lost_ranks: Vec<LostRank>,
 }

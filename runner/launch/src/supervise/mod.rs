@@ -5,26 +5,26 @@
 //!
 //! The life of an attempt: the ranks start; when all are prepared they run; when they ended, by themselves or
 //! because they were told to, they leave; then the evaluator works off what is left, and leaves too. The
-//! first cause that ends an attempt early is the attempt's verdict. A complaint about a silent peer is no
+//! first cause that ends an attempt early is the attempt's conclusion. A complaint about a silent peer is no
 //! cause: it opens a moment of doubt, in which the peer's own end may still come to light.
 //!
 //! A rank that the strategy can spare ends nothing once the clock runs: it is lost, its process is killed if it is
 //! still there, and the others go on; the attempt is then degraded.
 
 mod blame;
-mod company;
 mod evaluation;
 mod input;
-mod losses;
+mod lost_ranks;
 mod rank;
+mod snapshot_groups;
 mod stages;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use blame::Verdict;
-pub(crate) use input::{Action, Input, Judgement, Rules};
+pub(crate) use blame::Conclusion;
+pub(crate) use input::{Action, AttemptReport, Input, Rules};
 
-use crate::exit::Exit;
+use crate::ProcessExit;
 use crate::{RunPhase, Update};
 use blame::{Cause, Fault};
 use evaluation::Evaluation;
@@ -53,7 +53,7 @@ pub(crate) struct Supervisor {
     stage: Stage,
     /// When the clock of the run began to run.
     started: Option<Nanos>,
-    verdict: Option<Verdict>,
+    conclusion: Option<Conclusion>,
     /// Without the time in which the driver itself did nothing: nobody is late by it.
     now: Nanos,
     /// How much that was.
@@ -90,7 +90,7 @@ impl Supervisor {
             evaluation: Evaluation::default(),
             stage: Stage::Starting,
             started: None,
-            verdict: None,
+            conclusion: None,
             now: Nanos(0),
             absent: Nanos(0),
             actions: vec![Action::Tell(Update::State(RunPhase::Starting))],
@@ -122,9 +122,9 @@ impl Supervisor {
     }
 
     /// How the attempt ended; final once [`Action::Finish`] was answered.
-    pub(crate) fn judgement(&self) -> Judgement {
+    pub(crate) fn report(&self) -> AttemptReport {
         let begun = self.started.unwrap_or_default();
-        blame::judge(self.verdict.as_ref(), &self.ranks, (&self.rules, begun))
+        blame::report_of(self.conclusion.as_ref(), &self.ranks, (&self.rules, begun))
     }
 
     /// Where the rank is that is furthest behind, as the end of a sentence.
@@ -184,19 +184,19 @@ impl Supervisor {
         }
     }
 
-    fn on_rank_exit(&mut self, rank: Rank, exit: Exit) {
+    fn on_rank_exit(&mut self, rank: Rank, exit: ProcessExit) {
         let Some(state) = self.ranks.get_mut(rank.index()) else { return };
         state.exit = Some((self.now, exit));
         match exit {
             _ if state.lost.is_some() => {}
             _ if state.left_in_order() => {
-                if exit != Exit::Code(0) && !state.killed {
+                if exit != ProcessExit::Code(0) && !state.killed {
                     self.note(format!("rank {rank} {exit} after it had said good-bye"));
                 }
             }
             // Its last words may still be on their way.
-            Exit::Signal(_) => self.doubt(AFTER_SIGNAL),
-            Exit::Code(_) => self.doubt(DOUBT),
+            ProcessExit::Signal(_) => self.doubt(AFTER_SIGNAL),
+            ProcessExit::Code(_) => self.doubt(DOUBT),
         }
     }
 
@@ -204,7 +204,7 @@ impl Supervisor {
         match self.stage {
             Stage::Starting => self.interrupt_now(),
             Stage::Running | Stage::Doubting { .. } => {
-                self.verdict = Some(Verdict::Interrupted);
+                self.conclusion = Some(Conclusion::Interrupted);
                 self.stop_ranks(self.rules.longest_step());
             }
             // What is evaluated would come after the stop; without it the run is not complete.
@@ -221,7 +221,7 @@ impl Supervisor {
                 if self.running() {
                     self.tell(Update::State(RunPhase::Stopping));
                 }
-                self.verdict.get_or_insert(Verdict::Interrupted);
+                self.conclusion.get_or_insert(Conclusion::Interrupted);
                 self.give_up_evaluation();
                 self.kill_ranks();
             }
@@ -230,7 +230,7 @@ impl Supervisor {
 
     fn give_up_evaluation(&mut self) {
         if self.wants_evaluation() && (self.evaluation.is_busy() || self.stage != Stage::Evaluating) {
-            self.verdict = Some(Verdict::Interrupted);
+            self.conclusion = Some(Conclusion::Interrupted);
         }
         self.kill_evaluator();
     }
@@ -248,13 +248,13 @@ impl Supervisor {
     /// Who is to blame is clear, or will not become clearer.
     fn decide(&mut self) {
         if self.running() {
-            let verdict = blame::decide(&self.ranks, self.now, self.rules.deadlines.heartbeat);
-            let Some(verdict) = self.unless_spared(verdict) else { return };
-            let patience = match verdict {
-                Verdict::Failed(_) => AFTER_FAULT.min(self.rules.deadlines.shut_down),
+            let conclusion = blame::decide(&self.ranks, self.now, self.rules.deadlines.heartbeat);
+            let Some(conclusion) = self.unless_spared(conclusion) else { return };
+            let patience = match conclusion {
+                Conclusion::Failed(_) => AFTER_FAULT.min(self.rules.deadlines.shut_down),
                 _ => self.rules.deadlines.shut_down,
             };
-            self.verdict = Some(verdict);
+            self.conclusion = Some(conclusion);
             self.stop_ranks(patience);
         }
     }
@@ -266,17 +266,17 @@ impl Supervisor {
     fn fault_of(&mut self, rank: Rank, cause: Cause) {
         let place = self.ranks[rank.index()].place();
         let fault = Fault { culprit: Some(rank), place, cause };
-        if let Some(Verdict::Failed(fault)) = self.unless_spared(Verdict::Failed(fault)) {
+        if let Some(Conclusion::Failed(fault)) = self.unless_spared(Conclusion::Failed(fault)) {
             self.fail(fault);
         }
     }
 
     fn fail(&mut self, fault: Fault) {
         if self.running() {
-            self.verdict = Some(Verdict::Failed(fault));
+            self.conclusion = Some(Conclusion::Failed(fault));
             self.stop_ranks(AFTER_FAULT.min(self.rules.deadlines.shut_down));
         } else if self.wants_evaluation() {
-            self.verdict = Some(Verdict::Failed(fault));
+            self.conclusion = Some(Conclusion::Failed(fault));
             self.kill_evaluator();
         }
     }
@@ -329,7 +329,7 @@ impl Supervisor {
 
     /// Whether what the ranks set aside is still of use.
     fn wants_evaluation(&self) -> bool {
-        matches!(self.verdict, None | Some(Verdict::TargetReached { .. } | Verdict::Diverged { .. }))
+        matches!(self.conclusion, None | Some(Conclusion::TargetReached { .. } | Conclusion::Diverged { .. }))
     }
 
     fn ranks_where(&self, condition: impl Fn(&RankState) -> bool) -> Vec<Rank> {

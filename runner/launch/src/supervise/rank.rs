@@ -1,8 +1,8 @@
 //! What is known of one rank.
 
 use super::blame::{Cause, Fault};
-use crate::Place;
-use crate::exit::Exit;
+use crate::ProcessExit;
+use crate::Whereabouts;
 use mesh::Heartbeat;
 use record::{LostRecord, Nanos, Prepared, Rank, RankEnd};
 
@@ -20,7 +20,7 @@ pub(super) struct RankState {
     /// When it said that everything was said.
     pub(super) goodbye: Option<Nanos>,
     /// How its process ended.
-    pub(super) exit: Option<(Nanos, Exit)>,
+    pub(super) exit: Option<(Nanos, ProcessExit)>,
     /// Whether it was killed by the driver.
     pub(super) killed: bool,
     /// When the first of its peers went on without it, and what that one said.
@@ -36,12 +36,12 @@ impl RankState {
     }
 
     /// Where it was, as far as it is known.
-    pub(super) fn place(&self) -> Option<Place> {
+    pub(super) fn place(&self) -> Option<Whereabouts> {
         match (&self.ended, &self.heartbeat) {
             (Some((_, RankEnd::Failed { lane, step, phase, .. })), _) => {
-                Some(Place { lane: *lane, step: *step, phase: *phase })
+                Some(Whereabouts { lane: *lane, step: *step, phase: *phase })
             }
-            (_, Some(beat)) => Some(Place { lane: beat.lane, step: beat.step, phase: beat.phase }),
+            (_, Some(beat)) => Some(Whereabouts { lane: beat.lane, step: beat.step, phase: beat.phase }),
             _ => None,
         }
     }

@@ -2,7 +2,7 @@
 
 use super::blame::{Cause, Fault};
 use super::rank::{self, RankState};
-use super::{Action, SILENT_BEATS, Stage, Supervisor, Verdict, nanos};
+use super::{Action, Conclusion, SILENT_BEATS, Stage, Supervisor, nanos};
 use crate::{RunPhase, Update};
 use mesh::Member;
 use record::{Nanos, Rank, RankEnd};
@@ -119,7 +119,7 @@ impl Supervisor {
 
     /// Whether ranks are stopped that have done nothing wrong: they come to the end of their steps.
     fn waits_for_steps(&self) -> bool {
-        matches!(self.verdict, Some(Verdict::Interrupted | Verdict::TargetReached { .. }))
+        matches!(self.conclusion, Some(Conclusion::Interrupted | Conclusion::TargetReached { .. }))
     }
 
     fn advance_kill(&mut self, give_up: Nanos) {
@@ -145,12 +145,12 @@ impl Supervisor {
         }
         if self.stage == Stage::Evaluating {
             if self.evaluation.is_busy() && !self.evaluation.killed {
-                self.verdict = Some(Verdict::TimedOut);
+                self.conclusion = Some(Conclusion::TimedOut);
                 self.kill_evaluator();
             }
             return;
         }
-        self.verdict = Some(Verdict::TimedOut);
+        self.conclusion = Some(Conclusion::TimedOut);
         self.stop_ranks(self.rules.deadlines.shut_down);
     }
 }

@@ -1,14 +1,14 @@
 //! Who is to blame, and since when.
 
 use super::*;
-use crate::{End, Place};
+use crate::{End, Whereabouts};
 
 #[test]
 fn silence_is_counted_from_the_last_sign_of_life() {
     let play = Play::new(later()).play(BEGIN).play("wait 9, beat 0, beat 1, wait 9, beat 1");
     assert_eq!(play.stage(), "running");
     let play = play.play("wait 2");
-    assert_eq!(play.verdict(), "failed 0");
+    assert_eq!(play.conclusion(), "failed 0");
     assert_eq!(
         play.detail(),
         "rank 0 hangs: it gave no sign of life for 1.0 s; it was last seen in step 7, phase backward, lane compute"
@@ -20,7 +20,7 @@ fn a_driver_that_was_away_itself_blames_nobody() {
     let mut play = Play::new(later()).play(BEGIN);
     play.tell(Input::Tick, 30_000);
     assert_eq!(play.stage(), "running");
-    assert_eq!(play.play("wait 11").verdict(), "failed 0");
+    assert_eq!(play.play("wait 11").conclusion(), "failed 0");
 }
 
 #[test]
@@ -41,8 +41,8 @@ fn before_the_start_too_whoever_has_spoken_must_go_on_speaking() {
     // The others may be waiting for the one that never spoke.
     let waiting = Play::new(later()).play(&"wait 9, beat 0, ".repeat(12));
     let told = "ranks 0 and 1 were not ready after 10.0 s: rank 1 gave no sign of life while starting up";
-    assert_eq!((waiting.detail().as_str(), waiting.verdict().as_str()), (told, "failed 1"));
-    assert_eq!(late.supervisor.judgement().suspects, [Member::Rank(Rank(1))]);
+    assert_eq!((waiting.detail().as_str(), waiting.conclusion().as_str()), (told, "failed 1"));
+    assert_eq!(late.supervisor.report().suspects, [Member::Rank(Rank(1))]);
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn ranks_that_prepared_differently_do_not_start() {
 
 #[test]
 fn blame_falls_on_the_cause_and_not_on_the_complaint() {
-    // events after the begin -> verdict, and what the sentence holds
+    // events after the begin -> conclusion, and what the sentence holds
     let table = [
         ("accuses 1 0, signal 0, wait 3", "failed 0", "rank 0 was ended by signal 9"),
         ("accuses 1 0, exit 0 1, run 11", "failed 0", "rank 0 exited with code 1"),
@@ -84,9 +84,9 @@ fn blame_falls_on_the_cause_and_not_on_the_complaint() {
         ),
         ("signal 1, signal 0, wait 3", "failed 1", "rank 1 was ended by signal 9"),
     ];
-    for (events, verdict, words) in table {
+    for (events, conclusion, words) in table {
         let play = Play::new(later()).play(BEGIN).play(events);
-        assert_eq!(play.verdict(), verdict, "{events}");
+        assert_eq!(play.conclusion(), conclusion, "{events}");
         assert!(play.detail().starts_with(words), "{events}: {}", play.detail());
     }
 }
@@ -94,7 +94,7 @@ fn blame_falls_on_the_cause_and_not_on_the_complaint() {
 #[test]
 fn a_fault_has_the_place_where_it_happened() {
     let play = Play::new(later()).play(BEGIN).play("signal 1, wait 3, beat 0");
-    let End::Failed { place, cause } = play.supervisor.judgement().end else { panic!("no fault") };
-    assert_eq!(place, Some(Place { lane: LaneId::Compute, step: 7, phase: Phase::Backward }));
+    let End::Failed { place, cause } = play.supervisor.report().end else { panic!("no fault") };
+    assert_eq!(place, Some(Whereabouts { lane: LaneId::Compute, step: 7, phase: Phase::Backward }));
     assert!(cause.starts_with("was ended by signal 9"), "{cause}");
 }

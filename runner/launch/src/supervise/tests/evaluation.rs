@@ -14,8 +14,8 @@ fn an_evaluator_without_a_core_of_its_own_waits_for_the_ranks() {
     let mut play = play.play("evaluated");
     assert_eq!(play.said(), "discard-6 leave-E");
     let mut play = play.play("E-goodbye, E-exit 0");
-    assert_eq!((play.said().as_str(), play.verdict().as_str()), ("finish", "-"));
-    assert_eq!(play.supervisor.judgement().end, End::Done);
+    assert_eq!((play.said().as_str(), play.conclusion().as_str()), ("finish", "-"));
+    assert_eq!(play.supervisor.report().end, End::Done);
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn an_evaluator_that_takes_too_long_for_a_snapshot_is_given_up() {
     let quiet = quiet.play("wait 90, evaluated, wait 90, metric 50");
     assert_eq!(quiet.stage(), "evaluating");
     let mut quiet = quiet.play("wait 15");
-    assert_eq!((quiet.stage(), quiet.verdict().as_str()), ("evaluating", "failed"));
+    assert_eq!((quiet.stage(), quiet.conclusion().as_str()), ("evaluating", "failed"));
     assert!(quiet.said().ends_with("kill-E"));
     let quiet = quiet.play("E-exit 1");
     assert_eq!(quiet.stage(), "over");
@@ -52,7 +52,10 @@ fn an_evaluator_that_does_not_leave_is_killed_and_spoils_nothing() {
     let mut play = Play::new(rules()).play(BEGIN).play(LEAVE).play("wait 61");
     assert!(play.said().ends_with("leave-E note kill-E"));
     let mut play = play.play("wait 62");
-    assert_eq!((play.said().as_str(), play.stage(), play.verdict().as_str()), ("note finish", "over", "-"));
+    assert_eq!(
+        (play.said().as_str(), play.stage(), play.conclusion().as_str()),
+        ("note finish", "over", "-")
+    );
 }
 
 #[test]
@@ -140,5 +143,5 @@ fn only_the_model_that_is_judged_reaches_a_target() {
     record.judged = false;
     let mut play = Play::new(rules()).play(BEGIN);
     play.tell(Input::Message(member, ToDriver::Events(events)), 10);
-    assert_eq!((play.stage(), play.verdict().as_str()), ("running", "-"));
+    assert_eq!((play.stage(), play.conclusion().as_str()), ("running", "-"));
 }

@@ -3,7 +3,7 @@
 mod blame;
 mod evaluation;
 mod leaving;
-mod losses;
+mod lost_ranks;
 mod table;
 
 use super::*;
@@ -106,21 +106,21 @@ impl Play {
         }
     }
 
-    fn verdict(&self) -> String {
-        match &self.supervisor.verdict {
+    fn conclusion(&self) -> String {
+        match &self.supervisor.conclusion {
             None => "-".into(),
-            Some(Verdict::TargetReached { .. }) => "target".into(),
-            Some(Verdict::Diverged { rank, .. }) => format!("diverged {rank}"),
-            Some(Verdict::Failed(fault)) => {
+            Some(Conclusion::TargetReached { .. }) => "target".into(),
+            Some(Conclusion::Diverged { rank, .. }) => format!("diverged {rank}"),
+            Some(Conclusion::Failed(fault)) => {
                 fault.culprit.map_or_else(|| "failed".into(), |rank| format!("failed {rank}"))
             }
-            Some(Verdict::TimedOut) => "timeout".into(),
-            Some(Verdict::Interrupted) => "interrupted".into(),
+            Some(Conclusion::TimedOut) => "timeout".into(),
+            Some(Conclusion::Interrupted) => "interrupted".into(),
         }
     }
 
     fn detail(&self) -> String {
-        self.supervisor.judgement().detail
+        self.supervisor.report().detail
     }
 }
 
@@ -178,8 +178,8 @@ fn input(event: &str) -> Input {
         "accuses" => ended(failed(Some(Rank(number(2))))),
         "misses" => from(ToDriver::Events(vec![Event::Lost(missed(rank, Rank(number(2))))])),
         "goodbye" => from(ToDriver::Goodbye),
-        "exit" => Input::Exited(Member::Rank(rank), Exit::Code(number(2) as i32)),
-        "signal" => Input::Exited(Member::Rank(rank), Exit::Signal(9)),
+        "exit" => Input::Exited(Member::Rank(rank), ProcessExit::Code(number(2) as i32)),
+        "signal" => Input::Exited(Member::Rank(rank), ProcessExit::Signal(9)),
         "metric" => metric(f64::from(number(1)) / 100.0, 5),
         "late-metric" => metric(1.0, 51),
         "evaluated" => evaluator(ToDriver::Evaluated { file: "3.bin".into(), failure: None }),
@@ -188,7 +188,7 @@ fn input(event: &str) -> Input {
         }
         "E-beat" => evaluator(ToDriver::Heartbeat(heartbeat(7))),
         "E-goodbye" => evaluator(ToDriver::Goodbye),
-        "E-exit" => Input::Exited(Member::Evaluator, Exit::Code(number(1) as i32)),
+        "E-exit" => Input::Exited(Member::Evaluator, ProcessExit::Code(number(1) as i32)),
         "stop" => Input::Stop,
         "stop-now" => Input::StopNow,
         "tick" => Input::Tick,

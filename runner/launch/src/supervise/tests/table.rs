@@ -77,14 +77,14 @@ const EVENTS: [&str; 34] = [
 /// A change of `table.txt` is a change of what the supervisor does: the new table is printed, to be looked at.
 #[test]
 fn every_event_in_every_state() {
-    let mut table = "state      | event         | stage after| verdict     | actions\n".to_owned();
+    let mut table = "state      | event         | stage after| conclusion     | actions\n".to_owned();
     for (state, way) in STATES {
         for event in EVENTS {
             let mut play = Play::new(rules_of(state)).play(way);
             play.said();
             let mut play = play.play(event);
-            let (said, stage, verdict) = (shortened(&play.said()), play.stage(), play.verdict());
-            writeln!(table, "{state:<11}| {event:<14}| {stage:<11}| {verdict:<12}| {said}").unwrap();
+            let (said, stage, conclusion) = (shortened(&play.said()), play.stage(), play.conclusion());
+            writeln!(table, "{state:<11}| {event:<14}| {stage:<11}| {conclusion:<12}| {said}").unwrap();
         }
     }
     let expected = include_str!("../table.txt");
@@ -119,8 +119,8 @@ fn kind(input: &Input) -> &'static str {
         Input::Message(Member::Evaluator, ToDriver::Evaluated { failure: None, .. }) => "evaluated",
         Input::Message(Member::Evaluator, ToDriver::Evaluated { failure: Some(_), .. }) => "not evaluated",
         Input::Message(Member::Evaluator, ToDriver::Goodbye) => "good-bye of the evaluator",
-        Input::Exited(Member::Rank(_), Exit::Code(_)) => "exit",
-        Input::Exited(Member::Rank(_), Exit::Signal(_)) => "signal",
+        Input::Exited(Member::Rank(_), ProcessExit::Code(_)) => "exit",
+        Input::Exited(Member::Rank(_), ProcessExit::Signal(_)) => "signal",
         Input::Exited(Member::Evaluator, _) => "exit of the evaluator",
         Input::Stop => "stop",
         Input::StopNow => "stop now",

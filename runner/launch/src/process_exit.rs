@@ -1,18 +1,18 @@
-//! How a process ended, in words.
+//! How a process exited, in words.
 
 use rustix::process::{Signal, WaitIdStatus};
 use std::fmt;
 
-/// How a process ended.
+/// How a process exited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exit {
-    /// By itself, with this code.
+pub enum ProcessExit {
+    /// With this code.
     Code(i32),
     /// By this signal.
     Signal(i32),
 }
 
-impl From<&WaitIdStatus> for Exit {
+impl From<&WaitIdStatus> for ProcessExit {
     fn from(status: &WaitIdStatus) -> Self {
         match (status.exit_status(), status.terminating_signal()) {
             (Some(code), _) => Self::Code(code),
@@ -21,7 +21,7 @@ impl From<&WaitIdStatus> for Exit {
     }
 }
 
-impl fmt::Display for Exit {
+impl fmt::Display for ProcessExit {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Code(code) => write!(out, "exited with code {code}"),
@@ -35,7 +35,7 @@ impl fmt::Display for Exit {
 
 fn signal_name(number: i32) -> Option<&'static str> {
     let known = [
-        (Signal::KILL, "SIGKILL: somebody or the out-of-memory killer"),
+        (Signal::KILL, "SIGKILL: by a user or by the out-of-memory killer"),
         (Signal::SEGV, "SIGSEGV"),
         (Signal::ABORT, "SIGABRT"),
         (Signal::BUS, "SIGBUS: often a full disk or too little shared memory"),
@@ -55,8 +55,8 @@ mod tests {
 
     #[test]
     fn ends_read_as_sentences() {
-        assert_eq!(Exit::Code(3).to_string(), "exited with code 3");
-        assert_eq!(Exit::Signal(11).to_string(), "was ended by signal 11 (SIGSEGV)");
-        assert_eq!(Exit::Signal(40).to_string(), "was ended by signal 40");
+        assert_eq!(ProcessExit::Code(3).to_string(), "exited with code 3");
+        assert_eq!(ProcessExit::Signal(11).to_string(), "was ended by signal 11 (SIGSEGV)");
+        assert_eq!(ProcessExit::Signal(40).to_string(), "was ended by signal 40");
     }
 }

@@ -1,22 +1,23 @@
-//! What the environment says to the libraries that compute: the plan's number of threads, and nothing of the caller's.
+//! The environment variables of a worker: the plan's number of threads, and none of the caller's settings of the math
+//! libraries.
 //!
-//! How many threads a matrix product has, and which kernels it is made of, decides its speed and the bits of its sums.
-//! Neither may depend on the variables of the shell that starts the driver: they are no part of a run's identity.
+//! The number of threads of a matrix product and its kernels decide its speed and the bits of its sums. Neither may depend
+//! on the variables of the shell that starts the driver, which are not part of a run's identity.
 
 use std::ffi::OsStr;
 use std::process::Command;
 
-/// What begins the names that OpenMP (of GCC and of LLVM), MKL, oneDNN, OpenBLAS and libtorch read.
+/// Prefixes of the variables that OpenMP (of GCC and of LLVM), MKL, oneDNN, OpenBLAS and libtorch read.
 const READ: [&str; 9] = ["OMP_", "GOMP_", "KMP_", "MKL_", "DNNL_", "ONEDNN_", "OPENBLAS_", "GOTO_", "ATEN_"];
 
-/// The names by which they learn how many threads there are: a thread that libtorch was not told on, as that of a lane,
-/// takes the number from there.
+/// The variables that set the number of threads: threads on which libtorch was given no number, such as those of lanes,
+/// read it there.
 const THREADS: [&str; 3] = ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"];
 
-/// The names by which they may take fewer than they were told.
+/// The variables that allow fewer threads.
 const FEWER: [&str; 2] = ["OMP_DYNAMIC", "MKL_DYNAMIC"];
 
-/// Lets a process compute with `threads` threads, whatever the environment of this one says.
+/// Makes a process compute with `threads` threads, whatever this process's environment says.
 pub(crate) fn settle(command: &mut Command, threads: u32) {
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_read(name)) {
         command.env_remove(name);

@@ -1,33 +1,40 @@
-//! What decides a run's numbers beside its recipe: the data, the worker program, the machine.
+//! What decides a run's numbers beside its recipe: the data, the worker program, the machines.
 
 use crate::disk::DiskFiles;
 use crate::exit::{Exit, Failure};
-use launch::{NodeFacts, WorkerBinary};
-use recipe::{Files, Source, Surroundings, hex};
+use launch::{NodeFacts, Nodes, WorkerBinary};
+use recipe::{Files, Node, Plan, RunSpec, Source, Surroundings, hex};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// The surroundings of every run of a plan; data sets are digested once each.
-pub(crate) struct Scene {
+/// The environment of all runs of a plan. Each data set is digested once.
+pub(crate) struct Environment {
     /// The worker program.
     pub(crate) worker: WorkerBinary,
-    /// This machine.
-    pub(crate) node: NodeFacts,
+    /// The plan's machines, by the name of the node.
+    nodes: BTreeMap<String, NodeFacts>,
     data: BTreeMap<String, String>,
 }
 
-impl Scene {
-    /// Finds the worker program and looks at the machine.
-    pub(crate) fn look() -> Result<Self, Failure> {
+impl Environment {
+    /// Finds the worker program, and gathers the facts about the plan's machines.
+    pub(crate) fn of(plan: &Plan, machines: &impl Nodes) -> Result<Self, Failure> {
         let worker = launch::examine(&launch::find_worker()?)?;
-        Ok(Self { worker, node: launch::node_facts(), data: BTreeMap::new() })
+        let nodes = plan.cells.iter().flat_map(|cell| &cell.spec.cluster.nodes);
+        Ok(Self { worker, nodes: gather(nodes, machines)?, data: BTreeMap::new() })
     }
 
-    /// The surroundings of runs on this data.
-    pub(crate) fn of(&mut self, source: &Source) -> Result<Surroundings, Failure> {
+    /// The facts about the machine of a node of the plan.
+    pub(crate) fn facts(&self, node: &Node) -> Option<&NodeFacts> {
+        self.nodes.get(&node.name)
+    }
+
+    /// The surroundings of a run.
+    pub(crate) fn surroundings(&mut self, spec: &RunSpec) -> Result<Surroundings, Failure> {
+        let source = &spec.dataset.source;
         let described = describe(source)?;
         if !self.data.contains_key(&described) {
             let digest = digest_of(source, &described)?;
@@ -36,9 +43,26 @@ impl Scene {
         Ok(Surroundings {
             data: self.data.get(&described).cloned().unwrap_or_default(),
             worker: self.worker.sha256.clone(),
-            hardware: launch::hardware(std::slice::from_ref(&self.node)),
+            hardware: launch::hardware(spec.cluster.nodes.iter().filter_map(|node| self.facts(node))),
         })
     }
+}
+
+/// The facts about each node, by its name.
+fn gather<'a>(
+    nodes: impl IntoIterator<Item = &'a Node>,
+    machines: &impl Nodes,
+) -> Result<BTreeMap<String, NodeFacts>, Failure> {
+    let mut facts = BTreeMap::new();
+    for node in nodes {
+        if !facts.contains_key(&node.name) {
+            let found = machines.facts(node).map_err(|error| {
+                Failure::new(Exit::Preflight, format!("node `{}` cannot be used: {error}", node.name))
+            })?;
+            facts.insert(node.name.clone(), found);
+        }
+    }
+    Ok(facts)
 }
 
 fn describe(source: &Source) -> Result<String, Failure> {
@@ -157,6 +181,35 @@ mod tests {
             fs::write(folder.path().join(name), name).unwrap();
         }
         folder
+    }
+
+    /// A cluster whose machines are named after their nodes.
+    struct Scripted;
+
+    impl Nodes for Scripted {
+        fn facts(&self, node: &Node) -> io::Result<NodeFacts> {
+            if node.name == "down" {
+                return Err(io::Error::other("no route to host"));
+            }
+            let host = format!("{}.example", node.name);
+            let (system, processor) = ("Linux 6.1".into(), "Core 9".into());
+            Ok(NodeFacts { host, system, processor, cores: 2, memory: 1 << 30 })
+        }
+    }
+
+    #[test]
+    fn facts_belong_to_the_node_that_they_are_about() {
+        let node = |name: &str| Node { name: name.into(), slots: 1 };
+        let facts = gather(&[node("one"), node("two"), node("one")], &Scripted).unwrap();
+        let hosts: Vec<&str> = facts.values().map(|facts| facts.host.as_str()).collect();
+        assert_eq!(hosts, ["one.example", "two.example"]);
+        let Err(Failure::Fault { exit, error, .. }) = gather(&[node("one"), node("down")], &Scripted) else {
+            panic!("a node that is down has facts")
+        };
+        assert_eq!(
+            (exit, error.to_string().as_str()),
+            (Exit::Preflight, "node `down` cannot be used: no route to host")
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// The copies that the ranks of a company made, as far as a mark may still need them.
 #[derive(Debug, Default)]
-pub(super) struct Copies {
+pub(super) struct SnapshotGroups {
     company: Option<Company>,
     /// In the order of their marks.
     of_rank: BTreeMap<Rank, VecDeque<SnapshotRecord>>,
@@ -13,8 +13,8 @@ pub(super) struct Copies {
     next: u64,
 }
 
-impl Copies {
-    /// Takes in a copy; not one of a mark that was taken without it. Copies of a rank may come in another order than that
+impl SnapshotGroups {
+    /// Takes in a copy; not one of a mark that was taken without it. SnapshotGroups of a rank may come in another order than that
     /// of their marks: a rank that has ended its training hears of marks that others reach.
     pub(super) fn add(&mut self, copy: &SnapshotRecord) {
         self.company = self.company.or(copy.company);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     /// The marks that are complete, each with those of the copies that are taken for it.
-    fn taken(copies: &mut Copies) -> Vec<Vec<u64>> {
+    fn taken(copies: &mut SnapshotGroups) -> Vec<Vec<u64>> {
         // A mark that is taken again and again would never end.
         let all = std::iter::from_fn(|| copies.take(|_| false)).take(9);
         all.map(|taken| taken.iter().map(|copy| copy.mark).collect()).collect()
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn copies_that_come_late_are_taken_in_the_order_of_their_marks() {
         // Rank 1 ends after mark 1, with its last model as mark 4, and then hears of the marks 2 and 3.
-        let mut copies = Copies::default();
+        let mut copies = SnapshotGroups::default();
         for (rank, mark) in [(1, 1), (0, 1), (1, 4), (1, 2), (0, 2), (0, 3), (1, 3), (0, 4)] {
             copies.add(&copy(rank, mark));
         }
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_rank_that_has_ended_stands_with_its_last_copy_for_marks_that_it_has_not_heard_of() {
-        let mut copies = Copies::default();
+        let mut copies = SnapshotGroups::default();
         copies.add(&copy(1, 3));
         copies.add(&copy(0, 1));
         assert_eq!(taken(&mut copies), [[1, 3]]);

@@ -19,13 +19,13 @@ pub(crate) enum Loudness {
 
 /// Standard error. Clones share it.
 #[derive(Clone, Debug)]
-pub(crate) struct Talk {
+pub(crate) struct Console {
     bars: MultiProgress,
     loudness: Loudness,
 }
 
-impl Talk {
-    /// No bars are drawn until [`Talk::show_bars`].
+impl Console {
+    /// No bars are drawn until [`Console::show_bars`].
     pub(crate) fn new(loudness: Loudness) -> Self {
         Self { bars: MultiProgress::with_draw_target(ProgressDrawTarget::hidden()), loudness }
     }
@@ -100,7 +100,7 @@ impl Talk {
 }
 
 /// For the log of the program's parts: each write is whole lines.
-impl Write for Talk {
+impl Write for Console {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.write_bytes(bytes);
         Ok(bytes.len())

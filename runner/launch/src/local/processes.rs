@@ -1,12 +1,12 @@
-//! The processes of an attempt: started, watched, and killed without exception.
+//! The processes of an attempt on this machine: started, watched and killed without exception.
 //!
-//! Three things see to it that none outlives the attempt. Dropping [`Processes`] kills every process group,
+//! Three mechanisms ensure that none outlives the attempt. Dropping [`Processes`] kills every process group,
 //! so a panic or an early return is covered. The kernel kills a process when the thread that started it ends
 //! (`PDEATHSIG`), so a killed driver is covered, even where the process is stopped and cannot react. And the
-//! standard input, open for as long as the attempt, ends with the driver.
+//! standard input, open as long as the attempt, ends with the driver.
 
-use crate::arithmetic;
-use crate::exit::Exit;
+use super::environment;
+use crate::ProcessExit;
 use mesh::Member;
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, getpid, getppid, kill_process_group, set_parent_process_death_signal,
@@ -24,52 +24,52 @@ use std::thread;
 use tokio::sync::{mpsc, oneshot};
 
 /// A process to start.
-pub(crate) struct Order {
-    /// Who it is.
+pub(crate) struct SpawnLocal {
+    /// The member that it will be.
     pub(crate) member: Member,
     /// The program.
     pub(crate) program: PathBuf,
-    /// What it reads from its standard input, which stays open afterwards.
+    /// Written to its standard input, which stays open afterwards.
     pub(crate) briefing: Vec<u8>,
-    /// What its standard error goes to.
+    /// Receives its standard error.
     pub(crate) log: File,
-    /// How many threads it computes with.
+    /// Threads that it computes with.
     pub(crate) threads: u32,
 }
 
 /// The processes of an attempt. Dropping them kills them.
 pub(crate) struct Processes {
-    orders: Sender<(Order, oneshot::Sender<io::Result<u32>>)>,
-    roll: Roll,
+    requests: Sender<(SpawnLocal, oneshot::Sender<io::Result<u32>>)>,
+    table: ProcessTable,
 }
 
-/// The processes that are there and not reaped, so that their numbers are still theirs.
+/// The processes that are not reaped yet, so that their ids cannot belong to others.
 #[derive(Clone, Default)]
-struct Roll(Arc<Mutex<BTreeMap<Member, Pid>>>);
+struct ProcessTable(Arc<Mutex<BTreeMap<Member, Pid>>>);
 
 impl Processes {
-    /// No processes yet; their ends will be told to `exits`.
-    pub(crate) fn new(exits: mpsc::UnboundedSender<(Member, Exit)>) -> io::Result<Self> {
-        let (orders, inbox) = channel();
-        let roll = Roll::default();
-        let starter = Starter { roll: roll.clone(), exits };
-        // To the kernel the parent of a process is the thread that started it. A thread of the runtime's pool
-        // may end at any moment, and would take the processes with it; this one ends with the attempt.
+    /// No processes yet; `exits` receives how each exited.
+    pub(crate) fn new(exits: mpsc::UnboundedSender<(Member, ProcessExit)>) -> io::Result<Self> {
+        let (requests, inbox) = channel();
+        let table = ProcessTable::default();
+        let starter = Starter { table: table.clone(), exits };
+        // To the kernel the parent of a process is the thread that started it. A thread of the runtime's pool may end
+        // at any time, and its end would kill the processes; this thread ends with the attempt.
         thread::Builder::new().name("starter".into()).spawn(move || starter.work(inbox))?;
-        Ok(Self { orders, roll })
+        Ok(Self { requests, table })
     }
 
-    /// Starts a process in a process group of its own, and answers its number.
-    pub(crate) async fn start(&self, order: Order) -> io::Result<u32> {
+    /// Starts a process in a process group of its own and returns its id.
+    pub(crate) async fn start(&self, request: SpawnLocal) -> io::Result<u32> {
         let (answer, started) = oneshot::channel();
         let gone = || io::Error::other("the thread that starts processes is gone");
-        self.orders.send((order, answer)).map_err(|_| gone())?;
+        self.requests.send((request, answer)).map_err(|_| gone())?;
         started.await.map_err(|_| gone())?
     }
 
-    /// Kills a member's process group, if it is still there.
+    /// Kills a member's process group if it is not reaped yet.
     pub(crate) fn kill(&self, member: Member) {
-        if let Some(pid) = self.roll.lock().get(&member) {
+        if let Some(pid) = self.table.lock().get(&member) {
             kill_group(*pid);
         }
     }
@@ -77,13 +77,13 @@ impl Processes {
 
 impl Drop for Processes {
     fn drop(&mut self) {
-        for pid in self.roll.lock().values() {
+        for pid in self.table.lock().values() {
             kill_group(*pid);
         }
     }
 }
 
-impl Roll {
+impl ProcessTable {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Member, Pid>> {
         // The map is whole between any two statements, so a panic elsewhere does not spoil it.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -92,42 +92,42 @@ impl Roll {
 
 /// The thread that starts the processes.
 struct Starter {
-    roll: Roll,
-    exits: mpsc::UnboundedSender<(Member, Exit)>,
+    table: ProcessTable,
+    exits: mpsc::UnboundedSender<(Member, ProcessExit)>,
 }
 
 impl Starter {
-    fn work(self, inbox: Receiver<(Order, oneshot::Sender<io::Result<u32>>)>) {
-        for (order, answer) in inbox {
-            // Nobody waits for the answer if the attempt was dropped meanwhile; then the roll is empty or
-            // already killed, and the end of this thread kills the rest.
-            let _ = answer.send(self.start(order));
+    fn work(self, inbox: Receiver<(SpawnLocal, oneshot::Sender<io::Result<u32>>)>) {
+        for (request, answer) in inbox {
+            // Fails if the attempt was dropped meanwhile; then the processes in the table are killed already, and the
+            // end of this thread kills the rest.
+            let _ = answer.send(self.start(request));
         }
     }
 
-    fn start(&self, order: Order) -> io::Result<u32> {
-        let Order { member, program, briefing, log, threads } = order;
+    fn start(&self, request: SpawnLocal) -> io::Result<u32> {
+        let SpawnLocal { member, program, briefing, log, threads } = request;
         let mut command = Command::new(program);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log).process_group(0);
-        arithmetic::settle(&mut command, threads);
+        environment::settle(&mut command, threads);
         die_with_parent(&mut command);
         let mut child = command.spawn()?;
         let number = child.id();
         let pid = Pid::from_child(&child);
-        self.roll.lock().insert(member, pid);
-        let (roll, exits) = (self.roll.clone(), self.exits.clone());
-        let keeper = thread::Builder::new().name(format!("keeper of {member}"));
+        self.table.lock().insert(member, pid);
+        let (table, exits) = (self.table.clone(), self.exits.clone());
+        let reaper = thread::Builder::new().name(format!("reaper of {member}"));
         let input = child.stdin.take();
-        let keep = move || {
-            // A process that ends without reading breaks the pipe; its end is told anyway.
+        let wait = move || {
+            // A process that exits without reading breaks the pipe; its exit is reported anyway.
             let input = input.map(|mut input| input.write_all(&briefing).map(|()| input));
-            let exit = reap(member, pid, child, &roll);
+            let exit = reap(member, pid, child, &table);
             drop(input);
-            // Nobody listens when the attempt is over.
+            // Fails when the attempt is over.
             let _ = exits.send((member, exit));
         };
-        if let Err(error) = keeper.spawn(keep) {
-            // The child went down with the closure, unreaped: its number is still its own.
+        if let Err(error) = reaper.spawn(wait) {
+            // The child was dropped with the closure, unreaped: its id is still its own.
             kill_group(pid);
             return Err(error);
         }
@@ -135,21 +135,21 @@ impl Starter {
     }
 }
 
-/// Waits for the end of a process, ends what is left of its group, and strikes it off the roll.
-fn reap(member: Member, pid: Pid, mut child: Child, roll: &Roll) -> Exit {
+/// Waits for the end of a process, kills the rest of its group, and removes it from the table.
+fn reap(member: Member, pid: Pid, mut child: Child, table: &ProcessTable) -> ProcessExit {
     let exit = loop {
-        // Without reaping yet: until then the number cannot be given to anybody else.
+        // Without reaping yet: until then the id cannot be reused.
         match waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
-            Ok(Some(status)) => break Exit::from(&status),
+            Ok(Some(status)) => break ProcessExit::from(&status),
             Ok(None) | Err(rustix::io::Errno::INTR) => {}
-            // Not possible for a child of ours that nobody reaped; if it is, the process is gone.
-            Err(_) => break Exit::Signal(0),
+            // Impossible for a child that is not reaped; if it happens, the process is gone.
+            Err(_) => break ProcessExit::Signal(0),
         }
     };
-    let mut roll = roll.lock();
+    let mut table = table.lock();
     kill_group(pid);
     let _ = child.wait();
-    roll.remove(&member);
+    table.remove(&member);
     exit
 }
 
@@ -171,6 +171,6 @@ fn die_with_parent(command: &mut Command) {
 
 /// Kills a process group whose leader is not reaped yet.
 fn kill_group(pid: Pid) {
-    // The only possible failure is that everybody in it is gone.
+    // Fails only if all processes of the group are gone.
     let _ = kill_process_group(pid, Signal::KILL);
 }

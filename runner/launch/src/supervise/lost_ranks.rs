@@ -2,7 +2,7 @@
 
 use super::blame::{Cause, Fault};
 use super::rank::RankState;
-use super::{DOUBT, Stage, Supervisor, Verdict};
+use super::{Conclusion, DOUBT, Stage, Supervisor};
 use crate::Update;
 use mesh::Member;
 use record::{LostRecord, Rank};
@@ -23,15 +23,15 @@ impl Supervisor {
         self.hand_over();
     }
 
-    /// Goes on, if the verdict is about a rank that the run can spare; else the verdict stands.
-    pub(super) fn unless_spared(&mut self, verdict: Verdict) -> Option<Verdict> {
-        let Verdict::Failed(fault) = verdict else { return Some(verdict) };
+    /// Goes on, if the conclusion is about a rank that the run can spare; else the conclusion stands.
+    pub(super) fn unless_spared(&mut self, conclusion: Conclusion) -> Option<Conclusion> {
+        let Conclusion::Failed(fault) = conclusion else { return Some(conclusion) };
         match fault.gone().filter(|rank| self.can_spare(*rank)) {
             Some(rank) => {
                 self.lose(rank, fault);
                 None
             }
-            None => Some(Verdict::Failed(fault)),
+            None => Some(Conclusion::Failed(fault)),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Ranks that a run can spare: which, when, and what is said about it.
 
 use super::*;
-use crate::{End, Loss};
+use crate::{End, LostRank};
 
 /// Three workers and a server, without a target; the evaluator works after them.
 fn scene() -> Play {
@@ -16,7 +16,7 @@ fn leave(ranks: &[u32]) -> String {
 }
 
 fn lost(play: &Play) -> Vec<u32> {
-    play.supervisor.judgement().losses.iter().map(|loss| loss.rank.0).collect()
+    play.supervisor.report().lost_ranks.iter().map(|loss| loss.rank.0).collect()
 }
 
 const DIED: &str = "rank 1 was ended by signal 9 (SIGKILL: somebody or the out-of-memory killer) \
@@ -27,27 +27,27 @@ fn a_run_that_can_spare_a_worker_goes_on_to_its_end_and_says_so() {
     let mut play = scene();
     play.said();
     let mut play = play.play("signal 1, wait 3");
-    assert_eq!((play.said().as_str(), play.stage(), play.verdict().as_str()), ("lost-1", "running", "-"));
+    assert_eq!((play.said().as_str(), play.stage(), play.conclusion().as_str()), ("lost-1", "running", "-"));
     let mut play = play.play("snapshot 3 6").play(&leave(&[0, 2, 3]));
     assert!(play.said().ends_with("=evaluating spawn-E evaluate-6"));
     let play = play.play("metric 50, evaluated, E-goodbye, E-exit 0");
-    assert_eq!((play.stage(), play.verdict().as_str()), ("over", "-"));
-    let judgement = play.supervisor.judgement();
-    assert_eq!(judgement.end, End::Done);
-    assert_eq!(judgement.detail, format!("{DIED}; the run went on without it"));
-    assert_eq!(judgement.suspects, [Member::Rank(Rank(1))]);
+    assert_eq!((play.stage(), play.conclusion().as_str()), ("over", "-"));
+    let report = play.supervisor.report();
+    assert_eq!(report.end, End::Done);
+    assert_eq!(report.detail, format!("{DIED}; the run went on without it"));
+    assert_eq!(report.suspects, [Member::Rank(Rank(1))]);
     // All were prepared after 40 ms; the process went at 90 ms, and its last words were waited for until 290.
     let at = Nanos(250_000_000);
-    let [loss] = &judgement.losses[..] else { panic!("{:?}", judgement.losses) };
-    assert_eq!(*loss, Loss { rank: Rank(1), step: 7, at, reason: DIED.into() });
+    let [loss] = &report.lost_ranks[..] else { panic!("{:?}", report.lost_ranks) };
+    assert_eq!(*loss, LostRank { rank: Rank(1), step: 7, at, reason: DIED.into() });
 }
 
 #[test]
 fn whoever_misses_a_rank_knows_the_step_and_the_moment() {
     // Before or after the end of the process is known.
     for events in ["misses 3 1, signal 1, wait 3", "signal 1, wait 3, misses 3 1"] {
-        let judgement = scene().play(events).supervisor.judgement();
-        let [loss] = &judgement.losses[..] else { panic!("{events}: {:?}", judgement.losses) };
+        let report = scene().play(events).supervisor.report();
+        let [loss] = &report.lost_ranks[..] else { panic!("{events}: {:?}", report.lost_ranks) };
         assert_eq!((loss.step, loss.at, loss.reason.as_str()), (9, Nanos(2_000_000_000), DIED), "{events}");
     }
 }
@@ -66,7 +66,7 @@ fn why_a_rank_is_lost_is_told() {
     for (events, words) in table {
         let play = scene().play(events);
         assert_eq!(
-            (play.stage(), play.verdict().as_str(), lost(&play)),
+            (play.stage(), play.conclusion().as_str(), lost(&play)),
             ("running", "-", vec![1]),
             "{events}"
         );
@@ -87,7 +87,7 @@ fn what_is_left_of_a_lost_rank_is_killed_and_changes_nothing_more() {
         assert_eq!((play.stage(), lost(&play)), ("running", vec![1]), "{late}");
     }
     let play = play.play("signal 1").play(&leave(&[0, 2, 3]));
-    assert_eq!((play.stage(), play.verdict().as_str()), ("over", "-"));
+    assert_eq!((play.stage(), play.conclusion().as_str()), ("over", "-"));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn several_may_be_lost_but_not_the_last() {
     assert_eq!((play.stage(), lost(&play)), ("running", vec![1, 0]));
     assert!(play.detail().ends_with("; the run went on without them"), "{}", play.detail());
     let play = play.play("signal 2, accuses 3 2, run 11");
-    assert_eq!((play.verdict().as_str(), lost(&play)), ("failed 2", vec![1, 0]));
+    assert_eq!((play.conclusion().as_str(), lost(&play)), ("failed 2", vec![1, 0]));
     let words = "rank 2 was ended by signal 9 (SIGKILL: somebody or the out-of-memory killer) (in step 7";
     assert!(play.detail().starts_with(words), "{}", play.detail());
     assert!(play.detail().contains("(before: rank "), "{}", play.detail());
@@ -114,7 +114,7 @@ fn several_may_be_lost_but_not_the_last() {
 #[test]
 fn all_at_once_is_no_degraded_run() {
     let play = scene().play("signal 0, signal 1, signal 2, accuses 3 0, run 40");
-    assert!(play.verdict().starts_with("failed "), "{}", play.verdict());
+    assert!(play.conclusion().starts_with("failed "), "{}", play.conclusion());
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn a_server_is_not_spared() {
         ("accuses 3 1, signal 1, run 20", "rank 1 let rank 3 wait in vain"),
     ] {
         let play = scene().play(events);
-        assert!(play.verdict().starts_with("failed "), "{events}: {}", play.verdict());
+        assert!(play.conclusion().starts_with("failed "), "{events}: {}", play.conclusion());
         assert!(play.detail().starts_with(words), "{events}: {}", play.detail());
     }
 }
@@ -140,7 +140,7 @@ fn nobody_is_spared_before_the_start() {
     for events in ["signal 1, wait 3", "failed 1", "exit 1 0, run 11", "wait 11"] {
         let play = Play::new(Rules { target: None, ..sparing(3) });
         let play = play.play("prepared 0, prepared 1, prepared 2").play(events);
-        assert!(play.verdict().starts_with("failed "), "{events}: {}", play.verdict());
+        assert!(play.conclusion().starts_with("failed "), "{events}: {}", play.conclusion());
         assert_eq!(lost(&play), [0; 0], "{events}");
     }
 }
@@ -151,7 +151,7 @@ fn ranks_that_train_together_spare_nobody() {
         .map(|strategy| Rules { strategy, evaluate_at_once: false, ..sparing(2) });
     for rules in synchronous {
         let play = Play::new(rules).play("prepared 0, prepared 1, prepared 2, beat 1, signal 1, wait 3");
-        assert_eq!((play.verdict().as_str(), lost(&play)), ("failed 1", vec![]));
+        assert_eq!((play.conclusion().as_str(), lost(&play)), ("failed 1", vec![]));
     }
 }
 
@@ -170,13 +170,13 @@ fn ranks_that_leave_a_run_that_is_over_are_not_lost() {
 fn a_degraded_run_may_still_end_early() {
     let degraded = |end: &str| scene().play("signal 1, wait 3").play(end);
     let stopped = degraded("stop, stopped 0 9, wait 31");
-    assert_eq!(stopped.supervisor.judgement().end, End::Interrupted { step: 6 });
+    assert_eq!(stopped.supervisor.report().end, End::Interrupted { step: 6 });
     let told = format!("stopped by the user after step 6 (before: {DIED}; the run went on without it)");
     assert_eq!((stopped.detail(), lost(&stopped)), (told, vec![1]));
-    assert_eq!(degraded("diverged 0").verdict(), "diverged 0");
-    assert_eq!(degraded("run 600").verdict(), "timeout");
+    assert_eq!(degraded("diverged 0").conclusion(), "diverged 0");
+    assert_eq!(degraded("run 600").conclusion(), "timeout");
     let aimed =
         Play::new(sparing(2)).play("prepared 0, prepared 1, prepared 2, beat 1, signal 1, wait 3, metric 95");
-    let judgement = aimed.supervisor.judgement();
-    assert!(matches!(judgement.end, End::TargetReached { .. }) && judgement.losses.len() == 1);
+    let report = aimed.supervisor.report();
+    assert!(matches!(report.end, End::TargetReached { .. }) && report.lost_ranks.len() == 1);
 }

@@ -1,0 +1,76 @@
+//! The seam between an attempt and the machines that it runs on.
+//!
+//! An attempt knows nodes by number, processes by member, and files by name. [`crate::LocalLauncher`] runs everything on
+//! the driver's own machine; a launcher for other machines implements the same traits.
+
+use crate::{LaunchError, ProcessExit};
+use mesh::Member;
+use std::future::Future;
+use std::io;
+use std::path::PathBuf;
+use std::pin::Pin;
+
+/// Starts and kills the processes of one attempt. Dropping it kills all that are left.
+pub trait Launcher: Send {
+    /// Starts a process and returns its process id on its node.
+    fn start(&mut self, request: SpawnRequest) -> impl Future<Output = Result<u32, LaunchError>> + Send;
+
+    /// Kills a member's process and all processes that it started. Does nothing if it has exited.
+    fn kill(&mut self, member: Member);
+
+    /// The next process that exited. Waits for ever if there is none; dropping the future loses nothing.
+    fn next_exit(&mut self) -> impl Future<Output = (Member, ProcessExit)> + Send;
+
+    /// By how many nanoseconds the monotonic clock of a node is ahead of the driver's; negative if it is behind.
+    fn clock_ahead(&self, node: NodeIndex) -> i64;
+}
+
+/// The files that the processes of an attempt write, by name.
+pub trait Artifacts: Send {
+    /// Brings a file to the evaluator's node, into the attempt's directory, and checks its digest there.
+    fn fetch(&mut self, artifact: Artifact) -> Fetch;
+
+    /// Deletes a file wherever it is.
+    fn discard(&mut self, artifact: &Artifact) -> io::Result<()>;
+
+    /// The last `bytes` bytes of a member's standard error.
+    fn log_tail(&mut self, member: Member, bytes: u64) -> io::Result<Vec<u8>>;
+}
+
+/// A fetch under way.
+pub type Fetch = Pin<Box<dyn Future<Output = io::Result<()>> + Send>>;
+
+/// A node's position in [`recipe::Cluster::nodes`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NodeIndex(pub u32);
+
+impl NodeIndex {
+    /// The node of the driver, on which the evaluator runs.
+    pub const DRIVER: Self = Self(0);
+}
+
+/// A process to start.
+#[derive(Debug)]
+pub struct SpawnRequest {
+    /// The member that it will be.
+    pub member: Member,
+    /// The node that it runs on.
+    pub node: NodeIndex,
+    /// The worker binary.
+    pub program: PathBuf,
+    /// Written to its standard input, which stays open afterwards: its end tells the process that the driver is gone.
+    pub briefing: Vec<u8>,
+    /// Threads that it computes with.
+    pub threads: u32,
+}
+
+/// A file in an attempt's directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Artifact {
+    /// The node that it was written on.
+    pub node: NodeIndex,
+    /// Its path within the attempt's directory.
+    pub name: String,
+    /// SHA-256 of its bytes in hexadecimal; empty if the writer gave none.
+    pub sha256: String,
+}

@@ -1,0 +1,77 @@
+//! The launcher of the driver's own machine: all nodes of a cluster are this machine, and all processes of an attempt
+//! share its directory.
+
+mod environment;
+mod machine;
+mod processes;
+
+pub use machine::{LocalNodes, machine};
+
+use crate::launcher::{Artifact, Artifacts, Fetch, Launcher, NodeIndex, SpawnRequest};
+use crate::log::{log_file, tail};
+use crate::{LaunchError, ProcessExit};
+use mesh::Member;
+use processes::{Processes, SpawnLocal};
+use std::fs::{self, File};
+use std::future;
+use std::io;
+use std::path::{Path, PathBuf};
+use tokio::sync::mpsc::{self, UnboundedReceiver};
+
+/// Runs the processes of an attempt on the driver's machine.
+pub struct LocalLauncher {
+    processes: Processes,
+    exits: UnboundedReceiver<(Member, ProcessExit)>,
+    directory: PathBuf,
+}
+
+impl LocalLauncher {
+    /// A launcher for the attempt in `directory`, which exists.
+    pub fn new(directory: &Path) -> Result<Self, LaunchError> {
+        let (exit, exits) = mpsc::unbounded_channel();
+        let processes = Processes::new(exit).map_err(LaunchError::Thread)?;
+        Ok(Self { processes, exits, directory: directory.to_owned() })
+    }
+}
+
+impl Launcher for LocalLauncher {
+    async fn start(&mut self, request: SpawnRequest) -> Result<u32, LaunchError> {
+        let SpawnRequest { member, node: _, program, briefing, threads } = request;
+        let path = log_file(&self.directory, member);
+        let log = File::create(&path).map_err(|source| LaunchError::File { path, what: "made", source })?;
+        let worker = program.clone();
+        let started = self.processes.start(SpawnLocal { member, program, briefing, log, threads }).await;
+        started.map_err(|source| LaunchError::WorkerStart { path: worker, source })
+    }
+
+    fn kill(&mut self, member: Member) {
+        self.processes.kill(member);
+    }
+
+    async fn next_exit(&mut self) -> (Member, ProcessExit) {
+        match self.exits.recv().await {
+            Some(exit) => exit,
+            // The thread that starts processes has ended, which `start` reports.
+            None => future::pending().await,
+        }
+    }
+
+    fn clock_ahead(&self, _: NodeIndex) -> i64 {
+        0
+    }
+}
+
+impl Artifacts for LocalLauncher {
+    /// Nothing to do: the evaluator reads the file that the rank wrote.
+    fn fetch(&mut self, _: Artifact) -> Fetch {
+        Box::pin(future::ready(Ok(())))
+    }
+
+    fn discard(&mut self, artifact: &Artifact) -> io::Result<()> {
+        fs::remove_file(self.directory.join(&artifact.name))
+    }
+
+    fn log_tail(&mut self, member: Member, bytes: u64) -> io::Result<Vec<u8>> {
+        tail(&log_file(&self.directory, member), bytes)
+    }
+}

@@ -1,0 +1,44 @@
+//! What an attempt reports while it runs.
+
+use mesh::{Heartbeat, Member};
+use record::{Event, Rank};
+
+/// What an attempt reports while it runs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Update {
+    /// A process was started.
+    Spawned {
+        /// The member that it is.
+        member: Member,
+        /// Its process id on its node.
+        pid: u32,
+    },
+    /// Members reported events; those of one member are in its order.
+    Events(Vec<Event>),
+    /// A rank's current activity.
+    Heartbeat(Rank, Heartbeat),
+    /// The attempt entered a phase of its life.
+    State(RunPhase),
+    /// The run continues without a rank: from here on it is degraded.
+    Lost {
+        /// The lost rank.
+        rank: Rank,
+        /// Why, in a sentence.
+        reason: String,
+    },
+    /// A sentence for the user.
+    Note(String),
+}
+
+/// The phases in the life of an attempt, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RunPhase {
+    /// Processes start, read data, make weights and connect.
+    Starting,
+    /// The ranks train.
+    Running,
+    /// The ranks were asked to end early.
+    Stopping,
+    /// The ranks are gone; the evaluator works through the snapshots.
+    Evaluating,
+}
