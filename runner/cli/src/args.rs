@@ -17,10 +17,10 @@ pub(crate) struct Global {
     /// How to show progress: `auto` is a bar on a terminal, else lines.
     #[arg(long, global = true, value_name = "HOW", default_value = "auto")]
     pub(crate) progress: ProgressChoice,
-    /// Say only what went wrong.
+    /// Print errors and warnings only.
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Say more: causes of causes, and what the parts do.
+    /// Print more: causes of errors, and activities of the parts.
     #[arg(short, long, global = true, action = ArgAction::SetTrue)]
     pub(crate) verbose: bool,
 }
@@ -60,7 +60,7 @@ pub(crate) enum ProgressChoice {
     None,
 }
 
-/// Which recipe, and what the command line changes in it.
+/// The recipe, and the changes of it on the command line.
 #[derive(Debug, Args)]
 pub(crate) struct RecipeArgs {
     /// The recipe.
@@ -75,7 +75,7 @@ pub(crate) struct RecipeArgs {
     /// Keep only the cells for which this holds, as in `nodes.workers >= 4`.
     #[arg(long, value_name = "EXPR")]
     pub(crate) only: Option<String>,
-    /// Repeat each cell so often, whatever the recipe says.
+    /// Repeats of each cell, in place of the recipe's.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) repeats: Option<u32>,
 }

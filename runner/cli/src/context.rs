@@ -1,9 +1,9 @@
-//! What every verb may use.
+//! The context of a verb.
 
 use crate::args::Global;
 use crate::output::Console;
 
-/// What every verb may use.
+/// The context of a verb.
 pub(crate) struct Context<'a> {
     /// Options of every verb.
     pub(crate) global: Global,

@@ -40,7 +40,7 @@ impl Files for DiskFiles {
     }
 }
 
-/// Where data sets lie unless a recipe says otherwise: `BAKEOFF_DATA`, else `data` in the current folder.
+/// The default folder of data sets: `BAKEOFF_DATA`, else `data` in the current folder.
 pub(crate) fn data_folder() -> PathBuf {
     let named = env::var_os("BAKEOFF_DATA").filter(|folder| !folder.is_empty());
     named.map_or_else(|| PathBuf::from("data"), PathBuf::from)

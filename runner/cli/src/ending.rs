@@ -1,4 +1,4 @@
-//! What is said when a sweep is over: the arms, the verdicts, what failed, where the page is, what to do next.
+//! The end of a sweep on the terminal: arms, verdicts, failures, the page's path, and the next command.
 
 use crate::exit::{Exit, Failure};
 use crate::output::paint::{BAD, FAINT, GOOD, ODD, PLAIN, STRONG, paint, state_style};
@@ -22,12 +22,12 @@ pub(crate) struct ReportOptions<'a> {
     pub(crate) open: bool,
 }
 
-/// Failures told one by one; the page has them all.
+/// Failures that are listed; the page has all of them.
 const MOST_FAILURES: usize = 3;
-/// Last lines told of each.
+/// Log lines shown of each.
 const LOG_LINES: usize = 6;
 
-/// Tells how a sweep ended, makes its page, and answers the exit code.
+/// Prints how a sweep ended, makes its page, and returns the exit code.
 pub(crate) async fn tell(
     store: &Store,
     id: &SweepId,
@@ -143,7 +143,7 @@ fn sentence(verdict: &Verdict, width: usize) -> String {
     out
 }
 
-/// Runs that did not end well: the rank, why, and what it logged last.
+/// Runs that failed or were degraded: the rank, the reason, and its last log lines.
 fn troubles(rows: &SweepRows, width: usize) -> String {
     let bad: Vec<&RunRow> = rows
         .runs
@@ -192,7 +192,7 @@ fn next(rows: &SweepRows, page: &Path) -> String {
     format!("open {}", page.display())
 }
 
-/// The command line that goes on: the same, but what is finished stays finished.
+/// The command line that resumes: the same without `--fresh`, so that finished runs are kept.
 fn again(argv: &[String]) -> String {
     let words = argv.iter().skip(1).filter(|word| *word != "--fresh").map(|word| {
         let plain = |letter: char| letter.is_alphanumeric() || "-_./=,:@%+".contains(letter);

@@ -17,7 +17,7 @@ pub(crate) enum Exit {
     Usage = 2,
     /// Nothing fits the selection.
     Empty = 3,
-    /// The machine cannot do what the plan asks.
+    /// The machine cannot run the plan.
     Preflight = 4,
     /// The sweep is finished, but runs failed, went on without a rank, or missed their target.
     Short = 5,
@@ -37,7 +37,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a verb did not do what it was asked.
+/// Why a verb failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// Everything has been said already.
@@ -48,7 +48,7 @@ pub(crate) enum Failure {
         exit: Exit,
         /// What went wrong, and where.
         error: anyhow::Error,
-        /// What to do about it, where the error does not say so itself.
+        /// The cure, if the error does not name it.
         cure: Option<String>,
     },
 }
@@ -59,7 +59,7 @@ impl Failure {
         Self::Fault { exit, error: anyhow::Error::msg(what.into()), cure: None }
     }
 
-    /// Adds what to do about it.
+    /// Adds the cure.
     pub(crate) fn cure(self, what: impl Into<String>) -> Self {
         match self {
             Self::Fault { exit, error, .. } => Self::Fault { exit, error, cure: Some(what.into()) },
@@ -106,7 +106,7 @@ impl From<ReportError> for Failure {
 }
 
 impl From<io::Error> for Failure {
-    /// Of what is put out: whoever reads it may leave early, and that is fine.
+    /// Errors of standard output: a closed pipe is no failure, because its reader may stop early.
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Self::Told(Exit::Done),

@@ -15,7 +15,7 @@ use store::Driver;
 /// Between two updates, unless something changed that people wait for.
 const PACE: Duration = Duration::from_millis(500);
 
-/// A driver, and what it does.
+/// A driver and its current activity.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Live {
@@ -61,7 +61,7 @@ pub(crate) struct LiveRun {
     pub(crate) seconds_left: Option<u64>,
     /// The last evaluation, in words.
     pub(crate) metric: Option<String>,
-    /// The ranks without which it goes on, in words.
+    /// The lost ranks of its run, in words.
     #[serde(default)]
     pub(crate) degraded: Option<String>,
     /// Its processes.
@@ -103,12 +103,12 @@ struct Request {
     level: Level,
 }
 
-/// Where drivers say what they do.
+/// The folder of the drivers' files.
 fn folder(store: &Path) -> PathBuf {
     store.join("live")
 }
 
-/// What all drivers of the store say, those that are gone included.
+/// The files of all drivers of the store, killed ones included.
 pub(crate) fn all(store: &Path) -> Vec<Live> {
     let entries = fs::read_dir(folder(store)).into_iter().flatten().flatten();
     let files =
@@ -119,10 +119,10 @@ pub(crate) fn all(store: &Path) -> Vec<Live> {
     drivers
 }
 
-/// Removes what a driver that is gone said.
+/// Removes the files of a driver that is gone.
 pub(crate) fn forget(store: &Path, driver: &Driver) {
     for kind in ["json", "stop", "json.new", "stop.new"] {
-        // What is not there need not go.
+        // A missing file need not be removed.
         let _ = fs::remove_file(file(store, driver, kind));
     }
 }
@@ -159,15 +159,15 @@ fn write(path: &Path, value: &impl Serialize) -> io::Result<()> {
     fs::rename(&new, path)
 }
 
-/// Kills a process, if it is still the same; answers whether it was there.
+/// Kills a process if its id is still its own; returns whether it was.
 pub(crate) fn kill(process: &Driver) -> bool {
     let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else { return false };
-    // The descriptor stays with whoever has the number now, so that a look afterwards is about the same process.
+    // The descriptor stays bound to the process that has the id now, so the check afterwards is about the same process.
     let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return false };
     process.lives() && pidfd_send_signal(&handle, Signal::KILL).is_ok()
 }
 
-/// Where this driver says what it does; what it said goes when this is dropped.
+/// This driver's file, removed when this is dropped.
 pub(crate) struct Board {
     store: PathBuf,
     driver: Driver,
@@ -178,20 +178,20 @@ impl Board {
     /// Nothing is said yet, and nothing asked for.
     pub(crate) fn new(store: &Path) -> Self {
         let board = Self { store: store.to_owned(), driver: Driver::this(), written: None };
-        // What is there is of an earlier process with the same number.
+        // A file that exists is of an earlier process with the same id.
         forget(store, &board.driver);
         board
     }
 
-    /// Whether it is time to say something again.
+    /// Whether the file is due for an update.
     pub(crate) fn is_due(&self) -> bool {
         self.written.is_none_or(|written| written.elapsed() >= PACE)
     }
 
-    /// Says what is done now.
+    /// Updates the file.
     pub(crate) fn show(&mut self, live: &Live) {
         self.written = Some(Instant::now());
-        // Whoever looks does without; the run goes on.
+        // Only `bakeoff status` misses it; the run continues.
         let _ = write(&file(&self.store, &self.driver, "json"), live);
     }
 }

@@ -66,7 +66,7 @@ fn colours(choice: ColourChoice) {
     choice.write_global();
 }
 
-/// What the libraries log: warnings, or as much as `-v` and `BAKEOFF_LOG` ask for.
+/// Sets up the libraries' log: warnings, or the levels that `-v` and `BAKEOFF_LOG` ask for.
 fn log_to(console: &Console) -> Result<(), Failure> {
     let usual = if console.loudness() == output::Loudness::Verbose {
         "warn,launch=debug,store=debug"
@@ -99,7 +99,7 @@ fn heed_the_store() -> Result<(), Failure> {
     Ok(())
 }
 
-/// A fault of this program is said in a sentence, without a backtrace.
+/// Reports a panic in a sentence, without a backtrace.
 fn explain_faults(console: &Console) {
     let console = console.clone();
     panic::set_hook(Box::new(move |fault| {

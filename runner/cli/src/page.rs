@@ -70,7 +70,7 @@ pub(crate) fn save(file: &Path, text: &str) -> Result<(), Failure> {
         .and_then(|()| fs::write(&beside, text))
         .and_then(|()| fs::rename(&beside, file));
     saved.map_err(|error| {
-        // What is left of the attempt is of no use.
+        // The partial file is of no use.
         let _ = fs::remove_file(&beside);
         unwritable(Exit::Internal, file, &error)
     })

@@ -1,4 +1,4 @@
-//! Takes what an attempt reports: shows it, writes it to the attempt's event log, and puts it into the store.
+//! Receives the updates of an attempt: shows them, and writes its events to the event log and to the store.
 //!
 //! It never makes a run wait: the launcher keeps what there is no room for yet. It never loses an event
 //! either: when one cannot be kept it stops listening, and the launcher ends the run.
@@ -14,7 +14,7 @@ use tokio::sync::mpsc::Receiver;
 
 /// Updates taken at once: a batch is one transaction.
 const BATCH: usize = 512;
-/// How often the store is told that the attempt lives.
+/// How often the store records that the attempt is alive.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// The recorder of one attempt.

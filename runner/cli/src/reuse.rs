@@ -1,4 +1,4 @@
-//! What is done about each run of a plan, and why: decided from its identity and from what became of it before.
+//! Decides for each run of a plan whether it is trained, repeated or reused, from its identity and its earlier attempts.
 
 use crate::environment::Environment;
 use crate::exit::Failure;
@@ -11,7 +11,7 @@ use store::{EarlierRun, RunRef, RunState, Store};
 /// Why a run is trained that nothing is known of.
 pub(crate) const NEVER: &str = "never run before";
 
-/// What is done about a run.
+/// The action for a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     /// It is trained.
@@ -23,7 +23,7 @@ pub(crate) enum Action {
 }
 
 impl Action {
-    /// As `plan --why` says it.
+    /// Its name in `plan --why`.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Run => "run",
@@ -33,7 +33,7 @@ impl Action {
     }
 }
 
-/// A run with what is done about it.
+/// The decision about a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Decision {
     /// What.
@@ -193,7 +193,7 @@ fn differing(path: &str, before: &Value, now: &Value) -> Option<String> {
     }
 }
 
-/// What the recipe calls a setting.
+/// The recipe's name of a setting.
 fn key(path: &str) -> String {
     if path == "emulation" {
         return "what is emulated".to_owned();

@@ -15,7 +15,7 @@ use tokio::time::{MissedTickBehavior, interval};
 /// How often requests of `bakeoff stop` are looked for.
 const GLANCE: Duration = Duration::from_millis(200);
 
-/// What the user said while a sweep runs. Clones share it.
+/// The user's requests to stop a sweep. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Session {
     stop: StopSignal,
@@ -41,12 +41,12 @@ impl Session {
         self.stop.clone()
     }
 
-    /// The exit code of whoever interrupted first, once somebody has.
+    /// The exit code of the first request, if there was one.
     pub(crate) fn interrupted(&self) -> Option<Exit> {
         self.first.get().copied()
     }
 
-    /// Takes a word into account; answers what to tell the user, or nothing where it is time to leave.
+    /// Takes a request into account. Returns a line for the user, or `None` if the program exits now.
     fn hear(&self, exit: Exit) -> Option<&'static str> {
         self.obey(exit, self.level().map_or(Some(Level::Softly), Level::next)?)
     }
@@ -60,9 +60,9 @@ impl Session {
         }
     }
 
-    /// Stops at least so soon; answers what to tell the user, or nothing where it is time to leave.
+    /// Stops at least at this level. Returns a line for the user, or `None` if the program exits now.
     fn obey(&self, exit: Exit, level: Level) -> Option<&'static str> {
-        // Whoever came first has named the exit.
+        // The first request decides the exit code.
         let _ = self.first.set(exit);
         self.stop.at_next_step.cancel();
         match level {
@@ -134,7 +134,7 @@ async fn hear(session: Session, console: Console, mut ears: Ears) {
     }
 }
 
-/// Looks for requests of `bakeoff stop`.
+/// Checks for requests of `bakeoff stop`.
 async fn watch(session: Session, console: Console, store: PathBuf) {
     let this = Driver::this();
     let mut ticks = interval(GLANCE);

@@ -20,9 +20,9 @@ const CHANNEL: usize = 1024;
 
 /// A sweep about to be run.
 pub(crate) struct Sweep<'a> {
-    /// What is run.
+    /// The plan that is run.
     pub(crate) plan: &'a Plan,
-    /// What is done about each run, in the plan's order.
+    /// The decision about each run, in the plan's order.
     pub(crate) decisions: &'a [Decision],
     /// Where results go.
     pub(crate) store: &'a Store,
@@ -32,11 +32,11 @@ pub(crate) struct Sweep<'a> {
     pub(crate) environment: &'a Environment,
     /// The rows of the plan's machines, in the order of its nodes.
     pub(crate) nodes: &'a [NodeId],
-    /// What the user says meanwhile.
+    /// The user's requests to stop.
     pub(crate) session: &'a Session,
-    /// What the user sees.
+    /// The progress display.
     pub(crate) progress: &'a Progress,
-    /// After so many failed runs nothing new is started.
+    /// Number of failed runs after which no new run is started.
     pub(crate) max_fail: Option<u32>,
 }
 
@@ -68,7 +68,7 @@ impl Sweep<'_> {
         Ok(self.write_last(|| self.store.record_sweep_end(self.id, end, human::now())).await?)
     }
 
-    /// Writes what must not be missing, if need be into the room that was kept aside for it.
+    /// Writes the end of something, if necessary into the disk space that was reserved for it.
     async fn write_last<F>(&self, write: impl Fn() -> F) -> Result<(), StoreError>
     where
         F: Future<Output = Result<(), StoreError>>,
@@ -141,16 +141,16 @@ impl Sweep<'_> {
     }
 }
 
-/// Workers may be started from anywhere.
+/// Workers may be started from any folder.
 fn whole(directory: &Path) -> std::path::PathBuf {
     std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned())
 }
 
-/// A run whose numbers are incomplete is no result.
+/// Marks a run whose records are incomplete as failed.
 fn lost(end: &mut AttemptEnd, why: &str) {
     let before = if end.detail.is_empty() { String::new() } else { format!("; {}", end.detail) };
     end.state = RunState::Failed;
-    end.detail = format!("what the run reported could not be kept: {why}{before}");
+    end.detail = format!("the run's reports could not be kept: {why}{before}");
 }
 
 fn ended(outcome: Result<Outcome, LaunchError>, begun: Instant) -> AttemptEnd {

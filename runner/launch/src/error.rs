@@ -1,13 +1,13 @@
-//! What keeps an attempt from being made at all.
+//! Why an attempt cannot be made at all.
 
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What keeps an attempt from being made at all.
+/// Why an attempt cannot be made at all.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// There is no worker binary where one is looked for.
+    /// There is no worker binary at the expected place.
     #[error(
         "no `bakeoff-worker` at {}; build it with `cargo build --release -p worker`, or name it in BAKEOFF_WORKER",
         .looked.display()
@@ -33,7 +33,7 @@ pub enum LaunchError {
     WorkerSilent {
         /// The binary.
         path: PathBuf,
-        /// What it said or did instead.
+        /// Its output, or how it exited.
         answer: String,
     },
     /// The worker binary does not answer.
@@ -45,7 +45,7 @@ pub enum LaunchError {
     WorkerHangs {
         /// The binary.
         path: PathBuf,
-        /// How long it was waited for.
+        /// How long the driver waited.
         waited: Duration,
     },
     /// Driver and worker are of different versions.
@@ -90,18 +90,18 @@ pub enum LaunchError {
     /// The channel to the workers ended before they did.
     #[error("the channel to the workers ended before they did")]
     ChannelLost,
-    /// The threads that look after processes cannot be started.
+    /// The thread that starts processes cannot be started.
     #[error("the thread that starts processes cannot be started: {0}")]
     Thread(io::Error),
-    /// Nobody takes the updates any more.
-    #[error("nobody records what the run reports, so it was ended{whereabouts}")]
+    /// The receiver of the updates is gone.
+    #[error("the run was ended because its reports are no longer recorded{whereabouts}")]
     Unrecorded {
-        /// Where the ranks were, as the end of a sentence.
+        /// The ranks' last known activity, as the end of a sentence.
         whereabouts: String,
     },
 }
 
-/// What to do about a worker that says this in place of its protocol.
+/// The cure for a worker that prints this in place of its protocol.
 fn cure(answer: &str) -> &'static str {
     if answer.contains("shared librar") {
         "`cargo xtask setup` brings the libraries; a binary that was copied needs them where it was built"

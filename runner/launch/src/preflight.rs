@@ -1,5 +1,4 @@
-//! Whether a machine can do what a plan asks, before anything is started. Pure, and careful: it refuses only
-//! what cannot work.
+//! Checks before the start whether a machine can run a plan. Pure; refuses only plans that cannot work.
 
 use recipe::{Epoch, Extent, KeptModels, Model, Role, RunSpec, Source};
 
@@ -13,7 +12,7 @@ const FLOAT: u64 = 4;
 /// Bytes of a sample's id in the log of events: MessagePack's longest form of 32 bits.
 const SAMPLE_ID: u64 = 5;
 
-/// What a machine has to offer at the moment.
+/// A machine's free resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// Cores that this process may use.
@@ -24,28 +23,28 @@ pub struct Machine {
     pub disk: u64,
 }
 
-/// Something to say before a sweep begins.
+/// A problem found before a sweep begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Concern {
     /// Whether the sweep can begin nevertheless.
     pub severity: Severity,
-    /// What is the matter.
+    /// The problem.
     pub what: String,
-    /// What to do about it.
+    /// The cure.
     pub cure: String,
 }
 
 /// How bad a concern is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// The numbers may mean less than they seem to.
+    /// The measurements may be less meaningful.
     Warning,
     /// The sweep cannot work.
     Refusal,
 }
 
-/// What is to be said about training these runs on this machine, one after the other; `specs` has one entry
-/// per run. Of each kind there is at most one concern, about the worst case.
+/// Checks the training of these runs on this machine, one after the other; `specs` has one entry per run. Returns at most
+/// one concern of each kind, about the worst case.
 pub fn preflight(specs: &[&RunSpec], machine: Machine) -> Vec<Concern> {
     let checks = [memory(specs, machine), cores(specs, machine), disk(specs, machine)];
     checks.into_iter().flatten().collect()
@@ -93,7 +92,7 @@ fn disk(specs: &[&RunSpec], machine: Machine) -> Option<Concern> {
     (need > machine.disk).then(|| Concern {
         severity: Severity::Refusal,
         what: format!(
-            "what is kept of {} and the snapshots of one run need about {}; the store's disk has {} left",
+            "the files that are kept of {} and the snapshots of one run need about {}; the store's disk has {} left",
             runs(specs.len()),
             mebibytes(need),
             mebibytes(machine.disk)
@@ -103,11 +102,11 @@ fn disk(specs: &[&RunSpec], machine: Machine) -> Option<Concern> {
     })
 }
 
-/// What the processes of a run need, in bytes.
+/// Memory that the processes of a run need, in bytes.
 struct Needs {
     weights: u64,
     data: u64,
-    /// What a worker's share of the batch leaves behind.
+    /// Of a worker's share of the batch.
     activations: u64,
     workers: u64,
     servers: u64,
@@ -150,7 +149,7 @@ fn memory_of(spec: &RunSpec) -> u64 {
     needs.workers * needs.worker() + needs.servers * needs.server() + needs.evaluator()
 }
 
-/// The sum as a person would write it down.
+/// The sum of [`memory_of`] in words.
 fn arithmetic(spec: &RunSpec) -> String {
     let needs = Needs::of(spec);
     let mut parts = vec![format!(
@@ -169,7 +168,7 @@ fn arithmetic(spec: &RunSpec) -> String {
     parts.join("; ")
 }
 
-/// What one example leaves behind between forward and backward pass: each layer's output and its gradient.
+/// Memory of one example between forward and backward pass, in bytes: each layer's output and its gradient.
 fn activations(model: &Model) -> u64 {
     let values: u64 = model.layers.iter().map(|layer| layer.output.size() as u64).sum();
     2 * FLOAT * values
@@ -189,13 +188,13 @@ fn snapshot_of(spec: &RunSpec) -> u64 {
     FLOAT * spec.model.parameters() as u64
 }
 
-/// Models that are put aside at each mark: those of all workers, where they differ.
+/// Snapshots at each evaluation point: one per worker if the models differ.
 fn copies_of(spec: &RunSpec) -> u64 {
     if spec.strategy.models_differ() { u64::from(spec.cluster.workers()).max(1) } else { 1 }
 }
 
-/// What stays of a run, in bytes: the model that it begins with, the one that it ends with, those of all ranks and the ids
-/// of its samples where they are asked for.
+/// Bytes of a run that are kept: its first and its last model, and if asked for the models of all ranks and the ids of its
+/// samples.
 fn kept_of(spec: &RunSpec) -> u64 {
     let ids = if spec.measure.samples { samples_of(spec, spec.train.length) } else { 0 };
     let models = match spec.measure.models {
@@ -205,9 +204,9 @@ fn kept_of(spec: &RunSpec) -> u64 {
     ids.saturating_mul(SAMPLE_ID).saturating_add(snapshot_of(spec).saturating_mul(models))
 }
 
-/// The snapshots of a run between the first and the last, in bytes: at worst all of them wait for the end of the
-/// ranks. Where several ranks put theirs aside, the first and the last of all but one go as well, and there may be a
-/// mean of the last.
+/// The snapshots of a run that are deleted after their evaluation, in bytes: at worst all of them wait for the end of the
+/// ranks. If several ranks take snapshots, the first and the last of all but one are deleted too, and there may be a mean
+/// of the last.
 fn passing_snapshots_of(spec: &RunSpec) -> u64 {
     let epoch = Epoch { training_samples: training_samples(spec), global_batch: spec.train.global_batch };
     let count = spec.train.evaluate.times(samples_of(spec, spec.train.length), epoch);
@@ -216,7 +215,7 @@ fn passing_snapshots_of(spec: &RunSpec) -> u64 {
     count.saturating_mul(copies).saturating_add(ends).saturating_mul(snapshot_of(spec))
 }
 
-/// How many samples an extent of the training is.
+/// The samples in an extent of the training.
 fn samples_of(spec: &RunSpec, extent: Extent) -> u64 {
     extent.samples(training_samples(spec), spec.train.global_batch)
 }
@@ -304,7 +303,7 @@ mod tests {
         assert_eq!(with(need), []);
         let refused = with(need - 1);
         assert_eq!(refused[0].severity, Severity::Refusal);
-        assert!(refused[0].what.starts_with("what is kept of 3 runs"), "{refused:?}");
+        assert!(refused[0].what.starts_with("the files that are kept of 3 runs"), "{refused:?}");
         // The ids of what a hundred steps use come on top, for the one run that asks for them: sixteen steps of 64 are an
         // epoch of 1000 samples.
         spec.measure.samples = true;

@@ -4,7 +4,7 @@ use crate::LaunchError;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Names the driver whom a directory belongs to: its process id and the moment at which it began.
+/// Names the driver that owns a directory: its process id and when it started.
 const OWNER: &str = "owner";
 
 /// The private directory of an attempt's sockets; dropping it removes it.
@@ -32,8 +32,8 @@ impl Drop for Sockets {
     }
 }
 
-/// Removes the directories of sockets that killed drivers left behind; answers how many. Their processes need
-/// no looking after: the kernel killed them with their driver.
+/// Removes the directories of sockets that killed drivers left behind and returns their number. The kernel has killed the
+/// processes with their driver.
 pub fn reap() -> usize {
     let mut parents: Vec<PathBuf> = vec!["/tmp".into()];
     parents.extend(std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute()));
@@ -46,15 +46,15 @@ fn reap_in(parent: &Path) -> usize {
     ours.filter(|entry| is_left_behind(&entry.path()) && fs::remove_dir_all(entry.path()).is_ok()).count()
 }
 
-/// Whether the directory names an owner that is gone. One that cannot be read is somebody else's, or just
-/// being made.
+/// Whether the directory names an owner that has exited. A directory without a readable owner belongs to another user or
+/// is just being made.
 fn is_left_behind(directory: &Path) -> bool {
     let Ok(owner) = fs::read_to_string(directory.join(OWNER)) else { return false };
     let Some(pid) = owner.split(' ').next().and_then(|pid| pid.parse().ok()) else { return false };
     owner_line(pid).is_none_or(|line| line != owner)
 }
 
-/// Process id and starting time, which together never come again; `None` if there is no such process.
+/// Process id and start time, a pair that never recurs; `None` if there is no such process.
 fn owner_line(pid: u32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The second field is the program's name in parentheses and may hold anything; the starting time is the

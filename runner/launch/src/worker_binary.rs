@@ -41,7 +41,7 @@ pub fn find_worker() -> Result<PathBuf, LaunchError> {
 fn find(named: Option<OsString>, program: &Path) -> Result<PathBuf, LaunchError> {
     let named = named.filter(|name| !name.is_empty()).map(PathBuf::from);
     let looked = named.unwrap_or_else(|| program.with_file_name(NAME));
-    // Workers may be started from anywhere, so a relative name is made whole here.
+    // Workers may be started from any folder, so a relative name is made absolute here.
     match looked.canonicalize() {
         Ok(path) if path.is_file() => Ok(path),
         _ => Err(LaunchError::NoWorker { looked }),
@@ -89,14 +89,14 @@ fn ask(path: &Path, patience: Duration) -> Result<Output, LaunchError> {
     let (answer, answered) = mpsc::channel();
     thread::spawn(move || answer.send(child.wait_with_output()));
     let Ok(output) = answered.recv_timeout(patience) else {
-        // It is not reaped before it answers, so the number is still its own.
+        // It is not reaped before it answers, so the process id is still its own.
         let _ = kill_process_group(pid, Signal::KILL);
         return Err(LaunchError::WorkerHangs { path: path.into(), waited: patience });
     };
     output.map_err(fault)
 }
 
-/// What the binary did instead of answering: its first words of complaint, else how it ended.
+/// The binary's first output instead of its protocol, else how it exited.
 fn instead(output: &Output) -> String {
     let said = [&output.stderr, &output.stdout].map(|bytes| String::from_utf8_lossy(bytes).trim().to_owned());
     let said = said.into_iter().find(|text| !text.is_empty());

@@ -53,10 +53,11 @@ impl Threads {
         Self { worker, evaluator, evaluate_at_once }
     }
 
-    /// In words: `2 per worker; evaluated after the run, with 4`.
+    /// In words: `2 per worker; evaluated after the run, with 4 threads`.
     pub(crate) fn words(&self) -> String {
         let when = if self.evaluate_at_once { "beside the run" } else { "after the run" };
-        format!("{} per worker; evaluated {when}, with {}", self.worker, self.evaluator)
+        let threads = if self.evaluator == 1 { "thread" } else { "threads" };
+        format!("{} per worker; evaluated {when}, with {} {threads}", self.worker, self.evaluator)
     }
 }
 

@@ -1,8 +1,7 @@
-//! What workers tell the driver: a closed, versioned set of events.
+//! The events that workers report to the driver: a closed, versioned set.
 //!
-//! Events are the only thing that flows from a run into the database. They travel as MessagePack with named
-//! fields, because JSON cannot carry a NaN loss, and are appended to the run's directory as well, so that
-//! the database can be made again from them.
+//! Only events flow from a run into the database. They are sent as MessagePack with named fields, because JSON has no NaN,
+//! and are appended to the run's directory as well, so that the database can be rebuilt from them.
 
 use crate::{AveragedRecord, GossipRecord, LaneId, Nanos, Phase, PhaseTimes, Rank, SnapshotRecord};
 use recipe::Metric;
@@ -12,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// The version of the set of events; raised whenever a variant or a field changes its meaning.
 pub const EVENT_VERSION: u32 = 1;
 
-/// Something that happened in a run.
+/// An event of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Event {
@@ -20,38 +19,38 @@ pub enum Event {
     Prepared(Prepared),
     /// A lane ended a step.
     Step(StepRecord),
-    /// What a lane did for a stretch of time, for the steps that keep their spans.
+    /// A lane was in a phase; for the steps that keep their spans.
     Span(SpanRecord),
     /// A value was measured.
     Metric(MetricRecord),
     /// A rank's weights, as a digest.
     WeightHash(WeightHash),
-    /// A rank put a copy of the model aside for the evaluator.
+    /// A rank took a snapshot of its model.
     Snapshot(SnapshotRecord),
-    /// What a rank sent to another over the whole run.
+    /// A rank's traffic to another over the whole run.
     Link(LinkRecord),
-    /// What coding saved on a lane over the whole run, and what it lost; only where something is coded.
+    /// A lane's savings and losses by compression over the whole run; only with compression.
     Coding(CodingRecord),
-    /// The share of its time that a rank spent on measuring itself.
+    /// The time that a rank spent on recording.
     Overhead(Overhead),
-    /// How well a rank kept what it pretends.
+    /// The accuracy of a rank's emulation.
     Emulation(EmulationRecord),
     /// The samples that a rank used in a step; only with `measure.samples`.
     Samples(SamplesRecord),
-    /// A server applied a gradient that came when it came.
+    /// An asynchronous server applied a gradient.
     Update(UpdateRecord),
-    /// A rank goes on without a peer that is gone.
+    /// A rank continues without a lost peer.
     Lost(LostRecord),
-    /// A rank ended, for better or worse.
+    /// A rank ended.
     Ended(RankEnded),
-    /// Something happened to a gossiping rank's model, in the rank's order.
+    /// A gossiping rank's model changed; in the rank's order.
     Gossip(GossipRecord),
-    /// Two ranks averaged their models; recorded by the one that asked.
+    /// Two ranks averaged their models; recorded by the active one.
     Averaged(AveragedRecord),
 }
 
 impl Event {
-    /// Encodes the event for the wire and the run's directory.
+    /// Encodes the event for the control plane and the run's directory.
     pub fn encode(&self) -> Result<Vec<u8>, EventError> {
         rmp_serde::to_vec_named(self).map_err(EventError::Encode)
     }
@@ -68,7 +67,7 @@ pub enum EventError {
     /// The event has no encoding.
     #[error("event cannot be encoded: {0}")]
     Encode(rmp_serde::encode::Error),
-    /// The bytes are no event of this version.
+    /// The bytes are not an event of this version.
     #[error("bytes are no event of version {EVENT_VERSION}: {0}")]
     Decode(rmp_serde::decode::Error),
 }
@@ -76,7 +75,7 @@ pub enum EventError {
 /// A rank holds its data and its initial weights.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Prepared {
-    /// Whose event this is.
+    /// The rank that recorded it.
     pub rank: Rank,
     /// The process it runs in.
     pub pid: u32,
@@ -90,16 +89,16 @@ pub struct Prepared {
     pub weights: String,
     /// Number of weights.
     pub parameters: u64,
-    /// Resident memory at that moment, in bytes.
+    /// Resident memory when it was recorded, in bytes.
     pub resident_bytes: u64,
 }
 
 /// One step of one lane.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StepRecord {
-    /// Whose event this is.
+    /// The rank that recorded it.
     pub rank: Rank,
-    /// On which lane.
+    /// The lane that recorded it.
     pub lane: LaneId,
     /// The lane's step number, from 1.
     pub step: u64,
@@ -107,15 +106,15 @@ pub struct StepRecord {
     pub samples: u64,
     /// When the step began.
     pub begin: Nanos,
-    /// How long it took.
+    /// Its length.
     pub length: Nanos,
-    /// Where the time went; sums to `length`.
+    /// Time per phase; sums to `length`.
     pub phases: PhaseTimes,
     /// Bytes handed to the transport.
     pub bytes_out: u64,
     /// Bytes taken from the transport.
     pub bytes_in: u64,
-    /// Mean loss over the rank's samples of the step, where it computes one.
+    /// Mean loss over the rank's samples of the step, if it computes one.
     pub loss: Option<f32>,
     /// Samples of this rank in the step.
     pub own_samples: u32,
@@ -132,134 +131,134 @@ pub struct StepRecord {
 /// A stretch of a lane's time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SpanRecord {
-    /// Whose event this is.
+    /// The rank that recorded it.
     pub rank: Rank,
-    /// On which lane.
+    /// The lane that recorded it.
     pub lane: LaneId,
-    /// In which step of the lane.
+    /// The lane's step.
     pub step: u64,
-    /// What the lane was doing.
+    /// The lane's phase.
     pub phase: Phase,
-    /// When it began to.
+    /// Its beginning.
     pub begin: Nanos,
-    /// For how long.
+    /// Its length.
     pub length: Nanos,
-    /// With whom.
+    /// The peer, if one was involved.
     pub peer: Option<Rank>,
-    /// How many bytes moved.
+    /// Bytes that moved.
     pub bytes: u64,
 }
 
 /// A value that was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MetricRecord {
-    /// What was measured.
+    /// The metric.
     pub metric: Metric,
-    /// Which model it was measured on, in words: `rank 0`, `server`.
+    /// The measured model's name for people: `rank 0`, `server`.
     pub model: String,
     /// Step of the model, from 0 for the initial weights.
     pub step: u64,
-    /// Samples consumed by all ranks together when the model was set aside.
+    /// Samples consumed by all ranks together when the snapshot was taken.
     pub samples: u64,
     /// The same as passes over the training set.
     pub epoch: f64,
-    /// When the model was set aside, on the clock of the run.
+    /// When the snapshot was taken, on the clock of the run.
     pub at: Nanos,
     /// The value; not finite for a model that diverged.
     pub value: f64,
-    /// Whether the run is judged by this model; otherwise it stands beside the one that it is judged by.
+    /// Whether the run is judged by this model; otherwise it is evaluated in addition.
     #[serde(default = "yes")]
     pub judged: bool,
 }
 
-/// What a field means in a log that was written before there was one.
-pub(crate) fn yes() -> bool {
+/// The value of a field in logs that were written before it existed.
+fn yes() -> bool {
     true
 }
 
 /// A digest of a rank's weights.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WeightHash {
-    /// Whose event this is.
+    /// The rank that recorded it.
     pub rank: Rank,
-    /// After which step.
+    /// The rank's last step before it.
     pub step: u64,
     /// SHA-256 of the weights as little-endian 32-bit floats, in hexadecimal.
     pub sha256: String,
 }
 
-/// What one rank sent to another.
+/// One rank's traffic to another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkRecord {
     /// The sender.
     pub from: Rank,
     /// The receiver.
     pub to: Rank,
-    /// Payload bytes as they travelled, encoded.
+    /// Payload bytes as sent, encoded.
     pub bytes: u64,
-    /// Messages.
+    /// Number of messages.
     pub messages: u64,
 }
 
-/// What coding saved on a lane over the whole run, and what it lost.
+/// A lane's savings and losses by compression over the whole run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CodingRecord {
-    /// Whose event this is.
+    /// The rank that recorded it.
     pub rank: Rank,
-    /// On which lane.
+    /// The lane that recorded it.
     pub lane: LaneId,
-    /// Payload bytes that were sent, as they travelled.
+    /// Payload bytes as sent, encoded.
     pub bytes: u64,
     /// The same as 32-bit floats.
     pub raw_bytes: u64,
     /// Squared length of all vectors that were encoded in the steps which keep their spans.
     pub squared: f64,
-    /// Squared length of what decoding them does not give back. The relative error of the run is the square root
-    /// of the one sum, over all lanes, divided by the other.
+    /// Squared length of their encoding errors. The relative error of the run is the square root of this sum over all lanes
+    /// divided by the other.
     pub squared_error: f64,
 }
 
-/// What measuring cost a rank.
+/// A rank's cost of recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Overhead {
-    /// Whose event this is.
+    /// The rank that recorded it.
     pub rank: Rank,
-    /// Processor time of recording: phase switches, and the threads that ship what was recorded.
+    /// Processor time of recording: phase switches, and the threads that send the records.
     pub recording: Nanos,
-    /// The time from the start of the run to the end of the last step, by a clock of its own.
+    /// The time from the start of the run to the end of the last step, measured by a separate clock.
     pub wall: Nanos,
 }
 
-/// How well a rank kept what it pretends: how much later than they should have, things happened.
+/// The accuracy of a rank's emulation: how late the emulated effects were.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EmulationRecord {
-    /// Whose event this is.
+    /// The rank that recorded it.
     pub rank: Rank,
-    /// What is pretended.
+    /// The emulated part.
     pub what: Emulated,
-    /// Messages that were kept back, or pieces of work.
+    /// Number of delayed messages, or of pieces of work.
     pub count: u64,
-    /// Of these, half were not later than this.
+    /// Median of their lateness.
     pub p50: Nanos,
-    /// And 95 of 100 not later than this.
+    /// 95th percentile of their lateness.
     pub p95: Nanos,
-    /// The latest.
+    /// Maximum of their lateness.
     pub max: Nanos,
-    /// Steps that computed; 0 for a network.
+    /// Number of steps that computed; 0 for a network.
     pub steps: u64,
-    /// Of these, the ones whose real arithmetic did not fit into its time.
+    /// Number of these whose real arithmetic took longer than the stated time.
     pub overruns: u64,
-    /// The most that was missing in a step.
+    /// The longest such excess.
     pub longest: Nanos,
 }
 
-/// What is pretended.
+/// A part of the emulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Emulated {
     /// The network.
     Network,
-    /// The time that computing takes.
+    /// The time of computing.
     Compute,
 }
 
@@ -276,21 +275,21 @@ impl Emulated {
 /// The samples of a step, by their positions in the original training file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SamplesRecord {
-    /// Whose event this is.
+    /// The rank that recorded it.
     pub rank: Rank,
-    /// In which step.
+    /// The rank's step.
     pub step: u64,
     /// The samples, in the order of the batch.
     pub samples: Vec<u32>,
 }
 
-/// A gradient that a server applied. In the order of their versions, these are what a server did: with the batches,
-/// which are known, the run can be replayed from them to equal bits, unless the server has no lock.
+/// A gradient that a server applied. In the order of their versions and with the batches, which are known, these records
+/// suffice to replay the run bit for bit, unless the server has no lock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UpdateRecord {
     /// The server.
     pub rank: Rank,
-    /// Whose gradient it was.
+    /// The worker that computed the gradient.
     pub worker: Rank,
     /// The worker's step.
     pub step: u64,
@@ -305,27 +304,27 @@ pub struct UpdateRecord {
     pub at: Nanos,
 }
 
-/// A rank goes on without a peer: from here on the run is degraded.
+/// A rank continues without a lost peer: from here on the run is degraded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LostRecord {
-    /// Who goes on.
+    /// The rank that continues.
     pub rank: Rank,
-    /// Who is gone.
+    /// The lost peer.
     pub peer: Rank,
-    /// The peer's step that did not come; 0 where its steps are not known.
+    /// The peer's first missing step; 0 if its steps are not known.
     pub step: u64,
-    /// When that was noticed.
+    /// When the loss was noticed.
     pub at: Nanos,
-    /// What was noticed, in a sentence.
+    /// The reason, in a sentence.
     pub reason: String,
 }
 
 /// A rank ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RankEnded {
-    /// Whose event this is.
+    /// The rank that recorded it.
     pub rank: Rank,
-    /// How.
+    /// The kind of its end.
     pub end: RankEnd,
 }
 
@@ -335,29 +334,29 @@ pub struct RankEnded {
 pub enum RankEnd {
     /// All its lanes finished.
     Finished,
-    /// It was told to stop, and did so after this step.
+    /// It was asked to stop, and stopped after this step.
     Stopped {
         /// The last finished step.
         step: u64,
     },
     /// The loss of its samples stopped being finite.
     Diverged {
-        /// In which step.
+        /// The rank's step.
         step: u64,
         /// The loss, as text: `NaN`, `inf`.
         loss: String,
     },
-    /// It could not go on.
+    /// It could not continue.
     Failed {
-        /// On which lane.
+        /// The failed lane.
         lane: LaneId,
-        /// In which step of the lane.
+        /// That lane's step.
         step: u64,
-        /// In which phase.
+        /// That lane's phase.
         phase: Phase,
-        /// A peer that is to blame as far as this rank can see: it stayed silent.
+        /// The silent peer that this rank blames, if any.
         peer: Option<Rank>,
-        /// Why, in a sentence.
+        /// The reason, in a sentence.
         reason: String,
     },
 }

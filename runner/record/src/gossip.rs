@@ -1,24 +1,24 @@
-//! What happens to the models of ranks that gossip.
+//! Changes of the models of gossiping ranks.
 
 use crate::{Nanos, Rank};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Something that happened to the model of a rank without a centre, or to the buffer of steps that are not in it yet.
-/// With the batches, which are known, a run is replayed from these to equal bits.
+/// A change of a gossiping rank's model, or of its buffer of steps that are not in the model yet. With the batches, which
+/// are known, these records suffice to replay a run bit for bit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GossipRecord {
-    /// Whose model.
+    /// The model's rank.
     pub rank: Rank,
-    /// The order on this rank, from 1.
+    /// Number of the change on this rank, from 1.
     pub sequence: u64,
-    /// When.
+    /// Its time on the clock of the run.
     pub at: Nanos,
-    /// What.
+    /// The change.
     pub act: GossipAct,
 }
 
-/// What happened to a gossiping rank's model.
+/// A change of a gossiping rank's model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GossipAct {
@@ -36,21 +36,21 @@ pub enum GossipAct {
     },
     /// The buffer was applied to the model, and is empty.
     Flushed,
-    /// The model, with the buffer applied, was put aside for an evaluation.
+    /// A snapshot of the model, with the buffer applied, was taken for an evaluation.
     Kept {
         /// Samples that all ranks together had consumed.
         samples: u64,
     },
     /// The model became the mean of two.
     Averaged {
-        /// The other one's rank.
+        /// The other rank.
         peer: Rank,
-        /// Which averaging of the active rank of the two, from 1.
+        /// Number of the averaging among those of the active rank, from 1.
         number: u64,
     },
 }
 
-/// Two ranks replaced their models by the mean of both. Only the rank that asked for it, the active one, tells.
+/// Two ranks replaced their models by the mean of both. Recorded by the active rank, which asked for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AveragedRecord {
     /// The active rank.

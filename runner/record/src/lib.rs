@@ -8,10 +8,11 @@ mod event;
 mod gossip;
 mod overlap;
 mod phase;
+mod phase_clock;
 mod snapshot;
 mod units;
 
-pub use clock::{Clock, PhaseClock, Span, StepTiming, Trace, Work};
+pub use clock::{Clock, Work};
 pub use event::{
     CodingRecord, EVENT_VERSION, Emulated, EmulationRecord, Event, EventError, LinkRecord, LostRecord,
     MetricRecord, Overhead, Prepared, RankEnd, RankEnded, SamplesRecord, SpanRecord, StepRecord,
@@ -20,5 +21,6 @@ pub use event::{
 pub use gossip::{AveragedRecord, GossipAct, GossipRecord};
 pub use overlap::Overlap;
 pub use phase::{Category, Phase, PhaseTimes};
+pub use phase_clock::{PhaseClock, Span, StepTiming, Trace};
 pub use snapshot::{Company, SnapshotRecord, Standing};
 pub use units::{LaneId, Nanos, Rank};

@@ -1,13 +1,14 @@
-//! What the lanes of a rank do at the same time: how much of its communication is hidden.
+//! How much of a rank's communication its compute lane hides.
 //!
-//! Communication is *open* while a lane beside the compute lane moves or transforms what travels, or waits for a
-//! peer of its choice; a lane that waits for whoever may come has nothing open. It is *hidden* while the compute
-//! lane meanwhile neither communicates nor waits, and exposed otherwise.
+//! Communication is *open* while a lane beside the compute lane transfers or transforms messages, or waits for a certain
+//! peer; a lane that waits for any peer has nothing open. Open communication is *hidden* while the compute lane neither
+//! communicates nor waits, and exposed otherwise.
 
-use crate::{Category, Clock, LaneId, Nanos, Phase};
+use crate::clock::Clock;
+use crate::{Category, LaneId, Nanos, Phase};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The one account of all lanes of a rank.
+/// The account that all lanes of a rank share.
 #[derive(Debug, Default)]
 pub struct Overlap(Mutex<Account>);
 
@@ -17,9 +18,9 @@ struct Account {
     busy: bool,
     /// Lanes beside it whose communication is open.
     open: u32,
-    /// Until when the account is settled.
+    /// The time up to which the account is settled.
     settled: Nanos,
-    /// What was hidden since the account was last asked.
+    /// Hidden communication since the last call of `take`.
     hidden: Nanos,
 }
 
@@ -32,7 +33,7 @@ impl Account {
     }
 }
 
-/// What a lane does, as far as the account goes.
+/// A lane's activity, as the account distinguishes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Activity {
     /// The compute lane neither communicates nor waits.
@@ -44,7 +45,7 @@ pub(crate) enum Activity {
 }
 
 impl Activity {
-    /// What a lane in this phase does.
+    /// The activity of a lane in a phase.
     pub(crate) fn of(lane: LaneId, phase: Phase) -> Self {
         let moves = phase.category() == Category::Communication;
         let waits = phase.category() == Category::Waiting;
@@ -56,8 +57,8 @@ impl Activity {
 }
 
 impl Overlap {
-    /// A lane goes over from one activity to another; answers when. The clock is read inside the account, so that
-    /// lanes enter it in the order of their times.
+    /// A lane changes its activity; returns the time. The clock is read under the lock, so that changes are booked in the
+    /// order of their times.
     pub(crate) fn moved(&self, clock: &dyn Clock, from: Activity, to: Activity) -> Nanos {
         let mut account = self.lock();
         let now = clock.now();
@@ -75,7 +76,7 @@ impl Overlap {
         now
     }
 
-    /// What was hidden since this was last asked.
+    /// Hidden communication since the last call.
     pub(crate) fn take(&self) -> Nanos {
         std::mem::take(&mut self.lock().hidden)
     }

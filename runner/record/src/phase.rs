@@ -1,4 +1,4 @@
-//! What a lane can be doing: a closed list, so that the times of a step add up to its length.
+//! The phases of a lane: a closed list, so that the times of a step add up to its length.
 
 use crate::Nanos;
 use schemars::JsonSchema;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Index, IndexMut};
 
-/// What a lane is doing; at each moment exactly one of these.
+/// A lane's activity; a lane is in exactly one phase at each moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
@@ -30,23 +30,23 @@ pub enum Phase {
     Transfer,
     /// Turning a packet into a vector.
     Decode,
-    /// Adding what arrived to what is here.
+    /// Adding a received vector to a local one.
     Reduce,
     /// Changing the weights.
     Update,
-    /// Copying the weights aside for the evaluator.
+    /// Copying the weights for a snapshot.
     Snapshot,
-    /// Whatever no other phase covers; always shown.
+    /// Time that no other phase covers; always shown.
     Other,
 }
 
-/// What kind of time a phase is.
+/// The kind of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Category {
     /// The rank works on its own model.
     Compute,
-    /// The rank moves or transforms what travels.
+    /// The rank transfers or transforms messages.
     Communication,
     /// The rank waits, for a peer or for another of its lanes.
     Waiting,
@@ -98,7 +98,7 @@ impl Phase {
         Self::ALL.into_iter().find(|phase| phase.name() == name)
     }
 
-    /// What kind of time this is.
+    /// The phase's kind.
     pub fn category(self) -> Category {
         match self {
             Self::Data | Self::Forward | Self::Backward | Self::Copy | Self::Update => Category::Compute,
@@ -153,8 +153,8 @@ impl PhaseTimes {
         Phase::ALL.into_iter().map(|phase| (phase, self[phase]))
     }
 
-    /// Communication that the compute lane did not hide: the time one of the rank's communications is
-    /// open while this lane does not compute. Of a compute lane only.
+    /// Communication that the compute lane did not hide: the time in which it communicated or waited itself. Of a compute
+    /// lane only.
     pub fn exposed(&self) -> Nanos {
         self.iter()
             .filter(|(phase, _)| matches!(phase.category(), Category::Communication | Category::Waiting))

@@ -1,4 +1,4 @@
-//! Newtypes for what has an identity or a unit.
+//! Newtypes for ranks, lanes and time.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ impl fmt::Display for Rank {
     }
 }
 
-/// Nanoseconds: a length of time, or a moment counted from the start of the run.
+/// Nanoseconds: a duration, or a time since the start of the run.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -36,7 +36,7 @@ impl Nanos {
         self.0 as f64 / 1e9
     }
 
-    /// The time from `earlier` until this moment; zero if it lies ahead.
+    /// The duration since `earlier`; zero if that is in the future.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self(self.0.saturating_sub(earlier.0))

@@ -1,4 +1,4 @@
-//! Child processes as the chores start them: each error says which one, and none goes through a shell.
+//! Child processes: each error names its command, and none is run by a shell.
 
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Write};
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, anyhow};
 
 /// A child process to be.
 pub(crate) struct Child {
-    /// What messages say instead of the command line.
+    /// Its name in messages, in place of the command line.
     title: Option<String>,
     command: Command,
 }
@@ -20,7 +20,7 @@ impl Child {
         Self { title: None, command: Command::new(program) }
     }
 
-    /// Is called `title` in messages, where the command line would say less.
+    /// Sets its name in messages, in place of the command line.
     pub(crate) fn called(mut self, title: &str) -> Self {
         self.title = Some(title.to_owned());
         self
@@ -50,7 +50,7 @@ impl Child {
         self
     }
 
-    /// The command line, or what it is called instead.
+    /// The command line, or the name in its place.
     pub(crate) fn name(&self) -> String {
         if let Some(title) = &self.title {
             return title.clone();
@@ -59,7 +59,7 @@ impl Child {
         words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ")
     }
 
-    /// Runs to the end, output passing through, and says how it ended.
+    /// Runs to the end with inherited output, and returns how it ended.
     pub(crate) fn status(mut self) -> Result<ExitStatus> {
         self.command.status().map_err(|error| self.cannot_start(error))
     }
@@ -70,7 +70,7 @@ impl Child {
         expect_success(&name, self.status()?)
     }
 
-    /// Runs to the end and gives what it wrote to standard output.
+    /// Runs to the end and returns its standard output.
     pub(crate) fn read(mut self) -> Result<String> {
         let output = self.command.stdin(Stdio::null()).output().map_err(|error| self.cannot_start(error))?;
         let words = String::from_utf8_lossy(&output.stderr);

@@ -11,7 +11,7 @@ use crate::workspace::Workspace;
 const RECIPE: &str = "recipes/quickstart.toml";
 const PAGE: &str = "quickstart.html";
 
-/// Sets up, builds, runs the quick-start recipe, and says where its page is.
+/// Sets up, builds, runs the quick-start recipe, and prints the path of its page.
 ///
 /// A run that ends with an exit code of its own hands that code on.
 pub(crate) fn run(workspace: &Workspace, stages: &mut Stages) -> Result<ExitCode> {

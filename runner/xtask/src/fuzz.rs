@@ -10,7 +10,7 @@ use crate::workspace::Workspace;
 /// The targets, as files in `tests/fuzz/targets`.
 pub(crate) const TARGETS: [&str; 5] = ["recipe", "frame", "control", "idx", "cifar"];
 
-/// What is fuzzed, and for how long.
+/// The fuzz target and the duration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     target: String,
@@ -34,7 +34,7 @@ impl Options {
     }
 }
 
-/// Fuzzes until the time is up; what is found is an error.
+/// Fuzzes for the given time; a finding is an error.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     libtorch::ensure(workspace)?;
     // Coverage is what guides the search; a sanitizer would watch over unsafe code, of which the readers have none.

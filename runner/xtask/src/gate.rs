@@ -1,6 +1,6 @@
 //! `cargo xtask test`: everything that CI checks, as one command.
 //!
-//! The tests come last, so that their own report is what a person, or the tail of a log, sees.
+//! The tests come last, so that their report is at the end of a log.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,10 +13,10 @@ use crate::stage::Stages;
 use crate::tools;
 use crate::workspace::Workspace;
 
-/// What the command line of `cargo xtask test` can ask for.
+/// The options of `cargo xtask test`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
-    /// Leave out what takes longest, and say so.
+    /// Skip the slowest stages, and report that.
     pub(crate) quick: bool,
     /// Go on after a check that fails.
     pub(crate) keep_going: bool,

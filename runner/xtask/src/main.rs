@@ -1,6 +1,6 @@
 //! `cargo xtask`: the project's chores, one command each.
 //!
-//! It is what a fresh clone builds first, so it depends on next to nothing and never on libtorch: bringing libtorch
+//! A fresh clone builds it first, so it has few dependencies and never libtorch: bringing libtorch
 //! is one of its chores.
 
 #![expect(
@@ -55,7 +55,7 @@ Environment:
   BAKEOFF_REQUIRE_ALL=1       a missing tool is an error, not a test left out (CI sets it)
 ";
 
-/// What the command line asks for.
+/// The command line.
 #[derive(Debug, PartialEq, Eq)]
 enum Chore {
     Setup,

@@ -12,7 +12,7 @@ pub(crate) enum Outcome {
     Failed,
 }
 
-/// The stages so far, and what was left out.
+/// The stages so far, and the skipped ones.
 #[derive(Default)]
 pub(crate) struct Stages {
     done: Vec<(String, Outcome, Duration)>,

@@ -21,7 +21,7 @@ pub(crate) fn all_required() -> bool {
 
 /// Chromium: the user's choice, else one in `PATH`, else one installed by the system's package manager if we are root.
 ///
-/// `Ok(None)` says that there is none and that we may not install one.
+/// `Ok(None)` if there is none and installing is not allowed.
 pub(crate) fn chromium() -> Result<Option<PathBuf>> {
     if let Some(chosen) = std::env::var_os(CHROMIUM_VARIABLE) {
         let chosen = PathBuf::from(chosen);

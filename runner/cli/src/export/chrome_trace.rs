@@ -1,11 +1,11 @@
-//! What the lanes of runs did, as a trace that <https://ui.perfetto.dev> and `chrome://tracing` open.
+//! The lanes of runs as a trace for <https://ui.perfetto.dev> and `chrome://tracing`.
 //!
 //! A process is a node of a run, a thread a lane of a rank. Steps are complete events that enclose the phases of
 //! the steps whose spans were kept; the other steps have their phases as arguments. Loss and bytes per step are
 //! counters, evaluations are marks. All runs begin at time 0, so that runs can be compared one below the other.
 //!
 //! Source: "Trace Event Format" (Chromium project). Times are microseconds there; three decimals keep every
-//! nanosecond. JSON has no NaN: a loss that is no number is left out of the counter and told as text.
+//! nanosecond. JSON has no NaN: a loss that is not finite is left out of the counter and written as text.
 
 use crate::output::human;
 use record::{LaneId, Nanos, PhaseTimes, Rank, SpanRecord, StepRecord};

@@ -22,7 +22,7 @@ pub(crate) fn write(
 }
 
 fn line(run: &str, event: &Event) -> std::io::Result<Value> {
-    // An event is an object with one entry: its name, and what it says.
+    // An event is an object with one entry: its name and its fields.
     let whole: Map<String, Value> = serde_json::from_value(serde_json::to_value(event)?)?;
     let (name, fields) = whole.into_iter().next().unwrap_or_default();
     Ok(json!({ "version": EVENT_VERSION, "run": run, "event": name, "fields": fields }))

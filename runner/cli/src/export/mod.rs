@@ -18,7 +18,7 @@ pub(crate) fn open(path: Option<&Path>) -> Result<Box<dyn Write>, Failure> {
     Ok(Box::new(BufWriter::with_capacity(1 << 18, Named { path: path.to_owned(), file })))
 }
 
-/// A file whose errors say which one it is.
+/// A file whose errors name it.
 struct Named {
     path: PathBuf,
     file: File,

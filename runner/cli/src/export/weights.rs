@@ -1,4 +1,4 @@
-//! Models as safetensors: a number of 8 bytes (little-endian), so many bytes of JSON, then the tensors' bytes.
+//! Models as safetensors: the length of the header (u64, little endian), the header in JSON, then the tensors' bytes.
 //!
 //! A snapshot of a run is its weights as little-endian 32-bit floats, one after another, in the order of the
 //! model's parameters: exactly what the format puts behind its head. So a head is all that has to be made, and
@@ -19,7 +19,7 @@ const FLOAT: usize = 4;
 /// The head is padded to a multiple of this, so that tensors begin where their values may be read in place.
 const ALIGNMENT: usize = 8;
 
-/// Writes a model that a run put aside to `file`.
+/// Writes a snapshot of a run to `file`.
 pub(crate) fn write(
     model: &Model,
     kept: &KeptModel,

@@ -6,14 +6,14 @@ use crate::exit::Failure;
 use indicatif::{MultiProgress, ProgressDrawTarget};
 use std::io::{self, IsTerminal, Write};
 
-/// How much is said.
+/// How much is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Loudness {
     /// Errors and warnings.
     Quiet,
-    /// What a person at a terminal wants to know.
+    /// Also the progress of the work.
     Usual,
-    /// Causes of causes, and what the parts do.
+    /// Also causes of errors and activities of the parts.
     Verbose,
 }
 
@@ -30,7 +30,7 @@ impl Console {
         Self { bars: MultiProgress::with_draw_target(ProgressDrawTarget::hidden()), loudness }
     }
 
-    /// How much is said.
+    /// How much is printed.
     pub(crate) fn loudness(&self) -> Loudness {
         self.loudness
     }
@@ -55,13 +55,13 @@ impl Console {
         }
     }
 
-    /// Something odd, with what to do about it.
+    /// A warning with its cure.
     pub(crate) fn warn(&self, what: &str, cure: &str) {
         let cure = if cure.is_empty() { String::new() } else { format!("\n  = cure: {cure}") };
         self.write(&format!("{}: {what}{cure}", paint(ODD, "warning")));
     }
 
-    /// Why something was not done.
+    /// An error with its cure.
     pub(crate) fn error(&self, what: &str, cure: &str) {
         let cure = if cure.is_empty() { String::new() } else { format!("\n  = cure: {cure}") };
         self.write(&format!("{}: {what}{cure}", paint(BAD, "error")));
@@ -83,7 +83,7 @@ impl Console {
         }
     }
 
-    /// Writes even where quiet was asked for. A terminal would break long lines inside words.
+    /// Writes a line even if asked to be quiet; long lines are wrapped, because a terminal would break them inside words.
     pub(crate) fn write(&self, line: &str) {
         let breaks = io::stderr().is_terminal() && !line.is_empty();
         let text = if breaks { wrap(line, width()) } else { format!("{line}\n") };
@@ -91,7 +91,7 @@ impl Console {
     }
 
     fn write_bytes(&self, bytes: &[u8]) {
-        // Nobody is left to be told that standard error is gone.
+        // A failure of standard error cannot be reported anywhere.
         self.bars.suspend(|| {
             let mut out = anstream::stderr().lock();
             let _ = out.write_all(bytes).and_then(|()| out.flush());

@@ -10,13 +10,13 @@ pub(crate) use console::{Console, Loudness};
 use crate::exit::Failure;
 use std::io::Write;
 
-/// Where nothing says how wide the terminal is.
+/// The width if the terminal's is unknown.
 const USUAL_WIDTH: usize = 80;
 
 /// Columns that a text needs to be readable.
 const LEAST: usize = 20;
 
-/// Columns of the terminal: `COLUMNS`, else what the terminal says.
+/// Columns of the terminal: `COLUMNS`, else the terminal's own width.
 pub(crate) fn width() -> usize {
     let named = std::env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
     let asked = || {

@@ -1,4 +1,4 @@
-//! The few colours: they repeat what the words say, and are stripped where nobody sees them.
+//! The colours of the output. They only repeat the words, and are stripped where the output is not a terminal.
 
 use anstyle::{AnsiColor, Style};
 use std::fmt::Display;

@@ -13,7 +13,7 @@ const SEAM: char = '\u{1f}';
 const EDGE: char = '\u{1e}';
 /// Columns that a breakable text needs to be readable.
 const LEAST: usize = 10;
-/// How a text that is none of ours looks where control characters were.
+/// Replaces control characters of foreign texts.
 const NO_CONTROL: char = ' ';
 const LINES: ContentLineStyle = ContentLineStyle::none().junction(SEAM);
 const BETWEEN: LineStyle = LineStyle::none().fill(EDGE);

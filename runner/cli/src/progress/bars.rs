@@ -50,6 +50,6 @@ impl Bars {
 }
 
 fn style(template: &str) -> ProgressStyle {
-    // The templates are ours; a wrong one would only look plain.
+    // The templates are constants; an invalid one would only look plain.
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
 }

@@ -1,4 +1,4 @@
-//! What a user sees while a sweep runs: a bar and a line on a terminal, else one line per change of state.
+//! Progress of a sweep: a bar and a line on a terminal, else one line per change of state.
 
 mod bars;
 mod run_view;
@@ -24,7 +24,7 @@ use store::{Driver, RunState, SweepId};
 /// Columns for the state of a run that ended, above the bars.
 const MARGIN: usize = 13;
 
-/// What is shown. Clones share it.
+/// The progress display. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Progress {
     console: Console,
@@ -44,7 +44,7 @@ struct State {
     begun: Instant,
     /// Of each cell.
     repeats: u32,
-    /// For whoever looks from outside, and what does not change of it.
+    /// For `bakeoff status`, with the parts that do not change.
     board: Option<(Board, Live)>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct RunEnd<'a> {
 }
 
 impl Progress {
-    /// Begins a sweep: so many of its runs are to be trained.
+    /// Begins a sweep of which `to_train` runs are trained.
     pub(crate) fn begin(choice: ProgressChoice, console: &Console, plan: &Plan, to_train: usize) -> Self {
         let total = plan.runs.len();
         let quiet = console.loudness() == Loudness::Quiet;
@@ -199,7 +199,7 @@ impl Progress {
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        // What is shown has no invariant that a panic could have broken.
+        // The display has no invariant that a panic could have broken.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -240,7 +240,7 @@ impl State {
         }
     }
 
-    /// How long the rest of the sweep takes, by what its runs took so far.
+    /// Estimated time of the rest of the sweep, from its runs so far.
     fn left(&self) -> Option<Duration> {
         let (trained, took) = self.trained;
         let rest = self.to_train.checked_sub(trained).filter(|rest| *rest > 0)?;

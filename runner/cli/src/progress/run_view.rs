@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use store::Driver;
 
-/// What is known of the run under way.
+/// The state of the current run.
 pub(crate) struct RunView {
     title: String,
     workers: u32,
@@ -25,7 +25,7 @@ pub(crate) struct RunView {
     processes: BTreeMap<Member, Driver>,
     samples: u64,
     metric: Option<(Metric, f64)>,
-    /// The ranks without which it goes on.
+    /// The ranks that it has lost.
     lost: BTreeSet<Rank>,
 }
 
@@ -127,7 +127,7 @@ impl RunView {
         line
     }
 
-    /// For whoever looks from outside.
+    /// The same for `bakeoff status`.
     pub(crate) fn live(&self, now: Instant) -> LiveRun {
         let batch = u64::from(self.batch.max(1));
         let member = |(member, process): (&Member, &Driver)| {

@@ -1,4 +1,4 @@
-//! What a user sees while a data set comes: a bar with speed and time left on a terminal, else a line per source.
+//! Progress of a download: a bar with speed and remaining time on a terminal, else a line per source.
 
 use crate::args::ProgressChoice;
 use crate::output::{Console, Loudness, human};
@@ -52,11 +52,11 @@ impl Transfer {
                         bar.set_message(archive.name);
                         bar.set_length(archive.bytes);
                         bar.set_position(*have);
-                        // What came earlier says nothing about the speed of today.
+                        // Bytes of an earlier download are no part of this one's speed.
                         bar.reset_eta();
                         self.console.detail(&line);
                     }
-                    // The same address once more was told as another try.
+                    // A retry of the same address was shown already.
                     None if self.asked == *url => {}
                     None => self.console.say(&line),
                 }
@@ -91,6 +91,6 @@ impl Transfer {
 }
 
 fn style(template: &str) -> ProgressStyle {
-    // The templates are ours; a wrong one would only look plain.
+    // The templates are constants; an invalid one would only look plain.
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }

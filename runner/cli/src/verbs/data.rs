@@ -1,4 +1,4 @@
-//! `bakeoff data`: public data sets, fetched, checked, and put where recipes look for them.
+//! `bakeoff data`: fetches and verifies public data sets.
 
 use crate::context::Context;
 use crate::disk::data_folder;
@@ -37,12 +37,12 @@ pub(crate) struct DataArgs {
     action: Action,
 }
 
-/// What to do.
+/// The action.
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Fetch a data set: only what is missing or damaged comes.
+    /// Fetch a data set; only missing or damaged files are downloaded.
     Fetch(FetchArgs),
-    /// Compare a data set's files with what was published; exit code 4 if any is missing or different.
+    /// Compare a data set's files with the published ones; exit code 4 if any is missing or different.
     Verify(VerifyArgs),
     /// List the data sets and where they are; with -v their files and sources.
     List,
@@ -85,7 +85,7 @@ impl From<FetchError> for Failure {
     }
 }
 
-/// Looks after data sets.
+/// Carries out the action.
 pub(crate) fn execute(args: &DataArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     match &args.action {
         Action::Fetch(args) => fetch(args, context),
@@ -94,7 +94,7 @@ pub(crate) fn execute(args: &DataArgs, context: &Context<'_>) -> Result<Exit, Fa
     }
 }
 
-/// Where recipes look for a data set's files.
+/// The default folder of a data set's files.
 fn usual_folder(set: &DataSet) -> PathBuf {
     data_folder().join(set.folder)
 }

@@ -1,4 +1,4 @@
-//! `bakeoff db`: what is in the store's database, whether it is sound, and how to have it again.
+//! `bakeoff db`: shows, checks and rebuilds the store's database.
 
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
@@ -28,22 +28,22 @@ pub(crate) struct DbArgs {
     action: Action,
 }
 
-/// What to do with the database.
+/// The action.
 #[derive(Clone, Copy, Debug, Subcommand)]
 enum Action {
-    /// Where it is, how large, what is in it.
+    /// Show its path, size and contents.
     Info,
-    /// Read all of it and look for damage.
+    /// Check all of it for damage.
     Check,
-    /// Make it again from the runs' own directories; the old one is kept.
+    /// Rebuild it from the runs' own directories; the old one is kept.
     Rebuild {
-        /// Also where the old database has sweeps that were written down nowhere else.
+        /// Also if the old database has sweeps that are recorded only there.
         #[arg(long)]
         force: bool,
     },
 }
 
-/// Looks after the database.
+/// Carries out the action.
 pub(crate) fn execute(args: &DbArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     super::wait(async {
         if let Action::Rebuild { force } = args.action {

@@ -49,13 +49,13 @@ pub(crate) struct ExportArgs {
     /// Which runs.
     #[arg(value_name = "EXPR")]
     selection: String,
-    /// How it is written.
+    /// The file format.
     #[arg(long, value_name = "FORMAT")]
     format: Format,
-    /// What is written as CSV or JSON lines; runs where nothing is said.
+    /// The table to write as CSV or JSON lines; `runs` by default.
     #[arg(long, value_name = "TABLE")]
     what: Option<Table>,
-    /// Where it goes: a file, or standard output where nothing is said; for safetensors a folder.
+    /// The file to write, by default standard output; for safetensors a folder.
     #[arg(short, long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     output: Option<PathBuf>,
 }
@@ -63,7 +63,7 @@ pub(crate) struct ExportArgs {
 /// How it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// A head, then a line per row.
+    /// A header line, then a line per row.
     Csv,
     /// A JSON object per line.
     Jsonl,
@@ -73,7 +73,7 @@ enum Format {
     Safetensors,
 }
 
-/// What is written.
+/// The table or file to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Table {
     /// A row per run.
@@ -86,7 +86,7 @@ enum Table {
     Phases,
     /// A row per sample of a step, of one run.
     Samples,
-    /// What the ranks told, as JSON lines only.
+    /// The events that the ranks reported, as JSON lines only.
     Events,
 }
 
@@ -148,7 +148,7 @@ async fn tables(
     Ok(out.flush()?)
 }
 
-/// The one run whose sample ids are wanted: their rows do not say whose they are.
+/// The one run whose sample ids are exported: their rows do not name a run.
 async fn sample_ids(
     store: &Store,
     selection: &Selection,
@@ -230,7 +230,7 @@ async fn trace(store: &Store, selection: &Selection, output: Option<&Path>) -> R
     Ok(writer.end()?)
 }
 
-/// A folder for each run that fits; answers what there is to say about it.
+/// Writes a folder for each selected run and returns notes about it.
 async fn models(store: &Store, selection: &Selection, folder: &Path) -> Result<Vec<String>, Failure> {
     let mut told = Vec::new();
     for run in &fitting(store, selection).await? {
@@ -244,7 +244,7 @@ async fn models(store: &Store, selection: &Selection, folder: &Path) -> Result<V
         let detail = store.show(&run.id).await?;
         let models = store.kept_models(&id).await?;
         let mut written = vec![file(&own, "run.json", |out| about(&detail, out))?];
-        // Of several that were put aside, one was kept.
+        // One of several snapshots was kept.
         let initial =
             models.iter().find(|model| model.step == 0 && !model.model.is_empty() && model.path.is_file());
         let last = models.iter().rfind(|model| model.last);
@@ -303,7 +303,7 @@ fn origin(detail: &RunDetail, kept: &KeptModel) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Writes a file of a folder; answers its name.
+/// Writes a file into a folder and returns its name.
 fn file(
     folder: &Path,
     name: &str,

@@ -26,13 +26,13 @@ It never overwrites a file unless --force says so.";
 /// Arguments of `init`.
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
-    /// Where the recipe goes.
+    /// File of the recipe.
     #[arg(value_name = "FILE", default_value = "recipe.toml", value_hint = ValueHint::FilePath)]
     file: PathBuf,
-    /// What to start from.
+    /// The template.
     #[arg(short, long, value_name = "NAME", default_value = Template::ALL[0].name(), value_parser = PossibleValuesParser::new(Template::ALL.map(Template::name)))]
     template: String,
-    /// Overwrite a file that is there.
+    /// Overwrite an existing file.
     #[arg(long)]
     force: bool,
 }

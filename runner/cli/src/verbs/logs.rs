@@ -1,4 +1,4 @@
-//! `bakeoff logs`: what the processes of a run wrote to their standard error.
+//! `bakeoff logs`: the standard error of a run's processes.
 
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
@@ -29,7 +29,7 @@ pub(crate) struct LogsArgs {
     /// Only this rank.
     #[arg(short = 'w', long = "worker", value_name = "RANK")]
     rank: Option<u32>,
-    /// Show what is added too, until the run ends.
+    /// Follow the logs until the run ends.
     #[arg(short, long)]
     follow: bool,
 }
@@ -79,7 +79,7 @@ fn logs(args: &LogsArgs, detail: &RunDetail) -> Result<Vec<Log>, Failure> {
     Ok(members.into_iter().map(log).collect())
 }
 
-/// Shows what was added to the logs; answers whether there was anything.
+/// Shows the lines that were added to the logs; returns whether there were any.
 fn read_on(logs: &mut [Log]) -> Result<bool, Failure> {
     let several = logs.len() > 1;
     let mut told = false;
@@ -115,7 +115,7 @@ impl Log {
     }
 }
 
-/// Shows what is added until the run ends.
+/// Follows the logs until the run ends.
 async fn follow(store: &Store, run: &str, logs: &mut [Log]) -> Result<(), Failure> {
     loop {
         let over = store.show(run).await?.line.state != RunState::Running;

@@ -42,10 +42,10 @@ use std::future::Future;
     max_term_width = 100
 )]
 pub(crate) struct Cli {
-    /// What to do.
+    /// The verb.
     #[command(subcommand)]
     pub(crate) verb: Verb,
-    /// How to do it.
+    /// Options of every verb.
     #[command(flatten)]
     pub(crate) global: Global,
 }
@@ -84,19 +84,19 @@ pub(crate) enum Verb {
     /// Write a commented recipe to start from.
     #[command(after_help = init::EXAMPLES)]
     Init(init::InitArgs),
-    /// Find everything that is wrong with recipes; nothing is run.
+    /// Find all mistakes in recipes; nothing is run.
     #[command(after_help = check::EXAMPLES)]
     Check(check::CheckArgs),
-    /// Show what a recipe expands to, and what `run` would do.
+    /// Show the arms, cells and runs of a recipe.
     #[command(after_help = plan::EXAMPLES)]
     Plan(plan::PlanArgs),
     /// Run a recipe; run it again to resume.
     #[command(after_help = run::EXAMPLES)]
     Run(run::RunArgs),
-    /// Show what runs now, and what killed processes left.
+    /// Show running sweeps and the remains of killed drivers.
     #[command(after_help = status::EXAMPLES)]
     Status(status::StatusArgs),
-    /// Stop what runs now, and clear up what killed processes left.
+    /// Stop running sweeps, and clean up after killed drivers.
     #[command(after_help = stop::EXAMPLES)]
     Stop(stop::StopArgs),
     /// List runs.
@@ -105,7 +105,7 @@ pub(crate) enum Verb {
     /// Show everything about one run.
     #[command(after_help = show::EXAMPLES)]
     Show(show::ShowArgs),
-    /// Show what the processes of a run logged.
+    /// Show the logs of a run's processes.
     #[command(after_help = logs::EXAMPLES)]
     Logs(logs::LogsArgs),
     /// Make the page of a sweep.
@@ -123,7 +123,7 @@ pub(crate) enum Verb {
     /// Print the JSON schema of recipes, for editors.
     #[command(after_help = schema::EXAMPLES)]
     Schema(schema::SchemaArgs),
-    /// Look after the database of the store.
+    /// Inspect, check or rebuild the database of the store.
     #[command(after_help = db::EXAMPLES)]
     Db(db::DbArgs),
     /// Print a script that completes commands in a shell.
@@ -131,7 +131,7 @@ pub(crate) enum Verb {
     Completions(completions::CompletionsArgs),
 }
 
-/// Does what the command line says.
+/// Executes the verb of a command line.
 pub(crate) fn execute(cli: Cli, console: &Console) -> Result<Exit, Failure> {
     let context = Context { global: cli.global, console };
     match cli.verb {
@@ -154,7 +154,7 @@ pub(crate) fn execute(cli: Cli, console: &Console) -> Result<Exit, Failure> {
     }
 }
 
-/// Waits for what can only be done asynchronously.
+/// Runs a future to its end.
 pub(crate) fn wait<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

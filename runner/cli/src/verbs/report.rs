@@ -36,7 +36,7 @@ pub(crate) struct ReportArgs {
     /// Make the page even if it has more than 20 MiB.
     #[arg(long)]
     allow_large: bool,
-    /// Open the page when it is made.
+    /// Open the page in a browser.
     #[arg(long)]
     open: bool,
 }

@@ -38,19 +38,19 @@ this machine cannot do what the plan asks.";
 pub(crate) struct RunArgs {
     #[command(flatten)]
     recipe: RecipeArgs,
-    /// Train everything, whatever is finished already.
+    /// Train all runs again, including finished ones.
     #[arg(long)]
     fresh: bool,
     /// Run more runs than the recipe's `limits.max-runs`.
     #[arg(short, long)]
     yes: bool,
-    /// Start nothing new after so many failed runs.
+    /// Start no new run after N failed runs.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_fail: Option<u32>,
-    /// Where the page goes; by default into the store.
+    /// File of the page; by default in the store.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     report: Option<PathBuf>,
-    /// Open the page when it is made.
+    /// Open the page in a browser.
     #[arg(long)]
     open: bool,
 }
@@ -112,7 +112,7 @@ fn refuse_too_many(args: &RunArgs, plan: &Plan) -> Result<(), Failure> {
         .cure("run it with --yes, choose with --only, or raise limits.max-runs"))
 }
 
-/// Whether this machine can train what is left to train; refuses before anything is started.
+/// Checks before the start whether this machine can train the runs that are left.
 fn preflight(plan: &Plan, decisions: &[Decision], context: &Context<'_>) -> Result<(), Failure> {
     let machine = launch::machine(&context.global.store)?;
     let to_train =
@@ -133,7 +133,7 @@ fn preflight(plan: &Plan, decisions: &[Decision], context: &Context<'_>) -> Resu
     }
 }
 
-/// How much there is to do, where earlier runs have a say in it.
+/// Prints how many runs are trained, if some are reused or repeated.
 fn announce(decisions: &[Decision], console: &Console) {
     let of = |name: &str| decisions.iter().filter(|decision| decision.action.name() == name).count();
     let (fresh, repeated, reused) = (of("run"), of("repeat"), of("reuse"));

@@ -26,10 +26,10 @@ Examples:
 /// Arguments of `status`.
 #[derive(Debug, Args)]
 pub(crate) struct StatusArgs {
-    /// One JSON document in place of words.
+    /// Print one JSON document.
     #[arg(long)]
     json: bool,
-    /// Look again every second, until nothing runs.
+    /// Repeat every second until no sweep runs.
     #[arg(short, long, conflicts_with = "json")]
     watch: bool,
 }
@@ -37,14 +37,14 @@ pub(crate) struct StatusArgs {
 /// How often a watcher looks.
 const PACE: Duration = Duration::from_secs(1);
 
-/// What runs, and what was left.
+/// Running sweeps, and the remains of killed drivers.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct Status {
     running: Vec<Live>,
-    /// Drivers that are gone without having cleared up.
+    /// Drivers that were killed.
     gone: Vec<Live>,
-    /// Sweeps of theirs that are open by the book.
+    /// Their sweeps that are still open in the database.
     left_over: Vec<LeftOver>,
 }
 
@@ -74,7 +74,7 @@ fn look(store: &Path, context: &Context<'_>) -> Result<Status, Failure> {
     Ok(Status { running, gone, left_over: left_over(store, context)? })
 }
 
-/// What the database says; where it cannot be read there may still be something to see.
+/// The state by the database; if it cannot be read, the drivers' own files may still show something.
 fn left_over(store: &Path, context: &Context<'_>) -> Result<Vec<LeftOver>, Failure> {
     super::wait(async {
         let opened = match Store::open_existing(store).await {
@@ -126,7 +126,7 @@ fn driver(out: &mut String, live: &Live, now: i64) {
     let _ = writeln!(out, "  sweep {}: {ended} of {} ended{left}", live.sweep, human::count(*runs, "run"));
 }
 
-/// A run, which was seen so many seconds ago.
+/// A run that was last seen `seconds` ago.
 fn under_way(out: &mut String, (run, ago): (&LiveRun, u64), width: usize) {
     let mut facts =
         vec![format!("{} for {}", run.stage, human::whole(Duration::from_secs(run.seconds + ago)))];

@@ -25,7 +25,7 @@ pub(crate) struct StopArgs {
     /// Do not wait for the end of a step.
     #[arg(long, conflicts_with = "kill")]
     now: bool,
-    /// Wait for nothing: kill.
+    /// Kill at once.
     #[arg(long)]
     kill: bool,
     /// How long to wait for the end, in seconds.
@@ -114,7 +114,7 @@ fn gone(processes: &[&Driver], deadline: Instant) -> bool {
 fn finish_off(store: &Path, live: &Live) -> Result<(), Failure> {
     let members: Vec<&LiveMember> = live.run.iter().flat_map(|run| &run.members).collect();
     let processes: Vec<&Driver> = members.iter().map(|member| &member.process).collect();
-    // The kernel is about to end them; what it does not end within moments it was never told to.
+    // The kernel is about to kill them; a process that outlives this moment was not asked to die with its driver.
     if !gone(&processes, Instant::now() + GRACE) {
         for member in members.iter().filter(|member| live::kill(&member.process)) {
             output::data(&format!("killed {}, process {}", member.name, member.process.pid))?;

@@ -1,4 +1,4 @@
-//! Who is to blame for the end of an attempt, and the sentence that says so.
+//! Decides which rank is to blame for the end of an attempt, and words it.
 
 use super::input::{AttemptReport, Rules};
 use super::rank::{RankState, list};
@@ -9,62 +9,62 @@ use record::{Nanos, Rank, RankEnd};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// So many heartbeats without a sign of life make an accusation believable.
+/// Heartbeats without a message after which an accusation is believed.
 const SUSPICIOUS_BEATS: u32 = 3;
 
-/// What ended an attempt other than its own end.
+/// What ended an attempt early.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Conclusion {
     /// The target was reached.
     TargetReached { at: Nanos, value: f64 },
     /// A loss or weights stopped being finite.
     Diverged { rank: Rank, step: u64, loss: String },
-    /// It could not go on.
+    /// It could not continue.
     Failed(Fault),
-    /// Time was up.
+    /// The time limit passed.
     TimedOut,
     /// The user stopped it.
     Interrupted,
 }
 
-/// A fault, and whose it is.
+/// A fault and its culprit.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Fault {
-    /// The rank to blame, where there is one.
+    /// The rank to blame, if any.
     pub(super) culprit: Option<Rank>,
-    /// Where that rank was.
+    /// That rank's last known activity.
     pub(super) place: Option<Whereabouts>,
-    /// What happened.
+    /// The cause.
     pub(super) cause: Cause,
 }
 
-/// What happened.
+/// The cause of a fault.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Cause {
-    /// The culprit's process went without a word; how, in words.
+    /// The culprit's process exited without a message; how, in words.
     Exited(String),
-    /// Nothing was heard of the culprit for so long.
+    /// The culprit sent nothing for this long.
     Silent(Nanos),
-    /// The culprit said why.
+    /// The culprit reported the reason.
     Reported(String),
-    /// The culprit is alive, but let another rank wait.
+    /// The culprit is alive, but rank `by` waited for it without success.
     Accused { by: Rank, reason: String },
-    /// The culprit ended, and never said that everything was said.
+    /// The culprit ended, but never said goodbye.
     NoGoodbye,
-    /// This rank goes on without the culprit, for this reason.
+    /// Rank `by` continues without the culprit.
     Missed { by: Rank, reason: String },
-    /// The culprit stopped though nobody had told it to.
+    /// The culprit stopped without being asked to.
     Unbidden,
-    /// These ranks were not ready in time, and of one of them, and no other, nothing was heard at all.
+    /// `missing` were not ready in time. `mute` is set if exactly one of them never sent a message.
     NotReady { missing: Vec<Rank>, mute: Option<Rank>, waited: Nanos },
-    /// Two ranks prepared differently what must be equal.
+    /// Two ranks differ in what must be equal on all.
     Differ { what: &'static str, values: [(Rank, String); 2] },
     /// The evaluator's fault, in words.
     Evaluator(String),
 }
 
-/// The conclusion when the run cannot go on: the earliest cause of a rank's own, else the rank at the end of the
-/// chain of complaints that begins with the first.
+/// The conclusion when the run cannot continue: the earliest fault that a rank caused itself, else the rank at the end of
+/// the chain of accusations that begins with the first.
 pub(super) fn decide(ranks: &[RankState], now: Nanos, heartbeat: Duration) -> Conclusion {
     let limit = nanos(heartbeat * SILENT_BEATS);
     let own = ranks
@@ -78,7 +78,7 @@ pub(super) fn decide(ranks: &[RankState], now: Nanos, heartbeat: Duration) -> Co
         complaint(state).map(|(at, peer, reason)| (at, Rank(number as u32), peer, reason))
     });
     let Some((_, by, peer, reason)) = complaints.min_by_key(|(at, ..)| *at) else {
-        // Only a caller that saw no evidence comes here; the run ends anyway, without a culprit.
+        // Without evidence the run ends without a culprit.
         let cause = Cause::Reported("a rank left the run".into());
         return Conclusion::Failed(Fault { culprit: None, place: None, cause });
     };
@@ -95,7 +95,7 @@ pub(super) fn decide(ranks: &[RankState], now: Nanos, heartbeat: Duration) -> Co
     Conclusion::Failed(Fault { culprit: Some(culprit), place: state.place(), cause })
 }
 
-/// What this rank did that nobody else is to blame for, and when.
+/// A fault that this rank caused itself, and when.
 fn own_cause(rank: Rank, state: &RankState, now: Nanos, limit: Nanos) -> Option<(Nanos, Conclusion)> {
     let failed = |cause| Conclusion::Failed(Fault { culprit: Some(rank), place: state.place(), cause });
     if state.lost.is_some() {
@@ -135,7 +135,7 @@ fn complaint(state: &RankState) -> Option<(Nanos, Rank, &str)> {
     }
 }
 
-/// The rank that the complaints lead to. In a circle nobody is better than the first complainant's peer.
+/// Follows the chain of accusations to its end. In a cycle, falls back to the peer that the first accuser named.
 fn end_of_chain(ranks: &[RankState], by: Rank, peer: Rank) -> Rank {
     let mut seen = BTreeSet::from([by]);
     let mut accused = peer;
@@ -151,7 +151,7 @@ fn end_of_chain(ranks: &[RankState], by: Rank, peer: Rank) -> Rank {
     }
 }
 
-/// The ranks without which a run went on that began at `begun`, in the order in which they were lost.
+/// The lost ranks of a run that began at `begun`, in the order of their loss.
 fn lost_ranks(ranks: &[RankState], begun: Nanos) -> Vec<LostRank> {
     let lost =
         (0..).map(Rank).zip(ranks).filter_map(|(rank, state)| Some((rank, state, state.lost.as_ref()?)));
@@ -164,46 +164,47 @@ fn lost_ranks(ranks: &[RankState], begun: Nanos) -> Vec<LostRank> {
             LostRank { rank, step, at, reason: fault.sentence() }
         })
         .collect();
-    lost_ranks.sort_by_key(|loss| (loss.at, loss.rank));
+    lost_ranks.sort_by_key(|lost| (lost.at, lost.rank));
     lost_ranks
 }
 
-/// What is to be said about an attempt that began at `begun` and ended like this.
+/// The report on an attempt whose run began at `begun`.
 pub(super) fn report_of(
     conclusion: Option<&Conclusion>,
     ranks: &[RankState],
-    (rules, begun): (&Rules, Nanos),
+    rules: &Rules,
+    begun: Nanos,
 ) -> AttemptReport {
     let lost_ranks = lost_ranks(ranks, begun);
     let report = report_of_end(conclusion, ranks, rules);
     let AttemptReport { end, mut suspects, mut detail, .. } = report;
     if !lost_ranks.is_empty() {
-        let reasons: Vec<&str> = lost_ranks.iter().map(|loss| loss.reason.as_str()).collect();
+        let reasons: Vec<&str> = lost_ranks.iter().map(|lost| lost.reason.as_str()).collect();
         let them = if lost_ranks.len() == 1 { "it" } else { "them" };
         let went_on = format!("{}; the run went on without {them}", reasons.join("; "));
         detail = if detail.is_empty() { went_on } else { format!("{detail} (before: {went_on})") };
         if matches!(end, End::Done | End::TargetReached { .. }) {
-            suspects = lost_ranks.iter().map(|loss| Member::Rank(loss.rank)).collect();
+            suspects = lost_ranks.iter().map(|lost| Member::Rank(lost.rank)).collect();
         }
     }
     AttemptReport { end, suspects, detail, lost_ranks }
 }
 
 fn report_of_end(conclusion: Option<&Conclusion>, ranks: &[RankState], rules: &Rules) -> AttemptReport {
-    let said = |end, suspects, detail| AttemptReport { end, suspects, detail, lost_ranks: Vec::new() };
+    let report = |end, suspects, detail| AttemptReport { end, suspects, detail, lost_ranks: Vec::new() };
     match conclusion {
-        None => said(End::Done, Vec::new(), String::new()),
+        None => report(End::Done, Vec::new(), String::new()),
         Some(Conclusion::TargetReached { at, value }) => {
-            said(End::TargetReached { at: *at, value: *value }, Vec::new(), String::new())
+            report(End::TargetReached { at: *at, value: *value }, Vec::new(), String::new())
         }
         Some(Conclusion::Diverged { rank, step, loss }) => {
             let end = End::Diverged { rank: *rank, step: *step, loss: loss.clone() };
             let detail = format!("rank {rank} diverged in step {step}: its loss is {loss}");
-            said(end, vec![Member::Rank(*rank)], detail)
+            report(end, vec![Member::Rank(*rank)], detail)
         }
         Some(Conclusion::Failed(fault)) => {
             let end = End::Failed { place: fault.place, cause: fault.cause_in_words() };
-            said(end, fault.suspects(), fault.sentence())
+            report(end, fault.suspects(), fault.sentence())
         }
         Some(Conclusion::TimedOut) => {
             let limit = rules.timeout.unwrap_or_default();
@@ -212,12 +213,12 @@ fn report_of_end(conclusion: Option<&Conclusion>, ranks: &[RankState], rules: &R
                 limit.as_secs_f64(),
                 furthest_behind(ranks)
             );
-            said(End::TimedOut { limit }, Vec::new(), detail)
+            report(End::TimedOut { limit }, Vec::new(), detail)
         }
         Some(Conclusion::Interrupted) => {
             let left = ranks.iter().filter(|rank| rank.lost.is_none());
             let step = left.map(RankState::last_step).min().unwrap_or(0);
-            said(End::Interrupted { step }, Vec::new(), format!("stopped by the user after step {step}"))
+            report(End::Interrupted { step }, Vec::new(), format!("stopped by the user after step {step}"))
         }
     }
 }
@@ -228,7 +229,7 @@ impl Fault {
         Self { culprit: None, place: None, cause }
     }
 
-    /// The rank that is gone because of this fault: whoever complains about one that is alive has left itself.
+    /// The rank that this fault removes. If the accused rank is alive, that is the accuser, which has exited.
     pub(super) fn gone(&self) -> Option<Rank> {
         match self.cause {
             Cause::Accused { by, .. } => Some(by),
@@ -236,7 +237,7 @@ impl Fault {
         }
     }
 
-    /// What happened, in a sentence without its end.
+    /// The fault as a sentence without its full stop.
     pub(super) fn sentence(&self) -> String {
         let cause = self.cause_in_words();
         let Some(rank) = self.culprit else { return cause };
@@ -259,7 +260,7 @@ impl Fault {
             Cause::Accused { by, reason } => format!("let rank {by} wait in vain: {reason}"),
             Cause::Missed { by, reason } => format!("did not answer rank {by}: {reason}"),
             Cause::NoGoodbye => "ended, but did not say that all its records were sent".into(),
-            Cause::Unbidden => "stopped though nobody had told it to".into(),
+            Cause::Unbidden => "stopped without being asked to".into(),
             Cause::NotReady { missing, mute, waited } => {
                 let verb = if missing.len() == 1 { "was" } else { "were" };
                 let words = format!("{} {verb} not ready after {:.1} s", list(missing), waited.seconds());
@@ -293,7 +294,7 @@ fn place_in_words(place: Whereabouts) -> String {
     }
 }
 
-/// Where the rank is that is furthest behind, as the end of a sentence.
+/// The activity of the rank that is furthest behind, as the end of a sentence.
 pub(super) fn furthest_behind(ranks: &[RankState]) -> String {
     let left = ranks.iter().enumerate().filter(|(_, state)| state.lost.is_none());
     left.filter_map(|(number, state)| Some((number, state.place()?)))

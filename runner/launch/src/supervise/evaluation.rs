@@ -1,4 +1,4 @@
-//! The evaluator's part of an attempt: snapshots are handed to it one at a time, or those of one mark together.
+//! The evaluator's part of an attempt: it is given one snapshot at a time, or those of one evaluation point together.
 
 use super::blame::Cause;
 use super::snapshot_groups::SnapshotGroups;
@@ -8,33 +8,33 @@ use mesh::{Member, ToDriver, ToMember};
 use record::{Event, MetricRecord, Nanos, Rank, SnapshotRecord, Standing};
 use std::collections::{BTreeMap, VecDeque};
 
-/// What is known of the evaluator.
+/// The evaluator's state and its tasks.
 #[derive(Debug, Default)]
 pub(super) struct Evaluation {
-    /// Whether its process was started and is not gone.
+    /// Whether its process was started and has not exited.
     pub(super) running: bool,
-    /// What it has not seen yet.
+    /// Tasks that were not given to it yet.
     pub(super) waiting: VecDeque<Task>,
-    /// What it works on.
+    /// The task that it works on.
     pub(super) current: Option<Task>,
-    /// SnapshotGroups that wait for those of other ranks.
-    pub(super) copies: SnapshotGroups,
-    /// When it was given that.
+    /// Snapshots that wait for those of other ranks.
+    pub(super) groups: SnapshotGroups,
+    /// When it was given its task.
     pub(super) given: Nanos,
-    /// When it was told to leave.
+    /// When it was asked to exit.
     pub(super) leaving: Option<Nanos>,
-    /// Whether it said good-bye.
+    /// Whether it said goodbye.
     pub(super) goodbye: bool,
-    /// Whether it was killed.
+    /// Whether the driver killed it.
     pub(super) killed: bool,
 }
 
-/// Something for the evaluator to do.
+/// A task for the evaluator.
 #[derive(Clone, Debug)]
 pub(super) enum Task {
-    /// A model by itself.
+    /// Evaluate one model.
     One(SnapshotRecord),
-    /// Those of one mark, which are at least one.
+    /// Average the models of one evaluation point, at least one.
     Together(Vec<SnapshotRecord>),
 }
 
@@ -59,10 +59,10 @@ impl Task {
 }
 
 impl Evaluation {
-    /// Whether a file will still be looked at.
+    /// Whether a snapshot's file is still needed.
     fn needs(&self, snapshot: &SnapshotRecord) -> bool {
         let tasks = self.waiting.iter().chain(&self.current);
-        self.copies.hold(snapshot) || tasks.flat_map(Task::snapshots).any(|other| other.file == snapshot.file)
+        self.groups.hold(snapshot) || tasks.flat_map(Task::snapshots).any(|other| other.file == snapshot.file)
     }
 
     /// Whether anything is left to evaluate.
@@ -101,13 +101,13 @@ impl Supervisor {
         }
     }
 
-    /// Puts a snapshot where it will be evaluated.
+    /// Queues a snapshot for evaluation.
     pub(super) fn on_snapshot(&mut self, snapshot: &SnapshotRecord) {
         if snapshot.standing != Standing::Member {
             self.evaluation.waiting.push_back(Task::One(snapshot.clone()));
         }
         if snapshot.company.is_some() {
-            self.evaluation.copies.add(snapshot);
+            self.evaluation.groups.add(snapshot);
         }
         if !self.evaluation.needs(snapshot) {
             self.discard(vec![snapshot.clone()]);
@@ -116,29 +116,29 @@ impl Supervisor {
         self.hand_over();
     }
 
-    /// Finds the marks that are complete. A rank that others lost is not waited for; nor is, when all ranks are gone,
-    /// one that left without its last words.
+    /// Queues the evaluation points that are complete. They do not wait for a lost rank, nor, once all ranks have exited,
+    /// for one that exited without a goodbye.
     pub(super) fn gather(&mut self) {
         let gone = self.stage == Stage::Evaluating;
-        let (copies, ranks) = (&mut self.evaluation.copies, &self.ranks);
+        let ranks = &self.ranks;
         let lost = |rank: Rank| {
             ranks.get(rank.index()).is_some_and(|state| state.is_given_up() || gone && !state.left_in_order())
         };
-        while let Some(together) = copies.take(lost) {
+        while let Some(together) = self.evaluation.groups.take(lost) {
             self.evaluation.waiting.push_back(Task::Together(together));
         }
     }
 
-    /// Gives up the marks that no longer can be complete.
+    /// Gives up the evaluation points that can no longer be complete.
     pub(super) fn forget_incomplete_marks(&mut self) {
-        let left = self.evaluation.copies.give_up();
+        let left = self.evaluation.groups.give_up();
         self.discard(left);
     }
 
-    /// Gives up all that was to be evaluated.
+    /// Gives up all tasks.
     pub(super) fn forget_everything(&mut self) {
         let tasks = self.evaluation.waiting.drain(..).chain(self.evaluation.current.take());
-        // A model may be waited for by itself and with its company.
+        // A snapshot may be part of two tasks: alone and in its group.
         let left: BTreeMap<String, SnapshotRecord> = tasks
             .flat_map(|task| task.snapshots().to_vec())
             .map(|snapshot| (snapshot.file.clone(), snapshot))
@@ -147,8 +147,7 @@ impl Supervisor {
         self.forget_incomplete_marks();
     }
 
-    /// The models that a run begins and ends with are kept, for exports; the others go when they have told what they
-    /// were made for.
+    /// Deletes snapshots that no task needs. The models that a run begins and ends with are kept, for exports.
     fn discard(&mut self, snapshots: Vec<SnapshotRecord>) {
         for snapshot in snapshots {
             if !snapshot.is_kept() && !self.evaluation.needs(&snapshot) {
@@ -173,9 +172,9 @@ impl Supervisor {
     }
 
     pub(super) fn on_evaluator_exit(&mut self, exit: ProcessExit) {
-        let told_to_leave = self.evaluation.leaving.is_some() || self.evaluation.killed;
+        let dismissed = self.evaluation.leaving.is_some() || self.evaluation.killed;
         self.evaluation.running = false;
-        if !told_to_leave && self.wants_evaluation() {
+        if !dismissed && self.wants_evaluation() {
             self.fault(Cause::Evaluator(format!("the evaluator {exit}")));
         }
     }
@@ -185,7 +184,7 @@ impl Supervisor {
         self.actions.push(Action::SpawnEvaluator);
     }
 
-    /// Gives the evaluator its next snapshot, if it is there and free.
+    /// Gives the evaluator its next task if it is running and idle.
     pub(super) fn hand_over(&mut self) {
         if !self.evaluation.running || self.evaluation.killed || self.evaluation.current.is_some() {
             return;
@@ -206,8 +205,8 @@ impl Supervisor {
         }
     }
 
-    /// Sees to it that the evaluator answers, and that it leaves when it is no longer needed. For every
-    /// snapshot it has as long as ranks have to start: the first takes its own start and the reading of data.
+    /// Checks that the evaluator finishes its task in time, and dismisses it when it is no longer needed. The limit for each
+    /// task is that of starting up, because the first one includes its own start and the reading of data.
     pub(super) fn watch_evaluator(&mut self) {
         let limit = self.rules.deadlines.start_up;
         let overdue = self.now.since(self.evaluation.given) > nanos(limit);
@@ -238,7 +237,7 @@ impl Supervisor {
             }
             Some(since) if self.now.since(since) > patience => {
                 if !self.evaluation.goodbye {
-                    self.note("the evaluator was told to leave, did not, and was killed".into());
+                    self.note("the evaluator was asked to exit, did not, and was killed".into());
                 }
                 self.kill_evaluator();
             }

@@ -1,31 +1,30 @@
-//! What the supervisor is told, and what it answers.
+//! The supervisor's rules, its events and its actions.
 
-use crate::ProcessExit;
-use crate::{End, LostRank, Update};
+use crate::{End, LostRank, ProcessExit, Update};
 use mesh::{Deadlines, Member, ToDriver, ToMember};
 use recipe::{Role, Strategy, Target};
 use record::{Rank, SnapshotRecord};
 use std::time::Duration;
 
-/// What the supervisor goes by.
+/// The rules of an attempt.
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
-    /// What each rank is for, by number.
+    /// Each rank's role, by number.
     pub(crate) roles: Vec<Role>,
-    /// How they train: it says without how many of them the run goes on.
+    /// How they train: it decides how many of them the run may lose.
     pub(crate) strategy: Strategy,
-    /// How long to wait for what.
+    /// Limits of waiting.
     pub(crate) deadlines: Deadlines,
-    /// How long the attempt may take.
+    /// Limit of the attempt's wall time.
     pub(crate) timeout: Option<Duration>,
-    /// What the run is after.
+    /// The target at which the run stops, if any.
     pub(crate) target: Option<Target>,
-    /// Whether the evaluator works beside the ranks instead of after them.
+    /// Whether the evaluator runs beside the ranks instead of after them.
     pub(crate) evaluate_at_once: bool,
 }
 
 impl Rules {
-    /// How long a rank may take to the end of its step, which is where it is told to stop: nobody waits longer for a peer.
+    /// How long a rank may take to the end of its step, where it stops: no wait for a peer is longer.
     pub(super) fn longest_step(&self) -> Duration {
         self.deadlines.shut_down.max(self.deadlines.peer)
     }
@@ -35,7 +34,7 @@ impl Rules {
         self.roles.len() as u32
     }
 
-    /// Whether a run that has begun goes on without this rank, too, when it has lost those.
+    /// Whether a run that has begun and has lost the ranks `lost` tolerates the loss of `rank`.
     pub(super) fn spares(&self, rank: Rank, lost: &[Rank]) -> bool {
         let Some(role) = self.roles.get(rank.index()) else { return false };
         let of_role = |rank: &&Rank| self.roles.get(rank.index()) == Some(role);
@@ -45,49 +44,49 @@ impl Rules {
     }
 }
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Debug)]
 pub(crate) enum Input {
-    /// A member said something.
+    /// A message of a member.
     Message(Member, ToDriver),
-    /// A member's process is gone.
+    /// A member's process exited.
     Exited(Member, ProcessExit),
-    /// The user wants the run to end at its next step.
+    /// The user asks the run to stop at its next step.
     Stop,
-    /// The user wants it to end.
+    /// The user asks the run to end at once.
     StopNow,
-    /// Nothing but time passed.
+    /// Time passed.
     Tick,
 }
 
-/// Something to do.
+/// An action for the shell.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
-    /// Tell all ranks that the clock of the run starts now.
+    /// Start the clock of the run on all ranks.
     Start,
-    /// Say this to a member.
+    /// Send a message to a member.
     Send(Member, ToMember),
     /// Start the evaluator.
     SpawnEvaluator,
-    /// Kill a member's process and all that belong to it.
+    /// Kill a member's process and those that it started.
     Kill(Member),
-    /// Delete the file of this snapshot: it will not be looked at again.
+    /// Delete the file of a snapshot that is no longer needed.
     Discard(SnapshotRecord),
-    /// Tell this to whoever records the attempt.
+    /// Report to the caller of the attempt.
     Tell(Update),
-    /// Everything is over: nothing else will happen.
+    /// The attempt is over.
     Finish,
 }
 
-/// What is to be said about an attempt that is over.
+/// The report on an attempt that is over.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AttemptReport {
-    /// How it ended.
+    /// The kind of its end.
     pub(crate) end: End,
-    /// Whose logs tell more; the culprit first.
+    /// The members whose logs may show the cause; the culprit first.
     pub(crate) suspects: Vec<Member>,
-    /// One sentence; empty for a run that is done and lost nobody.
+    /// One sentence; empty for a run that is done and lost no rank.
     pub(crate) detail: String,
-    /// The ranks without which the run went on, in this order.
+    /// The ranks that the run lost and continued without, in the order of their loss.
     pub(crate) lost_ranks: Vec<LostRank>,
 }

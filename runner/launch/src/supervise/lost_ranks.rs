@@ -1,4 +1,4 @@
-//! Ranks that are lost, and without which the others go on.
+//! Lost ranks, without which the others continue.
 
 use super::blame::{Cause, Fault};
 use super::rank::RankState;
@@ -8,9 +8,9 @@ use mesh::Member;
 use record::{LostRecord, Rank};
 
 impl Supervisor {
-    /// A rank goes on without a peer. Why, that peer's own end may still tell.
+    /// A rank continues without a peer, whose own end may still show the cause.
     pub(super) fn on_missed(&mut self, missed: &LostRecord) {
-        // Ranks that were told to stop leave in any order, and nothing is wrong with that.
+        // Ranks that were asked to stop exit in any order, which is no fault.
         if !self.running() {
             return;
         }
@@ -23,7 +23,7 @@ impl Supervisor {
         self.hand_over();
     }
 
-    /// Goes on, if the conclusion is about a rank that the run can spare; else the conclusion stands.
+    /// Loses the rank if the run tolerates that and returns nothing; else returns the conclusion.
     pub(super) fn unless_spared(&mut self, conclusion: Conclusion) -> Option<Conclusion> {
         let Conclusion::Failed(fault) = conclusion else { return Some(conclusion) };
         match fault.gone().filter(|rank| self.can_spare(*rank)) {
@@ -41,7 +41,7 @@ impl Supervisor {
         begun && !lost.contains(&rank) && self.rules.spares(rank, &lost)
     }
 
-    /// The run goes on without this rank. What is left of its process must not stay: nobody waits for it any more.
+    /// The run continues without this rank. The rest of its process is killed, because its exit is no longer waited for.
     fn lose(&mut self, rank: Rank, fault: Fault) {
         let state = &mut self.ranks[rank.index()];
         let fault = match fault.cause {
@@ -58,7 +58,7 @@ impl Supervisor {
             self.kill(Member::Rank(rank));
         }
         self.stage = Stage::Running;
-        // Whoever else is in doubt has a moment of its own, in which the cause may come to light.
+        // Each other rank in doubt gets its own time for evidence.
         if self.ranks.iter().any(RankState::is_doubtful) {
             self.doubt(DOUBT);
         }

@@ -1,15 +1,14 @@
-//! What to do when: the supervisor of an attempt as a pure state machine.
+//! The supervisor of an attempt as a pure state machine: events in, actions out.
 //!
-//! It is told what happens and when, and answers what to do. It starts no process, sends nothing and reads no
-//! clock, so that every case is a line in a table of its tests.
+//! It starts no process, sends nothing and reads no clock, so each case is a line in a table of its tests.
 //!
-//! The life of an attempt: the ranks start; when all are prepared they run; when they ended, by themselves or
-//! because they were told to, they leave; then the evaluator works off what is left, and leaves too. The
-//! first cause that ends an attempt early is the attempt's conclusion. A complaint about a silent peer is no
-//! cause: it opens a moment of doubt, in which the peer's own end may still come to light.
+//! The life of an attempt: the ranks start; they run when all are prepared; they end, by themselves or because they were
+//! asked to, and exit; then the evaluator works through the remaining snapshots and exits too. The first cause that ends
+//! an attempt early is its conclusion. A complaint about a silent peer is no cause: it opens a short period of doubt, in
+//! which the peer's own end may still be reported.
 //!
-//! A rank that the strategy can spare ends nothing once the clock runs: it is lost, its process is killed if it is
-//! still there, and the others go on; the attempt is then degraded.
+//! After the start, a failed rank that the strategy tolerates does not end the attempt: the rank is lost, its process is
+//! killed if it still runs, and the other ranks continue; the attempt is then degraded.
 
 mod blame;
 mod evaluation;
@@ -24,8 +23,7 @@ mod tests;
 pub(crate) use blame::Conclusion;
 pub(crate) use input::{Action, AttemptReport, Input, Rules};
 
-use crate::ProcessExit;
-use crate::{RunPhase, Update};
+use crate::{ProcessExit, RunPhase, Update};
 use blame::{Cause, Fault};
 use evaluation::Evaluation;
 use mesh::{Member, ToDriver, ToMember};
@@ -33,16 +31,16 @@ use rank::RankState;
 use record::{Event, Nanos, Rank, RankEnd};
 use std::time::Duration;
 
-/// How long the true culprit is looked for after a complaint about another, and how long last words are waited
-/// for after a process went.
+/// How long to wait for evidence about the culprit after a complaint, and for the last messages of a process after it
+/// exited.
 const DOUBT: Duration = Duration::from_secs(1);
-/// The same after a process was ended by a signal, which leaves little to say.
+/// The same after a process was ended by a signal: few of its messages can still be under way.
 const AFTER_SIGNAL: Duration = Duration::from_millis(200);
-/// How long healthy ranks may take to leave a run that failed.
+/// How long healthy ranks may take to exit after a run has failed.
 const AFTER_FAULT: Duration = Duration::from_secs(2);
-/// The same before the run began: nothing is lost, and only their logs may still grow.
+/// The same before the start: no result is lost, only their logs may still grow.
 const BEFORE_START: Duration = Duration::from_millis(500);
-/// So many heartbeats without a sign of life, and a member counts as hanging.
+/// Heartbeats without a message after which a member counts as hanging.
 const SILENT_BEATS: u32 = 10;
 
 /// The supervisor of one attempt.
@@ -51,32 +49,33 @@ pub(crate) struct Supervisor {
     ranks: Vec<RankState>,
     evaluation: Evaluation,
     stage: Stage,
-    /// When the clock of the run began to run.
+    /// When the run's clock started.
     started: Option<Nanos>,
     conclusion: Option<Conclusion>,
-    /// Without the time in which the driver itself did nothing: nobody is late by it.
+    /// The supervisor's clock. It stops while the driver itself is suspended, so that no member counts as late because of
+    /// that.
     now: Nanos,
-    /// How much that was.
+    /// How long the driver was suspended in all.
     absent: Nanos,
     actions: Vec<Action>,
 }
 
-/// Where the attempt is.
+/// The stage of the attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// Ranks prepare.
     Starting,
     /// Ranks train, end and leave.
     Running,
-    /// Somebody complained or left without a word: until then the culprit may show itself.
+    /// A rank complained or exited without a message: until then the culprit may be identified.
     Doubting { until: Nanos },
-    /// The ranks were told to stop; then whoever is left is killed.
+    /// The ranks were asked to stop; those that have not exited by then are killed.
     Stopping { kill_at: Nanos },
-    /// The ranks were killed; then they are given up.
+    /// The ranks were killed; those that have not exited by then are given up.
     Killing { give_up: Nanos },
-    /// The ranks are gone, the evaluator is not.
+    /// The ranks have exited, the evaluator has not.
     Evaluating,
-    /// Everybody is gone.
+    /// All processes have exited.
     Over,
 }
 
@@ -102,7 +101,7 @@ impl Supervisor {
         (supervisor, actions)
     }
 
-    /// Takes in what happened at `now`, and answers what to do, in order.
+    /// Takes an event at `now` and returns the actions to carry out, in order.
     pub(crate) fn on(&mut self, now: Nanos, input: Input) -> Vec<Action> {
         if self.stage == Stage::Over {
             return Vec::new();
@@ -121,18 +120,18 @@ impl Supervisor {
         std::mem::take(&mut self.actions)
     }
 
-    /// How the attempt ended; final once [`Action::Finish`] was answered.
+    /// How the attempt ended; final once [`Action::Finish`] was returned.
     pub(crate) fn report(&self) -> AttemptReport {
         let begun = self.started.unwrap_or_default();
-        blame::report_of(self.conclusion.as_ref(), &self.ranks, (&self.rules, begun))
+        blame::report_of(self.conclusion.as_ref(), &self.ranks, &self.rules, begun)
     }
 
-    /// Where the rank is that is furthest behind, as the end of a sentence.
+    /// The activity of the rank that is furthest behind, as the end of a sentence.
     pub(crate) fn whereabouts(&self) -> String {
         blame::furthest_behind(&self.ranks)
     }
 
-    /// A driver that was itself stopped or starved heard nobody, and did nothing: that time says nothing about the members.
+    /// Advances the clock, but not over a time in which the driver itself was stopped or starved and could receive nothing.
     fn pass_to(&mut self, now: Nanos) {
         let passed = now.since(self.now + self.absent);
         if passed > nanos(self.rules.deadlines.heartbeat * (SILENT_BEATS / 2)) {
@@ -176,7 +175,7 @@ impl Supervisor {
         self.ranks[rank.index()].ended = Some((self.now, end.clone()));
         self.send(Member::Rank(rank), ToMember::Leave);
         match end {
-            // Nothing that it says now changes that the others go on without it.
+            // It is lost already: its end changes nothing.
             _ if self.ranks[rank.index()].lost.is_some() => {}
             RankEnd::Finished | RankEnd::Stopped { .. } => {}
             RankEnd::Diverged { .. } | RankEnd::Failed { peer: None, .. } => self.decide(),
@@ -191,10 +190,10 @@ impl Supervisor {
             _ if state.lost.is_some() => {}
             _ if state.left_in_order() => {
                 if exit != ProcessExit::Code(0) && !state.killed {
-                    self.note(format!("rank {rank} {exit} after it had said good-bye"));
+                    self.note(format!("rank {rank} {exit} after it had said goodbye"));
                 }
             }
-            // Its last words may still be on their way.
+            // Its last messages may still be under way.
             ProcessExit::Signal(_) => self.doubt(AFTER_SIGNAL),
             ProcessExit::Code(_) => self.doubt(DOUBT),
         }
@@ -207,7 +206,7 @@ impl Supervisor {
                 self.conclusion = Some(Conclusion::Interrupted);
                 self.stop_ranks(self.rules.longest_step());
             }
-            // What is evaluated would come after the stop; without it the run is not complete.
+            // Without the remaining evaluations the run is not complete.
             Stage::Stopping { .. } | Stage::Killing { .. } | Stage::Evaluating => self.give_up_evaluation(),
             Stage::Over => {}
         }
@@ -235,7 +234,7 @@ impl Supervisor {
         self.kill_evaluator();
     }
 
-    /// Somebody may be to blame, but it is not clear yet who.
+    /// Waits for evidence: it is not clear yet which rank is to blame.
     fn doubt(&mut self, patience: Duration) {
         let until = self.now + nanos(patience);
         match self.stage {
@@ -245,7 +244,7 @@ impl Supervisor {
         }
     }
 
-    /// Who is to blame is clear, or will not become clearer.
+    /// Concludes: the rank to blame is known, or no more evidence will come.
     fn decide(&mut self) {
         if self.running() {
             let conclusion = blame::decide(&self.ranks, self.now, self.rules.deadlines.heartbeat);
@@ -322,12 +321,12 @@ impl Supervisor {
         }
     }
 
-    /// Whether the ranks are meant to go on.
+    /// Whether the ranks are expected to continue.
     fn running(&self) -> bool {
         matches!(self.stage, Stage::Starting | Stage::Running | Stage::Doubting { .. })
     }
 
-    /// Whether what the ranks set aside is still of use.
+    /// Whether the ranks' snapshots are still to be evaluated.
     fn wants_evaluation(&self) -> bool {
         matches!(self.conclusion, None | Some(Conclusion::TargetReached { .. } | Conclusion::Diverged { .. }))
     }
@@ -357,7 +356,7 @@ impl Supervisor {
         self.actions.push(Action::Tell(update));
     }
 
-    /// What happened is told before what follows from it.
+    /// Reports events before the actions that follow from them.
     fn tell_first(&mut self, before: usize, events: Vec<Event>) {
         self.actions.insert(before, Action::Tell(Update::Events(events)));
     }
@@ -367,7 +366,7 @@ impl Supervisor {
     }
 }
 
-/// A duration in the unit of the machine's clock.
+/// A duration in nanoseconds.
 fn nanos(duration: Duration) -> Nanos {
     Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
 }

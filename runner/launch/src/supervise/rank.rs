@@ -1,41 +1,40 @@
-//! What is known of one rank.
+//! The supervisor's knowledge of one rank.
 
 use super::blame::{Cause, Fault};
-use crate::ProcessExit;
-use crate::Whereabouts;
+use crate::{ProcessExit, Whereabouts};
 use mesh::Heartbeat;
 use record::{LostRecord, Nanos, Prepared, Rank, RankEnd};
 
-/// What is known of one rank. Moments are on the attempt's clock.
+/// The supervisor's knowledge of one rank. Times are on the supervisor's clock.
 #[derive(Debug, Default)]
 pub(super) struct RankState {
-    /// What it prepared.
+    /// Its data, weights and process, once it is prepared.
     pub(super) prepared: Option<Prepared>,
-    /// When it gave its last sign of life; none is asked for before the run begins.
+    /// When its last message arrived; none is required before the run begins.
     pub(super) heard: Option<Nanos>,
-    /// What it was doing then.
+    /// Its last reported activity.
     pub(super) heartbeat: Option<Heartbeat>,
-    /// How its lanes ended.
+    /// When its lanes ended, and how.
     pub(super) ended: Option<(Nanos, RankEnd)>,
-    /// When it said that everything was said.
+    /// When it said goodbye.
     pub(super) goodbye: Option<Nanos>,
-    /// How its process ended.
+    /// When its process exited, and how.
     pub(super) exit: Option<(Nanos, ProcessExit)>,
-    /// Whether it was killed by the driver.
+    /// Whether the driver killed it.
     pub(super) killed: bool,
-    /// When the first of its peers went on without it, and what that one said.
+    /// When the first peer reported it as lost, and that report.
     pub(super) missed: Option<(Nanos, LostRecord)>,
-    /// Since when the run goes on without it, and why.
+    /// Since when it counts as lost, and why.
     pub(super) lost: Option<(Nanos, Fault)>,
 }
 
 impl RankState {
-    /// Whether the run, or only another rank, goes on without it.
+    /// Whether the run, or only a peer, continues without it.
     pub(super) fn is_given_up(&self) -> bool {
         self.missed.is_some() || self.lost.is_some()
     }
 
-    /// Where it was, as far as it is known.
+    /// Its last known activity.
     pub(super) fn place(&self) -> Option<Whereabouts> {
         match (&self.ended, &self.heartbeat) {
             (Some((_, RankEnd::Failed { lane, step, phase, .. })), _) => {
@@ -46,7 +45,7 @@ impl RankState {
         }
     }
 
-    /// For how long nothing was heard of it, if something should have been.
+    /// How long it has sent nothing although it should have.
     pub(super) fn silence(&self, now: Nanos) -> Nanos {
         match (&self.ended, &self.exit, self.heard) {
             (None, None, Some(heard)) if self.lost.is_none() => now.since(heard),
@@ -54,13 +53,13 @@ impl RankState {
         }
     }
 
-    /// Whether it ended without a fault and said everything.
+    /// Whether it ended without a fault and said goodbye.
     pub(super) fn left_in_order(&self) -> bool {
         let without_fault = matches!(self.ended, Some((_, RankEnd::Finished | RankEnd::Stopped { .. })));
         without_fault && self.goodbye.is_some()
     }
 
-    /// Whether its process is gone as it should, or nobody waits for it any more.
+    /// Whether its process exited in order, or is no longer waited for.
     pub(super) fn is_settled(&self, now: Nanos, patience: Nanos) -> bool {
         match &self.lost {
             None => self.exit.is_some() && self.left_in_order(),
@@ -68,7 +67,7 @@ impl RankState {
         }
     }
 
-    /// Whether it did not end well, went without a word, or is missed by a peer, and nothing followed from that yet.
+    /// Whether it failed, exited without a goodbye or was reported as lost, and no conclusion was drawn yet.
     pub(super) fn is_doubtful(&self) -> bool {
         let ended_badly = matches!(self.ended, Some((_, RankEnd::Failed { .. } | RankEnd::Diverged { .. })));
         let left_badly = self.exit.is_some() && !self.left_in_order();
@@ -76,7 +75,7 @@ impl RankState {
         self.lost.is_none() && (ended_badly || left_badly || missed)
     }
 
-    /// Number of the last step that it finished, as far as it is known.
+    /// Number of the last step that it is known to have finished.
     pub(super) fn last_step(&self) -> u64 {
         match (&self.ended, &self.heartbeat) {
             (Some((_, RankEnd::Stopped { step })), _) => *step,
@@ -86,7 +85,7 @@ impl RankState {
     }
 }
 
-/// What ranks prepared differently though it must be equal.
+/// A difference between ranks in what must be equal on all of them.
 pub(super) fn difference(ranks: &[RankState]) -> Option<Cause> {
     let mut prepared =
         (0..).map(Rank).zip(ranks).filter_map(|(rank, state)| Some((rank, state.prepared.as_ref()?)));
@@ -104,7 +103,7 @@ pub(super) fn difference(ranks: &[RankState]) -> Option<Cause> {
     None
 }
 
-/// Enough of a digest for people to see that two differ.
+/// The beginning of a digest, which is enough for people to see a difference.
 fn short(digest: &str) -> String {
     digest.chars().take(12).collect()
 }

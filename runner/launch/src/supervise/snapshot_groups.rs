@@ -1,21 +1,21 @@
-//! Models of several ranks that are taken together: which copies belong to which mark.
+//! Models of several ranks that are evaluated together: which snapshots belong to which evaluation point.
 
 use record::{Company, Rank, SnapshotRecord};
 use std::collections::{BTreeMap, VecDeque};
 
-/// The copies that the ranks of a company made, as far as a mark may still need them.
+/// The snapshots of a group of ranks that an evaluation point may still need.
 #[derive(Debug, Default)]
 pub(super) struct SnapshotGroups {
     company: Option<Company>,
-    /// In the order of their marks.
+    /// In the order of their evaluation points.
     of_rank: BTreeMap<Rank, VecDeque<SnapshotRecord>>,
-    /// The first mark that was not taken yet.
+    /// The first evaluation point that was not taken yet.
     next: u64,
 }
 
 impl SnapshotGroups {
-    /// Takes in a copy; not one of a mark that was taken without it. SnapshotGroups of a rank may come in another order than that
-    /// of their marks: a rank that has ended its training hears of marks that others reach.
+    /// Adds a snapshot, unless its evaluation point was taken without it. A rank's snapshots may arrive out of order: a rank
+    /// that has finished training still learns of evaluation points that others reach.
     pub(super) fn add(&mut self, copy: &SnapshotRecord) {
         self.company = self.company.or(copy.company);
         if copy.mark < self.next {
@@ -28,17 +28,17 @@ impl SnapshotGroups {
         }
     }
 
-    /// The models of the earliest mark that every rank reached, in the order of ranks; without the ranks that are
-    /// `lost` and left no copy for it. A rank stands with its first copy at the mark or after it.
+    /// The models of the earliest evaluation point that every rank has reached, in the order of ranks, without the ranks
+    /// that are `lost` and left no snapshot for it. A rank is represented by its first snapshot at the point or after it.
     ///
-    /// A rank that stands with a later copy has passed the mark in a longer step, or has ended: then its model no longer
-    /// changes, and what comes of it for this mark afterwards is the same.
+    /// A rank represented by a later snapshot has passed the point in a longer step or has finished. Its model no longer
+    /// changes then, so a snapshot that it delivers for this point afterwards would be the same.
     pub(super) fn take(&mut self, lost: impl Fn(Rank) -> bool) -> Option<Vec<SnapshotRecord>> {
         let size = self.company?.size;
         let mark = self.of_rank.values().flatten().map(|copy| copy.mark).min()?;
         let mut taken = Vec::new();
         for rank in (0..size).map(Rank) {
-            // The front is the first: what lies before the mark was let go with the marks before.
+            // The front is the first: earlier snapshots were dropped with the points before.
             match self.of_rank.get(&rank).and_then(VecDeque::front) {
                 Some(copy) => taken.push(copy.clone()),
                 None if lost(rank) => {}
@@ -54,12 +54,12 @@ impl SnapshotGroups {
         Some(taken)
     }
 
-    /// Whether a mark may still need this copy.
+    /// Whether an evaluation point may still need this snapshot.
     pub(super) fn hold(&self, copy: &SnapshotRecord) -> bool {
         self.of_rank.get(&copy.rank).is_some_and(|copies| copies.iter().any(|held| held.file == copy.file))
     }
 
-    /// Lets go of everything, for no mark will be complete any more.
+    /// Drops all snapshots: no evaluation point will be complete any more.
     pub(super) fn give_up(&mut self) -> Vec<SnapshotRecord> {
         std::mem::take(&mut self.of_rank).into_values().flatten().collect()
     }
@@ -87,16 +87,16 @@ mod tests {
         }
     }
 
-    /// The marks that are complete, each with those of the copies that are taken for it.
+    /// The complete evaluation points, each with those of the snapshots taken for it.
     fn taken(copies: &mut SnapshotGroups) -> Vec<Vec<u64>> {
-        // A mark that is taken again and again would never end.
+        // An evaluation point that is taken repeatedly would never end.
         let all = std::iter::from_fn(|| copies.take(|_| false)).take(9);
         all.map(|taken| taken.iter().map(|copy| copy.mark).collect()).collect()
     }
 
     #[test]
     fn copies_that_come_late_are_taken_in_the_order_of_their_marks() {
-        // Rank 1 ends after mark 1, with its last model as mark 4, and then hears of the marks 2 and 3.
+        // Rank 1 finishes after point 1, with its last model as point 4, and then learns of points 2 and 3.
         let mut copies = SnapshotGroups::default();
         for (rank, mark) in [(1, 1), (0, 1), (1, 4), (1, 2), (0, 2), (0, 3), (1, 3), (0, 4)] {
             copies.add(&copy(rank, mark));
@@ -111,7 +111,7 @@ mod tests {
         copies.add(&copy(1, 3));
         copies.add(&copy(0, 1));
         assert_eq!(taken(&mut copies), [[1, 3]]);
-        // It comes after the mark was taken, or twice.
+        // It arrives after the point was taken, or twice.
         for (rank, mark) in [(1, 1), (0, 2), (1, 2), (1, 2), (0, 3)] {
             copies.add(&copy(rank, mark));
         }

@@ -1,4 +1,4 @@
-//! From stage to stage: what time, and what is known by now, lead to.
+//! Stage transitions of an attempt, driven by the elapsed time and by the events received so far.
 
 use super::blame::{Cause, Fault};
 use super::rank::{self, RankState};
@@ -8,7 +8,7 @@ use mesh::Member;
 use record::{Nanos, Rank, RankEnd};
 
 impl Supervisor {
-    /// Moves on for as long as there is something to move on to.
+    /// Makes transitions until none applies.
     pub(super) fn advance(&mut self) {
         loop {
             let before = self.stage;
@@ -41,13 +41,13 @@ impl Supervisor {
             }
             self.actions.push(Action::Start);
             self.tell(Update::State(RunPhase::Running));
-        } else if self.somebody_hangs() {
+        } else if self.a_rank_hangs() {
             self.decide();
         } else if self.now >= nanos(self.rules.deadlines.start_up) {
             let missing = self.ranks_where(|rank| rank.prepared.is_none());
             let mute = self.ranks_where(|rank| rank.prepared.is_none() && rank.heard.is_none());
             let only = |ranks: &[Rank]| ranks.first().copied().filter(|_| ranks.len() == 1);
-            // Whoever has spoken may be waiting for the one that has not.
+            // A rank that has sent messages may be waiting for the one that has not.
             let (culprit, mute) = (only(&missing).or(only(&mute)), only(&mute));
             let cause = Cause::NotReady { missing, mute, waited: self.now };
             self.fail(Fault { culprit, place: None, cause });
@@ -55,7 +55,7 @@ impl Supervisor {
     }
 
     fn advance_run(&mut self) {
-        if self.somebody_hangs() {
+        if self.a_rank_hangs() {
             return self.decide();
         }
         self.hurry_leavers();
@@ -72,9 +72,9 @@ impl Supervisor {
         }
     }
 
-    /// A rank that ended must say good-bye and go; what the run gave is complete only with the good-bye.
+    /// A rank that ended must say goodbye and exit: without the goodbye its records may be incomplete.
     fn hurry_leavers(&mut self) {
-        // Both planes may take their time to settle, one after the other.
+        // Both planes are closed, one after the other, each within its own limit.
         let patience = nanos(self.rules.deadlines.shut_down * 2);
         for number in 0..self.rules.ranks() {
             let rank = &self.ranks[number as usize];
@@ -87,7 +87,9 @@ impl Supervisor {
             match (overdue, rank.goodbye) {
                 (true, None) => return self.fault_of(Rank(number), Cause::NoGoodbye),
                 (true, Some(_)) if !rank.killed => {
-                    self.note(format!("rank {number} did not go after it had said good-bye, and was killed"));
+                    self.note(format!(
+                        "rank {number} did not exit after it had said goodbye, and was killed"
+                    ));
                     self.kill(Member::Rank(Rank(number)));
                 }
                 _ => {}
@@ -97,14 +99,14 @@ impl Supervisor {
 
     fn advance_doubt(&mut self, until: Nanos) {
         if !self.ranks.iter().any(RankState::is_doubtful) {
-            // The last words of whoever left came after all.
+            // The last messages of the rank in doubt have arrived.
             self.stage = if self.started.is_some() { Stage::Running } else { Stage::Starting };
-        } else if self.now >= until || self.somebody_hangs() {
+        } else if self.now >= until || self.a_rank_hangs() {
             self.decide();
         }
     }
 
-    fn somebody_hangs(&self) -> bool {
+    fn a_rank_hangs(&self) -> bool {
         let limit = nanos(self.rules.deadlines.heartbeat * SILENT_BEATS);
         self.ranks.iter().any(|rank| rank.silence(self.now) > limit)
     }
@@ -112,12 +114,12 @@ impl Supervisor {
     fn advance_stop(&mut self, kill_at: Nanos) {
         if self.ranks.iter().all(|rank| rank.exit.is_some()) {
             self.ranks_are_gone();
-        } else if self.now >= kill_at || self.waits_for_steps() && self.somebody_hangs() {
+        } else if self.now >= kill_at || self.waits_for_steps() && self.a_rank_hangs() {
             self.kill_ranks();
         }
     }
 
-    /// Whether ranks are stopped that have done nothing wrong: they come to the end of their steps.
+    /// Whether healthy ranks were asked to stop: they finish their steps first.
     fn waits_for_steps(&self) -> bool {
         matches!(self.conclusion, Some(Conclusion::Interrupted | Conclusion::TargetReached { .. }))
     }

@@ -20,7 +20,7 @@ const SIZES: [(&str, &str); 5] = [
     ("104857600", "100 MiB"),
 ];
 
-/// What was found for a program, a number of ranks and a size, turn by turn.
+/// The times of a program for a number of ranks and a size, one per turn.
 type Found = BTreeMap<(String, u32, u64), Vec<Line>>;
 
 /// Gives each program its turns and lays the results side by side.
@@ -50,7 +50,7 @@ pub(super) fn measure(workspace: &Workspace, peers: &Peers) -> Result<Table> {
     Ok(table)
 }
 
-/// What the programs print in one turn.
+/// The output of the programs in one turn.
 fn outputs(workspace: &Workspace, peers: &Peers, ranks: u32) -> Result<Vec<String>> {
     let own = workspace.target_folder()?.join("release/examples/all_reduce");
     let count = ranks.to_string();
@@ -105,7 +105,7 @@ struct Shares {
     add: f64,
 }
 
-/// Busy cores bound everything; else what the largest share of the time is spent on.
+/// The bound of a row: busy cores, else the activity with the largest share of the time.
 const BUSY: f64 = 0.85;
 
 fn bound(shares: &Shares) -> String {

@@ -1,13 +1,13 @@
-//! What the measured programs print: `all-reduce gloo ranks=2 bytes=4096 us=314.0`.
+//! The output lines of the measured programs: `all-reduce gloo ranks=2 bytes=4096 us=314.0`.
 
 use std::collections::BTreeMap;
 
 /// One line of a program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Line {
-    /// What was measured, and whose it is.
+    /// The benchmark and the program.
     pub(super) words: Vec<String>,
-    /// What was found.
+    /// The measured values.
     pub(super) values: BTreeMap<String, f64>,
 }
 
@@ -18,7 +18,7 @@ impl Line {
     }
 }
 
-/// All lines of an output that are about `subject`; other lines are somebody's warnings.
+/// All lines of an output that are about `subject`; other lines are warnings of libraries.
 pub(super) fn lines(output: &str, subject: &str) -> Vec<Line> {
     let about = output.lines().filter(|line| line.split(' ').next() == Some(subject));
     about.map(line).collect()

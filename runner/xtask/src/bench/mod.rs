@@ -18,7 +18,7 @@ use crate::workspace::Workspace;
 /// How often each program has its turn.
 const TURNS: usize = 3;
 
-/// What is measured.
+/// The benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
     /// All-reduces and training.

@@ -19,7 +19,7 @@ const BANDWIDTH: u64 = 125_000_000;
 const LATENCY_NANOS: u64 = 500_000;
 /// A full frame on the wire and its TCP payload: the kernel counts the former, an emulated card the latter.
 const FRAME: (u64, u64) = (1514, 1448);
-/// What the filter lets through at once. Less costs throughput, more favours short transfers.
+/// Burst size of the filter. A smaller one costs throughput, a larger one favours short transfers.
 const BURST: &str = "128kb";
 /// Namespaces, and ranks at most.
 const RANKS: u32 = 4;
@@ -127,7 +127,7 @@ impl Bench {
     }
 }
 
-/// What a card model says of a job, in milliseconds, computing left out.
+/// A job's time by the card model in milliseconds, without computing.
 fn model(job: &str, ranks: u32) -> f64 {
     let parts: Vec<f64> = job.split(':').skip(1).filter_map(|part| part.parse().ok()).collect();
     let size = parts.first().copied().unwrap_or(0.0);

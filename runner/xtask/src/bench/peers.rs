@@ -10,7 +10,7 @@ use crate::workspace::Workspace;
 /// The version that our own libtorch has.
 const TORCH: &str = "torch==2.11.0";
 
-/// What there is to compare with.
+/// The installed peers.
 pub(super) struct Peers {
     folder: PathBuf,
     /// A Python that imports torch, or why there is none.

@@ -12,7 +12,7 @@ use super::{TURNS, median};
 use crate::child::Child;
 use crate::workspace::Workspace;
 
-/// A model, the steps of a stretch that is timed, and what the row is called.
+/// A model, the number of timed steps, and the row's name.
 const MODELS: [(&str, usize, &str); 2] =
     [("mnist-mlp", 280, "mnist-mlp, batch 2 x 50"), ("vgg-like", 6, "VGG-like, batch 2 x 32")];
 /// Stretches of a run that count; the steps before them warm up.
@@ -41,7 +41,7 @@ pub(super) fn measure(workspace: &Workspace, peers: &Peers) -> Result<Table> {
     Ok(table)
 }
 
-/// Images in the format of CIFAR-10, whose pixels say nothing.
+/// Images in the format of CIFAR-10 with meaningless pixels.
 fn random_images(folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     for (name, images) in [("data_batch_1.bin", 2000_u32), ("test_batch.bin", 100)] {
@@ -60,7 +60,7 @@ fn random_images(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What a run of ours took for a step, and in which phases.
+/// The step time of one of our runs, in all and by phase.
 struct Run {
     us: f64,
     phases: BTreeMap<String, f64>,

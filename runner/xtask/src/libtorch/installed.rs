@@ -33,7 +33,7 @@ fn parse_location(text: &str) -> Option<PyTorch> {
     Some(PyTorch { version, folder: PathBuf::from(found["folder"].as_str()?) })
 }
 
-/// Fills `partial` with links to the package's headers and to what its CPU library loads.
+/// Fills `partial` with links to the package's headers and to the libraries that its CPU library loads.
 ///
 /// The libraries find each other through paths relative to where they lie. The loader takes the place of the *link*
 /// for that, so each one that the CPU library loads from the Python environment needs its link beside the others.
@@ -66,7 +66,7 @@ fn from_packages(libraries: Vec<(String, PathBuf)>, packages: &Path) -> Vec<(Str
         .collect()
 }
 
-/// Reads the output of `ldd`: names and paths of what is loaded; a library that is not found is an error.
+/// Parses the output of `ldd`: names and paths of the loaded libraries. A library that is not found is an error.
 fn loaded_libraries(ldd: &str) -> Result<Vec<(String, PathBuf)>> {
     let mut libraries = Vec::new();
     for line in ldd.lines() {

@@ -1,4 +1,4 @@
-//! What a folder must hold to be a libtorch that the bindings can be built with.
+//! The files of a libtorch that the bindings can be built with.
 
 use std::fs;
 use std::path::Path;
@@ -27,7 +27,7 @@ pub(super) fn is_right_version(version: &str) -> bool {
     version.trim().split('+').next() == Some(VERSION)
 }
 
-/// The version a folder holds; an error names what is wrong with it.
+/// The version of the libtorch in a folder.
 pub(super) fn inspect(folder: &Path) -> Result<String> {
     if !folder.is_dir() {
         bail!("{} is not a folder", folder.display());

@@ -1,4 +1,4 @@
-//! Brings libtorch 2.11.0 to where Cargo looks for it.
+//! Installs libtorch 2.11.0 in the folder that Cargo is configured with.
 //!
 //! Whatever it comes from, it ends as one folder with `include/`, `lib/` and `build-version`, so that nothing else in
 //! the build knows the source. The folder appears by one rename, when it is complete; a note in it says what a
@@ -62,7 +62,7 @@ fn sources(installed: Option<installed::PyTorch>, machine: &str) -> Vec<Source> 
     sources
 }
 
-/// Makes sure that there is a libtorch to build with, and says which.
+/// Ensures that there is a libtorch to build with, and prints its path.
 pub(crate) fn ensure(workspace: &Workspace) -> Result<()> {
     let start = Instant::now();
     tools::require_cpp_compiler()?;
@@ -97,14 +97,14 @@ fn ensure_own(workspace: &Workspace, own: &Path) -> Result<String> {
         println!("waiting for another set-up in this tree to end");
         lock.lock().with_context(|| format!("cannot lock {}", lock_path.display()))?;
     }
-    // Whoever held the lock may have done the work.
+    // The process that held the lock may have done the work.
     if let Some(how) = usable(own) {
         return Ok(how);
     }
     build(own, &workspace.root().join("libtorch.partial"))
 }
 
-/// What the folder holds, if that can be used as it is.
+/// The libtorch in the folder, if it can be used unchanged.
 fn usable(own: &Path) -> Option<String> {
     match note::check(own) {
         note::Check::Complete { source } => Some(format!("{}, from {source}", layout::VERSION)),

@@ -13,7 +13,7 @@ use super::layout;
 
 const FILE: &str = "bakeoff-setup.json";
 
-/// What the note says about a folder.
+/// A folder's state according to its note.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Check {
     /// There is no such folder.
@@ -25,7 +25,7 @@ pub(super) enum Check {
         /// Where it came from.
         source: String,
     },
-    /// The folder has changed since; what has changed first.
+    /// The folder has changed since; the first changed file.
     Damaged(String),
 }
 

@@ -37,7 +37,7 @@ pub(super) fn locate() -> Result<String> {
     script("locate.py", LOCATE).read()
 }
 
-/// Downloads a file, with progress; what arrives is as long as the server announced.
+/// Downloads a file with progress; its length must be the one that the server announced.
 pub(super) fn fetch(address: &str, target: &Path) -> Result<()> {
     script("fetch.py", FETCH).argument(address).argument(target).run()
 }
