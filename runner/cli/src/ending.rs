@@ -47,7 +47,8 @@ pub(crate) async fn tell(
     }
     let inside = store.folder().join("reports").join(format!("{id}.html"));
     let file: PathBuf = report.file.map_or(inside, Path::to_owned);
-    page::write(store, (&rows, &selection), &options, &file, context.console).await?;
+    let content = page::Content { rows: &rows, selection: &selection, options: &options };
+    page::write(store, &content, &file, context.console).await?;
     if !quiet {
         output::data(&format!("\n{} {}", paint(STRONG, "report:"), file.display()))?;
     }

@@ -16,14 +16,24 @@ pub(crate) fn options() -> Options {
     Options { generated_by: format!("bakeoff {}", env!("CARGO_PKG_VERSION")), ..Options::default() }
 }
 
-/// Writes the page of these rows; its folder is made if it is not there.
+/// What a page shows.
+pub(crate) struct Content<'a> {
+    /// The rows of one sweep.
+    pub(crate) rows: &'a SweepRows,
+    /// The selection that they are.
+    pub(crate) selection: &'a Selection,
+    /// How they are shown.
+    pub(crate) options: &'a Options,
+}
+
+/// Writes a page. Its folder is made if it does not exist.
 pub(crate) async fn write(
     store: &Store,
-    (rows, selection): (&SweepRows, &Selection),
-    options: &Options,
+    content: &Content<'_>,
     file: &Path,
     console: &Console,
 ) -> Result<(), Failure> {
+    let Content { rows, selection, options } = *content;
     let mut timelines = Timelines::new();
     for run in reports::wanted_timelines(rows) {
         let spans = store.timeline(&store.find_run(&run).await?).await?;

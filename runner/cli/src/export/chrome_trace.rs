@@ -105,11 +105,11 @@ impl<'a> Writer<'a> {
             return Ok(());
         }
         let of = format!("rank {}", step.rank);
-        let ts = Some(micros(step.begin + step.length));
+        let end = step.begin + step.length;
         if let Some(loss) = step.loss.filter(|loss| loss.is_finite()) {
-            self.counter("training loss", (pid, ts), &of, json!(loss))?;
+            self.counter("training loss", pid, end, json!({ &of: loss }))?;
         }
-        self.counter("bytes sent per step", (pid, ts), &of, json!(step.bytes_out))
+        self.counter("bytes sent per step", pid, end, json!({ of: step.bytes_out }))
     }
 
     /// A phase of a step.
@@ -139,8 +139,8 @@ impl<'a> Writer<'a> {
         let repeat = line.repeat + 1;
         let id = crate::reuse::short(&line.id);
         let name = format!("{node}: {}{condition}, repeat {repeat}, run {id}", line.arm);
-        self.name("process_name", (self.processes, None), json!({ "name": name }))?;
-        self.name("process_sort_index", (self.processes, None), json!({ "sort_index": self.processes }))?;
+        self.name("process_name", self.processes, None, json!({ "name": name }))?;
+        self.name("process_sort_index", self.processes, None, json!({ "sort_index": self.processes }))?;
         Ok(self.processes)
     }
 
@@ -148,12 +148,12 @@ impl<'a> Writer<'a> {
         self.threads += 1;
         // Apart from the numbers of processes: a viewer takes a thread with its process's number for the main one.
         let thread = 1_000_000 + self.threads;
-        self.name("thread_name", (process, Some(thread)), json!({ "name": name }))?;
-        self.name("thread_sort_index", (process, Some(thread)), json!({ "sort_index": self.threads }))?;
+        self.name("thread_name", process, Some(thread), json!({ "name": name }))?;
+        self.name("thread_sort_index", process, Some(thread), json!({ "sort_index": self.threads }))?;
         Ok(thread)
     }
 
-    fn name(&mut self, name: &str, (pid, tid): (u32, Option<u32>), args: Value) -> io::Result<()> {
+    fn name(&mut self, name: &str, pid: u32, tid: Option<u32>, args: Value) -> io::Result<()> {
         self.event(&Event { name, ph: "M", pid, tid, args: map(args), ..Event::default() })
     }
 
@@ -174,20 +174,14 @@ impl<'a> Writer<'a> {
             ..Event::default()
         })?;
         if metric.value.is_finite() {
-            self.counter(&name, (pid, ts), "value", json!(metric.value))?;
+            self.counter(&name, pid, metric.at, json!({ "value": metric.value }))?;
         }
         Ok(())
     }
 
-    fn counter(
-        &mut self,
-        name: &str,
-        (pid, ts): (u32, Option<f64>),
-        of: &str,
-        value: Value,
-    ) -> io::Result<()> {
-        let args = map(json!({ of: value }));
-        self.event(&Event { name, ph: "C", ts, pid, args, ..Event::default() })
+    fn counter(&mut self, name: &str, pid: u32, at: Nanos, values: Value) -> io::Result<()> {
+        let ts = Some(micros(at));
+        self.event(&Event { name, ph: "C", ts, pid, args: map(values), ..Event::default() })
     }
 
     fn event(&mut self, event: &Event<'_>) -> io::Result<()> {

@@ -101,7 +101,7 @@ impl Progress {
         };
         let mut state = self.state();
         state.board = Some((Board::new(store), live));
-        state.post(true);
+        state.post();
     }
 
     /// A run's numbers were taken from an earlier one.
@@ -139,7 +139,7 @@ impl Progress {
         let Some(run) = &mut state.run else { return };
         run.update(update, Instant::now());
         if matches!(update, Update::Spawned { .. } | Update::State(_) | Update::Lost { .. }) {
-            state.post(true);
+            state.post();
         }
         state.show();
         drop(state);
@@ -217,7 +217,7 @@ impl State {
 
     /// Brings the bars up to date.
     fn show(&mut self) {
-        self.post(false);
+        self.post_if_due();
         let left = self.left();
         let Some(bars) = &self.bars else { return };
         bars.sweep(self.ended, self.begun.elapsed(), left);
@@ -227,11 +227,17 @@ impl State {
         }
     }
 
-    /// Tells other commands where things stand; at once, or if it is time to.
-    fn post(&mut self, at_once: bool) {
+    /// Updates the driver's file for other commands if it is due.
+    fn post_if_due(&mut self) {
+        if self.board.as_ref().is_some_and(|(board, _)| board.is_due()) {
+            self.post();
+        }
+    }
+
+    /// Updates the driver's file for other commands.
+    fn post(&mut self) {
         let left = self.left();
-        let Some((board, live)) = &mut self.board else { return };
-        if at_once || board.is_due() {
+        if let Some((board, live)) = &mut self.board {
             live.written = human::now();
             live.ended = self.ended;
             live.seconds_left = left.map(|left| left.as_secs());

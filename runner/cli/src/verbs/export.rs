@@ -114,7 +114,7 @@ pub(crate) fn execute(args: &ExportArgs, context: &Context<'_>) -> Result<Exit, 
     super::wait(async {
         let store = Store::open_existing(&context.global.store).await?;
         match (lines, args.format, output) {
-            (Some(lines), _, _) => tables(&store, &selection, (args.what, lines), output).await?,
+            (Some(lines), _, _) => tables(&store, &selection, args.what, lines, output).await?,
             (None, Format::Safetensors, Some(folder)) => {
                 let told = models(&store, &selection, folder).await?;
                 for line in &told {
@@ -131,10 +131,11 @@ pub(crate) fn execute(args: &ExportArgs, context: &Context<'_>) -> Result<Exit, 
 async fn tables(
     store: &Store,
     selection: &Selection,
-    (what, lines): (Option<Table>, Lines),
+    table: Option<Table>,
+    lines: Lines,
     output: Option<&Path>,
 ) -> Result<(), Failure> {
-    let table = match what.unwrap_or(Table::Runs) {
+    let table = match table.unwrap_or(Table::Runs) {
         Table::Runs => ExportTable::Runs,
         Table::Metrics => ExportTable::Metrics,
         Table::Steps => ExportTable::Steps,

@@ -52,7 +52,8 @@ pub(crate) fn execute(args: &ReportArgs, context: &Context<'_>) -> Result<Exit, 
         }
         let options =
             Options { baseline: args.baseline.clone(), allow_large: args.allow_large, ..page::options() };
-        page::write(&store, (&rows, &selection), &options, &args.output, context.console).await?;
+        let content = page::Content { rows: &rows, selection: &selection, options: &options };
+        page::write(&store, &content, &args.output, context.console).await?;
         store.close().await;
         Ok(())
     })?;

@@ -97,7 +97,7 @@ fn words(status: &Status, store: &Path, width: usize) -> String {
     for live in &status.running {
         driver(&mut out, live, now);
         if let Some(run) = &live.run {
-            under_way(&mut out, (run, (now - live.written).max(0) as u64), width);
+            under_way(&mut out, run, (now - live.written).max(0) as u64, width);
         }
     }
     if status.running.is_empty() {
@@ -126,8 +126,8 @@ fn driver(out: &mut String, live: &Live, now: i64) {
     let _ = writeln!(out, "  sweep {}: {ended} of {} ended{left}", live.sweep, human::count(*runs, "run"));
 }
 
-/// A run that was last seen `seconds` ago.
-fn under_way(out: &mut String, (run, ago): (&LiveRun, u64), width: usize) {
+/// A run that was last seen `ago` seconds ago.
+fn under_way(out: &mut String, run: &LiveRun, ago: u64, width: usize) {
     let mut facts =
         vec![format!("{} for {}", run.stage, human::whole(Duration::from_secs(run.seconds + ago)))];
     if run.stage == "running" {

@@ -69,7 +69,7 @@ fn a_recipe_without_its_data_names_the_command_that_brings_it() {
     assert!(err.contains("bakeoff data fetch mnist --folder ") && err.contains("/mine, or name"), "{err}");
 }
 
-/// With real files: those of `BAKEOFF_DATA`, as somebody may have downloaded them by hand.
+/// With real files: those of `BAKEOFF_DATA`, as a user may have downloaded them by hand.
 #[test]
 fn real_digits_come_from_a_folder_and_a_recipe_finds_them() {
     let Some(real) = std::env::var_os("BAKEOFF_DATA") else {

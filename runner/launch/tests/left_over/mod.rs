@@ -32,7 +32,7 @@ pub(crate) fn groups_gone(groups: &[u32], patience: Duration) -> Result<(), Stri
     }
 }
 
-/// Waits until a driver has so many processes and one of them is stopped; answers their groups.
+/// Waits until a driver has this many processes and one of them is stopped. Returns their process groups.
 pub(crate) fn wait_for_workers(driver: u32, count: usize, patience: Duration) -> Result<Vec<u32>, String> {
     let begun = Instant::now();
     loop {

@@ -193,7 +193,7 @@ impl State {
             return Err(StepError::Gone { rank, peer, wanted });
         }
         self.queue.clone().ok_or_else(|| {
-            let reason = format!("nothing can be sent to rank {peer} after the good-bye");
+            let reason = format!("nothing can be sent to rank {peer} after the goodbye");
             StepError::Transport { rank, reason }
         })
     }

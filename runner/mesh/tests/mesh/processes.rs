@@ -98,7 +98,7 @@ fn a_killed_process_is_noticed_long_before_any_deadline() {
     let error = transport.send(Rank(1), tag(1), packet(1)).unwrap_err();
     assert!(matches!(error, StepError::Gone { peer: Rank(1), .. }), "{error}");
     assert!(begun.elapsed() < PATIENCE / 2, "{:?}", begun.elapsed());
-    // The third goes on, and leaves as if nothing had happened, but for the dead peer that it cannot tell.
+    // The third continues and leaves in order, except that the dead peer cannot confirm its goodbye.
     transport.send(Rank(2), tag(1), packet(10)).unwrap();
     let closing = thread::spawn(move || plane.close(PATIENCE).unwrap_err().to_string());
     assert!(closing.join().unwrap().contains("rank 1"));
@@ -162,7 +162,7 @@ fn who_comes_again_under_the_name_of_a_dead_rank_is_not_let_in() {
     processes[0].signal(Signal::KILL);
     let error = transport.recv(Rank(1), tag(1)).unwrap_err();
     assert!(matches!(error, StepError::Gone { peer: Rank(1), .. }), "{error}");
-    // Its socket is still there, and in the way of whoever has its name.
+    // The file of its socket still exists, and blocks a process of the same name.
     assert!(!Process::start(sockets.path(), 1, 3, &["hold"]).ends_well());
     std::fs::remove_file(sockets.path().join("data-1")).unwrap();
     let mut again = briefing(sockets.path(), Member::Rank(Rank(1)), 3, PATIENCE);

@@ -65,7 +65,7 @@ impl Run {
         ["data-0", "data-1"].map(|name| self.sockets.path().join(name))
     }
 
-    /// The ranks hear each other, and nobody else, and leave in peace.
+    /// The ranks receive from each other only, and leave in order.
     fn goes_on(self) {
         let tag = Tag::new(Kind::Reduce, 1);
         for (from, to) in [(0, 1), (1, 0)] {
@@ -194,7 +194,7 @@ fn strangers_with_one_identity_disturb_nobody_but_each_other() {
     drop(twins);
 }
 
-/// What no program in front of this socket library can prevent, and why nobody else may come near the sockets: a
+/// What no program in front of this socket library can prevent, and why only the user may reach the sockets: a
 /// frame of a length that can be addressed but not be had ends the process that believes it. The others are told.
 #[test]
 fn a_stranger_that_gets_as_far_as_the_decoder_can_end_a_process_but_not_a_run_in_silence() {
@@ -310,7 +310,7 @@ fn a_recording_of_a_whole_connection_is_worthless() {
         assert_eq!(server.recv().await, Some((PEER, ToDriver::Goodbye)));
         talking.join().unwrap();
         let said = recording.join().unwrap();
-        assert!(said.len() > 200, "hello, proof and good-bye were recorded");
+        assert!(said.len() > 200, "hello, proof and goodbye were recorded");
 
         let mut replay = UnixStream::connect(&path).unwrap();
         replay.write_all(&said).unwrap();

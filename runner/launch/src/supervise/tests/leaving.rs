@@ -1,4 +1,4 @@
-//! How ranks end and leave: last words, good-byes, targets, time limits and interrupts.
+//! How ranks end and exit: last messages, goodbyes, targets, time limits and interrupts.
 
 use super::*;
 use crate::End;
@@ -22,7 +22,7 @@ fn a_rank_must_say_good_bye_and_then_go() {
     );
     let mut play = Play::new(later()).play(BEGIN).play("finished 0, goodbye 0, run 61");
     assert!(play.said().contains("note kill-0"));
-    // The run goes on, and its end is no fault.
+    // The run continues, and its end is no fault.
     let mut play = play.play("signal 0, finished 1, goodbye 1, exit 1 0");
     assert_eq!((play.said().as_str(), play.conclusion().as_str()), ("events leave-1 finish", "-"));
 }
@@ -76,7 +76,7 @@ fn whoever_is_asked_to_stop_may_take_a_long_step_to_its_end() {
     let asked = ["stop", "snapshot 0 3, metric 95"];
     for ask in asked {
         let play = Play::new(rules()).play(BEGIN).play(ask).play("run 40");
-        assert_eq!(play.stage(), "stopping", "{ask}: a step may take longer than a good-bye");
+        assert_eq!(play.stage(), "stopping", "{ask}: a step may take longer than a goodbye");
         assert_eq!(
             play.play("run 15").stage(),
             "killing",

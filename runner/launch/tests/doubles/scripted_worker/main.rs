@@ -39,7 +39,7 @@ fn main() {
     }
 }
 
-/// Runs an attempt whose ranks go on for ever: one watches for the end of the driver, one is stopped and
+/// Runs an attempt whose ranks never end: one watches for the end of the driver, one is stopped and
 /// cannot, and one does not.
 fn drive(directory: PathBuf) {
     let mut spec = sample::spec(3);

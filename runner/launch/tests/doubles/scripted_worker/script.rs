@@ -30,9 +30,9 @@ pub(crate) enum Verb {
     Deaf,
     /// Not notice that the driver is gone.
     Blind,
-    /// End without a good-bye.
+    /// End without a goodbye.
     Mute,
-    /// Stay after the good-bye.
+    /// Stay after the goodbye.
     Linger,
     /// Tell of snapshots that it does not write.
     Forget,

@@ -1,6 +1,6 @@
 //! A test double of a rank, as a process that can be killed and stopped: it reads its briefing, opens its data
 //! plane, says `open`, and does what its arguments say: `hold` waits for the end of its input; `take N` receives N
-//! messages of rank 0; `give N SIZE` sends rank 0 N messages. Then it says good-bye and `done`.
+//! messages of rank 0; `give N SIZE` sends rank 0 N messages. Then it says goodbye and prints `done`.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test double fails as tests do")]
 
