@@ -19,7 +19,7 @@ fn lost(play: &Play) -> Vec<u32> {
     play.supervisor.report().lost_ranks.iter().map(|loss| loss.rank.0).collect()
 }
 
-const DIED: &str = "rank 1 was ended by signal 9 (SIGKILL: somebody or the out-of-memory killer) \
+const DIED: &str = "rank 1 was ended by signal 9 (SIGKILL: by a user or by the out-of-memory killer) \
                     (in step 7, phase backward, lane compute)";
 
 #[test]
@@ -106,7 +106,7 @@ fn several_may_be_lost_but_not_the_last() {
     assert!(play.detail().ends_with("; the run went on without them"), "{}", play.detail());
     let play = play.play("signal 2, accuses 3 2, run 11");
     assert_eq!((play.conclusion().as_str(), lost(&play)), ("failed 2", vec![1, 0]));
-    let words = "rank 2 was ended by signal 9 (SIGKILL: somebody or the out-of-memory killer) (in step 7";
+    let words = "rank 2 was ended by signal 9 (SIGKILL: by a user or by the out-of-memory killer) (in step 7";
     assert!(play.detail().starts_with(words), "{}", play.detail());
     assert!(play.detail().contains("(before: rank "), "{}", play.detail());
 }

@@ -77,7 +77,7 @@ const EVENTS: [&str; 34] = [
 /// A change of `table.txt` is a change of what the supervisor does: the new table is printed, to be looked at.
 #[test]
 fn every_event_in_every_state() {
-    let mut table = "state      | event         | stage after| conclusion     | actions\n".to_owned();
+    let mut table = "state      | event         | stage after| conclusion  | actions\n".to_owned();
     for (state, way) in STATES {
         for event in EVENTS {
             let mut play = Play::new(rules_of(state)).play(way);
@@ -113,12 +113,12 @@ fn kind(input: &Input) -> &'static str {
         Input::Message(Member::Rank(_), ToDriver::Heartbeat(_)) => "heartbeat",
         Input::Message(Member::Rank(_), ToDriver::Events(events)) => event_kind(&events[0]),
         Input::Message(Member::Rank(_), ToDriver::Evaluated { .. }) => "evaluated by a rank",
-        Input::Message(Member::Rank(_), ToDriver::Goodbye) => "good-bye",
+        Input::Message(Member::Rank(_), ToDriver::Goodbye) => "goodbye",
         Input::Message(Member::Evaluator, ToDriver::Heartbeat(_)) => "heartbeat of the evaluator",
         Input::Message(Member::Evaluator, ToDriver::Events(_)) => "measured",
         Input::Message(Member::Evaluator, ToDriver::Evaluated { failure: None, .. }) => "evaluated",
         Input::Message(Member::Evaluator, ToDriver::Evaluated { failure: Some(_), .. }) => "not evaluated",
-        Input::Message(Member::Evaluator, ToDriver::Goodbye) => "good-bye of the evaluator",
+        Input::Message(Member::Evaluator, ToDriver::Goodbye) => "goodbye of the evaluator",
         Input::Exited(Member::Rank(_), ProcessExit::Code(_)) => "exit",
         Input::Exited(Member::Rank(_), ProcessExit::Signal(_)) => "signal",
         Input::Exited(Member::Evaluator, _) => "exit of the evaluator",
