@@ -12,7 +12,7 @@ use strategies::compress::{
     Bf16, Compressor, ErrorFeedback, Fp16, Identity, Origin, Qsgd, Quantize8, Sign, Slot, Terngrad, TopK,
     Truncate16,
 };
-use strategies::{Kind, Packet, StepError, draw::mix};
+use strategies::{Kind, Packet, StepError, rng::mix};
 
 const ROUNDS: usize = 9;
 const SLOT: Slot = Slot { kind: Kind::Reduce, at: 0, step: 1, peer: Rank(1) };

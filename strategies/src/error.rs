@@ -1,10 +1,10 @@
-//! Why a lane cannot go on.
+//! Errors that end a lane.
 
 use crate::{Kind, Tag};
 use record::{Nanos, Rank};
 use std::fmt;
 
-/// What a lane was waiting for.
+/// What a lane waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// Exactly this message.
@@ -25,74 +25,84 @@ impl fmt::Display for Wanted {
     }
 }
 
-/// Why a lane cannot go on.
+/// An error that ends a lane.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum StepError {
     /// Nothing came within the deadline.
     #[error("rank {rank} waited {waited} for {wanted}{}", from(*peer))]
     Silent {
-        /// Who waited.
+        /// The waiting rank.
         rank: Rank,
-        /// For whom; nobody in particular if any peer would do.
+        /// The peer; `None` if any peer would do.
         peer: Option<Rank>,
-        /// For what.
+        /// The awaited message.
         wanted: Wanted,
-        /// For how long.
+        /// The length of the wait.
         waited: Nanos,
     },
-    /// The peer is no longer there.
+    /// The peer left or was lost.
     #[error("rank {peer} is gone while rank {rank} waits for {wanted}")]
     Gone {
-        /// Who waited.
+        /// The waiting rank.
         rank: Rank,
-        /// Who left.
+        /// The rank that left.
         peer: Rank,
-        /// For what.
+        /// The awaited message.
         wanted: Wanted,
     },
     /// A message out of order: the ranks disagree on what happens next.
     #[error("rank {rank} expected {wanted} from rank {peer}, but {got} came")]
     Unexpected {
-        /// Who received.
+        /// The receiver.
         rank: Rank,
-        /// Who sent.
+        /// The sender.
         peer: Rank,
-        /// What should have come.
+        /// The expected tag.
         wanted: Tag,
-        /// What came.
+        /// The received tag.
         got: Tag,
     },
-    /// A packet that is no vector of the expected length.
+    /// A packet that is not a vector of the expected length.
     #[error("packet of {bytes} bytes cannot be a vector of {elements} elements")]
     Packet {
-        /// Its size.
+        /// Length of the packet.
         bytes: usize,
-        /// The length that was expected.
+        /// The expected length.
         elements: usize,
+    },
+    /// Bytes that are not the small message that was expected.
+    #[error("rank {rank} received {bytes} bytes that are not {expected}")]
+    Message {
+        /// The receiver.
+        rank: Rank,
+        /// Length of the packet.
+        bytes: usize,
+        /// The noun of the expected message, with its article.
+        expected: &'static str,
     },
     /// The transport itself failed.
     #[error("transport of rank {rank}: {reason}")]
     Transport {
-        /// Whose.
+        /// The rank whose transport failed.
         rank: Rank,
-        /// What the system said.
+        /// The system's reason.
         reason: String,
     },
-    /// The loss of a rank's samples stopped being finite.
+    /// The loss of a rank is not finite.
     #[error("loss {loss} in step {step}")]
     Diverged {
-        /// In which step.
+        /// The step, from 1.
         step: u64,
-        /// The loss.
+        /// The loss, which is not finite.
         loss: f32,
     },
     /// The learner could not compute.
     #[error("learner: {0}")]
     Learner(String),
-    /// Something beside the lanes went wrong: data, connections, the disk.
+    /// Something beside the lanes failed: data, connections, the disk.
     #[error("{0}")]
     Environment(String),
-    /// The run was told to stop.
+    /// The driver stopped the run.
     #[error("the run was stopped")]
     Stopped,
     /// A lane of this rank panicked.
@@ -105,17 +115,24 @@ fn from(peer: Option<Rank>) -> String {
 }
 
 impl StepError {
-    /// Whether it says no more than that this peer is not there any more, or stays silent.
+    /// Whether the error only says that this peer left or stayed silent.
     pub fn is_absence_of(&self, rank: Rank) -> bool {
         matches!(self, Self::Silent { .. } | Self::Gone { .. }) && self.peer() == Some(rank)
     }
 
-    /// The peer that is to blame as far as this rank can see.
+    /// The peer that this rank blames.
     pub fn peer(&self) -> Option<Rank> {
         match self {
             Self::Silent { peer, .. } => *peer,
             Self::Gone { peer, .. } | Self::Unexpected { peer, .. } => Some(*peer),
-            _ => None,
+            Self::Packet { .. }
+            | Self::Message { .. }
+            | Self::Transport { .. }
+            | Self::Diverged { .. }
+            | Self::Learner(_)
+            | Self::Environment(_)
+            | Self::Stopped
+            | Self::Panicked(_) => None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The model and the data, as a strategy sees them.
+//! The interface between strategies and models.
 
 use crate::vector::{Block, Layout, Vector};
 use crate::{Loss, StepError};
@@ -14,40 +14,40 @@ pub struct Batch {
 
 /// A model with its data, as a pure function of the weights: it holds activations, never weights.
 ///
-/// A cursor holds what travels through the layers, activations upwards and gradients downwards; it leaves
-/// the device only where something is exchanged ([`Learner::take`], [`Learner::put`]). A layer here is a
-/// layer of the [`Layout`]: one with weights, and whatever follows it up to the next one with weights.
+/// The activations of a batch travel upwards through the layers, their gradients downwards; they leave the device only
+/// where they are exchanged ([`Learner::take_activations`], [`Learner::put_activations`]). A layer here is a layer of the
+/// [`Layout`]: one with weights, together with those without weights up to the next one.
 ///
 /// One batch is `load`, `forward` for each layer from 0, `loss`, `backward` for each layer from the last.
 pub trait Learner: Send {
-    /// Which weights belong to which layer.
+    /// The span of each layer in the weights.
     fn layout(&self) -> &Layout;
 
     /// The initial weights, a pure function of the run's seed.
     fn initial(&self) -> Vector;
 
-    /// Puts the inputs of a batch into the cursor.
+    /// Loads the inputs of a batch as activations.
     fn load(&mut self, batch: &Batch) -> Result<(), StepError>;
 
-    /// Takes the cursor through one layer, upwards.
+    /// The forward pass through one layer.
     fn forward(&mut self, weights: &Vector, layer: usize) -> Result<(), StepError>;
 
-    /// The mean loss of the batch whose class scores the cursor holds; leaves the gradient of that mean in
-    /// the cursor. The examples are named again because, with model parallelism, the scores can be those of
-    /// another rank's examples. An empty batch has loss 0.
+    /// The mean loss of the batch whose class scores are the activations; the gradient of that mean replaces them. The
+    /// examples are named again because, with model parallelism, the scores can be those of another rank's examples. An
+    /// empty batch has loss 0.
     fn loss(&mut self, batch: &Batch) -> Result<Loss, StepError>;
 
-    /// Takes the cursor through one layer, downwards, and writes the gradient of the layer's weights over
-    /// `gradient`, whose length is that of the layer's span.
+    /// The backward pass through one layer; writes the gradient of the layer's weights over `gradient`, whose length is
+    /// that of the layer's span.
     fn backward(&mut self, weights: &Vector, layer: usize, gradient: &mut [f32]) -> Result<(), StepError>;
 
-    /// Fetches the cursor to the host.
-    fn take(&mut self) -> Result<Block, StepError>;
+    /// Fetches the activations, or their gradients, to host memory.
+    fn take_activations(&mut self) -> Result<Block, StepError>;
 
-    /// Sets the cursor from the host.
-    fn put(&mut self, cursor: Block) -> Result<(), StepError>;
+    /// Sets the activations, or their gradients, from host memory.
+    fn put_activations(&mut self, activations: Block) -> Result<(), StepError>;
 
-    /// Keeps only the `part`-th of `of` slices of a layer's outputs: layout and initial weights shrink to
-    /// that slice of the same seeded weights.
-    fn cut(&mut self, layer: usize, part: usize, of: usize) -> Result<(), StepError>;
+    /// Keeps only the `part`-th of `of` slices of a layer's outputs: layout and initial weights shrink to that slice of
+    /// the same seeded weights.
+    fn shard_layer(&mut self, layer: usize, part: usize, of: usize) -> Result<(), StepError>;
 }

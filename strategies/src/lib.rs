@@ -1,52 +1,64 @@
-//! What a rank does between two batches: strategies, collectives, compressors, and the world to test them in.
+//! Distributed training on one rank: strategies, collectives, codecs, and a simulator to run them in.
 //!
-//! No tensor library, no sockets, no runtime: a strategy is straight-line code against a `Node`, and the same
+//! No tensor library, no sockets, no threads: a strategy is straight-line code against a [`WorkerContext`], and the same
 //! file runs in real processes, in tests, and in the simulator.
+//!
+//! The crate is also the API for strategies of other crates: what is public here is all that the files of
+//! [`algorithm`] use. [`Registry`] makes such a strategy known to `bakeoff-worker`, [`sim`] and [`toy`] test it.
 
 pub mod algorithm;
+mod all_reduce;
 mod arithmetic;
+mod blueprint;
 pub mod buffers;
-mod build;
 pub mod collective;
+mod comm_lane;
 pub mod compress;
-mod course;
-mod deal;
-mod desk;
-pub mod draw;
 pub mod emulation;
 mod error;
 pub mod gossip;
-mod host;
+mod group;
+mod handoff;
+pub mod in_process;
+mod lane;
+mod lane_loops;
 mod learner;
-pub mod memory;
-mod messenger;
-mod node;
+mod message;
 mod optimizer;
+pub mod plan;
 pub mod projection;
+pub mod rng;
+mod runtime;
 pub mod server;
+mod service_context;
 pub mod sim;
+mod step_recorder;
 mod strategy;
 pub mod toy;
-mod training;
 mod transport;
 pub mod vector;
 mod wire;
+mod worker_context;
 
-pub use build::{Blueprint, Body, LaneBody, panic_text};
-pub use course::Course;
-pub use deal::Deal;
-pub use desk::{Desk, Seat};
+pub use all_reduce::{AllReduce, CommQueue, ReduceJob};
+pub use blueprint::{Blueprint, Body, LaneBody, RankSetup, panic_text};
+pub use comm_lane::CommLane;
 pub use error::{StepError, Wanted};
-pub use host::{Bell, Gate, Host, Observer, Shared};
+pub use group::{Group, GroupRank};
+pub use handoff::{Handoff, Pending, Request, Ticket};
+pub use lane::{Coding, Lane, Traffic};
 pub use learner::{Batch, Learner};
-pub use messenger::{Jobs, Messenger, Pending};
-pub use node::{LayerGradient, Node, Parts};
+pub use message::{Fields, Message, malformed};
 pub use optimizer::Optimizer;
-pub use strategy::{Evaluated, Progress, Roles, Service, Strategy, Turn};
+pub use plan::{Progress, SamplePartition, TrainingPlan};
+pub use runtime::{Bell, Gate, Observer, Runtime, Shared};
+pub use service_context::{RankInfo, ServiceContext};
+pub use strategy::{Evaluated, Roles, Service, ServiceStep, Strategy};
 pub use transport::{Envelope, Kind, Packet, Tag, Transport};
 pub use vector::{Block, Layout, LayoutLayer, Vector};
-pub use wire::{Coding, Group, Lane, Place, Traffic, Wire};
+pub use wire::Wire;
+pub use worker_context::{LayerGradient, WorkerContext};
 
-/// The mean loss over some samples, in nats per sample.
+/// A mean training loss, in nats per sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Loss(pub f32);

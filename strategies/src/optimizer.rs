@@ -24,9 +24,9 @@ impl Optimizer {
         Self { sgd, velocity: Vector::default() }
     }
 
-    /// Turns a gradient into what is to be added to the weights, without adding it: gossip and elastic
+    /// Computes the update of the weights for a gradient, without applying it: gossip and elastic
     /// methods put it elsewhere.
-    pub fn direction(&mut self, weights: &[f32], gradient: &mut Vector, rate: f32) {
+    pub fn compute_update(&mut self, weights: &[f32], gradient: &mut Vector, rate: f32) {
         let Sgd { momentum, weight_decay, clip, .. } = self.sgd;
         if let Some(longest) = clip {
             shorten(gradient, longest);
@@ -51,16 +51,16 @@ impl Optimizer {
         }
     }
 
-    /// Moves the weights by the direction; the same bits as [`Optimizer::direction`] and an addition. The
-    /// gradient's memory is left with no meaning.
-    pub fn descend(&mut self, weights: &mut [f32], gradient: &mut Vector, rate: f32) {
+    /// Applies a gradient to the weights; the same bits as [`Optimizer::compute_update`] and an addition. The gradient's
+    /// memory is left with arbitrary content.
+    pub fn apply_gradient(&mut self, weights: &mut [f32], gradient: &mut Vector, rate: f32) {
         if self.sgd.momentum == 0.0 && self.sgd.weight_decay == 0.0 && self.sgd.clip.is_none() {
             for (w, g) in weights.iter_mut().zip(gradient.iter()) {
                 *w += *g * -rate;
             }
             return;
         }
-        self.direction(weights, gradient, rate);
+        self.compute_update(weights, gradient, rate);
         crate::vector::add(weights, gradient);
     }
 }
@@ -77,7 +77,7 @@ pub(crate) fn shorten(vector: &mut Vector, longest: f32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::draw;
+    use crate::rng;
 
     fn optimizer(momentum: f32, weight_decay: f32) -> Optimizer {
         Optimizer::new(Sgd { lr: 0.25, momentum, weight_decay, clip: None })
@@ -90,7 +90,7 @@ mod tests {
         let mut w = [1.0_f32];
         let mut seen = Vec::new();
         for g in [1.0, 0.0, 2.0, -1.0, 0.0] {
-            optimizer.descend(&mut w, &mut Vector::from(vec![g]), 0.25);
+            optimizer.apply_gradient(&mut w, &mut Vector::from(vec![g]), 0.25);
             seen.push(w[0]);
         }
         // v: 1, 1/2, 9/4, 1/8, 1/16
@@ -101,8 +101,8 @@ mod tests {
     fn decay_is_of_the_weights_that_are_updated() {
         let mut optimizer = optimizer(0.0, 0.5);
         let mut w = [4.0_f32];
-        optimizer.descend(&mut w, &mut Vector::from(vec![0.0]), 0.25);
-        optimizer.descend(&mut w, &mut Vector::from(vec![0.0]), 0.25);
+        optimizer.apply_gradient(&mut w, &mut Vector::from(vec![0.0]), 0.25);
+        optimizer.apply_gradient(&mut w, &mut Vector::from(vec![0.0]), 0.25);
         assert_eq!(w[0].to_bits(), 3.0625_f32.to_bits());
     }
 
@@ -110,8 +110,8 @@ mod tests {
     fn a_changed_rate_acts_at_once() {
         let mut optimizer = optimizer(0.5, 0.0);
         let mut w = [0.0_f32];
-        optimizer.descend(&mut w, &mut Vector::from(vec![1.0]), 0.25);
-        optimizer.descend(&mut w, &mut Vector::from(vec![0.0]), 0.0);
+        optimizer.apply_gradient(&mut w, &mut Vector::from(vec![1.0]), 0.25);
+        optimizer.apply_gradient(&mut w, &mut Vector::from(vec![0.0]), 0.0);
         assert_eq!(w[0].to_bits(), (-0.25_f32).to_bits());
     }
 
@@ -119,16 +119,16 @@ mod tests {
     fn descending_is_the_direction_and_an_addition() {
         for (momentum, decay) in [(0.0, 0.0), (0.9, 0.0), (0.0, 0.01), (0.9, 0.01)] {
             let (mut one, mut two) = (optimizer(momentum, decay), optimizer(momentum, decay));
-            let mut random = draw::stream(1, "test", &[]);
+            let mut random = rng::keyed(1, "test", &[]);
             let mut draw =
-                || Vector::from((0..33).map(|_| draw::unit(&mut random) as f32 - 0.5).collect::<Vec<_>>());
+                || Vector::from((0..33).map(|_| rng::unit(&mut random) as f32 - 0.5).collect::<Vec<_>>());
             let mut w = draw();
             let mut x = w.clone();
             for _ in 0..5 {
                 let g = draw();
-                one.descend(&mut w, &mut g.clone(), 0.1);
+                one.apply_gradient(&mut w, &mut g.clone(), 0.1);
                 let mut d = g;
-                two.direction(&x, &mut d, 0.1);
+                two.compute_update(&x, &mut d, 0.1);
                 x.add(&d);
             }
             assert_eq!(w.sha256(), x.sha256());
@@ -138,7 +138,7 @@ mod tests {
     fn clipped(gradient: &[f32], longest: f32) -> Vec<f32> {
         let sgd = Sgd { lr: 1.0, momentum: 0.0, weight_decay: 0.0, clip: Some(longest) };
         let mut weights = vec![0.0; gradient.len()];
-        Optimizer::new(sgd).descend(&mut weights, &mut Vector::from(gradient.to_vec()), -1.0);
+        Optimizer::new(sgd).apply_gradient(&mut weights, &mut Vector::from(gradient.to_vec()), -1.0);
         weights
     }
 
@@ -163,10 +163,10 @@ mod tests {
         let sgd = Sgd { lr: 1.0, momentum: 0.5, weight_decay: 0.25, clip: Some(1.0) };
         let mut optimizer = Optimizer::new(sgd);
         let mut w = [4.0_f32];
-        optimizer.descend(&mut w, &mut Vector::from(vec![8.0]), 1.0);
+        optimizer.apply_gradient(&mut w, &mut Vector::from(vec![8.0]), 1.0);
         assert_eq!(w[0].to_bits(), 2.0_f32.to_bits());
         // g = 1 + 2/4, v = 2/2 + 3/2
-        optimizer.descend(&mut w, &mut Vector::from(vec![8.0]), 1.0);
+        optimizer.apply_gradient(&mut w, &mut Vector::from(vec![8.0]), 1.0);
         assert_eq!(w[0].to_bits(), (-0.5_f32).to_bits());
     }
 }

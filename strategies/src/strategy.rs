@@ -1,120 +1,112 @@
-//! What a strategy is: one trait for the lane that trains, one for the lanes beside it.
+//! The traits of a strategy: one for the lane that trains, one for the lanes beside it.
 
-use crate::desk::Desk;
-use crate::node::Node;
+use crate::plan::Progress;
+use crate::service_context::ServiceContext;
 use crate::vector::Vector;
-use crate::{Loss, Place, StepError};
+use crate::worker_context::WorkerContext;
+use crate::{GroupRank, Loss, StepError};
 use record::{Company, LaneId, Nanos, Rank, Standing};
 
-/// How far the run is, as far as a rank knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// Samples consumed by all ranks together.
-    pub samples: u64,
-    /// Whether this rank has no further step to take.
-    pub over: bool,
-}
-
-/// What the compute lane of a rank does. Straight-line code against a [`Node`]; it names no byte, no socket and no thread, and
+/// The work of the compute lane of a rank: straight-line code against a [`WorkerContext`]. It names no socket and no thread, and
 /// a phase only for arithmetic of its own.
 pub trait Strategy: Send {
-    /// Before the run's clock starts: all ranks get rank 0's initial weights.
-    fn start(&mut self, node: &mut Node) -> Result<(), StepError> {
-        node.broadcast_params_from(Place(0))
+    /// Before the run's clock starts: all ranks receive rank 0's initial weights.
+    fn start(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
+        ctx.broadcast_weights_from(GroupRank(0))
     }
 
-    /// One step: one gradient, and whatever the method does with it.
-    fn step(&mut self, node: &mut Node) -> Result<Loss, StepError>;
+    /// One step: one gradient and its use. Returns the mean loss of the samples.
+    fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError>;
 
-    /// How far the run is after the step that was just taken. Where all workers step together, the step says
-    /// it; a worker that goes at its own pace has to be told.
-    fn progress(&self, node: &Node) -> Progress {
-        node.seat().course.progress(node.t())
+    /// The progress of the run after the last step. Where all workers step together it follows from the number of the
+    /// step; a worker at its own pace learns it from another rank.
+    fn progress(&self, ctx: &WorkerContext) -> Progress {
+        ctx.info().plan.budget.progress(ctx.t())
     }
 
-    /// Whether the compute lane snapshots the model at the marks; another lane does it where that one may be busy for
-    /// long when a mark is reached.
-    fn snapshots_at_marks(&self) -> bool {
+    /// Whether the compute lane snapshots the model at the evaluation points. Another lane does if the compute lane may be
+    /// busy for long when one is reached.
+    fn snapshots_at_evaluations(&self) -> bool {
         true
     }
 
-    /// After the last step: empty pipelines, say good-bye.
-    fn finish(&mut self, _node: &mut Node) -> Result<(), StepError> {
+    /// After the last step: drains pipelines, tells peers that no step follows.
+    fn finish(&mut self, _node: &mut WorkerContext) -> Result<(), StepError> {
         Ok(())
     }
 
-    /// The worker's own model, if it is to be evaluated or hashed.
-    fn model<'a>(&'a self, node: &'a Node) -> std::borrow::Cow<'a, Vector> {
-        std::borrow::Cow::Borrowed(node.params())
+    /// The worker's own model, for evaluation and digests.
+    fn model<'a>(&'a self, ctx: &'a WorkerContext) -> std::borrow::Cow<'a, Vector> {
+        std::borrow::Cow::Borrowed(ctx.weights())
     }
 
-    /// The centre that the run is judged by, where this worker holds it beside its own model. It then answers for the
-    /// rank: the rank's digest is that of the centre.
+    /// The centre that the run is judged by, if this worker holds it beside its own model. The digest of the rank is then
+    /// the digest of the centre.
     fn centre(&self) -> Option<&Vector> {
         None
     }
 }
 
-/// What became of a service's turn.
+/// The result of a step of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
-    /// One round or request was served; with the samples consumed by all ranks together since the start, as
-    /// far as this service knows.
+pub enum ServiceStep {
+    /// One round or request was served. The number is the samples consumed by all ranks together, as far as this service
+    /// knows.
     Served(u64),
-    /// There is nothing left to do.
+    /// No request follows.
     Finished,
 }
 
-/// What a lane beside the compute lane does: the second thread of a two-thread method, or a server.
+/// The work of a lane beside the compute lane: the second thread of a two-thread method, or a server.
 pub trait Service: Send {
-    /// The lane's name and purpose, unique on its rank: it stands in every record of the lane.
+    /// The lane's purpose, unique on its rank: it identifies the lane in every record.
     fn lane(&self) -> LaneId;
 
-    /// Before the run's clock starts; answers the initial weights, if it was sent them: all ranks must hold
-    /// the same.
-    fn start(&mut self, _desk: &mut Desk) -> Result<Option<Vector>, StepError> {
+    /// Before the run's clock starts. Returns the initial weights if the service received them: all ranks must hold the
+    /// same.
+    fn start(&mut self, _desk: &mut ServiceContext) -> Result<Option<Vector>, StepError> {
         Ok(None)
     }
 
-    /// Blocks until one request is served; a turn is this lane's step in the books.
-    fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError>;
+    /// Blocks until one request is served, which is recorded as a step of this lane.
+    fn step(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError>;
 
-    /// The model that this service holds, such as a server's, if it holds one.
+    /// The model that this service holds, such as a server's.
     fn model(&self) -> Option<std::borrow::Cow<'_, Vector>> {
         None
     }
 
-    /// When the run had consumed the samples of the last turn, where that was before the turn ended.
+    /// When the run had consumed the samples of the last step, if that was before the step ended.
     fn moment(&self) -> Option<Nanos> {
         None
     }
 }
 
-/// How the model is called that elastic methods are judged by.
+/// The name of the model that elastic methods are judged by.
 pub(crate) const CENTRE: &str = "centre";
 
-/// What a rank does: at most one lane that trains, any number beside it.
+/// The roles of a rank: at most one lane that trains, any number of lanes beside it.
 #[derive(Default)]
 pub struct Roles {
     /// The compute lane.
     pub trainer: Option<Box<dyn Strategy>>,
     /// The other lanes.
     pub services: Vec<Box<dyn Service>>,
-    /// Lanes of the measurement: they count, and snapshot models. They take no part in the method, so that their time is
-    /// in no phase.
+    /// Lanes of the measurement, which count samples and snapshot models. They are no part of the method, so that their
+    /// time is in no phase.
     pub attendants: Vec<Box<dyn Service>>,
-    /// What the rank's model is put aside for, if for anything but its digest.
+    /// How the rank's model is evaluated; `None` if only its digest is recorded.
     pub evaluated: Option<Evaluated>,
 }
 
-/// What a rank's model is put aside for.
+/// How a rank's model is evaluated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evaluated {
-    /// How the model is called in the metrics.
+    /// The name of the model in the metrics.
     pub name: String,
-    /// What it is to the run.
+    /// Whether the run is judged by it.
     pub standing: Standing,
-    /// The models that are taken together with it.
+    /// The models that are evaluated together with it.
     pub company: Option<Company>,
 }
 

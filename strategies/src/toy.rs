@@ -1,8 +1,8 @@
 //! Learners in plain Rust, small enough to follow by hand: for tests, for the simulator, and for methods under
 //! development.
 
-use crate::draw::mix;
 use crate::learner::{Batch, Learner};
+use crate::rng::mix;
 use crate::vector::{Block, Layout, Vector, piece};
 use crate::{Loss, StepError};
 use std::ops::Range;
@@ -14,14 +14,14 @@ pub struct Quadratic {
     curvature: f32,
     layout: Layout,
     start: Vector,
-    cursor: Block,
+    activations: Block,
 }
 
 impl Quadratic {
     /// Curvature h, starting point, and how many layers the vector is split into.
     pub fn new(curvature: f32, start: Vec<f32>, layers: usize) -> Self {
         let sizes = (0..layers).map(|l| (format!("layer{}", l + 1), piece(start.len(), layers, l).len()));
-        Self { curvature, layout: Layout::new(sizes), start: start.into(), cursor: Block::default() }
+        Self { curvature, layout: Layout::new(sizes), start: start.into(), activations: Block::default() }
     }
 }
 
@@ -54,16 +54,16 @@ impl Learner for Quadratic {
         Ok(())
     }
 
-    fn take(&mut self) -> Result<Block, StepError> {
-        Ok(std::mem::take(&mut self.cursor))
+    fn take_activations(&mut self) -> Result<Block, StepError> {
+        Ok(std::mem::take(&mut self.activations))
     }
 
-    fn put(&mut self, cursor: Block) -> Result<(), StepError> {
-        self.cursor = cursor;
+    fn put_activations(&mut self, activations: Block) -> Result<(), StepError> {
+        self.activations = activations;
         Ok(())
     }
 
-    fn cut(&mut self, _: usize, _: usize, _: usize) -> Result<(), StepError> {
+    fn shard_layer(&mut self, _: usize, _: usize, _: usize) -> Result<(), StepError> {
         Err(StepError::Learner("a quadratic has no outputs to cut".into()))
     }
 }
@@ -79,7 +79,7 @@ pub struct Perceptron {
     layout: Layout,
     inputs: Vec<Block>,
     outputs: Vec<Block>,
-    cursor: Block,
+    activations: Block,
 }
 
 impl Perceptron {
@@ -92,7 +92,7 @@ impl Perceptron {
             layout: Layout::default(),
             inputs: vec![Block::default(); layers],
             outputs: vec![Block::default(); layers],
-            cursor: Block::default(),
+            activations: Block::default(),
         };
         this.lay_out();
         this
@@ -137,12 +137,12 @@ impl Learner for Perceptron {
         let values = batch.examples.iter().flat_map(|example| {
             (0..width).map(move |i| Self::small(1 << 60 | u64::from(*example) << 20 | i as u64))
         });
-        self.cursor = Block { width, values: values.collect() };
+        self.activations = Block { width, values: values.collect() };
         Ok(())
     }
 
     fn forward(&mut self, weights: &Vector, layer: usize) -> Result<(), StepError> {
-        let x = std::mem::take(&mut self.cursor);
+        let x = std::mem::take(&mut self.activations);
         let (w, n, last) = (&weights[self.layout.span(layer..layer + 1)], x.width, self.is_last(layer));
         let mut y = Block { width: self.kept[layer].len(), values: vec![] };
         for row in x.values.chunks(n) {
@@ -153,14 +153,14 @@ impl Learner for Perceptron {
         }
         self.inputs[layer] = x;
         self.outputs[layer] = y.clone();
-        self.cursor = y;
+        self.activations = y;
         Ok(())
     }
 
     fn loss(&mut self, batch: &Batch) -> Result<Loss, StepError> {
-        let (width, n) = (self.cursor.width.max(1), batch.examples.len() as f32);
+        let (width, n) = (self.activations.width.max(1), batch.examples.len() as f32);
         let mut loss = 0.0;
-        for (row, example) in self.cursor.values.chunks_mut(width).zip(&batch.examples) {
+        for (row, example) in self.activations.values.chunks_mut(width).zip(&batch.examples) {
             for (i, y) in row.iter_mut().enumerate() {
                 let apart = *y - Self::target(*example, i);
                 loss += apart * apart / 2.0 / n;
@@ -171,7 +171,7 @@ impl Learner for Perceptron {
     }
 
     fn backward(&mut self, weights: &Vector, layer: usize, gradient: &mut [f32]) -> Result<(), StepError> {
-        let (gy, x, y) = (std::mem::take(&mut self.cursor), &self.inputs[layer], &self.outputs[layer]);
+        let (gy, x, y) = (std::mem::take(&mut self.activations), &self.inputs[layer], &self.outputs[layer]);
         let (w, n, last) = (&weights[self.layout.span(layer..layer + 1)], x.width, self.is_last(layer));
         let mut gx = Block { width: n, values: vec![0.0; x.values.len()] };
         gradient.fill(0.0);
@@ -188,20 +188,20 @@ impl Learner for Perceptron {
                 gradient[o * (n + 1) + n] += d;
             }
         }
-        self.cursor = gx;
+        self.activations = gx;
         Ok(())
     }
 
-    fn take(&mut self) -> Result<Block, StepError> {
-        Ok(std::mem::take(&mut self.cursor))
+    fn take_activations(&mut self) -> Result<Block, StepError> {
+        Ok(std::mem::take(&mut self.activations))
     }
 
-    fn put(&mut self, cursor: Block) -> Result<(), StepError> {
-        self.cursor = cursor;
+    fn put_activations(&mut self, activations: Block) -> Result<(), StepError> {
+        self.activations = activations;
         Ok(())
     }
 
-    fn cut(&mut self, layer: usize, part: usize, of: usize) -> Result<(), StepError> {
+    fn shard_layer(&mut self, layer: usize, part: usize, of: usize) -> Result<(), StepError> {
         self.kept[layer] = piece(self.widths[layer + 1], of, part);
         self.lay_out();
         Ok(())

@@ -107,6 +107,13 @@ impl fmt::Display for Tag {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Packet(pub Bytes);
 
+impl Packet {
+    /// A packet of constant bytes, such as a signal of one byte.
+    pub const fn from_static(bytes: &'static [u8]) -> Self {
+        Self(Bytes::from_static(bytes))
+    }
+}
+
 /// A message that arrived.
 #[derive(Clone, Debug)]
 pub struct Envelope {

@@ -10,7 +10,8 @@ use std::path::Path;
 use std::sync::{Arc, Barrier, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use strategies::{
-    Bell, Blueprint, Course, Deal, Gate, Host, LaneBody, Learner, Observer, StepError, Transport, Vector,
+    Bell, Blueprint, Gate, LaneBody, Learner, Observer, Runtime, SamplePartition, StepError, TrainingPlan,
+    Transport, Vector,
 };
 
 /// What a rank left.
@@ -62,7 +63,7 @@ impl Attempt<'_> {
         let clock = Arc::new(ThreadClock(self.origin));
         let plane = DataPlane::open(&self.briefing(rank), rank, clock.clone())?;
         let model = learner(rank);
-        let course = Course::new(self.spec, Deal::shared_by(5, (0..self.samples).collect()));
+        let course = TrainingPlan::new(self.spec, SamplePartition::shared_by(5, (0..self.samples).collect()));
         let blueprint = Blueprint::new(self.spec, Arc::new(course), model.layout().size());
         let trains = rank.index() < blueprint.trainers().len();
         let log = Arc::new(Log::default());
@@ -184,7 +185,7 @@ struct ThreadHost<'a> {
     start: Arc<Barrier>,
 }
 
-impl Host for ThreadHost<'_> {
+impl Runtime for ThreadHost<'_> {
     fn clock(&self, _: Rank) -> Arc<dyn Clock> {
         self.clock.clone()
     }

@@ -6,7 +6,7 @@ use e2e::train_on_threads;
 use recipe::{Averaging, Collective, Extent, MixOrder, MovingRate, RunSpec, Strategy, SyncVariant, Topology};
 use record::Event;
 use strategies::Learner;
-use strategies::memory::WINDOW;
+use strategies::in_process::WINDOW;
 use strategies::sim::sample_spec_of;
 use strategies::toy::Quadratic;
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use strategies::collective::{Collective, PipelinedRing, Rates, Ring};
 use strategies::sim::{Outcome, World};
 use strategies::toy::Quadratic;
-use strategies::{Blueprint, Course, Deal};
+use strategies::{Blueprint, SamplePartition, TrainingPlan};
 
 /// The specifications of a recipe's arms, by name.
 fn arms(recipe: &str) -> BTreeMap<String, RunSpec> {
@@ -31,7 +31,7 @@ fn run(spec: &RunSpec, steps: u64) -> Outcome {
     let layers = spec.model.layers.iter().filter(|layer| !layer.parameters.is_empty()).count();
     // Whole batches, each as long as every other.
     let samples = (0..10 * spec.train.global_batch).collect();
-    let course = Arc::new(Course::new(&spec, Deal::shared_by(1, samples)));
+    let course = Arc::new(TrainingPlan::new(&spec, SamplePartition::shared_by(1, samples)));
     let blueprint = Blueprint::new(&spec, course, n);
     let world = World::new(1).emulating(&spec, 1, layers, n);
     let learner = |_| Box::new(Quadratic::new(0.01, vec![1.0; n], layers)) as Box<dyn strategies::Learner>;

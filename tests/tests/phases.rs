@@ -11,7 +11,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use strategies::sim::{World, sample_spec_of};
 use strategies::toy::Perceptron;
-use strategies::{Batch, Block, Blueprint, Course, Deal, Layout, Learner, Loss, StepError, Vector};
+use strategies::{
+    Batch, Block, Blueprint, Layout, Learner, Loss, SamplePartition, StepError, TrainingPlan, Vector,
+};
 
 /// Long beside what the machine may take from a thread in between.
 const SLEEP: Duration = Duration::from_millis(400);
@@ -47,14 +49,14 @@ impl Learner for Sleepy {
     fn backward(&mut self, weights: &Vector, layer: usize, gradient: &mut [f32]) -> Result<(), StepError> {
         self.inner.backward(weights, layer, gradient)
     }
-    fn take(&mut self) -> Result<Block, StepError> {
-        self.inner.take()
+    fn take_activations(&mut self) -> Result<Block, StepError> {
+        self.inner.take_activations()
     }
-    fn put(&mut self, cursor: Block) -> Result<(), StepError> {
-        self.inner.put(cursor)
+    fn put_activations(&mut self, activations: Block) -> Result<(), StepError> {
+        self.inner.put_activations(activations)
     }
-    fn cut(&mut self, layer: usize, part: usize, of: usize) -> Result<(), StepError> {
-        self.inner.cut(layer, part, of)
+    fn shard_layer(&mut self, layer: usize, part: usize, of: usize) -> Result<(), StepError> {
+        self.inner.shard_layer(layer, part, of)
     }
 }
 
@@ -222,7 +224,7 @@ fn real_sockets_and_the_simulator_give_the_same_bits() {
             hashes.collect()
         };
         let real = train_on_threads(&spec, 1000, |_| Box::new(Perceptron::new(&WIDTHS))).unwrap();
-        let course = Course::new(&spec, Deal::shared_by(5, (0..1000).collect()));
+        let course = TrainingPlan::new(&spec, SamplePartition::shared_by(5, (0..1000).collect()));
         let size = Perceptron::new(&WIDTHS).layout().size();
         let blueprint = Blueprint::new(&spec, course.into(), size);
         let simulated = World::new(1).run(&blueprint, |_| Box::new(Perceptron::new(&WIDTHS))).unwrap();

@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{AttemptRow, EventLog, RunState, Selection, Store};
-use strategies::{Blueprint, Course, Deal, vector::piece};
+use strategies::{Blueprint, SamplePartition, TrainingPlan, vector::piece};
 
 const STEPS: u64 = 50;
 const BUDGET: u64 = STEPS * 100;
@@ -372,7 +372,7 @@ fn all_reduces(ran: &Ran, worker: usize) -> Option<Load> {
         Strategy::LocalSgd { period } => (STEPS.div_ceil(period), vec![n], Compression::None),
         _ => return None,
     };
-    let course = Course::new(&ran.spec, Deal::shared_by(1, vec![0]));
+    let course = TrainingPlan::new(&ran.spec, SamplePartition::shared_by(1, vec![0]));
     let collective = Blueprint::new(&ran.spec, Arc::new(course), n).collective().clone();
     // What a codec rounds together must not depend on how a ring cuts its chunks: it is given whole ones.
     let whole = compression != Compression::None

@@ -173,7 +173,7 @@ fn measure(
     step: &mut u64,
     bytes: usize,
 ) -> Result<Seen> {
-    let (ranks, rank) = (group.size(), group.place().0);
+    let (ranks, rank) = (group.size(), group.me().0);
     let mut x = vec![0.0_f32; bytes / 4];
     let mut barrier = vec![0.0_f32; ranks];
     let mut times = Vec::new();

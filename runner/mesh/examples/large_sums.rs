@@ -127,7 +127,7 @@ fn reduce(
     step: u64,
     weights: usize,
 ) -> Result<f64> {
-    let (rank, ranks) = (group.place().0 as u32, group.size() as u32);
+    let (rank, ranks) = (group.me().0 as u32, group.size() as u32);
     let collective = build(communication, cluster);
     let mut x: Vec<f32> = (0..weights).map(|element| own(rank, element)).collect();
     let begin = Instant::now();

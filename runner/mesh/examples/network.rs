@@ -25,7 +25,8 @@ use strategies::emulation::{Arrivals, Fabric, Link, NetworkCard};
 use strategies::sim::sample_spec;
 use strategies::toy::Quadratic;
 use strategies::{
-    Bell, Blueprint, Course, Deal, Gate, Host, Kind, Observer, Packet, StepError, Tag, Transport, Vector,
+    Bell, Blueprint, Gate, Kind, Observer, Packet, Runtime, SamplePartition, StepError, Tag, TrainingPlan,
+    Transport, Vector,
 };
 
 fn main() -> Result<()> {
@@ -161,7 +162,7 @@ fn d_sync(way: &Way, (me, ranks): (Rank, u32), weights: usize, steps: u64) -> Re
     let mut spec = sample_spec(ranks);
     spec.train.length = Extent::Steps(steps);
     spec.measure.hash_every_step = false;
-    let course = Course::new(&spec, Deal::shared_by(5, (0..1000).collect()));
+    let course = TrainingPlan::new(&spec, SamplePartition::shared_by(5, (0..1000).collect()));
     let blueprint = Blueprint::new(&spec, Arc::new(course), weights);
     let host = Stand { way, steps: Arc::default() };
     let learner = Box::new(Quadratic::new(0.5, vec![1.0; weights], 1));
@@ -211,7 +212,7 @@ impl Bell for Open {
     }
 }
 
-impl Host for Stand<'_> {
+impl Runtime for Stand<'_> {
     fn clock(&self, _: Rank) -> Arc<dyn Clock> {
         Arc::new(Monotonic)
     }

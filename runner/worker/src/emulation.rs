@@ -1,6 +1,6 @@
 //! What a real rank pretends: its emulated card, and the pace of its lanes.
 
-use crate::host::{LaneClock, RunClock, Stop};
+use crate::runtime::{LaneClock, RunClock, Stop};
 use mesh::{Briefing, DataPlane, PreciseTimer};
 use record::{Clock, Emulated, EmulationRecord, Nanos, Rank};
 use rustix::time::{ClockId, clock_gettime};
@@ -119,7 +119,7 @@ pub(crate) fn measure(
     parts.backward.reverse();
     if let Some(mut optimizer) = update {
         parts.update = timed(|| {
-            optimizer.descend(&mut weights, &mut gradient, 0.0);
+            optimizer.apply_gradient(&mut weights, &mut gradient, 0.0);
             Ok(())
         })?;
     }

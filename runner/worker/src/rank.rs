@@ -2,9 +2,9 @@
 
 use crate::data::DataSet;
 use crate::emulation::{self, Emulation};
-use crate::host::{LaneClock, RunClock, StartLine, Stop, WorkerHost};
 use crate::model::TorchLearner;
 use crate::recorder::{Recorder, Shipping};
+use crate::runtime::{LaneClock, RunClock, StartBarrier, Stop, WorkerRuntime};
 use mesh::{Briefing, ControlClient, ControlInbox, DataPlane, Member, MeshError, ToDriver, ToMember};
 use recipe::{Role, Split};
 use record::{Event, LaneId, Nanos, Overhead, Phase, PhaseClock, Prepared, Rank, RankEnd, RankEnded, Trace};
@@ -14,7 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use strategies::emulation::Parts;
-use strategies::{Batch, Blueprint, Course, Deal, LaneBody, Learner, Optimizer, StepError, Vector};
+use strategies::{
+    Batch, Blueprint, LaneBody, Learner, Optimizer, SamplePartition, StepError, TrainingPlan, Vector,
+};
 
 /// How often the thread that listens to the driver looks whether the rank has ended.
 const LISTEN: Duration = Duration::from_millis(100);
@@ -22,7 +24,7 @@ const LISTEN: Duration = Duration::from_millis(100);
 const DOUBT: Duration = Duration::from_millis(400);
 
 /// A lane that could not go on.
-struct Broken {
+struct LaneFailure {
     lane: LaneId,
     step: u64,
     phase: Phase,
@@ -31,7 +33,7 @@ struct Broken {
     peer: Option<Rank>,
 }
 
-impl Broken {
+impl LaneFailure {
     /// Something that went wrong before there were lanes.
     fn early(phase: Phase, reason: impl ToString) -> Self {
         let error = StepError::Environment(reason.to_string());
@@ -64,8 +66,8 @@ pub fn run(briefing: &Briefing, rank: Rank) -> anyhow::Result<()> {
         (briefing.deadlines.heartbeat, briefing.deadlines.start_up.min(briefing.deadlines.peer / 2)),
     )?;
     let clock = RunClock::new();
-    let line = StartLine::new(stop.clone(), briefing.deadlines.start_up);
-    let ears = Ears::open(inbox, (clock.clone(), line.clone(), stop.clone()))?;
+    let line = StartBarrier::new(stop.clone(), briefing.deadlines.start_up);
+    let ears = ControlListener::open(inbox, (clock.clone(), line.clone(), stop.clone()))?;
     let mut process = Process { briefing, rank, client, recorder, shipping, clock, line, stop };
     let end = process.live();
     process.leave(end)?;
@@ -83,7 +85,7 @@ struct Process<'a> {
     recorder: Arc<Recorder>,
     shipping: Shipping,
     clock: Arc<RunClock>,
-    line: Arc<StartLine>,
+    line: Arc<StartBarrier>,
     stop: Arc<Stop>,
 }
 
@@ -93,13 +95,15 @@ impl Process<'_> {
     fn live(&mut self) -> RankEnd {
         let life = AssertUnwindSafe(|| self.prepare().and_then(|ready| self.train(ready)));
         let lived = catch_unwind(life).unwrap_or_else(|cause| {
-            Err(Broken::early(Phase::Other, StepError::Panicked(strategies::panic_text(cause.as_ref()))))
+            Err(LaneFailure::early(Phase::Other, StepError::Panicked(strategies::panic_text(cause.as_ref()))))
         });
         let (lane, step, phase) = self.shipping.place();
         match (lived, self.stop.failure()) {
-            (_, Some(reason)) => self.failed(Broken { lane, step, phase, ..Broken::early(phase, reason) }),
+            (_, Some(reason)) => {
+                self.failed(LaneFailure { lane, step, phase, ..LaneFailure::early(phase, reason) })
+            }
             (Ok(()), None) => RankEnd::Finished,
-            (Err(Broken { error: StepError::Diverged { step, loss }, .. }), None) => {
+            (Err(LaneFailure { error: StepError::Diverged { step, loss }, .. }), None) => {
                 RankEnd::Diverged { step, loss: loss.to_string() }
             }
             (Err(broken), None) if self.told_to_stop(&broken.error) => RankEnd::Stopped { step },
@@ -117,23 +121,23 @@ impl Process<'_> {
         self.stop.told()
     }
 
-    fn failed(&self, broken: Broken) -> RankEnd {
-        let Broken { lane, step, phase, error, peer } = broken;
+    fn failed(&self, broken: LaneFailure) -> RankEnd {
+        let LaneFailure { lane, step, phase, error, peer } = broken;
         tracing::error!(rank = self.rank.0, %lane, step, %phase, %error, "lane failed");
         RankEnd::Failed { lane, step, phase, peer: peer.or(error.peer()), reason: error.to_string() }
     }
 
     /// Data, model, connections.
-    fn prepare(&mut self) -> Result<Ready, Broken> {
+    fn prepare(&mut self) -> Result<Ready, LaneFailure> {
         let Briefing { spec, seed, .. } = self.briefing;
-        let data = DataSet::load(&spec.dataset).map_err(|error| Broken::early(Phase::Data, error))?;
+        let data = DataSet::load(&spec.dataset).map_err(|error| LaneFailure::early(Phase::Data, error))?;
         let (data, workers) = (Arc::new(data), spec.cluster.workers() as usize);
         tracing::info!(rank = self.rank.0, samples = data.training_ids().len(), "data set loaded");
         let labels: Vec<u8> = data.training_ids().iter().map(|id| data.labels()[*id as usize]).collect();
-        let deal = Deal::new(&spec.dataset, *seed, data.training_ids(), &labels, workers);
-        let course = Arc::new(Course::new(spec, deal));
-        let (learner, parts) = self.learner(&data, &course)?.unzip();
-        let blueprint = Blueprint::new(spec, course, spec.model.parameters());
+        let partition = SamplePartition::new(&spec.dataset, *seed, data.training_ids(), &labels, workers);
+        let plan = Arc::new(TrainingPlan::new(spec, partition));
+        let (learner, parts) = self.learner(&data, &plan)?.unzip();
+        let blueprint = Blueprint::new(spec, plan, spec.model.parameters());
         let emulation = Emulation::new(
             self.briefing,
             self.rank,
@@ -144,31 +148,32 @@ impl Process<'_> {
         let emulation = Arc::new(emulation);
         let (clock, arrivals) = (self.clock.clone(), emulation.arrivals());
         let plane = DataPlane::open_watched(self.briefing, self.rank, clock, arrivals)
-            .map_err(|error| Broken::alone(&error))?;
+            .map_err(|error| LaneFailure::alone(&error))?;
         let plane = Arc::new(plane);
         let (recorder, line) = (self.recorder.clone(), self.line.clone());
-        let host = WorkerHost::new(self.clock.clone(), plane.clone(), recorder, line, emulation.clone());
+        let runtime =
+            WorkerRuntime::new(self.clock.clone(), plane.clone(), recorder, line, emulation.clone());
         let bodies = blueprint
-            .lanes(self.rank, learner, &host)
-            .map_err(|error| Broken { error, ..Broken::early(Phase::Other, "") })?;
-        Ok(Ready { data, plane, bodies, clocks: host.lane_clocks(), emulation })
+            .lanes(self.rank, learner, &runtime)
+            .map_err(|error| LaneFailure { error, ..LaneFailure::early(Phase::Other, "") })?;
+        Ok(Ready { data, plane, bodies, clocks: runtime.lane_clocks(), emulation })
     }
 
-    fn learner(&self, data: &Arc<DataSet>, course: &Course) -> Result<Option<Model>, Broken> {
+    fn learner(&self, data: &Arc<DataSet>, plan: &TrainingPlan) -> Result<Option<Model>, LaneFailure> {
         let Briefing { spec, seed, .. } = self.briefing;
         let seat = spec.cluster.seats.get(self.rank.index());
         if seat.is_none_or(|seat| seat.role != Role::Worker) {
             return Ok(None);
         }
         let mut learner = TorchLearner::new(spec.model.clone(), data.clone(), *seed)
-            .map_err(|error| Broken::early(Phase::Data, error))?;
-        let first = course.batch(1, self.rank.index());
-        warm_up(&mut learner, &first).map_err(|error| Broken::early(Phase::Forward, error))?;
+            .map_err(|error| LaneFailure::early(Phase::Data, error))?;
+        let first = plan.sampler.batch(1, self.rank.index());
+        warm_up(&mut learner, &first).map_err(|error| LaneFailure::early(Phase::Forward, error))?;
         let parts = match spec.emulation.compute.map(|compute| compute.split) {
             Some(Split::Measured) => {
-                let update = spec.strategy.workers_update().then(|| Optimizer::new(course.optimizer()));
+                let update = spec.strategy.workers_update().then(|| Optimizer::new(plan.optimizer()));
                 emulation::measure(&mut learner, &first, update)
-                    .map_err(|error| Broken::early(Phase::Forward, error))?
+                    .map_err(|error| LaneFailure::early(Phase::Forward, error))?
             }
             _ => Parts::by_arithmetic(&spec.model, learner.layout().layers().len()),
         };
@@ -176,7 +181,7 @@ impl Process<'_> {
     }
 
     /// The run itself, on a thread per lane.
-    fn train(&mut self, ready: Ready) -> Result<(), Broken> {
+    fn train(&mut self, ready: Ready) -> Result<(), LaneFailure> {
         let Ready { data, plane, bodies, clocks, emulation } = ready;
         if let (Some(body), Some(clock)) = (bodies.first(), clocks.first()) {
             self.shipping.watch((body.lane, clock.clone()));
@@ -185,10 +190,13 @@ impl Process<'_> {
         if let Some(weights) = self.line.all_arrived() {
             self.recorder_event(Event::Prepared(self.prepared(&data, weights)));
         }
-        let mut first: Option<Broken> = None;
+        let mut first: Option<LaneFailure> = None;
         let mut wall = Nanos(0);
         for lane in lanes {
-            match lane.join().unwrap_or_else(|_| Err(Broken::early(Phase::Other, "lane thread panicked"))) {
+            match lane
+                .join()
+                .unwrap_or_else(|_| Err(LaneFailure::early(Phase::Other, "lane thread panicked")))
+            {
                 Ok(length) => wall = wall.max(length),
                 // The first lane to fail stops the others, whose errors then say only that.
                 Err(broken) => {
@@ -214,7 +222,7 @@ impl Process<'_> {
         bodies: Vec<LaneBody>,
         clocks: &[Arc<LaneClock>],
         plane: &Arc<DataPlane>,
-    ) -> Result<Vec<JoinHandle<Result<Nanos, Broken>>>, Broken> {
+    ) -> Result<Vec<JoinHandle<Result<Nanos, LaneFailure>>>, LaneFailure> {
         let mut threads = Vec::with_capacity(bodies.len());
         for (body, clock) in bodies.into_iter().zip(clocks.iter().cloned()) {
             let (lane, stop, plane, line) = (body.lane, self.stop.clone(), plane.clone(), self.line.clone());
@@ -225,11 +233,11 @@ impl Process<'_> {
                     let (step, phase) = clock.place();
                     stop.order();
                     plane.stop();
-                    Broken { lane, step, phase, error, peer: None }
+                    LaneFailure { lane, step, phase, error, peer: None }
                 })
             };
             let thread = std::thread::Builder::new().name(lane.to_string()).spawn(run);
-            threads.push(thread.map_err(|error| Broken::early(Phase::Other, error))?);
+            threads.push(thread.map_err(|error| LaneFailure::early(Phase::Other, error))?);
         }
         Ok(threads)
     }
@@ -299,15 +307,15 @@ fn close(plane: Arc<DataPlane>, deadline: Duration) {
 }
 
 /// The thread that listens to the driver.
-struct Ears {
+struct ControlListener {
     thread: JoinHandle<()>,
     over: Arc<AtomicBool>,
 }
 
-impl Ears {
+impl ControlListener {
     fn open(
         inbox: ControlInbox,
-        (clock, line, stop): (Arc<RunClock>, Arc<StartLine>, Arc<Stop>),
+        (clock, line, stop): (Arc<RunClock>, Arc<StartBarrier>, Arc<Stop>),
     ) -> std::io::Result<Self> {
         let over = Arc::new(AtomicBool::new(false));
         let ended = over.clone();

@@ -1,7 +1,7 @@
 //! Keeps what a rank records, and ships it: nothing here makes a lane wait, but for snapshots that come faster
 //! than they can be hashed.
 
-use crate::host::{LaneClock, Stop};
+use crate::runtime::{LaneClock, Stop};
 use crate::snapshot;
 use mesh::{ControlClient, Heartbeat, ToDriver};
 use record::{Event, LaneId, Nanos, Phase, SnapshotRecord, WeightHash};

@@ -6,9 +6,9 @@
 //! | paper | here |
 //! |---|---|
 //! | x^i | the model in `local` |
-//! | x^i with a hat, read from it | `node.params()` |
+//! | x^i with a hat, read from it | `ctx.weights()` |
 //! | g, the buffer of appendix A | the buffer in `local`, which holds steps with their rates |
-//! | gamma | `node.rate()`, inside `node.direction` |
+//! | gamma | `ctx.rate()`, inside `ctx.compute_update` |
 //! | k, the virtual counter | `count` |
 //! | active and passive set | even and odd ranks |
 //! | neighbours | `edges` |
@@ -30,12 +30,11 @@
 //! neighbours trains on alone; the step that a lost worker had claimed is nobody's if all others had ended.
 //! Where weights are coded, each end averages its own model with a coded one, so that the mean moves by what is lost.
 
-use crate::desk::Desk;
 use crate::gossip::{CountClient, Edge, Finished, Local, Note, Then, neighbour};
-use crate::node::Node;
-use crate::strategy::{Progress, Service, Strategy, Turn};
-use crate::vector::Vector;
-use crate::{Kind, Loss, Place, StepError};
+use crate::{
+    GroupRank, Kind, Loss, Progress, Service, ServiceContext, ServiceStep, StepError, Strategy, Vector,
+    WorkerContext,
+};
 use recipe::Averaging;
 use record::{AveragedRecord, Event, LaneId};
 use std::borrow::Cow;
@@ -43,13 +42,13 @@ use std::borrow::Cow;
 /// The compute lane of every worker.
 pub struct Worker {
     local: Local,
-    /// Without one, the worker counts by what its neighbours tell.
+    /// Without one, the worker counts by the notes of its neighbours.
     count: Option<CountClient>,
     progress: Progress,
 }
 
 impl Worker {
-    /// The compute lane beside those that average.
+    /// The compute lane beside the lanes that average.
     pub fn new(local: Local) -> Self {
         Self { local, count: None, progress: Progress { samples: 0, over: false } }
     }
@@ -60,61 +59,62 @@ impl Worker {
         Self { count: Some(CountClient::new()), ..self }
     }
 
-    /// Begins with the node's weights.
-    pub fn begin(&self, node: &Node) {
-        self.local.load(node.params());
+    /// Begins with the worker's weights.
+    pub fn begin(&self, ctx: &WorkerContext) {
+        self.local.load(ctx.weights());
     }
 }
 
 impl Strategy for Worker {
-    fn start(&mut self, node: &mut Node) -> Result<(), StepError> {
-        node.broadcast_params_from(Place(0))?;
-        self.begin(node);
+    fn start(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
+        ctx.broadcast_weights_from(GroupRank(0))?;
+        self.begin(ctx);
         Ok(())
     }
 
-    fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
-        let (step, consumed) = (node.t(), node.consumed());
-        let (desk, x) = node.parts();
-        self.local.read(desk, step, x);
-        let (loss, g) = node.gradient()?;
-        let direction = node.direction(g);
-        let finished = Finished { step, consumed, own: node.batch().examples.len() as u64 };
-        let (desk, _) = node.parts();
+    fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
+        let step = ctx.t();
+        let consumed = ctx.consumed();
+        let (service, x) = ctx.split();
+        self.local.read(service, step, x);
+        let (loss, g) = ctx.gradient()?;
+        let update = ctx.compute_update(g);
+        let finished = Finished { step, consumed, own: ctx.batch().examples.len() as u64 };
+        let service = ctx.service();
         if let Some(count) = &mut self.count {
-            count.claim(desk, &self.local)?;
+            count.claim(service, &self.local)?;
         }
-        let known = self.local.add(desk, &direction, finished);
+        let known = self.local.add(service, &update, finished);
         self.progress = match &mut self.count {
-            Some(count) => count.finished(desk, &self.local, known)?,
-            None => Progress { samples: known, over: known >= desk.seat.course.budget() },
+            Some(count) => count.finished(service, &self.local, known)?,
+            None => Progress { samples: known, over: known >= service.info.plan.budget.samples() },
         };
-        node.recycle(direction);
+        ctx.recycle(update);
         Ok(loss)
     }
 
-    fn progress(&self, _: &Node) -> Progress {
+    fn progress(&self, _: &WorkerContext) -> Progress {
         self.progress
     }
 
-    fn snapshots_at_marks(&self) -> bool {
+    fn snapshots_at_evaluations(&self) -> bool {
         self.count.as_ref().is_none_or(CountClient::is_lost)
     }
 
-    fn finish(&mut self, node: &mut Node) -> Result<(), StepError> {
-        let (desk, _) = node.parts();
+    fn finish(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
+        let service = ctx.service();
         if let Some(count) = &mut self.count {
-            self.progress = count.leave(desk, &self.local, self.progress.samples)?;
+            self.progress = count.leave(service, &self.local, self.progress.samples)?;
         }
-        self.local.close(desk)
+        self.local.close(service)
     }
 
-    fn model<'a>(&'a self, _: &'a Node) -> Cow<'a, Vector> {
+    fn model<'a>(&'a self, _: &'a WorkerContext) -> Cow<'a, Vector> {
         Cow::Owned(self.local.model())
     }
 }
 
-/// The communication lane of an active worker: it asks.
+/// The communication lane of an active worker, which asks.
 pub struct Active {
     local: Local,
     averaging: Averaging,
@@ -125,11 +125,22 @@ pub struct Active {
 }
 
 impl Active {
-    /// The lane of a worker with these neighbours and so many weights.
-    pub fn new(local: Local, averaging: Averaging, neighbours: Vec<Place>, parameters: usize) -> Self {
+    /// The lane of a worker with these neighbours and `parameter_count` weights.
+    pub fn new(
+        local: Local,
+        averaging: Averaging,
+        neighbours: Vec<GroupRank>,
+        parameter_count: usize,
+    ) -> Self {
         let edges = neighbours.into_iter().map(Edge::to).collect();
-        let [x, other] = [0, 1].map(|_| Vector::zeros(parameters));
-        Self { local, averaging, edges, number: 0, x, other }
+        Self {
+            local,
+            averaging,
+            edges,
+            number: 0,
+            x: Vector::zeros(parameter_count),
+            other: Vector::zeros(parameter_count),
+        }
     }
 
     fn note(&self, then: Then) -> Note {
@@ -137,28 +148,29 @@ impl Active {
     }
 
     /// Averages with one neighbour.
-    fn average(&mut self, desk: &mut Desk, chosen: usize) -> Result<(), StepError> {
+    fn average(&mut self, ctx: &mut ServiceContext, chosen: usize) -> Result<(), StepError> {
         let note = self.note(Then::Model);
         let edge = &mut self.edges[chosen];
-        edge.ask(desk, &note, Some(&self.x))?;
-        let answer = edge.answered(desk, &mut self.other)?;
-        let (rank, peer, number) = (desk.seat.rank, edge.rank(desk), self.number);
+        edge.ask(ctx, &note, Some(&self.x))?;
+        let answer = edge.answered(ctx, &mut self.other)?;
+        let peer = edge.rank(ctx);
+        let number = self.number;
         self.local.learn(&answer.samples);
-        self.local.average(desk, &self.other, peer, number);
-        let at = desk.lane.clock.now();
-        desk.record(Event::Averaged(AveragedRecord { rank, peer, number, at }));
+        self.local.average(ctx, &self.other, peer, number);
+        let at = ctx.lane.clock.now();
+        ctx.record(Event::Averaged(AveragedRecord { rank: ctx.info.rank, peer, number, at }));
         Ok(())
     }
 
-    /// Tells all neighbours but one how far everybody is.
-    fn tell(&mut self, desk: &mut Desk, then: Then, but: Option<usize>) -> Result<(), StepError> {
+    /// Sends a note to all neighbours but one.
+    fn tell(&mut self, ctx: &mut ServiceContext, then: Then, but: Option<usize>) -> Result<(), StepError> {
         let note = self.note(then);
         let mut told = Vec::with_capacity(self.edges.len());
         for (index, mut edge) in std::mem::take(&mut self.edges).into_iter().enumerate() {
-            let sent = if Some(index) == but { Ok(()) } else { edge.ask(desk, &note, None) };
+            let sent = if Some(index) == but { Ok(()) } else { edge.ask(ctx, &note, None) };
             match sent {
                 Ok(()) => told.push(edge),
-                Err(error) => edge.without(desk, error)?,
+                Err(error) => edge.lose(ctx, error)?,
             }
         }
         self.edges = told;
@@ -171,32 +183,31 @@ impl Service for Active {
         LaneId::Communication
     }
 
-    fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
+    fn step(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError> {
         if self.edges.is_empty() {
             self.local.leave();
-            return Ok(Turn::Finished);
+            return Ok(ServiceStep::Finished);
         }
-        let at_once = self.averaging == Averaging::Continuous;
-        if !self.local.wait(desk, at_once)? {
-            self.tell(desk, Then::Goodbye, None)?;
+        if !self.local.wait(ctx, self.averaging)? {
+            self.tell(ctx, Then::Goodbye, None)?;
             self.local.leave();
-            return Ok(Turn::Finished);
+            return Ok(ServiceStep::Finished);
         }
         self.number += 1;
-        let fresh = self.local.flush(desk, &mut self.x);
-        let seed = desk.seat.course.seed();
-        let chosen = neighbour(seed, desk.seat.rank, self.number, self.edges.len());
-        if let Err(error) = self.average(desk, chosen) {
-            self.edges[chosen].without(desk, error)?;
+        let fresh = self.local.flush(ctx, &mut self.x);
+        let seed = ctx.info.plan.seed();
+        let chosen = neighbour(seed, ctx.info.rank, self.number, self.edges.len());
+        if let Err(error) = self.average(ctx, chosen) {
+            self.edges[chosen].lose(ctx, error)?;
             self.edges.remove(chosen);
         } else if fresh {
-            self.tell(desk, Then::Later, Some(chosen))?;
+            self.tell(ctx, Then::Later, Some(chosen))?;
         }
-        Ok(Turn::Served(self.local.known()))
+        Ok(ServiceStep::Served(self.local.known()))
     }
 }
 
-/// The lane of a passive worker for one active neighbour: it answers.
+/// The lane of a passive worker for one active neighbour, which it answers.
 pub struct Passive {
     local: Local,
     edge: Edge,
@@ -205,43 +216,43 @@ pub struct Passive {
 }
 
 impl Passive {
-    /// The lane for this neighbour of a worker with so many weights.
-    pub fn new(local: Local, neighbour: Place, parameters: usize) -> Self {
-        Self { local, edge: Edge::to(neighbour), number: 0, other: Vector::zeros(parameters) }
+    /// The lane for this neighbour of a worker with `parameter_count` weights.
+    pub fn new(local: Local, neighbour: GroupRank, parameter_count: usize) -> Self {
+        Self { local, edge: Edge::to(neighbour), number: 0, other: Vector::zeros(parameter_count) }
     }
 
-    fn serve(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
+    fn serve(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError> {
         let Self { local, edge, number, other } = self;
-        let note = edge.asked(desk)?;
+        let note = edge.asked(ctx)?;
         *number = note.number;
         local.learn(&note.samples);
         match note.then {
             Then::Goodbye => {
                 local.leave();
-                return Ok(Turn::Finished);
+                return Ok(ServiceStep::Finished);
             }
             Then::Later => {}
             Then::Model => {
-                edge.model(desk, Kind::Ask, other)?;
-                local.answer(desk, other, edge.rank(desk), *number);
+                edge.model(ctx, Kind::Ask, other)?;
+                local.answer(ctx, other, edge.rank(ctx), *number);
                 let answer = Note { samples: local.samples(), ..note };
-                edge.answer(desk, &answer, other)?;
+                edge.answer(ctx, &answer, other)?;
             }
         }
-        Ok(Turn::Served(local.known()))
+        Ok(ServiceStep::Served(local.known()))
     }
 }
 
 impl Service for Passive {
     fn lane(&self) -> LaneId {
-        LaneId::Client(self.edge.place().0 as u16)
+        LaneId::Client(self.edge.neighbour().0 as u16)
     }
 
-    fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
-        self.serve(desk).or_else(|error| {
-            self.edge.without(desk, error)?;
+    fn step(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError> {
+        self.serve(ctx).or_else(|error| {
+            self.edge.lose(ctx, error)?;
             self.local.leave();
-            Ok(Turn::Finished)
+            Ok(ServiceStep::Finished)
         })
     }
 }

@@ -17,9 +17,8 @@
 //! Departures: those of Async SGD. As printed, and unlike the optimizer's, the rate is inside the velocity: a change
 //! of the rate acts on new gradients only.
 
+use crate::Vector;
 use crate::algorithm::async_sgd::Rule;
-use crate::vector::Vector;
-
 /// The master's rule.
 #[derive(Debug)]
 pub struct Msgd {
@@ -29,9 +28,9 @@ pub struct Msgd {
 }
 
 impl Msgd {
-    /// A velocity at rest for so many weights.
-    pub fn new(parameters: usize, momentum: f32, weight_decay: f32) -> Self {
-        Self { momentum, weight_decay, velocity: Vector::zeros(parameters) }
+    /// A velocity at rest for `parameter_count` weights.
+    pub fn new(parameter_count: usize, momentum: f32, weight_decay: f32) -> Self {
+        Self { momentum, weight_decay, velocity: Vector::zeros(parameter_count) }
     }
 }
 

@@ -6,9 +6,9 @@
 //! | paper | here |
 //! |---|---|
 //! | W on the master | `Locked::weights` |
-//! | W on the i-th worker | `node.params()` |
+//! | W on the i-th worker | `ctx.weights()` |
 //! | dW_i | `delta` |
-//! | eta | `course.rate`, after the samples of all gradients applied before |
+//! | eta | `plan.learning_rate`, after the samples of all gradients applied before |
 //!
 //! Sent per step: one gradient up and one model down per worker, and a note of how far the run is; with `serve = "one"`
 //! three words more: the worker asks, the master says that its turn has come, and the worker that it has the model.
@@ -26,13 +26,11 @@
 //! several masters a worker has its turn at one after the other, so that none is kept waiting for another, and the first
 //! enforces the bound on staleness.
 
-use crate::desk::Desk;
-use crate::node::Node;
-use crate::optimizer::Optimizer;
-use crate::server::{Centre, Client, Floor, Shards};
-use crate::strategy::{Progress, Service, Strategy, Turn};
-use crate::vector::Vector;
-use crate::{Loss, StepError};
+use crate::server::{Centre, Client, Push, ServerState, Shards};
+use crate::{
+    Loss, Optimizer, Progress, Service, ServiceContext, ServiceStep, StepError, Strategy, Vector,
+    WorkerContext,
+};
 use recipe::Serve;
 use record::{LaneId, Phase, Work};
 
@@ -52,39 +50,39 @@ impl Worker {
 }
 
 impl Strategy for Worker {
-    fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
-        let (loss, delta) = node.gradient()?;
-        let delta = node.clipped(delta);
+    fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
+        let (loss, delta) = ctx.gradient()?;
+        let delta = ctx.clipped(delta);
         self.progress = match self.serve {
-            Serve::One => self.servers.exchange_in_turn(node, &delta)?,
+            Serve::One => self.servers.exchange_in_turn(ctx, &delta)?,
             Serve::All => {
-                self.servers.push(node, &delta)?;
-                self.servers.pull_with_notes(node)?
+                self.servers.push(ctx, &delta)?;
+                self.servers.pull_with_notes(ctx)?
             }
         };
-        node.recycle(delta);
+        ctx.recycle(delta);
         Ok(loss)
     }
 
-    fn progress(&self, _: &Node) -> Progress {
+    fn progress(&self, _: &WorkerContext) -> Progress {
         self.progress
     }
 
-    fn finish(&mut self, node: &mut Node) -> Result<(), StepError> {
-        self.servers.say_goodbye(node)
+    fn finish(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
+        self.servers.leave_servers(ctx)
     }
 }
 
-/// What a gradient does to the weights of a master.
+/// How a master applies a gradient to its weights.
 pub trait Rule: Send + 'static {
-    /// Changes the weights. The gradient's memory is left with no meaning.
+    /// Changes the weights. The gradient's memory is left with arbitrary content.
     fn update(&mut self, weights: &mut Vector, delta: &mut Vector, rate: f32);
 }
 
 /// W <- W - eta dW_i.
 impl Rule for Optimizer {
     fn update(&mut self, weights: &mut Vector, delta: &mut Vector, rate: f32) {
-        self.descend(weights, delta, rate);
+        self.apply_gradient(weights, delta, rate);
     }
 }
 
@@ -95,9 +93,9 @@ pub struct Locked<R> {
 }
 
 impl<R: Rule> Locked<R> {
-    /// So many weights.
-    pub fn new(parameters: usize, rule: R) -> Self {
-        Self { weights: Vector::zeros(parameters), rule }
+    /// `parameter_count` weights.
+    pub fn new(parameter_count: usize, rule: R) -> Self {
+        Self { weights: Vector::zeros(parameter_count), rule }
     }
 }
 
@@ -113,40 +111,40 @@ impl<R: Rule> Centre for Locked<R> {
 
 /// The master's lane for one worker.
 pub struct Master<R> {
-    floor: Floor<Locked<R>>,
+    state: ServerState<Locked<R>>,
     client: Client,
     delta: Vector,
 }
 
 impl<R: Rule> Master<R> {
-    /// The lane for `client` of a master with so many weights.
-    pub fn new(floor: Floor<Locked<R>>, client: Client, parameters: usize) -> Self {
-        Self { floor, client, delta: Vector::zeros(parameters) }
+    /// The lane for `client` of a master with `parameter_count` weights.
+    pub fn new(state: ServerState<Locked<R>>, client: Client, parameter_count: usize) -> Self {
+        Self { state, client, delta: Vector::zeros(parameter_count) }
     }
 
-    fn serve(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
-        let Self { floor, client, delta } = self;
-        if client.receive(desk, floor, delta)?.is_none() {
-            return Ok(Turn::Finished);
+    fn serve(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError> {
+        let Self { state, client, delta } = self;
+        if client.receive(ctx, state, delta)? == Push::Left {
+            return Ok(ServiceStep::Finished);
         }
         let i = client.worker();
-        let mut master = floor.take(desk, i)?;
-        let applied = floor.write(|ledger| ledger.apply(i));
-        let rate = desk.seat.course.rate(applied.consumed);
-        desk.lane.clock.timed(Phase::Update, Work::Update(delta.len()), || {
+        let mut master = state.take(ctx, i)?;
+        let applied = state.write(|clocks| clocks.apply(i));
+        let rate = ctx.info.plan.learning_rate.at(applied.consumed);
+        ctx.lane.clock.timed(Phase::Update, Work::Update(delta.len()), || {
             master.rule.update(&mut master.weights, delta, rate);
         });
-        client.record(desk, applied);
-        if !floor.read(|ledger| ledger.may_go(i)) {
-            floor.put_back(master);
-            client.wait_to_go(desk, floor)?;
-            master = floor.take(desk, i)?;
+        client.record(ctx, applied);
+        if !state.read(|clocks| clocks.may_go(i)) {
+            state.put_back(master);
+            client.wait_to_go(ctx, state)?;
+            master = state.take(ctx, i)?;
         }
-        let progress = floor.write(|ledger| ledger.release(i));
-        let weights = client.encode(desk, progress, &master.weights);
-        floor.put_back(master);
-        client.answer(desk, floor, progress, weights)?;
-        Ok(Turn::Served(applied.samples))
+        let progress = state.write(|clocks| clocks.release(i));
+        let weights = client.encode(ctx, progress, &master.weights);
+        state.put_back(master);
+        client.answer(ctx, state, progress, weights)?;
+        Ok(ServiceStep::Served(applied.samples))
     }
 }
 
@@ -155,8 +153,8 @@ impl<R: Rule> Service for Master<R> {
         LaneId::Client(self.client.worker() as u16)
     }
 
-    fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
-        let turn = self.serve(desk);
-        self.client.settle(turn, desk, &self.floor)
+    fn step(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError> {
+        let step = self.serve(ctx);
+        self.client.settle(step, ctx, &self.state)
     }
 }

@@ -6,10 +6,10 @@
 //!
 //! | paper | here |
 //! |---|---|
-//! | x_k,i | `node.params()` |
+//! | x_k,i | `ctx.weights()` |
 //! | W_ij | `weights`: Metropolis weights, own weight included |
-//! | gamma | `node.rate()`, inside `node.direction` |
-//! | x_k+1/2,i | what the mixer answers |
+//! | gamma | `ctx.rate()`, inside `ctx.compute_update` |
+//! | x_k+1/2,i | the average that the mixer returns |
 //!
 //! Sent per step: the model to each neighbour, from a second lane while the gradient is computed.
 //!
@@ -18,90 +18,93 @@
 //! averaged; weight decay is that of the old x. Where weights are coded, a worker's own model is not, so that the
 //! mean of all models moves by what is lost.
 
-use crate::desk::Desk;
-use crate::gossip::mix;
-use crate::host::{Bell, Shared};
-use crate::node::Node;
-use crate::strategy::{Service, Strategy, Turn};
-use crate::vector::Vector;
-use crate::{Kind, Loss, Place, StepError, Tag};
+use crate::gossip::{begin_mix, mix};
+use crate::{
+    GroupRank, Handoff, Kind, Loss, Pending, Request, Service, ServiceContext, ServiceStep, StepError,
+    Strategy, Tag, Vector, WorkerContext,
+};
 use recipe::MixOrder;
 use record::{LaneId, Phase, Work};
-use std::sync::Arc;
 
-/// What the two lanes of a worker hand to each other.
-#[derive(Debug, Default)]
-struct Exchange {
-    /// A model that is to be averaged, with its step.
-    given: Option<(u64, Vector)>,
-    mixed: Option<Vector>,
-    closed: bool,
+/// Models between the lanes of a worker: its own, and the average with its neighbours'.
+pub type Models = Handoff<OwnModel, Vector>;
+
+/// A model that is to be averaged.
+pub struct OwnModel {
+    /// The step of the worker.
+    step: u64,
+    x: Vector,
 }
 
 /// The compute lane of every worker.
 pub struct Worker {
     order: MixOrder,
-    exchange: Shared<Exchange>,
+    models: Models,
 }
 
-/// The communication lane of every worker.
-pub struct Mixer {
-    weights: Vec<(Place, f32)>,
-    exchange: Shared<Exchange>,
-    other: Vector,
-    /// Kept from the last step: where the next sum goes.
-    sum: Vector,
-}
+impl Worker {
+    /// A worker whose mixer serves `models`.
+    pub fn new(order: MixOrder, models: Models) -> Self {
+        Self { order, models }
+    }
 
-/// Both lanes of a worker whose row of the mixing matrix is `weights`, in rank order.
-pub fn lanes(order: MixOrder, weights: Vec<(Place, f32)>, bell: Arc<dyn Bell>) -> (Worker, Mixer) {
-    let exchange = Shared::new(Exchange::default(), bell);
-    let (other, sum) = (Vector::default(), Vector::default());
-    (Worker { order, exchange: exchange.clone() }, Mixer { weights, exchange, other, sum })
+    /// Sends a copy of the model to the mixer.
+    fn give(&self, ctx: &mut WorkerContext) -> Pending {
+        let step = ctx.t();
+        let mut x = ctx.spare();
+        ctx.read_weights(|weights| x.copy_from_slice(weights));
+        self.models.send(OwnModel { step, x })
+    }
+
+    /// Waits for the average, which replaces the model.
+    fn take(&self, ctx: &mut WorkerContext, pending: Pending) -> Result<(), StepError> {
+        let mixed = self.models.receive(pending, ctx.lane())?;
+        let old = std::mem::replace(ctx.weights_mut(), mixed);
+        ctx.recycle(old);
+        Ok(())
+    }
 }
 
 impl Strategy for Worker {
-    fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
+    fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
         match self.order {
             MixOrder::MixThenStep => {
-                self.give(node);
-                let (loss, g) = node.gradient()?;
-                let step = node.direction(g);
-                self.take(node)?;
-                node.advance(step);
+                let pending = self.give(ctx);
+                let (loss, g) = ctx.gradient()?;
+                let update = ctx.compute_update(g);
+                self.take(ctx, pending)?;
+                ctx.apply_update(update);
                 Ok(loss)
             }
             MixOrder::StepThenMix => {
-                let (loss, g) = node.gradient()?;
-                node.descend(g);
-                self.give(node);
-                self.take(node)?;
+                let (loss, g) = ctx.gradient()?;
+                ctx.apply_gradient(g);
+                let pending = self.give(ctx);
+                self.take(ctx, pending)?;
                 Ok(loss)
             }
         }
     }
 
-    fn finish(&mut self, _: &mut Node) -> Result<(), StepError> {
-        self.exchange.change(|exchange| exchange.closed = true);
+    fn finish(&mut self, _: &mut WorkerContext) -> Result<(), StepError> {
+        self.models.close();
         Ok(())
     }
 }
 
-impl Worker {
-    /// Gives a copy of the model to the mixer.
-    fn give(&self, node: &mut Node) {
-        let (step, mut copy) = (node.t(), node.spare());
-        node.aside(|params| copy.copy_from_slice(params));
-        self.exchange.change(|exchange| exchange.given = Some((step, copy)));
-    }
+/// The communication lane of every worker.
+pub struct Mixer {
+    weights: Vec<(GroupRank, f32)>,
+    models: Models,
+    other: Vector,
+    /// Kept from the last step: memory for the next sum.
+    sum: Vector,
+}
 
-    /// Waits for what the mixer makes of it.
-    fn take(&self, node: &mut Node) -> Result<(), StepError> {
-        let (desk, params) = node.parts();
-        let mixed = self.exchange.wait(&mut desk.lane, |exchange| exchange.mixed.take())?;
-        let old = std::mem::replace(params, mixed);
-        node.recycle(old);
-        Ok(())
+impl Mixer {
+    /// The mixer of a worker whose row of the mixing matrix is `weights`, in rank order.
+    pub fn new(weights: Vec<(GroupRank, f32)>, models: Models) -> Self {
+        Self { weights, models, other: Vector::default(), sum: Vector::default() }
     }
 }
 
@@ -110,24 +113,23 @@ impl Service for Mixer {
         LaneId::Communication
     }
 
-    fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
-        let given = self.exchange.wait(&mut desk.lane, |exchange| match exchange.given.take() {
-            Some(given) => Some(Some(given)),
-            None => exchange.closed.then_some(None),
-        })?;
-        let Some((step, x)) = given else { return Ok(Turn::Finished) };
+    fn step(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError> {
+        let Some(Request { ticket, work: OwnModel { step, x } }) = self.models.next(&mut ctx.lane)? else {
+            return Ok(ServiceStep::Finished);
+        };
         let tag = Tag::new(Kind::Overlap, step);
-        self.send(desk, tag, &x)?;
-        let mixed = self.mixed(desk, tag, x)?;
-        self.exchange.change(|exchange| exchange.mixed = Some(mixed));
-        Ok(Turn::Served(desk.seat.course.samples_after(step)))
+        self.send(ctx, tag, &x)?;
+        let mixed = self.mixed(ctx, tag, x)?;
+        self.models.reply(ticket, mixed);
+        Ok(ServiceStep::Served(ctx.info.plan.budget.samples_after(step)))
     }
 }
 
 impl Mixer {
-    fn send(&self, desk: &mut Desk, tag: Tag, x: &Vector) -> Result<(), StepError> {
-        let (own, mut wire) = (desk.seat.everyone.place(), desk.wire().weights());
-        // What codes weights gives the same packet for everyone.
+    fn send(&self, ctx: &mut ServiceContext, tag: Tag, x: &Vector) -> Result<(), StepError> {
+        let own = ctx.info.everyone.me();
+        let mut wire = ctx.wire().weights();
+        // Codecs of weights give the same packet for all neighbours.
         let packet = wire.encode(wire.slot(own, tag, 0), x);
         for (place, _) in self.weights.iter().filter(|(place, _)| *place != own) {
             wire.send_packet(*place, tag, packet.clone())?;
@@ -136,21 +138,23 @@ impl Mixer {
     }
 
     /// The sum of w_ij x_j in rank order.
-    fn mixed(&mut self, desk: &mut Desk, tag: Tag, x: Vector) -> Result<Vector, StepError> {
-        let own = desk.seat.everyone.place();
+    fn mixed(&mut self, ctx: &mut ServiceContext, tag: Tag, x: Vector) -> Result<Vector, StepError> {
+        let own = ctx.info.everyone.me();
         if self.other.len() != x.len() {
-            (self.other, self.sum) = (Vector::zeros(x.len()), Vector::zeros(x.len()));
+            self.other = Vector::zeros(x.len());
+            self.sum = Vector::zeros(x.len());
         }
         let mut sum = std::mem::take(&mut self.sum);
         for (number, (place, weight)) in self.weights.iter().enumerate() {
             let model = if *place == own {
                 &x
             } else {
-                desk.wire().weights().recv_into(*place, tag, &mut self.other)?;
+                ctx.wire().weights().recv_into(*place, tag, &mut self.other)?;
                 &self.other
             };
-            let clock = &mut desk.lane.clock;
-            clock.timed(Phase::Reduce, Work::Reduce(x.len()), || mix(&mut sum, *weight, model, number == 0));
+            let clock = &mut ctx.lane.clock;
+            let term = if number == 0 { begin_mix } else { mix };
+            clock.timed(Phase::Reduce, Work::Reduce(x.len()), || term(&mut sum, *weight, model));
         }
         self.sum = x;
         Ok(sum)

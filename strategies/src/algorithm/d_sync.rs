@@ -5,28 +5,25 @@
 //!
 //! | paper | here |
 //! |---|---|
-//! | w | `node.params()` |
+//! | w | `ctx.weights()` |
 //! | gradient of one worker | `g` |
-//! | gamma | `node.rate()`, inside `node.descend` |
+//! | gamma | `ctx.rate()`, inside `ctx.apply_gradient` |
 //!
 //! Sent per step: one all-reduce of the gradient.
 //!
 //! Departures: the paper sums gradients; here they are averaged over samples, and the rate is meant for the
 //! mean.
 
-use crate::node::Node;
-use crate::strategy::Strategy;
-use crate::{Loss, StepError};
-
+use crate::{Loss, StepError, Strategy, WorkerContext};
 /// Every worker.
 #[derive(Clone, Copy, Debug)]
 pub struct DSync;
 
 impl Strategy for DSync {
-    fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
-        let (loss, g) = node.gradient()?;
-        let g = node.all_reduce_mean(g)?;
-        node.descend(g);
+    fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
+        let (loss, g) = ctx.gradient()?;
+        let g = ctx.all_reduce_mean(g)?;
+        ctx.apply_gradient(g);
         Ok(loss)
     }
 }

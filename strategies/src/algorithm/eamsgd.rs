@@ -6,7 +6,7 @@
 //!
 //! | paper | here |
 //! |---|---|
-//! | x^i | `node.params()` |
+//! | x^i | `ctx.weights()` |
 //! | the center variable | `Locked::centre` on the servers |
 //! | v^i | `Velocity`, one on each worker |
 //! | delta | `momentum` |
@@ -27,26 +27,23 @@
 
 use crate::algorithm::easgd_async::Motion;
 use crate::algorithm::measgd_async::Velocity;
-use crate::node::Node;
-use crate::vector::Vector;
-use crate::{Loss, StepError};
-
+use crate::{Loss, StepError, Vector, WorkerContext};
 /// A velocity whose gradients are those of where it leads to.
 #[derive(Clone, Debug)]
 pub struct LookAhead(pub Velocity);
 
 impl Motion for LookAhead {
-    fn gradient(&mut self, node: &mut Node) -> Result<(Loss, Vector), StepError> {
-        let mut x = node.spare();
-        node.aside(|params| x.copy_from_slice(params));
-        node.update(0..x.len(), |x| self.0.ahead(x));
-        let result = node.gradient();
-        node.update(0..x.len(), |params| params.copy_from_slice(&x));
-        node.recycle(x);
+    fn gradient(&mut self, ctx: &mut WorkerContext) -> Result<(Loss, Vector), StepError> {
+        let mut x = ctx.spare();
+        ctx.read_weights(|weights| x.copy_from_slice(weights));
+        ctx.change_weights(0..x.len(), |x| self.0.ahead(x));
+        let result = ctx.gradient();
+        ctx.change_weights(0..x.len(), |weights| weights.copy_from_slice(&x));
+        ctx.recycle(x);
         result
     }
 
-    fn direction(&mut self, node: &mut Node, g: Vector) -> Vector {
-        self.0.direction(node, g)
+    fn compute_update(&mut self, ctx: &mut WorkerContext, g: Vector) -> Vector {
+        self.0.compute_update(ctx, g)
     }
 }

@@ -5,10 +5,10 @@
 //!
 //! | paper | here |
 //! |---|---|
-//! | W^i | `node.params()` |
+//! | W^i | `ctx.weights()` |
 //! | the center weight on the master | `Locked::centre`; `Worker::centre` as it was sent |
 //! | dW^i | `g` |
-//! | eta | `node.rate()`, after the samples that the centre knows of |
+//! | eta | `ctx.rate()`, after the samples that the centre knows of |
 //! | eta rho | `Elastic::at`: the moving rate a |
 //!
 //! Sent per step: every `period` steps, the weights up and the centre down, before and while the worker computes, with
@@ -26,25 +26,25 @@
 //! after its last exchange is not in the centre. Staleness counts the exchanges of others since the worker's last. Where
 //! weights are coded, each end moves towards the decoded other, and their sum by what is lost.
 
-use crate::desk::Desk;
-use crate::host::Shared;
-use crate::node::Node;
-use crate::server::{Centre, Elastic, Floor, Grant, Post, Shards, Visit, Visitor, drawn, pulled};
-use crate::strategy::{Progress, Service, Strategy, Turn};
-use crate::vector::Vector;
-use crate::{Loss, StepError};
+use crate::server::{
+    Arrival, Centre, CentrePart, Elastic, ElasticClient, Exchanges, Grant, ServerState, Shards, Visit, drawn,
+    pulled,
+};
+use crate::{
+    Loss, Pending, Progress, Service, ServiceContext, ServiceStep, StepError, Strategy, Vector, WorkerContext,
+};
 use record::{LaneId, Phase, Work};
 use std::ops::Range;
 
-/// How a worker moves by itself.
+/// How a worker moves without the centre.
 pub trait Motion: Send {
-    /// The gradient that it follows.
-    fn gradient(&mut self, node: &mut Node) -> Result<(Loss, Vector), StepError> {
-        node.gradient()
+    /// The gradient of a step.
+    fn gradient(&mut self, ctx: &mut WorkerContext) -> Result<(Loss, Vector), StepError> {
+        ctx.gradient()
     }
 
-    /// What is added to the weights for a gradient.
-    fn direction(&mut self, node: &mut Node, g: Vector) -> Vector;
+    /// The update of the weights for a gradient.
+    fn compute_update(&mut self, ctx: &mut WorkerContext, g: Vector) -> Vector;
 }
 
 /// - eta dW^i.
@@ -52,8 +52,8 @@ pub trait Motion: Send {
 pub struct Descent;
 
 impl Motion for Descent {
-    fn direction(&mut self, node: &mut Node, g: Vector) -> Vector {
-        node.direction(g)
+    fn compute_update(&mut self, ctx: &mut WorkerContext, g: Vector) -> Vector {
+        ctx.compute_update(g)
     }
 }
 
@@ -63,118 +63,145 @@ pub struct Worker<M> {
     elastic: Elastic,
     motion: M,
     /// Where the servers serve one worker at a time: the way to the lane that waits for its turn.
-    post: Option<Shared<Post>>,
+    exchanges: Option<Exchanges>,
     centre: Vector,
+    /// Number of the last visit.
     visit: u64,
-    /// Samples that the centre knew of at the last exchange.
+    /// Samples that the centre knew of at the last visit.
     told: u64,
     /// Local steps since then.
     done: u64,
-    /// Steps of the present block and of the next.
-    blocks: (u64, u64),
+    /// Steps of the current block.
+    block: u64,
+    /// Steps of the next block.
+    next_block: u64,
+}
+
+/// An exchange under way.
+enum Started {
+    /// On this lane.
+    Here,
+    /// On the exchange lane.
+    Beside(Pending),
 }
 
 impl<M> Worker<M> {
     /// A worker of these servers.
     pub fn new(servers: Shards, elastic: Elastic, motion: M) -> Self {
-        let centre = Vector::zeros(servers.parameters());
-        Self { servers, elastic, motion, post: None, centre, visit: 0, told: 0, done: 0, blocks: (0, 0) }
+        let centre = Vector::zeros(servers.parameter_count());
+        Self {
+            servers,
+            elastic,
+            motion,
+            exchanges: None,
+            centre,
+            visit: 0,
+            told: 0,
+            done: 0,
+            block: 0,
+            next_block: 0,
+        }
     }
 
     /// The same with a lane beside it that exchanges.
     #[must_use]
-    pub fn with_courier(self, post: Shared<Post>) -> Self {
-        Self { post: Some(post), ..self }
+    pub fn with_exchange_lane(self, exchanges: Exchanges) -> Self {
+        Self { exchanges: Some(exchanges), ..self }
     }
 }
 
 impl<M: Motion> Strategy for Worker<M> {
-    fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
-        let loss = if self.done == self.blocks.0 { self.exchange(node)? } else { self.local_step(node)? };
+    fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
+        let loss = if self.done == self.block { self.exchange(ctx)? } else { self.local_step(ctx)? };
         self.done += 1;
         Ok(loss)
     }
 
-    fn progress(&self, node: &Node) -> Progress {
-        let samples = self.told.saturating_add(self.own(node));
-        Progress { samples, over: self.done == self.blocks.0 && self.blocks.1 == 0 }
+    fn progress(&self, ctx: &WorkerContext) -> Progress {
+        let samples = self.told.saturating_add(self.own(ctx));
+        Progress { samples, over: self.done == self.block && self.next_block == 0 }
     }
 
-    fn finish(&mut self, node: &mut Node) -> Result<(), StepError> {
-        if let Some(post) = &self.post {
-            Post::close(post);
+    fn finish(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
+        if let Some(exchanges) = &self.exchanges {
+            exchanges.close();
         }
-        self.servers.leave(node, self.visit + 1, self.done)
+        self.servers.leave(ctx, Visit { number: self.visit + 1, done: self.done })
     }
 }
 
 impl<M: Motion> Worker<M> {
     /// A step with an exchange: steps (1) to (3).
-    fn exchange(&mut self, node: &mut Node) -> Result<Loss, StepError> {
+    fn exchange(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
         if self.visit == 0 {
-            self.blocks.1 = self.elastic.first_block(&node.seat().course);
+            self.next_block = self.elastic.first_block(&ctx.info().plan);
         }
         self.visit += 1;
-        self.send(node)?;
-        (self.blocks.0, self.done) = (self.blocks.1, 0);
-        let (loss, g) = self.motion.gradient(node)?;
-        let grants = self.receive(node)?;
+        let started = self.send(ctx)?;
+        self.block = self.next_block;
+        self.done = 0;
+        let (loss, g) = self.motion.gradient(ctx)?;
+        let grants = self.receive(ctx, started)?;
         if let Some((first, _)) = grants.first() {
-            (self.told, self.blocks.1) = (first.samples, first.steps);
-            node.is_told(first.samples);
+            self.told = first.samples;
+            self.next_block = first.steps;
+            ctx.set_consumed(first.samples);
         }
-        let d = self.motion.direction(node, g);
+        let d = self.motion.compute_update(ctx, g);
         for (grant, span) in grants {
-            let a = self.elastic.at(&node.seat().course, grant.samples);
-            let (d, c) = (&d[span.clone()], &self.centre[span.clone()]);
-            node.update(span, |x| pulled(x, d, c, a)); // Equation 1
+            let a = self.elastic.at(&ctx.info().plan, grant.samples);
+            let c = &self.centre[span.clone()];
+            let d = &d[span.clone()];
+            ctx.change_weights(span, |x| pulled(x, d, c, a)); // Equation 1
         }
-        node.recycle(d);
+        ctx.recycle(d);
         Ok(loss)
     }
 
     /// Step (1), the worker's half.
-    fn send(&self, node: &mut Node) -> Result<(), StepError> {
-        match &self.post {
-            Some(post) => {
-                Post::send(post, self.servers, node, self.visit, self.done);
-                Ok(())
-            }
-            None => self.servers.visit(node, self.visit, self.done),
+    fn send(&self, ctx: &mut WorkerContext) -> Result<Started, StepError> {
+        let visit = Visit { number: self.visit, done: self.done };
+        match &self.exchanges {
+            Some(exchanges) => Ok(Started::Beside(self.servers.start_exchange(ctx, exchanges, visit))),
+            None => self.servers.visit(ctx, visit).map(|()| Started::Here),
         }
     }
 
-    /// The centre, part by part.
-    fn receive(&mut self, node: &mut Node) -> Result<Vec<(Grant, Range<usize>)>, StepError> {
-        let Self { servers, post, centre, visit, .. } = self;
-        let Some(post) = post else {
+    /// The centre, part by part, each with its grant and its span.
+    fn receive(
+        &mut self,
+        ctx: &mut WorkerContext,
+        started: Started,
+    ) -> Result<Vec<(Grant, Range<usize>)>, StepError> {
+        let Self { servers, exchanges, centre, visit, .. } = self;
+        let (Started::Beside(pending), Some(exchanges)) = (started, exchanges) else {
             return (0..servers.servers())
-                .map(|server| servers.receive_centre(node, server, *visit, centre))
+                .map(|server| servers.receive_centre(ctx, server, *visit, centre))
                 .collect();
         };
-        let answers = Post::receive(post, node)?.into_iter().enumerate();
+        let answers = exchanges.receive(pending, ctx.lane())?.into_iter().enumerate();
         answers
-            .map(|(server, (grant, packet))| {
+            .map(|(server, CentrePart { grant, weights })| {
                 let span = servers.span(server);
-                node.wire().weights().decode(&packet, &mut centre[span.clone()])?;
+                ctx.wire().weights().decode(&weights, &mut centre[span.clone()])?;
                 Ok((grant, span))
             })
             .collect()
     }
 
     /// A step without.
-    fn local_step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
-        node.is_told(self.told.saturating_add(self.own(node)));
-        let (loss, g) = self.motion.gradient(node)?;
-        let d = self.motion.direction(node, g);
-        node.update(0..d.len(), |x| crate::vector::add(x, &d));
-        node.recycle(d);
+    fn local_step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
+        ctx.set_consumed(self.told.saturating_add(self.own(ctx)));
+        let (loss, g) = self.motion.gradient(ctx)?;
+        let d = self.motion.compute_update(ctx, g);
+        ctx.change_weights(0..d.len(), |x| crate::vector::add(x, &d));
+        ctx.recycle(d);
         Ok(loss)
     }
 
-    /// My samples since the last exchange.
-    fn own(&self, node: &Node) -> u64 {
-        self.done.saturating_mul(node.batch().examples.len() as u64)
+    /// The worker's samples since the last visit.
+    fn own(&self, ctx: &WorkerContext) -> u64 {
+        self.done.saturating_mul(ctx.batch().examples.len() as u64)
     }
 }
 
@@ -184,9 +211,9 @@ pub struct Locked {
 }
 
 impl Locked {
-    /// So many weights.
-    pub fn new(parameters: usize) -> Self {
-        Self { centre: Vector::zeros(parameters) }
+    /// `parameter_count` weights.
+    pub fn new(parameter_count: usize) -> Self {
+        Self { centre: Vector::zeros(parameter_count) }
     }
 }
 
@@ -202,52 +229,57 @@ impl Centre for Locked {
 
 /// The master's lane for one worker.
 pub struct Master {
-    floor: Floor<Locked>,
-    visitor: Visitor,
+    state: ServerState<Locked>,
+    client: ElasticClient,
     elastic: Elastic,
     x: Vector,
 }
 
 impl Master {
-    /// The lane for `visitor` of a master with so many weights.
-    pub fn new(floor: Floor<Locked>, visitor: Visitor, elastic: Elastic, parameters: usize) -> Self {
-        Self { floor, visitor, elastic, x: Vector::zeros(parameters) }
+    /// The lane for `client` of a master with `parameter_count` weights.
+    pub fn new(
+        state: ServerState<Locked>,
+        client: ElasticClient,
+        elastic: Elastic,
+        parameter_count: usize,
+    ) -> Self {
+        Self { state, client, elastic, x: Vector::zeros(parameter_count) }
     }
 
-    fn serve(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
-        let Self { floor, visitor, elastic, x } = self;
-        let i = visitor.worker();
-        let done = match visitor.receive(desk, floor, x)? {
-            Visit::Weights { done } => done,
-            Visit::Farewell { done } => {
-                floor.write(|ledger| ledger.count(i, done));
-                return Ok(Turn::Finished);
+    fn serve(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError> {
+        let Self { state, client, elastic, x } = self;
+        let i = client.worker();
+        let done = match client.receive(ctx, state, x)? {
+            Arrival::Weights { done } => done,
+            Arrival::Left { done } => {
+                state.write(|clocks| clocks.count(i, done));
+                return Ok(ServiceStep::Finished);
             }
         };
-        let mut master = floor.take(desk, i)?;
+        let mut master = state.take(ctx, i)?;
         let (applied, steps) =
-            floor.write(|ledger| (ledger.apply_block(i, done), ledger.grant(i, elastic.period)));
-        visitor.record(desk, applied);
-        let sent = visitor.encode(desk, &master.centre);
-        let a = elastic.at(&desk.seat.course, applied.samples);
-        desk.lane.clock.timed(Phase::Update, Work::Update(x.len()), || {
+            state.write(|clocks| (clocks.apply_block(i, done), clocks.grant(i, elastic.period)));
+        client.record(ctx, applied);
+        let sent = client.encode(ctx, &master.centre);
+        let a = elastic.at(&ctx.info.plan, applied.samples);
+        ctx.lane.clock.timed(Phase::Update, Work::Update(x.len()), || {
             for (c, x) in master.centre.iter_mut().zip(x.iter()) {
                 *c = drawn(*c, *x, a); // Equation 2, of one worker
             }
         });
-        floor.put_back(master);
-        visitor.answer(desk, floor, Grant { samples: applied.samples, steps }, sent)?;
-        Ok(Turn::Served(applied.samples))
+        state.put_back(master);
+        client.answer(ctx, state, Grant { samples: applied.samples, steps }, sent)?;
+        Ok(ServiceStep::Served(applied.samples))
     }
 }
 
 impl Service for Master {
     fn lane(&self) -> LaneId {
-        LaneId::Client(self.visitor.worker() as u16)
+        LaneId::Client(self.client.worker() as u16)
     }
 
-    fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
-        let turn = self.serve(desk);
-        self.visitor.settle(turn, desk, &self.floor)
+    fn step(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError> {
+        let step = self.serve(ctx);
+        self.client.settle(step, ctx, &self.state)
     }
 }

@@ -17,67 +17,64 @@
 //! The centre that a worker gets may be of no single moment. Staleness counts the exchanges that others began since
 //! the worker's last.
 
-use crate::StepError;
 use crate::algorithm::hogwild_sgd::{GRAIN, LockFree};
-use crate::desk::Desk;
-use crate::server::{Elastic, Floor, Grant, Visit, Visitor, drawn};
-use crate::strategy::{Service, Turn};
-use crate::vector::Vector;
+use crate::server::{Arrival, Elastic, ElasticClient, Grant, ServerState, drawn};
+use crate::{Service, ServiceContext, ServiceStep, StepError, Vector};
 use record::{LaneId, Phase, Work};
 
 /// The master's lane for one worker.
 pub struct Master {
-    floor: Floor<LockFree>,
+    state: ServerState<LockFree>,
     centre: LockFree,
-    visitor: Visitor,
+    client: ElasticClient,
     elastic: Elastic,
     x: Vector,
 }
 
 impl Master {
-    /// The lane for `visitor` of a master whose weights, so many, also lie on its floor.
+    /// The lane for `client` of a master with `parameter_count` weights, which its state shares.
     pub fn new(
-        floor: Floor<LockFree>,
+        state: ServerState<LockFree>,
         centre: LockFree,
-        visitor: Visitor,
+        client: ElasticClient,
         elastic: Elastic,
-        parameters: usize,
+        parameter_count: usize,
     ) -> Self {
-        Self { floor, centre, visitor, elastic, x: Vector::zeros(parameters) }
+        Self { state, centre, client, elastic, x: Vector::zeros(parameter_count) }
     }
 
-    fn serve(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
-        let Self { floor, centre, visitor, elastic, x } = self;
-        let i = visitor.worker();
-        let done = match visitor.receive(desk, floor, x)? {
-            Visit::Weights { done } => done,
-            Visit::Farewell { done } => {
-                floor.write(|ledger| ledger.count(i, done));
-                return Ok(Turn::Finished);
+    fn serve(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError> {
+        let Self { state, centre, client, elastic, x } = self;
+        let i = client.worker();
+        let done = match client.receive(ctx, state, x)? {
+            Arrival::Weights { done } => done,
+            Arrival::Left { done } => {
+                state.write(|clocks| clocks.count(i, done));
+                return Ok(ServiceStep::Finished);
             }
         };
         let (applied, steps) =
-            floor.write(|ledger| (ledger.apply_block(i, done), ledger.grant(i, elastic.period)));
-        visitor.record(desk, applied);
-        let a = elastic.at(&desk.seat.course, applied.samples);
+            state.write(|clocks| (clocks.apply_block(i, done), clocks.grant(i, elastic.period)));
+        client.record(ctx, applied);
+        let a = elastic.at(&ctx.info.plan, applied.samples);
         for (grain, x) in x.chunks_mut(GRAIN).enumerate() {
-            desk.lane.clock.timed(Phase::Update, Work::Update(x.len()), || {
+            ctx.lane.clock.timed(Phase::Update, Work::Update(x.len()), || {
                 centre.replace(grain * GRAIN, x, |c, x| drawn(c, x, a)); // Equation 2, of one worker
             });
         }
-        let sent = visitor.encode(desk, x);
-        visitor.answer(desk, floor, Grant { samples: applied.samples, steps }, sent)?;
-        Ok(Turn::Served(applied.samples))
+        let sent = client.encode(ctx, x);
+        client.answer(ctx, state, Grant { samples: applied.samples, steps }, sent)?;
+        Ok(ServiceStep::Served(applied.samples))
     }
 }
 
 impl Service for Master {
     fn lane(&self) -> LaneId {
-        LaneId::Client(self.visitor.worker() as u16)
+        LaneId::Client(self.client.worker() as u16)
     }
 
-    fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
-        let turn = self.serve(desk);
-        self.visitor.settle(turn, desk, &self.floor)
+    fn step(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError> {
+        let step = self.serve(ctx);
+        self.client.settle(step, ctx, &self.state)
     }
 }

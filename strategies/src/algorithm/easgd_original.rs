@@ -5,11 +5,11 @@
 //!
 //! | paper | here |
 //! |---|---|
-//! | W^j | `node.params()` |
+//! | W^j | `ctx.weights()` |
 //! | the center weight on the CPU | `Master::centre`; `Worker::centre` as it was sent |
-//! | j = t mod G | `Turns::pass_on`, from worker 0 on |
+//! | j = t mod G | `RoundRobin::pass_on`, from worker 0 on |
 //! | dW^j | `g` |
-//! | eta | `node.rate()`, after the samples of all turns before |
+//! | eta | `ctx.rate()`, after the samples of all turns before |
 //! | eta rho | `moving_rate`: a |
 //!
 //! Sent per step: the weights up and the centre down, and two notes: that the turn begins, and that it ends.
@@ -19,12 +19,11 @@
 //! EASGD*. The weights are the same. Where they are coded, each end moves towards the decoded other. A worker that is
 //! gone is left out of the round, and its unfinished turn counts for nothing.
 
-use crate::desk::Desk;
-use crate::node::Node;
-use crate::server::{Shards, Turns, drawn, pulled};
-use crate::strategy::{Progress, Service, Strategy, Turn};
-use crate::vector::Vector;
-use crate::{Kind, Loss, Place, StepError, Tag};
+use crate::server::{RoundRobin, Shards, drawn, pulled};
+use crate::{
+    GroupRank, Kind, Loss, Progress, Service, ServiceContext, ServiceStep, StepError, Strategy, Tag, Vector,
+    WorkerContext,
+};
 use recipe::MovingRate;
 use record::{LaneId, Phase, Work};
 use std::borrow::Cow;
@@ -41,55 +40,56 @@ pub struct Worker {
 impl Worker {
     /// A worker of one master.
     pub fn new(servers: Shards, moving_rate: MovingRate, overlap: bool) -> Self {
-        let centre = Vector::zeros(servers.parameters());
+        let centre = Vector::zeros(servers.parameter_count());
         Self { servers, moving_rate, overlap, centre, progress: Progress { samples: 0, over: false } }
     }
 
     /// Waits for turn number `turn` of this worker.
-    fn wait_for(&mut self, node: &mut Node, turn: u64) -> Result<(), StepError> {
-        self.progress = self.servers.wait_for_turn(node, turn)?;
+    fn wait_for(&mut self, ctx: &mut WorkerContext, turn: u64) -> Result<(), StepError> {
+        self.progress = self.servers.wait_for_turn(ctx, turn)?;
         Ok(())
     }
 
-    fn send(&self, node: &mut Node, tag: Tag) -> Result<(), StepError> {
-        node.send_params_of(self.servers.place(0), tag, self.servers.span(0))
+    fn send(&self, ctx: &mut WorkerContext, tag: Tag) -> Result<(), StepError> {
+        ctx.send_weights_of(self.servers.place(0), tag, self.servers.span(0))
     }
 
-    fn receive(&mut self, node: &mut Node, tag: Tag) -> Result<(), StepError> {
-        node.wire().weights().recv_into(self.servers.place(0), tag, &mut self.centre)
+    fn receive(&mut self, ctx: &mut WorkerContext, tag: Tag) -> Result<(), StepError> {
+        ctx.wire().weights().recv_into(self.servers.place(0), tag, &mut self.centre)
     }
 }
 
 impl Strategy for Worker {
-    fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
-        let t = node.t();
-        let (up, down) = (Tag::new(Kind::Push, t), Tag::new(Kind::Pull, t).part(1));
+    fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
+        let t = ctx.t();
+        let up = Tag::new(Kind::Push, t);
+        let down = Tag::new(Kind::Pull, t).part(1);
         if t == 1 {
-            self.wait_for(node, t)?;
+            self.wait_for(ctx, t)?;
         }
-        node.is_told(self.progress.samples);
+        ctx.set_consumed(self.progress.samples);
         let (loss, g) = if self.overlap {
-            self.send(node, up)?;
-            let computed = node.gradient()?;
-            self.receive(node, down)?;
+            self.send(ctx, up)?;
+            let computed = ctx.gradient()?;
+            self.receive(ctx, down)?;
             computed
         } else {
-            self.receive(node, down)?; // line 10
-            let computed = node.gradient()?; // line 11
-            self.send(node, up)?; // line 12
+            self.receive(ctx, down)?; // line 10
+            let computed = ctx.gradient()?; // line 11
+            self.send(ctx, up)?; // line 12
             computed
         };
-        let d = node.direction(g);
-        let a = self.moving_rate.at(node.rate(), node.trainers().size());
-        node.update(0..d.len(), |x| pulled(x, &d, &self.centre, a)); // line 13
-        node.recycle(d);
-        self.servers.end_turn(node, t)?;
+        let d = ctx.compute_update(g);
+        let a = self.moving_rate.at(ctx.rate(), ctx.trainers().size());
+        ctx.change_weights(0..d.len(), |x| pulled(x, &d, &self.centre, a)); // line 13
+        ctx.recycle(d);
+        self.servers.end_turn(ctx, t)?;
         // Whether another turn comes is known when it comes.
-        self.wait_for(node, t + 1)?;
+        self.wait_for(ctx, t + 1)?;
         Ok(loss)
     }
 
-    fn progress(&self, _: &Node) -> Progress {
+    fn progress(&self, _: &WorkerContext) -> Progress {
         self.progress
     }
 }
@@ -100,46 +100,49 @@ pub struct Master {
     moving_rate: MovingRate,
     centre: Vector,
     x: Vector,
-    turns: Turns,
+    turns: RoundRobin,
     finished: bool,
 }
 
 impl Master {
     /// The master of these workers.
     pub fn new(shards: Shards, moving_rate: MovingRate) -> Self {
-        let (centre, x) = (Vector::zeros(shards.parameters()), Vector::zeros(shards.parameters()));
-        Self { shards, moving_rate, centre, x, turns: Turns::default(), finished: false }
+        let centre = Vector::zeros(shards.parameter_count());
+        Self { shards, moving_rate, x: centre.clone(), centre, turns: RoundRobin::default(), finished: false }
     }
 
-    /// One turn of worker `j`: answers the samples after it.
-    fn serve(&mut self, desk: &mut Desk, j: usize) -> Result<u64, StepError> {
-        let (place, consumed, t) = (Place(j), self.turns.samples(), self.turns.begin(j));
-        let (up, down) = (Tag::new(Kind::Push, t), Tag::new(Kind::Pull, t));
-        self.turns.call(desk, j)?;
-        let mut wire = desk.wire().weights();
-        wire.send(place, down.part(1), 0, &self.centre)?;
-        wire.recv_into(place, up, &mut self.x)?;
-        desk.wire().recv_packet(place, up.part(1))?;
-        let a = self.moving_rate.at(desk.seat.course.rate(consumed), self.shards.workers());
-        desk.lane.clock.timed(Phase::Update, Work::Update(self.x.len()), || {
+    /// One turn of worker `j`; returns the samples after it.
+    fn serve(&mut self, ctx: &mut ServiceContext, j: usize) -> Result<u64, StepError> {
+        let worker = GroupRank(j);
+        let consumed = self.turns.samples();
+        let t = self.turns.begin(j);
+        let up = Tag::new(Kind::Push, t);
+        let down = Tag::new(Kind::Pull, t);
+        self.turns.call(ctx, j)?;
+        let mut wire = ctx.wire().weights();
+        wire.send(worker, down.part(1), 0, &self.centre)?;
+        wire.recv_into(worker, up, &mut self.x)?;
+        ctx.wire().recv_packet(worker, up.part(1))?;
+        let a = self.moving_rate.at(ctx.info.plan.learning_rate.at(consumed), self.shards.workers());
+        ctx.lane.clock.timed(Phase::Update, Work::Update(self.x.len()), || {
             for (c, x) in self.centre.iter_mut().zip(self.x.iter()) {
                 *c = drawn(*c, *x, a); // line 14
             }
         });
-        let applied = self.turns.end(j, desk.seat.course.own_samples(t, j) as u64);
-        self.turns.record(desk, j, applied);
+        let applied = self.turns.end(j, ctx.info.plan.sampler.own_samples(t, j) as u64);
+        self.turns.record(ctx, j, applied);
         Ok(applied.samples)
     }
 
-    fn over(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
+    fn over(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError> {
         for j in self.turns.here() {
             self.turns.begin(j);
-            if let Err(error) = self.turns.send_home(desk, j) {
-                self.turns.lose(desk, j, error)?;
+            if let Err(error) = self.turns.send_home(ctx, j) {
+                self.turns.lose(ctx, j, error)?;
             }
         }
         self.finished = true;
-        Ok(Turn::Finished)
+        Ok(ServiceStep::Finished)
     }
 }
 
@@ -148,25 +151,25 @@ impl Service for Master {
         LaneId::Clients
     }
 
-    fn start(&mut self, desk: &mut Desk) -> Result<Option<Vector>, StepError> {
-        desk.recv_broadcast(Place(0), &mut self.centre)?;
-        self.turns = Turns::of(desk.seat.course.workers());
+    fn start(&mut self, ctx: &mut ServiceContext) -> Result<Option<Vector>, StepError> {
+        ctx.recv_broadcast(GroupRank(0), &mut self.centre)?;
+        self.turns = RoundRobin::of(ctx.info.plan.workers());
         Ok(Some(self.centre.clone()))
     }
 
-    fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
+    fn step(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError> {
         if self.finished {
-            return Ok(Turn::Finished);
+            return Ok(ServiceStep::Finished);
         }
         // Each worker has one turn, however short the training: it comes with its weights to be called at all.
-        while self.turns.samples() < desk.seat.course.budget() || self.turns.somebody_had_none() {
+        while self.turns.samples() < ctx.info.plan.budget.samples() || self.turns.has_unserved_worker() {
             let j = self.turns.pass_on();
-            match self.serve(desk, j) {
-                Ok(samples) => return Ok(Turn::Served(samples)),
-                Err(error) => self.turns.lose(desk, j, error)?,
+            match self.serve(ctx, j) {
+                Ok(samples) => return Ok(ServiceStep::Served(samples)),
+                Err(error) => self.turns.lose(ctx, j, error)?,
             }
         }
-        self.over(desk)
+        self.over(ctx)
     }
 
     fn model(&self) -> Option<Cow<'_, Vector>> {

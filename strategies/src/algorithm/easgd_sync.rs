@@ -5,7 +5,7 @@
 //!
 //! | paper | here |
 //! |---|---|
-//! | W^j | `node.params()` |
+//! | W^j | `ctx.weights()` |
 //! | the center weight | `Master::centre` in variant 1, else `Worker::centre` on worker 0, in its `Load` during a step |
 //! | sum of all W^j | `sum` |
 //! | dW^j | `g` |
@@ -20,26 +20,24 @@
 //! a (sum - p c). A code of `compression` is applied at the same places in all of them. The paper's variant 3 hides
 //! lines 11 and 12 behind the passes; ours line 14, too, which needs nothing of them either.
 
-use crate::collective::tree::Branch;
-use crate::course::Course;
-use crate::desk::Desk;
-use crate::host::Shared;
-use crate::node::Node;
+use crate::collective::Branch;
 use crate::server::pulled;
-use crate::strategy::{Service, Strategy, Turn};
-use crate::vector::Vector;
-use crate::{Kind, Loss, Packet, Place, StepError, Tag, Wire};
-use bytes::Bytes;
+use crate::{
+    GroupRank, Handoff, Kind, Loss, Packet, Request, Service, ServiceContext, ServiceStep, StepError,
+    Strategy, Tag, TrainingPlan, Vector, Wire, WorkerContext,
+};
 use recipe::{MovingRate, SyncVariant};
 use record::{LaneId, Phase, PhaseClock, Work};
 use std::borrow::Cow;
 
-/// With what worker 0 asks the master of variant 1 for the centre.
-const READY: Packet = Packet(Bytes::from_static(&[1]));
+/// Sent by worker 0 to the master of variant 1 to ask for the centre.
+const READY: Packet = Packet::from_static(&[1]);
 
-/// What goes through the tree in a step.
+/// The vectors that travel through the tree in a step.
 #[derive(Debug, Default)]
-struct Load {
+pub struct Load {
+    /// The step of the worker.
+    t: u64,
     /// A worker's weights; then, on worker 0, the sum of all.
     sum: Vector,
     /// The centre as it is sent.
@@ -63,35 +61,42 @@ pub struct Worker {
     workers: usize,
     /// The centre at the end of a step, on worker 0 of variants 2 and 3.
     centre: Vector,
-    post: Option<Shared<Post>>,
+    /// In variant 3, the way to the lane that communicates.
+    loads: Option<Loads>,
     load: Load,
 }
 
 impl Worker {
-    /// One of so many workers of a model with so many weights.
-    pub fn new(parameters: usize, moving_rate: MovingRate, variant: SyncVariant, workers: usize) -> Self {
-        let empty = Vector::zeros(parameters);
-        let load = Load { sum: empty.clone(), sent: empty, centre: Vector::default() };
-        Self { moving_rate, variant, workers, centre: Vector::default(), post: None, load }
+    /// One of `workers` workers of a model with `parameter_count` weights.
+    pub fn new(
+        parameter_count: usize,
+        moving_rate: MovingRate,
+        variant: SyncVariant,
+        workers: usize,
+    ) -> Self {
+        let empty = Vector::zeros(parameter_count);
+        let load = Load { t: 0, sum: empty.clone(), sent: empty, centre: Vector::default() };
+        Self { moving_rate, variant, workers, centre: Vector::default(), loads: None, load }
     }
 
     /// The same with a lane beside it that communicates.
     #[must_use]
-    pub fn with_messenger(self, post: Shared<Post>) -> Self {
-        Self { post: Some(post), ..self }
+    pub fn with_tree_lane(self, loads: Loads) -> Self {
+        Self { loads: Some(loads), ..self }
     }
 
     /// Whether the centre is here.
-    fn is_master(&self, node: &Node) -> bool {
-        self.variant != SyncVariant::Master && node.trainers().place() == Place(0)
+    fn is_master(&self, ctx: &WorkerContext) -> bool {
+        self.variant != SyncVariant::Master && ctx.trainers().me() == GroupRank(0)
     }
 
-    /// What is to go through the tree: copies, because the step goes on to change the weights.
-    fn pack(&mut self, node: &mut Node) -> Load {
+    /// The load of a step: copies, because the step will change the weights.
+    fn pack(&mut self, ctx: &mut WorkerContext) -> Load {
         let mut load = std::mem::take(&mut self.load);
-        let master = self.is_master(node);
+        load.t = ctx.t();
+        let master = self.is_master(ctx);
         load.centre = std::mem::take(&mut self.centre);
-        node.aside(|x| {
+        ctx.read_weights(|x| {
             load.sum.copy_from_slice(x);
             if master {
                 load.sent.copy_from_slice(&load.centre);
@@ -101,63 +106,65 @@ impl Worker {
     }
 
     /// Lines 11 and 12, on this lane.
-    fn travel(&self, node: &mut Node, load: &mut Load) -> Result<(), StepError> {
-        let (trainers, t) = (node.trainers().clone(), node.t());
+    fn travel(&self, ctx: &mut WorkerContext, load: &mut Load) -> Result<(), StepError> {
+        let trainers = ctx.trainers().clone();
+        let t = ctx.t();
         let tag = Tag::new(Kind::Reduce, t);
         if self.variant != SyncVariant::Master {
-            return through_tree(load, None, tag, &mut node.wire_over(&trainers).weights());
+            return through_tree(load, None, tag, &mut ctx.wire_over(&trainers).weights());
         }
-        let (master, first) = (Place(self.workers), trainers.place() == Place(0));
+        let master = GroupRank(self.workers);
+        let first = trainers.me() == GroupRank(0);
         let mut sent = None;
         if first {
-            node.wire().exact().send_packet(master, Tag::new(Kind::Push, t), READY)?;
-            sent = Some(node.wire().recv_packet(master, Tag::new(Kind::Pull, t))?);
+            ctx.wire().exact().send_packet(master, Tag::new(Kind::Push, t), READY)?;
+            sent = Some(ctx.wire().recv_packet(master, Tag::new(Kind::Pull, t))?);
         }
-        through_tree(load, sent, tag, &mut node.wire_over(&trainers).weights())?;
+        through_tree(load, sent, tag, &mut ctx.wire_over(&trainers).weights())?;
         if first {
-            node.wire().weights().send(master, Tag::new(Kind::Push, t).part(1), 0, &load.sum)?;
+            ctx.wire().weights().send(master, Tag::new(Kind::Push, t).part(1), 0, &load.sum)?;
         }
         Ok(())
     }
 }
 
 impl Strategy for Worker {
-    fn start(&mut self, node: &mut Node) -> Result<(), StepError> {
-        node.broadcast_params_from(Place(0))?;
-        if self.is_master(node) {
-            self.centre = node.params().clone();
+    fn start(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
+        ctx.broadcast_weights_from(GroupRank(0))?;
+        if self.is_master(ctx) {
+            self.centre = ctx.weights().clone();
         }
         Ok(())
     }
 
-    fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
-        if let Some(post) = self.post.clone() {
-            let out = (node.t(), self.pack(node));
-            post.change(|post| post.out = Some(out));
-        }
-        let (loss, g) = node.gradient()?; // line 10
-        let a = self.moving_rate.at(node.rate(), self.workers);
-        let mut load = if let Some(post) = &self.post {
-            post.wait(node.lane(), |post| post.back.take())?
+    fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
+        let sent = match self.loads.clone() {
+            Some(loads) => Some((loads.send(self.pack(ctx)), loads)),
+            None => None,
+        };
+        let (loss, g) = ctx.gradient()?; // line 10
+        let a = self.moving_rate.at(ctx.rate(), self.workers);
+        let mut load = if let Some((pending, loads)) = sent {
+            loads.receive(pending, ctx.lane())?
         } else {
-            let mut load = self.pack(node);
-            self.travel(node, &mut load)?;
-            if self.is_master(node) {
-                load.draw_centre(a, self.workers, &mut node.lane().clock);
+            let mut load = self.pack(ctx);
+            self.travel(ctx, &mut load)?;
+            if self.is_master(ctx) {
+                load.draw_centre(a, self.workers, &mut ctx.lane().clock);
             }
             load
         };
-        let d = node.direction(g);
-        node.update(0..d.len(), |x| pulled(x, &d, &load.sent, a)); // line 13
-        node.recycle(d);
+        let d = ctx.compute_update(g);
+        ctx.change_weights(0..d.len(), |x| pulled(x, &d, &load.sent, a)); // line 13
+        ctx.recycle(d);
         self.centre = std::mem::take(&mut load.centre);
         self.load = load;
         Ok(loss)
     }
 
-    fn finish(&mut self, _: &mut Node) -> Result<(), StepError> {
-        if let Some(post) = &self.post {
-            post.change(|post| post.closed = true);
+    fn finish(&mut self, _: &mut WorkerContext) -> Result<(), StepError> {
+        if let Some(loads) = &self.loads {
+            loads.close();
         }
         Ok(())
     }
@@ -168,8 +175,8 @@ impl Strategy for Worker {
 }
 
 /// a in step t.
-fn in_step(moving_rate: MovingRate, course: &Course, t: u64) -> f32 {
-    moving_rate.at(course.rate(course.samples_after(t - 1)), course.workers())
+fn in_step(moving_rate: MovingRate, plan: &TrainingPlan, t: u64) -> f32 {
+    moving_rate.at(plan.learning_rate.at(plan.budget.samples_after(t - 1)), plan.workers())
 }
 
 /// c <- c + a (sum - p c): Equation 2.
@@ -180,8 +187,15 @@ fn draw(centre: &mut [f32], sum: &[f32], a: f32, workers: usize) {
     }
 }
 
+/// Where the centre is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CentreAt {
+    FirstWorker,
+    Master,
+}
+
 /// Lines 11 and 12, one after the other: the centre down the tree of the workers, and the sum of their weights up.
-/// `sent` is the centre where it came to worker 0 from elsewhere.
+/// `sent` is the centre as worker 0 received it from the master.
 fn through_tree(
     load: &mut Load,
     sent: Option<Packet>,
@@ -189,26 +203,26 @@ fn through_tree(
     wire: &mut Wire<'_>,
 ) -> Result<(), StepError> {
     let branch = branch(wire);
-    let relayed = sent.is_some();
+    let master = if sent.is_some() { CentreAt::Master } else { CentreAt::FirstWorker };
     broadcast(&branch, &mut load.sent, sent, tag, wire)?;
-    reduce(&branch, &mut load.sum, relayed, tag, wire)
+    reduce(&branch, &mut load.sum, master, tag, wire)
 }
 
 /// The same at once, each in a direction of its own: what goes up is there before anything comes down.
 fn both_ways(load: &mut Load, tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
     let branch = branch(wire);
     if branch.is_root() {
-        // Nobody below has to wait for what is still on its way up.
+        // The places below need not wait for sums that are still on their way up.
         broadcast(&branch, &mut load.sent, None, tag, wire)?;
-        return reduce(&branch, &mut load.sum, false, tag, wire);
+        return reduce(&branch, &mut load.sum, CentreAt::FirstWorker, tag, wire);
     }
-    reduce(&branch, &mut load.sum, false, tag, wire)?;
+    reduce(&branch, &mut load.sum, CentreAt::FirstWorker, tag, wire)?;
     broadcast(&branch, &mut load.sent, None, tag, wire)
 }
 
 fn branch(wire: &Wire<'_>) -> Branch {
     let group = wire.group();
-    Branch { places: group.places().collect(), me: group.place().0 }
+    Branch { places: group.members().collect(), me: group.me().0 }
 }
 
 fn broadcast(
@@ -221,7 +235,7 @@ fn broadcast(
     let relayed = sent.is_some();
     let packet = match sent {
         Some(packet) => packet,
-        None if branch.is_root() => wire.encode(wire.slot(wire.group().place(), tag, 0), centre),
+        None if branch.is_root() => wire.encode(wire.slot(wire.group().me(), tag, 0), centre),
         None => branch.receive(tag, wire)?,
     };
     branch.spread(&packet, tag, wire)?;
@@ -231,61 +245,54 @@ fn broadcast(
 fn reduce(
     branch: &Branch,
     sum: &mut [f32],
-    relayed: bool,
+    master: CentreAt,
     tag: Tag,
     wire: &mut Wire<'_>,
 ) -> Result<(), StepError> {
     branch.reduce(sum, tag.part(1), wire)?;
-    if branch.is_root() && !relayed {
+    if branch.is_root() && master == CentreAt::FirstWorker {
         // A master elsewhere gets it encoded.
-        let packet = wire.encode(wire.slot(wire.group().place(), tag, 0), sum);
+        let packet = wire.encode(wire.slot(wire.group().me(), tag, 0), sum);
         wire.adopt(&packet, sum)?;
     }
     Ok(())
 }
 
-/// Between the compute lane of variant 3 and the lane that communicates.
-#[derive(Default)]
-pub struct Post {
-    out: Option<(u64, Load)>,
-    back: Option<Load>,
-    closed: bool,
-}
+/// Loads between the compute lane of variant 3 and the lane that communicates.
+pub type Loads = Handoff<Load, Load>;
 
 /// The lane that communicates, in variant 3.
-pub struct Messenger {
-    post: Shared<Post>,
+pub struct TreeLane {
+    loads: Loads,
     moving_rate: MovingRate,
 }
 
-impl Messenger {
-    /// The lane that serves `post`.
-    pub fn new(post: Shared<Post>, moving_rate: MovingRate) -> Self {
-        Self { post, moving_rate }
+impl TreeLane {
+    /// The lane that serves `loads`.
+    pub fn new(loads: Loads, moving_rate: MovingRate) -> Self {
+        Self { loads, moving_rate }
     }
 }
 
-impl Service for Messenger {
+impl Service for TreeLane {
     fn lane(&self) -> LaneId {
         LaneId::Communication
     }
 
-    fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
-        let out = self.post.wait(&mut desk.lane, |post| match post.out.take() {
-            Some(out) => Some(Some(out)),
-            None => post.closed.then_some(None),
-        })?;
-        let Some((t, mut load)) = out else { return Ok(Turn::Finished) };
-        let Some(trainers) = desk.seat.trainers.clone() else { return Ok(Turn::Finished) };
-        let tag = Tag::new(Kind::Overlap, t);
-        both_ways(&mut load, tag, &mut desk.wire_over(&trainers).weights())?;
-        let course = desk.seat.course.clone();
-        if trainers.place() == Place(0) {
-            let a = in_step(self.moving_rate, &course, t);
-            load.draw_centre(a, course.workers(), &mut desk.lane.clock);
+    fn step(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError> {
+        let Some(Request { ticket, work: mut load }) = self.loads.next(&mut ctx.lane)? else {
+            return Ok(ServiceStep::Finished);
+        };
+        let Some(trainers) = ctx.info.trainers.clone() else { return Ok(ServiceStep::Finished) };
+        let t = load.t;
+        both_ways(&mut load, Tag::new(Kind::Overlap, t), &mut ctx.wire_over(&trainers).weights())?;
+        let plan = ctx.info.plan.clone();
+        if trainers.me() == GroupRank(0) {
+            let a = in_step(self.moving_rate, &plan, t);
+            load.draw_centre(a, plan.workers(), &mut ctx.lane.clock);
         }
-        self.post.change(|post| post.back = Some(load));
-        Ok(Turn::Served(course.samples_after(t)))
+        self.loads.reply(ticket, load);
+        Ok(ServiceStep::Served(plan.budget.samples_after(t)))
     }
 }
 
@@ -298,10 +305,10 @@ pub struct Master {
 }
 
 impl Master {
-    /// The master of a model with so many weights.
-    pub fn new(parameters: usize, moving_rate: MovingRate) -> Self {
-        let (centre, sum) = (Vector::zeros(parameters), Vector::zeros(parameters));
-        Self { moving_rate, centre, sum, t: 0 }
+    /// The master of a model with `parameter_count` weights.
+    pub fn new(parameter_count: usize, moving_rate: MovingRate) -> Self {
+        let centre = Vector::zeros(parameter_count);
+        Self { moving_rate, sum: centre.clone(), centre, t: 0 }
     }
 }
 
@@ -310,26 +317,28 @@ impl Service for Master {
         LaneId::Clients
     }
 
-    fn start(&mut self, desk: &mut Desk) -> Result<Option<Vector>, StepError> {
-        desk.recv_broadcast(Place(0), &mut self.centre)?;
+    fn start(&mut self, ctx: &mut ServiceContext) -> Result<Option<Vector>, StepError> {
+        ctx.recv_broadcast(GroupRank(0), &mut self.centre)?;
         Ok(Some(self.centre.clone()))
     }
 
-    fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
-        let course = desk.seat.course.clone();
-        if self.t == course.steps() {
-            return Ok(Turn::Finished);
+    fn step(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError> {
+        let plan = ctx.info.plan.clone();
+        if self.t == plan.budget.steps() {
+            return Ok(ServiceStep::Finished);
         }
         self.t += 1;
-        let (push, pull) = (Tag::new(Kind::Push, self.t), Tag::new(Kind::Pull, self.t));
-        desk.wire().recv_packet(Place(0), push)?;
-        desk.wire().weights().send(Place(0), pull, 0, &self.centre)?;
-        desk.wire().weights().recv_into(Place(0), push.part(1), &mut self.sum)?;
-        let (a, workers) = (in_step(self.moving_rate, &course, self.t), course.workers());
+        let push = Tag::new(Kind::Push, self.t);
+        let pull = Tag::new(Kind::Pull, self.t);
+        ctx.wire().recv_packet(GroupRank(0), push)?;
+        ctx.wire().weights().send(GroupRank(0), pull, 0, &self.centre)?;
+        ctx.wire().weights().recv_into(GroupRank(0), push.part(1), &mut self.sum)?;
+        let a = in_step(self.moving_rate, &plan, self.t);
+        let workers = plan.workers();
         let Self { centre, sum, .. } = self;
         let work = Work::Update(sum.len());
-        desk.lane.clock.timed(Phase::Update, work, || draw(centre, sum, a, workers));
-        Ok(Turn::Served(course.samples_after(self.t)))
+        ctx.lane.clock.timed(Phase::Update, work, || draw(centre, sum, a, workers));
+        Ok(ServiceStep::Served(plan.budget.samples_after(self.t)))
     }
 
     fn model(&self) -> Option<Cow<'_, Vector>> {

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | W on the master | `weights`, shared by all lanes |
 //! | dW_i | `delta` |
-//! | eta | `course.rate`, after the samples of all gradients counted before |
+//! | eta | `plan.learning_rate`, after the samples of all gradients counted before |
 //!
 //! Sent per step: one gradient up and one model down per worker, and a note of how far the run is.
 //!
@@ -17,17 +17,13 @@
 //! weights that are sent are read element by element, and may be of no single moment. An update counts when it
 //! begins, a reading as well: staleness is the difference.
 
-use crate::StepError;
-use crate::desk::Desk;
-use crate::server::{Centre, Client, Floor};
-use crate::strategy::{Service, Turn};
-use crate::vector::Vector;
+use crate::server::{Centre, Client, Push, ServerState};
+use crate::{Service, ServiceContext, ServiceStep, StepError, Vector};
 use record::{LaneId, Phase, Work};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Elements that are changed or read in one go before time is taken again: what another lane does meanwhile shows
-/// between two of them.
+/// Elements that are changed or read before the clock is read again: changes of other lanes fall between two grains.
 pub(super) const GRAIN: usize = 4096;
 
 /// Weights that all lanes change at once, each element by itself.
@@ -39,14 +35,14 @@ pub struct LockFree {
 }
 
 impl LockFree {
-    /// So many weights.
-    pub fn new(parameters: usize, weight_decay: f32) -> Self {
-        Self { weights: (0..parameters).map(|_| AtomicU32::new(0)).collect(), weight_decay }
+    /// `parameter_count` weights.
+    pub fn new(parameter_count: usize, weight_decay: f32) -> Self {
+        Self { weights: (0..parameter_count).map(|_| AtomicU32::new(0)).collect(), weight_decay }
     }
 
     /// W <- W - eta dW_i for the elements from `at` on. Elements do not depend on each other, so no order between
     /// them is asked for.
-    pub fn descend(&self, at: usize, delta: &[f32], rate: f32) {
+    pub fn apply_gradient(&self, at: usize, delta: &[f32], rate: f32) {
         for (w, g) in self.weights[at..].iter().zip(delta) {
             let step = |bits: u32| {
                 let w = f32::from_bits(bits);
@@ -57,8 +53,8 @@ impl LockFree {
         }
     }
 
-    /// Replaces each element from `at` on by what `next` makes of it and of the value beside it in `x`, which becomes
-    /// what was there before. Each element is one compare-and-swap: what is read is what was replaced.
+    /// Replaces each element c from `at` on by `next(c, x)` with the value x beside it, which becomes the old c. Each
+    /// element is one compare-and-swap: the value that is read is the value that was replaced.
     pub fn replace(&self, at: usize, x: &mut [f32], next: impl Fn(f32, f32) -> f32) {
         for (w, x) in self.weights[at..].iter().zip(x) {
             let step = |bits: u32| Some(next(f32::from_bits(bits), *x).to_bits());
@@ -90,40 +86,45 @@ impl Centre for LockFree {
 
 /// The master's lane for one worker.
 pub struct Master {
-    floor: Floor<LockFree>,
+    state: ServerState<LockFree>,
     weights: LockFree,
     client: Client,
     delta: Vector,
 }
 
 impl Master {
-    /// The lane for `client` of a master with so many weights, which also lie on its floor.
-    pub fn new(floor: Floor<LockFree>, weights: LockFree, client: Client, parameters: usize) -> Self {
-        Self { floor, weights, client, delta: Vector::zeros(parameters) }
+    /// The lane for `client` of a master with `parameter_count` weights, which its state shares.
+    pub fn new(
+        state: ServerState<LockFree>,
+        weights: LockFree,
+        client: Client,
+        parameter_count: usize,
+    ) -> Self {
+        Self { state, weights, client, delta: Vector::zeros(parameter_count) }
     }
 
-    fn serve(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
-        let Self { floor, weights, client, delta } = self;
-        if client.receive(desk, floor, delta)?.is_none() {
-            return Ok(Turn::Finished);
+    fn serve(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError> {
+        let Self { state, weights, client, delta } = self;
+        if client.receive(ctx, state, delta)? == Push::Left {
+            return Ok(ServiceStep::Finished);
         }
         let i = client.worker();
-        let applied = floor.write(|ledger| ledger.apply(i));
-        client.record(desk, applied);
-        let rate = desk.seat.course.rate(applied.consumed);
+        let applied = state.write(|clocks| clocks.apply(i));
+        client.record(ctx, applied);
+        let rate = ctx.info.plan.learning_rate.at(applied.consumed);
         for (grain, delta) in delta.chunks(GRAIN).enumerate() {
             let work = Work::Update(delta.len());
-            desk.lane.clock.timed(Phase::Update, work, || weights.descend(grain * GRAIN, delta, rate));
+            ctx.lane.clock.timed(Phase::Update, work, || weights.apply_gradient(grain * GRAIN, delta, rate));
         }
-        floor.wait(&mut desk.lane, |ledger| ledger.may_go(i).then_some(()))?;
-        let progress = floor.write(|ledger| ledger.release(i));
+        state.wait(&mut ctx.lane, |clocks| clocks.may_go(i).then_some(()))?;
+        let progress = state.write(|clocks| clocks.release(i));
         for (grain, into) in delta.chunks_mut(GRAIN).enumerate() {
             let work = Work::Encode(into.len());
-            desk.lane.clock.timed(Phase::Encode, work, || weights.read(grain * GRAIN, into));
+            ctx.lane.clock.timed(Phase::Encode, work, || weights.read(grain * GRAIN, into));
         }
-        let answer = client.encode(desk, progress, delta);
-        client.answer(desk, floor, progress, answer)?;
-        Ok(Turn::Served(applied.samples))
+        let answer = client.encode(ctx, progress, delta);
+        client.answer(ctx, state, progress, answer)?;
+        Ok(ServiceStep::Served(applied.samples))
     }
 }
 
@@ -132,9 +133,9 @@ impl Service for Master {
         LaneId::Client(self.client.worker() as u16)
     }
 
-    fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
-        let turn = self.serve(desk);
-        self.client.settle(turn, desk, &self.floor)
+    fn step(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError> {
+        let step = self.serve(ctx);
+        self.client.settle(step, ctx, &self.state)
     }
 }
 
@@ -144,7 +145,8 @@ mod tests {
 
     /// Runs `each` on four threads at once.
     fn together<T: Send>(each: impl Fn(usize) -> T + Sync) -> Vec<T> {
-        let (start, each) = (std::sync::Barrier::new(4), &each);
+        let start = std::sync::Barrier::new(4);
+        let each = &each;
         std::thread::scope(|scope| {
             let thread = |k| {
                 let start = &start;
@@ -218,7 +220,7 @@ mod tests {
         together(|k| {
             let mut delta = [0.0; 4];
             delta[k] = 0.1 * (k + 1) as f32;
-            (0..EACH).for_each(|_| weights.descend(0, &delta, 0.25));
+            (0..EACH).for_each(|_| weights.apply_gradient(0, &delta, 0.25));
         });
         let mut seen = [0.0; 4];
         weights.copy(&mut seen);
@@ -233,12 +235,13 @@ mod tests {
     #[test]
     fn no_addition_of_any_thread_is_lost() {
         const EACH: usize = 500_000;
-        let (weights, together) = (LockFree::new(3, 0.0), std::sync::Barrier::new(4));
+        let weights = LockFree::new(3, 0.0);
+        let together = std::sync::Barrier::new(4);
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     together.wait();
-                    (0..EACH).for_each(|_| weights.descend(1, &[1.0, -2.0], -1.0));
+                    (0..EACH).for_each(|_| weights.apply_gradient(1, &[1.0, -2.0], -1.0));
                 });
             }
         });

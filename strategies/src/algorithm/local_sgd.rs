@@ -4,10 +4,10 @@
 //!
 //! | paper | here |
 //! |---|---|
-//! | x_t^k | `node.params()` |
-//! | eta_t | `node.rate()`, inside `node.descend` |
+//! | x_t^k | `ctx.weights()` |
+//! | eta_t | `ctx.rate()`, inside `ctx.apply_gradient` |
 //! | H, the gap between two t in I_T | `period` |
-//! | K | `node.trainers().size()` |
+//! | K | `ctx.trainers().size()` |
 //!
 //! Sent per step: nothing; every `period` steps, and after the last one, one all-reduce of the weights.
 //!
@@ -15,10 +15,7 @@
 //! model that is evaluated is rank 0's own, which between two averages is not the mean; how far all models are from
 //! their mean is measured beside it.
 
-use crate::node::Node;
-use crate::strategy::Strategy;
-use crate::{Loss, StepError};
-
+use crate::{Loss, StepError, Strategy, WorkerContext};
 /// Every worker.
 #[derive(Clone, Copy, Debug)]
 pub struct LocalSgd {
@@ -27,17 +24,17 @@ pub struct LocalSgd {
 }
 
 impl Strategy for LocalSgd {
-    fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
-        let (loss, g) = node.gradient()?;
-        node.descend(g);
-        if node.t().is_multiple_of(self.period) {
-            node.average_params()?;
+    fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
+        let (loss, g) = ctx.gradient()?;
+        ctx.apply_gradient(g);
+        if ctx.t().is_multiple_of(self.period) {
+            ctx.average_weights()?;
         }
         Ok(loss)
     }
 
-    fn finish(&mut self, node: &mut Node) -> Result<(), StepError> {
+    fn finish(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
         // After a step that ended with an average, all models are the mean already.
-        if node.t().is_multiple_of(self.period) { Ok(()) } else { node.average_params() }
+        if ctx.t().is_multiple_of(self.period) { Ok(()) } else { ctx.average_weights() }
     }
 }

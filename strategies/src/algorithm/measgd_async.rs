@@ -6,10 +6,10 @@
 //! | paper | here |
 //! |---|---|
 //! | V^i | `v`, one on each worker |
-//! | W^i | `node.params()` |
+//! | W^i | `ctx.weights()` |
 //! | dW^i | `g`, plus the weight decay |
 //! | mu | `momentum` |
-//! | eta | `node.rate()` |
+//! | eta | `ctx.rate()` |
 //!
 //! Sent per step: every `period` steps, the weights up and the centre down, before and while the worker computes, with
 //! notes of how far each is. The master serves one worker at a time, as that of Async EASGD does.
@@ -18,9 +18,7 @@
 //! printed, and unlike the optimizer's, the rate is inside the velocity.
 
 use crate::algorithm::easgd_async::Motion;
-use crate::node::Node;
-use crate::vector::Vector;
-
+use crate::{Vector, WorkerContext};
 /// A velocity of gradients.
 #[derive(Clone, Debug)]
 pub struct Velocity {
@@ -30,9 +28,9 @@ pub struct Velocity {
 }
 
 impl Velocity {
-    /// A velocity at rest for so many weights.
-    pub fn new(parameters: usize, momentum: f32, weight_decay: f32) -> Self {
-        Self { momentum, weight_decay, v: Vector::zeros(parameters) }
+    /// A velocity at rest for `parameter_count` weights.
+    pub fn new(parameter_count: usize, momentum: f32, weight_decay: f32) -> Self {
+        Self { momentum, weight_decay, v: Vector::zeros(parameter_count) }
     }
 
     /// Moves a point to where momentum alone would take it: x + mu v.
@@ -52,9 +50,10 @@ impl Velocity {
 }
 
 impl Motion for Velocity {
-    fn direction(&mut self, node: &mut Node, g: Vector) -> Vector {
-        let (mut g, rate) = (node.clipped(g), node.rate());
-        node.own_direction(|x| self.collect(x, &mut g, rate));
+    fn compute_update(&mut self, ctx: &mut WorkerContext, g: Vector) -> Vector {
+        let mut g = ctx.clipped(g);
+        let rate = ctx.rate();
+        ctx.compute_own_update(|x| self.collect(x, &mut g, rate));
         g
     }
 }

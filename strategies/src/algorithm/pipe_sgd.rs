@@ -1,12 +1,12 @@
 //! Pipe-SGD: decentralised pipelined SGD, whose communication overlaps the next iterations.
 //!
 //! Source: Li et al., "Pipe-SGD: A Decentralized Pipelined SGD Framework for Distributed Deep Net Training",
-//! NeurIPS 2018, Algorithm 1; its communication thread is the messenger's lane.
+//! NeurIPS 2018, Algorithm 1; its communication thread is the communication lane.
 //!
 //! | paper | here |
 //! |---|---|
-//! | `w[t]` | `node.params()` |
-//! | gamma | `node.rate()`, inside `node.descend` |
+//! | `w[t]` | `ctx.weights()` |
+//! | gamma | `ctx.rate()`, inside `ctx.apply_gradient` |
 //! | K | `depth` |
 //! | `g_local[t]` | `g_local` |
 //! | `g_sum[t - K]` | the oldest of `travelling` |
@@ -22,15 +22,12 @@
 //! takes that of each chunk on each hop, unless the recipe says `compression.range = "gradient"`: then one more number
 //! is all-reduced before each gradient, which travels whole (`segments` is 1).
 
-use crate::messenger::Pending;
-use crate::node::Node;
-use crate::strategy::Strategy;
-use crate::vector::{Vector, piece};
-use crate::{Loss, StepError};
+use crate::vector::piece;
+use crate::{Loss, Pending, StepError, Strategy, Vector, WorkerContext};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// A gradient under way: its parts, each with its place in the whole.
+/// A gradient under way: its parts, each with its span in the whole.
 type Travelling = Vec<(Range<usize>, Pending)>;
 
 /// The computation thread of every worker.
@@ -43,29 +40,29 @@ pub struct PipeSgd {
 }
 
 impl PipeSgd {
-    /// A pipe of that depth after a warm-up of so many samples; gradients travel in so many parts.
+    /// A pipe of `depth` gradients after a warm-up of `warmup` samples; gradients travel in `segments` parts.
     pub fn new(depth: usize, warmup: u64, segments: usize) -> Self {
         Self { depth: depth.max(1), warmup, segments: segments.max(1), travelling: VecDeque::new() }
     }
 }
 
 impl Strategy for PipeSgd {
-    fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
+    fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
         if self.travelling.len() == self.depth {
-            self.update(node)?; // lines 3 to 5
+            self.update(ctx)?; // lines 3 to 5
         }
-        let loss = node.forward()?; // lines 6 and 7
-        let g_sum = self.backward(node)?; // lines 8 to 10
+        let loss = ctx.forward()?; // lines 6 and 7
+        let g_sum = self.backward(ctx)?; // lines 8 to 10
         self.travelling.push_back(g_sum);
-        if node.consumed() < self.warmup {
-            self.update(node)?;
+        if ctx.consumed() < self.warmup {
+            self.update(ctx)?;
         }
         Ok(loss)
     }
 
-    fn finish(&mut self, node: &mut Node) -> Result<(), StepError> {
+    fn finish(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
         while !self.travelling.is_empty() {
-            self.update(node)?;
+            self.update(ctx)?;
         }
         Ok(())
     }
@@ -73,43 +70,43 @@ impl Strategy for PipeSgd {
 
 impl PipeSgd {
     /// Applies the oldest gradient under way.
-    fn update(&mut self, node: &mut Node) -> Result<(), StepError> {
+    fn update(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
         let Some(parts) = self.travelling.pop_front() else { return Ok(()) };
-        let g_sum = arrived(parts, node)?;
-        node.descend(g_sum);
+        let g_sum = arrived(parts, ctx)?;
+        ctx.apply_gradient(g_sum);
         Ok(())
     }
 
-    /// The backward pass. Each part of the gradient leaves as soon as it is there, the last one first.
-    fn backward(&self, node: &mut Node) -> Result<Travelling, StepError> {
-        let mut g_local = node.spare();
+    /// The backward pass. Each part of the gradient leaves as soon as it is ready, the last one first.
+    fn backward(&self, ctx: &mut WorkerContext) -> Result<Travelling, StepError> {
+        let mut g_local = ctx.spare();
         if self.segments == 1 {
-            while node.backward_into(&mut g_local)?.is_some() {}
-            return Ok(vec![(0..g_local.len(), node.start_all_reduce_mean(g_local)?)]);
+            while ctx.backward_into(&mut g_local)?.is_some() {}
+            return Ok(vec![(0..g_local.len(), ctx.start_all_reduce_mean(g_local)?)]);
         }
         let parts = (0..self.segments).map(|l| piece(g_local.len(), self.segments, l));
         let mut waiting: Vec<Range<usize>> = parts.filter(|part| !part.is_empty()).collect();
         let mut travelling = Vec::with_capacity(waiting.len());
-        while let Some(layer) = node.backward_into(&mut g_local)? {
+        while let Some(layer) = ctx.backward_into(&mut g_local)? {
             while let Some(part) = waiting.pop_if(|part| part.start >= layer.start) {
                 let g = Vector::from(g_local[part.clone()].to_vec());
-                travelling.push((part.clone(), node.start_all_reduce_mean_of_part(part.start, g)?));
+                travelling.push((part.clone(), ctx.start_all_reduce_mean_of_part(part.start, g)?));
             }
         }
-        node.recycle(g_local);
+        ctx.recycle(g_local);
         Ok(travelling)
     }
 }
 
-/// Waits for all parts of a gradient, and puts them together.
-fn arrived(parts: Travelling, node: &mut Node) -> Result<Vector, StepError> {
+/// Waits for all parts of a gradient and joins them.
+fn arrived(parts: Travelling, ctx: &mut WorkerContext) -> Result<Vector, StepError> {
     let mut whole = None;
     for (part, pending) in parts {
-        let g = node.wait(pending)?;
-        if g.len() == node.params().len() {
+        let g = ctx.wait(pending)?;
+        if g.len() == ctx.weights().len() {
             return Ok(g);
         }
-        whole.get_or_insert_with(|| node.spare())[part].copy_from_slice(&g);
+        whole.get_or_insert_with(|| ctx.spare())[part].copy_from_slice(&g);
     }
-    Ok(whole.unwrap_or_else(|| node.spare()))
+    Ok(whole.unwrap_or_else(|| ctx.spare()))
 }

@@ -6,7 +6,7 @@
 //! | paper | here |
 //! |---|---|
 //! | w on the server | `Server::weights` |
-//! | w on a worker | `node.params()` |
+//! | w on a worker | `ctx.weights()` |
 //! | gradient of one worker | `g` |
 //!
 //! Sent per step: one gradient up and one model down per worker. The gradient is coded, the model only with
@@ -17,13 +17,11 @@
 //! judged by the exact weights: those of the server; of several, where workers get the same bits, those of rank 0, and where
 //! the model is coded on its way, the parts of all servers, which the first puts together at each mark.
 
-use crate::desk::Desk;
-use crate::node::Node;
-use crate::optimizer::Optimizer;
 use crate::server::Shards;
-use crate::strategy::{Service, Strategy, Turn};
-use crate::vector::Vector;
-use crate::{Kind, Loss, Place, StepError, Tag};
+use crate::{
+    GroupRank, Kind, Loss, Optimizer, Service, ServiceContext, ServiceStep, StepError, Strategy, Tag, Vector,
+    WorkerContext,
+};
 use record::{LaneId, Phase, Work};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -31,17 +29,17 @@ use std::ops::Range;
 /// Every worker.
 #[derive(Clone, Copy, Debug)]
 pub struct Worker {
-    /// Who holds the weights.
+    /// The servers that hold the weights.
     pub servers: Shards,
 }
 
 impl Strategy for Worker {
-    fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
-        let (loss, g) = node.gradient()?;
-        let g = node.weighted(g);
-        self.servers.push(node, &g)?;
-        self.servers.pull(node)?;
-        node.recycle(g);
+    fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
+        let (loss, g) = ctx.gradient()?;
+        let g = ctx.weighted(g);
+        self.servers.push(ctx, &g)?;
+        self.servers.pull(ctx)?;
+        ctx.recycle(g);
         Ok(loss)
     }
 }
@@ -54,36 +52,56 @@ pub struct Server {
     optimizer: Optimizer,
     sum: Vector,
     t: u64,
-    /// Whether the servers bring their parts together, which the workers have only coded.
+    /// Whether the servers gather their exact parts, because the workers hold only coded ones.
     gathers: bool,
-    /// On the first of servers that do: the whole model, as it was after the step of the last mark.
-    whole: (u64, Vector),
+    /// On the first of servers that gather: the whole model after step `gathered_at`.
+    whole: Vector,
+    gathered_at: u64,
+}
+
+/// How the workers receive the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModelCoding {
+    /// Bit for bit.
+    Exact,
+    /// Through a codec.
+    Coded,
 }
 
 impl Server {
-    /// Server number `server` of these. `coded` says whether the workers get the model as a code has left it.
-    pub fn new(servers: Shards, server: usize, optimizer: Optimizer, coded: bool) -> Self {
+    /// Server number `server` of these.
+    pub fn new(servers: Shards, server: usize, optimizer: Optimizer, coding: ModelCoding) -> Self {
         let span = servers.span(server);
-        let (weights, sum) = (Vector::zeros(span.len()), Vector::zeros(span.len()));
-        let gathers = coded && servers.servers() > 1;
-        Self { servers, span, weights, optimizer, sum, t: 0, gathers, whole: (0, Vector::default()) }
+        let weights = Vector::zeros(span.len());
+        let gathers = coding == ModelCoding::Coded && servers.servers() > 1;
+        Self {
+            servers,
+            span,
+            sum: weights.clone(),
+            weights,
+            optimizer,
+            t: 0,
+            gathers,
+            whole: Vector::default(),
+            gathered_at: 0,
+        }
     }
 
-    /// Brings the exact parts together on the first server.
-    fn gather(&mut self, desk: &mut Desk) -> Result<(), StepError> {
-        let (tag, first) = (Tag::new(Kind::Mark, self.t), self.servers.place(0));
-        if desk.seat.everyone.place() != first {
-            return desk.wire().exact().send(first, tag, self.span.start, &self.weights);
+    /// Gathers the exact parts on the first server.
+    fn gather(&mut self, ctx: &mut ServiceContext) -> Result<(), StepError> {
+        let tag = Tag::new(Kind::Mark, self.t);
+        let first = self.servers.place(0);
+        if ctx.info.everyone.me() != first {
+            return ctx.wire().exact().send(first, tag, self.span.start, &self.weights);
         }
-        let (at, whole) = &mut self.whole;
-        let (own, weights) = (self.span.clone(), &self.weights);
-        let copy = || whole[own].copy_from_slice(weights);
-        desk.lane.clock.timed(Phase::Snapshot, Work::Snapshot(self.weights.len()), copy);
+        let Self { whole, weights, span, .. } = self;
+        let copy = || whole[span.clone()].copy_from_slice(weights);
+        ctx.lane.clock.timed(Phase::Snapshot, Work::Snapshot(weights.len()), copy);
         for server in 1..self.servers.servers() {
             let span = self.servers.span(server);
-            desk.wire().exact().recv_into(self.servers.place(server), tag, &mut whole[span])?;
+            ctx.wire().exact().recv_into(self.servers.place(server), tag, &mut self.whole[span])?;
         }
-        *at = self.t;
+        self.gathered_at = self.t;
         Ok(())
     }
 }
@@ -93,49 +111,51 @@ impl Service for Server {
         LaneId::Clients
     }
 
-    fn start(&mut self, desk: &mut Desk) -> Result<Option<Vector>, StepError> {
-        let mut initial = Vector::zeros(self.servers.parameters());
-        desk.recv_broadcast(Place(0), &mut initial)?;
+    fn start(&mut self, ctx: &mut ServiceContext) -> Result<Option<Vector>, StepError> {
+        let mut initial = Vector::zeros(self.servers.parameter_count());
+        ctx.recv_broadcast(GroupRank(0), &mut initial)?;
         self.weights.copy_from_slice(&initial[self.span.clone()]);
         if self.gathers {
-            self.whole = (0, initial.clone());
+            self.whole = initial.clone();
         }
         Ok(Some(initial))
     }
 
-    fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
-        if self.t == desk.seat.course.steps() {
-            return Ok(Turn::Finished);
+    fn step(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError> {
+        if self.t == ctx.info.plan.budget.steps() {
+            return Ok(ServiceStep::Finished);
         }
         self.t += 1;
-        let (push, pull) = (Tag::new(Kind::Push, self.t), Tag::new(Kind::Pull, self.t));
-        let workers = desk.seat.course.workers();
+        let push = Tag::new(Kind::Push, self.t);
+        let pull = Tag::new(Kind::Pull, self.t);
+        let workers = ctx.info.plan.workers();
         self.sum.fill(0.0);
         for worker in 0..workers {
-            desk.wire().recv_add(Place(worker), push, &mut self.sum)?;
+            ctx.wire().recv_add(GroupRank(worker), push, &mut self.sum)?;
         }
-        desk.mean(&mut self.sum, workers);
-        let consumed = desk.seat.course.samples_after(self.t - 1);
-        desk.descend(&mut self.optimizer, &mut self.weights, &mut self.sum, consumed);
-        let mut wire = desk.wire().weights();
-        let packet = wire.encode(wire.slot(Place(0), pull, self.span.start), &self.weights);
+        ctx.mean(&mut self.sum, workers);
+        let consumed = ctx.info.plan.budget.samples_after(self.t - 1);
+        ctx.apply_gradient(&mut self.optimizer, &mut self.weights, &mut self.sum, consumed);
+        let mut wire = ctx.wire().weights();
+        let packet = wire.encode(wire.slot(GroupRank(0), pull, self.span.start), &self.weights);
         for worker in 0..workers {
-            wire.send_packet(Place(worker), pull, packet.clone())?;
+            wire.send_packet(GroupRank(worker), pull, packet.clone())?;
         }
-        let (samples, last) = (desk.seat.course.samples_after(self.t), desk.seat.course.steps());
-        if self.gathers && (self.t == last || desk.seat.course.evaluation_due(consumed, samples)) {
-            self.gather(desk)?;
+        let samples = ctx.info.plan.budget.samples_after(self.t);
+        let last = ctx.info.plan.budget.steps();
+        if self.gathers && (self.t == last || ctx.info.plan.evaluations.due(consumed, samples)) {
+            self.gather(ctx)?;
         }
-        Ok(Turn::Served(samples))
+        Ok(ServiceStep::Served(samples))
     }
 
-    /// A part is no model.
+    /// A part of the weights is not a model.
     fn model(&self) -> Option<Cow<'_, Vector>> {
-        let (at, whole) = &self.whole;
         if self.servers.servers() == 1 {
             return Some(Cow::Borrowed(&self.weights));
         }
-        (*at == self.t && self.servers.span(0) == self.span && !whole.is_empty())
-            .then_some(Cow::Borrowed(whole))
+        let is_first = self.servers.span(0) == self.span;
+        (is_first && self.gathered_at == self.t && !self.whole.is_empty())
+            .then_some(Cow::Borrowed(&self.whole))
     }
 }

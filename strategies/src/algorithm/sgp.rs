@@ -7,9 +7,9 @@
 //! |---|---|
 //! | x_i, biased | `x` |
 //! | w_i, push-sum weight | `w` |
-//! | z_i = x_i / w_i, de-biased | `node.params()` |
+//! | z_i = x_i / w_i, de-biased | `ctx.weights()` |
 //! | p_ji = 1 / (1 + out-degree of i) | `share` |
-//! | gamma | `node.rate()`, inside `node.direction` |
+//! | gamma | `ctx.rate()`, inside `ctx.compute_update` |
 //!
 //! Sent per step: the biased model and its weight to one peer.
 //!
@@ -17,11 +17,8 @@
 //! asks for it, is local and never averaged; weight decay is that of z. On the paper's graph everybody has as many
 //! senders as receivers, so that every w stays 1; it is carried all the same, and any other graph may be given.
 
-use crate::gossip::{Rounds, mix};
-use crate::node::Node;
-use crate::strategy::Strategy;
-use crate::vector::Vector;
-use crate::{Kind, Loss, Packet, Place, StepError, Tag};
+use crate::gossip::{Rounds, begin_mix, mix};
+use crate::{Fields, GroupRank, Kind, Loss, Message, StepError, Strategy, Tag, Vector, WorkerContext};
 use record::{Phase, Work};
 
 /// Every worker.
@@ -46,70 +43,74 @@ impl Sgp {
 }
 
 impl Strategy for Sgp {
-    fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
-        if node.t() == 1 {
-            node.aside(|z| (self.x, self.other) = (z.to_vec().into(), Vector::zeros(z.len())));
+    fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
+        if ctx.t() == 1 {
+            ctx.read_weights(|z| self.x = z.to_vec().into());
+            self.other = Vector::zeros(self.x.len());
         }
-        let (loss, g) = node.gradient()?; // at z, lines 2 and 3
-        let step = node.direction(g);
-        let clock = &mut node.lane().clock;
-        clock.timed(Phase::Update, Work::Update(0), || self.x.add(&step)); // line 4
-        node.recycle(step);
-        self.push(node)?; // line 5
-        self.pull(node)?; // line 6
-        self.exchange_weight(node)?; // line 7
-        self.unbias(node); // line 8
+        let (loss, g) = ctx.gradient()?; // at z, lines 2 and 3
+        let update = ctx.compute_update(g);
+        let clock = &mut ctx.lane().clock;
+        clock.timed(Phase::Update, Work::Update(0), || self.x.add(&update)); // line 4
+        ctx.recycle(update);
+        self.push(ctx)?; // line 5
+        self.pull(ctx)?; // line 6
+        self.exchange_weight(ctx)?; // line 7
+        self.unbias(ctx); // line 8
         Ok(loss)
     }
 }
 
 impl Sgp {
     /// Divides x and w among the worker and its receivers, and sends each its part.
-    fn push(&mut self, node: &mut Node) -> Result<(), StepError> {
-        let (me, tag) = (node.rank().index(), Tag::new(Kind::Exchange, node.t()));
-        let receivers = self.rounds.receivers(node.t(), me);
+    fn push(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
+        let me = ctx.rank().index();
+        let tag = Tag::new(Kind::Exchange, ctx.t());
+        let receivers = self.rounds.receivers(ctx.t(), me);
         let share = 1.0 / (1 + receivers.len()) as f32;
-        let clock = &mut node.lane().clock;
+        let clock = &mut ctx.lane().clock;
         clock.timed(Phase::Reduce, Work::Reduce(0), || self.x.scale(share));
         self.w *= share;
         for receiver in receivers {
-            node.wire().weights().send(Place(*receiver), tag, 0, &self.x)?;
+            ctx.wire().weights().send(GroupRank(receiver), tag, 0, &self.x)?;
         }
         Ok(())
     }
 
-    /// Adds up what came, in rank order.
-    fn pull(&mut self, node: &mut Node) -> Result<(), StepError> {
-        let (me, tag) = (node.rank().index(), Tag::new(Kind::Exchange, node.t()));
-        let mut sum = node.spare();
-        for (number, sender) in self.rounds.senders(node.t(), me).into_iter().enumerate() {
+    /// Sums the received models in rank order.
+    fn pull(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
+        let me = ctx.rank().index();
+        let tag = Tag::new(Kind::Exchange, ctx.t());
+        let mut sum = ctx.spare();
+        for (number, sender) in self.rounds.senders(ctx.t(), me).into_iter().enumerate() {
             let part = if sender == me {
                 &self.x
             } else {
-                node.wire().weights().recv_into(Place(sender), tag, &mut self.other)?;
+                ctx.wire().weights().recv_into(GroupRank(sender), tag, &mut self.other)?;
                 &self.other
             };
-            let clock = &mut node.lane().clock;
-            clock.timed(Phase::Reduce, Work::Reduce(part.len()), || mix(&mut sum, 1.0, part, number == 0));
+            let clock = &mut ctx.lane().clock;
+            let term = if number == 0 { begin_mix } else { mix };
+            clock.timed(Phase::Reduce, Work::Reduce(part.len()), || term(&mut sum, 1.0, part));
         }
-        node.recycle(std::mem::replace(&mut self.x, sum));
+        ctx.recycle(std::mem::replace(&mut self.x, sum));
         Ok(())
     }
 
-    /// The same of the push-sum weights. They follow when the models are taken: of two messages that are under way at
-    /// once, a large one would wait for room while nobody makes any.
-    fn exchange_weight(&mut self, node: &mut Node) -> Result<(), StepError> {
-        let (me, tag) = (node.rank().index(), Tag::new(Kind::Exchange, node.t()).part(1));
-        for receiver in self.rounds.receivers(node.t(), me) {
-            let weight = Packet(self.w.to_le_bytes().to_vec().into());
-            node.wire().exact().send_packet(Place(*receiver), tag, weight)?;
+    /// The same for the push-sum weights. They follow when the models were received: of two messages under way to one peer, a
+    /// large one would wait for the room of the other forever.
+    fn exchange_weight(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
+        let me = ctx.rank().index();
+        let tag = Tag::new(Kind::Exchange, ctx.t()).part(1);
+        for receiver in self.rounds.receivers(ctx.t(), me) {
+            ctx.service().send_message(GroupRank(receiver), tag, &PushSumWeight(self.w))?;
         }
         let mut sum = 0.0;
-        for sender in self.rounds.senders(node.t(), me) {
+        for sender in self.rounds.senders(ctx.t(), me) {
             sum += if sender == me {
                 self.w
             } else {
-                push_sum_weight(&node.wire().exact().recv_packet(Place(sender), tag)?)?
+                ctx.service().recv_message::<PushSumWeight>(GroupRank(sender), tag)?.0
             };
         }
         self.w = sum;
@@ -117,15 +118,26 @@ impl Sgp {
     }
 
     /// z <- x / w.
-    fn unbias(&self, node: &mut Node) {
-        let (desk, z) = node.parts();
-        desk.lane.clock.timed(Phase::Update, Work::Update(0), || {
+    fn unbias(&self, ctx: &mut WorkerContext) {
+        let (service, z) = ctx.split();
+        service.lane.clock.timed(Phase::Update, Work::Update(0), || {
             z.iter_mut().zip(self.x.iter()).for_each(|(z, x)| *z = x / self.w);
         });
     }
 }
 
-fn push_sum_weight(packet: &Packet) -> Result<f32, StepError> {
-    let bytes = packet.0.as_ref().try_into();
-    bytes.map(f32::from_le_bytes).map_err(|_| StepError::Packet { bytes: packet.0.len(), elements: 1 })
+/// Sent after a model: 4 bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct PushSumWeight(f32);
+
+impl Message for PushSumWeight {
+    const NAME: &'static str = "a push-sum weight";
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend(self.0.to_le_bytes());
+    }
+
+    fn read(fields: &mut Fields<'_>) -> Option<Self> {
+        fields.f32().map(Self)
+    }
 }

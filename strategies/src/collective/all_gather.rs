@@ -40,8 +40,8 @@ impl Collective for AllGather {
             wire.send_packet(to, tag, packet.clone())?;
         }
         let mut sum = vec![0.0; x.len()];
-        for from in group.places() {
-            if from != group.place() {
+        for from in group.members() {
+            if from != group.me() {
                 wire.recv_add(from, tag, &mut sum)?;
             } else if wire.guarantee() == Guarantee::Exact {
                 wire.reduce(&mut sum, x);

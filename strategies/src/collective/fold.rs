@@ -17,7 +17,7 @@
 //! message less.
 
 use super::Rates;
-use crate::Place;
+use crate::GroupRank;
 
 /// How p places become a power of two.
 pub(super) struct Fold {
@@ -29,16 +29,16 @@ pub(super) struct Fold {
 }
 
 /// What a place does in a [`Fold`].
-pub(super) enum Seat {
+pub(super) enum FoldRole {
     /// Takes part.
     Host {
         /// Its number among those that do.
         number: usize,
         /// Whose vector it takes along.
-        guest: Option<Place>,
+        guest: Option<GroupRank>,
     },
     /// Gives its vector to this place and gets the sum from there.
-    Guest(Place),
+    Guest(GroupRank),
 }
 
 impl Fold {
@@ -54,19 +54,19 @@ impl Fold {
     }
 
     /// What a place does.
-    pub(super) fn seat(&self, place: Place) -> Seat {
-        let Place(k) = place;
+    pub(super) fn role(&self, place: GroupRank) -> FoldRole {
+        let GroupRank(k) = place;
         debug_assert!(k < self.places, "a place of the group");
         match (k < 2 * self.guests, k % 2) {
-            (true, 0) => Seat::Host { number: k / 2, guest: Some(Place(k + 1)) },
-            (true, _) => Seat::Guest(Place(k - 1)),
-            (false, _) => Seat::Host { number: k - self.guests, guest: None },
+            (true, 0) => FoldRole::Host { number: k / 2, guest: Some(GroupRank(k + 1)) },
+            (true, _) => FoldRole::Guest(GroupRank(k - 1)),
+            (false, _) => FoldRole::Host { number: k - self.guests, guest: None },
         }
     }
 
     /// Which place has this number.
-    pub(super) fn place(&self, number: usize) -> Place {
-        Place(if number < self.guests { 2 * number } else { number + self.guests })
+    pub(super) fn place(&self, number: usize) -> GroupRank {
+        GroupRank(if number < self.guests { 2 * number } else { number + self.guests })
     }
 
     /// What folding adds to the time: a vector in, its sum, and a vector out.
@@ -88,13 +88,13 @@ mod tests {
             for number in 0..fold.hosts {
                 let place = fold.place(number);
                 visited[place.0] += 1;
-                let Seat::Host { number: same, guest } = fold.seat(place) else {
+                let FoldRole::Host { number: same, guest } = fold.role(place) else {
                     panic!("{place:?} is a guest")
                 };
                 assert_eq!(same, number);
                 if let Some(guest) = guest {
                     visited[guest.0] += 1;
-                    assert!(matches!(fold.seat(guest), Seat::Guest(host) if host == place));
+                    assert!(matches!(fold.role(guest), FoldRole::Guest(host) if host == place));
                 }
             }
             assert_eq!(visited, vec![1; places], "{places} places");

@@ -33,11 +33,11 @@
 //! operations in MPICH", 2005; Shi et al., MG-WFBP, table II.
 
 use super::bundle::{bundle, unbundle};
-use super::fold::{Fold, Seat};
+use super::fold::{Fold, FoldRole};
 use super::{Collective, Cost, Rates, complete};
 use crate::compress::Guarantee;
 use crate::vector::piece;
-use crate::{Packet, Place, StepError, Tag, Wire};
+use crate::{GroupRank, Packet, StepError, Tag, Wire};
 use std::ops::Range;
 
 /// Halves, quarters, ... between partners, and back.
@@ -53,9 +53,9 @@ impl Collective for HalvingDoubling {
         let fold = Fold::of(group.size());
         let (q, last) = (fold.hosts, tag.part(1 + 2 * fold.rounds()));
         let mut chunks = Chunks::new(x.len(), q, wire.guarantee());
-        let (number, guest) = match fold.seat(group.place()) {
-            Seat::Host { number, guest } => (number, guest),
-            Seat::Guest(host) => {
+        let (number, guest) = match fold.role(group.me()) {
+            FoldRole::Host { number, guest } => (number, guest),
+            FoldRole::Guest(host) => {
                 wire.send(host, tag, 0, x)?;
                 return chunks.receive((host, last), 0..q, x, wire);
             }
@@ -71,7 +71,7 @@ impl Collective for HalvingDoubling {
             (mine, tag) = (kept, tag.part(tag.part as usize + 1));
             let (partner, given) = (fold.place(number ^ d), chunks.span(&given));
             // A place rounds an element once, in whichever half or chunk it lies: it has one memory for all of them.
-            let packet = wire.encode(wire.slot(group.place(), tag, given.start), &x[given]);
+            let packet = wire.encode(wire.slot(group.me(), tag, given.start), &x[given]);
             wire.send_packet(partner, tag, packet)?;
             wire.recv_add(partner, tag, &mut x[chunks.span(&mine)])?;
         }
@@ -90,9 +90,9 @@ impl Collective for HalvingDoubling {
 
     fn cost(&self, elements: usize, places: usize, place: usize) -> Cost {
         let fold = Fold::of(places);
-        let (number, guest) = match fold.seat(Place(place)) {
-            Seat::Host { number, guest } => (number, guest),
-            Seat::Guest(_) => return Cost { messages: 1, elements },
+        let (number, guest) = match fold.role(GroupRank(place)) {
+            FoldRole::Host { number, guest } => (number, guest),
+            FoldRole::Guest(_) => return Cost { messages: 1, elements },
         };
         let own = piece(elements, fold.hosts, number).len();
         let (mut messages, mut sent) = (fold.rounds(), elements - own);
@@ -148,7 +148,7 @@ impl Chunks {
     /// Sends complete chunks.
     fn send(
         &self,
-        (to, tag): (Place, Tag),
+        (to, tag): (GroupRank, Tag),
         chunks: Range<usize>,
         x: &[f32],
         wire: &mut Wire<'_>,
@@ -163,7 +163,7 @@ impl Chunks {
     /// Receives complete chunks.
     fn receive(
         &mut self,
-        (from, tag): (Place, Tag),
+        (from, tag): (GroupRank, Tag),
         chunks: Range<usize>,
         x: &mut [f32],
         wire: &mut Wire<'_>,

@@ -31,7 +31,7 @@
 
 use super::tree::{self, Branch};
 use super::{Collective, Cost, Rates, complete};
-use crate::{Place, StepError, Tag, Wire};
+use crate::{GroupRank, StepError, Tag, Wire};
 use record::Rank;
 use std::sync::Arc;
 
@@ -59,9 +59,9 @@ impl Hierarchical {
     }
 
     /// The places of each group, in their order; `rank` tells who sits at a place.
-    fn groups(&self, places: usize, rank: impl Fn(Place) -> Rank) -> Vec<Vec<Place>> {
-        let mut groups: Vec<(usize, Vec<Place>)> = Vec::new();
-        for place in (0..places).map(Place) {
+    fn groups(&self, places: usize, rank: impl Fn(GroupRank) -> Rank) -> Vec<Vec<GroupRank>> {
+        let mut groups: Vec<(usize, Vec<GroupRank>)> = Vec::new();
+        for place in (0..places).map(GroupRank) {
             let key = match &self.grouping {
                 Grouping::Neighbours(size) => place.0 / size,
                 Grouping::Machines(machines) => {
@@ -77,13 +77,13 @@ impl Hierarchical {
     }
 
     /// The groups where place k is rank k, as it is among all workers of a run.
-    fn of_workers(&self, places: usize) -> Vec<Vec<Place>> {
+    fn of_workers(&self, places: usize) -> Vec<Vec<GroupRank>> {
         self.groups(places, |place| Rank(place.0 as u32))
     }
 }
 
 /// The tree of a place's group, and the tree between the leaders.
-fn branches(groups: &[Vec<Place>], place: Place) -> Option<(Branch, Branch)> {
+fn branches(groups: &[Vec<GroupRank>], place: GroupRank) -> Option<(Branch, Branch)> {
     let number = groups.iter().position(|group| group.contains(&place))?;
     let me = groups[number].iter().position(|other| *other == place)?;
     let leaders = groups.iter().map(|group| group[0]).collect();
@@ -94,7 +94,7 @@ impl Collective for Hierarchical {
     fn all_reduce_sum(&self, x: &mut [f32], tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
         let group = wire.group();
         let groups = self.groups(group.size(), |place| group.rank(place));
-        let Some((inside, between)) = branches(&groups, group.place()) else { return Ok(()) };
+        let Some((inside, between)) = branches(&groups, group.me()) else { return Ok(()) };
         if group.size() == 1 {
             return Ok(());
         }
@@ -117,7 +117,7 @@ impl Collective for Hierarchical {
 
     fn cost(&self, elements: usize, places: usize, place: usize) -> Cost {
         let groups = self.of_workers(places);
-        let messages = branches(&groups, Place(place)).map_or(0, |(inside, between)| {
+        let messages = branches(&groups, GroupRank(place)).map_or(0, |(inside, between)| {
             let leads = usize::from(inside.is_root());
             tree::messages(inside.me, inside.places.len())
                 + leads * tree::messages(between.me, between.places.len())

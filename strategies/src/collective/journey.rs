@@ -17,7 +17,7 @@
 //! messages fall: they cannot come back to m.
 
 use crate::vector::piece;
-use crate::{Packet, Place, StepError, Tag, Wire};
+use crate::{GroupRank, Packet, StepError, Tag, Wire};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -82,14 +82,14 @@ impl<'a, 'b> Journey<'a, 'b> {
     }
 
     /// The neighbour to whom everything goes.
-    fn right(&self) -> Place {
+    fn right(&self) -> GroupRank {
         self.wire.group().after(1)
     }
 
     /// A segment of chunk k - `back` (mod p).
     fn span(&self, segment: usize, back: usize) -> Range<usize> {
         let p = self.places();
-        let chunk = piece(self.x.len(), p, (self.wire.group().place().0 + 2 * p - back) % p);
+        let chunk = piece(self.x.len(), p, (self.wire.group().me().0 + 2 * p - back) % p);
         let within = piece(chunk.len(), self.segments, segment);
         chunk.start + within.start..chunk.start + within.end
     }

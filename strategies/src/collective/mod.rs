@@ -12,7 +12,7 @@ mod rank_order;
 mod recursive_doubling;
 mod ring;
 mod star;
-pub(crate) mod tree;
+mod tree;
 
 pub use all_gather::AllGather;
 pub use halving_doubling::HalvingDoubling;
@@ -22,7 +22,7 @@ pub use rank_order::RankOrder;
 pub use recursive_doubling::RecursiveDoubling;
 pub use ring::Ring;
 pub use star::Star;
-pub use tree::Tree;
+pub use tree::{Branch, Tree};
 
 use crate::compress::{Guarantee, Slot};
 use crate::{Packet, StepError, Tag, Wire};
@@ -112,7 +112,7 @@ fn add_own(sum: &mut [f32], own: &[f32], slot: Slot, wire: &mut Wire<'_>) -> Res
 /// Encodes a sum that is complete, for everyone else. Whoever completes it takes what the others will decode, or the
 /// ranks would drift apart under a lossy codec. `at` is the position of its first element.
 fn complete(sum: &mut [f32], at: usize, tag: Tag, wire: &mut Wire<'_>) -> Result<Packet, StepError> {
-    let packet = wire.encode(wire.slot(wire.group().place(), tag, at), sum);
+    let packet = wire.encode(wire.slot(wire.group().me(), tag, at), sum);
     wire.adopt(&packet, sum)?;
     Ok(packet)
 }

@@ -34,8 +34,8 @@ impl Collective for RankOrder {
         if group.size() == 1 {
             return Ok(());
         }
-        let chunk = |place: crate::Place| piece(n, group.size(), place.0);
-        let (me, right) = (group.place(), group.after(1));
+        let chunk = |place: crate::GroupRank| piece(n, group.size(), place.0);
+        let (me, right) = (group.me(), group.after(1));
         // What a codec remembers of an element, as a part or as a sum, is missing from the same sum: it belongs to the
         // element's position, whoever owns that at the time.
         for owner in (1..group.size()).map(|steps| group.after(steps)) {
@@ -45,7 +45,7 @@ impl Collective for RankOrder {
         }
         let mine = chunk(me);
         let mut sum = vec![0.0; mine.len()];
-        for from in group.places() {
+        for from in group.members() {
             if from == me {
                 add_own(&mut sum, &x[mine.clone()], wire.slot(right, tag, mine.start), wire)?;
             } else {

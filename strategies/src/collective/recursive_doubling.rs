@@ -26,7 +26,7 @@
 //! Source: Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH",
 //! 2005; Shi et al., MG-WFBP, table II.
 
-use super::fold::{Fold, Seat};
+use super::fold::{Fold, FoldRole};
 use super::{Collective, Cost, Rates, complete};
 use crate::compress::Guarantee;
 use crate::{StepError, Tag, Wire};
@@ -40,9 +40,9 @@ impl Collective for RecursiveDoubling {
         let group = wire.group();
         let fold = Fold::of(group.size());
         let last = tag.part(1 + fold.rounds());
-        let (number, guest) = match fold.seat(group.place()) {
-            Seat::Host { number, guest } => (number, guest),
-            Seat::Guest(host) => {
+        let (number, guest) = match fold.role(group.me()) {
+            FoldRole::Host { number, guest } => (number, guest),
+            FoldRole::Guest(host) => {
                 wire.send(host, tag, 0, x)?;
                 return wire.recv_into(host, last, x);
             }
@@ -70,9 +70,9 @@ impl Collective for RecursiveDoubling {
 
     fn cost(&self, elements: usize, places: usize, place: usize) -> Cost {
         let fold = Fold::of(places);
-        let messages = match fold.seat(crate::Place(place)) {
-            Seat::Host { guest, .. } => fold.rounds() + usize::from(guest.is_some()),
-            Seat::Guest(_) => 1,
+        let messages = match fold.role(crate::GroupRank(place)) {
+            FoldRole::Host { guest, .. } => fold.rounds() + usize::from(guest.is_some()),
+            FoldRole::Guest(_) => 1,
         };
         Cost { messages, elements: messages * elements }
     }

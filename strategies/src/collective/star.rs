@@ -15,7 +15,7 @@
 //! Order of sums: from zero, place 0 first: the same bits as [`RankOrder`](super::RankOrder).
 
 use super::{Collective, Cost, Rates, add_own};
-use crate::{Place, StepError, Tag, Wire};
+use crate::{GroupRank, StepError, Tag, Wire};
 
 /// Everything to the first place and back.
 #[derive(Clone, Copy, Debug)]
@@ -23,11 +23,11 @@ pub struct Star;
 
 impl Collective for Star {
     fn all_reduce_sum(&self, x: &mut [f32], tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
-        let (group, centre) = (wire.group(), Place(0));
+        let (group, centre) = (wire.group(), GroupRank(0));
         if group.size() == 1 {
             return Ok(());
         }
-        if group.place() != centre {
+        if group.me() != centre {
             wire.send(centre, tag, 0, x)?;
             return wire.recv_into(centre, tag.part(1), x);
         }

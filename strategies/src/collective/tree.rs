@@ -27,7 +27,7 @@
 //! 2005; Shi et al., MG-WFBP, table II (as "binary tree").
 
 use super::{Collective, Cost, Rates, complete};
-use crate::{Packet, Place, StepError, Tag, Wire};
+use crate::{GroupRank, Packet, StepError, Tag, Wire};
 
 /// Up and down a binomial tree.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +39,7 @@ impl Collective for Tree {
         if group.size() == 1 {
             return Ok(());
         }
-        let branch = Branch { places: group.places().collect(), me: group.place().0 };
+        let branch = Branch { places: group.members().collect(), me: group.me().0 };
         branch.reduce(x, tag, wire)?;
         if branch.is_root() {
             let packet = complete(x, 0, tag, wire)?;
@@ -61,20 +61,21 @@ impl Collective for Tree {
 }
 
 /// Some places as a binomial tree, and which of them this one is.
-pub(crate) struct Branch {
+pub struct Branch {
     /// The root first.
-    pub(crate) places: Vec<Place>,
+    pub places: Vec<GroupRank>,
     /// Index of this place among them.
-    pub(crate) me: usize,
+    pub me: usize,
 }
 
 impl Branch {
-    pub(crate) fn is_root(&self) -> bool {
+    /// Whether this place is the root.
+    pub fn is_root(&self) -> bool {
         self.me == 0
     }
 
     /// The way up: at the root, `x` becomes the sum over all places of the tree.
-    pub(crate) fn reduce(&self, x: &mut [f32], tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
+    pub fn reduce(&self, x: &mut [f32], tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
         for child in children(self.me, self.places.len()) {
             wire.recv_add(self.places[child], tag, x)?;
         }
@@ -85,12 +86,12 @@ impl Branch {
     }
 
     /// The way down: what comes from the parent; the root itself, which has none, must not ask.
-    pub(crate) fn receive(&self, tag: Tag, wire: &mut Wire<'_>) -> Result<Packet, StepError> {
+    pub fn receive(&self, tag: Tag, wire: &mut Wire<'_>) -> Result<Packet, StepError> {
         wire.recv_packet(self.places[parent(self.me).unwrap_or(0)], tag)
     }
 
     /// The way down: to the children, the one with the largest tree below it first.
-    pub(crate) fn spread(&self, packet: &Packet, tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
+    pub fn spread(&self, packet: &Packet, tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
         let children: Vec<usize> = children(self.me, self.places.len()).collect();
         for child in children.into_iter().rev() {
             wire.send_packet(self.places[child], tag, packet.clone())?;

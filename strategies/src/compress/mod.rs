@@ -182,12 +182,12 @@ fn plain(codec: Codec, origin: Origin) -> Box<dyn Compressor> {
 mod tests {
     use super::samples::{ORIGIN, SLOT};
     use super::*;
-    use crate::draw;
+    use crate::rng;
 
     /// Numbers whose sums are not rounded, of more digits than any codec keeps.
     fn numbers(seed: u64) -> Vec<f32> {
-        let mut random = draw::stream(seed, "linear", &[]);
-        (0..200).map(|_| draw::below(&mut random, 60_001) as f32 - 30_000.0).collect()
+        let mut random = rng::keyed(seed, "linear", &[]);
+        (0..200).map(|_| rng::below(&mut random, 60_001) as f32 - 30_000.0).collect()
     }
 
     #[test]

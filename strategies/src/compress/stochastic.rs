@@ -6,7 +6,7 @@
 
 use super::Slot;
 use crate::Kind;
-use crate::draw;
+use crate::rng;
 use rand_chacha::rand_core::Rng;
 use record::Rank;
 
@@ -40,7 +40,7 @@ impl Dice {
         self.step = step;
         let Origin { seed, rank } = self.origin;
         let keys = [u64::from(rank.0), slot.kind as u64, slot.step, slot.at as u64, self.calls];
-        let mut random = draw::stream(seed, "rounding", &keys);
+        let mut random = rng::keyed(seed, "rounding", &keys);
         self.draws.clear();
         self.draws.extend((0..elements).map(|_| random.next_u32()));
         &self.draws

@@ -21,12 +21,12 @@ pub(super) struct Inbound {
 #[derive(Debug)]
 struct Message {
     tag: Tag,
-    state: Place,
+    state: GroupRank,
 }
 
 /// Where a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum GroupRank {
     /// It passes no card.
     Here,
     /// On its way to the card.
@@ -43,7 +43,7 @@ pub(super) enum Next {
     /// Nothing is there before this moment.
     Later(Nanos),
     /// Take this one.
-    Take(Rank, Tag, Place),
+    Take(Rank, Tag, GroupRank),
 }
 
 impl Inbound {
@@ -54,13 +54,13 @@ impl Inbound {
         if let Some(flight) = flight {
             self.flying.push(Reverse((flight.ready, number)));
         }
-        let state = flight.map_or(Place::Here, Place::Flying);
+        let state = flight.map_or(GroupRank::Here, GroupRank::Flying);
         self.messages.insert(number, Message { tag, state });
         self.queues.entry((tag.kind, from)).or_default().push_back(number);
     }
 
     /// Where the oldest message of a kind from `from` is.
-    pub(super) fn oldest(&mut self, from: Rank, kind: Kind, now: Nanos) -> Option<Place> {
+    pub(super) fn oldest(&mut self, from: Rank, kind: Kind, now: Nanos) -> Option<GroupRank> {
         self.land(now);
         let number = self.queues.get(&(kind, from))?.front()?;
         self.messages.get(number).map(|message| message.state)
@@ -74,15 +74,17 @@ impl Inbound {
             let number = *queue.front()?;
             let message = self.messages.get(&number)?;
             let when = match message.state {
-                Place::Here => Nanos(0),
-                Place::Flying(flight) => flight.ready,
-                Place::Landed(arrival) => arrival.complete,
+                GroupRank::Here => Nanos(0),
+                GroupRank::Flying(flight) => flight.ready,
+                GroupRank::Landed(arrival) => arrival.complete,
             };
             Some((when, number, *from, message))
         });
         match heads.min_by_key(|(when, number, ..)| (*when, *number)) {
             None => Next::Nothing,
-            Some((when, _, from, message)) if when <= now && !matches!(message.state, Place::Flying(_)) => {
+            Some((when, _, from, message))
+                if when <= now && !matches!(message.state, GroupRank::Flying(_)) =>
+            {
                 Next::Take(from, message.tag, message.state)
             }
             Some((when, ..)) => Next::Later(when),
@@ -104,9 +106,9 @@ impl Inbound {
             }
             self.flying.pop();
             if let Some(message) = self.messages.get_mut(&number)
-                && let Place::Flying(flight) = message.state
+                && let GroupRank::Flying(flight) = message.state
             {
-                message.state = Place::Landed(self.card.receive(flight));
+                message.state = GroupRank::Landed(self.card.receive(flight));
             }
         }
     }
@@ -120,8 +122,8 @@ mod tests {
         Flight { ready: Nanos(ready), first: Nanos(ready), length: Nanos(length) }
     }
 
-    fn landed(began: u64, complete: u64) -> Place {
-        Place::Landed(Arrival { began: Nanos(began), complete: Nanos(complete) })
+    fn landed(began: u64, complete: u64) -> GroupRank {
+        GroupRank::Landed(Arrival { began: Nanos(began), complete: Nanos(complete) })
     }
 
     /// The one whom nobody asks for yet is on the card before the one that is asked for.
@@ -131,7 +133,7 @@ mod tests {
         let (late, early) = (Tag::new(Kind::Push, 1), Tag::new(Kind::Reduce, 1));
         inbound.reach(Rank(0), late, Some(flight(50, 10)));
         inbound.reach(Rank(1), early, Some(flight(45, 10)));
-        assert_eq!(inbound.oldest(Rank(0), Kind::Push, Nanos(0)), Some(Place::Flying(flight(50, 10))));
+        assert_eq!(inbound.oldest(Rank(0), Kind::Push, Nanos(0)), Some(GroupRank::Flying(flight(50, 10))));
         assert_eq!(inbound.oldest(Rank(0), Kind::Push, Nanos(50)), Some(landed(55, 65)));
         assert_eq!(inbound.oldest(Rank(1), Kind::Reduce, Nanos(50)), Some(landed(45, 55)));
         assert_eq!(inbound.oldest(Rank(1), Kind::Push, Nanos(50)), None);
@@ -150,7 +152,7 @@ mod tests {
         assert_eq!(inbound.next(Kind::Ask, Nanos(35)), Next::Take(Rank(2), tag(2), landed(30, 35)));
         inbound.hand_over(Rank(2), Kind::Ask);
         inbound.reach(Rank(3), tag(3), None);
-        assert_eq!(inbound.next(Kind::Ask, Nanos(40)), Next::Take(Rank(3), tag(3), Place::Here));
+        assert_eq!(inbound.next(Kind::Ask, Nanos(40)), Next::Take(Rank(3), tag(3), GroupRank::Here));
         inbound.hand_over(Rank(3), Kind::Ask);
         assert_eq!(inbound.next(Kind::Ask, Nanos(400)), Next::Take(Rank(1), tag(1), landed(100, 105)));
         inbound.hand_over(Rank(1), Kind::Ask);

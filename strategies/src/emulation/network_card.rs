@@ -5,7 +5,7 @@
 //! handed over goes in its own time.
 
 use super::card::{Arrival, Card, Fabric, Flight};
-use super::inbound::{Inbound, Next, Place};
+use super::inbound::{GroupRank, Inbound, Next};
 use super::{Lateness, Timer};
 use crate::{Envelope, Kind, Packet, StepError, Tag, Transport};
 use record::{Nanos, Rank};
@@ -105,10 +105,10 @@ impl Behind {
             // Not held while this lane waits: the transport tells of arrivals meanwhile.
             let place = lock(&card.inbound).oldest(from, kind, now);
             match place {
-                Some(Place::Here) => return Ok(None),
-                Some(Place::Landed(arrival)) if arrival.complete <= now => return Ok(Some(arrival)),
-                Some(Place::Landed(arrival)) => self.wait(arrival.complete, from)?,
-                Some(Place::Flying(flight)) => self.wait(flight.ready, from)?,
+                Some(GroupRank::Here) => return Ok(None),
+                Some(GroupRank::Landed(arrival)) if arrival.complete <= now => return Ok(Some(arrival)),
+                Some(GroupRank::Landed(arrival)) => self.wait(arrival.complete, from)?,
+                Some(GroupRank::Flying(flight)) => self.wait(flight.ready, from)?,
                 None => {
                     let reason = format!("a message from rank {from} passed the emulated card unseen");
                     return Err(StepError::Transport { rank: card.me, reason });
@@ -189,8 +189,8 @@ impl Transport for Behind {
                 Next::Take(from, tag, place) => {
                     let envelope = self.take(from, tag)?;
                     let arrival = match place {
-                        Place::Landed(arrival) => Some(arrival),
-                        Place::Here | Place::Flying(_) => None,
+                        GroupRank::Landed(arrival) => Some(arrival),
+                        GroupRank::Here | GroupRank::Flying(_) => None,
                     };
                     return Ok(self.finish(envelope, arrival, asked));
                 }

@@ -68,12 +68,12 @@ fn scale(parts: &mut [f64], to: f64) {
 pub struct Pace {
     /// In nanoseconds; none where work takes what the machine takes.
     stated: Option<Parts>,
-    parameters: usize,
+    parameter_count: usize,
     slowness: Slowness,
 }
 
 impl Pace {
-    fn new(compute: Option<Compute>, slowness: Slowness, measured: Parts, parameters: usize) -> Self {
+    fn new(compute: Option<Compute>, slowness: Slowness, measured: Parts, parameter_count: usize) -> Self {
         let stated = compute.map(|compute| {
             let (mut parts, whole) = match compute.split {
                 Split::Measured => {
@@ -92,19 +92,19 @@ impl Pace {
             }
             parts
         });
-        Self { stated, parameters, slowness }
+        Self { stated, parameter_count, slowness }
     }
 
     /// The pace of a rank of a run, by what the run pretends. `measured` are the parts of its work where it was timed.
     ///
     /// What a server does is none of the measured parts of a worker's step: it takes what the machine takes, unless
     /// the recipe gives it a share.
-    pub fn of(spec: &RunSpec, seed: u64, rank: Rank, measured: Parts, parameters: usize) -> Self {
+    pub fn of(spec: &RunSpec, seed: u64, rank: Rank, measured: Parts, parameter_count: usize) -> Self {
         let emulation = &spec.emulation;
         let serves = spec.cluster.seats.get(rank.index()).is_none_or(|seat| seat.role == Role::Server);
         let compute = emulation.compute.filter(|compute| !serves || compute.split != Split::Measured);
         let slowness = Slowness::of(emulation, seed, spec.cluster.workers(), rank);
-        Self::new(compute, slowness, measured, parameters)
+        Self::new(compute, slowness, measured, parameter_count)
     }
 
     /// Whether anything is other than the machine makes it.
@@ -133,7 +133,7 @@ impl Pace {
             Work::Forward(l) => layer(&parts.forward, l),
             Work::Loss => parts.loss,
             Work::Backward(l) => layer(&parts.backward, l),
-            Work::Update(weights) => parts.update * weights as f64 / self.parameters.max(1) as f64,
+            Work::Update(weights) => parts.update * weights as f64 / self.parameter_count.max(1) as f64,
             _ => 0.0,
         }
     }

@@ -1,6 +1,6 @@
 //! Which ranks of a run are slow, and when: a pure function of the recipe and the run's seed.
 
-use crate::draw;
+use crate::rng;
 use recipe::{Emulation, Whom};
 use record::Rank;
 
@@ -42,7 +42,7 @@ impl Slowness {
         let factors = self.compute.iter().map(|(place, factor, probability)| {
             let keys = [*place, u64::from(self.rank.0), step];
             let hit = *probability >= 1.0
-                || draw::unit(&mut draw::stream(self.seed, "slow step", &keys)) < *probability;
+                || rng::unit(&mut rng::keyed(self.seed, "slow step", &keys)) < *probability;
             if hit { *factor } else { 1.0 }
         });
         factors.product()
@@ -57,7 +57,7 @@ impl Slowness {
 /// The workers that an entry slows down.
 fn drawn(seed: u64, place: u64, workers: u32, count: u32) -> Vec<u32> {
     let mut ranks: Vec<u32> = (0..workers).collect();
-    draw::shuffle(&mut draw::stream(seed, "slow ranks", &[place]), &mut ranks);
+    rng::shuffle(&mut rng::keyed(seed, "slow ranks", &[place]), &mut ranks);
     ranks.truncate(count as usize);
     ranks
 }

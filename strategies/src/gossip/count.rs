@@ -1,33 +1,35 @@
 //! The count of consumed samples: the virtual counter k of AD-PSGD, which no worker has in the paper.
 //!
-//! It belongs to the measurement and not to the method. It decides when the budget is handed out, so that a run consumes
-//! less than one step more than its budget, and it tells all workers at once that an evaluation mark is reached, so that
-//! the models that are evaluated are those that all workers hold at that moment, however long their steps are.
+//! It belongs to the measurement and not to the method. It hands out the budget, so that a run consumes less than one step
+//! more than its budget, and it tells all workers at once that an evaluation point is reached, so that the evaluated models
+//! are those that all workers hold at that moment, however long their steps are.
 //!
-//! Rank 0 holds it, on lanes of their own: one for each worker, and one that announces marks. A worker claims its next step
-//! when it has a gradient, so that the reply comes while the gradient is applied. The messages are a few bytes long and
-//! pass no emulated card. A worker that loses rank 0 counts by what its neighbours tell.
+//! Rank 0 holds it on lanes of their own: one for each worker, and one that announces evaluation points. A worker claims
+//! its next step when it has a gradient, so that the reply arrives while the gradient is applied. The messages are a few
+//! bytes long and pass no emulated card. A worker that loses rank 0 counts by the notes of its neighbours.
 
-use crate::course::Course;
-use crate::desk::Desk;
+use crate::Progress;
 use crate::gossip::Local;
-use crate::host::{Bell, Shared};
-use crate::server::Ledger;
-use crate::strategy::{Progress, Service, Turn};
+use crate::message::{Fields, Message};
+use crate::plan::TrainingPlan;
+use crate::runtime::{Bell, Shared};
+use crate::server::{TrainingEnd, WorkerClocks};
+use crate::service_context::ServiceContext;
+use crate::strategy::{Service, ServiceStep};
 use crate::vector::Vector;
-use crate::{Kind, Packet, Place, StepError, Tag};
-use record::{Event, LaneId, LostRecord, Nanos, Phase, Rank};
+use crate::{GroupRank, Kind, StepError, Tag};
+use record::{LaneId, Nanos, Phase};
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// The rank that holds the count.
-const HOLDER: Place = Place(0);
+const HOLDER: GroupRank = GroupRank(0);
 
-/// Deadlines that the count lets pass in a row before a worker counts as lost: its steps may be long.
+/// Deadlines in a row after which a worker counts as lost: its steps may be long.
 const PATIENCE: u64 = 3;
 
-/// What a worker tells the count: one byte.
+/// Sent by a worker to the count: one byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Word {
     /// It asks for a further step.
@@ -40,85 +42,79 @@ enum Word {
 
 impl Word {
     const ALL: [Self; 3] = [Self::Claim, Self::Finished, Self::Leave];
+}
 
-    fn encode(self) -> Packet {
-        Packet(vec![self as u8].into())
+impl Message for Word {
+    const NAME: &'static str = "a word to the sample count";
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.push(*self as u8);
     }
 
-    fn decode(packet: &Packet, rank: Rank) -> Result<Self, StepError> {
-        let word = |number: u8| Self::ALL.into_iter().find(|word| *word as u8 == number);
-        match packet.0.as_ref() {
-            [number] => word(*number),
-            _ => None,
-        }
-        .ok_or_else(|| malformed(rank, packet.0.len(), "word of a worker"))
+    fn read(fields: &mut Fields<'_>) -> Option<Self> {
+        let number = fields.u8()?;
+        Self::ALL.into_iter().find(|word| *word as u8 == number)
     }
 }
 
-/// What the count replies to a claim: 9 bytes.
+/// The reply of the count to a claim: 9 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Reply {
     samples: u64,
     granted: bool,
 }
 
-impl Reply {
-    fn encode(self) -> Packet {
-        let mut bytes = self.samples.to_le_bytes().to_vec();
-        bytes.push(u8::from(self.granted));
-        Packet(bytes.into())
+impl Message for Reply {
+    const NAME: &'static str = "a reply of the sample count";
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend(self.samples.to_le_bytes());
+        out.push(u8::from(self.granted));
     }
 
-    fn decode(packet: &Packet, rank: Rank) -> Result<Self, StepError> {
-        match packet.0.split_first_chunk::<8>() {
-            Some((samples, [granted @ 0..2])) => {
-                Ok(Self { samples: u64::from_le_bytes(*samples), granted: *granted == 1 })
-            }
-            _ => Err(malformed(rank, packet.0.len(), "reply of the sample count")),
-        }
+    fn read(fields: &mut Fields<'_>) -> Option<Self> {
+        Some(Self { samples: fields.u64()?, granted: fields.flag()? })
     }
 }
 
-/// An evaluation mark that the run has reached: 16 bytes; none when no further one follows.
+/// An evaluation point that the run has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Mark {
+struct Reached {
     /// Samples consumed by all ranks together.
     samples: u64,
     /// When the last of them was counted, on the clock of the run.
     at: Nanos,
 }
 
-impl Mark {
-    fn encode(mark: Option<Self>) -> Packet {
-        let Some(Self { samples, at }) = mark else { return Packet::default() };
-        Packet([samples.to_le_bytes(), at.0.to_le_bytes()].concat().into())
-    }
+/// Sent to every worker: 16 bytes; none when no further evaluation point follows.
+impl Message for Option<Reached> {
+    const NAME: &'static str = "an evaluation point";
 
-    fn decode(packet: &Packet, rank: Rank) -> Result<Option<Self>, StepError> {
-        match packet.0.as_chunks::<8>() {
-            ([], []) => Ok(None),
-            ([samples, at], []) => {
-                Ok(Some(Self { samples: u64::from_le_bytes(*samples), at: Nanos(u64::from_le_bytes(*at)) }))
-            }
-            _ => Err(malformed(rank, packet.0.len(), "evaluation mark")),
+    fn write(&self, out: &mut Vec<u8>) {
+        if let Some(Reached { samples, at }) = self {
+            out.extend(samples.to_le_bytes());
+            out.extend(at.0.to_le_bytes());
         }
     }
-}
 
-fn malformed(rank: Rank, bytes: usize, what: &str) -> StepError {
-    StepError::Transport { rank, reason: format!("a message of {bytes} bytes is not a {what}") }
+    fn read(fields: &mut Fields<'_>) -> Option<Self> {
+        if fields.is_empty() {
+            return Some(None);
+        }
+        Some(Some(Reached { samples: fields.u64()?, at: Nanos(fields.u64()?) }))
+    }
 }
 
 /// The count as a worker's compute lane sees it.
 #[derive(Default)]
 pub struct CountClient {
-    /// Words that it was told.
-    told: u64,
+    /// Words sent so far.
+    sent: u64,
     lost: bool,
 }
 
 impl CountClient {
-    /// The client of a worker that has not begun its first step, which it need not claim.
+    /// The client of a worker before its first step, which it need not claim.
     pub fn new() -> Self {
         Self::default()
     }
@@ -128,64 +124,70 @@ impl CountClient {
         self.lost
     }
 
-    /// The worker has a gradient, and claims the step after it.
-    pub fn claim(&mut self, desk: &mut Desk, local: &Local) -> Result<(), StepError> {
-        self.tell(desk, local, Word::Claim)
+    /// Claims the step after the current one.
+    pub fn claim(&mut self, ctx: &mut ServiceContext, local: &Local) -> Result<(), StepError> {
+        self.tell(ctx, local, Word::Claim)
     }
 
-    /// The gradient is applied: whether the claimed step is granted. `known` samples are consumed as far as the worker's
-    /// neighbours told it.
-    pub fn finished(&mut self, desk: &mut Desk, local: &Local, known: u64) -> Result<Progress, StepError> {
-        let progress = self.reply(desk, local, known)?;
-        self.tell(desk, local, Word::Finished)?;
+    /// The gradient is applied: returns whether the claimed step is granted. `known` samples are consumed as far as the
+    /// worker's neighbours know.
+    pub fn finished(
+        &mut self,
+        ctx: &mut ServiceContext,
+        local: &Local,
+        known: u64,
+    ) -> Result<Progress, StepError> {
+        let progress = self.reply(ctx, local, known)?;
+        self.tell(ctx, local, Word::Finished)?;
         Ok(progress)
     }
 
-    /// The worker takes no further step. Returns how far the run is.
-    pub fn leave(&mut self, desk: &mut Desk, local: &Local, known: u64) -> Result<Progress, StepError> {
-        self.tell(desk, local, Word::Leave)?;
-        self.reply(desk, local, known)
+    /// The worker takes no further step. Returns the progress of the run.
+    pub fn leave(
+        &mut self,
+        ctx: &mut ServiceContext,
+        local: &Local,
+        known: u64,
+    ) -> Result<Progress, StepError> {
+        self.tell(ctx, local, Word::Leave)?;
+        self.reply(ctx, local, known)
     }
 
-    fn tell(&mut self, desk: &mut Desk, local: &Local, word: Word) -> Result<(), StepError> {
+    fn tell(&mut self, ctx: &mut ServiceContext, local: &Local, word: Word) -> Result<(), StepError> {
         if self.lost {
             return Ok(());
         }
-        self.told += 1;
-        let tag = Tag::new(Kind::Count, self.told);
-        let sent = desk.wire().exact().send_packet(HOLDER, tag, word.encode());
-        sent.or_else(|error| self.without(desk, local, error))
+        self.sent += 1;
+        let tag = Tag::new(Kind::Count, self.sent);
+        ctx.send_message(HOLDER, tag, &word).or_else(|error| self.lose_count(ctx, local, error))
     }
 
     /// The reply to the last word.
-    fn reply(&mut self, desk: &mut Desk, local: &Local, known: u64) -> Result<Progress, StepError> {
+    fn reply(&mut self, ctx: &mut ServiceContext, local: &Local, known: u64) -> Result<Progress, StepError> {
         if !self.lost {
-            let tag = Tag::new(Kind::Counted, self.told);
-            let rank = desk.seat.rank;
-            let packet = desk.wire().exact().recv_packet(HOLDER, tag);
-            match packet.and_then(|packet| Reply::decode(&packet, rank)) {
+            let tag = Tag::new(Kind::Counted, self.sent);
+            match ctx.recv_message(HOLDER, tag) {
                 Ok(Reply { samples, granted }) => {
                     return Ok(Progress { samples: samples.max(known), over: !granted });
                 }
-                Err(error) => self.without(desk, local, error)?,
+                Err(error) => self.lose_count(ctx, local, error)?,
             }
         }
-        Ok(Progress { samples: known, over: known >= desk.seat.course.budget() })
+        Ok(Progress { samples: known, over: known >= ctx.info.plan.budget.samples() })
     }
 
-    /// The holder of the count failed: the worker continues without it. A run that is being stopped loses its ranks one
-    /// by one, which is no failure.
-    fn without(&mut self, desk: &mut Desk, local: &Local, error: StepError) -> Result<(), StepError> {
-        let peer = desk.seat.everyone.rank(HOLDER);
-        if !error.is_absence_of(peer) || desk.observer.stopping() {
-            return Err(error);
-        }
+    /// The count failed. If its rank is lost, the loss is recorded and the worker continues without it.
+    fn lose_count(
+        &mut self,
+        ctx: &mut ServiceContext,
+        local: &Local,
+        error: StepError,
+    ) -> Result<(), StepError> {
+        // Words are counted here, not the holder's steps.
+        ctx.lose_peer(ctx.info.everyone.rank(HOLDER), 0, error)?;
         self.lost = true;
         local.lose_count();
-        let (rank, at) = (desk.seat.rank, desk.lane.clock.now());
-        // Words are counted here, not the holder's steps.
-        desk.record(Event::Lost(LostRecord { rank, peer, step: 0, at, reason: error.to_string() }));
-        desk.go_on(Phase::Other);
+        ctx.resume(Phase::Other);
         Ok(())
     }
 }
@@ -197,18 +199,18 @@ pub struct SampleCount {
 }
 
 struct State {
-    ledger: Ledger,
-    /// The last mark that was reached.
-    mark: u64,
-    /// Marks that are not announced yet.
-    reached: VecDeque<Mark>,
+    clocks: WorkerClocks,
+    /// The last evaluation point that was reached.
+    point: u64,
+    /// Evaluation points that are not announced yet.
+    reached: VecDeque<Reached>,
 }
 
 impl SampleCount {
     /// The count of a run that has not begun; every worker is granted its first step.
-    pub fn new(course: &Course, bell: Arc<dyn Bell>) -> Self {
-        let ledger = Ledger::new(course, None, true);
-        Self { state: Shared::new(State { ledger, mark: 0, reached: VecDeque::new() }, bell) }
+    pub fn new(plan: &TrainingPlan, bell: Arc<dyn Bell>) -> Self {
+        let clocks = WorkerClocks::new(plan, None, TrainingEnd::Here);
+        Self { state: Shared::new(State { clocks, point: 0, reached: VecDeque::new() }, bell) }
     }
 
     /// The lanes that hold it.
@@ -216,33 +218,33 @@ impl SampleCount {
         let server =
             |worker| Box::new(CountServer { count: self.clone(), worker, heard: 0 }) as Box<dyn Service>;
         let mut lanes: Vec<_> = (0..workers).map(server).collect();
-        lanes.push(Box::new(MarkAnnouncer { count: self.clone(), announced: 0, closed: false }));
+        lanes.push(Box::new(EvaluationAnnouncer { count: self.clone(), announced: 0, closed: false }));
         lanes
     }
 
     /// A worker has finished a step.
-    fn finished(&self, desk: &Desk, worker: usize) {
-        let at = desk.lane.clock.now();
+    fn finished(&self, ctx: &ServiceContext, worker: usize) {
+        let at = ctx.lane.clock.now();
         self.state.change(|state| {
-            state.ledger.count(worker, 1);
-            let samples = state.ledger.samples();
-            let mark = desk.seat.course.mark(samples);
-            if mark > state.mark {
-                state.mark = mark;
-                state.reached.push_back(Mark { samples, at });
+            state.clocks.count(worker, 1);
+            let samples = state.clocks.samples();
+            let point = ctx.info.plan.evaluations.last(samples);
+            if point > state.point {
+                state.point = point;
+                state.reached.push_back(Reached { samples, at });
             }
         });
     }
 
     fn grant(&self, worker: usize) -> Reply {
-        let Progress { samples, over } = self.state.change(|state| state.ledger.release(worker));
+        let Progress { samples, over } = self.state.change(|state| state.clocks.release(worker));
         Reply { samples, granted: !over }
     }
 
     fn leave(&self, worker: usize) -> Reply {
         let samples = self.state.change(|state| {
-            state.ledger.leave(worker);
-            state.ledger.samples()
+            state.clocks.leave(worker);
+            state.clocks.samples()
         });
         Reply { samples, granted: false }
     }
@@ -256,21 +258,22 @@ struct CountServer {
 }
 
 impl CountServer {
-    fn serve(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
+    fn serve(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError> {
         self.heard += 1;
-        let (place, tag) = (Place(self.worker), Tag::new(Kind::Count, self.heard));
-        let packet = desk.recv_patiently(PATIENCE, |desk| desk.wire().exact().recv_unasked(place, tag))?;
-        let word = Word::decode(&packet, desk.seat.rank)?;
+        let place = GroupRank(self.worker);
+        let tag = Tag::new(Kind::Count, self.heard);
+        let packet = ctx.recv_patiently(PATIENCE, |ctx| ctx.wire().exact().recv_unasked(place, tag))?;
+        let word = Word::decode(&packet, ctx.info.rank)?;
         let reply = match word {
             Word::Finished => {
-                self.count.finished(desk, self.worker);
-                return Ok(Turn::Served(0));
+                self.count.finished(ctx, self.worker);
+                return Ok(ServiceStep::Served(0));
             }
             Word::Claim => self.count.grant(self.worker),
             Word::Leave => self.count.leave(self.worker),
         };
-        desk.wire().exact().send_packet(place, Tag::new(Kind::Counted, self.heard), reply.encode())?;
-        Ok(if word == Word::Leave { Turn::Finished } else { Turn::Served(reply.samples) })
+        ctx.send_message(place, Tag::new(Kind::Counted, self.heard), &reply)?;
+        Ok(if word == Word::Leave { ServiceStep::Finished } else { ServiceStep::Served(reply.samples) })
     }
 }
 
@@ -279,100 +282,95 @@ impl Service for CountServer {
         LaneId::Count(self.worker as u16)
     }
 
-    /// What a lost worker had claimed is granted to another.
-    fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
-        let (rank, peer) = (desk.seat.rank, desk.seat.everyone.rank(Place(self.worker)));
-        self.serve(desk).or_else(|error| {
-            if !error.is_absence_of(peer) || desk.observer.stopping() {
-                return Err(error);
-            }
-            self.count.state.change(|state| state.ledger.lose(self.worker));
-            let at = desk.lane.clock.now();
-            desk.record(Event::Lost(LostRecord { rank, peer, step: 0, at, reason: error.to_string() }));
-            Ok(Turn::Finished)
+    /// The step that a lost worker had claimed is granted to another.
+    fn step(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError> {
+        self.serve(ctx).or_else(|error| {
+            ctx.lose_peer(ctx.info.everyone.rank(GroupRank(self.worker)), 0, error)?;
+            self.count.state.change(|state| state.clocks.lose(self.worker));
+            Ok(ServiceStep::Finished)
         })
     }
 }
 
-/// The lane of the count that tells all workers which marks are reached.
-struct MarkAnnouncer {
+/// The lane of the count that announces evaluation points to all workers.
+struct EvaluationAnnouncer {
     count: SampleCount,
     announced: u64,
     closed: bool,
 }
 
-impl Service for MarkAnnouncer {
+impl Service for EvaluationAnnouncer {
     fn lane(&self) -> LaneId {
         LaneId::Announcer
     }
 
-    fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
+    fn step(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError> {
         if self.closed {
-            return Ok(Turn::Finished);
+            return Ok(ServiceStep::Finished);
         }
-        let mark = self.count.state.wait(&mut desk.lane, |state| match state.reached.pop_front() {
-            Some(mark) => Some(Some(mark)),
-            None => state.ledger.is_closed().then_some(None),
+        let reached = self.count.state.wait(&mut ctx.lane, |state| match state.reached.pop_front() {
+            Some(reached) => Some(Some(reached)),
+            None => state.clocks.is_closed().then_some(None),
         })?;
         self.announced += 1;
         let tag = Tag::new(Kind::Mark, self.announced);
-        for worker in (0..desk.seat.course.workers()).map(Place) {
-            let sent = desk.wire().exact().send_packet(worker, tag, Mark::encode(mark));
-            let rank = desk.seat.everyone.rank(worker);
+        for worker in (0..ctx.info.plan.workers()).map(GroupRank) {
+            let sent = ctx.send_message(worker, tag, &reached);
+            let rank = ctx.info.everyone.rank(worker);
             // Another lane records that this worker is lost.
             if let Err(error) = sent
-                && (!error.is_absence_of(rank) || desk.observer.stopping())
+                && !ctx.is_loss_of(rank, &error)
             {
                 return Err(error);
             }
         }
-        self.closed = mark.is_none();
-        Ok(Turn::Served(mark.map_or(0, |mark| mark.samples)))
+        self.closed = reached.is_none();
+        Ok(ServiceStep::Served(reached.map_or(0, |reached| reached.samples)))
     }
 }
 
-/// The lane of a worker that snapshots its model when a mark is reached, while the compute lane computes.
-pub struct MarkSnapshots {
+/// The lane of a worker that snapshots its model at an evaluation point, while the compute lane computes.
+pub struct EvaluationSnapshots {
     local: Local,
     heard: u64,
     snapshot: Option<(Vector, Nanos)>,
 }
 
-impl MarkSnapshots {
+impl EvaluationSnapshots {
     /// The lane of the worker that has this model.
     pub fn new(local: Local) -> Self {
         Self { local, heard: 0, snapshot: None }
     }
 
-    /// The next mark; none after the last, and where the count is lost.
-    fn next(&mut self, desk: &mut Desk) -> Result<Option<Mark>, StepError> {
+    /// The next evaluation point; `None` after the last, and if the count is lost.
+    fn next(&mut self, ctx: &mut ServiceContext) -> Result<Option<Reached>, StepError> {
         self.heard += 1;
         let tag = Tag::new(Kind::Mark, self.heard);
-        let holder = desk.seat.everyone.rank(HOLDER);
+        let holder = ctx.info.everyone.rank(HOLDER);
         loop {
-            let received = desk.wire().exact().recv_unasked(HOLDER, tag);
+            let received = ctx.wire().exact().recv_unasked(HOLDER, tag);
             match received {
-                Ok(packet) => return Mark::decode(&packet, desk.seat.rank),
-                // Marks may be far apart; the compute lane finds out whether the count is lost.
-                Err(StepError::Silent { .. }) if self.local.is_counted() => desk.go_on(Phase::Other),
-                Err(error) if error.is_absence_of(holder) && !desk.observer.stopping() => return Ok(None),
+                Ok(packet) => return Message::decode(&packet, ctx.info.rank),
+                // Evaluation points may be far apart; the compute lane finds out whether the count is lost.
+                Err(StepError::Silent { .. }) if self.local.is_counted() => ctx.resume(Phase::Other),
+                Err(error) if ctx.is_loss_of(holder, &error) => return Ok(None),
                 Err(error) => return Err(error),
             }
         }
     }
 }
 
-impl Service for MarkSnapshots {
+impl Service for EvaluationSnapshots {
     fn lane(&self) -> LaneId {
         LaneId::Snapshot
     }
 
-    fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
+    fn step(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError> {
         self.snapshot = None;
-        let Some(Mark { samples, at }) = self.next(desk)? else { return Ok(Turn::Finished) };
-        let model = self.local.snapshot(desk, samples);
+        let Some(Reached { samples, at }) = self.next(ctx)? else { return Ok(ServiceStep::Finished) };
+        let model = self.local.snapshot(ctx, samples);
         self.snapshot = Some((model, at));
-        Ok(Turn::Served(samples))
+        Ok(ServiceStep::Served(samples))
     }
 
     fn model(&self) -> Option<Cow<'_, Vector>> {
@@ -387,6 +385,8 @@ impl Service for MarkSnapshots {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Packet;
+    use record::Rank;
 
     #[test]
     fn messages_come_back_and_other_bytes_do_not() {
@@ -397,14 +397,14 @@ mod tests {
             let reply = Reply { samples: u64::MAX - 1, granted };
             assert_eq!(Reply::decode(&reply.encode(), Rank(0)), Ok(reply));
         }
-        for mark in [None, Some(Mark { samples: 7, at: Nanos(u64::MAX) })] {
-            assert_eq!(Mark::decode(&Mark::encode(mark), Rank(0)), Ok(mark));
+        for reached in [None, Some(Reached { samples: 7, at: Nanos(u64::MAX) })] {
+            assert_eq!(Message::decode(&reached.encode(), Rank(0)), Ok(reached));
         }
         for length in 0..40 {
             let packet = Packet(vec![4; length].into());
             assert!(Word::decode(&packet, Rank(0)).is_err());
             assert!(Reply::decode(&packet, Rank(0)).is_err());
-            assert_eq!(Mark::decode(&packet, Rank(0)).is_ok(), length == 0 || length == 16);
+            assert_eq!(Option::<Reached>::decode(&packet, Rank(0)).is_ok(), length == 0 || length == 16);
         }
     }
 }

@@ -1,102 +1,107 @@
-//! One edge of a graph as a lane at one of its ends sees it, and which edge is next.
+//! One edge of a graph, as a lane at one of its ends sees it, and the choice of the next edge.
 
-use crate::desk::Desk;
-use crate::draw;
 use crate::gossip::note::Note;
+use crate::rng;
+use crate::service_context::ServiceContext;
 use crate::vector::Vector;
-use crate::{Kind, Packet, Place, StepError, Tag};
-use record::{Event, LostRecord, Phase, Rank};
+use crate::{GroupRank, Kind, Packet, StepError, Tag};
+use record::{Phase, Rank};
 
-/// Deadlines that a passive rank lets pass in a row before an active one counts as lost: that one may itself be waiting
-/// for a rank that is.
+/// Deadlines in a row after which an active rank counts as lost to a passive one: it may itself be waiting for a rank that
+/// is lost.
 const PATIENCE: u64 = 3;
 
-/// Which of so many neighbours an active rank asks next: uniform, and a pure function of the seed, the rank and the
+/// The neighbour, below `of`, that an active rank asks next: uniform, and a pure function of the seed, the rank and the
 /// number of the averaging.
 pub fn neighbour(seed: u64, rank: Rank, number: u64, of: usize) -> usize {
-    let mut random = draw::stream(seed, "neighbour", &[u64::from(rank.0), number]);
-    draw::below(&mut random, of as u64) as usize
+    let mut random = rng::keyed(seed, "neighbour", &[u64::from(rank.0), number]);
+    rng::below(&mut random, of as u64) as usize
 }
 
-/// An edge.
+/// An edge to a neighbour.
 #[derive(Clone, Debug)]
 pub struct Edge {
-    peer: Place,
-    /// Messages that went this way, or came.
+    peer: GroupRank,
+    /// Messages over the edge so far.
     messages: u64,
 }
 
 impl Edge {
-    /// The edge to that place.
-    pub fn to(peer: Place) -> Self {
+    /// The edge to a neighbour.
+    pub fn to(peer: GroupRank) -> Self {
         Self { peer, messages: 0 }
     }
 
-    /// The place of the rank at the other end.
-    pub fn place(&self) -> Place {
+    /// The group rank of the neighbour among all ranks.
+    pub fn neighbour(&self) -> GroupRank {
         self.peer
     }
 
     /// The rank at the other end.
-    pub fn rank(&self, desk: &Desk) -> Rank {
-        desk.seat.everyone.rank(self.peer)
+    pub fn rank(&self, ctx: &ServiceContext) -> Rank {
+        ctx.info.everyone.rank(self.peer)
     }
 
     /// Sends a request: a note, and a model where one follows.
-    pub fn ask(&mut self, desk: &mut Desk, note: &Note, x: Option<&Vector>) -> Result<(), StepError> {
+    pub fn ask(
+        &mut self,
+        ctx: &mut ServiceContext,
+        note: &Note,
+        x: Option<&Vector>,
+    ) -> Result<(), StepError> {
         self.messages += 1;
-        self.send(desk, Kind::Ask, note, x)
+        self.send(ctx, Kind::Ask, note, x)
     }
 
     /// Sends the answer to the last request.
-    pub fn answer(&self, desk: &mut Desk, note: &Note, x: &Vector) -> Result<(), StepError> {
-        self.send(desk, Kind::Answer, note, Some(x))
+    pub fn answer(&self, ctx: &mut ServiceContext, note: &Note, x: &Vector) -> Result<(), StepError> {
+        self.send(ctx, Kind::Answer, note, Some(x))
     }
 
-    fn send(&self, desk: &mut Desk, kind: Kind, note: &Note, x: Option<&Vector>) -> Result<(), StepError> {
+    fn send(
+        &self,
+        ctx: &mut ServiceContext,
+        kind: Kind,
+        note: &Note,
+        x: Option<&Vector>,
+    ) -> Result<(), StepError> {
         let tag = Tag::new(kind, self.messages);
-        desk.wire().exact().send_packet(self.peer, tag, note.encode())?;
-        x.map_or(Ok(()), |x| desk.wire().weights().send(self.peer, tag.part(1), 0, x))
+        ctx.send_message(self.peer, tag, note)?;
+        x.map_or(Ok(()), |x| ctx.wire().weights().send(self.peer, tag.part(1), 0, x))
     }
 
     /// Receives the answer to the last request.
-    pub fn answered(&self, desk: &mut Desk, into: &mut Vector) -> Result<Note, StepError> {
+    pub fn answered(&self, ctx: &mut ServiceContext, into: &mut Vector) -> Result<Note, StepError> {
         let tag = Tag::new(Kind::Answer, self.messages);
-        let packet = desk.wire().exact().recv_packet(self.peer, tag)?;
-        let note = Self::note(desk, &packet)?;
-        self.model(desk, Kind::Answer, into)?;
+        let packet = ctx.wire().exact().recv_packet(self.peer, tag)?;
+        let note = Self::note(ctx, &packet)?;
+        self.model(ctx, Kind::Answer, into)?;
         Ok(note)
     }
 
-    /// Receives the note of the next request, however long the other computes in between.
-    pub fn asked(&mut self, desk: &mut Desk) -> Result<Note, StepError> {
+    /// Receives the note of the next request; the neighbour may compute for long in between.
+    pub fn asked(&mut self, ctx: &mut ServiceContext) -> Result<Note, StepError> {
         self.messages += 1;
         let tag = Tag::new(Kind::Ask, self.messages);
         let peer = self.peer;
-        let packet = desk.recv_patiently(PATIENCE, |desk| desk.wire().exact().recv_unasked(peer, tag))?;
-        Self::note(desk, &packet)
+        let packet = ctx.recv_patiently(PATIENCE, |ctx| ctx.wire().exact().recv_unasked(peer, tag))?;
+        Self::note(ctx, &packet)
     }
 
-    /// Receives the model of the request whose note came.
-    pub fn model(&self, desk: &mut Desk, kind: Kind, into: &mut Vector) -> Result<(), StepError> {
-        desk.wire().weights().recv_into(self.peer, Tag::new(kind, self.messages).part(1), into)
+    /// Receives the model that follows a note.
+    pub fn model(&self, ctx: &mut ServiceContext, kind: Kind, into: &mut Vector) -> Result<(), StepError> {
+        ctx.wire().weights().recv_into(self.peer, Tag::new(kind, self.messages).part(1), into)
     }
 
-    fn note(desk: &Desk, packet: &Packet) -> Result<Note, StepError> {
-        Note::decode(packet, desk.seat.rank, desk.seat.course.workers())
+    fn note(ctx: &ServiceContext, packet: &Packet) -> Result<Note, StepError> {
+        Note::received(packet, ctx.info.rank, ctx.info.plan.workers())
     }
 
-    /// What becomes of a failure: a peer that is not there any more is written down, and the rank goes on without it.
-    /// A run that is told to stop loses its ranks one by one, and nothing is wrong with it.
-    pub fn without(&self, desk: &mut Desk, error: StepError) -> Result<(), StepError> {
-        let (rank, peer) = (desk.seat.rank, self.rank(desk));
-        if !error.is_absence_of(peer) || desk.observer.stopping() {
-            return Err(error);
-        }
-        let at = desk.lane.clock.now();
-        // Averagings are counted here, not the peer's steps.
-        desk.record(Event::Lost(LostRecord { rank, peer, step: 0, at, reason: error.to_string() }));
-        desk.go_on(Phase::Other);
+    /// The edge failed. If the neighbour is lost, the loss is recorded and the rank continues without it.
+    pub fn lose(&self, ctx: &mut ServiceContext, error: StepError) -> Result<(), StepError> {
+        // Averagings are counted here, not the neighbour's steps.
+        ctx.lose_peer(self.rank(ctx), 0, error)?;
+        ctx.resume(Phase::Other);
         Ok(())
     }
 }

@@ -1,14 +1,15 @@
-//! A rank's model and the buffer of finished steps that are not in it yet: what its lanes share. Adding to the buffer,
-//! flushing it and averaging are atomic with respect to each other, and each is written down in its order.
+//! The model of a rank, shared by its lanes, and the buffer of finished steps that are not in it yet. Adding to the buffer,
+//! flushing it and averaging are atomic with respect to each other, and recorded in their order.
 
-use crate::desk::Desk;
-use crate::host::{Bell, Shared};
+use crate::runtime::{Bell, Shared};
+use crate::service_context::ServiceContext;
 use crate::vector::Vector;
 use crate::{Lane, StepError};
+use recipe::Averaging;
 use record::{Event, GossipAct, GossipRecord, Nanos, Phase, Rank, Work};
 use std::sync::Arc;
 
-/// A handle to it; every lane of the rank has one.
+/// A handle to the shared model; every lane of the rank has one.
 #[derive(Clone)]
 pub struct Local {
     state: Shared<State>,
@@ -18,7 +19,7 @@ struct State {
     x: Vector,
     /// The sum of steps, rates included, that are not in x.
     g: Vector,
-    /// How many they are.
+    /// Number of steps in `g`.
     unsent: u64,
     /// Samples that each rank has used, as far as this one knows.
     samples: Vec<u64>,
@@ -43,7 +44,7 @@ pub struct Finished {
 }
 
 impl Local {
-    /// For a rank among so many, with so many lanes that average.
+    /// The model of one of `ranks` ranks, with `lanes` lanes that average.
     pub fn new(ranks: usize, lanes: usize, bell: Arc<dyn Bell>) -> Self {
         let state = State {
             x: Vector::default(),
@@ -60,45 +61,45 @@ impl Local {
 
     /// Begins with these weights.
     pub fn load(&self, weights: &Vector) {
-        self.state.change(|state| (state.x, state.g) = (weights.clone(), Vector::zeros(weights.len())));
+        self.state.change(|state| state.load(weights));
     }
 
     // For the compute lane.
 
     /// The model with the buffer applied, to compute a gradient with.
-    pub fn read(&self, desk: &mut Desk, step: u64, into: &mut Vector) {
-        let Desk { seat, lane, observer } = desk;
-        self.at_once(lane, (Phase::Update, Work::Reduce(into.len())), |state, at| {
+    pub fn read(&self, ctx: &mut ServiceContext, step: u64, into: &mut Vector) {
+        let ServiceContext { info, lane, observer } = ctx;
+        self.in_phase(lane, Phase::Update, Work::Reduce(into.len()), |state, at| {
             state.copy_into(into);
-            observer.event(state.act(seat.rank, at, GossipAct::Read { step }));
+            observer.event(state.act(info.rank, at, GossipAct::Read { step }));
         });
     }
 
-    /// Puts a finished step into the buffer; where no lane averages, also into the model. Answers the samples that
-    /// all ranks have used, as far as is known.
-    pub fn add(&self, desk: &mut Desk, direction: &Vector, finished: Finished) -> u64 {
-        let Desk { seat, lane, observer } = desk;
+    /// Puts a finished step into the buffer; where no lane averages, also into the model. Returns the samples that
+    /// all ranks have used, as far as known.
+    pub fn add(&self, ctx: &mut ServiceContext, update: &Vector, finished: Finished) -> u64 {
+        let ServiceContext { info, lane, observer } = ctx;
         let Finished { step, consumed: samples, own } = finished;
-        self.at_once(lane, (Phase::Update, Work::Reduce(direction.len())), |state, at| {
-            state.g.add(direction);
+        self.in_phase(lane, Phase::Update, Work::Reduce(update.len()), |state, at| {
+            state.g.add(update);
             state.unsent += 1;
-            state.samples[seat.rank.index()] += own;
-            observer.event(state.act(seat.rank, at, GossipAct::Added { step, samples }));
+            state.samples[info.rank.index()] += own;
+            observer.event(state.act(info.rank, at, GossipAct::Added { step, samples }));
             if state.lanes == 0 {
-                state.flush(|state| observer.event(state.act(seat.rank, at, GossipAct::Flushed)));
+                state.flush(|state| observer.event(state.act(info.rank, at, GossipAct::Flushed)));
             }
             state.known()
         })
     }
 
-    /// No step follows: waits until no lane averages any more, and applies what is left in the buffer.
-    pub fn close(&self, desk: &mut Desk) -> Result<(), StepError> {
+    /// No step follows: waits until no lane averages any more, and applies the rest of the buffer.
+    pub fn close(&self, ctx: &mut ServiceContext) -> Result<(), StepError> {
         self.state.change(|state| state.over = true);
-        let Desk { seat, lane, observer } = desk;
+        let ServiceContext { info, lane, observer } = ctx;
         self.state.wait(lane, |state| (state.lanes == 0).then_some(()))?;
         let at = lane.clock.now();
         self.state.change(|state| {
-            state.flush(|state| observer.event(state.act(seat.rank, at, GossipAct::Flushed)));
+            state.flush(|state| observer.event(state.act(info.rank, at, GossipAct::Flushed)));
         });
         Ok(())
     }
@@ -115,12 +116,12 @@ impl Local {
     // For the lanes of the measurement.
 
     /// The model with the buffer applied, when all ranks together had consumed this number of samples.
-    pub fn snapshot(&self, desk: &mut Desk, samples: u64) -> Vector {
-        let Desk { seat, lane, observer } = desk;
+    pub fn snapshot(&self, ctx: &mut ServiceContext, samples: u64) -> Vector {
+        let ServiceContext { info, lane, observer } = ctx;
         self.state.change(|state| {
             let mut model = Vector::zeros(state.x.len());
             state.copy_into(&mut model);
-            observer.event(state.act(seat.rank, lane.clock.now(), GossipAct::Kept { samples }));
+            observer.event(state.act(info.rank, lane.clock.now(), GossipAct::Kept { samples }));
             model
         })
     }
@@ -130,17 +131,18 @@ impl Local {
         self.state.change(|state| state.count_lost = true);
     }
 
-    /// Whether marks may still be announced to this rank while it trains.
+    /// Whether evaluation points may still be announced to this rank while it trains.
     pub fn is_counted(&self) -> bool {
         self.state.read(|state| !state.count_lost && !state.over)
     }
 
     // For the lanes that average.
 
-    /// Waits until there is a step in the buffer, or for nothing if `at_once`; false when no step follows.
-    pub fn wait(&self, desk: &mut Desk, at_once: bool) -> Result<bool, StepError> {
-        self.state.wait(&mut desk.lane, |state| {
-            if state.unsent > 0 || (at_once && !state.over) {
+    /// Waits until there is a step in the buffer, or not at all with continuous averaging; false when no step follows.
+    pub fn wait(&self, ctx: &mut ServiceContext, averaging: Averaging) -> Result<bool, StepError> {
+        let continuous = averaging == Averaging::Continuous;
+        self.state.wait(&mut ctx.lane, |state| {
+            if state.unsent > 0 || (continuous && !state.over) {
                 Some(true)
             } else {
                 state.over.then_some(false)
@@ -148,37 +150,37 @@ impl Local {
         })
     }
 
-    /// Applies the buffer to the model and copies it: what an active rank asks with. Answers whether there was
-    /// anything in it.
-    pub fn flush(&self, desk: &mut Desk, into: &mut Vector) -> bool {
-        let Desk { seat, lane, observer } = desk;
-        self.at_once(lane, (Phase::Update, Work::Reduce(into.len())), |state, at| {
+    /// Applies the buffer to the model and copies it: what an active rank asks with. Returns whether the
+    /// buffer held a step.
+    pub fn flush(&self, ctx: &mut ServiceContext, into: &mut Vector) -> bool {
+        let ServiceContext { info, lane, observer } = ctx;
+        self.in_phase(lane, Phase::Update, Work::Reduce(into.len()), |state, at| {
             let fresh = state.unsent > 0;
-            state.flush(|state| observer.event(state.act(seat.rank, at, GossipAct::Flushed)));
+            state.flush(|state| observer.event(state.act(info.rank, at, GossipAct::Flushed)));
             into.copy_from_slice(&state.x);
             fresh
         })
     }
 
-    /// The model of an active rank becomes the mean of itself and the answer. Nobody else changed it meanwhile.
-    pub fn average(&self, desk: &mut Desk, other: &Vector, peer: Rank, number: u64) {
-        let Desk { seat, lane, observer } = desk;
-        self.at_once(lane, (Phase::Reduce, Work::Reduce(other.len())), |state, at| {
+    /// The model of an active rank becomes the mean of itself and the answer. No other lane changed it meanwhile.
+    pub fn average(&self, ctx: &mut ServiceContext, other: &Vector, peer: Rank, number: u64) {
+        let ServiceContext { info, lane, observer } = ctx;
+        self.in_phase(lane, Phase::Reduce, Work::Reduce(other.len()), |state, at| {
             state.x.iter_mut().zip(other.iter()).for_each(|(x, other)| *x = mean(*x, *other));
-            observer.event(state.act(seat.rank, at, GossipAct::Averaged { peer, number }));
+            observer.event(state.act(info.rank, at, GossipAct::Averaged { peer, number }));
         });
     }
 
     /// A passive rank is asked: its buffer is applied, its model becomes the mean of itself and the other, and
     /// the other becomes what it was before: the answer.
-    pub fn answer(&self, desk: &mut Desk, other: &mut Vector, peer: Rank, number: u64) {
-        let Desk { seat, lane, observer } = desk;
-        self.at_once(lane, (Phase::Reduce, Work::Reduce(other.len())), |state, at| {
-            state.flush(|state| observer.event(state.act(seat.rank, at, GossipAct::Flushed)));
+    pub fn answer(&self, ctx: &mut ServiceContext, other: &mut Vector, peer: Rank, number: u64) {
+        let ServiceContext { info, lane, observer } = ctx;
+        self.in_phase(lane, Phase::Reduce, Work::Reduce(other.len()), |state, at| {
+            state.flush(|state| observer.event(state.act(info.rank, at, GossipAct::Flushed)));
             for (x, other) in state.x.iter_mut().zip(other.iter_mut()) {
                 (*x, *other) = (mean(*x, *other), *x);
             }
-            observer.event(state.act(seat.rank, at, GossipAct::Averaged { peer, number }));
+            observer.event(state.act(info.rank, at, GossipAct::Averaged { peer, number }));
         });
     }
 
@@ -187,12 +189,13 @@ impl Local {
         self.state.change(|state| state.lanes = state.lanes.saturating_sub(1));
     }
 
-    /// Changes what is shared, in a phase. The work is spent before the lock is taken: a clock that is not the machine's
-    /// lets other lanes go on meanwhile, and whoever holds the lock must not wait for them.
-    fn at_once<R>(
+    /// Changes the shared state in a phase. The work is spent before the lock is taken: a simulated or emulated clock lets other
+    /// lanes run meanwhile, and the holder of the lock must not wait for them.
+    fn in_phase<R>(
         &self,
         lane: &mut Lane,
-        (phase, work): (Phase, Work),
+        phase: Phase,
+        work: Work,
         change: impl FnOnce(&mut State, Nanos) -> R,
     ) -> R {
         let before = lane.clock.switch(phase);
@@ -228,6 +231,11 @@ fn mean(x: f32, other: f32) -> f32 {
 }
 
 impl State {
+    fn load(&mut self, weights: &Vector) {
+        self.x = weights.clone();
+        self.g = Vector::zeros(weights.len());
+    }
+
     fn act(&mut self, rank: Rank, at: Nanos, act: GossipAct) -> Event {
         self.sequence += 1;
         Event::Gossip(GossipRecord { rank, sequence: self.sequence, at, act })

@@ -1,16 +1,17 @@
-//! What neighbours tell each other beside their models.
+//! The notes between neighbours, sent beside models.
 
+use crate::message::{Fields, Message, malformed};
 use crate::{Packet, StepError};
 use record::Rank;
 
-/// How far all ranks are, as far as the sender knows, and what follows.
+/// The progress of all ranks, as far as the sender knows, and what follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// What follows.
+    /// What follows the note.
     pub then: Then,
-    /// Which averaging of the active rank, from 1.
+    /// Number of the averaging of the active rank, from 1.
     pub number: u64,
-    /// Samples that each rank has used, in the order of the ranks.
+    /// Samples that each rank has used, by rank.
     pub samples: Vec<u64>,
 }
 
@@ -19,37 +20,38 @@ pub struct Note {
 pub enum Then {
     /// A model.
     Model,
-    /// Nothing yet.
+    /// Another note, later.
     Later,
-    /// Nothing any more.
+    /// No further message: the sender has ended.
     Goodbye,
 }
 
+impl Message for Note {
+    const NAME: &'static str = "a note of a neighbour";
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.push(self.then as u8);
+        out.extend(self.number.to_le_bytes());
+        self.samples.iter().for_each(|samples| out.extend(samples.to_le_bytes()));
+    }
+
+    fn read(fields: &mut Fields<'_>) -> Option<Self> {
+        let then = fields.u8()?;
+        let then = [Then::Model, Then::Later, Then::Goodbye].into_iter().find(|one| *one as u8 == then)?;
+        let number = fields.u64()?;
+        let mut samples = Vec::new();
+        while !fields.is_empty() {
+            samples.push(fields.u64()?);
+        }
+        Some(Self { then, number, samples })
+    }
+}
+
 impl Note {
-    /// As it travels: one byte, then numbers of 64 bits, little-endian.
-    pub fn encode(&self) -> Packet {
-        let mut bytes = vec![self.then as u8];
-        bytes.extend(self.number.to_le_bytes());
-        self.samples.iter().for_each(|samples| bytes.extend(samples.to_le_bytes()));
-        Packet(bytes.into())
-    }
-
-    /// Reads what a rank among so many received.
-    pub fn decode(packet: &Packet, me: Rank, ranks: usize) -> Result<Self, StepError> {
-        Self::read(&packet.0, ranks).ok_or_else(|| StepError::Transport {
-            rank: me,
-            reason: format!("{} bytes are no note of one among {ranks} neighbours", packet.0.len()),
-        })
-    }
-
-    fn read(bytes: &[u8], ranks: usize) -> Option<Self> {
-        let (then, numbers) = bytes.split_first()?;
-        let then = [Then::Model, Then::Later, Then::Goodbye].into_iter().find(|one| *one as u8 == *then)?;
-        let (numbers, rest) = numbers.as_chunks::<8>();
-        let (number, samples) = numbers.split_first()?;
-        let samples: Vec<u64> = samples.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
-        let fits = rest.is_empty() && samples.len() == ranks;
-        fits.then_some(Self { then, number: u64::from_le_bytes(*number), samples })
+    /// The note in a packet that a rank among `ranks` received: it counts the samples of each of them.
+    pub fn received(packet: &Packet, me: Rank, ranks: usize) -> Result<Self, StepError> {
+        let note = Self::decode(packet, me)?;
+        if note.samples.len() == ranks { Ok(note) } else { Err(malformed::<Self>(packet, me)) }
     }
 }
 
@@ -62,12 +64,12 @@ mod tests {
         for then in [Then::Model, Then::Later, Then::Goodbye] {
             let note = Note { then, number: 7, samples: vec![1, u64::MAX, 3] };
             let packet = note.encode();
-            assert_eq!(Note::decode(&packet, Rank(0), 3), Ok(note));
-            assert!(Note::decode(&packet, Rank(0), 2).is_err());
-            let cut = |length| Note::decode(&Packet(packet.0.slice(..length)), Rank(0), 3);
+            assert_eq!(Note::received(&packet, Rank(0), 3), Ok(note));
+            assert!(Note::received(&packet, Rank(0), 2).is_err());
+            let cut = |length| Note::received(&Packet(packet.0.slice(..length)), Rank(0), 3);
             assert!((0..packet.0.len()).all(|length| cut(length).is_err()));
         }
         let strange = Packet(vec![3; 33].into());
-        assert!(Note::decode(&strange, Rank(0), 3).is_err());
+        assert!(Note::received(&strange, Rank(0), 3).is_err());
     }
 }

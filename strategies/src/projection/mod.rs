@@ -102,7 +102,7 @@ impl Projector {
         wire: &mut Wire<'_>,
     ) -> Result<(), StepError> {
         let (group, at) = (wire.group(), wire.base());
-        let raw = collective.cost(x.len(), group.size(), group.place().0).elements;
+        let raw = collective.cost(x.len(), group.size(), group.me().0).elements;
         let keeps_spans = wire.lane().clock.keeps_spans();
         let Self { projection, memory, due, own } = self;
         let memory = memory.as_mut().map(|memory| {

@@ -17,7 +17,7 @@
 
 use super::{Adder, Projection};
 use crate::compress::dot;
-use crate::{StepError, arithmetic, draw};
+use crate::{StepError, arithmetic, rng};
 use rand_chacha::ChaCha8Rng;
 use recipe::Model;
 use std::ops::Range;
@@ -93,7 +93,7 @@ impl Powersgd {
                 if !(length.is_finite() && length > 0.0) {
                     self.redrawn += 1;
                     let keys = [number as u64, c as u64, self.redrawn];
-                    let mut random = draw::stream(self.seed, "powersgd", &keys);
+                    let mut random = rng::keyed(self.seed, "powersgd", &keys);
                     for value in column.iter_mut() {
                         *value = normal(&mut random);
                     }
@@ -240,8 +240,8 @@ fn orthonormalise(p: &mut [f32], rows: usize) {
 
 /// A draw from the standard normal distribution (Box and Muller, 1958).
 fn normal(random: &mut ChaCha8Rng) -> f32 {
-    let radius = (-2.0 * (1.0 - draw::unit(random)).ln()).sqrt();
-    (radius * (2.0 * std::f64::consts::PI * draw::unit(random)).cos()) as f32
+    let radius = (-2.0 * (1.0 - rng::unit(random)).ln()).sqrt();
+    (radius * (2.0 * std::f64::consts::PI * rng::unit(random)).cos()) as f32
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@
 
 use super::{Adder, Projection};
 use crate::compress::kept;
-use crate::{StepError, draw};
+use crate::{StepError, rng};
 
 /// Keeps elements that are drawn.
 #[derive(Debug)]
@@ -39,11 +39,11 @@ impl RandomK {
     /// Floyd's algorithm: Bentley, "Programming Pearls: a sample of brilliance", CACM 1987.
     fn positions(&mut self, n: usize, keys: &[u64]) -> Vec<usize> {
         let k = kept(self.ratio, n);
-        let mut random = draw::stream(self.seed, "random-k", keys);
+        let mut random = rng::keyed(self.seed, "random-k", keys);
         self.drawn.clear();
         self.drawn.resize(n, false);
         for last in n - k..n {
-            let one = draw::below(&mut random, last as u64 + 1) as usize;
+            let one = rng::below(&mut random, last as u64 + 1) as usize;
             let one = if self.drawn[one] { last } else { one };
             self.drawn[one] = true;
         }

@@ -1,27 +1,27 @@
-//! A worker as the server's lane for it sees it.
+//! The server's end of the push-pull protocol, for one worker.
 
-use crate::desk::Desk;
-use crate::server::floor::{Centre, Floor};
-use crate::server::ledger::{Applied, Ledger};
-use crate::strategy::{Progress, Turn};
+use crate::Progress;
+use crate::message::{Fields, Message};
+use crate::server::state::{Centre, ServerState};
+use crate::server::worker_clocks::{Applied, WorkerClocks};
+use crate::service_context::ServiceContext;
+use crate::strategy::ServiceStep;
 use crate::vector::Vector;
-use crate::{Kind, Packet, Place, StepError, Tag};
-use bytes::Bytes;
+use crate::{GroupRank, Kind, Packet, StepError, Tag};
 use recipe::Serve;
-use record::{Event, LostRecord, Rank, UpdateRecord};
+use record::{Event, UpdateRecord};
 
-/// What a worker sends in place of a gradient when none follows: one byte, which no vector is encoded as.
-pub(super) const GOODBYE: Packet = Packet(Bytes::from_static(&[0]));
+/// Sent by a worker in place of a gradient when none follows: one byte, which is no encoding of a vector.
+pub(super) const GOODBYE: Packet = Packet::from_static(&[0]);
 
-/// What a worker sends before a vector where it must ask first.
-pub(super) const ASK: Packet = Packet(Bytes::from_static(&[1]));
-/// What it is answered when its turn comes.
-const GRANT: Packet = Packet(Bytes::from_static(&[1]));
-/// What it sends when it has the answer: its turn is over.
-pub(super) const RECEIVED: Packet = Packet(Bytes::from_static(&[1]));
+/// Sent by a worker that must ask for a turn before it sends a vector.
+pub(super) const ASK: Packet = Packet::from_static(&[1]);
+/// The server's answer when the worker's turn begins.
+const GRANT: Packet = Packet::from_static(&[1]);
+/// Sent by the worker when it has the weights: its turn ends.
+pub(super) const RECEIVED: Packet = Packet::from_static(&[1]);
 
-/// The number of a message in an exchange. Of those of one kind the order is: the question, the vector, the receipt up,
-/// and the permission, the note, the vector down.
+/// The parts of an exchange. Upwards: request, vector, receipt. Downwards: permission, note, vector.
 pub(super) mod part {
     pub(in crate::server) const VECTOR: usize = 1;
     pub(in crate::server) const TURN: usize = 2;
@@ -32,16 +32,26 @@ pub(super) mod part {
 pub struct Client {
     worker: usize,
     serve: Serve,
-    /// Silences after which a worker is given up that has asked for nothing.
+    /// Silences after which a worker that has asked for nothing counts as lost.
     silences: u64,
     /// Position of the server's part in the whole vector.
     pub(super) at: usize,
+    /// The current step of the worker, from 1.
     pub(super) step: u64,
-    /// The last step whose gradient came.
+    /// The last step whose gradient arrived.
     pub(super) came: u64,
 }
 
-/// What goes before the weights in an answer.
+/// What a worker pushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Push {
+    /// A gradient.
+    Gradient,
+    /// Nothing more: the worker takes no further step.
+    Left,
+}
+
+/// Sent by a server before the weights, and by an elastic worker before its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Note {
     /// Samples consumed by all workers together.
@@ -50,191 +60,179 @@ pub(super) struct Note {
     pub(super) weights: bool,
 }
 
-impl Note {
-    pub(super) fn encode(self) -> Packet {
-        let mut bytes = self.samples.to_le_bytes().to_vec();
-        bytes.push(u8::from(self.weights));
-        Packet(bytes.into())
+impl Message for Note {
+    const NAME: &'static str = "a note about consumed samples";
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend(self.samples.to_le_bytes());
+        out.push(u8::from(self.weights));
     }
 
-    pub(super) fn decode(packet: &Packet, rank: Rank) -> Result<Self, StepError> {
-        let fields = packet.0.split_last().zip(packet.0.first_chunk::<8>());
-        match fields {
-            Some(((weights, rest), samples)) if rest.len() == 8 => {
-                Ok(Self { samples: u64::from_le_bytes(*samples), weights: *weights != 0 })
-            }
-            _ => Err(StepError::Transport {
-                rank,
-                reason: format!("{} bytes are no note of a server", packet.0.len()),
-            }),
-        }
+    fn read(fields: &mut Fields<'_>) -> Option<Self> {
+        Some(Self { samples: fields.u64()?, weights: fields.flag()? })
     }
 }
 
 impl Client {
-    /// The lane's worker; the server holds the weights from position `at` on, and serves all workers at once.
+    /// A worker of a server that holds the weights from position `at` on, and serves all workers at once.
     pub fn new(worker: usize, at: usize) -> Self {
         Self { worker, serve: Serve::All, silences: 1, at, step: 0, came: 0 }
     }
 
-    /// The same on a server that serves one worker at a time or all, and gives a worker up after `silences` silences.
+    /// The same with another way to serve. A worker counts as lost after `silences` silences.
     #[must_use]
     pub fn served(self, serve: Serve, silences: u64) -> Self {
         Self { serve, silences, ..self }
     }
 
-    /// Its place among the workers.
+    /// Number of the worker, from 0.
     pub fn worker(&self) -> usize {
         self.worker
     }
 
-    /// Its next gradient, which comes when it has asked and its turn has come, where it must ask; none if it says good-bye
-    /// instead.
+    /// Receives the worker's next gradient, in its turn where it must ask for one. The worker leaves instead if it has no
+    /// further step.
     pub fn receive<C: Centre>(
         &mut self,
-        desk: &mut Desk,
-        floor: &Floor<C>,
+        ctx: &mut ServiceContext,
+        state: &ServerState<C>,
         gradient: &mut Vector,
-    ) -> Result<Option<()>, StepError> {
+    ) -> Result<Push, StepError> {
         self.step += 1;
-        let (from, push) = (Place(self.worker), Tag::new(Kind::Push, self.step));
-        let mut packet = desk.recv_patiently(self.silences, |desk| desk.wire().recv_packet(from, push))?;
+        let from = GroupRank(self.worker);
+        let push = Tag::new(Kind::Push, self.step);
+        let mut packet = ctx.recv_patiently(self.silences, |ctx| ctx.wire().recv_packet(from, push))?;
         if packet == GOODBYE {
-            return Ok(None);
+            return Ok(Push::Left);
         }
         if self.serve == Serve::One {
-            self.admit(desk, floor, self.pull())?;
-            packet = desk.wire().recv_packet(from, push.part(part::VECTOR))?;
+            self.admit(ctx, state, self.pull())?;
+            packet = ctx.wire().recv_packet(from, push.part(part::VECTOR))?;
         }
-        desk.wire().decode(&packet, gradient)?;
+        ctx.wire().decode(&packet, gradient)?;
         self.came = self.step;
-        Ok(Some(()))
+        Ok(Push::Gradient)
     }
 
-    /// Waits for the worker's turn, and tells it.
+    /// Waits for the worker's turn and lets it begin.
     pub(super) fn admit<C: Centre>(
         &self,
-        desk: &mut Desk,
-        floor: &Floor<C>,
+        ctx: &mut ServiceContext,
+        state: &ServerState<C>,
         pull: Tag,
     ) -> Result<(), StepError> {
-        floor.begin_turn(&mut desk.lane, self.worker)?;
-        desk.wire().exact().send_packet(Place(self.worker), pull.part(part::TURN), GRANT)
+        state.begin_turn(&mut ctx.lane, self.worker)?;
+        ctx.wire().exact().send_packet(GroupRank(self.worker), pull.part(part::TURN), GRANT)
     }
 
-    /// Waits until the worker has the answer: then its turn is over.
+    /// Waits until the worker has the answer, and ends its turn.
     pub(super) fn dismiss<C: Centre>(
         &self,
-        desk: &mut Desk,
-        floor: &Floor<C>,
+        ctx: &mut ServiceContext,
+        state: &ServerState<C>,
         push: Tag,
     ) -> Result<(), StepError> {
         if self.serve == Serve::One {
-            desk.wire().recv_packet(Place(self.worker), push.part(part::TURN))?;
-            floor.end_turn(self.worker);
+            ctx.wire().recv_packet(GroupRank(self.worker), push.part(part::TURN))?;
+            state.end_turn(self.worker);
         }
         Ok(())
     }
 
-    /// Whether the worker must ask.
+    /// Whether the worker must ask for a turn.
     pub(super) fn asks(&self) -> bool {
         self.serve == Serve::One
     }
 
-    /// Silences after which it is given up while it asks for nothing.
+    /// Silences after which the worker counts as lost while it has asked for nothing.
     pub(super) fn silences(&self) -> u64 {
         self.silences
     }
 
-    /// Waits until the worker may go on: meanwhile its turn is over, and then it comes again.
-    pub fn wait_to_go<C: Centre>(&self, desk: &mut Desk, floor: &Floor<C>) -> Result<(), StepError> {
+    /// Waits until the staleness bound lets the worker continue. Others have their turns meanwhile.
+    pub fn wait_to_go<C: Centre>(
+        &self,
+        ctx: &mut ServiceContext,
+        state: &ServerState<C>,
+    ) -> Result<(), StepError> {
         if self.serve == Serve::One {
-            floor.end_turn(self.worker);
+            state.end_turn(self.worker);
         }
-        floor.wait(&mut desk.lane, |ledger| ledger.may_go(self.worker).then_some(()))?;
+        state.wait(&mut ctx.lane, |clocks| clocks.may_go(self.worker).then_some(()))?;
         if self.serve == Serve::One {
-            floor.begin_turn(&mut desk.lane, self.worker)?;
+            state.begin_turn(&mut ctx.lane, self.worker)?;
         }
         Ok(())
     }
 
-    /// Writes down what became of its gradient.
-    pub fn record(&self, desk: &Desk, applied: Applied) {
+    /// Records the update that applied the worker's gradient.
+    pub fn record(&self, ctx: &ServiceContext, applied: Applied) {
         let Applied { version, staleness, samples, .. } = applied;
-        desk.record(Event::Update(UpdateRecord {
-            rank: desk.seat.rank,
-            worker: desk.seat.everyone.rank(Place(self.worker)),
+        ctx.record(Event::Update(UpdateRecord {
+            rank: ctx.info.rank,
+            worker: ctx.info.everyone.rank(GroupRank(self.worker)),
             step: self.step,
             version,
             staleness,
             samples,
-            at: desk.lane.clock.now(),
+            at: ctx.lane.clock.now(),
         }));
     }
 
-    /// Encodes the weights that go with an answer, where it has any.
-    pub fn encode(&self, desk: &mut Desk, progress: Progress, weights: &[f32]) -> Option<Packet> {
+    /// Encodes the weights of an answer, unless training is over.
+    pub fn encode(&self, ctx: &mut ServiceContext, progress: Progress, weights: &[f32]) -> Option<Packet> {
         let pull = self.pull().part(part::VECTOR);
         (!progress.over).then(|| {
-            let mut wire = desk.wire().weights();
-            wire.encode(wire.slot(Place(self.worker), pull, self.at), weights)
+            let mut wire = ctx.wire().weights();
+            wire.encode(wire.slot(GroupRank(self.worker), pull, self.at), weights)
         })
     }
 
-    /// Sends how far the run is, and the weights for the next step. Where the worker's turn lasts until it has them, waits for
-    /// its receipt.
+    /// Sends the progress of the run and the weights for the next step. Where the worker's turn lasts until it has them,
+    /// waits for its receipt.
     pub fn answer<C: Centre>(
         &self,
-        desk: &mut Desk,
-        floor: &Floor<C>,
+        ctx: &mut ServiceContext,
+        state: &ServerState<C>,
         progress: Progress,
         weights: Option<Packet>,
     ) -> Result<(), StepError> {
-        let (to, note) = (Place(self.worker), Note { samples: progress.samples, weights: weights.is_some() });
-        desk.wire().exact().send_packet(to, self.pull(), note.encode())?;
+        let to = GroupRank(self.worker);
+        ctx.send_message(to, self.pull(), &Note { samples: progress.samples, weights: weights.is_some() })?;
         if let Some(weights) = weights {
-            desk.wire().weights().send_packet(to, self.pull().part(part::VECTOR), weights)?;
+            ctx.wire().weights().send_packet(to, self.pull().part(part::VECTOR), weights)?;
         }
-        self.dismiss(desk, floor, Tag::new(Kind::Push, self.step))
+        self.dismiss(ctx, state, Tag::new(Kind::Push, self.step))
     }
 
-    /// What a turn comes to. A worker that is gone is written down, and the others go on without it; only when
-    /// all are gone is the run.
+    /// The end of a step of this lane. If the worker is lost, the loss is recorded and the others continue; the run fails
+    /// only when all workers are lost.
     pub fn settle<C: Centre>(
         &self,
-        turn: Result<Turn, StepError>,
-        desk: &Desk,
-        floor: &Floor<C>,
-    ) -> Result<Turn, StepError> {
-        let worker = desk.seat.everyone.rank(Place(self.worker));
-        if turn.is_err() {
-            // Or the others would wait for the end of its turn.
-            floor.end_turn(self.worker);
-        }
-        let error = match turn {
-            Err(error) if error.is_absence_of(worker) => error,
-            Ok(Turn::Finished) => {
-                floor.write(|ledger| ledger.leave(self.worker));
-                return Ok(Turn::Finished);
+        step: Result<ServiceStep, StepError>,
+        ctx: &ServiceContext,
+        state: &ServerState<C>,
+    ) -> Result<ServiceStep, StepError> {
+        let error = match step {
+            Ok(ServiceStep::Served(samples)) => return Ok(ServiceStep::Served(samples)),
+            Ok(ServiceStep::Finished) => {
+                state.write(|clocks| clocks.leave(self.worker));
+                return Ok(ServiceStep::Finished);
             }
-            other => return other,
+            Err(error) => error,
         };
-        // A run that is told to stop loses its workers one by one, and nothing is wrong with it.
-        if desk.observer.stopping() {
+        // Or the others would wait for the end of its turn.
+        state.end_turn(self.worker);
+        let worker = ctx.info.everyone.rank(GroupRank(self.worker));
+        if !ctx.is_loss_of(worker, &error) {
             return Err(error);
         }
-        floor.write(|ledger| ledger.lose(self.worker));
-        if floor.read(Ledger::is_abandoned) {
+        state.write(|clocks| clocks.lose(self.worker));
+        if state.read(WorkerClocks::is_abandoned) {
             return Err(error);
         }
-        desk.record(Event::Lost(LostRecord {
-            rank: desk.seat.rank,
-            peer: worker,
-            step: self.came + 1,
-            at: desk.lane.clock.now(),
-            reason: error.to_string(),
-        }));
-        Ok(Turn::Finished)
+        ctx.lose_peer(worker, self.came + 1, error)?;
+        Ok(ServiceStep::Finished)
     }
 
     fn pull(&self) -> Tag {

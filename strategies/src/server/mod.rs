@@ -1,24 +1,24 @@
-//! Parameter servers: how weights are divided among them, and what the lanes of a server share that answers each
-//! worker as it comes.
+//! Parameter servers: how weights are divided among them, and the protocols between workers and servers.
 //!
-//! Such a server has a lane for each worker and one more, the keeper, which puts the model aside for evaluation.
-//! What becomes of a gradient is the algorithm's affair; who may go on, how stale a gradient was, and when the
-//! training is over is written down here.
+//! A server that answers each worker as it comes has a lane for each worker, and one that snapshots the model. How a
+//! gradient changes the weights is up to the algorithm; which worker may continue, how stale a gradient was and when
+//! training ends is decided here.
 
 mod client;
-mod courier;
-mod floor;
-mod keeper;
-mod ledger;
+mod elastic_client;
+mod exchange_lane;
+mod push_pull;
+mod round_robin;
 mod shards;
-mod turns;
-mod visitor;
+mod snapshot_lane;
+mod state;
+mod worker_clocks;
 
-pub use client::Client;
-pub use courier::{Courier, Post};
-pub use floor::{Centre, Floor};
-pub use keeper::Keeper;
-pub use ledger::{Applied, Ledger};
+pub use client::{Client, Push};
+pub use elastic_client::{Arrival, Elastic, ElasticClient, Grant, drawn, pulled};
+pub use exchange_lane::{CentrePart, Exchange, ExchangeLane, Exchanges, Visit};
+pub use round_robin::RoundRobin;
 pub use shards::Shards;
-pub use turns::Turns;
-pub use visitor::{Elastic, Grant, Visit, Visitor, drawn, pulled};
+pub use snapshot_lane::SnapshotLane;
+pub use state::{Centre, ServerState};
+pub use worker_clocks::{Applied, TrainingEnd, WorkerClocks};

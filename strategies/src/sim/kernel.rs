@@ -5,12 +5,12 @@ mod order;
 
 use super::choices::Choices;
 use super::fault::Health;
-use crate::draw::mix;
 use crate::emulation::{Card, Fabric, Flight};
+use crate::rng::mix;
 use crate::{Envelope, Kind, StepError, Tag, Wanted};
 use corosensei::Yielder;
 use credit::Credits;
-use order::Turn;
+use order::Slice;
 use record::{LaneId, Nanos, Phase, Rank};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -113,7 +113,7 @@ pub(super) struct State {
     /// Who decides what is next among all that is due now; the seed where there is nobody.
     choices: Option<Arc<Mutex<Choices>>>,
     /// What a lane does since it was woken.
-    turn: Option<Turn>,
+    slice: Option<Slice>,
     /// What each lane has received and seen, as one number.
     known: Vec<u64>,
     /// Which lanes touched what those of a rank share, and with what they knew, as one number for each rank.
@@ -150,7 +150,7 @@ impl Kernel {
             credits: Credits::default(),
             lanes: vec![vec![]; ranks],
             choices: None,
-            turn: None,
+            slice: None,
             known: vec![],
             shared: vec![0; ranks],
         };

@@ -10,8 +10,8 @@
 mod choices;
 mod cost;
 mod fault;
-mod host;
 mod kernel;
+mod runtime;
 mod world;
 
 pub use crate::emulation::Link;

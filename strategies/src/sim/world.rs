@@ -3,11 +3,11 @@
 use super::choices::Choices;
 use super::cost::Costs;
 use super::fault::{self, Aftermath, Faults};
-use super::host::SimHost;
 use super::kernel::{Actor, Kernel, Next, State, Wait};
+use super::runtime::SimRuntime;
+use crate::blueprint::RankSetup;
 use crate::emulation::{Fabric, Link, Pace, Parts, Slowness};
-use crate::host::Shared;
-use crate::{Blueprint, Host, Jobs, LaneBody, Learner, Roles, StepError, Vector};
+use crate::{Blueprint, CommQueue, LaneBody, Learner, Roles, Runtime, StepError, Vector};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use recipe::RunSpec;
@@ -88,7 +88,7 @@ impl RankOutcome {
 
 /// What a rank leaves, while it runs.
 #[derive(Default)]
-pub(super) struct Ledger {
+pub(super) struct RankLog {
     pub(super) events: Vec<Event>,
     pub(super) weights: BTreeMap<u64, Vector>,
     pub(super) beside: BTreeMap<u64, Vector>,
@@ -158,7 +158,7 @@ impl World {
     /// The same under what a run pretends: its network, its step times, its slow ranks. `layers` are those of the
     /// learners' layout.
     #[must_use]
-    pub fn emulating(mut self, spec: &RunSpec, seed: u64, layers: usize, parameters: usize) -> Self {
+    pub fn emulating(mut self, spec: &RunSpec, seed: u64, layers: usize, parameter_count: usize) -> Self {
         let emulation = &spec.emulation;
         if let Some(network) = emulation.network {
             self.link = Link::of(&network);
@@ -167,7 +167,7 @@ impl World {
             let slowness = Slowness::of(emulation, seed, spec.cluster.workers(), rank);
             self.slow_links.insert(rank, slowness.link());
             let parts = Parts::by_arithmetic(&spec.model, layers);
-            self.paces.insert(rank, Pace::of(spec, seed, rank, parts, parameters));
+            self.paces.insert(rank, Pace::of(spec, seed, rank, parts, parameter_count));
         }
         self
     }
@@ -178,7 +178,9 @@ impl World {
         blueprint: &Blueprint,
         learner: impl Fn(Rank) -> Box<dyn Learner>,
     ) -> Result<Outcome, WorldError> {
-        self.run_roles(blueprint, learner, |rank, host, jobs| blueprint.roles(rank, host, jobs))
+        let roles =
+            |rank: Rank, runtime: &dyn Runtime, comm: &CommQueue| blueprint.roles(rank, runtime, comm);
+        self.run_lanes(blueprint.ranks().len(), |runtime| built(blueprint, &learner, &roles, runtime))
     }
 
     /// Runs roles that were built elsewhere: for methods under development and tests.
@@ -186,20 +188,21 @@ impl World {
         &self,
         blueprint: &Blueprint,
         learner: impl Fn(Rank) -> Box<dyn Learner>,
-        roles: impl Fn(Rank, &dyn Host, &Shared<Jobs>) -> Roles,
+        roles: impl Fn(Rank, &dyn Runtime, &CommQueue) -> Roles,
     ) -> Result<Outcome, WorldError> {
-        self.run_lanes(blueprint.ranks().len(), |host| built(blueprint, &learner, &roles, host))
+        let roles = |rank: Rank, runtime: &dyn Runtime, comm: &CommQueue| Ok(roles(rank, runtime, comm));
+        self.run_lanes(blueprint.ranks().len(), |runtime| built(blueprint, &learner, &roles, runtime))
     }
 
     /// Runs lanes of so many ranks that were built elsewhere: for whatever needs no strategy.
     pub fn run_lanes(
         &self,
         ranks: usize,
-        lanes: impl FnOnce(&dyn Host) -> Result<Vec<LaneBody>, StepError>,
+        lanes: impl FnOnce(&dyn Runtime) -> Result<Vec<LaneBody>, StepError>,
     ) -> Result<Outcome, WorldError> {
-        let (kernel, ledgers, bodies) = self.set_out(ranks, lanes)?;
+        let (kernel, logs, bodies) = self.set_out(ranks, lanes)?;
         schedule(&kernel, bodies)?;
-        Ok(outcome(&kernel, ledgers))
+        Ok(outcome(&kernel, logs))
     }
 
     /// Runs a strategy in a world in which something goes wrong.
@@ -209,60 +212,61 @@ impl World {
         blueprint: &Blueprint,
         learner: impl Fn(Rank) -> Box<dyn Learner>,
     ) -> Result<Aftermath, WorldError> {
-        let roles = |rank: Rank, host: &dyn Host, jobs: &Shared<Jobs>| blueprint.roles(rank, host, jobs);
-        let lanes = |host: &dyn Host| built(blueprint, &learner, &roles, host);
-        let (kernel, ledgers, bodies) = self.set_out(blueprint.ranks().len(), lanes)?;
+        let roles =
+            |rank: Rank, runtime: &dyn Runtime, comm: &CommQueue| blueprint.roles(rank, runtime, comm);
+        let lanes = |runtime: &dyn Runtime| built(blueprint, &learner, &roles, runtime);
+        let (kernel, logs, bodies) = self.set_out(blueprint.ranks().len(), lanes)?;
         kernel.expect(faults);
         let endings = fault::schedule(&kernel, &mut coroutines(&kernel, bodies)?)?;
         let origin = kernel.lock().origin;
-        Ok(Aftermath { outcome: outcome(&kernel, ledgers), origin, endings })
+        Ok(Aftermath { outcome: outcome(&kernel, logs), origin, endings })
     }
 
     /// A kernel with these lanes.
     fn set_out(
         &self,
         ranks: usize,
-        lanes: impl FnOnce(&dyn Host) -> Result<Vec<LaneBody>, StepError>,
+        lanes: impl FnOnce(&dyn Runtime) -> Result<Vec<LaneBody>, StepError>,
     ) -> Result<Journey, WorldError> {
         let divisor = |rank| self.slow_links.get(&rank).copied().unwrap_or(1.0);
         let fabric = Fabric::new(self.link, ranks, divisor);
         let kernel =
             Kernel::new(self.seed, ranks, fabric).choosing(self.choices.clone()).limited(self.window);
         let kernel = Arc::new(kernel);
-        let ledgers: Vec<Arc<Mutex<Ledger>>> = (0..ranks).map(|_| Arc::default()).collect();
-        let host = SimHost { kernel: kernel.clone(), world: self.clone(), ledgers: ledgers.clone() };
-        let bodies = lanes(&host).map_err(WorldError::Unbuildable)?;
+        let logs: Vec<Arc<Mutex<RankLog>>> = (0..ranks).map(|_| Arc::default()).collect();
+        let runtime = SimRuntime { kernel: kernel.clone(), world: self.clone(), logs: logs.clone() };
+        let bodies = lanes(&runtime).map_err(WorldError::Unbuildable)?;
         for body in &bodies {
             kernel.enlist(body.rank, body.lane);
         }
-        Ok((kernel, ledgers, bodies))
+        Ok((kernel, logs, bodies))
     }
 }
 
 /// A kernel, what its ranks will leave, and the lanes that it will run.
-type Journey = (Arc<Kernel>, Vec<Arc<Mutex<Ledger>>>, Vec<LaneBody>);
+type Journey = (Arc<Kernel>, Vec<Arc<Mutex<RankLog>>>, Vec<LaneBody>);
 
 /// The lanes of all ranks of a blueprint.
 fn built(
     blueprint: &Blueprint,
     learner: &impl Fn(Rank) -> Box<dyn Learner>,
-    roles: &impl Fn(Rank, &dyn Host, &Shared<Jobs>) -> Roles,
-    host: &dyn Host,
+    roles: &impl Fn(Rank, &dyn Runtime, &CommQueue) -> Result<Roles, StepError>,
+    runtime: &dyn Runtime,
 ) -> Result<Vec<LaneBody>, StepError> {
     let mut bodies = Vec::new();
     for rank in blueprint.ranks().iter().copied() {
-        let jobs = Shared::new(Jobs::default(), host.bell(format!("jobs of rank {rank}")));
-        let roles = roles(rank, host, &jobs);
+        let comm = CommQueue::new(runtime.bell(format!("all-reduces of rank {rank}")));
+        let roles = roles(rank, runtime, &comm)?;
         let learner = roles.trainer.is_some().then(|| learner(rank));
-        bodies.extend(blueprint.lanes_of(roles, rank, learner, (host, jobs))?);
+        bodies.extend(blueprint.lanes_of(RankSetup { rank, roles, learner, comm }, runtime)?);
     }
     Ok(bodies)
 }
 
-fn outcome(kernel: &Kernel, ledgers: Vec<Arc<Mutex<Ledger>>>) -> Outcome {
-    let ranks = ledgers.into_iter().map(|ledger| {
-        let ledger = std::mem::take(&mut *ledger.lock().unwrap_or_else(PoisonError::into_inner));
-        RankOutcome { events: ledger.events, weights: ledger.weights, beside: ledger.beside }
+fn outcome(kernel: &Kernel, logs: Vec<Arc<Mutex<RankLog>>>) -> Outcome {
+    let ranks = logs.into_iter().map(|log| {
+        let log = std::mem::take(&mut *log.lock().unwrap_or_else(PoisonError::into_inner));
+        RankOutcome { events: log.events, weights: log.weights, beside: log.beside }
     });
     let ranks = ranks.collect();
     let State { now, origin, messages, bytes, switches, .. } = *kernel.lock();

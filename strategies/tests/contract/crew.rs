@@ -1,6 +1,6 @@
 //! Ranks that are threads, each with a handle that a test can act on.
 
-use super::{LITTLE, PATIENCE, Place, World};
+use super::{LITTLE, LanePosition, PATIENCE, World};
 use record::Rank;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub(crate) fn close<M: Member>(ground: M::Ground, members: Vec<M>) {
 pub(crate) struct Crew<M>(PhantomData<M>);
 
 impl<M: Member> World for Crew<M> {
-    fn run(ranks: u32, lanes: u32, body: impl Fn(Place, Box<dyn Transport>) + Send + Sync + 'static) {
+    fn run(ranks: u32, lanes: u32, body: impl Fn(LanePosition, Box<dyn Transport>) + Send + Sync + 'static) {
         run(M::all(ranks, PATIENCE), lanes, body);
     }
 }
@@ -55,7 +55,7 @@ impl<M: Member> World for Crew<M> {
 pub(crate) struct Narrow<M>(PhantomData<M>);
 
 impl<M: Member> World for Narrow<M> {
-    fn run(ranks: u32, lanes: u32, body: impl Fn(Place, Box<dyn Transport>) + Send + Sync + 'static) {
+    fn run(ranks: u32, lanes: u32, body: impl Fn(LanePosition, Box<dyn Transport>) + Send + Sync + 'static) {
         run(M::narrow(ranks, PATIENCE, LITTLE), lanes, body);
     }
 }
@@ -63,7 +63,7 @@ impl<M: Member> World for Narrow<M> {
 fn run<M: Member>(
     (ground, members): (M::Ground, Vec<M>),
     lanes: u32,
-    body: impl Fn(Place, Box<dyn Transport>) + Send + Sync + 'static,
+    body: impl Fn(LanePosition, Box<dyn Transport>) + Send + Sync + 'static,
 ) {
     let (body, ranks) = (Arc::new(body), members.len() as u32);
     let run = |(rank, member): (u32, M)| {
@@ -71,7 +71,7 @@ fn run<M: Member>(
         thread::spawn(move || {
             let run = |lane| {
                 let (body, transport) = (body.clone(), member.transport());
-                thread::spawn(move || body(Place { rank: Rank(rank), lane, ranks }, transport))
+                thread::spawn(move || body(LanePosition { rank: Rank(rank), lane, ranks }, transport))
             };
             let lanes: Vec<_> = (0..lanes).map(run).collect();
             for lane in lanes {

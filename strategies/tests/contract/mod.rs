@@ -19,18 +19,18 @@ pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 pub(crate) trait World {
     /// Runs `body` once for each lane of each rank, all at the same time, each with a handle of its own; returns
     /// when all have returned. A panic in a body is a panic of `run`.
-    fn run(ranks: u32, lanes: u32, body: impl Fn(Place, Box<dyn Transport>) + Send + Sync + 'static);
+    fn run(ranks: u32, lanes: u32, body: impl Fn(LanePosition, Box<dyn Transport>) + Send + Sync + 'static);
 }
 
 /// Who a body is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct LanePosition {
     pub(crate) rank: Rank,
     pub(crate) lane: u32,
     pub(crate) ranks: u32,
 }
 
-impl Place {
+impl LanePosition {
     /// The other ranks.
     pub(crate) fn peers(self) -> impl Iterator<Item = Rank> {
         (0..self.ranks).map(Rank).filter(move |peer| *peer != self.rank)

@@ -3,5 +3,5 @@
 
 #[path = "../contract/mod.rs"]
 mod contract;
-mod memory;
+mod in_process;
 mod simulated;

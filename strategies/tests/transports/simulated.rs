@@ -1,7 +1,7 @@
 //! The simulator, as far as the contract applies: it has no wall's clock, and credits without end unless a world says
 //! otherwise. What becomes of its ranks when others die is told with the faults.
 
-use crate::contract::{self, Place, World};
+use crate::contract::{self, LanePosition, World};
 use record::{LaneId, Rank};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use strategies::{LaneBody, StepError, Transport, panic_text};
 struct Simulated;
 
 impl World for Simulated {
-    fn run(ranks: u32, lanes: u32, body: impl Fn(Place, Box<dyn Transport>) + Send + Sync + 'static) {
+    fn run(ranks: u32, lanes: u32, body: impl Fn(LanePosition, Box<dyn Transport>) + Send + Sync + 'static) {
         Bounded::<{ u64::MAX }>::run(ranks, lanes, body);
     }
 }
@@ -20,17 +20,17 @@ impl World for Simulated {
 struct Bounded<const WINDOW: u64>;
 
 impl<const WINDOW: u64> World for Bounded<WINDOW> {
-    fn run(ranks: u32, lanes: u32, body: impl Fn(Place, Box<dyn Transport>) + Send + Sync + 'static) {
+    fn run(ranks: u32, lanes: u32, body: impl Fn(LanePosition, Box<dyn Transport>) + Send + Sync + 'static) {
         let body = Arc::new(body);
         let mut world = sim::World::new(7);
         world.link.nanos_per_byte = 1.0;
         world.window = Some(WINDOW).filter(|window| *window < u64::MAX);
         let places = (0..ranks).flat_map(|rank| (0..lanes).map(move |lane| (Rank(rank), lane)));
-        let ran = world.run_lanes(ranks as usize, |host| {
+        let ran = world.run_lanes(ranks as usize, |runtime| {
             let bodies = places.map(|(rank, lane)| {
-                let (body, transport) = (body.clone(), host.transport(rank));
+                let (body, transport) = (body.clone(), runtime.transport(rank));
                 let run = move || {
-                    let run = AssertUnwindSafe(|| body(Place { rank, lane, ranks }, transport));
+                    let run = AssertUnwindSafe(|| body(LanePosition { rank, lane, ranks }, transport));
                     catch_unwind(run).map_err(|cause| StepError::Panicked(panic_text(cause.as_ref())))
                 };
                 let lane = if lane == 0 { LaneId::Compute } else { LaneId::Client(lane as u16 - 1) };

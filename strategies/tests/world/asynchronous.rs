@@ -64,8 +64,8 @@ pub(crate) fn updates(outcome: &Outcome, server: usize) -> Vec<UpdateRecord> {
 
 /// Does what the records say and nothing else. The weights of each server, version by version.
 fn replay(scene: &Scene, outcome: &Outcome) -> Vec<Vec<Vec<f32>>> {
-    let (course, mut learner) = (scene.course(), scene.learner());
-    let (initial, p) = (learner.initial(), course.workers());
+    let (plan, mut learner) = (scene.plan(), scene.learner());
+    let (initial, p) = (learner.initial(), plan.workers());
     let servers = outcome.ranks.len() - p;
     let span = |server| piece(initial.len(), servers, server);
     let orders: Vec<Vec<UpdateRecord>> = (0..servers).map(|server| updates(outcome, p + server)).collect();
@@ -95,10 +95,10 @@ fn replay(scene: &Scene, outcome: &Outcome) -> Vec<Vec<Vec<f32>>> {
             let parts =
                 versions.iter().zip(&weights).flat_map(|(version, known)| known[*version as usize].clone());
             let w = Vector::from(parts.collect::<Vec<_>>());
-            let batch = course.batch(update.step, update.worker.index());
+            let batch = plan.sampler.batch(update.step, update.worker.index());
             let g = gradient(&mut learner, &w, &batch);
             let before = update.samples - batch.examples.len() as u64;
-            let (rate, rule) = (course.rate(before), &mut rules[server]);
+            let (rate, rule) = (plan.learning_rate.at(before), &mut rules[server]);
             let mut next = Vector::from(weights[server].last().unwrap().clone());
             match momentum {
                 None => rule.step(&mut next, &g[span(server)], rate),
@@ -153,16 +153,16 @@ fn one_worker_is_plain_sgd() {
             let mut scene = scene(strategy.clone(), 1, servers, 1);
             scene.spec.train.schedule.shape = LrShape::Constant;
             let outcome = scene.run();
-            let (course, mut learner) = (scene.course(), scene.learner());
+            let (plan, mut learner) = (scene.plan(), scene.learner());
             let mut w = learner.initial();
             let mut rule = Sgd::new(&scene, w.len());
             if let Strategy::AsyncMsgd { momentum, .. } = strategy {
                 rule.momentum = momentum;
             }
             for t in 1..=20 {
-                let g = gradient(&mut learner, &w, &course.batch(t, 0));
+                let g = gradient(&mut learner, &w, &plan.sampler.batch(t, 0));
                 // With rate 1/8, inside or outside of the velocity makes no difference to a bit.
-                rule.step(&mut w, &g, course.rate(0));
+                rule.step(&mut w, &g, plan.learning_rate.at(0));
             }
             assert_eq!(outcome.ranks[1].model().sha256(), w.sha256(), "{strategy:?}, {servers} servers");
             assert!(updates(&outcome, 1).iter().all(|update| update.staleness == 0));
@@ -196,7 +196,7 @@ fn two_workers_in_turn_are_the_recurrence_with_delay_1() {
         });
         scene.world.costs = Costs { forward: vec![Nanos(50_000)], ..Costs::default() };
         let learner = || Quadratic::new(1.0, vec![1.0; 3], 1);
-        let blueprint = Blueprint::new(&scene.spec, scene.course(), 3);
+        let blueprint = Blueprint::new(&scene.spec, scene.plan(), 3);
         let outcome = scene.world.run(&blueprint, |_| Box::new(learner())).unwrap();
         let mut w = vec![1.0_f32, 0.5];
         for v in 2..=16 {

@@ -8,32 +8,33 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use strategies::collective::{AllGather, Collective, PipelinedRing, RankOrder, Ring};
 use strategies::compress::{Compressor, ErrorFeedback, Guarantee, Quantize8, Sign, Slot, TopK, Truncate16};
-use strategies::draw::mix;
+use strategies::rng::mix;
 use strategies::vector::piece;
-use strategies::{Kind, Learner, Loss, Node, Packet, Roles, StepError, Vector};
+use strategies::{Kind, Learner, Loss, Packet, Roles, StepError, Vector, WorkerContext};
 
 /// D-Sync on one process: `pass` is what becomes of the gradients of all ranks.
 fn trajectory(scene: &Scene, steps: u64, mut pass: impl FnMut(Vec<Vector>) -> Vector) -> Vector {
-    let (course, mut learner) = (scene.course(), scene.learner());
+    let (plan, mut learner) = (scene.plan(), scene.learner());
     let mut w = learner.initial();
     for t in 1..=steps {
-        let gradients = (0..course.workers()).map(|k| {
-            learner.load(&course.batch(t, k)).unwrap();
+        let gradients = (0..plan.workers()).map(|k| {
+            learner.load(&plan.sampler.batch(t, k)).unwrap();
             let layers = learner.layout().layers().len();
             (0..layers).for_each(|l| learner.forward(&w, l).unwrap());
-            learner.loss(&course.batch(t, k)).unwrap();
+            learner.loss(&plan.sampler.batch(t, k)).unwrap();
             let mut g = Vector::zeros(w.len());
             for l in (0..layers).rev() {
                 let span = learner.layout().layers()[l].span.clone();
                 learner.backward(&w, l, &mut g[span]).unwrap();
             }
-            g.scale(course.weight(t, k));
+            g.scale(plan.sampler.weight(t, k));
             g
         });
         let gradients = gradients.collect();
         let sum = pass(gradients);
         for (w, g) in w.iter_mut().zip(sum.iter()) {
-            *w += g * (1.0 / course.workers() as f32) * -course.rate(course.samples_after(t - 1));
+            *w +=
+                g * (1.0 / plan.workers() as f32) * -plan.learning_rate.at(plan.budget.samples_after(t - 1));
         }
     }
     w
@@ -198,10 +199,10 @@ fn gaussian(rank: u64, step: u64) -> Vec<f32> {
 }
 
 impl strategies::Strategy for Noise {
-    fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
-        let mut x = Vector::from(gaussian(u64::from(node.rank().0), node.t()));
-        let (tag, group) = (node.tag(Kind::Reduce), node.trainers().clone());
-        self.collective.all_reduce_sum(&mut x, tag, &mut node.wire_over(&group))?;
+    fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
+        let mut x = Vector::from(gaussian(u64::from(ctx.rank().0), ctx.t()));
+        let (tag, group) = (ctx.tag(Kind::Reduce), ctx.trainers().clone());
+        self.collective.all_reduce_sum(&mut x, tag, &mut ctx.wire_over(&group))?;
         Ok(Loss(0.0))
     }
 }
@@ -218,7 +219,7 @@ fn the_error_of_coding_is_that_of_what_was_due() {
     });
     let codec: fn() -> Box<dyn Compressor> = || Box::new(ErrorFeedback::new(TopK::new(0.01)));
     let blueprint = scene.blueprint().with_codec(codec);
-    let roles = |_: Rank, _: &dyn strategies::Host, _: &strategies::Shared<strategies::Jobs>| Roles {
+    let roles = |_: Rank, _: &dyn strategies::Runtime, _: &strategies::CommQueue| Roles {
         trainer: Some(Box::new(Noise { collective: Arc::new(AllGather) })),
         ..Roles::default()
     };
@@ -293,20 +294,20 @@ enum Plan {
 }
 
 impl strategies::Strategy for Sums {
-    fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
+    fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
         let mut x = Vector::from(self.own.clone());
         let mut parts = 1;
-        if self.plan == Plan::ThenZerosInParts && node.t() > 1 {
+        if self.plan == Plan::ThenZerosInParts && ctx.t() > 1 {
             x.fill(0.0);
-            parts = node.t() as usize;
+            parts = ctx.t() as usize;
         }
-        let group = node.trainers().clone();
+        let group = ctx.trainers().clone();
         for part in 0..parts {
-            let (at, tag) = (piece(x.len(), parts, part), node.tag(Kind::Reduce));
-            let mut wire = node.wire_over(&group).of_part(at.start);
+            let (at, tag) = (piece(x.len(), parts, part), ctx.tag(Kind::Reduce));
+            let mut wire = ctx.wire_over(&group).of_part(at.start);
             self.collective.all_reduce_sum(&mut x[at], tag, &mut wire)?;
         }
-        *node.params_mut() = x;
+        *ctx.weights_mut() = x;
         Ok(Loss(0.0))
     }
 }
@@ -331,7 +332,7 @@ fn sums_of(
         spec.train.length = Extent::Steps(steps);
     });
     let blueprint = scene.blueprint().with_codec(codec);
-    let roles = |rank: Rank, _: &dyn strategies::Host, _: &strategies::Shared<strategies::Jobs>| {
+    let roles = |rank: Rank, _: &dyn strategies::Runtime, _: &strategies::CommQueue| {
         let sums = Sums { own: x[rank.index()].clone(), collective: collective.clone(), plan };
         Roles { trainer: Some(Box::new(sums)), ..Roles::default() }
     };

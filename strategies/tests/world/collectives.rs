@@ -12,9 +12,9 @@ use strategies::collective::{
     Ring, Star, Tree,
 };
 use strategies::compress::{Compressor, Guarantee, Identity, Slot};
-use strategies::draw::mix;
+use strategies::rng::mix;
 use strategies::sim::{World, WorldError};
-use strategies::{Blueprint, Loss, Node, Packet, Roles, StepError, Vector};
+use strategies::{Blueprint, Loss, Packet, Roles, StepError, Vector, WorkerContext};
 
 /// Machines of the first 16 ranks: groups of 5, 1, 7 and 3 that are not neighbours.
 pub(crate) const MACHINES: [u32; 16] = [2, 2, 0, 1, 1, 2, 1, 2, 1, 3, 1, 3, 1, 2, 3, 1];
@@ -59,12 +59,12 @@ pub(crate) fn own(rank: Rank, elements: usize) -> Vector {
 }
 
 impl strategies::Strategy for Sums {
-    fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
-        let mut x = (self.own)(node.rank(), self.elements);
-        let tag = node.tag(strategies::Kind::Reduce);
-        let group = node.trainers().clone();
-        self.collective.all_reduce_sum(&mut x, tag, &mut node.wire_over(&group))?;
-        *node.params_mut() = x;
+    fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
+        let mut x = (self.own)(ctx.rank(), self.elements);
+        let tag = ctx.tag(strategies::Kind::Reduce);
+        let group = ctx.trainers().clone();
+        self.collective.all_reduce_sum(&mut x, tag, &mut ctx.wire_over(&group))?;
+        *ctx.weights_mut() = x;
         Ok(Loss(0.0))
     }
 }
@@ -107,7 +107,7 @@ pub(crate) fn try_in(
         spec.train.length = recipe::Extent::Steps(1);
     });
     let blueprint: Blueprint = scene.blueprint().with_codec(codec);
-    let roles = |_: Rank, _: &dyn strategies::Host, _: &strategies::Shared<strategies::Jobs>| Roles {
+    let roles = |_: Rank, _: &dyn strategies::Runtime, _: &strategies::CommQueue| Roles {
         trainer: Some(Box::new(sums.clone())),
         services: vec![],
         ..Roles::default()

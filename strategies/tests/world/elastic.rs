@@ -75,13 +75,13 @@ impl Learner for Nudge {
         }
         Ok(())
     }
-    fn take(&mut self) -> Result<Block, StepError> {
+    fn take_activations(&mut self) -> Result<Block, StepError> {
         Ok(Block::default())
     }
-    fn put(&mut self, _: Block) -> Result<(), StepError> {
+    fn put_activations(&mut self, _: Block) -> Result<(), StepError> {
         Ok(())
     }
-    fn cut(&mut self, _: usize, _: usize, _: usize) -> Result<(), StepError> {
+    fn shard_layer(&mut self, _: usize, _: usize, _: usize) -> Result<(), StepError> {
         Err(StepError::Learner("has no outputs to cut".into()))
     }
 }
@@ -102,7 +102,7 @@ pub(crate) fn nudged(
         spec.train.length = Extent::Steps(steps);
     });
     scene.world = world;
-    let blueprint = Blueprint::new(&scene.spec, scene.course(), weights);
+    let blueprint = Blueprint::new(&scene.spec, scene.plan(), weights);
     let learner =
         |rank: Rank| Box::new(Nudge::new(weights, targets[rank.index()], curvature)) as Box<dyn Learner>;
     scene.world.run(&blueprint, learner).unwrap()
@@ -160,7 +160,7 @@ fn table(strategy: Strategy, expected: [(f32, f32); 6]) {
             spec.train.optimizer.lr = 0.5;
             spec.train.length = Extent::Steps(steps);
         });
-        let blueprint = Blueprint::new(&scene.spec, scene.course(), 1);
+        let blueprint = Blueprint::new(&scene.spec, scene.plan(), 1);
         let learner = |_| Box::new(strategies::toy::Quadratic::new(1.0, vec![1.0], 1)) as Box<dyn Learner>;
         let outcome = scene.world.run(&blueprint, learner).unwrap();
         assert_eq!((of(&outcome, 0), of(&outcome, 1)), expected, "{strategy:?}, step {steps}");
@@ -273,12 +273,12 @@ fn without_a_pull_a_worker_is_plain_sgd() {
         let scene =
             scene(strategy.clone(), 1, 1, 1).change(|spec| spec.train.schedule.shape = LrShape::Constant);
         let outcome = scene.run();
-        let (course, mut learner) = (scene.course(), scene.learner());
+        let (plan, mut learner) = (scene.plan(), scene.learner());
         let mut w = learner.initial();
         for t in 1..=20 {
-            let g = gradient(&mut learner, &w, &course.batch(t, 0));
+            let g = gradient(&mut learner, &w, &plan.sampler.batch(t, 0));
             for (w, g) in w.iter_mut().zip(g) {
-                *w += -course.rate(0) * (g + scene.spec.train.optimizer.weight_decay * *w);
+                *w += -plan.learning_rate.at(0) * (g + scene.spec.train.optimizer.weight_decay * *w);
             }
         }
         assert_eq!(outcome.ranks[0].model().sha256(), w.sha256(), "{strategy:?}");

@@ -7,29 +7,29 @@ use record::{Nanos, Rank};
 use std::borrow::Cow;
 use strategies::sim::{Costs, Outcome};
 use strategies::toy::Quadratic;
-use strategies::{Blueprint, Host, Learner, Loss, Node, Progress, Roles, StepError, Vector};
+use strategies::{Blueprint, Learner, Loss, Progress, Roles, Runtime, StepError, Vector, WorkerContext};
 
 /// A worker that begins with a model of its own.
 struct Apart(Box<dyn strategies::Strategy>);
 
 impl strategies::Strategy for Apart {
-    fn start(&mut self, node: &mut Node) -> Result<(), StepError> {
-        self.0.start(node)?;
-        let own = 64.0 * (node.rank().0 + 1) as f32;
-        node.params_mut().fill(own);
+    fn start(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
+        self.0.start(ctx)?;
+        let own = 64.0 * (ctx.rank().0 + 1) as f32;
+        ctx.weights_mut().fill(own);
         Ok(())
     }
-    fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
-        self.0.step(node)
+    fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
+        self.0.step(ctx)
     }
-    fn progress(&self, node: &Node) -> Progress {
-        self.0.progress(node)
+    fn progress(&self, ctx: &WorkerContext) -> Progress {
+        self.0.progress(ctx)
     }
-    fn finish(&mut self, node: &mut Node) -> Result<(), StepError> {
-        self.0.finish(node)
+    fn finish(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
+        self.0.finish(ctx)
     }
-    fn model<'a>(&'a self, node: &'a Node) -> Cow<'a, Vector> {
-        self.0.model(node)
+    fn model<'a>(&'a self, ctx: &'a WorkerContext) -> Cow<'a, Vector> {
+        self.0.model(ctx)
     }
 }
 
@@ -39,10 +39,11 @@ fn pulled(strategy: Strategy, slow: f64) -> Outcome {
     // The same times for all methods: one that looks ahead does more work, and would draw other jitter.
     scene.world.slow = [(Rank(1), slow), (Rank(2), 1.7)].into();
     scene.world.costs = Costs { forward: vec![Nanos(30_000)], ..Costs::default() };
-    let blueprint = Blueprint::new(&scene.spec, scene.course(), 2);
+    let blueprint = Blueprint::new(&scene.spec, scene.plan(), 2);
     let learner = |_| Box::new(Quadratic::new(0.0, vec![0.0; 2], 1)) as Box<dyn Learner>;
-    let roles = |rank: Rank, host: &dyn Host, jobs: &_| {
-        let Roles { trainer, services, attendants, evaluated } = blueprint.roles(rank, host, jobs);
+    let roles = |rank: Rank, runtime: &dyn Runtime, comm: &_| {
+        let Roles { trainer, services, attendants, evaluated } =
+            blueprint.roles(rank, runtime, comm).unwrap();
         let trainer = trainer.map(|trainer| Box::new(Apart(trainer)) as Box<dyn strategies::Strategy>);
         Roles { trainer, services, attendants, evaluated }
     };

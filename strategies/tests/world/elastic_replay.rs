@@ -29,7 +29,7 @@ fn step(
     consumed: u64,
     pull: impl Fn(usize, f32) -> f32,
 ) {
-    let (course, mut learner) = (scene.course(), scene.learner());
+    let (plan, mut learner) = (scene.plan(), scene.learner());
     let (momentum, ahead) = match scene.spec.strategy {
         Strategy::MeasgdAsync { momentum, .. } => (momentum, false),
         Strategy::Eamsgd { momentum, look_ahead, .. } => (momentum, look_ahead),
@@ -38,8 +38,8 @@ fn step(
     let Replica { x, v, t } = replica;
     let at = |i: usize| if ahead { x[i] + momentum * v[i] } else { x[i] };
     let at = Vector::from((0..x.len()).map(at).collect::<Vec<_>>());
-    let g = gradient(&mut learner, &at, &course.batch(*t, worker));
-    let (rate, decay) = (course.rate(consumed), scene.spec.train.optimizer.weight_decay);
+    let g = gradient(&mut learner, &at, &plan.sampler.batch(*t, worker));
+    let (rate, decay) = (plan.learning_rate.at(consumed), scene.spec.train.optimizer.weight_decay);
     for i in 0..x.len() {
         v[i] = momentum * v[i] - rate * (g[i] + decay * x[i]);
         x[i] = (x[i] + v[i]) - pull(i, x[i]);
@@ -55,7 +55,7 @@ fn moving_rate(scene: &Scene, samples: u64) -> f32 {
         | Strategy::EasgdHogwild { moving_rate, .. }
         | Strategy::EasgdSync { moving_rate, .. }
         | Strategy::Eamsgd { moving_rate, .. } => {
-            moving_rate.at(scene.course().rate(samples), scene.course().workers())
+            moving_rate.at(scene.plan().learning_rate.at(samples), scene.plan().workers())
         }
         _ => unreachable!(),
     }
@@ -63,8 +63,8 @@ fn moving_rate(scene: &Scene, samples: u64) -> f32 {
 
 /// Does what the records say and nothing else: workers, then the centre.
 fn replay(scene: &Scene, outcome: &Outcome) -> (Vec<Vec<f32>>, Vec<f32>) {
-    let (course, initial) = (scene.course(), scene.learner().initial().into_inner());
-    let (p, n) = (course.workers(), initial.len());
+    let (plan, initial) = (scene.plan(), scene.learner().initial().into_inner());
+    let (p, n) = (plan.workers(), initial.len());
     let servers = outcome.ranks.len() - p;
     let orders: Vec<Vec<UpdateRecord>> = (0..servers).map(|server| updates(outcome, p + server)).collect();
     let exchanges: Vec<Vec<u64>> = (0..p)
@@ -109,7 +109,7 @@ fn replay(scene: &Scene, outcome: &Outcome) -> (Vec<Vec<f32>>, Vec<f32>) {
             step(scene, (k, &mut workers[k]), told, |i, x| a[i] * (x - c[i]));
             let end = exchanges[k].iter().copied().find(|next| *next > t).unwrap_or(steps[k] + 1);
             for j in 1..end - t {
-                let own = j * course.own_samples(1, k) as u64;
+                let own = j * plan.sampler.own_samples(1, k) as u64;
                 step(scene, (k, &mut workers[k]), told + own, |_, _| 0.0);
             }
             moved = true;
@@ -190,15 +190,15 @@ fn one_worker_without_a_lock_is_one_with_a_lock() {
 
 /// Algorithm 1 in plain code, workers in this order.
 fn round_robin(scene: &Scene, order: &[usize], turns: usize) -> (Vec<Vec<f32>>, Vec<f32>) {
-    let (course, mut learner) = (scene.course(), scene.learner());
+    let (plan, mut learner) = (scene.plan(), scene.learner());
     let initial = learner.initial().into_inner();
     let mut workers = vec![initial.clone(); order.len()];
     let (mut c, mut consumed, mut steps) = (initial, 0, vec![0; order.len()]);
     for j in order.iter().copied().cycle().take(turns) {
         steps[j] += 1;
-        let batch = course.batch(steps[j], j);
+        let batch = plan.sampler.batch(steps[j], j);
         let g = gradient(&mut learner, &Vector::from(workers[j].clone()), &batch);
-        let (rate, a) = (course.rate(consumed), moving_rate(scene, consumed));
+        let (rate, a) = (plan.learning_rate.at(consumed), moving_rate(scene, consumed));
         for i in 0..c.len() {
             let (x, apart) = (workers[j][i], workers[j][i] - c[i]);
             workers[j][i] = (x - rate * (g[i] + scene.spec.train.optimizer.weight_decay * x)) - a * apart;
@@ -211,7 +211,7 @@ fn round_robin(scene: &Scene, order: &[usize], turns: usize) -> (Vec<Vec<f32>>, 
 
 /// A round robin, replayed by Algorithm 1 in the order of its records.
 fn turn_by_turn(scene: &Scene) -> Outcome {
-    let (outcome, p) = (scene.run(), scene.course().workers());
+    let (outcome, p) = (scene.run(), scene.plan().workers());
     let order: Vec<usize> = updates(&outcome, p).iter().map(|update| update.worker.index()).collect();
     let (workers, c) = round_robin(scene, &order[..p], order.len());
     for (k, x) in workers.into_iter().enumerate() {

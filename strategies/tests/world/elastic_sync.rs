@@ -74,13 +74,13 @@ fn mean_and_centre_follow_their_matrix_and_disagreement_decays() {
 
 /// Algorithm 2 in plain code. The weights of all workers, and the centre.
 fn reference(scene: &Scene) -> (Vec<Vec<f32>>, Vec<f32>) {
-    let (course, mut learner) = (scene.course(), scene.learner());
+    let (plan, mut learner) = (scene.plan(), scene.learner());
     let Strategy::EasgdSync { moving_rate, .. } = scene.spec.strategy else { unreachable!() };
-    let (p, decay) = (course.workers(), scene.spec.train.optimizer.weight_decay);
+    let (p, decay) = (plan.workers(), scene.spec.train.optimizer.weight_decay);
     let mut c = learner.initial().into_inner();
     let mut workers = vec![c.clone(); p];
-    for t in 1..=course.steps() {
-        let rate = course.rate(course.samples_after(t - 1));
+    for t in 1..=plan.budget.steps() {
+        let rate = plan.learning_rate.at(plan.budget.samples_after(t - 1));
         let a = moving_rate.at(rate, p);
         let mut sums = workers.clone();
         for far in (0..).map(|i| 1 << i).take_while(|far| *far < p) {
@@ -91,7 +91,7 @@ fn reference(scene: &Scene) -> (Vec<Vec<f32>>, Vec<f32>) {
         }
         for (k, worker) in workers.iter_mut().enumerate() {
             let x = Vector::from(worker.clone());
-            let g = gradient(&mut learner, &x, &course.batch(t, k));
+            let g = gradient(&mut learner, &x, &plan.sampler.batch(t, k));
             for i in 0..c.len() {
                 worker[i] = (x[i] - rate * (g[i] + decay * x[i])) - a * (x[i] - c[i]);
             }
@@ -164,7 +164,7 @@ fn timed(strategy: Strategy, workers: u32, steps: u64, costs: &Costs) -> Outcome
         link: strategies::sim::Link { latency: Nanos(1_000), nanos_per_byte: 0.5 },
         ..World::new(1)
     };
-    let blueprint = Blueprint::new(&scene.spec, scene.course(), 10_000);
+    let blueprint = Blueprint::new(&scene.spec, scene.plan(), 10_000);
     let learner = |_| Box::new(Quadratic::new(1.0, vec![1.0; 10_000], 1)) as Box<dyn Learner>;
     scene.world.run(&blueprint, learner).unwrap()
 }
@@ -234,7 +234,7 @@ fn a_short_computation_hides_behind_the_transfers() {
 fn all_variants_put_the_same_models_aside() {
     for variant in VARIANTS {
         let outcome = scene(variant, 3).run();
-        let (marks, home) = (scene(variant, 3).course().evaluations() + 2, home(variant, 3));
+        let (marks, home) = (scene(variant, 3).plan().evaluations.count() + 2, home(variant, 3));
         for (rank, events) in outcome.ranks.iter().map(|rank| &rank.events).enumerate() {
             let copies: Vec<&SnapshotRecord> = events
                 .iter()

@@ -13,8 +13,8 @@ use strategies::emulation::{Arrivals, Carrier, Fabric, Link, NetworkCard, Timer}
 use strategies::sim::{World, sample_spec};
 use strategies::toy::Quadratic;
 use strategies::{
-    Blueprint, Course, Deal, Desk, Envelope, Kind, Learner, Packet, Roles, Service, StepError, Tag,
-    Transport, Turn,
+    Blueprint, Envelope, Kind, Learner, Packet, Roles, SamplePartition, Service, ServiceContext, ServiceStep,
+    StepError, Tag, TrainingPlan, Transport,
 };
 
 const RANKS: u32 = 4;
@@ -53,14 +53,14 @@ impl Service for Sender {
         LaneId::Communication
     }
 
-    fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
+    fn step(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError> {
         let Some((number, Sending { at, to, bytes, .. })) = self.0.pop_front() else {
-            return Ok(Turn::Finished);
+            return Ok(ServiceStep::Finished);
         };
-        let until = (Nanos(at) - desk.lane.clock.now()).0 as usize;
-        desk.lane.clock.timed(Phase::Other, Work::Reduce(until), || ());
-        desk.lane.transport.send(Rank(to), Tag::new(Kind::Push, number), packet(bytes))?;
-        Ok(Turn::Served(0))
+        let until = (Nanos(at) - ctx.lane.clock.now()).0 as usize;
+        ctx.lane.clock.timed(Phase::Other, Work::Reduce(until), || ());
+        ctx.lane.transport.send(Rank(to), Tag::new(Kind::Push, number), packet(bytes))?;
+        Ok(ServiceStep::Served(0))
     }
 }
 
@@ -75,28 +75,28 @@ impl Service for Receiver {
         LaneId::Clients
     }
 
-    fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
+    fn step(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError> {
         if self.left == 0 {
-            return Ok(Turn::Finished);
+            return Ok(ServiceStep::Finished);
         }
         self.left -= 1;
-        let envelope = desk.lane.transport.recv_any(Kind::Push)?;
-        let now = desk.lane.clock.now();
+        let envelope = ctx.lane.transport.recv_any(Kind::Push)?;
+        let now = ctx.lane.clock.now();
         self.log.lock().unwrap()[self.rank].push((envelope.from, envelope.tag.step, envelope.began, now));
-        Ok(Turn::Served(0))
+        Ok(ServiceStep::Served(0))
     }
 }
 
 fn simulated(sendings: &[Sending], link: Link, divisors: &BTreeMap<Rank, f64>) -> Vec<Received> {
     let spec = sample_spec(RANKS);
-    let course = Course::new(&spec, Deal::shared_by(5, (0..1000).collect()));
-    let blueprint = Blueprint::new(&spec, Arc::new(course), 1);
+    let plan = TrainingPlan::new(&spec, SamplePartition::shared_by(5, (0..1000).collect()));
+    let blueprint = Blueprint::new(&spec, Arc::new(plan), 1);
     let mut world = World::new(1);
     (world.link, world.slow_links) = (link, divisors.clone());
     world.costs.reduce = 1.0;
     let log = Arc::new(Mutex::new(vec![Received::new(); RANKS as usize]));
     let sent = by_sender(sendings);
-    let roles = |rank: Rank, _: &dyn strategies::Host, _: &strategies::Shared<strategies::Jobs>| {
+    let roles = |rank: Rank, _: &dyn strategies::Runtime, _: &strategies::CommQueue| {
         let left = sendings.iter().filter(|one| one.to == rank.0).count();
         let sender = Sender(sent.get(&rank.0).cloned().unwrap_or_default().into());
         let receiver = Receiver { left, rank: rank.index(), log: log.clone() };
@@ -129,12 +129,12 @@ struct Post {
     cards: Mutex<BTreeMap<Rank, Arc<NetworkCard>>>,
 }
 
-struct Courier {
+struct ExchangeLane {
     me: Rank,
     post: Arc<Post>,
 }
 
-impl Courier {
+impl ExchangeLane {
     fn bring(&self, to: Rank, tag: Tag, packet: Packet, departed: Option<Nanos>) {
         let card = self.post.cards.lock().unwrap()[&to].clone();
         card.arrived(self.me, tag, packet.0.len(), departed);
@@ -150,7 +150,7 @@ impl Courier {
     }
 }
 
-impl Transport for Courier {
+impl Transport for ExchangeLane {
     fn send(&mut self, to: Rank, tag: Tag, packet: Packet) -> Result<(), StepError> {
         self.bring(to, tag, packet, None);
         Ok(())
@@ -166,7 +166,7 @@ impl Transport for Courier {
     }
 }
 
-impl Carrier for Courier {
+impl Carrier for ExchangeLane {
     fn send_departed(&mut self, to: Rank, tag: Tag, packet: Packet, at: Nanos) -> Result<(), StepError> {
         self.bring(to, tag, packet, Some(at));
         Ok(())
@@ -191,7 +191,7 @@ fn decorated(sendings: &[Sending], link: Link, divisors: &BTreeMap<Rank, f64>) -
     let cards: Vec<Arc<NetworkCard>> = (0..RANKS).map(card).collect();
     *post.cards.lock().unwrap() = (0..RANKS).map(Rank).zip(cards.iter().cloned()).collect();
     let transport =
-        |me: u32| cards[me as usize].transport(Box::new(Courier { me: Rank(me), post: post.clone() }));
+        |me: u32| cards[me as usize].transport(Box::new(ExchangeLane { me: Rank(me), post: post.clone() }));
     let mut transports: Vec<Box<dyn Transport>> = (0..RANKS).map(transport).collect();
     for (number, Sending { at, from, to, bytes }) in (1..).zip(sendings.iter().copied()) {
         timers[from as usize].0.store(at, Ordering::Relaxed);

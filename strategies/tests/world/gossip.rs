@@ -11,7 +11,7 @@ use strategies::algorithm::sgp::Sgp;
 use strategies::gossip::Rounds;
 use strategies::sim::{Costs, Outcome};
 use strategies::toy::Quadratic;
-use strategies::{Learner, Loss, Node, Roles, StepError, Vector};
+use strategies::{Handoff, Learner, Loss, Roles, StepError, Vector, WorkerContext};
 
 const TOPOLOGIES: [Topology; 4] =
     [Topology::Ring, Topology::Exponential, Topology::ExponentialWide, Topology::Complete];
@@ -59,15 +59,15 @@ fn metropolis(topology: Topology, n: usize) -> Vec<Vec<f32>> {
 
 /// D-PSGD on one thread.
 fn reference(scene: &Scene, w: &[Vec<f32>], order: MixOrder) -> Vec<Vector> {
-    let (course, mut learner) = (scene.course(), scene.learner());
+    let (plan, mut learner) = (scene.plan(), scene.learner());
     let n = w.len();
     let mut x = vec![learner.initial(); n];
     let mut rules: Vec<Sgd> = x.iter().map(|x| Sgd::new(scene, x.len())).collect();
-    for t in 1..=course.steps() {
+    for t in 1..=plan.budget.steps() {
         let mut stepped = x.clone();
         for i in 0..n {
-            let g = gradient(&mut learner, &x[i], &course.batch(t, i));
-            rules[i].step(&mut stepped[i], &g, course.rate(0));
+            let g = gradient(&mut learner, &x[i], &plan.sampler.batch(t, i));
+            rules[i].step(&mut stepped[i], &g, plan.learning_rate.at(0));
         }
         let from = if order == MixOrder::MixThenStep { x.clone() } else { stepped };
         for i in 0..n {
@@ -75,7 +75,7 @@ fn reference(scene: &Scene, w: &[Vec<f32>], order: MixOrder) -> Vec<Vector> {
                 let row = (0..n).filter(|j| w[i][*j] > 0.0).map(|j| w[i][j] * from[j][e]);
                 x[i][e] = row.reduce(|sum, part| sum + part).unwrap();
                 if order == MixOrder::MixThenStep {
-                    x[i][e] += -course.rate(0) * rules[i].v[e];
+                    x[i][e] += -plan.learning_rate.at(0) * rules[i].v[e];
                 }
             }
         }
@@ -117,23 +117,23 @@ struct Apart<S> {
     inner: S,
     own: Vec<f32>,
     told: Arc<Mutex<Vec<(usize, Vector)>>>,
-    tell: fn(&S, &Node) -> Vector,
+    tell: fn(&S, &WorkerContext) -> Vector,
 }
 
 impl<S: strategies::Strategy> strategies::Strategy for Apart<S> {
-    fn start(&mut self, node: &mut Node) -> Result<(), StepError> {
-        self.inner.start(node)?;
-        node.params_mut().copy_from_slice(&self.own);
+    fn start(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
+        self.inner.start(ctx)?;
+        ctx.weights_mut().copy_from_slice(&self.own);
         Ok(())
     }
-    fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
-        let loss = self.inner.step(node)?;
-        let told = (node.rank().index(), (self.tell)(&self.inner, node));
+    fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
+        let loss = self.inner.step(ctx)?;
+        let told = (ctx.rank().index(), (self.tell)(&self.inner, ctx));
         self.told.lock().unwrap().push(told);
         Ok(loss)
     }
-    fn finish(&mut self, node: &mut Node) -> Result<(), StepError> {
-        self.inner.finish(node)
+    fn finish(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
+        self.inner.finish(ctx)
     }
 }
 
@@ -141,14 +141,14 @@ impl<S: strategies::Strategy> strategies::Strategy for Apart<S> {
 struct Inner(Box<dyn strategies::Strategy>);
 
 impl strategies::Strategy for Inner {
-    fn start(&mut self, node: &mut Node) -> Result<(), StepError> {
-        self.0.start(node)
+    fn start(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
+        self.0.start(ctx)
     }
-    fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
-        self.0.step(node)
+    fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
+        self.0.step(ctx)
     }
-    fn finish(&mut self, node: &mut Node) -> Result<(), StepError> {
-        self.0.finish(node)
+    fn finish(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
+        self.0.finish(ctx)
     }
 }
 
@@ -156,11 +156,12 @@ impl strategies::Strategy for Inner {
 fn models(scene: &Scene, curvature: f32, start: &dyn Fn(usize) -> Vec<f32>) -> Vec<Vec<Vector>> {
     let (n, length) = (scene.spec.cluster.workers() as usize, start(0).len());
     let told: Arc<Mutex<Vec<(usize, Vector)>>> = Arc::default();
-    let blueprint = strategies::Blueprint::new(&scene.spec, scene.course(), length);
+    let blueprint = strategies::Blueprint::new(&scene.spec, scene.plan(), length);
     let learner = |_| Box::new(Quadratic::new(curvature, vec![0.0; length], 1)) as Box<dyn Learner>;
-    let roles = |rank: Rank, host: &dyn strategies::Host, jobs: &_| {
-        let Roles { trainer, services, attendants, evaluated } = blueprint.roles(rank, host, jobs);
-        let tell = |_: &Inner, node: &Node| node.params().clone();
+    let roles = |rank: Rank, runtime: &dyn strategies::Runtime, comm: &_| {
+        let Roles { trainer, services, attendants, evaluated } =
+            blueprint.roles(rank, runtime, comm).unwrap();
+        let tell = |_: &Inner, ctx: &WorkerContext| ctx.weights().clone();
         let (own, told) = (start(rank.index()), told.clone());
         let apart = Apart { inner: Inner(trainer.unwrap()), own, told, tell };
         Roles { trainer: Some(Box::new(apart)), services, attendants, evaluated }
@@ -236,13 +237,15 @@ fn every_row_has_weights_of_its_own() {
     for order in ORDERS {
         let scene = plain(mixing(Topology::Ring, order), 3, 4, 0.0);
         let told: Arc<Mutex<Vec<(usize, Vector)>>> = Arc::default();
-        let blueprint = strategies::Blueprint::new(&scene.spec, scene.course(), 1);
+        let blueprint = strategies::Blueprint::new(&scene.spec, scene.plan(), 1);
         let learner = |_| Box::new(Quadratic::new(1.0, vec![0.0], 1)) as Box<dyn Learner>;
-        let roles = |rank: Rank, host: &dyn strategies::Host, _: &_| {
+        let roles = |rank: Rank, runtime: &dyn strategies::Runtime, _: &_| {
             let row = ROWS[rank.index()].iter().enumerate().filter(|(_, weight)| **weight > 0.0);
-            let row = row.map(|(other, weight)| (strategies::Place(other), *weight)).collect();
-            let (inner, mixer) = d_psgd::lanes(order, row, host.bell(format!("exchange of rank {rank}")));
-            let tell = |_: &d_psgd::Worker, node: &Node| node.params().clone();
+            let row = row.map(|(other, weight)| (strategies::GroupRank(other), *weight)).collect();
+            let models = Handoff::new(runtime.bell(format!("models of rank {rank}")));
+            let inner = d_psgd::Worker::new(order, models.clone());
+            let mixer = d_psgd::Mixer::new(row, models);
+            let tell = |_: &d_psgd::Worker, ctx: &WorkerContext| ctx.weights().clone();
             let own = vec![4096.0 * rank.0 as f32];
             let apart = Apart { inner, own, told: told.clone(), tell };
             Roles { trainer: Some(Box::new(apart)), services: vec![Box::new(mixer)], ..Roles::default() }
@@ -276,19 +279,19 @@ fn one_peer_per_step_brings_a_power_of_two_together_exactly() {
 
 /// Stochastic gradient push on one thread: the models z, and x and w of every rank.
 fn pushed(scene: &Scene, rounds: &Rounds) -> (Vec<Vector>, Vec<f32>) {
-    let (course, mut learner) = (scene.course(), scene.learner());
-    let n = course.workers();
+    let (plan, mut learner) = (scene.plan(), scene.learner());
+    let n = plan.workers();
     let mut x = vec![learner.initial(); n];
     let (mut z, mut w) = (x.clone(), vec![1.0_f32; n]);
     let mut rules: Vec<Sgd> = x.iter().map(|x| Sgd::new(scene, x.len())).collect();
-    for t in 1..=course.steps() {
+    for t in 1..=plan.budget.steps() {
         let (mut half, mut weight) = (x.clone(), w.clone());
         for i in 0..n {
-            let g = gradient(&mut learner, &z[i], &course.batch(t, i));
+            let g = gradient(&mut learner, &z[i], &plan.sampler.batch(t, i));
             for e in 0..g.len() {
                 rules[i].v[e] = rules[i].momentum * rules[i].v[e] + (g[e] + rules[i].decay * z[i][e]);
-                half[i][e] =
-                    (x[i][e] + -course.rate(0) * rules[i].v[e]) / (1 + rounds.receivers(t, i).len()) as f32;
+                half[i][e] = (x[i][e] + -plan.learning_rate.at(0) * rules[i].v[e])
+                    / (1 + rounds.receivers(t, i).len()) as f32;
             }
             weight[i] /= (1 + rounds.receivers(t, i).len()) as f32;
         }
@@ -319,9 +322,9 @@ fn run_uneven(
     own: &dyn Fn(usize) -> Vec<f32>,
 ) -> Outcome {
     let blueprint = scene.blueprint();
-    let roles = |rank: Rank, _: &dyn strategies::Host, _: &_| {
+    let roles = |rank: Rank, _: &dyn strategies::Runtime, _: &_| {
         let (own, told) = (own(rank.index()), told.clone());
-        let tell = |sgp: &Sgp, _: &Node| {
+        let tell = |sgp: &Sgp, _: &WorkerContext| {
             let (x, w) = sgp.biased();
             Vector::from(vec![x[0], w])
         };

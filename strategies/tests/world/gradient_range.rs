@@ -7,8 +7,8 @@ use recipe::{Codec, Extent, Strategy};
 use record::Rank;
 use std::sync::Arc;
 use strategies::collective::{Collective, Ring};
-use strategies::draw::mix;
-use strategies::{Loss, Node, Roles, StepError, Vector};
+use strategies::rng::mix;
+use strategies::{Loss, Roles, StepError, Vector, WorkerContext};
 
 /// The weights become the mean over all ranks of each rank's vector of the step.
 struct Means {
@@ -17,10 +17,10 @@ struct Means {
 }
 
 impl strategies::Strategy for Means {
-    fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
-        let x = Vector::from(self.own[node.t() as usize - 1].clone());
-        let group = node.trainers().clone();
-        *node.params_mut() = node.all_reduce_mean_over(&group, x)?;
+    fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
+        let x = Vector::from(self.own[ctx.t() as usize - 1].clone());
+        let group = ctx.trainers().clone();
+        *ctx.weights_mut() = ctx.all_reduce_mean_over(&group, x)?;
         Ok(Loss(0.0))
     }
 }
@@ -33,7 +33,7 @@ fn means(x: &[Vec<Vec<f32>>], collective: &Arc<dyn Collective>, error_feedback: 
         .coded(Codec::Quantize8Gradient, error_feedback)
         .change(|spec| spec.train.length = Extent::Steps(steps));
     let blueprint = scene.blueprint().with_collective(collective.clone());
-    let roles = |rank: Rank, _: &dyn strategies::Host, _: &strategies::Shared<strategies::Jobs>| {
+    let roles = |rank: Rank, _: &dyn strategies::Runtime, _: &strategies::CommQueue| {
         let own = x.iter().map(|step| step[rank.index()].clone()).collect();
         Roles { trainer: Some(Box::new(Means { own })), ..Roles::default() }
     };

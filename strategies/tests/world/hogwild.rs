@@ -43,13 +43,13 @@ impl Learner for Steady {
         gradient[self.support.clone()].fill(self.gradient);
         Ok(())
     }
-    fn take(&mut self) -> Result<Block, StepError> {
+    fn take_activations(&mut self) -> Result<Block, StepError> {
         Ok(Block::default())
     }
-    fn put(&mut self, _: Block) -> Result<(), StepError> {
+    fn put_activations(&mut self, _: Block) -> Result<(), StepError> {
         Ok(())
     }
-    fn cut(&mut self, _: usize, _: usize, _: usize) -> Result<(), StepError> {
+    fn shard_layer(&mut self, _: usize, _: usize, _: usize) -> Result<(), StepError> {
         Err(StepError::Learner("has no outputs to cut".into()))
     }
 }
@@ -82,7 +82,7 @@ fn steady_on(
         let (gradient, support) = of(rank);
         Box::new(Steady { layout, gradient, support, torn: std::sync::Arc::clone(&torn) }) as Box<dyn Learner>
     };
-    let blueprint = Blueprint::new(&scene.spec, scene.course(), WEIGHTS);
+    let blueprint = Blueprint::new(&scene.spec, scene.plan(), WEIGHTS);
     let outcome = scene.world.run(&blueprint, learner).unwrap();
     let torn = torn.lock().unwrap().iter().any(|values| values.len() > 1);
     (outcome, torn)

@@ -12,8 +12,8 @@ use strategies::gossip::{Local, neighbour};
 use strategies::sim::{Choices, Costs, Link, Outcome, WorldError};
 use strategies::toy::Quadratic;
 use strategies::{
-    Blueprint, Course, Deal, Desk, Host, Kind, Learner, Loss, Node, Packet, Place, Roles, Service, Shared,
-    StepError, Tag, Turn,
+    Blueprint, CommQueue, GroupRank, Kind, Learner, Loss, Packet, Roles, Runtime, SamplePartition, Service,
+    ServiceContext, ServiceStep, StepError, Tag, TrainingPlan, WorkerContext,
 };
 
 /// Runs a world in every order, and counts those that come to a deadlock.
@@ -60,8 +60,8 @@ fn finer(mut scene: Scene) -> Scene {
     scene
 }
 
-fn course(scene: &Scene, seed: u64) -> Arc<Course> {
-    Arc::new(Course::new(&scene.spec, Deal::shared_by(seed, (0..scene.samples).collect())))
+fn plan(scene: &Scene, seed: u64) -> Arc<TrainingPlan> {
+    Arc::new(TrainingPlan::new(&scene.spec, SamplePartition::shared_by(seed, (0..scene.samples).collect())))
 }
 
 /// A model whose gradient is nothing, so that states do not differ by weights.
@@ -74,15 +74,15 @@ fn still(_: Rank) -> Box<dyn Learner> {
 fn searched(what: &str, scene: &Scene, seed: u64) -> usize {
     // Of up to four ranks, a ring is all that there is.
     let graph = Graph::bipartite(Topology::Ring, scene.spec.cluster.workers() as usize);
-    searched_roles(what, scene, seed, |rank, host| uncounted(&graph, rank, host))
+    searched_roles(what, scene, seed, |rank, runtime| uncounted(&graph, rank, runtime))
 }
 
 /// The roles of a worker that counts by what its neighbours tell.
-fn uncounted(graph: &Graph, rank: Rank, host: &dyn Host) -> Roles {
-    let neighbours: Vec<Place> = graph.neighbours(rank.index()).map(Place).collect();
+fn uncounted(graph: &Graph, rank: Rank, runtime: &dyn Runtime) -> Roles {
+    let neighbours: Vec<GroupRank> = graph.neighbours(rank.index()).map(GroupRank).collect();
     let active = rank.index().is_multiple_of(2);
     let lanes = if active { neighbours.len().min(1) } else { neighbours.len() };
-    let local = Local::new(graph.ranks(), lanes, host.bell(format!("model of rank {rank}")));
+    let local = Local::new(graph.ranks(), lanes, runtime.bell(format!("model of rank {rank}")));
     let services: Vec<Box<dyn Service>> = if active && lanes > 0 {
         vec![Box::new(Active::new(local.clone(), Averaging::EachStep, neighbours, 1))]
     } else {
@@ -134,7 +134,7 @@ fn no_order_of_four_ranks_is_a_deadlock() {
 
 /// A communication lane without a role: it asks when it likes, and answers when it does not wait itself.
 struct Anyone {
-    other: Place,
+    other: GroupRank,
     asked: bool,
     answered: bool,
 }
@@ -144,32 +144,37 @@ impl Service for Anyone {
         LaneId::Communication
     }
 
-    fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
+    fn step(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError> {
         if !std::mem::replace(&mut self.asked, true) {
-            desk.wire().send_packet(self.other, Tag::new(Kind::Ask, 1), Packet::default())?;
-            desk.wire().recv_packet(self.other, Tag::new(Kind::Answer, 1))?;
-            return Ok(Turn::Served(0));
+            ctx.wire().send_packet(self.other, Tag::new(Kind::Ask, 1), Packet::default())?;
+            ctx.wire().recv_packet(self.other, Tag::new(Kind::Answer, 1))?;
+            return Ok(ServiceStep::Served(0));
         }
         if std::mem::replace(&mut self.answered, true) {
-            return Ok(Turn::Finished);
+            return Ok(ServiceStep::Finished);
         }
-        let (from, _, _) = desk.wire().recv_any(Kind::Ask)?;
-        desk.wire().send_packet(from.unwrap(), Tag::new(Kind::Answer, 1), Packet::default())?;
-        Ok(Turn::Served(0))
+        let (from, _, _) = ctx.wire().recv_any(Kind::Ask)?;
+        ctx.wire().send_packet(from.unwrap(), Tag::new(Kind::Answer, 1), Packet::default())?;
+        Ok(ServiceStep::Served(0))
     }
 }
 
 struct Idle;
 
 impl strategies::Strategy for Idle {
-    fn step(&mut self, _: &mut Node) -> Result<Loss, StepError> {
+    fn step(&mut self, _: &mut WorkerContext) -> Result<Loss, StepError> {
         Ok(Loss(0.0))
     }
 }
 
-fn searched_roles(what: &str, scene: &Scene, seed: u64, roles: impl Fn(Rank, &dyn Host) -> Roles) -> usize {
-    let blueprint = Blueprint::new(&scene.spec, course(scene, seed), 1);
-    let roles = |rank: Rank, host: &dyn Host, _: &Shared<_>| roles(rank, host);
+fn searched_roles(
+    what: &str,
+    scene: &Scene,
+    seed: u64,
+    roles: impl Fn(Rank, &dyn Runtime) -> Roles,
+) -> usize {
+    let blueprint = Blueprint::new(&scene.spec, plan(scene, seed), 1);
+    let roles = |rank: Rank, runtime: &dyn Runtime, _: &CommQueue| roles(rank, runtime);
     search(what, |choices| {
         let mut world = scene.world.clone();
         world.choices = Some(choices.clone());
@@ -181,7 +186,7 @@ fn searched_roles(what: &str, scene: &Scene, seed: u64, roles: impl Fn(Rank, &dy
 fn around(workers: u32, first: Option<u32>) -> usize {
     let what = format!("{workers} ranks, {first:?} answers first");
     searched_roles(&what, &tiny(workers, Topology::Ring, 0), 1, |rank, _| {
-        let other = Place((rank.index() + 1) % workers as usize);
+        let other = GroupRank((rank.index() + 1) % workers as usize);
         let polite = Some(rank.0) == first;
         let anyone: Box<dyn Service> = if polite {
             Box::new(Polite { other, turns: 0 })
@@ -194,7 +199,7 @@ fn around(workers: u32, first: Option<u32>) -> usize {
 
 /// A lane that answers before it asks: one of them in a circle is enough.
 struct Polite {
-    other: Place,
+    other: GroupRank,
     turns: u32,
 }
 
@@ -203,21 +208,21 @@ impl Service for Polite {
         LaneId::Communication
     }
 
-    fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
+    fn step(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError> {
         self.turns += 1;
         let (ask, answer) = (Tag::new(Kind::Ask, 1), Tag::new(Kind::Answer, 1));
         match self.turns {
             1 => {
-                let (from, _, _) = desk.wire().recv_any(Kind::Ask)?;
-                desk.wire().send_packet(from.unwrap(), answer, Packet::default())?;
+                let (from, _, _) = ctx.wire().recv_any(Kind::Ask)?;
+                ctx.wire().send_packet(from.unwrap(), answer, Packet::default())?;
             }
             2 => {
-                desk.wire().send_packet(self.other, ask, Packet::default())?;
-                desk.wire().recv_packet(self.other, answer)?;
+                ctx.wire().send_packet(self.other, ask, Packet::default())?;
+                ctx.wire().recv_packet(self.other, answer)?;
             }
-            _ => return Ok(Turn::Finished),
+            _ => return Ok(ServiceStep::Finished),
         }
-        Ok(Turn::Served(0))
+        Ok(ServiceStep::Served(0))
     }
 }
 
@@ -234,11 +239,11 @@ fn without_roles_there_is_a_deadlock() {
 #[test]
 fn a_ring_with_two_active_neighbours_is_a_deadlock() {
     let scene = tiny(3, Topology::Ring, 0);
-    let roles = |rank: Rank, host: &dyn Host| {
+    let roles = |rank: Rank, runtime: &dyn Runtime| {
         let me = rank.index();
-        let neighbours: Vec<Place> = (0..3).filter(|other| *other != me).map(Place).collect();
+        let neighbours: Vec<GroupRank> = (0..3).filter(|other| *other != me).map(GroupRank).collect();
         let active = me.is_multiple_of(2);
-        let local = Local::new(3, if active { 1 } else { 2 }, host.bell(format!("model of rank {rank}")));
+        let local = Local::new(3, if active { 1 } else { 2 }, runtime.bell(format!("model of rank {rank}")));
         let services: Vec<Box<dyn Service>> = if active {
             vec![Box::new(Active::new(local.clone(), Averaging::EachStep, neighbours, 1))]
         } else {

@@ -18,17 +18,17 @@ fn scene(period: u64, workers: u32) -> Scene {
 
 /// Every worker's model after every step, the last one after the last average.
 fn reference(scene: &Scene, period: u64) -> Vec<Vec<Vector>> {
-    let (course, mut learner) = (scene.course(), scene.learner());
-    let p = course.workers();
+    let (plan, mut learner) = (scene.plan(), scene.learner());
+    let p = plan.workers();
     let mut models = vec![learner.initial(); p];
     let mut rules: Vec<Sgd> = models.iter().map(|w| Sgd::new(scene, w.len())).collect();
     let mut trajectory = vec![models.clone()];
-    for t in 1..=course.steps() {
+    for t in 1..=plan.budget.steps() {
         for k in 0..p {
-            let g = gradient(&mut learner, &models[k], &course.batch(t, k));
-            rules[k].step(&mut models[k], &g, course.rate(course.samples_after(t - 1)));
+            let g = gradient(&mut learner, &models[k], &plan.sampler.batch(t, k));
+            rules[k].step(&mut models[k], &g, plan.learning_rate.at(plan.budget.samples_after(t - 1)));
         }
-        if t % period == 0 || t == course.steps() {
+        if t % period == 0 || t == plan.budget.steps() {
             let mut mean = Vector::zeros(models[0].len());
             for w in &models {
                 mean.add(w);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use strategies::collective::{Collective, Cost, Rates};
 use strategies::compress::{Compressor, ErrorFeedback, Identity, Truncate16};
 use strategies::sim::{Costs, Link, Outcome, World, WorldError};
-use strategies::{Kind, Place, StepError, Tag, Wire};
+use strategies::{GroupRank, Kind, StepError, Tag, Wire};
 
 /// What a message needs beside its bytes.
 const EXTRA: u64 = 256;
@@ -111,11 +111,11 @@ const ADDED: usize = 70_000;
 impl Collective for Late {
     fn all_reduce_sum(&self, x: &mut [f32], tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
         let parts = [0, 1].map(|part| tag.part(part));
-        if wire.group().place() == Place(0) {
-            return parts.into_iter().try_for_each(|tag| wire.send(Place(1), tag, 0, x));
+        if wire.group().me() == GroupRank(0) {
+            return parts.into_iter().try_for_each(|tag| wire.send(GroupRank(1), tag, 0, x));
         }
         wire.reduce(&mut vec![0.0; ADDED], &vec![0.0; ADDED]);
-        parts.into_iter().try_for_each(|tag| wire.recv_into(Place(0), tag, x))
+        parts.into_iter().try_for_each(|tag| wire.recv_into(GroupRank(0), tag, x))
     }
     fn cost(&self, _: usize, _: usize, _: usize) -> Cost {
         Cost::default()
@@ -147,8 +147,8 @@ fn who_waits_for_room_sends() {
 #[test]
 fn without_a_receiver_there_is_room_once() {
     let world = narrow(1 << 10);
-    let ran = world.run_lanes(2, |host| {
-        let mut transport = host.transport(Rank(0));
+    let ran = world.run_lanes(2, |runtime| {
+        let mut transport = runtime.transport(Rank(0));
         let run = move || {
             let packet = |bytes: usize| strategies::Packet(vec![0; bytes].into());
             let tag = |step| Tag::new(Kind::Push, step);

@@ -7,7 +7,7 @@ use std::ops::AddAssign;
 use std::sync::{Arc, Mutex};
 use strategies::compress::Identity;
 use strategies::sim::{Choices, Costs, Link, World, WorldError};
-use strategies::{Host, Kind, Lane, LaneBody, Packet, Shared, StepError, Tag};
+use strategies::{Kind, Lane, LaneBody, Packet, Runtime, Shared, StepError, Tag};
 
 /// What a lane does next.
 #[derive(Clone, Copy, Debug)]
@@ -116,8 +116,8 @@ struct End {
     memories: Vec<Memory>,
 }
 
-fn lanes(program: &Program, host: &dyn Host, end: &mut Option<End>) -> Vec<LaneBody> {
-    let memory = |rank: usize| Shared::new((0, 0), host.bell(format!("memory of {rank}")));
+fn lanes(program: &Program, runtime: &dyn Runtime, end: &mut Option<End>) -> Vec<LaneBody> {
+    let memory = |rank: usize| Shared::new((0, 0), runtime.bell(format!("memory of {rank}")));
     let memories: Vec<Memory> = (0..program.len()).map(memory).collect();
     let (mut bodies, mut at) = (vec![], vec![]);
     for (number, acts) in program.iter().enumerate() {
@@ -126,9 +126,9 @@ fn lanes(program: &Program, host: &dyn Host, end: &mut Option<End>) -> Vec<LaneB
         for (own, acts) in acts.iter().cloned().enumerate() {
             let place: Arc<Mutex<At>> = Arc::default();
             at[number].push(place.clone());
-            let gate = host.gate(rank, 0);
-            let clock = PhaseClock::new(host.clock(rank), Trace::NONE);
-            let mut lane = Lane::new(host.transport(rank), Box::new(Identity), clock);
+            let gate = runtime.gate(rank, 0);
+            let clock = PhaseClock::new(runtime.clock(rank), Trace::NONE);
+            let mut lane = Lane::new(runtime.transport(rank), Box::new(Identity), clock);
             let memory = memories[number].clone();
             let run = move || {
                 gate.pass(None)?;
@@ -173,7 +173,7 @@ fn deadlocks(program: &Program, choices: Choices) -> Option<(usize, BTreeSet<Lef
         world.link = Link { latency: Nanos(0), nanos_per_byte: 0.0 };
         world.costs = Costs::default();
         let mut end = None;
-        let ended = world.run_lanes(program.len(), |host| Ok(lanes(program, host, &mut end)));
+        let ended = world.run_lanes(program.len(), |runtime| Ok(lanes(program, runtime, &mut end)));
         let mut choices = choices.lock().unwrap();
         match ended {
             Err(WorldError::Deadlock(_)) if !choices.is_known() => {

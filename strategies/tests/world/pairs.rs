@@ -9,7 +9,9 @@ use strategies::algorithm::ad_psgd::{Active, Passive, Worker};
 use strategies::gossip::{Local, neighbour};
 use strategies::sim::{Costs, Outcome};
 use strategies::toy::Quadratic;
-use strategies::{Blueprint, Host, Learner, Loss, Node, Place, Roles, Service, StepError, Vector};
+use strategies::{
+    Blueprint, GroupRank, Learner, Loss, Roles, Runtime, Service, StepError, Vector, WorkerContext,
+};
 
 pub(crate) fn pairs(topology: Topology) -> Strategy {
     Strategy::AdPsgd { topology, averaging: Averaging::EachStep }
@@ -81,7 +83,7 @@ struct Replay {
 
 /// Does what the records say and nothing else.
 fn replay(scene: &Scene, learner: &mut dyn Learner, start: Vec<Vector>, outcome: &Outcome) -> Replay {
-    let (course, n) = (scene.course(), start.len());
+    let (plan, n) = (scene.plan(), start.len());
     let orders: Vec<Vec<GossipRecord>> = (0..n).map(|rank| acts(outcome, rank)).collect();
     let mut rules: Vec<Sgd> = start.iter().map(|x| Sgd::new(scene, x.len())).collect();
     let mut g: Vec<Vector> = start.iter().map(|x| Vector::zeros(x.len())).collect();
@@ -104,10 +106,10 @@ fn replay(scene: &Scene, learner: &mut dyn Learner, start: Vec<Vector>, outcome:
                 }
                 Some(GossipAct::Added { step, samples }) => {
                     let w = &all.read[&(rank, step)];
-                    let gradient = gradient(learner, w, &course.batch(step, rank));
+                    let gradient = gradient(learner, w, &plan.sampler.batch(step, rank));
                     let mut moved = w.clone();
-                    rules[rank].step(&mut moved, &gradient, course.rate(samples));
-                    let rate = course.rate(samples);
+                    rules[rank].step(&mut moved, &gradient, plan.learning_rate.at(samples));
+                    let rate = plan.learning_rate.at(samples);
                     let steps: Vec<f32> = rules[rank].v.iter().map(|v| -rate * v).collect();
                     g[rank].add(&steps);
                 }
@@ -188,12 +190,12 @@ fn one_worker_is_plain_sgd() {
     for strategy in [pairs(Topology::Ring), continuous(Topology::Complete), pairs(Topology::Exponential)] {
         let scene = scene(strategy, 1, 1);
         let outcome = scene.run();
-        let (course, mut learner) = (scene.course(), scene.learner());
+        let (plan, mut learner) = (scene.plan(), scene.learner());
         let mut w = learner.initial();
         let mut rule = Sgd::new(&scene, w.len());
         for t in 1..=12 {
-            let g = gradient(&mut learner, &w, &course.batch(t, 0));
-            rule.step(&mut w, &g, course.rate(2 * (t - 1)));
+            let g = gradient(&mut learner, &w, &plan.sampler.batch(t, 0));
+            rule.step(&mut w, &g, plan.learning_rate.at(2 * (t - 1)));
         }
         assert_eq!(outcome.ranks[0].model().sha256(), w.sha256());
         assert_eq!(outcome.messages, 0);
@@ -207,23 +209,23 @@ struct Apart {
 }
 
 impl strategies::Strategy for Apart {
-    fn start(&mut self, node: &mut Node) -> Result<(), StepError> {
-        self.worker.start(node)?;
-        node.params_mut().copy_from_slice(&self.own);
-        self.worker.begin(node);
+    fn start(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
+        self.worker.start(ctx)?;
+        ctx.weights_mut().copy_from_slice(&self.own);
+        self.worker.begin(ctx);
         Ok(())
     }
-    fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
-        self.worker.step(node)
+    fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
+        self.worker.step(ctx)
     }
-    fn progress(&self, node: &Node) -> strategies::Progress {
-        self.worker.progress(node)
+    fn progress(&self, ctx: &WorkerContext) -> strategies::Progress {
+        self.worker.progress(ctx)
     }
-    fn finish(&mut self, node: &mut Node) -> Result<(), StepError> {
-        self.worker.finish(node)
+    fn finish(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
+        self.worker.finish(ctx)
     }
-    fn model<'a>(&'a self, node: &'a Node) -> std::borrow::Cow<'a, Vector> {
-        self.worker.model(node)
+    fn model<'a>(&'a self, ctx: &'a WorkerContext) -> std::borrow::Cow<'a, Vector> {
+        self.worker.model(ctx)
     }
 }
 
@@ -231,13 +233,13 @@ impl strategies::Strategy for Apart {
 fn apart(scene: &Scene, topology: Topology, start: &dyn Fn(usize) -> Vec<f32>) -> Outcome {
     let (workers, length) = (scene.spec.cluster.workers() as usize, start(0).len());
     let graph = Graph::bipartite(topology, workers);
-    let blueprint = Blueprint::new(&scene.spec, scene.course(), length);
+    let blueprint = Blueprint::new(&scene.spec, scene.plan(), length);
     let learner = |_| Box::new(Quadratic::new(1.0, vec![0.0; length], 1)) as Box<dyn Learner>;
-    let roles = |rank: Rank, host: &dyn Host, _: &_| {
+    let roles = |rank: Rank, runtime: &dyn Runtime, _: &_| {
         let me = rank.index();
-        let neighbours: Vec<Place> = graph.neighbours(me).map(Place).collect();
+        let neighbours: Vec<GroupRank> = graph.neighbours(me).map(GroupRank).collect();
         let lanes = if me.is_multiple_of(2) { neighbours.len().min(1) } else { neighbours.len() };
-        let local = Local::new(workers, lanes, host.bell(format!("model of rank {me}")));
+        let local = Local::new(workers, lanes, runtime.bell(format!("model of rank {me}")));
         let services: Vec<Box<dyn Service>> = if me.is_multiple_of(2) {
             vec![Box::new(Active::new(local.clone(), Averaging::EachStep, neighbours, length))]
         } else {
@@ -384,7 +386,7 @@ fn a_run_ends_whoever_is_slow() {
             for factor in [10.0, 100.0] {
                 let mut scene = scene(strategy.clone(), workers, u64::from(slow));
                 scene.world.slow = [(Rank(slow), factor)].into();
-                let (outcome, budget) = (scene.run(), scene.course().budget());
+                let (outcome, budget) = (scene.run(), scene.plan().budget.samples());
                 let what = format!("{strategy:?} {workers}, rank {slow} by {factor}");
                 // Each step takes 2 samples.
                 let used = used(&outcome);
@@ -418,7 +420,7 @@ fn what_is_evaluated_is_what_all_ranks_hold_when_the_mark_is_reached() {
             spec.train.evaluate = Extent::Steps(1);
         });
         scene.world.slow = [(Rank(slow), 100.0)].into();
-        let (outcome, course) = (scene.run(), scene.course());
+        let (outcome, plan) = (scene.run(), scene.plan());
         let start = vec![scene.learner().initial(); workers as usize];
         let kept = replay(&scene, &mut scene.learner(), start, &outcome).kept;
         // When each step of any rank ended, and the samples of all steps that had ended by then.
@@ -431,9 +433,10 @@ fn what_is_evaluated_is_what_all_ranks_hold_when_the_mark_is_reached() {
         let reached: Vec<(u64, u64, Nanos)> = ends
             .iter()
             .filter_map(|(at, own)| {
-                let before = course.mark(samples);
+                let before = plan.evaluations.last(samples);
                 samples += own;
-                (course.mark(samples) > before).then(|| (course.mark(samples), samples, *at))
+                (plan.evaluations.last(samples) > before)
+                    .then(|| (plan.evaluations.last(samples), samples, *at))
             })
             .collect();
         assert!(reached.len() >= 36, "{strategy:?}: {} marks", reached.len());

@@ -38,7 +38,7 @@ fn a_run_goes_on_without_a_worker_that_fails() {
                     let tell = near + if victim == 0 { workers as usize - 1 } else { 1 };
                     assert!(lost.len() <= tell && !lost.is_empty(), "{what}: {lost:?}");
                     let used = used_with(&after.outcome, Rank(victim), half);
-                    let budget = scene.course().budget();
+                    let budget = scene.plan().budget.samples();
                     let most = if victim == 0 {
                         // The others count by what their neighbours tell.
                         budget + 6 * u64::from(2 * workers) + if workers == 5 { budget } else { 0 }
@@ -115,7 +115,7 @@ fn whoever_is_left_goes_on_alone() {
         let own = after.endings.iter().filter(|ending| ending.rank == Rank(left));
         assert!(own.clone().all(|ending| ending.end == LaneEnd::Finished), "{:?}", after.endings);
         let last = steps(&after.outcome, left as usize).last().unwrap().samples;
-        assert!(last >= scene.course().budget());
+        assert!(last >= scene.plan().budget.samples());
         let acts = acts(&after.outcome, left as usize);
         assert!(matches!(acts.last().unwrap().act, GossipAct::Flushed), "nothing is left in the buffer");
     }
@@ -151,7 +151,10 @@ fn whoever_is_left_gives_a_last_model_to_the_mean() {
                 assert_eq!((company.size, company.judged), (4, true));
                 // What the others had claimed when this rank ended, two steps each at most.
                 let claimed = 3 * 2 * 2;
-                assert!(snapshot.samples >= scene.course().budget() - claimed, "{fault:?}, rank {rank}");
+                assert!(
+                    snapshot.samples >= scene.plan().budget.samples() - claimed,
+                    "{fault:?}, rank {rank}"
+                );
                 assert_eq!(left.weights[&snapshot.step].sha256(), left.model().sha256());
             }
         }

@@ -6,7 +6,7 @@ use recipe::{Codec, Extent, LrShape, Strategy};
 use record::{Event, LaneId, Nanos, Phase, Rank, StepRecord};
 use std::sync::Arc;
 use strategies::collective::{Collective, HalvingDoubling, PipelinedRing, RankOrder, Ring, Tree};
-use strategies::draw::mix;
+use strategies::rng::mix;
 use strategies::sim::{Costs, Link, Outcome};
 use strategies::toy::Quadratic;
 use strategies::{Batch, Blueprint, Layout, Learner, Loss, StepError, Vector};
@@ -28,25 +28,25 @@ fn scene(strategy: Strategy, workers: u32) -> Scene {
 
 /// Algorithm 1 with one loop: the weights after each step, and after the drain.
 fn reference(scene: &Scene, depth: usize, warmup: u64) -> Vec<Vector> {
-    let (course, mut learner) = (scene.course(), scene.learner());
+    let (plan, mut learner) = (scene.plan(), scene.learner());
     let mut w = learner.initial();
     let (mut sgd, mut pipe) = (Sgd::new(scene, w.len()), Vec::<Vec<f32>>::new());
     let mut trajectory = vec![w.clone()];
-    let rate = |t: u64| course.rate(course.samples_after(t - 1));
-    for t in 1..=course.steps() {
+    let rate = |t: u64| plan.learning_rate.at(plan.budget.samples_after(t - 1));
+    for t in 1..=plan.budget.steps() {
         if t <= warmup {
-            let g = mean_gradient(&mut learner, &course, &w, t);
+            let g = mean_gradient(&mut learner, &plan, &w, t);
             sgd.step(&mut w, &g, rate(t));
         } else {
             if pipe.len() == depth {
                 sgd.step(&mut w, &pipe.remove(0), rate(t));
             }
-            pipe.push(mean_gradient(&mut learner, &course, &w, t));
+            pipe.push(mean_gradient(&mut learner, &plan, &w, t));
         }
         trajectory.push(w.clone());
     }
     for g in pipe {
-        sgd.step(&mut w, &g, rate(course.steps() + 1));
+        sgd.step(&mut w, &g, rate(plan.budget.steps() + 1));
     }
     trajectory.pop();
     trajectory.push(w);
@@ -121,7 +121,7 @@ fn quadratic(depth: u32, eta_h: f32, steps: u64) -> Outcome {
         spec.train.length = Extent::Steps(steps);
     });
     let learner = || Quadratic::new(1.0, vec![1.0; 5], 1);
-    let blueprint = Blueprint::new(&scene.spec, scene.course(), learner().layout().size());
+    let blueprint = Blueprint::new(&scene.spec, scene.plan(), learner().layout().size());
     scene.world.run(&blueprint, |_| Box::new(learner())).unwrap()
 }
 
@@ -191,7 +191,7 @@ fn timed(strategy: Strategy, nanos_per_byte: f64) -> Vec<StepRecord> {
         ..Costs::default()
     };
     let learner = || Quadratic::new(1.0, vec![1.0; 100], 2);
-    let blueprint = Blueprint::new(&scene.spec, scene.course(), 100);
+    let blueprint = Blueprint::new(&scene.spec, scene.plan(), 100);
     let outcome = scene.world.run(&blueprint, |_| Box::new(learner())).unwrap();
     outcome.ranks[0].steps(LaneId::Compute).into_iter().skip(40).take(10).cloned().collect()
 }
@@ -289,13 +289,13 @@ impl Learner for Fading {
         gradient.iter_mut().zip(g).for_each(|(to, g)| *to = if self.steps > 0 { *g } else { 0.0 });
         Ok(())
     }
-    fn take(&mut self) -> Result<strategies::vector::Block, StepError> {
+    fn take_activations(&mut self) -> Result<strategies::vector::Block, StepError> {
         Ok(strategies::vector::Block::default())
     }
-    fn put(&mut self, _: strategies::vector::Block) -> Result<(), StepError> {
+    fn put_activations(&mut self, _: strategies::vector::Block) -> Result<(), StepError> {
         Ok(())
     }
-    fn cut(&mut self, _: usize, _: usize, _: usize) -> Result<(), StepError> {
+    fn shard_layer(&mut self, _: usize, _: usize, _: usize) -> Result<(), StepError> {
         Err(StepError::Learner("nothing to cut".into()))
     }
 }
@@ -320,8 +320,7 @@ fn what_a_codec_remembers_of_the_warm_up_arrives_in_the_pipe() {
                     spec.train.length = Extent::Steps(WARMUP + 6);
                 },
             );
-            let blueprint =
-                Blueprint::new(&scene.spec, scene.course(), 45).with_collective(collective.clone());
+            let blueprint = Blueprint::new(&scene.spec, scene.plan(), 45).with_collective(collective.clone());
             let learner = |rank| Box::new(Fading::new(rank, WARMUP)) as Box<dyn Learner>;
             let outcome = scene.world.run(&blueprint, learner).unwrap();
             let what = format!("collective {number}, {workers} workers, {segments} segments");

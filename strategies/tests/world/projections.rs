@@ -4,8 +4,8 @@ use crate::scene::Scene;
 use recipe::{Codec, Collective, Compression, Extent, Strategy};
 use record::{Event, LaneId, Rank};
 use strategies::collective::Collective as _;
-use strategies::draw::mix;
-use strategies::{Loss, Node, Roles, StepError, Vector};
+use strategies::rng::mix;
+use strategies::{Loss, Roles, StepError, Vector, WorkerContext};
 
 /// Rows and columns of the one matrix of these tests.
 const ROWS: usize = 12;
@@ -19,13 +19,13 @@ struct Means {
 }
 
 impl strategies::Strategy for Means {
-    fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
+    fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
         let mut x = Vector::from(self.own.clone());
-        if !self.always && node.t() > 1 {
+        if !self.always && ctx.t() > 1 {
             x.fill(0.0);
         }
-        let group = node.trainers().clone();
-        *node.params_mut() = node.all_reduce_mean_over(&group, x)?;
+        let group = ctx.trainers().clone();
+        *ctx.weights_mut() = ctx.all_reduce_mean_over(&group, x)?;
         Ok(Loss(0.0))
     }
 }
@@ -37,7 +37,7 @@ fn means(x: &[Vec<f32>], codec: Codec, error_feedback: bool, (always, steps): (b
         spec.compression = Compression::Coded { codec, parameters: false, error_feedback };
         spec.communication.collective = Collective::HalvingDoubling;
     });
-    let roles = |rank: Rank, _: &dyn strategies::Host, _: &strategies::Shared<strategies::Jobs>| Roles {
+    let roles = |rank: Rank, _: &dyn strategies::Runtime, _: &strategies::CommQueue| Roles {
         trainer: Some(Box::new(Means { own: x[rank.index()].clone(), always })),
         services: vec![],
         ..Roles::default()

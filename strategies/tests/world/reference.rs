@@ -1,7 +1,7 @@
 //! Plain re-implementations that the tests compare with: nothing of the crate but learners, batches and rates.
 
 use crate::scene::Scene;
-use strategies::{Batch, Course, Learner, Vector};
+use strategies::{Batch, Learner, TrainingPlan, Vector};
 
 /// The mean gradient of a batch at `w`.
 pub(crate) fn gradient(learner: &mut dyn Learner, w: &Vector, batch: &Batch) -> Vec<f32> {
@@ -19,12 +19,12 @@ pub(crate) fn gradient(learner: &mut dyn Learner, w: &Vector, batch: &Batch) -> 
 
 /// The mean gradient over the samples of all workers in step `t`, each with its own weights: from zero, worker 0
 /// first.
-pub(crate) fn mean_gradient(learner: &mut dyn Learner, course: &Course, w: &Vector, t: u64) -> Vec<f32> {
-    let p = course.workers();
+pub(crate) fn mean_gradient(learner: &mut dyn Learner, plan: &TrainingPlan, w: &Vector, t: u64) -> Vec<f32> {
+    let p = plan.workers();
     let mut sum = vec![0.0_f32; w.len()];
     for k in 0..p {
-        let weight = course.weight(t, k);
-        for (sum, g) in sum.iter_mut().zip(gradient(learner, w, &course.batch(t, k))) {
+        let weight = plan.sampler.weight(t, k);
+        for (sum, g) in sum.iter_mut().zip(gradient(learner, w, &plan.sampler.batch(t, k))) {
             *sum += g * weight;
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use strategies::projection::Matrix;
 use strategies::sim::{Outcome, World, sample_spec_of};
 use strategies::toy::Perceptron;
-use strategies::{Blueprint, Course, Deal, Learner};
+use strategies::{Blueprint, Learner, SamplePartition, TrainingPlan};
 
 /// A run to be.
 pub(crate) struct Scene {
@@ -47,8 +47,8 @@ impl Scene {
         self
     }
 
-    pub(crate) fn course(&self) -> Arc<Course> {
-        Arc::new(Course::new(&self.spec, Deal::shared_by(5, (0..self.samples).collect())))
+    pub(crate) fn plan(&self) -> Arc<TrainingPlan> {
+        Arc::new(TrainingPlan::new(&self.spec, SamplePartition::shared_by(5, (0..self.samples).collect())))
     }
 
     pub(crate) fn learner(&self) -> Perceptron {
@@ -65,8 +65,7 @@ impl Scene {
     }
 
     pub(crate) fn blueprint(&self) -> Blueprint {
-        Blueprint::new(&self.spec, self.course(), self.learner().layout().size())
-            .with_matrices(self.matrices())
+        Blueprint::new(&self.spec, self.plan(), self.learner().layout().size()).with_matrices(self.matrices())
     }
 
     pub(crate) fn run(&self) -> Outcome {

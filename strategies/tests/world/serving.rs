@@ -37,7 +37,7 @@ fn run(strategy: Strategy, workers: u32, computing: u64, steps: u64) -> Outcome 
     // Updates take time on the server alone.
     scene.world.costs = Costs { forward: vec![Nanos(computing << 30)], update: 2.0, ..Costs::default() };
     scene.world.slow = (0..workers).map(|worker| (Rank(worker), 1.0 / f64::from(1 << 30))).collect();
-    let blueprint = Blueprint::new(&scene.spec, scene.course(), WEIGHTS);
+    let blueprint = Blueprint::new(&scene.spec, scene.plan(), WEIGHTS);
     let learner = |_| Box::new(Quadratic::new(0.01, vec![1.0; WEIGHTS], 1)) as Box<dyn Learner>;
     scene.world.run(&blueprint, learner).unwrap()
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use strategies::collective::{Collective, PipelinedRing, Ring};
 use strategies::compress::{Compressor, Identity, Slot};
-use strategies::draw::mix;
+use strategies::rng::mix;
 use strategies::sim::{Costs, World};
 use strategies::vector::{add, piece};
 use strategies::{Kind, Vector};

@@ -6,18 +6,18 @@ use record::{Event, LaneId, Nanos, Phase, Rank, Work};
 use strategies::sim::Costs;
 use strategies::{Learner, Loss, Vector};
 
-/// SGD with momentum on one process, without anything of this crate but the learner and the deal.
+/// SGD with momentum on one process, without anything of this crate but the learner and the partition.
 fn reference(scene: &Scene, steps: u64) -> Vec<Vector> {
-    let course = scene.course();
+    let plan = scene.plan();
     let mut learner = scene.learner();
     let sgd = scene.spec.train.optimizer;
     let mut w = learner.initial();
     let mut v = vec![0.0_f32; w.len()];
     let mut trajectory = Vec::new();
     for t in 1..=steps {
-        let mut batch = course.batch(t, 0);
-        for k in 1..course.workers() {
-            batch.examples.extend(course.batch(t, k).examples);
+        let mut batch = plan.sampler.batch(t, 0);
+        for k in 1..plan.workers() {
+            batch.examples.extend(plan.sampler.batch(t, k).examples);
         }
         learner.load(&batch).unwrap();
         let layers = learner.layout().layers().len();
@@ -30,7 +30,7 @@ fn reference(scene: &Scene, steps: u64) -> Vec<Vector> {
         }
         for i in 0..w.len() {
             v[i] = sgd.momentum * v[i] + g[i];
-            w[i] -= course.rate(course.samples_after(t - 1)) * v[i];
+            w[i] -= plan.learning_rate.at(plan.budget.samples_after(t - 1)) * v[i];
         }
         trajectory.push(w.clone());
     }
@@ -97,12 +97,12 @@ fn samples_carry_the_weight_and_not_ranks() {
 
 /// What would come out if each rank counted once.
 fn per_rank_mean(scene: &Scene, steps: u64) -> Vector {
-    let (course, mut learner) = (scene.course(), scene.learner());
+    let (plan, mut learner) = (scene.plan(), scene.learner());
     let mut w = learner.initial();
     for t in 1..=steps {
         let mut sum = Vector::zeros(w.len());
-        for k in 0..course.workers() {
-            let batch = course.batch(t, k);
+        for k in 0..plan.workers() {
+            let batch = plan.sampler.batch(t, k);
             learner.load(&batch).unwrap();
             let layers = learner.layout().layers().len();
             (0..layers).for_each(|l| learner.forward(&w, l).unwrap());
@@ -115,7 +115,7 @@ fn per_rank_mean(scene: &Scene, steps: u64) -> Vector {
             sum.add(&g);
         }
         for (w, g) in w.iter_mut().zip(sum.iter()) {
-            *w -= course.rate(0) * g / course.workers() as f32;
+            *w -= plan.learning_rate.at(0) * g / plan.workers() as f32;
         }
     }
     w
@@ -275,10 +275,10 @@ fn the_samples_of_every_rank_and_step_are_told_where_that_is_asked_for() {
             told.collect()
         };
         let (asked, unasked) = (scene(true), scene(false));
-        let course = asked.course();
+        let plan = asked.plan();
         let expected: Vec<_> = (0..3_u32)
             .flat_map(|k| (1..=7).map(move |t| (k, t)))
-            .map(|(k, t)| (k, t, course.batch(t, k as usize).examples))
+            .map(|(k, t)| (k, t, plan.sampler.batch(t, k as usize).examples))
             .collect();
         let outcome = asked.run();
         assert_eq!(told(&outcome), expected);

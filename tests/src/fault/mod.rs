@@ -10,7 +10,7 @@ pub use disk::can_mount;
 use crate::Sketch;
 use std::fmt;
 use std::time::Duration;
-use strategies::draw::mix;
+use strategies::rng::mix;
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

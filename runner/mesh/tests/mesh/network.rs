@@ -1,6 +1,6 @@
 //! The data plane over TCP, on loopback.
 
-use crate::contract::{self, Place, World};
+use crate::contract::{self, LanePosition, World};
 use crate::fixture::{PATIENCE, RealClock, briefing, sockets};
 use mesh::{DataPlane, Member, MeshError};
 use record::Rank;
@@ -19,7 +19,7 @@ fn free_addresses(ranks: u32) -> Vec<SocketAddr> {
 struct Network;
 
 impl World for Network {
-    fn run(ranks: u32, lanes: u32, body: impl Fn(Place, Box<dyn Transport>) + Send + Sync + 'static) {
+    fn run(ranks: u32, lanes: u32, body: impl Fn(LanePosition, Box<dyn Transport>) + Send + Sync + 'static) {
         assert_eq!(lanes, 1, "one is enough here");
         let (body, addresses) = (Arc::new(body), Arc::new(free_addresses(ranks)));
         let private = sockets();
@@ -29,7 +29,7 @@ impl World for Network {
             thread::spawn(move || {
                 let clock = RealClock::start();
                 let plane = DataPlane::open_on(&briefing, Rank(rank), clock, &addresses).unwrap();
-                body(Place { rank: Rank(rank), lane: 0, ranks }, plane.transport());
+                body(LanePosition { rank: Rank(rank), lane: 0, ranks }, plane.transport());
                 plane.close(PATIENCE).unwrap();
             })
         };

@@ -64,7 +64,7 @@ pub struct TorchLearner {
     seed: u64,
     pub(super) data: Arc<DataSet>,
     batch: Batch,
-    cursor: Option<Tensor>,
+    activations: Option<Tensor>,
     /// For each placed layer what its backward pass needs.
     saved: Vec<Option<Saved>>,
 }
@@ -93,7 +93,7 @@ impl TorchLearner {
             seed,
             data,
             batch: Batch::default(),
-            cursor: None,
+            activations: None,
             saved,
         })
     }
@@ -117,18 +117,18 @@ impl TorchLearner {
         })
     }
 
-    /// The cursor as a tensor of rows of `shape`.
-    fn cursor(&mut self, shape: Shape, before: &str) -> Result<Tensor, StepError> {
-        let cursor = self.cursor.take().ok_or_else(|| {
+    /// The activations as a tensor of rows of `shape`.
+    fn activations(&mut self, shape: Shape, before: &str) -> Result<Tensor, StepError> {
+        let activations = self.activations.take().ok_or_else(|| {
             StepError::Learner(format!("nothing has reached {before} yet; a batch is loaded first"))
         })?;
-        let sizes = cursor.size();
+        let sizes = activations.size();
         let rows = sizes.first().copied().unwrap_or(0);
         let wanted = dimensions(rows, shape);
         if sizes == wanted {
-            return Ok(cursor);
+            return Ok(activations);
         }
-        cursor.f_reshape(&wanted).map_err(|_| {
+        activations.f_reshape(&wanted).map_err(|_| {
             StepError::Learner(format!("{before} takes rows of {shape:?}, but a tensor of {sizes:?} came"))
         })
     }
@@ -162,10 +162,10 @@ impl TorchLearner {
         let weights = self.weights_of(weights, layer)?;
         let first = &self.model.layers[section.placed.start];
         let (input, name) = (first.input, first.name.clone());
-        let mut x = self.cursor(input, &name)?;
+        let mut x = self.activations(input, &name)?;
         if x.size()[0] == 0 {
             let output = self.model.layers[section.placed.end - 1].output;
-            self.cursor = Some(x.new_zeros(dimensions(0, output), (tch::Kind::Float, tch::Device::Cpu)));
+            self.activations = Some(x.new_zeros(dimensions(0, output), (tch::Kind::Float, tch::Device::Cpu)));
             return Ok(());
         }
         for place in section.placed {
@@ -176,7 +176,7 @@ impl TorchLearner {
             self.saved[place] = Some(saved);
             x = y;
         }
-        self.cursor = Some(x);
+        self.activations = Some(x);
         Ok(())
     }
 
@@ -191,11 +191,11 @@ impl TorchLearner {
         }
         let last = &self.model.layers[section.placed.end - 1];
         let (output, name) = (last.output, last.name.clone());
-        let mut g = self.cursor(output, &name)?;
+        let mut g = self.activations(output, &name)?;
         if g.size()[0] == 0 {
             gradient.fill(0.0);
             let input = self.model.layers[section.placed.start].input;
-            self.cursor = Some(g.new_zeros(dimensions(0, input), (tch::Kind::Float, tch::Device::Cpu)));
+            self.activations = Some(g.new_zeros(dimensions(0, input), (tch::Kind::Float, tch::Device::Cpu)));
             return Ok(());
         }
         for place in section.placed.rev() {
@@ -216,7 +216,7 @@ impl TorchLearner {
                 None => return Ok(()),
             }
         }
-        self.cursor = Some(g);
+        self.activations = Some(g);
         Ok(())
     }
 
@@ -263,7 +263,7 @@ impl Learner for TorchLearner {
 
     fn load(&mut self, batch: &Batch) -> Result<(), StepError> {
         self.saved.fill_with(|| None);
-        self.cursor = Some(self.data.batch(batch).map_err(wrong)?);
+        self.activations = Some(self.data.batch(batch).map_err(wrong)?);
         self.batch.clone_from(batch);
         Ok(())
     }
@@ -273,19 +273,19 @@ impl Learner for TorchLearner {
     }
 
     fn loss(&mut self, batch: &Batch) -> Result<Loss, StepError> {
-        let scores = self.cursor(Shape::Flat(self.model.classes), "the loss")?;
+        let scores = self.activations(Shape::Flat(self.model.classes), "the loss")?;
         let labels = self.data.labels_of(batch).map_err(wrong)?;
         if scores.size()[0] != labels.len() as i64 {
             let (rows, examples) = (scores.size()[0], labels.len());
             return Err(StepError::Learner(format!("{rows} rows of scores for {examples} examples")));
         }
         if labels.is_empty() {
-            self.cursor = Some(scores);
+            self.activations = Some(scores);
             return Ok(Loss(0.0));
         }
         let (mean, gradient) = tch::no_grad(|| loss::cross_entropy(&scores, &Tensor::f_from_slice(&labels)?))
             .map_err(|error| failed("the scores", "loss", error))?;
-        self.cursor = Some(gradient);
+        self.activations = Some(gradient);
         Ok(Loss(mean))
     }
 
@@ -293,29 +293,30 @@ impl Learner for TorchLearner {
         tch::no_grad(|| self.down(weights, layer, gradient))
     }
 
-    fn take(&mut self) -> Result<Block, StepError> {
-        let cursor = self.cursor.take().ok_or_else(|| wrong("there is no cursor to take"))?;
-        let sizes = cursor.size();
+    fn take_activations(&mut self) -> Result<Block, StepError> {
+        let activations = self.activations.take().ok_or_else(|| wrong("there is no activations to take"))?;
+        let sizes = activations.size();
         let width = sizes.iter().skip(1).product::<i64>() as usize;
-        let mut values = vec![0.0; cursor.numel()];
-        let copied = cursor.f_contiguous().and_then(|dense| dense.f_copy_data(&mut values, cursor.numel()));
-        copied.map_err(|error| failed("the cursor", "copy", error))?;
+        let mut values = vec![0.0; activations.numel()];
+        let copied =
+            activations.f_contiguous().and_then(|dense| dense.f_copy_data(&mut values, activations.numel()));
+        copied.map_err(|error| failed("the activations", "copy", error))?;
         Ok(Block { width, values })
     }
 
-    fn put(&mut self, cursor: Block) -> Result<(), StepError> {
-        let Block { width, values } = cursor;
+    fn put_activations(&mut self, activations: Block) -> Result<(), StepError> {
+        let Block { width, values } = activations;
         if width == 0 || values.len() % width != 0 {
             let len = values.len();
             return Err(StepError::Learner(format!("{len} values are no rows of width {width}")));
         }
         let rows = (values.len() / width) as i64;
         let tensor = Tensor::f_from_slice(&values).and_then(|flat| flat.f_reshape([rows, width as i64]));
-        self.cursor = Some(tensor.map_err(|error| failed("the cursor", "copy", error))?);
+        self.activations = Some(tensor.map_err(|error| failed("the activations", "copy", error))?);
         Ok(())
     }
 
-    fn cut(&mut self, layer: usize, part: usize, of: usize) -> Result<(), StepError> {
+    fn shard_layer(&mut self, layer: usize, part: usize, of: usize) -> Result<(), StepError> {
         let section = self.section(layer)?;
         if part >= of || self.cuts.contains_key(&layer) {
             return Err(StepError::Learner(format!("layer {layer} cannot be cut to part {part} of {of}")));

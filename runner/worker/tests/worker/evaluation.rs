@@ -37,7 +37,7 @@ fn the_mean_is_over_samples_even_if_the_last_batch_is_short() {
     let batch = Batch { epoch: 0, examples: (0..2100).collect() };
     learner.load(&batch).unwrap();
     learner.forward(&weights, 0).unwrap();
-    let scores = learner.take().unwrap();
+    let scores = learner.take_activations().unwrap();
     let (mut loss, mut right) = (0.0, 0);
     for (row, label) in scores.values.chunks(10).zip(learner.data().labels()) {
         let row: Vec<f64> = row.iter().map(|score| f64::from(*score)).collect();

@@ -163,9 +163,9 @@ fn masks(learner: &mut TorchLearner, model: &Model, batch: &Batch) -> BTreeMap<S
         [("dropout1", vec![-1, 4, 13, 13]), ("dropout2", vec![-1, 30])].into_iter().enumerate()
     {
         learner.forward(&ones, layer).unwrap();
-        let mask = learner.take().unwrap();
+        let mask = learner.take_activations().unwrap();
         masks.insert(name.to_owned(), Tensor::from_slice(&mask.values).reshape(shape));
-        learner.put(mask).unwrap();
+        learner.put_activations(mask).unwrap();
     }
     masks
 }

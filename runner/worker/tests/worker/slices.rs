@@ -104,19 +104,19 @@ fn the_cursor_can_leave_and_return() {
         for layer in 0..3 {
             learner.forward(&weights, layer).unwrap();
             if detour {
-                let block = learner.take().unwrap();
+                let block = learner.take_activations().unwrap();
                 assert_eq!(
                     (block.width, block.values.len()),
                     ([500, 500, 10][layer], 3 * [500, 500, 10][layer])
                 );
-                learner.put(block).unwrap();
+                learner.put_activations(block).unwrap();
             }
         }
         learner.loss(&batch()).unwrap();
         for layer in (0..3).rev() {
             if detour {
-                let block = learner.take().unwrap();
-                learner.put(block).unwrap();
+                let block = learner.take_activations().unwrap();
+                learner.put_activations(block).unwrap();
             }
             let span = layout.layers()[layer].span.clone();
             learner.backward(&weights, layer, &mut gradient[span]).unwrap();
@@ -134,17 +134,17 @@ fn slices_are_slices_of_the_whole_layer() {
     let weights = whole.initial();
     whole.load(&batch()).unwrap();
     whole.forward(&weights, 0).unwrap();
-    let expected = whole.take().unwrap();
+    let expected = whole.take_activations().unwrap();
     let mut values = vec![Vec::new(); 3];
     let mut sizes = Vec::new();
     for part in 0..3 {
         let mut slice = learner(model.clone());
-        slice.cut(0, part, 3).unwrap();
+        slice.shard_layer(0, part, 3).unwrap();
         let own = slice.initial();
         assert_eq!(own.len(), slice.layout().size());
         slice.load(&batch()).unwrap();
         slice.forward(&own, 0).unwrap();
-        let block = slice.take().unwrap();
+        let block = slice.take_activations().unwrap();
         for (row, some) in values.iter_mut().zip(block.values.chunks(block.width)) {
             row.extend_from_slice(some);
         }
@@ -165,13 +165,13 @@ fn slices_are_slices_of_the_whole_layer() {
 fn what_cannot_be_cut_says_so() {
     let mut lenet = learner(lenet());
     assert_eq!(
-        lenet.cut(0, 0, 2).unwrap_err(),
+        lenet.shard_layer(0, 0, 2).unwrap_err(),
         StepError::Learner("conv1 cannot be cut: only linear layers can".into())
     );
-    assert!(lenet.cut(9, 0, 2).unwrap_err().to_string().contains("there is no layer 9"));
-    assert!(lenet.cut(2, 2, 2).is_err());
-    lenet.cut(2, 1, 2).unwrap();
-    assert!(lenet.cut(2, 1, 2).is_err());
+    assert!(lenet.shard_layer(9, 0, 2).unwrap_err().to_string().contains("there is no layer 9"));
+    assert!(lenet.shard_layer(2, 2, 2).is_err());
+    lenet.shard_layer(2, 1, 2).unwrap();
+    assert!(lenet.shard_layer(2, 1, 2).is_err());
 }
 
 #[test]
@@ -183,9 +183,12 @@ fn misuse_is_an_error_with_a_reason() {
     learner.load(&batch()).unwrap();
     assert!(reason(learner.forward(&Vector::zeros(3), 0)).contains("3 weights were given"));
     assert!(reason(learner.backward(&weights, 0, &mut [0.0; 3])).contains("its gradient 3"));
-    learner.put(Block { width: 5, values: vec![0.0; 10] }).unwrap();
+    learner.put_activations(Block { width: 5, values: vec![0.0; 10] }).unwrap();
     assert!(reason(learner.forward(&weights, 1)).contains("linear2 takes rows of Flat(500)"));
-    assert!(reason(learner.put(Block { width: 3, values: vec![0.0; 4] })).contains("no rows of width 3"));
+    assert!(
+        reason(learner.put_activations(Block { width: 3, values: vec![0.0; 4] }))
+            .contains("no rows of width 3")
+    );
     let missing = Batch { epoch: 0, examples: vec![20] };
     assert!(reason(learner.load(&missing)).contains("sample 20 was asked for, but there are only 20"));
 }

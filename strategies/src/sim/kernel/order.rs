@@ -31,14 +31,14 @@
 //! set of orders that differ by independent events only; so every failure of a lane is met too.
 
 use super::{Actor, Event, State, Wait, Way};
-use crate::draw::mix;
+use crate::rng::mix;
 use crate::{Envelope, Tag};
 use record::Rank;
 use std::cmp::Reverse;
 use std::sync::PoisonError;
 
 /// What a lane does between two waits.
-pub(super) struct Turn {
+pub(super) struct Slice {
     actor: Actor,
     event: Event,
     /// How often it looked at what it shares with others.
@@ -149,27 +149,27 @@ impl State {
 
     /// A lane goes on because of an event.
     pub(super) fn begin_turn(&mut self, actor: Actor, event: Event) {
-        self.turn = Some(Turn { actor, event, looks: 0, acts: false });
+        self.slice = Some(Slice { actor, event, looks: 0, acts: false });
     }
 
     /// The running lane looks at what it shares with others.
     pub(in crate::sim) fn looks(&mut self) {
-        if let Some(turn) = &mut self.turn {
-            turn.looks += 1;
+        if let Some(slice) = &mut self.slice {
+            slice.looks += 1;
         }
     }
 
     /// The running lane does what another may notice.
     pub(in crate::sim) fn acts(&mut self) {
-        if let Some(turn) = &mut self.turn {
-            turn.acts = true;
+        if let Some(slice) = &mut self.slice {
+            slice.acts = true;
         }
     }
 
     /// The running lane takes a message from its inbox.
     pub(super) fn takes(&mut self, envelope: &Envelope) {
         self.acts();
-        if let Some(Turn { actor, .. }) = self.turn {
+        if let Some(Slice { actor, .. }) = self.slice {
             self.known[actor] = mix(self.known[actor], content(envelope));
         }
     }
@@ -177,7 +177,7 @@ impl State {
     /// A lane waits again. One that only looked once, and waits for its bell, is as if it had been there before it
     /// was woken.
     fn end_turn(&mut self) {
-        let Some(Turn { actor, event, looks, acts }) = self.turn.take() else { return };
+        let Some(Slice { actor, event, looks, acts }) = self.slice.take() else { return };
         if looks == 1 && !acts && matches!(self.actors[actor].wait, Wait::Bell(_)) {
             return;
         }

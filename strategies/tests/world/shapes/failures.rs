@@ -11,15 +11,15 @@ use strategies::*;
 fn a_ring_that_only_asks_is_reported_as_a_deadlock_with_its_cycle() {
     struct Asks;
     impl Strategy for Asks {
-        fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
-            let (tag, group) = (node.tag(Kind::Exchange), node.trainers().clone());
-            node.wire().recv_packet(group.after(group.size() - 1), tag)?;
-            node.wire().send(group.after(1), tag, 0, &[1.0])?;
+        fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
+            let (tag, group) = (ctx.tag(Kind::Exchange), ctx.trainers().clone());
+            ctx.wire().recv_packet(group.after(group.size() - 1), tag)?;
+            ctx.wire().send(group.after(1), tag, 0, &[1.0])?;
             Ok(Loss(0.0))
         }
     }
     let scene = Scene::new(Kinds::DSync, 3);
-    let roles = |_: Rank, _: &dyn Host, _: &Shared<Jobs>| trains(Asks, vec![]);
+    let roles = |_: Rank, _: &dyn Runtime, _: &CommQueue| trains(Asks, vec![]);
     let WorldError::Deadlock(blocked) = run(&scene, || Box::new(scene.learner()), roles).unwrap_err() else {
         panic!("no deadlock was found")
     };
@@ -36,16 +36,16 @@ fn a_ring_that_only_asks_is_reported_as_a_deadlock_with_its_cycle() {
 fn a_panic_is_an_error_of_its_lane() {
     struct Breaks;
     impl Strategy for Breaks {
-        fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
-            assert!(node.rank() != Rank(1) || node.t() != 2, "rank 1 breaks in step 2");
-            let (loss, g) = node.gradient()?;
-            let g = node.all_reduce_mean(g)?;
-            node.descend(g);
+        fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
+            assert!(ctx.rank() != Rank(1) || ctx.t() != 2, "rank 1 breaks in step 2");
+            let (loss, g) = ctx.gradient()?;
+            let g = ctx.all_reduce_mean(g)?;
+            ctx.apply_gradient(g);
             Ok(loss)
         }
     }
     let scene = Scene::new(Kinds::DSync, 3);
-    let roles = |_: Rank, _: &dyn Host, _: &Shared<Jobs>| trains(Breaks, vec![]);
+    let roles = |_: Rank, _: &dyn Runtime, _: &CommQueue| trains(Breaks, vec![]);
     let WorldError::Failed { rank, lane, source } =
         run(&scene, || Box::new(scene.learner()), roles).unwrap_err()
     else {

@@ -5,7 +5,7 @@ use crate::scene::Scene;
 use recipe::{Extent, Strategy as Kinds};
 use record::{LaneId, Nanos, Rank};
 use std::borrow::Cow;
-use strategies::draw::mix;
+use strategies::rng::mix;
 use strategies::sim::{Costs, Outcome, WorldError};
 use strategies::toy::Quadratic;
 use strategies::*;
@@ -38,37 +38,37 @@ struct Gossip {
 }
 
 impl Strategy for Gossip {
-    fn start(&mut self, node: &mut Node) -> Result<(), StepError> {
-        let own = 4.0 * node.rank().0 as f32;
-        node.params_mut().fill(own);
+    fn start(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
+        let own = 4.0 * ctx.rank().0 as f32;
+        ctx.weights_mut().fill(own);
         self.local
-            .change(|local| (local.x, local.g) = (node.params().clone(), Vector::zeros(node.params().len())));
+            .change(|local| (local.x, local.g) = (ctx.weights().clone(), Vector::zeros(ctx.weights().len())));
         Ok(())
     }
-    fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
+    fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
         let (mut x, g) = self.local.read(|local| (local.x.clone(), local.g.clone()));
         x.add(&g);
-        *node.params_mut() = x;
-        let (loss, g) = node.gradient()?;
-        let step = node.direction(g);
+        *ctx.weights_mut() = x;
+        let (loss, g) = ctx.gradient()?;
+        let step = ctx.compute_update(g);
         self.local.change(|local| {
             local.g.add(&step);
             local.fresh += 1;
         });
         Ok(loss)
     }
-    fn finish(&mut self, _: &mut Node) -> Result<(), StepError> {
+    fn finish(&mut self, _: &mut WorkerContext) -> Result<(), StepError> {
         self.local.change(|local| local.done = true);
         Ok(())
     }
-    fn model<'a>(&'a self, _: &'a Node) -> Cow<'a, Vector> {
+    fn model<'a>(&'a self, _: &'a WorkerContext) -> Cow<'a, Vector> {
         Cow::Owned(self.local.read(|local| local.x.clone()))
     }
 }
 
 struct Active {
     local: Shared<Local>,
-    neighbours: Vec<Place>,
+    neighbours: Vec<GroupRank>,
     draw: u64,
     sent: u64,
 }
@@ -78,8 +78,8 @@ impl Service for Active {
         LaneId::Communication
     }
 
-    fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
-        let x = self.local.wait(&mut desk.lane, |local| {
+    fn step(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError> {
+        let x = self.local.wait(&mut ctx.lane, |local| {
             let more = local.fresh > 0;
             local.flush();
             (more || local.done).then(|| more.then(|| local.x.clone()))
@@ -88,16 +88,16 @@ impl Service for Active {
         let (ask, answer) = (Tag::new(Kind::Ask, self.sent), Tag::new(Kind::Answer, self.sent));
         let Some(x) = x else {
             for place in &self.neighbours {
-                desk.wire().send_packet(*place, ask, Packet::default())?;
+                ctx.wire().send_packet(*place, ask, Packet::default())?;
             }
-            return Ok(Turn::Finished);
+            return Ok(ServiceStep::Finished);
         };
         let place = self.neighbours[mix(self.draw, self.sent) as usize % self.neighbours.len()];
-        desk.wire().send(place, ask, 0, &x)?;
+        ctx.wire().send(place, ask, 0, &x)?;
         let mut other = Vector::zeros(x.len());
-        desk.wire().recv_into(place, answer, &mut other)?;
+        ctx.wire().recv_into(place, answer, &mut other)?;
         self.local.change(|local| local.average_with(&other));
-        Ok(Turn::Served(self.sent))
+        Ok(ServiceStep::Served(self.sent))
     }
     fn model(&self) -> Option<Cow<'_, Vector>> {
         Some(Cow::Owned(self.local.read(|local| local.x.clone())))
@@ -115,29 +115,29 @@ impl Service for Passive {
         LaneId::Clients
     }
 
-    fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
+    fn step(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError> {
         if self.askers == 0 {
-            self.local.wait(&mut desk.lane, |local| {
+            self.local.wait(&mut ctx.lane, |local| {
                 local.flush();
                 local.done.then_some(())
             })?;
-            return Ok(Turn::Finished);
+            return Ok(ServiceStep::Finished);
         }
-        let (from, tag, packet) = desk.wire().recv_any(Kind::Ask)?;
+        let (from, tag, packet) = ctx.wire().recv_any(Kind::Ask)?;
         self.served += 1;
         if packet.0.is_empty() {
             self.askers -= 1;
-            return Ok(Turn::Served(self.served));
+            return Ok(ServiceStep::Served(self.served));
         }
-        let x = self.local.wait(&mut desk.lane, |local| {
+        let x = self.local.wait(&mut ctx.lane, |local| {
             local.flush();
             (!local.x.is_empty()).then(|| local.x.clone())
         })?;
         let mut other = Vector::zeros(x.len());
-        desk.wire().decode(&packet, &mut other)?;
-        desk.wire().send(from.unwrap(), Tag { kind: Kind::Answer, ..tag }, 0, &x)?;
+        ctx.wire().decode(&packet, &mut other)?;
+        ctx.wire().send(from.unwrap(), Tag { kind: Kind::Answer, ..tag }, 0, &x)?;
         self.local.change(|local| local.average_with(&other));
-        Ok(Turn::Served(self.served))
+        Ok(ServiceStep::Served(self.served))
     }
     fn model(&self) -> Option<Cow<'_, Vector>> {
         Some(Cow::Owned(self.local.read(|local| local.x.clone())))
@@ -153,10 +153,10 @@ fn gossip(ranks: u32, seed: u64) -> Result<Outcome, WorldError> {
     scene.world.jitter = 1.0;
     scene.world.slow.insert(Rank(1), 5.0);
     scene.world.costs = Costs { forward: vec![Nanos(3000)], ..Costs::default() };
-    let roles = |rank: Rank, host: &dyn Host, _: &Shared<Jobs>| {
+    let roles = |rank: Rank, runtime: &dyn Runtime, _: &CommQueue| {
         let (me, n) = (rank.index(), ranks as usize);
-        let local = Shared::new(Local::default(), host.bell(format!("buffer of rank {me}")));
-        let mut neighbours = vec![Place((me + n - 1) % n), Place((me + 1) % n)];
+        let local = Shared::new(Local::default(), runtime.bell(format!("buffer of rank {me}")));
+        let mut neighbours = vec![GroupRank((me + n - 1) % n), GroupRank((me + 1) % n)];
         neighbours.dedup();
         let lane: Box<dyn Service> = if me % 2 == 0 {
             Box::new(Active { local: local.clone(), neighbours, draw: seed ^ (me as u64) << 32, sent: 0 })

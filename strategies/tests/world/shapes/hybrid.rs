@@ -24,9 +24,9 @@ impl Hybrid {
             wire.send(to, tag, 0, &own)?;
         }
         let mut all = Vec::new();
-        for from in wire.group().places() {
+        for from in wire.group().members() {
             let mut values = own.clone();
-            if from != wire.group().place() {
+            if from != wire.group().me() {
                 wire.recv_into(from, tag, &mut values)?;
             }
             all.extend(values);
@@ -40,10 +40,10 @@ impl Hybrid {
         }
         let (p, rows) = (wire.group().size(), mine.values.len() / mine.width);
         let mut whole = Block { width, values: vec![0.0; rows * width] };
-        for from in wire.group().places() {
+        for from in wire.group().members() {
             let columns = piece(width, p, from.0);
             let mut values = vec![0.0; rows * columns.len()];
-            if from == wire.group().place() {
+            if from == wire.group().me() {
                 values.copy_from_slice(&mine.values);
             } else {
                 wire.recv_into(from, tag, &mut values)?;
@@ -72,60 +72,60 @@ fn columns(block: &Block, at: std::ops::Range<usize>) -> Block {
 }
 
 impl Strategy for Hybrid {
-    fn start(&mut self, node: &mut Node) -> Result<(), StepError> {
-        let group = node.trainers().clone();
+    fn start(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
+        let group = ctx.trainers().clone();
         (self.first_cut..self.widths.len())
-            .try_for_each(|layer| node.cut(layer, group.place().0, group.size()))
+            .try_for_each(|layer| ctx.shard_layer(layer, group.me().0, group.size()))
     }
 
-    fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
-        let group = node.trainers().clone();
-        let (p, me, layers) = (group.size(), group.place().0, self.widths.len());
-        let mut g = Vector::zeros(node.params().len());
+    fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
+        let group = ctx.trainers().clone();
+        let (p, me, layers) = (group.size(), group.me().0, self.widths.len());
+        let mut g = Vector::zeros(ctx.weights().len());
         let mut loss = 0.0;
-        node.load()?;
-        (0..self.first_cut).try_for_each(|layer| node.forward_layer(layer))?;
-        let own = node.take()?;
+        ctx.load()?;
+        (0..self.first_cut).try_for_each(|layer| ctx.forward_layer(layer))?;
+        let own = ctx.take_activations()?;
         let rows = own.values.len() / own.width;
         let mut own_gradient = Block { width: own.width, values: vec![0.0; own.values.len()] };
         for round in 0..p {
-            let course = node.seat().course.clone();
-            let epoch = node.batch().epoch;
+            let plan = ctx.info().plan.clone();
+            let epoch = ctx.batch().epoch;
             let examples = (0..p)
-                .flat_map(|k| course.batch(node.t(), k).examples[piece(rows, p, round)].to_vec())
+                .flat_map(|k| plan.sampler.batch(ctx.t(), k).examples[piece(rows, p, round)].to_vec())
                 .collect();
-            node.put(own.clone())?;
-            node.exchange(&group, |x, tag, wire| Self::gather_rows(x, round, tag, wire))?;
+            ctx.put_activations(own.clone())?;
+            ctx.exchange_activations(&group, |x, tag, wire| Self::gather_rows(x, round, tag, wire))?;
             for layer in self.first_cut..layers {
-                node.forward_layer(layer)?;
+                ctx.forward_layer(layer)?;
                 let width = self.widths[layer];
-                node.exchange(&group, |y, tag, wire| Self::gather_columns(&y, width, tag, wire))?;
+                ctx.exchange_activations(&group, |y, tag, wire| Self::gather_columns(&y, width, tag, wire))?;
             }
-            loss += node.loss(&Batch { epoch, examples })?.0 / p as f32;
+            loss += ctx.loss(&Batch { epoch, examples })?.0 / p as f32;
             for layer in (self.first_cut..layers).rev() {
-                let whole = node.take()?;
-                node.put(columns(&whole, piece(self.widths[layer], p, me)))?;
-                let span = node.layout().layers()[layer].span.clone();
+                let whole = ctx.take_activations()?;
+                ctx.put_activations(columns(&whole, piece(self.widths[layer], p, me)))?;
+                let span = ctx.layout().layers()[layer].span.clone();
                 let mut part = vec![0.0; span.len()];
-                node.backward_layer(layer, &mut part)?;
+                ctx.backward_layer(layer, &mut part)?;
                 g[span].iter_mut().zip(&part).for_each(|(g, part)| *g += part / p as f32);
-                node.exchange(&group, Self::sum)?;
+                ctx.exchange_activations(&group, Self::sum)?;
             }
-            let cursor = node.take()?;
+            let activations = ctx.take_activations()?;
             let mine = piece(rows, p, round);
             let from = me * mine.len() * own.width;
-            let back = &cursor.values[from..from + mine.len() * own.width];
+            let back = &activations.values[from..from + mine.len() * own.width];
             own_gradient.values[mine.start * own.width..mine.end * own.width].copy_from_slice(back);
         }
-        node.put(own_gradient)?;
+        ctx.put_activations(own_gradient)?;
         for layer in (0..self.first_cut).rev() {
-            let span = node.layout().layers()[layer].span.clone();
-            node.backward_layer(layer, &mut g[span])?;
+            let span = ctx.layout().layers()[layer].span.clone();
+            ctx.backward_layer(layer, &mut g[span])?;
         }
-        let below = node.layout().span(0..self.first_cut);
-        let mean = node.all_reduce_mean_over(&group, g[below.clone()].to_vec().into())?;
+        let below = ctx.layout().span(0..self.first_cut);
+        let mean = ctx.all_reduce_mean_over(&group, g[below.clone()].to_vec().into())?;
         g[below].copy_from_slice(&mean);
-        node.descend(g);
+        ctx.apply_gradient(g);
         Ok(Loss(loss))
     }
 }
@@ -142,7 +142,7 @@ fn model_parallelism_is_one_process_after_a_step_of_exact_numbers() {
     let expected = scene(1).run();
     for p in [2_u32, 4] {
         let scene = scene(p);
-        let roles = |_: Rank, _: &dyn Host, _: &Shared<Jobs>| {
+        let roles = |_: Rank, _: &dyn Runtime, _: &CommQueue| {
             trains(Hybrid { first_cut: 1, widths: vec![8, 8, 4] }, vec![])
         };
         let outcome = run(&scene, || Box::new(scene.learner()), roles).unwrap();
@@ -153,7 +153,7 @@ fn model_parallelism_is_one_process_after_a_step_of_exact_numbers() {
             let row = widths[layer] + 1;
             for (k, rank) in outcome.ranks.iter().enumerate() {
                 let mut cut = Perceptron::new(&widths);
-                (1..3).for_each(|layer| cut.cut(layer, k, p as usize).unwrap());
+                (1..3).for_each(|layer| cut.shard_layer(layer, k, p as usize).unwrap());
                 let kept = if layer == 0 { 0..widths[1] } else { piece(widths[layer + 1], p as usize, k) };
                 let part = &rank.model()[cut.layout().layers()[layer].span.clone()];
                 joined[span.start + kept.start * row..span.start + kept.end * row].copy_from_slice(part);

@@ -12,7 +12,7 @@ use strategies::*;
 
 /// A centre in shared memory, pulled and pushed element by element without a lock; one service per client.
 struct LockFree {
-    client: Place,
+    client: GroupRank,
     centre: Arc<[AtomicU32]>,
     pull: f32,
     turn: u64,
@@ -23,16 +23,16 @@ impl Service for LockFree {
         LaneId::Client(self.client.0 as u16)
     }
 
-    fn turn(&mut self, desk: &mut Desk) -> Result<Turn, StepError> {
+    fn step(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError> {
         self.turn += 1;
         let tag = Tag::new(Kind::Push, self.turn);
-        let packet = desk.wire().recv_packet(self.client, tag)?;
+        let packet = ctx.wire().recv_packet(self.client, tag)?;
         if packet.0.is_empty() {
-            return Ok(Turn::Finished);
+            return Ok(ServiceStep::Finished);
         }
         let mut x = vec![0.0; self.centre.len()];
-        desk.wire().decode(&packet, &mut x)?;
-        desk.lane.clock.timed(Phase::Update, Work::Update(x.len()), || {
+        ctx.wire().decode(&packet, &mut x)?;
+        ctx.lane.clock.timed(Phase::Update, Work::Update(x.len()), || {
             for (c, x) in self.centre.iter().zip(&mut x) {
                 let mut old = c.load(Ordering::Relaxed);
                 loop {
@@ -48,33 +48,33 @@ impl Service for LockFree {
                 }
             }
         });
-        desk.wire().send(self.client, Tag { kind: Kind::Pull, ..tag }, 0, &x)?;
-        Ok(Turn::Served(self.turn))
+        ctx.wire().send(self.client, Tag { kind: Kind::Pull, ..tag }, 0, &x)?;
+        Ok(ServiceStep::Served(self.turn))
     }
 }
 
 struct Elastic {
-    server: Place,
+    server: GroupRank,
     pull: f32,
 }
 
 impl Strategy for Elastic {
-    fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
-        let tag = Tag::new(Kind::Push, node.t());
-        let (loss, g) = node.gradient()?;
-        let x = node.params().clone();
-        node.wire().send(self.server, tag, 0, &x)?;
-        let mut c = node.spare();
-        node.wire().recv_into(self.server, Tag { kind: Kind::Pull, ..tag }, &mut c)?;
-        let step = node.direction(g);
-        for (i, x) in node.params_mut().iter_mut().enumerate() {
+    fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
+        let tag = Tag::new(Kind::Push, ctx.t());
+        let (loss, g) = ctx.gradient()?;
+        let x = ctx.weights().clone();
+        ctx.wire().send(self.server, tag, 0, &x)?;
+        let mut c = ctx.spare();
+        ctx.wire().recv_into(self.server, Tag { kind: Kind::Pull, ..tag }, &mut c)?;
+        let step = ctx.compute_update(g);
+        for (i, x) in ctx.weights_mut().iter_mut().enumerate() {
             *x += step[i] - self.pull * (*x - c[i]);
         }
         Ok(loss)
     }
-    fn finish(&mut self, node: &mut Node) -> Result<(), StepError> {
-        let tag = Tag::new(Kind::Push, node.t() + 1);
-        node.wire().send_packet(self.server, tag, Packet::default())
+    fn finish(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
+        let tag = Tag::new(Kind::Push, ctx.t() + 1);
+        ctx.wire().send_packet(self.server, tag, Packet::default())
     }
 }
 
@@ -83,16 +83,16 @@ fn an_elastic_pull_without_gradients_conserves_the_sum() {
     // Worker k starts at 4 k, the centre at 0, and each of 12 pulls halves: 24 bits hold every sum.
     struct Apart(Elastic);
     impl Strategy for Apart {
-        fn start(&mut self, node: &mut Node) -> Result<(), StepError> {
-            let own = 4.0 * node.rank().0 as f32;
-            node.params_mut().fill(own);
+        fn start(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
+            let own = 4.0 * ctx.rank().0 as f32;
+            ctx.weights_mut().fill(own);
             Ok(())
         }
-        fn step(&mut self, node: &mut Node) -> Result<Loss, StepError> {
-            self.0.step(node)
+        fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
+            self.0.step(ctx)
         }
-        fn finish(&mut self, node: &mut Node) -> Result<(), StepError> {
-            self.0.finish(node)
+        fn finish(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
+            self.0.finish(ctx)
         }
     }
     for seed in 0..20 {
@@ -103,15 +103,15 @@ fn an_elastic_pull_without_gradients_conserves_the_sum() {
         scene.world.jitter = 1.0;
         scene.world.costs = Costs { forward: vec![Nanos(1000)], update: 10.0, ..Costs::default() };
         let centre: Arc<[AtomicU32]> = (0..3).map(|_| AtomicU32::new(0.0_f32.to_bits())).collect();
-        let roles = |rank: Rank, _: &dyn Host, _: &Shared<Jobs>| {
+        let roles = |rank: Rank, _: &dyn Runtime, _: &CommQueue| {
             if rank == Rank(4) {
                 let service = |k| {
-                    Box::new(LockFree { client: Place(k), centre: centre.clone(), pull: 0.5, turn: 0 })
+                    Box::new(LockFree { client: GroupRank(k), centre: centre.clone(), pull: 0.5, turn: 0 })
                         as Box<dyn Service>
                 };
                 return Roles { services: (0..4).map(service).collect(), ..Roles::default() };
             }
-            trains(Apart(Elastic { server: Place(4), pull: 0.5 }), vec![])
+            trains(Apart(Elastic { server: GroupRank(4), pull: 0.5 }), vec![])
         };
         let learner = || Box::new(Quadratic::new(1.0, vec![0.0; 3], 1)) as Box<dyn Learner>;
         let outcome = run(&scene, learner, roles).unwrap();

@@ -16,10 +16,10 @@ use strategies::*;
 fn run(
     scene: &Scene,
     learner: impl Fn() -> Box<dyn Learner>,
-    roles: impl Fn(Rank, &dyn Host, &Shared<Jobs>) -> Roles,
+    roles: impl Fn(Rank, &dyn Runtime, &CommQueue) -> Roles,
 ) -> Result<Outcome, WorldError> {
     let size = learner().layout().size();
-    let blueprint = Blueprint::new(&scene.spec, scene.course(), size);
+    let blueprint = Blueprint::new(&scene.spec, scene.plan(), size);
     scene.world.run_roles(&blueprint, |_| learner(), roles)
 }
 
@@ -27,6 +27,6 @@ fn trains(strategy: impl Strategy + 'static, services: Vec<Box<dyn Service>>) ->
     Roles { trainer: Some(Box::new(strategy)), services, ..Roles::default() }
 }
 
-fn messenger(scene: &Scene, jobs: &Shared<Jobs>) -> Box<dyn Service> {
-    Box::new(Messenger::new(jobs.clone(), scene.blueprint().collective().clone()))
+fn comm_lane(scene: &Scene, comm: &CommQueue) -> Box<dyn Service> {
+    Box::new(CommLane::new(comm.clone(), scene.blueprint().all_reduce()))
 }

@@ -1,0 +1,83 @@
+//! The mean of a vector over a group: a plain sum by the collective of the run, behind the projection of the lane where
+//! the recipe asks for one, scaled once.
+
+use crate::collective::Collective;
+use crate::group::Group;
+use crate::handoff::Handoff;
+use crate::projection::Projector;
+use crate::vector::Vector;
+use crate::wire::Wire;
+use crate::{Lane, StepError, Tag};
+use record::{Phase, Work};
+use std::sync::Arc;
+
+/// The all-reduce of one lane.
+pub struct AllReduce {
+    collective: Arc<dyn Collective>,
+    /// What is kept of gradients; its memory belongs to the lane.
+    projector: Option<Projector>,
+}
+
+/// All-reduces for the communication lane: the vectors, and their means.
+pub type CommQueue = Handoff<ReduceJob, Vector>;
+
+/// An all-reduce that another lane asks for.
+pub struct ReduceJob {
+    /// The vector.
+    pub x: Vector,
+    /// Position of its first element in the vector that it is part of.
+    pub at: usize,
+    /// The group that takes part.
+    pub group: Group,
+    /// The tag of the call.
+    pub tag: Tag,
+}
+
+impl AllReduce {
+    /// Sums by `collective`, of gradients only their projection.
+    pub fn new(collective: Arc<dyn Collective>, projector: Option<Projector>) -> Self {
+        Self { collective, projector }
+    }
+
+    /// Whether gradients are projected.
+    pub fn projects(&self) -> bool {
+        self.projector.is_some()
+    }
+
+    /// Replaces `x` by its mean over the group of the wire. Only gradients are projected.
+    pub fn mean(&mut self, x: &mut Vector, tag: Tag, mut wire: Wire<'_>) -> Result<(), StepError> {
+        match self.projector.as_mut().filter(|_| wire.carries_gradients()) {
+            Some(projector) => projector.all_reduce_sum(x, tag, self.collective.as_ref(), &mut wire)?,
+            None => {
+                agree_on_range(self.collective.as_ref(), x, tag, &mut wire)?;
+                self.collective.all_reduce_sum(x, tag, &mut wire)?;
+            }
+        }
+        let places = wire.group().size();
+        scale(x, places, wire.lane());
+        Ok(())
+    }
+}
+
+/// Where a codec has one range for a whole gradient, the ranks of the group agree on it: all get the same bits of the sum
+/// of their reaches.
+fn agree_on_range(
+    collective: &dyn Collective,
+    x: &[f32],
+    tag: Tag,
+    wire: &mut Wire<'_>,
+) -> Result<(), StepError> {
+    let Some(reach) = wire.reach(tag, x) else { return Ok(()) };
+    let mut reach = [reach];
+    // The calls of a step count from one: the highest bit keeps this sum apart from all others.
+    let apart = Tag { call: tag.call | 1 << 31, ..tag };
+    collective.all_reduce_sum(&mut reach, apart, &mut wire.reaching())?;
+    wire.agree(reach[0]);
+    Ok(())
+}
+
+/// Turns a sum over `places` ranks into a mean.
+pub(crate) fn scale(x: &mut Vector, places: usize, lane: &mut Lane) {
+    let share = 1.0 / places as f32;
+    lane.clock.timed(Phase::Reduce, Work::Reduce(x.len()), || x.scale(share));
+}

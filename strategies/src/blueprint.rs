@@ -1,0 +1,120 @@
+//! From a description to live lanes: the same for the simulator and the worker.
+
+mod elastic;
+mod gossip;
+mod lanes;
+mod roles;
+
+pub use lanes::{Body, LaneBody, RankSetup, panic_text};
+
+use crate::StepError;
+use crate::all_reduce::{AllReduce, CommQueue};
+use crate::collective::{self, Collective};
+use crate::compress::Compressor;
+use crate::plan::TrainingPlan;
+use crate::projection::{self, Matrix};
+use crate::runtime::Runtime;
+use crate::strategy::Roles;
+use recipe::{Compression, Graph, Measure, Role, RunSpec, Strategy as Kind};
+use record::Rank;
+use std::sync::{Arc, OnceLock};
+
+/// The description that every rank of a run is built from.
+#[derive(Clone)]
+pub struct Blueprint {
+    strategy: Kind,
+    compression: Compression,
+    codec: Option<fn() -> Box<dyn Compressor>>,
+    collective: Arc<dyn Collective>,
+    measure: Measure,
+    everyone: Arc<[Rank]>,
+    trainers: Arc<[Rank]>,
+    parameter_count: usize,
+    matrices: Arc<[Matrix]>,
+    plan: Arc<TrainingPlan>,
+    /// Built for the first rank that needs it, once for all ranks of a simulated run.
+    graph: Arc<OnceLock<Graph>>,
+}
+
+impl Blueprint {
+    /// The blueprint of a run. `parameter_count` is the size of the whole model.
+    pub fn new(spec: &RunSpec, plan: Arc<TrainingPlan>, parameter_count: usize) -> Self {
+        let ranks = |wanted: Option<Role>| -> Arc<[Rank]> {
+            let seats = spec.cluster.seats.iter().enumerate();
+            let chosen = seats.filter(|(_, seat)| wanted.is_none_or(|role| seat.role == role));
+            chosen.map(|(rank, _)| Rank(rank as u32)).collect()
+        };
+        let trainers = ranks(Some(Role::Worker));
+        Self {
+            strategy: spec.strategy.clone(),
+            // One worker trains as if nothing travelled, with any strategy.
+            compression: if trainers.len() == 1 { Compression::None } else { spec.compression },
+            codec: None,
+            collective: collective::build(&spec.communication, &spec.cluster),
+            measure: spec.measure,
+            everyone: ranks(None),
+            trainers,
+            parameter_count,
+            matrices: projection::matrices(&spec.model),
+            plan,
+            graph: Arc::default(),
+        }
+    }
+
+    /// The same with another codec for gradients: for codecs under development and tests.
+    #[must_use]
+    pub fn with_codec(self, codec: fn() -> Box<dyn Compressor>) -> Self {
+        Self { codec: Some(codec), ..self }
+    }
+
+    /// The same for a model with these matrices of weights: for learners that the recipe does not know.
+    #[must_use]
+    pub fn with_matrices(self, matrices: impl Into<Arc<[Matrix]>>) -> Self {
+        Self { matrices: matrices.into(), ..self }
+    }
+
+    /// The same with another all-reduce: for collectives under development and tests.
+    #[must_use]
+    pub fn with_collective(self, collective: Arc<dyn Collective>) -> Self {
+        Self { collective, ..self }
+    }
+
+    /// All ranks.
+    pub fn ranks(&self) -> &[Rank] {
+        &self.everyone
+    }
+
+    /// The ranks that train.
+    pub fn trainers(&self) -> &[Rank] {
+        &self.trainers
+    }
+
+    /// Samples, steps, rates and evaluation points.
+    pub fn plan(&self) -> &Arc<TrainingPlan> {
+        &self.plan
+    }
+
+    /// Number of weights of the whole model.
+    pub fn parameter_count(&self) -> usize {
+        self.parameter_count
+    }
+
+    /// The collective of the run.
+    pub fn collective(&self) -> &Arc<dyn Collective> {
+        &self.collective
+    }
+
+    /// The all-reduce of one lane, behind the projection that the recipe asks for.
+    pub fn all_reduce(&self) -> AllReduce {
+        let projector = projection::build(self.compression, self.plan.seed(), &self.matrices);
+        AllReduce::new(self.collective.clone(), projector)
+    }
+
+    /// The roles of a rank.
+    pub fn roles(&self, rank: Rank, runtime: &dyn Runtime, comm: &CommQueue) -> Result<Roles, StepError> {
+        match rank.index().checked_sub(self.trainers.len()) {
+            None => Ok(self.roles_of_worker(rank, runtime, comm)),
+            Some(server) => Ok(self.roles_of_server(server, runtime)),
+        }
+    }
+}

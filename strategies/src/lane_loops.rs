@@ -1,0 +1,107 @@
+//! The loops that drive lanes: the training loop of every strategy, and the loops of services.
+
+use crate::StepError;
+use crate::plan::Progress;
+use crate::runtime::Gate;
+use crate::service_context::ServiceContext;
+use crate::step_recorder::{SnapshotPurpose, StepRecorder, StepSummary, When};
+use crate::strategy::{Service, ServiceStep, Strategy};
+use crate::worker_context::WorkerContext;
+
+/// Drives the compute lane.
+pub(crate) fn train(
+    mut ctx: WorkerContext,
+    mut strategy: Box<dyn Strategy>,
+    gate: &dyn Gate,
+    recorder: &StepRecorder,
+) -> Result<(), StepError> {
+    strategy.start(&mut ctx)?;
+    gate.pass(Some(ctx.weights()))?;
+    let plan = ctx.info().plan.clone();
+    ctx.lane().restart();
+    recorder.snapshot_worker(&mut ctx, strategy.as_ref(), When::default(), SnapshotPurpose::Evaluation);
+    let mut last = When::default();
+    for step in 1.. {
+        if recorder.observer.stopping() {
+            return Err(StepError::Stopped);
+        }
+        ctx.begin(step, last.samples);
+        let loss = strategy.step(&mut ctx)?;
+        if !loss.0.is_finite() {
+            return Err(StepError::Diverged { step, loss: loss.0 });
+        }
+        let Progress { samples, over } = strategy.progress(&ctx);
+        let due = strategy.snapshots_at_evaluations() && plan.evaluations.due(last.samples, samples);
+        last = When { step, samples };
+        if let Some(purpose) = recorder.purpose(due).filter(|_| !over) {
+            recorder.snapshot_worker(&mut ctx, strategy.as_ref(), last, purpose);
+        }
+        recorder.record_samples(&ctx, step);
+        let own_samples = ctx.batch().examples.len() as u32;
+        let summary =
+            StepSummary { samples, own_samples, loss: Some(loss), rate: Some(ctx.rate()), drain: false };
+        recorder.end_step(ctx.rank(), ctx.lane(), step + 1, summary);
+        if over {
+            break;
+        }
+    }
+    ctx.set_consumed(last.samples);
+    strategy.finish(&mut ctx)?;
+    // A worker at its own pace may learn only now how much the others have consumed.
+    last.samples = last.samples.max(strategy.progress(&ctx).samples);
+    ctx.close_comm_queue();
+    recorder.snapshot_worker(&mut ctx, strategy.as_ref(), last, SnapshotPurpose::Final);
+    let summary = StepSummary { rate: Some(ctx.rate()), ..StepSummary::drain(last.samples) };
+    recorder.end_step(ctx.rank(), ctx.lane(), last.step + 2, summary);
+    recorder.record_coding(ctx.rank(), ctx.lane());
+    Ok(())
+}
+
+/// Drives a service.
+pub(crate) fn serve(
+    mut ctx: ServiceContext,
+    mut service: Box<dyn Service>,
+    gate: &dyn Gate,
+    recorder: &StepRecorder,
+) -> Result<(), StepError> {
+    let initial = service.start(&mut ctx)?;
+    gate.pass(initial.as_ref())?;
+    drop(initial);
+    ctx.lane.restart();
+    let plan = ctx.info.plan.clone();
+    let rank = ctx.info.rank;
+    let mut last = When::default();
+    recorder.snapshot_service(&mut ctx, service.as_ref(), last, SnapshotPurpose::Evaluation);
+    for step in 1.. {
+        let ServiceStep::Served(samples) = service.step(&mut ctx)? else {
+            recorder.snapshot_service(&mut ctx, service.as_ref(), last, SnapshotPurpose::Final);
+            recorder.end_step(rank, &mut ctx.lane, step + 1, StepSummary::drain(last.samples));
+            recorder.record_coding(rank, &ctx.lane);
+            return Ok(());
+        };
+        let purpose = recorder.purpose(plan.evaluations.due(last.samples, samples));
+        last = When { step, samples };
+        if let Some(purpose) = purpose.filter(|_| samples < plan.budget.samples()) {
+            recorder.snapshot_service(&mut ctx, service.as_ref(), last, purpose);
+        }
+        recorder.end_step(rank, &mut ctx.lane, step + 1, StepSummary::served(samples));
+    }
+    Ok(())
+}
+
+/// Drives a lane of the measurement: its time is in no phase, only its snapshots are recorded.
+pub(crate) fn attend(
+    mut ctx: ServiceContext,
+    mut service: Box<dyn Service>,
+    gate: &dyn Gate,
+    recorder: &StepRecorder,
+) -> Result<(), StepError> {
+    service.start(&mut ctx)?;
+    gate.pass(None)?;
+    ctx.lane.restart();
+    for step in 1.. {
+        let ServiceStep::Served(samples) = service.step(&mut ctx)? else { break };
+        recorder.snapshot_beside(&ctx, service.as_ref(), When { step, samples });
+    }
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! What a lane stands on: time, waking, bytes, a start line, and somebody who listens. The simulator and the
+//! real worker each implement [`Runtime`].
+
+use crate::transport::Transport;
+use crate::vector::Vector;
+use crate::{Lane, StepError};
+use record::{Clock, Event, Phase, Rank, SnapshotRecord};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// An event count. Read [`Bell::count`], look at the shared state, then [`Bell::wait`]: no ring is lost in
+/// between.
+pub trait Bell: Send + Sync {
+    /// How often it rang.
+    fn count(&self) -> u64;
+    /// Rings it once.
+    fn ring(&self);
+    /// Waits until it has rung more than `seen` times.
+    fn wait(&self, seen: u64) -> Result<(), StepError>;
+    /// Somebody looked at the shared state: for a world that tells its states apart.
+    fn looked(&self) {}
+}
+
+/// Where the lanes of a rank wait until all ranks are prepared.
+pub trait Gate: Send + Sync {
+    /// Says that this lane holds these initial weights, and waits for the start of the run; the run's clock
+    /// starts when it returns. Every lane of the rank passes once.
+    fn pass(&self, weights: Option<&Vector>) -> Result<(), StepError>;
+}
+
+/// Somebody who keeps what a rank records. Nothing here may take time worth mentioning.
+pub trait Observer: Send + Sync {
+    /// Something happened.
+    fn event(&self, event: Event);
+    /// A copy of the model for the evaluator; `record.file` is filled in by the observer.
+    fn snapshot(&self, record: SnapshotRecord, weights: &Vector);
+    /// Whether the run was told to stop at the next step.
+    fn stopping(&self) -> bool;
+}
+
+/// Everything a rank's lanes stand on.
+pub trait Runtime: Send + Sync {
+    /// The clock of a rank.
+    fn clock(&self, rank: Rank) -> Arc<dyn Clock>;
+    /// A handle to the rank's transport, one for each lane.
+    fn transport(&self, rank: Rank) -> Box<dyn Transport>;
+    /// A bell; the name is what a report of a deadlock prints.
+    fn bell(&self, name: String) -> Arc<dyn Bell>;
+    /// The start line of a rank that has so many lanes.
+    fn gate(&self, rank: Rank, lanes: usize) -> Arc<dyn Gate>;
+    /// Who listens to a rank.
+    fn observer(&self, rank: Rank) -> Arc<dyn Observer>;
+}
+
+/// State that the lanes of one rank share: the only way from lane to lane.
+pub struct Shared<T> {
+    cell: Arc<Mutex<T>>,
+    bell: Arc<dyn Bell>,
+}
+
+impl<T> Clone for Shared<T> {
+    fn clone(&self) -> Self {
+        Self { cell: self.cell.clone(), bell: self.bell.clone() }
+    }
+}
+
+impl<T> Shared<T> {
+    /// Shares `value`; whoever changes it rings `bell`.
+    pub fn new(value: T, bell: Arc<dyn Bell>) -> Self {
+        Self { cell: Arc::new(Mutex::new(value)), bell }
+    }
+
+    /// Looks at the value. `f` must not wait for anything.
+    pub fn read<R>(&self, f: impl FnOnce(&T) -> R) -> R {
+        self.bell.looked();
+        f(&self.lock())
+    }
+
+    /// Changes the value and wakes whoever waits for it. `f` must not wait for anything.
+    pub fn change<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+        let result = f(&mut self.lock());
+        self.bell.ring();
+        result
+    }
+
+    /// Waits until `f` answers, in [`Phase::WaitLane`]. What `f` takes, it takes under the lock.
+    pub fn wait<R>(&self, lane: &mut Lane, mut f: impl FnMut(&mut T) -> Option<R>) -> Result<R, StepError> {
+        let before = lane.clock.switch(Phase::WaitLane);
+        let answer = loop {
+            let seen = self.bell.count();
+            self.bell.looked();
+            let answer = f(&mut self.lock());
+            if let Some(answer) = answer {
+                break answer;
+            }
+            self.bell.wait(seen)?;
+        };
+        lane.clock.switch(before);
+        Ok(answer)
+    }
+
+    /// A lane that panicked is reported by itself; the others may still read what it left.
+    fn lock(&self) -> MutexGuard<'_, T> {
+        self.cell.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

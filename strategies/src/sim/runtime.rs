@@ -1,0 +1,196 @@
+//! What lanes stand on in a simulated world.
+
+use super::cost::Costs;
+use super::kernel::{Actor, Kernel, Wait};
+use super::world::{RankLog, World};
+use crate::emulation::Pace;
+use crate::{Bell, Envelope, Gate, Kind, Observer, Packet, Runtime, StepError, Tag, Transport, Vector};
+use record::{Clock, Event, Nanos, Phase, Rank, SnapshotRecord, WeightHash, Work};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub(super) struct SimRuntime {
+    pub(super) kernel: Arc<Kernel>,
+    pub(super) world: World,
+    pub(super) logs: Vec<Arc<Mutex<RankLog>>>,
+}
+
+impl Runtime for SimRuntime {
+    fn clock(&self, rank: Rank) -> Arc<dyn Clock> {
+        Arc::new(SimClock {
+            kernel: self.kernel.clone(),
+            costs: self.world.costs.clone(),
+            slow: self.world.slow.get(&rank).copied().unwrap_or(1.0),
+            pace: self.world.paces.get(&rank).cloned(),
+            step: AtomicU64::new(0),
+            jitter: self.world.jitter,
+        })
+    }
+
+    fn transport(&self, rank: Rank) -> Box<dyn Transport> {
+        Box::new(SimTransport { kernel: self.kernel.clone(), rank })
+    }
+
+    fn bell(&self, name: String) -> Arc<dyn Bell> {
+        Arc::new(SimBell {
+            kernel: self.kernel.clone(),
+            name: name.into(),
+            count: AtomicU64::new(0),
+            waiting: Mutex::default(),
+        })
+    }
+
+    fn gate(&self, _: Rank, _: usize) -> Arc<dyn Gate> {
+        Arc::new(SimGate(self.kernel.clone()))
+    }
+
+    fn observer(&self, rank: Rank) -> Arc<dyn Observer> {
+        Arc::new(SimObserver { kernel: self.kernel.clone(), rank, log: self.logs[rank.index()].clone() })
+    }
+}
+
+struct SimClock {
+    kernel: Arc<Kernel>,
+    costs: Costs,
+    slow: f64,
+    pace: Option<Pace>,
+    step: AtomicU64,
+    jitter: f64,
+}
+
+impl Clock for SimClock {
+    fn now(&self) -> Nanos {
+        let state = self.kernel.lock();
+        state.now - state.origin
+    }
+
+    fn spend(&self, work: Work) {
+        let (step, cost) = (self.step.load(Ordering::Relaxed), self.costs.of(work));
+        let cost = self.pace.as_ref().and_then(|pace| pace.length(step, work, cost)).unwrap_or(cost);
+        let cost = cost.0 as f64 * self.slow;
+        self.kernel.spend(|luck| Nanos((cost * (1.0 + self.jitter * luck)) as u64));
+    }
+
+    fn entered(&self, step: u64, phase: Phase) {
+        self.step.store(step, Ordering::Relaxed);
+        let mut state = self.kernel.lock();
+        let me = state.current;
+        state.actors[me].place = (step, phase);
+    }
+}
+
+struct SimBell {
+    kernel: Arc<Kernel>,
+    name: Arc<str>,
+    count: AtomicU64,
+    waiting: Mutex<Vec<Actor>>,
+}
+
+impl Bell for SimBell {
+    fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    fn looked(&self) {
+        self.kernel.lock().looks();
+    }
+
+    fn ring(&self) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        let mut state = self.kernel.lock();
+        state.looks();
+        state.acts();
+        let now = state.now;
+        for actor in self.waiting.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            // A lane of a rank that fails is woken, and may be over, without the bell.
+            if matches!(state.actors[actor].wait, Wait::Bell(_)) {
+                state.actors[actor].wait = Wait::Time;
+                state.push(now, super::kernel::Event::Wake(actor));
+            }
+        }
+    }
+
+    fn wait(&self, seen: u64) -> Result<(), StepError> {
+        if self.count() > seen {
+            return Ok(());
+        }
+        let state = self.kernel.lock();
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(state.current);
+        self.kernel.suspend(state, Wait::Bell(self.name.clone()))
+    }
+}
+
+struct SimTransport {
+    kernel: Arc<Kernel>,
+    rank: Rank,
+}
+
+impl SimTransport {
+    fn receive(&self, from: Option<Rank>, kind: Kind, tag: Option<Tag>) -> Result<Envelope, StepError> {
+        let mut envelope = self.kernel.receive(self.rank, from, kind, tag)?;
+        envelope.began = envelope.began - self.kernel.lock().origin;
+        Ok(envelope)
+    }
+}
+
+impl Transport for SimTransport {
+    fn send(&mut self, to: Rank, tag: Tag, packet: Packet) -> Result<(), StepError> {
+        self.kernel.send(to, Envelope { from: self.rank, tag, packet, began: Nanos(0) })
+    }
+
+    fn has_room(&self, to: Rank, bytes: usize) -> bool {
+        self.kernel.has_room((self.rank, to), bytes)
+    }
+
+    fn recv(&mut self, from: Rank, tag: Tag) -> Result<Envelope, StepError> {
+        let envelope = self.receive(Some(from), tag.kind, Some(tag))?;
+        if envelope.tag == tag {
+            return Ok(envelope);
+        }
+        Err(StepError::Unexpected { rank: self.rank, peer: from, wanted: tag, got: envelope.tag })
+    }
+
+    fn recv_any(&mut self, kind: Kind) -> Result<Envelope, StepError> {
+        self.receive(None, kind, None)
+    }
+}
+
+struct SimGate(Arc<Kernel>);
+
+impl Gate for SimGate {
+    fn pass(&self, _: Option<&Vector>) -> Result<(), StepError> {
+        self.0.pass_gate()
+    }
+}
+
+struct SimObserver {
+    kernel: Arc<Kernel>,
+    rank: Rank,
+    log: Arc<Mutex<RankLog>>,
+}
+
+impl Observer for SimObserver {
+    fn event(&self, event: Event) {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).events.push(event);
+    }
+
+    fn snapshot(&self, record: SnapshotRecord, weights: &Vector) {
+        let record = SnapshotRecord { sha256: weights.sha256(), ..record };
+        let hash = WeightHash { rank: record.rank, step: record.step, sha256: record.sha256.clone() };
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        if record.answers {
+            log.weights.insert(record.step, weights.clone());
+            log.events.push(Event::WeightHash(hash));
+        } else {
+            log.beside.insert(record.step, weights.clone());
+        }
+        if !record.model.is_empty() {
+            self.kernel.writes(self.rank, &format!("the snapshot of step {}", record.step));
+            log.events.push(Event::Snapshot(record));
+        }
+    }
+
+    fn stopping(&self) -> bool {
+        self.kernel.lock().health.ending(self.rank).is_some()
+    }
+}

@@ -1,0 +1,75 @@
+//! Single layers, for methods that communicate between two layers.
+
+use super::WorkerContext;
+use crate::learner::Batch;
+use crate::vector::Block;
+use crate::{Group, Kind, Loss, StepError, Tag, Wire};
+use record::{Phase, Work};
+
+impl WorkerContext {
+    /// Loads this worker's samples of the step as activations.
+    pub fn load(&mut self) -> Result<(), StepError> {
+        let Self { service, learner, batch, t, trainers, .. } = self;
+        let sampler = &service.info.plan.sampler;
+        service.lane.clock.timed(Phase::Data, Work::Data, || {
+            *batch = sampler.batch(*t, trainers.me().0);
+            learner.load(batch)
+        })
+    }
+
+    /// The loaded samples.
+    pub fn batch(&self) -> &Batch {
+        &self.batch
+    }
+
+    /// The forward pass through one layer.
+    pub fn forward_layer(&mut self, layer: usize) -> Result<(), StepError> {
+        let Self { service, learner, weights, .. } = self;
+        service.lane.clock.timed(Phase::Forward, Work::Forward(layer), || learner.forward(weights, layer))
+    }
+
+    /// The mean loss of these samples; its gradient replaces the activations.
+    pub fn loss(&mut self, batch: &Batch) -> Result<Loss, StepError> {
+        let Self { service, learner, .. } = self;
+        service.lane.clock.timed(Phase::Forward, Work::Loss, || learner.loss(batch))
+    }
+
+    /// The backward pass through one layer; writes the gradient of the layer's weights.
+    pub fn backward_layer(&mut self, layer: usize, gradient: &mut [f32]) -> Result<(), StepError> {
+        let Self { service, learner, weights, .. } = self;
+        service
+            .lane
+            .clock
+            .timed(Phase::Backward, Work::Backward(layer), || learner.backward(weights, layer, gradient))
+    }
+
+    /// Fetches the activations, or their gradients, to host memory.
+    pub fn take_activations(&mut self) -> Result<Block, StepError> {
+        self.learner.take_activations()
+    }
+
+    /// Sets the activations, or their gradients, from host memory.
+    pub fn put_activations(&mut self, activations: Block) -> Result<(), StepError> {
+        self.learner.put_activations(activations)
+    }
+
+    /// Passes the activations through `f`, which may exchange them with the group.
+    pub fn exchange_activations(
+        &mut self,
+        group: &Group,
+        f: impl FnOnce(Block, Tag, &mut Wire<'_>) -> Result<Block, StepError>,
+    ) -> Result<(), StepError> {
+        let tag = self.tag(Kind::Exchange);
+        let activations = self.learner.take_activations()?;
+        let activations = f(activations, tag, &mut self.service.lane.wire(group).exact())?;
+        self.learner.put_activations(activations)
+    }
+
+    /// Keeps only a slice of a layer's outputs; the weights become the slice of the same initial weights.
+    pub fn shard_layer(&mut self, layer: usize, part: usize, of: usize) -> Result<(), StepError> {
+        self.learner.shard_layer(layer, part, of)?;
+        self.weights = self.learner.initial();
+        self.spare.clear();
+        Ok(())
+    }
+}
