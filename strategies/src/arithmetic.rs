@@ -91,7 +91,9 @@ mod tests {
             factor in any::<u32>(),
         ) {
             let (a, b): (Vec<u32>, Vec<u32>) = pairs.into_iter().unzip();
-            let (a, b, factor) = (floats(&a), floats(&b), f32::from_bits(factor));
+            let a = floats(&a);
+            let b = floats(&b);
+            let factor = f32::from_bits(factor);
             let mut sums = a.clone();
             add(&mut sums, &b);
             let mut bytes = vec![0; offset];

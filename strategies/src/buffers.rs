@@ -55,7 +55,7 @@ impl Buffers {
         self.empty(size, size)
     }
 
-    /// Empty memory for `size` bytes that somebody promises, with room for those that come first.
+    /// Empty memory for `size` announced bytes, with room for the first of them.
     pub fn begin(&self, size: usize) -> Result<Buffer, TryReserveError> {
         self.empty(size, size.min(READY))
     }

@@ -1,4 +1,4 @@
-//! Ranks as threads of one process: a transport without sockets, for tests and whoever wants no processes.
+//! An in-process transport: ranks as threads, without sockets, for tests and for programs that want no processes.
 //!
 //! It keeps the contract of [`Transport`] and copies nothing: a packet arrives as the memory that it was sent in.
 //! What is on its way to one peer and not taken out yet is bounded by a window; beyond it `send` waits. A rank
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// Bytes that may be on their way to one peer unless a test says otherwise: 64 MiB. A larger message goes alone.
 pub const WINDOW: u64 = 64 << 20;
 
-/// What a message costs beside its bytes, so that empty ones are bounded too.
+/// The cost of a message beside its bytes, so that empty ones are bounded too.
 const EXTRA: u64 = 256;
 
 /// One of several ranks that share a process.
@@ -35,29 +35,29 @@ struct Room {
     changed: Vec<Condvar>,
 }
 
-/// What the room knows of a rank.
+/// The state of a rank in the room.
 struct RankState {
     presence: Presence,
-    /// What every wait of the rank answers from now on.
+    /// The error that every wait of the rank returns from now on.
     ended: Option<StepError>,
     arrivals: u64,
-    /// What has arrived, by sender.
+    /// Arrived messages, by sender.
     from: Vec<Arrived>,
 }
 
-/// What has arrived from one sender.
+/// Arrived messages of one sender.
 #[derive(Default)]
 struct Arrived {
     /// By kind; with the number of its arrival.
     kinds: [VecDeque<(u64, Envelope)>; Kind::ALL.len()],
-    /// Credits of what was not taken out yet.
+    /// Credits of messages that were not received yet.
     used: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Presence {
     Here,
-    /// It said good-bye.
+    /// It left in order.
     Left,
     /// It went without a word.
     Lost,
@@ -100,7 +100,7 @@ impl InProcessRank {
         self.room.end(self.me);
     }
 
-    /// Says good-bye: nothing can be sent any more. What was sent before has arrived already.
+    /// Leaves in order: nothing can be sent any more. All earlier messages have arrived already.
     pub fn close(self) {
         self.room.depart(self.me, Presence::Left);
     }
@@ -144,7 +144,8 @@ impl Handle {
     /// Looks until `look` sees something, or what `moved` tells has not changed for too long.
     fn wait<T>(
         &self,
-        (peer, wanted): (Option<Rank>, Wanted),
+        peer: Option<Rank>,
+        wanted: Wanted,
         moved: impl Fn(&[RankState]) -> u64,
         mut look: impl FnMut(&mut [RankState]) -> Seen<T>,
     ) -> Result<T, StepError> {
@@ -191,7 +192,7 @@ impl Handle {
     }
 
     /// The peer because of whom waiting for anyone is in vain: one that was lost, or the last to leave.
-    fn nobody_left(&self, ranks: &[RankState]) -> Option<Rank> {
+    fn last_lost(&self, ranks: &[RankState]) -> Option<Rank> {
         let others = || (0..).map(Rank).zip(ranks).filter(|(rank, _)| *rank != self.me);
         let lost = others().find(|(_, rank_state)| rank_state.presence == Presence::Lost);
         let all_left = others().all(|(_, rank_state)| rank_state.presence != Presence::Here);
@@ -202,14 +203,15 @@ impl Handle {
 impl Transport for Handle {
     fn send(&mut self, to: Rank, tag: Tag, packet: Packet) -> Result<(), StepError> {
         self.check(to)?;
-        let (me, wanted) = (self.me, Wanted::Credit(tag));
+        let me = self.me;
+        let wanted = Wanted::Credit(tag);
         let cost = cost(packet.0.len());
         let began = self.room.clock.now();
         let mut packet = Some(packet);
         let used = |ranks: &[RankState]| ranks[to.index()].from[me.index()].used;
-        self.wait((Some(to), wanted), used, |ranks| {
+        self.wait(Some(to), wanted, used, |ranks| {
             if ranks[me.index()].presence != Presence::Here {
-                let reason = format!("nothing can be sent to rank {to} after the good-bye");
+                let reason = format!("rank {to} cannot be sent to after leaving");
                 return Some(Err(StepError::Transport { rank: me, reason }));
             }
             let rank_state = &mut ranks[to.index()];
@@ -232,7 +234,8 @@ impl Transport for Handle {
     }
 
     fn has_room(&self, to: Rank, bytes: usize) -> bool {
-        let (state, me) = (self.room.lock(), self.me);
+        let state = self.room.lock();
+        let me = self.me;
         let ends =
             |rank_state: &RankState| rank_state.presence != Presence::Here || rank_state.ended.is_some();
         let Some(rank_state) = state.get(to.index()) else { return true };
@@ -244,9 +247,11 @@ impl Transport for Handle {
 
     fn recv(&mut self, from: Rank, tag: Tag) -> Result<Envelope, StepError> {
         self.check(from)?;
-        let (me, wanted) = (self.me, Wanted::Message(tag));
+        let me = self.me;
+        let wanted = Wanted::Message(tag);
         let taken = self.wait(
-            (Some(from), wanted),
+            Some(from),
+            wanted,
             |_| 0,
             |ranks| {
                 let presence = ranks[from.index()].presence;
@@ -267,9 +272,11 @@ impl Transport for Handle {
     }
 
     fn recv_any(&mut self, kind: Kind) -> Result<Envelope, StepError> {
-        let (me, wanted) = (self.me, Wanted::Any(kind));
+        let me = self.me;
+        let wanted = Wanted::Any(kind);
         let taken = self.wait(
-            (None, wanted),
+            None,
+            wanted,
             |_| 0,
             |ranks| {
                 let heads = ranks[me.index()].from.iter_mut().filter_map(|arrived| {
@@ -279,20 +286,20 @@ impl Transport for Handle {
                 if let Some((_, arrived)) = heads.min_by_key(|(oldest, _)| *oldest) {
                     return arrived.take(kind).map(Ok);
                 }
-                self.nobody_left(ranks).map(|gone| Err(self.gone(gone, wanted)))
+                self.last_lost(ranks).map(|gone| Err(self.gone(gone, wanted)))
             },
         );
         taken.map(|envelope| self.give_back(envelope))
     }
 }
 
-/// The credits that a message of so many bytes needs.
+/// The credits that a message of `bytes` bytes needs.
 fn cost(bytes: usize) -> u64 {
     bytes as u64 + EXTRA
 }
 
 impl Arrived {
-    /// Whether a message that needs so many credits may come; alone, any may.
+    /// Whether there is room for a message that needs `credits` credits; a single message always has room.
     fn has_room(&self, cost: u64, window: u64) -> bool {
         self.used == 0 || self.used + cost <= window
     }

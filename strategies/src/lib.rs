@@ -3,8 +3,8 @@
 //! No tensor library, no sockets, no threads: a strategy is straight-line code against a [`WorkerContext`], and the same
 //! file runs in real processes, in tests, and in the simulator.
 //!
-//! The crate is also the API for strategies of other crates: what is public here is all that the files of
-//! [`algorithm`] use. [`Registry`] makes such a strategy known to `bakeoff-worker`, [`sim`] and [`toy`] test it.
+//! The crate is also the API for strategies of other crates: the files of [`algorithm`] use its public members only. [`sim`]
+//! and [`toy`] are the test kit.
 
 pub mod algorithm;
 mod all_reduce;

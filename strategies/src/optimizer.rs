@@ -118,7 +118,8 @@ mod tests {
     #[test]
     fn descending_is_the_direction_and_an_addition() {
         for (momentum, decay) in [(0.0, 0.0), (0.9, 0.0), (0.0, 0.01), (0.9, 0.01)] {
-            let (mut one, mut two) = (optimizer(momentum, decay), optimizer(momentum, decay));
+            let mut one = optimizer(momentum, decay);
+            let mut two = optimizer(momentum, decay);
             let mut random = rng::keyed(1, "test", &[]);
             let mut draw =
                 || Vector::from((0..33).map(|_| rng::unit(&mut random) as f32 - 0.5).collect::<Vec<_>>());

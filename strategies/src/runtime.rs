@@ -1,4 +1,4 @@
-//! What a lane stands on: time, waking, bytes, a start line, and somebody who listens. The simulator and the
+//! The services that lanes run on: clocks, bells, transports, a start barrier and an observer. The simulator and the
 //! real worker each implement [`Runtime`].
 
 use crate::transport::Transport;
@@ -10,34 +10,34 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// An event count. Read [`Bell::count`], look at the shared state, then [`Bell::wait`]: no ring is lost in
 /// between.
 pub trait Bell: Send + Sync {
-    /// How often it rang.
+    /// Number of rings so far.
     fn count(&self) -> u64;
     /// Rings it once.
     fn ring(&self);
     /// Waits until it has rung more than `seen` times.
     fn wait(&self, seen: u64) -> Result<(), StepError>;
-    /// Somebody looked at the shared state: for a world that tells its states apart.
+    /// The shared state was read: for a world that distinguishes its states.
     fn looked(&self) {}
 }
 
-/// Where the lanes of a rank wait until all ranks are prepared.
+/// The start barrier, at which the lanes of a rank wait until all ranks are prepared.
 pub trait Gate: Send + Sync {
-    /// Says that this lane holds these initial weights, and waits for the start of the run; the run's clock
+    /// Announces that this lane holds these initial weights, and waits for the start of the run; the run's clock
     /// starts when it returns. Every lane of the rank passes once.
     fn pass(&self, weights: Option<&Vector>) -> Result<(), StepError>;
 }
 
-/// Somebody who keeps what a rank records. Nothing here may take time worth mentioning.
+/// Receives the records of a rank. None of its methods may take notable time.
 pub trait Observer: Send + Sync {
-    /// Something happened.
+    /// Records an event.
     fn event(&self, event: Event);
     /// A copy of the model for the evaluator; `record.file` is filled in by the observer.
     fn snapshot(&self, record: SnapshotRecord, weights: &Vector);
-    /// Whether the run was told to stop at the next step.
+    /// Whether the run must stop at the next step.
     fn stopping(&self) -> bool;
 }
 
-/// Everything a rank's lanes stand on.
+/// The services that the lanes of a rank run on.
 pub trait Runtime: Send + Sync {
     /// The clock of a rank.
     fn clock(&self, rank: Rank) -> Arc<dyn Clock>;
@@ -45,9 +45,9 @@ pub trait Runtime: Send + Sync {
     fn transport(&self, rank: Rank) -> Box<dyn Transport>;
     /// A bell; the name is what a report of a deadlock prints.
     fn bell(&self, name: String) -> Arc<dyn Bell>;
-    /// The start line of a rank that has so many lanes.
+    /// The start barrier of a rank with `lanes` lanes.
     fn gate(&self, rank: Rank, lanes: usize) -> Arc<dyn Gate>;
-    /// Who listens to a rank.
+    /// The observer of a rank.
     fn observer(&self, rank: Rank) -> Arc<dyn Observer>;
 }
 
@@ -64,25 +64,25 @@ impl<T> Clone for Shared<T> {
 }
 
 impl<T> Shared<T> {
-    /// Shares `value`; whoever changes it rings `bell`.
+    /// Shares `value`; each change rings `bell`.
     pub fn new(value: T, bell: Arc<dyn Bell>) -> Self {
         Self { cell: Arc::new(Mutex::new(value)), bell }
     }
 
-    /// Looks at the value. `f` must not wait for anything.
+    /// Reads the value. `f` must not wait for anything.
     pub fn read<R>(&self, f: impl FnOnce(&T) -> R) -> R {
         self.bell.looked();
         f(&self.lock())
     }
 
-    /// Changes the value and wakes whoever waits for it. `f` must not wait for anything.
+    /// Changes the value and wakes the lanes that wait for it. `f` must not wait for anything.
     pub fn change<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         let result = f(&mut self.lock());
         self.bell.ring();
         result
     }
 
-    /// Waits until `f` answers, in [`Phase::WaitLane`]. What `f` takes, it takes under the lock.
+    /// Waits in [`Phase::WaitLane`] until `f` returns a value. `f` runs under the lock.
     pub fn wait<R>(&self, lane: &mut Lane, mut f: impl FnMut(&mut T) -> Option<R>) -> Result<R, StepError> {
         let before = lane.clock.switch(Phase::WaitLane);
         let answer = loop {
@@ -98,7 +98,7 @@ impl<T> Shared<T> {
         Ok(answer)
     }
 
-    /// A lane that panicked is reported by itself; the others may still read what it left.
+    /// A lane that panicked is reported by itself; the others may still read the state that it left.
     fn lock(&self) -> MutexGuard<'_, T> {
         self.cell.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -170,9 +170,11 @@ mod tests {
     fn a_lane_that_tries_again_is_where_it_was_and_one_that_gives_up_stays() {
         let clock: Arc<dyn Clock> = Arc::new(Still);
         let ranks = InProcessRank::all(2, Duration::from_millis(20), clock.clone());
-        let (mut ctx, mut other) = (ctx(ranks[0].transport(), clock), ranks[1].transport());
+        let mut ctx = ctx(ranks[0].transport(), clock);
+        let mut other = ranks[1].transport();
         ctx.lane.clock.switch(Phase::Update);
-        let (tag, mut phases) = (Tag::new(Kind::Push, 1), Vec::new());
+        let tag = Tag::new(Kind::Push, 1);
+        let mut phases = Vec::new();
         let packet = ctx.recv_patiently(3, |ctx| {
             phases.push(ctx.lane.clock.phase());
             if phases.len() == 3 {

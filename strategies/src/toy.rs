@@ -143,7 +143,9 @@ impl Learner for Perceptron {
 
     fn forward(&mut self, weights: &Vector, layer: usize) -> Result<(), StepError> {
         let x = std::mem::take(&mut self.activations);
-        let (w, n, last) = (&weights[self.layout.span(layer..layer + 1)], x.width, self.is_last(layer));
+        let w = &weights[self.layout.span(layer..layer + 1)];
+        let n = x.width;
+        let last = self.is_last(layer);
         let mut y = Block { width: self.kept[layer].len(), values: vec![] };
         for row in x.values.chunks(n) {
             for output in w.chunks(n + 1) {
@@ -158,7 +160,8 @@ impl Learner for Perceptron {
     }
 
     fn loss(&mut self, batch: &Batch) -> Result<Loss, StepError> {
-        let (width, n) = (self.activations.width.max(1), batch.examples.len() as f32);
+        let width = self.activations.width.max(1);
+        let n = batch.examples.len() as f32;
         let mut loss = 0.0;
         for (row, example) in self.activations.values.chunks_mut(width).zip(&batch.examples) {
             for (i, y) in row.iter_mut().enumerate() {
@@ -171,8 +174,12 @@ impl Learner for Perceptron {
     }
 
     fn backward(&mut self, weights: &Vector, layer: usize, gradient: &mut [f32]) -> Result<(), StepError> {
-        let (gy, x, y) = (std::mem::take(&mut self.activations), &self.inputs[layer], &self.outputs[layer]);
-        let (w, n, last) = (&weights[self.layout.span(layer..layer + 1)], x.width, self.is_last(layer));
+        let gy = std::mem::take(&mut self.activations);
+        let x = &self.inputs[layer];
+        let y = &self.outputs[layer];
+        let w = &weights[self.layout.span(layer..layer + 1)];
+        let n = x.width;
+        let last = self.is_last(layer);
         let mut gx = Block { width: n, values: vec![0.0; x.values.len()] };
         gradient.fill(0.0);
         for (b, row) in x.values.chunks(n).enumerate() {

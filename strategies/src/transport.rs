@@ -5,7 +5,7 @@ use bytes::Bytes;
 use record::{Nanos, Rank};
 use std::fmt;
 
-/// What a message is for. All messages of a kind go to one lane of the receiving rank.
+/// The purpose of a message. All messages of a kind go to one lane of the receiving rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -15,9 +15,9 @@ pub enum Kind {
     Overlap = 1,
     /// Weights from one rank to the others.
     Broadcast = 2,
-    /// Something for a server.
+    /// A gradient or a model for a server.
     Push = 3,
-    /// A server's answer.
+    /// A server's reply.
     Pull = 4,
     /// A request from a peer.
     Ask = 5,
@@ -29,7 +29,7 @@ pub enum Kind {
     Count = 8,
     /// The sample count's reply.
     Counted = 9,
-    /// An evaluation mark that is reached, or what is evaluated there.
+    /// An evaluation point that is reached, or a model that is evaluated there.
     Mark = 10,
 }
 
@@ -74,7 +74,7 @@ impl Kind {
 /// sent, so a tag is a check and not a search key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tag {
-    /// What it is for.
+    /// The purpose of the message.
     pub kind: Kind,
     /// The sender's step.
     pub step: u64,
@@ -117,17 +117,17 @@ impl Packet {
 /// A message that arrived.
 #[derive(Clone, Debug)]
 pub struct Envelope {
-    /// Who sent it.
+    /// The sender.
     pub from: Rank,
-    /// Which message it is.
+    /// The tag of the message.
     pub tag: Tag,
-    /// What it carries.
+    /// The content of the message.
     pub packet: Packet,
     /// When its announcement arrived, on the receiver's clock: it parts waiting from transfer.
     pub began: Nanos,
 }
 
-/// A lane's way to the other ranks.
+/// The connection of a lane with the other ranks.
 ///
 /// The contract, held by one suite of tests for all transports:
 ///
@@ -136,14 +136,14 @@ pub struct Envelope {
 ///   deadline. One message always goes: where nothing else is on its way to that peer, `send` does not wait, whatever
 ///   the size. So a ring in which each place sends one message first never blocks; one in which each sends several
 ///   may, and asks [`Transport::has_room`] first.
-/// - Every wait has a deadline; what it answers then names rank, peer, message, and time.
+/// - Every wait has a deadline; its error names rank, peer, message, and time.
 /// - The handles of one rank share an inbox that is sorted by kind. One lane receives all messages of a kind.
-/// - After the run is stopped, every wait answers [`StepError::Stopped`].
+/// - After the run is stopped, every wait returns [`StepError::Stopped`].
 pub trait Transport: Send {
     /// Hands a packet over for `to`.
     fn send(&mut self, to: Rank, tag: Tag, packet: Packet) -> Result<(), StepError>;
 
-    /// Whether `send` would not wait now with a message of so many bytes: there is room for it, or `send` would fail at
+    /// Whether `send` would not wait now with a message of `bytes` bytes: there is room for it, or `send` would fail at
     /// once. Where lanes of one rank share the room, another lane may take it before this one sends.
     fn has_room(&self, to: Rank, bytes: usize) -> bool;
 

@@ -71,7 +71,8 @@ pub fn add(into: &mut [f32], x: &[f32]) {
 /// The `k`-th of `p` nearly equal pieces of `0..n`: the first `n mod p` pieces are one element longer.
 /// Pieces may be empty.
 pub fn piece(n: usize, p: usize, k: usize) -> Range<usize> {
-    let (length, longer) = (n / p, n % p);
+    let length = n / p;
+    let longer = n % p;
     let begin = k * length + k.min(longer);
     begin..begin + length + usize::from(k < longer)
 }

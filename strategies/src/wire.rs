@@ -138,7 +138,8 @@ impl<'a> Wire<'a> {
     pub fn recv_any(&mut self, kind: Kind) -> Result<(Option<GroupRank>, Tag, Packet), StepError> {
         let before = self.lane.clock.wait_for_anyone();
         let envelope = self.lane.transport.recv_any(kind)?;
-        let (from, tag) = (self.group.group_rank_of(envelope.from), envelope.tag);
+        let from = self.group.group_rank_of(envelope.from);
+        let tag = envelope.tag;
         Ok((from, tag, self.opened(before, envelope)))
     }
 
@@ -206,7 +207,8 @@ impl<'a> Wire<'a> {
         packet: Packet,
         elements: usize,
     ) -> Result<(), StepError> {
-        let (peer, bytes) = (self.group.rank(to), packet.0.len() as u64);
+        let peer = self.group.rank(to);
+        let bytes = packet.0.len() as u64;
         let raw_bytes = match self.content {
             // `count_projected` counts the gradient of a projection. The reach of a gradient would not travel without
             // its codec.

@@ -1,6 +1,7 @@
-//! What a real rank pretends: its emulated card, and the pace of its lanes.
+//! The emulation of a real rank: its network card, and the pace of its lanes.
 
-use crate::runtime::{LaneClock, RunClock, Stop};
+use crate::clock::{LaneClock, RunClock};
+use crate::stop::Stop;
 use mesh::{Briefing, DataPlane, PreciseTimer};
 use record::{Clock, Emulated, EmulationRecord, Nanos, Rank};
 use rustix::time::{ClockId, clock_gettime};
@@ -10,7 +11,7 @@ use strategies::emulation::{
 };
 use strategies::{Batch, Learner, Optimizer, StepError, Transport, Vector};
 
-/// What a real rank pretends; nothing, for most.
+/// The emulation of a rank; most ranks emulate nothing.
 pub(crate) struct Emulation {
     rank: Rank,
     timer: Arc<PreciseTimer>,
@@ -20,7 +21,7 @@ pub(crate) struct Emulation {
 }
 
 impl Emulation {
-    /// What the briefing says. `parts` are those of a step's computing.
+    /// The emulation that the briefing asks for. `parts` are the shares of a step's computing.
     pub(crate) fn new(
         briefing: &Briefing,
         rank: Rank,
@@ -29,7 +30,8 @@ impl Emulation {
         stop: Arc<Stop>,
     ) -> Self {
         let Briefing { spec, seed, .. } = briefing;
-        let (ranks, workers) = (spec.cluster.ranks() as usize, spec.cluster.workers());
+        let ranks = spec.cluster.ranks() as usize;
+        let workers = spec.cluster.workers();
         let timer = PreciseTimer::new(clock, move || stop.ordered());
         let card = spec.emulation.network.map(|network| {
             let divisor = |rank| Slowness::of(&spec.emulation, *seed, workers, rank).link();
@@ -39,12 +41,12 @@ impl Emulation {
         Self { rank, timer, card, pace, clocks: Mutex::default() }
     }
 
-    /// Who must be told of every message.
+    /// Observes the arrival of every message, if a card is emulated.
     pub(crate) fn arrivals(&self) -> Option<Arc<dyn Arrivals>> {
         self.card.clone().map(|card| card as Arc<dyn Arrivals>)
     }
 
-    /// A lane's way to the other ranks.
+    /// The transport of a lane.
     pub(crate) fn transport(&self, plane: &DataPlane) -> Box<dyn Transport> {
         match &self.card {
             Some(card) => card.transport(plane.carrier()),
@@ -52,7 +54,7 @@ impl Emulation {
         }
     }
 
-    /// The clock that a lane works by.
+    /// The clock of a lane.
     pub(crate) fn clock(&self, lane: Arc<LaneClock>) -> Arc<dyn Clock> {
         if !self.pace.changes_anything() {
             return lane;
@@ -62,7 +64,7 @@ impl Emulation {
         paced
     }
 
-    /// How well all that was kept.
+    /// How exactly the emulation was kept.
     pub(crate) fn records(&self) -> Vec<EmulationRecord> {
         let network = self.card.iter().map(|card| {
             let paced = Paced { lateness: card.lateness(), ..Paced::default() };
@@ -129,7 +131,7 @@ pub(crate) fn measure(
 fn timed(work: impl FnOnce() -> Result<(), StepError>) -> Result<f64, StepError> {
     let begun = thread_time();
     work()?;
-    // What is too short to be measured still has a part.
+    // Work that is too short to be measured still has a share.
     Ok((thread_time() - begun).0.max(1) as f64)
 }
 

@@ -1,17 +1,24 @@
-//! What a rank computes with: models in libtorch, data sets, snapshots and their evaluation.
+//! The worker process: models in libtorch, data sets, one rank of a run, and the evaluator of its snapshots.
 //!
-//! Weights live in the caller's flat [`strategies::Vector`]; libtorch's tensors only look at that memory.
-//! Whatever does not need libtorch (data sets, initial weights, snapshots) does not touch it.
+//! Weights live in the caller's flat [`strategies::Vector`]; libtorch's tensors only view that memory. Modules that need
+//! no libtorch (data sets, initial weights, snapshots) do not touch it.
 
+mod clock;
+mod control_listener;
 pub mod data;
 mod emulation;
 pub mod evaluation;
 pub mod evaluator;
 pub mod mean;
 pub mod model;
+mod program;
 pub mod rank;
 mod recorder;
 mod runtime;
 pub mod snapshot;
+mod start_barrier;
+mod stop;
 mod stream;
 pub mod threads;
+
+pub use program::run_program;

@@ -1,4 +1,4 @@
-//! The uniform mean of models that several ranks put aside, and how far they are from it.
+//! The uniform mean of the snapshots of several ranks, and their distance from it.
 
 use crate::snapshot::{self, SnapshotError};
 use std::path::PathBuf;

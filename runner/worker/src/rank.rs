@@ -1,16 +1,19 @@
-//! One rank from its briefing to its last word.
+//! One rank, from its briefing to its last message.
 
+use crate::clock::{LaneClock, RunClock};
+use crate::control_listener::ControlListener;
 use crate::data::DataSet;
 use crate::emulation::{self, Emulation};
 use crate::model::TorchLearner;
 use crate::recorder::{Recorder, Shipping};
-use crate::runtime::{LaneClock, RunClock, StartBarrier, Stop, WorkerRuntime};
-use mesh::{Briefing, ControlClient, ControlInbox, DataPlane, Member, MeshError, ToDriver, ToMember};
+use crate::runtime::WorkerRuntime;
+use crate::start_barrier::StartBarrier;
+use crate::stop::Stop;
+use mesh::{Briefing, ControlClient, DataPlane, Member, MeshError, ToDriver};
 use recipe::{Role, Split};
 use record::{Event, LaneId, Nanos, Overhead, Phase, PhaseClock, Prepared, Rank, RankEnd, RankEnded, Trace};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use strategies::emulation::Parts;
@@ -18,29 +21,27 @@ use strategies::{
     Batch, Blueprint, LaneBody, Learner, Optimizer, SamplePartition, StepError, TrainingPlan, Vector,
 };
 
-/// How often the thread that listens to the driver looks whether the rank has ended.
-const LISTEN: Duration = Duration::from_millis(100);
-/// How long after a peer's good-bye the driver may still say that the run is to stop.
+/// Time in which the driver's request to stop may arrive after a peer has left.
 const DOUBT: Duration = Duration::from_millis(400);
 
-/// A lane that could not go on.
+/// The failure of a lane.
 struct LaneFailure {
     lane: LaneId,
     step: u64,
     phase: Phase,
     error: StepError,
-    /// The peer that is to blame as far as this rank can see.
+    /// The peer that this rank blames.
     peer: Option<Rank>,
 }
 
 impl LaneFailure {
-    /// Something that went wrong before there were lanes.
+    /// A failure before there were lanes.
     fn early(phase: Phase, reason: impl ToString) -> Self {
         let error = StepError::Environment(reason.to_string());
         Self { lane: LaneId::Compute, step: 0, phase, error, peer: None }
     }
 
-    /// Peers that did not come.
+    /// Peers that did not connect.
     fn alone(error: &MeshError) -> Self {
         let peer = match error {
             MeshError::Late { peers, .. } => peers.iter().find_map(|peer| match peer {
@@ -54,8 +55,7 @@ impl LaneFailure {
     }
 }
 
-/// Runs a rank. Whatever happens to it is told to the driver; what is answered is only that the driver could
-/// not be told.
+/// Runs a rank and reports its end to the driver. An error means that the driver could not be reached.
 pub fn run(briefing: &Briefing, rank: Rank) -> anyhow::Result<()> {
     let (client, inbox) = ControlClient::connect(briefing)?;
     let stop = Arc::new(Stop::default());
@@ -63,19 +63,20 @@ pub fn run(briefing: &Briefing, rank: Rank) -> anyhow::Result<()> {
         stop.clone(),
         client.clone(),
         briefing.directory.clone(),
-        (briefing.deadlines.heartbeat, briefing.deadlines.start_up.min(briefing.deadlines.peer / 2)),
+        briefing.deadlines.heartbeat,
+        briefing.deadlines.start_up.min(briefing.deadlines.peer / 2),
     )?;
     let clock = RunClock::new();
-    let line = StartBarrier::new(stop.clone(), briefing.deadlines.start_up);
-    let ears = ControlListener::open(inbox, (clock.clone(), line.clone(), stop.clone()))?;
-    let mut process = Process { briefing, rank, client, recorder, shipping, clock, line, stop };
+    let barrier = StartBarrier::new(stop.clone(), briefing.deadlines.start_up);
+    let listener = ControlListener::open(inbox, clock.clone(), barrier.clone(), stop.clone())?;
+    let mut process = Process { briefing, rank, client, recorder, shipping, clock, barrier, stop };
     let end = process.live();
     process.leave(end)?;
-    ears.close();
+    listener.close();
     Ok(())
 }
 
-/// The model of a worker, and in which parts its computing takes time.
+/// The model of a worker, and the shares of its parts in the time of a step.
 type Model = (Box<dyn Learner>, Parts);
 
 struct Process<'a> {
@@ -85,19 +86,18 @@ struct Process<'a> {
     recorder: Arc<Recorder>,
     shipping: Shipping,
     clock: Arc<RunClock>,
-    line: Arc<StartBarrier>,
+    barrier: Arc<StartBarrier>,
     stop: Arc<Stop>,
 }
 
 impl Process<'_> {
-    /// Everything between the first and the last word. A panic here is a failure like any other: the driver
-    /// is told.
+    /// Everything between the first and the last message. A panic here is reported like any other failure.
     fn live(&mut self) -> RankEnd {
         let life = AssertUnwindSafe(|| self.prepare().and_then(|ready| self.train(ready)));
         let lived = catch_unwind(life).unwrap_or_else(|cause| {
             Err(LaneFailure::early(Phase::Other, StepError::Panicked(strategies::panic_text(cause.as_ref()))))
         });
-        let (lane, step, phase) = self.shipping.place();
+        let (lane, step, phase) = self.shipping.whereabouts();
         match (lived, self.stop.failure()) {
             (_, Some(reason)) => {
                 self.failed(LaneFailure { lane, step, phase, ..LaneFailure::early(phase, reason) })
@@ -111,8 +111,8 @@ impl Process<'_> {
         }
     }
 
-    /// Whether an error only means that the run is being stopped: then peers leave in any order, and being
-    /// left alone is no failure. The driver's word may come a little later than a peer's good-bye.
+    /// Whether an error only means that the run is being stopped: then peers leave in any order, and that is no failure. The
+    /// driver's request may arrive a little later than a peer leaves.
     fn told_to_stop(&self, error: &StepError) -> bool {
         let begun = Instant::now();
         while matches!(error, StepError::Gone { .. }) && !self.stop.told() && begun.elapsed() < DOUBT {
@@ -131,7 +131,8 @@ impl Process<'_> {
     fn prepare(&mut self) -> Result<Ready, LaneFailure> {
         let Briefing { spec, seed, .. } = self.briefing;
         let data = DataSet::load(&spec.dataset).map_err(|error| LaneFailure::early(Phase::Data, error))?;
-        let (data, workers) = (Arc::new(data), spec.cluster.workers() as usize);
+        let data = Arc::new(data);
+        let workers = spec.cluster.workers() as usize;
         tracing::info!(rank = self.rank.0, samples = data.training_ids().len(), "data set loaded");
         let labels: Vec<u8> = data.training_ids().iter().map(|id| data.labels()[*id as usize]).collect();
         let partition = SamplePartition::new(&spec.dataset, *seed, data.training_ids(), &labels, workers);
@@ -146,13 +147,18 @@ impl Process<'_> {
             self.stop.clone(),
         );
         let emulation = Arc::new(emulation);
-        let (clock, arrivals) = (self.clock.clone(), emulation.arrivals());
+        let clock = self.clock.clone();
+        let arrivals = emulation.arrivals();
         let plane = DataPlane::open_watched(self.briefing, self.rank, clock, arrivals)
             .map_err(|error| LaneFailure::alone(&error))?;
         let plane = Arc::new(plane);
-        let (recorder, line) = (self.recorder.clone(), self.line.clone());
-        let runtime =
-            WorkerRuntime::new(self.clock.clone(), plane.clone(), recorder, line, emulation.clone());
+        let runtime = WorkerRuntime::new(
+            self.clock.clone(),
+            plane.clone(),
+            self.recorder.clone(),
+            self.barrier.clone(),
+            emulation.clone(),
+        );
         let bodies = blueprint
             .lanes(self.rank, learner, &runtime)
             .map_err(|error| LaneFailure { error, ..LaneFailure::early(Phase::Other, "") })?;
@@ -187,7 +193,7 @@ impl Process<'_> {
             self.shipping.watch((body.lane, clock.clone()));
         }
         let lanes = self.spawn(bodies, &clocks, &plane)?;
-        if let Some(weights) = self.line.all_arrived() {
+        if let Some(weights) = self.barrier.all_arrived() {
             self.recorder_event(Event::Prepared(self.prepared(&data, weights)));
         }
         let mut first: Option<LaneFailure> = None;
@@ -225,12 +231,15 @@ impl Process<'_> {
     ) -> Result<Vec<JoinHandle<Result<Nanos, LaneFailure>>>, LaneFailure> {
         let mut threads = Vec::with_capacity(bodies.len());
         for (body, clock) in bodies.into_iter().zip(clocks.iter().cloned()) {
-            let (lane, stop, plane, line) = (body.lane, self.stop.clone(), plane.clone(), self.line.clone());
+            let lane = body.lane;
+            let stop = self.stop.clone();
+            let plane = plane.clone();
+            let barrier = self.barrier.clone();
             let run = move || {
                 let result = (body.run)();
-                let wall = line.since_opened();
+                let wall = barrier.since_opened();
                 result.map(|()| wall).map_err(|error| {
-                    let (step, phase) = clock.place();
+                    let (step, phase) = clock.whereabouts();
                     stop.order();
                     plane.stop();
                     LaneFailure { lane, step, phase, error, peer: None }
@@ -260,7 +269,7 @@ impl Process<'_> {
         self.recorder.event(event);
     }
 
-    /// The last words, and that they were heard.
+    /// Sends the last messages and waits for their acknowledgement.
     fn leave(self, end: RankEnd) -> anyhow::Result<()> {
         self.recorder_event(Event::Ended(RankEnded { rank: self.rank, end }));
         self.shipping.close();
@@ -270,9 +279,8 @@ impl Process<'_> {
     }
 }
 
-/// One pass over a batch whose result is thrown away: whatever a tensor library does on its first calls (threads,
-/// kernels made to measure) belongs to the start-up, not to the first step. A learner keeps no weights, so
-/// nothing remains of it.
+/// One pass over a batch whose result is discarded: the first calls of a tensor library (threads, kernels made to measure)
+/// belong to the start-up, not to the first step. A learner keeps no weights, so that nothing remains of the pass.
 fn warm_up(learner: &mut impl Learner, batch: &Batch) -> Result<(), StepError> {
     let weights = learner.initial();
     let spans: Vec<_> = learner.layout().layers().iter().map(|layer| layer.span.clone()).collect();
@@ -285,7 +293,7 @@ fn warm_up(learner: &mut impl Learner, batch: &Batch) -> Result<(), StepError> {
         .try_for_each(|layer| learner.backward(&weights, layer, &mut gradient[spans[layer].clone()]))
 }
 
-/// What a rank trains with.
+/// The parts of a prepared rank.
 struct Ready {
     data: Arc<DataSet>,
     plane: Arc<DataPlane>,
@@ -294,7 +302,7 @@ struct Ready {
     emulation: Arc<Emulation>,
 }
 
-/// Says good-bye to the peers, if no lane holds the plane any more.
+/// Leaves the data plane in order, if no lane holds it any more.
 fn close(plane: Arc<DataPlane>, deadline: Duration) {
     match Arc::try_unwrap(plane) {
         Ok(plane) => {
@@ -306,46 +314,7 @@ fn close(plane: Arc<DataPlane>, deadline: Duration) {
     }
 }
 
-/// The thread that listens to the driver.
-struct ControlListener {
-    thread: JoinHandle<()>,
-    over: Arc<AtomicBool>,
-}
-
-impl ControlListener {
-    fn open(
-        inbox: ControlInbox,
-        (clock, line, stop): (Arc<RunClock>, Arc<StartBarrier>, Arc<Stop>),
-    ) -> std::io::Result<Self> {
-        let over = Arc::new(AtomicBool::new(false));
-        let ended = over.clone();
-        let listen = move || {
-            while !ended.load(Ordering::Acquire) {
-                match inbox.recv_timeout(LISTEN) {
-                    Some(ToMember::Start { origin }) => {
-                        clock.start(origin);
-                        line.open();
-                    }
-                    Some(ToMember::Stop) => stop.ask(),
-                    None if inbox.lost() && !ended.load(Ordering::Acquire) => {
-                        stop.fail("the connection to the driver is lost".into());
-                        return;
-                    }
-                    Some(ToMember::Evaluate(_) | ToMember::Average(_) | ToMember::Leave) | None => {}
-                }
-            }
-        };
-        Ok(Self { thread: std::thread::Builder::new().name("ears".into()).spawn(listen)?, over })
-    }
-
-    fn close(self) {
-        self.over.store(true, Ordering::Release);
-        // It holds nothing that could be lost.
-        let _ = self.thread.join();
-    }
-}
-
-/// What the phase switches of these lanes cost: their number, times what one costs on this machine.
+/// The cost of the phase switches of these lanes: their number times the cost of one on this machine.
 fn switching(clocks: &[Arc<LaneClock>]) -> Nanos {
     const BATCHES: u64 = 10;
     const TRIALS: u64 = 200;
@@ -357,12 +326,12 @@ fn switching(clocks: &[Arc<LaneClock>]) -> Nanos {
         }
         begun.elapsed().as_nanos() as u64
     });
-    // What else the machine did meanwhile is in some of them, and was not in all switches of the run.
+    // Other work of the machine is in some of the batches; the fastest is the cost of a switch alone.
     let batch = batches.min().unwrap_or(0);
     Nanos(clocks.iter().map(|clock| clock.switches()).sum::<u64>() * batch / TRIALS)
 }
 
-/// Resident memory of this process; 0 where the system does not tell.
+/// Resident memory of this process in bytes; 0 if the system does not report it.
 fn resident_bytes() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: u64 = statm.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);

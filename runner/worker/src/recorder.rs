@@ -1,34 +1,35 @@
-//! Keeps what a rank records, and ships it: nothing here makes a lane wait, but for snapshots that come faster
+//! Collects the records of a rank and ships them to the driver. No lane waits for this, unless snapshots are taken faster
 //! than they can be hashed.
 
-use crate::runtime::{LaneClock, Stop};
+use crate::clock::LaneClock;
 use crate::snapshot;
+use crate::stop::{Stop, lock};
 use mesh::{ControlClient, Heartbeat, ToDriver};
 use record::{Event, LaneId, Nanos, Phase, SnapshotRecord, WeightHash};
 use rustix::time::{ClockId, clock_gettime};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError, channel, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use strategies::{Observer, Vector};
 
-/// Events are shipped at least so often.
+/// The longest time until events are shipped.
 const SHIP_EVERY: Duration = Duration::from_millis(100);
-/// And at most so many together.
+/// The most events in one message.
 const BATCH: usize = 512;
-/// Snapshots that wait to be hashed and written; the next one makes the lane wait.
+/// Snapshots that may wait to be hashed and written; beyond them the lane waits.
 const SNAPSHOTS: usize = 2;
-/// Between two looks whether there is room for one more.
-const LOOK: Duration = Duration::from_millis(1);
+/// The interval at which a waiting lane tries again.
+const RETRY: Duration = Duration::from_millis(1);
 
-/// Keeps what a rank records.
+/// Collects the records of a rank.
 pub(crate) struct Recorder {
     events: Mutex<Vec<Event>>,
     latest: Mutex<Latest>,
     snapshots: Mutex<Option<SyncSender<(SnapshotRecord, Vector)>>>,
-    /// A disk on which a snapshot waits for longer has failed.
+    /// The longest wait of a snapshot; a slower disk has failed.
     limit: Duration,
     stop: Arc<Stop>,
     /// Processor time of the thread that ships, in nanoseconds.
@@ -44,12 +45,14 @@ struct Latest {
 }
 
 impl Recorder {
-    /// A recorder, and the threads that empty it: they ship `every` so often, and have `limit` to write a snapshot.
+    /// A recorder, and the threads that empty it: they send a heartbeat every `heartbeat`, and have `limit` to write a
+    /// snapshot.
     pub(crate) fn start(
         stop: Arc<Stop>,
         client: ControlClient,
         directory: PathBuf,
-        (every, limit): (Duration, Duration),
+        heartbeat: Duration,
+        limit: Duration,
     ) -> std::io::Result<(Arc<Self>, Shipping)> {
         let (snapshots, waiting) = sync_channel(SNAPSHOTS);
         let recorder = Arc::new(Self {
@@ -60,24 +63,24 @@ impl Recorder {
             stop,
             shipping: AtomicU64::new(0),
         });
-        let keeper = recorder.clone();
+        let writer = recorder.clone();
         let (settle, settled) = channel();
         let keep = move || {
-            keeper.keep_snapshots(&waiting, &directory);
-            // Nobody listens any more where that took too long.
+            writer.write_snapshots(&waiting, &directory);
+            // Where this took too long, no thread listens any more.
             let _ = settle.send(());
         };
         std::thread::Builder::new().name("snapshots".into()).spawn(keep)?;
         let (close, closed) = channel();
-        let (shipper, pace) = (recorder.clone(), every);
+        let shipper = recorder.clone();
         let watched = Arc::new(Mutex::new(None));
         let lane = watched.clone();
-        let ship = move || shipper.ship(&client, &closed, &lane, pace);
+        let ship = move || shipper.ship(&client, &closed, &lane, heartbeat);
         let shipper = std::thread::Builder::new().name("events".into()).spawn(ship)?;
         Ok((recorder, Shipping { settled, shipper, close, watched }))
     }
 
-    /// Whether the rank is to stop.
+    /// The stop of the rank.
     pub(crate) fn stop(&self) -> &Arc<Stop> {
         &self.stop
     }
@@ -88,7 +91,7 @@ impl Recorder {
     }
 
     /// Hashes and writes snapshots until there are no more.
-    fn keep_snapshots(&self, waiting: &Receiver<(SnapshotRecord, Vector)>, directory: &std::path::Path) {
+    fn write_snapshots(&self, waiting: &Receiver<(SnapshotRecord, Vector)>, directory: &std::path::Path) {
         while let Ok((mut record, weights)) = waiting.recv() {
             record.sha256 = weights.sha256();
             if record.answers {
@@ -102,7 +105,7 @@ impl Recorder {
             record.file = format!("snapshots/rank-{}-step-{}{own}.f32", record.rank, record.step);
             match snapshot::write(&directory.join(&record.file), &weights) {
                 Ok(()) => lock(&self.events).push(Event::Snapshot(record)),
-                // The run is judged by this model: going on without it would only waste time.
+                // The run is judged by this model: to continue without it would waste time.
                 Err(error) => {
                     tracing::error!(%error, "snapshot lost");
                     self.stop.fail(error.to_string());
@@ -117,9 +120,9 @@ impl Recorder {
         client: &ControlClient,
         closed: &Receiver<()>,
         lane: &Mutex<Option<WatchedLane>>,
-        pace: Duration,
+        heartbeat: Duration,
     ) {
-        // The first sign of life at once: from then on silence is noticed.
+        // The first heartbeat is sent at once: from then on silence is noticed.
         let mut beaten = Instant::now();
         self.beat(client, lock(lane).as_ref());
         loop {
@@ -134,7 +137,7 @@ impl Recorder {
             if over {
                 return;
             }
-            if beaten.elapsed() >= pace {
+            if beaten.elapsed() >= heartbeat {
                 beaten = Instant::now();
                 self.beat(client, lock(lane).as_ref());
             }
@@ -144,7 +147,7 @@ impl Recorder {
     fn beat(&self, client: &ControlClient, watched: Option<&WatchedLane>) {
         let Latest { end, samples, loss } = *lock(&self.latest);
         let lane = watched.map_or(LaneId::Compute, |(lane, _)| *lane);
-        let (step, phase) = watched.map_or((0, Phase::Data), |(_, clock)| clock.place());
+        let (step, phase) = watched.map_or((0, Phase::Data), |(_, clock)| clock.whereabouts());
         let heartbeat = Heartbeat { lane, step, phase, since: end, samples, loss };
         client.send(ToDriver::Heartbeat(heartbeat));
     }
@@ -167,20 +170,21 @@ impl Observer for Recorder {
 
     fn snapshot(&self, record: SnapshotRecord, weights: &Vector) {
         let Some(sender) = lock(&self.snapshots).clone() else { return };
-        let (began, step) = (Instant::now(), record.step);
+        let began = Instant::now();
+        let step = record.step;
         let mut next = (record, weights.clone());
         loop {
             next = match sender.try_send(next) {
                 Ok(()) => return,
                 Err(TrySendError::Disconnected(_)) => {
-                    return self.stop.fail("the thread that keeps snapshots is gone".into());
+                    return self.stop.fail("the thread that writes snapshots is gone".into());
                 }
                 Err(TrySendError::Full(_)) if began.elapsed() >= self.limit => {
                     return self.stop.fail(format!("{}, before that of step {step}", too_slow(self.limit)));
                 }
                 Err(TrySendError::Full(next)) => next,
             };
-            std::thread::sleep(LOOK);
+            std::thread::sleep(RETRY);
         }
     }
 
@@ -197,40 +201,40 @@ pub(crate) struct Shipping {
     watched: Arc<Mutex<Option<WatchedLane>>>,
 }
 
-/// The lane that stands for the rank in its heartbeats.
+/// The lane that represents the rank in its heartbeats.
 pub(crate) type WatchedLane = (LaneId, Arc<LaneClock>);
 
 impl Shipping {
-    /// Says which lane the heartbeats speak of.
+    /// Sets the lane that the heartbeats describe.
     pub(crate) fn watch(&self, lane: WatchedLane) {
         *lock(&self.watched) = Some(lane);
     }
 
-    /// What the watched lane is doing: lane, step, phase.
-    pub(crate) fn place(&self) -> (LaneId, u64, Phase) {
+    /// Lane, step and phase of the watched lane.
+    pub(crate) fn whereabouts(&self) -> (LaneId, u64, Phase) {
         let watched = lock(&self.watched);
         watched.as_ref().map_or((LaneId::Compute, 0, Phase::Other), |(lane, clock)| {
-            let (step, phase) = clock.place();
+            let (step, phase) = clock.whereabouts();
             (*lane, step, phase)
         })
     }
 
-    /// Waits until every snapshot is kept.
+    /// Waits until every snapshot is written.
     pub(crate) fn settle_snapshots(&self, recorder: &Recorder) {
         lock(&recorder.snapshots).take();
         match self.settled.recv_timeout(recorder.limit) {
             Ok(()) => {}
             Err(RecvTimeoutError::Timeout) => recorder.stop.fail(too_slow(recorder.limit)),
             Err(RecvTimeoutError::Disconnected) => {
-                recorder.stop.fail("the thread that keeps snapshots panicked".into());
+                recorder.stop.fail("the thread that writes snapshots panicked".into());
             }
         }
     }
 
-    /// Ships what is left.
+    /// Ships the remaining events.
     pub(crate) fn close(self) {
         drop(self.close);
-        // A panic there was logged by the hook, and the driver misses the rank's last words.
+        // A panic there was logged by the hook, and the driver misses the rank's last messages.
         let _ = self.shipper.join();
     }
 }
@@ -242,8 +246,4 @@ fn too_slow(limit: Duration) -> String {
 fn thread_time() -> Nanos {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

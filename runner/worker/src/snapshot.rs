@@ -71,12 +71,12 @@ pub fn for_each(file: &Path, weights: usize, mut take: impl FnMut(f32)) -> Resul
     Ok(())
 }
 
-/// Whether a snapshot is there and has the length of so many weights.
+/// Whether a snapshot exists and has the length of `weights` weights.
 pub fn check(file: &Path, weights: usize) -> Result<(), SnapshotError> {
     open(file, weights).map(drop)
 }
 
-/// A snapshot that has the length of so many weights.
+/// A snapshot with the length of `weights` weights.
 fn open(file: &Path, weights: usize) -> Result<File, SnapshotError> {
     let failed = |source| SnapshotError::Read { file: file.to_owned(), source };
     let input = File::open(file).map_err(failed)?;

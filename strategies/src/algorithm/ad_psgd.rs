@@ -23,11 +23,11 @@
 //! are means over samples, the paper's are sums. The paper's counter k is virtual; here rank 0 counts samples for the
 //! measurement, so that the run consumes less than one step more than its budget and all models are evaluated as they are
 //! when a mark is reached (`gossip/count.rs`). Without it, after rank 0 is lost, a worker counts by what its neighbours
-//! tell, and a run consumes a few steps more. The rate follows the count that the worker knew when its last step ended,
+//! report, and a run consumes a few steps more. The rate follows the count that the worker knew when its last step ended,
 //! and is logged with it. Momentum and weight decay act on the compute lane at the model that was read, and are never
 //! averaged. A passive worker applies its buffer just before it averages, and at the end. The exponential graph joins hops of
 //! 1 and 2^i + 1 for i > 0: the paper's for i = 0, which is 2, would join two active workers. A worker that has lost all
-//! neighbours trains on alone; the step that a lost worker had claimed is nobody's if all others had ended.
+//! neighbours trains on alone; the step that a lost worker had claimed is not taken if all others had ended.
 //! Where weights are coded, each end averages its own model with a coded one, so that the mean moves by what is lost.
 
 use crate::gossip::{CountClient, Edge, Finished, Local, Note, Then, neighbour};

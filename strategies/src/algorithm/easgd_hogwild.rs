@@ -13,7 +13,7 @@
 //! notes of how far each is. The master serves all workers at once: "multiple workers at a time" (introduction).
 //!
 //! Departures: those of Async EASGD. Each element is exchanged by one compare-and-swap: the worker gets the value that
-//! its own pull replaced, so that no pull is lost and, uncoded, both move by the same amount, whoever comes between.
+//! its own pull replaced, so that no pull is lost and, uncoded, both move by the same amount, in any order of lanes.
 //! The centre that a worker gets may be of no single moment. Staleness counts the exchanges that others began since
 //! the worker's last.
 

@@ -13,7 +13,7 @@
 //! `compression.parameters`; the server keeps its weights as they are.
 //!
 //! Departures: the paper sums gradients; here they are averaged over samples. The server adds in rank order,
-//! whoever is first. The weights may be divided among several servers, each of which does the same to its part. The run is
+//! not in order of arrival. The weights may be divided among several servers, each of which does the same to its part. The run is
 //! judged by the exact weights: those of the server; of several, where workers get the same bits, those of rank 0, and where
 //! the model is coded on its way, the parts of all servers, which the first puts together at each mark.
 

@@ -66,7 +66,8 @@ impl Blueprint {
     }
 
     pub(super) fn roles_of_server(&self, server: usize, runtime: &dyn Runtime) -> Roles {
-        let (shards, sgd) = (self.shards(), self.plan.optimizer());
+        let shards = self.shards();
+        let sgd = self.plan.optimizer();
         let n = shards.span(server).len();
         match self.strategy {
             Kind::PsSync => {

@@ -42,7 +42,7 @@ pub(super) enum FoldRole {
 }
 
 impl Fold {
-    /// The fold of so many places.
+    /// The fold of `places` places.
     pub(super) fn of(places: usize) -> Self {
         let hosts = 1 << places.ilog2();
         Self { places, hosts, guests: places - hosts }

@@ -44,6 +44,13 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug)]
 pub struct HalvingDoubling;
 
+/// The other end of a message, and its tag.
+#[derive(Clone, Copy)]
+struct Address {
+    place: GroupRank,
+    tag: Tag,
+}
+
 impl Collective for HalvingDoubling {
     fn all_reduce_sum(&self, x: &mut [f32], tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
         let group = wire.group();
@@ -51,25 +58,29 @@ impl Collective for HalvingDoubling {
             return Ok(());
         }
         let fold = Fold::of(group.size());
-        let (q, last) = (fold.hosts, tag.part(1 + 2 * fold.rounds()));
+        let q = fold.hosts;
+        let last = tag.part(1 + 2 * fold.rounds());
         let mut chunks = Chunks::new(x.len(), q, wire.guarantee());
         let (number, guest) = match fold.role(group.me()) {
             FoldRole::Host { number, guest } => (number, guest),
             FoldRole::Guest(host) => {
                 wire.send(host, tag, 0, x)?;
-                return chunks.receive((host, last), 0..q, x, wire);
+                return chunks.receive(Address { place: host, tag: last }, 0..q, x, wire);
             }
         };
         if let Some(guest) = guest {
             wire.recv_add(guest, tag, x)?;
         }
-        let (mut mine, mut tag) = (0..q, tag);
+        let mut mine = 0..q;
+        let mut tag = tag;
         while mine.len() > 1 {
             let d = mine.len() / 2;
-            let (lower, upper) = (mine.start..mine.start + d, mine.start + d..mine.end);
+            let lower = mine.start..mine.start + d;
+            let upper = mine.start + d..mine.end;
             let (kept, given) = if number & d == 0 { (lower, upper) } else { (upper, lower) };
             (mine, tag) = (kept, tag.part(tag.part as usize + 1));
-            let (partner, given) = (fold.place(number ^ d), chunks.span(&given));
+            let partner = fold.place(number ^ d);
+            let given = chunks.span(&given);
             // A place rounds an element once, in whichever half or chunk it lies: it has one memory for all of them.
             let packet = wire.encode(wire.slot(group.me(), tag, given.start), &x[given]);
             wire.send_packet(partner, tag, packet)?;
@@ -77,13 +88,14 @@ impl Collective for HalvingDoubling {
         }
         chunks.complete(number, x, tag, wire)?;
         for d in (0..fold.rounds()).map(|round| 1 << round) {
-            let (partner, first) = (fold.place(number ^ d), number & !(d - 1));
+            let partner = fold.place(number ^ d);
+            let first = number & !(d - 1);
             tag = tag.part(tag.part as usize + 1);
-            chunks.send((partner, tag), first..first + d, x, wire)?;
-            chunks.receive((partner, tag), first ^ d..(first ^ d) + d, x, wire)?;
+            chunks.send(Address { place: partner, tag }, first..first + d, x, wire)?;
+            chunks.receive(Address { place: partner, tag }, first ^ d..(first ^ d) + d, x, wire)?;
         }
         match guest {
-            Some(guest) => chunks.send((guest, last), 0..q, x, wire),
+            Some(guest) => chunks.send(Address { place: guest, tag: last }, 0..q, x, wire),
             None => Ok(()),
         }
     }
@@ -95,7 +107,8 @@ impl Collective for HalvingDoubling {
             FoldRole::Guest(_) => return Cost { messages: 1, elements },
         };
         let own = piece(elements, fold.hosts, number).len();
-        let (mut messages, mut sent) = (fold.rounds(), elements - own);
+        let mut messages = fold.rounds();
+        let mut sent = elements - own;
         let chunks = Chunks::new(elements, fold.hosts, Guarantee::Exact);
         for d in (0..fold.rounds()).map(|round| 1 << round) {
             let first = number & !(d - 1);
@@ -148,31 +161,31 @@ impl Chunks {
     /// Sends complete chunks.
     fn send(
         &self,
-        (to, tag): (GroupRank, Tag),
+        to: Address,
         chunks: Range<usize>,
         x: &[f32],
         wire: &mut Wire<'_>,
     ) -> Result<(), StepError> {
         let span = self.span(&chunks);
         match self.packets.get(chunks) {
-            Some(packets) => wire.send_counted(to, tag, bundle(packets), span.len()),
-            None => wire.send(to, tag, span.start, &x[span]),
+            Some(packets) => wire.send_counted(to.place, to.tag, bundle(packets), span.len()),
+            None => wire.send(to.place, to.tag, span.start, &x[span]),
         }
     }
 
     /// Receives complete chunks.
     fn receive(
         &mut self,
-        (from, tag): (GroupRank, Tag),
+        from: Address,
         chunks: Range<usize>,
         x: &mut [f32],
         wire: &mut Wire<'_>,
     ) -> Result<(), StepError> {
         let span = self.span(&chunks);
         if self.packets.is_empty() {
-            return wire.recv_into(from, tag, &mut x[span]);
+            return wire.recv_into(from.place, from.tag, &mut x[span]);
         }
-        let packets = unbundle(&wire.recv_packet(from, tag)?, chunks.len(), span.len())?;
+        let packets = unbundle(&wire.recv_packet(from.place, from.tag)?, chunks.len(), span.len())?;
         for (k, packet) in chunks.zip(packets) {
             wire.decode(&packet, &mut x[self.span(&(k..k + 1))])?;
             self.packets[k] = packet;

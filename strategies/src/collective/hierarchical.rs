@@ -48,7 +48,7 @@ enum Grouping {
 }
 
 impl Hierarchical {
-    /// Groups of so many neighbours; none count as one.
+    /// Groups of `size` neighbours; 0 counts as 1.
     pub fn of_neighbours(size: usize) -> Self {
         Self { grouping: Grouping::Neighbours(size.max(1)) }
     }

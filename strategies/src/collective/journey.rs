@@ -48,7 +48,8 @@ impl<'a, 'b> Journey<'a, 'b> {
         x: &'a mut [f32],
         tag: Tag,
         wire: &'a mut Wire<'b>,
-        (segments, lead): (usize, usize),
+        segments: usize,
+        lead: usize,
     ) -> Self {
         let ready = |segment| Leaving { segment, round: 0, packet: None };
         let leaving = (0..segments.min(lead)).map(ready).collect();
@@ -104,7 +105,8 @@ impl<'a, 'b> Journey<'a, 'b> {
         if let Some(packet) = packet {
             return Ok(Some(packet.clone()));
         }
-        let (segment, round) = (*segment, *round);
+        let segment = *segment;
+        let round = *round;
         let mine = self.span(segment, round);
         let slot = self.wire.slot(self.right(), self.tag(segment, round), mine.start);
         let packet = self.wire.encode(slot, &self.x[mine.clone()]);
@@ -140,7 +142,8 @@ impl<'a, 'b> Journey<'a, 'b> {
 
     /// Receives a segment of a round: adds it, or relays it and takes it over.
     fn arrive(&mut self, segment: usize, round: usize) -> Result<(), StepError> {
-        let (left, tag) = (self.wire.group().after(self.places() - 1), self.tag(segment, round));
+        let left = self.wire.group().after(self.places() - 1);
+        let tag = self.tag(segment, round);
         let arriving = self.span(segment, round + 1);
         if round + 1 < self.places() {
             self.wire.recv_add(left, tag, &mut self.x[arriving])?;

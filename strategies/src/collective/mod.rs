@@ -1,4 +1,4 @@
-//! All-reduces: one per file, each with its drawing, its index formula and its cost. Whatever they are, all
+//! All-reduces: one per file, each with its drawing, its index formula and its cost. With each of them, all
 //! places of the group end with the same bits.
 
 mod all_gather;
@@ -109,7 +109,7 @@ fn add_own(sum: &mut [f32], own: &[f32], slot: Slot, wire: &mut Wire<'_>) -> Res
     wire.decode_add(&packet, sum)
 }
 
-/// Encodes a sum that is complete, for everyone else. Whoever completes it takes what the others will decode, or the
+/// Encodes a complete sum for all others. The place that completes it takes the vector that the others will decode, or the
 /// ranks would drift apart under a lossy codec. `at` is the position of its first element.
 fn complete(sum: &mut [f32], at: usize, tag: Tag, wire: &mut Wire<'_>) -> Result<Packet, StepError> {
     let packet = wire.encode(wire.slot(wire.group().me(), tag, at), sum);

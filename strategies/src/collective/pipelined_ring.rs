@@ -44,7 +44,7 @@ pub struct PipelinedRing {
 }
 
 impl PipelinedRing {
-    /// A ring with so many segments in each chunk; none count as one.
+    /// A ring with `segments` segments per chunk; 0 counts as 1.
     pub fn new(segments: usize) -> Self {
         Self { segments: segments.max(1) }
     }
@@ -57,12 +57,13 @@ impl PipelinedRing {
 
 impl Collective for PipelinedRing {
     fn all_reduce_sum(&self, x: &mut [f32], tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
-        let (p, n) = (wire.group().size(), x.len());
+        let p = wire.group().size();
+        let n = x.len();
         if p == 1 {
             return Ok(());
         }
         let segments = self.count(n, p);
-        Journey::new(x, tag, wire, (segments, segments)).travel()
+        Journey::new(x, tag, wire, segments, segments).travel()
     }
 
     fn cost(&self, elements: usize, places: usize, place: usize) -> Cost {
@@ -75,7 +76,7 @@ impl Collective for PipelinedRing {
     }
 }
 
-/// How long a ring takes whose chunks are cut into so many segments.
+/// The time of a ring with `segments` segments per chunk.
 pub(super) fn time(elements: usize, places: usize, segments: usize, rates: Rates) -> f64 {
     if places == 1 {
         return 0.0;

@@ -30,12 +30,14 @@ pub struct RankOrder;
 
 impl Collective for RankOrder {
     fn all_reduce_sum(&self, x: &mut [f32], tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
-        let (group, n) = (wire.group(), x.len());
+        let group = wire.group();
+        let n = x.len();
         if group.size() == 1 {
             return Ok(());
         }
         let chunk = |place: crate::GroupRank| piece(n, group.size(), place.0);
-        let (me, right) = (group.me(), group.after(1));
+        let me = group.me();
+        let right = group.after(1);
         // What a codec remembers of an element, as a part or as a sum, is missing from the same sum: it belongs to the
         // element's position, whoever owns that at the time.
         for owner in (1..group.size()).map(|steps| group.after(steps)) {

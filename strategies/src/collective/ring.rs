@@ -65,13 +65,14 @@ pub struct Ring;
 
 impl Collective for Ring {
     fn all_reduce_sum(&self, x: &mut [f32], tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
-        let (p, n) = (wire.group().size(), x.len());
+        let p = wire.group().size();
+        let n = x.len();
         if p == 1 {
             return Ok(());
         }
         let whole = wire.guarantee() != Guarantee::Exact;
         let segments = if whole { 1 } else { segments(n, p) };
-        Journey::new(x, tag, wire, (segments, WINDOW)).travel()
+        Journey::new(x, tag, wire, segments, WINDOW).travel()
     }
 
     fn cost(&self, elements: usize, places: usize, place: usize) -> Cost {

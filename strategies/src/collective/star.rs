@@ -23,7 +23,8 @@ pub struct Star;
 
 impl Collective for Star {
     fn all_reduce_sum(&self, x: &mut [f32], tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
-        let (group, centre) = (wire.group(), GroupRank(0));
+        let group = wire.group();
+        let centre = GroupRank(0);
         if group.size() == 1 {
             return Ok(());
         }

@@ -110,7 +110,7 @@ fn children(k: usize, places: usize) -> impl Iterator<Item = usize> {
     distances.take_while(move |d| k & d == 0 && *d < places - k).map(move |d| k + d)
 }
 
-/// What the `k`-th of so many places sends, up and down.
+/// Messages that the `k`-th of `places` places sends, up and down.
 pub(super) fn messages(k: usize, places: usize) -> usize {
     children(k, places).count() + usize::from(k > 0)
 }

@@ -5,7 +5,7 @@ use crate::{Packet, StepError};
 /// Bytes of the number.
 pub(super) const HEAD: usize = 4;
 
-/// The head of a packet of so many elements. No vector here is longer than 32 bits can count.
+/// The head of a packet of `elements` elements. No vector here is longer than 32 bits can count.
 pub(super) fn head(elements: usize) -> [u8; HEAD] {
     u32::try_from(elements).unwrap_or(u32::MAX).to_le_bytes()
 }
@@ -15,7 +15,7 @@ pub(super) fn elements(packet: &Packet) -> usize {
     packet.0.first_chunk().map_or(0, |head| u32::from_le_bytes(*head) as usize)
 }
 
-/// What follows the head, of a packet that must be of so many bytes and so many elements.
+/// The body of a packet that must have `bytes` bytes and `elements` elements.
 pub(super) fn body(packet: &Packet, size: usize, into: usize) -> Result<&[u8], StepError> {
     match packet.0.get(HEAD..) {
         Some(body) if packet.0.len() == size && elements(packet) == into => Ok(body),

@@ -175,7 +175,8 @@ mod tests {
         for g in [vec![257.0_f32, -1023.0, 3.0, 0.0], vec![1000.0, 1.0, 0.5, -3.0]] {
             let mut truncated = ErrorFeedback::new(Truncate16::default());
             let mut quantized = ErrorFeedback::new(Quantize8);
-            let (mut by_truncation, mut by_quantization) = ([0.0_f64; 4], [0.0_f64; 4]);
+            let mut by_truncation = [0.0_f64; 4];
+            let mut by_quantization = [0.0_f64; 4];
             for t in 1..=200 {
                 let add = |sum: &mut [f64; 4], sent: Vec<f32>| {
                     sum.iter_mut().zip(sent).for_each(|(sum, sent)| *sum += f64::from(sent));
@@ -198,7 +199,8 @@ mod tests {
     #[test]
     fn without_memory_small_elements_are_lost_and_with_it_they_are_not() {
         let x = [254.0, 0.75];
-        let (mut plain, mut remembering) = (0.0, 0.0);
+        let mut plain = 0.0;
+        let mut remembering = 0.0;
         let mut codec = ErrorFeedback::new(Quantize8);
         for _ in 0..8 {
             plain += through(&mut Quantize8, SLOT, &x)[1];

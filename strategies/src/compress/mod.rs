@@ -192,7 +192,8 @@ mod tests {
 
     #[test]
     fn what_says_that_it_is_linear_is_and_nothing_else() {
-        let (x, y) = (numbers(1), numbers(2));
+        let x = numbers(1);
+        let y = numbers(2);
         let sum: Vec<f32> = x.iter().zip(&y).map(|(x, y)| x + y).collect();
         let codecs = Codec::ALL.into_iter().filter(|codec| codec.route() != Route::Projected);
         let codecs = codecs.map(|codec| (codec.name(), plain(codec, ORIGIN)));

@@ -31,7 +31,7 @@ pub struct Qsgd {
 }
 
 impl Qsgd {
-    /// So many levels on each side of zero, and scales for so many neighbouring elements; none counts as one.
+    /// `levels` levels on each side of zero, and a scale for each `bucket` elements; 0 counts as 1.
     pub fn new(levels: u32, bucket: usize, origin: Origin) -> Self {
         Self { levels: levels.max(1), bucket: bucket.max(1), dice: Dice::new(origin), codes: Vec::new() }
     }
@@ -49,7 +49,8 @@ impl Qsgd {
     fn each(&self, packet: &Packet, into: &mut [f32], take: impl Fn(&mut f32, f32)) -> Result<(), StepError> {
         let body = counted::body(packet, self.size(into.len()), into.len())?;
         let (norms, packed) = body.split_at(NORM * into.len().div_ceil(self.bucket));
-        let (levels, elements) = (self.levels, into.len());
+        let levels = self.levels;
+        let elements = into.len();
         if unpacked(packed, self.bits()).take(elements).any(|code| code > 2 * levels) {
             return Err(counted::malformed(packet, elements));
         }
@@ -66,7 +67,8 @@ impl Qsgd {
 
 impl Compressor for Qsgd {
     fn encode(&mut self, slot: Slot, x: &[f32]) -> Packet {
-        let (size, bits) = (self.size(x.len()), self.bits());
+        let size = self.size(x.len());
+        let bits = self.bits();
         let Self { levels, bucket, dice, codes } = self;
         let draws = dice.throw(slot, x.len());
         codes.clear();
@@ -125,7 +127,8 @@ fn code(value: f32, norm: f32, levels: u32, draw: u32) -> u32 {
 
 /// Writes the lower bits of each code, one after the other, the lowest first.
 fn pack(codes: &[u32], bits: usize, bytes: &mut [u8]) {
-    let (mut waiting, mut count) = (0_u64, 0);
+    let mut waiting = 0_u64;
+    let mut count = 0;
     let mut bytes = bytes.iter_mut();
     for code in codes {
         waiting |= u64::from(*code) << count;
@@ -144,7 +147,9 @@ fn pack(codes: &[u32], bits: usize, bytes: &mut [u8]) {
 
 /// The codes in some bytes, and perhaps what is left behind them.
 fn unpacked(bytes: &[u8], bits: usize) -> impl Iterator<Item = u32> + '_ {
-    let (mut waiting, mut count, mut bytes) = (0_u64, 0, bytes.iter());
+    let mut waiting = 0_u64;
+    let mut count = 0;
+    let mut bytes = bytes.iter();
     let mask = (1_u64 << bits) - 1;
     std::iter::from_fn(move || {
         while count < bits {
@@ -215,7 +220,8 @@ mod tests {
     fn it_is_unbiased() {
         for levels in [1, 3, 7, 8] {
             for step in -256..=256_i16 {
-                let (x, s) = (f32::from(step) / 256.0 * 2.0, levels as i32);
+                let x = f32::from(step) / 256.0 * 2.0;
+                let s = levels as i32;
                 let sum: i32 = (0..256).map(|draw| code(x, 2.0, levels, draw << 24) as i32 - s).sum();
                 assert_eq!(sum, i32::from(step) * s, "{levels} levels");
             }
@@ -236,7 +242,8 @@ mod tests {
                     x.iter().map(lost).sum()
                 };
                 let mean = (0..1 << 16).map(error).sum::<f64>() / f64::from(1 << 16);
-                let (d, s) = (2.0_f64, f64::from(levels));
+                let d = 2.0_f64;
+                let s = f64::from(levels);
                 let bound = (d / (s * s)).min(d.sqrt() / s) * f64::from(norm).powi(2);
                 assert!(mean <= bound * 1.001, "{levels} levels: {mean} of {bound}");
             }

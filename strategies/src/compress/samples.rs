@@ -63,7 +63,8 @@ pub(super) fn check_contraction(codec: &mut dyn Compressor, x: &[f32]) {
 /// Whatever comes is a vector of `n` elements, or the error that says so.
 pub(super) fn check_refusal(codec: &dyn Compressor, bytes: &[u8], n: usize) {
     let packet = Packet(bytes.to_vec().into());
-    let (mut one, mut other) = (vec![0.0; n], vec![0.0; n]);
+    let mut one = vec![0.0; n];
+    let mut other = vec![0.0; n];
     let answer = codec.decode(&packet, &mut one);
     assert_eq!(answer, codec.decode_add(&packet, &mut other));
     match answer {

@@ -31,7 +31,7 @@ pub struct Terngrad {
 }
 
 impl Terngrad {
-    /// Scales are those of so many neighbouring elements; none counts as one.
+    /// A scale for each `bucket` elements; 0 counts as 1.
     pub fn new(bucket: usize, origin: Origin) -> Self {
         Self { bucket: bucket.max(1), dice: Dice::new(origin) }
     }

@@ -57,7 +57,8 @@ fn rank(value: f32) -> u64 {
 
 /// How many of `n` elements a share of them is: rounded up, but for what the product's own rounding has added.
 pub(crate) fn kept(ratio: f64, n: usize) -> usize {
-    let (exact, slack) = (ratio * n as f64, 1e-12 * n as f64);
+    let exact = ratio * n as f64;
+    let slack = 1e-12 * n as f64;
     ((exact - slack).ceil().max(0.0) as usize).min(n)
 }
 

@@ -33,7 +33,7 @@ impl Link {
         Self { latency: Nanos(network.latency.as_nanos() as u64), nanos_per_byte }
     }
 
-    /// The time that a card needs for so many bytes, rounded down.
+    /// The time that a card needs for `bytes` bytes, rounded down.
     pub fn carry(&self, bytes: usize) -> Nanos {
         Nanos((self.nanos_per_byte * bytes as f64) as u64)
     }
@@ -81,7 +81,7 @@ impl Fabric {
         Self { latency: link.latency, nanos_per_byte: (0..ranks).map(speed).collect() }
     }
 
-    /// The time that a rank's card needs for so many bytes.
+    /// The time that a rank's card needs for `bytes` bytes.
     pub fn carry(&self, rank: Rank, bytes: usize) -> Nanos {
         let nanos_per_byte = self.nanos_per_byte.get(rank.index()).copied().unwrap_or(0.0);
         Link { latency: self.latency, nanos_per_byte }.carry(bytes)
@@ -95,9 +95,10 @@ impl Fabric {
     }
 
     /// The way of a message whose first byte left at `departed`.
-    pub fn flight(&self, (from, to): (Rank, Rank), departed: Nanos, bytes: usize) -> Flight {
+    pub fn flight(&self, from: Rank, to: Rank, departed: Nanos, bytes: usize) -> Flight {
         let first = departed + self.latency;
-        let (sent, length) = (self.carry(from, bytes), self.carry(to, bytes));
+        let sent = self.carry(from, bytes);
+        let length = self.carry(to, bytes);
         Flight { ready: first + sent - length.min(sent), first, length }
     }
 }
@@ -138,7 +139,8 @@ mod tests {
     /// When each message comes, by the model; messages in the order in which they are handed over.
     fn modelled(speeds: [u64; RANKS], sendings: &[Sending]) -> Vec<Arrival> {
         let fabric = fabric(speeds);
-        let (mut out, mut into) = ([Card::default(); RANKS], [Card::default(); RANKS]);
+        let mut out = [Card::default(); RANKS];
+        let mut into = [Card::default(); RANKS];
         let mut flights: Vec<(usize, usize, Flight)> = Vec::new();
         for (number, Sending { at, from, to, bytes }) in sendings.iter().copied().enumerate() {
             let ranks = (Rank(from as u32), Rank(to as u32));
@@ -165,7 +167,8 @@ mod tests {
         fn carry(&mut self, length: impl Fn(usize) -> u64) -> Option<(usize, bool, bool)> {
             let number = *self.queue.first()?;
             self.spent += 1;
-            let (begins, ends) = (self.spent == 1, self.spent == length(number));
+            let begins = self.spent == 1;
+            let ends = self.spent == length(number);
             if ends {
                 self.spent = 0;
                 self.queue.remove(0);
@@ -176,7 +179,8 @@ mod tests {
 
     /// The same nanosecond by nanosecond, between cards of equal speed: slow, and without a formula.
     fn stepped(sendings: &[Sending], nanos_per_byte: u64) -> Vec<Arrival> {
-        let (mut out, mut into) = (vec![SlowCard::default(); RANKS], vec![SlowCard::default(); RANKS]);
+        let mut out = vec![SlowCard::default(); RANKS];
+        let mut into = vec![SlowCard::default(); RANKS];
         let length = |number: usize| sendings[number].bytes as u64 * nanos_per_byte;
         let mut flying: Vec<(u64, usize)> = Vec::new();
         let mut arrivals = vec![Arrival { began: Nanos(u64::MAX), complete: Nanos(0) }; sendings.len()];

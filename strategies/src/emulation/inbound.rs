@@ -126,11 +126,12 @@ mod tests {
         GroupRank::Landed(Arrival { began: Nanos(began), complete: Nanos(complete) })
     }
 
-    /// The one whom nobody asks for yet is on the card before the one that is asked for.
+    /// The message that is not asked for yet is on the card before the one that is asked for.
     #[test]
-    fn the_card_serves_in_the_order_of_arrival_whoever_is_asked_for() {
+    fn the_card_serves_in_the_order_of_arrival() {
         let mut inbound = Inbound::default();
-        let (late, early) = (Tag::new(Kind::Push, 1), Tag::new(Kind::Reduce, 1));
+        let late = Tag::new(Kind::Push, 1);
+        let early = Tag::new(Kind::Reduce, 1);
         inbound.reach(Rank(0), late, Some(flight(50, 10)));
         inbound.reach(Rank(1), early, Some(flight(45, 10)));
         assert_eq!(inbound.oldest(Rank(0), Kind::Push, Nanos(0)), Some(GroupRank::Flying(flight(50, 10))));
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_complete_first_is_taken_first() {
+    fn the_first_complete_message_is_taken_first() {
         let mut inbound = Inbound::default();
         let tag = |step| Tag::new(Kind::Ask, step);
         assert_eq!(inbound.next(Kind::Ask, Nanos(0)), Next::Nothing);

@@ -102,7 +102,8 @@ mod tests {
         for late in 1..=1000 {
             lateness.add(Nanos(late * 1000));
         }
-        let (mut joined, mut half) = (Lateness::default(), Lateness::default());
+        let mut joined = Lateness::default();
+        let mut half = Lateness::default();
         (1..=1000)
             .for_each(|late| if late % 2 == 0 { &mut joined } else { &mut half }.add(Nanos(late * 1000)));
         joined.join(&half);

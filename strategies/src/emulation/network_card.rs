@@ -14,12 +14,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A transport that takes the moment of departure along.
 pub trait Carrier: Transport {
-    /// As [`Transport::send`]; the receiver is told `departed`.
+    /// As [`Transport::send`]; the receiver gets `departed` with the message.
     fn send_departed(&mut self, to: Rank, tag: Tag, packet: Packet, departed: Nanos)
     -> Result<(), StepError>;
 }
 
-/// Somebody who is told what a transport has received.
+/// Observes the messages that a transport receives.
 pub trait Arrivals: Send + Sync {
     /// A message is complete, and no lane has taken it yet. Of two messages of one kind from one rank, the first is
     /// told first. Must not wait.
@@ -29,7 +29,7 @@ pub trait Arrivals: Send + Sync {
 /// A stamp further ahead than this is no stamp of a card, but damage.
 const FURTHEST: Nanos = Nanos(24 * 3600 * 1_000_000_000);
 
-/// How often a lane that waits for anyone looks whether somebody else was faster.
+/// A lane that waits for any sender looks this often whether another sender was faster.
 const LOOK: Nanos = Nanos(1_000_000);
 
 /// The emulated card of a rank; its lanes share it.
@@ -72,7 +72,7 @@ impl NetworkCard {
     }
 
     fn flight(&self, from: Rank, bytes: usize, departed: Nanos) -> Flight {
-        self.fabric.flight((from, self.me), departed, bytes)
+        self.fabric.flight(from, self.me, departed, bytes)
     }
 
     fn handed_over(&self, arrival: Arrival, asked: Nanos) {

@@ -126,7 +126,8 @@ impl State {
 
     /// Counts the step, if it computed anything.
     fn close_step(&mut self) {
-        let (stated, exposed) = (std::mem::take(&mut self.stated), std::mem::take(&mut self.exposed));
+        let stated = std::mem::take(&mut self.stated);
+        let exposed = std::mem::take(&mut self.exposed);
         if stated == Nanos(0) {
             return;
         }

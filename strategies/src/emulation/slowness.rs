@@ -16,7 +16,7 @@ pub struct Slowness {
 }
 
 impl Slowness {
-    /// How slow a rank of a run with so many workers is.
+    /// The slowness of a rank in a run with `workers` workers.
     pub fn of(emulation: &Emulation, seed: u64, workers: u32, rank: Rank) -> Self {
         let mut this = Self { rank, seed, link: 1.0, compute: Vec::new() };
         for (place, slow) in (0_u64..).zip(&emulation.slow) {

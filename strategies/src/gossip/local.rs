@@ -225,7 +225,7 @@ impl Local {
     }
 }
 
-/// x / 2 + x' / 2: both ends have the same bits, whoever is first.
+/// x / 2 + x' / 2: both ends compute the same bits.
 fn mean(x: f32, other: f32) -> f32 {
     x * 0.5 + other * 0.5
 }

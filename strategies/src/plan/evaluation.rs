@@ -26,7 +26,7 @@ impl EvaluationPoints {
         self.every.samples_after(number, self.epoch)
     }
 
-    /// The last evaluation point within so many samples; 0 before the first.
+    /// The last evaluation point within `samples` samples; 0 before the first.
     pub fn last(&self, samples: u64) -> u64 {
         self.reached(samples).min(self.count())
     }

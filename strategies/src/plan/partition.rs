@@ -253,7 +253,8 @@ fn gamma(random: &mut rand_chacha::ChaCha8Rng, alpha: f64) -> f64 {
     let d = alpha - 1.0 / 3.0;
     let c = 1.0 / (9.0 * d).sqrt();
     loop {
-        let (x, u) = (normal(random), rng::unit(random));
+        let x = normal(random);
+        let u = rng::unit(random);
         let v = (1.0 + c * x).powi(3);
         if v > 0.0 && u.max(f64::MIN_POSITIVE).ln() < 0.5 * x * x + d - d * v + d * v.ln() {
             return d * v;
@@ -324,7 +325,9 @@ mod tests {
 
     #[test]
     fn a_draw_is_a_function_of_seed_pass_position_and_worker() {
-        let (partition, again, other) = (replaced(4, 500), replaced(4, 500), replaced(5, 500));
+        let partition = replaced(4, 500);
+        let again = replaced(4, 500);
+        let other = replaced(5, 500);
         let pass = partition.shared(7, 0..500);
         assert_eq!(pass, again.shared(7, 0..500));
         assert_eq!(partition.shared(7, 120..130), pass[120..130]);

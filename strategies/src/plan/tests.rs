@@ -23,7 +23,8 @@ fn an_epoch_uses_every_sample_once_and_epochs_differ() {
                 .flat_map(|(t, k)| plan.sampler.batch(t, k).examples)
                 .collect()
         };
-        let (first, second) = (epoch(0), epoch(steps));
+        let first = epoch(0);
+        let second = epoch(steps);
         assert_eq!(first.len(), samples as usize);
         assert_eq!(first.iter().collect::<BTreeSet<_>>().len(), samples as usize);
         assert_eq!(second.iter().collect::<BTreeSet<_>>().len(), samples as usize);

@@ -25,7 +25,7 @@ use recipe::{Codec, Compression};
 use record::{Phase, Work};
 use std::sync::Arc;
 
-/// What is left of a gradient.
+/// A linear map of gradients, in front of an all-reduce.
 pub trait Projection: Send {
     /// Replaces `x` by the projection of the sum over all places; `own` becomes that of this place's own `x`, where
     /// it is asked for.
@@ -55,12 +55,12 @@ impl Adder<'_, '_> {
         self.collective.all_reduce_sum(y, tag, &mut self.wire.projected())
     }
 
-    /// Work on so many elements before they travel.
+    /// Runs work on `elements` elements before they are sent.
     pub fn encode<R>(&mut self, elements: usize, f: impl FnOnce() -> R) -> R {
         self.wire.lane().clock.timed(Phase::Encode, Work::Encode(elements), f)
     }
 
-    /// Work on so many elements that have travelled.
+    /// Runs work on `elements` received elements.
     pub fn decode<R>(&mut self, elements: usize, f: impl FnOnce() -> R) -> R {
         self.wire.lane().clock.timed(Phase::Decode, Work::Decode(elements), f)
     }
@@ -72,12 +72,12 @@ impl Adder<'_, '_> {
     }
 }
 
-/// A projection and what it has lost so far.
+/// A projection and the memory of its losses.
 pub struct Projector {
     projection: Box<dyn Projection>,
-    /// What was lost, position by position; `None` where nobody asks for it.
+    /// The loss so far, by position; `None` without error feedback.
     memory: Option<Vec<f32>>,
-    // Of one vector: what was projected, and what was left of it. Kept for the next one.
+    // Scratch: the vector to project, and its projection.
     due: Vec<f32>,
     own: Vec<f32>,
 }
@@ -88,7 +88,7 @@ impl Projector {
         Self { projection, memory: remembers.then(Vec::new), due: Vec::new(), own: Vec::new() }
     }
 
-    /// What is remembered, by position; positions beyond its end have lost nothing so far.
+    /// The memory, by position; positions beyond its end have lost nothing so far.
     pub fn memory(&self) -> &[f32] {
         self.memory.as_deref().unwrap_or_default()
     }
@@ -101,7 +101,8 @@ impl Projector {
         collective: &dyn Collective,
         wire: &mut Wire<'_>,
     ) -> Result<(), StepError> {
-        let (group, at) = (wire.group(), wire.base());
+        let group = wire.group();
+        let at = wire.base();
         let raw = collective.cost(x.len(), group.size(), group.me().0).elements;
         let keeps_spans = wire.lane().clock.keeps_spans();
         let Self { projection, memory, due, own } = self;

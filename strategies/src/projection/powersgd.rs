@@ -69,7 +69,7 @@ pub struct Powersgd {
 }
 
 impl Powersgd {
-    /// Factors of so many columns; none counts as one.
+    /// Factors of `rank` columns; 0 counts as 1.
     pub fn new(rank: usize, matrices: Arc<[Matrix]>, seed: u64) -> Self {
         let rank = rank.max(1);
         let larger = |matrix: &&Matrix| rank * (matrix.rows + matrix.columns) < matrix.rows * matrix.columns;

@@ -34,7 +34,7 @@ impl RandomK {
         Self { scaled: false, ..Self::unbiased(ratio, seed) }
     }
 
-    /// So many positions below `n`, in ascending order: every choice is equally likely.
+    /// The drawn positions below `n`, in ascending order: every choice is equally likely.
     ///
     /// Floyd's algorithm: Bentley, "Programming Pearls: a sample of brilliance", CACM 1987.
     fn positions(&mut self, n: usize, keys: &[u64]) -> Vec<usize> {
@@ -62,7 +62,8 @@ impl Projection for RandomK {
         own: Option<&mut [f32]>,
         adder: &mut Adder<'_, '_>,
     ) -> Result<(), StepError> {
-        let (n, keys) = (x.len(), adder.keys());
+        let n = x.len();
+        let keys = adder.keys();
         let (positions, mut y) = adder.encode(n, || {
             let positions = self.positions(n, &keys);
             let y: Vec<f32> = positions.iter().map(|i| x[*i]).collect();

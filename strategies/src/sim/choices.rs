@@ -63,7 +63,7 @@ impl Choices {
         self.pruned
     }
 
-    /// Chooses among so many, in a state with this signature; `None` where nothing new can follow.
+    /// Chooses among `of` events in a state with this signature; `None` if nothing new can follow.
     pub(super) fn choose(&mut self, of: usize, signature: u64) -> Option<usize> {
         if self.made == self.path.len() {
             if !self.met.insert(signature) && !self.again {

@@ -1,8 +1,8 @@
-//! What goes wrong in a simulated world, and what becomes of its lanes.
+//! Faults of a simulated world, and the end of its lanes.
 //!
-//! The rules are those of real runs: whoever waits for a rank that was killed knows at once, after everything that
-//! the rank had sent; whoever waits for one that was stopped waits until its deadline; a rank of which a lane fails
-//! ends its other lanes and says good-bye. There is no driver here, so that nobody tells ranks to stop: each finds
+//! The rules are those of real runs: a lane that waits for a killed rank learns it at once, after all messages that
+//! the rank had sent; a lane that waits for a stopped rank waits until its deadline; a rank with a failed lane
+//! ends its other lanes and leaves. There is no driver here that would stop the other ranks: each finds
 //! out by itself.
 
 use super::kernel::{Actor, Event, Kernel, Next, State, Wait};
@@ -11,7 +11,7 @@ use crate::{StepError, Wanted};
 use corosensei::CoroutineResult;
 use record::{LaneId, Nanos, Phase, Rank};
 
-/// Something that goes wrong.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// A rank's process is killed.
@@ -24,19 +24,19 @@ pub enum Fault {
     FullDisk,
 }
 
-/// What goes wrong in a world, and how patient its ranks are.
+/// The faults of a world, and the deadline of its ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Faults {
-    /// For how long a lane waits for anything.
+    /// The deadline of every wait.
     pub patience: Nanos,
     /// Each with its moment, counted from the beginning of the world.
     pub faults: Vec<(Nanos, Fault)>,
 }
 
-/// What is left of a world in which something went wrong.
+/// The outcome of a world with faults.
 #[derive(Debug)]
 pub struct Aftermath {
-    /// What its ranks left.
+    /// The records of its ranks.
     pub outcome: Outcome,
     /// When the run's clock started, counted from the beginning of the world; zero if it never did.
     pub origin: Nanos,
@@ -81,16 +81,16 @@ pub(super) enum Condition {
     Well,
     /// Something beside its lanes, or one of them, failed: the others end.
     Ending(StepError),
-    /// It said good-bye.
+    /// It left in order.
     Left,
     Killed,
     Hangs,
 }
 
-/// How everybody is.
+/// The condition of all ranks.
 #[derive(Default)]
 pub(super) struct Health {
-    /// Nobody is impatient in a world without faults: there a deadlock is reported.
+    /// The deadline of every wait; `None` in a world without faults, where a deadlock is reported.
     patience: Option<Nanos>,
     faults: Vec<Fault>,
     full: bool,
@@ -124,7 +124,7 @@ impl Health {
 }
 
 impl Kernel {
-    /// Puts what will go wrong into the future.
+    /// Schedules the faults.
     pub(super) fn expect(&self, faults: &Faults) {
         let mut state = self.lock();
         state.health.patience = Some(faults.patience);
@@ -134,7 +134,7 @@ impl Kernel {
         }
     }
 
-    /// Tells that a rank cannot put a model aside, if that is so.
+    /// Fails the rank if it cannot write a snapshot.
     pub(super) fn writes(&self, rank: Rank, what: &str) {
         let mut state = self.lock();
         if state.health.full && state.health.ranks[rank.index()] == Condition::Well {
@@ -161,7 +161,7 @@ impl State {
         }
     }
 
-    /// A rank is not there any more; whoever waits looks again.
+    /// A rank leaves or is killed; the waiting lanes look again.
     fn depart(&mut self, rank: Rank, how: Condition) {
         if self.health.gone(rank) {
             return;
@@ -204,7 +204,8 @@ impl State {
 
     /// Begins a wait with a deadline.
     pub(super) fn begin_wait(&mut self) {
-        let (me, now) = (self.current, self.now);
+        let me = self.current;
+        let now = self.now;
         self.actors[me].waits += 1;
         self.actors[me].timed_out = false;
         if let Some(patience) = self.health.patience {
@@ -213,7 +214,7 @@ impl State {
         }
     }
 
-    /// A deadline has come; whoever still waits is ready.
+    /// A deadline has come; the lane is ready if it still waits.
     pub(super) fn deadline(&mut self, actor: Actor, number: u64) -> Option<Actor> {
         let late = &mut self.actors[actor];
         let same = late.waits == number;
@@ -223,7 +224,7 @@ impl State {
         (same && waits).then_some(actor)
     }
 
-    /// What a wait answers that is in vain: the deadline has come, or there is nobody left to wait for.
+    /// The error of a wait that is in vain: the deadline has come, or no awaited rank is left.
     pub(super) fn in_vain(&self, rank: Rank, from: Option<Rank>, wanted: Wanted) -> Option<StepError> {
         let gone = |peer| StepError::Gone { rank, peer, wanted };
         let patience = self.health.patience?;
@@ -241,13 +242,13 @@ impl State {
     }
 }
 
-/// Runs lanes to their end in a world in which something goes wrong.
+/// Runs the lanes of a world with faults to their end.
 pub(super) fn schedule(kernel: &Kernel, lanes: &mut [Lane]) -> Result<Vec<Ending>, WorldError> {
     let mut endings = Vec::new();
     loop {
         let actor = match kernel.advance() {
             Next::Ready(actor) => actor,
-            Next::Nobody => continue,
+            Next::Later => continue,
             Next::Quiet => break,
         };
         if let CoroutineResult::Return(result) = lanes[actor].resume(()) {

@@ -63,12 +63,12 @@ pub(super) struct Way {
     pub(super) past_cards: bool,
 }
 
-/// What the next event leads to.
+/// The result of an event.
 pub(super) enum Next {
     /// This actor is to run.
     Ready(Actor),
-    /// Nobody is ready yet.
-    Nobody,
+    /// No actor is ready yet.
+    Later,
     /// There are no more events.
     Quiet,
 }
@@ -110,9 +110,9 @@ pub(super) struct State {
     inbox: Vec<BTreeMap<Kind, VecDeque<Envelope>>>,
     credits: Credits,
     lanes: Vec<Vec<Actor>>,
-    /// Who decides what is next among all that is due now; the seed where there is nobody.
+    /// Decides which of the events that are due now is next; `None` leaves it to the seed.
     choices: Option<Arc<Mutex<Choices>>>,
-    /// What a lane does since it was woken.
+    /// The accesses of the lane since it was woken.
     slice: Option<Slice>,
     /// What each lane has received and seen, as one number.
     known: Vec<u64>,
@@ -163,7 +163,7 @@ impl Kernel {
         self
     }
 
-    /// Lets so many bytes be on their way between two ranks; without end where there is no number.
+    /// Limits the bytes on their way between two ranks to `window`, if there is one.
     pub(super) fn limited(self, window: Option<u64>) -> Self {
         self.lock().credits = Credits::of(window);
         self
@@ -176,10 +176,13 @@ impl Kernel {
     /// Adds an actor that is ready now.
     pub(super) fn enlist(&self, rank: Rank, lane: LaneId) {
         let mut state = self.lock();
-        let (actor, since) = (state.actors.len(), state.now);
+        let actor = state.actors.len();
+        let since = state.now;
         state.lanes[rank.index()].push(actor);
         state.known.push(0);
-        let (waits, timed_out, place) = (0, false, (0, Phase::Other));
+        let waits = 0;
+        let timed_out = false;
+        let place = (0, Phase::Other);
         let wait = Wait::Time;
         state.actors.push(ActorState { rank, lane, wait, since, waits, timed_out, place, yielder: 0 });
         state.push(since, Event::Wake(actor));
@@ -195,7 +198,8 @@ impl Kernel {
         if state.is_over() {
             return Err(StepError::Stopped);
         }
-        let (me, now) = (state.current, state.now);
+        let me = state.current;
+        let now = state.now;
         state.actors[me].wait = wait;
         state.actors[me].since = now;
         let yielder = state.actors[me].yielder as *const Yielder<(), ()>;
@@ -237,13 +241,15 @@ impl Kernel {
     /// A message leaves as soon as there is room for it: it occupies the sender's card, then flies.
     pub(super) fn send(&self, to: Rank, envelope: Envelope) -> Result<(), StepError> {
         let mut state = self.room_for(to, &envelope)?;
-        let (now, from, bytes) = (state.now, envelope.from, envelope.packet.0.len());
+        let now = state.now;
+        let from = envelope.from;
+        let bytes = envelope.packet.0.len();
         let way = Way { from, to, past_cards: from == to || !envelope.tag.kind.is_emulated() };
         let flight = if way.past_cards {
             Flight { ready: now, first: now, length: Nanos(0) }
         } else {
             let departed = self.fabric.depart(&mut state.outward[from.index()], from, now, bytes);
-            self.fabric.flight((from, to), departed, bytes)
+            self.fabric.flight(from, to, departed, bytes)
         };
         state.acts();
         state.credits.take((from, to), bytes);
@@ -328,7 +334,7 @@ impl Kernel {
         };
         let runs = |actor: &ActorState| !matches!(actor.wait, Wait::Done) && state.health.runs(actor.rank);
         let Some(actor) = ready.filter(|actor| runs(&state.actors[*actor])) else {
-            return Next::Nobody;
+            return Next::Later;
         };
         state.begin_turn(actor, event);
         state.current = actor;
@@ -339,7 +345,7 @@ impl Kernel {
 }
 
 impl State {
-    /// Whether whoever runs now is to end.
+    /// Whether the running lane must end.
     fn is_over(&self) -> bool {
         self.stopping || self.health.ending(self.actors[self.current].rank).is_some()
     }

@@ -1,4 +1,4 @@
-//! What lanes stand on in a simulated world.
+//! The runtime of lanes in a simulated world.
 
 use super::cost::Costs;
 use super::kernel::{Actor, Kernel, Wait};
@@ -65,7 +65,8 @@ impl Clock for SimClock {
     }
 
     fn spend(&self, work: Work) {
-        let (step, cost) = (self.step.load(Ordering::Relaxed), self.costs.of(work));
+        let step = self.step.load(Ordering::Relaxed);
+        let cost = self.costs.of(work);
         let cost = self.pace.as_ref().and_then(|pace| pace.length(step, work, cost)).unwrap_or(cost);
         let cost = cost.0 as f64 * self.slow;
         self.kernel.spend(|luck| Nanos((cost * (1.0 + self.jitter * luck)) as u64));
@@ -139,7 +140,7 @@ impl Transport for SimTransport {
     }
 
     fn has_room(&self, to: Rank, bytes: usize) -> bool {
-        self.kernel.has_room((self.rank, to), bytes)
+        self.kernel.has_room(self.rank, to, bytes)
     }
 
     fn recv(&mut self, from: Rank, tag: Tag) -> Result<Envelope, StepError> {

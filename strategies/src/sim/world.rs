@@ -1,4 +1,4 @@
-//! A world to run a strategy in, and what came of it.
+//! A world to run a strategy in, and its outcome.
 
 use super::choices::Choices;
 use super::cost::Costs;
@@ -58,7 +58,7 @@ pub struct Outcome {
     pub switches: u64,
 }
 
-/// What a rank left.
+/// The records of a rank.
 #[derive(Debug)]
 pub struct RankOutcome {
     /// Everything it recorded, in order.
@@ -86,7 +86,7 @@ impl RankOutcome {
     }
 }
 
-/// What a rank leaves, while it runs.
+/// The records of a rank, while it runs.
 #[derive(Default)]
 pub(super) struct RankLog {
     pub(super) events: Vec<Event>,
@@ -194,7 +194,7 @@ impl World {
         self.run_lanes(blueprint.ranks().len(), |runtime| built(blueprint, &learner, &roles, runtime))
     }
 
-    /// Runs lanes of so many ranks that were built elsewhere: for whatever needs no strategy.
+    /// Runs lanes of `ranks` ranks that were built elsewhere: for tests without a strategy.
     pub fn run_lanes(
         &self,
         ranks: usize,
@@ -291,7 +291,7 @@ fn coroutines(kernel: &Arc<Kernel>, bodies: Vec<LaneBody>) -> Result<Vec<Lane>, 
     Ok(lanes)
 }
 
-/// The whole simulation: the next event in time; whoever it makes ready runs until it waits again.
+/// The whole simulation: takes the next event in time; the lane that it wakes runs until it waits again.
 fn schedule(kernel: &Arc<Kernel>, bodies: Vec<LaneBody>) -> Result<(), WorldError> {
     let mut lanes = coroutines(kernel, bodies)?;
     let ended = run_until_quiet(kernel, &mut lanes);
@@ -310,13 +310,14 @@ fn run_until_quiet(kernel: &Kernel, lanes: &mut [Lane]) -> Result<(), WorldError
     loop {
         let actor = match kernel.advance() {
             Next::Ready(actor) => actor,
-            Next::Nobody => continue,
+            Next::Later => continue,
             Next::Quiet => return Ok(()),
         };
         if let CoroutineResult::Return(result) = lanes[actor].resume(()) {
             let mut state = kernel.lock();
             state.actors[actor].wait = Wait::Done;
-            let (rank, lane) = (state.actors[actor].rank, state.actors[actor].lane);
+            let rank = state.actors[actor].rank;
+            let lane = state.actors[actor].lane;
             result.map_err(|source| WorldError::Failed { rank, lane, source })?;
         }
     }

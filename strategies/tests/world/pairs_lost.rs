@@ -1,7 +1,8 @@
 //! Pairs whose ranks die, hang, or are slow: the others go on.
 
 use crate::lost_workers::{DEADLINE, go_wrong, lost};
-use crate::pairs::{acts, cases, pairs, scene, steps};
+use crate::pairs::{acts, cases, pairs, scene};
+use crate::pairs_pace::steps;
 use recipe::{Graph, Topology};
 use record::{Event, GossipAct, Nanos, Rank};
 use strategies::sim::{Fault, LaneEnd, Outcome};

@@ -101,7 +101,8 @@ fn parse(format: Format, file: &Packed, into: &mut Samples) -> Result<(), DataEr
         let label = labels[format.labels - 1];
         if usize::from(label) >= format.classes {
             let at = offset + format.labels as u64 - 1;
-            let (file, classes) = (file.path.clone(), format.classes);
+            let file = file.path.clone();
+            let classes = format.classes;
             return Err(DataError::Label { file, offset: at, label, classes });
         }
         into.labels.push(label);

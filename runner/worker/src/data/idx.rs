@@ -17,20 +17,21 @@ const CLASSES: usize = 10;
 /// Reads the four files of MNIST, or of a set of the same format with another name, from a folder.
 pub(super) fn read(folder: &Path, set: &'static str) -> Result<Loaded, DataError> {
     let mut digest = Sha256::new();
-    let training = pair((folder, set), "train", &mut digest)?;
-    let test = pair((folder, set), "t10k", &mut digest)?;
+    let training = pair(folder, set, "train", &mut digest)?;
+    let test = pair(folder, set, "t10k", &mut digest)?;
     if training.shape != test.shape {
         let sides = |shape| match shape {
             Shape::Image(_, rows, columns) => (rows as u32, columns as u32),
             Shape::Flat(size) => (1, size as u32),
         };
-        let (expected, got) = (sides(training.shape), sides(test.shape));
+        let expected = sides(training.shape);
+        let got = sides(test.shape);
         return Err(DataError::Sides { file: folder.join("t10k-images-idx3-ubyte"), expected, got });
     }
     Ok(Loaded { training, test, classes: CLASSES, digest })
 }
 
-fn pair((folder, set): (&Path, &'static str), stem: &str, digest: &mut Sha256) -> Result<Samples, DataError> {
+fn pair(folder: &Path, set: &'static str, stem: &str, digest: &mut Sha256) -> Result<Samples, DataError> {
     let images = Packed::open(folder, &format!("{stem}-images-idx3-ubyte"), set)?;
     let labels = Packed::open(folder, &format!("{stem}-labels-idx1-ubyte"), set)?;
     images.digest(digest);
@@ -50,7 +51,8 @@ pub(super) fn parse(image_file: &Packed, label_file: &Packed) -> Result<Samples,
     let [magic, labels] = label_content.numbers("header of 8 bytes")?;
     check_magic(label_file, "IDX labels", LABELS, magic)?;
     if images != labels {
-        let (image_file, label_file) = (image_file.path.clone(), label_file.path.clone());
+        let image_file = image_file.path.clone();
+        let label_file = label_file.path.clone();
         return Err(DataError::Counts { image_file, images, label_file, labels });
     }
     let why = format!("16 bytes of header, {images} images of {rows} x {columns}");
@@ -114,7 +116,8 @@ mod tests {
 
     #[test]
     fn images_and_labels_come_out_as_they_went_in() {
-        let (images, labels) = (images(2051, 2, 2, 3, b"abcdefghijkl"), labels(2049, 2, &[9, 0]));
+        let images = images(2051, 2, 2, 3, b"abcdefghijkl");
+        let labels = labels(2049, 2, &[9, 0]);
         let samples = plain(images.clone(), labels.clone()).unwrap();
         assert_eq!(samples.shape, Shape::Image(1, 2, 3));
         assert_eq!((samples.image(1), samples.image(2)), (Some(&b"ghijkl"[..]), None));
@@ -149,7 +152,8 @@ mod tests {
 
     #[test]
     fn every_shortened_file_is_noticed() {
-        let (images, labels) = (images(2051, 2, 2, 2, &[7; 8]), labels(2049, 2, &[1, 2]));
+        let images = images(2051, 2, 2, 2, &[7; 8]);
+        let labels = labels(2049, 2, &[1, 2]);
         for length in 0..images.len() {
             let error = plain(images[..length].to_vec(), labels.clone()).unwrap_err();
             assert!(matches!(error, DataError::Length { got, .. } if got == length as u64), "{error}");

@@ -70,7 +70,8 @@ impl DataSet {
         let Loaded { training, test, classes, digest } = loaded;
         let (training_ids, validation_ids) = hold_out(training.len(), validation, seed);
         if training_ids.is_empty() || test.is_empty() {
-            let (training, test) = (training_ids.len(), test.len());
+            let training = training_ids.len();
+            let test = test.len();
             return Err(DataError::Empty { training, test });
         }
         let normal: Vec<Normal> =
@@ -184,7 +185,8 @@ fn hold_out(samples: usize, share: f64, seed: u64) -> (Vec<u32>, Vec<u32>) {
 fn normal(samples: &Samples, channel: usize) -> Normal {
     let size = samples.shape.size();
     let pixels = size / samples.channels();
-    let (mut sum, mut squares) = (0_u64, 0_u64);
+    let mut sum = 0_u64;
+    let mut squares = 0_u64;
     for image in samples.pixels.chunks_exact(size) {
         for pixel in &image[channel * pixels..(channel + 1) * pixels] {
             let value = u64::from(*pixel);

@@ -35,11 +35,13 @@ impl TorchLearner {
         at_once: usize,
     ) -> Result<Option<Evaluation>, StepError> {
         if weights.len() != self.layout.size() {
-            let (got, expected) = (weights.len(), self.layout.size());
+            let got = weights.len();
+            let expected = self.layout.size();
             return Err(StepError::Learner(format!("{got} weights were given, the model has {expected}")));
         }
         let positions = self.data.positions(split);
-        let (mut loss, mut right) = (0.0, 0);
+        let mut loss = 0.0;
+        let mut right = 0;
         for some in positions.chunks(at_once) {
             let (some_loss, some_right) = tch::no_grad(|| self.tally(weights, split, some))?;
             loss += some_loss;

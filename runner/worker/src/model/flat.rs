@@ -1,4 +1,4 @@
-//! Tensors that look at somebody else's flat memory instead of owning a copy.
+//! Tensors that view the caller's flat memory instead of owning a copy.
 //!
 //! Safety. A view is made from a slice of exactly as many values as its shape has, of 32-bit floats, densely
 //! strided, so libtorch never reads or writes outside the slice. It borrows the slice for as long as it
@@ -44,7 +44,8 @@ impl ViewMut<'_> {
     /// Writes the values of `source`, of the same shape, over the memory.
     pub(super) fn fill_from(&mut self, source: &Tensor) -> Result<(), TchError> {
         if self.tensor.size() != source.size() {
-            let (own, other) = (self.tensor.size(), source.size());
+            let own = self.tensor.size();
+            let other = source.size();
             return Err(TchError::Shape(format!("a tensor of shape {other:?} cannot fill one of {own:?}")));
         }
         self.tensor.f_copy_(source)

@@ -85,7 +85,7 @@ pub(super) fn forward(
         }
         Layer::Conv { stride, padding, .. } => {
             let (weight, bias) = parameters(layer, weights)?;
-            recorded(&x, &weight, &bias, (stride, padding))
+            recorded(&x, &weight, &bias, stride, padding)
         }
         Layer::MaxPool { kernel, stride } => {
             let (y, places) =
@@ -118,7 +118,7 @@ pub(super) struct Down<'a> {
     pub(super) weights: &'a [f32],
     /// What the gradient of these weights is written over.
     pub(super) gradient: &'a mut [f32],
-    /// Whether somebody below wants the gradient with respect to the layer's input.
+    /// Whether the gradient with respect to the layer's input is needed below.
     pub(super) wants_input: bool,
 }
 
@@ -132,9 +132,11 @@ pub(super) fn backward(
     let gy = down.gy;
     match (layer.layer.clone(), saved) {
         (Layer::Linear { .. }, Saved::Input(x)) => linear(layer, &x, down),
-        (Layer::Conv { .. }, Saved::Recorded { input, weight, bias, result }) => {
-            convolution(layer, (&input, &weight, &bias), &result, down)
-        }
+        (Layer::Conv { .. }, Saved::Recorded { input, weight, bias, result }) => convolution(
+            layer,
+            Recorded { input: &input, weight: &weight, bias: &bias, result: &result },
+            down,
+        ),
         _ if !down.wants_input => Ok(None),
         (Layer::MaxPool { kernel, stride }, Saved::Chosen { input, places }) => input
             .f_max_pool2d_with_indices_backward(
@@ -181,7 +183,8 @@ fn recorded(
     x: &Tensor,
     weight: &Tensor,
     bias: &Tensor,
-    (stride, padding): (usize, usize),
+    stride: usize,
+    padding: usize,
 ) -> Result<(Tensor, Saved), TchError> {
     let leaf = |tensor: Tensor| tensor.f_set_requires_grad(true);
     let (input, weight, bias) =
@@ -191,13 +194,21 @@ fn recorded(
     Ok((result.f_detach()?, Saved::Recorded { input, weight, bias, result }))
 }
 
+/// A recorded convolution.
+struct Recorded<'a> {
+    input: &'a Tensor,
+    weight: &'a Tensor,
+    bias: &'a Tensor,
+    result: &'a Tensor,
+}
+
 /// The product of the result with `gy` has `gy` as its gradient with respect to the result, whatever lies there by now.
 fn convolution(
     layer: &PlacedLayer,
-    (input, weight, bias): (&Tensor, &Tensor, &Tensor),
-    result: &Tensor,
+    recorded: Recorded<'_>,
     down: Down<'_>,
 ) -> Result<Option<Tensor>, TchError> {
+    let Recorded { input, weight, bias, result } = recorded;
     let Down { gy, gradient, wants_input, .. } = down;
     let (weight_shape, bias_shape) = shapes(layer)?;
     let (first, _) = split(layer, gradient.len(), &weight_shape)?;

@@ -161,7 +161,8 @@ impl TorchLearner {
         let section = self.section(layer)?;
         let weights = self.weights_of(weights, layer)?;
         let first = &self.model.layers[section.placed.start];
-        let (input, name) = (first.input, first.name.clone());
+        let input = first.input;
+        let name = first.name.clone();
         let mut x = self.activations(input, &name)?;
         if x.size()[0] == 0 {
             let output = self.model.layers[section.placed.end - 1].output;
@@ -184,13 +185,15 @@ impl TorchLearner {
         let section = self.section(layer)?;
         let weights = self.weights_of(weights, layer)?;
         if gradient.len() != weights.len() {
-            let (got, expected) = (gradient.len(), weights.len());
+            let got = gradient.len();
+            let expected = weights.len();
             return Err(StepError::Learner(format!(
                 "layer {layer} has {expected} weights, its gradient {got}"
             )));
         }
         let last = &self.model.layers[section.placed.end - 1];
-        let (output, name) = (last.output, last.name.clone());
+        let output = last.output;
+        let name = last.name.clone();
         let mut g = self.activations(output, &name)?;
         if g.size()[0] == 0 {
             gradient.fill(0.0);
@@ -206,7 +209,7 @@ impl TorchLearner {
                     placed.name
                 ))
             })?;
-            // Below the first weights nobody asks for gradients.
+            // Below the first weights no gradient is needed.
             let wants_input = layer > 0 || place > section.weighted;
             let down = Down { gy: &g, weights, gradient: &mut *gradient, wants_input };
             let below = kernel::backward(placed, saved, down)
@@ -276,7 +279,8 @@ impl Learner for TorchLearner {
         let scores = self.activations(Shape::Flat(self.model.classes), "the loss")?;
         let labels = self.data.labels_of(batch).map_err(wrong)?;
         if scores.size()[0] != labels.len() as i64 {
-            let (rows, examples) = (scores.size()[0], labels.len());
+            let rows = scores.size()[0];
+            let examples = labels.len();
             return Err(StepError::Learner(format!("{rows} rows of scores for {examples} examples")));
         }
         if labels.is_empty() {

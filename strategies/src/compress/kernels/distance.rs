@@ -9,10 +9,12 @@ kernels! {
     /// Squared length of `x`, and of its difference from `y`, of the same length. Every eighth element goes into the
     /// same sum, and these together in the end.
     fn distance, plain_distance(x: &[f32], y: &[f32]) -> (f64, f64) {
-        let (mut squared, mut apart) = ([0.0_f64; LANES], [0.0_f64; LANES]);
+        let mut squared = [0.0_f64; LANES];
+        let mut apart = [0.0_f64; LANES];
         let mut add = |x: &[f32], y: &[f32]| {
             for (lane, (x, y)) in x.iter().zip(y).enumerate() {
-                let (value, lost) = (f64::from(*x), f64::from(*x) - f64::from(*y));
+                let value = f64::from(*x);
+                let lost = f64::from(*x) - f64::from(*y);
                 squared[lane] += value * value;
                 apart[lane] += lost * lost;
             }

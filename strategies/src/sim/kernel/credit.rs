@@ -34,7 +34,7 @@ impl Credits {
     }
 
     /// Alone, any message may travel; what a rank sends to itself always may.
-    fn has_room(&self, (from, to): (Rank, Rank), bytes: usize) -> bool {
+    fn has_room(&self, from: Rank, to: Rank, bytes: usize) -> bool {
         let used = self.used.get(&(from, to)).copied().unwrap_or(0);
         let fits = |window| used == 0 || used + cost(bytes) <= window;
         from == to || self.window.is_none_or(fits)
@@ -55,21 +55,23 @@ impl Credits {
 
 impl Kernel {
     /// Whether a message of `size` bytes can leave now.
-    pub(in crate::sim) fn has_room(&self, way: (Rank, Rank), bytes: usize) -> bool {
+    pub(in crate::sim) fn has_room(&self, from: Rank, to: Rank, bytes: usize) -> bool {
         let state = self.lock();
-        state.health.gone(way.1) || state.credits.has_room(way, bytes)
+        state.health.gone(to) || state.credits.has_room(from, to, bytes)
     }
 
     /// Waits until there is room for a message.
     pub(super) fn room_for(&self, to: Rank, envelope: &Envelope) -> Result<MutexGuard<'_, State>, StepError> {
-        let (from, tag, wanted) = (envelope.from, envelope.tag, Wanted::Credit(envelope.tag));
+        let from = envelope.from;
+        let tag = envelope.tag;
+        let wanted = Wanted::Credit(envelope.tag);
         let mut waited = false;
         loop {
             let mut state = self.lock();
             if state.health.gone(to) {
                 return Err(StepError::Gone { rank: from, peer: to, wanted });
             }
-            if state.credits.has_room((from, to), envelope.packet.0.len()) {
+            if state.credits.has_room(from, to, envelope.packet.0.len()) {
                 return Ok(state);
             }
             if let Some(error) = state.in_vain(from, Some(to), wanted).filter(|_| waited) {

@@ -147,7 +147,7 @@ impl State {
         lanes.chain(ranks).chain(due).chain(messages).fold(0, mix)
     }
 
-    /// A lane goes on because of an event.
+    /// A lane continues because of an event.
     pub(super) fn begin_turn(&mut self, actor: Actor, event: Event) {
         self.slice = Some(Slice { actor, event, looks: 0, acts: false });
     }
@@ -181,7 +181,8 @@ impl State {
         if looks == 1 && !acts && matches!(self.actors[actor].wait, Wait::Bell(_)) {
             return;
         }
-        let (known, shared) = (&mut self.known[actor], &mut self.shared[self.actors[actor].rank.index()]);
+        let known = &mut self.known[actor];
+        let shared = &mut self.shared[self.actors[actor].rank.index()];
         *known = mix(*known, code(event));
         if looks > 0 {
             *known = mix(*known, *shared);

@@ -30,7 +30,8 @@ impl Canvas {
     /// it is half a pixel outside, and linearly in between.
     fn segment(&mut self, from: Point, to: Point) {
         let reach = self.pen + 0.5;
-        let (columns, rows) = (pixels(from.0, to.0, reach), pixels(from.1, to.1, reach));
+        let columns = pixels(from.0, to.0, reach);
+        let rows = pixels(from.1, to.1, reach);
         let along = (to.0 - from.0, to.1 - from.1);
         let square = along.0 * along.0 + along.1 * along.1;
         for row in rows {
@@ -59,7 +60,8 @@ impl Canvas {
 /// The pixels of one axis that a line from `a` to `b` can reach.
 fn pixels(a: f64, b: f64, reach: f64) -> std::ops::Range<usize> {
     let clip = |value: f64| value.clamp(0.0, SIDE as f64);
-    let (low, high) = (clip(a.min(b) - reach), clip(a.max(b) + reach));
+    let low = clip(a.min(b) - reach);
+    let high = clip(a.max(b) + reach);
     low as usize..(high as usize + 1).min(SIDE)
 }
 

@@ -95,7 +95,8 @@ fn glyph(class: usize, draws: &mut ChaCha8Rng) -> Glyph {
 /// A short line anywhere.
 fn clutter(draws: &mut ChaCha8Rng) -> [Point; 2] {
     let side = SIDE as f64;
-    let (x, y) = (side * unit(draws), side * unit(draws));
+    let x = side * unit(draws);
+    let y = side * unit(draws);
     [(x, y), (x + spread(draws, 7.0), y + spread(draws, 7.0))]
 }
 
@@ -109,11 +110,14 @@ impl Placement {
     fn random(draws: &mut ChaCha8Rng) -> Self {
         // With t the tangent of half the angle, cosine and sine are rational in t.
         let t = spread(draws, jitter::TURN);
-        let (cosine, sine) = ((1.0 - t * t) / (1.0 + t * t), 2.0 * t / (1.0 + t * t));
-        let (wide, high) = (8.2 + spread(draws, jitter::SIZE), 8.2 + spread(draws, jitter::SIZE));
+        let cosine = (1.0 - t * t) / (1.0 + t * t);
+        let sine = 2.0 * t / (1.0 + t * t);
+        let wide = 8.2 + spread(draws, jitter::SIZE);
+        let high = 8.2 + spread(draws, jitter::SIZE);
         let shear = spread(draws, jitter::SHEAR);
         let middle = SIDE as f64 / 2.0;
-        let (x, y) = (middle + spread(draws, jitter::SHIFT), middle + spread(draws, jitter::SHIFT));
+        let x = middle + spread(draws, jitter::SHIFT);
+        let y = middle + spread(draws, jitter::SHIFT);
         Self {
             x: (wide * cosine, wide * (shear * cosine - sine), x),
             y: (high * sine, high * (shear * sine + cosine), y),

@@ -1,0 +1,80 @@
+//! The program `bakeoff-worker`.
+
+use mesh::{Briefing, Member, PROTOCOL};
+use std::io::Read;
+use std::process::ExitCode;
+use tracing::error;
+
+/// Runs one rank of a run, or the evaluator of its snapshots, as the briefing on standard input says.
+pub fn run_program() -> ExitCode {
+    mesh::keep_freed_memory();
+    if let Some(argument) = std::env::args().nth(1) {
+        return answer(&argument);
+    }
+    // A log that cannot be written, because the disk is full, is no reason to panic.
+    let log = tracing_subscriber::fmt().json().with_writer(std::io::stderr).log_internal_errors(false);
+    log.with_max_level(tracing::Level::INFO).init();
+    match work() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            error!(error = format!("{error:#}"), "worker failed");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Answers a question on the command line, from a person or from the driver before a run.
+#[expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "this is the program's answer on the command line"
+)]
+fn answer(argument: &str) -> ExitCode {
+    let version = env!("CARGO_PKG_VERSION");
+    match argument {
+        "--protocol" => {
+            println!("bakeoff-worker {version} protocol {PROTOCOL} format {:016x}", mesh::wire_format());
+        }
+        "--version" | "-V" => println!("bakeoff-worker {version}"),
+        _ => {
+            eprintln!(
+                "bakeoff-worker {version} is started by `bakeoff run`; it takes --version and --protocol only"
+            );
+            return ExitCode::from(2);
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn work() -> anyhow::Result<()> {
+    die_with_the_driver()?;
+    let briefing = mesh::read_briefing(std::io::stdin().lock())?;
+    watch_the_input()?;
+    crate::threads::compute_with(briefing.threads);
+    dispatch(&briefing)
+}
+
+fn dispatch(briefing: &Briefing) -> anyhow::Result<()> {
+    match briefing.member {
+        Member::Rank(rank) => crate::rank::run(briefing, rank),
+        Member::Evaluator => crate::evaluation::run(briefing),
+    }
+}
+
+/// The kernel kills this process when the thread that started it ends.
+fn die_with_the_driver() -> anyhow::Result<()> {
+    use rustix::process::{Signal, set_parent_process_death_signal};
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    Ok(())
+}
+
+/// The end of the input means that the driver has ended: there is no process to report to, so nothing to save, and
+/// libtorch's threads may be anywhere.
+fn watch_the_input() -> std::io::Result<()> {
+    let watch = || {
+        let mut byte = [0_u8; 64];
+        while matches!(std::io::stdin().lock().read(&mut byte), Ok(1..)) {}
+        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+    };
+    std::thread::Builder::new().name("input".into()).spawn(watch).map(drop)
+}
