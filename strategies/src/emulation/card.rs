@@ -143,9 +143,10 @@ mod tests {
         let mut into = [Card::default(); RANKS];
         let mut flights: Vec<(usize, usize, Flight)> = Vec::new();
         for (number, Sending { at, from, to, bytes }) in sendings.iter().copied().enumerate() {
-            let ranks = (Rank(from as u32), Rank(to as u32));
-            let departed = fabric.depart(&mut out[from], ranks.0, Nanos(at), bytes);
-            flights.push((number, to, fabric.flight(ranks, departed, bytes)));
+            let sender = Rank(from as u32);
+            let to_rank = Rank(to as u32);
+            let departed = fabric.depart(&mut out[from], sender, Nanos(at), bytes);
+            flights.push((number, to, fabric.flight(sender, to_rank, departed, bytes)));
         }
         flights.sort_by_key(|(number, _, flight)| (flight.ready, *number));
         let mut arrivals = vec![Arrival { began: Nanos(0), complete: Nanos(0) }; sendings.len()];
@@ -226,9 +227,10 @@ mod tests {
         let mut out = [Card::default(); RANKS];
         let mut seen = std::collections::BTreeSet::new();
         sendings.iter().any(|one| {
-            let ranks = (Rank(one.from as u32), Rank(one.to as u32));
-            let departed = fabric.depart(&mut out[one.from], ranks.0, Nanos(one.at), one.bytes);
-            !seen.insert((one.to, fabric.flight(ranks, departed, one.bytes).ready))
+            let from = Rank(one.from as u32);
+            let to_rank = Rank(one.to as u32);
+            let departed = fabric.depart(&mut out[one.from], from, Nanos(one.at), one.bytes);
+            !seen.insert((one.to, fabric.flight(from, to_rank, departed, one.bytes).ready))
         })
     }
 

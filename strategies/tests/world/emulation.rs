@@ -225,9 +225,10 @@ fn tied(sendings: &[Sending], link: Link, divisors: &BTreeMap<Rank, f64>) -> boo
     let mut cards = vec![strategies::emulation::Card::default(); RANKS as usize];
     let mut seen = std::collections::BTreeSet::new();
     sendings.iter().any(|one| {
-        let ranks = (Rank(one.from), Rank(one.to));
-        let departed = fabric.depart(&mut cards[one.from as usize], ranks.0, Nanos(one.at), one.bytes);
-        !seen.insert((one.to, fabric.flight(ranks, departed, one.bytes).ready))
+        let from = Rank(one.from);
+        let to_rank = Rank(one.to);
+        let departed = fabric.depart(&mut cards[one.from as usize], from, Nanos(one.at), one.bytes);
+        !seen.insert((one.to, fabric.flight(from, to_rank, departed, one.bytes).ready))
     })
 }
 
