@@ -192,7 +192,8 @@ mod tests {
                 return Err(io::Error::other("no route to host"));
             }
             let host = format!("{}.example", node.name);
-            let (system, processor) = ("Linux 6.1".into(), "Core 9".into());
+            let system = "Linux 6.1".into();
+            let processor = "Core 9".into();
             Ok(NodeFacts { host, system, processor, cores: 2, memory: 1 << 30 })
         }
     }

@@ -57,7 +57,8 @@ pub struct StopSignal {
 /// Deadlines that allow for emulated slowness, in which a rank is silent for longer.
 fn patient(spec: &RunSpec, deadlines: Deadlines) -> Deadlines {
     let bytes = 4 * spec.model.parameters() as u64;
-    let (ranks, steps) = (spec.cluster.ranks(), spec.strategy.period());
+    let ranks = spec.cluster.ranks();
+    let steps = spec.strategy.period();
     let more = spec.emulation.longest_silence((ranks, steps), bytes, deadlines.peer);
     Deadlines { peer: deadlines.peer + more, ..deadlines }
 }
@@ -183,7 +184,8 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
         let mut briefing = Vec::new();
         mesh::write_briefing(&mut briefing, &self.briefing(member)).map_err(LaunchError::Channel)?;
         let program = self.attempt.worker.clone();
-        let (node, threads) = (self.node(member), self.threads(member));
+        let node = self.node(member);
+        let threads = self.threads(member);
         let request = SpawnRequest { member, node, program, briefing, threads };
         let pid = self.launcher.start(request).await?;
         self.backlog.push_back(Update::Spawned { member, pid });

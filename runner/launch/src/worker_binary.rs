@@ -67,7 +67,8 @@ fn ask_version(path: &Path, patience: Duration) -> Result<String, LaunchError> {
         return Err(LaunchError::WorkerSilent { path: path.into(), answer: instead(&answer) });
     };
     if version != env!("CARGO_PKG_VERSION") || protocol != mesh::PROTOCOL.to_string() {
-        let (version, protocol) = (version.into(), protocol.into());
+        let version = version.into();
+        let protocol = protocol.into();
         return Err(LaunchError::WorkerVersion { path: path.into(), version, protocol });
     }
     // A worker that was not built again with the driver has the same version; its messages may differ all the same.
@@ -133,7 +134,8 @@ mod tests {
 
     /// The answer of a worker that fits.
     fn greeting() -> String {
-        let (version, format) = (env!("CARGO_PKG_VERSION"), mesh::wire_format());
+        let version = env!("CARGO_PKG_VERSION");
+        let format = mesh::wire_format();
         format!("{NAME} {version} protocol {} format {format:016x}", mesh::PROTOCOL)
     }
 

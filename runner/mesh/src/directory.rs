@@ -78,8 +78,8 @@ mod tests {
     #[test]
     fn directories_are_fresh_private_and_short_enough() {
         let parent = tempfile::tempdir().unwrap();
-        let (one, two) =
-            (private_directory_in(parent.path()).unwrap(), private_directory_in(parent.path()).unwrap());
+        let one = private_directory_in(parent.path()).unwrap();
+        let two = private_directory_in(parent.path()).unwrap();
         assert_ne!(one, two);
         for path in [&one, &two] {
             check_private(path).unwrap();

@@ -99,7 +99,8 @@ impl<'a> Writer<'a> {
         }));
         args.extend(step.loss.map(|loss| ("loss".to_owned(), number(f64::from(loss)))));
         args.extend(step.rate.map(|rate| ("rate".to_owned(), number(f64::from(rate)))));
-        let (ts, dur) = (Some(micros(step.begin)), Some(micros(step.length)));
+        let ts = Some(micros(step.begin));
+        let dur = Some(micros(step.length));
         self.event(&Event { name: &name, ph: "X", cat: "step", ts, dur, pid, tid: Some(tid), s: "", args })?;
         if step.lane != LaneId::Compute {
             return Ok(());
@@ -120,7 +121,8 @@ impl<'a> Writer<'a> {
         args.extend((span.bytes > 0).then(|| ("bytes".to_owned(), json!(span.bytes))));
         let name = span.phase.name();
         let cat = category(span);
-        let (ts, dur) = (Some(micros(span.begin)), Some(micros(span.length)));
+        let ts = Some(micros(span.begin));
+        let dur = Some(micros(span.length));
         self.event(&Event { name, ph: "X", cat, ts, dur, pid, tid: Some(tid), s: "", args })
     }
 

@@ -31,7 +31,8 @@ pub(crate) fn write(samples: &SampleIds, lines: Lines, out: &mut dyn Write) -> s
             match lines {
                 Lines::Csv => writeln!(out, "{step},{rank},{position},{id}")?,
                 Lines::Json => {
-                    let (rank, step) = (rank.0, *step);
+                    let rank = rank.0;
+                    let step = *step;
                     let row = serde_json::json!({
                         "step": step, "rank": rank, "position": position, "sample_id": id
                     });

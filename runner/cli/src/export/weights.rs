@@ -30,8 +30,8 @@ pub(crate) fn write(
         Failure::new(Exit::Internal, format!("{} cannot be read: {error}", kept.path.display()))
     };
     let mut weights = File::open(&kept.path).map_err(|error| unreadable(&error))?;
-    let (found, expected) =
-        (weights.metadata().map_err(|error| unreadable(&error))?.len(), model.parameters() * FLOAT);
+    let found = weights.metadata().map_err(|error| unreadable(&error))?.len();
+    let expected = model.parameters() * FLOAT;
     if found != expected as u64 {
         let path = kept.path.display();
         let what = format!("{path} has {found} bytes; the model's weights take {expected}");
@@ -130,7 +130,8 @@ mod tests {
     #[test]
     fn another_program_reads_names_shapes_and_every_bit() {
         let folder = tempfile::tempdir().unwrap();
-        let (raw, file) = (folder.path().join("step-0.f32"), folder.path().join("initial.safetensors"));
+        let raw = folder.path().join("step-0.f32");
+        let file = folder.path().join("initial.safetensors");
         let mut values: Vec<f32> = (0..11).map(|place| place as f32 / 3.0).collect();
         (values[4], values[5]) = (f32::NAN, -0.0);
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
@@ -155,7 +156,8 @@ mod tests {
     #[test]
     fn a_file_of_another_length_is_refused_and_nothing_is_written() {
         let folder = tempfile::tempdir().unwrap();
-        let (raw, file) = (folder.path().join("step-0.f32"), folder.path().join("initial.safetensors"));
+        let raw = folder.path().join("step-0.f32");
+        let file = folder.path().join("initial.safetensors");
         std::fs::write(&raw, [0; 43]).unwrap();
         let Err(Failure::Fault { error, .. }) = write(&model(), &kept(&raw), &[], &file) else {
             panic!("written")

@@ -44,7 +44,8 @@ impl Transfer {
                 } else {
                     String::new()
                 };
-                let (title, size) = (self.title, human::bytes(archive.bytes));
+                let title = self.title;
+                let size = human::bytes(archive.bytes);
                 let line = format!("{title}: fetching {size}{rest}: {url}");
                 match &self.bar {
                     Some(bar) => {

@@ -125,7 +125,8 @@ fn fetch(args: &FetchArgs, context: &Context<'_>) -> Result<Exit, Failure> {
 fn verify(args: &VerifyArgs, console: &Console) -> Result<Exit, Failure> {
     let folder = args.folder.clone().unwrap_or_else(|| usual_folder(args.set));
     let mut sheet = Sheet::new(&["file", "state", ""]);
-    let (mut bad, mut unproven) = (0, 0);
+    let mut bad = 0;
+    let mut unproven = 0;
     for finding in datasets::verify(args.set, &folder)? {
         let name = finding.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         bad += usize::from(matches!(finding.state, FileState::Missing | FileState::Different { .. }));
@@ -176,7 +177,8 @@ fn list(console: &Console) -> Result<Exit, Failure> {
             count if count == of => "yes".to_owned(),
             count => format!("{count} of {of} files"),
         };
-        let (packed, unpacked) = (human::bytes(set.packed_bytes()), human::bytes(set.unpacked_bytes()));
+        let packed = human::bytes(set.packed_bytes());
+        let unpacked = human::bytes(set.unpacked_bytes());
         let folder = folder.display().to_string();
         sheet.row(vec![set.name.into(), packed.into(), unpacked.into(), here.into(), folder.into()]);
     }

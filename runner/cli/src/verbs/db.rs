@@ -134,7 +134,8 @@ async fn rebuild(force: bool, context: &Context<'_>) -> Result<Exit, Failure> {
 }
 
 fn how_far(step: Rebuilding) -> String {
-    let (sweeps, bytes) = (step.sweeps, step.bytes);
+    let sweeps = step.sweeps;
+    let bytes = step.bytes;
     format!(
         "rebuilding: {} of {}, {} of {}",
         sweeps.0,

@@ -135,7 +135,8 @@ mod tests {
         };
         let lines = [RunLine { recipe: "codecs".into(), ..line.clone() }, line];
         let shown = |width| anstream::adapter::strip_str(&sheet(&lines, width).render(width)).to_string();
-        let (wide, narrow) = (shown(200), shown(80));
+        let wide = shown(200);
+        let narrow = shown(80);
         for column in
             ["run", "recipe", "arm", "condition", "repeat", "state", "training", "metric", "started"]
         {

@@ -136,7 +136,9 @@ fn preflight(plan: &Plan, decisions: &[Decision], context: &Context<'_>) -> Resu
 /// Prints how many runs are trained, if some are reused or repeated.
 fn announce(decisions: &[Decision], console: &Console) {
     let of = |name: &str| decisions.iter().filter(|decision| decision.action.name() == name).count();
-    let (fresh, repeated, reused) = (of("run"), of("repeat"), of("reuse"));
+    let fresh = of("run");
+    let repeated = of("repeat");
+    let reused = of("reuse");
     let changed =
         decisions.iter().filter(|decision| decision.action == Action::Run).map(|decision| &decision.why);
     let mut reasons: Vec<&String> = changed.collect();

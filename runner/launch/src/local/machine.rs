@@ -54,7 +54,8 @@ fn cores() -> u32 {
 fn memory() -> (u64, u64) {
     let kind = RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram());
     let Ok(system) = System::new_with_specifics(kind) else { return (0, 0) };
-    let (total, available) = (system.total_memory(), system.available_memory());
+    let total = system.total_memory();
+    let available = system.available_memory();
     match system.cgroup_limits() {
         Some(limits) if limits.total_memory > 0 => {
             (total.min(limits.total_memory), available.min(limits.free_memory))

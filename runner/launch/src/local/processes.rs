@@ -115,7 +115,8 @@ impl Starter {
         let number = child.id();
         let pid = Pid::from_child(&child);
         self.table.lock().insert(member, pid);
-        let (table, exits) = (self.table.clone(), self.exits.clone());
+        let table = self.table.clone();
+        let exits = self.exits.clone();
         let reaper = thread::Builder::new().name(format!("reaper of {member}"));
         let input = child.stdin.take();
         let wait = move || {

@@ -113,11 +113,13 @@ fn own_cause(rank: Rank, state: &RankState, now: Nanos, limit: Nanos) -> Option<
             Some((*at, failed(Cause::Exited(exit.to_string()))))
         }
         _ => {
-            let (silence, missed) = (state.silence(now), state.missed.as_ref());
+            let silence = state.silence(now);
+            let missed = state.missed.as_ref();
             match missed.filter(|_| state.ended.is_none()) {
                 _ if silence > limit => Some((now - silence, failed(Cause::Silent(silence)))),
                 Some((at, missed)) => {
-                    let (by, reason) = (missed.rank, missed.reason.clone());
+                    let by = missed.rank;
+                    let reason = missed.reason.clone();
                     Some((*at, failed(Cause::Missed { by, reason })))
                 }
                 None => None,

@@ -211,7 +211,8 @@ impl Supervisor {
         let limit = self.rules.deadlines.start_up;
         let overdue = self.now.since(self.evaluation.given) > nanos(limit);
         if let Some(task) = self.evaluation.current.as_ref().filter(|_| overdue && self.evaluation.running) {
-            let (file, limit) = (task.file(), limit.as_secs_f64());
+            let file = task.file();
+            let limit = limit.as_secs_f64();
             let told = format!("the evaluator did not evaluate {file} within {limit:.1} s");
             self.fault(Cause::Evaluator(told));
             self.kill_evaluator();

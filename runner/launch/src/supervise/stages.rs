@@ -48,7 +48,8 @@ impl Supervisor {
             let mute = self.ranks_where(|rank| rank.prepared.is_none() && rank.heard.is_none());
             let only = |ranks: &[Rank]| ranks.first().copied().filter(|_| ranks.len() == 1);
             // A rank that has sent messages may be waiting for the one that has not.
-            let (culprit, mute) = (only(&missing).or(only(&mute)), only(&mute));
+            let culprit = only(&missing).or(only(&mute));
+            let mute = only(&mute);
             let cause = Cause::NotReady { missing, mute, waited: self.now };
             self.fail(Fault { culprit, place: None, cause });
         }

@@ -76,13 +76,15 @@ impl ControlClient {
     /// Connects to the driver and proves to belong to the attempt, within `deadlines.start_up`.
     pub fn connect(briefing: &Briefing) -> Result<(Self, ControlInbox), MeshError> {
         let path = directory::control_socket(&briefing.sockets)?;
-        let (member, secret, patience) =
-            (briefing.member, briefing.secret.clone(), briefing.deadlines.start_up);
+        let member = briefing.member;
+        let secret = briefing.secret.clone();
+        let patience = briefing.deadlines.start_up;
         let state = Arc::new(State::default());
         let (queue, queued) = unbounded_channel();
         let (inbox, messages) = mpsc::channel();
         let (connected, connection) = mpsc::sync_channel(1);
-        let (mine, end) = (state.clone(), CancellationToken::new());
+        let mine = state.clone();
+        let end = CancellationToken::new();
         let ended = end.clone();
         let thread = PlaneThread::spawn("control", move || async move {
             let mine = Connected(mine);

@@ -41,7 +41,8 @@ impl ControlServer {
         let (commands, commanded) = unbounded_channel();
         let (incoming, messages) = unbounded_channel();
         let (bound, binding) = oneshot::channel();
-        let (secret, mine) = (secret.clone(), sessions.clone());
+        let secret = secret.clone();
+        let mine = sessions.clone();
         let thread = PlaneThread::spawn("control", move || async move {
             match bind(path.as_path()).await {
                 Err(error) => drop(bound.send(Err(error))),

@@ -111,7 +111,8 @@ impl Frame {
         }
         let kind = Kind::from_number(header[7]).ok_or(FrameFault::Kind(header[7]))?;
         let tag = Tag { kind, step: u64_at(header, 8), call: u32_at(header, 16), part: u32_at(header, 20) };
-        let (size, offset) = (u64_at(header, 24), u64_at(header, 32));
+        let size = u64_at(header, 24);
+        let offset = u64_at(header, 32);
         let frame = match header[6] {
             1 => Self::Whole { tag, size, departed: offset.checked_sub(1).map(Nanos) },
             2 => Self::Announce { tag, size, departed: offset.checked_sub(1).map(Nanos) },

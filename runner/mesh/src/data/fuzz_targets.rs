@@ -21,7 +21,8 @@ pub fn data_frames(mut input: &[u8]) -> usize {
     let peer = Rank(1);
     let inbox = Inbox::new(Rank(0), 2, Limits { window: WINDOW, patience: Duration::ZERO });
     let mut incoming = Incoming::new(peer, Buffers::default());
-    let (mut complete, mut open) = (0, Vec::new());
+    let mut complete = 0;
+    let mut open = Vec::new();
     for number in 1_u64.. {
         let Some(([flags, low, high], rest)) = input.split_first_chunk::<3>() else { break };
         let (header, rest) = rest.split_at(rest.len().min(HEADER));

@@ -100,7 +100,8 @@ impl Inbox {
 
     /// Adds a complete message.
     pub(super) fn deliver(&self, envelope: Envelope) {
-        let (kind, from) = (envelope.tag.kind as usize, envelope.from);
+        let kind = envelope.tag.kind as usize;
+        let from = envelope.from;
         let mut state = self.lock();
         state.arrivals += 1;
         let arrival = state.arrivals;

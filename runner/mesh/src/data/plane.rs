@@ -109,7 +109,8 @@ impl DataPlane {
         let mut peers = everybody.map(path_of).collect::<Result<BTreeMap<_, _>, MeshError>>()?;
         peers.remove(&me);
         let (shared, queues, requested) = Shared::new(me, ranks, briefing.deadlines.peer, terms);
-        let (hang_up, end) = (CancellationToken::new(), CancellationToken::new());
+        let hang_up = CancellationToken::new();
+        let end = CancellationToken::new();
         let opening = Opening {
             shared: shared.clone(),
             endpoint: place(me)?,
@@ -261,7 +262,9 @@ impl Opening {
         let me = End::Member(Member::Rank(self.shared.me));
         let mut connecting = JoinSet::new();
         for (peer, endpoint) in &self.peers {
-            let (peer, endpoint, secret) = (*peer, endpoint.clone(), self.secret.clone());
+            let peer = *peer;
+            let endpoint = endpoint.clone();
+            let secret = self.secret.clone();
             let server = End::Member(Member::Rank(peer));
             connecting
                 .spawn(async move { (peer, introduce(&endpoint, &secret, Plane::Data, me, server).await) });
@@ -271,7 +274,8 @@ impl Opening {
 
     fn link(&self, peer: Rank, proven: Proven, queues: &mut Queues) {
         let Some(queue) = queues.remove(&peer) else { return };
-        let (shared, hang_up) = (self.shared.clone(), self.hang_up.clone());
+        let shared = self.shared.clone();
+        let hang_up = self.hang_up.clone();
         tokio::spawn(async move {
             hang_up.run_until_cancelled(link::run(proven, queue, peer, &shared)).await;
         });

@@ -84,7 +84,8 @@ impl Window {
 
     /// Hands a message to the link as soon as there are credits for it. `departed` is when it leaves an emulated card.
     pub(super) fn send(&self, tag: Tag, packet: Packet, departed: Option<Nanos>) -> Result<(), StepError> {
-        let (size, wanted) = (packet.0.len() as u64, Wanted::Credit(tag));
+        let size = packet.0.len() as u64;
+        let wanted = Wanted::Credit(tag);
         let mut state = self.lock();
         let begin = Instant::now();
         let mut quiet = (begin, state.returns);
@@ -185,7 +186,8 @@ impl Window {
 impl State {
     /// The queue to the link, if the peer can still be sent anything.
     fn open(&self, window: &Window, wanted: Wanted) -> Result<UnboundedSender<LinkRequest>, StepError> {
-        let (rank, peer) = (window.me, window.peer);
+        let rank = window.me;
+        let peer = window.peer;
         if let Some(reason) = &self.ended {
             return Err(reason.clone());
         }

@@ -98,7 +98,8 @@ impl Bench {
     /// The median over all numbers that the ranks print, in milliseconds; the first two of each warm up.
     fn median(&self, ranks: u32, way: &str, job: &str) -> Result<f64> {
         let run = |rank: u32| {
-            let (me, all) = (rank.to_string(), ranks.to_string());
+            let me = rank.to_string();
+            let all = ranks.to_string();
             let program = if way.starts_with("tcp") {
                 let space = format!("bakeoff{rank}");
                 Child::new("ip").arguments(&["netns", "exec", &space]).argument(&self.program)

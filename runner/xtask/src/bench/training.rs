@@ -24,7 +24,8 @@ pub(super) fn measure(workspace: &Workspace, peers: &Peers) -> Result<Table> {
     let title = "A step of synchronous SGD, two workers on this machine (how many times as fast we are)";
     let mut table = Table::new(title, &["model", "d-sync", "PyTorch DDP", "bound by"]);
     for (model, steps, name) in MODELS {
-        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        let mut ours = Vec::new();
+        let mut theirs = Vec::new();
         for turn in 1..=TURNS {
             eprintln!("training: turn {turn} of {TURNS}, {model}");
             ours.push(own(workspace, peers.folder(), model, steps)?);
@@ -69,7 +70,8 @@ struct Run {
 fn own(workspace: &Workspace, folder: &Path, model: &str, steps: usize) -> Result<Run> {
     let program = workspace.target_folder()?.join("release/bakeoff").to_string_lossy().into_owned();
     let recipe = workspace.root().join(format!("tests/peers/{model}.toml"));
-    let (store, images) = (folder.join("store"), folder.join("cifar-10"));
+    let store = folder.join("store");
+    let images = folder.join("cifar-10");
     let mut run = Child::new(&program).argument("run").argument(recipe).arguments(&["--yes", "--fresh"]);
     run = run.argument("--store").argument(&store);
     if model == "vgg-like" {
@@ -86,8 +88,10 @@ fn summary(csv: &str, steps: usize) -> Option<Run> {
     let mut lines = csv.lines();
     let head: Vec<&str> = lines.next()?.split(',').collect();
     let column = |name: &str| head.iter().position(|own| *own == name);
-    let (rank, lane, drain, length) =
-        (column("rank")?, column("lane")?, column("drain")?, column("length_ns")?);
+    let rank = column("rank")?;
+    let lane = column("lane")?;
+    let drain = column("drain")?;
+    let length = column("length_ns")?;
     let rows: Vec<Vec<&str>> = lines
         .map(|line| line.split(',').collect::<Vec<_>>())
         .filter(|row| {

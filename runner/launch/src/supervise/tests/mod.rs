@@ -228,7 +228,8 @@ fn missed(rank: Rank, peer: Rank) -> LostRecord {
 }
 
 fn heartbeat(step: u64) -> Heartbeat {
-    let (lane, phase) = (LaneId::Compute, Phase::Backward);
+    let lane = LaneId::Compute;
+    let phase = Phase::Backward;
     Heartbeat { lane, step, phase, since: Nanos(0), samples: 0, loss: None }
 }
 

@@ -83,7 +83,9 @@ fn every_event_in_every_state() {
             let mut play = Play::new(rules_of(state)).play(way);
             play.said();
             let mut play = play.play(event);
-            let (said, stage, conclusion) = (shortened(&play.said()), play.stage(), play.conclusion());
+            let said = shortened(&play.said());
+            let stage = play.stage();
+            let conclusion = play.conclusion();
             writeln!(table, "{state:<11}| {event:<14}| {stage:<11}| {conclusion:<12}| {said}").unwrap();
         }
     }
