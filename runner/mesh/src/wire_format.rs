@@ -42,7 +42,9 @@ fn write_canonical(out: &mut String, value: &Value) {
         }
         Value::Array(values) => {
             out.push('[');
-            values.iter().for_each(|value| write_canonical(out, value));
+            for value in values {
+                write_canonical(out, value);
+            }
             out.push(']');
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
