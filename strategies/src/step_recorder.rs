@@ -214,7 +214,7 @@ impl Taken {
             last: self.purpose == SnapshotPurpose::Final,
             mark: self.evaluation_point(&info.plan),
             standing: evaluated.map(|evaluated| evaluated.standing).unwrap_or_default(),
-            company: evaluated.and_then(|evaluated| evaluated.company),
+            group: evaluated.and_then(|evaluated| evaluated.group),
             sha256: String::new(),
             answers: true,
         }

@@ -5,7 +5,7 @@ use crate::service_context::ServiceContext;
 use crate::vector::Vector;
 use crate::worker_context::WorkerContext;
 use crate::{GroupRank, Loss, StepError};
-use record::{Company, LaneId, Nanos, Rank, Standing};
+use record::{LaneId, Nanos, Rank, SnapshotGroup, Standing};
 
 /// The work of the compute lane of a rank: straight-line code against a [`WorkerContext`]. It names no socket and no thread, and
 /// a phase only for arithmetic of its own.
@@ -107,36 +107,36 @@ pub struct Evaluated {
     /// Whether the run is judged by it.
     pub standing: Standing,
     /// The models that are evaluated together with it.
-    pub company: Option<Company>,
+    pub group: Option<SnapshotGroup>,
 }
 
 impl Evaluated {
     /// The run is judged by this model alone.
     pub fn judged(name: &str) -> Self {
-        Self { name: name.to_owned(), standing: Standing::Judged, company: None }
+        Self { name: name.to_owned(), standing: Standing::Judged, group: None }
     }
 
     /// The run is judged by rank 0's model, and those of all `workers` are compared with it, where they differ.
     pub fn compared(rank: Rank, workers: usize) -> Self {
-        Self::one_of(rank, Standing::Judged, Company { size: workers as u32, judged: false })
+        Self::one_of(rank, Standing::Judged, SnapshotGroup { size: workers as u32, judged: false })
     }
 
     /// The run is judged by the uniform mean of the models of all `workers`; rank 0's is evaluated beside it. Of one
     /// worker, that mean is its model.
     pub fn averaged(rank: Rank, workers: usize) -> Self {
         let first = if workers > 1 { Standing::Beside } else { Standing::Judged };
-        Self::one_of(rank, first, Company { size: workers as u32, judged: true })
+        Self::one_of(rank, first, SnapshotGroup { size: workers as u32, judged: true })
     }
 
     /// The run is judged by a model that no worker holds, such as a centre's; rank 0's is evaluated beside it, and
     /// those of all `workers` are compared.
     pub fn beside(rank: Rank, workers: usize) -> Self {
-        Self::one_of(rank, Standing::Beside, Company { size: workers as u32, judged: false })
+        Self::one_of(rank, Standing::Beside, SnapshotGroup { size: workers as u32, judged: false })
     }
 
-    fn one_of(rank: Rank, first: Standing, company: Company) -> Self {
+    fn one_of(rank: Rank, first: Standing, group: SnapshotGroup) -> Self {
         let standing = if rank == Rank(0) { first } else { Standing::Member };
-        let company = (company.size > 1).then_some(company);
-        Self { name: format!("rank {rank}"), standing, company }
+        let group = (group.size > 1).then_some(group);
+        Self { name: format!("rank {rank}"), standing, group }
     }
 }

@@ -117,7 +117,7 @@ fn act(rank: Rank, briefing: &Briefing, control: &ControlClient, inbox: &Control
             last: false,
             mark: 1,
             standing: Standing::Judged,
-            company: None,
+            group: None,
             sha256: "beef".into(),
             answers: true,
         }));

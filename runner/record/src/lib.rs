@@ -22,5 +22,5 @@ pub use gossip::{AveragedRecord, GossipAct, GossipRecord};
 pub use overlap::Overlap;
 pub use phase::{Category, Phase, PhaseTimes};
 pub use phase_clock::{PhaseClock, Span, StepTiming, Trace};
-pub use snapshot::{Company, SnapshotRecord, Standing};
+pub use snapshot::{SnapshotGroup, SnapshotRecord, Standing};
 pub use units::{LaneId, Nanos, Rank};

@@ -30,8 +30,8 @@ pub struct SnapshotRecord {
     #[serde(default)]
     pub standing: Standing,
     /// The group that it is evaluated with, if any.
-    #[serde(default)]
-    pub company: Option<Company>,
+    #[serde(default, rename = "company")]
+    pub group: Option<SnapshotGroup>,
     /// SHA-256 of the weights as little-endian 32-bit floats, in hexadecimal; empty if it was not computed.
     #[serde(default)]
     pub sha256: String,
@@ -53,7 +53,7 @@ impl SnapshotRecord {
 
     /// Whether its file is kept after the evaluation: one of the initial and one of the final models of a run.
     pub fn is_kept(&self) -> bool {
-        let stands_for_mean = self.standing == Standing::Beside && self.company.is_some_and(|all| all.judged);
+        let stands_for_mean = self.standing == Standing::Beside && self.group.is_some_and(|all| all.judged);
         self.is_result() || self.step == 0 && (self.standing == Standing::Judged || stands_for_mean)
     }
 }
@@ -74,9 +74,36 @@ pub enum Standing {
 /// The models that are evaluated together at an evaluation point: those of ranks 0 up to `size`. Their distance to their
 /// uniform mean is always measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Company {
+pub struct SnapshotGroup {
     /// Number of ranks.
     pub size: u32,
     /// Whether the run is judged by their mean.
     pub judged: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Event logs of earlier versions are read again by `bakeoff db rebuild`.
+    #[test]
+    fn a_group_keeps_its_name_in_logs() {
+        let record = SnapshotRecord {
+            rank: Rank(1),
+            model: "rank 1".into(),
+            step: 3,
+            samples: 30,
+            at: Nanos(3),
+            file: "snapshots/1-3".into(),
+            last: false,
+            mark: 1,
+            standing: Standing::Member,
+            group: Some(SnapshotGroup { size: 2, judged: true }),
+            sha256: String::new(),
+            answers: true,
+        };
+        let bytes = rmp_serde::to_vec_named(&record).unwrap();
+        assert!(bytes.windows(7).any(|word| word == b"company"));
+        assert_eq!(rmp_serde::from_slice::<SnapshotRecord>(&bytes).unwrap(), record);
+    }
 }

@@ -5,7 +5,7 @@ use crate::mean::{self, Mean};
 use crate::model::{ModelError, TorchLearner};
 use crate::snapshot::{self, SnapshotError};
 use recipe::{Metric, Model};
-use record::{Company, MetricRecord, SnapshotRecord, Standing};
+use record::{MetricRecord, SnapshotGroup, SnapshotRecord, Standing};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use strategies::{Learner, StepError, Vector};
@@ -114,7 +114,7 @@ fn merged(records: &[SnapshotRecord], together: bool) -> Option<SnapshotRecord> 
     let latest = |of: fn(&SnapshotRecord) -> u64| records.iter().map(of).max().unwrap_or_default();
     // A copy may stand for marks that its rank passed on the way to it.
     let mark = records.iter().map(|record| record.mark).min().unwrap_or_default();
-    let judged = first.company.is_some_and(|Company { judged, .. }| judged);
+    let judged = first.group.is_some_and(|SnapshotGroup { judged, .. }| judged);
     let size = records.len();
     Some(SnapshotRecord {
         rank: first.rank,
@@ -126,7 +126,7 @@ fn merged(records: &[SnapshotRecord], together: bool) -> Option<SnapshotRecord> 
         last: records.iter().all(|record| record.last),
         mark,
         standing: if judged { Standing::Judged } else { Standing::Member },
-        company: None,
+        group: None,
         sha256: String::new(),
         answers: true,
     })

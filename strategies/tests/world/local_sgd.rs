@@ -3,7 +3,7 @@
 use crate::reference::{Sgd, gradient};
 use crate::scene::{Scene, common_digests};
 use recipe::{Extent, Strategy};
-use record::{Company, Event, LaneId, Nanos, Rank, SnapshotRecord, Standing};
+use record::{Event, LaneId, Nanos, Rank, SnapshotGroup, SnapshotRecord, Standing};
 use strategies::sim::Costs;
 use strategies::{Learner, Vector};
 
@@ -120,7 +120,7 @@ fn all_models_are_put_aside_at_each_mark_and_differ_between_averages() {
         );
         let standing = if rank == 0 { Standing::Judged } else { Standing::Member };
         assert!(copies.iter().all(|copy| copy.standing == standing));
-        assert!(copies.iter().all(|copy| copy.company == Some(Company { size: 3, judged: false })));
+        assert!(copies.iter().all(|copy| copy.group == Some(SnapshotGroup { size: 3, judged: false })));
     }
     for step in [0, 2, 4, 6, 8, 10] {
         let models: Vec<&Vector> = outcome.ranks.iter().map(|rank| &rank.weights[&step]).collect();
@@ -133,6 +133,6 @@ fn all_models_are_put_aside_at_each_mark_and_differ_between_averages() {
 fn one_worker_has_no_company() {
     let events = &scene(4, 1).run().ranks[0].events;
     let alone =
-        |event: &Event| matches!(event, Event::Snapshot(copy) if copy.company.is_none() && copy.is_result());
+        |event: &Event| matches!(event, Event::Snapshot(copy) if copy.group.is_none() && copy.is_result());
     assert!(events.iter().any(alone));
 }

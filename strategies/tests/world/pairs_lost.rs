@@ -148,8 +148,8 @@ fn whoever_is_left_gives_a_last_model_to_the_mean() {
             let last: Vec<_> = last.collect();
             assert_eq!(last.len(), usize::from(rank != 1), "{fault:?}, rank {rank}");
             for snapshot in last {
-                let company = snapshot.company.unwrap();
-                assert_eq!((company.size, company.judged), (4, true));
+                let group = snapshot.group.unwrap();
+                assert_eq!((group.size, group.judged), (4, true));
                 // What the others had claimed when this rank ended, two steps each at most.
                 let claimed = 3 * 2 * 2;
                 assert!(

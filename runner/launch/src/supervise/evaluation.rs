@@ -106,7 +106,7 @@ impl Supervisor {
         if snapshot.standing != Standing::Member {
             self.evaluation.waiting.push_back(Task::One(snapshot.clone()));
         }
-        if snapshot.company.is_some() {
+        if snapshot.group.is_some() {
             self.evaluation.groups.add(snapshot);
         }
         if !self.evaluation.needs(snapshot) {

@@ -1,12 +1,12 @@
 //! Models of several ranks that are evaluated together: which snapshots belong to which evaluation point.
 
-use record::{Company, Rank, SnapshotRecord};
+use record::{Rank, SnapshotGroup, SnapshotRecord};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The snapshots of a group of ranks that an evaluation point may still need.
 #[derive(Debug, Default)]
 pub(super) struct SnapshotGroups {
-    company: Option<Company>,
+    group: Option<SnapshotGroup>,
     /// In the order of their evaluation points.
     of_rank: BTreeMap<Rank, VecDeque<SnapshotRecord>>,
     /// The first evaluation point that was not taken yet.
@@ -17,7 +17,7 @@ impl SnapshotGroups {
     /// Adds a snapshot, unless its evaluation point was taken without it. A rank's snapshots may arrive out of order: a rank
     /// that has finished training still learns of evaluation points that others reach.
     pub(super) fn add(&mut self, copy: &SnapshotRecord) {
-        self.company = self.company.or(copy.company);
+        self.group = self.group.or(copy.group);
         if copy.mark < self.next {
             return;
         }
@@ -34,7 +34,7 @@ impl SnapshotGroups {
     /// A rank represented by a later snapshot has passed the point in a longer step or has finished. Its model no longer
     /// changes then, so a snapshot that it delivers for this point afterwards would be the same.
     pub(super) fn take(&mut self, lost: impl Fn(Rank) -> bool) -> Option<Vec<SnapshotRecord>> {
-        let size = self.company?.size;
+        let size = self.group?.size;
         let mark = self.of_rank.values().flatten().map(|copy| copy.mark).min()?;
         let mut taken = Vec::new();
         for rank in (0..size).map(Rank) {
@@ -81,7 +81,7 @@ mod tests {
             last: false,
             mark,
             standing: Standing::Member,
-            company: Some(Company { size: 2, judged: true }),
+            group: Some(SnapshotGroup { size: 2, judged: true }),
             sha256: String::new(),
             answers: true,
         }

@@ -255,7 +255,7 @@ pub(crate) fn events(steps: u64) -> Vec<Event> {
         last: true,
         mark: 1,
         standing: Standing::Judged,
-        company: None,
+        group: None,
         sha256: String::new(),
         answers: true,
     }));

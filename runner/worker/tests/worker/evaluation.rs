@@ -2,7 +2,7 @@
 
 use crate::support::{GREY, drawn, linear, place, softmax};
 use recipe::{Layer, Metric};
-use record::{Company, Nanos, Rank, SnapshotRecord, Standing};
+use record::{Nanos, Rank, SnapshotGroup, SnapshotRecord, Standing};
 use std::path::{Path, PathBuf};
 use strategies::{Batch, Learner, Vector};
 use worker::data::Split;
@@ -21,7 +21,7 @@ fn record(file: &str) -> SnapshotRecord {
         last: false,
         mark: 1,
         standing: Standing::Judged,
-        company: None,
+        group: None,
         sha256: String::new(),
         answers: true,
     }
@@ -195,7 +195,7 @@ fn a_mean_is_evaluated_where_the_run_is_judged_by_it_and_kept_where_it_ends_with
             last,
             mark: 5,
             standing: Standing::Member,
-            company: Some(Company { size: 4, judged }),
+            group: Some(SnapshotGroup { size: 4, judged }),
             ..record(&format!("rank-{rank}"))
         };
         (0..3).map(copy).collect()

@@ -10,7 +10,8 @@ use super::*;
 use mesh::{Deadlines, Heartbeat};
 use recipe::{Metric, Role, Strategy, Target};
 use record::{
-    Company, LaneId, LostRecord, MetricRecord, Overhead, Phase, Prepared, RankEnded, SnapshotRecord, Standing,
+    LaneId, LostRecord, MetricRecord, Overhead, Phase, Prepared, RankEnded, SnapshotGroup, SnapshotRecord,
+    Standing,
 };
 
 /// Two ranks that train together, and an evaluator beside them.
@@ -257,7 +258,7 @@ fn snapshot(rank: Rank, step: u64) -> SnapshotRecord {
         last: false,
         mark: step,
         standing: Standing::Judged,
-        company: None,
+        group: None,
         sha256: String::new(),
         answers: true,
     }
@@ -269,7 +270,7 @@ fn copy(rank: Rank, mark: u64, last: bool) -> SnapshotRecord {
         mark,
         last,
         standing: if rank == Rank(0) { Standing::Beside } else { Standing::Member },
-        company: Some(Company { size: 2, judged: true }),
+        group: Some(SnapshotGroup { size: 2, judged: true }),
         file: format!("r{rank}m{mark}"),
         ..snapshot(rank, mark)
     }

@@ -133,7 +133,7 @@ fn kind(input: &Input) -> &'static str {
 fn event_kind(event: &Event) -> &'static str {
     match event {
         Event::Prepared(_) => "prepared",
-        Event::Snapshot(SnapshotRecord { company: None, .. }) => "snapshot",
+        Event::Snapshot(SnapshotRecord { group: None, .. }) => "snapshot",
         Event::Snapshot(_) => "copy",
         Event::Ended(RankEnded { end: RankEnd::Finished, .. }) => "finished",
         Event::Ended(RankEnded { end: RankEnd::Stopped { .. }, .. }) => "stopped",

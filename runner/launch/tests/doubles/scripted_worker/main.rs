@@ -257,7 +257,7 @@ impl Actor {
             last: step == STEPS,
             mark: step,
             standing: Standing::Judged,
-            company: None,
+            group: None,
             sha256: String::new(),
             answers: true,
         }));
