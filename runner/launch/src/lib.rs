@@ -27,13 +27,13 @@ mod worker_binary;
 pub use attempt::{Attempt, StopSignal, run, run_on};
 pub use error::LaunchError;
 pub use launcher::{Artifact, Artifacts, Fetch, Launcher, NodeIndex, SpawnRequest};
-pub use local::{LocalLauncher, LocalNodes, machine};
+pub use local::{LocalLauncher, LocalNodes, free_resources};
 pub use log::{last_lines, log_file, readable};
 // Part of this crate's interface; what they travel on is not.
 pub use mesh::{Deadlines, Heartbeat, Member, PROTOCOL, wire_format};
 pub use node_facts::{NodeFacts, Nodes, hardware};
 pub use outcome::{End, LostRank, Outcome, Whereabouts};
-pub use preflight::{Concern, Machine, Severity, preflight};
+pub use preflight::{Concern, FreeResources, Severity, preflight};
 pub use process_exit::ProcessExit;
 pub use sockets::reap;
 pub use update::{RunPhase, Update};

@@ -14,7 +14,7 @@ const SAMPLE_ID: u64 = 5;
 
 /// A machine's free resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Machine {
+pub struct FreeResources {
     /// Cores that this process may use.
     pub cores: u32,
     /// Memory that is free or can be freed, in bytes.
@@ -45,57 +45,59 @@ pub enum Severity {
 
 /// Checks the training of these runs on this machine, one after the other; `specs` has one entry per run. Returns at most
 /// one concern of each kind, about the worst case.
-pub fn preflight(specs: &[&RunSpec], machine: Machine) -> Vec<Concern> {
-    let checks = [memory(specs, machine), cores(specs, machine), disk(specs, machine)];
+pub fn preflight(specs: &[&RunSpec], free: FreeResources) -> Vec<Concern> {
+    let checks = [memory(specs, free), cores(specs, free), disk(specs, free)];
     checks.into_iter().flatten().collect()
 }
 
-fn memory(specs: &[&RunSpec], machine: Machine) -> Option<Concern> {
+fn memory(specs: &[&RunSpec], free: FreeResources) -> Option<Concern> {
     let (need, spec) = specs.iter().map(|spec| (memory_of(spec), spec)).max_by_key(|(need, _)| *need)?;
-    let severity = match machine.memory {
-        free if need > free => Severity::Refusal,
-        free if need > free / 5 * 4 => Severity::Warning,
-        _ => return None,
+    let severity = if need > free.memory {
+        Severity::Refusal
+    } else if need > free.memory / 5 * 4 {
+        Severity::Warning
+    } else {
+        return None;
     };
     let what = format!(
         "the largest run, with {} processes, needs about {} ({}); {} of memory are available",
         spec.cluster.ranks() + 1,
         mebibytes(need),
         arithmetic(spec),
-        mebibytes(machine.memory)
+        mebibytes(free.memory)
     );
     let cure = "use fewer workers, or a smaller model or batch; or free some memory";
     Some(Concern { severity, what, cure: cure.into() })
 }
 
-fn cores(specs: &[&RunSpec], machine: Machine) -> Option<Concern> {
+fn cores(specs: &[&RunSpec], free: FreeResources) -> Option<Concern> {
     // A synchronous server works while its workers wait, so only workers compete for cores; not where a step takes as
     // long as the recipe says.
     let real = specs.iter().filter(|spec| spec.emulation.compute.is_none());
     let workers = real.map(|spec| spec.cluster.workers()).max()?;
-    (workers > machine.cores).then(|| Concern {
+    (workers > free.cores).then(|| Concern {
         severity: Severity::Warning,
         what: format!(
             "up to {workers} workers share {} cores: they take turns, and times say little about a cluster",
-            machine.cores
+            free.cores
         ),
         cure: "use at most as many workers as there are cores; accuracy is not affected".into(),
     })
 }
 
-fn disk(specs: &[&RunSpec], machine: Machine) -> Option<Concern> {
+fn disk(specs: &[&RunSpec], free: FreeResources) -> Option<Concern> {
     // The models that a run begins and ends with are kept, and its sample ids where they are asked for; what it is
     // evaluated with on the way goes before the next begins.
     let kept = specs.iter().map(|spec| kept_of(spec)).fold(0, u64::saturating_add);
     let passing = specs.iter().map(|spec| passing_snapshots_of(spec)).max()?;
     let need = kept.saturating_add(passing);
-    (need > machine.disk).then(|| Concern {
+    (need > free.disk).then(|| Concern {
         severity: Severity::Refusal,
         what: format!(
             "the files that are kept of {} and the snapshots of one run need about {}; the store's disk has {} left",
             runs(specs.len()),
             mebibytes(need),
-            mebibytes(machine.disk)
+            mebibytes(free.disk)
         ),
         cure: "evaluate less often, train fewer runs or a smaller model, or choose a store on another disk with `--store`"
             .into(),
@@ -242,12 +244,12 @@ mod tests {
     use super::*;
     use crate::sample::spec;
 
-    const LARGE: Machine = Machine { cores: 64, memory: 1 << 40, disk: 1 << 40 };
+    const LARGE: FreeResources = FreeResources { cores: 64, memory: 1 << 40, disk: 1 << 40 };
 
     #[test]
     fn a_machine_with_room_raises_no_concern() {
         assert_eq!(preflight(&[&spec(4)], LARGE), []);
-        assert_eq!(preflight(&[], Machine { cores: 1, memory: 0, disk: 0 }), []);
+        assert_eq!(preflight(&[], FreeResources { cores: 1, memory: 0, disk: 0 }), []);
     }
 
     #[test]
@@ -255,7 +257,7 @@ mod tests {
         // Four workers and the evaluator; the sample's model and data are small beside the processes.
         let need = memory_of(&spec(4));
         assert!((5 * PROCESS..6 * PROCESS).contains(&need), "{need}");
-        let with = |memory| preflight(&[&spec(1), &spec(4)], Machine { memory, ..LARGE });
+        let with = |memory| preflight(&[&spec(1), &spec(4)], FreeResources { memory, ..LARGE });
         assert_eq!(with(2 * need), []);
         assert_eq!(with(need + 1)[0].severity, Severity::Warning);
         let refused = with(need - 1);
@@ -268,14 +270,14 @@ mod tests {
 
     #[test]
     fn more_ranks_than_cores_are_worth_a_word() {
-        let with = |cores| preflight(&[&spec(4)], Machine { cores, ..LARGE });
+        let with = |cores| preflight(&[&spec(4)], FreeResources { cores, ..LARGE });
         assert_eq!(with(4), []);
         assert_eq!(with(3)[0].severity, Severity::Warning);
         // Where a step takes as long as the recipe says, they do not need a core each.
         let mut told = spec(4);
         let step_time = std::time::Duration::from_millis(10);
         told.emulation.compute = Some(recipe::Compute { step_time, split: recipe::Split::Measured });
-        assert_eq!(preflight(&[&told], Machine { cores: 1, ..LARGE }), []);
+        assert_eq!(preflight(&[&told], FreeResources { cores: 1, ..LARGE }), []);
     }
 
     #[test]
@@ -286,7 +288,7 @@ mod tests {
         spec.strategy = recipe::Strategy::LocalSgd { period: 5 };
         // Of rank 0 the first, the last and 10 others; of each other rank as many; and a mean.
         let need = (3 * 12 + 1) * FLOAT * spec.model.parameters() as u64;
-        let with = |disk| preflight(&[&spec], Machine { disk, ..LARGE }).len();
+        let with = |disk| preflight(&[&spec], FreeResources { disk, ..LARGE }).len();
         assert_eq!((with(need), with(need - 1)), (0, 1));
     }
 
@@ -299,7 +301,7 @@ mod tests {
         rare.train.evaluate = Extent::Steps(100);
         // The first and the last model of each, and the 10 others of the run that is evaluated most often.
         let need = (3 * 2 + 10) * FLOAT * spec.model.parameters() as u64;
-        let with = |disk| preflight(&[&rare, &spec, &spec], Machine { disk, ..LARGE });
+        let with = |disk| preflight(&[&rare, &spec, &spec], FreeResources { disk, ..LARGE });
         assert_eq!(with(need), []);
         let refused = with(need - 1);
         assert_eq!(refused[0].severity, Severity::Refusal);
@@ -308,12 +310,12 @@ mod tests {
         // epoch of 1000 samples.
         spec.measure.samples = true;
         let need = need + (6 * 1000 + 4 * 64) * SAMPLE_ID;
-        let with = |disk| preflight(&[&rare, &spec, &rare], Machine { disk, ..LARGE });
+        let with = |disk| preflight(&[&rare, &spec, &rare], FreeResources { disk, ..LARGE });
         assert_eq!((with(need), with(need - 1).len()), (vec![], 1));
         // So does the model of each rank that puts one aside.
         spec.measure.models = KeptModels::All;
         let need = need + FLOAT * spec.model.parameters() as u64;
-        let with = |disk| preflight(&[&rare, &spec, &rare], Machine { disk, ..LARGE });
+        let with = |disk| preflight(&[&rare, &spec, &rare], FreeResources { disk, ..LARGE });
         assert_eq!((with(need), with(need - 1).len()), (vec![], 1));
     }
 }

@@ -114,11 +114,11 @@ fn refuse_too_many(args: &RunArgs, plan: &Plan) -> Result<(), Failure> {
 
 /// Checks before the start whether this machine can train the runs that are left.
 fn preflight(plan: &Plan, decisions: &[Decision], context: &Context<'_>) -> Result<(), Failure> {
-    let machine = launch::machine(&context.global.store)?;
+    let free = launch::free_resources(&context.global.store)?;
     let to_train =
         plan.runs.iter().zip(decisions).filter(|(_, decision)| !matches!(decision.action, Action::Reuse(_)));
     let specs: Vec<&RunSpec> = to_train.map(|(run, _)| &plan.cells[run.cell].spec).collect();
-    let concerns = launch::preflight(&specs, machine);
+    let concerns = launch::preflight(&specs, free);
     for concern in concerns.iter().filter(|concern| concern.severity == Severity::Warning) {
         // The planner warns about cores with the place in the recipe.
         let told =

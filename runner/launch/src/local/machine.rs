@@ -1,6 +1,6 @@
 //! The driver's own machine: its facts and its free resources.
 
-use crate::{LaunchError, Machine, NodeFacts, Nodes};
+use crate::{FreeResources, LaunchError, NodeFacts, Nodes};
 use std::io;
 use std::path::Path;
 use std::thread;
@@ -36,13 +36,13 @@ fn facts() -> NodeFacts {
 }
 
 /// The resources that this machine has free, with the disk that `store` is or will be on.
-pub fn machine(store: &Path) -> Result<Machine, LaunchError> {
+pub fn free_resources(store: &Path) -> Result<FreeResources, LaunchError> {
     let fault = |source: std::io::Error| LaunchError::File { path: store.into(), what: "read", source };
     let whole = std::path::absolute(store).map_err(fault)?;
     let existing = whole.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
     let disk = rustix::fs::statvfs(existing).map_err(|error| fault(error.into()))?;
     let disk = disk.f_bavail.saturating_mul(disk.f_frsize);
-    Ok(Machine { cores: cores(), memory: memory().1, disk })
+    Ok(FreeResources { cores: cores(), memory: memory().1, disk })
 }
 
 /// Cores that the affinity mask and the control group allow.
@@ -73,7 +73,7 @@ mod tests {
         let facts = LocalNodes.facts(&recipe::Node { name: "local".into(), slots: 1 }).unwrap();
         assert!(facts.cores > 0 && facts.memory > 0, "{facts:?}");
         assert!(facts.system.contains("Linux") && !facts.host.is_empty(), "{facts:?}");
-        let machine = machine(Path::new("not/made/yet")).unwrap();
-        assert!(machine.memory > 0 && machine.disk > 0 && machine.memory <= facts.memory, "{machine:?}");
+        let free = free_resources(Path::new("not/made/yet")).unwrap();
+        assert!(free.memory > 0 && free.disk > 0 && free.memory <= facts.memory, "{free:?}");
     }
 }

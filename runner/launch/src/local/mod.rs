@@ -5,7 +5,7 @@ mod environment;
 mod machine;
 mod processes;
 
-pub use machine::{LocalNodes, machine};
+pub use machine::{LocalNodes, free_resources};
 
 use crate::launcher::{Artifact, Artifacts, Fetch, Launcher, NodeIndex, SpawnRequest};
 use crate::log::{log_file, tail};
