@@ -53,11 +53,10 @@ impl Threads {
         Self { worker, evaluator, evaluate_at_once }
     }
 
-    /// In words: `2 per worker; evaluated after the run, with 4 threads`.
+    /// In words: `2 per worker, 4 for evaluation after the run`.
     pub(crate) fn words(&self) -> String {
         let when = if self.evaluate_at_once { "beside the run" } else { "after the run" };
-        let threads = if self.evaluator == 1 { "thread" } else { "threads" };
-        format!("{} per worker; evaluated {when}, with {} {threads}", self.worker, self.evaluator)
+        format!("{} per worker, {} for evaluation {when}", self.worker, self.evaluator)
     }
 }
 

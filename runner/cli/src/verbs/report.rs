@@ -18,8 +18,9 @@ Examples:
   bakeoff report \"last and workers=4\" -o page.html
   bakeoff report last -o page.html --baseline d-sync
 
-The page is one file that needs no network. CSV files of more than 4 MiB together lie in a folder beside it
-(page-data for page.html). The same runs give the same bytes.";
+The page is one file that needs no network. CSV files of more than 4 MiB
+together lie in a folder beside it (page-data for page.html). The same runs give
+the same bytes.";
 
 /// Arguments of `report`.
 #[derive(Debug, Args)]
@@ -27,10 +28,10 @@ pub(crate) struct ReportArgs {
     /// Which runs of one sweep.
     #[arg(value_name = "EXPR", default_value = "last")]
     selection: String,
-    /// Where the page goes.
+    /// File of the page.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: PathBuf,
-    /// Compare with this arm, whatever the recipe says.
+    /// Compare with this arm, in place of the recipe's baseline.
     #[arg(long, value_name = "ARM")]
     baseline: Option<String>,
     /// Make the page even if it has more than 20 MiB.

@@ -39,9 +39,9 @@ fn conditions_have_threads_of_their_own_and_the_plan_says_so() {
     assert_eq!(
         plan.threads(),
         [
-            "workers=1: 3 per worker; evaluated after the run, with 4 threads",
-            "workers=2: 1 per worker; evaluated beside the run, with 1 thread",
-            "workers=4: 1 per worker; evaluated after the run, with 4 threads"
+            "workers=1: 3 per worker, 4 for evaluation after the run",
+            "workers=2: 1 per worker, 1 for evaluation beside the run",
+            "workers=4: 1 per worker, 4 for evaluation after the run"
         ]
     );
     assert!(!plan.expanded.contains("threads ="), "no number is right for all of them: {}", plan.expanded);
