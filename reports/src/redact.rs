@@ -3,6 +3,7 @@
 //! It changes the rows before anything else reads them. It knows the names of the sweep's machines and the form of user
 //! names and paths; other secrets in a log are not found.
 
+use recipe::Redaction;
 use std::borrow::Cow;
 use store::SweepRows;
 
@@ -11,10 +12,10 @@ const GONE: &str = "…";
 
 /// The rows with everything removed that the page must not show.
 pub(crate) fn redacted(rows: &SweepRows) -> Cow<'_, SweepRows> {
-    let asked = |what: &str| rows.plan.report.redact.iter().any(|word| word == what);
-    let hosts = asked("hosts");
-    let users = asked("users");
-    let paths = asked("paths");
+    let asked = |what: Redaction| rows.plan.report.redact.contains(&what);
+    let hosts = asked(Redaction::Hosts);
+    let users = asked(Redaction::Users);
+    let paths = asked(Redaction::Paths);
     if !(hosts || users || paths) {
         return Cow::Borrowed(rows);
     }
@@ -198,7 +199,7 @@ mod tests {
         for secret in ["workbench", "secret", "ada@"] {
             assert!(shown(&rows).contains(secret));
         }
-        rows.plan.report.redact = ["hosts", "users", "paths"].map(str::to_owned).to_vec();
+        rows.plan.report.redact = Redaction::ALL.to_vec();
         for secret in ["workbench", "secret", "ada@"] {
             assert!(!shown(&rows).contains(secret), "{secret}");
         }

@@ -10,7 +10,7 @@ mod learning;
 
 use e2e::{Desk, strategy_kinds};
 use learning::{MEASURES, follows_the_path, learns};
-use recipe::{Collective, Compression, ReduceOrder, RunSpec, Serve, Strategy};
+use recipe::{Codec, Collective, Compression, Exchange, ReduceOrder, RunSpec, Serve, Strategy};
 use record::{Event, LaneId, Rank, RankEnd, StepRecord, UpdateRecord};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -282,7 +282,7 @@ fn closes_its_books(ran: &Ran) -> Vec<String> {
 
 /// An asynchronous server applies each gradient of each worker once, and says how stale it was.
 fn serves_all(ran: &Ran) -> Vec<String> {
-    if !matches!(ran.spec.strategy.kind(), "async-sgd" | "async-msgd" | "hogwild-sgd") {
+    if ran.spec.strategy.kind().profile().exchange != Exchange::AsyncServer {
         return vec![];
     }
     let workers = ran.workers();
@@ -392,9 +392,9 @@ fn served(ran: &Ran, worker: usize, server: usize) -> Option<(Load, Load)> {
     let part = piece(PARAMETERS, servers, server).len();
     let gradient = coded(ran.spec.compression, part as u64, 1)?;
     let made = ran.gradients()[worker];
-    match ran.spec.strategy.kind() {
-        "ps-sync" => Some((times(made, gradient), weights(part, made))),
-        "async-sgd" | "async-msgd" | "hogwild-sgd" => {
+    match ran.spec.strategy.kind().profile().exchange {
+        Exchange::SyncServer => Some((times(made, gradient), weights(part, made))),
+        Exchange::AsyncServer => {
             let up = add(times(made, gradient), (GOODBYE, 1));
             // One at a time: a worker asks and thanks, and is admitted.
             let asks = ran.spec.strategy.serve() == Some(Serve::One);
@@ -417,10 +417,10 @@ fn weights(elements: usize, count: u64) -> Load {
 fn coded(compression: Compression, elements: u64, messages: u64) -> Option<Load> {
     let bytes = match compression {
         Compression::None => 4 * elements,
-        Compression::Coded { codec, .. } => match codec.name() {
-            "truncate16" | "fp16" | "bf16" => 2 * elements,
+        Compression::Coded { codec, .. } => match codec {
+            Codec::Truncate16 | Codec::Fp16 | Codec::Bf16 => 2 * elements,
             // A scale goes with each message.
-            "quantize8" => elements + 4 * messages,
+            Codec::Quantize8 | Codec::Quantize8Gradient => elements + 4 * messages,
             _ => return None,
         },
     };

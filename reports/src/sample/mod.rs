@@ -165,7 +165,7 @@ impl Sample {
                 .enumerate()
                 .map(|(place, arm)| Arm {
                     name: arm.name.clone(),
-                    kind: arm.strategy.kind().to_owned(),
+                    kind: arm.strategy.kind().to_string(),
                     baseline: place == 0,
                 })
                 .collect(),

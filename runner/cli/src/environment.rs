@@ -3,7 +3,7 @@
 use crate::disk::DiskFiles;
 use crate::exit::{Exit, Failure};
 use launch::{NodeFacts, Nodes, WorkerBinary};
-use recipe::{Files, Node, Plan, RunSpec, Source, Surroundings, hex};
+use recipe::{DatasetFiles, Files, Node, Plan, RunSpec, Source, Surroundings, hex};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -70,46 +70,28 @@ fn describe(source: &Source) -> Result<String, Failure> {
         .map_err(|error| Failure::new(Exit::Internal, format!("a data set has no JSON form: {error}")))
 }
 
-/// The files of a data set; each may have `.gz` at its end instead of lying there plain.
+/// The files of a data set in its folder; each may have `.gz` at its end instead of lying there plain.
 struct FileSet<'a> {
     source: &'a Source,
     folder: &'a Path,
-    /// All of them are read.
-    required: &'static [&'static str],
-    /// At least one of them is read, and all that are there.
-    some: &'static [&'static str],
+    files: DatasetFiles,
 }
-
-const MNIST: &[&str] = &[
-    "train-images-idx3-ubyte",
-    "train-labels-idx1-ubyte",
-    "t10k-images-idx3-ubyte",
-    "t10k-labels-idx1-ubyte",
-];
-const CIFAR10: &[&str] =
-    &["data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"];
 
 /// The files that a worker reads; none where the data is built in.
 fn file_set(source: &Source) -> Option<FileSet<'_>> {
-    let (folder, required, some): (_, _, &[&str]) = match source {
-        Source::Synthetic { .. } => return None,
-        Source::Mnist { path } | Source::FashionMnist { path } => (path, MNIST, &[]),
-        Source::Cifar10 { path } => (path, &["test_batch.bin"], CIFAR10),
-        Source::Cifar100 { path } => (path, &["train.bin", "test.bin"], &[]),
-    };
-    Some(FileSet { source, folder, required, some })
+    Some(FileSet { source, folder: source.path()?, files: source.kind().profile().files? })
 }
 
 impl FileSet<'_> {
     /// Where the files are, in a fixed order.
     fn find(&self) -> Result<Vec<PathBuf>, Failure> {
         let mut found = Vec::new();
-        for name in self.required {
+        for name in self.files.required {
             found.push(self.place(name).ok_or_else(|| self.missing(name))?);
         }
         let before = found.len();
-        found.extend(self.some.iter().filter_map(|name| self.place(name)));
-        match self.some.first() {
+        found.extend(self.files.some.iter().filter_map(|name| self.place(name)));
+        match self.files.some.first() {
             Some(name) if found.len() == before => Err(self.missing(name)),
             _ => Ok(found),
         }
@@ -167,7 +149,12 @@ fn digest_files(files: &[PathBuf]) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use recipe::DatasetKind;
     use std::fs;
+
+    fn mnist() -> &'static [&'static str] {
+        DatasetKind::Mnist.profile().files.unwrap().required
+    }
 
     fn digest(folder: &Path) -> Result<String, Failure> {
         let source = Source::Mnist { path: folder.to_owned() };
@@ -215,11 +202,11 @@ mod tests {
 
     #[test]
     fn names_and_contents_of_the_files_decide_and_nothing_else() {
-        let one = folder(MNIST);
+        let one = folder(mnist());
         let first = digest(one.path()).unwrap();
         fs::write(one.path().join("README"), "notes").unwrap();
         assert_eq!(digest(one.path()).unwrap(), first);
-        assert_eq!(digest(folder(MNIST).path()).unwrap(), first);
+        assert_eq!(digest(folder(mnist()).path()).unwrap(), first);
         // Where both lie there, the plain file is read.
         fs::write(one.path().join("t10k-labels-idx1-ubyte.gz"), "packed").unwrap();
         assert_eq!(digest(one.path()).unwrap(), first);
@@ -245,7 +232,7 @@ mod tests {
 
     #[test]
     fn missing_data_is_a_failed_preflight_that_names_the_file() {
-        for place in [folder(&MNIST[1..]).path().to_owned(), PathBuf::from("/nowhere")] {
+        for place in [folder(&mnist()[1..]).path().to_owned(), PathBuf::from("/nowhere")] {
             let Err(Failure::Fault { exit, error, cure }) = digest(&place) else { panic!("no failure") };
             assert_eq!(exit, Exit::Preflight);
             assert!(

@@ -1,73 +1,50 @@
-//! From a recipe's text to a plan: parse, check, expand, assign. Pure; it touches neither network nor clock,
-//! and no file but through the [`Files`] it is given.
+//! From a recipe's text to a plan: parse, check, expand, assign. Pure: it touches neither network nor clock, and no file
+//! but through the [`Files`] it is given.
+//!
+//! The folders in the order of their dependencies: `spec` (what a run is), `keys` (what may be written), `text` (what was
+//! written), `values` (each written value against its key), `resolve` (settings to descriptions), `query` (conditions),
+//! `sweep` (axes, cells, runs), `reference` (what people and editors read).
 
-mod all_reduce;
-mod anyway;
-mod architecture;
-mod arm_keys;
-mod assign;
-mod axes;
-mod cells;
-mod check;
-mod cluster;
-mod codes;
-mod coding;
-mod communication;
-mod dataset;
-mod elastic;
-mod emulation;
-mod expand;
-mod expanded;
-mod explain;
-mod expression;
 mod files;
-mod gossip;
-mod key;
-mod layers;
-mod load;
-mod method;
-mod model;
-mod names;
-mod parse;
-mod plan;
-mod planner;
-mod problem;
-mod quantity;
-mod range;
-mod recipe;
-mod render;
+mod keys;
+mod query;
+mod reference;
 mod resolve;
-mod runs;
-mod schema;
-mod setting;
-mod slow;
-mod source;
-mod strategy;
-mod surroundings;
-mod table;
-mod template;
-mod threads;
-mod topology;
-mod train;
-mod tree;
-mod value;
+mod spec;
+mod sweep;
+mod text;
+mod values;
 
-pub use cluster::{Cluster, Node, Role, Seat};
-pub use communication::{Codec, Collective, Communication, Compression, ReduceOrder, Route, Schedule};
-pub use dataset::{Dataset, Partition, Sampling, Source};
-pub use emulation::{Compute, Emulation, Network, Slow, Split, Whom};
-pub use explain::{Unexplained, explain, topics};
 pub use files::{FileProblem, Files, Machine};
-pub use model::{Init, Layer, Model, Parameter, PlacedLayer, Shape};
-pub use plan::{
-    Arm, AxisValue, Cell, KeptModels, Limits, Measure, Plan, ReportSettings, Run, RunSpec, Surroundings, hex,
+pub use keys::lookup::nearest;
+pub use query::condition::key_path;
+pub use query::grammar::{Misread, Query, Relation, Word};
+pub use reference::explain::{Unexplained, explain, topics};
+pub use reference::schema::schema;
+pub use reference::template::Template;
+pub use spec::cluster::{Cluster, Node, Role, Seat};
+pub use spec::communication::{
+    Adds, Collective, CollectiveKind, Communication, ReduceOrder, Schedule, ScheduleKind,
 };
-pub use planner::{Request, plan};
-pub use problem::{Affected, Place, Problem, Problems, Severity};
-pub use render::render;
-pub use schema::schema;
-pub use strategy::{Averaging, MixOrder, MovingRate, Serve, Strategy, SyncVariant};
-pub use template::Template;
-pub use threads::Threads;
-pub use topology::{Graph, Mixing, Topology};
-pub use train::{Epoch, Extent, LrScale, LrSchedule, LrShape, Metric, Sgd, Target, Training};
+pub use spec::compression::{Codec, Compression, CompressionKind, QuantizeRange, Route};
+pub use spec::dataset::{
+    Dataset, DatasetFiles, DatasetKind, DatasetProfile, Partition, PartitionKind, Sampling, Source,
+};
+pub use spec::emulation::{CardShare, Compute, Emulation, Network, Slow, Split, SplitKind, Whom};
+pub use spec::family::{Availability, Choice, Family};
+pub use spec::model::{Init, Layer, LayerKind, Model, ModelKind, Parameter, PlacedLayer, Shape};
+pub use spec::plan::{
+    Arm, AxisValue, Cell, KeptModels, Limits, Measure, Plan, Redaction, ReportSettings, Run, RunOrder,
+    RunSpec, Surroundings, WeightHash, hex,
+};
+pub use spec::problem::{Affected, Place, Problem, Problems, Severity};
+pub use spec::strategy::{Averaging, MixOrder, MovingRate, Serve, Strategy, SyncVariant};
+pub use spec::strategy_kind::{Exchange, Models, Pace, Profile, Sends, StrategyKind};
+pub use spec::threads::Threads;
+pub use spec::topology::{Graph, Mixing, Topology};
+pub use spec::train::{
+    Epoch, Extent, LrScale, LrScaleKind, LrSchedule, LrShape, LrShapeKind, Metric, OptimizerKind, Sgd,
+    Target, TargetMetric, Training,
+};
+pub use sweep::planner::{Request, plan};
+pub use text::render::render;

@@ -1,7 +1,8 @@
 //! A selection as a condition in SQL. Everything a user wrote is bound, never spliced into the text.
 
-use crate::selection::{Comparison, Field, Operand, Selection, Test};
+use crate::selection::{Field, Operand, Selection, Test};
 use crate::{RunId, Store, StoreError};
+use recipe::Relation;
 use sqlx::{QueryBuilder, Sqlite};
 
 /// A run that fits.
@@ -42,14 +43,41 @@ fn condition(query: &mut QueryBuilder<Sqlite>, test: &Test, dead: &[i64]) {
             query.push("run.sweep = (SELECT max(id) FROM sweep)");
         }
         Test::Id(part) => id(query, part),
-        Test::Field(field, comparison, operand) => {
+        Test::Field(field, relation, operand) => {
             // Without this, a run that has no such axis would fit neither `=` nor `!=`.
-            let (negated, comparison) = match comparison {
-                Comparison::Unequal => (true, Comparison::Equal),
-                other => (false, *other),
+            let relation = match relation {
+                Relation::Different => {
+                    query.push("NOT ");
+                    Relation::Equal
+                }
+                Relation::Equal
+                | Relation::Less
+                | Relation::AtMost
+                | Relation::Greater
+                | Relation::AtLeast => *relation,
             };
-            query.push(if negated { "NOT " } else { "" });
-            compare(query, field, (comparison, operand), dead);
+            query.push("(");
+            match field {
+                Field::Axis(path) => axis(query, path, relation, operand),
+                Field::Strategy => {
+                    named(query, "cell.strategy", relation, operand);
+                    query.push(" OR ");
+                    strategy_name(query, operand);
+                }
+                Field::StrategyName => strategy_name(query, operand),
+                Field::StrategyKind => named(query, "cell.strategy", relation, operand),
+                Field::Arm => named(query, "cell.arm_name", relation, operand),
+                Field::Recipe => named(query, "sweep.name", relation, operand),
+                Field::Condition => named(query, "cell.condition", relation, operand),
+                Field::Seed => named(query, "run.seed", relation, operand),
+                Field::Workers => named(query, "cell.workers", relation, operand),
+                Field::Repeat => named(query, "run.repeat", relation, operand),
+                Field::State => {
+                    state(query, dead);
+                    compared(query, relation, operand);
+                }
+            }
+            query.push(")");
         }
         Test::Not(inner) => {
             query.push("NOT (");
@@ -78,44 +106,47 @@ fn id(query: &mut QueryBuilder<Sqlite>, part: &str) {
     query.push(")");
 }
 
-fn compare(
-    query: &mut QueryBuilder<Sqlite>,
-    field: &Field,
-    (comparison, operand): (Comparison, &Operand),
-    dead: &[i64],
-) {
-    let column = match field {
-        Field::Strategy => "cell.strategy",
-        Field::Arm => "cell.arm_name",
-        Field::Recipe => "sweep.name",
-        Field::Condition => "cell.condition",
-        Field::Seed => "run.seed",
-        Field::Workers => "cell.workers",
-        Field::Repeat => "run.repeat",
-        Field::State => {
-            standing(query, dead);
-            ""
-        }
-        Field::Axis(path) => {
-            query.push("EXISTS (SELECT 1 FROM cell_axis WHERE cell_axis.cell = cell.id AND path = ");
-            query.push_bind(path.clone());
-            query.push(match operand {
-                Operand::Text(_) => " AND text ",
-                Operand::Number(_) => " AND number ",
-            });
-            ""
-        }
-    };
-    query.push(column).push(" ").push(comparison.operator()).push(" ");
+fn named(query: &mut QueryBuilder<Sqlite>, column: &str, relation: Relation, operand: &Operand) {
+    query.push(column);
+    compared(query, relation, operand);
+}
+
+fn compared(query: &mut QueryBuilder<Sqlite>, relation: Relation, operand: &Operand) {
+    query.push(" ").push(relation.sign()).push(" ");
+    bind(query, operand);
+}
+
+fn bind(query: &mut QueryBuilder<Sqlite>, operand: &Operand) {
     match operand {
         Operand::Text(text) => query.push_bind(text.clone()),
         Operand::Number(number) => query.push_bind(*number),
     };
-    query.push(if matches!(field, Field::Axis(_)) { ")" } else { "" });
 }
 
-/// A run under way whose driver is gone is an interrupted one.
-fn standing(query: &mut QueryBuilder<Sqlite>, dead: &[i64]) {
+/// The name of an arm is that of its strategy, and the values of the axes that multiply it.
+fn strategy_name(query: &mut QueryBuilder<Sqlite>, operand: &Operand) {
+    query.push("substr(cell.arm_name || ' ', 1, length(");
+    bind(query, operand);
+    query.push(") + 1) = ");
+    bind(query, operand);
+    query.push(" || ' '");
+}
+
+fn axis(query: &mut QueryBuilder<Sqlite>, path: &str, relation: Relation, operand: &Operand) {
+    // An axis over kinds may be written with `kind` at its end, and without.
+    let short = path.strip_suffix(".kind").unwrap_or(path);
+    query.push("EXISTS (SELECT 1 FROM cell_axis WHERE cell_axis.cell = cell.id AND path IN (");
+    query.push_bind(short.to_owned()).push(", ").push_bind(format!("{short}.kind"));
+    query.push(match operand {
+        Operand::Text(_) => ") AND text",
+        Operand::Number(_) => ") AND number",
+    });
+    compared(query, relation, operand);
+    query.push(")");
+}
+
+/// The state of a run. One that is under way and whose driver is gone is interrupted.
+fn state(query: &mut QueryBuilder<Sqlite>, dead: &[i64]) {
     query.push("CASE WHEN run.state = 'running' AND run.sweep IN (");
     let mut list = query.separated(", ");
     for sweep in dead {

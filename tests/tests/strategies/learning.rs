@@ -1,7 +1,7 @@
 //! Whether a run learns, and as much as it should.
 
 use crate::{Arm, Ran};
-use recipe::{Compression, Strategy};
+use recipe::{Compression, Route, Strategy};
 
 /// What is left of the loss, at most; a quarter of the right step leaves more, and no step all of it.
 const LEARNED: f64 = 0.6;
@@ -31,9 +31,7 @@ pub(crate) fn follows_the_path(ran: &Ran, runs: &[Ran]) -> Vec<String> {
     // The codes that lose little.
     let exact = match ran.spec.compression {
         Compression::None => true,
-        Compression::Coded { codec, .. } => {
-            matches!(codec.name(), "truncate16" | "quantize8" | "fp16" | "bf16")
-        }
+        Compression::Coded { codec, .. } => codec.route() == Route::EveryHop,
     };
     if !follows || !exact || MEASURES[1..].iter().any(|measure| ran.is(*measure)) {
         return vec![];

@@ -199,7 +199,7 @@ fn everything_that_is_written_arrives() {
     assert_eq!(spec.communication.collective, Collective::Star);
     assert!(spec.measure.hash_every_step);
     assert_eq!(plan.limits.run_timeout, Some(Duration::from_mins(20)));
-    assert_eq!(plan.report.redact, ["hosts"]);
+    assert_eq!(plan.report.redact, [recipe::Redaction::Hosts]);
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn every_collective_can_be_chosen_by_its_name_or_with_its_keys() {
             Collective::PipelinedRing { segments: 9 },
         ]
     );
-    let kinds: Vec<&str> = collectives.iter().map(|collective| collective.kind()).collect();
+    let kinds: Vec<&str> = collectives.iter().map(|collective| collective.kind().name()).collect();
     assert_eq!(plan.cells[7].label, "d-sync collective=pipelined-ring(segments=9)");
     assert_eq!(kinds[6], "hierarchical");
 }

@@ -124,7 +124,7 @@ async fn insert_cells(
             .add(*position as i64)
             .add(cell.arm as i64)
             .add(arm.map(|arm| &arm.name))
-            .add(cell.spec.strategy.kind())
+            .add(cell.spec.strategy.kind().name())
             .add(&cell.condition)
             .add(&cell.label)
             .add(cell.spec.cluster.workers())

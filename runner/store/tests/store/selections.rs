@@ -35,7 +35,7 @@ async fn world(store: &Store, plan: &Plan) -> Vec<Facts> {
             Facts {
                 id,
                 newest,
-                strategy: cell.spec.strategy.kind().to_owned(),
+                strategy: cell.spec.strategy.kind().to_string(),
                 arm: plan.arms[cell.arm].name.clone(),
                 condition: cell.condition.clone(),
                 workers: f64::from(cell.spec.cluster.workers()),

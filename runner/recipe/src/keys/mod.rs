@@ -1,0 +1,6 @@
+//! What may be written: the table of keys, and how it is searched.
+
+pub(crate) mod arm_keys;
+pub(crate) mod key;
+pub(crate) mod lookup;
+pub(crate) mod table;

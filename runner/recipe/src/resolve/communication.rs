@@ -1,0 +1,37 @@
+//! Settings of `communication` to its description, and which of them have no effect on a strategy.
+
+use crate::keys::lookup::KeyId;
+use crate::resolve::cell::Cell;
+use crate::resolve::{collective, compression};
+use crate::spec::strategy_kind::{Exchange, Sends};
+use crate::values::typed_key::Defaulted;
+use crate::{
+    Cluster, Collective, Communication, ReduceOrder, Schedule, ScheduleKind, Strategy, StrategyKind,
+};
+
+const SCHEDULE: Defaulted<ScheduleKind> = Defaulted::choice("communication.schedule.kind");
+
+/// The communication that the settings describe. A strategy without an all-reduce has the collective that sums in rank
+/// order, as its server does, so that equal runs are equal.
+pub(crate) fn read(cell: &mut Cell<'_>, strategy: &Strategy, cluster: &Cluster) -> Communication {
+    let schedule = match SCHEDULE.of(cell.settings) {
+        ScheduleKind::Single => Schedule::Single,
+    };
+    let (collective, reduce_order) = match strategy.kind().profile().exchange {
+        Exchange::AllReduce => collective::read(cell.settings, cluster, &mut cell.findings),
+        Exchange::SyncServer | Exchange::AsyncServer | Exchange::Centre | Exchange::Neighbours => {
+            (Collective::Star, ReduceOrder::Rank)
+        }
+    };
+    Communication { collective, schedule, reduce_order }
+}
+
+/// Whether a key has no effect on a strategy: one about an all-reduce where there is none, or about encoded weights where
+/// only gradients travel.
+pub(crate) fn has_no_effect(kind: StrategyKind, key: KeyId) -> bool {
+    let profile = kind.profile();
+    if key == compression::PARAMETERS.into() {
+        return profile.sends == Sends::Gradients;
+    }
+    profile.exchange != Exchange::AllReduce && collective::keys().contains(&key)
+}

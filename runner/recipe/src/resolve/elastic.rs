@@ -1,0 +1,153 @@
+//! Settings of elastic strategies to their descriptions, and what cannot work about them.
+
+use crate::resolve::strategy::PERIOD;
+use crate::resolve::training::learning_rate;
+use crate::spec::strategy_kind::Exchange;
+use crate::text::finding::Finding;
+use crate::values::settings::Settings;
+use crate::values::typed_key::{Defaulted, Optional};
+use crate::{MovingRate, Strategy, StrategyKind, SyncVariant, Training};
+
+pub(crate) const RHO: Optional<f64> = Optional::number("strategy.rho");
+pub(crate) const MOVING_RATE: Optional<f64> = Optional::number("strategy.moving-rate");
+pub(crate) const OVERLAP: Defaulted<bool> = Defaulted::flag("strategy.overlap");
+const VARIANT: Defaulted<u64> = Defaulted::whole("strategy.variant");
+pub(crate) const LOOK_AHEAD: Defaulted<bool> = Defaulted::flag("strategy.look-ahead");
+
+/// p * a as its authors take it: Zhang, Choromanska and `LeCun`, "Deep learning with Elastic Averaging SGD", NIPS 2015.
+const ALL_TOGETHER: f32 = 0.9;
+
+/// p * a may exceed 1 by this much, which is rounding.
+const ROUNDING: f64 = 1e-6;
+
+/// How far worker and centre move towards each other.
+pub(crate) fn moving_rate(settings: &Settings) -> MovingRate {
+    match (RHO.of(settings), MOVING_RATE.of(settings)) {
+        (Some(rho), _) => MovingRate::Rho(rho as f32),
+        (None, Some(a)) => MovingRate::Fixed(a as f32),
+        (None, None) => MovingRate::Divided(ALL_TOGETHER),
+    }
+}
+
+/// The variant of `easgd-sync`; the table takes 1 to 3.
+pub(crate) fn variant(settings: &Settings) -> SyncVariant {
+    match VARIANT.of(settings) {
+        1 => SyncVariant::Master,
+        2 => SyncVariant::FirstWorker,
+        _ => SyncVariant::Overlapped,
+    }
+}
+
+/// What cannot work about an elastic strategy's moving rate.
+pub(crate) fn findings(
+    settings: &Settings,
+    strategy: &Strategy,
+    workers: u32,
+    train: &Training,
+) -> Option<Finding> {
+    if strategy.kind().profile().exchange != Exchange::Centre {
+        return None;
+    }
+    match (RHO.of(settings), MOVING_RATE.of(settings)) {
+        (Some(_), Some(_)) => Some(
+            Finding::new("R016", "`rho` and `moving-rate` both say how far worker and centre go")
+                .at_option(settings.span(RHO), "times the learning rate")
+                .at_option(settings.span(MOVING_RATE), "whatever the learning rate")
+                .cure("keep one of them"),
+        ),
+        (None, _) | (_, None) => overshoot(settings, strategy, workers, train),
+    }
+}
+
+/// A training in which workers exchange with the centre once or not at all. `batches` is the number of its steps, where
+/// that is known before the data is read.
+pub(crate) fn long_period(settings: &Settings, strategy: &Strategy, batches: Option<u64>) -> Option<Finding> {
+    let batches = batches?;
+    let period = strategy.period();
+    if strategy.kind().profile().exchange != Exchange::Centre
+        || period == 1
+        || period.saturating_mul(2) < batches
+    {
+        return None;
+    }
+    let (code, what) = if period >= batches {
+        (
+            "R133",
+            format!(
+                "no worker exchanges with the centre: a period of {period} steps in a training of {batches}"
+            ),
+        )
+    } else {
+        ("R207", format!("each worker exchanges with the centre once, after {period} of {batches} steps"))
+    };
+    Some(
+        Finding::new(code, what)
+            .at_option(settings.span(PERIOD), "steps between two exchanges")
+            .note("what a worker does after its last exchange never reaches the centre, which the run is judged by")
+            .cure(format!("take a period of up to {}, or train for longer", (batches / 10).max(1))),
+    )
+}
+
+fn overshoot(settings: &Settings, strategy: &Strategy, workers: u32, train: &Training) -> Option<Finding> {
+    let lr = learning_rate(settings) * train.schedule.scale.factor(train.global_batch);
+    let rho = RHO.of(settings);
+    let a = rho.map_or_else(|| MOVING_RATE.of(settings), |rho| Some(lr * rho))?;
+    let all = rounded(a * f64::from(workers));
+    let a = rounded(a);
+    let kind = strategy.kind();
+    let (code, what) = if a > 1.0 + ROUNDING {
+        ("R132", format!("the centre of `{kind}` overshoots a worker: its moving rate is {a} > 1"))
+    } else if all <= 1.0 + ROUNDING {
+        return None;
+    } else if kind == StrategyKind::EasgdSync {
+        ("R132", format!("the centre of `{kind}` overshoots: {workers} workers x {a} = {all} > 1"))
+    } else {
+        (
+            "R206",
+            format!(
+                "the centre of `{kind}` overshoots in a round of all workers: {workers} x {a} = {all} > 1"
+            ),
+        )
+    };
+    let least = if rho.is_some() { "rho" } else { "moving-rate" };
+    let most = 1.0 / f64::from(workers.max(1)) / rho.map_or(1.0, |_| lr);
+    Some(
+        Finding::new(code, what)
+            .at_option(settings.span(RHO).or(settings.span(MOVING_RATE)), format!("a = {a}"))
+            .cure(format!("take `{least}` up to {}", rounded_down(most))),
+    )
+}
+
+/// To nine digits, which hides the error of binary fractions.
+fn rounded(share: f64) -> f64 {
+    (share * 1e9).round() / 1e9
+}
+
+/// To four digits, and never up.
+fn rounded_down(most: f64) -> f64 {
+    let digits = 10_f64.powf(3.0 - most.log10().floor());
+    // A value that is exact but for its last bit stays as it is.
+    (most * digits * (1.0 + 1e-12)).floor() / digits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_advised_is_no_overshoot() {
+        for workers in 1..=1000 {
+            for rate in [1.0, 0.1, 0.037, 3e-5] {
+                let most = 1.0 / f64::from(workers) / rate;
+                let advised = rounded_down(most);
+                assert!(
+                    advised <= most * (1.0 + 1e-9) && advised > 0.998 * most,
+                    "{workers} {rate}: {advised}"
+                );
+            }
+        }
+        assert_eq!(rounded_down(1.0 / 6.0).to_string(), "0.1666");
+        assert_eq!(rounded_down(0.25).to_string(), "0.25");
+        assert_eq!(rounded(0.1 * 12.0).to_string(), "1.2");
+    }
+}

@@ -1,0 +1,153 @@
+//! Settings of the emulation to its description (network, step time, slow ranks), and what cannot work about them.
+
+use crate::files::Machine;
+use crate::keys::lookup::{KeyId, id};
+use crate::text::finding::Finding;
+use crate::values::leaf::Typed;
+use crate::values::settings::Settings;
+use crate::values::slow::{SlowSetting, Whose};
+use crate::values::typed_key::{Defaulted, Optional};
+use crate::{CardShare, Cluster, Compute, Emulation, Network, Split, SplitKind, Whom};
+use std::time::Duration;
+
+const SLOW: KeyId = id("nodes.slow");
+const BANDWIDTH: Optional<u64> = Optional::bandwidth("network.bandwidth");
+const LATENCY: Optional<Duration> = Optional::duration("network.latency");
+const SHARE: Defaulted<CardShare> = Defaulted::choice("network.share");
+const STEP_TIME: Optional<Duration> = Optional::duration("compute.step-time");
+const SPLIT: Defaulted<SplitKind> = Defaulted::choice("compute.split.kind");
+const FORWARD: Defaulted<f64> = Defaulted::number("compute.split.forward");
+const BACKWARD: Defaulted<f64> = Defaulted::number("compute.split.backward");
+const UPDATE: Defaulted<f64> = Defaulted::number("compute.split.update");
+
+/// The emulation that the settings describe, and what cannot work about it.
+pub(crate) fn emulation(
+    settings: &Settings,
+    cluster: &Cluster,
+    machine: Machine,
+) -> (Emulation, Vec<Finding>) {
+    let mut findings = Vec::new();
+    let network = network(settings, &mut findings);
+    let compute = compute(settings, &mut findings);
+    let slow = slow(settings);
+    for one in slow {
+        findings.extend(nobody(one, cluster));
+        if one.link > 1.0 && network.is_none() {
+            findings.push(no_link(one));
+        }
+        if one.compute > 1.0 && compute.is_none() && cluster.workers() > machine.cores {
+            findings.push(no_core(one, cluster.workers(), machine.cores));
+        }
+    }
+    (Emulation { network, compute, slow: slow.iter().flat_map(|one| one.among(cluster)).collect() }, findings)
+}
+
+/// The entries of `nodes.slow`.
+pub(crate) fn slow(settings: &Settings) -> &[SlowSetting] {
+    match settings.get(SLOW).map(|leaf| &leaf.typed) {
+        Some(Typed::Slow(slow)) => slow,
+        _ => &[],
+    }
+}
+
+/// Servers that are to be slow in a recipe whose arms have none.
+pub(crate) fn no_servers(one: &SlowSetting) -> Finding {
+    Finding::new("R123", "there are no servers to slow down")
+        .at(one.span, "nobody")
+        .note("no arm of this recipe has a rank that is a server")
+        .cure("remove the entry, or name a worker: `rank = 3`")
+}
+
+fn network(settings: &Settings, findings: &mut Vec<Finding>) -> Option<Network> {
+    let Some(bandwidth) = BANDWIDTH.of(settings) else {
+        let others = settings.given(LATENCY).or(settings.given(SHARE));
+        findings.extend(others.map(|leaf| {
+            Finding::new("R010", "`network.bandwidth` is missing from the emulated network")
+                .at_option(leaf.span, "of which network?")
+                .cure("write `bandwidth = \"1Gbit/s\"`, for example")
+        }));
+        return None;
+    };
+    match SHARE.of(settings) {
+        CardShare::Rank => {
+            Some(Network { bandwidth, latency: LATENCY.of(settings).unwrap_or(Duration::ZERO) })
+        }
+    }
+}
+
+fn compute(settings: &Settings, findings: &mut Vec<Finding>) -> Option<Compute> {
+    let Some(step_time) = STEP_TIME.of(settings) else {
+        let others = settings.given(SPLIT).or(shares().find_map(|key| settings.given(key)));
+        findings.extend(others.map(|leaf| {
+            Finding::new("R010", "`compute.step-time` is missing from the emulated step")
+                .at_option(leaf.span, "a split of what?")
+                .cure("write `step-time = \"20ms\"`, for example")
+        }));
+        return None;
+    };
+    let split = match SPLIT.of(settings) {
+        SplitKind::Measured => Split::Measured,
+        SplitKind::Given => given_split(settings, findings),
+    };
+    Some(Compute { step_time, split })
+}
+
+fn shares() -> impl Iterator<Item = Defaulted<f64>> {
+    [FORWARD, BACKWARD, UPDATE].into_iter()
+}
+
+fn given_split(settings: &Settings, findings: &mut Vec<Finding>) -> Split {
+    let forward = FORWARD.of(settings);
+    let backward = BACKWARD.of(settings);
+    let update = UPDATE.of(settings);
+    let sum = forward + backward + update;
+    if (sum - 1.0).abs() > 1e-6 {
+        let span = shares().find_map(|key| settings.span(key));
+        findings.push(
+            Finding::new(
+                "R122",
+                format!("the parts of a step add up to {}, not to 1", (sum * 1e6).round() / 1e6),
+            )
+            .at_option(span.or(settings.span(SPLIT)), "these shares")
+            .cure("give shares of the whole: 0.3, 0.6 and 0.1"),
+        );
+    }
+    Split::Given { forward, backward, update }
+}
+
+/// A slow rank that the run does not have.
+fn nobody(one: &SlowSetting, cluster: &Cluster) -> Option<Finding> {
+    let (workers, ranks) = (cluster.workers(), cluster.ranks());
+    let title = match one.whose {
+        Whose::These(Whom::Rank(rank)) if rank >= ranks => {
+            format!("there is no rank {rank} to slow down among {ranks}")
+        }
+        Whose::These(Whom::Random(count)) if count > workers => {
+            format!("{count} of {workers} workers cannot be slowed down")
+        }
+        _ => return None,
+    };
+    Some(
+        Finding::new("R123", title)
+            .at(one.span, "nobody")
+            .note("workers are ranks from 0 on; servers follow them")
+            .cure("name a rank of the run, or fewer random ones"),
+    )
+}
+
+fn no_link(one: &SlowSetting) -> Finding {
+    Finding::new("R124", "a slow link needs an emulated network")
+        .at(one.span, "which bandwidth is to be divided?")
+        .note("the ranks of a machine exchange through its memory: there is no link to slow down")
+        .cure("add `[network]` with `bandwidth = \"1Gbit/s\"`, for example")
+}
+
+fn no_core(one: &SlowSetting, workers: u32, cores: u32) -> Finding {
+    Finding::new(
+        "R125",
+        format!("a straggler among {workers} workers on {cores} cores is not the only slow one"),
+    )
+    .at(one.span, "slowed down on purpose")
+    .note("the others wait for a core while they could compute, and are slowed down as well, by chance")
+    .cure("add `[compute]` with `step-time = \"20ms\"`, for example, or take as many workers as cores")
+}

@@ -1,0 +1,25 @@
+//! Settings of `measure` to its description.
+
+use crate::values::settings::Settings;
+use crate::values::typed_key::Defaulted;
+use crate::{KeptModels, Measure, WeightHash};
+
+const FIRST_STEPS: Defaulted<u64> = Defaulted::whole("measure.trace.first-steps");
+const TRACE_EVERY: Defaulted<u64> = Defaulted::whole("measure.trace.every");
+const WEIGHT_HASH: Defaulted<WeightHash> = Defaulted::choice("measure.weight-hash");
+const SAMPLES: Defaulted<bool> = Defaulted::flag("measure.samples");
+const MODELS: Defaulted<KeptModels> = Defaulted::choice("measure.models");
+
+/// The measurements that the settings ask for.
+pub(crate) fn read(settings: &Settings) -> Measure {
+    Measure {
+        trace_first_steps: FIRST_STEPS.of(settings),
+        trace_every: TRACE_EVERY.of(settings),
+        hash_every_step: match WEIGHT_HASH.of(settings) {
+            WeightHash::Evaluation => false,
+            WeightHash::Step => true,
+        },
+        samples: SAMPLES.of(settings),
+        models: MODELS.of(settings),
+    }
+}

@@ -1,0 +1,19 @@
+//! From a cell's settings to its [`RunSpec`](crate::RunSpec), with everything that is impossible about them: one file for
+//! each part of the description.
+
+pub(crate) mod assign;
+pub(crate) mod cell;
+pub(crate) mod collective;
+pub(crate) mod communication;
+pub(crate) mod compression;
+pub(crate) mod dataset;
+pub(crate) mod elastic;
+pub(crate) mod emulation;
+pub(crate) mod gossip;
+pub(crate) mod lr_schedule;
+pub(crate) mod measure;
+pub(crate) mod model;
+pub(crate) mod quantize_range;
+pub(crate) mod resolver;
+pub(crate) mod strategy;
+pub(crate) mod training;

@@ -1,0 +1,65 @@
+//! Resolves one cell after the other; the other files of this folder each resolve one part.
+
+use crate::files::Machine;
+use crate::resolve::cell::Cell;
+use crate::resolve::model::Models;
+use crate::resolve::{
+    assign, communication, compression, dataset, elastic, emulation, gossip, measure, quantize_range,
+    strategy, training,
+};
+use crate::text::finding::Finding;
+use crate::text::source::Span;
+use crate::values::settings::Settings;
+use crate::{RunSpec, StrategyKind, Threads};
+use std::collections::BTreeMap;
+
+/// Builds specifications; remembers the models, since thousands of cells share a few.
+pub(crate) struct Resolver<'a> {
+    machine: Machine,
+    sections: &'a BTreeMap<String, Span>,
+    models: Models,
+}
+
+impl<'a> Resolver<'a> {
+    /// `sections` are the places where the recipe's tables begin.
+    pub(crate) fn new(machine: Machine, sections: &'a BTreeMap<String, Span>) -> Self {
+        Self { machine, sections, models: Models::default() }
+    }
+
+    /// The specification of a cell's runs, and why they cannot be run where they cannot.
+    ///
+    /// The specification is complete in any case: an excluded cell may be an impossible one.
+    pub(crate) fn resolve(&mut self, kind: StrategyKind, settings: &Settings) -> (RunSpec, Vec<Finding>) {
+        let mut cell = Cell { settings, sections: self.sections, findings: Vec::new() };
+        let strategy = strategy::read(kind, settings);
+        cell.findings.extend(strategy::findings(settings, &strategy));
+        let (cluster, findings) = assign::cluster(settings, &strategy, self.machine);
+        cell.findings.extend(findings);
+        let workers = cluster.workers();
+        let compression = compression::read(kind, settings);
+        cell.findings.extend(compression::findings(kind, settings));
+        cell.findings.extend(quantize_range::findings(kind, settings, workers));
+        cell.findings.extend(gossip::findings(settings, &strategy, workers));
+        let dataset = dataset::read(settings);
+        let (emulation, findings) = emulation::emulation(settings, &cluster, self.machine);
+        cell.findings.extend(findings);
+        let train = training::read(&mut cell, workers, &dataset);
+        cell.findings.extend(elastic::findings(settings, &strategy, workers, &train));
+        let spec = RunSpec {
+            model: self.models.read(&mut cell),
+            train,
+            communication: communication::read(&mut cell, &strategy, &cluster),
+            dataset,
+            cluster,
+            strategy,
+            compression,
+            measure: measure::read(settings),
+            emulation,
+            // Decided for all cells of a condition, when all are known.
+            threads: Threads::default(),
+        };
+        cell.findings.extend(compression::nothing_to_factor(settings, compression, &spec.model));
+        cell.findings.extend(elastic::long_period(settings, &spec.strategy, training::steps(settings, &spec)));
+        (spec, cell.findings)
+    }
+}

@@ -1,0 +1,190 @@
+//! Settings of `train` to its description, and what cannot work about batch, length and target.
+
+use crate::keys::lookup::KeyId;
+use crate::resolve::cell::{Cell, GLOBAL_BATCH, WORKER_BATCH};
+use crate::resolve::dataset::{TRAIN_SAMPLES, VALIDATION};
+use crate::resolve::{assign, lr_schedule};
+use crate::text::finding::Finding;
+use crate::values::settings::Settings;
+use crate::values::typed_key::{Defaulted, Optional};
+use crate::{Dataset, Extent, OptimizerKind, RunSpec, Sgd, Source, Target, TargetMetric, Training};
+use std::time::Duration;
+
+pub(crate) const EPOCHS: Optional<f64> = Optional::number("train.epochs");
+const STEPS: Optional<u64> = Optional::whole("train.steps");
+const OPTIMIZER: Defaulted<OptimizerKind> = Defaulted::choice("train.optimizer.kind");
+const LR: Defaulted<f64> = Defaulted::number("train.optimizer.lr");
+const OWN_LR: Optional<f64> = Optional::number("strategy.lr");
+pub(crate) const MOMENTUM: Defaulted<f64> = Defaulted::number("train.optimizer.momentum");
+const WEIGHT_DECAY: Defaulted<f64> = Defaulted::number("train.optimizer.weight-decay");
+pub(crate) const CLIP: Optional<f64> = Optional::number("train.optimizer.clip");
+const ACCUMULATE: Defaulted<u64> = Defaulted::whole("train.accumulate");
+const EVALUATE: Defaulted<Extent> = Defaulted::extent("train.evaluate");
+const METRIC: Defaulted<TargetMetric> = Defaulted::choice("train.target.metric");
+const AT_LEAST: Optional<f64> = Optional::number("train.target.at-least");
+const AT_MOST: Optional<f64> = Optional::number("train.target.at-most");
+const AFTER: Optional<Duration> = Optional::duration("train.target.after");
+const STOP: Defaulted<bool> = Defaulted::flag("train.target.stop");
+
+/// The training that the settings describe.
+pub(crate) fn read(cell: &mut Cell<'_>, workers: u32, dataset: &Dataset) -> Training {
+    let settings = cell.settings;
+    let global_batch = batch(cell, workers);
+    check_samples(cell, global_batch, workers, dataset);
+    let optimizer = match OPTIMIZER.of(settings) {
+        OptimizerKind::Sgd => Sgd {
+            lr: learning_rate(settings) as f32,
+            momentum: MOMENTUM.of(settings) as f32,
+            weight_decay: WEIGHT_DECAY.of(settings) as f32,
+            clip: CLIP.of(settings).map(|norm| norm as f32),
+        },
+    };
+    Training {
+        global_batch,
+        length: length(cell),
+        optimizer,
+        accumulate: ACCUMULATE.of(settings) as u32,
+        schedule: lr_schedule::read(cell),
+        evaluate: EVALUATE.of(settings),
+        target: target(cell),
+    }
+}
+
+/// The rate before any schedule: the strategy's own, else that of the recipe.
+pub(crate) fn learning_rate(settings: &Settings) -> f64 {
+    OWN_LR.of(settings).unwrap_or_else(|| LR.of(settings))
+}
+
+/// Samples per step of all workers together.
+fn batch(cell: &mut Cell<'_>, workers: u32) -> u32 {
+    let settings = cell.settings;
+    let batch = match (GLOBAL_BATCH.of(settings), WORKER_BATCH.of(settings)) {
+        (Some(global), None) => global,
+        (None, Some(own)) => own * u64::from(workers),
+        (Some(global), Some(_)) => {
+            cell.findings.push(
+                Finding::new("R016", "`train.global-batch` and `train.per-worker-batch` say the same twice")
+                    .at_option(settings.span(WORKER_BATCH), "one of the two")
+                    .at_option(settings.span(GLOBAL_BATCH), "the other")
+                    .cure("keep `global-batch` to compare the same training on different numbers of workers"),
+            );
+            global
+        }
+        (None, None) => {
+            cell.miss(GLOBAL_BATCH, " (or `train.per-worker-batch`)");
+            u64::from(workers)
+        }
+    };
+    if batch < u64::from(workers) {
+        cell.findings.push(
+            Finding::new("R101", format!("a global batch of {batch} cannot be shared by {workers} workers"))
+                .at_option(settings.span(GLOBAL_BATCH), "samples per step of all workers together")
+                .at_option(settings.span(assign::WORKERS).or(settings.span(assign::USE)), "the workers")
+                .cure("take a larger batch or fewer workers"),
+        );
+    }
+    u32::try_from(batch).unwrap_or(u32::MAX)
+}
+
+fn length(cell: &mut Cell<'_>) -> Extent {
+    let settings = cell.settings;
+    match (EPOCHS.of(settings), STEPS.of(settings)) {
+        (Some(epochs), None) => Extent::Epochs(epochs),
+        (None, Some(steps)) => Extent::Steps(steps),
+        (Some(epochs), Some(_)) => {
+            cell.findings.push(
+                Finding::new("R016", "`train.epochs` and `train.steps` both say how long to train")
+                    .at_option(settings.span(STEPS), "one of the two")
+                    .at_option(settings.span(EPOCHS), "the other")
+                    .cure("keep one of them"),
+            );
+            Extent::Epochs(epochs)
+        }
+        (None, None) => {
+            cell.miss(EPOCHS, " (or `train.steps`)");
+            Extent::Steps(1)
+        }
+    }
+}
+
+fn target(cell: &mut Cell<'_>) -> Option<Target> {
+    let settings = cell.settings;
+    let keys = [METRIC.into(), AT_LEAST.into(), AT_MOST.into(), AFTER.into(), STOP.into()];
+    keys.into_iter().find_map(|key: KeyId| settings.given(key))?;
+    let metric = METRIC.of(settings).metric();
+    let (right, wrong) = if metric.higher_is_better() { (AT_LEAST, AT_MOST) } else { (AT_MOST, AT_LEAST) };
+    if settings.given(wrong).is_some() {
+        cell.findings.push(
+            Finding::new(
+                "R112",
+                format!("a target for {metric} has `{}`, not `{}`", right.name(), wrong.name()),
+            )
+            .at_option(settings.span(wrong), "other way round")
+            .at_option(settings.span(METRIC), "the metric"),
+        );
+    } else if settings.given(right).is_none() {
+        cell.miss(right, ": a target says what is to be reached");
+    }
+    if metric.needs_validation() && VALIDATION.of(settings) <= 0.0 {
+        cell.findings.push(
+            Finding::new("R108", format!("{metric} cannot be measured: nothing is held out"))
+                .at_option(settings.span(METRIC), "needs a validation split")
+                .at_option(settings.span(VALIDATION), "nothing is held out")
+                .cure("set `dataset.validation = 0.1`, or take a test metric"),
+        );
+    }
+    // A target without a threshold is refused above, and its cell is never run.
+    let threshold = right.of(settings).unwrap_or_default();
+    Some(Target { metric, threshold, after: AFTER.of(settings), stop: STOP.of(settings) })
+}
+
+/// Whether there is enough data, as far as that is known before it is read.
+fn check_samples(cell: &mut Cell<'_>, batch: u32, workers: u32, dataset: &Dataset) {
+    let settings = cell.settings;
+    let Source::Synthetic { train, .. } = dataset.source else { return };
+    let held_out = (f64::from(train) * dataset.validation).round() as u32;
+    let left = train.saturating_sub(held_out);
+    if batch.max(workers) > left {
+        cell.findings.push(
+            Finding::new(
+                "R111",
+                format!("a global batch of {batch} is more than the {left} training samples"),
+            )
+            .at_option(settings.span(GLOBAL_BATCH).or(settings.span(WORKER_BATCH)), "the batch")
+            .at_option(settings.span(TRAIN_SAMPLES).or(settings.span(VALIDATION)), "the data")
+            .cure("take a smaller batch or draw more samples with `dataset.train`"),
+        );
+    }
+    if dataset.validation > 0.0 && held_out == 0 {
+        cell.findings.push(
+            Finding::new(
+                "R111",
+                format!("{} of {train} samples is not a single one to hold out", dataset.validation),
+            )
+            .at_option(settings.span(VALIDATION), "too small"),
+        );
+    }
+}
+
+/// Steps of a training; `None` where the length is missing or their number depends on data that has not been read.
+pub(crate) fn steps(settings: &Settings, spec: &RunSpec) -> Option<u64> {
+    if EPOCHS.of(settings).is_none() && STEPS.of(settings).is_none() {
+        return None;
+    }
+    match (spec.train.length, &spec.dataset.source) {
+        (Extent::Steps(steps), _) => Some(steps),
+        (length @ Extent::Epochs(_), Source::Synthetic { train, .. }) => {
+            let held_out = (f64::from(*train) * spec.dataset.validation).round() as u64;
+            let known = u64::from(*train).saturating_sub(held_out);
+            let batch = spec.train.global_batch;
+            Some(length.samples(known, batch) / u64::from(batch).max(1))
+        }
+        (
+            Extent::Epochs(_),
+            Source::Mnist { .. }
+            | Source::FashionMnist { .. }
+            | Source::Cifar10 { .. }
+            | Source::Cifar100 { .. },
+        ) => None,
+    }
+}

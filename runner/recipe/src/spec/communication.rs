@@ -1,0 +1,132 @@
+//! How vectors travel, as a description: the collective, the schedule, the order of sums.
+
+use crate::spec::family::family;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How ranks communicate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Communication {
+    /// The algorithm of an all-reduce.
+    pub collective: Collective,
+    /// Which gradients travel together.
+    pub schedule: Schedule,
+    /// In which order an element's parts are added.
+    pub reduce_order: ReduceOrder,
+}
+
+family! {
+    /// The algorithms of an all-reduce that a recipe can name.
+    pub enum CollectiveKind {
+        Ring = "ring": "Scatter-reduce and all-gather around a ring: every link is used all the time.",
+        PipelinedRing = "pipelined-ring": "A ring whose chunks travel in segments: sums overlap with \
+            transfers.",
+        Tree = "tree": "Up and down a binomial tree: few messages in a row, each of everything.",
+        RecursiveDoubling = "recursive-doubling": "Everything between partners at doubling distances: the \
+            fewest in a row.",
+        HalvingDoubling = "halving-doubling": "Halves, quarters, ... between partners, and back: a ring's \
+            bytes, fewer in a row.",
+        Star = "star": "Everything to the first rank and back.",
+        AllGather = "all-gather": "Everything from everyone to everyone: a code loses nothing of a sum.",
+        Hierarchical = "hierarchical": "A tree inside each group of ranks, then a tree between the groups.",
+    }
+}
+
+/// The algorithm of an all-reduce.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Collective {
+    /// Scatter-reduce and all-gather around a ring.
+    Ring,
+    /// The same with each chunk in segments, so that sums overlap with transfers.
+    PipelinedRing {
+        /// Segments of a chunk, at least 1.
+        segments: u32,
+    },
+    /// Up and down a binomial tree.
+    Tree,
+    /// Everything between partners at doubling distances.
+    RecursiveDoubling,
+    /// Halves, quarters, ... between partners, and back.
+    HalvingDoubling,
+    /// Everything to the first rank and back.
+    Star,
+    /// Everything from everyone to everyone.
+    AllGather,
+    /// A tree inside each group, then a tree between the groups.
+    Hierarchical {
+        /// Ranks of a group, consecutive by number; `None` for one group per machine.
+        group_size: Option<u32>,
+    },
+}
+
+impl Collective {
+    /// The recipe's `kind`.
+    pub fn kind(self) -> CollectiveKind {
+        match self {
+            Self::Ring => CollectiveKind::Ring,
+            Self::PipelinedRing { .. } => CollectiveKind::PipelinedRing,
+            Self::Tree => CollectiveKind::Tree,
+            Self::RecursiveDoubling => CollectiveKind::RecursiveDoubling,
+            Self::HalvingDoubling => CollectiveKind::HalvingDoubling,
+            Self::Star => CollectiveKind::Star,
+            Self::AllGather => CollectiveKind::AllGather,
+            Self::Hierarchical { .. } => CollectiveKind::Hierarchical,
+        }
+    }
+
+    /// The order in which it adds where `reduce-order = "rank"` is asked for, and where it is not.
+    pub fn adds(self) -> Adds {
+        match self {
+            Self::Star | Self::AllGather => Adds::InRankOrder,
+            Self::Ring => Adds::InEitherOrder,
+            Self::PipelinedRing { .. }
+            | Self::Tree
+            | Self::RecursiveDoubling
+            | Self::HalvingDoubling
+            | Self::Hierarchical { .. } => Adds::InItsOwnOrder,
+        }
+    }
+}
+
+/// The orders in which a collective can add an element's parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Adds {
+    /// In rank order only.
+    InRankOrder,
+    /// In rank order where the recipe asks for it, else in its own.
+    InEitherOrder,
+    /// In its own order only, which adds partial sums to each other.
+    InItsOwnOrder,
+}
+
+family! {
+    /// The order in which an element's parts are added.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum ReduceOrder {
+        Ring = "ring": "The collective's own order; all ranks still end with the same bits.",
+        Rank = "rank": "Rank 0 first.",
+    }
+}
+
+family! {
+    /// Which gradients travel together, and when.
+    pub enum ScheduleKind {
+        Single = "single": "All layers in one message after the backward pass.",
+    }
+    later {
+        "per-layer": "Each layer as soon as its gradient is there (WFBP).",
+        "merged": "Neighbouring layers merged by the rule of MG-WFBP.",
+        "merged-exact": "Neighbouring layers merged optimally.",
+        "fixed": "Messages of a given size.",
+    }
+}
+
+/// Which gradients travel together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Schedule {
+    /// All layers in one message after the backward pass.
+    Single,
+}

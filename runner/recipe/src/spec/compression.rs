@@ -1,0 +1,210 @@
+//! Compression as a description: which codec, what it codes, and what is known of each codec.
+
+use crate::spec::family::family;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+family! {
+    /// The compressions that a recipe can name.
+    pub enum CompressionKind {
+        None = "none": "32-bit floats as they are.",
+        Truncate16 = "truncate16": "The upper 16 bits of each float: rounds towards zero.",
+        Quantize8 = "quantize8": "8 bits per value, as multiples of a 127th of the largest that travels \
+            with it.",
+        Fp16 = "fp16": "Half precision, rounded: 10 bits of fraction, from 2^-24 to 65504.",
+        Bf16 = "bf16": "The upper 16 bits of each float, rounded: 7 bits of fraction, the range of 32 bits.",
+        TopK = "top-k": "The largest values as they are, with their positions, 8 bytes each; of the others \
+            nothing.",
+        RandomK = "random-k": "Values at positions that all ranks draw alike: only these are all-reduced. \
+            With error feedback they stay as they are; without they are scaled to be right on average, \
+            which at 1 % is a hundred times.",
+        Sign = "sign": "1 bit per value: its sign, times the mean magnitude of all.",
+        Terngrad = "terngrad": "1.6 bits per value: -1, 0 or 1 times the largest of its bucket, by chance.",
+        Qsgd = "qsgd": "A few bits per value: a level of the length of its bucket, rounded by chance.",
+        Powersgd = "powersgd": "Two thin factors of each matrix of weights are all-reduced; what is no \
+            larger than its factors goes as it is.",
+    }
+}
+
+family! {
+    /// Which values share the range of `quantize8`.
+    pub enum QuantizeRange {
+        Chunk = "chunk": "The largest magnitude of what travels together: of each chunk, anew on each hop.",
+        Gradient = "gradient": "One for the whole gradient and all its partial sums, as in Li et al., \
+            NeurIPS 2018: before each gradient the workers all-reduce the largest magnitudes, exactly; a \
+            step is a (127 - p)th of their sum, so that no partial sum is clipped.",
+    }
+}
+
+/// What happens to vectors on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Compression {
+    /// None: 32-bit floats.
+    None,
+    /// Gradients are encoded, with a loss.
+    Coded {
+        /// The codec of gradients.
+        codec: Codec,
+        /// Whether weights are encoded, too.
+        parameters: bool,
+        /// Whether the error of a gradient is added to the next one.
+        error_feedback: bool,
+    },
+}
+
+/// An encoding of fewer than 32 bits per value.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Codec {
+    /// The upper 16 bits of each float.
+    Truncate16,
+    /// 8 bits per value, scaled by the largest.
+    Quantize8,
+    /// `quantize8` with one range for a whole gradient, on which all ranks agree: `range = "gradient"`.
+    Quantize8Gradient,
+    /// IEEE half precision, rounded.
+    Fp16,
+    /// The upper 16 bits of each float, rounded.
+    Bf16,
+    /// The largest elements.
+    TopK {
+        /// Share of the elements that are sent.
+        ratio: f64,
+    },
+    /// Elements drawn at random, the same on all ranks.
+    RandomK {
+        /// Share of the elements that are sent.
+        ratio: f64,
+    },
+    /// One bit per value, and the mean magnitude.
+    Sign,
+    /// -1, 0 or 1 by chance, scaled by the largest.
+    Terngrad {
+        /// Neighbouring elements that share a scale.
+        bucket: u32,
+    },
+    /// A few levels by chance, scaled by the length.
+    Qsgd {
+        /// Levels on each side of zero.
+        levels: u32,
+        /// Neighbouring elements that share a scale.
+        bucket: u32,
+    },
+    /// Two thin factors of each matrix of weights.
+    Powersgd {
+        /// Columns of the factors.
+        rank: u32,
+    },
+}
+
+/// How encoded gradients become a sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// Partial sums are encoded anew on every hop: any all-reduce, any server.
+    EveryHop,
+    /// A gradient is encoded once, and its sum at most once more: the errors of more hops would be too large.
+    Once,
+    /// An all-reduce adds linear projections of the whole gradients.
+    Projected,
+}
+
+impl Codec {
+    /// One of each kind, with settings for small vectors.
+    pub const ALL: [Self; 10] = [
+        Self::Truncate16,
+        Self::Quantize8,
+        Self::Fp16,
+        Self::Bf16,
+        Self::TopK { ratio: 0.1 },
+        Self::RandomK { ratio: 0.1 },
+        Self::Sign,
+        Self::Terngrad { bucket: 16 },
+        Self::Qsgd { levels: 7, bucket: 16 },
+        Self::Powersgd { rank: 2 },
+    ];
+
+    /// The recipe's `kind`.
+    pub fn kind(self) -> CompressionKind {
+        match self {
+            Self::Truncate16 => CompressionKind::Truncate16,
+            Self::Quantize8 | Self::Quantize8Gradient => CompressionKind::Quantize8,
+            Self::Fp16 => CompressionKind::Fp16,
+            Self::Bf16 => CompressionKind::Bf16,
+            Self::TopK { .. } => CompressionKind::TopK,
+            Self::RandomK { .. } => CompressionKind::RandomK,
+            Self::Sign => CompressionKind::Sign,
+            Self::Terngrad { .. } => CompressionKind::Terngrad,
+            Self::Qsgd { .. } => CompressionKind::Qsgd,
+            Self::Powersgd { .. } => CompressionKind::Powersgd,
+        }
+    }
+
+    /// The name of its kind, as in recipes and reports.
+    pub fn name(self) -> &'static str {
+        self.kind().name()
+    }
+
+    /// How gradients under this codec become a sum.
+    pub fn route(self) -> Route {
+        self.profile().route
+    }
+
+    /// Whether its error has the same direction step after step.
+    pub fn is_biased(self) -> bool {
+        self.profile().biased
+    }
+
+    fn profile(self) -> CodecProfile {
+        const HOP: CodecProfile = CodecProfile { route: Route::EveryHop, biased: false };
+        const ONCE: CodecProfile = CodecProfile { route: Route::Once, biased: false };
+        const PROJECTED: CodecProfile = CodecProfile { route: Route::Projected, biased: false };
+        match self {
+            Self::Truncate16 | Self::Quantize8 | Self::Quantize8Gradient | Self::Fp16 | Self::Bf16 => HOP,
+            Self::TopK { .. } | Self::Sign => CodecProfile { biased: true, ..ONCE },
+            Self::Terngrad { .. } | Self::Qsgd { .. } => ONCE,
+            Self::RandomK { .. } => PROJECTED,
+            Self::Powersgd { .. } => CodecProfile { biased: true, ..PROJECTED },
+        }
+    }
+
+    /// The most by which encoding changes a vector on average, as a multiple of its squared length; `None` where it depends
+    /// on the vector. The memory of error feedback stays bounded where this is below 1.
+    pub fn variance(self) -> Option<f64> {
+        match self {
+            // Of one element s and d - 1 of a s, the largest (s |x|_1 - |x|_2^2) / |x|_2^2 there is over a.
+            Self::Terngrad { bucket } => Some((f64::from(bucket).sqrt() - 1.0) / 2.0),
+            Self::Qsgd { levels, bucket } => {
+                let (s, d) = (f64::from(levels), f64::from(bucket));
+                Some((d / (s * s)).min(d.sqrt() / s))
+            }
+            Self::Truncate16
+            | Self::Quantize8
+            | Self::Quantize8Gradient
+            | Self::Fp16
+            | Self::Bf16
+            | Self::TopK { .. }
+            | Self::RandomK { .. }
+            | Self::Sign
+            | Self::Powersgd { .. } => None,
+        }
+    }
+}
+
+/// What others need to know of a codec.
+struct CodecProfile {
+    route: Route,
+    biased: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_has_one_codec_of_each_kind() {
+        let kinds: Vec<CompressionKind> = Codec::ALL.into_iter().map(Codec::kind).collect();
+        assert_eq!(CompressionKind::ALL[0], CompressionKind::None);
+        assert_eq!(kinds, CompressionKind::ALL[1..]);
+    }
+}

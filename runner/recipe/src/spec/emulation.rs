@@ -1,0 +1,212 @@
+//! What a run pretends about its surroundings: a slower network, a stated step time, ranks that are slow.
+//! Descriptions only; the `strategies` crate makes them happen, and every page says that they did.
+
+use crate::spec::family::family;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// What a run pretends. Nothing by default.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Emulation {
+    /// The network between the ranks; `None` for the machine's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<Network>,
+    /// The time of a step; `None` for what the machine takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compute: Option<Compute>,
+    /// Ranks that are slow, in the order of the recipe; factors on one rank multiply.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slow: Vec<Slow>,
+}
+
+/// A network: each rank has a full-duplex card of its own, which serialises what it carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Network {
+    /// Of each card, in each direction, in bytes per second.
+    pub bandwidth: u64,
+    /// One way, per message.
+    pub latency: Duration,
+}
+
+family! {
+    /// Which ranks share an emulated network card.
+    pub enum CardShare {
+        Rank = "rank": "Each rank has a card of its own.",
+    }
+    later {
+        "node": "The ranks of a machine share its card, and do not need it among themselves.",
+    }
+}
+
+/// A stated time for the computing of a step, whatever the machine takes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Compute {
+    /// Of forward pass, backward pass and update together.
+    pub step_time: Duration,
+    /// Which part of it each takes.
+    pub split: Split,
+}
+
+family! {
+    /// How an emulated step time is split over its phases.
+    pub enum SplitKind {
+        Measured = "measured": "As one pass over a batch takes processor time before the run starts.",
+        Given = "given": "By the shares that the recipe gives; over the layers by their arithmetic.",
+    }
+}
+
+/// How a step's time is split.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Split {
+    /// As a pass over one batch takes processor time before the run starts.
+    Measured,
+    /// By these shares, which add up to 1; over the layers by their arithmetic.
+    Given {
+        /// Forward pass and loss.
+        forward: f64,
+        /// Backward pass.
+        backward: f64,
+        /// Update, of the whole model.
+        update: f64,
+    },
+}
+
+/// Ranks that are slow.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Slow {
+    /// Which.
+    pub whom: Whom,
+    /// What the time of every compute phase is multiplied by.
+    pub compute: f64,
+    /// What the bandwidth of the card is divided by.
+    pub link: f64,
+    /// Probability that a step is slowed down at all.
+    pub probability: f64,
+}
+
+/// Which ranks are slow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Whom {
+    /// This one.
+    Rank(u32),
+    /// So many workers, drawn by the run's seed.
+    Random(u32),
+}
+
+impl Emulation {
+    /// Whether everything is as the machine makes it.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// In words, one entry for each thing that is pretended; empty where nothing is.
+    pub fn words(&self) -> Vec<String> {
+        let network = self.network.map(|network| network.to_string());
+        let compute = self.compute.map(|compute| compute.to_string());
+        network.into_iter().chain(compute).chain(self.slow.iter().map(ToString::to_string)).collect()
+    }
+
+    /// How much longer than `patience` a rank may be silent because of what is pretended: `ranks` messages of
+    /// `bytes` each, there and back, over the slowest card, and so many steps of the slowest rank.
+    pub fn longest_silence(&self, (ranks, steps): (u32, u64), bytes: u64, patience: Duration) -> Duration {
+        let most =
+            |factor: fn(&Slow) -> f64| self.slow.iter().map(factor).fold(1.0, |a: f64, b| a * b.max(1.0));
+        let (compute, link) = (most(|slow| slow.compute), most(|slow| slow.link));
+        let travelling = self.network.map_or(0.0, |network| {
+            let one = network.latency.as_secs_f64() + bytes as f64 * link / network.bandwidth.max(1) as f64;
+            2.0 * f64::from(ranks) * one
+        });
+        let computing = self.compute.map_or(patience.as_secs_f64() * (compute - 1.0), |stated| {
+            stated.step_time.as_secs_f64() * compute
+        });
+        // A year is as good as for ever, and fits.
+        Duration::from_secs_f64((travelling + computing * steps as f64).clamp(0.0, 3.2e7))
+    }
+}
+
+impl std::fmt::Display for Network {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let bandwidth = crate::spec::quantity::show_bandwidth(self.bandwidth);
+        write!(out, "network of {bandwidth} per rank and direction, {:?} latency", self.latency)
+    }
+}
+
+impl std::fmt::Display for Compute {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "computing takes {:?} per step", self.step_time)?;
+        match self.split {
+            Split::Measured => write!(out, ", split as measured"),
+            Split::Given { forward, backward, update } => {
+                write!(out, ", split {forward} forward, {backward} backward, {update} update")
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Slow {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.whom {
+            Whom::Rank(rank) => write!(out, "rank {rank}")?,
+            Whom::Random(1) => write!(out, "one random worker")?,
+            Whom::Random(count) => write!(out, "{count} random workers")?,
+        }
+        if self.compute > 1.0 {
+            write!(out, ": computing takes {} times as long", self.compute)?;
+        }
+        if self.probability < 1.0 {
+            write!(out, " in {}% of the steps", (self.probability * 1e8).round() / 1e6)?;
+        }
+        if self.link > 1.0 {
+            let lead = if self.compute > 1.0 { "," } else { ":" };
+            write!(out, "{lead} its bandwidth is divided by {}", self.link)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_pretended_is_said_in_words() {
+        let seldom = Slow { whom: Whom::Rank(3), compute: 4.0, link: 1.0, probability: 0.07 };
+        assert_eq!(seldom.to_string(), "rank 3: computing takes 4 times as long in 7% of the steps");
+        let slow = Slow { whom: Whom::Rank(3), compute: 4.0, link: 2.5, probability: 1.0 };
+        let emulation = Emulation {
+            network: Some(Network { bandwidth: 125_000_000, latency: Duration::from_micros(50) }),
+            compute: Some(Compute { step_time: Duration::from_millis(20), split: Split::Measured }),
+            slow: vec![slow, Slow { whom: Whom::Random(2), link: 1.0, probability: 0.25, ..slow }],
+        };
+        assert_eq!(
+            emulation.words(),
+            [
+                "network of 1Gbit/s per rank and direction, 50µs latency",
+                "computing takes 20ms per step, split as measured",
+                "rank 3: computing takes 4 times as long, its bandwidth is divided by 2.5",
+                "2 random workers: computing takes 4 times as long in 25% of the steps",
+            ]
+        );
+        assert!(!emulation.is_none());
+    }
+
+    #[test]
+    fn a_slow_network_is_given_the_time_that_it_takes() {
+        let network = Some(Network { bandwidth: 1000, latency: Duration::ZERO });
+        let slow = vec![Slow { whom: Whom::Rank(0), compute: 3.0, link: 2.0, probability: 1.0 }];
+        let emulation = Emulation { network, compute: None, slow };
+        // Four ranks, 5 seconds for each message at half the speed, there and back; and thrice the patience.
+        let silence = emulation.longest_silence((4, 1), 2500, Duration::from_secs(10));
+        assert_eq!(silence, Duration::from_mins(1));
+        assert_eq!(
+            Emulation::default().longest_silence((4, 9), 2500, Duration::from_secs(10)),
+            Duration::ZERO
+        );
+        // In five steps without a word, four times as much patience more.
+        let silence = emulation.longest_silence((4, 5), 2500, Duration::from_secs(10));
+        assert_eq!(silence, Duration::from_secs(140));
+    }
+}

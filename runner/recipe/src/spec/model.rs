@@ -1,0 +1,197 @@
+//! Models as pure data: layers, shapes, parameters and floating-point operations; nothing that computes.
+
+use crate::spec::family::family;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The shape of one example at some point of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shape {
+    /// A flat vector.
+    Flat(usize),
+    /// Channels, rows, columns.
+    Image(usize, usize, usize),
+}
+
+impl Shape {
+    /// Values in one example.
+    pub fn size(self) -> usize {
+        match self {
+            Self::Flat(size) => size,
+            Self::Image(channels, rows, columns) => channels * rows * columns,
+        }
+    }
+}
+
+family! {
+    /// The layers that a sequential model can have.
+    pub enum LayerKind {
+        Linear = "linear": "y = W x + b, on a flat vector.",
+        Conv = "conv": "Convolution with a square kernel and bias, on an image.",
+        MaxPool = "max-pool": "The largest value of each square window.",
+        AvgPool = "avg-pool": "The mean of each square window.",
+        Relu = "relu": "max(x, 0).",
+        Dropout = "dropout": "Sets values to zero at random while training.",
+        Flatten = "flatten": "An image becomes a flat vector.",
+    }
+}
+
+/// A layer, as the recipe describes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Layer {
+    /// y = W x + b, with W of `outputs` rows.
+    Linear {
+        /// Width of the result.
+        outputs: usize,
+    },
+    /// Two-dimensional convolution with bias; square kernel.
+    Conv {
+        /// Channels of the result.
+        outputs: usize,
+        /// Side of the kernel.
+        kernel: usize,
+        /// Step of the kernel.
+        stride: usize,
+        /// Zeros on each side.
+        padding: usize,
+    },
+    /// Largest value of each square window.
+    MaxPool {
+        /// Side of the window.
+        kernel: usize,
+        /// Step of the window.
+        stride: usize,
+    },
+    /// Mean of each square window.
+    AvgPool {
+        /// Side of the window.
+        kernel: usize,
+        /// Step of the window.
+        stride: usize,
+    },
+    /// max(x, 0).
+    Relu,
+    /// Sets each value to zero with probability `rate` while training, and scales the others by 1 / (1 - rate).
+    Dropout {
+        /// Probability of a zero.
+        rate: f32,
+    },
+    /// An image becomes a flat vector, channel by channel, row by row.
+    Flatten,
+}
+
+impl Layer {
+    /// The recipe's `kind`.
+    pub fn kind(&self) -> LayerKind {
+        match self {
+            Self::Linear { .. } => LayerKind::Linear,
+            Self::Conv { .. } => LayerKind::Conv,
+            Self::MaxPool { .. } => LayerKind::MaxPool,
+            Self::AvgPool { .. } => LayerKind::AvgPool,
+            Self::Relu => LayerKind::Relu,
+            Self::Dropout { .. } => LayerKind::Dropout,
+            Self::Flatten => LayerKind::Flatten,
+        }
+    }
+}
+
+/// A tensor of weights.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Parameter {
+    /// `linear1.weight`: layer and role.
+    pub name: String,
+    /// PyTorch's shape: `[out, in]` or `[out, in, rows, columns]` for weights, `[out]` for a bias.
+    pub shape: Vec<usize>,
+}
+
+impl Parameter {
+    /// Rows and columns, where it is more than a list: each output's weights are a row.
+    pub fn matrix(&self) -> Option<(usize, usize)> {
+        let (rows, rest) = self.shape.split_first()?;
+        (!rest.is_empty()).then(|| (*rows, rest.iter().product()))
+    }
+
+    /// Number of weights.
+    pub fn size(&self) -> usize {
+        self.shape.iter().product()
+    }
+}
+
+/// A layer in its place: shapes resolved, weights counted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PlacedLayer {
+    /// `conv1`, `relu3`: the kind and its position among its kind, from 1.
+    pub name: String,
+    /// What it does.
+    pub layer: Layer,
+    /// What goes in.
+    pub input: Shape,
+    /// What comes out.
+    pub output: Shape,
+    /// Its weights, in the order in which they lie in the flat vector.
+    pub parameters: Vec<Parameter>,
+    /// Floating-point operations of one example's forward pass; a multiply-add counts two.
+    pub flops: u64,
+}
+
+family! {
+    /// The models that a recipe can name.
+    pub enum ModelKind {
+        Softmax = "softmax": "One linear layer from the input to the classes: convex.",
+        MnistMlp = "mnist-mlp": "Two hidden layers of 500: 784-500-500-10 on 28 x 28 images.",
+        Lenet = "lenet": "Two convolutions of 20 and 50 channels, each pooled, and a hidden layer of 500.",
+        CifarCnn = "cifar-cnn": "Three convolutions of 32, 32 and 64 channels, each pooled, and two linear \
+            layers.",
+        Sequential = "sequential": "The layers that `model.layers` lists.",
+    }
+}
+
+/// A model: layers from the input to the class scores.
+///
+/// The loss is always the mean cross-entropy of the softmax of the scores.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Model {
+    /// The recipe's `kind`: `softmax`, `mnist-mlp`, `lenet`, `cifar-cnn`, `sequential`.
+    pub kind: String,
+    /// Shape of one example.
+    pub input: Shape,
+    /// Number of classes, which is the width of the last layer.
+    pub classes: usize,
+    /// The layers in order.
+    pub layers: Vec<PlacedLayer>,
+    /// How its initial weights are drawn.
+    #[serde(default)]
+    pub init: Init,
+}
+
+family! {
+    /// How initial weights and biases are drawn, n being the number of inputs of one output.
+    #[derive(Default, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Init {
+        /// The Kaiming uniform of He et al. 2015 (arXiv 1502.01852) with a = sqrt(5): sqrt(6 / ((1 + a^2) n)) = 1/sqrt(n).
+        #[default]
+        Pytorch = "pytorch": "PyTorch's default: weights and biases uniform between -1 / sqrt(n) and 1 / \
+            sqrt(n), n being the inputs of an output.",
+        /// Caffe's `XavierFiller` with its default, the fan-in: variance 1/n. A layer of Caffe that names no filler for its
+        /// biases has zeros.
+        Xavier = "xavier": "Caffe's filler of that name: weights uniform between -sqrt(3 / n) and sqrt(3 / \
+            n), biases 0.",
+        /// For rectifiers: equation 10, weights of variance 2/n.
+        Kaiming = "kaiming": "He et al., 2015: weights uniform between -sqrt(6 / n) and sqrt(6 / n), biases 0.",
+    }
+}
+
+impl Model {
+    /// Number of weights.
+    pub fn parameters(&self) -> usize {
+        self.layers.iter().flat_map(|layer| &layer.parameters).map(Parameter::size).sum()
+    }
+
+    /// Floating-point operations of one example's forward pass.
+    pub fn flops(&self) -> u64 {
+        self.layers.iter().map(|layer| layer.flops).sum()
+    }
+}

@@ -1,0 +1,297 @@
+//! What a recipe expands to: arms, cells, runs.
+
+use crate::spec::family::family;
+use crate::{Cluster, Communication, Compression, Dataset, Emulation, Model, Strategy, Threads, Training};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::time::Duration;
+
+/// Everything that reaches the workers of a run, and so decides its numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunSpec {
+    /// What is trained.
+    pub model: Model,
+    /// On what.
+    pub dataset: Dataset,
+    /// For how long and with which steps.
+    pub train: Training,
+    /// By whom.
+    pub cluster: Cluster,
+    /// How the ranks train together.
+    pub strategy: Strategy,
+    /// How they communicate.
+    pub communication: Communication,
+    /// What happens to vectors on the wire.
+    pub compression: Compression,
+    /// What is recorded beyond the totals.
+    pub measure: Measure,
+    /// What is pretended about network and machine.
+    #[serde(default, skip_serializing_if = "Emulation::is_none")]
+    pub emulation: Emulation,
+    /// Who computes with how many threads.
+    #[serde(default)]
+    pub threads: Threads,
+}
+
+impl RunSpec {
+    /// The canonical form: JSON with the fields in their declared order.
+    pub fn canonical(&self) -> String {
+        serde_json::to_string(self).unwrap_or_else(|error| unreachable!("a RunSpec is plain data: {error}"))
+    }
+
+    /// SHA-256 of the canonical form, in hexadecimal.
+    pub fn config_hash(&self) -> String {
+        hex(&Sha256::digest(self.canonical()))
+    }
+}
+
+/// What is recorded beyond the totals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Measure {
+    /// Full spans for the first so many steps.
+    pub trace_first_steps: u64,
+    /// And for each step whose number is a multiple of this; 0 for none.
+    pub trace_every: u64,
+    /// Whether the weights are hashed after every step instead of at evaluations only.
+    pub hash_every_step: bool,
+    /// Whether the samples of every rank and step are recorded.
+    #[serde(default)]
+    pub samples: bool,
+    /// Which of the models that the ranks end with are kept.
+    #[serde(default)]
+    pub models: KeptModels,
+}
+
+family! {
+    /// When each rank's weights are hashed.
+    pub enum WeightHash {
+        Evaluation = "evaluation": "At every evaluation.",
+        Step = "step": "After every step: slower, for debugging.",
+    }
+}
+
+family! {
+    /// Which of the models that the ranks end with are kept.
+    #[derive(Default, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum KeptModels {
+        #[default]
+        Judged = "judged": "The one that the run is judged by.",
+        All = "all": "That of every rank besides, where workers train models of their own.",
+    }
+}
+
+/// What decides a run's numbers beside its recipe: filled in by the driver before it asks for identities.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Surroundings {
+    /// SHA-256 of the data set's files (names and contents), or of its description where it is built in.
+    pub data: String,
+    /// SHA-256 of the worker binary.
+    pub worker: String,
+    /// Processor model, cores and memory of the nodes.
+    pub hardware: String,
+}
+
+/// What a recipe expands to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The recipe's `name`.
+    pub name: String,
+    /// The recipe's `question`, empty where it asks none.
+    pub question: String,
+    /// The recipe's own text as it was read (the file named by the user, `extends` not expanded).
+    pub source: String,
+    /// The recipe as it is run: everything merged, overrides applied, defaults filled in, as TOML.
+    pub expanded: String,
+    /// What is compared, in the order of the recipe.
+    pub arms: Vec<Arm>,
+    /// The points of the grid, excluded ones included.
+    pub cells: Vec<Cell>,
+    /// The runs in the order in which they are started; of excluded cells there are none.
+    pub runs: Vec<Run>,
+    /// How the sweep is run.
+    pub limits: Limits,
+    /// How it is reported.
+    pub report: ReportSettings,
+    /// What is worth knowing before it is run.
+    #[serde(default)]
+    pub warnings: Vec<crate::Problem>,
+}
+
+impl Plan {
+    /// Everything that any cell pretends about its surroundings, in words; empty where nothing is.
+    pub fn emulated(&self) -> Vec<String> {
+        let mut all: Vec<String> = Vec::new();
+        let cells = self.cells.iter().filter(|cell| cell.excluded.is_none());
+        for words in cells.flat_map(|cell| cell.spec.emulation.words()) {
+            if !all.contains(&words) {
+                all.push(words);
+            }
+        }
+        all
+    }
+
+    /// How the cores are divided, in words; where that depends on the condition, with the conditions.
+    pub fn threads(&self) -> Vec<String> {
+        let mut all: Vec<(Threads, Vec<&str>)> = Vec::new();
+        for cell in self.cells.iter().filter(|cell| cell.excluded.is_none()) {
+            let known = all.iter().position(|(threads, _)| *threads == cell.spec.threads);
+            let place = known.unwrap_or_else(|| {
+                all.push((cell.spec.threads, Vec::new()));
+                all.len() - 1
+            });
+            // All arms of a condition have the same, and stand together.
+            if all[place].1.last() != Some(&cell.condition.as_str()) {
+                all[place].1.push(&cell.condition);
+            }
+        }
+        let alike = all.len() == 1;
+        let words = |(threads, conditions): (Threads, Vec<&str>)| match conditions.as_slice() {
+            [one, others @ ..] if !alike && !others.is_empty() => {
+                format!("{one} and {} more: {}", others.len(), threads.words())
+            }
+            [one, ..] if !alike => format!("{one}: {}", threads.words()),
+            _ => threads.words(),
+        };
+        all.into_iter().map(words).collect()
+    }
+
+    /// The graphs of all cells without a centre, in words; empty where every strategy has one.
+    pub fn graphs(&self) -> Vec<String> {
+        let mut all: Vec<String> = Vec::new();
+        let cells = self.cells.iter().filter(|cell| cell.excluded.is_none());
+        let graph = |cell: &Cell| {
+            let words = cell.spec.strategy.graph_in_words(cell.spec.cluster.workers())?;
+            let arm = self.arms.get(cell.arm)?;
+            // A name of its own tells two arms of one kind apart.
+            Some(if arm.name == arm.kind { words } else { format!("{}: {words}", arm.name) })
+        };
+        for words in cells.filter_map(graph) {
+            if !all.contains(&words) {
+                all.push(words);
+            }
+        }
+        all
+    }
+}
+
+/// What is compared: a strategy with its compression and communication settings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Arm {
+    /// Unique: the strategy's `name`, else its kind, with the values of the axes that multiply it.
+    pub name: String,
+    /// The strategy's kind.
+    pub kind: String,
+    /// Whether the others are compared with this one; exactly one is.
+    pub baseline: bool,
+}
+
+/// One point of the grid.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// Index into [`Plan::arms`].
+    pub arm: usize,
+    /// The values of the axes that are not part of the arm, as `workers=4 lr=0.1`; empty where there are none.
+    /// Verdicts compare the arms within one condition.
+    pub condition: String,
+    /// Arm and condition: unique in the plan, and stable when other cells come or go.
+    pub label: String,
+    /// The axes' values.
+    pub axes: Vec<AxisValue>,
+    /// What its runs do.
+    pub spec: RunSpec,
+    /// [`RunSpec::config_hash`] of `spec`.
+    pub config_hash: String,
+    /// Why it is not run, where it is not.
+    pub excluded: Option<String>,
+}
+
+/// The value of one axis in one cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AxisValue {
+    /// `train.optimizer.lr`.
+    pub path: String,
+    /// The value as the recipe writes it.
+    pub text: String,
+    /// The value where it is a number (a quantity with a unit in its base unit).
+    pub number: Option<f64>,
+}
+
+/// One cell with one seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// Index into [`Plan::cells`].
+    pub cell: usize,
+    /// Which repeat, from 0; the same repeat has the same seed in every arm.
+    pub repeat: u32,
+    /// Seed of everything random in the run.
+    pub seed: u64,
+}
+
+impl Run {
+    /// What makes two runs the same: equal identities give equal numbers wherever a strategy is deterministic.
+    /// SHA-256 over configuration, seed and surroundings, in hexadecimal.
+    pub fn identity(&self, cell: &Cell, surroundings: &Surroundings) -> String {
+        let parts = [
+            cell.config_hash.as_str(),
+            &self.seed.to_string(),
+            &surroundings.data,
+            &surroundings.worker,
+            &surroundings.hardware,
+        ];
+        hex(&Sha256::digest(parts.join("\n")))
+    }
+}
+
+family! {
+    /// The order in which runs are started.
+    pub enum RunOrder {
+        Interleave = "interleave": "One repeat of every cell, then the next: drift of the machine touches \
+            all arms alike.",
+        Block = "block": "All repeats of a cell, then the next cell.",
+        Shuffle = "shuffle": "An order drawn from the first seed.",
+    }
+}
+
+/// How a sweep is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// A run that takes longer, by the wall, is stopped.
+    pub run_timeout: Option<Duration>,
+    /// Attempts after the first, for faults of the infrastructure.
+    pub retries: u32,
+    /// `run` refuses a larger plan without `--yes`.
+    pub max_runs: u32,
+}
+
+family! {
+    /// What a published page leaves out.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Redaction {
+        Hosts = "hosts": "Names of machines.",
+        Users = "users": "Names of users.",
+        Paths = "paths": "Paths of files.",
+    }
+}
+
+/// How a sweep is reported.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReportSettings {
+    /// The smallest ratio that matters: 0.05 for "5%".
+    pub min_effect: f64,
+    /// Of the intervals: 0.95.
+    pub confidence: f64,
+    /// What is left out of published pages.
+    pub redact: Vec<Redaction>,
+}
+
+/// Lower-case hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

@@ -1,0 +1,390 @@
+//! Strategies with their settings, as descriptions. The `strategies` crate builds the live ones.
+
+use crate::spec::family::family;
+use crate::spec::strategy_kind::{Exchange, Models, Pace, Profile};
+use crate::{Extent, Role, StrategyKind, Topology};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How the ranks train together: one variant for each [`StrategyKind`], with its settings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Strategy {
+    /// Synchronous parameter server: gradients up, weights down.
+    PsSync,
+    /// Decentralised synchronous SGD: an all-reduce of the gradients.
+    DSync,
+    /// Asynchronous parameter server: first come, first served.
+    AsyncSgd {
+        /// How many workers its server serves at a time.
+        #[serde(default = "Serve::stored")]
+        serve: Serve,
+        /// Steps by which a worker may be ahead of the slowest one; `None` for no bound.
+        staleness_bound: Option<u64>,
+    },
+    /// Asynchronous parameter server with momentum.
+    AsyncMsgd {
+        /// Of the server's one velocity.
+        momentum: f32,
+        /// As for [`Strategy::AsyncSgd`].
+        #[serde(default = "Serve::stored")]
+        serve: Serve,
+        /// As for [`Strategy::AsyncSgd`].
+        staleness_bound: Option<u64>,
+    },
+    /// Asynchronous parameter server without locks.
+    HogwildSgd {
+        /// As for [`Strategy::AsyncSgd`].
+        staleness_bound: Option<u64>,
+    },
+    /// All-reduce in a pipeline: communication overlaps the next steps.
+    PipeSgd {
+        /// Steps from a gradient to its update, 1 or more.
+        depth: u32,
+        /// Length of the start without a pipeline, as `d-sync`.
+        warmup: Extent,
+        /// Pieces in which a gradient travels, each as soon as it is there; 1 for all of it after the
+        /// backward pass.
+        segments: u32,
+    },
+    /// Local steps, and an average of all models now and then.
+    LocalSgd {
+        /// Local steps from one average to the next.
+        period: u64,
+    },
+    /// Gossip: each worker averages with its neighbours in every step.
+    DPsgd {
+        /// Who its neighbours are.
+        topology: Topology,
+        /// What comes first.
+        order: MixOrder,
+    },
+    /// Gossip without waiting: pairs average whenever they are ready.
+    AdPsgd {
+        /// Who may average with whom.
+        topology: Topology,
+        /// How often a pair does.
+        averaging: Averaging,
+    },
+    /// Gossip over a directed graph: stochastic gradient push.
+    Sgp,
+    /// Elastic averaging, one worker after the other.
+    EasgdOriginal {
+        /// How far worker and centre go towards each other.
+        moving_rate: MovingRate,
+        /// Whether weights travel while the worker computes.
+        overlap: bool,
+    },
+    /// Elastic averaging, first come, first served.
+    EasgdAsync {
+        /// As for [`Strategy::EasgdOriginal`].
+        moving_rate: MovingRate,
+        /// Local steps from one exchange with the centre to the next.
+        period: u64,
+        /// As for [`Strategy::AsyncSgd`].
+        #[serde(default = "Serve::stored")]
+        serve: Serve,
+    },
+    /// The same with momentum on the workers.
+    MeasgdAsync {
+        /// As for [`Strategy::EasgdOriginal`].
+        moving_rate: MovingRate,
+        /// Of each worker's velocity.
+        momentum: f32,
+        /// As for [`Strategy::EasgdAsync`].
+        period: u64,
+        /// As for [`Strategy::AsyncSgd`].
+        #[serde(default = "Serve::stored")]
+        serve: Serve,
+    },
+    /// Elastic averaging without locks.
+    EasgdHogwild {
+        /// As for [`Strategy::EasgdOriginal`].
+        moving_rate: MovingRate,
+        /// As for [`Strategy::EasgdAsync`].
+        period: u64,
+    },
+    /// Elastic averaging of all workers at once.
+    EasgdSync {
+        /// As for [`Strategy::EasgdOriginal`].
+        moving_rate: MovingRate,
+        /// Where the centre is, and what overlaps: the same weights in all three.
+        variant: SyncVariant,
+    },
+    /// Elastic averaging with momentum and a communication period.
+    Eamsgd {
+        /// As for [`Strategy::EasgdOriginal`].
+        moving_rate: MovingRate,
+        /// As for [`Strategy::MeasgdAsync`].
+        momentum: f32,
+        /// As for [`Strategy::EasgdAsync`].
+        period: u64,
+        /// As for [`Strategy::AsyncSgd`].
+        #[serde(default = "Serve::stored")]
+        serve: Serve,
+        /// Whether gradients are those of the weights after the velocity's next move.
+        look_ahead: bool,
+    },
+}
+
+family! {
+    /// How many workers a server serves at a time.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Serve {
+        One = "one": "One worker at a time, from its request to the end of the answer; the others wait in \
+            the order of their requests. A worker asks and is granted before its vector travels, and says \
+            when it has the answer.",
+        All = "all": "All at once: vectors of several workers share the server's card, and only the \
+            arithmetic waits for a lock.",
+    }
+}
+
+impl Serve {
+    /// What servers did before it was a choice: a stored specification without it means this.
+    fn stored() -> Self {
+        Self::All
+    }
+}
+
+/// How far worker and centre of an elastic method go towards each other: a of x - a (x - c) and c + a (x - c).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MovingRate {
+    /// a = learning rate * rho: it follows the schedule of the learning rate.
+    Rho(f32),
+    /// a itself.
+    Fixed(f32),
+    /// a = this / number of workers.
+    Divided(f32),
+}
+
+impl MovingRate {
+    /// a, at a learning rate and among `workers` workers.
+    pub fn at(self, rate: f32, workers: usize) -> f32 {
+        match self {
+            Self::Rho(rho) => rate * rho,
+            Self::Fixed(a) => a,
+            Self::Divided(all) => all / workers as f32,
+        }
+    }
+}
+
+/// Where the centre of synchronous elastic averaging is, and what overlaps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SyncVariant {
+    /// On a master of its own, behind a tree of the workers.
+    Master,
+    /// On the first worker.
+    FirstWorker,
+    /// The same, and weights travel during forward and backward pass.
+    Overlapped,
+}
+
+family! {
+    /// Which comes first in a step of gossip.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum MixOrder {
+        MixThenStep = "mix-then-step": "x <- W x - rate g(x): models travel while gradients are computed.",
+        StepThenMix = "step-then-mix": "x <- W (x - rate g(x)): models travel after the step.",
+    }
+}
+
+family! {
+    /// How often an active worker averages with a neighbour.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Averaging {
+        EachStep = "each-step": "At most once per gradient of the worker that asks, as soon as it is there; \
+            steps that end during an exchange share the next one.",
+        Continuous = "continuous": "Again and again, whether there is a new gradient or not.",
+    }
+}
+
+impl Strategy {
+    /// The recipe's `kind`.
+    pub fn kind(&self) -> StrategyKind {
+        match self {
+            Self::PsSync => StrategyKind::PsSync,
+            Self::DSync => StrategyKind::DSync,
+            Self::AsyncSgd { .. } => StrategyKind::AsyncSgd,
+            Self::AsyncMsgd { .. } => StrategyKind::AsyncMsgd,
+            Self::HogwildSgd { .. } => StrategyKind::HogwildSgd,
+            Self::PipeSgd { .. } => StrategyKind::PipeSgd,
+            Self::LocalSgd { .. } => StrategyKind::LocalSgd,
+            Self::DPsgd { .. } => StrategyKind::DPsgd,
+            Self::AdPsgd { .. } => StrategyKind::AdPsgd,
+            Self::Sgp => StrategyKind::Sgp,
+            Self::EasgdOriginal { .. } => StrategyKind::EasgdOriginal,
+            Self::EasgdAsync { .. } => StrategyKind::EasgdAsync,
+            Self::MeasgdAsync { .. } => StrategyKind::MeasgdAsync,
+            Self::EasgdHogwild { .. } => StrategyKind::EasgdHogwild,
+            Self::EasgdSync { .. } => StrategyKind::EasgdSync,
+            Self::Eamsgd { .. } => StrategyKind::Eamsgd,
+        }
+    }
+
+    fn profile(&self) -> Profile {
+        self.kind().profile()
+    }
+
+    /// Server ranks beside the workers, where the recipe does not ask for more.
+    pub fn servers(&self) -> u32 {
+        match self.profile().exchange {
+            Exchange::AllReduce | Exchange::Neighbours => 0,
+            Exchange::SyncServer | Exchange::AsyncServer => 1,
+            Exchange::Centre => u32::from(!self.centre_is_on_a_worker()),
+        }
+    }
+
+    fn centre_is_on_a_worker(&self) -> bool {
+        matches!(self, Self::EasgdSync { variant: SyncVariant::FirstWorker | SyncVariant::Overlapped, .. })
+    }
+
+    /// Steps by which a worker may be ahead of the slowest one; `None` where there is no bound.
+    pub fn staleness_bound(&self) -> Option<u64> {
+        self.options().staleness_bound
+    }
+
+    /// Steps after which a worker's pattern of work repeats.
+    pub fn period(&self) -> u64 {
+        self.options().period.max(1)
+    }
+
+    /// How many workers a server of workers at their own pace serves at a time, where that is a choice.
+    pub fn serve(&self) -> Option<Serve> {
+        self.options().serve
+    }
+
+    /// Whether workers that step by themselves wait for others all the same: for their turn, or because of the staleness
+    /// bound.
+    pub fn holds_back(&self) -> bool {
+        let takes_turns = matches!(self, Self::EasgdOriginal { .. });
+        takes_turns || self.staleness_bound().is_some() || self.serve() == Some(Serve::One)
+    }
+
+    /// Whether each worker steps by itself.
+    pub fn is_asynchronous(&self) -> bool {
+        self.profile().pace == Pace::Own
+    }
+
+    /// Whether all ranks that hold the model must end with the same weights, bit for bit.
+    pub fn ranks_agree(&self) -> bool {
+        matches!(self.profile().models, Models::Equal | Models::Averaged)
+    }
+
+    /// Whether the workers' models differ during training. If so, each worker takes snapshots, not only the one that the
+    /// run is judged by.
+    pub fn models_differ(&self) -> bool {
+        matches!(self.profile().models, Models::Averaged | Models::Own)
+    }
+
+    /// Whether the workers update their models themselves. Otherwise a server does, and they load what it sends.
+    pub fn workers_update(&self) -> bool {
+        match self.profile().models {
+            Models::Equal => self.servers() == 0,
+            Models::Received => false,
+            Models::Averaged | Models::Own => true,
+        }
+    }
+
+    /// How many of the `ranks` ranks in a role may fail once training has begun without ending the run: all workers but
+    /// one where no worker waits for another, and no server.
+    pub fn spares(&self, role: Role, ranks: u32) -> u32 {
+        match (self.profile().pace, role) {
+            (Pace::Own, Role::Worker) => ranks.saturating_sub(1),
+            (Pace::Own, Role::Server) | (Pace::Common, _) => 0,
+        }
+    }
+
+    /// The settings that several strategies share.
+    fn options(&self) -> Options {
+        let none = Options { period: 1, staleness_bound: None, serve: None };
+        match self {
+            Self::PsSync
+            | Self::DSync
+            | Self::PipeSgd { .. }
+            | Self::DPsgd { .. }
+            | Self::AdPsgd { .. }
+            | Self::Sgp
+            | Self::EasgdOriginal { .. }
+            | Self::EasgdSync { .. } => none,
+            Self::AsyncSgd { serve, staleness_bound } | Self::AsyncMsgd { serve, staleness_bound, .. } => {
+                Options { serve: Some(*serve), staleness_bound: *staleness_bound, ..none }
+            }
+            Self::HogwildSgd { staleness_bound } => Options { staleness_bound: *staleness_bound, ..none },
+            Self::LocalSgd { period } | Self::EasgdHogwild { period, .. } => {
+                Options { period: *period, ..none }
+            }
+            Self::EasgdAsync { period, serve, .. }
+            | Self::MeasgdAsync { period, serve, .. }
+            | Self::Eamsgd { period, serve, .. } => Options { period: *period, serve: Some(*serve), ..none },
+        }
+    }
+}
+
+/// The settings that several strategies share.
+struct Options {
+    period: u64,
+    staleness_bound: Option<u64>,
+    serve: Option<Serve>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_stored_before_servers_had_a_choice_can_be_read() {
+        let kinds = ["async-sgd", "async-msgd", "easgd-async", "measgd-async", "eamsgd"];
+        for kind in kinds {
+            let stored = format!(
+                r#"{{"kind":"{kind}","staleness_bound":null,"momentum":0.5,"moving_rate":{{"fixed":0.1}},"period":1,"look_ahead":false}}"#
+            );
+            let strategy: Strategy = serde_json::from_str(&stored).expect(kind);
+            assert_eq!((strategy.kind().name(), strategy.serve()), (kind, Some(Serve::All)));
+        }
+    }
+
+    #[test]
+    fn a_server_updates_only_what_it_holds_for_its_workers() {
+        let moving_rate = MovingRate::Fixed(0.1);
+        assert!(Strategy::DSync.workers_update() && Strategy::Sgp.workers_update());
+        assert!(Strategy::EasgdHogwild { moving_rate, period: 1 }.workers_update());
+        assert!(!Strategy::PsSync.workers_update());
+        assert!(!Strategy::HogwildSgd { staleness_bound: None }.workers_update());
+    }
+
+    #[test]
+    fn only_where_nobody_waits_for_workers_can_they_be_spared_and_never_all() {
+        let (staleness_bound, serve) = (Some(1), Serve::One);
+        let moving_rate = MovingRate::Fixed(0.1);
+        let (topology, period, momentum) = (Topology::Ring, 2, 0.5);
+        let sync = |variant| Strategy::EasgdSync { moving_rate, variant };
+        for (strategy, spare) in [
+            (Strategy::PsSync, 0),
+            (Strategy::DSync, 0),
+            (Strategy::PipeSgd { depth: 2, warmup: Extent::Steps(0), segments: 1 }, 0),
+            (Strategy::LocalSgd { period }, 0),
+            (Strategy::DPsgd { topology, order: MixOrder::MixThenStep }, 0),
+            (Strategy::Sgp, 0),
+            (sync(SyncVariant::Master), 0),
+            (sync(SyncVariant::Overlapped), 0),
+            (Strategy::AsyncSgd { serve, staleness_bound }, 3),
+            (Strategy::AsyncMsgd { momentum, serve, staleness_bound }, 3),
+            (Strategy::HogwildSgd { staleness_bound }, 3),
+            (Strategy::AdPsgd { topology, averaging: Averaging::EachStep }, 3),
+            (Strategy::EasgdOriginal { moving_rate, overlap: true }, 3),
+            (Strategy::EasgdAsync { moving_rate, period, serve }, 3),
+            (Strategy::MeasgdAsync { moving_rate, momentum, period, serve }, 3),
+            (Strategy::EasgdHogwild { moving_rate, period }, 3),
+            (Strategy::Eamsgd { moving_rate, momentum, period, serve, look_ahead: false }, 3),
+        ] {
+            assert_eq!(strategy.spares(Role::Worker, 4), spare, "{strategy:?}");
+            assert_eq!(strategy.spares(Role::Worker, 1), 0, "{strategy:?}");
+            assert_eq!(strategy.spares(Role::Server, 2), 0, "{strategy:?}");
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! The strategies by name, and what the rest of the program must know of each without knowing its algorithm.
+
+use crate::Serve;
+use crate::spec::family::family;
+
+family! {
+    /// The strategies that a recipe can name.
+    pub enum StrategyKind {
+        PsSync = "ps-sync": "Synchronous parameter server: gradients up, weights down, one update per step.",
+        DSync = "d-sync": "Decentralised synchronous SGD: an all-reduce of the gradients in every step.",
+        AsyncSgd = "async-sgd": "Asynchronous parameter server: gradients up, weights down, first come, \
+            first served. Each of p workers' gradients is an update of its own, of B / p samples at the \
+            full rate: at one rate the weights move p times as far per sample as with `d-sync`, so that \
+            `lr` / p is where to begin.",
+        AsyncMsgd = "async-msgd": "Asynchronous parameter server with momentum on the server: at one rate \
+            the weights of p workers move p times as far per sample as with `d-sync` and momentum.",
+        HogwildSgd = "hogwild-sgd": "Asynchronous parameter server without locks: gradients are added \
+            element by element. As with `async-sgd`, the weights of p workers move p times as far per \
+            sample as with `d-sync` at one rate.",
+        PipeSgd = "pipe-sgd": "All-reduce in a pipeline: communication overlaps the next steps.",
+        EasgdOriginal = "easgd-original": "Elastic averaging, round robin: one worker after the other \
+            computes and exchanges with the centre. Like all elastic methods it is judged by the centre, \
+            with rank 0 beside it.",
+        EasgdAsync = "easgd-async": "Elastic averaging, first come, first served: its master exchanges with \
+            one worker at a time (`serve`).",
+        MeasgdAsync = "measgd-async": "Elastic averaging, first come, first served, with momentum on the \
+            workers: at 0.9 it moves ten times as far, so that the rate has to be smaller.",
+        EasgdHogwild = "easgd-hogwild": "Elastic averaging without locks: all workers exchange with the \
+            centre at once, element by element.",
+        EasgdSync = "easgd-sync": "Elastic averaging of all workers at once, in three variants that give \
+            the same weights.",
+        Eamsgd = "eamsgd": "`measgd-async` with gradients taken ahead of the weights (`look-ahead`), a \
+            moving rate of 0.9 / workers unless another is given, and servers that serve all workers at \
+            once.",
+        DPsgd = "d-psgd": "Gossip: each worker averages with its neighbours in every step. Like all gossip \
+            it is judged by the mean of all workers' models, with rank 0 beside it.",
+        AdPsgd = "ad-psgd": "Gossip without waiting: workers of even number ask, those of odd number \
+            answer, and the two average.",
+        Sgp = "sgp": "Gossip over a directed graph: stochastic gradient push.",
+        LocalSgd = "local-sgd": "Local steps, and an average of all models now and then. It is judged by \
+            rank 0, and the models are compared.",
+    }
+    later {
+        "gmp": "Groups that split large layers among them, and data parallelism between groups.",
+    }
+    settings {
+        "wfbp": "Wait-free backpropagation. Its schedule is not in this version."
+            => "`kind = \"d-sync\"` with `communication.schedule = \"per-layer\"`",
+        "mg-wfbp": "Merged-gradient wait-free backpropagation. Its schedule is not in this version."
+            => "`kind = \"d-sync\"` with `communication.schedule = \"merged\"`",
+        "allreduce-sgd": "SGD with an all-reduce."
+            => "`kind = \"d-sync\"`",
+        "sync-sgd": "Synchronous SGD."
+            => "`kind = \"d-sync\"`, or `kind = \"ps-sync\"` with a server",
+        "sync-easgd1": "Synchronous elastic averaging, first variant."
+            => "`kind = \"easgd-sync\"` with `variant = 1`",
+        "sync-easgd2": "Synchronous elastic averaging, second variant."
+            => "`kind = \"easgd-sync\"` with `variant = 2`",
+        "sync-easgd3": "Synchronous elastic averaging, third variant."
+            => "`kind = \"easgd-sync\"` with `variant = 3`",
+    }
+}
+
+/// What others need to know of a strategy, and what is the same for all of its settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Profile {
+    /// Whether a worker's step needs those of other workers.
+    pub pace: Pace,
+    /// Which models the workers hold.
+    pub models: Models,
+    /// Through what the workers exchange.
+    pub exchange: Exchange,
+    /// What travels while training.
+    pub sends: Sends,
+    /// Local steps from one exchange to the next where the recipe gives no `period`.
+    pub period: u64,
+    /// How many workers a server serves at a time where the recipe does not say.
+    pub serve: Serve,
+}
+
+/// Whether a worker's step needs those of other workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// A step of one worker needs that of every other, at once or through its neighbours.
+    Common,
+    /// Each worker steps by itself.
+    Own,
+}
+
+/// Which models the workers hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Models {
+    /// The same one after each step.
+    Equal,
+    /// Their own until an average at the end, whose bits all share.
+    Averaged,
+    /// The last one that each received from its server.
+    Received,
+    /// Their own.
+    Own,
+}
+
+/// Through what the workers of a strategy exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exchange {
+    /// An all-reduce among the workers.
+    AllReduce,
+    /// A parameter server that adds all gradients of a step in rank order.
+    SyncServer,
+    /// A parameter server that applies gradients as they arrive.
+    AsyncServer,
+    /// A centre of elastic averaging.
+    Centre,
+    /// Averages with the neighbours of a graph.
+    Neighbours,
+}
+
+/// What travels while training.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sends {
+    /// Gradients only.
+    Gradients,
+    /// Weights only.
+    Weights,
+    /// Gradients to a server, weights back.
+    Both,
+}
+
+impl Profile {
+    const fn new(pace: Pace, models: Models, exchange: Exchange, sends: Sends) -> Self {
+        Self { pace, models, exchange, sends, period: 1, serve: Serve::One }
+    }
+}
+
+impl StrategyKind {
+    /// What others need to know of the strategy.
+    pub const fn profile(self) -> Profile {
+        match self {
+            Self::PsSync => Profile::new(Pace::Common, Models::Equal, Exchange::SyncServer, Sends::Both),
+            Self::DSync | Self::PipeSgd => {
+                Profile::new(Pace::Common, Models::Equal, Exchange::AllReduce, Sends::Gradients)
+            }
+            Self::LocalSgd => Profile {
+                period: 8,
+                ..Profile::new(Pace::Common, Models::Averaged, Exchange::AllReduce, Sends::Weights)
+            },
+            Self::AsyncSgd | Self::AsyncMsgd | Self::HogwildSgd => {
+                Profile::new(Pace::Own, Models::Received, Exchange::AsyncServer, Sends::Both)
+            }
+            Self::DPsgd | Self::Sgp => {
+                Profile::new(Pace::Common, Models::Own, Exchange::Neighbours, Sends::Weights)
+            }
+            Self::AdPsgd => Profile::new(Pace::Own, Models::Own, Exchange::Neighbours, Sends::Weights),
+            Self::EasgdSync => Profile::new(Pace::Common, Models::Own, Exchange::Centre, Sends::Weights),
+            // Their sources serve one worker at a time: You, Buluc and Demmel, SC17, introduction.
+            Self::EasgdOriginal | Self::EasgdAsync | Self::MeasgdAsync | Self::EasgdHogwild => {
+                Profile::new(Pace::Own, Models::Own, Exchange::Centre, Sends::Weights)
+            }
+            // Its servers are sharded in the comparison of Lian et al., ICML 2018, section 5.
+            Self::Eamsgd => Profile {
+                serve: Serve::All,
+                ..Profile::new(Pace::Own, Models::Own, Exchange::Centre, Sends::Weights)
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gradients_and_weights_both_travel_where_a_server_holds_the_model_and_only_there() {
+        for kind in StrategyKind::ALL {
+            let Profile { models, exchange, sends, .. } = kind.profile();
+            let server = matches!(exchange, Exchange::SyncServer | Exchange::AsyncServer);
+            assert_eq!(sends == Sends::Both, server, "{kind}");
+            assert!(
+                models != Models::Equal || sends != Sends::Weights,
+                "{kind} exchanges weights that are equal"
+            );
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Specifications of all cells, and what is wrong with them: said once, with the number of runs it touches.
+
+use crate::files::{Files, Machine};
+use crate::resolve::assign;
+use crate::resolve::dataset::{KIND as DATASET_KIND, PATH as DATASET_PATH};
+use crate::resolve::emulation;
+use crate::resolve::resolver::Resolver;
+use crate::spec::dataset::usual_path;
+use crate::spec::problem::Affected;
+use crate::spec::threads::Ranks;
+use crate::sweep::expand::Draft;
+use crate::sweep::recipe::Recipe;
+use crate::text::finding::Finding;
+use crate::text::source::Span;
+use crate::values::leaf::Leaf;
+use crate::values::settings::Settings;
+use crate::values::slow::{SlowSetting, Whose};
+use crate::values::value;
+use crate::{Cell, Role, RunSpec, Threads};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+/// What makes two findings one: code, title and place. Each has the list of its cells.
+type Sameness = (&'static str, Box<str>, Option<Span>);
+
+/// Builds cells.
+pub(crate) struct CellBuilder<'a> {
+    recipe: &'a Recipe,
+    files: &'a dyn Files,
+    machine: Machine,
+    resolver: Resolver<'a>,
+    collected: BTreeMap<Sameness, (Finding, Vec<usize>)>,
+    /// Which folders there are: thousands of cells share a few.
+    folders: BTreeMap<PathBuf, bool>,
+    /// Of each entry of `nodes.slow` that means servers, the cells, as long as none of them has any.
+    servers: BTreeMap<Span, (SlowSetting, Option<Vec<usize>>)>,
+}
+
+impl<'a> CellBuilder<'a> {
+    pub(crate) fn new(recipe: &'a Recipe, files: &'a dyn Files, machine: Machine) -> Self {
+        let resolver = Resolver::new(machine, &recipe.sections);
+        Self {
+            recipe,
+            files,
+            machine,
+            resolver,
+            collected: BTreeMap::new(),
+            folders: BTreeMap::new(),
+            servers: BTreeMap::new(),
+        }
+    }
+
+    /// The cells of all drafts; nothing is said about those that are excluded.
+    pub(crate) fn build(&mut self, drafts: Vec<Draft>) -> Vec<Cell> {
+        let mut resolve = |mut draft: Draft| {
+            place_data(&mut draft.settings, self.files);
+            let (spec, findings) = self.resolver.resolve(draft.kind, &draft.settings);
+            (draft, spec, findings)
+        };
+        let resolved: Vec<_> = drafts.into_iter().map(&mut resolve).collect();
+        let largest = largest(resolved.iter().map(|(draft, spec, _)| (draft, spec)));
+        let mut cells = Vec::with_capacity(resolved.len());
+        for (index, (draft, mut spec, mut findings)) in resolved.into_iter().enumerate() {
+            spec.threads = self.threads(&largest, &draft, &spec);
+            let kept = draft.excluded.is_none().then_some(index);
+            self.note_servers(&spec, &draft.settings, kept);
+            if kept.is_some() {
+                findings.extend(self.busy(&spec, &draft.settings));
+                findings.extend(self.missing_data(&spec, &draft.settings));
+                for finding in findings {
+                    self.collect(finding, index);
+                }
+            }
+            let Draft { arm, condition, label, axes, excluded, .. } = draft;
+            let config_hash = spec.config_hash();
+            cells.push(Cell { arm, condition, label, axes, spec, config_hash, excluded });
+        }
+        self.duplicates(&cells);
+        self.serverless();
+        cells
+    }
+
+    /// What was found, each with the runs that it touches where these are not all.
+    pub(crate) fn findings(self, cells: &[Cell], repeats: u64) -> Vec<Finding> {
+        let total = cells.iter().filter(|cell| cell.excluded.is_none()).count();
+        let affected = |(mut finding, touched): (Finding, Vec<usize>)| {
+            if touched.len() < total {
+                let (runs, of) = (touched.len() as u64 * repeats, total as u64 * repeats);
+                finding.affected = Some(Box::new(Affected { runs, of, because: shared(cells, &touched) }));
+            }
+            finding
+        };
+        self.collected.into_values().map(affected).collect()
+    }
+
+    fn collect(&mut self, finding: Finding, cell: usize) {
+        let key = (finding.code, finding.title.clone(), finding.spans.first().map(|(span, _)| *span));
+        self.collected.entry(key).or_insert_with(|| (finding, Vec::new())).1.push(cell);
+    }
+
+    /// What the largest run of the cell's condition leaves to each process of any of its runs.
+    fn threads(&self, largest: &BTreeMap<String, Ranks>, draft: &Draft, spec: &RunSpec) -> Threads {
+        let ranks = largest.get(&draft.condition).copied().unwrap_or(Ranks::of(&spec.cluster));
+        let given = assign::THREADS.of(&draft.settings).map(|threads| threads as u32);
+        let stops = spec.train.target.is_some_and(|target| target.stop);
+        Threads::divide(ranks, self.machine.cores, stops, given)
+    }
+
+    /// More busy threads than cores: their times would measure the operating system's scheduler.
+    fn busy(&self, spec: &RunSpec, settings: &Settings) -> Option<Finding> {
+        let (workers, threads, cores) = (spec.cluster.workers(), spec.threads.worker, self.machine.cores);
+        (workers.saturating_mul(threads) > cores && spec.emulation.compute.is_none()).then(|| {
+            let (who, cure) = match threads {
+                1 => (format!("{workers} workers share"), "take as many workers as cores"),
+                _ => (
+                    format!("{workers} workers of {threads} threads share"),
+                    "take no more threads than cores altogether",
+                ),
+            };
+            let many = settings.span(assign::THREADS).filter(|_| threads > 1);
+            Finding::new("R201", format!("{who} {cores} cores: their times say little"))
+                .at_option(
+                    many.or(settings.span(assign::WORKERS)).or(settings.span(assign::USE)),
+                    "more than the cores",
+                )
+                .note("each waits for a core while it could compute, and the waiting is measured as its own")
+                .cure(format!(
+                    "{cure}, say how long a step takes with `[compute]`, or use the results for accuracy only"
+                ))
+        })
+    }
+
+    /// Remembers which entries of `nodes.slow` mean servers, and whether a cell has any: one that is excluded will do,
+    /// for a part of a recipe is as right as the whole.
+    fn note_servers(&mut self, spec: &RunSpec, settings: &Settings, kept: Option<usize>) {
+        let some = spec.cluster.seats.iter().any(|seat| seat.role == Role::Server);
+        for slow in emulation::slow(settings).iter().filter(|slow| slow.whose == Whose::Servers) {
+            let (_, cells) =
+                self.servers.entry(slow.span).or_insert_with(|| (slow.clone(), Some(Vec::new())));
+            match cells {
+                Some(cells) if !some => cells.extend(kept),
+                _ => *cells = None,
+            }
+        }
+    }
+
+    fn serverless(&mut self) {
+        for (slow, cells) in std::mem::take(&mut self.servers).into_values() {
+            for cell in cells.into_iter().flatten() {
+                self.collect(emulation::no_servers(&slow), cell);
+            }
+        }
+    }
+
+    fn missing_data(&mut self, spec: &RunSpec, settings: &Settings) -> Option<Finding> {
+        let source = &spec.dataset.source;
+        let (path, files) = (source.path()?, self.files);
+        let exists = *self.folders.entry(path.to_owned()).or_insert_with(|| files.exists(path));
+        (!exists).then(|| {
+            let command = source.fetch_command(&files.data_folder()).unwrap_or_default();
+            Finding::new("R203", format!("there is no data at {}", path.display()))
+                .at_option(settings.span(DATASET_PATH).or(settings.span(DATASET_KIND)), "this folder")
+                .note(value::more(DATASET_PATH.key().path))
+                .cure(format!("{command}, or name the files' folder: `path = \"FOLDER\"` in [dataset]"))
+        })
+    }
+
+    fn duplicates(&mut self, cells: &[Cell]) {
+        let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+        // A setting that is refused leaves a stand-in behind, which may well be another cell's value.
+        let errors = self.collected.values().filter(|(finding, _)| finding.is_error());
+        let impossible: BTreeSet<usize> = errors.flat_map(|(_, cells)| cells.iter().copied()).collect();
+        let possible =
+            |(index, cell): &(usize, &Cell)| cell.excluded.is_none() && !impossible.contains(index);
+        for (index, cell) in cells.iter().enumerate().filter(possible) {
+            match seen.get(cell.config_hash.as_str()) {
+                None => {
+                    seen.insert(&cell.config_hash, index);
+                }
+                Some(first) => {
+                    let finding = self.duplicate(cell, &cells[*first]);
+                    self.collect(finding, index);
+                }
+            }
+        }
+    }
+
+    fn duplicate(&self, cell: &Cell, first: &Cell) -> Finding {
+        let mut axes = self.recipe.dimensions.iter().flat_map(|dimension| &dimension.axes);
+        let differing = cell.axes.iter().find(|value| !first.axes.contains(value));
+        let axis = differing.and_then(|value| axes.find(|axis| axis.path == value.path));
+        let strategies = self.recipe.sections.get("strategy").copied();
+        // Said once for all conditions, or all arms, that it is true of.
+        let (one, other) = if first.condition == cell.condition {
+            (arm(first), arm(cell))
+        } else if first.arm == cell.arm {
+            (first.condition.as_str(), cell.condition.as_str())
+        } else {
+            (first.label.as_str(), cell.label.as_str())
+        };
+        Finding::new("R104", format!("`{one}` and `{other}` are the same runs"))
+            .at_option(axis.map(|axis| axis.span).or(strategies), "makes no difference")
+            .cure("drop one of them: equal settings give equal numbers, and are run once")
+    }
+}
+
+/// The run with the most ranks of each condition, which decides for all of its arms: one that is excluded, too, so that a
+/// run stays the same when others come or go.
+fn largest<'a>(cells: impl Iterator<Item = (&'a Draft, &'a RunSpec)>) -> BTreeMap<String, Ranks> {
+    let mut largest: BTreeMap<String, Ranks> = BTreeMap::new();
+    for (draft, spec) in cells {
+        let (ranks, most) = (Ranks::of(&spec.cluster), largest.entry(draft.condition.clone()).or_default());
+        if ranks.all() > most.all() {
+            *most = ranks;
+        }
+    }
+    largest
+}
+
+/// Says where the data set lies, if the recipe does not.
+pub(crate) fn place_data(settings: &mut Settings, files: &dyn Files) {
+    let usual = || usual_path(DATASET_KIND.of(settings), &files.data_folder());
+    if settings.given(DATASET_PATH).is_none()
+        && let Some(path) = usual()
+    {
+        settings.put(DATASET_PATH, Leaf::path(path));
+    }
+}
+
+/// The name of a cell's arm.
+fn arm(cell: &Cell) -> &str {
+    cell.label.strip_suffix(cell.condition.as_str()).unwrap_or(&cell.label).trim_end()
+}
+
+/// The axis values that some cells share and others have not: `nodes.workers = 8`.
+fn shared(cells: &[Cell], touched: &[usize]) -> String {
+    let Some(first) = touched.first() else { return String::new() };
+    let values = cells[*first].axes.iter().filter(|value| {
+        let same = |cell: &Cell| cell.axes.contains(value);
+        touched.iter().all(|index| same(&cells[*index])) && !cells.iter().all(same)
+    });
+    let words: Vec<String> = values.map(|value| format!("{} = {}", value.path, value.text)).collect();
+    words.join(", ")
+}

@@ -1,0 +1,10 @@
+//! From a checked recipe to its plan: arms, axes, cells, runs.
+
+pub(crate) mod anyway;
+pub(crate) mod axes;
+pub(crate) mod cells;
+pub(crate) mod expand;
+pub(crate) mod expanded;
+pub(crate) mod planner;
+pub(crate) mod recipe;
+pub(crate) mod runs;

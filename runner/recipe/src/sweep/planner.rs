@@ -1,0 +1,157 @@
+//! A recipe's file to a [`Plan`], or to everything that is wrong with it.
+
+use crate::Redaction;
+use crate::files::{Files, Machine};
+use crate::keys::lookup::id;
+use crate::query::condition::{self, Condition};
+use crate::spec::family::Family;
+use crate::spec::problem::Problems;
+use crate::sweep::anyway;
+use crate::sweep::cells::CellBuilder;
+use crate::sweep::expand;
+use crate::sweep::expanded;
+use crate::sweep::recipe::{self, Exclusion};
+use crate::sweep::runs;
+use crate::text::finding::{Finding, report};
+use crate::text::load::Loader;
+use crate::values::settings::Settings;
+use crate::values::typed_key::{Defaulted, Optional};
+use crate::{Cell, Limits, Plan, ReportSettings};
+use std::path::Path;
+use std::time::Duration;
+
+const RUN_TIMEOUT: Optional<Duration> = Optional::duration("limits.run-timeout");
+const RETRIES: Defaulted<u64> = Defaulted::whole("limits.retries");
+const MAX_RUNS: Defaulted<u64> = Defaulted::whole("limits.max-runs");
+const MIN_EFFECT: Defaulted<f64> = Defaulted::number("report.min-effect");
+const CONFIDENCE: Defaulted<f64> = Defaulted::number("report.confidence");
+
+/// What to plan.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The recipe's file.
+    pub path: &'a Path,
+    /// `key=value` of each `--set`.
+    pub overrides: &'a [String],
+    /// `key=a,b` of each `--sweep`.
+    pub sweeps: &'a [String],
+    /// The condition of `--only`: other cells are excluded.
+    pub only: Option<&'a str>,
+    /// `--repeats`: replaces `repeats.count`.
+    pub repeats: Option<u32>,
+}
+
+impl<'a> Request<'a> {
+    /// A recipe as it is.
+    pub fn new(path: &'a Path) -> Self {
+        Self { path, overrides: &[], sweeps: &[], only: None, repeats: None }
+    }
+}
+
+/// Reads, checks and expands a recipe.
+///
+/// # Errors
+/// All problems at once, warnings included, where at least one is an error.
+pub fn plan(files: &dyn Files, request: &Request<'_>, machine: &Machine) -> Result<Plan, Problems> {
+    let mut loader = Loader::new(files);
+    let plan = build(&mut loader, request, *machine);
+    let Loader { sources, findings, .. } = loader;
+    let failed = findings.iter().any(Finding::is_error);
+    let list = report(findings, &sources);
+    match plan {
+        Some(plan) if !failed => Ok(Plan { warnings: list, ..plan }),
+        _ => Err(Problems { list }),
+    }
+}
+
+fn build(loader: &mut Loader<'_>, request: &Request<'_>, machine: Machine) -> Option<Plan> {
+    let (source, mut table) = loader.recipe(request.path)?;
+    for argument in request.overrides {
+        loader.set(&mut table, argument);
+    }
+    if let Some(count) = request.repeats {
+        loader.repeats(&mut table, count);
+    }
+    for argument in request.sweeps {
+        loader.sweep(&mut table, argument);
+    }
+    let mut recipe = recipe::read(loader, &table);
+    if let Some(only) = request.only {
+        recipe.exclusions.extend(select(loader, only));
+    }
+    let seeds = runs::seeds(&recipe.settings, &mut loader.findings);
+    if recipe.broken {
+        let files = loader.files;
+        loader.findings.extend(anyway::findings(&mut recipe, files, machine));
+        return None;
+    }
+    let expansion = expand::expand(&recipe, machine, &mut loader.findings)?;
+    let mut builder = CellBuilder::new(&recipe, loader.files, machine);
+    let cells = builder.build(expansion.drafts);
+    loader.findings.extend(builder.findings(&cells, seeds.len() as u64));
+    Some(Plan {
+        name: name(&recipe.settings, request.path),
+        question: recipe.settings.text(id("question")).to_owned(),
+        source,
+        expanded: expanded::write(
+            &recipe,
+            &name(&recipe.settings, request.path),
+            &expanded::PlannedOn { files: loader.files, machine, threads: same_threads(&cells) },
+        ),
+        runs: runs::order(&recipe.settings, &cells, &seeds),
+        arms: expansion.arms,
+        cells,
+        limits: limits(&recipe.settings),
+        report: report_settings(&recipe.settings),
+        warnings: Vec::new(),
+    })
+}
+
+/// `--only`: what does not meet the condition is excluded.
+fn select(loader: &mut Loader<'_>, only: &str) -> Option<Exclusion> {
+    let start = loader.argument("--only", only);
+    match Condition::read(only) {
+        Ok(condition) => Some(Exclusion {
+            when: Condition::Not(Box::new(condition)),
+            text: format!("not ({only})"),
+            reason: format!("not selected by --only {only}"),
+            span: None,
+        }),
+        Err(misread) => {
+            loader.findings.push(condition::finding(misread, Some(start)));
+            None
+        }
+    }
+}
+
+/// The threads of a worker, where they are the same in all cells.
+fn same_threads(cells: &[Cell]) -> Option<u32> {
+    let first = cells.first()?.spec.threads.worker;
+    cells.iter().all(|cell| cell.spec.threads.worker == first).then_some(first)
+}
+
+fn name(settings: &Settings, path: &Path) -> String {
+    let name = settings.text(id("name"));
+    if name.trim().is_empty() {
+        path.file_stem().map_or_else(|| "recipe".to_owned(), |stem| stem.to_string_lossy().into_owned())
+    } else {
+        name.to_owned()
+    }
+}
+
+fn limits(settings: &Settings) -> Limits {
+    Limits {
+        run_timeout: RUN_TIMEOUT.of(settings),
+        retries: RETRIES.of(settings) as u32,
+        max_runs: MAX_RUNS.of(settings) as u32,
+    }
+}
+
+fn report_settings(settings: &Settings) -> ReportSettings {
+    let redact = settings.list(id("report.redact")).iter().filter_map(|name| Redaction::named(name));
+    ReportSettings {
+        min_effect: MIN_EFFECT.of(settings),
+        confidence: CONFIDENCE.of(settings),
+        redact: redact.collect(),
+    }
+}

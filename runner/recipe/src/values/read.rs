@@ -1,0 +1,44 @@
+//! Reads the value of any key: a list of tables by the reader of its entries, a path relative to the file it stands in,
+//! everything else by itself.
+
+use crate::files::tidy;
+use crate::keys::key::{Key, Kind};
+use crate::text::finding::Finding;
+use crate::text::source::Sources;
+use crate::text::tree::{Item, Value};
+use crate::values::leaf::{Leaf, Typed};
+use crate::values::slow::SlowSetting;
+use crate::values::value::{typed, wrong_type};
+use crate::values::{layer_list, slow_list};
+
+/// Checks a value against its key.
+pub(crate) fn leaf(key: &'static Key, item: &Item, sources: &Sources) -> Result<Leaf, Finding> {
+    let typed = match &key.kind {
+        Kind::Path => path(key, item, sources)?,
+        Kind::Layers => Typed::Layers(layer_list::read(item)?),
+        Kind::Slow => Typed::Slow(slow_list::read(item)?),
+        _ => typed(key, item)?,
+    };
+    let toml = match &typed {
+        Typed::Path(path) => crate::text::tree::quote(&path.to_string_lossy()),
+        _ => item.value.toml(),
+    };
+    let text = match &typed {
+        Typed::Slow(slow) if slow.is_empty() => "none".to_owned(),
+        Typed::Slow(slow) => {
+            let labels: Vec<String> = slow.iter().map(SlowSetting::label).collect();
+            labels.join("+")
+        }
+        _ => item.value.plain(),
+    };
+    Ok(Leaf { typed, text, toml, span: Some(item.span) })
+}
+
+fn path(key: &Key, item: &Item, sources: &Sources) -> Result<Typed, Finding> {
+    match &item.value {
+        Value::Text(text) if !text.is_empty() && !text.contains('\0') => {
+            Ok(Typed::Path(tidy(&sources.folder(item.span.source).join(text))))
+        }
+        _ => Err(wrong_type(key, item, "a path in quotes")),
+    }
+}
