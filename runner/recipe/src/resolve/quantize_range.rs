@@ -110,7 +110,8 @@ mod tests {
         settings.put(COLLECTIVE, Leaf::name(collective.name()));
         for flag in flags {
             let typed = Typed::Flag(true);
-            settings.put(*flag, Arc::new(Leaf { typed, text: String::new(), toml: String::new(), span: None }));
+            settings
+                .put(*flag, Arc::new(Leaf { typed, text: String::new(), toml: String::new(), span: None }));
         }
         settings
     }

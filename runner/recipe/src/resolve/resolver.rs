@@ -59,7 +59,11 @@ impl<'a> Resolver<'a> {
             threads: Threads::default(),
         };
         cell.findings.extend(compression::nothing_to_factor(settings, compression, &spec.model));
-        cell.findings.extend(elastic::long_period(settings, &spec.strategy, training::steps(settings, &spec)));
+        cell.findings.extend(elastic::long_period(
+            settings,
+            &spec.strategy,
+            training::steps(settings, &spec),
+        ));
         (spec, cell.findings)
     }
 }
