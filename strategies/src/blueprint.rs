@@ -13,6 +13,7 @@ use crate::collective::{self, Collective};
 use crate::compress::Compressor;
 use crate::plan::TrainingPlan;
 use crate::projection::{self, Matrix};
+use crate::registry::{CustomRank, Registry};
 use crate::runtime::Runtime;
 use crate::strategy::Roles;
 use recipe::{Compression, Graph, Measure, Role, RunSpec, Strategy as Kind};
@@ -32,6 +33,7 @@ pub struct Blueprint {
     parameter_count: usize,
     matrices: Arc<[Matrix]>,
     plan: Arc<TrainingPlan>,
+    registry: Registry,
     /// Built for the first rank that needs it, once for all ranks of a simulated run.
     graph: Arc<OnceLock<Graph>>,
 }
@@ -57,6 +59,7 @@ impl Blueprint {
             parameter_count,
             matrices: projection::matrices(&spec.model),
             plan,
+            registry: Registry::default(),
             graph: Arc::default(),
         }
     }
@@ -77,6 +80,12 @@ impl Blueprint {
     #[must_use]
     pub fn with_collective(self, collective: Arc<dyn Collective>) -> Self {
         Self { collective, ..self }
+    }
+
+    /// The same with strategies of other crates.
+    #[must_use]
+    pub fn with_registry(self, registry: Registry) -> Self {
+        Self { registry, ..self }
     }
 
     /// All ranks.
@@ -112,6 +121,10 @@ impl Blueprint {
 
     /// The roles of a rank.
     pub fn roles(&self, rank: Rank, runtime: &dyn Runtime, comm: &CommQueue) -> Result<Roles, StepError> {
+        if let Kind::Custom { name, settings } = &self.strategy {
+            let rank = CustomRank { rank, blueprint: self, settings, runtime, comm };
+            return self.registry.get(name)?.roles(&rank);
+        }
         match rank.index().checked_sub(self.trainers.len()) {
             None => Ok(self.roles_of_worker(rank, runtime, comm)),
             Some(server) => Ok(self.roles_of_server(server, runtime)),

@@ -4,7 +4,7 @@
 //! file runs in real processes, in tests, and in the simulator.
 //!
 //! The crate is also the API for strategies of other crates: the files of [`algorithm`] use its public members only. [`sim`]
-//! and [`toy`] are the test kit.
+//! and [`toy`] are the test kit, and a [`Registry`] makes such a strategy known to a `bakeoff-worker`.
 
 pub mod algorithm;
 mod all_reduce;
@@ -27,6 +27,7 @@ mod message;
 mod optimizer;
 pub mod plan;
 pub mod projection;
+mod registry;
 pub mod rng;
 mod runtime;
 pub mod server;
@@ -51,6 +52,7 @@ pub use learner::{Batch, Learner};
 pub use message::{Fields, Message, malformed};
 pub use optimizer::Optimizer;
 pub use plan::{Progress, SamplePartition, TrainingPlan};
+pub use registry::{CustomRank, CustomSettings, CustomStrategy, Registry};
 pub use runtime::{Bell, Gate, Observer, Runtime, Shared};
 pub use service_context::{RankInfo, ServiceContext};
 pub use strategy::{Evaluated, Roles, Service, ServiceStep, Strategy};

@@ -110,6 +110,13 @@ pub struct Evaluated {
     pub group: Option<SnapshotGroup>,
 }
 
+impl Roles {
+    /// A rank that trains; `evaluated` says how its model is evaluated, if not only its digest is recorded.
+    pub fn trainer(strategy: impl Strategy + 'static, evaluated: Option<Evaluated>) -> Self {
+        Self { trainer: Some(Box::new(strategy)), evaluated, ..Self::default() }
+    }
+}
+
 impl Evaluated {
     /// The run is judged by this model alone.
     pub fn judged(name: &str) -> Self {

@@ -21,4 +21,4 @@ mod stop;
 mod stream;
 pub mod threads;
 
-pub use program::run_program;
+pub use program::main_with;

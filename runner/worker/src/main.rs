@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    worker::run_program()
+    worker::main_with(&strategies::Registry::default())
 }

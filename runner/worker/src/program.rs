@@ -1,12 +1,14 @@
-//! The program `bakeoff-worker`.
+//! The program `bakeoff-worker`, with the strategies of a registry.
 
 use mesh::{Briefing, Member, PROTOCOL};
 use std::io::Read;
 use std::process::ExitCode;
+use strategies::Registry;
 use tracing::error;
 
-/// Runs one rank of a run, or the evaluator of its snapshots, as the briefing on standard input says.
-pub fn run_program() -> ExitCode {
+/// Runs one rank of a run, or the evaluator of its snapshots, as the briefing on standard input says. A `bakeoff-worker`
+/// with strategies of its own calls this in its `main`.
+pub fn main_with(registry: &Registry) -> ExitCode {
     mesh::keep_freed_memory();
     if let Some(argument) = std::env::args().nth(1) {
         return answer(&argument);
@@ -14,7 +16,7 @@ pub fn run_program() -> ExitCode {
     // A log that cannot be written, because the disk is full, is no reason to panic.
     let log = tracing_subscriber::fmt().json().with_writer(std::io::stderr).log_internal_errors(false);
     log.with_max_level(tracing::Level::INFO).init();
-    match work() {
+    match work(registry) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             error!(error = format!("{error:#}"), "worker failed");
@@ -46,17 +48,17 @@ fn answer(argument: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn work() -> anyhow::Result<()> {
+fn work(registry: &Registry) -> anyhow::Result<()> {
     die_with_the_driver()?;
     let briefing = mesh::read_briefing(std::io::stdin().lock())?;
     watch_the_input()?;
     crate::threads::compute_with(briefing.threads);
-    dispatch(&briefing)
+    dispatch(&briefing, registry)
 }
 
-fn dispatch(briefing: &Briefing) -> anyhow::Result<()> {
+fn dispatch(briefing: &Briefing, registry: &Registry) -> anyhow::Result<()> {
     match briefing.member {
-        Member::Rank(rank) => crate::rank::run(briefing, rank),
+        Member::Rank(rank) => crate::rank::run(briefing, rank, registry),
         Member::Evaluator => crate::evaluation::run(briefing),
     }
 }

@@ -18,7 +18,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use strategies::emulation::Parts;
 use strategies::{
-    Batch, Blueprint, LaneBody, Learner, Optimizer, SamplePartition, StepError, TrainingPlan, Vector,
+    Batch, Blueprint, LaneBody, Learner, Optimizer, Registry, SamplePartition, StepError, TrainingPlan,
+    Vector,
 };
 
 /// Time in which the driver's request to stop may arrive after a peer has left.
@@ -56,7 +57,7 @@ impl LaneFailure {
 }
 
 /// Runs a rank and reports its end to the driver. An error means that the driver could not be reached.
-pub fn run(briefing: &Briefing, rank: Rank) -> anyhow::Result<()> {
+pub fn run(briefing: &Briefing, rank: Rank, registry: &Registry) -> anyhow::Result<()> {
     let (client, inbox) = ControlClient::connect(briefing)?;
     let stop = Arc::new(Stop::default());
     let (recorder, shipping) = Recorder::start(
@@ -69,7 +70,7 @@ pub fn run(briefing: &Briefing, rank: Rank) -> anyhow::Result<()> {
     let clock = RunClock::new();
     let barrier = StartBarrier::new(stop.clone(), briefing.deadlines.start_up);
     let listener = ControlListener::open(inbox, clock.clone(), barrier.clone(), stop.clone())?;
-    let mut process = Process { briefing, rank, client, recorder, shipping, clock, barrier, stop };
+    let mut process = Process { briefing, rank, registry, client, recorder, shipping, clock, barrier, stop };
     let end = process.live();
     process.leave(end)?;
     listener.close();
@@ -81,6 +82,7 @@ type Model = (Box<dyn Learner>, Parts);
 
 struct Process<'a> {
     briefing: &'a Briefing,
+    registry: &'a Registry,
     rank: Rank,
     client: ControlClient,
     recorder: Arc<Recorder>,
@@ -138,7 +140,8 @@ impl Process<'_> {
         let partition = SamplePartition::new(&spec.dataset, *seed, data.training_ids(), &labels, workers);
         let plan = Arc::new(TrainingPlan::new(spec, partition));
         let (learner, parts) = self.learner(&data, &plan)?.unzip();
-        let blueprint = Blueprint::new(spec, plan, spec.model.parameters());
+        let blueprint =
+            Blueprint::new(spec, plan, spec.model.parameters()).with_registry(self.registry.clone());
         let emulation = Emulation::new(
             self.briefing,
             self.rank,

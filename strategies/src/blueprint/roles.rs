@@ -62,6 +62,8 @@ impl Blueprint {
             Kind::DPsgd { topology, order } => self.mixing(rank, runtime, topology, order),
             Kind::AdPsgd { topology, averaging } => self.pairs(rank, runtime, topology, averaging),
             Kind::Sgp => self.pushing(rank),
+            // Built by the registry.
+            Kind::Custom { .. } => Roles::default(),
         }
     }
 
@@ -112,7 +114,8 @@ impl Blueprint {
             | Kind::PipeSgd { .. }
             | Kind::DPsgd { .. }
             | Kind::AdPsgd { .. }
-            | Kind::Sgp => Roles::default(),
+            | Kind::Sgp
+            | Kind::Custom { .. } => Roles::default(),
         }
     }
 

@@ -1,5 +1,5 @@
-//! Proofs about the crate from outside: its transports keep the contract of transports, and its algorithms use nothing but
-//! its public interface.
+//! The crate from outside: its transports keep the contract of transports, its algorithms use nothing but its public
+//! interface, and the example of a strategy of another crate works.
 #![expect(clippy::unwrap_used, reason = "what fails here is a test")]
 
 // The names that the files of `algorithm` import from `crate`.
@@ -14,3 +14,11 @@ mod algorithm;
 mod contract;
 mod in_process;
 mod simulated;
+
+/// The example of a strategy of another crate, with its own tests.
+mod example {
+    #[path = "../../../../examples/own-strategy/src/lib.rs"]
+    mod own_strategy;
+
+    include!("../../../examples/own-strategy/tests/simulated.rs");
+}

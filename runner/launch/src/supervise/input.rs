@@ -34,6 +34,12 @@ impl Rules {
         self.roles.len() as u32
     }
 
+    /// Sets of ranks that must begin with equal weights.
+    pub(super) fn replica_groups(&self) -> Vec<Vec<Rank>> {
+        let groups = self.strategy.replica_groups(self.ranks()).into_iter();
+        groups.map(|group| group.into_iter().map(Rank).collect()).collect()
+    }
+
     /// Whether a run that has begun and has lost the ranks `lost` tolerates the loss of `rank`.
     pub(super) fn spares(&self, rank: Rank, lost: &[Rank]) -> bool {
         let Some(role) = self.roles.get(rank.index()) else { return false };

@@ -85,18 +85,24 @@ impl RankState {
     }
 }
 
-/// A difference between ranks in what must be equal on all of them.
-pub(super) fn difference(ranks: &[RankState]) -> Option<Cause> {
-    let mut prepared =
-        (0..).map(Rank).zip(ranks).filter_map(|(rank, state)| Some((rank, state.prepared.as_ref()?)));
-    let (reference, first) = prepared.next()?;
-    for (rank, other) in prepared {
+/// A difference between prepared ranks: in the data of any two, or in the weights of two that `replicas`, sets of ranks with
+/// equal weights, puts together.
+pub(super) fn difference(ranks: &[RankState], replicas: &[Vec<Rank>]) -> Option<Cause> {
+    let prepared = |rank: Rank| ranks.get(rank.index())?.prepared.as_ref();
+    for (rank, other) in
+        (0..).map(Rank).zip(ranks).filter_map(|(rank, state)| Some((rank, state.prepared.as_ref()?)))
+    {
+        let group = replicas.iter().find(|group| group.contains(&rank));
+        let replica = group.and_then(|group| group.first().copied()).unwrap_or(rank);
+        let Some((first, same)) = prepared(Rank(0)).zip(prepared(replica)) else { continue };
         let facts = [
-            ("the number of weights", first.parameters.to_string(), other.parameters.to_string()),
-            ("the data", first.data_digest.clone(), other.data_digest.clone()),
-            ("the initial weights", first.weights.clone(), other.weights.clone()),
+            ("the number of weights", replica, same.parameters.to_string(), other.parameters.to_string()),
+            ("the data", Rank(0), first.data_digest.clone(), other.data_digest.clone()),
+            ("the initial weights", replica, same.weights.clone(), other.weights.clone()),
         ];
-        if let Some((what, one, another)) = facts.into_iter().find(|(_, one, another)| one != another) {
+        if let Some((what, reference, one, another)) =
+            facts.into_iter().find(|(_, _, one, another)| one != another)
+        {
             return Some(Cause::Differ { what, values: [(reference, short(&one)), (rank, short(&another))] });
         }
     }
@@ -115,5 +121,50 @@ pub(super) fn list(ranks: &[Rank]) -> String {
         [] => "no rank".into(),
         [one] => format!("rank {one}"),
         [most @ .., last] => format!("ranks {} and {last}", most.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prepared(rank: u32, data: &str, weights: &str) -> RankState {
+        let prepared = Prepared {
+            rank: Rank(rank),
+            pid: 1,
+            threads: 1,
+            training_samples: 10,
+            data_digest: data.into(),
+            weights: weights.into(),
+            parameters: weights.len() as u64,
+            resident_bytes: 0,
+        };
+        RankState { prepared: Some(prepared), ..RankState::default() }
+    }
+
+    fn differ(ranks: &[RankState], groups: &[&[u32]]) -> Option<(&'static str, u32, u32)> {
+        let groups: Vec<Vec<Rank>> =
+            groups.iter().map(|group| group.iter().copied().map(Rank).collect()).collect();
+        match difference(ranks, &groups)? {
+            Cause::Differ { what, values: [(one, _), (other, _)] } => Some((what, one.0, other.0)),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn only_replicas_must_agree_on_their_weights_and_all_ranks_on_their_data() {
+        let halves = [
+            prepared(0, "mnist", "left"),
+            prepared(1, "mnist", "right"),
+            prepared(2, "mnist", "left"),
+            prepared(3, "mnist", "right"),
+        ];
+        assert_eq!(differ(&halves, &[&[0, 2], &[1, 3]]), None);
+        assert_eq!(differ(&halves, &[&[0, 1, 2, 3]]), Some(("the number of weights", 0, 1)));
+        let one_apart = [prepared(0, "mnist", "left"), prepared(1, "mnist", "lest")];
+        assert_eq!(differ(&one_apart, &[&[0, 1]]), Some(("the initial weights", 0, 1)));
+        assert_eq!(differ(&one_apart, &[&[0], &[1]]), None);
+        let other_data = [prepared(0, "mnist", "left"), prepared(1, "cifar", "left")];
+        assert_eq!(differ(&other_data, &[&[0], &[1]]), Some(("the data", 0, 1)));
     }
 }

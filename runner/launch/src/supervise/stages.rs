@@ -31,7 +31,7 @@ impl Supervisor {
 
     fn advance_start(&mut self) {
         if self.ranks.iter().all(|rank| rank.prepared.is_some()) {
-            if let Some(difference) = rank::difference(&self.ranks) {
+            if let Some(difference) = rank::difference(&self.ranks, &self.rules.replica_groups()) {
                 return self.fault(difference);
             }
             self.stage = Stage::Running;

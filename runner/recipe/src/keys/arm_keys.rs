@@ -132,6 +132,18 @@ pub(crate) const KEYS: &[Key] = &[
     .example("8")
     .arm(),
     Key::new(
+        "strategy.custom",
+        Kind::Text,
+        "The name of the strategy in the registry of your `bakeoff-worker` (`BAKEOFF_WORKER` names the program).",
+    )
+    .of(&[StrategyKind::Custom.name()])
+    .example("\"lazy-sgd\"")
+    .arm(),
+    Key::new("strategy.settings", Kind::TextList, "The numbers of the strategy, each as `name = number`.")
+        .of(&[StrategyKind::Custom.name()])
+        .example("[\"period = 4\"]")
+        .arm(),
+    Key::new(
         "strategy.rho",
         Kind::Number(Range::POSITIVE),
         "How strongly worker and centre are drawn to each other, as a multiple of the learning rate: each goes \

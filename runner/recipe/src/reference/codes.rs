@@ -285,6 +285,13 @@ pub(crate) const CODES: &[Code] = &[
          what it was at the beginning, and it is the centre that the run is judged by.",
     ),
     code(
+        "R134",
+        "a custom strategy without a name or with unreadable settings",
+        "`kind = \"custom\"` trains with a strategy of another crate. `custom` is the name under which a `bakeoff-worker` \
+         that you build registers it, and `settings` are its numbers, each as `name = number`. Which numbers it needs, \
+         only the strategy knows: a missing one ends the run at its start.",
+    ),
+    code(
         "R151",
         "a code that partial sums do not survive",
         "`top-k`, `sign`, `terngrad` and `qsgd` lose much, and are not linear: a sum of what was decoded is no code. \

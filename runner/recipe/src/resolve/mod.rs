@@ -6,6 +6,7 @@ pub(crate) mod cell;
 pub(crate) mod collective;
 pub(crate) mod communication;
 pub(crate) mod compression;
+pub(crate) mod custom;
 pub(crate) mod dataset;
 pub(crate) mod elastic;
 pub(crate) mod emulation;

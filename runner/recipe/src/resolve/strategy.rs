@@ -2,8 +2,8 @@
 
 use crate::resolve::assign::SERVERS;
 use crate::resolve::cell::STRATEGY_KIND;
-use crate::resolve::elastic;
 use crate::resolve::training::{CLIP, EPOCHS, MOMENTUM};
+use crate::resolve::{custom, elastic};
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::{Defaulted, Optional};
@@ -58,6 +58,7 @@ pub(crate) fn read(kind: StrategyKind, settings: &Settings) -> Strategy {
             let look_ahead = elastic::LOOK_AHEAD.of(settings);
             Strategy::Eamsgd { moving_rate, momentum, period, serve, look_ahead }
         }
+        StrategyKind::Custom => custom::read(settings),
     }
 }
 
@@ -82,6 +83,7 @@ pub(crate) fn findings(settings: &Settings, strategy: &Strategy) -> Option<Findi
         }
         Strategy::PipeSgd { warmup, .. } => endless_warmup(settings, *warmup),
         Strategy::PsSync => divided_norm(settings),
+        Strategy::Custom { .. } => custom::findings(settings),
         Strategy::DSync
         | Strategy::AsyncMsgd { .. }
         | Strategy::LocalSgd { .. }

@@ -32,7 +32,8 @@ impl Strategy {
             | Self::MeasgdAsync { .. }
             | Self::EasgdHogwild { .. }
             | Self::EasgdSync { .. }
-            | Self::Eamsgd { .. } => None,
+            | Self::Eamsgd { .. }
+            | Self::Custom { .. } => None,
         }
     }
 

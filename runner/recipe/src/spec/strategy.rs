@@ -5,6 +5,7 @@ use crate::spec::strategy_kind::{Exchange, Models, Pace, Profile};
 use crate::{Extent, Role, StrategyKind, Topology};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// How the ranks train together: one variant for each [`StrategyKind`], with its settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -125,6 +126,13 @@ pub enum Strategy {
         /// Whether gradients are those of the weights after the velocity's next move.
         look_ahead: bool,
     },
+    /// A strategy of another crate.
+    Custom {
+        /// Its name in the registry of `bakeoff-worker`.
+        name: String,
+        /// Its numbers, by name.
+        settings: BTreeMap<String, f64>,
+    },
 }
 
 family! {
@@ -223,6 +231,7 @@ impl Strategy {
             Self::EasgdHogwild { .. } => StrategyKind::EasgdHogwild,
             Self::EasgdSync { .. } => StrategyKind::EasgdSync,
             Self::Eamsgd { .. } => StrategyKind::Eamsgd,
+            Self::Custom { .. } => StrategyKind::Custom,
         }
     }
 
@@ -275,6 +284,12 @@ impl Strategy {
         matches!(self.profile().models, Models::Equal | Models::Averaged)
     }
 
+    /// Sets of ranks, of `ranks` in all, that must begin with equal weights, bit for bit: ranks of different sets may hold
+    /// different parts of a model. In these strategies each rank begins with the whole model.
+    pub fn replica_groups(&self, ranks: u32) -> Vec<Vec<u32>> {
+        vec![(0..ranks).collect()]
+    }
+
     /// Whether the workers' models differ during training. If so, each worker takes snapshots, not only the one that the
     /// run is judged by.
     pub fn models_differ(&self) -> bool {
@@ -310,7 +325,8 @@ impl Strategy {
             | Self::AdPsgd { .. }
             | Self::Sgp
             | Self::EasgdOriginal { .. }
-            | Self::EasgdSync { .. } => none,
+            | Self::EasgdSync { .. }
+            | Self::Custom { .. } => none,
             Self::AsyncSgd { serve, staleness_bound } | Self::AsyncMsgd { serve, staleness_bound, .. } => {
                 Options { serve: Some(*serve), staleness_bound: *staleness_bound, ..none }
             }

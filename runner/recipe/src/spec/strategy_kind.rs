@@ -39,6 +39,8 @@ family! {
         Sgp = "sgp": "Gossip over a directed graph: stochastic gradient push.",
         LocalSgd = "local-sgd": "Local steps, and an average of all models now and then. It is judged by \
             rank 0, and the models are compared.",
+        Custom = "custom": "A strategy of your own, in a `bakeoff-worker` that you build with it: `custom` is its name \
+            there, `settings` are its numbers. Workers step together and there are no servers.",
     }
     later {
         "gmp": "Groups that split large layers among them, and data parallelism between groups.",
@@ -147,6 +149,8 @@ impl StrategyKind {
             Self::AsyncSgd | Self::AsyncMsgd | Self::HogwildSgd => {
                 Profile::new(Pace::Own, Models::Received, Exchange::AsyncServer, Sends::Both)
             }
+            // Its workers may differ: only the strategy knows.
+            Self::Custom => Profile::new(Pace::Common, Models::Own, Exchange::AllReduce, Sends::Gradients),
             Self::DPsgd | Self::Sgp => {
                 Profile::new(Pace::Common, Models::Own, Exchange::Neighbours, Sends::Weights)
             }
