@@ -22,8 +22,9 @@
 //! speed of the network: half as many averagings as Algorithm 1 has, which has one per gradient of any worker. Gradients
 //! are means over samples, the paper's are sums. The paper's counter k is virtual; here rank 0 counts samples for the
 //! measurement, so that the run consumes less than one step more than its budget and all models are evaluated as they are
-//! when a mark is reached (`gossip/count.rs`). Without it, after rank 0 is lost, a worker counts by what its neighbours
-//! report, and a run consumes a few steps more. The rate follows the count that the worker knew when its last step ended,
+//! when an evaluation point is reached (`gossip/count.rs`). Without it, after rank 0 is lost, a worker counts by the notes of
+//! its neighbours, and a run consumes the steps more that they took since they were last heard of. A passive rank lets three
+//! deadlines pass before an active one counts as lost. The rate follows the count that the worker knew when its last step ended,
 //! and is logged with it. Momentum and weight decay act on the compute lane at the model that was read, and are never
 //! averaged. A passive worker applies its buffer just before it averages, and at the end. The exponential graph joins hops of
 //! 1 and 2^i + 1 for i > 0: the paper's for i = 0, which is 2, would join two active workers. A worker that has lost all

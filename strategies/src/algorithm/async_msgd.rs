@@ -15,7 +15,8 @@
 //! default the master serves one worker at a time.
 //!
 //! Departures: those of Async SGD. As printed, and unlike the optimizer's, the rate is inside the velocity: a change
-//! of the rate acts on new gradients only.
+//! of the rate acts on new gradients only. The momentum is the method's own, the paper's rule of thumb of 0.9 unless the
+//! optimizer has one, so that one recipe can compare it with Async SGD, which has none.
 
 use crate::Vector;
 use crate::algorithm::async_sgd::Rule;

@@ -21,7 +21,8 @@
 //! those of synchronous SGD, whose update is the mean of all p.
 //!
 //! Departures: each worker draws from samples of its own pace. The weights may be divided among several masters,
-//! each with its own order of gradients. A worker that is more steps ahead of the slowest than the bound allows
+//! each with its own order of gradients; the first gathers the parts of the others for evaluation, each as it is when its
+//! master reaches the evaluation point. A worker that is more steps ahead of the slowest than the bound allows
 //! gets its answer when the slowest has caught up, with the weights of that moment; meanwhile its turn is over. With
 //! several masters a worker has its turn at one after the other, so that none is kept waiting for another, and the first
 //! enforces the bound on staleness.

@@ -22,8 +22,10 @@
 //!
 //! Departures: each worker draws from samples of its own pace. An exchange takes place before every `period`-th local
 //! step of the worker, with the gradient at the weights before the pull. The centre may be divided among several
-//! masters, each with its own order of workers; of those that serve one at a time a worker goes to one after the other. Samples count when the worker comes again, or leaves; what it learned
-//! after its last exchange is not in the centre. Staleness counts the exchanges of others since the worker's last. Where
+//! masters, each with its own order of workers; of those that serve one at a time a worker goes to one after the other. Samples count when the worker
+//! visits again, or leaves, so that a centre after N samples has seen weights that learned from them; the steps after a
+//! worker's last visit are not in the centre. The answer of a master tells the length of the worker's next block, one visit
+//! ahead: with a long period, steps that were granted to a worker before it became slow are missing to a fast one. Staleness counts the exchanges of others since the worker's last. Where
 //! weights are coded, each end moves towards the decoded other, and their sum by what is lost.
 
 use crate::server::{

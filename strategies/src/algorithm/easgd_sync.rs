@@ -18,7 +18,9 @@
 //! Departures: none in the update, which is the same in all variants, bit for bit: the weights are added in the
 //! order of the tree over the workers, ((0 + 1) + (2 + 3)) + ..., wherever the master is, and the centre moves by
 //! a (sum - p c). A code of `compression` is applied at the same places in all of them. The paper's variant 3 hides
-//! lines 11 and 12 behind the passes; ours line 14, too, which needs nothing of them either.
+//! lines 11 and 12 behind the passes; ours line 14, too, which needs nothing of them either, and sends the centre down while
+//! the sum goes up, because a network card carries both directions at once. Variants 1 and 2 do one after the other, as the
+//! paper's blocking calls do. Worker 0 of variants 2 and 3 has two models, its own and the centre, and snapshots both.
 
 use crate::collective::Branch;
 use crate::server::pulled;

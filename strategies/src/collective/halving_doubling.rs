@@ -30,7 +30,7 @@
 //! after its host.
 //!
 //! Source: Rabenseifner's algorithm, in Thakur, Rabenseifner and Gropp, "Optimization of collective communication
-//! operations in MPICH", 2005; Shi et al., MG-WFBP, table II.
+//! operations in MPICH", 2005, whose guests and hosts each add a half; Shi et al., MG-WFBP, table II.
 
 use super::bundle::{bundle, unbundle};
 use super::fold::{Fold, FoldRole};

@@ -31,7 +31,8 @@
 //!
 //! Order of sums: that of the ring, and the same bits where the codec is exact.
 //!
-//! Source: Li et al., Pipe-SGD, NeurIPS 2018, section 3.2 and figure 3.
+//! Source: Li et al., Pipe-SGD, NeurIPS 2018, section 3.2 and figure 3, which has no equation: the formula follows from the
+//! pipeline.
 
 use super::journey::Journey;
 use super::{Collective, Cost, Rates, Ring};

@@ -15,10 +15,12 @@ mod contract;
 mod in_process;
 mod simulated;
 
-/// The example of a strategy of another crate, with its own tests.
+#[path = "../../../examples/own-strategy/src/lib.rs"]
+mod own_strategy;
+
+/// The tests of the example of a strategy of another crate.
 mod example {
-    #[path = "../../../../examples/own-strategy/src/lib.rs"]
-    mod own_strategy;
+    use super::own_strategy;
 
     include!("../../../examples/own-strategy/tests/simulated.rs");
 }

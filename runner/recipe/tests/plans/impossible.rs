@@ -224,6 +224,27 @@ fn impossible_strategies() {
 }
 
 #[test]
+fn impossible_custom_strategies() {
+    check(
+        "impossible_custom_strategies",
+        &[
+            (
+                "a custom strategy without a name, one with a number that is none, and one as it should be",
+                &[
+                    "[[strategy]]\nkind = \"custom\"",
+                    "[[strategy]]\nname = \"wrong\"\nkind = \"custom\"\ncustom = \"lazy-sgd\"\nsettings = [\"period = four\"]",
+                    "[[strategy]]\nname = \"right\"\nkind = \"custom\"\ncustom = \"lazy-sgd\"\nsettings = [\"period = 4\"]",
+                ],
+            ),
+            (
+                "settings of a custom strategy for another",
+                &["[[strategy]]\nkind = \"d-sync\"\nsettings = [\"period = 4\"]"],
+            ),
+        ],
+    );
+}
+
+#[test]
 fn impossible_elastic_strategies() {
     check(
         "impossible_elastic_strategies",
