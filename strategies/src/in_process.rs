@@ -63,7 +63,7 @@ enum Presence {
     Lost,
 }
 
-/// What a look at a rank's rank_state answers: nothing yet, or an end of the wait.
+/// The state of a wait for a rank: nothing yet, or the end of the wait.
 type Seen<T> = Option<Result<T, StepError>>;
 
 impl InProcessRank {

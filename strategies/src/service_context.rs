@@ -95,6 +95,13 @@ impl ServiceContext {
         if !self.is_loss_of(peer, &error) {
             return Err(error);
         }
+        self.record_loss(peer, step, &error);
+        Ok(())
+    }
+
+    /// Records that a peer is lost, in its step `step`, where [`Self::is_loss_of`] has said so: it is asked once, because the
+    /// answer changes when the run is stopped.
+    pub fn record_loss(&self, peer: Rank, step: u64, error: &StepError) {
         let at = self.lane.clock.now();
         self.record(Event::Lost(LostRecord {
             rank: self.info.rank,
@@ -103,7 +110,6 @@ impl ServiceContext {
             at,
             reason: error.to_string(),
         }));
-        Ok(())
     }
 
     /// Turns a sum over `places` ranks into a mean: scaled once, as an all-reduce does it.

@@ -45,6 +45,8 @@ pub(crate) async fn write(
     for warning in &page.warnings {
         console.warn(warning, "");
     }
+    // A page that cannot be written leaves no new data beside an old one.
+    places(file)?;
     for part in &page.data {
         save(&data.join(&part.name), &part.text)?;
     }
@@ -70,7 +72,12 @@ pub(crate) fn prepare(file: &Path) -> Result<(), Failure> {
     let tried = fs::create_dir_all(folder)
         .and_then(|()| fs::write(&beside, ""))
         .and_then(|()| fs::remove_file(&beside));
-    tried.map_err(|error| unwritable(Exit::Preflight, file, &error))
+    tried.map_err(|error| unwritable(Exit::Preflight, file, &error))?;
+    let data = data_folder(file);
+    if data.exists() && !data.is_dir() {
+        return Err(unwritable(Exit::Preflight, &data, &ErrorKind::NotADirectory.into()));
+    }
+    Ok(())
 }
 
 /// Writes a file whole or not at all: a half page would look like a page.

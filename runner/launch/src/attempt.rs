@@ -254,7 +254,10 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
                     Input::Message(member, message)
                 }
                 (member, exit) = self.launcher.next_exit() => Input::Exited(member, exit),
-                Some(Ok(fetched)) = self.fetching.join_next() => self.pass_on(fetched),
+                Some(fetched) = self.fetching.join_next() => match fetched {
+                    Ok(fetched) => self.pass_on(fetched),
+                    Err(error) => return Err(LaunchError::Fetch { source: error }),
+                },
                 _ = ticks.tick() => Input::Tick,
             };
             over = self.carry_out(supervisor.on(since(self.begun), input)).await?;

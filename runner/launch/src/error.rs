@@ -36,6 +36,12 @@ pub enum LaunchError {
         /// Its output, or how it exited.
         answer: String,
     },
+    /// The task that fetches a snapshot failed.
+    #[error("the task that fetches a snapshot for the evaluator failed: {source}")]
+    Fetch {
+        /// Why.
+        source: tokio::task::JoinError,
+    },
     /// The worker binary does not answer.
     #[error(
         "worker {} did not answer `--protocol` within {} s; build driver and worker from one state: `cargo build \

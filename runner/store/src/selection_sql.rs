@@ -60,11 +60,17 @@ fn condition(query: &mut QueryBuilder<Sqlite>, test: &Test, dead: &[i64]) {
             match field {
                 Field::Axis(path) => axis(query, path, relation, operand),
                 Field::Strategy => {
+                    strategy_name(query, "cell", operand);
+                    query.push(" OR (");
                     named(query, "cell.strategy", relation, operand);
-                    query.push(" OR ");
-                    strategy_name(query, operand);
+                    // As in a recipe: a name of a strategy means that strategy, and only another word a kind.
+                    query.push(
+                        " AND NOT EXISTS (SELECT 1 FROM cell AS other WHERE other.sweep = cell.sweep AND (",
+                    );
+                    strategy_name(query, "other", operand);
+                    query.push(")))");
                 }
-                Field::StrategyName => strategy_name(query, operand),
+                Field::StrategyName => strategy_name(query, "cell", operand),
                 Field::StrategyKind => named(query, "cell.strategy", relation, operand),
                 Field::Arm => named(query, "cell.arm_name", relation, operand),
                 Field::Recipe => named(query, "sweep.name", relation, operand),
@@ -123,20 +129,31 @@ fn bind(query: &mut QueryBuilder<Sqlite>, operand: &Operand) {
     };
 }
 
-/// The name of an arm is that of its strategy, and the values of the axes that multiply it.
-fn strategy_name(query: &mut QueryBuilder<Sqlite>, operand: &Operand) {
-    query.push("substr(cell.arm_name || ' ', 1, length(");
+/// The name of an arm is that of its strategy, and the values of the axes that multiply it, as `period=4`. A name may have
+/// spaces, so that what follows a shorter name must be such a value.
+fn strategy_name(query: &mut QueryBuilder<Sqlite>, cell: &str, operand: &Operand) {
+    query.push(format_args!("{cell}.arm_name = "));
+    bind(query, operand);
+    query.push(format_args!(" OR (substr({cell}.arm_name, 1, length("));
     bind(query, operand);
     query.push(") + 1) = ");
     bind(query, operand);
-    query.push(" || ' '");
+    query.push(format_args!(" || ' ' AND instr(substr({cell}.arm_name, length("));
+    bind(query, operand);
+    query.push(format_args!(") + 2, instr(substr({cell}.arm_name, length("));
+    bind(query, operand);
+    query.push(") + 2) || ' ', ' ')), '=') > 0)");
 }
 
 fn axis(query: &mut QueryBuilder<Sqlite>, path: &str, relation: Relation, operand: &Operand) {
     // An axis over kinds may be written with `kind` at its end, and without.
     let short = path.strip_suffix(".kind").unwrap_or(path);
-    query.push("EXISTS (SELECT 1 FROM cell_axis WHERE cell_axis.cell = cell.id AND path IN (");
-    query.push_bind(short.to_owned()).push(", ").push_bind(format!("{short}.kind"));
+    query.push("EXISTS (SELECT 1 FROM cell_axis WHERE cell_axis.cell = cell.id AND (path IN (");
+    query.push_bind(short.to_owned()).push(", ").push_bind(format!("{short}.kind")).push(")");
+    // An axis of one strategy has that strategy's name in its path.
+    if let Some(key) = short.strip_prefix("strategy.") {
+        query.push(" OR path LIKE ").push_bind(format!("strategy.%.{key}"));
+    }
     query.push(match operand {
         Operand::Text(_) => ") AND text",
         Operand::Number(_) => ") AND number",

@@ -21,12 +21,12 @@ pub(super) struct Inbound {
 #[derive(Debug)]
 struct Message {
     tag: Tag,
-    state: GroupRank,
+    state: MessageState,
 }
 
 /// Where a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum GroupRank {
+pub(super) enum MessageState {
     /// It passes no card.
     Here,
     /// On its way to the card.
@@ -43,7 +43,7 @@ pub(super) enum Next {
     /// Nothing is there before this moment.
     Later(Nanos),
     /// Take this one.
-    Take(Rank, Tag, GroupRank),
+    Take(Rank, Tag, MessageState),
 }
 
 impl Inbound {
@@ -54,13 +54,13 @@ impl Inbound {
         if let Some(flight) = flight {
             self.flying.push(Reverse((flight.ready, number)));
         }
-        let state = flight.map_or(GroupRank::Here, GroupRank::Flying);
+        let state = flight.map_or(MessageState::Here, MessageState::Flying);
         self.messages.insert(number, Message { tag, state });
         self.queues.entry((tag.kind, from)).or_default().push_back(number);
     }
 
     /// Where the oldest message of a kind from `from` is.
-    pub(super) fn oldest(&mut self, from: Rank, kind: Kind, now: Nanos) -> Option<GroupRank> {
+    pub(super) fn oldest(&mut self, from: Rank, kind: Kind, now: Nanos) -> Option<MessageState> {
         self.land(now);
         let number = self.queues.get(&(kind, from))?.front()?;
         self.messages.get(number).map(|message| message.state)
@@ -74,16 +74,16 @@ impl Inbound {
             let number = *queue.front()?;
             let message = self.messages.get(&number)?;
             let when = match message.state {
-                GroupRank::Here => Nanos(0),
-                GroupRank::Flying(flight) => flight.ready,
-                GroupRank::Landed(arrival) => arrival.complete,
+                MessageState::Here => Nanos(0),
+                MessageState::Flying(flight) => flight.ready,
+                MessageState::Landed(arrival) => arrival.complete,
             };
             Some((when, number, *from, message))
         });
         match heads.min_by_key(|(when, number, ..)| (*when, *number)) {
             None => Next::Nothing,
             Some((when, _, from, message))
-                if when <= now && !matches!(message.state, GroupRank::Flying(_)) =>
+                if when <= now && !matches!(message.state, MessageState::Flying(_)) =>
             {
                 Next::Take(from, message.tag, message.state)
             }
@@ -106,9 +106,9 @@ impl Inbound {
             }
             self.flying.pop();
             if let Some(message) = self.messages.get_mut(&number)
-                && let GroupRank::Flying(flight) = message.state
+                && let MessageState::Flying(flight) = message.state
             {
-                message.state = GroupRank::Landed(self.card.receive(flight));
+                message.state = MessageState::Landed(self.card.receive(flight));
             }
         }
     }
@@ -122,8 +122,8 @@ mod tests {
         Flight { ready: Nanos(ready), first: Nanos(ready), length: Nanos(length) }
     }
 
-    fn landed(began: u64, complete: u64) -> GroupRank {
-        GroupRank::Landed(Arrival { began: Nanos(began), complete: Nanos(complete) })
+    fn landed(began: u64, complete: u64) -> MessageState {
+        MessageState::Landed(Arrival { began: Nanos(began), complete: Nanos(complete) })
     }
 
     /// The message that is not asked for yet is on the card before the one that is asked for.
@@ -134,7 +134,7 @@ mod tests {
         let early = Tag::new(Kind::Reduce, 1);
         inbound.reach(Rank(0), late, Some(flight(50, 10)));
         inbound.reach(Rank(1), early, Some(flight(45, 10)));
-        assert_eq!(inbound.oldest(Rank(0), Kind::Push, Nanos(0)), Some(GroupRank::Flying(flight(50, 10))));
+        assert_eq!(inbound.oldest(Rank(0), Kind::Push, Nanos(0)), Some(MessageState::Flying(flight(50, 10))));
         assert_eq!(inbound.oldest(Rank(0), Kind::Push, Nanos(50)), Some(landed(55, 65)));
         assert_eq!(inbound.oldest(Rank(1), Kind::Reduce, Nanos(50)), Some(landed(45, 55)));
         assert_eq!(inbound.oldest(Rank(1), Kind::Push, Nanos(50)), None);
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(inbound.next(Kind::Ask, Nanos(35)), Next::Take(Rank(2), tag(2), landed(30, 35)));
         inbound.hand_over(Rank(2), Kind::Ask);
         inbound.reach(Rank(3), tag(3), None);
-        assert_eq!(inbound.next(Kind::Ask, Nanos(40)), Next::Take(Rank(3), tag(3), GroupRank::Here));
+        assert_eq!(inbound.next(Kind::Ask, Nanos(40)), Next::Take(Rank(3), tag(3), MessageState::Here));
         inbound.hand_over(Rank(3), Kind::Ask);
         assert_eq!(inbound.next(Kind::Ask, Nanos(400)), Next::Take(Rank(1), tag(1), landed(100, 105)));
         inbound.hand_over(Rank(1), Kind::Ask);

@@ -5,7 +5,7 @@
 //! handed over goes in its own time.
 
 use super::card::{Arrival, Card, Fabric, Flight};
-use super::inbound::{GroupRank, Inbound, Next};
+use super::inbound::{Inbound, MessageState, Next};
 use super::{Lateness, Timer};
 use crate::{Envelope, Kind, Packet, StepError, Tag, Transport};
 use record::{Nanos, Rank};
@@ -105,10 +105,10 @@ impl Behind {
             // Not held while this lane waits: the transport tells of arrivals meanwhile.
             let place = lock(&card.inbound).oldest(from, kind, now);
             match place {
-                Some(GroupRank::Here) => return Ok(None),
-                Some(GroupRank::Landed(arrival)) if arrival.complete <= now => return Ok(Some(arrival)),
-                Some(GroupRank::Landed(arrival)) => self.wait(arrival.complete, from)?,
-                Some(GroupRank::Flying(flight)) => self.wait(flight.ready, from)?,
+                Some(MessageState::Here) => return Ok(None),
+                Some(MessageState::Landed(arrival)) if arrival.complete <= now => return Ok(Some(arrival)),
+                Some(MessageState::Landed(arrival)) => self.wait(arrival.complete, from)?,
+                Some(MessageState::Flying(flight)) => self.wait(flight.ready, from)?,
                 None => {
                     let reason = format!("a message from rank {from} passed the emulated card unseen");
                     return Err(StepError::Transport { rank: card.me, reason });
@@ -189,8 +189,8 @@ impl Transport for Behind {
                 Next::Take(from, tag, place) => {
                     let envelope = self.take(from, tag)?;
                     let arrival = match place {
-                        GroupRank::Landed(arrival) => Some(arrival),
-                        GroupRank::Here | GroupRank::Flying(_) => None,
+                        MessageState::Landed(arrival) => Some(arrival),
+                        MessageState::Here | MessageState::Flying(_) => None,
                     };
                     return Ok(self.finish(envelope, arrival, asked));
                 }

@@ -231,7 +231,7 @@ impl Client {
         if state.read(WorkerClocks::is_abandoned) {
             return Err(error);
         }
-        ctx.lose_peer(worker, self.came + 1, error)?;
+        ctx.record_loss(worker, self.came + 1, &error);
         Ok(ServiceStep::Finished)
     }
 

@@ -118,7 +118,7 @@ impl RoundRobin {
         if self.here().is_empty() {
             return Err(error);
         }
-        ctx.lose_peer(peer, self.workers[j].turns, error)?;
+        ctx.record_loss(peer, self.workers[j].turns, &error);
         ctx.resume(Phase::Other);
         Ok(())
     }

@@ -259,6 +259,15 @@ async fn models(store: &Store, selection: &Selection, folder: &Path) -> Result<V
                 None => told.push(format!("run {} kept no {name} model", short(&run.id))),
             }
         }
+        if run.spec.measure.models == KeptModels::All
+            && last.is_some()
+            && models.iter().all(|model| !model.ended)
+        {
+            told.push(format!(
+                "run {} is of a store of before: `bakeoff db rebuild` learns which models its ranks ended with",
+                short(&run.id)
+            ));
+        }
         for kept in own_models(run, &models) {
             let name = format!("final-rank-{}.safetensors", kept.rank.0);
             weights::write(&run.spec.model, kept, &origin(&detail, kept), &own.join(&name))?;

@@ -30,11 +30,25 @@ pub(crate) fn findings(settings: &Settings) -> Option<Finding> {
             "write `custom = \"lazy-sgd\"`, with the name under which your `bakeoff-worker` registers it",
         ));
     }
-    let wrong = settings.list(NUMBERS).iter().find(|text| number(text).is_none())?;
+    let Some(wrong) = settings.list(NUMBERS).iter().find(|text| number(text).is_none()) else {
+        return twice(settings);
+    };
     Some(
         Finding::new("R134", format!("`{wrong}` is not a setting of a custom strategy"))
             .at_option(settings.span(NUMBERS), "each is `name = number`")
             .cure("write `settings = [\"period = 4\"]`, for example"),
+    )
+}
+
+/// A setting that is given twice.
+fn twice(settings: &Settings) -> Option<Finding> {
+    let names: Vec<String> =
+        settings.list(NUMBERS).iter().filter_map(|text| number(text)).map(|(name, _)| name).collect();
+    let (_, name) = names.iter().enumerate().find(|(place, name)| names[..*place].contains(name))?;
+    Some(
+        Finding::new("R134", format!("the setting `{name}` of a custom strategy is given twice"))
+            .at_option(settings.span(NUMBERS), "which of the two?")
+            .cure("keep one of them"),
     )
 }
 

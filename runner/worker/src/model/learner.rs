@@ -298,7 +298,7 @@ impl Learner for TorchLearner {
     }
 
     fn take_activations(&mut self) -> Result<Block, StepError> {
-        let activations = self.activations.take().ok_or_else(|| wrong("there is no activations to take"))?;
+        let activations = self.activations.take().ok_or_else(|| wrong("there are no activations to take"))?;
         let sizes = activations.size();
         let width = sizes.iter().skip(1).product::<i64>() as usize;
         let mut values = vec![0.0; activations.numel()];
