@@ -186,3 +186,33 @@ async fn ids_are_found_by_their_beginning_and_by_their_end() {
     assert_eq!(lines[0].spec, plan.cells[0].spec);
     assert_eq!((lines[0].sweep.as_str(), lines[0].recipe.as_str()), (sweep.as_str(), "small"));
 }
+
+/// As in a recipe: a word is the strategy of that name, and a kind only where no strategy has that name. Names may have spaces.
+#[tokio::test]
+async fn a_word_is_a_strategys_name_before_it_is_a_kind() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = fresh(folder.path()).await;
+    // The first is of kind d-sync, the second of kind ps-sync.
+    for names in [["ring", "ring slow"], ["ps-sync period=4", "d-sync"], ["d-sync period=4", "two words"]] {
+        let mut plan = plan();
+        for (arm, name) in plan.arms.iter_mut().zip(names) {
+            name.clone_into(&mut arm.name);
+        }
+        begin(&store, &plan, Driver::this()).await;
+        let mut arms = Vec::new();
+        for word in ["ring", "ring slow", "ps-sync", "d-sync", "two"] {
+            let selection = Selection::parse(&format!("last and strategy = \"{word}\"")).unwrap();
+            let found = store.list(&selection).await.unwrap();
+            let found: std::collections::BTreeSet<String> = found.into_iter().map(|run| run.arm).collect();
+            arms.push((word, found.into_iter().collect::<Vec<_>>()));
+        }
+        let expected: [&[&str]; 5] = match names[0] {
+            "ring" => [&["ring"], &["ring slow"], &["ring slow"], &["ring"], &[]],
+            "ps-sync period=4" => [&[], &[], &["ps-sync period=4"], &["d-sync"], &[]],
+            _ => [&[], &[], &["two words"], &["d-sync period=4"], &[]],
+        };
+        for ((word, found), expected) in arms.iter().zip(expected) {
+            assert_eq!(found, expected, "{names:?}: {word}");
+        }
+    }
+}
