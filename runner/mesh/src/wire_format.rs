@@ -31,6 +31,12 @@ fn digest(schemas: &[Schema]) -> u64 {
 fn write_canonical(out: &mut String, value: &Value) {
     match value {
         Value::Object(entries) => {
+            if let Some(names) = unit_variants(value) {
+                out.push_str("{oneOf:[");
+                write_names(out, &names);
+                out.push_str("]}");
+                return;
+            }
             let sorted: BTreeMap<_, _> = entries.iter().filter(|entry| !is_annotation(*entry)).collect();
             out.push('{');
             for (key, value) in sorted {
@@ -41,8 +47,11 @@ fn write_canonical(out: &mut String, value: &Value) {
             out.push('}');
         }
         Value::Array(values) => {
+            // `schemars` lists variants without fields one by one if they have comments, and together if not.
+            let names: Vec<&str> = values.iter().filter_map(unit_variants).flatten().collect();
             out.push('[');
-            for value in values {
+            write_names(out, &names);
+            for value in values.iter().filter(|value| unit_variants(value).is_none()) {
                 write_canonical(out, value);
             }
             out.push(']');
@@ -51,6 +60,25 @@ fn write_canonical(out: &mut String, value: &Value) {
             out.push_str(&value.to_string());
             out.push(',');
         }
+    }
+}
+
+/// The names in the schema of variants without fields.
+fn unit_variants(schema: &Value) -> Option<Vec<&str>> {
+    if schema.get("type")? != "string" {
+        return None;
+    }
+    match (schema.get("const"), schema.get("enum")) {
+        (Some(name), _) => Some(vec![name.as_str()?]),
+        (None, Some(names)) => names.as_array()?.iter().map(Value::as_str).collect(),
+        (None, None) => None,
+    }
+}
+
+fn write_names(out: &mut String, names: &[&str]) {
+    for name in names {
+        out.push_str(name);
+        out.push(';');
     }
 }
 
@@ -141,6 +169,50 @@ mod tests {
         assert_ne!(digest_of::<Two>(), digest_of::<Three>());
         assert_ne!(digest_of::<u32>(), digest_of::<u64>());
         assert_ne!(digest_of::<f32>(), digest_of::<f64>());
+    }
+
+    #[test]
+    fn comments_on_variants_are_no_part_of_the_format() {
+        #[derive(JsonSchema)]
+        #[expect(dead_code, reason = "only its schema is used")]
+        enum Plain {
+            One,
+            Other,
+            More(u8),
+        }
+        #[derive(JsonSchema)]
+        #[expect(dead_code, reason = "only its schema is used")]
+        enum Bare {
+            One,
+            Other,
+        }
+        #[derive(JsonSchema)]
+        #[schemars(rename = "Bare")]
+        #[expect(dead_code, reason = "only its schema is used")]
+        enum Explained {
+            /// The first.
+            One,
+            /// The second.
+            Other,
+        }
+        /// A comment.
+        #[derive(JsonSchema)]
+        #[schemars(rename = "Plain")]
+        #[expect(dead_code, reason = "only its schema is used")]
+        enum Commented {
+            /// The first.
+            One,
+            /// The second.
+            Other,
+            /// With a field.
+            More(
+                /// A number.
+                u8,
+            ),
+        }
+        assert_eq!(digest_of::<Bare>(), digest_of::<Explained>());
+        assert_eq!(digest_of::<Plain>(), digest_of::<Commented>());
+        assert_eq!(digest_of::<Vec<Plain>>(), digest_of::<Vec<Commented>>());
     }
 
     /// Types that only a variant of a field of a field names are part of it.
