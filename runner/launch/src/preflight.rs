@@ -170,10 +170,9 @@ fn arithmetic(spec: &RunSpec) -> String {
     parts.join("; ")
 }
 
-/// Memory of one example between forward and backward pass, in bytes: each layer's output and its gradient.
+/// Memory of one example between forward and backward pass, in bytes: the activations and their gradients.
 fn activations(model: &Model) -> u64 {
-    let values: u64 = model.layers.iter().map(|layer| layer.output.size() as u64).sum();
-    2 * FLOAT * values
+    2 * FLOAT * model.activations() as u64
 }
 
 /// The data as a process holds it: a byte per pixel.

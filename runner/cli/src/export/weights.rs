@@ -73,7 +73,7 @@ impl Serialize for Head<'_> {
             self.about.iter().map(|(name, value)| (*name, value.as_str())).collect();
         map.serialize_entry("__metadata__", &about)?;
         let mut at = 0;
-        for parameter in self.model.layers.iter().flat_map(|layer| &layer.parameters) {
+        for parameter in self.model.tensors() {
             let end = at + parameter.size() * FLOAT;
             let entry = Entry { dtype: "F32", shape: &parameter.shape, data_offsets: [at, end] };
             map.serialize_entry(&parameter.name, &entry)?;

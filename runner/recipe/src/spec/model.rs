@@ -185,9 +185,19 @@ family! {
 }
 
 impl Model {
+    /// The tensors of weights, in the order in which they lie in the flat vector.
+    pub fn tensors(&self) -> impl Iterator<Item = &Parameter> {
+        self.layers.iter().flat_map(|layer| &layer.parameters)
+    }
+
     /// Number of weights.
     pub fn parameters(&self) -> usize {
-        self.layers.iter().flat_map(|layer| &layer.parameters).map(Parameter::size).sum()
+        self.tensors().map(Parameter::size).sum()
+    }
+
+    /// Values of one example that a forward pass keeps for the backward pass: the output of each layer.
+    pub fn activations(&self) -> usize {
+        self.layers.iter().map(|layer| layer.output.size()).sum()
     }
 
     /// Floating-point operations of one example's forward pass.
