@@ -1,6 +1,6 @@
 //! Writes a page made from a made-up sweep, to look at: `cargo run -p reports --example sample_page -- page.html`.
 
-use reports::sample::{Sample, SampleArm, Straggler, timelines};
+use reports::sample::{Sample, SampleArm, Straggler, timelines, under_conditions};
 use std::time::Instant;
 use store::{RunState, SweepRows};
 
@@ -17,18 +17,32 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         _ => {}
     }
     let mut rows = sample.rows();
+    if what.as_deref() == Some("cells") {
+        let one = Sample { repeats: 1, epochs: (1, 1), workers: vec![1], ..Sample::duel() }.rows();
+        rows = under_conditions(&one, 5_000);
+    }
     if what.as_deref() == Some("rough") {
         roughen(&mut rows);
     }
     let spans = timelines(&rows);
     let begin = Instant::now();
-    let options = reports::Options { generated_by: "bakeoff 0.1.0".to_owned(), ..Default::default() };
+    let options = reports::Options {
+        generated_by: "bakeoff 0.1.0".to_owned(),
+        allow_large: true,
+        data_folder: Some("page-data".to_owned()),
+        ..Default::default()
+    };
     let page = reports::page(&rows, &spans, &options)?;
     let took = begin.elapsed();
     std::fs::write(&path, &page.html)?;
-    #[expect(clippy::print_stdout, reason = "says where the page is")]
+    #[expect(clippy::print_stdout, reason = "reports the page")]
     {
-        println!("{path}: {} runs, {} bytes, made in {took:?}", rows.runs.len(), page.html.len());
+        let data: usize = page.data.iter().map(|file| file.text.len()).sum();
+        println!(
+            "{path}: {} runs, {} bytes, {data} bytes of data beside it, made in {took:?}",
+            rows.runs.len(),
+            page.html.len()
+        );
     }
     Ok(())
 }

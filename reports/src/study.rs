@@ -328,7 +328,7 @@ impl<'a> JudgedRun<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::Sample;
+    use crate::sample::{Sample, under_conditions};
     use std::time::Duration;
 
     #[test]
@@ -395,24 +395,9 @@ mod tests {
 
     #[test]
     fn ten_thousand_cells_are_indexed_in_one_pass() {
-        let mut rows = Sample { repeats: 1, epochs: (1, 1), workers: vec![1], ..Sample::duel() }.rows();
-        let arms = rows.plan.arms.len();
-        let cells = rows.plan.cells.clone();
-        let runs = rows.runs.clone();
-        let planned = rows.plan.runs.clone();
-        rows.plan.cells.clear();
-        rows.runs.clear();
-        rows.plan.runs.clear();
-        for number in 0..10_000 {
-            let mut cell = cells[number % arms].clone();
-            cell.condition = format!("lr={}", number / arms);
-            rows.plan.cells.push(cell);
-            let mut run = runs[number % arms].clone();
-            run.index = number;
-            run.cell = number;
-            rows.runs.push(run);
-            rows.plan.runs.push(recipe::Run { cell: number, ..planned[0].clone() });
-        }
+        let one = Sample { repeats: 1, epochs: (1, 1), workers: vec![1], ..Sample::duel() }.rows();
+        let arms = one.plan.arms.len();
+        let rows = under_conditions(&one, 10_000 / arms);
         let visited = std::cell::Cell::new(0);
         let counted = rows.runs.iter().inspect(|_| visited.set(visited.get() + 1));
         let planned = rows.plan.runs.iter().map(|run| run.cell).inspect(|_| visited.set(visited.get() + 1));

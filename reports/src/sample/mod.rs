@@ -1,7 +1,7 @@
 //! Made-up sweeps for tests and for looking at a page: a pure function of their description.
 //!
-//! The numbers are shaped like real ones (accuracy saturates, steps jitter, one rank is late now and then), and
-//! every book closes: phases add up to steps, links to bytes.
+//! The numbers are like real ones (accuracy saturates, steps jitter, one rank is sometimes late) and consistent: phases add
+//! up to steps, links to bytes.
 
 mod attempt;
 mod noise;
@@ -21,6 +21,24 @@ use recipe::{
 };
 use record::Rank;
 use store::{NodeRow, RunRow, RunState, SweepRows};
+
+/// The arms of a sweep with one condition, under `conditions` conditions; each run is a copy of the cell's first one.
+pub fn under_conditions(rows: &SweepRows, conditions: usize) -> SweepRows {
+    let mut many = rows.clone();
+    many.plan.cells.clear();
+    many.plan.runs.clear();
+    many.runs.clear();
+    for condition in 0..conditions {
+        for (arm, cell) in rows.plan.cells.iter().enumerate() {
+            let Some(run) = rows.runs.iter().find(|run| run.cell == arm) else { continue };
+            let index = many.runs.len();
+            many.plan.cells.push(Cell { condition: format!("lr={condition}"), ..cell.clone() });
+            many.plan.runs.push(Run { cell: index, repeat: 0, seed: run.seed });
+            many.runs.push(RunRow { index, cell: index, id: format!("{index:026}"), ..run.clone() });
+        }
+    }
+    many
+}
 
 /// Weights of the made-up model.
 const PARAMETERS: u64 = 648_010;

@@ -42,3 +42,28 @@ fn forty_runs_of_four_ranks_stay_below_a_megabyte() {
     assert!(page.html.len() <= 1_000_000, "{} bytes", page.html.len());
     assert_eq!(page.warnings, Vec::<String>::new());
 }
+
+#[test]
+fn a_large_page_is_made_only_if_it_is_allowed() {
+    let mut rows = Sample::duel().rows();
+    rows.plan.source = "x".repeat(21 << 20);
+    let refused = page(&rows, &timelines(&rows), &Options::default()).unwrap_err().to_string();
+    assert!(refused.contains("make it with `bakeoff report --allow-large`"), "{refused}");
+    let options = Options { allow_large: true, ..Options::default() };
+    let page = page(&rows, &timelines(&rows), &options).unwrap();
+    assert!(page.html.len() > 20 << 20 && page.warnings.len() == 1, "{:?}", page.warnings);
+}
+
+#[test]
+fn large_tables_lie_beside_the_page_if_it_has_a_folder() {
+    let mut rows = Sample::duel().rows();
+    rows.runs[0].attempt.as_mut().unwrap().detail = "x".repeat(5 << 20);
+    let embedded = page(&rows, &timelines(&rows), &Options::default()).unwrap();
+    assert!(embedded.data.is_empty() && embedded.html.len() > 5 << 20);
+    let options = Options { data_folder: Some("page-data".to_owned()), ..Options::default() };
+    let page = page(&rows, &timelines(&rows), &options).unwrap();
+    assert!(page.html.len() < 1 << 20, "{} bytes", page.html.len());
+    assert!(page.html.contains("are in the folder page-data beside it"));
+    assert_eq!(page.data[0].name, "quickstart-runs.csv");
+    assert!(page.data[0].text.len() > 5 << 20);
+}

@@ -118,3 +118,14 @@ pub(crate) fn open(file: &Path, console: &Console) {
         );
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_lies_in_a_folder_named_after_the_page() {
+        assert_eq!(data_folder(Path::new("out/page.html")), Path::new("out/page-data"));
+        assert_eq!(data_folder(Path::new("page")), Path::new("page-data"));
+    }
+}
