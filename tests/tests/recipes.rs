@@ -65,11 +65,14 @@ fn fewest(plan: &Plan) -> u32 {
     workers.filter(|workers| *workers > 1).min().unwrap()
 }
 
-/// Replaces the kinds of slow workers by one, three times as slow: all arms are trained once, none a hundred times as long.
+/// Replaces the axis of slow workers by one, three times as slow: all arms are trained once, none a hundred times as long.
 fn one_slow_worker(text: &str) -> String {
-    let Some((before, axis)) = text.split_once("nodes.slow = [\n") else { return text.to_owned() };
+    let Some((before, axis)) = text.split_once("[sweep.axes]\nnodes.slow = [\n") else {
+        return text.to_owned();
+    };
     let (_, after) = axis.split_once("\n]\n").unwrap();
-    format!("{before}nodes.slow = [[{{ rank = 1, compute = 3.0 }}]]\n{after}")
+    let before = before.replace("[nodes]\n", "[nodes]\nslow = [{ rank = 1, compute = 3.0 }]\n");
+    format!("{before}{after}")
 }
 
 /// Runs each recipe of a folder, and looks whether each of its arms was trained to the end.
