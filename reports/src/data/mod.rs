@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(beside.beside.len(), beside.downloads.len());
         assert_eq!(beside.downloads[0].href, "./my%20page-data/quickstart-runs.csv");
         assert!(beside.beside[0].text.starts_with("run,id,arm,"), "{}", beside.beside[0].text);
-        assert!(beside.note.contains("(1.00 MiB) are in the folder my page-data"), "{}", beside.note);
+        assert!(beside.note.contains("MiB) are in the folder my page-data beside it"), "{}", beside.note);
         let small = Data::of(&findings, Some("data"));
         assert!(small.beside.is_empty() && small.downloads[0].href.starts_with("data:text/csv"));
     }

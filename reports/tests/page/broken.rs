@@ -123,7 +123,7 @@ fn a_degraded_run_is_marked_listed_and_left_out() {
         "<dt>rank</dt><dd>2</dd>",
         "<pre>step 30</pre>",
         "left out of all statistics: without rank 2 it was a run of fewer workers",
-        "So is a degraded one, which lost a worker and went on",
+        "A degraded run, which lost a worker and continued, is excluded",
     ] {
         assert!(page.contains(words), "the page does not say: {words}");
     }
