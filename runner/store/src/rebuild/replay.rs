@@ -56,6 +56,14 @@ impl AttemptKey {
     }
 }
 
+/// The end of an attempt, as its journal says.
+struct Ended<'e> {
+    attempt: AttemptKey,
+    end: &'e AttemptEnd,
+    /// Bytes of its event log.
+    log: u64,
+}
+
 /// The sweep under way.
 struct Sweep {
     journal: PathBuf,
@@ -187,7 +195,8 @@ impl<'a> Replay<'a> {
                 insert_note(connection, id, NewNote { time: *time, state, text }).await
             }
             Entry::AttemptEnd { run, number, end, log } => {
-                self.attempt_ends(connection, sweep, AttemptKey::new(run, *number), end, *log).await
+                let ended = Ended { attempt: AttemptKey::new(run, *number), end, log: *log };
+                self.attempt_ends(connection, sweep, ended).await
             }
             Entry::SweepEnd { end, time } => {
                 insert_sweep_end(connection, &SweepId(sweep.entry.sweep.clone()), *end, *time).await
@@ -203,9 +212,7 @@ impl<'a> Replay<'a> {
         &mut self,
         connection: &mut SqliteConnection,
         sweep: &mut Sweep,
-        attempt: AttemptKey,
-        end: &AttemptEnd,
-        log: u64,
+        Ended { attempt, end, log }: Ended<'_>,
     ) -> Result<(), StoreError> {
         let id = sweep.attempt(&attempt)?;
         sweep.open.remove(&attempt);
