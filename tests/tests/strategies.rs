@@ -10,7 +10,7 @@ mod learning;
 
 use e2e::{Desk, strategy_kinds};
 use learning::{MEASURES, follows_the_path, learns};
-use recipe::{Codec, Collective, Compression, Exchange, ReduceOrder, RunSpec, Serve, Strategy};
+use recipe::{Codec, Collective, Compression, ExchangeThrough, ReduceOrder, RunSpec, Serve, Strategy};
 use record::{Event, LaneId, Rank, RankEnd, StepRecord, UpdateRecord};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -282,7 +282,7 @@ fn closes_its_books(ran: &Ran) -> Vec<String> {
 
 /// An asynchronous server applies each gradient of each worker once, and says how stale it was.
 fn serves_all(ran: &Ran) -> Vec<String> {
-    if ran.spec.strategy.kind().profile().exchange != Exchange::AsyncServer {
+    if ran.spec.strategy.kind().profile().exchange != ExchangeThrough::AsyncServer {
         return vec![];
     }
     let workers = ran.workers();
@@ -393,8 +393,8 @@ fn served(ran: &Ran, worker: usize, server: usize) -> Option<(Load, Load)> {
     let gradient = coded(ran.spec.compression, part as u64, 1)?;
     let made = ran.gradients()[worker];
     match ran.spec.strategy.kind().profile().exchange {
-        Exchange::SyncServer => Some((times(made, gradient), weights(part, made))),
-        Exchange::AsyncServer => {
+        ExchangeThrough::SyncServer => Some((times(made, gradient), weights(part, made))),
+        ExchangeThrough::AsyncServer => {
             let up = add(times(made, gradient), (GOODBYE, 1));
             // One at a time: a worker asks and thanks, and is admitted.
             let asks = ran.spec.strategy.serve() == Some(Serve::One);

@@ -14,10 +14,8 @@ pub use straggler::Straggler;
 use attempt::Maker;
 use noise::Noise;
 use recipe::{
-    Arm, Averaging, Cell, Cluster, Collective, Communication, Compression, Dataset, Extent, Limits, LrScale,
-    LrSchedule, LrShape, Measure, Metric, MixOrder, Model, Node, Partition, Plan, ReduceOrder,
-    ReportSettings, Role, Run, RunSpec, Schedule, Seat, Sgd, Shape, Source, Strategy, Target, Topology,
-    Training,
+    Arm, Averaging, Cell, Extent, Limits, Metric, MixOrder, Model, Plan, ReduceOrder, ReportSettings, Run,
+    RunSpec, Shape, Source, Strategy, Target, Topology,
 };
 use record::Rank;
 use store::{NodeRow, RunRow, RunState, SweepRows};
@@ -209,59 +207,29 @@ impl Sample {
     }
 
     fn spec(&self, arm: &SampleArm, workers: u32) -> RunSpec {
-        let seat = |role| Seat { role, node: 0 };
-        let mut seats = vec![seat(Role::Worker); workers as usize];
-        seats.resize(seats.len() + arm.strategy.servers() as usize, seat(Role::Server));
-        RunSpec {
-            model: Model {
-                kind: "mnist-mlp".to_owned(),
-                input: Shape::Image(1, 28, 28),
-                classes: 10,
-                layers: Vec::new(),
-                init: recipe::Init::Pytorch,
-            },
-            dataset: Dataset {
-                source: Source::Synthetic { train: SAMPLES as u32, test: 2_000, seed: 0 },
-                partition: Partition::Shared,
-                validation: 0.0,
-                sampling: recipe::Sampling::Permutation,
-            },
-            train: Training {
-                global_batch: BATCH as u32,
-                length: Extent::Epochs(self.epochs.0 as f64),
-                accumulate: 1,
-                optimizer: Sgd { lr: 0.1, momentum: 0.0, weight_decay: 0.0, clip: None },
-                schedule: LrSchedule {
-                    shape: LrShape::Constant,
-                    warmup: Extent::Steps(0),
-                    scale: LrScale::None,
-                },
-                evaluate: Extent::Epochs(1.0 / self.epochs.1 as f64),
-                target: self.target.map(|threshold| Target {
-                    metric: Metric::TestAccuracy,
-                    threshold,
-                    after: None,
-                    stop: false,
-                }),
-            },
-            cluster: Cluster { nodes: vec![Node { name: "local".to_owned(), slots: workers }], seats },
-            strategy: arm.strategy.clone(),
-            communication: Communication {
-                collective: Collective::Ring,
-                schedule: Schedule::Single,
-                reduce_order: ReduceOrder::Rank,
-            },
-            compression: Compression::None,
-            measure: Measure {
-                trace_first_steps: 5,
-                trace_every: 100,
-                hash_every_step: false,
-                samples: false,
-                models: recipe::KeptModels::Judged,
-            },
-            emulation: recipe::Emulation::default(),
-            threads: recipe::Threads::default(),
-        }
+        let mut spec = RunSpec::sample_of(arm.strategy.clone(), workers);
+        spec.model = Model {
+            kind: "mnist-mlp".to_owned(),
+            input: Shape::Image(1, 28, 28),
+            classes: 10,
+            layers: Vec::new(),
+            init: recipe::Init::Pytorch,
+        };
+        spec.dataset.source = Source::Synthetic { train: SAMPLES as u32, test: 2_000, seed: 0 };
+        spec.train.global_batch = BATCH as u32;
+        spec.train.length = Extent::Epochs(self.epochs.0 as f64);
+        spec.train.optimizer.lr = 0.1;
+        spec.train.evaluate = Extent::Epochs(1.0 / self.epochs.1 as f64);
+        spec.train.target = self.target.map(|threshold| Target {
+            metric: Metric::TestAccuracy,
+            threshold,
+            after: None,
+            stop: false,
+        });
+        spec.communication.reduce_order = ReduceOrder::Rank;
+        spec.measure.trace_first_steps = 5;
+        spec.measure.trace_every = 100;
+        spec
     }
 
     fn run(&self, plan: &Plan, index: usize, run: &Run) -> RunRow {

@@ -3,7 +3,7 @@
 use crate::disk::DiskFiles;
 use crate::exit::{Exit, Failure};
 use launch::{NodeFacts, Nodes, WorkerBinary};
-use recipe::{DatasetFiles, Files, Node, Plan, RunSpec, Source, Surroundings, hex};
+use recipe::{DatasetFiles, Files, Node, Plan, Provenance, RunSpec, Source, hex};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -33,14 +33,14 @@ impl Environment {
     }
 
     /// The surroundings of a run.
-    pub(crate) fn surroundings(&mut self, spec: &RunSpec) -> Result<Surroundings, Failure> {
+    pub(crate) fn surroundings(&mut self, spec: &RunSpec) -> Result<Provenance, Failure> {
         let source = &spec.dataset.source;
         let described = describe(source)?;
         if !self.data.contains_key(&described) {
             let digest = digest_of(source, &described)?;
             self.data.insert(described.clone(), digest);
         }
-        Ok(Surroundings {
+        Ok(Provenance {
             data: self.data.get(&described).cloned().unwrap_or_default(),
             worker: self.worker.sha256.clone(),
             hardware: launch::hardware(spec.cluster.nodes.iter().filter_map(|node| self.facts(node))),

@@ -2,7 +2,7 @@
 
 use crate::environment::Environment;
 use crate::exit::Failure;
-use recipe::{Cell, Plan, Run, RunSpec, Surroundings};
+use recipe::{Cell, Plan, Provenance, Run, RunSpec};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -43,7 +43,7 @@ pub(crate) struct Decision {
     /// What makes the run the same as another.
     pub(crate) identity: String,
     /// What decides its numbers beside its configuration.
-    pub(crate) surroundings: Surroundings,
+    pub(crate) surroundings: Provenance,
 }
 
 /// Whether finished runs are looked for.
@@ -102,7 +102,7 @@ struct Now<'a> {
     run: &'a Run,
     cell: &'a Cell,
     identity: &'a str,
-    surroundings: &'a Surroundings,
+    surroundings: &'a Provenance,
 }
 
 impl Now<'_> {

@@ -11,7 +11,7 @@ use launch::{
     SpawnRequest, StopSignal,
 };
 use mesh::{Briefing, ControlClient, ControlInbox, Deadlines, Member, ToDriver, ToMember};
-use recipe::{Node, RunSpec, Seat};
+use recipe::{Node, Placement, RunSpec};
 use record::{Event, Nanos, Prepared, Rank, RankEnd, RankEnded, SnapshotRecord, Standing};
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -142,7 +142,7 @@ fn spec() -> RunSpec {
     let node = |name: &str| Node { name: name.into(), slots: 1 };
     spec.cluster.nodes = vec![node("here"), node("there")];
     for (seat, node) in spec.cluster.seats.iter_mut().zip(0..) {
-        *seat = Seat { node, ..seat.clone() };
+        *seat = Placement { node, ..seat.clone() };
     }
     spec
 }

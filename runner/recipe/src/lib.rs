@@ -22,7 +22,7 @@ pub use query::grammar::{Misread, Query, Relation, Word};
 pub use reference::explain::{Unexplained, explain, topics};
 pub use reference::schema::schema;
 pub use reference::template::Template;
-pub use spec::cluster::{Cluster, Node, Role, Seat};
+pub use spec::cluster::{Cluster, Node, Placement, Role};
 pub use spec::communication::{
     Adds, Collective, CollectiveKind, Communication, ReduceOrder, Schedule, ScheduleKind,
 };
@@ -34,12 +34,12 @@ pub use spec::emulation::{CardShare, Compute, Emulation, Network, Slow, Split, S
 pub use spec::family::{Availability, Choice, Family};
 pub use spec::model::{Init, Layer, LayerKind, Model, ModelKind, Parameter, PlacedLayer, Shape};
 pub use spec::plan::{
-    Arm, AxisValue, Cell, KeptModels, Limits, Measure, Plan, Redaction, ReportSettings, Run, RunOrder,
-    RunSpec, Surroundings, WeightHash, hex,
+    Arm, AxisValue, Cell, HashTime, KeptModels, Limits, Measure, Plan, Provenance, Redaction, ReportSettings,
+    Run, RunOrder, RunSpec, hex,
 };
 pub use spec::problem::{Affected, Place, Problem, Problems, Severity};
 pub use spec::strategy::{Averaging, MixOrder, MovingRate, Serve, Strategy, SyncVariant};
-pub use spec::strategy_kind::{Exchange, Models, Pace, Profile, Sends, StrategyKind};
+pub use spec::strategy_kind::{ExchangeThrough, Profile, Replicas, Sends, StepPace, StrategyKind};
 pub use spec::threads::Threads;
 pub use spec::topology::{Graph, Mixing, Topology};
 pub use spec::train::{

@@ -1,7 +1,7 @@
 //! Weights that are divided among several servers.
 
 use crate::scene::{Scene, digests};
-use recipe::{Codec, Compression, Extent, Role, Seat, Strategy};
+use recipe::{Codec, Compression, Extent, Placement, Role, Strategy};
 use record::{Event, LaneId, Nanos, Rank};
 use strategies::sim::{Costs, Outcome};
 
@@ -11,7 +11,7 @@ impl Scene {
         self.change(|spec| {
             let workers = spec.cluster.workers() as usize;
             spec.cluster.seats.truncate(workers);
-            spec.cluster.seats.resize(workers + servers, Seat { role: Role::Server, node: 0 });
+            spec.cluster.seats.resize(workers + servers, Placement { role: Role::Server, node: 0 });
         })
     }
 }

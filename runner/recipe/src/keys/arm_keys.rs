@@ -329,11 +329,12 @@ pub(crate) const KEYS: &[Key] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::strategy_kind::Exchange;
+    use crate::spec::strategy_kind::ExchangeThrough;
 
     #[test]
     fn the_keys_of_elastic_averaging_are_those_of_strategies_with_a_centre() {
-        let centre = StrategyKind::ALL.iter().filter(|kind| kind.profile().exchange == Exchange::Centre);
+        let centre =
+            StrategyKind::ALL.iter().filter(|kind| kind.profile().exchange == ExchangeThrough::Centre);
         assert_eq!(centre.map(|kind| kind.name()).collect::<Vec<_>>(), ELASTIC);
     }
 }

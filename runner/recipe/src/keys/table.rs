@@ -4,8 +4,8 @@ use crate::keys::arm_keys;
 use crate::keys::key::{Ends, Key, Kind, Least, Range};
 use crate::spec::family::Family;
 use crate::{
-    CardShare, DatasetKind, Init, KeptModels, LayerKind, LrScaleKind, LrShapeKind, ModelKind, OptimizerKind,
-    PartitionKind, Redaction, RunOrder, Sampling, SplitKind, TargetMetric, WeightHash,
+    CardShare, DatasetKind, HashTime, Init, KeptModels, LayerKind, LrScaleKind, LrShapeKind, ModelKind,
+    OptimizerKind, PartitionKind, Redaction, RunOrder, Sampling, SplitKind, TargetMetric,
 };
 
 /// The table.
@@ -381,7 +381,7 @@ const AFTER_ARMS: &[Key] = &[
     Key::new("measure.trace.first-steps", Kind::Whole(0, 1_000_000), "The first so many steps.").default("20"),
     Key::new("measure.trace.every", Kind::Whole(0, i64::MAX as u64), "And every so many steps; 0 for none.")
         .default("500"),
-    Key::new("measure.weight-hash", Kind::Choice(WeightHash::CHOICES), "When each rank's weights are hashed.")
+    Key::new("measure.weight-hash", Kind::Choice(HashTime::CHOICES), "When each rank's weights are hashed.")
         .default("\"evaluation\""),
     Key::new("measure.predict", Kind::Flag, "Whether predicted times stand beside the measured ones.").later(),
     Key::new(

@@ -5,7 +5,7 @@ use crate::keys::lookup::{KeyId, id};
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::{Defaulted, Optional};
-use crate::{Cluster, Node, Role, Seat, Strategy};
+use crate::{Cluster, Node, Placement, Role, Strategy};
 
 pub(crate) const USE: KeyId = id("nodes.use");
 pub(crate) const WORKERS: Optional<u64> = Optional::whole("nodes.workers");
@@ -36,11 +36,11 @@ pub(crate) fn cluster(settings: &Settings, strategy: &Strategy, machine: Machine
     let mut seats = Vec::with_capacity(workers as usize + 1);
     for (index, node) in nodes.iter().enumerate() {
         let free = (workers as usize).saturating_sub(seats.len()).min(node.slots as usize);
-        seats.extend((0..free).map(|_| Seat { role: Role::Worker, node: index as u32 }));
+        seats.extend((0..free).map(|_| Placement { role: Role::Worker, node: index as u32 }));
     }
     let server = server(settings, &nodes, &mut findings);
     let servers = if strategy.servers() == 0 { 0 } else { SERVERS.of(settings) };
-    seats.extend((0..servers).map(|_| Seat { role: Role::Server, node: server }));
+    seats.extend((0..servers).map(|_| Placement { role: Role::Server, node: server }));
     (Cluster { nodes, seats }, findings)
 }
 

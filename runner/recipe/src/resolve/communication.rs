@@ -3,7 +3,7 @@
 use crate::keys::lookup::KeyId;
 use crate::resolve::cell::Cell;
 use crate::resolve::{collective, compression};
-use crate::spec::strategy_kind::{Exchange, Sends};
+use crate::spec::strategy_kind::{ExchangeThrough, Sends};
 use crate::values::typed_key::Defaulted;
 use crate::{
     Cluster, Collective, Communication, ReduceOrder, Schedule, ScheduleKind, Strategy, StrategyKind,
@@ -18,10 +18,11 @@ pub(crate) fn read(cell: &mut Cell<'_>, strategy: &Strategy, cluster: &Cluster) 
         ScheduleKind::Single => Schedule::Single,
     };
     let (collective, reduce_order) = match strategy.kind().profile().exchange {
-        Exchange::AllReduce => collective::read(cell.settings, cluster, &mut cell.findings),
-        Exchange::SyncServer | Exchange::AsyncServer | Exchange::Centre | Exchange::Neighbours => {
-            (Collective::Star, ReduceOrder::Rank)
-        }
+        ExchangeThrough::AllReduce => collective::read(cell.settings, cluster, &mut cell.findings),
+        ExchangeThrough::SyncServer
+        | ExchangeThrough::AsyncServer
+        | ExchangeThrough::Centre
+        | ExchangeThrough::Neighbours => (Collective::Star, ReduceOrder::Rank),
     };
     Communication { collective, schedule, reduce_order }
 }
@@ -33,5 +34,5 @@ pub(crate) fn has_no_effect(kind: StrategyKind, key: KeyId) -> bool {
     if key == compression::PARAMETERS.into() {
         return profile.sends == Sends::Gradients;
     }
-    profile.exchange != Exchange::AllReduce && collective::keys().contains(&key)
+    profile.exchange != ExchangeThrough::AllReduce && collective::keys().contains(&key)
 }

@@ -3,7 +3,7 @@
 use crate::resolve::cell::STRATEGY_KIND;
 use crate::resolve::collective;
 use crate::resolve::strategy::SEGMENTS;
-use crate::spec::strategy_kind::{Exchange, Sends};
+use crate::spec::strategy_kind::{ExchangeThrough, Sends};
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::Defaulted;
@@ -109,7 +109,9 @@ fn nothing_to_remember(kind: StrategyKind, settings: &Settings) -> Finding {
 
 /// A codec that must not encode partial sums, in an all-reduce that sends these.
 fn coded_on_every_hop(kind: StrategyKind, settings: &Settings, codec: Codec) -> Option<Finding> {
-    if kind.profile().exchange != Exchange::AllReduce || collective::order(settings) == ReduceOrder::Rank {
+    if kind.profile().exchange != ExchangeThrough::AllReduce
+        || collective::order(settings) == ReduceOrder::Rank
+    {
         return None;
     }
     let collective = collective::KIND.of(settings);
@@ -129,7 +131,7 @@ fn coded_on_every_hop(kind: StrategyKind, settings: &Settings, codec: Codec) -> 
 /// A projection without an all-reduce behind it, or of a gradient in pieces.
 fn projected_before_nothing(kind: StrategyKind, settings: &Settings, codec: Codec) -> Option<Finding> {
     let name = codec.name();
-    if kind.profile().exchange != Exchange::AllReduce {
+    if kind.profile().exchange != ExchangeThrough::AllReduce {
         return Some(
             Finding::new("R152", format!("`{name}` needs an all-reduce of gradients, and `{kind}` has none"))
                 .at_option(settings.span(COMPRESSION_KIND), "all ranks add what they have projected alike")
@@ -215,7 +217,7 @@ mod tests {
         settings
     }
 
-    fn kinds(exchange: Exchange) -> impl Iterator<Item = StrategyKind> {
+    fn kinds(exchange: ExchangeThrough) -> impl Iterator<Item = StrategyKind> {
         StrategyKind::ALL.iter().copied().filter(move |kind| kind.profile().exchange == exchange)
     }
 
@@ -239,7 +241,7 @@ mod tests {
         assert!(!refused(StrategyKind::LocalSgd, quantize8, &[PARAMETERS]));
         assert!(refused(StrategyKind::LocalSgd, quantize8, &[PARAMETERS, ERROR_FEEDBACK]));
         assert!(!refused(StrategyKind::LocalSgd, CompressionKind::None, &[ERROR_FEEDBACK]));
-        for kind in kinds(Exchange::Neighbours).chain(kinds(Exchange::Centre)) {
+        for kind in kinds(ExchangeThrough::Neighbours).chain(kinds(ExchangeThrough::Centre)) {
             assert!(refused(kind, CompressionKind::Fp16, &[]), "{kind}");
             assert!(!refused(kind, CompressionKind::Fp16, &[PARAMETERS]), "{kind}");
         }

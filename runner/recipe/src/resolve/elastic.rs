@@ -2,7 +2,7 @@
 
 use crate::resolve::strategy::PERIOD;
 use crate::resolve::training::learning_rate;
-use crate::spec::strategy_kind::Exchange;
+use crate::spec::strategy_kind::ExchangeThrough;
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::{Defaulted, Optional};
@@ -45,7 +45,7 @@ pub(crate) fn findings(
     workers: u32,
     train: &Training,
 ) -> Option<Finding> {
-    if strategy.kind().profile().exchange != Exchange::Centre {
+    if strategy.kind().profile().exchange != ExchangeThrough::Centre {
         return None;
     }
     match (RHO.of(settings), MOVING_RATE.of(settings)) {
@@ -64,7 +64,7 @@ pub(crate) fn findings(
 pub(crate) fn long_period(settings: &Settings, strategy: &Strategy, batches: Option<u64>) -> Option<Finding> {
     let batches = batches?;
     let period = strategy.period();
-    if strategy.kind().profile().exchange != Exchange::Centre
+    if strategy.kind().profile().exchange != ExchangeThrough::Centre
         || period == 1
         || period.saturating_mul(2) < batches
     {

@@ -2,11 +2,11 @@
 
 use crate::values::settings::Settings;
 use crate::values::typed_key::Defaulted;
-use crate::{KeptModels, Measure, WeightHash};
+use crate::{HashTime, KeptModels, Measure};
 
 const FIRST_STEPS: Defaulted<u64> = Defaulted::whole("measure.trace.first-steps");
 const TRACE_EVERY: Defaulted<u64> = Defaulted::whole("measure.trace.every");
-const WEIGHT_HASH: Defaulted<WeightHash> = Defaulted::choice("measure.weight-hash");
+const WEIGHT_HASH: Defaulted<HashTime> = Defaulted::choice("measure.weight-hash");
 const SAMPLES: Defaulted<bool> = Defaulted::flag("measure.samples");
 const MODELS: Defaulted<KeptModels> = Defaulted::choice("measure.models");
 
@@ -16,8 +16,8 @@ pub(crate) fn read(settings: &Settings) -> Measure {
         trace_first_steps: FIRST_STEPS.of(settings),
         trace_every: TRACE_EVERY.of(settings),
         hash_every_step: match WEIGHT_HASH.of(settings) {
-            WeightHash::Evaluation => false,
-            WeightHash::Step => true,
+            HashTime::Evaluation => false,
+            HashTime::Step => true,
         },
         samples: SAMPLES.of(settings),
         models: MODELS.of(settings),

@@ -10,7 +10,7 @@ pub struct Cluster {
     /// The machines in use, in the order of the recipe.
     pub nodes: Vec<Node>,
     /// The ranks in order: workers first, then servers.
-    pub seats: Vec<Seat>,
+    pub seats: Vec<Placement>,
 }
 
 impl Cluster {
@@ -40,9 +40,9 @@ pub struct Node {
     pub slots: u32,
 }
 
-/// The place of one rank.
+/// Where one rank runs, and what for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Seat {
+pub struct Placement {
     /// What the rank is for.
     pub role: Role,
     /// Index into [`Cluster::nodes`].

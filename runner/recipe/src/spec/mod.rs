@@ -12,6 +12,7 @@ pub(crate) mod model;
 pub(crate) mod plan;
 pub(crate) mod problem;
 pub(crate) mod quantity;
+pub(crate) mod sample;
 pub(crate) mod strategy;
 pub(crate) mod strategy_kind;
 pub(crate) mod threads;

@@ -65,7 +65,7 @@ pub struct Measure {
 
 family! {
     /// When each rank's weights are hashed.
-    pub enum WeightHash {
+    pub enum HashTime {
         Evaluation = "evaluation": "At every evaluation.",
         Step = "step": "After every step: slower, for debugging.",
     }
@@ -84,7 +84,7 @@ family! {
 
 /// What decides a run's numbers beside its recipe: filled in by the driver before it asks for identities.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Surroundings {
+pub struct Provenance {
     /// SHA-256 of the data set's files (names and contents), or of its description where it is built in.
     pub data: String,
     /// SHA-256 of the worker binary.
@@ -232,7 +232,7 @@ pub struct Run {
 impl Run {
     /// What makes two runs the same: equal identities give equal numbers wherever a strategy is deterministic.
     /// SHA-256 over configuration, seed and surroundings, in hexadecimal.
-    pub fn identity(&self, cell: &Cell, surroundings: &Surroundings) -> String {
+    pub fn identity(&self, cell: &Cell, surroundings: &Provenance) -> String {
         let parts = [
             cell.config_hash.as_str(),
             &self.seed.to_string(),

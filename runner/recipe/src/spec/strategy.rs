@@ -1,7 +1,7 @@
 //! Strategies with their settings, as descriptions. The `strategies` crate builds the live ones.
 
 use crate::spec::family::family;
-use crate::spec::strategy_kind::{Exchange, Models, Pace, Profile};
+use crate::spec::strategy_kind::{ExchangeThrough, Profile, Replicas, StepPace};
 use crate::{Extent, Role, StrategyKind, Topology};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -242,9 +242,9 @@ impl Strategy {
     /// Server ranks beside the workers, where the recipe does not ask for more.
     pub fn servers(&self) -> u32 {
         match self.profile().exchange {
-            Exchange::AllReduce | Exchange::Neighbours => 0,
-            Exchange::SyncServer | Exchange::AsyncServer => 1,
-            Exchange::Centre => u32::from(!self.centre_is_on_a_worker()),
+            ExchangeThrough::AllReduce | ExchangeThrough::Neighbours => 0,
+            ExchangeThrough::SyncServer | ExchangeThrough::AsyncServer => 1,
+            ExchangeThrough::Centre => u32::from(!self.centre_is_on_a_worker()),
         }
     }
 
@@ -276,12 +276,12 @@ impl Strategy {
 
     /// Whether each worker steps by itself.
     pub fn is_asynchronous(&self) -> bool {
-        self.profile().pace == Pace::Own
+        self.profile().pace == StepPace::Own
     }
 
     /// Whether all ranks that hold the model must end with the same weights, bit for bit.
     pub fn ranks_agree(&self) -> bool {
-        matches!(self.profile().models, Models::Equal | Models::Averaged)
+        matches!(self.profile().models, Replicas::Equal | Replicas::Averaged)
     }
 
     /// Sets of ranks, of `ranks` in all, that must begin with equal weights, bit for bit: ranks of different sets may hold
@@ -293,15 +293,15 @@ impl Strategy {
     /// Whether the workers' models differ during training. If so, each worker takes snapshots, not only the one that the
     /// run is judged by.
     pub fn models_differ(&self) -> bool {
-        matches!(self.profile().models, Models::Averaged | Models::Own)
+        matches!(self.profile().models, Replicas::Averaged | Replicas::Own)
     }
 
     /// Whether the workers update their models themselves. Otherwise a server does, and they load what it sends.
     pub fn workers_update(&self) -> bool {
         match self.profile().models {
-            Models::Equal => self.servers() == 0,
-            Models::Received => false,
-            Models::Averaged | Models::Own => true,
+            Replicas::Equal => self.servers() == 0,
+            Replicas::Received => false,
+            Replicas::Averaged | Replicas::Own => true,
         }
     }
 
@@ -309,8 +309,8 @@ impl Strategy {
     /// one where no worker waits for another, and no server.
     pub fn spares(&self, role: Role, ranks: u32) -> u32 {
         match (self.profile().pace, role) {
-            (Pace::Own, Role::Worker) => ranks.saturating_sub(1),
-            (Pace::Own, Role::Server) | (Pace::Common, _) => 0,
+            (StepPace::Own, Role::Worker) => ranks.saturating_sub(1),
+            (StepPace::Own, Role::Server) | (StepPace::Common, _) => 0,
         }
     }
 

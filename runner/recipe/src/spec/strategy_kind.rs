@@ -67,11 +67,11 @@ family! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
     /// Whether a worker's step needs those of other workers.
-    pub pace: Pace,
+    pub pace: StepPace,
     /// Which models the workers hold.
-    pub models: Models,
+    pub models: Replicas,
     /// Through what the workers exchange.
-    pub exchange: Exchange,
+    pub exchange: ExchangeThrough,
     /// What travels while training.
     pub sends: Sends,
     /// Local steps from one exchange to the next where the recipe gives no `period`.
@@ -82,7 +82,7 @@ pub struct Profile {
 
 /// Whether a worker's step needs those of other workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
+pub enum StepPace {
     /// A step of one worker needs that of every other, at once or through its neighbours.
     Common,
     /// Each worker steps by itself.
@@ -91,7 +91,7 @@ pub enum Pace {
 
 /// Which models the workers hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Models {
+pub enum Replicas {
     /// The same one after each step.
     Equal,
     /// Their own until an average at the end, whose bits all share.
@@ -104,7 +104,7 @@ pub enum Models {
 
 /// Through what the workers of a strategy exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exchange {
+pub enum ExchangeThrough {
     /// An all-reduce among the workers.
     AllReduce,
     /// A parameter server that adds all gradients of a step in rank order.
@@ -129,7 +129,7 @@ pub enum Sends {
 }
 
 impl Profile {
-    const fn new(pace: Pace, models: Models, exchange: Exchange, sends: Sends) -> Self {
+    const fn new(pace: StepPace, models: Replicas, exchange: ExchangeThrough, sends: Sends) -> Self {
         Self { pace, models, exchange, sends, period: 1, serve: Serve::One }
     }
 }
@@ -138,32 +138,43 @@ impl StrategyKind {
     /// What others need to know of the strategy.
     pub const fn profile(self) -> Profile {
         match self {
-            Self::PsSync => Profile::new(Pace::Common, Models::Equal, Exchange::SyncServer, Sends::Both),
+            Self::PsSync => {
+                Profile::new(StepPace::Common, Replicas::Equal, ExchangeThrough::SyncServer, Sends::Both)
+            }
             Self::DSync | Self::PipeSgd => {
-                Profile::new(Pace::Common, Models::Equal, Exchange::AllReduce, Sends::Gradients)
+                Profile::new(StepPace::Common, Replicas::Equal, ExchangeThrough::AllReduce, Sends::Gradients)
             }
             Self::LocalSgd => Profile {
                 period: 8,
-                ..Profile::new(Pace::Common, Models::Averaged, Exchange::AllReduce, Sends::Weights)
+                ..Profile::new(
+                    StepPace::Common,
+                    Replicas::Averaged,
+                    ExchangeThrough::AllReduce,
+                    Sends::Weights,
+                )
             },
             Self::AsyncSgd | Self::AsyncMsgd | Self::HogwildSgd => {
-                Profile::new(Pace::Own, Models::Received, Exchange::AsyncServer, Sends::Both)
+                Profile::new(StepPace::Own, Replicas::Received, ExchangeThrough::AsyncServer, Sends::Both)
             }
             // Its workers may differ: only the strategy knows.
             Self::Custom => Profile::new(Pace::Common, Models::Own, Exchange::AllReduce, Sends::Gradients),
             Self::DPsgd | Self::Sgp => {
-                Profile::new(Pace::Common, Models::Own, Exchange::Neighbours, Sends::Weights)
+                Profile::new(StepPace::Common, Replicas::Own, ExchangeThrough::Neighbours, Sends::Weights)
             }
-            Self::AdPsgd => Profile::new(Pace::Own, Models::Own, Exchange::Neighbours, Sends::Weights),
-            Self::EasgdSync => Profile::new(Pace::Common, Models::Own, Exchange::Centre, Sends::Weights),
+            Self::AdPsgd => {
+                Profile::new(StepPace::Own, Replicas::Own, ExchangeThrough::Neighbours, Sends::Weights)
+            }
+            Self::EasgdSync => {
+                Profile::new(StepPace::Common, Replicas::Own, ExchangeThrough::Centre, Sends::Weights)
+            }
             // Their sources serve one worker at a time: You, Buluc and Demmel, SC17, introduction.
             Self::EasgdOriginal | Self::EasgdAsync | Self::MeasgdAsync | Self::EasgdHogwild => {
-                Profile::new(Pace::Own, Models::Own, Exchange::Centre, Sends::Weights)
+                Profile::new(StepPace::Own, Replicas::Own, ExchangeThrough::Centre, Sends::Weights)
             }
             // Its servers are sharded in the comparison of Lian et al., ICML 2018, section 5.
             Self::Eamsgd => Profile {
                 serve: Serve::All,
-                ..Profile::new(Pace::Own, Models::Own, Exchange::Centre, Sends::Weights)
+                ..Profile::new(StepPace::Own, Replicas::Own, ExchangeThrough::Centre, Sends::Weights)
             },
         }
     }
@@ -177,10 +188,10 @@ mod tests {
     fn gradients_and_weights_both_travel_where_a_server_holds_the_model_and_only_there() {
         for kind in StrategyKind::ALL {
             let Profile { models, exchange, sends, .. } = kind.profile();
-            let server = matches!(exchange, Exchange::SyncServer | Exchange::AsyncServer);
+            let server = matches!(exchange, ExchangeThrough::SyncServer | ExchangeThrough::AsyncServer);
             assert_eq!(sends == Sends::Both, server, "{kind}");
             assert!(
-                models != Models::Equal || sends != Sends::Weights,
+                models != Replicas::Equal || sends != Sends::Weights,
                 "{kind} exchanges weights that are equal"
             );
         }

@@ -108,6 +108,14 @@ pub struct Training {
     pub target: Option<Target>,
 }
 
+impl Training {
+    /// Steps that `samples` samples make, where each step is one global batch: the measure of progress of workers that step
+    /// by themselves. A part of a step is a fraction.
+    pub fn steps_of(&self, samples: u64) -> f64 {
+        samples as f64 / f64::from(self.global_batch.max(1))
+    }
+}
+
 family! {
     /// The rules that turn gradients into updates.
     pub enum OptimizerKind {

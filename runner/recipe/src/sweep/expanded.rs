@@ -8,7 +8,7 @@ use crate::resolve::assign;
 use crate::resolve::dataset;
 use crate::resolve::elastic::{MOVING_RATE, RHO};
 use crate::resolve::strategy::{PERIOD, SERVE};
-use crate::spec::strategy_kind::Exchange;
+use crate::spec::strategy_kind::ExchangeThrough;
 use crate::sweep::cells::place_data;
 use crate::sweep::recipe::{Exclusion, Recipe, StrategySetting};
 use crate::text::tree::{bare_or_quoted, quote};
@@ -152,7 +152,7 @@ fn strategies(out: &mut String, recipe: &Recipe, swept: &[KeyId]) {
 /// Whether an elastic strategy has the moving rate of its kind.
 fn usual_rate(strategy: &StrategySetting, swept: &[KeyId]) -> bool {
     let unsaid = |key: KeyId| strategy.settings.given(key).is_none() && !swept.contains(&key);
-    let elastic = strategy.kind.profile().exchange == Exchange::Centre;
+    let elastic = strategy.kind.profile().exchange == ExchangeThrough::Centre;
     elastic && unsaid(RHO.into()) && unsaid(MOVING_RATE.into())
 }
 

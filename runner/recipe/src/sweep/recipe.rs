@@ -9,7 +9,7 @@ use crate::query::grammar::Misread;
 use crate::resolve::cell::STRATEGY_KIND;
 use crate::resolve::compression::PARAMETERS;
 use crate::resolve::{collective, communication};
-use crate::spec::strategy_kind::Exchange;
+use crate::spec::strategy_kind::ExchangeThrough;
 use crate::sweep::axes::{self, AxisReader, Dimension};
 use crate::text::finding::Finding;
 use crate::text::load::{Loader, own_name};
@@ -348,20 +348,22 @@ impl Reader<'_> {
 
 /// Whether a setting without effect says what the strategy does anyway: a synchronous server adds in rank order.
 fn true_anyway(kind: StrategyKind, key: KeyId, leaf: &Leaf) -> bool {
-    let in_order = kind.profile().exchange == Exchange::SyncServer;
+    let in_order = kind.profile().exchange == ExchangeThrough::SyncServer;
     in_order && key == collective::REDUCE_ORDER.into() && leaf.text == ReduceOrder::Rank.name()
 }
 
 /// Why settings of an all-reduce have no effect on a strategy; `None` where it has one.
 fn no_all_reduce(kind: StrategyKind) -> Option<&'static str> {
     match kind.profile().exchange {
-        Exchange::AllReduce => None,
-        Exchange::SyncServer => Some("a parameter server has no all-reduce, and adds in rank order"),
-        Exchange::AsyncServer => {
+        ExchangeThrough::AllReduce => None,
+        ExchangeThrough::SyncServer => Some("a parameter server has no all-reduce, and adds in rank order"),
+        ExchangeThrough::AsyncServer => {
             Some("a parameter server has no all-reduce, and this one adds gradients as they arrive")
         }
-        Exchange::Centre => Some("workers and centre exchange in their own way: there is no all-reduce"),
-        Exchange::Neighbours => Some("neighbours average without an all-reduce"),
+        ExchangeThrough::Centre => {
+            Some("workers and centre exchange in their own way: there is no all-reduce")
+        }
+        ExchangeThrough::Neighbours => Some("neighbours average without an all-reduce"),
     }
 }
 

@@ -192,8 +192,8 @@ impl<'a> SummaryBuilder<'a> {
         let global_batch = self.spec.train.global_batch;
         if self.spec.strategy.is_asynchronous() {
             let step_time = step_time::together(&workers, period, global_batch)?;
-            let batch = u64::from(global_batch.max(1));
-            return Some(StepTime { step_time, steps: samples.saturating_add(batch / 2) / batch });
+            let steps = self.spec.train.steps_of(samples).round() as u64;
+            return Some(StepTime { step_time, steps });
         }
         let (step_time, steps) = step_time::slowest(&workers, period)?;
         Some(StepTime { step_time, steps })

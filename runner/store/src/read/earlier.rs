@@ -3,7 +3,7 @@
 use crate::sql::document::from_json;
 use crate::sql::value::{seed_of, state_named};
 use crate::{RunId, RunState, Store, StoreError};
-use recipe::{RunSpec, Surroundings};
+use recipe::{Provenance, RunSpec};
 
 /// An earlier run.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub struct EarlierRun {
     /// What makes it the same as another, where that was known.
     pub identity: Option<String>,
     /// What decided its numbers beside its configuration, where that was noted.
-    pub surroundings: Option<Surroundings>,
+    pub surroundings: Option<Provenance>,
 }
 
 /// The state of the event in an attempt's history that holds the surroundings.

@@ -10,7 +10,7 @@ use crate::sql::insert::{Target, insert};
 use crate::sql::value::{int, uint};
 use crate::write::totals::insert_totals;
 use crate::{AttemptId, EventLog, NodeId, RunId, Store, StoreError};
-use recipe::{Cluster, Surroundings, hex};
+use recipe::{Cluster, Provenance, hex};
 use sha2::{Digest, Sha256};
 use sqlx::sqlite::SqliteConnection;
 
@@ -110,7 +110,7 @@ impl Store {
         &self,
         attempt: AttemptId,
         time: i64,
-        surroundings: &Surroundings,
+        surroundings: &Provenance,
     ) -> Result<(), StoreError> {
         self.record_note(attempt, time, SURROUNDINGS, &to_json(SURROUNDINGS, surroundings)?).await
     }

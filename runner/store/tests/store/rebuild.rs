@@ -2,7 +2,7 @@
 //! cannot be read are reported.
 
 use crate::world::{attempt, begin, end, events, fresh, plan};
-use recipe::Surroundings;
+use recipe::Provenance;
 use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ async fn history() -> (tempfile::TempDir, Vec<RunId>) {
 async fn tried(store: &Store, runs: &[RunId], place: usize, steps: u64, state: RunState) {
     let plan = plan();
     let id = attempt(store, &plan, runs, place).await;
-    let surroundings = Surroundings { data: "d".into(), worker: "w".into(), hardware: "h".into() };
+    let surroundings = Provenance { data: "d".into(), worker: "w".into(), hardware: "h".into() };
     store.record_surroundings(id, 1_002, &surroundings).await.unwrap();
     store.record_note(id, 1_003, "note", "rank 1 yawned").await.unwrap();
     let directory = store.attempt_directory(&runs[place], store.attempt_number(id).await.unwrap());

@@ -1,10 +1,8 @@
 //! A small plan, and what its runs would report.
 
 use recipe::{
-    Arm, AxisValue, Cell, Cluster, Collective, Communication, Compression, Dataset, Extent, Layer, Limits,
-    LrScale, LrSchedule, LrShape, Measure, Metric, Model, Node, Parameter, Partition, PlacedLayer, Plan,
-    ReduceOrder, ReportSettings, Role, Run, RunSpec, Schedule, Seat, Sgd, Shape, Source, Strategy, Target,
-    Training,
+    Arm, AxisValue, Cell, Extent, Layer, Limits, Metric, Model, Node, Parameter, PlacedLayer, Plan,
+    ReportSettings, Run, RunSpec, Sgd, Shape, Strategy, Target,
 };
 use record::{
     AveragedRecord, Event, LaneId, LinkRecord, MetricRecord, Nanos, Overhead, Phase, PhaseTimes, Prepared,
@@ -63,43 +61,18 @@ fn cell(arm: usize, workers: u32) -> Cell {
 }
 
 fn spec(strategy: Strategy, workers: u32) -> RunSpec {
-    let mut seats = vec![Seat { role: Role::Worker, node: 0 }; workers as usize];
-    seats.extend(vec![Seat { role: Role::Server, node: 0 }; strategy.servers() as usize]);
-    RunSpec {
-        model: model(),
-        dataset: Dataset {
-            source: Source::Synthetic { train: 1000, test: 100, seed: 1 },
-            partition: Partition::Shared,
-            validation: 0.0,
-            sampling: recipe::Sampling::Permutation,
-        },
-        train: Training {
-            global_batch: 10,
-            length: Extent::Steps(20),
-            accumulate: 1,
-            optimizer: Sgd { lr: 0.1, momentum: 0.9, weight_decay: 0.0, clip: None },
-            schedule: LrSchedule { shape: LrShape::Constant, warmup: Extent::Steps(0), scale: LrScale::None },
-            evaluate: Extent::Steps(10),
-            target: Some(Target { metric: Metric::TestAccuracy, threshold: 0.8, after: None, stop: false }),
-        },
-        cluster: Cluster { nodes: vec![Node { name: "local".to_owned(), slots: 4 }], seats },
-        strategy,
-        communication: Communication {
-            collective: Collective::Ring,
-            schedule: Schedule::Single,
-            reduce_order: ReduceOrder::Ring,
-        },
-        compression: Compression::None,
-        measure: Measure {
-            trace_first_steps: 3,
-            trace_every: 5,
-            hash_every_step: false,
-            samples: false,
-            models: recipe::KeptModels::Judged,
-        },
-        emulation: recipe::Emulation::default(),
-        threads: recipe::Threads::default(),
-    }
+    let mut spec = RunSpec::sample_of(strategy, workers);
+    spec.model = model();
+    spec.train.global_batch = 10;
+    spec.train.length = Extent::Steps(20);
+    spec.train.optimizer = Sgd { lr: 0.1, momentum: 0.9, weight_decay: 0.0, clip: None };
+    spec.train.evaluate = Extent::Steps(10);
+    spec.train.target =
+        Some(Target { metric: Metric::TestAccuracy, threshold: 0.8, after: None, stop: false });
+    spec.cluster.nodes = vec![Node { name: "local".to_owned(), slots: 4 }];
+    spec.measure.trace_first_steps = 3;
+    spec.measure.trace_every = 5;
+    spec
 }
 
 fn model() -> Model {

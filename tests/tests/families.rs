@@ -1,0 +1,261 @@
+//! Every member of a family of names is where a reader looks for it: in the table of its folder, in a recipe that shows it,
+//! and, for data sets, in the list of those that can be fetched.
+#![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
+
+use recipe::{
+    Averaging, CardShare, CollectiveKind, Compression, CompressionKind, DatasetKind, Family, FileProblem,
+    Files, HashTime, Init, KeptModels, LayerKind, LrScale, LrScaleKind, LrShape, LrShapeKind, Machine,
+    Metric, MixOrder, ModelKind, OptimizerKind, Partition, PartitionKind, Plan, QuantizeRange, Redaction,
+    ReduceOrder, Request, RunOrder, RunSpec, Sampling, Schedule, ScheduleKind, Serve, Split, SplitKind,
+    Strategy, StrategyKind, TargetMetric, Topology,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A family and the name of one of its members.
+type Member = (&'static str, &'static str);
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Fails with one line per offence.
+fn none(offences: impl IntoIterator<Item = String>) {
+    let offences: Vec<String> = offences.into_iter().collect();
+    assert!(offences.is_empty(), "\n{}\n", offences.join("\n"));
+}
+
+/// Every member of every family, by the key that takes it.
+fn members() -> Vec<Member> {
+    fn of<F: Family>(key: &'static str) -> impl Iterator<Item = Member> {
+        F::ALL.iter().map(move |member| (key, member.name()))
+    }
+    of::<StrategyKind>("strategy.kind")
+        .chain(of::<Serve>("strategy.serve"))
+        .chain(of::<Topology>("strategy.topology"))
+        .chain(of::<MixOrder>("strategy.order"))
+        .chain(of::<Averaging>("strategy.averaging"))
+        .chain(of::<CollectiveKind>("communication.collective"))
+        .chain(of::<ScheduleKind>("communication.schedule"))
+        .chain(of::<ReduceOrder>("communication.reduce-order"))
+        .chain(of::<CompressionKind>("compression.kind"))
+        .chain(of::<QuantizeRange>("compression.range"))
+        .chain(of::<ModelKind>("model.kind"))
+        .chain(of::<Init>("model.init"))
+        .chain(of::<LayerKind>("model.layers.kind"))
+        .chain(of::<DatasetKind>("dataset.kind"))
+        .chain(of::<PartitionKind>("dataset.partition"))
+        .chain(of::<Sampling>("dataset.sampling"))
+        .chain(of::<OptimizerKind>("train.optimizer.kind"))
+        .chain(of::<LrShapeKind>("train.lr-schedule.kind"))
+        .chain(of::<LrScaleKind>("train.lr-schedule.scale"))
+        .chain(of::<TargetMetric>("train.target.metric"))
+        .chain(of::<CardShare>("network.share"))
+        .chain(of::<SplitKind>("compute.split"))
+        .chain(of::<KeptModels>("measure.models"))
+        .chain(of::<HashTime>("measure.weight-hash"))
+        .chain(of::<RunOrder>("repeats.order"))
+        .chain(of::<Redaction>("report.redact"))
+        .collect()
+}
+
+/// The members that a run has.
+fn shown_by_run(spec: &RunSpec) -> Vec<Member> {
+    let communication = &spec.communication;
+    let schedule = match communication.schedule {
+        Schedule::Single => ScheduleKind::Single,
+    };
+    let partition = match spec.dataset.partition {
+        Partition::Shared => PartitionKind::Shared,
+        Partition::Sharded => PartitionKind::Sharded,
+        Partition::Dirichlet { .. } => PartitionKind::Dirichlet,
+    };
+    let shape = match spec.train.schedule.shape {
+        LrShape::Constant => LrShapeKind::Constant,
+        LrShape::Step { .. } => LrShapeKind::Step,
+        LrShape::Milestones { .. } => LrShapeKind::Milestones,
+        LrShape::Cosine { .. } => LrShapeKind::Cosine,
+    };
+    let scale = match spec.train.schedule.scale {
+        LrScale::None => LrScaleKind::None,
+        LrScale::Linear { .. } => LrScaleKind::Linear,
+    };
+    let hash = if spec.measure.hash_every_step { HashTime::Step } else { HashTime::Evaluation };
+    let mut shown = vec![
+        ("strategy.kind", spec.strategy.kind().name()),
+        ("communication.collective", communication.collective.kind().name()),
+        ("communication.schedule", schedule.name()),
+        ("communication.reduce-order", communication.reduce_order.name()),
+        ("dataset.kind", spec.dataset.source.kind().name()),
+        ("dataset.partition", partition.name()),
+        ("dataset.sampling", spec.dataset.sampling.name()),
+        ("model.init", spec.model.init.name()),
+        ("train.optimizer.kind", OptimizerKind::Sgd.name()),
+        ("train.lr-schedule.kind", shape.name()),
+        ("train.lr-schedule.scale", scale.name()),
+        ("measure.models", spec.measure.models.name()),
+        ("measure.weight-hash", hash.name()),
+    ];
+    shown.extend(ModelKind::named(&spec.model.kind).map(|kind| ("model.kind", kind.name())));
+    shown.extend(spec.model.layers.iter().map(|placed| ("model.layers.kind", placed.layer.kind().name())));
+    shown.extend(spec.strategy.serve().map(|serve| ("strategy.serve", serve.name())));
+    shown.extend(strategy_options(&spec.strategy));
+    shown.extend(match spec.compression {
+        Compression::None => vec![("compression.kind", CompressionKind::None.name())],
+        Compression::Coded { codec, .. } => {
+            let range = match codec {
+                recipe::Codec::Quantize8Gradient => QuantizeRange::Gradient,
+                _ => QuantizeRange::Chunk,
+            };
+            vec![("compression.kind", codec.name()), ("compression.range", range.name())]
+        }
+    });
+    shown.extend(spec.train.target.map(|target| ("train.target.metric", Metric::name(target.metric))));
+    shown.extend(spec.emulation.network.map(|_| ("network.share", CardShare::Rank.name())));
+    shown.extend(spec.emulation.compute.map(|compute| match compute.split {
+        Split::Measured => ("compute.split", SplitKind::Measured.name()),
+        Split::Given { .. } => ("compute.split", SplitKind::Given.name()),
+    }));
+    shown
+}
+
+fn strategy_options(strategy: &Strategy) -> Vec<Member> {
+    match strategy {
+        Strategy::DPsgd { topology, order } => {
+            vec![("strategy.topology", topology.name()), ("strategy.order", order.name())]
+        }
+        Strategy::AdPsgd { topology, averaging } => {
+            vec![("strategy.topology", topology.name()), ("strategy.averaging", averaging.name())]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn shown_by(plan: &Plan) -> BTreeSet<Member> {
+    let cells = plan.cells.iter().filter(|cell| cell.excluded.is_none());
+    let mut shown: BTreeSet<Member> = cells.flat_map(|cell| shown_by_run(&cell.spec)).collect();
+    shown.extend(plan.report.redact.iter().map(|redaction| ("report.redact", redaction.name())));
+    let order = |order: &&RunOrder| plan.expanded.contains(&format!("order = \"{order}\"\n"));
+    shown.extend(RunOrder::ALL.iter().filter(order).map(|order| ("repeats.order", order.name())));
+    shown
+}
+
+struct Disk;
+
+impl Files for Disk {
+    fn read(&self, path: &Path) -> Result<String, FileProblem> {
+        fs::read_to_string(path).map_err(|error| FileProblem::new(error.to_string()))
+    }
+    fn exists(&self, path: &Path) -> bool {
+        path.exists()
+    }
+    fn current_directory(&self) -> PathBuf {
+        root()
+    }
+}
+
+/// The recipes of the repository and the members that each shows.
+fn recipes() -> BTreeMap<String, BTreeSet<Member>> {
+    let mut recipes = BTreeMap::new();
+    for folder in ["recipes", "recipes/strategies", "recipes/papers", "recipes/checks", "recipes/settings"] {
+        for entry in fs::read_dir(root().join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "toml") {
+                let plan = recipe::plan(&Disk, &Request::new(&path), &Machine { cores: 2 }).unwrap();
+                let name = path.strip_prefix(root().join("recipes")).unwrap();
+                recipes.insert(name.to_str().unwrap().to_owned(), shown_by(&plan));
+            }
+        }
+    }
+    recipes
+}
+
+#[test]
+fn every_member_has_a_row_that_names_a_recipe_with_it() {
+    let page = read("recipes/README.md");
+    let recipes = recipes();
+    none(members().into_iter().filter_map(|member @ (key, name)| {
+        let shown_in =
+            || recipes.iter().filter(|(_, shown)| shown.contains(&member)).map(|(recipe, _)| recipe);
+        let start = format!("| `{key}` | `{name}` | ");
+        let Some(row) = page.lines().find(|line| line.starts_with(&start)) else {
+            let recipe = shown_in().next().map_or("no recipe shows it".to_owned(), |recipe| {
+                format!("a row for it: {start}[`{recipe}`]({recipe}) |")
+            });
+            return Some(format!("recipes/README.md has no row for {name} of {key}; {recipe}"));
+        };
+        let named = shown_in().any(|recipe| row.contains(&format!("]({recipe})")));
+        (!named).then(|| format!("{row}: this recipe does not show it"))
+    }));
+}
+
+#[test]
+fn every_row_is_about_a_member() {
+    let members = members();
+    let page = read("recipes/README.md");
+    let rows = page.lines().filter_map(|line| {
+        let (key, rest) = line.strip_prefix("| `")?.split_once("` | `")?;
+        Some((key, rest.split_once('`')?.0))
+    });
+    none(rows.filter(|row| !members.contains(row)).map(|(key, name)| format!("{key} has no member {name}")));
+}
+
+/// Members with a file of their own: the folders it may be in.
+fn implementations() -> Vec<(&'static str, &'static [&'static str])> {
+    let collectives = CollectiveKind::ALL.iter().map(|kind| (kind.name(), &["collective"][..]));
+    let codecs = CompressionKind::ALL.iter().filter(|kind| **kind != CompressionKind::None);
+    collectives.chain(codecs.map(|kind| (kind.name(), &["compress", "projection"][..]))).collect()
+}
+
+#[test]
+fn every_collective_and_codec_has_a_file_a_row_and_a_test() {
+    let index = read("strategies/README.md");
+    let tests: String = ["codecs.rs", "collectives.rs"]
+        .into_iter()
+        .filter_map(|file| fs::read_to_string(root().join("strategies/tests/world").join(file)).ok())
+        .collect();
+    none(implementations().into_iter().flat_map(|(name, folders)| {
+        let stem = name.replace('-', "_");
+        let path = folders
+            .iter()
+            .map(|folder| format!("src/{folder}/{stem}.rs"))
+            .find(|path| root().join("strategies").join(path).is_file());
+        let mut offences = Vec::new();
+        match path {
+            None => offences.push(format!("{name} has no file {stem}.rs in {folders:?}")),
+            Some(path) => {
+                let row = |line: &str| line.starts_with(&format!("| `{name}` |")) && line.contains(&path);
+                if !index.lines().any(row) {
+                    offences.push(format!("strategies/README.md has no row for {name} with {path}"));
+                }
+            }
+        }
+        let variant: String = name.split('-').map(|word| word[..1].to_uppercase() + &word[1..]).collect();
+        let all = tests.contains("Codec::ALL") && folders.contains(&"compress");
+        if !all && !tests.contains(&format!("Collective::{variant}")) {
+            offences.push(format!("strategies/tests/world has no test of {name}"));
+        }
+        offences
+    }));
+}
+
+#[test]
+fn data_sets_with_files_can_be_fetched_into_the_folder_where_runs_look() {
+    none(DatasetKind::ALL.iter().filter_map(|kind| {
+        let fetched = datasets::DataSet::ALL.into_iter().find(|set| set.name == kind.name());
+        let files: Option<BTreeSet<&str>> = fetched
+            .map(|set| set.archives.iter().flat_map(|archive| archive.files).map(|file| file.name).collect());
+        let expected = kind.profile().files;
+        let same_folder = expected.map(|files| files.folder) == fetched.map(|set| set.folder);
+        let read = expected.map(|files| files.required.iter().chain(files.some).copied().collect());
+        (!same_folder || read != files)
+            .then(|| format!("{kind}: a run reads {read:?}, and {files:?} are fetched"))
+    }));
+    let kinds = |set: &&&datasets::DataSet| DatasetKind::named(set.name).is_none();
+    none(datasets::DataSet::ALL.iter().filter(kinds).map(|set| format!("no recipe can name {}", set.name)));
+}
