@@ -162,13 +162,24 @@ impl Files for Disk {
 /// The recipes of the repository and the members that each shows.
 fn recipes() -> BTreeMap<String, BTreeSet<Member>> {
     let mut recipes = BTreeMap::new();
-    for folder in ["recipes", "recipes/strategies", "recipes/papers", "recipes/checks", "recipes/settings"] {
+    for folder in [
+        "recipes",
+        "recipes/strategies",
+        "recipes/papers",
+        "recipes/checks",
+        "recipes/settings",
+        "examples/own-strategy",
+    ] {
         for entry in fs::read_dir(root().join(folder)).unwrap() {
             let path = entry.unwrap().path();
             if path.extension().is_some_and(|extension| extension == "toml") {
-                let plan = recipe::plan(&Disk, &Request::new(&path), &Machine { cores: 2 }).unwrap();
-                let name = path.strip_prefix(root().join("recipes")).unwrap();
-                recipes.insert(name.to_str().unwrap().to_owned(), shown_by(&plan));
+                let planned = recipe::plan(&Disk, &Request::new(&path), &Machine { cores: 2 });
+                let plan = planned.unwrap_or_else(|problems| panic!("{}: {problems:?}", path.display()));
+                let name = match path.strip_prefix(root().join("recipes")) {
+                    Ok(name) => name.display().to_string(),
+                    Err(_) => format!("../{}", path.strip_prefix(root()).unwrap().display()),
+                };
+                recipes.insert(name, shown_by(&plan));
             }
         }
     }

@@ -157,7 +157,9 @@ impl StrategyKind {
                 Profile::new(StepPace::Own, Replicas::Received, ExchangeThrough::AsyncServer, Sends::Both)
             }
             // Its workers may differ: only the strategy knows.
-            Self::Custom => Profile::new(Pace::Common, Models::Own, Exchange::AllReduce, Sends::Gradients),
+            Self::Custom => {
+                Profile::new(StepPace::Common, Replicas::Own, ExchangeThrough::AllReduce, Sends::Gradients)
+            }
             Self::DPsgd | Self::Sgp => {
                 Profile::new(StepPace::Common, Replicas::Own, ExchangeThrough::Neighbours, Sends::Weights)
             }
