@@ -46,12 +46,11 @@ impl AllReduce {
 
     /// Replaces `x` by its mean over the group of the wire. Only gradients are projected.
     pub fn mean(&mut self, x: &mut Vector, tag: Tag, mut wire: Wire<'_>) -> Result<(), StepError> {
-        match self.projector.as_mut().filter(|_| wire.carries_gradients()) {
-            Some(projector) => projector.all_reduce_sum(x, tag, self.collective.as_ref(), &mut wire)?,
-            None => {
-                agree_on_range(self.collective.as_ref(), x, tag, &mut wire)?;
-                self.collective.all_reduce_sum(x, tag, &mut wire)?;
-            }
+        if let Some(projector) = self.projector.as_mut().filter(|_| wire.carries_gradients()) {
+            projector.all_reduce_sum(x, tag, self.collective.as_ref(), &mut wire)?;
+        } else {
+            agree_on_range(self.collective.as_ref(), x, tag, &mut wire)?;
+            self.collective.all_reduce_sum(x, tag, &mut wire)?;
         }
         let places = wire.group().size();
         scale(x, places, wire.lane());

@@ -23,7 +23,7 @@ pub struct Buffer {
 }
 
 impl Buffers {
-    /// The memory of this process's packets: what one lane encodes is let go of by whoever sent it.
+    /// The memory of this process's packets: the lane or the thread that sends a packet lets go of it.
     pub fn of_process() -> &'static Self {
         static BUFFERS: LazyLock<Buffers> = LazyLock::new(Buffers::default);
         &BUFFERS
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_is_written_into_memory_that_nobody_looks_at_any_more() {
+    fn a_packet_is_written_into_memory_without_readers() {
         let buffers = Buffers::default();
         let first = buffers.packet(1000, |bytes| bytes.fill(1));
         let place = first.0.as_ptr();

@@ -36,7 +36,7 @@ pub enum SnapshotError {
     },
 }
 
-/// Writes a snapshot. Whoever reads `file` finds all of it or nothing: it is written under another name and
+/// Writes a snapshot. A reader of `file` finds all of it or nothing: it is written under another name and
 /// then moved.
 pub fn write(file: &Path, weights: &Vector) -> Result<(), SnapshotError> {
     let failed = |source| SnapshotError::Write { file: file.to_owned(), source };

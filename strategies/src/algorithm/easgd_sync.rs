@@ -140,10 +140,7 @@ impl Strategy for Worker {
     }
 
     fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
-        let sent = match self.loads.clone() {
-            Some(loads) => Some((loads.send(self.pack(ctx)), loads)),
-            None => None,
-        };
+        let sent = self.loads.clone().map(|loads| (loads.send(self.pack(ctx)), loads));
         let (loss, g) = ctx.gradient()?; // line 10
         let a = self.moving_rate.at(ctx.rate(), self.workers);
         let mut load = if let Some((pending, loads)) = sent {

@@ -20,7 +20,7 @@ pub(super) fn bundle(packets: &[Packet]) -> Packet {
     Packet(bytes.freeze())
 }
 
-/// The `count` packets of a bundle, which must hold exactly so many; `elements` is what they are to decode to, for
+/// The `count` packets of a bundle, which must hold exactly `count`; `elements` is the sum of their decoded lengths, for
 /// the error.
 pub(super) fn unbundle(bundle: &Packet, count: usize, elements: usize) -> Result<Vec<Packet>, StepError> {
     let malformed = || StepError::Packet { bytes: bundle.0.len(), elements };

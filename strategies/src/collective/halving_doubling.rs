@@ -132,7 +132,7 @@ impl Collective for HalvingDoubling {
 struct Chunks {
     elements: usize,
     count: usize,
-    /// What became of each complete chunk on its way out of the codec; nobody encodes it again, or places would
+    /// The packet of each complete chunk; no place encodes a chunk again, or places would
     /// end with different bits. Empty where the codec is exact: then the vector itself is as good.
     packets: Vec<Packet>,
 }

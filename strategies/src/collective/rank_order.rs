@@ -39,7 +39,7 @@ impl Collective for RankOrder {
         let me = group.me();
         let right = group.after(1);
         // What a codec remembers of an element, as a part or as a sum, is missing from the same sum: it belongs to the
-        // element's position, whoever owns that at the time.
+        // element's position, at any owner.
         for owner in (1..group.size()).map(|steps| group.after(steps)) {
             let part = chunk(owner);
             let packet = wire.encode(wire.slot(right, tag, part.start), &x[part]);

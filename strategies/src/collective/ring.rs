@@ -39,7 +39,7 @@
 //! Cost per place: 2 (p - 1) messages for each segment of a chunk, under such a codec in all; all chunks but (k + 1)
 //! and all but (k + 2), which is 2 n (p - 1) / p elements where p divides n.
 //!
-//! Time: for up to 16 segments of a chunk, that of a [`PipelinedRing`](super::PipelinedRing) with so many; with one,
+//! Time: for up to 16 segments of a chunk, that of a [`PipelinedRing`](super::PipelinedRing) with as many; with one,
 //! 2 (p - 1) (alpha + c beta) + (p - 1) c gamma for chunks of c elements. Exact where p divides n and the segments are
 //! equal.
 //!

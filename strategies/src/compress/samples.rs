@@ -89,7 +89,7 @@ pub(super) fn assert_same_numbers(a: &[f32], b: &[f32]) {
     assert_eq!(bits(a), bits(b), "{a:?} and {b:?}");
 }
 
-/// The distance between numbers like `x` that have so many bits of fraction, in a format whose smallest normal
+/// The distance between numbers like `x` with `bits` bits of fraction, in a format whose smallest normal
 /// number is 2 to the power of `smallest`.
 pub(super) fn unit(x: f32, fraction: i32, smallest: i32) -> f64 {
     let exponent = ((x.to_bits() >> 23 & 0xff) as i32).max(1) - 127;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug)]
 pub struct WorkerClocks {
     workers: Vec<WorkerClock>,
-    /// How many workers that are here have applied so many steps.
+    /// The number of workers that are here, by their applied steps.
     pace: BTreeMap<u64, usize>,
     lost: usize,
     /// Samples after which training is over; `None` on a server that leaves this to another.

@@ -25,7 +25,7 @@ pub(crate) trait Member: Sized + Send + Sync + 'static {
     /// Wakes every wait of the rank.
     fn stop(&self);
 
-    /// Leaves with a good-bye; says which peer kept it from that.
+    /// Leaves in order; the error names the peer that prevented it.
     fn close(self) -> Result<(), String>;
 
     /// Whatever has to hold when all ranks have left.
@@ -47,7 +47,8 @@ pub(crate) struct Crew<M>(PhantomData<M>);
 
 impl<M: Member> World for Crew<M> {
     fn run(ranks: u32, lanes: u32, body: impl Fn(LanePosition, Box<dyn Transport>) + Send + Sync + 'static) {
-        run(M::all(ranks, PATIENCE), lanes, body);
+        let (ground, members) = M::all(ranks, PATIENCE);
+        run(&ground, members, lanes, body);
     }
 }
 
@@ -56,12 +57,14 @@ pub(crate) struct Narrow<M>(PhantomData<M>);
 
 impl<M: Member> World for Narrow<M> {
     fn run(ranks: u32, lanes: u32, body: impl Fn(LanePosition, Box<dyn Transport>) + Send + Sync + 'static) {
-        run(M::narrow(ranks, PATIENCE, LITTLE), lanes, body);
+        let (ground, members) = M::narrow(ranks, PATIENCE, LITTLE);
+        run(&ground, members, lanes, body);
     }
 }
 
 fn run<M: Member>(
-    (ground, members): (M::Ground, Vec<M>),
+    ground: &M::Ground,
+    members: Vec<M>,
     lanes: u32,
     body: impl Fn(LanePosition, Box<dyn Transport>) + Send + Sync + 'static,
 ) {
@@ -84,5 +87,5 @@ fn run<M: Member>(
     for rank in ranks {
         rank.join().unwrap();
     }
-    M::is_left_tidy(&ground);
+    M::is_left_tidy(ground);
 }

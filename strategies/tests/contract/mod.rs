@@ -145,7 +145,7 @@ macro_rules! member_tests {
             contract::trouble::crash::<$member>();
         }
         #[test]
-        fn who_leaves_early_loses_nothing_and_disturbs_nobody() {
+        fn who_leaves_early_loses_nothing_and_disturbs_no_other() {
             contract::trouble::goodbye::<$member>();
         }
         #[test]
@@ -153,8 +153,8 @@ macro_rules! member_tests {
             contract::trouble::last_goodbye::<$member>();
         }
         #[test]
-        fn there_is_nobody_beyond_the_last_rank() {
-            contract::trouble::nobody::<$member>();
+        fn there_is_no_rank_beyond_the_last() {
+            contract::trouble::no_such_rank::<$member>();
         }
         #[test]
         fn a_gibibyte_arrives() {

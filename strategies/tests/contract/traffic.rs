@@ -76,7 +76,7 @@ pub(crate) fn ring<W: World>(ranks: u32, size: usize, rounds: u64) {
     });
 }
 
-/// Kinds do not wait for each other: the lane that reads one is not held up by what nobody reads yet.
+/// Kinds do not wait for each other: the lane that reads one is not held up by messages that are not read yet.
 pub(crate) fn kinds<W: World>() {
     W::run(3, 4, |place, mut transport| {
         let kind = Kind::ALL[place.lane as usize];

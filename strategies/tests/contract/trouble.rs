@@ -30,7 +30,7 @@ fn gone(rank: Rank, peer: Rank, wanted: Wanted) -> StepError {
     StepError::Gone { rank, peer, wanted }
 }
 
-/// Memory of packets that is still held by somebody.
+/// Memory of packets that is still in use.
 #[derive(Clone, Default)]
 struct Held(Arc<AtomicUsize>);
 
@@ -228,7 +228,7 @@ pub(crate) fn stopped<M: Member>() {
     close::<M>(ground, members);
 }
 
-/// Whoever waits for a rank that crashed knows at once; the others go on with each other.
+/// A rank that waits for a crashed one learns it at once; the others continue with each other.
 pub(crate) fn crash<M: Member>() {
     let (_ground, mut members) = M::all(3, PATIENCE);
     let mut crashing = members[2].transport();
@@ -255,7 +255,7 @@ pub(crate) fn crash<M: Member>() {
     }
 }
 
-/// What was sent before a good-bye arrives, even if nobody was reading; what is waited for after it never comes.
+/// Messages from before the end of a rank arrive, even if they were not read yet; later ones never come.
 pub(crate) fn goodbye<M: Member>() {
     let (ground, mut members) = M::all(3, PATIENCE);
     let early = members.remove(0);
@@ -283,7 +283,7 @@ pub(crate) fn goodbye<M: Member>() {
     close::<M>(ground, members);
 }
 
-/// A good-bye of one leaves a server waiting for the others, that of the last does not.
+/// The end of one rank leaves a server waiting for the others, that of the last does not.
 pub(crate) fn last_goodbye<M: Member>() {
     let (ground, mut members) = M::all(3, PATIENCE);
     let mut server = members[0].transport();
@@ -298,8 +298,8 @@ pub(crate) fn last_goodbye<M: Member>() {
     close::<M>(ground, members);
 }
 
-/// A rank that does not exist is told as such, at once.
-pub(crate) fn nobody<M: Member>() {
+/// A rank that does not exist is an error, at once.
+pub(crate) fn no_such_rank<M: Member>() {
     let (ground, members) = M::all(2, PATIENCE);
     let mut transport = members[0].transport();
     let errors = [transport.send(Rank(2), tag(1), packet(1)), transport.recv(Rank(7), tag(1)).map(drop)];

@@ -15,6 +15,7 @@ mod contract;
 mod in_process;
 mod simulated;
 
+#[expect(unreachable_pub, reason = "elsewhere it is a crate")]
 #[path = "../../../examples/own-strategy/src/lib.rs"]
 mod own_strategy;
 

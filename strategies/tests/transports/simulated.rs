@@ -1,5 +1,5 @@
 //! The simulator, as far as the contract applies: it has no wall's clock, and credits without end unless a world says
-//! otherwise. What becomes of its ranks when others die is told with the faults.
+//! otherwise. The tests of faults show what becomes of its ranks when others die.
 
 use crate::contract::{self, LanePosition, World};
 use record::{LaneId, Rank};
@@ -16,7 +16,7 @@ impl World for Simulated {
     }
 }
 
-/// So many bytes may be on their way to one peer.
+/// A bounded number of bytes may be on their way to one peer.
 struct Bounded<const WINDOW: u64>;
 
 impl<const WINDOW: u64> World for Bounded<WINDOW> {

@@ -257,7 +257,7 @@ fn the_server_is_judged_at_the_marks_and_at_the_end() {
 
 /// Gradients wait for a server that is slower than its workers, in the order in which they came: round after round.
 #[test]
-fn whoever_comes_first_is_served_first() {
+fn the_first_to_come_is_served_first() {
     for seed in 0..20 {
         let mut scene = scene(sgd(None), 4, 1, seed);
         (scene.world.jitter, scene.world.slow) = (0.0, BTreeMap::new());
@@ -308,7 +308,7 @@ fn the_bound_is_never_exceeded_and_reached() {
 }
 
 #[test]
-fn a_straggler_holds_nobody_up() {
+fn a_straggler_delays_no_other_worker() {
     let pace = |strategy: Strategy, slow: f64| {
         let mut scene = scene(strategy, 3, 1, 1);
         scene.world.jitter = 0.0;

@@ -318,7 +318,7 @@ pub(crate) fn reduced(
     collective: &Arc<dyn Collective>,
     codec: fn() -> Box<dyn Compressor>,
 ) -> Vec<Vec<f32>> {
-    let outcome = sums_of(x, collective, codec, (Plan::Same, 1));
+    let outcome = sums_of(x, collective, codec, Plan::Same, 1);
     outcome.ranks.iter().map(|rank| rank.model().to_vec()).collect()
 }
 
@@ -326,7 +326,8 @@ fn sums_of(
     x: &[Vec<f32>],
     collective: &Arc<dyn Collective>,
     codec: fn() -> Box<dyn Compressor>,
-    (plan, steps): (Plan, u64),
+    plan: Plan,
+    steps: u64,
 ) -> strategies::sim::Outcome {
     let scene = Scene::new(Strategy::DSync, x.len() as u32).widths(&[1, 1]).change(|spec| {
         spec.train.length = Extent::Steps(steps);
@@ -385,7 +386,7 @@ fn integers(p: u64, n: u64) -> Vec<Vec<f32>> {
 /// What came out of the sums of all steps is missing nothing but what is remembered now; answers how much that is.
 fn check_conservation(collective: &Arc<dyn Collective>, x: &[Vec<f32>], steps: u64, what: &str) -> f32 {
     *MEMORIES.lock().unwrap() = (0, BTreeMap::new());
-    let outcome = sums_of(x, collective, Shown::boxed, (Plan::Same, steps));
+    let outcome = sums_of(x, collective, Shown::boxed, Plan::Same, steps);
     let remembered = MEMORIES.lock().unwrap().1.clone();
     let mut all = 0.0;
     for i in 0..x[0].len() {
@@ -443,7 +444,7 @@ fn another_plan_loses_nothing_of_what_is_remembered() {
             let x: Vec<Vec<f32>> = (0..p)
                 .map(|rank| (0..40).map(|i| (mix(rank, i) % 20_001) as f32 - 10_000.0).collect())
                 .collect();
-            let outcome = sums_of(&x, &collective, codec, (Plan::ThenZerosInParts, 9));
+            let outcome = sums_of(&x, &collective, codec, Plan::ThenZerosInParts, 9);
             let weights = &outcome.ranks[0].weights;
             for i in 0..40 {
                 let due: f32 = x.iter().map(|x| x[i]).sum();

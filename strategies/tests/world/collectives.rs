@@ -192,7 +192,7 @@ fn the_ring_adds_each_chunk_in_its_stated_order_however_long_it_is() {
     }
 }
 
-/// Keeps 4 significant bits of the largest element: coarse, and not idempotent, so that whoever keeps what it
+/// Keeps 4 significant bits of the largest element: coarse, and not idempotent, so that a place that keeps what it
 /// sent instead of what the others decode is found out.
 pub(crate) struct Coarse;
 
@@ -331,7 +331,7 @@ struct Never;
 
 impl Compressor for Never {
     fn encode(&mut self, slot: Slot, _: &[f32]) -> Packet {
-        assert_eq!(slot.kind, strategies::Kind::Broadcast, "there is nobody to encode for");
+        assert_eq!(slot.kind, strategies::Kind::Broadcast, "there is no rank to encode for");
         Packet::default()
     }
     fn decode(&self, _: &Packet, _: &mut [f32]) -> Result<(), StepError> {

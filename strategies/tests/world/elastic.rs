@@ -89,14 +89,23 @@ impl Learner for Nudge {
 /// Where the workers of the worked example are after their first step; the centre is at 2.
 pub(crate) const TARGETS: [f32; 4] = [0.0, 4.0, 8.0, 20.0];
 
-/// A run of `targets.len()` workers for so many steps each, at rate 1.
+/// The size of a run.
+pub(crate) struct Size {
+    /// Steps of each worker.
+    pub(crate) steps: u64,
+    /// Weights of the model.
+    pub(crate) weights: usize,
+}
+
+/// A run of `targets.len()` workers for `steps` steps each, at rate 1.
 pub(crate) fn nudged(
     strategy: Strategy,
     targets: &[f32],
     curvature: f32,
-    (steps, weights): (u64, usize),
+    size: Size,
     world: World,
 ) -> Outcome {
+    let Size { steps, weights } = size;
     let mut scene = Scene::new(strategy, targets.len() as u32).change(|spec| {
         spec.train.optimizer.lr = 1.0;
         spec.train.length = Extent::Steps(steps);
@@ -123,7 +132,8 @@ fn workers_and_centre_conserve_their_sum_under_any_interleaving() {
         for seed in 0..20 {
             let costs = Costs { forward: vec![Nanos(30_000)], update: 4.0, code: 0.1, ..Costs::default() };
             let world = World { jitter: 1.0, costs, ..World::new(seed) };
-            let outcome = nudged(kind(fixed(0.5)), &TARGETS[1..], 0.0, (4, 10_000), world);
+            let outcome =
+                nudged(kind(fixed(0.5)), &TARGETS[1..], 0.0, Size { steps: 4, weights: 10_000 }, world);
             for i in [0, 5_000, 9_999] {
                 let sum: f32 = outcome.ranks.iter().map(|rank| rank.model()[i]).sum();
                 assert_eq!(
@@ -146,7 +156,7 @@ fn at_moving_rate_1_one_worker_and_the_centre_swap() {
         for (steps, expected) in [(1, (8.0, 2.0)), (2, (2.0, 8.0)), (3, (8.0, 2.0))] {
             // With momentum the worker would roll on: it is nudged by nothing.
             let target = if kind(fixed(1.0)) == with_momentum(fixed(1.0)) { 2.0 } else { 8.0 };
-            let outcome = nudged(kind(fixed(1.0)), &[target], 0.0, (steps, 3), World::new(1));
+            let outcome = nudged(kind(fixed(1.0)), &[target], 0.0, Size { steps, weights: 3 }, World::new(1));
             let expected = if target.to_bits() == 2.0_f32.to_bits() { (2.0, 2.0) } else { expected };
             assert_eq!((of(&outcome, 0), of(&outcome, 1)), expected, "{:?}, {steps} steps", kind(fixed(1.0)));
         }
@@ -259,14 +269,15 @@ fn every_lane_is_tiled_and_its_named_phases_cover_everything() {
 fn exchanges_without_a_lock_overlap() {
     let time = |strategy| {
         let costs = Costs { forward: vec![Nanos(30_000)], update: 20.0, ..Costs::default() };
-        nudged(strategy, &TARGETS, 0.0, (10, 10_000), World { costs, ..World::new(3) }).time
+        nudged(strategy, &TARGETS, 0.0, Size { steps: 10, weights: 10_000 }, World { costs, ..World::new(3) })
+            .time
     };
     // With the lock alone transfers overlap as well, and only the updates do not.
     assert!(time(hogwild(fixed(0.125))) < time(at_once(fixed(0.125))));
     assert!(time(at_once(fixed(0.125))) < time(locked(fixed(0.125))));
 }
 
-/// A constant schedule gives plain SGD where there is nobody to be drawn to: the centre is no part of it.
+/// A constant schedule gives plain SGD where no centre draws: the centre is no part of it.
 #[test]
 fn without_a_pull_a_worker_is_plain_sgd() {
     for strategy in [original(fixed(0.0)), locked(fixed(0.0)), at_once(fixed(0.0)), hogwild(fixed(0.0))] {

@@ -111,7 +111,7 @@ fn a_long_period_is_no_silence() {
     }
 }
 
-/// Two turns would be enough for all samples; the other workers have one each, and nobody is left waiting.
+/// Two turns would be enough for all samples; the other workers have one each, and no worker is left waiting.
 #[test]
 fn a_training_shorter_than_a_round_gives_each_worker_a_turn() {
     for overlap in [true, false] {

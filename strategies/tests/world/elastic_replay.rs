@@ -25,7 +25,8 @@ struct Replica {
 /// One step of a worker, in plain code: the gradient first, then both terms from the old weights.
 fn step(
     scene: &Scene,
-    (worker, replica): (usize, &mut Replica),
+    worker: usize,
+    replica: &mut Replica,
     consumed: u64,
     pull: impl Fn(usize, f32) -> f32,
 ) {
@@ -106,11 +107,11 @@ fn replay(scene: &Scene, outcome: &Outcome) -> (Vec<Vec<f32>>, Vec<f32>) {
             let c: Vec<f32> = parts.iter().flat_map(|(c, _)| c.clone()).collect();
             let a: Vec<f32> =
                 parts.iter().flat_map(|(c, samples)| vec![moving_rate(scene, *samples); c.len()]).collect();
-            step(scene, (k, &mut workers[k]), told, |i, x| a[i] * (x - c[i]));
+            step(scene, k, &mut workers[k], told, |i, x| a[i] * (x - c[i]));
             let end = exchanges[k].iter().copied().find(|next| *next > t).unwrap_or(steps[k] + 1);
             for j in 1..end - t {
                 let own = j * plan.sampler.own_samples(1, k) as u64;
-                step(scene, (k, &mut workers[k]), told + own, |_, _| 0.0);
+                step(scene, k, &mut workers[k], told + own, |_, _| 0.0);
             }
             moved = true;
         }
@@ -180,7 +181,7 @@ fn a_run_is_replayed_from_its_records_to_equal_bits() {
     }
 }
 
-/// One lock-free worker meets nobody: its run can be replayed as well.
+/// One lock-free worker meets no other: its run can be replayed as well.
 #[test]
 fn one_worker_without_a_lock_is_one_with_a_lock() {
     for period in [1, 4] {

@@ -1,6 +1,6 @@
 //! Synchronous elastic averaging: three variants with the same bits and times of their own.
 
-use crate::elastic::{TARGETS, fixed, nudged};
+use crate::elastic::{Size, TARGETS, fixed, nudged};
 use crate::reference::gradient;
 use crate::scene::{Scene, digests};
 use recipe::{Extent, LrShape, MovingRate, Strategy, SyncVariant};
@@ -33,11 +33,18 @@ fn scene(variant: SyncVariant, workers: u32) -> Scene {
 #[test]
 fn the_worked_example_comes_out_exactly() {
     for variant in VARIANTS {
-        let outcome = nudged(sync(variant, fixed(0.125)), &TARGETS, 0.0, (4, 5), World::new(1));
+        let outcome =
+            nudged(sync(variant, fixed(0.125)), &TARGETS, 0.0, Size { steps: 4, weights: 5 }, World::new(1));
         let centre = outcome.ranks[home(variant, 4)].model()[0];
         assert_eq!(centre.to_bits(), (419.0_f32 / 64.0).to_bits(), "{variant:?}");
     }
-    let outcome = nudged(sync(SyncVariant::Master, fixed(0.125)), &TARGETS, 0.0, (4, 5), World::new(1));
+    let outcome = nudged(
+        sync(SyncVariant::Master, fixed(0.125)),
+        &TARGETS,
+        0.0,
+        Size { steps: 4, weights: 5 },
+        World::new(1),
+    );
     for step in 1..=4 {
         let sum: f32 = outcome.ranks.iter().map(|rank| rank.weights[&step][0]).sum();
         assert_eq!(sum.to_bits(), 34.0_f32.to_bits(), "after step {step}");
@@ -48,7 +55,8 @@ fn the_worked_example_comes_out_exactly() {
 fn at_moving_rate_1_one_worker_and_the_centre_swap() {
     for variant in VARIANTS {
         for (steps, expected) in [(1, 2.0_f32), (2, 8.0), (3, 2.0)] {
-            let outcome = nudged(sync(variant, fixed(1.0)), &[8.0], 0.0, (steps, 3), World::new(1));
+            let outcome =
+                nudged(sync(variant, fixed(1.0)), &[8.0], 0.0, Size { steps, weights: 3 }, World::new(1));
             let centre = outcome.ranks[home(variant, 1)].model()[0];
             assert_eq!(centre.to_bits(), expected.to_bits(), "{variant:?}, {steps} steps");
         }
@@ -59,7 +67,13 @@ fn at_moving_rate_1_one_worker_and_the_centre_swap() {
 /// apart from the mean halves in every step.
 #[test]
 fn mean_and_centre_follow_their_matrix_and_disagreement_decays() {
-    let outcome = nudged(sync(SyncVariant::Master, fixed(0.25)), &TARGETS, 0.25, (6, 1), World::new(1));
+    let outcome = nudged(
+        sync(SyncVariant::Master, fixed(0.25)),
+        &TARGETS,
+        0.25,
+        Size { steps: 6, weights: 1 },
+        World::new(1),
+    );
     let at = |rank: usize, step: u64| outcome.ranks[rank].weights[&step][0];
     let mean = |step| (0..4).map(|rank| at(rank, step)).sum::<f32>() / 4.0;
     for step in 1..6 {

@@ -108,7 +108,7 @@ fn simulated(sendings: &[Sending], link: Link, divisors: &BTreeMap<Rank, f64>) -
 
 // Behind the decorator.
 
-/// A clock that stands still unless somebody waits or winds it.
+/// A clock that stands still unless a lane waits or the test winds it.
 #[derive(Default)]
 struct Scripted(AtomicU64);
 
@@ -260,7 +260,7 @@ proptest! {
 }
 
 #[test]
-fn whoever_asks_for_one_sender_waits_behind_what_came_before_from_others() {
+fn a_lane_that_asks_for_one_sender_waits_behind_earlier_messages_of_others() {
     let sending = |at, from| Sending { at, from, to: 0, bytes: 10 };
     let link = Link { latency: Nanos(100), nanos_per_byte: 1.0 };
     let sendings = [sending(0, 1), sending(4, 2)];

@@ -1,4 +1,4 @@
-//! Everything that can go wrong with a rank, at every moment of a run: nobody waits for ever, who is to blame can be
+//! Everything that can go wrong with a rank, at every moment of a run: no rank waits forever, who is to blame can be
 //! told from what the others say, and nothing that came before is changed.
 
 use crate::scene::Scene;
@@ -12,7 +12,7 @@ use strategies::sim::{Aftermath, Costs, Ending, Fault, Faults, LaneEnd, Link};
 const PATIENCE: Nanos = Nanos(50_000_000);
 const STEPS: u64 = 12;
 
-/// A run in which everything takes time, and a model is put aside after every fourth step.
+/// A run in which everything takes time, and a snapshot is taken after every fourth step.
 fn scene(strategy: Kinds, seed: u64) -> Scene {
     let mut scene = Scene::new(strategy, 3).seed(seed).change(|spec| {
         spec.train.length = recipe::Extent::Steps(STEPS);
@@ -78,10 +78,10 @@ fn others(aftermath: &Aftermath, victim: Rank) -> impl Iterator<Item = &Ending> 
     aftermath.endings.iter().filter(move |ending| ending.rank != victim)
 }
 
-/// Nobody waits longer than the deadline after the fault, and what a step needs.
-fn nobody_hangs(scene: &Scene, aftermath: &Aftermath, at: Nanos) {
+/// No lane waits longer than the deadline after the fault, and what a step needs.
+fn no_lane_hangs(scene: &Scene, aftermath: &Aftermath, at: Nanos) {
     let longest = Nanos(2_000_000);
-    // Where nobody waits for the victim any more, the run goes on to its end.
+    // Where no rank waits for the victim any more, the run continues to its end.
     let well = go_wrong(scene, vec![]).endings.iter().map(|ending| ending.at).max().unwrap();
     for ending in aftermath.endings.iter().filter(|ending| ending.end != LaneEnd::Hangs) {
         let limit = (at + PATIENCE + longest).max(well + longest);
@@ -118,7 +118,7 @@ fn each(check: impl Fn(&Scene, &str, Nanos, Rank)) {
 fn a_killed_rank_is_noticed_without_a_deadline_and_named() {
     each(|scene, moment, at, victim| {
         let after = go_wrong(scene, vec![(at, Fault::Kill(victim))]);
-        nobody_hangs(scene, &after, at);
+        no_lane_hangs(scene, &after, at);
         the_past_is_as_it_was(scene, &after, at);
         let silent = |ending: &&Ending| matches!(ending.end, LaneEnd::Failed(StepError::Silent { .. }));
         assert_eq!(others(&after, victim).find(silent), None, "{moment}");
@@ -129,17 +129,17 @@ fn a_killed_rank_is_noticed_without_a_deadline_and_named() {
             _ => false,
         };
         let named = others(&after, victim).any(blames);
-        let nobody_minds = others(&after, victim).all(|ending| ending.end == LaneEnd::Finished);
-        assert!(named || !was_there || nobody_minds || moment == "start-up", "{moment}: {:?}", after.endings);
-        assert!(!nobody_minds || moment == "shut-down", "{moment}, rank {victim}: {:?}", after.endings);
+        let all_finish = others(&after, victim).all(|ending| ending.end == LaneEnd::Finished);
+        assert!(named || !was_there || all_finish || moment == "start-up", "{moment}: {:?}", after.endings);
+        assert!(!all_finish || moment == "shut-down", "{moment}, rank {victim}: {:?}", after.endings);
     });
 }
 
 #[test]
-fn a_stopped_rank_is_noticed_at_the_deadline_by_whoever_waits_for_it() {
+fn a_stopped_rank_is_noticed_at_the_deadline_by_the_ranks_that_wait_for_it() {
     each(|scene, moment, at, victim| {
         let after = go_wrong(scene, vec![(at, Fault::Stop(victim))]);
-        nobody_hangs(scene, &after, at);
+        no_lane_hangs(scene, &after, at);
         the_past_is_as_it_was(scene, &after, at);
         let hangs = after.endings.iter().any(|ending| ending.rank == victim && ending.end == LaneEnd::Hangs);
         if moment == "shut-down" && !hangs {
@@ -181,14 +181,14 @@ fn with_the_driver_everybody_dies_in_that_moment() {
 fn a_full_disk_ends_the_run_at_its_next_snapshot_and_the_rank_says_why() {
     each(|scene, moment, at, _| {
         let after = go_wrong(scene, vec![(at, Fault::FullDisk)]);
-        nobody_hangs(scene, &after, at);
+        no_lane_hangs(scene, &after, at);
         the_past_is_as_it_was(scene, &after, at);
         let full = |ending: &&Ending| matches!(&ending.end, LaneEnd::Failed(StepError::Environment(reason)) if reason.contains("no space left"));
         let told: Vec<&Ending> = after.endings.iter().filter(full).collect();
         // The last model is aside by then.
         assert_eq!(told.is_empty(), moment == "shut-down", "{moment}: {:?}", after.endings);
         assert!(told.iter().all(|ending| ending.rank == told[0].rank), "one rank writes: {told:?}");
-        // The others find themselves left alone, one after the other, and nobody has to wait for a deadline.
+        // The others find themselves left alone, one after the other, and none has to wait for a deadline.
         let unexplained = after.endings.iter().filter(|ending| match &ending.end {
             LaneEnd::Finished => false,
             LaneEnd::Failed(error) => {
@@ -214,7 +214,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_happens_whenever_nobody_waits_for_ever(
+    fn whatever_happens_no_rank_waits_forever(
         seed in 0..1000_u64,
         share in 0.0..1.1_f64,
         second in 0.0..1.1_f64,
@@ -233,6 +233,6 @@ proptest! {
         };
         let faults = vec![(moment(share), fault(kinds.0, ranks.0)), (moment(second), fault(kinds.1, ranks.1))];
         let after = go_wrong(&scene, faults);
-        nobody_hangs(&scene, &after, moment(share).max(moment(second)));
+        no_lane_hangs(&scene, &after, moment(share).max(moment(second)));
     }
 }

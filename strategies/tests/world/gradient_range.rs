@@ -293,7 +293,7 @@ fn what_is_agreed_on_travels_and_counts() {
 }
 
 #[test]
-fn one_worker_agrees_with_nobody() {
+fn one_worker_agrees_on_no_range() {
     let digests = |codec| common_digests(&Scene::new(Strategy::DSync, 1).coded(codec, true).run());
     assert_eq!(digests(Codec::Quantize8Gradient), digests(Codec::Quantize8));
 }

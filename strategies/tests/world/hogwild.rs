@@ -124,7 +124,7 @@ fn disjoint_gradients_are_sequential_sums() {
             let same = |w: &f32| w.to_bits() == expected.to_bits();
             assert!(outcome.ranks[4].model()[support].iter().all(same), "seed {seed}, worker {rank}");
         }
-        assert!(torn, "seed {seed}: nobody came between");
+        assert!(torn, "seed {seed}: no other lane came between");
     }
 }
 

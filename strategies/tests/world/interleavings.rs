@@ -35,7 +35,7 @@ pub(crate) fn search(what: &str, run: impl Fn(&Arc<Mutex<Choices>>) -> Result<Ou
     }
 }
 
-/// Ranks that each have taken at least one step when all know of so many batches. Nothing takes time: a lane is
+/// Ranks that each have taken at least one step when all know of `batches` batches. Nothing takes time: a lane is
 /// interrupted wherever it waits.
 fn tiny(workers: u32, topology: Topology, batches: u64) -> Scene {
     let mut scene = Scene::new(pairs(topology), workers).change(|spec| {
@@ -234,7 +234,7 @@ fn without_roles_there_is_a_deadlock() {
     }
 }
 
-/// A ring of three that is not made a path: two active ranks are neighbours, and nobody answers the one who draws the
+/// A ring of three that is not made a path: two active ranks are neighbours, and no rank answers the one that draws the
 /// other.
 #[test]
 fn a_ring_with_two_active_neighbours_is_a_deadlock() {

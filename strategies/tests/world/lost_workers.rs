@@ -1,5 +1,5 @@
 //! Ranks that die, hang, or are slow: synchronous methods end within the deadline and say who it was; servers that
-//! wait for nobody go on.
+//! wait for no other continue.
 
 use crate::asynchronous::{scene, updates};
 use crate::scene::Scene;
@@ -76,7 +76,7 @@ pub(crate) fn all_fail(after: &Aftermath, victim: Rank, what: &str) {
 pub(crate) fn gone(after: &Aftermath, peer: Rank) -> bool {
     let names = |error: &StepError| matches!(error, StepError::Gone { .. }) && error.peer() == Some(peer);
     let first = first_failures(after);
-    // Whoever waits for one that fails on account of the victim fails at the same moment.
+    // A rank that waits for one that fails on account of the victim fails at the same moment.
     first.iter().all(|(_, error)| matches!(error, StepError::Gone { .. }))
         && first.iter().any(|(_, error)| names(error))
 }
@@ -149,7 +149,7 @@ fn an_asynchronous_run_goes_on_without_a_worker_that_fails() {
 /// The last gradient of a worker that dies comes to the first server and not to the second, so that a mark is passed
 /// on one of them only; still the parts of one moment are put together.
 #[test]
-fn a_gradient_that_came_to_one_server_only_confuses_nobody() {
+fn a_gradient_that_came_to_one_server_only_confuses_no_server() {
     let mut scene = scene(Strategy::AsyncSgd { serve: Serve::One, staleness_bound: None }, 2, 2, 1);
     scene.spec.train.evaluate = Extent::Epochs(0.199);
     scene.world.jitter = 0.0;

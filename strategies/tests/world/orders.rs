@@ -18,7 +18,7 @@ enum Act {
     ReceiveAny,
     /// Changes what the rank's lanes share.
     Change,
-    /// Waits until that was changed so many times.
+    /// Waits until that was changed this often.
     Await(u64),
     Look,
     /// Receives from that rank if nothing was changed so far.

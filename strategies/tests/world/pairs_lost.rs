@@ -44,10 +44,10 @@ fn a_run_goes_on_without_a_worker_that_fails() {
                         // The others count by what their neighbours tell.
                         budget + 6 * u64::from(2 * workers) + if workers == 5 { budget } else { 0 }
                     } else {
-                        // A last step of less than its 2 samples, and one of the victim that nobody counted.
+                        // A last step of less than its 2 samples, and one of the victim that was not counted.
                         budget + 4
                     };
-                    // The step that the victim had claimed, and the one before, may be nobody's, where all others had ended.
+                    // The step that the victim had claimed, and the one before, may be missing, where all others had ended.
                     assert!((budget - 4..most).contains(&used), "{what}: {used} samples of {budget}");
                     assert!(
                         victim > 0 || marks_after(&after.outcome, half) > 0,
@@ -100,12 +100,12 @@ fn goes_on_averaging(outcome: &Outcome, graph: &Graph, victim: Rank, fault: Nano
     let survivors = graph.ranks() > 2;
     let averaged =
         |event: &Event| matches!(event, Event::Averaged(one) if one.at > fault && one.peer != victim);
-    assert!(!survivors || all.clone().any(averaged), "{what}: nobody averaged any more");
+    assert!(!survivors || all.clone().any(averaged), "{what}: no rank averaged any more");
 }
 
 /// Without a living neighbour, a worker is alone, and trains on.
 #[test]
-fn whoever_is_left_goes_on_alone() {
+fn the_ranks_that_are_left_continue_alone() {
     for left in 0..3 {
         let scene = scene(pairs(Topology::Ring), 3, 1);
         let faults: Vec<(Nanos, Fault)> = (0..3)
@@ -136,7 +136,7 @@ fn a_slow_rank_is_no_fault() {
 /// The run is judged by the mean of all ranks: every rank that is left gives its last model to it, once, and says of how
 /// many it is one.
 #[test]
-fn whoever_is_left_gives_a_last_model_to_the_mean() {
+fn each_rank_that_is_left_gives_a_last_model_to_the_mean() {
     for fault in [Fault::Kill(Rank(1)), Fault::Stop(Rank(1))] {
         let scene = scene(pairs(Topology::Ring), 4, 1);
         let after = go_wrong(&scene, &[(Nanos(scene.run().time.0 / 3), fault)]);

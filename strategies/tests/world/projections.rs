@@ -31,7 +31,7 @@ impl strategies::Strategy for Means {
 }
 
 /// What came of it in each step, on all ranks alike.
-fn means(x: &[Vec<f32>], codec: Codec, error_feedback: bool, (always, steps): (bool, u64)) -> Vec<Vec<f32>> {
+fn means(x: &[Vec<f32>], codec: Codec, error_feedback: bool, always: bool, steps: u64) -> Vec<Vec<f32>> {
     let scene = Scene::new(Strategy::DSync, x.len() as u32).widths(&[COLUMNS - 1, ROWS]).change(|spec| {
         spec.train.length = Extent::Steps(steps);
         spec.compression = Compression::Coded { codec, parameters: false, error_feedback };
@@ -74,7 +74,7 @@ fn apart(x: &[f32], due: &[f64]) -> f64 {
 fn of_random_positions_the_mean_arrives_scaled_and_of_the_others_nothing() {
     let x = whole(4);
     let due = mean(&x);
-    let steps = means(&x, Codec::RandomK { ratio: 0.25 }, false, (true, 30));
+    let steps = means(&x, Codec::RandomK { ratio: 0.25 }, false, true, 30);
     let mut visited = vec![false; due.len()];
     for came in &steps {
         assert_eq!(came.iter().filter(|value| **value != 0.0).count(), 27);
@@ -91,7 +91,7 @@ fn of_random_positions_the_mean_arrives_scaled_and_of_the_others_nothing() {
 #[test]
 fn of_random_positions_nothing_is_lost_where_it_is_remembered() {
     let x = whole(4);
-    let steps = means(&x, Codec::RandomK { ratio: 0.25 }, true, (false, 80));
+    let steps = means(&x, Codec::RandomK { ratio: 0.25 }, true, false, 80);
     for (i, due) in mean(&x).into_iter().enumerate() {
         let came: Vec<f32> = steps.iter().map(|step| step[i]).filter(|value| *value != 0.0).collect();
         let sum: f64 = came.iter().copied().map(f64::from).sum();
@@ -119,10 +119,10 @@ fn a_mean_of_low_rank_arrives_whole() {
         [[3.0, 1.0], [-2.0, 5.0], [0.5, 0.0], [7.0, 7.0]].iter().map(|s| of_waves(s)).collect();
     let due = mean(&x);
     for rank in [2, 3] {
-        let came = means(&x, Codec::Powersgd { rank }, false, (true, 3));
+        let came = means(&x, Codec::Powersgd { rank }, false, true, 3);
         assert!(came.iter().all(|came| apart(came, &due) < 1e-5), "rank {rank}");
     }
-    let came = means(&x, Codec::Powersgd { rank: 1 }, false, (true, 3));
+    let came = means(&x, Codec::Powersgd { rank: 1 }, false, true, 3);
     assert!(came.iter().all(|came| apart(came, &due) > 0.1), "one column cannot hold two waves");
 }
 
@@ -130,7 +130,7 @@ fn a_mean_of_low_rank_arrives_whole() {
 fn what_arrives_is_a_projection_of_the_mean() {
     let x = whole(3);
     let due = mean(&x);
-    for came in means(&x, Codec::Powersgd { rank: 2 }, false, (true, 4)) {
+    for came in means(&x, Codec::Powersgd { rank: 2 }, false, true, 4) {
         // Columns of what is lost are orthogonal to columns of what came.
         let column = |j: usize| (0..ROWS).map(move |i| i * COLUMNS + j);
         for j in 0..COLUMNS {
@@ -150,7 +150,7 @@ fn what_arrives_is_a_projection_of_the_mean() {
 fn a_warm_start_ends_at_the_best_approximation() {
     let x = of_waves(&[8.0, 5.0, 2.0, 1.0, 0.5, 0.25]);
     let due = mean(std::slice::from_ref(&x));
-    let steps = means(&[x.clone(), x], Codec::Powersgd { rank: 2 }, false, (true, 40));
+    let steps = means(&[x.clone(), x], Codec::Powersgd { rank: 2 }, false, true, 40);
     // Of the singular values the first two.
     let best = (squared([2.0, 1.0, 0.5, 0.25]) / squared([8.0, 5.0, 2.0, 1.0, 0.5, 0.25])).sqrt();
     let (first, last) = (apart(&steps[0], &due), apart(&steps[39], &due));
@@ -164,7 +164,7 @@ fn of_factors_nothing_is_lost_where_it_is_remembered() {
     let x = whole(4);
     let due = mean(&x);
     let sum = |error_feedback| -> Vec<f32> {
-        let steps = means(&x, Codec::Powersgd { rank: 2 }, error_feedback, (false, 40));
+        let steps = means(&x, Codec::Powersgd { rank: 2 }, error_feedback, false, 40);
         (0..due.len()).map(|i| steps.iter().map(|step| step[i]).sum()).collect()
     };
     assert!(apart(&sum(true), &due) < 1e-4, "{}", apart(&sum(true), &due));
@@ -175,7 +175,7 @@ fn of_factors_nothing_is_lost_where_it_is_remembered() {
 fn zeros_stay_zeros_and_do_not_end_it() {
     let zero = vec![vec![0.0; ROWS * COLUMNS]; 3];
     for codec in [Codec::Powersgd { rank: 2 }, Codec::RandomK { ratio: 0.1 }] {
-        for came in means(&zero, codec, true, (true, 3)) {
+        for came in means(&zero, codec, true, true, 3) {
             assert!(came.iter().all(|value| *value == 0.0), "{codec:?}");
         }
     }
@@ -186,15 +186,15 @@ fn a_nan_is_the_same_on_all_ranks() {
     for odd in [f32::NAN, f32::INFINITY] {
         let mut x = whole(3);
         x[1][40] = odd;
-        let steps = means(&x, Codec::Powersgd { rank: 2 }, true, (true, 2));
+        let steps = means(&x, Codec::Powersgd { rank: 2 }, true, true, 2);
         assert!(steps.iter().flatten().all(|value| value.is_nan()));
-        let steps = means(&x, Codec::RandomK { ratio: 1.0 }, true, (true, 1));
+        let steps = means(&x, Codec::RandomK { ratio: 1.0 }, true, true, 1);
         assert!(!steps[0][40].is_finite() && steps[0][41].is_finite());
     }
     // The next one, without, is as if nothing had been.
     let mut x = whole(3);
     x[1][40] = f32::NAN;
-    let steps = means(&x, Codec::Powersgd { rank: 2 }, true, (false, 3));
+    let steps = means(&x, Codec::Powersgd { rank: 2 }, true, false, 3);
     assert!(steps[2].iter().all(|value| value.is_finite()));
 }
 

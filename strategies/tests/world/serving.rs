@@ -1,4 +1,4 @@
-//! Servers that serve one worker at a time, from its request to the end of the answer: how long that takes, that nobody
+//! Servers that serve one worker at a time, from its request to the end of the answer: how long that takes, that no worker
 //! waits for ever, and that one who dies during its turn gives it back.
 
 use crate::asynchronous::{scene, updates};
@@ -161,7 +161,7 @@ fn a_worker_that_fails_during_its_turn_gives_it_back() {
     }
 }
 
-/// Every order in which two workers and two servers can act: nobody waits for a server while it keeps another one.
+/// Every order in which two workers and two servers can act: no worker waits for a server while it keeps another one.
 #[test]
 fn in_no_order_do_workers_wait_for_each_others_turns() {
     for strategy in [

@@ -6,7 +6,7 @@ use record::{Event, LaneId, Nanos, Rank};
 use strategies::sim::{Costs, Outcome};
 
 impl Scene {
-    /// The same with so many servers.
+    /// The same with `servers` servers.
     pub(crate) fn servers(self, servers: usize) -> Self {
         self.change(|spec| {
             let workers = spec.cluster.workers() as usize;
@@ -55,7 +55,7 @@ fn neither_interleaving_nor_stragglers_change_a_bit() {
     assert!((2..20).all(|seed| run(seed, 0.7, 8.0) == quiet));
 }
 
-/// Which models were put aside to be judged: by whom, after how many samples, and whether as the last one.
+/// The snapshots to evaluate: their rank, the samples before them, and whether each is the final one.
 pub(crate) fn judged(outcome: &Outcome) -> Vec<(Rank, String, u64, bool)> {
     let events = outcome.ranks.iter().flat_map(|rank| &rank.events);
     let judged = events.filter_map(|event| match event {
@@ -98,7 +98,7 @@ fn the_exact_weights_are_judged_where_the_workers_have_coded_ones() {
         let run = |servers| {
             let scene = scene(2, servers).change(|spec| {
                 spec.compression = Compression::Coded { codec, parameters: true, error_feedback: false };
-                // Only what is put aside to be judged.
+                // Only snapshots to evaluate.
                 spec.measure.hash_every_step = false;
             });
             scene.run()

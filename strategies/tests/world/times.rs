@@ -45,7 +45,7 @@ fn predicted(collective: &dyn Collective, n: usize, p: usize, network: Network) 
     collective.time(n, p, rates)
 }
 
-/// Where the formula is exact: for so many places, this many elements, with or without cost of sums.
+/// Where the formula is exact: for a number of places and of elements, with or without cost of sums.
 fn exact(collective: impl Collective + 'static, places: &[usize], n: usize, sums: Sums) {
     let collective: Arc<dyn Collective> = Arc::new(collective);
     for p in places {

@@ -97,7 +97,7 @@ pub(super) fn forward(
             Ok((y, Saved::Input(x)))
         }
         Layer::Relu => {
-            // In place: whoever saved what lies here saved it as the result of another `relu`, which a
+            // In place: a layer that saved this tensor saved it as the result of another `relu`, which a
             // second one does not change.
             let y = x.f_relu_()?;
             Ok((y, Saved::Output(x)))
@@ -123,7 +123,7 @@ pub(super) struct Down<'a> {
 }
 
 /// Takes a gradient back through a layer, to its weights and to its input; of the latter nothing where
-/// nobody wants it.
+/// it is not needed.
 pub(super) fn backward(
     layer: &PlacedLayer,
     saved: Saved,

@@ -4,8 +4,8 @@
 //! orders are left out follows Godefroid, "Partial-Order Methods for the Verification of Concurrent Systems", LNCS 1032,
 //! 1996, whose terms these are: in every state, only the events of one *persistent set* are tried.
 //!
-//! An event is that a lane goes on, until it waits again, or that a message is put into its receiver's inbox; where a lane
-//! waits for that very message, it goes on at once. Once the run has begun, and where nothing takes time:
+//! An event is that a lane continues, until it waits again, or that a message is put into its receiver's inbox; where a lane
+//! waits for that very message, it continues at once. Once the run has begun, and where nothing takes time:
 //!
 //! - Events of two ranks are independent. A rank's lanes share memory with each other and with no other rank, and ring
 //!   no other rank's bell. One rank's sending to another and the other's receiving of an earlier message touch two
@@ -13,7 +13,7 @@
 //! - A message that no lane of its receiver waits for is independent of any lane of that rank that may go on now:
 //!   the lane takes the message from its inbox, or waits and is woken by it, and then is in the same place.
 //!   Two such messages for one who asks for any are not independent of each other.
-//! - A lane that waits for a bell goes on only after another lane of its rank.
+//! - A lane that waits for a bell continues only after another lane of its rank.
 //!
 //! So take a rank of which every lane is at its end, waits for a bell, or can go on now; the last means that it waits for
 //! nothing, or for a message of a particular rank, and that this is the next one to come from there. Call the
