@@ -185,7 +185,10 @@ fn without_chance() -> Vec<RunSpec> {
     let [mix_first, step_first] = [MixOrder::MixThenStep, MixOrder::StepThenMix]
         .map(|order| Strategy::DPsgd { topology: Topology::Ring, order });
     let local = Strategy::LocalSgd { period: 2 };
-    for strategy in [local, mix_first, step_first, Strategy::Sgp, original, beside, master, first, overlapped]
+    let slow = Strategy::Slowmo { period: 2, slow_momentum: 0.5, slow_lr: 1.0 };
+    let gossip = [mix_first, step_first, Strategy::Sgp];
+    for strategy in
+        [local, slow].into_iter().chain(gossip).chain([original, beside, master, first, overlapped])
     {
         add(&strategy, 4, Collective::Ring, Compression::None);
     }

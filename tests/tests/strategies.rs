@@ -87,6 +87,7 @@ const SERVERS_AND_ALL_REDUCES: &[Arm] = &[
     ("async-msgd", "lr = 0.01"),
     ("hogwild-sgd", ""),
     ("local-sgd", "period = 8"),
+    ("slowmo", "slow-momentum = 0.5\nlr = 0.05"),
 ];
 
 /// As above: elastic averaging, gossip, and codes that lose much.
@@ -369,7 +370,7 @@ fn all_reduces(ran: &Ran, worker: usize) -> Option<Load> {
             let parts = (0..segments as usize).map(|part| piece(n, segments as usize, part).len());
             (STEPS, parts.collect(), ran.spec.compression)
         }
-        Strategy::LocalSgd { period } => (STEPS.div_ceil(period), vec![n], Compression::None),
+        Strategy::LocalSgd { period } | Strategy::Slowmo { period, .. } => (STEPS.div_ceil(period), vec![n], Compression::None),
         _ => return None,
     };
     let course = TrainingPlan::new(&ran.spec, SamplePartition::shared_by(1, vec![0]));

@@ -17,3 +17,4 @@ pub mod measgd_async;
 pub mod pipe_sgd;
 pub mod ps_sync;
 pub mod sgp;
+pub mod slowmo;

@@ -5,7 +5,7 @@ use super::Blueprint;
 use crate::algorithm::ps_sync::ModelCoding;
 use crate::algorithm::{
     async_msgd, async_sgd, d_sync, eamsgd, easgd_async, easgd_original, easgd_sync, hogwild_sgd, local_sgd,
-    pipe_sgd, ps_sync,
+    pipe_sgd, ps_sync, slowmo,
 };
 use crate::all_reduce::CommQueue;
 use crate::comm_lane::CommLane;
@@ -26,6 +26,10 @@ impl Blueprint {
             Kind::LocalSgd { period } => {
                 let compared = Evaluated::compared(rank, self.trainers.len());
                 trainer(local_sgd::LocalSgd { period }, Some(compared))
+            }
+            Kind::Slowmo { period, slow_momentum, slow_lr } => {
+                let compared = Evaluated::compared(rank, self.trainers.len());
+                trainer(slowmo::SlowMo::new(period, slow_momentum, slow_lr), Some(compared))
             }
             Kind::PipeSgd { depth, warmup, segments } => {
                 let warmup = self.plan.in_samples(warmup);
@@ -111,6 +115,7 @@ impl Blueprint {
             // These have no servers.
             Kind::DSync
             | Kind::LocalSgd { .. }
+            | Kind::Slowmo { .. }
             | Kind::PipeSgd { .. }
             | Kind::DPsgd { .. }
             | Kind::AdPsgd { .. }

@@ -328,8 +328,10 @@ fn every_lane_is_tiled_and_its_named_phases_cover_everything() {
     let mixing = Strategy::DPsgd { topology: Topology::Ring, order: MixOrder::MixThenStep };
     let pairs = Strategy::AdPsgd { topology: Topology::Ring, averaging: Averaging::EachStep };
     let gossip = [mixing, pairs, Strategy::Sgp];
-    let others = [sgd(None), msgd(Some(1)), hogwild(None), pipe, Strategy::LocalSgd { period: 3 }];
-    for strategy in others.into_iter().chain(gossip) {
+    let slow = Strategy::Slowmo { period: 3, slow_momentum: 0.5, slow_lr: 1.0 };
+    let averaged = [Strategy::LocalSgd { period: 3 }, slow];
+    let others = [sgd(None), msgd(Some(1)), hogwild(None), pipe];
+    for strategy in others.into_iter().chain(averaged).chain(gossip) {
         let servers = strategy.servers() as usize * 2;
         let outcome = scene(strategy.clone(), 3, servers, 5).run();
         let lanes = lanes(&outcome);

@@ -34,6 +34,7 @@ mod scene;
 mod serving;
 mod shapes;
 mod sharding;
+mod slowmo;
 mod sums;
 mod synchronous;
 mod times;

@@ -178,6 +178,7 @@ fn strategies() -> Vec<(Strategy, bool)> {
         (pipe(2, 1), true),
         (pipe(3, 2), true),
         (Strategy::LocalSgd { period: 2 }, true),
+        (Strategy::Slowmo { period: 2, slow_momentum: 0.5, slow_lr: 1.0 }, true),
         (Strategy::DPsgd { topology, order: MixOrder::MixThenStep }, true),
         (Strategy::DPsgd { topology: Topology::Complete, order: MixOrder::StepThenMix }, true),
         (Strategy::Sgp, true),

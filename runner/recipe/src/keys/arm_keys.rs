@@ -126,10 +126,28 @@ pub(crate) const KEYS: &[Key] = &[
         "strategy.period",
         Kind::Whole(1, 1_000_000_000),
         "Local steps from one average of all models, or from a worker's exchange with the centre, to the next; by \
-         default 8 for `local-sgd` and 1 for elastic methods.",
+         default 8 for `local-sgd` and `slowmo`, and 1 for elastic methods.",
     )
-    .of(&[StrategyKind::LocalSgd.name(), StrategyKind::EasgdAsync.name(), StrategyKind::MeasgdAsync.name(), StrategyKind::EasgdHogwild.name(), StrategyKind::Eamsgd.name()])
+    .of(&[StrategyKind::LocalSgd.name(), StrategyKind::Slowmo.name(), StrategyKind::EasgdAsync.name(), StrategyKind::MeasgdAsync.name(), StrategyKind::EasgdHogwild.name(), StrategyKind::Eamsgd.name()])
     .example("8")
+    .arm(),
+    Key::new(
+        "strategy.slow-momentum",
+        Kind::Number(Range::BELOW_ONE),
+        "Momentum of the outer optimizer, from one average of all models to the next; with 0 and `slow-lr = 1` it is \
+         `local-sgd`. By default that of PyTorch's `SlowMomentumOptimizer`.",
+    )
+    .of(&[StrategyKind::Slowmo.name()])
+    .default("0.5")
+    .arm(),
+    Key::new(
+        "strategy.slow-lr",
+        Kind::Number(Range::POSITIVE),
+        "Step of the outer optimizer, as a multiple of the way that the average of all models went since the last one.",
+    )
+    .of(&[StrategyKind::Slowmo.name()])
+    .default("1")
+    .example("0.9")
     .arm(),
     Key::new(
         "strategy.custom",

@@ -395,7 +395,7 @@ const AFTER_ARMS: &[Key] = &[
         "measure.models",
         Kind::Choice(KeptModels::CHOICES),
         "Which of the models that the ranks end with are kept, for `export --format safetensors`. `all` concerns strategies whose \
-         workers train models of their own: elastic averaging, gossip and `local-sgd`.",
+         workers train models of their own: elastic averaging, gossip, `local-sgd` and `slowmo`.",
     )
     .default("\"judged\""),
     Key::new("report", Kind::Table, "How results are judged and shown.").sweep(),

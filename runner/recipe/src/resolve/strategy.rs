@@ -16,6 +16,8 @@ const DEPTH: Defaulted<u64> = Defaulted::whole("strategy.depth");
 const WARMUP_EPOCHS: Defaulted<f64> = Defaulted::number("strategy.warmup-epochs");
 pub(crate) const SEGMENTS: Defaulted<u64> = Defaulted::whole("strategy.gradient-segments");
 pub(crate) const PERIOD: Optional<u64> = Optional::whole("strategy.period");
+const SLOW_MOMENTUM: Defaulted<f64> = Defaulted::number("strategy.slow-momentum");
+const SLOW_LR: Defaulted<f64> = Defaulted::number("strategy.slow-lr");
 pub(crate) const TOPOLOGY: Defaulted<Topology> = Defaulted::choice("strategy.topology");
 const ORDER: Defaulted<MixOrder> = Defaulted::choice("strategy.order");
 const AVERAGING: Defaulted<Averaging> = Defaulted::choice("strategy.averaging");
@@ -42,6 +44,11 @@ pub(crate) fn read(kind: StrategyKind, settings: &Settings) -> Strategy {
             segments: SEGMENTS.of(settings) as u32,
         },
         StrategyKind::LocalSgd => Strategy::LocalSgd { period },
+        StrategyKind::Slowmo => Strategy::Slowmo {
+            period,
+            slow_momentum: SLOW_MOMENTUM.of(settings) as f32,
+            slow_lr: SLOW_LR.of(settings) as f32,
+        },
         StrategyKind::DPsgd => Strategy::DPsgd { topology: TOPOLOGY.of(settings), order: ORDER.of(settings) },
         StrategyKind::AdPsgd => {
             Strategy::AdPsgd { topology: TOPOLOGY.of(settings), averaging: AVERAGING.of(settings) }
@@ -87,6 +94,7 @@ pub(crate) fn findings(settings: &Settings, strategy: &Strategy) -> Option<Findi
         Strategy::DSync
         | Strategy::AsyncMsgd { .. }
         | Strategy::LocalSgd { .. }
+        | Strategy::Slowmo { .. }
         | Strategy::DPsgd { .. }
         | Strategy::AdPsgd { .. }
         | Strategy::Sgp

@@ -27,6 +27,7 @@ impl Strategy {
             | Self::HogwildSgd { .. }
             | Self::PipeSgd { .. }
             | Self::LocalSgd { .. }
+            | Self::Slowmo { .. }
             | Self::EasgdOriginal { .. }
             | Self::EasgdAsync { .. }
             | Self::MeasgdAsync { .. }

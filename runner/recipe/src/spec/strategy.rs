@@ -53,6 +53,15 @@ pub enum Strategy {
         /// Local steps from one average to the next.
         period: u64,
     },
+    /// Local SGD whose averages are steps of an outer optimizer with momentum.
+    Slowmo {
+        /// As for [`Strategy::LocalSgd`].
+        period: u64,
+        /// Of the outer optimizer.
+        slow_momentum: f32,
+        /// Of the outer optimizer, as a multiple of the learning rate.
+        slow_lr: f32,
+    },
     /// Gossip: each worker averages with its neighbours in every step.
     DPsgd {
         /// Who its neighbours are.
@@ -222,6 +231,7 @@ impl Strategy {
             Self::HogwildSgd { .. } => StrategyKind::HogwildSgd,
             Self::PipeSgd { .. } => StrategyKind::PipeSgd,
             Self::LocalSgd { .. } => StrategyKind::LocalSgd,
+            Self::Slowmo { .. } => StrategyKind::Slowmo,
             Self::DPsgd { .. } => StrategyKind::DPsgd,
             Self::AdPsgd { .. } => StrategyKind::AdPsgd,
             Self::Sgp => StrategyKind::Sgp,
@@ -331,7 +341,7 @@ impl Strategy {
                 Options { serve: Some(*serve), staleness_bound: *staleness_bound, ..none }
             }
             Self::HogwildSgd { staleness_bound } => Options { staleness_bound: *staleness_bound, ..none },
-            Self::LocalSgd { period } | Self::EasgdHogwild { period, .. } => {
+            Self::LocalSgd { period } | Self::Slowmo { period, .. } | Self::EasgdHogwild { period, .. } => {
                 Options { period: *period, ..none }
             }
             Self::EasgdAsync { period, serve, .. }
@@ -384,6 +394,7 @@ mod tests {
             (Strategy::DSync, 0),
             (Strategy::PipeSgd { depth: 2, warmup: Extent::Steps(0), segments: 1 }, 0),
             (Strategy::LocalSgd { period }, 0),
+            (Strategy::Slowmo { period, slow_momentum: momentum, slow_lr: 1.0 }, 0),
             (Strategy::DPsgd { topology, order: MixOrder::MixThenStep }, 0),
             (Strategy::Sgp, 0),
             (sync(SyncVariant::Master), 0),

@@ -77,6 +77,7 @@ fn an_expanded_recipe_shows_what_is_usual_for_each_strategy() {
         ("kind = \"easgd-original\"\nmoving-rate = 0.1", "overlap = true"),
         ("kind = \"measgd-async\"\nmoving-rate = 0.1", "period = 1"),
         ("kind = \"local-sgd\"", "period = 8"),
+        ("kind = \"slowmo\"", "period = 8\nslow-momentum = 0.5\nslow-lr = 1"),
         ("kind = \"d-psgd\"", "topology = \"ring\"\norder = \"mix-then-step\""),
         ("kind = \"pipe-sgd\"", "depth = 2\nwarmup-epochs = 0\ngradient-segments = 1"),
     ] {
