@@ -370,7 +370,9 @@ fn all_reduces(ran: &Ran, worker: usize) -> Option<Load> {
             let parts = (0..segments as usize).map(|part| piece(n, segments as usize, part).len());
             (STEPS, parts.collect(), ran.spec.compression)
         }
-        Strategy::LocalSgd { period } | Strategy::Slowmo { period, .. } => (STEPS.div_ceil(period), vec![n], Compression::None),
+        Strategy::LocalSgd { period } | Strategy::Slowmo { period, .. } => {
+            (STEPS.div_ceil(period), vec![n], Compression::None)
+        }
         _ => return None,
     };
     let course = TrainingPlan::new(&ran.spec, SamplePartition::shared_by(1, vec![0]));

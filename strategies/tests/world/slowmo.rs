@@ -77,8 +77,11 @@ fn it_is_the_lines_of_the_paper_in_plain_code() {
                 for (t, models) in (1..).zip(expected) {
                     for (rank, expected) in models.iter().enumerate() {
                         let seen = &outcome.ranks[rank].weights[&t];
-                        let off =
-                            seen.iter().zip(expected).map(|(seen, x)| (f64::from(*seen) - x).abs()).fold(0.0, f64::max);
+                        let off = seen
+                            .iter()
+                            .zip(expected)
+                            .map(|(seen, x)| (f64::from(*seen) - x).abs())
+                            .fold(0.0, f64::max);
                         assert!(
                             off < 2e-5,
                             "beta {beta}, alpha {alpha}, p = {workers}, period {period}, rank {rank}, step {t}: {off}"
