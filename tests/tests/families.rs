@@ -248,7 +248,7 @@ fn every_collective_and_codec_has_a_file_a_row_and_a_test() {
         }
         let variant: String = name.split('-').map(|word| word[..1].to_uppercase() + &word[1..]).collect();
         let all = tests.contains("Codec::ALL") && folders.contains(&"compress");
-        if !all && !tests.contains(&format!("Collective::{variant}")) {
+        if !all && !tests.contains(&format!("Arc::new({variant}")) {
             offences.push(format!("strategies/tests/world has no test of {name}"));
         }
         offences
