@@ -10,7 +10,8 @@ use record::{LaneId, Nanos, Rank, SnapshotGroup, Standing};
 /// The work of the compute lane of a rank: straight-line code against a [`WorkerContext`]. It names no socket and no thread, and
 /// a phase only for arithmetic of its own.
 pub trait Strategy: Send {
-    /// Before the run's clock starts: all ranks receive rank 0's initial weights.
+    /// Before the run's clock starts: all ranks receive rank 0's initial weights. A strategy with a state of its own
+    /// overrides it, begins with the same broadcast, and reads the weights after it.
     fn start(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
         ctx.broadcast_weights_from(GroupRank(0))
     }
@@ -30,8 +31,9 @@ pub trait Strategy: Send {
         true
     }
 
-    /// After the last step: drains pipelines, tells peers that no step follows.
-    fn finish(&mut self, _node: &mut WorkerContext) -> Result<(), StepError> {
+    /// After the last step: drains pipelines, tells peers that no step follows. `ctx.t()` is still the last step, while
+    /// `ctx.consumed()` and `ctx.rate()` are already those of a step that does not follow.
+    fn finish(&mut self, _ctx: &mut WorkerContext) -> Result<(), StepError> {
         Ok(())
     }
 

@@ -70,7 +70,7 @@ pub fn run(briefing: &Briefing, rank: Rank, registry: &Registry) -> anyhow::Resu
     let clock = RunClock::new();
     let barrier = StartBarrier::new(stop.clone(), briefing.deadlines.start_up);
     let listener = ControlListener::open(inbox, clock.clone(), barrier.clone(), stop.clone())?;
-    let mut process = Process { briefing, rank, registry, client, recorder, shipping, clock, barrier, stop };
+    let mut process = Process { briefing, registry, rank, client, recorder, shipping, clock, barrier, stop };
     let end = process.live();
     process.leave(end)?;
     listener.close();

@@ -1,6 +1,6 @@
 //! The crate from outside: its transports keep the contract of transports, its algorithms use nothing but its public
 //! interface, and the example of a strategy of another crate works.
-#![expect(clippy::unwrap_used, reason = "what fails here is a test")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "what fails here is a test")]
 
 // The names that the files of `algorithm` import from `crate`.
 use strategies::*;
