@@ -172,7 +172,8 @@ fn recipes() -> BTreeMap<String, BTreeSet<Member>> {
     ] {
         for entry in fs::read_dir(root().join(folder)).unwrap() {
             let path = entry.unwrap().path();
-            if path.extension().is_some_and(|extension| extension == "toml") {
+            let is_manifest = path.file_name().is_some_and(|name| name == "Cargo.toml");
+            if path.extension().is_some_and(|extension| extension == "toml") && !is_manifest {
                 let planned = recipe::plan(&Disk, &Request::new(&path), &Machine { cores: 2 });
                 let plan = planned.unwrap_or_else(|problems| panic!("{}: {problems:?}", path.display()));
                 let name = match path.strip_prefix(root().join("recipes")) {

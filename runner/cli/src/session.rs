@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_ignored_that_nobody_asked_to_ignore() {
+    fn only_signals_that_the_caller_ignores_are_ignored() {
         assert!(!is_ignored(SignalKind::user_defined1().as_raw_value()) && !is_ignored(0));
     }
 }

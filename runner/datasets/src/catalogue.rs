@@ -4,7 +4,7 @@
 //! (`url_checksums/`), for all four sets; those of MNIST were checked against the files themselves, whose MD5 sums are
 //! the ones that are given everywhere. SHA-256 of the unpacked files: of MNIST computed from these files; of
 //! CIFAR-10 and CIFAR-100 as torchvision-ruby gives them, where those of the first two training batches of CIFAR-10
-//! were checked against the pixels. Nobody publishes those of the unpacked Fashion-MNIST, so there is none here: they
+//! were checked against the pixels. There are no published ones of the unpacked Fashion-MNIST, so there is none here: they
 //! are written down when the verified archive is unpacked.
 
 /// A data set that can be fetched.
@@ -55,7 +55,7 @@ pub struct KnownFile {
     pub name: &'static str,
     /// Its length.
     pub bytes: u64,
-    /// Its SHA-256, in hexadecimal, where somebody published it.
+    /// Its SHA-256, in hexadecimal, where it is published.
     pub sha256: Option<&'static str>,
 }
 

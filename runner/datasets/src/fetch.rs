@@ -31,7 +31,7 @@ pub enum Progress<'a> {
     },
     /// Bytes have come.
     Received {
-        /// So many of the archive, altogether.
+        /// Of the archive, altogether.
         bytes: u64,
     },
     /// The source broke off, and is tried again.
@@ -63,7 +63,7 @@ pub struct Fetched {
 /// Fetches a data set into a folder, from these sources; from the public ones where none is given.
 ///
 /// # Errors
-/// What keeps it from coming; what came already stays, and the next call goes on from there.
+/// What keeps it from coming; what came already stays, and the next call resumes there.
 pub fn fetch(
     set: &'static DataSet,
     folder: &Path,
@@ -143,7 +143,7 @@ impl Errand<'_> {
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), FetchError> {
         let mut sources = Vec::new();
-        // Somebody may have put the archive there by hand.
+        // The archive may have been put there by hand.
         if self.folder.join(archive.name).is_file() {
             sources.push(Source::Folder(self.folder.to_owned()));
         }

@@ -13,7 +13,7 @@ pub struct Patience {
     pub answer: Duration,
     /// For more bytes: a server that is silent for longer is given up.
     pub silence: Duration,
-    /// How often one source is tried where it breaks off; whoever goes on is not counted.
+    /// How often one source is tried where it breaks off; a resumed download is not counted.
     pub tries: u32,
     /// Between two tries; doubled each time.
     pub pause: Duration,

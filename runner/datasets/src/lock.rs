@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A folder for what is under way, which nobody else uses meanwhile.
+/// A folder for downloads under way, held by one process at a time.
 pub(crate) struct Workshop {
     /// The folder.
     pub(crate) folder: PathBuf,
@@ -66,7 +66,7 @@ impl Workshop {
 
     /// Clears up; what has not come whole stays, and the folder with it.
     pub(crate) fn close(self) {
-        // Whatever is left is told by the next fetch, if it is in its way.
+        // The next fetch reports a rest that is in its way.
         let _ = fs::remove_file(&self.lock);
         let _ = fs::remove_dir(&self.folder);
     }

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_passes_without_the_secret() {
+    fn no_peer_passes_without_the_secret() {
         let other = Secret([2; 32]);
         let (mut client, hello) = Client::new(&other, Plane::Control, ME, End::Driver);
         let (server, challenge) = Server::greet(&SECRET, Plane::Control, End::Driver, &hello).unwrap();

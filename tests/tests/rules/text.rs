@@ -4,10 +4,25 @@ use super::{files, none, read, sources};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Folders without tuple patterns in the parameters of functions.
-const WITHOUT_TUPLE_PARAMETERS: [&str; 3] = ["runner/store/", "reports/", "tests/"];
+const WITHOUT_TUPLE_PARAMETERS: [&str; 6] =
+    ["runner/store/", "runner/worker/", "strategies/", "examples/", "reports/", "tests/"];
 
 /// Folders written in plain English.
-const PLAIN_ENGLISH: [&str; 4] = ["runner/store/", "reports/", "templates/", "tests/"];
+const PLAIN_ENGLISH: [&str; 13] = [
+    "runner/launch/",
+    "runner/mesh/",
+    "runner/record/",
+    "runner/store/",
+    "runner/worker/",
+    "runner/xtask/",
+    "strategies/",
+    "examples/",
+    "recipes/",
+    "reports/",
+    "templates/",
+    "tests/",
+    "runner/recipe/src/keys/",
+];
 
 /// Files in these folders that keep old words for a reason.
 const OLD_WORDS: [&str; 4] = [

@@ -25,7 +25,7 @@ impl Bars {
         Self { run, sweep }
     }
 
-    /// So many runs have ended.
+    /// Records how many runs have ended.
     pub(crate) fn sweep(&self, ended: usize, elapsed: Duration, left: Option<Duration>) {
         let left = left.map(|left| format!(", about {} left", human::whole(left))).unwrap_or_default();
         self.sweep.set_position(ended as u64);

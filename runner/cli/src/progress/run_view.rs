@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_rank_is_named_and_nobody_waits_for_it() {
+    fn a_lost_rank_is_named_and_not_waited_for() {
         let begun = Instant::now();
         let mut view = half_way(begun);
         let reason = "rank 1 was ended by signal 9".to_owned();

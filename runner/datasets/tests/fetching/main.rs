@@ -257,7 +257,7 @@ fn the_next_source_is_asked_and_what_the_first_one_sent_is_used() {
         told.iter().any(|line| line.starts_with("refused: ") && line.ends_with("answers 403")),
         "{told:?}"
     );
-    // Nobody listens there any more.
+    // Nothing listens there any more.
     let (gone, folder) = (first.url.clone(), tempfile::tempdir().unwrap());
     drop(first);
     fetch(published.set, folder.path(), &[&gone, &second.url], PATIENCE).unwrap();

@@ -14,9 +14,9 @@ pub(crate) enum Reply {
     Good,
     /// With the whole file, whatever was asked for.
     NoRanges,
-    /// With so many bytes of it; then the connection ends.
+    /// With the first bytes of it; then the connection ends.
     Cut(usize),
-    /// With so many bytes of it; then silence.
+    /// With the first bytes of it; then silence.
     Silent(usize),
     /// With this status.
     Status(u16),
@@ -59,7 +59,7 @@ impl Server {
                     return;
                 }
                 let reply = script.get(place).or(script.last()).cloned().unwrap_or(Reply::Good);
-                // Whoever asked may be gone again.
+                // The client may have closed the connection.
                 if let Ok(stream) = stream
                     && let Ok(Some(stream)) = answer(stream, &files, &reply, &noted)
                 {

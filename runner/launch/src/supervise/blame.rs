@@ -227,7 +227,7 @@ fn report_of_end(conclusion: Option<&Conclusion>, ranks: &[RankState], rules: &R
 
 impl Fault {
     /// A fault without a culprit among the ranks.
-    pub(super) fn of_nobody(cause: Cause) -> Self {
+    pub(super) fn of_no_rank(cause: Cause) -> Self {
         Self { culprit: None, place: None, cause }
     }
 

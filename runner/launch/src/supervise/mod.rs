@@ -259,7 +259,7 @@ impl Supervisor {
     }
 
     fn fault(&mut self, cause: Cause) {
-        self.fail(Fault::of_nobody(cause));
+        self.fail(Fault::of_no_rank(cause));
     }
 
     fn fault_of(&mut self, rank: Rank, cause: Cause) {

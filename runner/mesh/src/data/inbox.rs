@@ -173,7 +173,7 @@ impl Inbox {
             if let Some((_, envelope)) = oldest.and_then(VecDeque::pop_front) {
                 return Some(Ok(envelope));
             }
-            let gone = state.nobody_left(self.me)?;
+            let gone = state.no_peer_left(self.me)?;
             Some(Err(self.gone(gone, wanted)))
         })
     }
@@ -245,7 +245,7 @@ impl State {
     }
 
     /// The peer because of which no message can arrive any more: one that was lost, or the last one if all have left.
-    fn nobody_left(&self, me: Rank) -> Option<Rank> {
+    fn no_peer_left(&self, me: Rank) -> Option<Rank> {
         let others = || (0..).map(Rank).zip(&self.peers).filter(|(rank, _)| *rank != me);
         let lost = others().find(|(_, peer)| peer.presence == Presence::Lost);
         let all_left = || others().all(|(_, peer)| peer.presence.gone());
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn credits_come_back_together_or_at_once_to_whoever_waits_for_them() {
+    fn credits_come_back_together_or_at_once_to_a_lane_that_waits_for_them() {
         let inbox = Inbox::new(ME, 3, LIMITS);
         let size = WINDOW / RETURNED / 2;
         for step in 1..=5 {

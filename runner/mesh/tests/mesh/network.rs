@@ -64,7 +64,7 @@ fn a_rank_without_an_address_cannot_be_reached() {
 }
 
 #[test]
-fn whoever_has_another_secret_is_refused_over_tcp_as_well() {
+fn a_peer_with_another_secret_is_refused_over_tcp_as_well() {
     let private = sockets();
     let addresses = free_addresses(2);
     let open = |rank: u32, secret: u8| {

@@ -145,7 +145,7 @@ fn a_stopped_process_is_silent_bounds_what_is_sent_to_it_and_can_go_on() {
             Err(error) => break error,
         }
     };
-    assert_eq!(sent, MESSAGES, "a window of 64 MiB has room for so many");
+    assert_eq!(sent, MESSAGES, "a window of 64 MiB has room for all of them");
     assert!(matches!(error, StepError::Silent { wanted: Wanted::Credit(_), .. }), "{error}");
     processes[0].signal(Signal::CONT);
     plane.close(PATIENCE).unwrap();

@@ -113,7 +113,7 @@ async fn talk_nonsense(door: &Path) {
 }
 
 #[test]
-fn garbage_is_not_answered_and_disturbs_nobody() {
+fn garbage_gets_no_reply_and_disturbs_no_peer() {
     let scene = Run::start();
     run(async {
         for door in scene.doors() {
@@ -170,7 +170,7 @@ fn half_open(door: &Path) -> Vec<UnixStream> {
 }
 
 #[test]
-fn half_open_connections_and_giant_frames_stall_nobody() {
+fn half_open_connections_and_giant_frames_stall_no_peer() {
     let scene = Run::start();
     let silent: Vec<_> = scene.doors().iter().flat_map(|door| half_open(door)).collect();
     scene.goes_on();
@@ -180,7 +180,7 @@ fn half_open_connections_and_giant_frames_stall_nobody() {
 }
 
 #[test]
-fn strangers_with_one_identity_disturb_nobody_but_each_other() {
+fn strangers_with_one_identity_disturb_only_each_other() {
     let scene = Run::start();
     let talk = |door: &Path, identity: &[u8]| {
         let mut connection = UnixStream::connect(door).unwrap();
@@ -211,9 +211,9 @@ fn a_stranger_that_gets_as_far_as_the_decoder_can_end_a_process_but_not_a_run_in
 }
 
 #[test]
-fn nobody_else_can_come_near_the_sockets() {
+fn no_other_user_can_reach_the_sockets() {
     use std::os::unix::process::CommandExt;
-    const NOBODY: u32 = 65_534;
+    const OTHER_USER: u32 = 65_534;
     let scene = Run::start();
     let [door, _] = scene.doors();
     let looks = |user: Option<u32>| {
@@ -224,7 +224,7 @@ fn nobody_else_can_come_near_the_sockets() {
     };
     assert!(looks(None));
     if rustix::process::getuid().is_root() {
-        assert!(!looks(Some(NOBODY)));
+        assert!(!looks(Some(OTHER_USER)));
     } else {
         eprintln!("NOT RUN: looking at the sockets as another user, which only root can become");
     }

@@ -106,7 +106,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "strategy.warmup-epochs",
         Kind::Number(Range::AT_LEAST_ZERO),
-        "The pipeline is turned on after so many epochs of `d-sync`.",
+        "Epochs of `d-sync` before the pipeline is turned on.",
     )
     .of(&[StrategyKind::PipeSgd.name()])
     .default("0")

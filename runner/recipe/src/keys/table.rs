@@ -260,7 +260,7 @@ const BEFORE_ARMS: &[Key] = &[
     Key::new("nodes.slow.rank", Kind::Whole(0, 65_535), "Which rank; this, `random` or `servers`.")
         .example("3")
         .sweep(),
-    Key::new("nodes.slow.random", Kind::Whole(1, 65_536), "So many workers, drawn by the run's seed.")
+    Key::new("nodes.slow.random", Kind::Whole(1, 65_536), "Number of workers to slow down, drawn by the run's seed.")
         .example("1")
         .sweep(),
     Key::new(
@@ -273,7 +273,7 @@ const BEFORE_ARMS: &[Key] = &[
     Key::new(
         "nodes.slow.compute",
         Kind::Number(Range::AT_LEAST_ONE),
-        "Every compute phase takes so many times as long.",
+        "Factor by which every compute phase takes longer.",
     )
     .default("1.0")
     .example("4.0")
@@ -378,8 +378,8 @@ const AFTER_ARMS: &[Key] = &[
         .sweep(),
     Key::new("measure", Kind::Table, "What is recorded beyond the totals."),
     Key::new("measure.trace", Kind::Table, "For which steps every span is kept."),
-    Key::new("measure.trace.first-steps", Kind::Whole(0, 1_000_000), "The first so many steps.").default("20"),
-    Key::new("measure.trace.every", Kind::Whole(0, i64::MAX as u64), "And every so many steps; 0 for none.")
+    Key::new("measure.trace.first-steps", Kind::Whole(0, 1_000_000), "Number of initial steps whose spans are kept.").default("20"),
+    Key::new("measure.trace.every", Kind::Whole(0, i64::MAX as u64), "Then keep the spans of every n-th step; 0 for none.")
         .default("500"),
     Key::new("measure.weight-hash", Kind::Choice(HashTime::CHOICES), "When each rank's weights are hashed.")
         .default("\"evaluation\""),

@@ -263,7 +263,7 @@ pub(crate) const CODES: &[Code] = &[
     code(
         "R131",
         "a graph without two parts",
-        "In `ad-psgd` an active worker asks and a passive one answers, so that nobody waits in a circle: the edges of \
+        "In `ad-psgd` an active worker asks and a passive one replies, so that no workers wait in a circle: the edges of \
          the graph join even with odd ranks. The hops of the exponential graphs, 1 and 2^i + 1 for i > 0, are odd; around an odd \
          number of workers they join equal parities. In `exponential` even ranks send and odd ones receive in `d-psgd`, \
          too. A ring of an odd number becomes a path, and `complete` joins \

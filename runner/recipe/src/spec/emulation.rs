@@ -92,7 +92,7 @@ pub struct Slow {
 pub enum Whom {
     /// This one.
     Rank(u32),
-    /// So many workers, drawn by the run's seed.
+    /// This number of workers, drawn by the run's seed.
     Random(u32),
 }
 
@@ -110,7 +110,7 @@ impl Emulation {
     }
 
     /// How much longer than `patience` a rank may be silent because of what is pretended: `ranks` messages of
-    /// `bytes` each, there and back, over the slowest card, and so many steps of the slowest rank.
+    /// `bytes` each, there and back, over the slowest card, and this number of steps of the slowest rank.
     pub fn longest_silence(&self, (ranks, steps): (u32, u64), bytes: u64, patience: Duration) -> Duration {
         let most =
             |factor: fn(&Slow) -> f64| self.slow.iter().map(factor).fold(1.0, |a: f64, b| a * b.max(1.0));

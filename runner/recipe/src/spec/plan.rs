@@ -49,7 +49,7 @@ impl RunSpec {
 /// What is recorded beyond the totals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Measure {
-    /// Full spans for the first so many steps.
+    /// Number of initial steps whose spans are kept.
     pub trace_first_steps: u64,
     /// And for each step whose number is a multiple of this; 0 for none.
     pub trace_every: u64,

@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn only_where_nobody_waits_for_workers_can_they_be_spared_and_never_all() {
+    fn only_workers_that_no_rank_waits_for_can_be_spared_and_never_all() {
         let (staleness_bound, serve) = (Some(1), Serve::One);
         let moving_rate = MovingRate::Fixed(0.1);
         let (topology, period, momentum) = (Topology::Ring, 2, 0.5);

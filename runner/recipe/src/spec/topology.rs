@@ -34,7 +34,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// The whole graph over so many ranks. Two ranks are each other's one neighbour, and one has none.
+    /// The whole graph over a number of ranks. Two ranks are each other's one neighbour, and one has none.
     pub fn new(topology: Topology, ranks: usize) -> Self {
         let mut graph = Self { neighbours: vec![BTreeSet::new(); ranks], dropped: None };
         // Of the exponential graph, only active ranks send.
@@ -178,7 +178,7 @@ impl Mixing {
     }
 
     /// 1 - max(|lambda_2|, |lambda_n|): what is lost, per step, of the slowest part of a disagreement. `None` where
-    /// nobody can disagree, and where there are too many ranks to tell quickly.
+    /// no two can disagree, and where there are too many ranks to tell quickly.
     pub fn spectral_gap(&self) -> Option<f64> {
         if !(2..=MOST_RANKS).contains(&self.rows.len()) {
             return None;

@@ -25,7 +25,7 @@ impl Extent {
         }
     }
 
-    /// How often the extent has passed when all ranks together have used so many samples: steps count as steps, whatever is
+    /// How often the extent has passed when all ranks together have used `samples` samples: steps count as steps, whatever is
     /// in them.
     pub fn times(self, samples: u64, epoch: Epoch) -> u64 {
         match self {
@@ -60,14 +60,14 @@ impl Epoch {
         self.training_samples.div_ceil(self.batch()).max(1)
     }
 
-    /// Samples of all ranks together after so many steps.
+    /// Samples of all ranks together after `steps` steps.
     pub fn samples_after(self, steps: u64) -> u64 {
         let (epochs, within) = (steps / self.steps(), steps % self.steps());
         let whole = epochs.saturating_mul(self.training_samples);
         whole.saturating_add(within.saturating_mul(self.batch()))
     }
 
-    /// Steps that are over when all ranks together have used so many samples.
+    /// Steps that are over when all ranks together have used `samples` samples.
     pub fn steps_within(self, samples: u64) -> u64 {
         let (epochs, rest) = (samples / self.training_samples.max(1), samples % self.training_samples.max(1));
         epochs.saturating_mul(self.steps()).saturating_add(rest / self.batch())
@@ -194,7 +194,7 @@ impl TryFrom<StoredScale> for LrScale {
                 Ok(Self::Linear { reference_batch })
             }
             StoredScale::Name(name) if name == "none" => Ok(Self::None),
-            // Of the batch of one worker, which nobody wrote down.
+            // Of the batch of one worker, which the old specification does not have.
             StoredScale::Name(name) if name == "linear" => Ok(Self::Linear { reference_batch: 0 }),
             StoredScale::Name(name) => Err(format!("`{name}` is no way to scale a rate")),
         }

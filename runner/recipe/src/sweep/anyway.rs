@@ -2,7 +2,7 @@
 //!
 //! A value of the wrong type must not hide what is impossible elsewhere. Nor may it cause a problem of its own: with some
 //! other number of workers the batch might be large enough. So the recipe is judged with several values in place of the
-//! unreadable one, and what is wrong with each of them is told.
+//! unreadable one, and reports the problems of each.
 
 use crate::files::{Files, Machine};
 use crate::keys::key::{Key, Kind, Range};

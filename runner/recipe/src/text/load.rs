@@ -7,7 +7,7 @@ use crate::text::source::{Sources, Span};
 use crate::text::tree::{Entry, Item, Table, Value};
 use std::path::{Path, PathBuf};
 
-/// A recipe may be made of so many files; more is a mistake.
+/// The most files that a recipe is made of; more is a mistake.
 const MOST_FILES: usize = 64;
 
 /// What stands where other problems name a file.

@@ -29,7 +29,7 @@ impl<'a> Checker<'a> {
         Self { sources, findings, settings: Settings::new(), broken: BTreeSet::new() }
     }
 
-    /// Checks the table at `path`, except for the names in `skip`, which somebody else reads.
+    /// Checks the table at `path`, except for the names in `skip`, which the caller reads.
     pub(crate) fn table(&mut self, table: &Table, path: &str, skip: &[&str]) {
         let kind = table.entries.iter().find(|entry| entry.name == "kind");
         let kind = kind.and_then(|entry| match &entry.item.value {

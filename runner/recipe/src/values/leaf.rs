@@ -50,26 +50,26 @@ pub(crate) struct Leaf {
 }
 
 impl Leaf {
-    /// A whole number that nobody wrote.
+    /// A whole number that no recipe wrote.
     pub(crate) fn whole(number: u64) -> Arc<Self> {
         let text = number.to_string();
         Arc::new(Self { typed: Typed::Whole(number), toml: text.clone(), text, span: None })
     }
 
-    /// A name that nobody wrote.
+    /// A name that no recipe wrote.
     pub(crate) fn name(name: &'static str) -> Arc<Self> {
         let (text, toml) = (name.to_owned(), crate::text::tree::quote(name));
         Arc::new(Self { typed: Typed::Choice(name), toml, text, span: None })
     }
 
-    /// A path that nobody wrote.
+    /// A path that no recipe wrote.
     pub(crate) fn path(path: PathBuf) -> Arc<Self> {
         let text = path.to_string_lossy().into_owned();
         let toml = crate::text::tree::quote(&text);
         Arc::new(Self { typed: Typed::Path(path), text, toml, span: None })
     }
 
-    /// A list of texts that nobody wrote.
+    /// A list of texts that no recipe wrote.
     pub(crate) fn list(texts: &[String]) -> Arc<Self> {
         let quoted: Vec<String> = texts.iter().map(|text| crate::text::tree::quote(text)).collect();
         let toml = format!("[{}]", quoted.join(", "));

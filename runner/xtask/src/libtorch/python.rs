@@ -119,10 +119,10 @@ mod tests {
         assert_eq!(fs::read(&target).expect("there"), b"archive");
         fetch(&serve_once(b"arch", 7), &target).expect_err("part of it");
         assert_eq!(fs::read(&target).expect("there"), b"arch");
-        let nobody =
+        let closed_port =
             TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
         let other = scratch.path().join("other.zip");
-        fetch(&format!("http://{nobody}/"), &other).expect_err("no server");
+        fetch(&format!("http://{closed_port}/"), &other).expect_err("no server");
         assert!(!other.exists());
     }
 

@@ -16,7 +16,7 @@ fn silence_is_counted_from_the_last_sign_of_life() {
 }
 
 #[test]
-fn a_driver_that_was_away_itself_blames_nobody() {
+fn a_driver_that_was_suspended_blames_no_rank() {
     let mut play = Play::new(later()).play(BEGIN);
     play.tell(Input::Tick, 30_000);
     assert_eq!(play.stage(), "running");
@@ -24,7 +24,7 @@ fn a_driver_that_was_away_itself_blames_nobody() {
 }
 
 #[test]
-fn before_the_start_too_whoever_has_spoken_must_go_on_speaking() {
+fn before_the_start_too_a_rank_that_has_spoken_must_keep_speaking() {
     let silent = Play::new(later()).play("prepared 0, wait 11");
     assert_eq!(silent.stage(), "stopping");
     let told = "rank 0 hangs: it gave no sign of life for 1.1 s; it was last seen while starting up";

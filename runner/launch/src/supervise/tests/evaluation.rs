@@ -98,7 +98,7 @@ fn a_rank_that_ended_before_a_mark_stands_with_its_final_model() {
 }
 
 #[test]
-fn nobody_waits_for_the_copy_of_a_rank_that_is_lost() {
+fn the_copy_of_a_lost_rank_is_not_waited_for() {
     let said = evaluated_after("copy 0 1, copy 1 1, copy 0 2, misses 0 1, copy 0 3");
     let first = "evaluate-1 average-r0m1+r1m1 discard-1 discard-1 evaluate-2 average-r0m2 discard-2";
     assert_eq!(said, format!("{first} evaluate-3 average-r0m3 discard-3 leave-E"));

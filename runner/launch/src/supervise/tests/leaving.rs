@@ -72,7 +72,7 @@ fn an_interrupted_run_knows_the_last_step_that_all_ranks_finished() {
 }
 
 #[test]
-fn whoever_is_asked_to_stop_may_take_a_long_step_to_its_end() {
+fn a_rank_that_is_asked_to_stop_may_take_a_long_step_to_its_end() {
     let asked = ["stop", "snapshot 0 3, metric 95"];
     for ask in asked {
         let play = Play::new(rules()).play(BEGIN).play(ask).play("run 40");
@@ -83,7 +83,7 @@ fn whoever_is_asked_to_stop_may_take_a_long_step_to_its_end() {
             "{ask}: but not longer than others would wait for it"
         );
         let hangs = Play::new(rules()).play(BEGIN).play(ask).play("wait 12");
-        assert_eq!(hangs.stage(), "killing", "{ask}: nobody waits for a rank without a sign of life");
+        assert_eq!(hangs.stage(), "killing", "{ask}: no rank without a sign of life is waited for");
     }
     let wrong = Play::new(rules()).play(BEGIN).play("diverged 1 4").play("run 35");
     assert_ne!(wrong.stage(), "stopping");

@@ -43,7 +43,7 @@ fn a_run_that_can_spare_a_worker_goes_on_to_its_end_and_says_so() {
 }
 
 #[test]
-fn whoever_misses_a_rank_knows_the_step_and_the_moment() {
+fn a_rank_that_misses_another_knows_the_step_and_the_moment() {
     // Before or after the end of the process is known.
     for events in ["misses 3 1, signal 1, wait 3", "signal 1, wait 3, misses 3 1"] {
         let report = scene().play(events).supervisor.report();
@@ -136,7 +136,7 @@ fn a_server_is_not_spared() {
 }
 
 #[test]
-fn nobody_is_spared_before_the_start() {
+fn no_rank_is_spared_before_the_start() {
     for events in ["signal 1, wait 3", "failed 1", "exit 1 0, run 11", "wait 11"] {
         let play = Play::new(Rules { target: None, ..sparing(3) });
         let play = play.play("prepared 0, prepared 1, prepared 2").play(events);
@@ -146,7 +146,7 @@ fn nobody_is_spared_before_the_start() {
 }
 
 #[test]
-fn ranks_that_train_together_spare_nobody() {
+fn ranks_that_train_together_spare_none() {
     let synchronous = [Strategy::PsSync, Strategy::DSync, Strategy::LocalSgd { period: 2 }]
         .map(|strategy| Rules { strategy, evaluate_at_once: false, ..sparing(2) });
     for rules in synchronous {

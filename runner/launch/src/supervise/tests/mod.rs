@@ -36,7 +36,7 @@ fn rules() -> Rules {
     }
 }
 
-/// So many workers that go at their own pace, and a server behind them.
+/// Workers at their own pace, and a server behind them.
 fn sparing(workers: usize) -> Rules {
     let mut roles = vec![Role::Worker; workers];
     roles.push(Role::Server);
