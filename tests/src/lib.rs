@@ -51,6 +51,29 @@ pub fn plan_for(text: &str, machine: Machine) -> Result<Plan> {
         .map_err(|problems| anyhow::anyhow!("{problems:?}"))
 }
 
+/// The recipes of the repository, as files.
+struct Disk;
+
+impl Files for Disk {
+    fn read(&self, path: &Path) -> Result<String, FileProblem> {
+        std::fs::read_to_string(path).map_err(|error| FileProblem::new(error.to_string()))
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        path.exists()
+    }
+
+    fn current_directory(&self) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(PathBuf::new, Path::to_owned)
+    }
+}
+
+/// The plan of a recipe's file on a machine of two cores.
+pub fn plan_file(path: &Path) -> Result<Plan> {
+    recipe::plan(&Disk, &Request::new(path), &Machine { cores: 2 })
+        .map_err(|problems| anyhow::anyhow!("{problems:?}"))
+}
+
 /// The kinds of strategy that a recipe may name, by the schema that is made from the table of keys.
 pub fn strategy_kinds() -> Vec<String> {
     let schema = recipe::schema();

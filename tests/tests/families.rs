@@ -3,11 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
 use recipe::{
-    Averaging, CardShare, CollectiveKind, Compression, CompressionKind, DatasetKind, Family, FileProblem,
-    Files, HashTime, Init, KeptModels, LayerKind, LrScale, LrScaleKind, LrShape, LrShapeKind, Machine,
-    Metric, MixOrder, ModelKind, OptimizerKind, Partition, PartitionKind, Plan, QuantizeRange, Redaction,
-    ReduceOrder, Request, RunOrder, RunSpec, Sampling, Schedule, ScheduleKind, Serve, Split, SplitKind,
-    Strategy, StrategyKind, TargetMetric, Topology,
+    Averaging, CardShare, CollectiveKind, Compression, CompressionKind, DatasetKind, Family, HashTime, Init,
+    KeptModels, LayerKind, LrScale, LrScaleKind, LrShape, LrShapeKind, Metric, MixOrder, ModelKind,
+    OptimizerKind, Partition, PartitionKind, Plan, QuantizeRange, Redaction, ReduceOrder, RunOrder, RunSpec,
+    Sampling, Schedule, ScheduleKind, Serve, Split, SplitKind, Strategy, StrategyKind, TargetMetric,
+    Topology,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -145,20 +145,6 @@ fn shown_by(plan: &Plan) -> BTreeSet<Member> {
     shown
 }
 
-struct Disk;
-
-impl Files for Disk {
-    fn read(&self, path: &Path) -> Result<String, FileProblem> {
-        fs::read_to_string(path).map_err(|error| FileProblem::new(error.to_string()))
-    }
-    fn exists(&self, path: &Path) -> bool {
-        path.exists()
-    }
-    fn current_directory(&self) -> PathBuf {
-        root()
-    }
-}
-
 /// The recipes of the repository and the members that each shows.
 fn recipes() -> BTreeMap<String, BTreeSet<Member>> {
     let mut recipes = BTreeMap::new();
@@ -174,7 +160,7 @@ fn recipes() -> BTreeMap<String, BTreeSet<Member>> {
             let path = entry.unwrap().path();
             let is_manifest = path.file_name().is_some_and(|name| name == "Cargo.toml");
             if path.extension().is_some_and(|extension| extension == "toml") && !is_manifest {
-                let planned = recipe::plan(&Disk, &Request::new(&path), &Machine { cores: 2 });
+                let planned = e2e::plan_file(&path);
                 let plan = planned.unwrap_or_else(|problems| panic!("{}: {problems:?}", path.display()));
                 let name = match path.strip_prefix(root().join("recipes")) {
                     Ok(name) => name.display().to_string(),

@@ -6,7 +6,6 @@
 mod text;
 
 use e2e::strategy_kinds as kinds;
-use recipe::{FileProblem, Files, Machine, Request};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -226,7 +225,8 @@ fn every_strategy_has_all_that_contributing_asks_for() {
             offences.push(format!("no test in strategies/tests mentions {kind}"));
         }
         let shown = format!("recipes/strategies/{kind}.toml");
-        let shows = planned(&shown).is_ok_and(|plan| plan.arms.iter().any(|arm| arm.kind == kind));
+        let shows = e2e::plan_file(&root().join(&shown))
+            .is_ok_and(|plan| plan.arms.iter().any(|arm| arm.kind == kind));
         if !shows {
             offences.push(format!("{shown} does not show {kind}"));
         }
@@ -275,33 +275,13 @@ fn heads_of_algorithms_are_checked_part_by_part() {
     assert!(head_offence(&head(&swapped)).is_some());
 }
 
-struct Disk;
-
-impl Files for Disk {
-    fn read(&self, path: &Path) -> Result<String, FileProblem> {
-        fs::read_to_string(path).map_err(|error| FileProblem::new(error.to_string()))
-    }
-    fn exists(&self, path: &Path) -> bool {
-        path.exists()
-    }
-    fn current_directory(&self) -> PathBuf {
-        root()
-    }
-}
-
-fn planned(path: &str) -> Result<recipe::Plan, String> {
-    let path = root().join(path);
-    let planned = recipe::plan(&Disk, &Request::new(&path), &Machine { cores: 2 });
-    planned.map_err(|problems| format!("{problems:?}"))
-}
-
 #[test]
 fn every_recipe_plans_and_asks_something() {
     let recipes: Vec<String> =
         with_extension("toml").into_iter().filter(|file| file.starts_with("recipes/")).collect();
     assert!(recipes.len() >= 3, "{recipes:?}");
-    none(recipes.into_iter().filter_map(|file| match planned(&file) {
-        Err(problems) => Some(format!("{file}: {problems}")),
+    none(recipes.into_iter().filter_map(|file| match e2e::plan_file(&root().join(&file)) {
+        Err(error) => Some(format!("{file}: {error}")),
         Ok(plan) if plan.runs.is_empty() => Some(format!("{file} plans no run")),
         Ok(plan) if !plan.question.ends_with('?') => Some(format!("{file} asks nothing")),
         Ok(_) => None,

@@ -35,7 +35,7 @@ pub(crate) struct Figure {
 pub(crate) struct Table {
     pub(crate) columns: Vec<String>,
     pub(crate) rows: Vec<Vec<String>>,
-    /// What is left out; may be empty.
+    /// Says how many rows are not shown; empty where all are.
     pub(crate) note: String,
 }
 

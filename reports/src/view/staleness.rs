@@ -23,7 +23,7 @@ pub(crate) struct Section {
     pub(crate) pairs: Vec<Matrix>,
     pub(crate) distances: Vec<Chart>,
     pub(crate) legend: Vec<Key>,
-    /// What is left out; may be empty.
+    /// Names the figures that are not shown; empty where all are.
     pub(crate) note: String,
 }
 

@@ -19,7 +19,7 @@ pub(crate) struct Section {
     pub(crate) items: Vec<Item>,
     pub(crate) legend: Vec<Key>,
     pub(crate) charts: Vec<Drawn>,
-    /// What is left out; may be empty.
+    /// Names the charts that are not shown; empty where all are.
     pub(crate) note: String,
 }
 

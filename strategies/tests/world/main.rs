@@ -3,6 +3,7 @@
 
 mod asynchronous;
 mod codecs;
+mod coded_memory;
 mod coded_sums;
 mod collectives;
 mod elastic;

@@ -283,7 +283,7 @@ pub struct ReportSettings {
     pub min_effect: f64,
     /// Of the intervals: 0.95.
     pub confidence: f64,
-    /// What is left out of published pages.
+    /// Names that published pages do not show.
     pub redact: Vec<Redaction>,
 }
 
