@@ -46,6 +46,7 @@ impl Maker<'_> {
             last_lines: Vec::new(),
             training: Some(milliseconds(step * steps as f64)),
             step_time: Some(milliseconds(step)),
+            mean_step_time: Some(milliseconds(step)),
             steps,
             samples,
             metrics: self.metrics(step),

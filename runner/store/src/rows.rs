@@ -145,6 +145,10 @@ pub struct AttemptRow {
     /// Median length of the steady steps of the slowest worker; if workers step independently, the time in which all of
     /// them together use one global batch.
     pub step_time: Option<Nanos>,
+    /// Time per global batch over all steady steps: the mean length of a step of the slowest worker; if workers step
+    /// independently, the global batch divided by the sum over the workers of samples per time. `None` without steady
+    /// steps, and for independent workers in runs recorded before it was kept.
+    pub mean_step_time: Option<Nanos>,
     /// Steps of the slowest worker; if workers step independently, the samples of all divided by the global batch.
     pub steps: u64,
     /// Samples consumed by all ranks together.

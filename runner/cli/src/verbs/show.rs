@@ -90,6 +90,7 @@ fn attempt_facts(attempt: &AttemptRow) -> Vec<(&'static str, String)> {
     facts.extend(attempt.wall.map(|time| ("wall time", human::time(time))));
     facts.extend(attempt.training.map(|time| ("training", human::time(time))));
     facts.extend(attempt.step_time.map(|time| ("step time", human::time(time))));
+    facts.extend(attempt.mean_step_time.map(|time| ("mean step", human::time(time))));
     facts.push(("steps", human::thousands(attempt.steps)));
     facts.push(("samples", human::thousands(attempt.samples)));
     match &attempt.weights {

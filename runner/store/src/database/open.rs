@@ -246,6 +246,10 @@ mod tests {
                 9,
                 "947fb1ce260be524a95365daacb33018c3af270594cb23a75d8a02638b0ae2e4a3a7a0916858187b7933f0f8bd7df9bf",
             ),
+            (
+                10,
+                "a645c8db42e5feb2db3b63838088c6b98e177dc191f1aeb387a88f016f2420e9c13acbc7ee0721d416ac113c2078a216",
+            ),
         ];
         let embedded: Vec<(i64, String)> = MIGRATIONS
             .iter()
@@ -266,6 +270,39 @@ mod tests {
             );
             assert!(!sql.contains('\r'));
         }
+    }
+
+    /// Of workers at their own pace the samples in steady steps were not kept.
+    #[tokio::test]
+    async fn an_older_file_learns_the_mean_step_time_of_workers_that_step_together() {
+        let folder = tempfile::tempdir().unwrap();
+        let old = MIGRATIONS.iter().filter(|migration| migration.version <= 9).cloned().collect();
+        let old = Store::at(folder.path(), &Migrator::with_migrations(old)).await.unwrap();
+        sqlx::raw_sql(
+            "PRAGMA foreign_keys = OFF; \
+             INSERT INTO config VALUES (1, printf('%064d', 1), '{\"strategy\":{\"kind\":\"d-sync\"}}'), \
+              (2, printf('%064d', 2), '{\"strategy\":{\"kind\":\"ad-psgd\"}}'); \
+             INSERT INTO cell SELECT value, 1, value, 0, '', '', '', '', 2, value, NULL FROM json_each('[1, 2]'); \
+             INSERT INTO run SELECT value, printf('%026d', value), 1, value, value, 0, '1', 'done', NULL, NULL \
+              FROM json_each('[1, 2]'); \
+             INSERT INTO attempt (id, run, number, started_unix, heartbeat_unix, state) VALUES \
+              (1, 1, 1, 0, 0, 'failed'), (2, 1, 2, 0, 0, 'done'), (3, 2, 1, 0, 0, 'done'), (4, 1, 3, 0, 0, 'running'); \
+             INSERT INTO rank (attempt, rank, role, node, steady, steady_steps) SELECT attempt.id, rank.value, \
+              iif(rank.value < 2, 'worker', 'server'), 1, 100 + 100 * rank.value, iif(attempt.id > 1, 7, 0) \
+              FROM attempt, json_each('[0, 1, 2]') AS rank",
+        )
+        .execute(&old.writer)
+        .await
+        .unwrap();
+        old.close().await;
+        drop(old);
+        let store = Store::at(folder.path(), &MIGRATIONS).await.unwrap();
+        let times: Vec<Option<i64>> = sqlx::query_scalar("SELECT mean_step_time FROM attempt ORDER BY id")
+            .fetch_all(&store.reader)
+            .await
+            .unwrap();
+        // 200 / 7 of worker 1; rank 2 is a server.
+        assert_eq!(times, [None, Some(28), None, None]);
     }
 
     /// The version that this program knows.

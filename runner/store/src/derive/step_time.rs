@@ -8,6 +8,9 @@
 //! length t contributes n / t samples per second, and the step time is the global batch divided by the sum over the
 //! workers. t is the worker's own median as above and includes its waiting: if a server serves one worker at a time, each
 //! step is a whole round of turns, and so is the step time.
+//!
+//! The *mean step time* is the same with means over all steady steps in place of medians, so that a tail of slow steps
+//! counts.
 
 use record::Nanos;
 
@@ -35,6 +38,29 @@ pub(crate) fn together(workers: &[Worker], period: u64, batch: u32) -> Option<Na
     };
     let rate: f64 = workers.iter().filter_map(rate).sum();
     (rate > 0.0).then(|| Nanos((f64::from(batch) / rate).round() as u64))
+}
+
+/// The mean length of the steady steps of the slowest worker, rounded down.
+pub(crate) fn slowest_mean(workers: &[Worker]) -> Option<Nanos> {
+    workers.iter().filter_map(|worker| worker.mean()).max()
+}
+
+/// The time in which all workers together use `batch` samples, at their rates over all steady steps.
+pub(crate) fn together_mean(workers: &[Worker], batch: u32) -> Option<Nanos> {
+    let rates = workers.iter().filter(|worker| worker.time() > 0);
+    let rate: f64 = rates.map(|worker| worker.samples as f64 / worker.time() as f64).sum();
+    (rate > 0.0).then(|| Nanos((f64::from(batch) / rate).round() as u64))
+}
+
+impl Worker<'_> {
+    /// Nanoseconds of all steady steps.
+    fn time(&self) -> u64 {
+        self.lengths.iter().sum()
+    }
+
+    fn mean(&self) -> Option<Nanos> {
+        self.time().checked_div(self.lengths.len() as u64).map(Nanos)
+    }
 }
 
 /// The median over periods of `period` steps of the mean length in each.
@@ -105,6 +131,20 @@ mod tests {
         assert_eq!(together(&[worker(&fast, 50), worker(&[], 50)], 1, 100), Some(Nanos(40_000)));
         assert_eq!(together(&[worker(&[0, 0], 50)], 1, 100), None);
         assert_eq!(together(&[worker(&fast, 0)], 1, 100), None);
+    }
+
+    #[test]
+    fn a_tail_counts_in_the_mean_and_not_in_the_median() {
+        // Every fourth step of worker 1 takes ten times as long: 5 + 5 + 5 + 50 in 65.
+        let tail = [5, 5, 5, 50, 5, 5, 5, 51];
+        let workers = [worker(&[9, 9, 9], 1), worker(&tail, 1), worker(&[], 1)];
+        assert_eq!((slowest(&workers, 1), slowest_mean(&workers)), (Some((Nanos(9), 3)), Some(Nanos(16))));
+        assert_eq!((slowest_mean(&[]), slowest_mean(&[worker(&[], 1)])), (None, None));
+        // 3 samples in 27 ns and 8 in 131 ns: 100 in 100 / (1 / 9 + 8 / 131).
+        assert_eq!(together_mean(&workers, 100), Some(Nanos(581)));
+        assert_eq!(together(&workers, 1, 100), Some(Nanos(321)));
+        assert_eq!(together_mean(&[worker(&[0, 0], 5), worker(&[], 5)], 100), None);
+        assert_eq!(together_mean(&[worker(&[9], 0)], 100), None);
     }
 
     /// Turns of one worker after the other: each waits for all others, so that its step is the whole round.

@@ -20,6 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct Summary {
     pub(crate) training: Option<Nanos>,
     pub(crate) step_time: Option<Nanos>,
+    pub(crate) mean_step_time: Option<Nanos>,
     pub(crate) steps: u64,
     pub(crate) samples: u64,
     pub(crate) rounds: u64,
@@ -147,6 +148,7 @@ impl<'a> SummaryBuilder<'a> {
         let rounds = std::mem::take(&mut self.rounds).finish();
         let mut summary = Summary {
             step_time: pace.map(|pace| pace.step_time),
+            mean_step_time: pace.and_then(|pace| pace.mean),
             steps: pace.map_or(0, |pace| pace.steps),
             samples,
             rounds: rounds.compared,
@@ -192,17 +194,19 @@ impl<'a> SummaryBuilder<'a> {
         let global_batch = self.spec.train.global_batch;
         if self.spec.strategy.is_asynchronous() {
             let step_time = step_time::together(&workers, period, global_batch)?;
+            let mean = step_time::together_mean(&workers, global_batch);
             let steps = self.spec.train.steps_of(samples).round() as u64;
-            return Some(StepTime { step_time, steps });
+            return Some(StepTime { step_time, mean, steps });
         }
         let (step_time, steps) = step_time::slowest(&workers, period)?;
-        Some(StepTime { step_time, steps })
+        Some(StepTime { step_time, mean: step_time::slowest_mean(&workers), steps })
     }
 }
 
 #[derive(Clone, Copy)]
 struct StepTime {
     step_time: Nanos,
+    mean: Option<Nanos>,
     steps: u64,
 }
 

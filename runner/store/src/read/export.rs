@@ -55,6 +55,7 @@ impl ExportTable {
                 "wall_s",
                 "training_s",
                 "step_ms",
+                "mean_step_ms",
                 "steps",
                 "samples",
                 "test_accuracy",
@@ -106,7 +107,7 @@ impl ExportTable {
             Self::Runs => {
                 "SELECT runs_flat.run, runs_flat.sweep, recipe, runs_flat.position, arm, strategy, condition, workers, \
                  runs_flat.repeat, runs_flat.seed, runs_flat.state, reused, attempt, started_unix, wall_s, training_s, \
-                 step_ms, steps, samples, test_accuracy, test_loss, detail, \
+                 step_ms, mean_step_ms, steps, samples, test_accuracy, test_loss, detail, \
                  (SELECT count(*) FROM shown JOIN loss ON loss.attempt = shown.attempt WHERE shown.run = run.id) \
                  FROM runs_flat JOIN run ON run.ulid = runs_flat.run WHERE run.id = ?1 AND ?2 < 0 AND ?3 < 0 AND ?4 < 0 LIMIT ?5"
             }

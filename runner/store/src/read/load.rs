@@ -142,6 +142,7 @@ struct AttemptColumns {
     wall: Option<i64>,
     training: Option<i64>,
     step_time: Option<i64>,
+    mean_step_time: Option<i64>,
     steps: Option<i64>,
     samples: Option<i64>,
     rounds: Option<i64>,
@@ -153,7 +154,7 @@ async fn attempts_of(
 ) -> Result<Vec<AttemptColumns>, StoreError> {
     Ok(sqlx::query_as(
         "SELECT run.id AS run, attempt.id, number, started_unix, attempt.state, detail, culprit, last_lines, wall, \
-         training, step_time, steps, samples, rounds FROM run JOIN shown ON shown.run = run.id \
+         training, step_time, mean_step_time, steps, samples, rounds FROM run JOIN shown ON shown.run = run.id \
          JOIN attempt ON attempt.id = shown.attempt WHERE run.sweep = ?",
     )
     .bind(sweep)
@@ -175,6 +176,7 @@ async fn attempt_row(
         None => Summary {
             training: row.training.map(|time| Nanos(uint(time))),
             step_time: row.step_time.map(|time| Nanos(uint(time))),
+            mean_step_time: row.mean_step_time.map(|time| Nanos(uint(time))),
             steps: row.steps.map_or(0, uint),
             samples: row.samples.map_or(0, uint),
             rounds: row.rounds.map_or(0, uint),
@@ -191,6 +193,7 @@ async fn attempt_row(
         last_lines: from_json("log lines", &row.last_lines)?,
         training: summary.training,
         step_time: summary.step_time,
+        mean_step_time: summary.mean_step_time,
         steps: summary.steps,
         samples: summary.samples,
         rounds: summary.rounds,

@@ -16,10 +16,12 @@ pub(crate) async fn insert_totals(
     summary: &Summary,
 ) -> Result<(), StoreError> {
     sqlx::query(
-        "UPDATE attempt SET training = ?, step_time = ?, steps = ?, samples = ?, rounds = ? WHERE id = ?",
+        "UPDATE attempt SET training = ?, step_time = ?, mean_step_time = ?, steps = ?, samples = ?, rounds = ? \
+         WHERE id = ?",
     )
     .bind(summary.training.map(|time| int(time.0)))
     .bind(summary.step_time.map(|time| int(time.0)))
+    .bind(summary.mean_step_time.map(|time| int(time.0)))
     .bind(int(summary.steps))
     .bind(int(summary.samples))
     .bind(int(summary.rounds))

@@ -28,6 +28,7 @@ async fn ended(plan: &Plan, events: &[Event]) -> AttemptRow {
     let before = store.sweep_rows(&Selection::last()).await.unwrap().runs.remove(1).attempt.unwrap();
     store.record_attempt_end(id, &end(RunState::Done)).await.unwrap();
     let kept = store.sweep_rows(&Selection::last()).await.unwrap().runs.remove(1).attempt.unwrap();
+    assert_eq!(kept.mean_step_time, before.mean_step_time);
     assert_eq!((kept.step_time, kept.steps, kept.rounds), (before.step_time, before.steps, before.rounds));
     assert_eq!((&kept.transfers, paces(&kept)), (&before.transfers, paces(&before)));
     kept
@@ -50,9 +51,11 @@ async fn workers_at_their_own_pace_are_as_fast_as_all_of_them_together() {
     // 5 samples per ms and 5 per 10 ms: 10 take 1 / 0.55 ms. The last recorded step ends at 220 samples.
     let own_pace = ended(&with(gossip()), &straggling()).await;
     assert_eq!((own_pace.step_time, own_pace.steps, own_pace.samples), (Some(Nanos(1_818_182)), 22, 220));
+    assert_eq!(own_pace.mean_step_time, Some(Nanos(1_818_182)));
     // The same events of workers that step together: as slow as the slower one.
     let together = ended(&with(Strategy::DSync), &straggling()).await;
     assert_eq!((together.step_time, together.steps), (Some(Nanos(10_000_000)), 4));
+    assert_eq!(together.mean_step_time, Some(Nanos(10_000_000)));
 }
 
 /// Of 1000 samples, 0.295 epochs are 29 and a half steps of 10: the thirtieth begins within them. Its steps are those of

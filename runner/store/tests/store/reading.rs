@@ -73,13 +73,13 @@ async fn the_views_for_users_answer() {
         sqlx::SqlitePool::connect(&format!("sqlite:{}", store.folder().join(store::DATABASE).display()))
             .await
             .unwrap();
-    let flat: (String, i64, f64, f64, f64) = sqlx::query_as(
-        "SELECT arm, workers, training_s, step_ms, test_accuracy FROM runs_flat WHERE state = 'done'",
+    let flat: (String, i64, f64, f64, f64, f64) = sqlx::query_as(
+        "SELECT arm, workers, training_s, step_ms, mean_step_ms, test_accuracy FROM runs_flat WHERE state = 'done'",
     )
     .fetch_one(&database)
     .await
     .unwrap();
-    assert_eq!(flat, ("d-sync plain".to_owned(), 2, 0.202, 2.0, 0.9));
+    assert_eq!(flat, ("d-sync plain".to_owned(), 2, 0.202, 2.0, 2.0, 0.9));
     let shares: Vec<(i64, String, f64)> =
         sqlx::query_as("SELECT rank, phase, share FROM phase_share ORDER BY rank, phase")
             .fetch_all(&database)

@@ -63,6 +63,7 @@ async fn an_attempt_comes_back_with_its_summary() {
     // Step 20 begins at 200 ms and takes 2 ms on the slower rank.
     assert_eq!(attempt.training, Some(Nanos(202_000_000)));
     assert_eq!(attempt.step_time, Some(Nanos(2_000_000)));
+    assert_eq!(attempt.mean_step_time, Some(Nanos(2_000_000)));
     assert_eq!((attempt.steps, attempt.samples), (20, 200));
     assert_eq!(attempt.weights, Some(Ok("same".to_owned())));
     assert_eq!((attempt.links[0].bytes, attempt.links[0].messages), (7, 2));
