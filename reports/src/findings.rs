@@ -19,12 +19,12 @@ impl<'a> Findings<'a> {
     pub(crate) fn of(rows: &'a SweepRows, options: &Options) -> Result<Self, ReportError> {
         let study = Study::new(rows, options.baseline.as_deref())?;
         let settings = &rows.plan.report;
-        let thresholds = Thresholds { min_effect: settings.min_effect, confidence: settings.confidence };
-        let comparisons = study
-            .conditions
-            .iter()
-            .map(|condition| comparison::compare(condition, study.baseline, thresholds))
-            .collect();
+        let thresholds = Thresholds {
+            min_effect: settings.min_effect,
+            min_quality: settings.min_quality,
+            confidence: settings.confidence,
+        };
+        let comparisons = comparison::compare(&study, thresholds);
         let waiting = study.arm_cells().map(|placed| waiting::of(placed.condition, placed.cell)).collect();
         Ok(Self { study, comparisons, thresholds, waiting })
     }

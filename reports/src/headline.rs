@@ -1,10 +1,10 @@
 //! The headline: the verdict of the whole sweep in one paragraph.
 
-use crate::comparison::Grade;
+use crate::comparison::{Comparison, Grade};
 use crate::findings::Findings;
 use crate::number_format::Unit;
 use crate::study::{ArmCell, Measure};
-use crate::verdict::{Verdict, typical};
+use crate::verdict::{Verdict, typical, whole_percent};
 
 /// Plain text.
 pub(crate) fn headline(findings: &Findings, verdicts: &[Verdict]) -> String {
@@ -12,24 +12,14 @@ pub(crate) fn headline(findings: &Findings, verdicts: &[Verdict]) -> String {
     if !judged {
         return "No run has finished yet, so there is nothing to compare.".to_owned();
     }
-    if !findings.has_conditions() {
-        let strongest = verdicts.iter().filter(|verdict| !verdict.baseline).collect::<Vec<_>>();
-        return match strongest.as_slice() {
-            [] => verdicts.first().map(|verdict| verdict.sentence.clone()).unwrap_or_default(),
-            [only] => format!("{} {}", only.sentence, grade_words(only.grade)).trim().to_owned(),
-            many => format!("{}{}", fastest(findings), by_grade(findings, many)),
-        };
+    if findings.has_conditions() {
+        return tally(findings);
     }
     let others: Vec<&Verdict> = verdicts.iter().filter(|verdict| !verdict.baseline).collect();
-    tally(findings, &others)
-}
-
-fn grade_words(grade: Option<Grade>) -> &'static str {
-    match grade {
-        Some(Grade::Clear) => "The difference in speed is clear.",
-        Some(Grade::WithinNoise) => "The difference in speed is within noise.",
-        Some(Grade::NotEnoughEvidence) => "That is not enough evidence for a difference in speed.",
-        Some(Grade::DidNotReach) | None => "",
+    match others.as_slice() {
+        [] => verdicts.first().map(|verdict| verdict.sentence.clone()).unwrap_or_default(),
+        [only] => only.sentence.clone(),
+        _ => format!("{}{}", fastest(findings), by_grade(findings)),
     }
 }
 
@@ -39,7 +29,7 @@ fn fastest(findings: &Findings) -> String {
     let time = |cell: &ArmCell| {
         let estimate = typical(&cell.values(measure), findings.thresholds.confidence)?;
         let missed = measure == Measure::TimeToTarget && cell.mostly_missed();
-        (!missed).then_some(estimate)
+        (!missed && !cell.mostly_diverged()).then_some(estimate)
     };
     let timed = condition.cells.iter().filter_map(|cell| Some((cell.arm, time(cell)?)));
     let Some((arm, estimate)) = timed.min_by(|left, right| left.1.value.total_cmp(&right.1.value)) else {
@@ -47,35 +37,60 @@ fn fastest(findings: &Findings) -> String {
     };
     let name = findings.study.arm_name(arm);
     let time = Unit::of_seconds(estimate.value).supported(estimate.value, estimate.uncertainty());
-    match measure {
-        Measure::TimeToTarget => format!("{name} was first at the target, after {time}. "),
-        Measure::StepTime => format!("{name} had the shortest steps, {time}. "),
+    if measure == Measure::StepTime {
+        format!("{name} had the shortest steps, {time}. ")
+    } else {
+        format!("{name} was first at the target, after {time}. ")
     }
 }
 
-/// The arms of each grade, if there is only one condition.
-fn by_grade(findings: &Findings, verdicts: &[&Verdict]) -> String {
+/// What an arm's grade makes of it; `{}` is the baseline with the smallest effect that matters.
+fn grade_words(findings: &Findings, grade: Grade) -> String {
     let base = findings.study.arm_name(findings.study.baseline);
-    let clear = |faster: bool| {
-        let chosen = findings.comparisons.iter().flatten().filter(|found| found.grade == Grade::Clear);
-        let names = chosen
-            .filter(|found| found.is_faster() == faster)
-            .map(|found| findings.study.arm_name(found.arm));
-        names.collect::<Vec<_>>()
-    };
-    let graded = |grade| {
-        let chosen = verdicts.iter().filter(|verdict| verdict.grade == Some(grade));
-        chosen.map(|verdict| verdict.arm.as_str()).collect::<Vec<_>>()
-    };
-    let groups = [
-        (format!("Clearly faster than {base}"), clear(true)),
-        (format!("Clearly slower than {base}"), clear(false)),
-        (format!("Within noise of {base}"), graded(Grade::WithinNoise)),
-        ("Not enough evidence".to_owned(), graded(Grade::NotEnoughEvidence)),
-        ("Short of the target".to_owned(), graded(Grade::DidNotReach)),
-    ];
-    let said = groups.iter().filter(|(_, arms)| !arms.is_empty());
-    said.map(|(words, arms)| format!("{words}: {}.", listed(arms))).collect::<Vec<_>>().join(" ")
+    let effect = whole_percent(findings.thresholds.min_effect);
+    match grade {
+        Grade::Faster => format!("faster than {base} by more than {effect}"),
+        Grade::FasterOpen => format!("faster than {base}, by how much is open"),
+        Grade::FasterSmall => format!("faster than {base}, but by less than {effect}"),
+        Grade::NoDifference => format!("as fast as {base} to within {effect}"),
+        Grade::SlowerSmall => format!("slower than {base}, but by less than {effect}"),
+        Grade::SlowerOpen => format!("slower than {base}, by how much is open"),
+        Grade::Slower => format!("slower than {base} by more than {effect}"),
+        Grade::Open => "open".to_owned(),
+        Grade::DidNotReach => "short of the target".to_owned(),
+        Grade::Diverged => "diverged".to_owned(),
+    }
+}
+
+/// What speaks against an arm's quality; empty if nothing does.
+fn caveat(comparison: &Comparison) -> &'static str {
+    let graded = comparison.grade.compares();
+    comparison.quality.as_ref().filter(|_| graded).map_or("", |gap| gap.grade.caveat())
+}
+
+/// The arms of each grade, if there is only one condition.
+fn by_grade(findings: &Findings) -> String {
+    let mut sentences = Vec::new();
+    for grade in Grade::ALL {
+        let arms = findings.comparisons.iter().flatten().filter(|found| found.grade == grade);
+        let names: Vec<String> = arms
+            .map(|found| match caveat(found) {
+                "" => findings.study.arm_name(found.arm).to_owned(),
+                words => format!("{} ({words})", findings.study.arm_name(found.arm)),
+            })
+            .collect();
+        if !names.is_empty() {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            sentences.push(format!("{}: {}.", capitalised(&grade_words(findings, grade)), listed(&names)));
+        }
+    }
+    sentences.join(" ")
+}
+
+/// The text with a capital at its beginning.
+pub(crate) fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| format!("{}{}", first.to_uppercase(), letters.as_str()))
 }
 
 /// `a, b and c`.
@@ -88,14 +103,15 @@ pub(crate) fn listed(names: &[&str]) -> String {
 }
 
 /// For each arm the number of conditions with each grade; arms with equal numbers share a sentence.
-fn tally(findings: &Findings, verdicts: &[&Verdict]) -> String {
+fn tally(findings: &Findings) -> String {
     let mut said: Vec<(String, Vec<&str>)> = Vec::new();
     for (place, arm) in findings.rows().plan.arms.iter().enumerate() {
-        let own: Vec<&&Verdict> = verdicts.iter().filter(|verdict| verdict.arm == arm.name).collect();
+        let own: Vec<&Comparison> =
+            findings.comparisons.iter().flatten().filter(|found| found.arm == place).collect();
         if own.is_empty() || place == findings.study.baseline {
             continue;
         }
-        let words = grades(findings, place, &own);
+        let words = grades(findings, &own);
         match said.iter_mut().find(|(others, _)| *others == words) {
             Some((_, names)) => names.push(&arm.name),
             None => said.push((words, vec![&arm.name])),
@@ -108,25 +124,16 @@ fn tally(findings: &Findings, verdicts: &[&Verdict]) -> String {
 }
 
 /// The grades of one arm over all conditions.
-fn grades(findings: &Findings, arm: usize, own: &[&&Verdict]) -> String {
-    let base = findings.study.arm_name(findings.study.baseline);
-    let of = |grade| own.iter().filter(|verdict| verdict.grade == Some(grade)).count();
-    let (sooner, later) = clear_sides(findings, arm);
-    let counts = [
-        (sooner, format!("clearly faster than {base}")),
-        (later, format!("clearly slower than {base}")),
-        (of(Grade::WithinNoise), format!("within noise of {base}")),
-        (of(Grade::NotEnoughEvidence), "without enough evidence".to_owned()),
-        (of(Grade::DidNotReach), "short of the target".to_owned()),
-    ];
-    let said = counts.iter().filter(|(count, _)| *count > 0);
-    said.map(|(count, words)| format!("{words} in {count} of {} conditions", own.len()))
-        .collect::<Vec<_>>()
-        .join(", ")
-}
-
-fn clear_sides(findings: &Findings, arm: usize) -> (usize, usize) {
-    let clear = findings.comparisons.iter().flatten().filter(|c| c.arm == arm && c.grade == Grade::Clear);
-    let (sooner, later): (Vec<_>, Vec<_>) = clear.partition(|found| found.is_faster());
-    (sooner.len(), later.len())
+fn grades(findings: &Findings, own: &[&Comparison]) -> String {
+    let count = |grade| own.iter().filter(|found| found.grade == grade).count();
+    let graded = Grade::ALL.into_iter().map(|grade| (count(grade), grade_words(findings, grade)));
+    let worse = own.iter().filter(|found| !caveat(found).is_empty()).count();
+    let mut said: Vec<String> = graded
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, words)| format!("{words} in {count} of {} conditions", own.len()))
+        .collect();
+    if worse > 0 {
+        said.push(format!("with quality worse or open in {worse}"));
+    }
+    said.join(", ")
 }

@@ -26,7 +26,7 @@ mod verdict;
 mod view;
 mod waiting;
 
-pub use comparison::Grade;
+pub use comparison::{Grade, Quality};
 pub use data::DataFile;
 pub use error::ReportError;
 pub use scoreboard::ArmTable;

@@ -1,6 +1,6 @@
 //! The table of arms, for the page and for the terminal.
 
-use crate::comparison::{Comparison, Grade};
+use crate::comparison::Comparison;
 use crate::findings::Findings;
 use crate::number_format::{self, Unit};
 use crate::statistics::{self, Estimate};
@@ -85,9 +85,9 @@ pub(crate) fn columns(findings: &Findings, condition: &Condition, comparisons: &
         columns.extend(target_columns(findings, condition));
     }
     columns.push(ratio_column(condition, comparisons));
+    columns.push(sure_column(findings, condition, comparisons));
     columns.extend(step_columns(findings, condition));
     columns.push(final_column(findings, condition));
-    columns.push(fastest_column(condition));
     columns.retain(|column| column.always || varies(column));
     columns
 }
@@ -144,10 +144,11 @@ fn ratio_column(condition: &Condition, comparisons: &[Comparison]) -> Column {
         let Some(comparison) = comparisons.iter().find(|comparison| comparison.arm == cell.arm) else {
             return TextCell { text: "1×".to_owned(), sort: -1.0 };
         };
-        if comparison.grade == Grade::DidNotReach {
+        if !comparison.grade.compares() {
             return TextCell::missing();
         }
-        match (comparison.ratio, comparison.at_least) {
+        let speed = comparison.speed();
+        match (speed.ratio, speed.at_least.filter(|least| *least > 1.0)) {
             (Some(ratio), _) => TextCell { text: number_format::times(ratio.value), sort: -ratio.value },
             (None, Some(least)) => {
                 TextCell { text: format!("> {}", number_format::times(least)), sort: -least }
@@ -163,10 +164,31 @@ fn ratio_column(condition: &Condition, comparisons: &[Comparison]) -> Column {
     }
 }
 
+/// How sure it is that an arm is faster than the baseline, or slower, by more than the smallest effect that matters.
+fn sure_column(findings: &Findings, condition: &Condition, comparisons: &[Comparison]) -> Column {
+    let cells = per_entry(condition, |cell| {
+        let compared = comparisons.iter().find(|comparison| comparison.arm == cell.arm);
+        let Some(comparison) = compared.filter(|found| found.grade.compares()) else { return TextCell::missing() };
+        let Some(sure) = comparison.speed().sure else { return TextCell::missing() };
+        let side = if comparison.speed().is_faster() { "faster" } else { "slower" };
+        TextCell { text: format!("{} {side}", verdict::sure_words(sure)), sort: -sure }
+    });
+    let meaning = format!(
+        "probability that the arm is faster than the baseline, or slower, by more than {}",
+        verdict::whole_percent(findings.thresholds.min_effect)
+    );
+    Column { name: "sure", meaning, cells, always: !comparisons.is_empty() }
+}
+
 fn step_columns(findings: &Findings, condition: &Condition) -> Vec<Column> {
     let confidence = findings.thresholds.confidence;
-    let steps = condition.cells.iter().map(|cell| verdict::typical(&cell.step_times(), confidence));
-    let step = aligned(&steps.collect::<Vec<_>>(), Unit::of_seconds);
+    let of = |values: &dyn Fn(&ArmCell) -> Vec<f64>| {
+        let estimates = condition.cells.iter().map(|cell| verdict::typical(&values(cell), confidence));
+        aligned(&estimates.collect::<Vec<_>>(), Unit::of_seconds)
+    };
+    let step = of(&|cell| cell.values(Measure::StepTime));
+    let typical_step = of(&|cell| cell.typical_steps());
+    let tail = per_entry(condition, |cell| TextCell::of(tail(cell), number_format::percent));
     let throughput = per_entry(condition, |cell| {
         let value = cell.mean_of(|attempt| {
             let training = attempt.training?.seconds();
@@ -181,14 +203,26 @@ fn step_columns(findings: &Findings, condition: &Condition) -> Vec<Column> {
     vec![
         Column {
             name: "step time",
-            meaning: "median steady step of the slowest worker; where workers go at their own pace, the time in which \
+            meaning: "mean of all steady steps of the slowest worker; where workers step independently, the time in which \
                       all together use one global batch; geometric mean over runs"
                 .to_owned(),
             cells: step,
             always: true,
         },
         Column {
-            name: "samples",
+            name: "typical step",
+            meaning: "the same with each worker's median step".to_owned(),
+            cells: typical_step,
+            always: false,
+        },
+        Column {
+            name: "tail",
+            meaning: "by how much the mean step is longer than the typical one: what rare slow steps cost".to_owned(),
+            cells: tail,
+            always: false,
+        },
+        Column {
+            name: "throughput",
             meaning: "samples per second of training, all workers".to_owned(),
             cells: throughput,
             always: false,
@@ -206,6 +240,13 @@ fn step_columns(findings: &Findings, condition: &Condition) -> Vec<Column> {
             always: false,
         },
     ]
+}
+
+/// The part of the mean step beyond the typical one, over all runs.
+fn tail(cell: &ArmCell) -> Option<f64> {
+    let mean = statistics::average(&cell.values(Measure::StepTime))?;
+    let typical = statistics::average(&cell.typical_steps())?;
+    (typical > 0.0).then(|| (mean / typical - 1.0).max(0.0))
 }
 
 fn wait_share(attempt: &AttemptRow) -> Option<f64> {
@@ -236,19 +277,6 @@ fn final_column(findings: &Findings, condition: &Condition) -> Column {
     }
     let meaning = format!("last {}, mean over runs", verdict::metric_words(metric));
     Column { name: "final metric", meaning, cells, always: true }
-}
-
-fn fastest_column(condition: &Condition) -> Column {
-    let measure = condition.measure();
-    let samples: Vec<Vec<f64>> = condition.cells.iter().map(|cell| cell.values(measure)).collect();
-    let usable = samples.len() > 1 && samples.iter().any(|values| values.len() > 1);
-    let shares = statistics::share_of_smallest(&samples);
-    let cells = shares
-        .iter()
-        .map(|share| TextCell { text: format!("{} %", number_format::fixed(share * 100.0, 0)), sort: -share })
-        .collect();
-    let meaning = "how often the arm is fastest when the runs are resampled".to_owned();
-    Column { name: "fastest", meaning, cells, always: usable }
 }
 
 /// Estimates in one unit, with the decimals that the uncertainty of the middle one supports.

@@ -38,6 +38,8 @@ pub(crate) struct ArmCell<'a> {
     pub(crate) planned: usize,
     /// Whether all ranks must end with the same weights.
     pub(crate) ranks_agree: bool,
+    /// Samples of a global batch.
+    pub(crate) batch: u32,
     /// The global batch, if workers step independently.
     own_pace: Option<u32>,
     /// Steps from one exchange to the next.
@@ -64,14 +66,20 @@ pub(crate) struct JudgedRun<'a> {
     pub(crate) attempt: &'a AttemptRow,
     /// The first evaluation at or beyond the target, if it came in time.
     pub(crate) hit: Option<&'a MetricRow>,
+    /// The evaluation before it, or the last one without it.
+    pub(crate) before: Option<&'a MetricRow>,
     /// Seconds on the clock of the run for which the target was watched.
     pub(crate) watched: f64,
 }
 
 /// What arms are compared by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Measure {
+    /// Seconds from the start to the target.
     TimeToTarget,
+    /// Samples up to the target, divided by the global batch.
+    StepsToTarget,
+    /// Seconds per global batch over all steady steps.
     StepTime,
 }
 
@@ -162,6 +170,7 @@ fn conditions(rows: &SweepRows) -> Vec<Condition<'_>> {
             index: number,
             planned: runs.planned[number],
             ranks_agree: cell.spec.strategy.ranks_agree(),
+            batch: cell.spec.train.global_batch.max(1),
             own_pace: cell.spec.strategy.is_asynchronous().then_some(cell.spec.train.global_batch),
             period: cell.spec.strategy.period(),
             held_back: cell.spec.strategy.holds_back(),
@@ -230,13 +239,24 @@ impl ArmCell<'_> {
     pub(crate) fn values(&self, measure: Measure) -> Vec<f64> {
         match measure {
             Measure::TimeToTarget => self.runs.iter().map(JudgedRun::time_to_target).collect(),
-            Measure::StepTime => self.step_times(),
+            Measure::StepsToTarget => self.runs.iter().map(|judged| judged.steps_to_target(self.batch)).collect(),
+            Measure::StepTime => self.runs.iter().filter_map(JudgedRun::mean_step).collect(),
         }
     }
 
-    /// Step time of each run that has one, in seconds.
-    pub(crate) fn step_times(&self) -> Vec<f64> {
-        self.runs.iter().filter_map(|judged| judged.attempt.step_time).map(Nanos::seconds).collect()
+    /// Typical step time, in seconds, of each run that has one and did not diverge.
+    pub(crate) fn typical_steps(&self) -> Vec<f64> {
+        self.runs.iter().filter_map(JudgedRun::typical_step).collect()
+    }
+
+    /// How many judged runs diverged.
+    pub(crate) fn diverged(&self) -> usize {
+        self.runs.iter().filter(|judged| judged.has_diverged()).count()
+    }
+
+    /// Half of the runs or more diverged: their speed says nothing.
+    pub(crate) fn mostly_diverged(&self) -> bool {
+        self.diverged() * 2 >= self.runs.len() && !self.runs.is_empty()
     }
 
     /// The last value of the metric in each run that ended as planned, with the run's repeat.
@@ -264,7 +284,8 @@ impl ArmCell<'_> {
     pub(crate) fn median_index(&self, measure: Measure) -> Option<usize> {
         let key = |place: &usize| match measure {
             Measure::TimeToTarget => self.runs[*place].time_to_target(),
-            Measure::StepTime => self.runs[*place].attempt.step_time.map_or(f64::INFINITY, Nanos::seconds),
+            Measure::StepsToTarget => self.runs[*place].steps_to_target(self.batch),
+            Measure::StepTime => self.runs[*place].mean_step().unwrap_or(f64::INFINITY),
         };
         let mut order: Vec<usize> = (0..self.runs.len()).collect();
         order.sort_by(|left, right| key(left).total_cmp(&key(right)));
@@ -308,11 +329,38 @@ impl<'a> JudgedRun<'a> {
         let ran = attempt.training.or(last_seen).unwrap_or_default().seconds();
         let deadline =
             target.and_then(|target| target.after).map_or(f64::INFINITY, |after| after.as_secs_f64());
-        let hit = target.and_then(|target| {
-            let mut rows = attempt.metrics.iter().filter(|row| row.metric == target.metric);
-            rows.find(|row| target.reached(row.value) && row.at.seconds() <= deadline)
-        });
-        Self { run, attempt, hit, watched: ran.min(deadline) }
+        let mut hit = None;
+        let mut before = None;
+        if let Some(target) = target {
+            let rows = attempt.metrics.iter().filter(|row| row.metric == target.metric);
+            for row in rows.filter(|row| row.at.seconds() <= deadline) {
+                if target.reached(row.value) {
+                    hit = Some(row);
+                    break;
+                }
+                before = Some(row);
+            }
+        }
+        Self { run, attempt, hit, before, watched: ran.min(deadline) }
+    }
+
+    pub(crate) fn has_diverged(&self) -> bool {
+        self.run.state == RunState::Diverged
+    }
+
+    /// Seconds per global batch over all steady steps; a run that diverged has none that says anything.
+    pub(crate) fn mean_step(&self) -> Option<f64> {
+        self.attempt.step_time.filter(|_| !self.has_diverged()).map(Nanos::seconds)
+    }
+
+    /// Seconds of the median steady step.
+    pub(crate) fn typical_step(&self) -> Option<f64> {
+        self.attempt.step_time.filter(|_| !self.has_diverged()).map(Nanos::seconds)
+    }
+
+    /// Samples until the target, in global batches; infinite where it was not reached.
+    pub(crate) fn steps_to_target(&self, batch: u32) -> f64 {
+        self.hit.map_or(f64::INFINITY, |row| row.samples as f64 / f64::from(batch))
     }
 
     /// Seconds until the target; infinite where it was not reached.

@@ -1,15 +1,13 @@
-//! Verdicts: one sentence for each arm under each condition.
+//! Verdicts: a few sentences for each arm under each condition.
 
-use crate::comparison::{Comparison, Grade, RepeatsNeeded, Thresholds};
+use crate::comparison::{Advice, Comparison, Contrast, Grade, Quality, QualityGap, Thresholds};
 use crate::findings::Findings;
+use crate::headline::capitalised;
 use crate::number_format::{self, Unit};
-use crate::statistics::{self, Estimate};
+use crate::statistics::{self, CHANCE, Estimate};
 use crate::study::{ArmCell, Condition, Measure};
 use recipe::{Metric, Target};
 use serde::Serialize;
-
-/// A difference of accuracy below this does not matter, as a share of one.
-pub(crate) const SAME_ACCURACY: f64 = 0.01;
 
 /// The verdict on one arm under one condition.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -20,8 +18,12 @@ pub struct Verdict {
     pub arm: String,
     /// Whether it is the arm that the others are compared with.
     pub baseline: bool,
-    /// `None` for the baseline.
+    /// On its speed; `None` for the baseline.
     pub grade: Option<Grade>,
+    /// On its final metric; `None` for the baseline, and where runs stop at the target.
+    pub quality: Option<Quality>,
+    /// The probability that it is faster, or slower, by more than the smallest effect that matters.
+    pub sure: Option<f64>,
     /// The verdict in plain text, one or a few sentences.
     pub sentence: String,
 }
@@ -38,7 +40,9 @@ pub(crate) fn all(findings: &Findings) -> Vec<Verdict> {
                 arm: findings.study.arm_name(cell.arm).to_owned(),
                 baseline: cell.arm == findings.study.baseline,
                 grade: comparison.map(|comparison| comparison.grade),
-                sentence: writer.sentence(comparison),
+                quality: comparison.and_then(|comparison| comparison.quality.as_ref()).map(|gap| gap.grade),
+                sure: comparison.filter(|found| found.grade.compares()).and_then(|found| found.speed().sure),
+                sentence: writer.sentences(comparison),
             });
         }
     }
@@ -53,17 +57,27 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn sentence(&self, comparison: Option<&Comparison>) -> String {
+    fn sentences(&self, comparison: Option<&Comparison>) -> String {
         if self.cell.runs.is_empty() {
             return format!("{}: no finished run {}.", self.arm(), self.place());
         }
-        let parts = [
-            self.speed(comparison),
-            comparison.and_then(|_| self.final_metric()).unwrap_or_default(),
-            comparison.and_then(|_| self.bytes()).unwrap_or_default(),
-            comparison.and_then(settling).unwrap_or_default(),
-        ];
-        parts.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join(" ")
+        if self.cell.mostly_diverged() {
+            return self.diverged();
+        }
+        let mut parts = vec![self.speed(comparison)];
+        if let Some(comparison) = comparison {
+            if comparison.grade.compares() {
+                parts.extend(self.same_weights(comparison));
+                parts.extend(self.claim(comparison));
+            }
+            parts.extend(self.lost_runs());
+            parts.extend(comparison.quality.as_ref().and_then(quality_words));
+            parts.extend(self.bytes());
+            parts.extend(self.advice(comparison).map(advice_words));
+        } else {
+            parts.extend(self.lost_runs());
+        }
+        parts.join(" ")
     }
 
     fn arm(&self) -> &str {
@@ -72,6 +86,10 @@ impl Writer<'_> {
 
     fn base(&self) -> &str {
         self.findings.study.arm_name(self.findings.study.baseline)
+    }
+
+    fn base_cell(&self) -> Option<&ArmCell<'_>> {
+        self.condition.cell(self.findings.study.baseline)
     }
 
     fn place(&self) -> String {
@@ -83,19 +101,38 @@ impl Writer<'_> {
         }
     }
 
+    fn diverged(&self) -> String {
+        let reached = self.cell.reached();
+        let aside = match self.condition.target {
+            Some(target) if reached > 0 => format!("; {reached} reached {}", target_words(target)),
+            _ => String::new(),
+        };
+        format!(
+            "{} diverged in {} of {} {}{aside}: its speed says nothing.",
+            self.arm(),
+            self.cell.diverged(),
+            number_format::plural(self.cell.runs.len(), "run"),
+            self.place(),
+        )
+    }
+
     fn speed(&self, comparison: Option<&Comparison>) -> String {
-        let measure = self.condition.measure();
-        let ratio = comparison.map(|comparison| self.ratio(comparison)).unwrap_or_default();
-        match (measure, self.condition.target) {
-            (Measure::TimeToTarget, Some(target)) => {
+        match self.condition.target {
+            Some(target) => {
                 let to = format!("To {} {}", target_words(target), self.place());
-                match self.amount(measure).filter(|_| !self.cell.mostly_missed()) {
-                    Some(amount) => format!("{to}, {} needed {amount}{ratio}.", self.arm()),
+                match self.amount(Measure::TimeToTarget).filter(|_| !self.cell.mostly_missed()) {
+                    Some(amount) => {
+                        let ratio = comparison.map(|found| self.time_ratio(found)).unwrap_or_default();
+                        format!("{to}, {} needed {amount}{ratio}.", self.arm())
+                    }
                     None => self.missed(target),
                 }
             }
-            _ => match self.amount(measure) {
-                Some(amount) => format!("{} took {amount} per step {}{ratio}.", self.arm(), self.place()),
+            None => match self.amount(Measure::StepTime) {
+                Some(amount) => {
+                    let ratio = comparison.map(|found| self.step_ratio(&found.step_time)).unwrap_or_default();
+                    format!("{} took {amount} per step {}{ratio}.", self.arm(), self.place())
+                }
                 None => format!("{} has no steady step to time {}.", self.arm(), self.place()),
             },
         }
@@ -103,17 +140,24 @@ impl Writer<'_> {
 
     fn missed(&self, target: Target) -> String {
         let watched = self.cell.runs.iter().map(|judged| judged.watched).fold(0.0, f64::max);
-        let diverged =
-            self.cell.runs.iter().filter(|judged| judged.run.state == store::RunState::Diverged).count();
-        let aside = if diverged > 0 { format!("; {diverged} diverged") } else { String::new() };
         format!(
-            "{} reached {} in {} of {} {} within {}{aside}.",
+            "{} reached {} in {} {} within {}.",
             self.arm(),
             target_words(target),
-            self.cell.reached(),
-            number_format::plural(self.cell.runs.len(), "run"),
+            self.share(self.cell.reached()),
             self.place(),
             number_format::seconds(watched),
+        )
+    }
+
+    /// `2 of 5 runs (5–85 %)`.
+    fn share(&self, hits: usize) -> String {
+        let count = self.cell.runs.len();
+        let (low, high) = statistics::share_interval(hits, count, self.thresholds.confidence);
+        format!(
+            "{hits} of {} ({}\u{a0}%)",
+            number_format::plural(count, "run"),
+            range(low, high, 100.0, 0)
         )
     }
 
@@ -137,60 +181,143 @@ impl Writer<'_> {
         Some(format!("{time} ({aside})"))
     }
 
-    fn ratio(&self, comparison: &Comparison) -> String {
+    /// `, 1.50× sooner than ps-sync (1.31–1.72): its steps are 1.60× faster (1.55–1.65), and it needs 1.07× as many
+    /// (0.98–1.17)`.
+    fn time_ratio(&self, comparison: &Comparison) -> String {
+        let Some(time) = &comparison.time_to_target else { return String::new() };
+        if comparison.same_weights.is_some() {
+            return self.step_ratio(&comparison.step_time);
+        }
         let base = self.base();
-        let Some(ratio) = comparison.ratio else {
-            return match comparison.at_least {
-                Some(least) if least > 1.0 => {
-                    format!(
-                        ", at least {} sooner than {base}, which never reached it",
-                        number_format::times(least)
-                    )
-                }
+        let Some(ratio) = time.ratio else {
+            let reached = self.base_cell().map_or(0, ArmCell::reached);
+            return match time.at_least {
+                Some(least) if least > 1.0 => format!(
+                    ", at least {} sooner than {base}, which reached it in {reached} of {}",
+                    number_format::times(least),
+                    number_format::plural(self.base_cell().map_or(0, |cell| cell.runs.len()), "run"),
+                ),
                 _ => String::new(),
             };
         };
-        let (faster, slower) = match self.condition.measure() {
-            Measure::TimeToTarget => ("sooner", "later"),
-            Measure::StepTime => ("faster", "slower"),
-        };
-        let (shown, word) =
-            if ratio.value >= 1.0 { (ratio, faster) } else { (ratio.map(|r| 1.0 / r), slower) };
-        let decimals = number_format::decimals_for(shown.uncertainty().unwrap_or(0.02)).clamp(2, 3);
-        let aside = shown.interval.map(|(low, high)| format!(" ({})", range(low, high, 1.0, decimals)));
-        format!(
-            ", {}× {word} than {base}{}",
-            number_format::fixed(shown.value, decimals),
-            aside.unwrap_or_default()
-        )
+        let (amount, word) = sided(ratio, "sooner", "later");
+        format!(", {amount} {word} than {base}{}{}", interval_words(ratio), factors(comparison))
     }
 
-    /// The difference of the final metric.
-    fn final_metric(&self) -> Option<String> {
-        if self.condition.target.is_some_and(|target| target.stop) {
-            return None;
+    fn step_ratio(&self, contrast: &Contrast) -> String {
+        let Some(ratio) = contrast.ratio else { return String::new() };
+        let (amount, word) = sided(ratio, "faster", "slower");
+        let what = if self.condition.target.is_some() { " per step" } else { "" };
+        format!(", {amount} {word}{what} than {}{}", self.base(), interval_words(ratio))
+    }
+
+    fn same_weights(&self, comparison: &Comparison) -> Option<String> {
+        let seeds = comparison.same_weights?;
+        let seeds = if seeds == 1 { "the seed".to_owned() } else { format!("all {seeds} seeds") };
+        Some(format!("Same weights bit for bit for {seeds}: only speed differs."))
+    }
+
+    /// Whether there is a difference, and whether it matters.
+    fn claim(&self, comparison: &Comparison) -> Option<String> {
+        let effect = whole_percent(self.thresholds.min_effect);
+        let contrast = comparison.speed();
+        let side = if contrast.is_faster() { "faster" } else { "slower" };
+        let sure = contrast.sure.map(sure_words);
+        Some(match comparison.grade {
+            Grade::Faster | Grade::Slower => capitalised(&format!("{} sure that it is {side} by more than {effect}.", sure?)),
+            Grade::FasterSmall | Grade::SlowerSmall => {
+                format!("It is {side}, but by less than {effect}, which does not matter here.")
+            }
+            Grade::FasterOpen | Grade::SlowerOpen => {
+                format!("It is {side}; whether by more than {effect} is open ({} sure).", sure?)
+            }
+            Grade::NoDifference => format!("No difference that matters: less than {effect} either way."),
+            Grade::Open => match sure {
+                Some(sure) => format!("Open: {sure} sure that it is {side} by more than {effect}."),
+                None => "Open: too few runs to compare.".to_owned(),
+            },
+            Grade::DidNotReach | Grade::Diverged => return None,
+        })
+    }
+
+    /// Runs that missed the target or diverged, where the first sentence does not say it.
+    fn lost_runs(&self) -> Option<String> {
+        let diverged = self.cell.diverged();
+        let reached = self.cell.reached();
+        let targeted = self.condition.target.is_some() && !self.cell.mostly_missed();
+        let mut said = Vec::new();
+        if targeted && reached < self.cell.runs.len() {
+            said.push(format!("it reached the target in {}", self.share(reached)));
         }
-        let metric = self.condition.metric?;
-        let base = self.condition.cell(self.findings.study.baseline)?;
-        let values = |cell: &ArmCell| {
-            cell.final_values(metric).into_iter().map(|(_, value)| value).collect::<Vec<_>>()
-        };
-        let own = values(base);
-        let gap = statistics::difference(&values(self.cell), &own, self.thresholds.confidence)?;
-        let small = if metric.higher_is_better() {
-            SAME_ACCURACY
-        } else {
-            self.thresholds.min_effect * statistics::average(&own)?.abs()
-        };
-        Some(difference_words(metric, gap, small))
+        if diverged > 0 {
+            said.push(format!("{diverged} of {} diverged", number_format::plural(self.cell.runs.len(), "run")));
+        }
+        (!said.is_empty()).then(|| format!("{}.", capitalised(&said.join("; "))))
+    }
+
+    fn advice(&self, comparison: &Comparison) -> Option<Advice> {
+        comparison.speed().advice(self.thresholds).filter(|_| comparison.grade.compares())
     }
 
     fn bytes(&self) -> Option<String> {
-        let base = self.condition.cell(self.findings.study.baseline)?;
+        let base = self.base_cell()?;
         let own = self.cell.mean_of(|attempt| self.cell.all_bytes_per_step(attempt))?;
         let other = base.mean_of(|attempt| base.all_bytes_per_step(attempt))?;
         (other > 0.0 && own > 0.0)
             .then(|| format!("Sent {} the bytes per step.", number_format::times(own / other)))
+    }
+}
+
+/// `: its steps are 1.60× faster (1.55–1.65), and it needs 1.07× as many (0.98–1.17)`.
+fn factors(comparison: &Comparison) -> String {
+    let steps = comparison.steps_to_target.as_ref().and_then(|contrast| contrast.ratio);
+    let (Some(step), Some(steps)) = (comparison.step_time.ratio, steps) else { return String::new() };
+    let (amount, word) = sided(step, "faster", "slower");
+    let many = steps.map(f64::recip);
+    format!(
+        ": its steps are {amount} {word}{}, and it needs {} as many{}",
+        interval_words(step),
+        ratio_number(many),
+        raw_interval(many),
+    )
+}
+
+/// A ratio above one, and its word.
+fn sided<'w>(ratio: Estimate, faster: &'w str, slower: &'w str) -> (String, &'w str) {
+    if ratio.value >= 1.0 {
+        (ratio_number(ratio), faster)
+    } else {
+        (ratio_number(ratio.map(f64::recip)), slower)
+    }
+}
+
+fn ratio_decimals(ratio: Estimate) -> usize {
+    number_format::decimals_for(ratio.uncertainty().unwrap_or(0.02)).clamp(2, 3)
+}
+
+fn ratio_number(ratio: Estimate) -> String {
+    format!("{}×", number_format::fixed(ratio.value, ratio_decimals(ratio)))
+}
+
+/// ` (1.31–1.72)`, on the side of one on which the ratio is shown.
+fn interval_words(ratio: Estimate) -> String {
+    raw_interval(if ratio.value >= 1.0 { ratio } else { ratio.map(f64::recip) })
+}
+
+/// ` (0.89–1.41)`.
+fn raw_interval(ratio: Estimate) -> String {
+    let decimals = ratio_decimals(ratio);
+    ratio.interval.map_or(String::new(), |(low, high)| format!(" ({})", range(low, high, 1.0, decimals)))
+}
+
+/// `99.7 %`; never all or nothing.
+pub(crate) fn sure_words(sure: f64) -> String {
+    let percent = sure * 100.0;
+    match percent {
+        percent if percent > 99.9 => "more than 99.9\u{a0}%".to_owned(),
+        percent if percent < 1.0 => "less than 1\u{a0}%".to_owned(),
+        percent if percent >= 99.0 => format!("{}\u{a0}%", number_format::fixed(percent.min(99.9), 1)),
+        percent => format!("{}\u{a0}%", number_format::fixed(percent, 0)),
     }
 }
 
@@ -205,19 +332,25 @@ pub(crate) fn typical(values: &[f64], confidence: f64) -> Option<Estimate> {
         .map(|value| Estimate { value, interval: None })
 }
 
-fn settling(comparison: &Comparison) -> Option<String> {
-    match comparison.repeats_needed? {
-        RepeatsNeeded::About(repeats) => Some(format!("About {repeats} repeats would settle it.")),
-        RepeatsNeeded::MoreThan(repeats) => {
-            Some(format!("More than {repeats} repeats would be needed to settle it."))
+/// `About 9 repeats settle it with a chance of 80 % (6: even).`
+fn advice_words(advice: Advice) -> String {
+    let chance = whole_percent(CHANCE);
+    match (advice.likely, advice.even) {
+        (Some(likely), Some(even)) if even < likely => format!(
+            "With {likely} repeats in all, the chance to settle it is {chance}; with {even}, it is even."
+        ),
+        (Some(likely), _) => format!("With {likely} repeats in all, the chance to settle it is {chance}."),
+        (None, Some(even)) => {
+            format!("With {even} repeats in all, the chance to settle it is even; for {chance}, more than {} are needed.", Advice::MOST)
         }
+        (None, None) => format!("Not even {} repeats would settle it.", Advice::MOST),
     }
 }
 
-/// `Final test accuracy 0.1 pp lower (−0.3 … +0.1): within noise.` An interval that contains zero and is wider than `small`
-/// leaves the question open.
-fn difference_words(metric: Metric, gap: Estimate, small: f64) -> String {
-    let (factor, unit) = if metric.higher_is_better() { (100.0, "pp") } else { (1.0, "nats") };
+/// `Final test accuracy 0.1 pp lower (−0.3 … +0.1): not worse by more than 1 pp.`
+fn quality_words(found: &QualityGap) -> Option<String> {
+    let (factor, unit) = if found.metric.higher_is_better() { (100.0, "pp") } else { (1.0, "nats") };
+    let gap = found.gap;
     let wide = gap.uncertainty().map(|wide| wide * factor);
     let decimals = wide.filter(|wide| *wide > 0.0).map_or(2, |wide| number_format::decimals_for(wide).min(4));
     let size = number_format::fixed((gap.value * factor).abs(), decimals);
@@ -227,15 +360,28 @@ fn difference_words(metric: Metric, gap: Estimate, small: f64) -> String {
     } else {
         format!("{size}\u{a0}{unit} {}", if gap.value < 0.0 { "lower" } else { "higher" })
     };
-    let sure = match gap.interval {
-        None => String::new(),
-        Some((low, high)) if low <= 0.0 && high >= 0.0 => {
-            let settled = if low >= -small && high <= small { "within noise" } else { "not settled" };
-            format!(" ({}): {settled}", signed_range(low, high, factor, decimals))
-        }
-        Some((low, high)) => format!(" ({})", signed_range(low, high, factor, decimals)),
+    let interval = gap.interval.map_or(String::new(), |(low, high)| {
+        format!(" ({})", signed_range(low, high, factor, decimals))
+    });
+    let margin = margin_words(found.metric, found.margin);
+    let claim = match found.grade {
+        Quality::SameWeights => return None,
+        Quality::Better => format!("better by more than {margin}"),
+        Quality::NotWorse => format!("not worse by {margin}"),
+        Quality::WorseSmall => format!("worse, but by less than {margin}"),
+        Quality::WorseOpen => format!("worse; whether by more than {margin} is open"),
+        Quality::Worse => format!("worse by more than {margin}"),
+        Quality::Open => format!("open whether it is worse by {margin}"),
     };
-    format!("Final {} {side}{sure}.", metric_words(metric))
+    Some(format!("Final {} {side}{interval}: {claim}.", metric_words(found.metric)))
+}
+
+/// `1 pp`, `0.02 nats`.
+pub(crate) fn margin_words(metric: Metric, margin: f64) -> String {
+    let (factor, unit) = if metric.higher_is_better() { (100.0, "pp") } else { (1.0, "nats") };
+    let text = number_format::short(margin * factor);
+    let trimmed = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{trimmed}\u{a0}{unit}")
 }
 
 /// `97.0 % test accuracy`.
@@ -286,7 +432,6 @@ fn signed_range(low: f64, high: f64, factor: f64, decimals: usize) -> String {
         number_format::signed(high * factor, decimals)
     )
 }
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -311,7 +456,7 @@ mod tests {
     #[test]
     fn several_conditions_are_counted() {
         let sample = Sample { workers: vec![2, 4, 8], ..Sample::duel() };
-        assert_eq!(said(&sample.rows()).0, "d-sync is clearly faster than ps-sync in 3 of 3 conditions.");
+        assert_eq!(said(&sample.rows()).0, "d-sync is faster than ps-sync by more than 5 % in 3 of 3 conditions.");
     }
 
     #[test]
@@ -323,8 +468,8 @@ mod tests {
         }
         assert_eq!(
             said(&sample.rows()).0,
-            "d-sync and again are clearly faster than ps-sync in 2 of 2 conditions. late is clearly slower than ps-sync in \
-             2 of 2 conditions."
+            "d-sync and again are faster than ps-sync by more than 5 % in 2 of 2 conditions. late is slower than ps-sync by more \
+             than 5 % in 2 of 2 conditions."
         );
     }
 
@@ -355,36 +500,64 @@ mod tests {
                 attempt.metrics.iter_mut().for_each(|row| row.value = f64::NAN);
             }
         }
-        let (_, sentences) = said(&rows);
-        assert!(
-            sentences[1]
-                .starts_with("d-sync reached 97.0 % test accuracy in 0 of 5 runs on 4 workers within"),
-            "{}",
-            sentences[1]
-        );
-        assert!(sentences[1].ends_with("; 5 diverged. Sent 0.75× the bytes per step."), "{}", sentences[1]);
+        let (paragraph, sentences) = said(&rows);
+        assert_eq!(sentences[1], "d-sync diverged in 5 of 5 runs on 4 workers: its speed says nothing.");
+        assert_eq!(paragraph, sentences[1]);
     }
 
     #[test]
-    fn noise_is_only_what_cannot_matter() {
-        let said = |metric, value, interval, small| {
-            difference_words(metric, Estimate { value, interval }, small).replace(['\u{a0}', '\u{202f}'], " ")
-        };
-        let accuracy = |value, interval| said(Metric::TestAccuracy, value, Some(interval), SAME_ACCURACY);
-        for (value, interval, words) in [
-            (-0.001, (-0.003, 0.001), "Final test accuracy 0.10 pp lower (−0.30 … +0.10): within noise."),
-            (-0.061, (-0.131, 0.009), "Final test accuracy 6.1 pp lower (−13.1 … +0.9): not settled."),
-            (0.002, (-0.01, 0.01), "Final test accuracy 0.2 pp higher (−1.0 … +1.0): within noise."),
-            (0.002, (-0.0101, 0.01), "Final test accuracy 0.2 pp higher (−1.0 … +1.0): not settled."),
-            (0.002, (-0.01, 0.0101), "Final test accuracy 0.2 pp higher (−1.0 … +1.0): not settled."),
-            (0.03, (0.01, 0.05), "Final test accuracy 3.0 pp higher (+1.0 … +5.0)."),
-        ] {
-            assert_eq!(accuracy(value, interval), words);
+    fn a_winner_that_lost_quality_is_named_with_it() {
+        let mut sample = Sample { target: None, ..Sample::duel() };
+        let other = SampleArm { name: "third".to_owned(), ceiling: 0.9, ..sample.arms[1].clone() };
+        sample.arms.push(other);
+        let mut rows = sample.rows();
+        for run in rows.runs.iter_mut().filter(|run| run.cell == 2) {
+            run.attempt.as_mut().unwrap().weights = Some(Ok(run.id.clone()));
         }
-        let loss = |interval| said(Metric::TestLoss, 0.0, Some(interval), 0.05 * 0.4);
-        assert!(loss((-0.02, 0.019)).ends_with(": within noise."));
-        assert!(loss((-0.021, 0.019)).ends_with(": not settled."));
-        assert!(said(Metric::TestLoss, 0.1, None, 0.0).ends_with("higher."));
+        assert_eq!(
+            said(&rows).0,
+            "d-sync had the shortest steps, 8.78 ms. Faster than ps-sync by more than 5 %: d-sync and third (worse in quality)."
+        );
+    }
+
+    #[test]
+    fn a_difference_of_quality_is_named_with_what_it_means() {
+        let said = |metric, grade, value, interval, margin| {
+            let gap = Estimate { value, interval: Some(interval) };
+            let found = QualityGap::sample(metric, gap, margin, grade);
+            quality_words(&found).unwrap().replace(['\u{a0}', '\u{202f}'], " ")
+        };
+        let accuracy = |grade, value, interval| said(Metric::TestAccuracy, grade, value, interval, 0.01);
+        for (grade, value, interval, words) in [
+            (
+                Quality::NotWorse,
+                -0.001,
+                (-0.003, 0.001),
+                "Final test accuracy 0.10 pp lower (−0.30 … +0.10): not worse by 1 pp.",
+            ),
+            (
+                Quality::Open,
+                -0.061,
+                (-0.131, 0.009),
+                "Final test accuracy 6.1 pp lower (−13.1 … +0.9): open whether it is worse by 1 pp.",
+            ),
+            (
+                Quality::Better,
+                0.03,
+                (0.011, 0.05),
+                "Final test accuracy 3.0 pp higher (+1.1 … +5.0): better by more than 1 pp.",
+            ),
+            (
+                Quality::Worse,
+                -0.03,
+                (-0.05, -0.011),
+                "Final test accuracy 3.0 pp lower (−5.0 … −1.1): worse by more than 1 pp.",
+            ),
+        ] {
+            assert_eq!(accuracy(grade, value, interval), words);
+        }
+        let loss = said(Metric::TestLoss, Quality::NotWorse, 0.0, (-0.02, 0.019), 0.05 * 0.4);
+        assert!(loss.ends_with(": not worse by 0.02 nats."), "{loss}");
     }
 
     #[test]

@@ -1,27 +1,30 @@
 //! Statistics of a few repeats: exact if possible, always deterministic.
 //!
-//! Only the quantiles of the t distribution come from a library.
+//! Distributions and special functions come from a library.
 
-mod bootstrap;
+pub(crate) mod censored;
+mod grid;
 mod holm;
 mod interval;
+mod moderated;
 mod order;
 mod permutation;
+mod power;
+mod proportion;
+mod student;
 
-pub(crate) use bootstrap::share_of_smallest;
+pub(crate) use grid::Grid;
 pub(crate) use holm::holm;
-pub(crate) use interval::{Estimate, average, difference, mean, student_quantile, variance};
+pub(crate) use interval::{Estimate, Summary, average, difference, mean};
+pub(crate) use moderated::moderate;
 pub(crate) use order::{median, mid_ranks};
 pub(crate) use permutation::{sign_flip, smallest_p, unpaired};
+pub(crate) use power::{CHANCE, MOST_REPEATS, Question};
+pub(crate) use proportion::share_interval;
+pub(crate) use student::{student_below, student_quantile};
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
-
-/// From this many values on, intervals are bootstrapped instead of taken from the t distribution.
-pub(crate) const BOOTSTRAP_FROM: usize = 10;
-
-/// Resamples of a bootstrap.
-const RESAMPLES: usize = 2_000;
 
 /// The stream of random numbers that all resampling draws from; its seed is fixed, so that a page is a
 /// function of its rows.

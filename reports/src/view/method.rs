@@ -2,7 +2,8 @@
 
 use crate::findings::Findings;
 use crate::number_format;
-use crate::statistics::BOOTSTRAP_FROM;
+use crate::comparison::FEWEST_PAIRS;
+use crate::statistics;
 use crate::study::is_judged;
 use crate::verdict;
 use crate::view::emulation;
@@ -58,10 +59,10 @@ impl Method {
 }
 
 const STEP: &str = "One gradient of one rank. Steps to target are samples divided by the global batch, so that strategies can be \
-     compared. The step time of a run is the median length of the steady steps of its slowest worker; if a strategy exchanges only every few \
-     steps, it is the median over such periods of the mean of their steps. If workers step independently, it is the time in which all of them \
-     together use one global batch: the batch divided by the sum over the workers of samples per step divided by the median steady step, \
-     waiting included. The warm-up of a strategy that begins as another one, as `pipe-sgd` can begin as `d-sync`, is excluded from step times. \
+     compared. The step time of a run is the mean length of all steady steps of its slowest worker, which is what arms are compared by; its typical \
+     step is their median. If a strategy exchanges only every few steps, the median is over such periods of the mean of their steps. If workers \
+     step independently, both are the time in which all of them together use one global batch: the batch divided by the sum over the workers of \
+     samples per step divided by the steady step, waiting included. The warm-up of a strategy that begins as another one, as `pipe-sgd` can begin as `d-sync`, is excluded from step times. \
      The unit of all statistics is the run, not the step.";
 
 const EXPOSED: &str =
@@ -97,10 +98,10 @@ fn links() -> String {
 
 fn final_metric(findings: &Findings) -> String {
     format!(
-        "The difference of means over the runs that ended as planned. A difference is within noise if its confidence interval contains \
-         zero and stays inside ±{}\u{a0}pp (accuracies) or ±{} of the baseline (other metrics). If the interval contains zero but is wider, \
-         the question is open.",
-        number_format::short(verdict::SAME_ACCURACY * 100.0),
+        "The mean over equal seeds of the difference between the last values of runs that ended as planned, with its t interval. What does not \
+         matter is {} for accuracies (report.min-quality) and {} of the baseline for losses (report.min-effect). An arm is not worse if the \
+         difference excludes more than that, worse if it excludes less, and open otherwise.",
+        verdict::margin_words(recipe::Metric::TestAccuracy, findings.thresholds.min_quality),
         verdict::whole_percent(findings.thresholds.min_effect),
     )
 }
@@ -216,19 +217,26 @@ fn models(findings: &Findings) -> String {
 
 fn ratios(findings: &Findings) -> String {
     format!(
-        "Differences of logarithms, shown as ratios of geometric means, with {} confidence intervals: Welch's t interval below \
-         {BOOTSTRAP_FROM} runs per side, a percentile bootstrap (2000 resamples, fixed seed) from there on. If some runs did not reach the \
-         target, the ratio of the medians without an interval.",
+        "Time to a target is the time per step times the steps to the target; each has its own ratio. Runs of equal seeds are paired; a ratio \
+         is the geometric mean of the pairs, baseline over arm, with its {} t interval. The spread is shared between all comparisons of the page \
+         as far as they have it in common (Smyth 2004), so that three repeats under many conditions tell more than three. A run that \
+         missed the target is a pair that is only known to lie beyond a bound, or a run that can never reach it: both are fitted together \
+         (Boag 1949), so that a miss costs precision, not the verdict. A baseline that missed is taken to have reached the target when it was last \
+         watched, which favours it. A target is reached between two evaluations: where the runs spread less than the evaluations lie apart, \
+         intervals are widened by what that hides. Arms with equal weights need the same steps exactly, and are compared by their step time.",
         verdict::whole_percent(findings.thresholds.confidence)
     )
 }
 
 fn tests(findings: &Findings) -> String {
     let arms = findings.comparisons.iter().map(Vec::len).max().unwrap_or(0);
+    let smallest = [3, 4, 5].map(|runs| number_format::p_value(statistics::smallest_p(runs, runs)));
+    let [three, four, five] = smallest;
     format!(
-        "Two-sided exact permutation test of the unpaired runs (on ranks if some did not reach the target), corrected by Holm's method for \
-         the {} compared with the baseline under a condition. The sign-flip test over equal seeds is shown as well. The smallest possible p is \
-         0.10 with three runs per side, 0.029 with four, 0.008 with five.",
+        "A t test of the pairs against the edge of the smallest effect that matters, corrected by Holm's method for the {} compared with the \
+         baseline under a condition. \"Sure\" is the probability, by the same t distribution, that the effect is beyond that edge. Beside it, and \
+         not part of the grade, stand the exact permutation test of the unpaired runs and the sign-flip test of the pairs; with three runs per side \
+         the former cannot go below {three}, with four {four}, with five {five}.",
         number_format::plural(arms, "arm")
     )
 }
@@ -236,9 +244,10 @@ fn tests(findings: &Findings) -> String {
 fn grades(findings: &Findings) -> String {
     let effect = verdict::whole_percent(findings.thresholds.min_effect);
     format!(
-        "Clear: the interval of the ratio lies beyond the smallest effect that matters ({effect}), the corrected p is below {}, and both \
-         sides have at least four runs. Within noise: the interval lies inside that effect. Did not reach: fewer than half of the runs reached the \
-         target. Everything else is not enough evidence.",
-        number_format::fixed(1.0 - findings.thresholds.confidence, 2)
+        "Faster or slower: by more than {effect} (report.min-effect). But little: there is a difference, and it is smaller. Size open: there is \
+         a difference, and the runs do not tell whether it is that large. No difference that matters: less than {effect} either way. Open: none of \
+         these. Each claim fails in at most {} of such pages. Fewer than {FEWEST_PAIRS} pairs settle nothing; two do if the weights are equal. Did not reach: fewer \
+         than half of the runs reached the target. Diverged: half of the runs or more.",
+        verdict::whole_percent(1.0 - findings.thresholds.confidence)
     )
 }

@@ -3,12 +3,13 @@
 use super::condition_title;
 use super::verdicts::grade_style;
 use crate::chart::{Key, Scale, Table, Tick, coordinate};
-use crate::comparison::{Comparison, Grade};
+use crate::comparison::{Comparison, Contrast, exact_p};
 use crate::findings::Findings;
 use crate::number_format;
 use crate::scoreboard;
-use crate::statistics::Estimate;
-use crate::study::Condition;
+use crate::statistics;
+use crate::study::{Condition, Measure};
+use crate::verdict;
 use serde::Serialize;
 
 /// The scoreboard of one condition.
@@ -88,7 +89,7 @@ fn board(findings: &Findings, condition: &Condition, comparisons: &[Comparison])
             style: grade_style(comparison.map(|comparison| comparison.grade)).to_owned(),
         }
     });
-    let compared = comparisons.iter().any(|comparison| comparison.ratio.is_some());
+    let compared = comparisons.iter().any(|comparison| comparison.speed().ratio.is_some());
     Board {
         condition: condition_title(condition),
         rows: rows.collect(),
@@ -112,8 +113,8 @@ fn sort_key(value: f64) -> String {
 
 /// Logarithms of ratios; one and the smallest effect that matters always lie inside.
 fn bar_scale(comparisons: &[Comparison], min_effect: f64) -> Scale {
-    let shown = comparisons.iter().filter(|comparison| comparison.grade != Grade::DidNotReach);
-    let ends = shown.filter_map(|comparison| comparison.ratio).flat_map(|ratio| {
+    let shown = comparisons.iter().filter(|comparison| comparison.grade.compares());
+    let ends = shown.filter_map(|comparison| comparison.speed().ratio).flat_map(|ratio| {
         let (low, high) = ratio.interval.unwrap_or((ratio.value, ratio.value));
         [low, high]
     });
@@ -154,7 +155,7 @@ fn tick_label(ratio: f64) -> String {
 }
 
 fn bar(comparison: &Comparison, scale: &Scale) -> Option<IntervalBar> {
-    let ratio = comparison.ratio.filter(|_| comparison.grade != Grade::DidNotReach)?;
+    let ratio = comparison.speed().ratio.filter(|_| comparison.grade.compares())?;
     let (low, high) = ratio.interval.unwrap_or((ratio.value, ratio.value));
     let place = |ratio: f64| coordinate(scale.at(ratio.max(1e-9).ln()).clamp(0.0, BAR_WIDTH));
     let title = match ratio.interval {
@@ -174,38 +175,64 @@ fn bar(comparison: &Comparison, scale: &Scale) -> Option<IntervalBar> {
 fn tests(findings: &Findings, condition: &Condition, comparisons: &[Comparison]) -> Table {
     let mut table = Table::new([
         "arm",
+        "measure",
         "runs",
+        "pairs",
+        "missed by one side",
         "ratio",
         "interval",
-        "exact p",
+        "spread",
+        "freedom",
+        "p",
         "Holm p",
-        "pairs",
-        "paired ratio",
-        "paired interval",
+        "sure",
+        "exact p",
         "sign-flip p",
         "grade",
     ]);
-    let dash = || "–".to_owned();
-    let ratio = |value: f64| number_format::fixed(value, 3);
-    let interval = |estimate: Option<Estimate>| {
-        let known = estimate.and_then(|estimate| estimate.interval);
-        known.map_or_else(dash, |(low, high)| format!("{}–{}", ratio(low), ratio(high)))
-    };
     for comparison in comparisons {
         let runs = |arm| condition.cell(arm).map_or(0, |cell| cell.runs.len());
-        table.rows.push(vec![
-            findings.study.arm_name(comparison.arm).to_owned(),
-            format!("{} v {}", runs(comparison.arm), runs(findings.study.baseline)),
-            comparison.ratio.map_or_else(dash, |estimate| ratio(estimate.value)),
-            interval(comparison.ratio),
-            comparison.p.map_or_else(dash, number_format::p_value),
-            comparison.p_holm.map_or_else(dash, number_format::p_value),
-            comparison.pairs.to_string(),
-            comparison.paired_ratio.map_or_else(dash, |estimate| ratio(estimate.value)),
-            interval(comparison.paired_ratio),
-            comparison.paired_p.map_or_else(dash, number_format::p_value),
-            comparison.grade.name().to_owned(),
-        ]);
+        let sides = format!("{} v {}", runs(comparison.arm), runs(findings.study.baseline));
+        for contrast in comparison.contrasts() {
+            let arm = findings.study.arm_name(comparison.arm).to_owned();
+            let cells = condition.cell(comparison.arm).zip(condition.cell(findings.study.baseline));
+            let p_exact = cells.and_then(|(cell, base)| exact_p(cell, base, contrast.measure));
+            let p_paired = statistics::sign_flip(&contrast.pairs.exact());
+            let head = vec![arm, measure_words(contrast.measure), sides.clone()];
+            table.rows.push([head, numbers(contrast, [p_exact, p_paired])].concat());
+        }
     }
     table
+}
+
+fn measure_words(measure: Measure) -> String {
+    match measure {
+        Measure::TimeToTarget => "time to target",
+        Measure::StepsToTarget => "steps to target",
+        Measure::StepTime => "step time",
+    }
+    .to_owned()
+}
+
+/// `beside` are the p values of the tests that are no part of the grade.
+fn numbers(contrast: &Contrast, beside: [Option<f64>; 2]) -> Vec<String> {
+    let dash = || "–".to_owned();
+    let ratio = |value: f64| number_format::fixed(value, 3);
+    let p = |p: Option<f64>| p.map_or_else(dash, number_format::p_value);
+    let missed = contrast.pairs.baseline_missed() + contrast.pairs.arm_missed();
+    let interval = contrast.ratio.and_then(|estimate| estimate.interval);
+    vec![
+        contrast.pairs.exact().len().to_string(),
+        missed.to_string(),
+        contrast.ratio.map_or_else(dash, |estimate| ratio(estimate.value)),
+        interval.map_or_else(dash, |(low, high)| format!("{}–{}", ratio(low), ratio(high))),
+        contrast.mean.map_or_else(dash, |mean| number_format::percent(mean.variance.sqrt())),
+        contrast.mean.map_or_else(dash, |mean| number_format::fixed(mean.freedom.min(9999.0), 1)),
+        p(contrast.p_beyond),
+        p(contrast.p_holm),
+        contrast.sure.map_or_else(dash, verdict::sure_words),
+        p(beside[0]),
+        p(beside[1]),
+        contrast.grade.name().to_owned(),
+    ]
 }

@@ -43,11 +43,5 @@ pub(crate) fn verdict_groups(findings: &Findings, verdicts: &[Verdict]) -> Vec<V
 
 /// CSS class of a grade.
 pub(crate) fn grade_style(grade: Option<Grade>) -> &'static str {
-    match grade {
-        Some(Grade::Clear) => "clear",
-        Some(Grade::WithinNoise) => "within-noise",
-        Some(Grade::NotEnoughEvidence) => "not-enough",
-        Some(Grade::DidNotReach) => "did-not-reach",
-        None => "baseline",
-    }
+    grade.map_or("baseline", Grade::class)
 }

@@ -82,8 +82,8 @@ pub(crate) fn results(rows: &SweepRows, options: &Options, width: usize) -> Resu
 }
 
 /// Columns that go where the terminal is too narrow, the least telling first; the page has them all.
-const SPARE: [&str; 7] =
-    ["samples", "fastest", "steps to target", "sent/step", "waiting", "reached", "step time"];
+const SPARE: [&str; 8] =
+    ["throughput", "sure", "tail", "steps to target", "sent/step", "waiting", "reached", "step time"];
 
 /// The table with as many columns as fit.
 fn fitting(mut table: ArmTable, width: usize) -> Sheet {
@@ -119,16 +119,15 @@ fn sheet(table: &ArmTable) -> Sheet {
 }
 
 fn grade_word_style(word: &str) -> Style {
-    let named = [Grade::Clear, Grade::WithinNoise, Grade::NotEnoughEvidence, Grade::DidNotReach];
-    named.into_iter().find(|grade| grade.name() == word).map_or(FAINT, |grade| grade_style(Some(grade)))
+    Grade::ALL.into_iter().find(|grade| grade.name() == word).map_or(FAINT, |grade| grade_style(Some(grade)))
 }
 
 fn grade_style(grade: Option<Grade>) -> Style {
     match grade {
-        Some(Grade::Clear) => GOOD,
-        Some(Grade::WithinNoise) | None => PLAIN,
-        Some(Grade::NotEnoughEvidence) => ODD,
-        Some(Grade::DidNotReach) => BAD,
+        Some(Grade::Faster | Grade::FasterSmall | Grade::FasterOpen) => GOOD,
+        Some(Grade::NoDifference) | None => PLAIN,
+        Some(Grade::Open | Grade::SlowerSmall | Grade::SlowerOpen | Grade::Slower) => ODD,
+        Some(Grade::DidNotReach | Grade::Diverged) => BAD,
     }
 }
 

@@ -402,6 +402,14 @@ const AFTER_ARMS: &[Key] = &[
     Key::new("report.min-effect", Kind::Share(Range::BELOW_ONE), "Smaller differences count as none.")
         .default("\"5%\"")
         .sweep(),
+    Key::new(
+        "report.min-quality",
+        Kind::Share(Range::BELOW_ONE),
+        "Final accuracies that differ by less count as equal: \"1%\" is one percentage point. For losses and distances, \
+         `report.min-effect` says it, as a share of the baseline's value.",
+    )
+    .default("\"1%\"")
+    .sweep(),
     Key::new("report.confidence", Kind::Number(Range::INSIDE_ONE), "Confidence of the intervals.")
         .default("0.95")
         .sweep(),

@@ -281,10 +281,18 @@ family! {
 pub struct ReportSettings {
     /// The smallest ratio that matters: 0.05 for "5%".
     pub min_effect: f64,
+    /// The smallest difference of a final accuracy that matters: 0.01 for "1%", one percentage point. Plans stored before the
+    /// key existed have its default.
+    #[serde(default = "one_point")]
+    pub min_quality: f64,
     /// Of the intervals: 0.95.
     pub confidence: f64,
     /// Names that published pages do not show.
     pub redact: Vec<Redaction>,
+}
+
+fn one_point() -> f64 {
+    0.01
 }
 
 /// Lower-case hexadecimal.

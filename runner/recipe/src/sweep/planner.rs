@@ -24,6 +24,7 @@ const RUN_TIMEOUT: Optional<Duration> = Optional::duration("limits.run-timeout")
 const RETRIES: Defaulted<u64> = Defaulted::whole("limits.retries");
 const MAX_RUNS: Defaulted<u64> = Defaulted::whole("limits.max-runs");
 const MIN_EFFECT: Defaulted<f64> = Defaulted::number("report.min-effect");
+const MIN_QUALITY: Defaulted<f64> = Defaulted::number("report.min-quality");
 const CONFIDENCE: Defaulted<f64> = Defaulted::number("report.confidence");
 
 /// What to plan.
@@ -151,6 +152,7 @@ fn report_settings(settings: &Settings) -> ReportSettings {
     let redact = settings.list(id("report.redact")).iter().filter_map(|name| Redaction::named(name));
     ReportSettings {
         min_effect: MIN_EFFECT.of(settings),
+        min_quality: MIN_QUALITY.of(settings),
         confidence: CONFIDENCE.of(settings),
         redact: redact.collect(),
     }

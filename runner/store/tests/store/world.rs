@@ -34,7 +34,7 @@ pub(crate) fn plan() -> Plan {
         cells,
         runs: runs.collect(),
         limits: Limits { run_timeout: None, retries: 1, max_runs: 100 },
-        report: ReportSettings { min_effect: 0.05, confidence: 0.95, redact: Vec::new() },
+        report: ReportSettings { min_effect: 0.05, min_quality: 0.01, confidence: 0.95, redact: Vec::new() },
         warnings: Vec::new(),
     }
 }

@@ -1,0 +1,293 @@
+//! Arm and baseline by one measure: ratio, interval, tests, grade.
+
+use super::grade::Grade;
+use super::pairs::Pairs;
+use super::Thresholds;
+use crate::statistics::{self, CHANCE, Estimate, MOST_REPEATS, Question, Summary, censored, student_below};
+use crate::study::{ArmCell, Measure};
+
+/// Below this number of pairs nothing is settled, unless the weights are equal.
+pub(crate) const FEWEST_PAIRS: usize = censored::FEWEST;
+
+/// The same for arms whose weights are equal bit for bit: their seeds tell nothing, only the machine spreads.
+const FEWEST_EQUAL: usize = 2;
+
+/// An arm against the baseline by one measure.
+#[derive(Clone, Debug)]
+pub(crate) struct Contrast {
+    pub(crate) measure: Measure,
+    /// Baseline over arm: above 1 the arm is faster, or needs fewer steps.
+    pub(crate) ratio: Option<Estimate>,
+    /// A ratio that is only a lower bound, because the baseline did not reach the target.
+    pub(crate) at_least: Option<f64>,
+    pub(crate) pairs: Pairs,
+    /// The mean difference of logarithms.
+    pub(crate) mean: Option<Summary>,
+    /// The same of the pairs that both reached the target alone, if there are others. Bounds depend on the value of the other
+    /// side, which the fit does not know of: a claim must hold in both readings.
+    pub(crate) whole: Option<Summary>,
+    /// A lower bound of it, with each miss of the baseline as soon as it can have been.
+    least: Option<Summary>,
+    /// An upper bound, with each miss of the arm as soon as it can have been.
+    most: Option<Summary>,
+    /// Whether the number of runs can settle anything.
+    enough: bool,
+    /// Two-sided p of a difference beyond the smallest effect that matters, before Holm's correction.
+    pub(crate) p_beyond: Option<f64>,
+    /// The same after it.
+    pub(crate) p_holm: Option<f64>,
+    /// How sure it is that the arm is faster, or slower, by more than the smallest effect that matters.
+    pub(crate) sure: Option<f64>,
+    pub(crate) grade: Grade,
+    /// Number of comparisons that it is corrected for.
+    family: usize,
+}
+
+/// The repeats that would settle an open comparison, if ratio and spread are what they seem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Advice {
+    /// With a chance of [`CHANCE`]; `None` if more than [`MOST_REPEATS`].
+    pub(crate) likely: Option<usize>,
+    /// With an even chance.
+    pub(crate) even: Option<usize>,
+}
+
+/// Uncorrected p values of the three questions.
+#[derive(Clone, Copy, Debug)]
+struct Claims {
+    /// There is a difference.
+    differs: f64,
+    /// It is beyond the smallest effect that matters.
+    beyond: f64,
+    /// It is within it.
+    within: f64,
+}
+
+impl Contrast {
+    /// `equal` says that the weights of both are equal bit for bit.
+    pub(crate) fn new(cell: &ArmCell, base: &ArmCell, pairs: Pairs, measure: Measure, equal: bool) -> Self {
+        let exact = pairs.exact();
+        let whole = Summary::of(&exact).filter(|_| exact.len() < pairs.differences.len());
+        let bounds = || Summary::of(&censored::with_bounds(&pairs.differences));
+        let missed = [pairs.baseline_missed(), pairs.arm_missed()];
+        let fewest = if equal { FEWEST_EQUAL } else { FEWEST_PAIRS };
+        let mut mean = censored::fit(&pairs.differences).or_else(|| Summary::of(&exact));
+        let mut enough = exact.len() >= fewest;
+        if exact.len() < FEWEST_PAIRS && missed == [0, 0] && !equal {
+            // Seeds that the arms do not have in common.
+            let values = [base, cell].map(|cell| logarithms(&cell.values(measure)));
+            let usable = values.iter().all(|values| values.len() >= FEWEST_PAIRS);
+            if let Some(unpaired) = statistics::difference(&values[0], &values[1]).filter(|_| usable) {
+                (mean, enough) = (Some(unpaired), true);
+            }
+        }
+        // Where most pairs are whole, the bounds are part of the fit; a second test of the same data would double its errors.
+        let bounded = pairs.differences.len() >= FEWEST_PAIRS && exact.len() * 2 < pairs.differences.len();
+        let least = bounds().filter(|_| bounded && missed[0] > 0 && missed[1] == 0);
+        let most = bounds().filter(|_| bounded && missed[1] > 0 && missed[0] == 0);
+        Self {
+            measure,
+            ratio: None,
+            at_least: None,
+            mean,
+            whole: whole.filter(|_| enough),
+            least,
+            most,
+            enough,
+            p_beyond: None,
+            p_holm: None,
+            sure: None,
+            grade: Grade::Open,
+            family: 1,
+            pairs,
+        }
+    }
+
+    /// Of arms whose weights are equal: both need the same steps.
+    pub(crate) fn equal_steps(mut self) -> Self {
+        self.mean = None;
+        self.ratio = Some(Estimate { value: 1.0, interval: Some((1.0, 1.0)) });
+        self.sure = Some(0.0);
+        self.grade = Grade::NoDifference;
+        self.enough = true;
+        self
+    }
+
+    /// Ratio and uncorrected tests, from the variance as it is now.
+    fn settle(&mut self, thresholds: Thresholds) -> Option<Claims> {
+        let hidden = self.pairs.hidden();
+        let confidence = thresholds.confidence;
+        for summary in [&mut self.mean, &mut self.whole].into_iter().flatten() {
+            summary.variance = summary.variance.max(self.pairs.rounding());
+        }
+        let base_never = self.pairs.exact().is_empty() && self.pairs.baseline_missed() > 0;
+        if base_never {
+            let bound = self.least.map(|least| least.mean);
+            self.at_least = bound.or_else(|| {
+                let bounds = censored::with_bounds(&self.pairs.differences);
+                statistics::average(&bounds).filter(|_| self.pairs.arm_missed() == 0)
+            });
+            self.at_least = self.at_least.map(f64::exp);
+        }
+        let centre = self.mean.map(|mean| mean.mean).or_else(|| censored::exact_mean(&self.pairs.differences));
+        self.ratio = centre.map(|value| {
+            let interval = self.interval(confidence, hidden);
+            Estimate { value, interval }.map(f64::exp)
+        });
+        let edge = (1.0 + thresholds.min_effect).ln();
+        self.sure = self.sure(edge, hidden);
+        let claims = self.claims(edge, hidden).filter(|_| self.enough || self.least.is_some() || self.most.is_some())?;
+        self.p_beyond = Some(claims.beyond);
+        Some(claims)
+    }
+
+    fn interval(&self, confidence: f64, hidden: (f64, f64)) -> Option<(f64, f64)> {
+        let ends = |summary: Summary| summary.estimate(confidence).interval;
+        let union = |left: (f64, f64), right: (f64, f64)| (left.0.min(right.0), left.1.max(right.1));
+        let readings = [self.mean, self.whole].into_iter().flatten().filter_map(ends);
+        let own = readings.reduce(union).map(|(low, high)| (low - hidden.0, high + hidden.1));
+        let low = self.least.and_then(ends).map(|(low, _)| low - hidden.0);
+        let high = self.most.and_then(ends).map(|(_, high)| high + hidden.1);
+        own.map(|own| (low.map_or(own.0, |low| low.max(own.0)), high.map_or(own.1, |high| high.min(own.1))))
+    }
+
+    /// One-sided p of the claim that the difference is above `edge`, which may be negative.
+    fn p_above(&self, edge: f64, hidden: (f64, f64)) -> f64 {
+        self.p_of(self.least, |summary| above(summary, edge + hidden.0))
+    }
+
+    /// One-sided p of the claim that the difference is below `edge`.
+    fn p_below(&self, edge: f64, hidden: (f64, f64)) -> f64 {
+        self.p_of(self.most, |summary| below(summary, edge - hidden.1))
+    }
+
+    /// The larger p of both readings, or that of the bound if it is smaller.
+    fn p_of(&self, bound: Option<Summary>, p: impl Fn(&Summary) -> f64) -> f64 {
+        let readings = [self.mean, self.whole].into_iter().flatten().filter(|_| self.enough);
+        let own = readings.map(|summary| p(&summary)).reduce(f64::max).unwrap_or(1.0);
+        bound.map_or(own, |bound| own.min(p(&bound)))
+    }
+
+    fn claims(&self, edge: f64, hidden: (f64, f64)) -> Option<Claims> {
+        if self.mean.is_none() && self.least.is_none() && self.most.is_none() {
+            return None;
+        }
+        let double = |p: f64| (2.0 * p).min(1.0);
+        let within = self.mean.map_or(1.0, |_| self.p_above(-edge, hidden).max(self.p_below(edge, hidden)));
+        Some(Claims {
+            differs: double(self.p_above(0.0, hidden).min(self.p_below(0.0, hidden))),
+            beyond: double(self.p_above(edge, hidden).min(self.p_below(-edge, hidden))),
+            within: double(within),
+        })
+    }
+
+    fn sure(&self, edge: f64, hidden: (f64, f64)) -> Option<f64> {
+        let any = self.mean.is_some_and(|mean| mean.freedom > 0.0) || self.least.is_some() || self.most.is_some();
+        let p = if self.is_faster() { self.p_above(edge, hidden) } else { self.p_below(-edge, hidden) };
+        any.then_some(1.0 - p).filter(|_| self.enough || self.least.is_some() || self.most.is_some())
+    }
+
+    /// Whether the arm is faster, by its ratio or its lower bound.
+    pub(crate) fn is_faster(&self) -> bool {
+        self.at_least.is_some_and(|least| least > 1.0) || self.ratio.is_some_and(|ratio| ratio.value > 1.0)
+    }
+
+    fn graded(&self, claims: Claims, level: f64) -> Grade {
+        let faster = self.is_faster();
+        let side = |when_faster: Grade, when_slower: Grade| if faster { when_faster } else { when_slower };
+        let passes = |p: f64| p < level - 1e-12;
+        match (passes(claims.beyond), passes(claims.differs), passes(claims.within)) {
+            (true, _, _) => side(Grade::Faster, Grade::Slower),
+            (false, true, true) => side(Grade::FasterSmall, Grade::SlowerSmall),
+            (false, true, false) => side(Grade::FasterOpen, Grade::SlowerOpen),
+            (false, false, true) => Grade::NoDifference,
+            (false, false, false) => Grade::Open,
+        }
+    }
+
+    /// How many repeats would settle it, if it is open.
+    pub(crate) fn advice(&self, thresholds: Thresholds) -> Option<Advice> {
+        if !self.grade.is_open() {
+            return None;
+        }
+        let mean = self.mean.filter(|mean| mean.variance > 0.0 && mean.freedom > 0.0)?;
+        let question = Question {
+            gap: (mean.mean.abs() - (1.0 + thresholds.min_effect).ln()).abs(),
+            deviation: mean.variance.sqrt(),
+            borrowed: (mean.freedom - (mean.size - 1.0)).clamp(0.0, 1e6),
+            level: (1.0 - thresholds.confidence) / self.family.max(1) as f64,
+        };
+        let from = self.pairs.exact().len();
+        let (down, up) = self.pairs.hidden();
+        // What the evaluation grid hides, no repeat shows.
+        if down.max(up) >= question.gap {
+            return None;
+        }
+        Some(Advice { likely: question.repeats(from, CHANCE), even: question.repeats(from, 0.5) })
+    }
+}
+
+/// Grades the contrasts of one condition and measure, which are one family.
+pub(crate) fn grade_family(contrasts: &mut [&mut Contrast], thresholds: Thresholds) {
+    let claims: Vec<Option<Claims>> =
+        contrasts.iter_mut().map(|contrast| if contrast.is_fixed() { None } else { contrast.settle(thresholds) }).collect();
+    let corrected = |p: fn(&Claims) -> f64| {
+        statistics::holm(&claims.iter().map(|claims| claims.as_ref().map(p)).collect::<Vec<_>>())
+    };
+    let differs = corrected(|claims| claims.differs);
+    let beyond = corrected(|claims| claims.beyond);
+    let within = corrected(|claims| claims.within);
+    let family = claims.iter().flatten().count();
+    for (place, contrast) in contrasts.iter_mut().enumerate().filter(|(_, contrast)| !contrast.is_fixed()) {
+        contrast.p_holm = beyond[place];
+        contrast.grade = match (differs[place], beyond[place], within[place]) {
+            (Some(differs), Some(beyond), Some(within)) => {
+                contrast.graded(Claims { differs, beyond, within }, 1.0 - thresholds.confidence)
+            }
+            _ => Grade::Open,
+        };
+        contrast.family = family;
+    }
+}
+
+impl Contrast {
+    /// Whether its ratio is known without a test.
+    fn is_fixed(&self) -> bool {
+        self.grade == Grade::NoDifference && self.mean.is_none()
+    }
+}
+
+/// One-sided p of a mean above `edge`.
+fn above(summary: &Summary, edge: f64) -> f64 {
+    below(&Summary { mean: -summary.mean, ..*summary }, -edge)
+}
+
+/// One-sided p of a mean below `edge`.
+fn below(summary: &Summary, edge: f64) -> f64 {
+    let distance = summary.mean - edge;
+    let error = summary.error();
+    let standard = if error > 0.0 { distance / error } else { f64::INFINITY.copysign(distance) };
+    student_below(if distance == 0.0 { 0.0 } else { standard }, summary.freedom).unwrap_or(1.0)
+}
+
+/// p of the exact unpaired test on logarithms; on ranks if some runs did not reach the target, with these last.
+pub(crate) fn exact_p(cell: &ArmCell, base: &ArmCell, measure: Measure) -> Option<f64> {
+    let [arm, base] = [cell, base].map(|cell| cell.values(measure));
+    let pooled: Vec<f64> = base.iter().chain(&arm).copied().collect();
+    if pooled.iter().all(|value| value.is_finite() && *value > 0.0) {
+        return statistics::unpaired(&logarithms(&base), &logarithms(&arm));
+    }
+    let ranks = statistics::mid_ranks(&pooled);
+    let (base_ranks, arm_ranks) = ranks.split_at(base.len());
+    statistics::unpaired(base_ranks, arm_ranks)
+}
+
+/// Logarithms of the values that have one.
+fn logarithms(values: &[f64]) -> Vec<f64> {
+    values.iter().filter(|value| value.is_finite() && **value > 0.0).map(|value| value.ln()).collect()
+}
+
+impl Advice {
+    /// The largest number that is considered.
+    pub(crate) const MOST: usize = MOST_REPEATS;
+}

@@ -1,0 +1,139 @@
+//! The words of a comparison. Each says whether there is a difference and whether it matters.
+
+/// The verdict on the speed of an arm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Grade {
+    /// Faster by more than the smallest effect that matters.
+    Faster,
+    /// Faster, by how much is open.
+    FasterOpen,
+    /// Faster, by less than the smallest effect that matters.
+    FasterSmall,
+    /// Neither faster nor slower by the smallest effect that matters.
+    NoDifference,
+    /// Slower, by less than the smallest effect that matters.
+    SlowerSmall,
+    /// Slower, by how much is open.
+    SlowerOpen,
+    /// Slower by more than the smallest effect that matters.
+    Slower,
+    /// The runs do not tell.
+    Open,
+    /// Fewer than half of the runs reached the target.
+    DidNotReach,
+    /// Half of the runs or more diverged.
+    Diverged,
+}
+
+impl Grade {
+    /// All grades.
+    pub const ALL: [Self; 10] = [
+        Self::Faster,
+        Self::FasterOpen,
+        Self::FasterSmall,
+        Self::NoDifference,
+        Self::SlowerSmall,
+        Self::SlowerOpen,
+        Self::Slower,
+        Self::Open,
+        Self::DidNotReach,
+        Self::Diverged,
+    ];
+
+    /// The name on the page and in the terminal.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Faster => "faster",
+            Self::FasterOpen => "faster, size open",
+            Self::FasterSmall => "faster, but little",
+            Self::NoDifference => "no difference that matters",
+            Self::SlowerSmall => "slower, but little",
+            Self::SlowerOpen => "slower, size open",
+            Self::Slower => "slower",
+            Self::Open => "open",
+            Self::DidNotReach => "did not reach",
+            Self::Diverged => "diverged",
+        }
+    }
+
+    /// The same as one word: its CSS class.
+    pub fn class(self) -> &'static str {
+        match self {
+            Self::Faster => "faster",
+            Self::FasterOpen => "faster-open",
+            Self::FasterSmall => "faster-small",
+            Self::NoDifference => "no-difference",
+            Self::SlowerSmall => "slower-small",
+            Self::SlowerOpen => "slower-open",
+            Self::Slower => "slower",
+            Self::Open => "open",
+            Self::DidNotReach => "did-not-reach",
+            Self::Diverged => "diverged",
+        }
+    }
+
+    /// Whether more repeats can change it.
+    pub(crate) fn is_open(self) -> bool {
+        match self {
+            Self::FasterOpen | Self::SlowerOpen | Self::Open => true,
+            Self::Faster
+            | Self::FasterSmall
+            | Self::NoDifference
+            | Self::SlowerSmall
+            | Self::Slower
+            | Self::DidNotReach
+            | Self::Diverged => false,
+        }
+    }
+
+    /// Whether the runs of the arm are compared by speed at all.
+    pub(crate) fn compares(self) -> bool {
+        !matches!(self, Self::DidNotReach | Self::Diverged)
+    }
+}
+
+/// The verdict on the final metric of an arm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Quality {
+    /// The weights are those of the baseline, bit for bit.
+    SameWeights,
+    /// Better by more than the margin.
+    Better,
+    /// Not worse by more than the margin.
+    NotWorse,
+    /// Worse, by less than the margin.
+    WorseSmall,
+    /// Worse, by how much is open.
+    WorseOpen,
+    /// Worse by more than the margin.
+    Worse,
+    /// The runs do not tell.
+    Open,
+}
+
+impl Quality {
+    /// The name on the page and in the terminal.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::SameWeights => "same weights",
+            Self::Better => "better",
+            Self::NotWorse => "not worse",
+            Self::WorseSmall => "worse, but little",
+            Self::WorseOpen => "worse, size open",
+            Self::Worse => "worse",
+            Self::Open => "open",
+        }
+    }
+
+    /// What a winner's name is followed by; empty where nothing speaks against it.
+    pub(crate) fn caveat(self) -> &'static str {
+        match self {
+            Self::SameWeights | Self::Better | Self::NotWorse => "",
+            Self::WorseSmall => "a little worse in quality",
+            Self::WorseOpen | Self::Worse => "worse in quality",
+            Self::Open => "quality open",
+        }
+    }
+}

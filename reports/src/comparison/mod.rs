@@ -1,0 +1,156 @@
+//! Each arm against the baseline under each condition.
+//!
+//! Time to a target is the time per step times the steps to the target, and each has its own ratio, interval and grade. Runs are
+//! paired by seed: what the seed does to both arms leaves the difference of their logarithms. A claim is a t test against the
+//! edge of the smallest effect that matters, corrected by Holm's method over the arms of a condition. Arms whose weights are
+//! equal bit for bit need the same steps, whatever the seed, and are compared by their step time alone.
+
+mod contrast;
+mod grade;
+mod pairs;
+mod quality;
+mod same_weights;
+
+pub(crate) use contrast::{Advice, Contrast, FEWEST_PAIRS, exact_p};
+pub use grade::{Grade, Quality};
+pub(crate) use quality::QualityGap;
+pub(crate) use same_weights::same_weights;
+
+use crate::statistics::{self, Summary};
+use crate::study::{ArmCell, Condition, Measure, Study};
+use contrast::grade_family;
+use pairs::Pairs;
+use std::collections::BTreeMap;
+
+/// Thresholds of the grades, from the recipe.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Thresholds {
+    /// As a share.
+    pub(crate) min_effect: f64,
+    /// Of accuracies, as a share of one.
+    pub(crate) min_quality: f64,
+    pub(crate) confidence: f64,
+}
+
+/// One arm against the baseline.
+#[derive(Clone, Debug)]
+pub(crate) struct Comparison {
+    /// Index of the arm.
+    pub(crate) arm: usize,
+    pub(crate) step_time: Contrast,
+    /// `None` without a target.
+    pub(crate) steps_to_target: Option<Contrast>,
+    pub(crate) time_to_target: Option<Contrast>,
+    /// The number of seeds with equal final weights, if no common seed differs.
+    pub(crate) same_weights: Option<usize>,
+    pub(crate) quality: Option<QualityGap>,
+    pub(crate) grade: Grade,
+}
+
+impl Comparison {
+    /// What the grade is about. Arms with equal weights differ in their steps' time only, which is known best from all
+    /// steady steps.
+    pub(crate) fn speed(&self) -> &Contrast {
+        match &self.time_to_target {
+            Some(time) if self.same_weights.is_none() => time,
+            _ => &self.step_time,
+        }
+    }
+
+    /// The contrasts of all measures.
+    pub(crate) fn contrasts(&self) -> impl Iterator<Item = &Contrast> {
+        [self.time_to_target.as_ref(), self.steps_to_target.as_ref(), Some(&self.step_time)].into_iter().flatten()
+    }
+
+    fn of_measure(&mut self, measure: Measure) -> Option<&mut Contrast> {
+        match measure {
+            Measure::TimeToTarget => self.time_to_target.as_mut(),
+            Measure::StepsToTarget => self.steps_to_target.as_mut(),
+            Measure::StepTime => Some(&mut self.step_time),
+        }
+    }
+}
+
+const MEASURES: [Measure; 3] = [Measure::TimeToTarget, Measure::StepsToTarget, Measure::StepTime];
+
+/// Compares the arms of each condition with the baseline; a condition without the baseline has no comparison.
+pub(crate) fn compare(study: &Study, thresholds: Thresholds) -> Vec<Vec<Comparison>> {
+    let mut found: Vec<Vec<Comparison>> = study
+        .conditions
+        .iter()
+        .map(|condition| measured(condition, study.baseline, thresholds))
+        .collect();
+    for measure in MEASURES {
+        share_variance(&mut found, measure);
+        for comparisons in &mut found {
+            let mut family: Vec<&mut Contrast> =
+                comparisons.iter_mut().filter_map(|comparison| comparison.of_measure(measure)).collect();
+            grade_family(&mut family, thresholds);
+        }
+    }
+    for (condition, comparisons) in study.conditions.iter().zip(&mut found) {
+        quality::grade_family(comparisons, thresholds);
+        for comparison in comparisons {
+            comparison.grade = match condition.cell(comparison.arm) {
+                Some(cell) => grade(cell, condition, comparison),
+                None => Grade::Open,
+            };
+        }
+    }
+    found
+}
+
+fn measured(condition: &Condition, baseline: usize, thresholds: Thresholds) -> Vec<Comparison> {
+    let Some(base) = condition.cell(baseline) else { return Vec::new() };
+    let others = condition.cells.iter().filter(|cell| cell.arm != baseline);
+    others.map(|cell| compared(condition, cell, base, thresholds)).collect()
+}
+
+fn compared(condition: &Condition, cell: &ArmCell, base: &ArmCell, thresholds: Thresholds) -> Comparison {
+    let same_weights = same_weights(cell, base);
+    let contrast = |measure: Measure| {
+        let pairs = Pairs::of(condition, cell, base, measure);
+        Contrast::new(cell, base, pairs, measure, same_weights.is_some())
+    };
+    let with_target = |measure: Measure| condition.target.map(|_| contrast(measure));
+    let steps = with_target(Measure::StepsToTarget);
+    Comparison {
+        arm: cell.arm,
+        step_time: contrast(Measure::StepTime),
+        steps_to_target: if same_weights.is_some() { steps.map(Contrast::equal_steps) } else { steps },
+        time_to_target: with_target(Measure::TimeToTarget),
+        quality: QualityGap::of(condition, cell, base, same_weights.is_some(), thresholds),
+        same_weights,
+        grade: Grade::Open,
+    }
+}
+
+/// Lets the comparisons of one arm under all conditions share what they know of its spread. Arms share nothing: one that
+/// spreads more than the others would be taken to be as sure as they are.
+fn share_variance(found: &mut [Vec<Comparison>], measure: Measure) {
+    let mut by_arm: BTreeMap<usize, Vec<&mut Summary>> = BTreeMap::new();
+    for comparison in found.iter_mut().flatten() {
+        let arm = comparison.arm;
+        let contrast = comparison.of_measure(measure).filter(|contrast| contrast.pairs.exact().len() > 1);
+        if let Some(mean) = contrast.and_then(|contrast| contrast.mean.as_mut()) {
+            by_arm.entry(arm).or_default().push(mean);
+        }
+    }
+    by_arm.values_mut().for_each(|summaries| statistics::moderate(summaries));
+}
+
+/// The grade of the arm: that of its speed, unless its runs did not end as planned.
+fn grade(cell: &ArmCell, condition: &Condition, comparison: &Comparison) -> Grade {
+    if cell.mostly_diverged() {
+        return Grade::Diverged;
+    }
+    if condition.target.is_some() && !cell.runs.is_empty() && cell.mostly_missed() {
+        return Grade::DidNotReach;
+    }
+    comparison.speed().grade
+}
+
+#[cfg(test)]
+mod error_rates;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! The final metric of an arm against the baseline's.
+
+use super::grade::Quality;
+use super::{Comparison, Thresholds};
+use crate::statistics::{self, Estimate, Summary, student_below};
+use crate::study::{ArmCell, Condition};
+use recipe::Metric;
+use std::collections::BTreeMap;
+
+/// The difference of the final metric: arm less baseline, in the metric's unit.
+#[derive(Clone, Debug)]
+pub(crate) struct QualityGap {
+    pub(crate) metric: Metric,
+    pub(crate) gap: Estimate,
+    /// The difference that does not matter, in the metric's unit.
+    pub(crate) margin: f64,
+    mean: Option<Summary>,
+    pub(crate) grade: Quality,
+}
+
+/// Below this number of pairs nothing is settled.
+const FEWEST: f64 = 3.0;
+
+impl QualityGap {
+    /// `None` where runs stop at the target, or where a side has no final value.
+    pub(crate) fn of(
+        condition: &Condition,
+        cell: &ArmCell,
+        base: &ArmCell,
+        equal: bool,
+        thresholds: Thresholds,
+    ) -> Option<Self> {
+        let metric = condition.metric?;
+        if condition.target.is_some_and(|target| target.stop) {
+            return None;
+        }
+        let own: BTreeMap<u32, f64> = cell.final_values(metric).into_iter().collect();
+        let other: BTreeMap<u32, f64> = base.final_values(metric).into_iter().collect();
+        let gaps: Vec<f64> =
+            own.iter().filter_map(|(repeat, value)| Some(value - other.get(repeat)?)).collect();
+        let level = statistics::average(&other.into_values().collect::<Vec<_>>())?;
+        let margin =
+            if metric.higher_is_better() { thresholds.min_quality } else { thresholds.min_effect * level.abs() };
+        if equal {
+            let gap = Estimate { value: 0.0, interval: Some((0.0, 0.0)) };
+            return Some(Self { metric, gap, margin, mean: None, grade: Quality::SameWeights });
+        }
+        let gap = statistics::mean(&gaps, thresholds.confidence)?;
+        Some(Self { metric, gap, margin, mean: Summary::of(&gaps), grade: Quality::Open })
+    }
+
+    /// One with these words, for tests of sentences.
+    #[cfg(test)]
+    pub(crate) fn sample(metric: Metric, gap: Estimate, margin: f64, grade: Quality) -> Self {
+        Self { metric, gap, margin, mean: None, grade }
+    }
+
+    /// One-sided p that the arm is better than the baseline by more than `edge`, and that it is worse than by `edge`.
+    fn sides(&self, edge: f64) -> [f64; 2] {
+        let sign = if self.metric.higher_is_better() { 1.0 } else { -1.0 };
+        let Some(mean) = self.mean.filter(|mean| mean.size >= FEWEST) else { return [1.0; 2] };
+        let distance = sign * mean.mean - edge;
+        let standard = match (mean.error(), distance) {
+            (_, 0.0) => 0.0,
+            (0.0, distance) => f64::INFINITY.copysign(distance),
+            (error, distance) => distance / error,
+        };
+        let below = student_below(standard, mean.freedom).unwrap_or(0.5);
+        [1.0 - below, below]
+    }
+}
+
+/// Grades the differences of one condition, corrected by Holm's method over its arms.
+pub(super) fn grade_family(comparisons: &mut [Comparison], thresholds: Thresholds) {
+    let level = (1.0 - thresholds.confidence) / 2.0;
+    let corrected = |p: &dyn Fn(&QualityGap) -> f64| {
+        let open = |gap: &&QualityGap| gap.grade != Quality::SameWeights;
+        let values: Vec<Option<f64>> =
+            comparisons.iter().map(|comparison| comparison.quality.as_ref().filter(open).map(p)).collect();
+        statistics::holm(&values)
+    };
+    let better = corrected(&|gap| gap.sides(gap.margin)[0]);
+    let not_worse = corrected(&|gap| gap.sides(-gap.margin)[0]);
+    let lower = corrected(&|gap| gap.sides(0.0)[1]);
+    let worse = corrected(&|gap| gap.sides(-gap.margin)[1]);
+    let passes = |p: Option<f64>| p.is_some_and(|p| p < level - 1e-12);
+    for (place, comparison) in comparisons.iter_mut().enumerate() {
+        let Some(gap) = comparison.quality.as_mut().filter(|gap| gap.grade != Quality::SameWeights) else { continue };
+        gap.grade = match (passes(worse[place]), passes(lower[place]), passes(not_worse[place])) {
+            (true, _, _) => Quality::Worse,
+            (false, true, true) => Quality::WorseSmall,
+            (false, true, false) => Quality::WorseOpen,
+            (false, false, true) if passes(better[place]) => Quality::Better,
+            (false, false, true) => Quality::NotWorse,
+            (false, false, false) => Quality::Open,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn graded(metric: Metric, gaps: &[f64], margin: f64) -> Quality {
+        let mean = Summary::of(gaps);
+        let gap = QualityGap { metric, gap: statistics::mean(gaps, 0.95).unwrap(), margin, mean, grade: Quality::Open };
+        let p = |edge: f64| gap.sides(edge);
+        let thresholds = Thresholds { min_effect: 0.05, min_quality: margin, confidence: 0.95 };
+        // The same rule as a whole comparison.
+        let mut comparison = crate::comparison::tests::any_comparison();
+        comparison.quality = Some(gap.clone());
+        let mut family = [comparison];
+        grade_family(&mut family, thresholds);
+        assert!((p(0.0)[0] + p(0.0)[1] - 1.0).abs() < 1e-9 || gaps.len() < 3);
+        family[0].quality.as_ref().unwrap().grade
+    }
+
+    #[test]
+    fn both_questions_are_answered() {
+        let accuracy = |gaps: &[f64]| graded(Metric::TestAccuracy, gaps, 0.01);
+        assert_eq!(accuracy(&[-0.001, 0.001, 0.0, 0.002, -0.002]), Quality::NotWorse);
+        assert_eq!(accuracy(&[-0.004, -0.005, -0.004, -0.005]), Quality::WorseSmall);
+        assert_eq!(accuracy(&[-0.012, -0.008, -0.010, -0.011]), Quality::WorseOpen);
+        assert_eq!(accuracy(&[-0.031, -0.030, -0.029]), Quality::Worse);
+        assert_eq!(accuracy(&[0.031, 0.030, 0.029]), Quality::Better);
+        assert_eq!(accuracy(&[-0.06, 0.03, 0.01, -0.02]), Quality::Open);
+        assert_eq!(accuracy(&[-0.031, -0.030]), Quality::Open);
+        // A lower loss is better.
+        assert_eq!(graded(Metric::TestLoss, &[-0.30, -0.31, -0.29], 0.02), Quality::Better);
+        assert_eq!(graded(Metric::TestLoss, &[0.30, 0.31, 0.29], 0.02), Quality::Worse);
+    }
+}

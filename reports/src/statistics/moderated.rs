@@ -1,0 +1,151 @@
+//! Variances shared between many small samples.
+//!
+//! Each variance is taken as drawn from one distribution whose parameters all samples estimate together; what a sample says
+//! of its own variance is then combined with it. Where the variances are alike, three repeats under four conditions are
+//! worth six or seven; where they are not, almost nothing is shared. Smyth, G. K. (2004), "Linear models and empirical Bayes
+//! methods for assessing differential expression in microarray experiments", equations in section 6.2.
+
+use super::interval::Summary;
+use statrs::function::gamma::digamma;
+
+/// Samples below this number share nothing: three variances cannot tell how much variances differ.
+const FEWEST: usize = 4;
+
+/// The part of the estimated degrees of freedom that a sample borrows: few variances cannot tell how much variances differ, and
+/// with all of them a sample that spreads three times as much as the others would be called sure too often.
+const BORROWED: f64 = 0.5;
+
+/// Replaces variance and degrees of freedom of each sample by the moderated ones. Samples without spread, whose
+/// logarithm is not finite, take no part.
+pub(crate) fn moderate(samples: &mut [&mut Summary]) {
+    let usable = |sample: &Summary| sample.variance > 0.0 && sample.variance.is_finite() && sample.freedom >= 1.0;
+    let known: Vec<Summary> = samples.iter().map(|sample| **sample).filter(usable).collect();
+    if known.len() < FEWEST {
+        return;
+    }
+    let prior = Prior::of(&known);
+    let pooled: f64 = known.iter().map(|sample| sample.freedom).sum();
+    for sample in samples.iter_mut().filter(|sample| usable(sample)) {
+        let own = sample.freedom;
+        let borrowed = prior.freedom.min(pooled - own) * BORROWED;
+        sample.variance = (borrowed * prior.variance + own * sample.variance) / (own + borrowed);
+        sample.freedom = own + borrowed;
+    }
+}
+
+/// The distribution that variances are drawn from: `freedom` degrees of freedom around `variance`.
+#[derive(Clone, Copy, Debug)]
+struct Prior {
+    variance: f64,
+    /// Infinite if the variances differ by no more than chance.
+    freedom: f64,
+}
+
+impl Prior {
+    fn of(samples: &[Summary]) -> Self {
+        let count = samples.len() as f64;
+        let centred = |sample: &Summary| {
+            sample.variance.ln() - digamma(sample.freedom / 2.0) + (sample.freedom / 2.0).ln()
+        };
+        let mean = samples.iter().map(centred).sum::<f64>() / count;
+        let scatter =
+            samples.iter().map(|sample| (centred(sample) - mean).powi(2)).sum::<f64>() / (count - 1.0);
+        let chance = samples.iter().map(|sample| trigamma(sample.freedom / 2.0)).sum::<f64>() / count;
+        let excess = scatter - chance;
+        if excess <= 0.0 {
+            return Self { variance: mean.exp(), freedom: f64::INFINITY };
+        }
+        let half = inverse_trigamma(excess);
+        Self { variance: (mean + digamma(half) - half.ln()).exp(), freedom: 2.0 * half }
+    }
+}
+
+/// The derivative of the digamma function, for positive arguments: recurrence up to 10, then the asymptotic series
+/// (Abramowitz and Stegun 6.4.6 and 6.4.12).
+fn trigamma(value: f64) -> f64 {
+    let mut shifted = value;
+    let mut sum = 0.0;
+    while shifted < 10.0 {
+        sum += shifted.powi(-2);
+        shifted += 1.0;
+    }
+    let inverse = shifted.recip();
+    let square = inverse * inverse;
+    sum + inverse
+        * (1.0 + inverse / 2.0 + square * (1.0 / 6.0 - square * (1.0 / 30.0 - square * (1.0 / 42.0 - square / 30.0))))
+}
+
+/// The argument at which the trigamma function has this positive value. It falls from infinity to zero, so that halving an
+/// interval of logarithms finds it.
+fn inverse_trigamma(value: f64) -> f64 {
+    let mut low: f64 = -20.0;
+    let mut high: f64 = 20.0;
+    for _ in 0..100 {
+        let middle = low.midpoint(high);
+        if trigamma(middle.exp()) > value {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    low.midpoint(high).exp()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(found: f64, wanted: f64, tolerance: f64) {
+        assert!((found - wanted).abs() < tolerance, "{found} is not {wanted}");
+    }
+
+    fn sample(variance: f64) -> Summary {
+        Summary { mean: 0.0, variance, freedom: 2.0, size: 3.0 }
+    }
+
+    fn moderated(variances: &[f64]) -> Vec<Summary> {
+        let mut samples: Vec<Summary> = variances.iter().map(|variance| sample(*variance)).collect();
+        moderate(&mut samples.iter_mut().collect::<Vec<_>>());
+        samples
+    }
+
+    #[test]
+    fn values_of_the_trigamma_function() {
+        // π²/6, π²/6 - 1 and π²/2 exactly.
+        let sixth = std::f64::consts::PI.powi(2) / 6.0;
+        close(trigamma(1.0), sixth, 1e-9);
+        close(trigamma(2.0), sixth - 1.0, 1e-9);
+        close(trigamma(0.5), 3.0 * sixth, 1e-9);
+        for value in [0.01, 0.3, 1.0, 7.5, 200.0] {
+            close(inverse_trigamma(trigamma(value)) / value, 1.0, 1e-7);
+        }
+    }
+
+    #[test]
+    fn equal_variances_are_pooled() {
+        // With two degrees of freedom, E ln s² = ln σ² + ψ(1) - ln 1: the factor is e^0.5772.
+        // Each has two degrees of freedom of its own, and borrows half of the six of the others.
+        let found = moderated(&[4.0, 4.0, 4.0, 4.0]);
+        for sample in found {
+            close(sample.variance, (3.0 * 4.0 * 0.577_215_66_f64.exp() + 2.0 * 4.0) / 5.0, 1e-6);
+            close(sample.freedom, 5.0, 1e-12);
+        }
+    }
+
+    #[test]
+    fn variances_far_apart_keep_to_themselves() {
+        let found = moderated(&[1e-6, 1.0, 1e6, 1e-3, 1e3]);
+        for (found, own) in found.iter().zip([1e-6_f64, 1.0, 1e6, 1e-3, 1e3]) {
+            assert!((found.variance / own).ln().abs() < (own.ln().abs() + 1.0) * 0.4, "{found:?} {own}");
+            assert!(found.freedom < 2.5, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn three_samples_share_nothing_and_neither_do_those_without_spread() {
+        assert_eq!(moderated(&[1.0, 2.0, 2.0]), [sample(1.0), sample(2.0), sample(2.0)]);
+        let found = moderated(&[0.0, 2.0, 2.0, 2.0, 2.0]);
+        assert_eq!(found[0], sample(0.0));
+        close(found[1].freedom, 5.0, 1e-12);
+    }
+}

@@ -1,0 +1,73 @@
+//! The number of repeats that settles a question.
+
+use super::{student_below, student_quantile};
+
+/// The largest number of repeats that is considered.
+pub(crate) const MOST_REPEATS: usize = 200;
+
+/// The chance with which the advised number of repeats is to settle the question.
+pub(crate) const CHANCE: f64 = 0.8;
+
+/// A difference that is `gap` standard units of `deviation` away from the edge that it must leave.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Question {
+    /// Distance of the true difference from the edge.
+    pub(crate) gap: f64,
+    /// Deviation of the difference of one pair.
+    pub(crate) deviation: f64,
+    /// Degrees of freedom of the deviation beyond those of the pairs themselves.
+    pub(crate) borrowed: f64,
+    /// Two-sided level of the test, after its correction.
+    pub(crate) level: f64,
+}
+
+impl Question {
+    /// The chance that `repeats` pairs settle it, if the difference and its deviation are what they seem. The estimate is
+    /// taken to spread as the t distribution around the true value.
+    pub(crate) fn chance(&self, repeats: usize) -> f64 {
+        let freedom = repeats as f64 - 1.0 + self.borrowed;
+        let Some(critical) = student_quantile(1.0 - self.level / 2.0, freedom) else { return 0.0 };
+        let distance = self.gap * (repeats as f64).sqrt() / self.deviation;
+        student_below(distance - critical, freedom).unwrap_or(0.0)
+    }
+
+    /// The smallest number of repeats, above `from`, with at least the given chance; `None` beyond [`MOST_REPEATS`].
+    pub(crate) fn repeats(&self, from: usize, chance: f64) -> Option<usize> {
+        (from.max(2) + 1..=MOST_REPEATS).find(|repeats| self.chance(*repeats) >= chance)
+    }
+}
+
+/// The smallest difference of logarithms that `repeats` pairs show with the given chance: 0 if it lies beyond `edge` by
+/// nothing. `None` below two repeats.
+pub(crate) fn smallest_difference(deviation: f64, repeats: usize, level: f64, chance: f64) -> Option<f64> {
+    let freedom = repeats as f64 - 1.0;
+    let critical = student_quantile(1.0 - level / 2.0, freedom)?;
+    let margin = student_quantile(chance, freedom)?;
+    Some((critical + margin) * deviation / (repeats as f64).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_repeats_are_a_better_chance_and_the_advice_keeps_its_word() {
+        let question = Question { gap: 0.05, deviation: 0.08, borrowed: 0.0, level: 0.05 };
+        let chances: Vec<f64> = (2..40).map(|repeats| question.chance(repeats)).collect();
+        assert!(chances.windows(2).all(|pair| pair[1] >= pair[0]), "{chances:?}");
+        let even = question.repeats(3, 0.5).unwrap();
+        let sure = question.repeats(3, CHANCE).unwrap();
+        assert!(even < sure && question.chance(sure) >= CHANCE && question.chance(sure - 1) < CHANCE);
+        // The normal approximation: (1.96 + 0.84)² (0.08 / 0.05)² is 20.1.
+        assert!((21..=24).contains(&sure), "{sure}");
+        assert_eq!(Question { gap: 0.0, ..question }.repeats(3, CHANCE), None);
+    }
+
+    #[test]
+    fn the_smallest_difference_is_the_one_with_that_chance() {
+        let smallest = smallest_difference(0.03, 5, 0.05, CHANCE).unwrap();
+        let question = Question { gap: smallest, deviation: 0.03, borrowed: 0.0, level: 0.05 };
+        assert!((question.chance(5) - CHANCE).abs() < 1e-6);
+        assert_eq!(smallest_difference(0.03, 1, 0.05, CHANCE), None);
+    }
+}
