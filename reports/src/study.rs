@@ -348,9 +348,11 @@ impl<'a> JudgedRun<'a> {
         self.run.state == RunState::Diverged
     }
 
-    /// Seconds per global batch over all steady steps; a run that diverged has none that says anything.
+    /// Seconds per global batch over all steady steps, or of the median one in runs recorded before the mean was kept. A run that
+    /// diverged has none that says anything.
     pub(crate) fn mean_step(&self) -> Option<f64> {
-        self.attempt.step_time.filter(|_| !self.has_diverged()).map(Nanos::seconds)
+        let mean = self.attempt.mean_step_time.or(self.attempt.step_time);
+        mean.filter(|_| !self.has_diverged()).map(Nanos::seconds)
     }
 
     /// Seconds of the median steady step.

@@ -37,8 +37,8 @@ impl Question {
     }
 }
 
-/// The smallest difference of logarithms that `repeats` pairs show with the given chance: 0 if it lies beyond `edge` by
-/// nothing. `None` below two repeats.
+/// The smallest difference of logarithms that `repeats` pairs show to differ from an edge, with the given
+/// chance. `None` below two repeats.
 pub(crate) fn smallest_difference(deviation: f64, repeats: usize, level: f64, chance: f64) -> Option<f64> {
     let freedom = repeats as f64 - 1.0;
     let critical = student_quantile(1.0 - level / 2.0, freedom)?;

@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::disk::DiskFiles;
 use crate::exit::{Exit, Failure};
-use crate::output::paint::{GOOD, paint};
+use crate::output::paint::{FAINT, GOOD, paint};
 use crate::output::{self, human};
 use crate::planning;
 use clap::{Args, ValueEnum, ValueHint};
@@ -72,7 +72,10 @@ fn tell(path: &Path, answer: &Result<Plan, Problems>, context: &Context<'_>) -> 
                 human::count(plan.arms.len(), "arm"),
                 human::count(plan.cells.len(), "cell"),
                 human::count(plan.runs.len(), "run"),
-            ))
+            ))?;
+            reports::outlook(plan)
+                .iter()
+                .try_for_each(|words| output::data(&paint(FAINT, format!("    evidence: {words}"))))
         }
         Err(problems) => {
             planning::draw(&problems.list, context.console);

@@ -1,0 +1,112 @@
+//! What a sweep can show, said before it is run: from its repeats, its comparisons and its evaluations.
+
+use crate::comparison::FEWEST_PAIRS;
+use crate::number_format;
+use crate::statistics::{CHANCE, smallest_difference};
+use crate::verdict::whole_percent;
+use recipe::{Cell, Extent, Plan, Run, Source};
+use std::collections::BTreeMap;
+
+/// Spread between the runs of an arm for which the outlook is told: what step times on a quiet machine have, and what a busy
+/// one or a target has.
+const SPREADS: [f64; 2] = [0.02, 0.1];
+
+/// Sentences on what the planned runs can settle, and what they cannot.
+pub fn outlook(plan: &Plan) -> Vec<String> {
+    if plan.arms.len() < 2 {
+        return Vec::new();
+    }
+    let mut said = vec![repeats(plan)];
+    said.extend(grid(plan));
+    said
+}
+
+fn repeats(plan: &Plan) -> String {
+    let repeats = plan.runs.iter().map(|run: &Run| run.repeat as usize + 1).max().unwrap_or(0);
+    let family = comparisons(plan);
+    let count = number_format::plural(repeats, "repeat");
+    let effect = whole_percent(plan.report.min_effect);
+    if repeats < FEWEST_PAIRS {
+        let equal = if repeats < 2 { "" } else { ", unless the arms train the same weights bit for bit" };
+        return format!("{count} settle nothing{equal}; {FEWEST_PAIRS} settle large differences, 5 most");
+    }
+    let level = (1.0 - plan.report.confidence) / family as f64;
+    let least = |spread: f64| {
+        let pair = spread * std::f64::consts::SQRT_2;
+        let found = smallest_difference(pair, repeats, level, CHANCE)?;
+        let beyond = (found + (1.0 + plan.report.min_effect).ln()).exp() - 1.0;
+        Some(format!(
+            "from {} on if runs spread by {}",
+            number_format::percent(beyond),
+            whole_percent(spread)
+        ))
+    };
+    let found: Vec<String> = SPREADS.into_iter().filter_map(least).collect();
+    let families = number_format::plural(family, "comparison");
+    format!(
+        "{count} and {families} per condition settle differences beyond {effect} {}, with a chance of {}",
+        found.join(", "),
+        whole_percent(CHANCE)
+    )
+}
+
+/// The most comparisons that any condition has.
+fn comparisons(plan: &Plan) -> usize {
+    let mut arms: BTreeMap<&str, usize> = BTreeMap::new();
+    for cell in plan.cells.iter().filter(|cell| cell.excluded.is_none()) {
+        *arms.entry(&cell.condition).or_default() += 1;
+    }
+    arms.values().max().map_or(1, |arms| arms.saturating_sub(1)).max(1)
+}
+
+/// How far apart the evaluations lie, if that hides differences that matter.
+fn grid(plan: &Plan) -> Option<String> {
+    let with_target = |cell: &&Cell| cell.excluded.is_none() && cell.spec.train.target.is_some();
+    let fewest = plan.cells.iter().filter(with_target).filter_map(evaluations).min()?;
+    // Half-way through n evaluations, two neighbours are n / 2 and n / 2 - 1 intervals from the start.
+    let half = fewest as f64 / 2.0;
+    let apart = if half > 1.0 { half / (half - 1.0) - 1.0 } else { 1.0 };
+    (apart > 2.0 * plan.report.min_effect).then(|| {
+        format!(
+            "the target is looked for {fewest} times in a run, half-way every {} of the time: unless runs spread by as much, smaller \
+             differences in the steps to it stay open (train.evaluate), but not between arms that train the same weights",
+            number_format::percent(apart)
+        )
+    })
+}
+
+/// Number of evaluations of a run after its start; `None` if it depends on the size of files that are not read yet.
+fn evaluations(cell: &Cell) -> Option<u64> {
+    let train = &cell.spec.train;
+    let times = match (train.length, train.evaluate) {
+        (Extent::Epochs(length), Extent::Epochs(every)) => (length / every) as u64,
+        (Extent::Steps(length), Extent::Steps(every)) => length / every.max(1),
+        (length, every) => {
+            let Source::Synthetic { train: samples, .. } = cell.spec.dataset.source else { return None };
+            let of = |extent: Extent| extent.samples(u64::from(samples), train.global_batch);
+            of(length) / of(every).max(1)
+        }
+    };
+    Some(times.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Sample;
+
+    fn said(sample: &Sample) -> String {
+        outlook(&sample.rows().plan).join("\n").replace(['\u{a0}', '\u{202f}'], " ")
+    }
+
+    #[test]
+    fn what_repeats_and_evaluations_can_show() {
+        insta::assert_snapshot!(said(&Sample::duel()));
+        let two = said(&Sample { repeats: 2, ..Sample::duel() });
+        assert!(two.starts_with("2 repeats settle nothing, unless the arms train the same weights"), "{two}");
+        let fine = said(&Sample { epochs: (4, 20), ..Sample::duel() });
+        assert!(!fine.contains("looked for"), "{fine}");
+        let alone = Sample { arms: Sample::duel().arms[..1].to_vec(), ..Sample::duel() };
+        assert_eq!(said(&alone), "");
+    }
+}
