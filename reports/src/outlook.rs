@@ -25,9 +25,8 @@ fn repeats(plan: &Plan) -> String {
     let repeats = plan.runs.iter().map(|run: &Run| run.repeat as usize + 1).max().unwrap_or(0);
     let family = comparisons(plan);
     let count = number_format::plural(repeats, "repeat");
-    let effect = whole_percent(plan.report.min_effect);
     if repeats < FEWEST_PAIRS {
-        let equal = if repeats < 2 { "" } else { ", unless the arms train the same weights bit for bit" };
+        let equal = if repeats < 2 { "" } else { " unless the arms train the same weights" };
         return format!("{count} settle nothing{equal}; {FEWEST_PAIRS} settle large differences, 5 most");
     }
     let level = (1.0 - plan.report.confidence) / family as f64;
@@ -35,19 +34,19 @@ fn repeats(plan: &Plan) -> String {
         let pair = spread * std::f64::consts::SQRT_2;
         let found = smallest_difference(pair, repeats, level, CHANCE)?;
         let beyond = (found + (1.0 + plan.report.min_effect).ln()).exp() - 1.0;
-        Some(format!(
-            "from {} on if runs spread by {}",
-            number_format::percent(beyond),
-            whole_percent(spread)
-        ))
+        Some(format!("by {} from {} on", whole_percent(spread), rounded(beyond)))
     };
     let found: Vec<String> = SPREADS.into_iter().filter_map(least).collect();
-    let families = number_format::plural(family, "comparison");
     format!(
-        "{count} and {families} per condition settle differences beyond {effect} {}, with a chance of {}",
+        "{count}, {} per condition: runs that spread {} settle differences (chance {})",
+        number_format::plural(family, "comparison"),
         found.join(", "),
         whole_percent(CHANCE)
     )
+}
+
+fn rounded(share: f64) -> String {
+    format!("{}\u{a0}%", number_format::fixed((share * 100.0).ceil(), 0))
 }
 
 /// The most comparisons that any condition has.
@@ -68,9 +67,10 @@ fn grid(plan: &Plan) -> Option<String> {
     let apart = if half > 1.0 { half / (half - 1.0) - 1.0 } else { 1.0 };
     (apart > 2.0 * plan.report.min_effect).then(|| {
         format!(
-            "the target is looked for {fewest} times in a run, half-way every {} of the time: unless runs spread by as much, smaller \
-             differences in the steps to it stay open (train.evaluate), but not between arms that train the same weights",
-            number_format::percent(apart)
+            "{} per run, {} apart half-way: smaller differences in the steps to the target may stay open, except between arms that \
+             train the same weights",
+            number_format::plural(fewest as usize, "evaluation"),
+            rounded(apart)
         )
     })
 }
@@ -103,9 +103,9 @@ mod tests {
     fn what_repeats_and_evaluations_can_show() {
         insta::assert_snapshot!(said(&Sample::duel()));
         let two = said(&Sample { repeats: 2, ..Sample::duel() });
-        assert!(two.starts_with("2 repeats settle nothing, unless the arms train the same weights"), "{two}");
+        assert!(two.starts_with("2 repeats settle nothing unless the arms train the same weights"), "{two}");
         let fine = said(&Sample { epochs: (4, 20), ..Sample::duel() });
-        assert!(!fine.contains("looked for"), "{fine}");
+        assert!(!fine.contains("evaluations"), "{fine}");
         let alone = Sample { arms: Sample::duel().arms[..1].to_vec(), ..Sample::duel() };
         assert_eq!(said(&alone), "");
     }

@@ -168,7 +168,9 @@ fn ratio_column(condition: &Condition, comparisons: &[Comparison]) -> Column {
 fn sure_column(findings: &Findings, condition: &Condition, comparisons: &[Comparison]) -> Column {
     let cells = per_entry(condition, |cell| {
         let compared = comparisons.iter().find(|comparison| comparison.arm == cell.arm);
-        let Some(comparison) = compared.filter(|found| found.grade.compares()) else { return TextCell::missing() };
+        let Some(comparison) = compared.filter(|found| found.grade.compares()) else {
+            return TextCell::missing();
+        };
         let Some(sure) = comparison.speed().sure else { return TextCell::missing() };
         let side = if comparison.speed().is_faster() { "faster" } else { "slower" };
         TextCell { text: format!("{} {side}", verdict::sure_words(sure)), sort: -sure }

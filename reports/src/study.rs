@@ -239,7 +239,9 @@ impl ArmCell<'_> {
     pub(crate) fn values(&self, measure: Measure) -> Vec<f64> {
         match measure {
             Measure::TimeToTarget => self.runs.iter().map(JudgedRun::time_to_target).collect(),
-            Measure::StepsToTarget => self.runs.iter().map(|judged| judged.steps_to_target(self.batch)).collect(),
+            Measure::StepsToTarget => {
+                self.runs.iter().map(|judged| judged.steps_to_target(self.batch)).collect()
+            }
             Measure::StepTime => self.runs.iter().filter_map(JudgedRun::mean_step).collect(),
         }
     }

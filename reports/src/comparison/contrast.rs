@@ -1,8 +1,8 @@
 //! Arm and baseline by one measure: ratio, interval, tests, grade.
 
+use super::Thresholds;
 use super::grade::Grade;
 use super::pairs::Pairs;
-use super::Thresholds;
 use crate::statistics::{self, CHANCE, Estimate, MOST_REPEATS, Question, Summary, censored, student_below};
 use crate::study::{ArmCell, Measure};
 
@@ -129,14 +129,17 @@ impl Contrast {
             });
             self.at_least = self.at_least.map(f64::exp);
         }
-        let centre = self.mean.map(|mean| mean.mean).or_else(|| censored::exact_mean(&self.pairs.differences));
+        let centre =
+            self.mean.map(|mean| mean.mean).or_else(|| censored::exact_mean(&self.pairs.differences));
         self.ratio = centre.map(|value| {
             let interval = self.interval(confidence, hidden);
             Estimate { value, interval }.map(f64::exp)
         });
         let edge = (1.0 + thresholds.min_effect).ln();
         self.sure = self.sure(edge, hidden);
-        let claims = self.claims(edge, hidden).filter(|_| self.enough || self.least.is_some() || self.most.is_some())?;
+        let claims = self
+            .claims(edge, hidden)
+            .filter(|_| self.enough || self.least.is_some() || self.most.is_some())?;
         self.p_beyond = Some(claims.beyond);
         Some(claims)
     }
@@ -182,7 +185,8 @@ impl Contrast {
     }
 
     fn sure(&self, edge: f64, hidden: (f64, f64)) -> Option<f64> {
-        let any = self.mean.is_some_and(|mean| mean.freedom > 0.0) || self.least.is_some() || self.most.is_some();
+        let any =
+            self.mean.is_some_and(|mean| mean.freedom > 0.0) || self.least.is_some() || self.most.is_some();
         let p = if self.is_faster() { self.p_above(edge, hidden) } else { self.p_below(-edge, hidden) };
         any.then_some(1.0 - p).filter(|_| self.enough || self.least.is_some() || self.most.is_some())
     }
@@ -229,8 +233,10 @@ impl Contrast {
 
 /// Grades the contrasts of one condition and measure, which are one family.
 pub(crate) fn grade_family(contrasts: &mut [&mut Contrast], thresholds: Thresholds) {
-    let claims: Vec<Option<Claims>> =
-        contrasts.iter_mut().map(|contrast| if contrast.is_fixed() { None } else { contrast.settle(thresholds) }).collect();
+    let claims: Vec<Option<Claims>> = contrasts
+        .iter_mut()
+        .map(|contrast| if contrast.is_fixed() { None } else { contrast.settle(thresholds) })
+        .collect();
     let corrected = |p: fn(&Claims) -> f64| {
         statistics::holm(&claims.iter().map(|claims| claims.as_ref().map(p)).collect::<Vec<_>>())
     };

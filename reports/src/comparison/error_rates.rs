@@ -231,7 +231,13 @@ fn claims_hold_for_several_arms() {
 #[test]
 fn claims_hold_for_arms_that_spread_unequally() {
     for repeats in [3, 5] {
-        honest(&[3, 5, 10].map(|arms| Structure { arms, runs: 0.02, uneven: Uneven::Arms, repeats, ..PLAIN }));
+        honest(&[3, 5, 10].map(|arms| Structure {
+            arms,
+            runs: 0.02,
+            uneven: Uneven::Arms,
+            repeats,
+            ..PLAIN
+        }));
     }
 }
 
@@ -253,7 +259,12 @@ fn claims_hold_for_several_conditions() {
 #[test]
 fn claims_hold_for_heavy_tails() {
     for repeats in [3, 5, 10] {
-        honest(&[Tail::Contaminated, Tail::Heavy].map(|tail| Structure { tail, runs: 0.03, repeats, ..PLAIN }));
+        honest(&[Tail::Contaminated, Tail::Heavy].map(|tail| Structure {
+            tail,
+            runs: 0.03,
+            repeats,
+            ..PLAIN
+        }));
     }
 }
 
@@ -332,7 +343,10 @@ fn conditions_lend_each_other_power() {
 fn a_miss_in_ten_does_not_lose_the_verdict() {
     for repeats in [5, 7, 10] {
         let rates = Structure { misses: 0.1, runs: 0.1, repeats, ..PLAIN }.rates(3.0, Grade::Faster);
-        println!("{:5.1} % of 3x found with {repeats} repeats of which one in ten misses", rates.found * 100.0);
+        println!(
+            "{:5.1} % of 3x found with {repeats} repeats of which one in ten misses",
+            rates.found * 100.0
+        );
         assert!(rates.found > 0.9, "{rates:?} with {repeats} repeats");
     }
 }

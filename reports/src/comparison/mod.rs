@@ -59,7 +59,9 @@ impl Comparison {
 
     /// The contrasts of all measures.
     pub(crate) fn contrasts(&self) -> impl Iterator<Item = &Contrast> {
-        [self.time_to_target.as_ref(), self.steps_to_target.as_ref(), Some(&self.step_time)].into_iter().flatten()
+        [self.time_to_target.as_ref(), self.steps_to_target.as_ref(), Some(&self.step_time)]
+            .into_iter()
+            .flatten()
     }
 
     fn of_measure(&mut self, measure: Measure) -> Option<&mut Contrast> {
@@ -75,11 +77,8 @@ const MEASURES: [Measure; 3] = [Measure::TimeToTarget, Measure::StepsToTarget, M
 
 /// Compares the arms of each condition with the baseline; a condition without the baseline has no comparison.
 pub(crate) fn compare(study: &Study, thresholds: Thresholds) -> Vec<Vec<Comparison>> {
-    let mut found: Vec<Vec<Comparison>> = study
-        .conditions
-        .iter()
-        .map(|condition| measured(condition, study.baseline, thresholds))
-        .collect();
+    let mut found: Vec<Vec<Comparison>> =
+        study.conditions.iter().map(|condition| measured(condition, study.baseline, thresholds)).collect();
     for measure in MEASURES {
         share_variance(&mut found, measure);
         for comparisons in &mut found {

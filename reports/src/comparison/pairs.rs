@@ -31,7 +31,9 @@ impl Pairs {
         let horizon = horizon(condition, measure);
         let mut pairs = Self { grids: [cell, base].map(|cell| grid(cell, measure)), ..Self::default() };
         for judged in &cell.runs {
-            let Some(other) = base.runs.iter().find(|other| other.run.seed == judged.run.seed) else { continue };
+            let Some(other) = base.runs.iter().find(|other| other.run.seed == judged.run.seed) else {
+                continue;
+            };
             let Some(arm) = seen(judged, cell, measure, horizon) else { continue };
             let Some(base) = seen(other, base, measure, horizon) else { continue };
             match difference(base, arm) {
@@ -53,13 +55,15 @@ impl Pairs {
 
     /// Pairs of which only the baseline missed.
     pub(crate) fn baseline_missed(&self) -> usize {
-        let missed = |found: &&Difference| matches!(found, Difference::AtLeast(_) | Difference::MinuendNever(_));
+        let missed =
+            |found: &&Difference| matches!(found, Difference::AtLeast(_) | Difference::MinuendNever(_));
         self.differences.iter().filter(missed).count()
     }
 
     /// Pairs of which only the arm missed.
     pub(crate) fn arm_missed(&self) -> usize {
-        let missed = |found: &&Difference| matches!(found, Difference::AtMost(_) | Difference::SubtrahendNever(_));
+        let missed =
+            |found: &&Difference| matches!(found, Difference::AtMost(_) | Difference::SubtrahendNever(_));
         self.differences.iter().filter(missed).count()
     }
 

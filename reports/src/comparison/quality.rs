@@ -39,8 +39,11 @@ impl QualityGap {
         let gaps: Vec<f64> =
             own.iter().filter_map(|(repeat, value)| Some(value - other.get(repeat)?)).collect();
         let level = statistics::average(&other.into_values().collect::<Vec<_>>())?;
-        let margin =
-            if metric.higher_is_better() { thresholds.min_quality } else { thresholds.min_effect * level.abs() };
+        let margin = if metric.higher_is_better() {
+            thresholds.min_quality
+        } else {
+            thresholds.min_effect * level.abs()
+        };
         if equal {
             let gap = Estimate { value: 0.0, interval: Some((0.0, 0.0)) };
             return Some(Self { metric, gap, margin, mean: None, grade: Quality::SameWeights });
@@ -85,7 +88,9 @@ pub(super) fn grade_family(comparisons: &mut [Comparison], thresholds: Threshold
     let worse = corrected(&|gap| gap.sides(-gap.margin)[1]);
     let passes = |p: Option<f64>| p.is_some_and(|p| p < level - 1e-12);
     for (place, comparison) in comparisons.iter_mut().enumerate() {
-        let Some(gap) = comparison.quality.as_mut().filter(|gap| gap.grade != Quality::SameWeights) else { continue };
+        let Some(gap) = comparison.quality.as_mut().filter(|gap| gap.grade != Quality::SameWeights) else {
+            continue;
+        };
         gap.grade = match (passes(worse[place]), passes(lower[place]), passes(not_worse[place])) {
             (true, _, _) => Quality::Worse,
             (false, true, true) => Quality::WorseSmall,
@@ -103,7 +108,13 @@ mod tests {
 
     fn graded(metric: Metric, gaps: &[f64], margin: f64) -> Quality {
         let mean = Summary::of(gaps);
-        let gap = QualityGap { metric, gap: statistics::mean(gaps, 0.95).unwrap(), margin, mean, grade: Quality::Open };
+        let gap = QualityGap {
+            metric,
+            gap: statistics::mean(gaps, 0.95).unwrap(),
+            margin,
+            mean,
+            grade: Quality::Open,
+        };
         let p = |edge: f64| gap.sides(edge);
         let thresholds = Thresholds { min_effect: 0.05, min_quality: margin, confidence: 0.95 };
         // The same rule as a whole comparison.

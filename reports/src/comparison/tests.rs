@@ -44,7 +44,8 @@ fn reach(attempt: &mut AttemptRow, time: f64) {
     attempt.metrics.retain(|row| row.metric == recipe::Metric::TestAccuracy);
     let mut last = attempt.metrics[0].clone();
     attempt.metrics[0].value = 0.5;
-    (attempt.metrics[0].samples, attempt.metrics[0].at) = ((watched * 1e4) as u64, at(watched * (1.0 - 1e-6)));
+    (attempt.metrics[0].samples, attempt.metrics[0].at) =
+        ((watched * 1e4) as u64, at(watched * (1.0 - 1e-6)));
     (last.value, last.at) = (if time.is_finite() { 0.98 } else { 0.5 }, at(watched));
     last.samples = (watched * 1e4) as u64 + 1;
     attempt.metrics.push(last);

@@ -188,7 +188,12 @@ impl Sample {
             runs: runs.collect(),
             cells,
             limits: Limits { run_timeout: None, retries: 0, max_runs: 400 },
-            report: ReportSettings { min_effect: 0.05, min_quality: 0.01, confidence: 0.95, redact: Vec::new() },
+            report: ReportSettings {
+                min_effect: 0.05,
+                min_quality: 0.01,
+                confidence: 0.95,
+                redact: Vec::new(),
+            },
         }
     }
 

@@ -141,9 +141,9 @@ impl Model {
     fn improved(&self, exact: &[f64], bounded: &[Bounded], never: [f64; 2]) -> Self {
         let expected: Vec<Expected> = bounded.iter().map(|bounded| self.expected(bounded)).collect();
         let weight = exact.len() as f64 + expected.iter().map(|found| found.real).sum::<f64>();
-        let mean =
-            (exact.iter().sum::<f64>() + expected.iter().map(|found| found.real * found.mean).sum::<f64>())
-                / weight;
+        let mean = (exact.iter().sum::<f64>()
+            + expected.iter().map(|found| found.real * found.mean).sum::<f64>())
+            / weight;
         let squares = exact.iter().map(|value| (value - mean).powi(2)).sum::<f64>()
             + expected
                 .iter()
@@ -235,13 +235,13 @@ mod tests {
     #[test]
     fn values_that_ran_out_of_time_pull_the_mean_as_the_likelihood_says() {
         // Thirty quantiles of the normal distribution of mean 2 and deviation 0.5, watched until 2.2.
-        let quantile = |place: i32| {
-            Normal::new(2.0, 0.5).unwrap().inverse_cdf((f64::from(place) + 0.5) / 30.0)
-        };
+        let quantile =
+            |place: i32| Normal::new(2.0, 0.5).unwrap().inverse_cdf((f64::from(place) + 0.5) / 30.0);
         let (exact, late): (Vec<f64>, Vec<f64>) = (0..30).map(quantile).partition(|value| *value < 2.2);
         let model = Model { mean: 1.8, deviation: 0.3, never: [0.0; 2] };
         let bounded = vec![Bounded { side: Side::Minuend, at: 2.2 }; late.len()];
-        let fitted = (0..2000).fold(model, |model, _| Model { never: [0.0; 2], ..model.improved(&exact, &bounded, [0.0; 2]) });
+        let fitted = (0..2000)
+            .fold(model, |model, _| Model { never: [0.0; 2], ..model.improved(&exact, &bounded, [0.0; 2]) });
         close(fitted.mean, brute_force(&exact, 2.2, late.len()), 0.02);
         close(fitted.mean, 2.0, 0.03);
         // The mean of those that arrived is far below.

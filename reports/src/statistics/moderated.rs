@@ -18,7 +18,8 @@ const BORROWED: f64 = 0.5;
 /// Replaces variance and degrees of freedom of each sample by the moderated ones. Samples without spread, whose
 /// logarithm is not finite, take no part.
 pub(crate) fn moderate(samples: &mut [&mut Summary]) {
-    let usable = |sample: &Summary| sample.variance > 0.0 && sample.variance.is_finite() && sample.freedom >= 1.0;
+    let usable =
+        |sample: &Summary| sample.variance > 0.0 && sample.variance.is_finite() && sample.freedom >= 1.0;
     let known: Vec<Summary> = samples.iter().map(|sample| **sample).filter(usable).collect();
     if known.len() < FEWEST {
         return;
@@ -72,7 +73,9 @@ fn trigamma(value: f64) -> f64 {
     let inverse = shifted.recip();
     let square = inverse * inverse;
     sum + inverse
-        * (1.0 + inverse / 2.0 + square * (1.0 / 6.0 - square * (1.0 / 30.0 - square * (1.0 / 42.0 - square / 30.0))))
+        * (1.0
+            + inverse / 2.0
+            + square * (1.0 / 6.0 - square * (1.0 / 30.0 - square * (1.0 / 42.0 - square / 30.0))))
 }
 
 /// The argument at which the trigamma function has this positive value. It falls from infinity to zero, so that halving an

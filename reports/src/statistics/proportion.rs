@@ -30,7 +30,10 @@ mod tests {
             (0, 0, 0.0, 1.0),
         ] {
             let found = share_interval(hits, count, 0.95);
-            assert!((found.0 - low).abs() < 5e-4 && (found.1 - high).abs() < 5e-4, "{hits} of {count}: {found:?}");
+            assert!(
+                (found.0 - low).abs() < 5e-4 && (found.1 - high).abs() < 5e-4,
+                "{hits} of {count}: {found:?}"
+            );
         }
         // All of n: the lower end is the n-th root of 2.5 %.
         assert!((share_interval(7, 7, 0.95).0 - 0.025_f64.powf(1.0 / 7.0)).abs() < 1e-6);

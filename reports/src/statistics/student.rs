@@ -35,7 +35,9 @@ pub(crate) fn student_below(value: f64, freedom: f64) -> Option<f64> {
 /// holds with the given probability: (n - 1) s² / σ² follows the chi-squared distribution.
 pub(crate) fn least_deviation(deviation: f64, freedom: f64, probability: f64) -> f64 {
     let quantile = ChiSquared::new(freedom).ok().map(|distribution| distribution.inverse_cdf(probability));
-    quantile.filter(|quantile| *quantile > 0.0).map_or(0.0, |quantile| deviation * (freedom / quantile).sqrt())
+    quantile
+        .filter(|quantile| *quantile > 0.0)
+        .map_or(0.0, |quantile| deviation * (freedom / quantile).sqrt())
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! How the numbers were made: repeats, tests, clocks, and the meaning of each phase.
 
+use crate::comparison::FEWEST_PAIRS;
 use crate::findings::Findings;
 use crate::number_format;
-use crate::comparison::FEWEST_PAIRS;
 use crate::statistics;
 use crate::study::is_judged;
 use crate::verdict;

@@ -7,6 +7,13 @@ use crate::output::{self, Console, human};
 use recipe::{Machine, Plan, Problem, Problems, Request, Severity};
 use std::path::Path;
 
+/// What the repeats and evaluations of a plan can settle; empty for a single arm.
+pub(crate) fn evidence(plan: &Plan) -> String {
+    let sentences = reports::outlook(plan).into_iter().map(|words| format!("evidence: {words}"));
+    let lines = sentences.flat_map(|words| output::fold(&words.replace('\u{a0}', " "), output::width()));
+    lines.fold(String::new(), |text, line| text + &line + "\n")
+}
+
 /// The machine that recipes are planned for.
 pub(crate) fn machine() -> Machine {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);

@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::disk::DiskFiles;
 use crate::exit::{Exit, Failure};
-use crate::output::paint::{FAINT, GOOD, paint};
+use crate::output::paint::{GOOD, paint};
 use crate::output::{self, human};
 use crate::planning;
 use clap::{Args, ValueEnum, ValueHint};
@@ -73,9 +73,7 @@ fn tell(path: &Path, answer: &Result<Plan, Problems>, context: &Context<'_>) -> 
                 human::count(plan.cells.len(), "cell"),
                 human::count(plan.runs.len(), "run"),
             ))?;
-            reports::outlook(plan)
-                .iter()
-                .try_for_each(|words| output::data(&paint(FAINT, format!("    evidence: {words}"))))
+            output::data(planning::evidence(plan).trim_end())
         }
         Err(problems) => {
             planning::draw(&problems.list, context.console);

@@ -137,9 +137,7 @@ pub(crate) fn headline(plan: &Plan) -> String {
     for words in plan.graphs() {
         let _ = writeln!(out, "graph: {words}");
     }
-    for words in reports::outlook(plan) {
-        let _ = writeln!(out, "evidence: {words}");
-    }
+    out.push_str(&planning::evidence(plan));
     out
 }
 

@@ -7,10 +7,10 @@ use std::time::Instant;
 #[test]
 fn a_sound_recipe_is_ok() {
     let told = Kitchen::new().run(&["check", "small.toml"]).code(0);
-    assert_eq!(
-        (told.out.as_str(), told.err.as_str()),
-        ("ok  small.toml: 2 arms, 4 cells, 1 excluded, 6 runs\n", "")
-    );
+    assert!(told.out.starts_with(
+        "ok  small.toml: 2 arms, 4 cells, 1 excluded, 6 runs\nevidence: 2 repeats settle nothing"
+    ));
+    assert_eq!(told.err, "");
 }
 
 #[test]
