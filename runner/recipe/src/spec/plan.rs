@@ -247,8 +247,8 @@ impl Run {
 family! {
     /// The order in which runs are started.
     pub enum RunOrder {
-        Interleave = "interleave": "One repeat of every cell, then the next: drift of the machine touches \
-            all arms alike.",
+        Interleave = "interleave": "One repeat of every cell, then the next; each repeat begins with the next arm. Drift of \
+            the machine touches all arms alike.",
         Block = "block": "All repeats of a cell, then the next cell.",
         Shuffle = "shuffle": "An order drawn from the first seed.",
     }

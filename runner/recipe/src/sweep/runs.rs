@@ -38,7 +38,7 @@ pub(crate) fn seeds(settings: &Settings, findings: &mut Vec<Finding>) -> Vec<u64
     seeds.into_iter().take(count).collect()
 }
 
-/// The runs of all cells that are not excluded, in the order of the recipe.
+/// The runs of all cells that are not excluded, in the order in which they are started.
 pub(crate) fn order(settings: &Settings, cells: &[Cell], seeds: &[u64]) -> Vec<Run> {
     let included = || (0..cells.len()).filter(|cell| cells[*cell].excluded.is_none());
     let run = |cell: usize, repeat: usize| Run { cell, repeat: repeat as u32, seed: seeds[repeat] };
@@ -56,7 +56,20 @@ pub(crate) fn order(settings: &Settings, cells: &[Cell], seeds: &[u64]) -> Vec<R
             runs
         }
         RunOrder::Interleave => {
-            repeats.flat_map(|repeat| included().map(move |cell| run(cell, repeat))).collect()
+            repeats.flat_map(|repeat| rotated(cells, repeat).map(move |cell| run(cell, repeat))).collect()
         }
     }
+}
+
+/// The included cells of one repeat. Under each condition the repeat with number r begins with arm r: a cyclic Latin square
+/// of arms and repeats, so that no arm always follows a pause or always runs last.
+fn rotated(cells: &[Cell], repeat: usize) -> impl Iterator<Item = usize> {
+    let included: Vec<usize> = (0..cells.len()).filter(|cell| cells[*cell].excluded.is_none()).collect();
+    let mut order = Vec::with_capacity(included.len());
+    for arms in included.chunk_by(|left, right| cells[*left].condition == cells[*right].condition) {
+        let first = repeat % arms.len();
+        order.extend_from_slice(&arms[first..]);
+        order.extend_from_slice(&arms[..first]);
+    }
+    order.into_iter()
 }
