@@ -2,7 +2,7 @@
 
 use super::noise::Noise;
 use super::straggler::Pace;
-use super::{BATCH, PARAMETERS, SAMPLES, STARTED, Sample, SampleArm, Straggler, straggler};
+use super::{APART, BATCH, PARAMETERS, SAMPLES, STARTED, Sample, SampleArm, Straggler, host, straggler};
 use recipe::{Cell, Metric, Role};
 use record::{Category, LaneId, Nanos, Phase, Rank};
 use store::{AttemptRow, LinkRow, LossRow, MetricRow, PaceRow, PhaseRow, RankRow, Steady};
@@ -17,7 +17,7 @@ pub(super) struct Maker<'a> {
 
 impl Maker<'_> {
     /// All that is stored of it.
-    pub(super) fn attempt(mut self, seed: u64) -> AttemptRow {
+    pub(super) fn attempt(mut self, index: usize, seed: u64) -> AttemptRow {
         let workers = self.cell.spec.cluster.workers();
         let batch = u64::from(self.cell.spec.train.global_batch);
         let samples = SAMPLES * self.sample.epochs.0;
@@ -39,7 +39,7 @@ impl Maker<'_> {
         let links = self.links(&ranks);
         AttemptRow {
             number: 1,
-            started: STARTED,
+            started: STARTED + APART * index as i64,
             wall: Some(milliseconds(step * steps as f64 + 1900.0)),
             detail: String::new(),
             culprit: None,
@@ -69,6 +69,8 @@ impl Maker<'_> {
             lost: vec![],
             staleness: vec![],
             averagings: vec![],
+            hosts: host::readings(step * steps as f64 / 1e3),
+            blocks: host::blocks(step, steps, Noise(seed * 31 + index as u64)),
             ranks,
         }
     }
@@ -210,6 +212,6 @@ fn length(parts: &[(Phase, f64)]) -> f64 {
     parts.iter().map(|(_, time)| time).sum()
 }
 
-fn milliseconds(value: f64) -> Nanos {
+pub(super) fn milliseconds(value: f64) -> Nanos {
     Nanos((value.max(0.0) * 1e6) as u64)
 }

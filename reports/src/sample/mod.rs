@@ -4,6 +4,7 @@
 //! up to steps, links to bytes.
 
 mod attempt;
+mod host;
 mod noise;
 mod spans;
 mod straggler;
@@ -47,6 +48,8 @@ const SAMPLES: u64 = 12_000;
 const BATCH: u64 = 100;
 /// When all of it began, in seconds since 1970.
 const STARTED: i64 = 1_795_180_500;
+/// Seconds from the start of one run to that of the next.
+const APART: i64 = 9;
 
 /// An arm of a made-up sweep.
 #[derive(Clone, Debug)]
@@ -253,7 +256,7 @@ impl Sample {
             seed: run.seed,
             state: RunState::Done,
             reused: false,
-            attempt: Some(maker.attempt(run.seed)),
+            attempt: Some(maker.attempt(index, run.seed)),
         }
     }
 }

@@ -3,12 +3,13 @@
 use crate::launcher::{Artifact, Artifacts, Launcher, NodeIndex, SpawnRequest};
 use crate::local::LocalLauncher;
 use crate::log;
+use crate::reading_schedule::ReadingSchedule;
 use crate::sockets::Sockets;
 use crate::supervise::{Action, AttemptReport, Input, Rules, Supervisor};
-use crate::{LaunchError, Outcome, Update};
+use crate::{LaunchError, Outcome, RunPhase, Update};
 use mesh::{Briefing, ControlServer, Deadlines, Member, PROTOCOL, Secret, ToDriver, ToMember};
 use recipe::{KeptModels, Role, RunSpec};
-use record::{Nanos, Rank, SnapshotRecord};
+use record::{Event, Nanos, Rank, SnapshotRecord};
 use std::collections::VecDeque;
 use std::fs;
 use std::io;
@@ -144,6 +145,8 @@ struct Shell<'a, L> {
     /// Updates for which the channel had no room: a slow recorder must not delay the supervisor, or healthy ranks would
     /// seem silent.
     backlog: VecDeque<Update>,
+    /// Zero of the run's clock, and when the machines are read; `None` while no rank trains.
+    training: Option<(Instant, ReadingSchedule)>,
 }
 
 /// A message to the evaluator, and whether the snapshots that it names are on the evaluator's node.
@@ -177,6 +180,7 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
             secret,
             updates,
             backlog: VecDeque::new(),
+            training: None,
         })
     }
 
@@ -261,6 +265,9 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
                 _ = ticks.tick() => Input::Tick,
             };
             over = self.carry_out(supervisor.on(since(self.begun), input)).await?;
+            if self.training.as_mut().is_some_and(|(zero, schedule)| schedule.is_due(since(*zero))) {
+                self.read_hosts();
+            }
         }
         Ok(supervisor.report())
     }
@@ -276,7 +283,14 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
                 Action::Kill(member) => self.launcher.kill(member),
                 Action::Discard(snapshot) if self.keeps(&snapshot) => {}
                 Action::Discard(snapshot) => self.discard(&snapshot),
-                Action::Tell(update) => self.backlog.push_back(update),
+                Action::Tell(update) => {
+                    let trained = update == Update::State(RunPhase::Evaluating);
+                    self.backlog.push_back(update);
+                    if trained {
+                        self.read_hosts();
+                        self.training = None;
+                    }
+                }
                 Action::Finish => return Ok(true),
             }
         }
@@ -284,13 +298,24 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
     }
 
     /// Starts the run's clock: zero is the same moment on all nodes, given to each rank by the clock of its node.
-    fn start(&self) {
+    fn start(&mut self) {
+        self.training = Some((Instant::now(), ReadingSchedule::default()));
+        self.read_hosts();
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         let now = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
         for rank in 0..self.attempt.spec.cluster.ranks() {
             let member = Member::Rank(Rank(rank));
             let origin = now.saturating_add_signed(self.launcher.clock_ahead(self.node(member)));
             self.send(member, ToMember::Start { origin });
+        }
+    }
+
+    /// Reports the counters of the machines, if ranks train.
+    fn read_hosts(&mut self) {
+        let Some((zero, _)) = self.training else { return };
+        let readings = self.launcher.read_hosts(since(zero));
+        if !readings.is_empty() {
+            self.backlog.push_back(Update::Events(readings.into_iter().map(Event::Host).collect()));
         }
     }
 

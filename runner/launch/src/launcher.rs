@@ -5,6 +5,7 @@
 
 use crate::{LaunchError, ProcessExit};
 use mesh::Member;
+use record::{HostRecord, Nanos};
 use std::future::Future;
 use std::io;
 use std::path::PathBuf;
@@ -23,6 +24,13 @@ pub trait Launcher: Send {
 
     /// By how many nanoseconds the monotonic clock of a node is ahead of the driver's; negative if it is behind.
     fn clock_ahead(&self, node: NodeIndex) -> i64;
+
+    /// The counters of the attempt's machines at `at` on the clock of the run, each machine once. Empty if none is known:
+    /// the page then says so.
+    fn read_hosts(&mut self, at: Nanos) -> Vec<HostRecord> {
+        let _ = at;
+        Vec::new()
+    }
 }
 
 /// The files that the processes of an attempt write, by name.

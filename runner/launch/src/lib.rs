@@ -17,6 +17,7 @@ mod node_facts;
 mod outcome;
 mod preflight;
 mod process_exit;
+mod reading_schedule;
 #[cfg(test)]
 mod sample;
 mod sockets;

@@ -3,7 +3,9 @@
 //! Only events flow from a run into the database. They are sent as MessagePack with named fields, because JSON has no NaN,
 //! and are appended to the run's directory as well, so that the database can be rebuilt from them.
 
-use crate::{AveragedRecord, GossipRecord, LaneId, Nanos, Phase, PhaseTimes, Rank, SnapshotRecord};
+use crate::{
+    AveragedRecord, GossipRecord, HostRecord, LaneId, Nanos, Phase, PhaseTimes, Rank, SnapshotRecord,
+};
 use recipe::Metric;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -47,6 +49,8 @@ pub enum Event {
     Gossip(GossipRecord),
     /// Two ranks averaged their models; recorded by the active one.
     Averaged(AveragedRecord),
+    /// A machine's counters at a moment; read by the driver or on its behalf, not by a rank.
+    Host(HostRecord),
 }
 
 impl Event {

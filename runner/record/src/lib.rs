@@ -6,6 +6,7 @@
 mod clock;
 mod event;
 mod gossip;
+mod host;
 mod overlap;
 mod phase;
 mod phase_clock;
@@ -19,6 +20,7 @@ pub use event::{
     UpdateRecord, WeightHash,
 };
 pub use gossip::{AveragedRecord, GossipAct, GossipRecord};
+pub use host::{HostRecord, HostUse};
 pub use overlap::Overlap;
 pub use phase::{Category, Phase, PhaseTimes};
 pub use phase_clock::{PhaseClock, Span, StepTiming, Trace};

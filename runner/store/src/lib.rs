@@ -35,8 +35,8 @@ pub use read::trace::LaneTrace;
 pub use rebuild::progress::{Rebuilding, Rebuilt, Unread};
 pub use rebuild::rebuild;
 pub use rows::{
-    AttemptRow, AveragingRow, LinkRow, LossRow, LostRow, MetricRow, NodeRow, PaceRow, PhaseRow, RankRow,
-    RunLine, RunRow, RunState, SpanRow, StalenessRow, Steady, SweepRows, TransferRow,
+    AttemptRow, AveragingRow, BlockRow, LinkRow, LossRow, LostRow, MetricRow, NodeRow, PaceRow, PhaseRow,
+    RankRow, RunLine, RunRow, RunState, SpanRow, StalenessRow, Steady, SweepRows, TransferRow,
 };
 pub use selection::{Selection, SelectionError};
 pub use write::attempt::NewAttempt;

@@ -4,7 +4,7 @@
 //! number, series by time.
 
 use recipe::{Metric, Plan, Role, RunSpec};
-use record::{CodingRecord, EmulationRecord, LaneId, Nanos, Phase, Rank};
+use record::{CodingRecord, EmulationRecord, HostRecord, LaneId, Nanos, Phase, Rank};
 use serde::{Deserialize, Serialize};
 
 /// Everything that a report is made from: one sweep.
@@ -180,6 +180,20 @@ pub struct AttemptRow {
     pub averagings: Vec<AveragingRow>,
     /// The ranks that it lost and continued without, in the order of the losses.
     pub lost: Vec<LostRow>,
+    /// Readings of its machines while ranks trained, by machine and time; empty in runs recorded before they were taken.
+    pub hosts: Vec<HostRecord>,
+    /// Its steady steps in blocks of equal length, in order; empty if they are too few, and in runs recorded before blocks were
+    /// kept.
+    pub blocks: Vec<BlockRow>,
+}
+
+/// A block of consecutive steady steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct BlockRow {
+    /// Number of its steps: of the slowest worker, or, if workers step independently, of each on average.
+    pub steps: u64,
+    /// Mean length of a step, or the mean time in which all workers together used one global batch.
+    pub length: Nanos,
 }
 
 /// A rank that an attempt lost and continued without.

@@ -84,6 +84,8 @@ enum Table {
     Steps,
     /// A row per rank, lane and phase.
     Phases,
+    /// A row per machine and reading of its counters.
+    Hosts,
     /// A row per sample of a step, of one run.
     Samples,
     /// The events that the ranks reported, as JSON lines only.
@@ -140,6 +142,7 @@ async fn tables(
         Table::Metrics => ExportTable::Metrics,
         Table::Steps => ExportTable::Steps,
         Table::Phases => ExportTable::Phases,
+        Table::Hosts => ExportTable::Hosts,
         Table::Samples => return sample_ids(store, selection, lines, output).await,
         Table::Events => return events(store, selection, output).await,
     };

@@ -2,6 +2,7 @@
 //! share its directory.
 
 mod environment;
+mod host;
 mod machine;
 mod processes;
 
@@ -10,8 +11,10 @@ pub use machine::{LocalNodes, free_resources};
 use crate::launcher::{Artifact, Artifacts, Fetch, Launcher, NodeIndex, SpawnRequest};
 use crate::log::{log_file, tail};
 use crate::{LaunchError, ProcessExit};
+use host::HostReader;
 use mesh::Member;
 use processes::{Processes, SpawnLocal};
+use record::{HostRecord, Nanos};
 use std::fs::{self, File};
 use std::future;
 use std::io;
@@ -22,6 +25,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver};
 pub struct LocalLauncher {
     processes: Processes,
     exits: UnboundedReceiver<(Member, ProcessExit)>,
+    host: HostReader,
     directory: PathBuf,
 }
 
@@ -30,7 +34,7 @@ impl LocalLauncher {
     pub fn new(directory: &Path) -> Result<Self, LaunchError> {
         let (exit, exits) = mpsc::unbounded_channel();
         let processes = Processes::new(exit).map_err(LaunchError::Thread)?;
-        Ok(Self { processes, exits, directory: directory.to_owned() })
+        Ok(Self { processes, exits, host: HostReader::new(), directory: directory.to_owned() })
     }
 }
 
@@ -58,6 +62,11 @@ impl Launcher for LocalLauncher {
 
     fn clock_ahead(&self, _: NodeIndex) -> i64 {
         0
+    }
+
+    /// One reading: all nodes are this machine.
+    fn read_hosts(&mut self, at: Nanos) -> Vec<HostRecord> {
+        self.host.read(at, &self.processes).into_iter().collect()
     }
 }
 

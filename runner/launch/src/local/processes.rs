@@ -67,6 +67,14 @@ impl Processes {
         started.await.map_err(|_| gone())?
     }
 
+    /// The result of `read` on the ids of the processes that are not reaped yet. None is reaped meanwhile, so that its
+    /// processor time is either its own or that of this process's children.
+    pub(crate) fn while_unreaped<T>(&self, read: impl FnOnce(&[u32]) -> T) -> T {
+        let table = self.table.lock();
+        let pids: Vec<u32> = table.values().map(|pid| pid.as_raw_nonzero().get().unsigned_abs()).collect();
+        read(&pids)
+    }
+
     /// Kills a member's process group if it is not reaped yet.
     pub(crate) fn kill(&self, member: Member) {
         if let Some(pid) = self.table.lock().get(&member) {

@@ -13,7 +13,7 @@ use launch::{Attempt, End, Outcome, RunPhase, StopSignal, Update};
 use left_over::groups_gone;
 use mesh::{Deadlines, Member};
 use recipe::RunSpec;
-use record::{Event, Rank};
+use record::{Event, HostRecord, Nanos, Rank};
 use std::collections::BTreeSet;
 use std::fs::DirEntry;
 use std::io;
@@ -164,6 +164,27 @@ fn a_run_without_faults_is_done_and_everything_it_said_was_passed_on() {
     assert_eq!(count(|event| matches!(event, Event::Step(_))), 3 * 6);
     assert_eq!(count(|event| matches!(event, Event::Ended(_))), 3);
     assert_eq!(count(|event| matches!(event, Event::Metric(_))), 2);
+}
+
+#[test]
+fn the_machine_is_read_when_training_begins_and_when_it_ends() {
+    let result = trial(2, "").run();
+    let readings: Vec<&HostRecord> = (result.events().into_iter())
+        .filter_map(|event| match event {
+            Event::Host(reading) => Some(reading),
+            _ => None,
+        })
+        .collect();
+    let [first, .., last] = readings.as_slice() else { panic!("{readings:?}") };
+    assert!(first.at < Nanos(1_000_000_000) && first.at < last.at, "{readings:?}");
+    assert!(first.cores > 0 && first.busy <= last.busy && first.own <= last.own, "{readings:?}");
+    let state = |wanted| result.updates.iter().position(|update| *update == Update::State(wanted)).unwrap();
+    let read = |update: &Update| matches!(events_of(update), [Event::Host(_)]);
+    let places: Vec<usize> =
+        (0..result.updates.len()).filter(|place| read(&result.updates[*place])).collect();
+    assert_eq!(places.len(), readings.len());
+    assert!(places.iter().filter(|place| **place > state(RunPhase::Evaluating)).count() == 1, "{places:?}");
+    assert!(places[0].abs_diff(state(RunPhase::Running)) <= 2, "{places:?}");
 }
 
 #[test]

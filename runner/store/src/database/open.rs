@@ -250,6 +250,10 @@ mod tests {
                 10,
                 "a645c8db42e5feb2db3b63838088c6b98e177dc191f1aeb387a88f016f2420e9c13acbc7ee0721d416ac113c2078a216",
             ),
+            (
+                11,
+                "b42479744a340ff4c51ab3fcb7625f1b4ff12cc9de5c3e445cc62fbce39b6ea8e7a433a7df645b5f488e3ab5a2b6cfab",
+            ),
         ];
         let embedded: Vec<(i64, String)> = MIGRATIONS
             .iter()

@@ -1,5 +1,6 @@
 //! Statistics of an attempt, derived from its steps. Pure: no SQL, no I/O.
 
+pub(crate) mod blocks;
 pub(crate) mod rounds;
 pub(crate) mod step_time;
 pub(crate) mod summary;

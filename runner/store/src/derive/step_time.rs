@@ -25,9 +25,18 @@ pub(crate) struct Worker<'a> {
     pub(crate) steps: u64,
 }
 
-/// The step time of the slowest worker, and the number of steps it made.
-pub(crate) fn slowest(workers: &[Worker], period: u64) -> Option<(Nanos, u64)> {
-    workers.iter().filter_map(|worker| Some((typical(worker.lengths, period)?, worker.steps))).max()
+/// The slowest worker and its step time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Slowest<'a> {
+    pub(crate) worker: Worker<'a>,
+    pub(crate) step_time: Nanos,
+}
+
+/// The slowest worker; of equally slow ones, one with the most steps.
+pub(crate) fn slowest<'a>(workers: &[Worker<'a>], period: u64) -> Option<Slowest<'a>> {
+    let of =
+        |worker: &Worker<'a>| Some(Slowest { worker: *worker, step_time: typical(worker.lengths, period)? });
+    workers.iter().filter_map(of).max_by_key(|slowest| (slowest.step_time, slowest.worker.steps))
 }
 
 /// The time in which all workers together use `batch` samples. Workers without a steady step contribute nothing.
@@ -100,6 +109,10 @@ mod tests {
         assert_eq!(typical(&[], 3), None);
     }
 
+    fn time_and_steps(workers: &[Worker]) -> Option<(Nanos, u64)> {
+        slowest(workers, 1).map(|slowest| (slowest.step_time, slowest.worker.steps))
+    }
+
     fn worker(lengths: &[u64], own_samples: u64) -> Worker<'_> {
         Worker { lengths, samples: own_samples * lengths.len() as u64, steps: lengths.len() as u64 }
     }
@@ -107,8 +120,8 @@ mod tests {
     #[test]
     fn workers_that_step_together_are_as_fast_as_the_slowest() {
         let workers = [worker(&[20, 20, 21], 25), worker(&[200, 190, 300, 200], 25), worker(&[], 25)];
-        assert_eq!(slowest(&workers, 1), Some((Nanos(200), 4)));
-        assert_eq!(slowest(&[], 1), None);
+        assert_eq!(time_and_steps(&workers), Some((Nanos(200), 4)));
+        assert_eq!(time_and_steps(&[]), None);
     }
 
     #[test]
@@ -121,7 +134,7 @@ mod tests {
         let slow = [200_000, 200_000];
         let straggler = [worker(&fast, 25), worker(&fast, 25), worker(&fast, 25), worker(&slow, 25)];
         assert_eq!(together(&straggler, 1, 100), Some(Nanos(25_806)));
-        assert_eq!(slowest(&straggler, 1), Some((Nanos(200_000), 2)));
+        assert_eq!(time_and_steps(&straggler), Some((Nanos(200_000), 2)));
         // Shares of the batch differ: 34 + 33 + 33.
         let shares = [worker(&[10_000], 34), worker(&[10_000], 33), worker(&[10_000], 33)];
         assert_eq!(together(&shares, 1, 100), Some(Nanos(10_000)));
@@ -138,7 +151,7 @@ mod tests {
         // Every fourth step of worker 1 takes ten times as long: 5 + 5 + 5 + 50 in 65.
         let tail = [5, 5, 5, 50, 5, 5, 5, 51];
         let workers = [worker(&[9, 9, 9], 1), worker(&tail, 1), worker(&[], 1)];
-        assert_eq!((slowest(&workers, 1), slowest_mean(&workers)), (Some((Nanos(9), 3)), Some(Nanos(16))));
+        assert_eq!((time_and_steps(&workers), slowest_mean(&workers)), (Some((Nanos(9), 3)), Some(Nanos(16))));
         assert_eq!((slowest_mean(&[]), slowest_mean(&[worker(&[], 1)])), (None, None));
         // 3 samples in 27 ns and 8 in 131 ns: 100 in 100 / (1 / 9 + 8 / 131).
         assert_eq!(together_mean(&workers, 100), Some(Nanos(581)));
@@ -154,6 +167,6 @@ mod tests {
         let round = [turns.iter().sum::<u64>(); 5];
         let workers = turns.map(|_| worker(&round, 25));
         assert_eq!(together(&workers, 1, 100), Some(Nanos(70_000)));
-        assert_eq!(slowest(&workers, 1), Some((Nanos(70_000), 5)));
+        assert_eq!(time_and_steps(&workers), Some((Nanos(70_000), 5)));
     }
 }

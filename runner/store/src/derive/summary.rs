@@ -8,9 +8,10 @@
 //! of steps, and it is the samples that all have consumed divided by the global batch, rounded. A median of an even number
 //! of values is the mean of the middle two, rounded down; the 95th percentile is the value of rank ceil(0.95 n).
 
+use crate::derive::blocks;
 use crate::derive::rounds::{Imposed, Rounds, WorkerStep};
 use crate::derive::step_time::{self, Worker, median, sorted_median};
-use crate::{PaceRow, PhaseRow, Steady, TransferRow};
+use crate::{BlockRow, PaceRow, PhaseRow, Steady, TransferRow};
 use recipe::RunSpec;
 use record::{Category, LaneId, Nanos, Phase, PhaseTimes, Rank};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +27,7 @@ pub(crate) struct Summary {
     pub(crate) rounds: u64,
     pub(crate) ranks: BTreeMap<Rank, RankSummary>,
     pub(crate) transfers: Vec<TransferRow>,
+    pub(crate) blocks: Vec<BlockRow>,
 }
 
 /// The totals of a rank.
@@ -147,10 +149,11 @@ impl<'a> SummaryBuilder<'a> {
         let pace = self.step_time(samples);
         let rounds = std::mem::take(&mut self.rounds).finish();
         let mut summary = Summary {
-            step_time: pace.map(|pace| pace.step_time),
-            mean_step_time: pace.and_then(|pace| pace.mean),
-            steps: pace.map_or(0, |pace| pace.steps),
+            steps: pace.as_ref().map_or(0, |pace| pace.steps),
             samples,
+            step_time: pace.as_ref().map(|pace| pace.step_time),
+            mean_step_time: pace.as_ref().and_then(|pace| pace.mean),
+            blocks: pace.map(|pace| pace.blocks).unwrap_or_default(),
             rounds: rounds.compared,
             transfers,
             ..Summary::default()
@@ -196,18 +199,21 @@ impl<'a> SummaryBuilder<'a> {
             let step_time = step_time::together(&workers, period, global_batch)?;
             let mean = step_time::together_mean(&workers, global_batch);
             let steps = self.spec.train.steps_of(samples).round() as u64;
-            return Some(StepTime { step_time, mean, steps });
+            let blocks = blocks::together(&workers, global_batch);
+            return Some(StepTime { step_time, mean, steps, blocks });
         }
-        let (step_time, steps) = step_time::slowest(&workers, period)?;
-        Some(StepTime { step_time, mean: step_time::slowest_mean(&workers), steps })
+        let slowest = step_time::slowest(&workers, period)?;
+        let blocks = blocks::of(slowest.worker.lengths, period);
+        let mean = step_time::slowest_mean(&workers);
+        Some(StepTime { step_time: slowest.step_time, mean, steps: slowest.worker.steps, blocks })
     }
 }
 
-#[derive(Clone, Copy)]
 struct StepTime {
     step_time: Nanos,
     mean: Option<Nanos>,
     steps: u64,
+    blocks: Vec<BlockRow>,
 }
 
 /// The time in which a lane waited, for a peer or for another lane.

@@ -18,11 +18,13 @@ pub enum ExportTable {
     Metrics,
     /// One row per rank, lane and phase: totals over the steady steps.
     Phases,
+    /// One row per machine and reading of its counters.
+    Hosts,
 }
 
 impl ExportTable {
     /// All tables.
-    pub const ALL: [Self; 4] = [Self::Runs, Self::Steps, Self::Metrics, Self::Phases];
+    pub const ALL: [Self; 5] = [Self::Runs, Self::Steps, Self::Metrics, Self::Phases, Self::Hosts];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
@@ -31,6 +33,7 @@ impl ExportTable {
             Self::Steps => "steps",
             Self::Metrics => "metrics",
             Self::Phases => "phases",
+            Self::Hosts => "hosts",
         }
     }
 
@@ -95,6 +98,21 @@ impl ExportTable {
             Self::Phases => &[
                 "run", "rank", "lane", "phase", "category", "count", "total_ns", "p50_ns", "p95_ns", "max_ns",
             ],
+            Self::Hosts => &[
+                "run",
+                "node",
+                "at_ns",
+                "cores",
+                "busy_ns",
+                "steal_ns",
+                "own_ns",
+                "cpu_pressure_ns",
+                "memory_pressure_ns",
+                "load",
+                "frequency_khz",
+                "governor",
+                "memory_available_bytes",
+            ],
         };
         let phases = Phase::ALL.iter().map(|phase| format!("{}_ns", phase.name().replace('-', "_")));
         let phases = phases.filter(|_| self == Self::Steps);
@@ -130,6 +148,11 @@ impl ExportTable {
                  JOIN shown ON shown.run = run.id \
                  JOIN phase_total ON phase_total.attempt = shown.attempt JOIN phase ON phase.id = phase_total.phase \
                  WHERE run.id = ?1 AND ?2 < 0 AND ?3 < 0 AND ?4 < 0 ORDER BY rank, lane, phase.id LIMIT ?5"
+            }
+            Self::Hosts => {
+                "SELECT run.ulid, node, at, cores, busy, steal, own, cpu_pressure, memory_pressure, load, frequency, governor, \
+                 memory_available FROM run JOIN shown ON shown.run = run.id JOIN host ON host.attempt = shown.attempt \
+                 WHERE run.id = ?1 AND ?2 < 0 AND ?3 < 0 AND ?4 < 0 ORDER BY node, at LIMIT ?5"
             }
         }
     }

@@ -182,6 +182,7 @@ async fn attempt_row(
             rounds: row.rounds.map_or(0, uint),
             ranks: BTreeMap::new(),
             transfers: parts.transfers.get(&row.id).cloned().unwrap_or_default(),
+            blocks: parts.blocks.get(&row.id).cloned().unwrap_or_default(),
         },
     };
     Ok(AttemptRow {
@@ -209,6 +210,8 @@ async fn attempt_row(
         lost: parts.lost.get(&row.id).cloned().unwrap_or_default(),
         staleness: parts.staleness.get(&row.id).cloned().unwrap_or_default(),
         averagings: parts.averagings.get(&row.id).cloned().unwrap_or_default(),
+        hosts: parts.hosts.get(&row.id).cloned().unwrap_or_default(),
+        blocks: summary.blocks,
     })
 }
 

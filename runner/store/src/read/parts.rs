@@ -3,18 +3,18 @@
 use crate::derive::summary::RankSummary;
 use crate::read::losses::losses_of;
 use crate::read::tables::{
-    AveragingColumns, CodingColumns, Columns, EmulationColumns, HashColumns, LinkColumns, LostColumns,
-    MetricColumns, PhaseColumns, Rows, StalenessColumns, rows,
+    AveragingColumns, BlockColumns, CodingColumns, Columns, EmulationColumns, HashColumns, HostColumns,
+    LinkColumns, LostColumns, MetricColumns, PhaseColumns, Rows, StalenessColumns, rows,
 };
 use crate::read::transfers::TransferColumns;
 use crate::sql::document::to_json;
 use crate::sql::value::{lane_of_server, role_named, uint};
 use crate::{
-    AveragingRow, LinkRow, LossRow, LostRow, MetricRow, NodeRow, PaceRow, PhaseRow, RankRow, StalenessRow,
-    Steady, StoreError, TransferRow,
+    AveragingRow, BlockRow, LinkRow, LossRow, LostRow, MetricRow, NodeRow, PaceRow, PhaseRow, RankRow,
+    StalenessRow, Steady, StoreError, TransferRow,
 };
 use recipe::Role;
-use record::{CodingRecord, EmulationRecord, Nanos, Rank};
+use record::{CodingRecord, EmulationRecord, HostRecord, Nanos, Rank};
 use sqlx::sqlite::SqliteConnection;
 use std::collections::BTreeMap;
 
@@ -37,6 +37,8 @@ pub(crate) struct Parts {
     pub(crate) averagings: Rows<AveragingRow>,
     pub(crate) transfers: Rows<TransferRow>,
     pub(crate) losses: Rows<LossRow>,
+    pub(crate) hosts: Rows<HostRecord>,
+    pub(crate) blocks: Rows<BlockRow>,
 }
 
 #[derive(sqlx::FromRow)]
@@ -91,6 +93,8 @@ impl Parts {
             ranks: rows::<RankColumns>(connection, &wanted).await?,
             phases: rows::<PhaseColumns>(connection, &wanted).await?,
             losses: losses_of(connection, &wanted).await?,
+            hosts: rows::<HostColumns>(connection, &wanted).await?,
+            blocks: rows::<BlockColumns>(connection, &wanted).await?,
             ..Self::default()
         };
         for ((attempt, judged), evaluations) in rows::<MetricColumns>(connection, &wanted).await? {

@@ -1,8 +1,8 @@
 //! The tables whose rows belong to attempts: for each its query, its columns, and the row that they become.
 
 use crate::sql::value::{float_of, lane_of, metric_named, phase_of, uint};
-use crate::{AveragingRow, LinkRow, LostRow, MetricRow, PhaseRow, StalenessRow, StoreError};
-use record::{CodingRecord, Emulated, EmulationRecord, Nanos, Rank};
+use crate::{AveragingRow, BlockRow, LinkRow, LostRow, MetricRow, PhaseRow, StalenessRow, StoreError};
+use record::{CodingRecord, Emulated, EmulationRecord, HostRecord, Nanos, Rank};
 use sqlx::FromRow;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use std::collections::BTreeMap;
@@ -282,6 +282,69 @@ impl Columns for AveragingColumns {
 
     fn row(self) -> Result<(Self::Key, Self::Row), StoreError> {
         let row = AveragingRow { rank: Rank(self.rank), peer: Rank(self.peer), count: uint(self.count) };
+        Ok((self.attempt, row))
+    }
+}
+
+#[derive(FromRow)]
+pub(crate) struct HostColumns {
+    attempt: i64,
+    node: u32,
+    at: i64,
+    cores: u32,
+    busy: i64,
+    steal: i64,
+    own: i64,
+    cpu_pressure: Option<i64>,
+    memory_pressure: Option<i64>,
+    load: Option<f64>,
+    frequency: Option<u32>,
+    governor: Option<String>,
+    memory_available: Option<i64>,
+}
+
+impl Columns for HostColumns {
+    type Key = i64;
+    type Row = HostRecord;
+    const QUERY: &'static str = "SELECT attempt, node, at, cores, busy, steal, own, cpu_pressure, memory_pressure, load, \
+         frequency, governor, memory_available FROM host \
+         WHERE attempt IN (SELECT value FROM json_each(?)) ORDER BY attempt, node, at";
+
+    fn row(self) -> Result<(Self::Key, Self::Row), StoreError> {
+        let time = |value: i64| Nanos(uint(value));
+        let record = HostRecord {
+            node: self.node,
+            at: time(self.at),
+            cores: self.cores,
+            busy: time(self.busy),
+            steal: time(self.steal),
+            own: time(self.own),
+            cpu_pressure: self.cpu_pressure.map(time),
+            memory_pressure: self.memory_pressure.map(time),
+            load: self.load,
+            frequency: self.frequency,
+            governor: self.governor,
+            memory_available: self.memory_available.map(uint),
+        };
+        Ok((self.attempt, record))
+    }
+}
+
+#[derive(FromRow)]
+pub(crate) struct BlockColumns {
+    attempt: i64,
+    steps: i64,
+    length: i64,
+}
+
+impl Columns for BlockColumns {
+    type Key = i64;
+    type Row = BlockRow;
+    const QUERY: &'static str = "SELECT attempt, steps, length FROM block \
+         WHERE attempt IN (SELECT value FROM json_each(?)) ORDER BY attempt, number";
+
+    fn row(self) -> Result<(Self::Key, Self::Row), StoreError> {
+        let row = BlockRow { steps: uint(self.steps), length: Nanos(uint(self.length)) };
         Ok((self.attempt, row))
     }
 }

@@ -5,8 +5,8 @@ use crate::sql::value::{encode_phases, float_columns, int, lane_code};
 use crate::write::tally::Tally;
 use crate::{AttemptId, Store, StoreError};
 use record::{
-    CodingRecord, EmulationRecord, Event, LinkRecord, MetricRecord, Overhead, Prepared, RankEnd, RankEnded,
-    SnapshotRecord, SpanRecord, StepRecord, WeightHash,
+    CodingRecord, EmulationRecord, Event, HostRecord, LinkRecord, MetricRecord, Overhead, Prepared, RankEnd,
+    RankEnded, SnapshotRecord, SpanRecord, StepRecord, WeightHash,
 };
 use sqlx::sqlite::SqliteConnection;
 
@@ -49,6 +49,7 @@ struct Batch<'a> {
     overheads: Vec<&'a Overhead>,
     emulations: Vec<&'a EmulationRecord>,
     codings: Vec<&'a CodingRecord>,
+    hosts: Vec<&'a HostRecord>,
     ended: Vec<&'a RankEnded>,
     tally: Tally,
 }
@@ -68,6 +69,7 @@ impl<'a> Batch<'a> {
                 Event::Overhead(event) => batch.overheads.push(event),
                 Event::Emulation(event) => batch.emulations.push(event),
                 Event::Coding(event) => batch.codings.push(event),
+                Event::Host(event) => batch.hosts.push(event),
                 Event::Ended(event) => batch.ended.push(event),
                 Event::Update(event) => batch.tally.update(event),
                 Event::Averaged(event) => batch.tally.averaged(event),
@@ -98,6 +100,7 @@ impl<'a> Batch<'a> {
         insert(connection, EMULATION, &self.emulations, |event, values| emulation(attempt, event, values))
             .await?;
         insert(connection, CODING, &self.codings, |event, values| coding(attempt, event, values)).await?;
+        insert(connection, HOST, &self.hosts, |event, values| host(attempt, event, values)).await?;
         self.tally.write(connection, attempt).await?;
         for event in &self.overheads {
             overhead(connection, attempt, event).await?;
@@ -258,6 +261,30 @@ fn coding(attempt: i64, event: &CodingRecord, values: &mut Values) {
         .add(int(event.raw_bytes))
         .add(event.squared)
         .add(event.squared_error);
+}
+
+/// Two readings at the same moment are one.
+const HOST: Target = Target {
+    head: "INSERT INTO host (attempt, node, at, cores, busy, steal, own, cpu_pressure, memory_pressure, load, frequency, \
+           governor, memory_available)",
+    tail: "ON CONFLICT (attempt, node, at) DO NOTHING",
+};
+
+fn host(attempt: i64, event: &HostRecord, values: &mut Values) {
+    values
+        .add(attempt)
+        .add(event.node)
+        .add(int(event.at.0))
+        .add(event.cores)
+        .add(int(event.busy.0))
+        .add(int(event.steal.0))
+        .add(int(event.own.0))
+        .add(event.cpu_pressure.map(|time| int(time.0)))
+        .add(event.memory_pressure.map(|time| int(time.0)))
+        .add(event.load.filter(|load| load.is_finite()))
+        .add(event.frequency)
+        .add(event.governor.as_ref())
+        .add(event.memory_available.map(int));
 }
 
 async fn prepared(

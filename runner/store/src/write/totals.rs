@@ -4,7 +4,7 @@ use crate::derive::summary::{RankSummary, Summary};
 use crate::read::steps::spec_of;
 use crate::sql::insert::{Target, insert};
 use crate::sql::value::{int, lane_code};
-use crate::{AttemptId, StoreError, TransferRow};
+use crate::{AttemptId, BlockRow, StoreError, TransferRow};
 use recipe::Metric;
 use record::Rank;
 use sqlx::sqlite::SqliteConnection;
@@ -29,6 +29,7 @@ pub(crate) async fn insert_totals(
     .execute(&mut *connection)
     .await?;
     insert_transfers(connection, attempt, &summary.transfers).await?;
+    insert_blocks(connection, attempt, &summary.blocks).await?;
     for (rank, of_rank) in &summary.ranks {
         insert_rank_totals(connection, attempt, *rank, of_rank).await?;
     }
@@ -81,6 +82,19 @@ async fn insert_transfers(
     insert(connection, target, rows, |row, values| {
         values.add(attempt.0).add(row.from.0).add(row.to.0).add(int(row.bytes)).add(int(row.time.0));
         values.add(int(row.cut_bytes)).add(int(row.cut_time.0));
+    })
+    .await
+}
+
+async fn insert_blocks(
+    connection: &mut SqliteConnection,
+    attempt: AttemptId,
+    blocks: &[BlockRow],
+) -> Result<(), StoreError> {
+    let target = Target { head: "INSERT OR REPLACE INTO block (attempt, number, steps, length)", tail: "" };
+    let numbered: Vec<_> = (0_u32..).zip(blocks).collect();
+    insert(connection, target, &numbered, |(number, block), values| {
+        values.add(attempt.0).add(*number).add(int(block.steps)).add(int(block.length.0));
     })
     .await
 }

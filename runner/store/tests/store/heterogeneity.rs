@@ -3,7 +3,7 @@
 use crate::world::{attempt, begin, end, fresh, plan, prepared, step};
 use recipe::{Averaging, Extent, Plan, Strategy, Topology};
 use record::{Event, LaneId, Nanos, Phase, Rank, SpanRecord, StepRecord};
-use store::{AttemptRow, Driver, PaceRow, RunState, Selection, TransferRow};
+use store::{AttemptRow, BlockRow, Driver, PaceRow, RunState, Selection, TransferRow};
 
 /// The plan with another strategy in the cell of its run number 1, which has two workers and a batch of 10.
 fn with(strategy: Strategy) -> Plan {
@@ -31,6 +31,7 @@ async fn ended(plan: &Plan, events: &[Event]) -> AttemptRow {
     assert_eq!(kept.mean_step_time, before.mean_step_time);
     assert_eq!((kept.step_time, kept.steps, kept.rounds), (before.step_time, before.steps, before.rounds));
     assert_eq!((&kept.transfers, paces(&kept)), (&before.transfers, paces(&before)));
+    assert_eq!(kept.blocks, before.blocks);
     kept
 }
 
@@ -173,4 +174,27 @@ async fn transfers_count_by_whether_their_beginning_was_seen() {
         attempt.transfers,
         [row(0, 1, [6_000, 50, 0, 0]), row(1, 0, [8_000, 360, 7_000 + 1_024 + 2_000, 2 + 3 + 40])]
     );
+}
+
+/// 200 steps of two workers: the slower one's steps get longer half-way.
+#[tokio::test]
+async fn the_slower_workers_steady_steps_are_kept_in_blocks() {
+    let weight = |rank: u32, number: u64| {
+        if rank == 0 {
+            1
+        } else if number <= 110 {
+            2
+        } else {
+            4
+        }
+    };
+    let steps = (1..=200).flat_map(|number| (0..2).map(move |rank| step(rank, number, weight(rank, number))));
+    let kept = ended(&with(Strategy::DSync), &steps.map(Event::Step).collect::<Vec<_>>()).await;
+    // The first 20 are not steady: 90 of 2 ms and 90 of 4 ms are left.
+    let of =
+        |milliseconds: u64| move |steps: u64| BlockRow { steps, length: Nanos(milliseconds * 1_000_000) };
+    let expected = [22, 23, 22, 23].map(of(2)).into_iter().chain([22, 23, 22, 23].map(of(4)));
+    assert_eq!(kept.blocks, expected.collect::<Vec<_>>());
+    let own_pace = ended(&with(gossip()), &straggling()).await;
+    assert_eq!(own_pace.blocks, [], "forty steps are too few");
 }

@@ -39,13 +39,19 @@ async fn tables_are_exported_page_by_page() {
         assert!(rows.iter().all(|row| row.len() == table.columns().len()), "{table:?}");
         counts.push(rows.len());
     }
-    assert_eq!(counts, [plan.runs.len(), 6_000, 300, 4]);
+    assert_eq!(counts, [plan.runs.len(), 6_000, 300, 4, 2]);
     let steps = exported(&store, ExportTable::Steps).await;
     let columns = ExportTable::Steps.columns();
     let at = |name: &str| columns.iter().position(|column| column == name).unwrap();
     assert_eq!(steps[3][at("wait_peer_ns")], Value::Integer(1_000_000));
     assert_eq!(steps[3][at("lane")], Value::Text("compute".to_owned()));
     assert_eq!(steps[3][at("loss")], Value::Real(0.5));
+    let hosts = exported(&store, ExportTable::Hosts).await;
+    let columns = ExportTable::Hosts.columns();
+    let at = |name: &str| columns.iter().position(|column| column == name).unwrap();
+    assert_eq!(hosts[1][at("own_ns")], Value::Integer(32_400_000_000));
+    assert_eq!(hosts[1][at("frequency_khz")], Value::Null);
+    assert_eq!(hosts[1][at("governor")], Value::Text("schedutil".to_owned()));
     let none = Selection::parse("workers=77").unwrap();
     assert!(matches!(store.export(ExportTable::Runs, &none).await, Err(StoreError::Empty { .. })));
     assert!(matches!(store.sweep_rows(&none).await, Err(StoreError::Empty { .. })));

@@ -1,6 +1,6 @@
 //! What a driver records is what readers get.
 
-use crate::world::{attempt, begin, end, events, fresh, loss, metric, node, plan, step};
+use crate::world::{attempt, begin, end, events, fresh, host, loss, metric, node, plan, step};
 use recipe::{Metric, Role};
 use record::{
     Event, LaneId, Nanos, Overhead, Phase, PhaseTimes, Rank, RankEnd, RankEnded, StepRecord, WeightHash,
@@ -67,6 +67,7 @@ async fn an_attempt_comes_back_with_its_summary() {
     assert_eq!((attempt.steps, attempt.samples), (20, 200));
     assert_eq!(attempt.weights, Some(Ok("same".to_owned())));
     assert_eq!((attempt.links[0].bytes, attempt.links[0].messages), (7, 2));
+    assert_eq!(attempt.hosts, [host(0), host(20)]);
     let values: Vec<_> = attempt.metrics.iter().map(|row| (row.metric, row.step, row.value)).collect();
     assert_eq!(values, [(Metric::TestAccuracy, 10, 0.65), (Metric::TestAccuracy, 20, 0.9)]);
     assert_eq!(attempt.losses.len(), 20);

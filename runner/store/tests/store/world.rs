@@ -5,8 +5,9 @@ use recipe::{
     ReportSettings, Run, RunSpec, Sgd, Shape, Strategy, Target,
 };
 use record::{
-    AveragedRecord, Event, LaneId, LinkRecord, MetricRecord, Nanos, Overhead, Phase, PhaseTimes, Prepared,
-    Rank, RankEnd, RankEnded, SnapshotRecord, SpanRecord, Standing, StepRecord, UpdateRecord, WeightHash,
+    AveragedRecord, Event, HostRecord, LaneId, LinkRecord, MetricRecord, Nanos, Overhead, Phase, PhaseTimes,
+    Prepared, Rank, RankEnd, RankEnded, SnapshotRecord, SpanRecord, Standing, StepRecord, UpdateRecord,
+    WeightHash,
 };
 use std::path::Path;
 use store::{
@@ -217,6 +218,8 @@ pub(crate) fn events(steps: u64) -> Vec<Event> {
         events.push(Event::Overhead(Overhead { rank: Rank(rank), recording: Nanos(5), wall: Nanos(1_000) }));
         events.push(Event::Ended(RankEnded { rank: Rank(rank), end: RankEnd::Finished }));
     }
+    events.push(Event::Host(host(0)));
+    events.push(Event::Host(host(steps)));
     events.push(Event::Link(LinkRecord { from: Rank(0), to: Rank(1), bytes: 7, messages: 2 }));
     events.push(Event::Snapshot(SnapshotRecord {
         rank: Rank(0),
@@ -233,6 +236,25 @@ pub(crate) fn events(steps: u64) -> Vec<Event> {
         answers: true,
     }));
     events
+}
+
+/// What the machine shows when the step of this number ends: other processes use a tenth of a core, and there is no frequency.
+pub(crate) fn host(step: u64) -> HostRecord {
+    let at = Nanos(step * 12_000_000);
+    HostRecord {
+        node: 0,
+        at,
+        cores: 2,
+        busy: Nanos(5_000_000_000 + at.0),
+        steal: Nanos(step * 10),
+        own: Nanos(at.0 - at.0 / 10),
+        cpu_pressure: Some(Nanos(at.0 / 4)),
+        memory_pressure: None,
+        load: Some(1.5),
+        frequency: None,
+        governor: Some("schedutil".to_owned()),
+        memory_available: Some(1 << 33),
+    }
 }
 
 /// A gradient of each rank, applied by rank 1, the one of rank 0 staler from step to step; and an averaging.

@@ -152,7 +152,8 @@ fn event_kind(event: &Event) -> &'static str {
         | Event::Samples(_)
         | Event::Update(_)
         | Event::Gossip(_)
-        | Event::Averaged(_) => "report",
+        | Event::Averaged(_)
+        | Event::Host(_) => "report",
         Event::Lost(_) => "missed",
     }
 }
