@@ -12,6 +12,7 @@ mod error;
 mod findings;
 mod gossip;
 mod headline;
+mod machine;
 mod number_format;
 mod outlook;
 mod phase_shares;

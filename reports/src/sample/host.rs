@@ -8,7 +8,7 @@ use store::BlockRow;
 /// Cores of the made-up machine.
 const CORES: u32 = 64;
 
-/// Two readings, at the beginning and at the end of a run of so many seconds: other processes use half a percent of the cores.
+/// Two readings, at the beginning and after `seconds`, the end of a run: other processes use half a percent of the cores.
 pub(super) fn readings(seconds: f64) -> Vec<HostRecord> {
     let reading = |at: f64| {
         let own = 3.6 * at;

@@ -2,16 +2,18 @@
 
 use crate::Options;
 use crate::calendar;
+use crate::comparison::{Comparison, FEWEST_PAIRS};
 use crate::findings::Findings;
 use crate::gossip;
 use crate::headline;
+use crate::machine::load;
+use crate::machine::turns::{self, TurnKind};
 use crate::number_format;
 use crate::phase_shares;
-use crate::study::is_degraded;
-use crate::verdict::Verdict;
+use crate::study::{Condition, Study, is_degraded};
+use crate::verdict::{Verdict, whole_percent};
 use crate::view::emulation;
 use crate::waiting;
-use recipe::Plan;
 use record::Phase;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,8 +57,8 @@ const RECORDING_LIMIT: f64 = 0.01;
 /// Smallest share of the time that named phases must cover.
 const COVERAGE_LIMIT: f64 = 0.98;
 
-/// The default number of repeats, and the smallest with which exact tests can settle several arms.
-const REPEATS_WANTED: usize = 5;
+/// The fewest runs of an arm that ends with the weights of the baseline bit for bit: only their speed is compared.
+const FEWEST_EQUAL_RUNS: usize = 2;
 
 impl Masthead {
     pub(crate) fn of(findings: &Findings, verdicts: &[Verdict], options: &Options) -> Self {
@@ -97,7 +99,8 @@ fn marks(findings: &Findings) -> Vec<TrustMark> {
     let mut marks = vec![repeats(findings), failures(findings)];
     marks.extend(degraded(findings));
     marks.extend(missing(findings));
-    marks.push(order(&rows.plan));
+    marks.push(order(findings));
+    marks.extend(machine(findings));
     marks.push(match &rows.commit {
         Some((commit, false)) => TrustMark::supports("code", format!("commit {}, no changes", short(commit))),
         Some((commit, true)) => {
@@ -126,14 +129,46 @@ pub(crate) fn short(digest: &str) -> String {
     digest.chars().take(12).collect()
 }
 
+/// The runs that count, in the arm that has the fewest. They are counted, not planned.
 fn repeats(findings: &Findings) -> TrustMark {
-    let repeats = findings.study.repeats();
-    let aside = if repeats < REPEATS_WANTED {
-        format!("; {REPEATS_WANTED} is the smallest that settles several arms")
-    } else {
-        String::new()
+    let study = &findings.study;
+    let counts = || study.arm_cells().map(|placed| placed.cell.runs.len());
+    let most = counts().max().unwrap_or(0);
+    let comparisons = findings.comparisons.iter().map(Vec::len).max().unwrap_or(0);
+    let compared = match comparisons {
+        0 => String::new(),
+        many => format!("; {} with the baseline", number_format::plural(many, "comparison")),
     };
-    TrustMark::new("repeats", repeats >= REPEATS_WANTED, format!("{repeats} per arm{aside}"))
+    let fewest = study.arm_cells().min_by_key(|placed| placed.cell.runs.len());
+    let text = match fewest {
+        None => "no run is judged".to_owned(),
+        Some(placed) if placed.cell.runs.len() == most && placed.cell.planned <= most => {
+            format!("{} judged in each arm{compared}", number_format::plural(most, "run"))
+        }
+        Some(placed) => format!(
+            "{} of {} judged of {}, up to {most} of others{compared}",
+            placed.cell.runs.len(),
+            placed.cell.planned,
+            findings.label(&placed)
+        ),
+    };
+    if findings.conditions().any(|(condition, comparisons)| too_few_runs(study, condition, comparisons)) {
+        return TrustMark::warns("repeats", format!("{text}; a comparison needs {FEWEST_PAIRS} of each arm"));
+    }
+    TrustMark::supports("repeats", text)
+}
+
+/// Whether an arm has fewer judged runs than its comparison rests on. The baseline needs as many as the most demanding arm.
+fn too_few_runs(study: &Study, condition: &Condition, comparisons: &[Comparison]) -> bool {
+    let enough = |same_weights: bool| if same_weights { FEWEST_EQUAL_RUNS } else { FEWEST_PAIRS };
+    condition.cells.iter().any(|cell| {
+        let mut compared = comparisons
+            .iter()
+            .filter(|comparison| comparison.arm == cell.arm || cell.arm == study.baseline)
+            .peekable();
+        let equal = compared.peek().is_some() && compared.all(|comparison| comparison.same_weights.is_some());
+        cell.runs.len() < enough(equal)
+    })
 }
 
 fn failures(findings: &Findings) -> TrustMark {
@@ -147,7 +182,7 @@ fn failures(findings: &Findings) -> TrustMark {
         (failed, 0) => format!("{failed} without a full result"),
         (failed, diverged) => format!("{failed} without a full result, {diverged} diverged"),
     };
-    TrustMark::new("runs", failed == 0, text)
+    TrustMark::new("runs", failed + diverged == 0, text)
 }
 
 /// Runs that continued without a rank; failed ones are counted as failed.
@@ -178,21 +213,57 @@ fn missing(findings: &Findings) -> Option<TrustMark> {
     })
 }
 
-/// Whether runs of different arms alternate, so that a drift of the machine does not favour one.
-fn order(plan: &Plan) -> TrustMark {
-    let arm = |run: &recipe::Run| plan.cells.get(run.cell).map(|cell| cell.arm);
-    let changes = plan.runs.windows(2).filter(|pair| arm(&pair[0]) != arm(&pair[1])).count();
-    if plan.arms.len() < 2 || plan.runs.len() < 3 {
-        return TrustMark::supports("order", "one arm at a time, nothing to interleave");
-    }
-    // A blocked order changes arms once per arm and condition; an interleaved one nearly always.
-    let interleaved = changes * 2 >= plan.runs.len() - 1;
-    let text = if interleaved {
-        "arms interleaved"
-    } else {
-        "arms run in blocks: a drift of the machine may favour one"
+/// Whether runs of different arms were made in turn, so that a drift of the machine favours none.
+fn order(findings: &Findings) -> TrustMark {
+    let Some(worst) = turns::worst(&findings.study) else {
+        return TrustMark::supports("order", "no arm is compared with another");
     };
-    TrustMark::new("order", interleaved, text)
+    let name = |arm: usize| findings.study.arm_name(arm);
+    let (arm, baseline) = (name(worst.arm), name(findings.study.baseline));
+    match worst.kind {
+        TurnKind::InTurn(share) => TrustMark::supports(
+            "order",
+            format!("arms in turn: at most {} of a steady drift enters a comparison", whole_percent(share)),
+        ),
+        TurnKind::Once => TrustMark::warns(
+            "order",
+            format!("one run of {arm} and of {baseline}: a drift of the machine looks like a difference"),
+        ),
+        TurnKind::Apart(share) => {
+            let cure = if turns::planned_in_turn(&findings.study, worst.arm) {
+                "`--fresh` trains all runs again, in turn"
+            } else {
+                "`repeats.order = \"interleave\"` and `--fresh` train them in turn"
+            };
+            TrustMark::warns(
+                "order",
+                format!(
+                    "{arm} and {baseline} were not trained in turn: {} of a steady drift of the machine counts as a \
+                     difference; {cure}",
+                    whole_percent(share)
+                ),
+            )
+        }
+        TurnKind::ReusedOnOneSide { arm: from_earlier, reused, runs } => {
+            let other = if from_earlier == worst.arm { baseline } else { arm };
+            TrustMark::warns(
+                "order",
+                format!(
+                    "{reused} of {} of {} were taken from an earlier sweep, none of {other}: a change of the machine \
+                     since then counts as a difference; `--fresh` trains all again, in turn",
+                    number_format::plural(runs, "run"),
+                    name(from_earlier)
+                ),
+            )
+        }
+    }
+}
+
+/// Whether the machine was quiet while the runs that count were trained.
+fn machine(findings: &Findings) -> Option<TrustMark> {
+    let load = load::of(findings)?;
+    let good = load.doubts.is_empty();
+    Some(TrustMark::new("machine", good, if good { load.quiet } else { load.doubts.join("; ") }))
 }
 
 /// Whether the ranks that must agree do so. Only finished runs count: others may have ended between two averages.

@@ -3,6 +3,7 @@
 mod accuracy;
 mod communication;
 mod curves;
+mod drift;
 mod emulation;
 mod failures;
 mod masthead;
@@ -32,6 +33,7 @@ pub(crate) struct View {
     pub(crate) masthead: masthead::Masthead,
     pub(crate) verdicts: Vec<verdicts::VerdictGroup>,
     pub(crate) boards: Vec<scoreboard::Board>,
+    pub(crate) drift: Option<drift::Drift>,
     pub(crate) accuracy: Vec<accuracy::Accuracy>,
     pub(crate) phases: Option<phases::Phases>,
     pub(crate) timelines: timeline::Section,
@@ -51,6 +53,7 @@ impl View {
             masthead: masthead::Masthead::of(findings, &verdicts, options),
             verdicts: verdicts::verdict_groups(findings, &verdicts),
             boards: scoreboard::boards(findings),
+            drift: drift::Drift::of(findings),
             accuracy: accuracy::all(findings),
             phases: phases::Phases::of(findings),
             timelines: timeline::Section::of(findings, timelines),

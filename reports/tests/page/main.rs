@@ -5,6 +5,7 @@
 mod anything;
 mod broken;
 mod checks;
+mod machine;
 mod pace;
 mod size;
 mod waiting;

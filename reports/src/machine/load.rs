@@ -1,0 +1,120 @@
+//! What the machine did beside the runs, in sentences: quiet, or what disturbed it.
+
+use super::spread::Spread;
+use crate::findings::Findings;
+use crate::number_format;
+use crate::study::{JudgedRun, PlacedCell};
+use record::{HostRecord, HostUse};
+use store::AttemptRow;
+
+/// Of the cores' time. The counters behind it are good to a few percent in a run of a few seconds.
+const OTHERS: f64 = 0.05;
+/// Of the cores' time.
+const STEAL: f64 = 0.01;
+/// Of the time.
+const MEMORY_PRESSURE: f64 = 0.01;
+/// By what the cores' mean frequency may differ between runs.
+const FREQUENCY: f64 = 0.05;
+/// The largest probability, over all arms and conditions together, that equal runs spread as much.
+const SPREAD_P: f64 = 0.01;
+
+/// What is known of the machine while the judged runs were trained.
+pub(crate) struct Load {
+    /// What may have disturbed them, a sentence each without a full stop; empty if nothing did.
+    pub(crate) doubts: Vec<String>,
+    /// What speaks for a quiet machine.
+    pub(crate) quiet: String,
+}
+
+/// `None` without a judged run.
+pub(crate) fn of(findings: &Findings) -> Option<Load> {
+    let runs: Vec<&JudgedRun> = findings.study.arm_cells().flat_map(|placed| &placed.cell.runs).collect();
+    if runs.is_empty() {
+        return None;
+    }
+    let uses: Vec<Vec<HostUse>> = runs.iter().map(|judged| uses(judged.attempt)).collect();
+    let known: Vec<&Vec<HostUse>> = uses.iter().filter(|machines| !machines.is_empty()).collect();
+    let most = |of: fn(&HostUse) -> Option<f64>| -> Vec<f64> {
+        known.iter().filter_map(|machines| machines.iter().filter_map(of).reduce(f64::max)).collect()
+    };
+    let (others, steal) = (most(|used| Some(used.others)), most(|used| Some(used.steal)));
+    let mut doubts = Vec::new();
+    let limited = [
+        ("other processes used", "of the cores", OTHERS, &others),
+        ("the hypervisor took", "of the cores", STEAL, &steal),
+        ("tasks waited for memory", "of the time", MEMORY_PRESSURE, &most(|used| used.memory_pressure)),
+    ];
+    for (what, of_what, limit, shares) in limited {
+        doubts.extend(beyond(shares, limit).map(|found| {
+            format!("{what} up to {} {of_what} in {} of {}", found.most, found.count, runs_of(runs.len()))
+        }));
+    }
+    doubts.extend(frequencies(&most(|used| used.frequency)));
+    doubts.extend(restless(findings));
+    let unknown = runs.len() - known.len();
+    if unknown > 0 {
+        let of = runs_of(runs.len());
+        doubts.push(format!(
+            "what else the machine did is not known of {unknown} of {of}: too short, or not recorded"
+        ));
+    }
+    let at_most = |shares: &[f64]| number_format::percent(shares.iter().copied().fold(0.0, f64::max));
+    let quiet = format!(
+        "quiet: other processes used at most {} of the cores, the hypervisor {}",
+        at_most(&others),
+        at_most(&steal)
+    );
+    Some(Load { doubts, quiet })
+}
+
+/// What each machine of an attempt did while its ranks trained.
+pub(crate) fn uses(attempt: &AttemptRow) -> Vec<HostUse> {
+    let machines = attempt.hosts.chunk_by(|left, right| left.node == right.node);
+    machines.filter_map(|readings| HostUse::between(&readings.iter().collect::<Vec<&HostRecord>>())).collect()
+}
+
+/// The arm whose runs differ most beyond what varies within them, from half of the smallest effect that matters on: with such
+/// runs the interval of five pairs reaches nearly that effect to either side (2.776 * sqrt(2 / 5) standard deviations).
+fn restless(findings: &Findings) -> Option<String> {
+    let spread = |placed: &PlacedCell| {
+        let runs: Vec<_> = placed.cell.runs.iter().map(|judged| judged.attempt.blocks.as_slice()).collect();
+        Spread::of(&runs)
+    };
+    let each: Vec<(PlacedCell, Spread)> =
+        findings.study.arm_cells().filter_map(|placed| Some((placed, spread(&placed)?))).collect();
+    // Each of them may seem to differ by chance.
+    let limit = SPREAD_P / each.len() as f64;
+    let (placed, spread) = each
+        .iter()
+        .filter(|(_, spread)| spread.p < limit && spread.excess() >= findings.thresholds.min_effect / 2.0)
+        .max_by(|left, right| left.1.excess().total_cmp(&right.1.excess()))?;
+    Some(format!(
+        "runs of {} differ by {} (standard deviation), where {} would follow from what varies within them",
+        findings.label(placed),
+        number_format::percent(spread.between.sqrt()),
+        number_format::percent(spread.explained.sqrt()),
+    ))
+}
+
+struct Beyond {
+    count: usize,
+    most: String,
+}
+
+fn beyond(shares: &[f64], limit: f64) -> Option<Beyond> {
+    let most = shares.iter().copied().reduce(f64::max).filter(|most| *most >= limit)?;
+    let count = shares.iter().filter(|share| **share >= limit).count();
+    Some(Beyond { count, most: number_format::percent(most) })
+}
+
+fn frequencies(each: &[f64]) -> Option<String> {
+    let least = each.iter().copied().reduce(f64::min)?;
+    let most = each.iter().copied().reduce(f64::max)?;
+    let gigahertz = |frequency: f64| number_format::fixed(frequency / 1e6, 2);
+    (most - least >= FREQUENCY * most)
+        .then(|| format!("the cores ran at {} to {}\u{a0}GHz", gigahertz(least), gigahertz(most)))
+}
+
+fn runs_of(count: usize) -> String {
+    number_format::plural(count, "run")
+}
