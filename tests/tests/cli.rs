@@ -87,6 +87,27 @@ fn every_verb_can_read(desk: &Desk) {
 }
 
 #[test]
+fn noise_trains_one_arm_under_two_names_and_lends_its_runs_to_no_other_sweep() {
+    let desk = desk(&small("").replace("steps = 10", "steps = 120"));
+    let ended = run(&desk, &["noise", "recipe.toml", "--repeats", "3", "--json"]).with_code(0).unwrap();
+    let told: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!((&told["pairs"], &told["smallest"][1]["repeats"]), (&3.into(), &5.into()));
+    let differences: Vec<f64> = (told["smallest"].as_array().unwrap().iter())
+        .map(|smallest| smallest["difference"]["value"].as_f64().unwrap())
+        .collect();
+    assert!(differences.is_sorted_by(|more, less| more > less && *less > 0.0), "{told}");
+    let page = fs::read_to_string(desk.at(told["report"].as_str().unwrap())).unwrap();
+    assert!(page.contains("d-sync A") && page.contains("<b>machine</b>"), "the page of the sweep");
+    assert_eq!(states(&desk), ["done"; 6]);
+    let hosts = done(&desk, &["export", "last", "--format", "csv", "--what", "hosts"]);
+    assert!(hosts.lines().count() > 2 * 6, "a head, and at least two readings of each run: {hosts}");
+    let after = run(&desk, &["-v", "run", "recipe.toml"]).with_code(0).unwrap();
+    assert!(trained(&after), "{}", after.stderr);
+    let people = done(&desk, &["noise", "recipe.toml", "--repeats", "2"]);
+    assert!(people.contains("finds a difference of step times of at least:"), "{people}");
+}
+
+#[test]
 fn a_run_that_diverges_is_a_result() {
     let desk = desk(&small("").replace("lr = 0.05", "lr = 1e38"));
     let ended = run(&desk, &["run", "recipe.toml"]).with_code(0).unwrap();

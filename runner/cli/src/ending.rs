@@ -144,7 +144,7 @@ fn sentence(verdict: &Verdict, width: usize) -> String {
 }
 
 /// Runs that failed or were degraded: the rank, the reason, and its last log lines.
-fn troubles(rows: &SweepRows, width: usize) -> String {
+pub(crate) fn troubles(rows: &SweepRows, width: usize) -> String {
     let bad: Vec<&RunRow> = rows
         .runs
         .iter()
@@ -206,7 +206,7 @@ fn again(argv: &[String]) -> String {
 }
 
 /// 5 where runs failed, went on without a rank, or missed their target.
-fn exit(rows: &SweepRows) -> Exit {
+pub(crate) fn exit(rows: &SweepRows) -> Exit {
     if rows.runs.iter().any(|run| fell_short(rows, run)) { Exit::Short } else { Exit::Done }
 }
 

@@ -4,7 +4,7 @@ use crate::args::RecipeArgs;
 use crate::disk::DiskFiles;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Console, human};
-use recipe::{Machine, Plan, Problem, Problems, Request, Severity};
+use recipe::{Files, Machine, Plan, Problem, Problems, Request, Severity};
 use std::path::Path;
 
 /// What the repeats and evaluations of a plan can settle; empty for a single arm.
@@ -22,6 +22,11 @@ pub(crate) fn machine() -> Machine {
 
 /// Plans a recipe; its problems go to standard error.
 pub(crate) fn plan(args: &RecipeArgs, console: &Console) -> Result<Plan, Failure> {
+    plan_from(&DiskFiles, args, console)
+}
+
+/// The same with the files that `files` has.
+pub(crate) fn plan_from(files: &dyn Files, args: &RecipeArgs, console: &Console) -> Result<Plan, Failure> {
     let request = Request {
         path: &args.recipe,
         overrides: &args.overrides,
@@ -29,7 +34,7 @@ pub(crate) fn plan(args: &RecipeArgs, console: &Console) -> Result<Plan, Failure
         only: args.only.as_deref(),
         repeats: args.repeats,
     };
-    match recipe::plan(&DiskFiles, &request, &machine()) {
+    match recipe::plan(files, &request, &machine()) {
         Ok(plan) => {
             draw(&plan.warnings, console);
             if plan.runs.is_empty() && args.only.is_some() {

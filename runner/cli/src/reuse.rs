@@ -4,6 +4,7 @@ use crate::environment::Environment;
 use crate::exit::Failure;
 use recipe::{Cell, Plan, Provenance, Run, RunSpec};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use store::{EarlierRun, RunRef, RunState, Store};
@@ -53,6 +54,8 @@ pub(crate) enum Reuse {
     Finished,
     /// `--fresh`: everything is trained.
     Nothing,
+    /// Everything is trained, and no other sweep takes the results.
+    Apart,
 }
 
 /// Decides about every run of a plan, in its order. Without a store there is nothing to reuse.
@@ -73,6 +76,7 @@ pub(crate) async fn decide(
         let cell = &plan.cells[run.cell];
         let surroundings = environment.surroundings(&cell.spec)?;
         let identity = run.identity(cell, &surroundings);
+        let identity = if reuse == Reuse::Apart { apart(&identity) } else { identity };
         let finished = match (store, reuse) {
             (Some(store), Reuse::Finished) => store.find_finished(&identity).await?,
             _ => None,
@@ -85,11 +89,17 @@ pub(crate) async fn decide(
                 (Action::Reuse(finished), why)
             }
             (None, Reuse::Nothing) => (Action::Run, "asked for with --fresh".to_owned()),
+            (None, Reuse::Apart) => (Action::Run, NEVER.to_owned()),
             (None, Reuse::Finished) => now.compared_with(before.copied()),
         };
         decisions.push(Decision { action, why, identity, surroundings });
     }
     Ok(decisions)
+}
+
+/// An identity that no run of a recipe has.
+fn apart(identity: &str) -> String {
+    recipe::hex(&Sha256::digest(format!("apart\n{identity}")))
 }
 
 /// The end of an id: what tells runs of one sweep apart.

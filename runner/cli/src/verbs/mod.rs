@@ -9,6 +9,7 @@ pub(crate) mod export;
 pub(crate) mod init;
 pub(crate) mod list;
 pub(crate) mod logs;
+pub(crate) mod noise;
 pub(crate) mod plan;
 pub(crate) mod report;
 pub(crate) mod run;
@@ -93,6 +94,9 @@ pub(crate) enum Verb {
     /// Run a recipe; run it again to resume.
     #[command(after_help = run::EXAMPLES)]
     Run(run::RunArgs),
+    /// Measure the smallest difference that this machine can show.
+    #[command(after_help = noise::EXAMPLES)]
+    Noise(noise::NoiseArgs),
     /// Show running sweeps and the remains of killed drivers.
     #[command(after_help = status::EXAMPLES)]
     Status(status::StatusArgs),
@@ -139,6 +143,7 @@ pub(crate) fn execute(cli: Cli, console: &Console) -> Result<Exit, Failure> {
         Verb::Check(args) => check::execute(&args, &context),
         Verb::Plan(args) => plan::execute(&args, &context),
         Verb::Run(args) => run::execute(&args, &context),
+        Verb::Noise(args) => noise::execute(&args, &context),
         Verb::Status(args) => status::execute(&args, &context),
         Verb::Stop(args) => stop::execute(&args, &context),
         Verb::List(args) => list::execute(&args, &context),

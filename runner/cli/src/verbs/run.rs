@@ -16,7 +16,7 @@ use crate::sweep::Sweep;
 use clap::{Args, ValueHint};
 use launch::{LocalNodes, Severity};
 use recipe::{Plan, RunSpec};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use store::{Driver, NewSweep, NodeId, NodeRow, Store, SweepId};
 
 /// Shown at the end of the verb's help.
@@ -70,35 +70,71 @@ pub(crate) fn execute(args: &RunArgs, context: &Context<'_>) -> Result<Exit, Fai
     super::wait(async {
         let session = Session::listen(console, &context.global.store)?;
         let store = Store::open(&context.global.store).await?;
-        let reuse = if args.fresh { Reuse::Nothing } else { Reuse::Finished };
-        let decisions = reuse::decide(&plan, &mut environment, Some(&store), reuse).await?;
-        preflight(&plan, &decisions, context)?;
-        announce(&decisions, console);
-        let id = begin(args, &plan, &store).await?;
-        let nodes = nodes(&plan, &environment, &store).await?;
-        let to_train =
-            decisions.iter().filter(|decision| !matches!(decision.action, Action::Reuse(_))).count();
-        let progress = Progress::begin(context.global.progress, console, &plan, to_train);
-        progress.publish(store.folder(), &plan, &id);
-        let sweep = Sweep {
+        let training = Training {
             plan: &plan,
-            decisions: &decisions,
-            store: &store,
-            id: &id,
-            environment: &environment,
-            nodes: &nodes,
-            session: &session,
-            progress: &progress,
+            recipe: &args.recipe.recipe,
+            reuse: if args.fresh { Reuse::Nothing } else { Reuse::Finished },
             max_fail: args.max_fail,
+            session: &session,
+            store: &store,
         };
-        let ran = sweep.run().await;
-        progress.finish();
-        ran?;
+        let id = train(&training, &mut environment, context).await?;
         let report = ending::ReportOptions { file: args.report.as_deref(), open: args.open };
         let exit = ending::tell(&store, &id, context, &report).await?;
         store.close().await;
         Ok(session.interrupted().unwrap_or(exit))
     })
+}
+
+/// A plan to be trained.
+pub(crate) struct Training<'a> {
+    /// What is trained.
+    pub(crate) plan: &'a Plan,
+    /// The recipe as the user named it.
+    pub(crate) recipe: &'a Path,
+    /// Whether finished runs are looked for.
+    pub(crate) reuse: Reuse,
+    /// Number of failed runs after which no new run is started.
+    pub(crate) max_fail: Option<u32>,
+    /// The user's requests to stop.
+    pub(crate) session: &'a Session,
+    /// Where results go.
+    pub(crate) store: &'a Store,
+}
+
+/// Trains the runs of a plan and records them as a sweep, whose id is returned.
+///
+/// # Errors
+/// The machine cannot train them, or the store cannot be written; a run that fails is a result.
+pub(crate) async fn train(
+    training: &Training<'_>,
+    environment: &mut Environment,
+    context: &Context<'_>,
+) -> Result<SweepId, Failure> {
+    let Training { plan, store, session, .. } = *training;
+    let decisions = reuse::decide(plan, environment, Some(store), training.reuse).await?;
+    preflight(plan, &decisions, context)?;
+    announce(&decisions, context.console);
+    let id = begin(training).await?;
+    let nodes = nodes(plan, environment, store).await?;
+    let to_train = decisions.iter().filter(|decision| !matches!(decision.action, Action::Reuse(_))).count();
+    let progress = Progress::begin(context.global.progress, context.console, plan, to_train);
+    progress.publish(store.folder(), plan, &id);
+    let sweep = Sweep {
+        plan,
+        decisions: &decisions,
+        store,
+        id: &id,
+        environment,
+        nodes: &nodes,
+        session,
+        progress: &progress,
+        max_fail: training.max_fail,
+    };
+    let ran = sweep.run().await;
+    progress.finish();
+    ran?;
+    Ok(id)
 }
 
 fn refuse_too_many(args: &RunArgs, plan: &Plan) -> Result<(), Failure> {
@@ -159,18 +195,18 @@ fn announce(decisions: &[Decision], console: &Console) {
     }
 }
 
-async fn begin(args: &RunArgs, plan: &Plan, store: &Store) -> Result<SweepId, Failure> {
+async fn begin(training: &Training<'_>) -> Result<SweepId, Failure> {
     let argv: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let new = NewSweep {
-        plan,
-        recipe_path: &args.recipe.recipe.to_string_lossy(),
+        plan: training.plan,
+        recipe_path: &training.recipe.to_string_lossy(),
         argv: &argv,
         version: env!("CARGO_PKG_VERSION"),
-        commit: repository::commit(&args.recipe.recipe),
+        commit: repository::commit(training.recipe),
         started: human::now(),
         driver: Driver::this(),
     };
-    Ok(store.record_sweep(&new).await?)
+    Ok(training.store.record_sweep(&new).await?)
 }
 
 /// The rows of the plan's machines, in the order of its nodes.

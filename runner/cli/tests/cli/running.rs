@@ -128,6 +128,20 @@ fn quiet_says_only_what_went_wrong() {
     assert!(loud.out.contains("report: .bakeoff/reports/"), "{}", loud.out);
 }
 
+#[test]
+fn noise_without_a_pair_of_runs_has_nothing_to_tell() {
+    let kitchen = Kitchen::new().with_worker(HAPLESS);
+    let told = kitchen.run(&["noise", "small.toml", "--repeats", "2", "--json"]).code(5);
+    assert!(told.err.contains("fewer than two pairs of runs ended well") && told.out.is_empty(), "{told:?}");
+    assert!(told.err.contains("[1/4] failed: ps-sync A, "), "{}", told.err);
+    let list = kitchen.run(&["list", "--format", "json"]).code(0).json();
+    let arms: Vec<&str> = list.as_array().unwrap().iter().map(|run| run["arm"].as_str().unwrap()).collect();
+    assert_eq!(arms, ["ps-sync A", "ps-sync B", "ps-sync B", "ps-sync A"]);
+    let told = kitchen.run(&["noise", "--set", "train.steps=10"]).code(5);
+    assert!(told.err.contains("[10/10] failed: d-sync"), "{}", told.err);
+    kitchen.run(&["noise", "--repeats", "1"]).code(2);
+}
+
 /// Starts a sweep whose workers never get ready, sends signals once the first run has begun, and waits.
 fn interrupted(kitchen: &Kitchen, signals: &[Signal]) -> Told {
     let mut command = kitchen.command(&["run", "small.toml"]);

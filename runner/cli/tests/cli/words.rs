@@ -4,11 +4,12 @@ use crate::kitchen::{Kitchen, told};
 use std::fs;
 use std::process::Stdio;
 
-const VERBS: [&str; 16] = [
+const VERBS: [&str; 17] = [
     "init",
     "check",
     "plan",
     "run",
+    "noise",
     "status",
     "stop",
     "list",

@@ -151,7 +151,10 @@ mod tests {
         // Every fourth step of worker 1 takes ten times as long: 5 + 5 + 5 + 50 in 65.
         let tail = [5, 5, 5, 50, 5, 5, 5, 51];
         let workers = [worker(&[9, 9, 9], 1), worker(&tail, 1), worker(&[], 1)];
-        assert_eq!((time_and_steps(&workers), slowest_mean(&workers)), (Some((Nanos(9), 3)), Some(Nanos(16))));
+        assert_eq!(
+            (time_and_steps(&workers), slowest_mean(&workers)),
+            (Some((Nanos(9), 3)), Some(Nanos(16)))
+        );
         assert_eq!((slowest_mean(&[]), slowest_mean(&[worker(&[], 1)])), (None, None));
         // 3 samples in 27 ns and 8 in 131 ns: 100 in 100 / (1 / 9 + 8 / 131).
         assert_eq!(together_mean(&workers, 100), Some(Nanos(581)));
