@@ -7,7 +7,7 @@ use crate::verdict::whole_percent;
 use recipe::{Cell, Extent, Plan, Run, Source};
 use std::collections::BTreeMap;
 
-/// Spread between the runs of an arm for which the outlook is told: what step times on a quiet machine have, and what a busy
+/// Spread between the runs of an arm for which the outlook is given: what step times on a quiet machine have, and what a busy
 /// one or a target has.
 const SPREADS: [f64; 2] = [0.02, 0.1];
 
