@@ -220,6 +220,9 @@ impl Writer<'_> {
         let side = if contrast.is_faster() { "faster" } else { "slower" };
         let sure = contrast.sure.map(sure_words);
         Some(match comparison.grade {
+            Grade::Faster | Grade::Slower if contrast.sure.is_some_and(|sure| sure > 0.999) => {
+                format!("More than 99.9\u{a0}% sure that it is {side} by more than {effect}.")
+            }
             Grade::Faster | Grade::Slower => {
                 capitalised(&format!("{} sure that it is {side} by more than {effect}.", sure?))
             }
@@ -230,8 +233,12 @@ impl Writer<'_> {
                 format!("It is {side}; whether by more than {effect} is open ({} sure).", sure?)
             }
             Grade::NoDifference => format!("No difference that matters: less than {effect} either way."),
-            Grade::Open => match sure {
-                Some(sure) => format!("Open: {sure} sure that it is {side} by more than {effect}."),
+            Grade::Open => match contrast.sure_at_all() {
+                Some(any) => format!(
+                    "Open: {} sure that it is {side}, {} that by more than {effect}.",
+                    sure_words(any),
+                    sure?
+                ),
                 None => "Open: too few runs to compare.".to_owned(),
             },
             Grade::DidNotReach | Grade::Diverged => return None,
@@ -315,8 +322,8 @@ fn raw_interval(ratio: Estimate) -> String {
 pub(crate) fn sure_words(sure: f64) -> String {
     let percent = sure * 100.0;
     match percent {
-        percent if percent > 99.9 => "more than 99.9\u{a0}%".to_owned(),
-        percent if percent < 1.0 => "less than 1\u{a0}%".to_owned(),
+        percent if percent > 99.9 => ">\u{a0}99.9\u{a0}%".to_owned(),
+        percent if percent < 1.0 => "<\u{a0}1\u{a0}%".to_owned(),
         percent if percent >= 99.0 => format!("{}\u{a0}%", number_format::fixed(percent.min(99.9), 1)),
         percent => format!("{}\u{a0}%", number_format::fixed(percent, 0)),
     }
@@ -485,6 +492,64 @@ mod tests {
         let sample = Sample { target: None, ..Sample::duel() };
         let (_, sentences) = said(&sample.rows());
         insta::assert_snapshot!(sentences.join("\n"));
+    }
+
+    /// Gives the runs of each arm these times to the target, seen at once, and steps in proportion.
+    fn with_times(sample: &Sample, times: &[&[f64]]) -> SweepRows {
+        let mut rows = sample.rows();
+        let nanos = |seconds: f64| record::Nanos((seconds * 1e9) as u64);
+        for run in &mut rows.runs {
+            let time = times[rows.plan.cells[run.cell].arm][run.repeat as usize];
+            let attempt = run.attempt.as_mut().unwrap();
+            let watched = if time.is_finite() { time } else { 60.0 };
+            attempt.training = Some(nanos(watched));
+            attempt.mean_step_time = Some(nanos(watched / 480.0));
+            attempt.step_time = attempt.mean_step_time;
+            attempt.weights = Some(Ok(run.id.clone()));
+            attempt.metrics.retain(|row| row.metric == Metric::TestAccuracy);
+            for (place, row) in attempt.metrics.iter_mut().enumerate() {
+                row.samples = place as u64 * 2_400;
+                row.at = nanos(watched * place as f64 / 20.0);
+                row.value = if place == 20 && time.is_finite() { 0.975 } else { 0.5 };
+            }
+        }
+        rows
+    }
+
+    /// The pages that a review of the former rule found wrong or mute, in one sentence each.
+    #[test]
+    fn what_used_to_be_wrong_or_mute() {
+        let duel = |repeats: u32, times: &[&[f64]]| with_times(&Sample { repeats, ..Sample::duel() }, times);
+        let mut told = String::new();
+        let mut tell = |title: &str, rows: &SweepRows| {
+            let (paragraph, sentences) = said(rows);
+            told.push_str(&format!("{title}\n  {paragraph}\n  {}\n", sentences.last().unwrap()));
+        };
+        tell("three times, three runs", &duel(3, &[&[30.0, 30.4, 29.7], &[10.0, 10.1, 9.9]]));
+        tell(
+            "a certain 4 %",
+            &duel(5, &[&[20.0, 20.3, 19.8, 20.1, 20.2], &[19.25, 19.5, 19.05, 19.35, 19.4]]),
+        );
+        let base = [30.0, 30.9, 29.4, 30.3, 29.7, 30.6, 29.1, 30.0, 30.5, 29.5];
+        let mut arm = base.map(|time| time / 3.0 * if time > 30.0 { 1.01 } else { 0.99 });
+        arm[3] = f64::INFINITY;
+        tell("a miss in ten", &duel(10, &[&base, &arm]));
+        let mut diverged = Sample { target: None, ..Sample::duel() }.rows();
+        for run in diverged.runs.iter_mut().filter(|run| run.cell == 1) {
+            run.state = RunState::Diverged;
+        }
+        tell("a diverged arm", &diverged);
+        let mut eight = Sample { repeats: 5, ..Sample::duel() };
+        for number in 2..8 {
+            let arm = SampleArm { name: format!("arm-{number}"), ..eight.arms[1].clone() };
+            eight.arms.push(arm);
+        }
+        let fast = [10.0, 10.2, 9.9, 10.1, 9.8];
+        let slow = fast.map(|time| 2.0 * time);
+        let mut times: Vec<&[f64]> = vec![&slow];
+        times.extend([fast.as_slice(); 7]);
+        tell("eight arms", &with_times(&eight, &times));
+        insta::assert_snapshot!(told);
     }
 
     #[test]

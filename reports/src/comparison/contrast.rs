@@ -184,6 +184,11 @@ impl Contrast {
         })
     }
 
+    /// How sure it is that the arm is faster, or slower, by whatever amount.
+    pub(crate) fn sure_at_all(&self) -> Option<f64> {
+        self.sure.and_then(|_| self.sure(0.0, self.pairs.hidden()))
+    }
+
     fn sure(&self, edge: f64, hidden: (f64, f64)) -> Option<f64> {
         let any =
             self.mean.is_some_and(|mean| mean.freedom > 0.0) || self.least.is_some() || self.most.is_some();

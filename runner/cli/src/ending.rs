@@ -82,8 +82,17 @@ pub(crate) fn results(rows: &SweepRows, options: &Options, width: usize) -> Resu
 }
 
 /// Columns that go where the terminal is too narrow, the least telling first; the page has them all.
-const SPARE: [&str; 8] =
-    ["throughput", "sure", "tail", "steps to target", "sent/step", "waiting", "reached", "step time"];
+const SPARE: [&str; 9] = [
+    "throughput",
+    "tail",
+    "typical step",
+    "steps to target",
+    "sent/step",
+    "waiting",
+    "reached",
+    "sure",
+    "step time",
+];
 
 /// The table with as many columns as fit.
 fn fitting(mut table: ArmTable, width: usize) -> Sheet {

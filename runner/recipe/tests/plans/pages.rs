@@ -248,7 +248,7 @@ fn the_schema_refuses_what_the_checker_refuses() {
         ("\"ps-sync\"", "\"gmp\""),
         ("\"mnist-mlp\"", "\"alexnet\""),
         ("schema   = 1", "schema   = 2"),
-        ("count = 5", "count = \"five\""),
+        ("count = 3", "count = \"five\""),
     ] {
         let wrong = right.replacen(from, to, 1);
         if from != "epochs  " {
