@@ -51,7 +51,7 @@ pub(crate) fn together(workers: &[Worker], period: u64, batch: u32) -> Option<Na
 
 /// The mean length of the steady steps of the slowest worker, rounded down.
 pub(crate) fn slowest_mean(workers: &[Worker]) -> Option<Nanos> {
-    workers.iter().filter_map(|worker| worker.mean()).max()
+    workers.iter().filter_map(Worker::mean).max()
 }
 
 /// The time in which all workers together use `batch` samples, at their rates over all steady steps.

@@ -181,7 +181,7 @@ impl<'a> SummaryBuilder<'a> {
     }
 
     /// The step time and the number of steps; nothing without a steady step.
-    fn step_time(&self, samples: u64) -> Option<StepTime> {
+    fn step_time(&self, samples: u64) -> Option<Timing> {
         let workers: Vec<Worker> = self
             .lanes
             .iter()
@@ -200,16 +200,16 @@ impl<'a> SummaryBuilder<'a> {
             let mean = step_time::together_mean(&workers, global_batch);
             let steps = self.spec.train.steps_of(samples).round() as u64;
             let blocks = blocks::together(&workers, global_batch);
-            return Some(StepTime { step_time, mean, steps, blocks });
+            return Some(Timing { step_time, mean, steps, blocks });
         }
         let slowest = step_time::slowest(&workers, period)?;
         let blocks = blocks::of(slowest.worker.lengths, period);
         let mean = step_time::slowest_mean(&workers);
-        Some(StepTime { step_time: slowest.step_time, mean, steps: slowest.worker.steps, blocks })
+        Some(Timing { step_time: slowest.step_time, mean, steps: slowest.worker.steps, blocks })
     }
 }
 
-struct StepTime {
+struct Timing {
     step_time: Nanos,
     mean: Option<Nanos>,
     steps: u64,

@@ -22,6 +22,23 @@ pub enum ExportTable {
     Hosts,
 }
 
+/// The columns of [`ExportTable::Hosts`].
+const HOSTS: &[&str] = &[
+    "run",
+    "node",
+    "at_ns",
+    "cores",
+    "busy_ns",
+    "steal_ns",
+    "own_ns",
+    "cpu_pressure_ns",
+    "memory_pressure_ns",
+    "load",
+    "frequency_khz",
+    "governor",
+    "memory_available_bytes",
+];
+
 impl ExportTable {
     /// All tables.
     pub const ALL: [Self; 5] = [Self::Runs, Self::Steps, Self::Metrics, Self::Phases, Self::Hosts];
@@ -98,21 +115,7 @@ impl ExportTable {
             Self::Phases => &[
                 "run", "rank", "lane", "phase", "category", "count", "total_ns", "p50_ns", "p95_ns", "max_ns",
             ],
-            Self::Hosts => &[
-                "run",
-                "node",
-                "at_ns",
-                "cores",
-                "busy_ns",
-                "steal_ns",
-                "own_ns",
-                "cpu_pressure_ns",
-                "memory_pressure_ns",
-                "load",
-                "frequency_khz",
-                "governor",
-                "memory_available_bytes",
-            ],
+            Self::Hosts => HOSTS,
         };
         let phases = Phase::ALL.iter().map(|phase| format!("{}_ns", phase.name().replace('-', "_")));
         let phases = phases.filter(|_| self == Self::Steps);
