@@ -1,7 +1,7 @@
 //! The mean of a vector over a group: a plain sum by the collective of the run, behind the projection of the lane where
 //! the recipe asks for one, scaled once.
 
-use crate::collective::Collective;
+use crate::collective::CollectiveAlgorithm;
 use crate::group::Group;
 use crate::handoff::Handoff;
 use crate::projection::Projector;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// The all-reduce of one lane.
 pub struct AllReduce {
-    collective: Arc<dyn Collective>,
+    collective: Arc<dyn CollectiveAlgorithm>,
     /// What is kept of gradients; its memory belongs to the lane.
     projector: Option<Projector>,
 }
@@ -23,7 +23,7 @@ pub type CommQueue = Handoff<ReduceJob, Vector>;
 
 /// An all-reduce that another lane asks for.
 pub struct ReduceJob {
-    /// The vector.
+    /// Replaced by the mean.
     pub x: Vector,
     /// Position of its first element in the vector that it is part of.
     pub at: usize,
@@ -35,7 +35,7 @@ pub struct ReduceJob {
 
 impl AllReduce {
     /// Sums by `collective`, of gradients only their projection.
-    pub fn new(collective: Arc<dyn Collective>, projector: Option<Projector>) -> Self {
+    pub fn new(collective: Arc<dyn CollectiveAlgorithm>, projector: Option<Projector>) -> Self {
         Self { collective, projector }
     }
 
@@ -61,7 +61,7 @@ impl AllReduce {
 /// Where a codec has one range for a whole gradient, the ranks of the group agree on it: all get the same bits of the sum
 /// of their reaches.
 fn agree_on_range(
-    collective: &dyn Collective,
+    collective: &dyn CollectiveAlgorithm,
     x: &[f32],
     tag: Tag,
     wire: &mut Wire<'_>,

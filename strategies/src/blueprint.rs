@@ -9,14 +9,14 @@ pub use lanes::{Body, LaneBody, RankSetup, panic_text};
 
 use crate::StepError;
 use crate::all_reduce::{AllReduce, CommQueue};
-use crate::collective::{self, Collective};
+use crate::collective::{self, CollectiveAlgorithm};
 use crate::compress::Compressor;
 use crate::plan::TrainingPlan;
 use crate::projection::{self, Matrix};
 use crate::registry::{CustomRank, Registry};
 use crate::runtime::Runtime;
-use crate::strategy::Roles;
-use recipe::{Compression, Graph, Measure, Role, RunSpec, Strategy as Kind};
+use crate::strategy::{Evaluated, Roles};
+use recipe::{Compression, CustomCodec, Graph, Measure, Role, RunSpec, Strategy as Kind};
 use record::Rank;
 use std::sync::{Arc, OnceLock};
 
@@ -25,8 +25,9 @@ use std::sync::{Arc, OnceLock};
 pub struct Blueprint {
     strategy: Kind,
     compression: Compression,
+    custom_codec: Option<CustomCodec>,
     codec: Option<fn() -> Box<dyn Compressor>>,
-    collective: Arc<dyn Collective>,
+    collective: Arc<dyn CollectiveAlgorithm>,
     measure: Measure,
     everyone: Arc<[Rank]>,
     trainers: Arc<[Rank]>,
@@ -51,6 +52,7 @@ impl Blueprint {
             strategy: spec.strategy.clone(),
             // One worker trains as if nothing travelled, with any strategy.
             compression: if trainers.len() == 1 { Compression::None } else { spec.compression },
+            custom_codec: spec.custom_codec.clone(),
             codec: None,
             collective: collective::build(&spec.communication, &spec.cluster),
             measure: spec.measure,
@@ -78,17 +80,17 @@ impl Blueprint {
 
     /// The same with another all-reduce: for collectives under development and tests.
     #[must_use]
-    pub fn with_collective(self, collective: Arc<dyn Collective>) -> Self {
+    pub fn with_collective(self, collective: Arc<dyn CollectiveAlgorithm>) -> Self {
         Self { collective, ..self }
     }
 
-    /// The same with strategies of other crates.
+    /// The same with strategies and codecs of other crates.
     #[must_use]
     pub fn with_registry(self, registry: Registry) -> Self {
         Self { registry, ..self }
     }
 
-    /// All ranks.
+    /// Workers and servers, in order.
     pub fn ranks(&self) -> &[Rank] {
         &self.everyone
     }
@@ -109,7 +111,7 @@ impl Blueprint {
     }
 
     /// The collective of the run.
-    pub fn collective(&self) -> &Arc<dyn Collective> {
+    pub fn collective(&self) -> &Arc<dyn CollectiveAlgorithm> {
         &self.collective
     }
 
@@ -123,11 +125,29 @@ impl Blueprint {
     pub fn roles(&self, rank: Rank, runtime: &dyn Runtime, comm: &CommQueue) -> Result<Roles, StepError> {
         if let Kind::Custom { name, settings } = &self.strategy {
             let rank = CustomRank { rank, blueprint: self, settings, runtime, comm };
-            return self.registry.get(name)?.roles(&rank);
+            let roles = self.registry.get(name)?.roles(&rank)?;
+            return check_custom(name, rank.rank, roles);
         }
         match rank.index().checked_sub(self.trainers.len()) {
             None => Ok(self.roles_of_worker(rank, runtime, comm)),
             Some(server) => Ok(self.roles_of_server(server, runtime)),
         }
     }
+}
+
+/// A custom strategy has no servers: each rank trains, and rank 0 says which model the run is judged by.
+fn check_custom(name: &str, rank: Rank, roles: Roles) -> Result<Roles, StepError> {
+    if roles.trainer.is_none() {
+        return Err(StepError::Environment(format!(
+            "the strategy `{name}` gives rank {rank} nothing to train; give each rank a trainer"
+        )));
+    }
+    let judges = roles.evaluated.as_ref().is_some_and(Evaluated::decides);
+    if rank == Rank(0) && !judges {
+        return Err(StepError::Environment(format!(
+            "the strategy `{name}` names no model that the run is judged by; give the roles of rank 0 \
+             `Evaluated::judged`, `Evaluated::compared` or `Evaluated::averaged`"
+        )));
+    }
+    Ok(roles)
 }

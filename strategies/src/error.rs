@@ -27,15 +27,14 @@ impl fmt::Display for Wanted {
 
 /// An error that ends a lane.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant says what its fields are")]
 pub enum StepError {
     /// Nothing came within the deadline.
     #[error("rank {rank} waited {waited} for {wanted}{}", from(*peer))]
     Silent {
-        /// The waiting rank.
         rank: Rank,
         /// The peer; `None` if any peer would do.
         peer: Option<Rank>,
-        /// The awaited message.
         wanted: Wanted,
         /// The length of the wait.
         waited: Nanos,
@@ -43,37 +42,24 @@ pub enum StepError {
     /// The peer left or was lost.
     #[error("rank {peer} is gone while rank {rank} waits for {wanted}")]
     Gone {
-        /// The waiting rank.
         rank: Rank,
         /// The rank that left.
         peer: Rank,
-        /// The awaited message.
         wanted: Wanted,
     },
     /// A message out of order: the ranks disagree on what happens next.
     #[error("rank {rank} expected {wanted} from rank {peer}, but {got} came")]
-    Unexpected {
-        /// The receiver.
-        rank: Rank,
-        /// The sender.
-        peer: Rank,
-        /// The expected tag.
-        wanted: Tag,
-        /// The received tag.
-        got: Tag,
-    },
+    Unexpected { rank: Rank, peer: Rank, wanted: Tag, got: Tag },
     /// A packet that is not a vector of the expected length.
     #[error("packet of {bytes} bytes cannot be a vector of {elements} elements")]
     Packet {
         /// Length of the packet.
         bytes: usize,
-        /// The expected length.
         elements: usize,
     },
     /// Bytes that are not the small message that was expected.
     #[error("rank {rank} received {bytes} bytes that are not {expected}")]
     Message {
-        /// The receiver.
         rank: Rank,
         /// Length of the packet.
         bytes: usize,
@@ -85,7 +71,6 @@ pub enum StepError {
     Transport {
         /// The rank whose transport failed.
         rank: Rank,
-        /// The system's reason.
         reason: String,
     },
     /// The loss of a rank is not finite.

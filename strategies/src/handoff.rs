@@ -30,7 +30,7 @@ pub struct Pending {
 pub struct Request<Out> {
     /// Names the request in the reply.
     pub ticket: Ticket,
-    /// The work itself.
+    /// What the other lane handed over.
     pub work: Out,
 }
 

@@ -5,13 +5,13 @@ use crate::plan::Progress;
 use crate::runtime::Gate;
 use crate::service_context::ServiceContext;
 use crate::step_recorder::{SnapshotPurpose, StepRecorder, StepSummary, When};
-use crate::strategy::{Service, ServiceStep, Strategy};
+use crate::strategy::{Service, ServiceStep, Trainer};
 use crate::worker_context::WorkerContext;
 
 /// Drives the compute lane.
 pub(crate) fn train(
     mut ctx: WorkerContext,
-    mut strategy: Box<dyn Strategy>,
+    mut strategy: Box<dyn Trainer>,
     gate: &dyn Gate,
     recorder: &StepRecorder,
 ) -> Result<(), StepError> {

@@ -1,15 +1,17 @@
-//! Strategies of other crates, by name.
+//! Strategies and codecs of other crates, by name.
 
 use crate::StepError;
 use crate::all_reduce::CommQueue;
 use crate::blueprint::Blueprint;
+use crate::compress::Compressor;
 use crate::runtime::Runtime;
 use crate::strategy::Roles;
+use recipe::CustomCodec;
 use record::Rank;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The settings of a custom strategy, as the recipe states them.
+/// The settings of a custom strategy or codec, as the recipe states them.
 pub type CustomSettings = BTreeMap<String, f64>;
 
 /// A strategy of another crate.
@@ -20,7 +22,7 @@ pub trait CustomStrategy: Send + Sync {
 
 /// A rank that a custom strategy builds the roles of.
 pub struct CustomRank<'a> {
-    /// The rank itself.
+    /// Workers come first, then servers.
     pub rank: Rank,
     /// Workers, sizes, the training plan and the all-reduce of the run.
     pub blueprint: &'a Blueprint,
@@ -35,18 +37,40 @@ pub struct CustomRank<'a> {
 impl CustomRank<'_> {
     /// A setting that the strategy needs.
     pub fn setting(&self, name: &str) -> Result<f64, StepError> {
-        self.settings.get(name).copied().ok_or_else(|| {
-            StepError::Environment(format!(
-                "the strategy needs a setting `{name}`; add it to `strategy.settings`"
-            ))
-        })
+        setting(self.settings, name).map_err(|missing| missing.of("strategy"))
     }
 }
 
-/// The custom strategies that a `bakeoff-worker` knows.
+/// Builds a codec of another crate from its settings; an error names the setting that is missing or wrong.
+pub type NewCodec = fn(&CustomSettings) -> Result<Box<dyn Compressor>, StepError>;
+
+/// A setting that a custom codec needs.
+pub fn codec_setting(settings: &CustomSettings, name: &str) -> Result<f64, StepError> {
+    setting(settings, name).map_err(|missing| missing.of("compression"))
+}
+
+/// A setting that a recipe does not have.
+struct Missing<'a>(&'a str);
+
+impl Missing<'_> {
+    /// The error for what stands in this table of the recipe.
+    fn of(self, table: &str) -> StepError {
+        StepError::Environment(format!(
+            "`{table}.settings` has no `{}`; add it as `{} = number`",
+            self.0, self.0
+        ))
+    }
+}
+
+fn setting<'a>(settings: &CustomSettings, name: &'a str) -> Result<f64, Missing<'a>> {
+    settings.get(name).copied().ok_or(Missing(name))
+}
+
+/// The custom strategies and codecs that a `bakeoff-worker` knows.
 #[derive(Clone, Default)]
 pub struct Registry {
     strategies: BTreeMap<String, Arc<dyn CustomStrategy>>,
+    codecs: BTreeMap<String, NewCodec>,
 }
 
 impl Registry {
@@ -57,14 +81,32 @@ impl Registry {
         self
     }
 
+    /// The same with one more codec; one of the same name is replaced. Each lane of each rank has its own.
+    #[must_use]
+    pub fn with_codec(mut self, name: &str, codec: NewCodec) -> Self {
+        self.codecs.insert(name.to_owned(), codec);
+        self
+    }
+
     /// The strategy of that name; the error lists the known ones.
     pub(crate) fn get(&self, name: &str) -> Result<&Arc<dyn CustomStrategy>, StepError> {
-        self.strategies.get(name).ok_or_else(|| {
-            let known: Vec<&str> = self.strategies.keys().map(String::as_str).collect();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            StepError::Environment(format!(
-                "this bakeoff-worker has no strategy `{name}` (it has: {known}); build one that registers it"
-            ))
-        })
+        self.strategies.get(name).ok_or_else(|| unknown("strategy", name, self.strategies.keys()))
     }
+
+    /// A codec as the recipe describes it; the error lists the known ones.
+    pub(crate) fn codec(&self, described: Option<&CustomCodec>) -> Result<Box<dyn Compressor>, StepError> {
+        let Some(CustomCodec { name, settings }) = described else {
+            return Err(StepError::Environment("the run names no codec of another crate".to_owned()));
+        };
+        let new = self.codecs.get(name).ok_or_else(|| unknown("codec", name, self.codecs.keys()))?;
+        new(settings)
+    }
+}
+
+fn unknown<'a>(noun: &str, name: &str, known: impl Iterator<Item = &'a String>) -> StepError {
+    let known: Vec<&str> = known.map(String::as_str).collect();
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    StepError::Environment(format!(
+        "this bakeoff-worker has no {noun} `{name}` (it has: {known}); build one that registers it"
+    ))
 }

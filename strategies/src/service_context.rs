@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Facts about a rank, the same on all of its lanes.
 #[derive(Clone)]
 pub struct RankInfo {
-    /// The rank itself.
+    /// Workers come first, then servers.
     pub rank: Rank,
     /// All ranks, servers included; a group rank in it is the rank.
     pub everyone: Group,
@@ -35,7 +35,7 @@ pub struct ServiceContext {
 }
 
 impl ServiceContext {
-    /// Records an event.
+    /// Hands an event to the observer of the rank.
     pub fn record(&self, event: Event) {
         self.observer.event(event);
     }

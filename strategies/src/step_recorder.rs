@@ -3,7 +3,7 @@
 use crate::plan::TrainingPlan;
 use crate::runtime::Observer;
 use crate::service_context::{RankInfo, ServiceContext};
-use crate::strategy::{CENTRE, Evaluated, Service, Strategy};
+use crate::strategy::{CENTRE, Evaluated, Service, Trainer};
 use crate::worker_context::WorkerContext;
 use crate::{Coding, Lane, Loss, Traffic};
 use record::{
@@ -43,7 +43,6 @@ pub(crate) enum Samples {
 pub(crate) enum SnapshotPurpose {
     /// Its digest only.
     Digest,
-    /// Evaluation.
     Evaluation,
     /// Evaluation of the model that the run ends with.
     Final,
@@ -143,7 +142,7 @@ impl StepRecorder {
     pub(crate) fn snapshot_worker(
         &self,
         ctx: &mut WorkerContext,
-        strategy: &dyn Strategy,
+        strategy: &dyn Trainer,
         when: When,
         purpose: SnapshotPurpose,
     ) {

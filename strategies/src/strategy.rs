@@ -9,7 +9,7 @@ use record::{LaneId, Nanos, Rank, SnapshotGroup, Standing};
 
 /// The work of the compute lane of a rank: straight-line code against a [`WorkerContext`]. It names no socket and no thread, and
 /// a phase only for arithmetic of its own.
-pub trait Strategy: Send {
+pub trait Trainer: Send {
     /// Before the run's clock starts: all ranks receive rank 0's initial weights. A strategy with a state of its own
     /// overrides it, begins with the same broadcast, and reads the weights after it.
     fn start(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
@@ -91,7 +91,7 @@ pub(crate) const CENTRE: &str = "centre";
 #[derive(Default)]
 pub struct Roles {
     /// The compute lane.
-    pub trainer: Option<Box<dyn Strategy>>,
+    pub trainer: Option<Box<dyn Trainer>>,
     /// The other lanes.
     pub services: Vec<Box<dyn Service>>,
     /// Lanes of the measurement, which count samples and snapshot models. They are no part of the method, so that their
@@ -114,7 +114,7 @@ pub struct Evaluated {
 
 impl Roles {
     /// A rank that trains; `evaluated` says how its model is evaluated, if not only its digest is recorded.
-    pub fn trainer(strategy: impl Strategy + 'static, evaluated: Option<Evaluated>) -> Self {
+    pub fn trainer(strategy: impl Trainer + 'static, evaluated: Option<Evaluated>) -> Self {
         Self { trainer: Some(Box::new(strategy)), evaluated, ..Self::default() }
     }
 }
@@ -141,6 +141,11 @@ impl Evaluated {
     /// those of all `workers` are compared.
     pub fn beside(rank: Rank, workers: usize) -> Self {
         Self::one_of(rank, Standing::Beside, SnapshotGroup { size: workers as u32, judged: false })
+    }
+
+    /// Whether the run is judged by this model, or by a mean that it is part of.
+    pub(crate) fn decides(&self) -> bool {
+        self.standing == Standing::Judged || self.group.is_some_and(|group| group.judged)
     }
 
     fn one_of(rank: Rank, first: Standing, group: SnapshotGroup) -> Self {

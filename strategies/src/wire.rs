@@ -174,7 +174,7 @@ impl<'a> Wire<'a> {
         clock.switch(before);
     }
 
-    /// Decodes a packet.
+    /// Decodes a packet over `into`, which must have the length that was encoded.
     pub fn decode(&mut self, packet: &Packet, into: &mut [f32]) -> Result<(), StepError> {
         let Lane { codecs, clock, .. } = &mut *self.lane;
         let codec = codecs.of(self.content);

@@ -91,7 +91,7 @@ impl WorkerContext {
 
     // Facts.
 
-    /// The rank itself.
+    /// Workers come first, then servers.
     pub fn rank(&self) -> Rank {
         self.service.info.rank
     }

@@ -3,7 +3,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is what the program is for")]
 
 use anyhow::{Context, Result, bail};
-use e2e::fault::{self, Aftermath, Case, Fault};
+use e2e::fault::{self, Case, FaultAftermath, ProcessFault};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -40,7 +40,7 @@ fn main() -> Result<ExitCode> {
     let (mut rows, mut left_out, mut offences) = (Vec::new(), 0, Vec::new());
     for number in first..first + count {
         let case = Case::random(seed, number);
-        if case.fault == Fault::FullDisk && !disks {
+        if case.fault == ProcessFault::FullDisk && !disks {
             left_out += 1;
             continue;
         }
@@ -64,12 +64,13 @@ fn main() -> Result<ExitCode> {
     Ok(if offences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn line(number: u64, row: &Aftermath) -> String {
-    let Aftermath { case, too_late, state, exit, over, clean, intact, told, .. } = row;
+fn line(number: u64, row: &FaultAftermath) -> String {
+    let FaultAftermath { case, too_late, state, exit, over, clean, intact, told, .. } = row;
     let Case { fault, moment, strategy, rank, .. } = case;
     let exit = exit.map_or_else(|| "killed".into(), |code| code.to_string());
     let late = if *too_late { " (too late)" } else { "" };
-    let rank = if matches!(fault, Fault::Kill | Fault::Stop) { rank.to_string() } else { "-".into() };
+    let rank =
+        if matches!(fault, ProcessFault::Kill | ProcessFault::Stop) { rank.to_string() } else { "-".into() };
     let (over, clean) = (over.as_secs_f64(), clean.as_secs_f64());
     let sound = if *intact { "intact" } else { "DAMAGED" };
     let told = told.replace('|', "/");
@@ -80,21 +81,22 @@ fn line(number: u64, row: &Aftermath) -> String {
 }
 
 /// By fault: how many, how they ended, and the longest times.
-fn sums(rows: &[Aftermath]) -> String {
+fn sums(rows: &[FaultAftermath]) -> String {
     let mut lines = vec![
         "| fault | runs | ended | longest until over | longest until clean | database | offences |"
             .to_owned(),
         "|---|--:|---|--:|--:|---|--:|".to_owned(),
     ];
-    for fault in Fault::ALL {
-        let own: Vec<&Aftermath> = rows.iter().filter(|row| row.case.fault == fault).collect();
+    for fault in ProcessFault::ALL {
+        let own: Vec<&FaultAftermath> = rows.iter().filter(|row| row.case.fault == fault).collect();
         let mut states: BTreeMap<&str, u32> = BTreeMap::new();
         for row in &own {
             *states.entry(&row.state).or_default() += 1;
         }
         let states: Vec<String> = states.iter().map(|(state, count)| format!("{count} {state}")).collect();
-        let longest =
-            |of: fn(&Aftermath) -> Duration| own.iter().map(|row| of(row).as_secs_f64()).fold(0.0, f64::max);
+        let longest = |of: fn(&FaultAftermath) -> Duration| {
+            own.iter().map(|row| of(row).as_secs_f64()).fold(0.0, f64::max)
+        };
         let intact = own.iter().filter(|row| row.intact).count();
         let offences: usize = own.iter().map(|row| row.offences.len()).sum();
         lines.push(format!(

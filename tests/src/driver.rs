@@ -56,8 +56,8 @@ impl Desk {
     }
 
     /// Starts `bakeoff` with these arguments.
-    pub fn start<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Result<Driver> {
-        Driver::start(self.command(arguments)?)
+    pub fn start<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Result<DriverProcess> {
+        DriverProcess::start(self.command(arguments)?)
     }
 
     /// Runs `bakeoff` with these arguments to its end.
@@ -120,14 +120,14 @@ impl Ended {
 
 /// A `bakeoff` that runs. Dropping it kills it.
 #[derive(Debug)]
-pub struct Driver {
+pub struct DriverProcess {
     child: Child,
     lines: Receiver<String>,
     heard: Vec<String>,
     printed: Option<JoinHandle<String>>,
 }
 
-impl Driver {
+impl DriverProcess {
     /// Starts this command.
     pub fn start(mut command: Command) -> Result<Self> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -171,20 +171,20 @@ impl Driver {
     }
 
     /// Waits for the start of this rank's process; the driver must have been started with `-v`.
-    pub fn worker(&mut self, rank: u32) -> Result<Worker> {
+    pub fn worker(&mut self, rank: u32) -> Result<WorkerProcess> {
         let lead = format!("rank {rank} is process ");
         let pid = self.hear(Duration::from_secs(30), |line| line.trim().strip_prefix(&lead)?.parse().ok())?;
-        Worker::of(pid)
+        WorkerProcess::of(pid)
     }
 
     /// Its workers, whatever they are for: its children of that name.
-    pub fn workers(&self) -> Result<Vec<Worker>> {
+    pub fn workers(&self) -> Result<Vec<WorkerProcess>> {
         let driver = self.pid();
         let processes = fs::read_dir("/proc")?.filter_map(|entry| {
             let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
             let stat = Stat::of(pid)?;
             (stat.parent == driver && stat.name == "bakeoff-worker")
-                .then_some(Worker { pid, born: stat.born })
+                .then_some(WorkerProcess { pid, born: stat.born })
         });
         Ok(processes.collect())
     }
@@ -199,7 +199,7 @@ impl Driver {
         self.end_watched(within, |_| ())
     }
 
-    /// Like [`Driver::end`], and calls `look` now and then.
+    /// Like [`DriverProcess::end`], and calls `look` now and then.
     pub fn end_watched(mut self, within: Duration, mut look: impl FnMut(&Self)) -> Result<Ended> {
         let deadline = Instant::now() + within;
         loop {
@@ -222,7 +222,7 @@ impl Driver {
     }
 }
 
-impl Drop for Driver {
+impl Drop for DriverProcess {
     fn drop(&mut self) {
         // It may have ended already.
         let _ = self.child.kill();
@@ -232,13 +232,13 @@ impl Drop for Driver {
 
 /// A worker process, told apart from a later one with the same number.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Worker {
+pub struct WorkerProcess {
     /// Its process number.
     pub pid: u32,
     born: u64,
 }
 
-impl Worker {
+impl WorkerProcess {
     fn of(pid: u32) -> Result<Self> {
         let stat = Stat::of(pid).with_context(|| format!("there is no process {pid}"))?;
         Ok(Self { pid, born: stat.born })
@@ -257,8 +257,9 @@ impl Worker {
 }
 
 /// Waits until none of them is there.
-pub fn gone(workers: &[Worker], within: Duration) -> Result<()> {
-    wait_until(within, || Ok(!workers.iter().any(Worker::lives))).with_context(|| format!("of {workers:?}"))
+pub fn gone(workers: &[WorkerProcess], within: Duration) -> Result<()> {
+    wait_until(within, || Ok(!workers.iter().any(WorkerProcess::lives)))
+        .with_context(|| format!("of {workers:?}"))
 }
 
 /// Waits for something that is not reported.

@@ -7,14 +7,14 @@ mod sketch;
 mod threads;
 mod under_way;
 
-pub use driver::{Desk, Driver, Ended, Worker, gone, wait_until};
+pub use driver::{Desk, DriverProcess, Ended, WorkerProcess, gone, wait_until};
 pub use sketch::Sketch;
 pub use threads::{RankLog, train_on_threads};
 pub use under_way::{CLEAN, UnderWay};
 
 use anyhow::{Context, Result, bail, ensure};
 use launch::{Attempt, Deadlines, End, Outcome, StopSignal, Update};
-use recipe::{FileProblem, Files, Machine, Plan, Request, Run};
+use recipe::{FileProblem, Files, Machine, Plan, PlanRequest, Run};
 use record::{Event, MetricRecord, Rank, StepRecord};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ pub fn plan(text: &str) -> Result<Plan> {
 
 /// What a recipe's text expands to on such a machine.
 pub fn plan_for(text: &str, machine: Machine) -> Result<Plan> {
-    recipe::plan(&Text(text), &Request::new(Path::new("/recipe.toml")), &machine)
+    recipe::plan(&Text(text), &PlanRequest::new(Path::new("/recipe.toml")), &machine)
         .map_err(|problems| anyhow::anyhow!("{problems:?}"))
 }
 
@@ -70,7 +70,7 @@ impl Files for Disk {
 
 /// The plan of a recipe's file on a machine of two cores.
 pub fn plan_file(path: &Path) -> Result<Plan> {
-    recipe::plan(&Disk, &Request::new(path), &Machine { cores: 2 })
+    recipe::plan(&Disk, &PlanRequest::new(path), &Machine { cores: 2 })
         .map_err(|problems| anyhow::anyhow!("{problems:?}"))
 }
 

@@ -1,6 +1,6 @@
 //! A run of two workers under way: what tests interrupt, kill and ask about.
 
-use crate::{Desk, Driver, Ended, Worker, gone, wait_until};
+use crate::{Desk, DriverProcess, Ended, WorkerProcess, gone, wait_until};
 use anyhow::Result;
 use record::{Event, Nanos};
 use std::process::Command;
@@ -17,9 +17,9 @@ pub struct UnderWay {
     /// Where it runs.
     pub desk: Desk,
     /// Its driver.
-    pub driver: Driver,
+    pub driver: DriverProcess,
     /// By rank.
-    pub workers: Vec<Worker>,
+    pub workers: Vec<WorkerProcess>,
 }
 
 impl UnderWay {
@@ -32,7 +32,7 @@ impl UnderWay {
     ) -> Result<Self> {
         let desk = Desk::new()?;
         desk.write("recipe.toml", recipe)?;
-        let mut driver = Driver::start(command(&desk)?)?;
+        let mut driver = DriverProcess::start(command(&desk)?)?;
         let workers = (0..ranks).map(|rank| driver.worker(rank)).collect::<Result<Vec<_>>>()?;
         let trains = |event: &Event| matches!(event, Event::Step(step) if step.begin > trained);
         wait_until(START_UP, || Ok(desk.events().iter().any(trains)))?;

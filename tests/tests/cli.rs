@@ -155,7 +155,7 @@ fn a_worker_that_is_missing_stops_a_sweep_before_it_starts() {
     let desk = desk(&small(""));
     let mut command = desk.command(["run", "recipe.toml"]).unwrap();
     command.env("BAKEOFF_WORKER", "/nowhere/bakeoff-worker");
-    let ended = e2e::Driver::start(command).unwrap().end(std::time::Duration::from_secs(30)).unwrap();
+    let ended = e2e::DriverProcess::start(command).unwrap().end(std::time::Duration::from_secs(30)).unwrap();
     let ended = ended.with_code(4).unwrap();
     assert!(ended.stderr.contains("/nowhere/bakeoff-worker"), "{}", ended.stderr);
     assert!(ended.stderr.contains("cargo build") || ended.stderr.contains("cure"), "{}", ended.stderr);
@@ -167,7 +167,7 @@ fn the_store_is_where_it_is_said_to_be() {
     let elsewhere = |arguments: &[&str]| {
         let mut command = desk.command(arguments).unwrap();
         command.env("BAKEOFF_STORE", "results");
-        e2e::Driver::start(command).unwrap().end(std::time::Duration::from_mins(1)).unwrap()
+        e2e::DriverProcess::start(command).unwrap().end(std::time::Duration::from_mins(1)).unwrap()
     };
     let ended = elsewhere(&["run", "recipe.toml"]).with_code(0).unwrap();
     assert!(ended.page().unwrap().starts_with("results/reports"));

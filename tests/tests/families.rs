@@ -3,11 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
 use recipe::{
-    Averaging, CardShare, CollectiveKind, Compression, CompressionKind, DatasetKind, Family, HashTime, Init,
-    KeptModels, LayerKind, LrScale, LrScaleKind, LrShape, LrShapeKind, Metric, MixOrder, ModelKind,
-    OptimizerKind, Partition, PartitionKind, Plan, QuantizeRange, Redaction, ReduceOrder, RunOrder, RunSpec,
-    Sampling, Schedule, ScheduleKind, Serve, Split, SplitKind, Strategy, StrategyKind, TargetMetric,
-    Topology,
+    Averaging, CardShare, CollectiveKind, Compression, CompressionKind, ComputeSplit, DatasetKind, Family,
+    HashTime, Init, KeptModels, LayerKind, LrScale, LrScaleKind, LrShape, LrShapeKind, Metric, MixOrder,
+    ModelKind, OptimizerKind, Partition, PartitionKind, Plan, QuantizeRange, Redaction, ReduceOrder,
+    RunOrder, RunSpec, Sampling, Schedule, ScheduleKind, Serve, SplitKind, Strategy, StrategyKind,
+    TargetMetric, Topology,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -94,15 +94,16 @@ fn shown_by_run(spec: &RunSpec) -> Vec<Member> {
         ("dataset.kind", spec.dataset.source.kind().name()),
         ("dataset.partition", partition.name()),
         ("dataset.sampling", spec.dataset.sampling.name()),
-        ("model.init", spec.model.init.name()),
         ("train.optimizer.kind", OptimizerKind::Sgd.name()),
         ("train.lr-schedule.kind", shape.name()),
         ("train.lr-schedule.scale", scale.name()),
         ("measure.models", spec.measure.models.name()),
         ("measure.weight-hash", hash.name()),
     ];
-    shown.extend(ModelKind::named(&spec.model.kind).map(|kind| ("model.kind", kind.name())));
-    shown.extend(spec.model.layers.iter().map(|placed| ("model.layers.kind", placed.layer.kind().name())));
+    if let Some(model) = spec.model.layered() {
+        shown.extend([("model.kind", model.kind.name()), ("model.init", model.init.name())]);
+        shown.extend(model.layers.iter().map(|placed| ("model.layers.kind", placed.layer.kind().name())));
+    }
     shown.extend(spec.strategy.serve().map(|serve| ("strategy.serve", serve.name())));
     shown.extend(strategy_options(&spec.strategy));
     shown.extend(match spec.compression {
@@ -118,8 +119,8 @@ fn shown_by_run(spec: &RunSpec) -> Vec<Member> {
     shown.extend(spec.train.target.map(|target| ("train.target.metric", Metric::name(target.metric))));
     shown.extend(spec.emulation.network.map(|_| ("network.share", CardShare::Rank.name())));
     shown.extend(spec.emulation.compute.map(|compute| match compute.split {
-        Split::Measured => ("compute.split", SplitKind::Measured.name()),
-        Split::Given { .. } => ("compute.split", SplitKind::Given.name()),
+        ComputeSplit::Measured => ("compute.split", SplitKind::Measured.name()),
+        ComputeSplit::Given { .. } => ("compute.split", SplitKind::Given.name()),
     }));
     shown
 }
@@ -206,7 +207,8 @@ fn every_row_is_about_a_member() {
 /// Members with a file of their own: the folders it may be in.
 fn implementations() -> Vec<(&'static str, &'static [&'static str])> {
     let collectives = CollectiveKind::ALL.iter().map(|kind| (kind.name(), &["collective"][..]));
-    let codecs = CompressionKind::ALL.iter().filter(|kind| **kind != CompressionKind::None);
+    let elsewhere = [CompressionKind::None, CompressionKind::Custom];
+    let codecs = CompressionKind::ALL.iter().filter(|kind| !elsewhere.contains(kind));
     collectives.chain(codecs.map(|kind| (kind.name(), &["compress", "projection"][..]))).collect()
 }
 
@@ -245,7 +247,7 @@ fn every_collective_and_codec_has_a_file_a_row_and_a_test() {
 #[test]
 fn data_sets_with_files_can_be_fetched_into_the_folder_where_runs_look() {
     none(DatasetKind::ALL.iter().filter_map(|kind| {
-        let fetched = datasets::DataSet::ALL.into_iter().find(|set| set.name == kind.name());
+        let fetched = datasets::PublicDataSet::ALL.into_iter().find(|set| set.name == kind.name());
         let files: Option<BTreeSet<&str>> = fetched
             .map(|set| set.archives.iter().flat_map(|archive| archive.files).map(|file| file.name).collect());
         let expected = kind.profile().files;
@@ -254,6 +256,11 @@ fn data_sets_with_files_can_be_fetched_into_the_folder_where_runs_look() {
         (!same_folder || read != files)
             .then(|| format!("{kind}: a run reads {read:?}, and {files:?} are fetched"))
     }));
-    let kinds = |set: &&&datasets::DataSet| DatasetKind::named(set.name).is_none();
-    none(datasets::DataSet::ALL.iter().filter(kinds).map(|set| format!("no recipe can name {}", set.name)));
+    let kinds = |set: &&&datasets::PublicDataSet| DatasetKind::named(set.name).is_none();
+    none(
+        datasets::PublicDataSet::ALL
+            .iter()
+            .filter(kinds)
+            .map(|set| format!("no recipe can name {}", set.name)),
+    );
 }

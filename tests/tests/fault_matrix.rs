@@ -1,9 +1,9 @@
 //! Every fault at every moment of both strategies, in real processes: no run hangs, no process is left, the database
 //! is intact and tells what happened. `cargo xtask faults` plays more of them, at random moments.
 
-use e2e::fault::{Case, Fault, Moment, STRATEGIES, can_mount};
+use e2e::fault::{Case, Moment, ProcessFault, STRATEGIES, can_mount};
 
-fn everywhere(fault: Fault) {
+fn everywhere(fault: ProcessFault) {
     let moments = Moment::ALL.into_iter();
     let cases = moments.flat_map(|moment| STRATEGIES.map(|strategy| Case::new(fault, moment, strategy, 1)));
     let mut offences = Vec::new();
@@ -18,23 +18,23 @@ fn everywhere(fault: Fault) {
 
 #[test]
 fn a_rank_is_killed() {
-    everywhere(Fault::Kill);
+    everywhere(ProcessFault::Kill);
 }
 
 #[test]
 fn a_rank_is_stopped() {
-    everywhere(Fault::Stop);
+    everywhere(ProcessFault::Stop);
 }
 
 #[test]
 fn the_driver_is_killed() {
-    everywhere(Fault::DriverKill);
+    everywhere(ProcessFault::DriverKill);
 }
 
 #[test]
 fn the_disk_is_full() {
     if can_mount() {
-        return everywhere(Fault::FullDisk);
+        return everywhere(ProcessFault::FullDisk);
     }
     // Only root may mount a disk of its own, which can be filled without harm to others.
     let required = std::env::var_os("BAKEOFF_REQUIRE_ALL").is_some();

@@ -5,6 +5,7 @@
 
 use e2e::{Trained, train, train_watched};
 use launch::{Deadlines, End, Member, Update};
+use recipe::{ExchangeThrough, Profile, StepPace, StrategyKind};
 use record::{Event, Rank};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
@@ -48,27 +49,67 @@ count = 1
     )
 }
 
-const PIPE_SGD: &str = "kind = \"pipe-sgd\"\nwarmup-epochs = 0";
-const LOCAL_SGD: &str = "kind = \"local-sgd\"\nperiod = 3";
-const ASYNC_SGD: &str = "kind = \"async-sgd\"";
-const ASYNC_MSGD: &str = "kind = \"async-msgd\"";
-const HOGWILD_SGD: &str = "kind = \"hogwild-sgd\"";
-const D_PSGD: &str = "kind = \"d-psgd\"";
-const AD_PSGD: &str = "kind = \"ad-psgd\"";
-const SGP: &str = "kind = \"sgp\"";
-const EASGD_ORIGINAL: &str = "kind = \"easgd-original\"\nmoving-rate = 0.2";
-const EASGD_ASYNC: &str = "kind = \"easgd-async\"\nmoving-rate = 0.2";
-const MEASGD_ASYNC: &str = "kind = \"measgd-async\"\nmoving-rate = 0.2\nmomentum = 0.5";
-const EASGD_HOGWILD: &str = "kind = \"easgd-hogwild\"\nmoving-rate = 0.2";
-const EASGD_SYNC_1: &str = "kind = \"easgd-sync\"\nvariant = 1\nmoving-rate = 0.2";
-const EASGD_SYNC_3: &str = "kind = \"easgd-sync\"\nvariant = 3\nmoving-rate = 0.2";
-const EAMSGD: &str = "kind = \"eamsgd\"\nmomentum = 0.5";
+/// The arms of a kind: what stands in `[[strategy]]`. None for the kinds of `fault_matrix`, and for strategies of other crates.
+fn arms(kind: StrategyKind) -> &'static [&'static str] {
+    match kind {
+        StrategyKind::PsSync | StrategyKind::DSync | StrategyKind::Custom => &[],
+        StrategyKind::PipeSgd => &["kind = \"pipe-sgd\"\nwarmup-epochs = 0"],
+        StrategyKind::LocalSgd => &["kind = \"local-sgd\"\nperiod = 3"],
+        StrategyKind::Slowmo => &["kind = \"slowmo\"\nperiod = 3"],
+        StrategyKind::AsyncSgd => &["kind = \"async-sgd\""],
+        StrategyKind::AsyncMsgd => &["kind = \"async-msgd\""],
+        StrategyKind::HogwildSgd => &["kind = \"hogwild-sgd\""],
+        StrategyKind::DPsgd => &["kind = \"d-psgd\""],
+        StrategyKind::AdPsgd => &["kind = \"ad-psgd\""],
+        StrategyKind::Sgp => &["kind = \"sgp\""],
+        StrategyKind::EasgdOriginal => &["kind = \"easgd-original\"\nmoving-rate = 0.2"],
+        StrategyKind::EasgdAsync => &["kind = \"easgd-async\"\nmoving-rate = 0.2"],
+        StrategyKind::MeasgdAsync => &["kind = \"measgd-async\"\nmoving-rate = 0.2\nmomentum = 0.5"],
+        StrategyKind::EasgdHogwild => &["kind = \"easgd-hogwild\"\nmoving-rate = 0.2"],
+        StrategyKind::EasgdSync => &[
+            "kind = \"easgd-sync\"\nvariant = 1\nmoving-rate = 0.2",
+            "kind = \"easgd-sync\"\nvariant = 3\nmoving-rate = 0.2",
+        ],
+        StrategyKind::Eamsgd => &["kind = \"eamsgd\"\nmomentum = 0.5"],
+    }
+}
+
+fn arms_of(chosen: impl Fn(Profile) -> bool) -> Vec<&'static str> {
+    let kinds = StrategyKind::ALL.iter().filter(|kind| chosen(kind.profile()));
+    kinds.flat_map(|kind| arms(*kind)).copied().collect()
+}
 
 /// Methods whose ranks need each other in every step or round.
-const TOGETHER: [&str; 6] = [PIPE_SGD, LOCAL_SGD, D_PSGD, SGP, EASGD_SYNC_1, EASGD_SYNC_3];
-/// Methods whose server or master does not wait for all workers.
-const SERVED: [&str; 8] =
-    [ASYNC_SGD, ASYNC_MSGD, HOGWILD_SGD, EASGD_ORIGINAL, EASGD_ASYNC, MEASGD_ASYNC, EASGD_HOGWILD, EAMSGD];
+fn together() -> Vec<&'static str> {
+    arms_of(|profile| profile.pace == StepPace::Common)
+}
+
+/// Methods whose workers step by themselves.
+fn alone() -> Vec<&'static str> {
+    arms_of(|profile| profile.pace == StepPace::Own)
+}
+
+/// Of these, the methods whose server or master does not wait for all workers.
+fn served() -> Vec<&'static str> {
+    arms_of(|profile| profile.pace == StepPace::Own && profile.exchange != ExchangeThrough::Neighbours)
+}
+
+/// One of each way to need no other worker.
+fn one_of_each_exchange() -> Vec<&'static str> {
+    let mut seen = Vec::new();
+    let mut first = |profile: Profile| {
+        let new = profile.pace == StepPace::Own && !seen.contains(&profile.exchange);
+        if new {
+            seen.push(profile.exchange);
+        }
+        new
+    };
+    let kinds = StrategyKind::ALL.iter().filter(|kind| first(kind.profile()));
+    kinds.flat_map(|kind| arms(*kind)).copied().collect()
+}
+
+/// The arm of synchronous elastic averaging whose centre is on a master.
+const WITH_MASTER: &str = "kind = \"easgd-sync\"\nvariant = 1\nmoving-rate = 0.2";
 
 /// Whom a run loses: the processes by rank, and when the last signal was sent.
 #[derive(Debug, Default)]
@@ -110,6 +151,11 @@ fn run_into(
     (trained.unwrap(), struck)
 }
 
+/// Whether workers learn of each other's steps from each other only.
+fn gossips(strategy: &str) -> bool {
+    arms_of(|profile| profile.exchange == ExchangeThrough::Neighbours).contains(&strategy)
+}
+
 /// Whether the update reports the sixth step of a rank.
 fn trains(update: &Update, rank: Rank) -> bool {
     let step = |event: &Event| matches!(event, Event::Step(step) if step.rank == rank && step.step >= 6);
@@ -133,7 +179,7 @@ fn is_judged(trained: &Trained) -> bool {
 
 #[test]
 fn ranks_that_step_together_end_soon_and_name_the_missing_one() {
-    for strategy in TOGETHER {
+    for strategy in together() {
         for (signal, words) in [(Signal::KILL, "SIGKILL"), (Signal::STOP, "no sign of life")] {
             let (trained, struck) = run_into(&recipe(strategy, 3, ""), move |victims, update| {
                 if trains(update, Rank(1)) {
@@ -152,7 +198,7 @@ fn ranks_that_step_together_end_soon_and_name_the_missing_one() {
 
 #[test]
 fn a_server_that_waits_for_no_worker_continues_without_two_of_three() {
-    for strategy in SERVED.into_iter().chain([AD_PSGD]) {
+    for strategy in alone() {
         let (trained, struck) = run_into(&recipe(strategy, 3, ""), |victims, update| {
             if trains(update, Rank(1)) {
                 victims.strike(Rank(1), Signal::KILL);
@@ -167,7 +213,7 @@ fn a_server_that_waits_for_no_worker_continues_without_two_of_three() {
         let lost: Vec<Rank> = outcome.lost_ranks.iter().map(|lost| lost.rank).collect();
         assert_eq!(lost, [Rank(1), Rank(0)], "{strategy}: {:?}", outcome.lost_ranks);
         // Who gossips does not count the steps of others; what the rank itself said last may be older.
-        let known = |lost: &launch::LostRank| lost.step > 5 || strategy == AD_PSGD;
+        let known = |lost: &launch::LostRank| lost.step > 5 || gossips(strategy);
         assert!(outcome.lost_ranks.iter().all(known), "{strategy}: {:?}", outcome.lost_ranks);
         assert!(
             outcome.lost_ranks[0].reason.contains("SIGKILL"),
@@ -190,10 +236,10 @@ fn a_server_that_waits_for_no_worker_continues_without_two_of_three() {
 
 #[test]
 fn without_its_last_worker_or_its_server_a_run_has_failed() {
-    let last = [ASYNC_SGD, EASGD_ASYNC, AD_PSGD].map(|strategy| (strategy, vec![Rank(0), Rank(1)], None));
-    let server = SERVED.into_iter().chain([EASGD_SYNC_1]);
+    let last = one_of_each_exchange().into_iter().map(|strategy| (strategy, vec![Rank(0), Rank(1)], None));
+    let server = served().into_iter().chain([WITH_MASTER]);
     let server = server.map(|strategy| (strategy, vec![Rank(2)], Some(Rank(2))));
-    for (strategy, victims, culprit) in last.into_iter().chain(server) {
+    for (strategy, victims, culprit) in last.chain(server) {
         let (trained, struck) = run_into(&recipe(strategy, 2, ""), move |processes, update| {
             for victim in victims.iter().filter(|_| trains(update, Rank(0))) {
                 processes.strike(*victim, Signal::KILL);
@@ -217,12 +263,12 @@ fn a_slow_rank_costs_time_and_nothing_else() {
         assert_eq!(trained.outcome.lost_ranks, [], "{strategy}");
         trained
     };
-    for strategy in TOGETHER.into_iter().chain(["kind = \"ps-sync\"", "kind = \"d-sync\""]) {
+    for strategy in together().into_iter().chain(["kind = \"ps-sync\"", "kind = \"d-sync\""]) {
         let even = run(strategy, "");
         let uneven = run(strategy, slow);
         assert_eq!(even.final_weights().unwrap(), uneven.final_weights().unwrap(), "{strategy}");
     }
-    for strategy in SERVED {
+    for strategy in served() {
         assert_eq!(samples_at_the_end(&run(strategy, slow)) / 30, 80, "{strategy}");
     }
 }

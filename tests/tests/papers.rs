@@ -7,8 +7,8 @@ use record::LaneId;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use strategies::collective::{Collective, PipelinedRing, Rates, Ring};
-use strategies::sim::{Outcome, World};
+use strategies::collective::{CollectiveAlgorithm, PipelinedRing, Rates, Ring};
+use strategies::sim::{World, WorldOutcome};
 use strategies::toy::Quadratic;
 use strategies::{Blueprint, SamplePartition, TrainingPlan};
 
@@ -24,11 +24,11 @@ fn plan(recipe: &str) -> Plan {
 }
 
 /// A run of `steps` steps of all workers.
-fn run(spec: &RunSpec, steps: u64) -> Outcome {
+fn run(spec: &RunSpec, steps: u64) -> WorldOutcome {
     let mut spec = spec.clone();
     spec.train.length = Extent::Steps(steps);
     let n = spec.model.parameters();
-    let layers = spec.model.layers.iter().filter(|layer| !layer.parameters.is_empty()).count();
+    let layers = spec.model.weighted_layers().len();
     // Whole batches, each as long as every other.
     let samples = (0..10 * spec.train.global_batch).collect();
     let course = Arc::new(TrainingPlan::new(&spec, SamplePartition::shared_by(1, samples)));
@@ -145,8 +145,8 @@ fn at_the_papers_ratio_each_way_to_average_elastically_takes_what_its_algorithm_
         assert!(off < 0.01, "{name}: {} ms instead of {expected} ms", time[name]);
     };
     let update = |spec: &RunSpec| match spec.emulation.compute.unwrap().split {
-        recipe::Split::Given { update, .. } => update * computing,
-        recipe::Split::Measured => unreachable!(),
+        recipe::ComputeSplit::Given { update, .. } => update * computing,
+        recipe::ComputeSplit::Measured => unreachable!(),
     };
     let own = update(spec);
     let masters = own * arms["easgd-original"].emulation.slow[0].compute;
@@ -198,7 +198,7 @@ fn where_all_cards_are_alike_hogwild_and_sync_are_fastest() {
 }
 
 /// The run of an arm of a straggler's recipe, with this number of workers and this slow rank.
-fn straggling(plan: &Plan, arm: &str, workers: u32, slow: Option<fn(&recipe::Slow) -> f64>) -> Outcome {
+fn straggling(plan: &Plan, arm: &str, workers: u32, slow: Option<fn(&recipe::Slow) -> f64>) -> WorldOutcome {
     run(straggler(plan, arm, workers, slow), 40)
 }
 
@@ -221,7 +221,7 @@ fn straggler<'a>(
 }
 
 /// The median length of a rank's step, in milliseconds.
-fn median_step(outcome: &Outcome, rank: usize) -> f64 {
+fn median_step(outcome: &WorldOutcome, rank: usize) -> f64 {
     let mut lengths: Vec<f64> =
         outcome.ranks[rank].steps(LaneId::Compute).iter().map(|step| step.length.seconds() * 1e3).collect();
     lengths.sort_by(f64::total_cmp);

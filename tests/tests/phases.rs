@@ -2,10 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
 use e2e::{RankLog, train_on_threads};
-use recipe::{
-    Codec, Collective, Compression, Extent, MixOrder, MovingRate, ReduceOrder, RunSpec, Strategy,
-    SyncVariant, Topology,
-};
+use recipe::{Codec, Collective, Compression, Extent, ReduceOrder, RunSpec, Strategy};
 use record::{Event, Nanos, Phase, Rank, StepRecord};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -143,7 +140,6 @@ fn named_phases_cover_an_independent_clock() {
 
 /// Every strategy whose bits do not depend on who is first, with several all-reduces and codecs.
 fn without_chance() -> Vec<RunSpec> {
-    let moving_rate = MovingRate::Fixed(0.2);
     let coded = |codec| Compression::Coded { codec, parameters: false, error_feedback: true };
     let quantized = coded(Codec::Quantize8);
     let mut specs = vec![];
@@ -178,37 +174,13 @@ fn without_chance() -> Vec<RunSpec> {
         add(&pipe, 3, Collective::Ring, Compression::None);
         add(&pipe, 3, Collective::PipelinedRing { segments: 2 }, quantized);
     }
-    let [original, beside] = [false, true].map(|overlap| Strategy::EasgdOriginal { moving_rate, overlap });
-    let [master, first, overlapped] =
-        [SyncVariant::Master, SyncVariant::FirstWorker, SyncVariant::Overlapped]
-            .map(|variant| Strategy::EasgdSync { moving_rate, variant });
-    let [mix_first, step_first] = [MixOrder::MixThenStep, MixOrder::StepThenMix]
-        .map(|order| Strategy::DPsgd { topology: Topology::Ring, order });
-    let local = Strategy::LocalSgd { period: 2 };
-    let slow = Strategy::Slowmo { period: 2, slow_momentum: 0.5, slow_lr: 1.0 };
-    let gossip = [mix_first, step_first, Strategy::Sgp];
-    for strategy in
-        [local, slow].into_iter().chain(gossip).chain([original, beside, master, first, overlapped])
-    {
-        add(&strategy, 4, Collective::Ring, Compression::None);
-    }
-    // No other rank can be first.
-    for strategy in [
-        Strategy::AsyncSgd { staleness_bound: None, serve: recipe::Serve::One },
-        Strategy::AsyncMsgd { momentum: 0.5, staleness_bound: None, serve: recipe::Serve::One },
-        Strategy::HogwildSgd { staleness_bound: None },
-        Strategy::EasgdAsync { moving_rate, period: 2, serve: recipe::Serve::One },
-        Strategy::MeasgdAsync { moving_rate, momentum: 0.5, period: 1, serve: recipe::Serve::One },
-        Strategy::EasgdHogwild { moving_rate, period: 1 },
-        Strategy::Eamsgd {
-            moving_rate,
-            momentum: 0.5,
-            period: 2,
-            look_ahead: true,
-            serve: recipe::Serve::One,
-        },
-    ] {
-        add(&strategy, 1, Collective::Ring, Compression::None);
+    for strategy in Strategy::samples() {
+        if !strategy.kind().depends_on_arrival() {
+            add(&strategy, 4, Collective::Ring, Compression::None);
+        } else if strategy.servers() > 0 {
+            // No other worker can be first. Without a server, pairs need another.
+            add(&strategy, 1, Collective::Ring, Compression::None);
+        }
     }
     specs.extend([Strategy::DSync, Strategy::PsSync].map(spec));
     specs

@@ -373,7 +373,21 @@ fn all_reduces(ran: &Ran, worker: usize) -> Option<Load> {
         Strategy::LocalSgd { period } | Strategy::Slowmo { period, .. } => {
             (STEPS.div_ceil(period), vec![n], Compression::None)
         }
-        _ => return None,
+        // They all-reduce nothing, or elastic differences on the way of a tree.
+        Strategy::PsSync
+        | Strategy::AsyncSgd { .. }
+        | Strategy::AsyncMsgd { .. }
+        | Strategy::HogwildSgd { .. }
+        | Strategy::DPsgd { .. }
+        | Strategy::AdPsgd { .. }
+        | Strategy::Sgp
+        | Strategy::EasgdOriginal { .. }
+        | Strategy::EasgdAsync { .. }
+        | Strategy::MeasgdAsync { .. }
+        | Strategy::EasgdHogwild { .. }
+        | Strategy::EasgdSync { .. }
+        | Strategy::Eamsgd { .. }
+        | Strategy::Custom { .. } => return None,
     };
     let course = TrainingPlan::new(&ran.spec, SamplePartition::shared_by(1, vec![0]));
     let collective = Blueprint::new(&ran.spec, Arc::new(course), n).collective().clone();
@@ -407,7 +421,7 @@ fn served(ran: &Ran, worker: usize, server: usize) -> Option<(Load, Load)> {
             let answers = made - u64::from(server == 0);
             Some((up, add(add(times(made, (NOTE, 1)), words(1)), weights(part, answers))))
         }
-        _ => None,
+        ExchangeThrough::AllReduce | ExchangeThrough::Centre | ExchangeThrough::Neighbours => None,
     }
 }
 
@@ -424,7 +438,13 @@ fn coded(compression: Compression, elements: u64, messages: u64) -> Option<Load>
             Codec::Truncate16 | Codec::Fp16 | Codec::Bf16 => 2 * elements,
             // A scale goes with each message.
             Codec::Quantize8 | Codec::Quantize8Gradient => elements + 4 * messages,
-            _ => return None,
+            Codec::TopK { .. }
+            | Codec::RandomK { .. }
+            | Codec::Sign
+            | Codec::Terngrad { .. }
+            | Codec::Qsgd { .. }
+            | Codec::Powersgd { .. }
+            | Codec::Custom => return None,
         },
     };
     Some((bytes, messages))

@@ -1,7 +1,7 @@
 //! Threads are the plan's: the same for all arms of a condition, whatever the machine and the caller's shell say.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
-use e2e::{Desk, Driver, plan_for, train_planned};
+use e2e::{Desk, DriverProcess, plan_for, train_planned};
 use launch::Deadlines;
 use recipe::{Machine, Role};
 use record::{Event, Rank};
@@ -88,7 +88,7 @@ fn digests(recipe: &str, shell: &[(&str, &str)]) -> BTreeMap<(Rank, u64), String
         command.env_remove(name);
     }
     command.envs(shell.iter().copied());
-    Driver::start(command).unwrap().end(Duration::from_mins(4)).unwrap().with_code(0).unwrap();
+    DriverProcess::start(command).unwrap().end(Duration::from_mins(4)).unwrap().with_code(0).unwrap();
     let hash = |event| match event {
         Event::WeightHash(hash) => Some(((hash.rank, hash.step), hash.sha256)),
         _ => None,

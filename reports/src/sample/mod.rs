@@ -15,8 +15,8 @@ pub use straggler::Straggler;
 use attempt::Maker;
 use noise::Noise;
 use recipe::{
-    Arm, Averaging, Cell, Extent, Limits, Metric, MixOrder, Model, Plan, ReduceOrder, ReportSettings, Run,
-    RunSpec, Shape, Source, Strategy, Target, Topology,
+    Arm, Averaging, Cell, Extent, LayeredModel, Limits, Metric, MixOrder, Model, ModelKind, Plan,
+    ReduceOrder, ReportSettings, Run, RunSpec, Shape, Source, Strategy, Target, Topology,
 };
 use record::Rank;
 use store::{NodeRow, RunRow, RunState, SweepRows};
@@ -216,13 +216,13 @@ impl Sample {
 
     fn spec(&self, arm: &SampleArm, workers: u32) -> RunSpec {
         let mut spec = RunSpec::sample_of(arm.strategy.clone(), workers);
-        spec.model = Model {
-            kind: "mnist-mlp".to_owned(),
+        spec.model = Model::Layers(LayeredModel {
+            kind: ModelKind::MnistMlp,
             input: Shape::Image(1, 28, 28),
             classes: 10,
             layers: Vec::new(),
             init: recipe::Init::Pytorch,
-        };
+        });
         spec.dataset.source = Source::Synthetic { train: SAMPLES as u32, test: 2_000, seed: 0 };
         spec.train.global_batch = BATCH as u32;
         spec.train.length = Extent::Epochs(self.epochs.0 as f64);

@@ -193,7 +193,7 @@ fn next(rows: &SweepRows, page: &Path) -> String {
         return format!("bakeoff logs {}", short(&run.id));
     }
     if of(RunState::Interrupted).or(of(RunState::Pending)).is_some() {
-        return format!("{}   (goes on where this one stopped)", again(&rows.argv));
+        return format!("{}   (continues where this one stopped)", again(&rows.argv));
     }
     if of(RunState::Degraded).is_some() {
         return format!("{}   (trains again what lost a rank)", again(&rows.argv));

@@ -21,7 +21,6 @@ const PACE: Duration = Duration::from_millis(500);
 pub(crate) struct Live {
     /// The driver's process.
     pub(crate) driver: Driver,
-    /// Its sweep.
     pub(crate) sweep: String,
     /// Name of the recipe.
     pub(crate) recipe: String,
@@ -74,7 +73,6 @@ pub(crate) struct LiveRun {
 pub(crate) struct LiveMember {
     /// `rank 2`, `evaluator`.
     pub(crate) name: String,
-    /// Its process.
     pub(crate) process: Driver,
     /// The step it is in.
     pub(crate) step: Option<u64>,

@@ -4,7 +4,7 @@ use crate::args::RecipeArgs;
 use crate::disk::DiskFiles;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Console, human};
-use recipe::{Files, Machine, Plan, Problem, Problems, Request, Severity};
+use recipe::{Files, Machine, Plan, PlanRequest, Problem, Problems, Severity};
 use std::path::Path;
 
 /// What the repeats and evaluations of a plan can settle; empty for a single arm.
@@ -27,7 +27,7 @@ pub(crate) fn plan(args: &RecipeArgs, console: &Console) -> Result<Plan, Failure
 
 /// The same with the files that `files` has.
 pub(crate) fn plan_from(files: &dyn Files, args: &RecipeArgs, console: &Console) -> Result<Plan, Failure> {
-    let request = Request {
+    let request = PlanRequest {
         path: &args.recipe,
         overrides: &args.overrides,
         sweeps: &args.sweeps,

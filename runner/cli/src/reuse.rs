@@ -37,7 +37,6 @@ impl Action {
 /// The decision about a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Decision {
-    /// What.
     pub(crate) action: Action,
     /// Why, in a few words.
     pub(crate) why: String,

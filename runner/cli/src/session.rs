@@ -156,7 +156,7 @@ async fn watch(session: Session, console: Console, store: PathBuf) {
 /// The kernel ends the workers with this process.
 fn leave(session: &Session, console: &Console, exit: Exit) -> ! {
     console.write(
-        "leaving; the workers are killed, what was recorded is kept, and the same command goes on from there",
+        "leaving; the workers are killed, what was recorded is kept, and the same command continues from there",
     );
     std::process::exit(session.interrupted().unwrap_or(exit) as i32)
 }

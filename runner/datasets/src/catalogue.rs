@@ -9,7 +9,7 @@
 
 /// A data set that can be fetched.
 #[derive(Debug)]
-pub struct DataSet {
+pub struct PublicDataSet {
     /// As a recipe calls it.
     pub name: &'static str,
     /// As its authors call it.
@@ -59,7 +59,7 @@ pub struct KnownFile {
     pub sha256: Option<&'static str>,
 }
 
-impl DataSet {
+impl PublicDataSet {
     /// Every data set.
     pub const ALL: [&'static Self; 4] = [&MNIST, &FASHION_MNIST, &CIFAR_10, &CIFAR_100];
 
@@ -89,11 +89,19 @@ impl Archive {
 
 const fn gzip(
     name: &'static str,
-    (bytes, sha256): (u64, &'static str),
+    content: Content,
     sources: &'static [&'static str],
     files: &'static [KnownFile],
 ) -> Archive {
+    let Content { bytes, sha256 } = content;
     Archive { name, bytes, sha256, sources, packing: Packing::Gzip, files }
+}
+
+/// The published content of an archive.
+struct Content {
+    bytes: u64,
+    /// In hexadecimal.
+    sha256: &'static str,
 }
 
 const fn file(name: &'static str, bytes: u64, sha256: Option<&'static str>) -> KnownFile {
@@ -114,8 +122,8 @@ const MNIST_SOURCES: &[&str] = &[
     "http://yann.lecun.com/exdb/mnist",
 ];
 
-/// MNIST.
-pub static MNIST: DataSet = DataSet {
+/// Handwritten digits: 60,000 and 10,000 images of 28 x 28.
+pub static MNIST: PublicDataSet = PublicDataSet {
     name: "mnist",
     title: "MNIST",
     folder: "mnist",
@@ -123,7 +131,10 @@ pub static MNIST: DataSet = DataSet {
     archives: &[
         gzip(
             "train-images-idx3-ubyte.gz",
-            (9_912_422, "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"),
+            Content {
+                bytes: 9_912_422,
+                sha256: "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+            },
             MNIST_SOURCES,
             &[file(
                 "train-images-idx3-ubyte",
@@ -133,7 +144,10 @@ pub static MNIST: DataSet = DataSet {
         ),
         gzip(
             "train-labels-idx1-ubyte.gz",
-            (28_881, "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"),
+            Content {
+                bytes: 28_881,
+                sha256: "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+            },
             MNIST_SOURCES,
             &[file(
                 "train-labels-idx1-ubyte",
@@ -143,7 +157,10 @@ pub static MNIST: DataSet = DataSet {
         ),
         gzip(
             "t10k-images-idx3-ubyte.gz",
-            (1_648_877, "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"),
+            Content {
+                bytes: 1_648_877,
+                sha256: "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+            },
             MNIST_SOURCES,
             &[file(
                 "t10k-images-idx3-ubyte",
@@ -153,7 +170,10 @@ pub static MNIST: DataSet = DataSet {
         ),
         gzip(
             "t10k-labels-idx1-ubyte.gz",
-            (4_542, "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"),
+            Content {
+                bytes: 4_542,
+                sha256: "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+            },
             MNIST_SOURCES,
             &[file(
                 "t10k-labels-idx1-ubyte",
@@ -170,8 +190,8 @@ const FASHION_SOURCES: &[&str] = &[
     "https://storage.googleapis.com/tensorflow/tf-keras-datasets",
 ];
 
-/// Fashion-MNIST.
-pub static FASHION_MNIST: DataSet = DataSet {
+/// Pictures of clothes in the form of MNIST.
+pub static FASHION_MNIST: PublicDataSet = PublicDataSet {
     name: "fashion-mnist",
     title: "Fashion-MNIST",
     folder: "fashion-mnist",
@@ -179,25 +199,37 @@ pub static FASHION_MNIST: DataSet = DataSet {
     archives: &[
         gzip(
             "train-images-idx3-ubyte.gz",
-            (26_421_880, "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"),
+            Content {
+                bytes: 26_421_880,
+                sha256: "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+            },
             FASHION_SOURCES,
             &[file("train-images-idx3-ubyte", TRAIN_IMAGES, None)],
         ),
         gzip(
             "train-labels-idx1-ubyte.gz",
-            (29_515, "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"),
+            Content {
+                bytes: 29_515,
+                sha256: "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
+            },
             FASHION_SOURCES,
             &[file("train-labels-idx1-ubyte", TRAIN_LABELS, None)],
         ),
         gzip(
             "t10k-images-idx3-ubyte.gz",
-            (4_422_102, "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"),
+            Content {
+                bytes: 4_422_102,
+                sha256: "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
+            },
             FASHION_SOURCES,
             &[file("t10k-images-idx3-ubyte", TEST_IMAGES, None)],
         ),
         gzip(
             "t10k-labels-idx1-ubyte.gz",
-            (5_148, "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"),
+            Content {
+                bytes: 5_148,
+                sha256: "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
+            },
             FASHION_SOURCES,
             &[file("t10k-labels-idx1-ubyte", TEST_LABELS, None)],
         ),
@@ -210,7 +242,7 @@ const CIFAR_SOURCES: &[&str] = &["https://www.cs.toronto.edu/~kriz", "http://www
 const BATCH: u64 = 10_000 * 3073;
 
 /// CIFAR-10, binary version.
-pub static CIFAR_10: DataSet = DataSet {
+pub static CIFAR_10: PublicDataSet = PublicDataSet {
     name: "cifar10",
     title: "CIFAR-10",
     folder: "cifar-10",
@@ -257,7 +289,7 @@ pub static CIFAR_10: DataSet = DataSet {
 };
 
 /// CIFAR-100, binary version.
-pub static CIFAR_100: DataSet = DataSet {
+pub static CIFAR_100: PublicDataSet = PublicDataSet {
     name: "cifar100",
     title: "CIFAR-100",
     folder: "cifar-100",
@@ -292,7 +324,7 @@ mod tests {
     fn every_set_is_complete_and_its_digests_are_digests() {
         let digest = |text: &str| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         let mut seen = BTreeSet::new();
-        for set in DataSet::ALL {
+        for set in PublicDataSet::ALL {
             for archive in set.archives {
                 assert!(digest(archive.sha256) && seen.insert(archive.sha256), "{}", archive.name);
                 assert!(archive.sources.len() >= 2 && archive.sources.iter().all(|url| !url.ends_with('/')));
@@ -314,7 +346,7 @@ mod tests {
 
     #[test]
     fn names_may_have_dashes_or_none() {
-        let name = |text| DataSet::named(text).map(|set| set.name);
+        let name = |text| PublicDataSet::named(text).map(|set| set.name);
         assert_eq!(
             (name("cifar-10"), name("CIFAR10"), name("cifar_100")),
             (Some("cifar10"), Some("cifar10"), Some("cifar100"))

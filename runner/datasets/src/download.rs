@@ -3,10 +3,10 @@
 
 use crate::catalogue::Archive;
 use crate::digest::{self, PIECE, Sum};
-use crate::fetch::Progress;
+use crate::fetch::FetchProgress;
 use crate::http::{Answer, Client, Patience};
 use crate::lock::Workshop;
-use crate::source::Source;
+use crate::source::DownloadSource;
 use crate::{FetchError, Refusal};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -18,7 +18,7 @@ pub(crate) struct Download<'a> {
     pub(crate) workshop: &'a Workshop,
     pub(crate) client: &'a Client,
     pub(crate) patience: Patience,
-    pub(crate) progress: &'a mut dyn FnMut(Progress<'_>),
+    pub(crate) progress: &'a mut dyn FnMut(FetchProgress<'_>),
 }
 
 /// Why one try at a source ended.
@@ -31,19 +31,26 @@ enum Broken {
     Disk(FetchError),
 }
 
+/// The part of an archive that is already on the disk.
+struct Part<'a> {
+    path: &'a Path,
+    /// Its length in bytes, after which the next byte belongs.
+    begin: u64,
+}
+
 impl Download<'_> {
     /// The verified archive, from the first of these sources that has it.
-    pub(crate) fn run(&mut self, sources: &[Source]) -> Result<PathBuf, FetchError> {
+    pub(crate) fn run(&mut self, sources: &[DownloadSource]) -> Result<PathBuf, FetchError> {
         let mut refusals = Vec::new();
         for source in sources {
             let come = match source {
-                Source::Web(base) => self.web(&format!("{base}/{}", self.archive.name)),
-                Source::Folder(folder) => self.disk(&folder.join(self.archive.name)),
+                DownloadSource::Web(base) => self.web(&format!("{base}/{}", self.archive.name)),
+                DownloadSource::Folder(folder) => self.disk(&folder.join(self.archive.name)),
             };
             match come? {
                 Ok(path) => return Ok(path),
                 Err(refusal) => {
-                    (self.progress)(Progress::Refused { refusal: &refusal });
+                    (self.progress)(FetchProgress::Refused { refusal: &refusal });
                     refusals.push(refusal);
                 }
             }
@@ -103,7 +110,7 @@ impl Download<'_> {
                         let url = url.to_owned();
                         return Ok(Err(Refusal::Connection { url, reason, tries }));
                     }
-                    (self.progress)(Progress::Again { reason: &reason });
+                    (self.progress)(FetchProgress::Again { reason: &reason });
                     std::thread::sleep(pause);
                     pause = (pause * 2).min(self.patience.answer);
                 }
@@ -118,7 +125,7 @@ impl Download<'_> {
         if have > expected {
             have = 0;
         }
-        (self.progress)(Progress::Source { archive: self.archive, url, have });
+        (self.progress)(FetchProgress::Source { archive: self.archive, url, have });
         if have == expected {
             return Ok(());
         }
@@ -148,16 +155,12 @@ impl Download<'_> {
                 return Err(Broken::Refused(Refusal::Status { url: url.to_owned(), status }));
             }
         };
-        self.receive(url, body, (part, begin))
+        self.receive(url, body, Part { path: part, begin })
     }
 
     /// Appends what comes.
-    fn receive(
-        &mut self,
-        url: &str,
-        mut body: Box<dyn Read>,
-        (part, begin): (&Path, u64),
-    ) -> Result<(), Broken> {
+    fn receive(&mut self, url: &str, mut body: Box<dyn Read>, part: Part<'_>) -> Result<(), Broken> {
+        let Part { path: part, begin } = part;
         let disk = |error| Broken::Disk(FetchError::file(part, "written", error));
         let mut file = OpenOptions::new().create(true).append(true).open(part).map_err(disk)?;
         file.set_len(begin).map_err(disk)?;
@@ -180,7 +183,7 @@ impl Download<'_> {
                 return Err(Broken::Refused(Refusal::Length { url, expected, got: None }));
             }
             file.write_all(&piece[..count]).map_err(disk)?;
-            (self.progress)(Progress::Received { bytes: have });
+            (self.progress)(FetchProgress::Received { bytes: have });
         }
         file.sync_all().map_err(disk)
     }

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 /// Why a data set did not come.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant says what its fields are")]
 pub enum FetchError {
     /// Another process fetches into the same folder.
     #[error("another `bakeoff data fetch`{} is filling {}", holder.map(|pid| format!(" (process {pid})")).unwrap_or_default(), folder.display())]
     Busy {
-        /// The folder.
         folder: PathBuf,
         /// The other process, where it said who it is.
         holder: Option<u32>,
@@ -17,7 +17,6 @@ pub enum FetchError {
     /// The disk has no room.
     #[error("{} needs {} MiB more, and its disk has {} left", folder.display(), needed.div_ceil(1 << 20), available >> 20)]
     Room {
-        /// The folder.
         folder: PathBuf,
         /// Bytes that are still to be written.
         needed: u64,
@@ -27,7 +26,6 @@ pub enum FetchError {
     /// A file or folder cannot be made, read or written.
     #[error("{} cannot be {what}: {source}", path.display())]
     File {
-        /// Which one.
         path: PathBuf,
         /// What was tried: `made`, `read`, `written`.
         what: &'static str,
@@ -37,38 +35,26 @@ pub enum FetchError {
     /// No source has the file.
     #[error("{archive} did not come from any source{}", listed(refusals))]
     Unavailable {
-        /// The file.
         archive: &'static str,
         /// What each source answered, in order.
         refusals: Vec<Refusal>,
     },
     /// An archive with the right digest is not what is known of it.
     #[error("{archive} does not unpack as it should: {reason}")]
-    Packing {
-        /// The archive.
-        archive: &'static str,
-        /// Why.
-        reason: String,
-    },
+    Packing { archive: &'static str, reason: String },
 }
 
 /// Why a source did not give a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant says what its fields are")]
 pub enum Refusal {
     /// It answered with another status than 200.
     #[error("{url}: the server answers {status}")]
-    Status {
-        /// Where.
-        url: String,
-        /// HTTP's number.
-        status: u16,
-    },
+    Status { url: String, status: u16 },
     /// It could not be reached, or fell silent, as often as was tried.
     #[error("{url}: {reason}{}", if *tries > 1 { format!(" ({tries} times)") } else { String::new() })]
     Connection {
-        /// Where.
         url: String,
-        /// What happened last.
         reason: String,
         /// How often it was tried.
         tries: u32,
@@ -76,29 +62,17 @@ pub enum Refusal {
     /// What it has is of another length.
     #[error("{url}: has {} where {expected} bytes were expected", got.map_or("more".to_owned(), |got| format!("{got} bytes")))]
     Length {
-        /// Where.
         url: String,
-        /// As published.
         expected: u64,
         /// What is there, as far as it is known.
         got: Option<u64>,
     },
     /// What it has is something else.
     #[error("{url}: has SHA-256 {got} where {expected} was published")]
-    Digest {
-        /// Where.
-        url: String,
-        /// As published.
-        expected: &'static str,
-        /// What came.
-        got: String,
-    },
+    Digest { url: String, expected: &'static str, got: String },
     /// A folder has no such file.
     #[error("{}: no such file", path.display())]
-    Missing {
-        /// The file.
-        path: PathBuf,
-    },
+    Missing { path: PathBuf },
 }
 
 impl FetchError {
@@ -125,7 +99,7 @@ impl FetchError {
     }
 }
 
-const ROOM: &str = "free some space and run this again, which goes on where it stopped; or name a folder on another \
+const ROOM: &str = "free some space and run this again, which continues where it stopped; or name a folder on another \
                     disk: --folder FOLDER, or BAKEOFF_DATA";
 
 /// A line for each.
@@ -143,7 +117,7 @@ fn unavailable(refusals: &[Refusal]) -> &'static str {
          --from URL"
     } else if any(|refusal| matches!(refusal, Refusal::Connection { .. })) {
         "check the network; behind a proxy set HTTPS_PROXY; or fetch the files elsewhere and give them with --from \
-         FOLDER. Running this again goes on where it stopped"
+         FOLDER. Running this again continues where it stopped"
     } else {
         "the sources may have moved: give another one with --from URL, or a folder with --from FOLDER"
     }

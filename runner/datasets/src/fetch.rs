@@ -1,12 +1,12 @@
 //! A data set into its folder: what is there and good stays, what is missing comes, and nothing half-done is ever
 //! seen under a file's own name.
 
-use crate::catalogue::{Archive, DataSet, KnownFile};
+use crate::catalogue::{Archive, KnownFile, PublicDataSet};
 use crate::download::Download;
 use crate::http::{Client, Patience};
 use crate::lock::Workshop;
 use crate::receipt::{self, Sums};
-use crate::source::Source;
+use crate::source::DownloadSource;
 use crate::verify::look;
 use crate::{FetchError, Refusal, unpack};
 use std::fs;
@@ -14,15 +14,15 @@ use std::path::{Path, PathBuf};
 
 /// What happens meanwhile.
 #[derive(Debug)]
-pub enum Progress<'a> {
+pub enum FetchProgress<'a> {
     /// Files of an archive that are there and good.
     Here {
-        /// The archive.
+        /// The archive that the event is about.
         archive: &'static Archive,
     },
     /// A source is asked.
     Source {
-        /// For what.
+        /// The archive that is asked for.
         archive: &'static Archive,
         /// Where.
         url: &'a str,
@@ -46,7 +46,7 @@ pub enum Progress<'a> {
     },
     /// The archive is whole and as published; its files are unpacked.
     Unpacking {
-        /// The archive.
+        /// The archive that the event is about.
         archive: &'static Archive,
     },
 }
@@ -60,44 +60,54 @@ pub struct Fetched {
     pub came: usize,
 }
 
-/// Fetches a data set into a folder, from these sources; from the public ones where none is given.
+/// Where a data set is fetched from.
+#[derive(Clone, Copy, Debug)]
+pub struct Errand<'a> {
+    /// The sources in the order of their trial; none for the public ones.
+    pub sources: &'a [DownloadSource],
+    /// Limits of waiting.
+    pub patience: Patience,
+}
+
+/// Fetches a data set into a folder.
 ///
 /// # Errors
 /// What keeps it from coming; what came already stays, and the next call resumes there.
 pub fn fetch(
-    set: &'static DataSet,
+    set: &'static PublicDataSet,
     folder: &Path,
-    (sources, patience): (&[Source], Patience),
-    progress: &mut dyn FnMut(Progress<'_>),
+    errand: Errand<'_>,
+    progress: &mut dyn FnMut(FetchProgress<'_>),
 ) -> Result<Fetched, FetchError> {
     let workshop = Workshop::open(folder)?;
-    let mut errand =
-        Errand { folder, sources, client: Client::new(patience), patience, sums: receipt::read(folder)? };
-    let done = errand.run(set, &workshop, progress);
+    let Errand { sources, patience } = errand;
+    let mut fetching =
+        Fetching { folder, sources, client: Client::new(patience), patience, sums: receipt::read(folder)? };
+    let done = fetching.run(set, &workshop, progress);
     workshop.close();
     done
 }
 
-struct Errand<'a> {
+struct Fetching<'a> {
     folder: &'a Path,
-    sources: &'a [Source],
+    sources: &'a [DownloadSource],
     client: Client,
     patience: Patience,
     sums: Sums,
 }
 
-impl Errand<'_> {
+impl Fetching<'_> {
     fn run(
         &mut self,
-        set: &'static DataSet,
+        set: &'static PublicDataSet,
         workshop: &Workshop,
-        progress: &mut dyn FnMut(Progress<'_>),
+        progress: &mut dyn FnMut(FetchProgress<'_>),
     ) -> Result<Fetched, FetchError> {
         let mut fetched = Fetched { here: 0, came: 0 };
         let mut wanted = Vec::new();
         for archive in set.archives {
             if self.is_here(archive)? {
-                progress(Progress::Here { archive });
+                progress(FetchProgress::Here { archive });
                 fetched.here += archive.files.len();
             } else {
                 wanted.push(archive);
@@ -140,15 +150,15 @@ impl Errand<'_> {
         &mut self,
         archive: &'static Archive,
         workshop: &Workshop,
-        progress: &mut dyn FnMut(Progress<'_>),
+        progress: &mut dyn FnMut(FetchProgress<'_>),
     ) -> Result<(), FetchError> {
         let mut sources = Vec::new();
         // The archive may have been put there by hand.
         if self.folder.join(archive.name).is_file() {
-            sources.push(Source::Folder(self.folder.to_owned()));
+            sources.push(DownloadSource::Folder(self.folder.to_owned()));
         }
         match self.sources {
-            [] => sources.extend(archive.sources.iter().map(|url| Source::read(url))),
+            [] => sources.extend(archive.sources.iter().map(|url| DownloadSource::read(url))),
             given => sources.extend_from_slice(given),
         }
         let (client, patience) = (&self.client, self.patience);

@@ -16,9 +16,9 @@ mod tar;
 mod unpack;
 mod verify;
 
-pub use catalogue::{Archive, CIFAR_10, CIFAR_100, DataSet, FASHION_MNIST, KnownFile, MNIST, Packing};
+pub use catalogue::{Archive, CIFAR_10, CIFAR_100, FASHION_MNIST, KnownFile, MNIST, Packing, PublicDataSet};
 pub use error::{FetchError, Refusal};
-pub use fetch::{Fetched, Progress, fetch};
+pub use fetch::{Errand, FetchProgress, Fetched, fetch};
 pub use http::Patience;
-pub use source::Source;
+pub use source::DownloadSource;
 pub use verify::{FileState, Finding, verify};

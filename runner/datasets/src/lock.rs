@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 /// A folder for downloads under way, held by one process at a time.
 pub(crate) struct Workshop {
-    /// The folder.
     pub(crate) folder: PathBuf,
     lock: PathBuf,
     _held: File,

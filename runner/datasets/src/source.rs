@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 /// Where archives come from: each has the published files under their own names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum DownloadSource {
     /// The address of a folder.
     Web(String),
     /// A folder of this machine.
     Folder(PathBuf),
 }
 
-impl Source {
+impl DownloadSource {
     /// An address if it looks like one, else a folder.
     pub fn read(text: &str) -> Self {
         match text.split_once("://") {
@@ -28,9 +28,9 @@ mod tests {
 
     #[test]
     fn addresses_and_folders_are_told_apart() {
-        assert_eq!(Source::read("http://a/b/"), Source::Web("http://a/b".into()));
-        assert_eq!(Source::read("https://a"), Source::Web("https://a".into()));
-        assert_eq!(Source::read("file:///a"), Source::Folder("/a".into()));
-        assert_eq!(Source::read("../a"), Source::Folder("../a".into()));
+        assert_eq!(DownloadSource::read("http://a/b/"), DownloadSource::Web("http://a/b".into()));
+        assert_eq!(DownloadSource::read("https://a"), DownloadSource::Web("https://a".into()));
+        assert_eq!(DownloadSource::read("file:///a"), DownloadSource::Folder("/a".into()));
+        assert_eq!(DownloadSource::read("../a"), DownloadSource::Folder("../a".into()));
     }
 }

@@ -4,7 +4,7 @@ use crate::FetchError;
 use crate::catalogue::{Archive, KnownFile, Packing};
 use crate::digest::PIECE;
 use crate::download::{Copying, copy_bounded};
-use crate::fetch::Progress;
+use crate::fetch::FetchProgress;
 use crate::lock::Workshop;
 use crate::tar::Tar;
 use flate2::read::MultiGzDecoder;
@@ -27,9 +27,9 @@ pub(crate) fn unpack(
     archive: &'static Archive,
     packed: &Path,
     workshop: &Workshop,
-    progress: &mut dyn FnMut(Progress<'_>),
+    progress: &mut dyn FnMut(FetchProgress<'_>),
 ) -> Result<Vec<Unpacked>, FetchError> {
-    progress(Progress::Unpacking { archive });
+    progress(FetchProgress::Unpacking { archive });
     let input = File::open(packed).map_err(|error| FetchError::file(packed, "read", error))?;
     let decoder = MultiGzDecoder::new(BufReader::with_capacity(PIECE, input));
     let mut unpacking = Unpacking { archive, workshop, done: Vec::new() };

@@ -1,6 +1,6 @@
 //! What lies in a folder, against what was published.
 
-use crate::catalogue::{Archive, DataSet, KnownFile, Packing};
+use crate::catalogue::{Archive, KnownFile, Packing, PublicDataSet};
 use crate::receipt::{self, Sums};
 use crate::{FetchError, digest};
 use flate2::read::MultiGzDecoder;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// What was found of a file that a run reads.
 #[derive(Debug)]
 pub struct Finding {
-    /// The file.
+    /// As the catalogue lists it.
     pub file: &'static KnownFile,
     /// Where it lies, or would lie.
     pub path: PathBuf,
@@ -48,7 +48,7 @@ impl FileState {
 ///
 /// # Errors
 /// [`FetchError::File`] where one cannot be read.
-pub fn verify(set: &DataSet, folder: &Path) -> Result<Vec<Finding>, FetchError> {
+pub fn verify(set: &PublicDataSet, folder: &Path) -> Result<Vec<Finding>, FetchError> {
     let sums = receipt::read(folder)?;
     let archives = set.archives.iter();
     let files = archives.flat_map(|archive| archive.files.iter().map(move |file| (archive, file)));

@@ -8,7 +8,7 @@ use crate::sockets::Sockets;
 use crate::supervise::{Action, AttemptReport, Input, Rules, Supervisor};
 use crate::{LaunchError, Outcome, RunPhase, Update};
 use mesh::{Briefing, ControlServer, Deadlines, Member, PROTOCOL, Secret, ToDriver, ToMember};
-use recipe::{KeptModels, Role, RunSpec};
+use recipe::{KeptModels, Role, RunSpec, Silence};
 use record::{Event, Nanos, Rank, SnapshotRecord};
 use std::collections::VecDeque;
 use std::fs;
@@ -60,7 +60,7 @@ fn patient(spec: &RunSpec, deadlines: Deadlines) -> Deadlines {
     let bytes = 4 * spec.model.parameters() as u64;
     let ranks = spec.cluster.ranks();
     let steps = spec.strategy.period();
-    let more = spec.emulation.longest_silence((ranks, steps), bytes, deadlines.peer);
+    let more = spec.emulation.longest_silence(Silence { ranks, steps, bytes }, deadlines.peer);
     Deadlines { peer: deadlines.peer + more, ..deadlines }
 }
 

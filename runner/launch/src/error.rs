@@ -6,6 +6,7 @@ use std::time::Duration;
 
 /// Why an attempt cannot be made at all.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant says what its fields are")]
 pub enum LaunchError {
     /// There is no worker binary at the expected place.
     #[error(
@@ -22,26 +23,17 @@ pub enum LaunchError {
          BAKEOFF_WORKER",
         .path.display()
     )]
-    WorkerStart {
-        /// The binary.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    WorkerStart { path: PathBuf, source: io::Error },
     /// The worker binary starts, but does not say which protocol it speaks.
     #[error("worker {} does not say its protocol: {answer}; {}", .path.display(), cure(answer))]
     WorkerSilent {
-        /// The binary.
         path: PathBuf,
         /// Its output, or how it exited.
         answer: String,
     },
     /// The task that fetches a snapshot failed.
     #[error("the task that fetches a snapshot for the evaluator failed: {source}")]
-    Fetch {
-        /// Why.
-        source: tokio::task::JoinError,
-    },
+    Fetch { source: tokio::task::JoinError },
     /// The worker binary does not answer.
     #[error(
         "worker {} did not answer `--protocol` within {} s; build driver and worker from one state: `cargo build \
@@ -49,7 +41,6 @@ pub enum LaunchError {
         .path.display(), .waited.as_secs()
     )]
     WorkerHangs {
-        /// The binary.
         path: PathBuf,
         /// How long the driver waited.
         waited: Duration,
@@ -61,9 +52,7 @@ pub enum LaunchError {
         .path.display(), env!("CARGO_PKG_VERSION"), mesh::PROTOCOL
     )]
     WorkerVersion {
-        /// The binary.
         path: PathBuf,
-        /// Its version.
         version: String,
         /// The protocol it speaks.
         protocol: String,
@@ -75,7 +64,6 @@ pub enum LaunchError {
         .path.display(), mesh::wire_format()
     )]
     WorkerFormat {
-        /// The binary.
         path: PathBuf,
         /// Its wire format in hexadecimal; `unknown` if it names none.
         format: String,
@@ -83,11 +71,9 @@ pub enum LaunchError {
     /// A file or directory of the attempt cannot be made.
     #[error("{} cannot be {what}: {source}", .path.display())]
     File {
-        /// Which.
         path: PathBuf,
         /// What was tried: `made`, `found`, `written`, `read`.
         what: &'static str,
-        /// Why not.
         source: io::Error,
     },
     /// The channel to the workers cannot be opened.

@@ -35,7 +35,8 @@ pub trait Launcher: Send {
 
 /// The files that the processes of an attempt write, by name.
 pub trait Artifacts: Send {
-    /// Brings a file to the evaluator's node, into the attempt's directory, and checks its digest there.
+    /// Brings a file to the evaluator's node, into the attempt's directory, and checks its digest there. Fails if the digest
+    /// differs from the artifact's.
     fn fetch(&mut self, artifact: Artifact) -> Fetch;
 
     /// Deletes a file wherever it is.
@@ -79,6 +80,6 @@ pub struct Artifact {
     pub node: NodeIndex,
     /// Its path within the attempt's directory.
     pub name: String,
-    /// SHA-256 of its bytes in hexadecimal; empty if the writer gave none.
+    /// SHA-256 of its bytes in hexadecimal.
     pub sha256: String,
 }

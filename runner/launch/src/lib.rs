@@ -9,10 +9,12 @@
 //! sweeps.
 
 mod attempt;
+mod digest;
 mod error;
 mod launcher;
 mod local;
 mod log;
+mod model_files;
 mod node_facts;
 mod outcome;
 mod preflight;
@@ -30,11 +32,12 @@ pub use error::LaunchError;
 pub use launcher::{Artifact, Artifacts, Fetch, Launcher, NodeIndex, SpawnRequest};
 pub use local::{LocalLauncher, LocalNodes, free_resources};
 pub use log::{last_lines, log_file, readable};
+pub use model_files::check_model_files;
 // Part of this crate's interface; what they travel on is not.
 pub use mesh::{Deadlines, Heartbeat, Member, PROTOCOL, wire_format};
 pub use node_facts::{NodeFacts, Nodes, hardware};
 pub use outcome::{End, LostRank, Outcome, Whereabouts};
-pub use preflight::{Concern, FreeResources, Severity, preflight};
+pub use preflight::{Concern, ConcernLevel, FreeResources, preflight};
 pub use process_exit::ProcessExit;
 pub use sockets::reap;
 pub use update::{RunPhase, Update};

@@ -78,8 +78,8 @@ pub enum End {
 pub struct Whereabouts {
     /// The lane that ended or that stands for the rank.
     pub lane: LaneId,
-    /// That lane's step.
+    /// From 1; 0 before the first.
     pub step: u64,
-    /// That lane's phase.
+    /// The phase that the lane is in, or failed in.
     pub phase: Phase,
 }

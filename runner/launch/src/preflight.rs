@@ -4,8 +4,8 @@ use recipe::{Epoch, Extent, KeptModels, Model, Role, RunSpec, Source};
 
 /// A worker process before it has a model or data: program, libraries and their first allocations.
 const PROCESS: u64 = 150 << 20;
-/// A vector as long as the weights: the weights, their gradient, the velocity, what is being sent, what is
-/// being received, and the copy for the evaluator.
+/// Vectors as long as the weights that every rank has: the weights, their gradient, the velocity, one that is sent, one that is
+/// received, and the copy for the evaluator.
 const VECTORS: u64 = 6;
 /// Bytes of a weight or an activation.
 const FLOAT: u64 = 4;
@@ -27,16 +27,16 @@ pub struct FreeResources {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Concern {
     /// Whether the sweep can begin nevertheless.
-    pub severity: Severity,
+    pub severity: ConcernLevel,
     /// The problem.
     pub what: String,
-    /// The cure.
+    /// What to do, in the imperative.
     pub cure: String,
 }
 
 /// How bad a concern is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
+pub enum ConcernLevel {
     /// The measurements may be less meaningful.
     Warning,
     /// The sweep cannot work.
@@ -53,9 +53,9 @@ pub fn preflight(specs: &[&RunSpec], free: FreeResources) -> Vec<Concern> {
 fn memory(specs: &[&RunSpec], free: FreeResources) -> Option<Concern> {
     let (need, spec) = specs.iter().map(|spec| (memory_of(spec), spec)).max_by_key(|(need, _)| *need)?;
     let severity = if need > free.memory {
-        Severity::Refusal
+        ConcernLevel::Refusal
     } else if need > free.memory / 5 * 4 {
-        Severity::Warning
+        ConcernLevel::Warning
     } else {
         return None;
     };
@@ -76,7 +76,7 @@ fn cores(specs: &[&RunSpec], free: FreeResources) -> Option<Concern> {
     let real = specs.iter().filter(|spec| spec.emulation.compute.is_none());
     let workers = real.map(|spec| spec.cluster.workers()).max()?;
     (workers > free.cores).then(|| Concern {
-        severity: Severity::Warning,
+        severity: ConcernLevel::Warning,
         what: format!(
             "up to {workers} workers share {} cores: they take turns, and times say little about a cluster",
             free.cores
@@ -92,7 +92,7 @@ fn disk(specs: &[&RunSpec], free: FreeResources) -> Option<Concern> {
     let passing = specs.iter().map(|spec| passing_snapshots_of(spec)).max()?;
     let need = kept.saturating_add(passing);
     (need > free.disk).then(|| Concern {
-        severity: Severity::Refusal,
+        severity: ConcernLevel::Refusal,
         what: format!(
             "the files that are kept of {} and the snapshots of one run need about {}; the store's disk has {} left",
             runs(specs.len()),
@@ -107,6 +107,9 @@ fn disk(specs: &[&RunSpec], free: FreeResources) -> Option<Concern> {
 /// Memory that the processes of a run need, in bytes.
 struct Needs {
     weights: u64,
+    /// Vectors as long as the weights, of a worker and of a server.
+    vectors_of_worker: u64,
+    vectors_of_server: u64,
     data: u64,
     /// Of a worker's share of the batch.
     activations: u64,
@@ -119,9 +122,12 @@ impl Needs {
     fn of(spec: &RunSpec) -> Self {
         let workers = u64::from(spec.cluster.workers());
         let servers = spec.cluster.seats.iter().filter(|seat| seat.role == Role::Server).count() as u64;
+        let own = |role| spec.strategy.own_vectors(role, spec.cluster.workers());
         let batch = u64::from(spec.train.global_batch).div_ceil(workers.max(1));
         Self {
             weights: FLOAT * spec.model.parameters() as u64,
+            vectors_of_worker: VECTORS + own(Role::Worker) + spec.compression.own_vectors(),
+            vectors_of_server: VECTORS + own(Role::Server),
             data: data_of(&spec.dataset.source),
             activations: batch * activations(&spec.model),
             workers,
@@ -131,12 +137,11 @@ impl Needs {
     }
 
     fn worker(&self) -> u64 {
-        PROCESS + VECTORS * self.weights + self.data + self.activations
+        PROCESS + self.vectors_of_worker * self.weights + self.data + self.activations
     }
 
-    /// One buffer per worker in place of the activations.
     fn server(&self) -> u64 {
-        PROCESS + (VECTORS + self.workers.max(1)) * self.weights
+        PROCESS + self.vectors_of_server * self.weights
     }
 
     /// The model and a buffer; where models are averaged, their sums of 64 bits as well.
@@ -155,10 +160,11 @@ fn memory_of(spec: &RunSpec) -> u64 {
 fn arithmetic(spec: &RunSpec) -> String {
     let needs = Needs::of(spec);
     let mut parts = vec![format!(
-        "{} x {} for a worker: {} to run, {VECTORS} x {} of weights, {} of data, {} of activations",
+        "{} x {} for a worker: {} to run, {} x {} of weights, {} of data, {} of activations",
         needs.workers,
         mebibytes(needs.worker()),
         mebibytes(PROCESS),
+        needs.vectors_of_worker,
         mebibytes(needs.weights),
         mebibytes(needs.data),
         mebibytes(needs.activations)
@@ -258,9 +264,9 @@ mod tests {
         assert!((5 * PROCESS..6 * PROCESS).contains(&need), "{need}");
         let with = |memory| preflight(&[&spec(1), &spec(4)], FreeResources { memory, ..LARGE });
         assert_eq!(with(2 * need), []);
-        assert_eq!(with(need + 1)[0].severity, Severity::Warning);
+        assert_eq!(with(need + 1)[0].severity, ConcernLevel::Warning);
         let refused = with(need - 1);
-        assert_eq!(refused[0].severity, Severity::Refusal);
+        assert_eq!(refused[0].severity, ConcernLevel::Refusal);
         let sum = "the largest run, with 5 processes, needs about 756 MiB (4 x 152 MiB for a worker: 150 MiB to run, \
                    6 x 1 MiB of weights, 1 MiB of data, 1 MiB of activations; 151 MiB for the evaluator); 756 MiB of \
                    memory are available";
@@ -268,14 +274,32 @@ mod tests {
     }
 
     #[test]
+    fn the_vectors_of_the_strategy_and_of_the_codec_count() {
+        let plain = spec(2);
+        let need = |strategy, compression| {
+            let spec = RunSpec { strategy, compression, ..plain.clone() };
+            (memory_of(&spec) - memory_of(&plain)) / (FLOAT * spec.model.parameters() as u64)
+        };
+        let slow = recipe::Strategy::Slowmo { period: 2, slow_momentum: 0.5, slow_lr: 1.0 };
+        let coded = recipe::Compression::Coded {
+            codec: recipe::Codec::Sign,
+            parameters: false,
+            error_feedback: true,
+        };
+        // The evaluator averages models that differ, which takes two vectors more.
+        assert_eq!(need(slow, recipe::Compression::None), 2 * 2 + 2);
+        assert_eq!(need(recipe::Strategy::DSync, coded), 2);
+    }
+
+    #[test]
     fn more_ranks_than_cores_are_worth_a_word() {
         let with = |cores| preflight(&[&spec(4)], FreeResources { cores, ..LARGE });
         assert_eq!(with(4), []);
-        assert_eq!(with(3)[0].severity, Severity::Warning);
+        assert_eq!(with(3)[0].severity, ConcernLevel::Warning);
         // Where a step takes as long as the recipe says, they do not need a core each.
         let mut told = spec(4);
         let step_time = std::time::Duration::from_millis(10);
-        told.emulation.compute = Some(recipe::Compute { step_time, split: recipe::Split::Measured });
+        told.emulation.compute = Some(recipe::Compute { step_time, split: recipe::ComputeSplit::Measured });
         assert_eq!(preflight(&[&told], FreeResources { cores: 1, ..LARGE }), []);
     }
 
@@ -303,7 +327,7 @@ mod tests {
         let with = |disk| preflight(&[&rare, &spec, &spec], FreeResources { disk, ..LARGE });
         assert_eq!(with(need), []);
         let refused = with(need - 1);
-        assert_eq!(refused[0].severity, Severity::Refusal);
+        assert_eq!(refused[0].severity, ConcernLevel::Refusal);
         assert!(refused[0].what.starts_with("the files that are kept of 3 runs"), "{refused:?}");
         // The ids of what a hundred steps use come on top, for the one run that asks for them: sixteen steps of 64 are an
         // epoch of 1000 samples.

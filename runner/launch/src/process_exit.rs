@@ -6,9 +6,9 @@ use std::fmt;
 /// How a process exited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessExit {
-    /// With this code.
+    /// It returned an exit code, 0 to 255.
     Code(i32),
-    /// By this signal.
+    /// A signal ended it, by its number.
     Signal(i32),
 }
 

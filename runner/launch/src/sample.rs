@@ -1,6 +1,6 @@
 //! A small run for tests.
 
-use recipe::{Extent, Layer, Model, Parameter, PlacedLayer, RunSpec, Shape, Source};
+use recipe::{Extent, Layer, LayeredModel, Model, ModelKind, Parameter, PlacedLayer, RunSpec, Shape, Source};
 
 /// A linear model on drawn glyphs, trained by this many workers.
 pub(crate) fn spec(workers: u32) -> RunSpec {
@@ -16,13 +16,13 @@ pub(crate) fn spec(workers: u32) -> RunSpec {
         flops: 2 * 7_840,
     };
     let mut spec = RunSpec::sample(workers);
-    spec.model = Model {
-        kind: "softmax".into(),
+    spec.model = Model::Layers(LayeredModel {
+        kind: ModelKind::Softmax,
         input: Shape::Image(1, 28, 28),
         classes: 10,
         layers: vec![layer],
         init: recipe::Init::Pytorch,
-    };
+    });
     spec.dataset.source = Source::Synthetic { train: 1_000, test: 200, seed: 1 };
     spec.train.global_batch = 64;
     spec.train.length = Extent::Steps(6);

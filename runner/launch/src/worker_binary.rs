@@ -1,11 +1,9 @@
 //! The worker binary: where it is, and whether it fits this driver.
 
 use crate::LaunchError;
+use crate::digest::digest;
 use rustix::process::{Pid, Signal, kill_process_group};
-use sha2::{Digest, Sha256};
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -22,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct WorkerBinary {
     /// Where it is.
     pub path: PathBuf,
-    /// Its version.
+    /// As its package is versioned: `0.1.0`.
     pub version: String,
     /// SHA-256 of its bytes, in hexadecimal.
     pub sha256: String,
@@ -105,21 +103,10 @@ fn instead(output: &Output) -> String {
     words.unwrap_or_else(|| format!("it said nothing ({})", output.status))
 }
 
-fn digest(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
-    let mut hash = Sha256::new();
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(recipe::hex(&hash.finalize())),
-            read => hash.update(&buffer[..read]),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sha2::{Digest, Sha256};
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
 

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use strategies::collective::{Collective, build};
+use strategies::collective::{CollectiveAlgorithm, build};
 use strategies::compress::Identity;
 use strategies::{Group, Kind, Lane, Tag};
 
@@ -167,7 +167,7 @@ fn take_part(rank: Rank, ranks: u32, sockets: &Path, sizes: &[usize]) -> Result<
 }
 
 fn measure(
-    collective: &dyn Collective,
+    collective: &dyn CollectiveAlgorithm,
     lane: &mut Lane,
     group: &Group,
     step: &mut u64,

@@ -108,8 +108,14 @@ fn take_part(rank: Rank, ranks: u32, weights: usize, sockets: &Path) -> Result<(
     let group = Group::new(&everyone, rank).context("no such rank")?;
     let mut lane = Lane::new(plane.transport(), Box::new(Identity), PhaseClock::new(clock, Trace::NONE));
     for (step, (name, communication)) in (1..).zip(communications()) {
-        let seconds = reduce(&briefing.spec.cluster, &communication, (&mut lane, &group), step, weights)
-            .with_context(|| format!("{name} on rank {rank}"))?;
+        let seconds = reduce(
+            &briefing.spec.cluster,
+            &communication,
+            Place { lane: &mut lane, group: &group },
+            step,
+            weights,
+        )
+        .with_context(|| format!("{name} on rank {rank}"))?;
         if rank == Rank(0) {
             println!("large-sums ranks={ranks} weights={weights} collective={name} s={seconds:.2}");
         }
@@ -119,14 +125,21 @@ fn take_part(rank: Rank, ranks: u32, weights: usize, sockets: &Path) -> Result<(
     Ok(())
 }
 
+/// A rank's lane, and its place in the group.
+struct Place<'a> {
+    lane: &'a mut Lane,
+    group: &'a Group,
+}
+
 /// One all-reduce, checked; its seconds.
 fn reduce(
     cluster: &Cluster,
     communication: &Communication,
-    (lane, group): (&mut Lane, &Group),
+    place: Place<'_>,
     step: u64,
     weights: usize,
 ) -> Result<f64> {
+    let Place { lane, group } = place;
     let (rank, ranks) = (group.me().0 as u32, group.size() as u32);
     let collective = build(communication, cluster);
     let mut x: Vec<f32> = (0..weights).map(|element| own(rank, element)).collect();

@@ -21,7 +21,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use strategies::emulation::{Arrivals, Fabric, Link, NetworkCard};
+use strategies::emulation::{Arrivals, EmulatedNic, Fabric, Link};
 use strategies::sim::sample_spec;
 use strategies::toy::Quadratic;
 use strategies::{
@@ -40,8 +40,10 @@ fn main() -> Result<()> {
     let job: Vec<&str> = job.split(':').collect();
     match job.as_slice() {
         ["one-way", bytes, repeats] => one_way(&link, rank, bytes.parse()?, repeats.parse()?)?,
-        ["ring", bytes, repeats] => ring(&link, (rank, ranks), bytes.parse()?, repeats.parse()?)?,
-        ["d-sync", weights, steps] => d_sync(&link, (rank, ranks), weights.parse()?, steps.parse()?)?,
+        ["ring", bytes, repeats] => ring(&link, Place { me: rank, ranks }, bytes.parse()?, repeats.parse()?)?,
+        ["d-sync", weights, steps] => {
+            d_sync(&link, Place { me: rank, ranks }, weights.parse()?, steps.parse()?)?
+        }
         _ => bail!("unknown job"),
     }
     link.plane.close(Duration::from_secs(10))?;
@@ -62,7 +64,7 @@ impl Clock for Monotonic {
 /// A rank's way to the others.
 struct Way {
     plane: DataPlane,
-    card: Option<Arc<NetworkCard>>,
+    card: Option<Arc<EmulatedNic>>,
 }
 
 impl Way {
@@ -76,7 +78,7 @@ impl Way {
                     nanos_per_byte: 1e9 / bandwidth.parse::<f64>()?,
                 };
                 let timer = PreciseTimer::new(Arc::new(Monotonic), || false);
-                let card = NetworkCard::new(me, Fabric::new(link, ranks as usize, |_| 1.0), timer);
+                let card = EmulatedNic::new(me, Fabric::new(link, ranks as usize, |_| 1.0), timer);
                 let arrivals = Some(card.clone() as Arc<dyn Arrivals>);
                 let plane = DataPlane::open_watched(&briefing, me, Arc::new(Monotonic), arrivals)?;
                 Ok(Self { plane, card: Some(card) })
@@ -147,7 +149,14 @@ fn one_way(way: &Way, me: Rank, bytes: usize, repeats: u64) -> Result<()> {
     Ok(())
 }
 
-fn ring(way: &Way, (me, ranks): (Rank, u32), bytes: usize, repeats: u64) -> Result<()> {
+/// A rank among all.
+struct Place {
+    me: Rank,
+    ranks: u32,
+}
+
+fn ring(way: &Way, place: Place, bytes: usize, repeats: u64) -> Result<()> {
+    let Place { me, ranks } = place;
     let mut transport = way.transport();
     let (next, before) = (Rank((me.0 + 1) % ranks), Rank((me.0 + ranks - 1) % ranks));
     for repeat in 1..=repeats {
@@ -158,7 +167,8 @@ fn ring(way: &Way, (me, ranks): (Rank, u32), bytes: usize, repeats: u64) -> Resu
     Ok(())
 }
 
-fn d_sync(way: &Way, (me, ranks): (Rank, u32), weights: usize, steps: u64) -> Result<()> {
+fn d_sync(way: &Way, place: Place, weights: usize, steps: u64) -> Result<()> {
+    let Place { me, ranks } = place;
     let mut spec = sample_spec(ranks);
     spec.train.length = Extent::Steps(steps);
     spec.measure.hash_every_step = false;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 /// An error of the communication between the processes of an attempt.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant says what its fields are")]
 pub enum MeshError {
     /// A socket's path does not fit into a socket address.
     #[error(
@@ -15,7 +16,6 @@ pub enum MeshError {
         path.display(), path.as_os_str().len()
     )]
     PathTooLong {
-        /// The path.
         path: PathBuf,
         /// The most bytes that a path may have.
         limit: usize,
@@ -23,7 +23,6 @@ pub enum MeshError {
     /// The directory of the sockets cannot be made, or others may enter it.
     #[error("directory of sockets {}: {reason}", path.display())]
     Directory {
-        /// The directory.
         path: PathBuf,
         /// What is wrong with it.
         reason: io::Error,
@@ -31,7 +30,6 @@ pub enum MeshError {
     /// A socket cannot be bound or connected.
     #[error("socket {}: {reason}", path.display())]
     Socket {
-        /// Its path.
         path: PathBuf,
         /// What the system said.
         reason: String,
@@ -39,7 +37,6 @@ pub enum MeshError {
     /// The thread of a plane cannot be started.
     #[error("the thread of the {plane} plane cannot be started: {reason}")]
     Thread {
-        /// `control` or `data`.
         plane: &'static str,
         /// What the system said.
         reason: io::Error,
@@ -47,50 +44,30 @@ pub enum MeshError {
     /// A peer did not connect or did not complete the handshake in time.
     #[error("{who} waited {waited:.1?} for the handshake with {}", list(peers))]
     Late {
-        /// Who waited.
         who: Member,
         /// For whom; empty for the driver.
         peers: Vec<Member>,
-        /// For how long.
         waited: Duration,
     },
     /// The other side does not know the secret of this attempt.
     #[error("{peer} does not know the secret of this attempt")]
-    Secret {
-        /// The other side.
-        peer: String,
-    },
+    Secret { peer: String },
     /// The other side speaks another version.
     #[error(
         "{peer} speaks another version (protocol {protocol}, format {format:016x}) than this program \
          (protocol {PROTOCOL}, format {:016x}): build driver and worker again, from one state of the sources",
         crate::wire_format()
     )]
-    Version {
-        /// The other side.
-        peer: String,
-        /// Its protocol.
-        protocol: u32,
-        /// Its [`wire_format`](crate::wire_format).
-        format: u64,
-    },
+    Version { peer: String, protocol: u32, format: u64 },
     /// The input is not a briefing.
     #[error("the input is not a briefing: a worker is started by `bakeoff run`, not by hand")]
     NoBriefing,
     /// A briefing or message is larger than anything this program sends.
     #[error("{what} of {bytes} bytes exceeds the limit of {limit}")]
-    TooLarge {
-        /// `briefing` or `message`.
-        what: &'static str,
-        /// Its size.
-        bytes: u64,
-        /// The limit.
-        limit: u64,
-    },
+    TooLarge { what: &'static str, bytes: u64, limit: u64 },
     /// Reading or writing failed midway.
     #[error("{what}: {reason}")]
     Io {
-        /// `briefing`.
         what: &'static str,
         /// What the system said.
         reason: io::Error,
@@ -100,17 +77,11 @@ pub enum MeshError {
     Decode {
         /// What it should be.
         what: &'static str,
-        /// Where decoding failed.
         reason: rmp_serde::decode::Error,
     },
     /// A message has no encoding.
     #[error("{what} cannot be encoded: {reason}")]
-    Encode {
-        /// What it is.
-        what: &'static str,
-        /// Why.
-        reason: rmp_serde::encode::Error,
-    },
+    Encode { what: &'static str, reason: rmp_serde::encode::Error },
     /// No member of that name belongs to the attempt.
     #[error("{0} is no member of this attempt")]
     Stranger(Member),
@@ -120,7 +91,6 @@ pub enum MeshError {
     /// A peer disconnected during the handshake.
     #[error("the connection to {peer} broke while it was made: {reason}")]
     Broke {
-        /// The other end.
         peer: Member,
         /// What the system said.
         reason: Box<MeshError>,
@@ -131,7 +101,6 @@ pub enum MeshError {
     /// Not everything was acknowledged in time, so the last messages may be lost.
     #[error("after {waited:.1?} {missing} are still not acknowledged")]
     Unsettled {
-        /// Which messages.
         missing: String,
         /// How long the sender waited.
         waited: Duration,

@@ -196,7 +196,6 @@ pub(crate) struct Client {
 
 /// The client's next action.
 pub(crate) enum Next {
-    /// Sends this.
     Send(Bytes),
     /// The handshake is complete; the key of the connection.
     Done(Code),

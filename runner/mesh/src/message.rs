@@ -26,7 +26,7 @@ impl fmt::Debug for Secret {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Member {
-    /// A rank.
+    /// A worker or a server.
     Rank(Rank),
     /// The process that evaluates snapshots.
     Evaluator,

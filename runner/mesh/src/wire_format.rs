@@ -37,7 +37,8 @@ fn write_canonical(out: &mut String, value: &Value) {
                 out.push_str("]}");
                 return;
             }
-            let sorted: BTreeMap<_, _> = entries.iter().filter(|entry| !is_annotation(*entry)).collect();
+            let sorted: BTreeMap<_, _> =
+                entries.iter().filter(|(key, value)| !is_annotation(key, value)).collect();
             out.push('{');
             for (key, value) in sorted {
                 out.push_str(key);
@@ -83,8 +84,8 @@ fn write_names(out: &mut String, names: &[&str]) {
 }
 
 /// Whether a keyword comes from a doc comment. A field that is called `description` has a schema, not a text.
-fn is_annotation((key, value): (&String, &Value)) -> bool {
-    matches!(key.as_str(), "title" | "description" | "$schema") && value.is_string()
+fn is_annotation(key: &str, value: &Value) -> bool {
+    matches!(key, "title" | "description" | "$schema") && value.is_string()
 }
 
 #[cfg(test)]

@@ -26,13 +26,18 @@ pub use spec::cluster::{Cluster, Node, Placement, Role};
 pub use spec::communication::{
     Adds, Collective, CollectiveKind, Communication, ReduceOrder, Schedule, ScheduleKind,
 };
-pub use spec::compression::{Codec, Compression, CompressionKind, QuantizeRange, Route};
+pub use spec::compression::{Codec, Compression, CompressionKind, CustomCodec, QuantizeRange, Route};
 pub use spec::dataset::{
     Dataset, DatasetFiles, DatasetKind, DatasetProfile, Partition, PartitionKind, Sampling, Source,
 };
-pub use spec::emulation::{CardShare, Compute, Emulation, Network, Slow, Split, SplitKind, Whom};
+pub use spec::emulation::{
+    CardShare, Compute, ComputeSplit, Emulation, Network, Silence, Slow, SplitKind, Whom,
+};
 pub use spec::family::{Availability, Choice, Family};
-pub use spec::model::{Init, Layer, LayerKind, Model, ModelKind, Parameter, PlacedLayer, Shape};
+pub use spec::model::{
+    Init, Layer, LayerKind, LayeredModel, Model, ModelKind, Parameter, PlacedLayer, Shape, WeightedLayer,
+};
+pub use spec::model_file::{FileLayer, LayoutError, ModelFile, ModelLayout};
 pub use spec::plan::{
     Arm, AxisValue, Cell, HashTime, KeptModels, Limits, Measure, Plan, Provenance, Redaction, ReportSettings,
     Run, RunOrder, RunSpec, hex,
@@ -46,5 +51,5 @@ pub use spec::train::{
     Epoch, Extent, LrScale, LrScaleKind, LrSchedule, LrShape, LrShapeKind, Metric, OptimizerKind, Sgd,
     Target, TargetMetric, Training,
 };
-pub use sweep::planner::{Request, plan};
+pub use sweep::planner::{PlanRequest, plan};
 pub use text::render::render;

@@ -43,7 +43,7 @@ pub enum Event {
     Update(UpdateRecord),
     /// A rank continues without a lost peer.
     Lost(LostRecord),
-    /// A rank ended.
+    /// The last event of a rank.
     Ended(RankEnded),
     /// A gossiping rank's model changed; in the rank's order.
     Gossip(GossipRecord),
@@ -59,7 +59,7 @@ impl Event {
         rmp_serde::to_vec_named(self).map_err(EventError::Encode)
     }
 
-    /// Decodes one event.
+    /// The event in these bytes, all of which it must use.
     pub fn decode(bytes: &[u8]) -> Result<Self, EventError> {
         rmp_serde::from_slice(bytes).map_err(EventError::Decode)
     }
@@ -110,7 +110,7 @@ pub struct StepRecord {
     pub samples: u64,
     /// When the step began.
     pub begin: Nanos,
-    /// Its length.
+    /// In nanoseconds of the run's clock.
     pub length: Nanos,
     /// Time per phase; sums to `length`.
     pub phases: PhaseTimes,
@@ -139,13 +139,13 @@ pub struct SpanRecord {
     pub rank: Rank,
     /// The lane that recorded it.
     pub lane: LaneId,
-    /// The lane's step.
+    /// From 1.
     pub step: u64,
-    /// The lane's phase.
+    /// The one that the span is of.
     pub phase: Phase,
     /// Its beginning.
     pub begin: Nanos,
-    /// Its length.
+    /// In nanoseconds of the run's clock.
     pub length: Nanos,
     /// The peer, if one was involved.
     pub peer: Option<Rank>,
@@ -156,7 +156,7 @@ pub struct SpanRecord {
 /// A value that was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MetricRecord {
-    /// The metric.
+    /// The quantity that was measured.
     pub metric: Metric,
     /// The measured model's name for people: `rank 0`, `server`.
     pub model: String,
@@ -200,7 +200,7 @@ pub struct LinkRecord {
     pub to: Rank,
     /// Payload bytes as sent, encoded.
     pub bytes: u64,
-    /// Number of messages.
+    /// Each announcement with its chunks counts once.
     pub messages: u64,
 }
 
@@ -260,7 +260,7 @@ pub struct EmulationRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Emulated {
-    /// The network.
+    /// The network card.
     Network,
     /// The time of computing.
     Compute,
@@ -281,7 +281,7 @@ impl Emulated {
 pub struct SamplesRecord {
     /// The rank that recorded it.
     pub rank: Rank,
-    /// The rank's step.
+    /// From 1, as the rank counts them.
     pub step: u64,
     /// The samples, in the order of the batch.
     pub samples: Vec<u32>,
@@ -323,7 +323,7 @@ pub struct LostRecord {
     pub reason: String,
 }
 
-/// A rank ended.
+/// How a rank ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RankEnded {
     /// The rank that recorded it.
@@ -345,7 +345,7 @@ pub enum RankEnd {
     },
     /// The loss of its samples stopped being finite.
     Diverged {
-        /// The rank's step.
+        /// From 1, as the rank counts them.
         step: u64,
         /// The loss, as text: `NaN`, `inf`.
         loss: String,
@@ -354,9 +354,9 @@ pub enum RankEnd {
     Failed {
         /// The failed lane.
         lane: LaneId,
-        /// That lane's step.
+        /// From 1; 0 before the first.
         step: u64,
-        /// That lane's phase.
+        /// The phase that the lane is in, or failed in.
         phase: Phase,
         /// The silent peer that this rank blames, if any.
         peer: Option<Rank>,

@@ -24,12 +24,12 @@ pub struct GossipRecord {
 pub enum GossipAct {
     /// The compute lane read it, with the buffer applied, for this step.
     Read {
-        /// The rank's step.
+        /// From 1, as the rank counts them.
         step: u64,
     },
     /// The step is finished, and in the buffer.
     Added {
-        /// The rank's step.
+        /// From 1, as the rank counts them.
         step: u64,
         /// Samples that all ranks had consumed before it, as far as this one knew: its rate is the one at this count.
         samples: u64,
@@ -43,7 +43,7 @@ pub enum GossipAct {
     },
     /// The model became the mean of two.
     Averaged {
-        /// The other rank.
+        /// The rank that it averages with.
         peer: Rank,
         /// Number of the averaging among those of the active rank, from 1.
         number: u64,

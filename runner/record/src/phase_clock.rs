@@ -28,11 +28,11 @@ impl Trace {
 /// One stretch of a lane's time in one phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The lane's phase.
+    /// The one that the span is of.
     pub phase: Phase,
     /// Its beginning.
     pub begin: Nanos,
-    /// Its length.
+    /// In nanoseconds of the run's clock.
     pub length: Nanos,
     /// The peer, if one was involved.
     pub peer: Option<Rank>,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 /// A failure of the store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the message of each variant says what its fields are")]
 pub enum StoreError {
     /// There is no database in the folder.
     #[error("no store in {}: run something first, or name another folder with --store", .folder.display())]
@@ -17,19 +18,14 @@ pub enum StoreError {
     Folder {
         /// The folder or file.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
     /// The file was not created by this program.
     #[error("{} is not a bakeoff database; move it away, or name another folder with --store", .path.display())]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-    },
+    Foreign { path: PathBuf },
     /// The file was written by a later version.
     #[error("{} has schema version {found}, this program knows up to {known}; use a bakeoff that knows version {found}, or name another folder with --store", .path.display())]
     Newer {
-        /// The file.
         path: PathBuf,
         /// The version in the file.
         found: i64,
@@ -39,7 +35,6 @@ pub enum StoreError {
     /// The file's content is broken.
     #[error("{} is damaged: {reason}; `bakeoff db rebuild` rebuilds it from the runs' own directories", .path.display())]
     Damaged {
-        /// The file.
         path: PathBuf,
         /// The message of SQLite.
         reason: String,
@@ -47,17 +42,14 @@ pub enum StoreError {
     /// The schema cannot be migrated.
     #[error("cannot bring {} up to date: {source}; {}", .path.display(), kept(.backup.as_ref()))]
     Migration {
-        /// The file.
         path: PathBuf,
         /// The copy made before.
         backup: Option<PathBuf>,
-        /// Why.
         source: sqlx::migrate::MigrateError,
     },
     /// Another process keeps the database locked.
     #[error("another process kept {} locked for {seconds} s; `bakeoff status` shows what runs: let it finish, or end it with `bakeoff stop`", .path.display())]
     Busy {
-        /// The locked file.
         path: PathBuf,
         /// Seconds that this process waited.
         seconds: u64,
@@ -78,18 +70,12 @@ pub enum StoreError {
     },
     /// An id that is not in the store.
     #[error("there is no {what} {id} in the store")]
-    Unknown {
-        /// `run`, `sweep`, `attempt`.
-        what: &'static str,
-        /// The id.
-        id: String,
-    },
+    Unknown { what: &'static str, id: String },
     /// A stored document cannot be read by this version.
     #[error("the stored {what} cannot be read: {source}")]
     Document {
         /// Name of the document.
         what: &'static str,
-        /// Why.
         source: serde_json::Error,
     },
     /// A stored value is outside what its column may hold.
@@ -97,25 +83,14 @@ pub enum StoreError {
     Value {
         /// Meaning of the column.
         what: &'static str,
-        /// The stored value.
         value: String,
     },
     /// An event file cannot be written or read.
     #[error("event log {}: {reason}", .path.display())]
-    EventLog {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
+    EventLog { path: PathBuf, reason: String },
     /// The journal of a sweep cannot be written or read.
     #[error("journal {}: {reason}; check the disk's free space and the file's owner", .path.display())]
-    Journal {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
+    Journal { path: PathBuf, reason: String },
     /// No journal to rebuild the database from.
     #[error("{} holds no journal of a sweep, so that the database cannot be rebuilt; name another folder with --store", .path.display())]
     NothingWritten {
@@ -125,7 +100,6 @@ pub enum StoreError {
     /// The database has sweeps without a journal.
     #[error("{} holds {sweeps} without a journal: a new database would not have them; with `--force` they are kept in the backup only", .path.display())]
     Unwritten {
-        /// The database.
         path: PathBuf,
         /// Their number with the noun: `2 sweeps`.
         sweeps: String,

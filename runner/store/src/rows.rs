@@ -107,7 +107,7 @@ impl RunState {
 /// One run with its last attempt.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunRow {
-    /// The run's id.
+    /// A ULID.
     pub id: String,
     /// Index into [`Plan::runs`].
     pub index: usize,
@@ -115,7 +115,7 @@ pub struct RunRow {
     pub cell: usize,
     /// Number of the repeat, from 0.
     pub repeat: u32,
-    /// Its seed.
+    /// Of everything random in it.
     pub seed: u64,
     /// Interrupted if it was running and its driver is dead.
     pub state: RunState,
@@ -156,7 +156,7 @@ pub struct AttemptRow {
     /// Rounds in which the workers were compared; 0 if they step independently. A round is a step, or the steps up to and
     /// including an exchange.
     pub rounds: u64,
-    /// By number.
+    /// In the order of their numbers.
     pub ranks: Vec<RankRow>,
     /// Evaluations of the model that the run is judged by, by time.
     pub metrics: Vec<MetricRow>,
@@ -212,7 +212,7 @@ pub struct LostRow {
 /// One rank of an attempt.
 #[derive(Clone, Debug, Serialize)]
 pub struct RankRow {
-    /// Rank number.
+    /// From 0, workers first.
     pub rank: Rank,
     /// Worker or server.
     pub role: Role,
@@ -248,7 +248,7 @@ pub struct RankRow {
 pub struct Steady {
     /// Sum of their lengths.
     pub time: Nanos,
-    /// Their number.
+    /// Steps that the times are of.
     pub steps: u64,
 }
 
@@ -304,7 +304,7 @@ pub struct MetricRow {
 /// The training loss at one step.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LossRow {
-    /// Step number.
+    /// From 1.
     pub step: u64,
     /// Samples consumed by all ranks together.
     pub samples: u64,
@@ -323,7 +323,7 @@ pub struct LinkRow {
     pub to: Rank,
     /// Encoded payload bytes.
     pub bytes: u64,
-    /// Number of messages.
+    /// Each announcement with its chunks counts once.
     pub messages: u64,
 }
 
@@ -392,7 +392,7 @@ pub struct SpanRow {
 /// A line of `bakeoff list`.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunLine {
-    /// The run's id.
+    /// A ULID.
     pub id: String,
     /// The sweep's id.
     pub sweep: String,

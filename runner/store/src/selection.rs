@@ -48,9 +48,7 @@ pub(crate) enum Field {
     Recipe,
     /// The values of the axes that are not part of its arm.
     Condition,
-    /// Its state.
     State,
-    /// Its seed.
     Seed,
     /// The number of workers.
     Workers,
@@ -131,7 +129,7 @@ pub struct SelectionError {
 }
 
 impl Selection {
-    /// Every run.
+    /// Selects every run of every sweep.
     pub fn all() -> Self {
         Self { text: String::new(), test: Test::Any }
     }
@@ -146,7 +144,7 @@ impl Selection {
         Self { text: sweep.to_string(), test: Test::Id(sweep.to_string()) }
     }
 
-    /// This run.
+    /// Selects one run.
     pub fn run(run: &RunId) -> Self {
         Self { text: run.to_string(), test: Test::Id(run.to_string()) }
     }

@@ -12,7 +12,6 @@ pub(crate) struct Fitting {
     pub(crate) run: i64,
     /// Its sweep's row.
     pub(crate) sweep: i64,
-    /// Its id.
     pub(crate) ulid: String,
 }
 

@@ -7,7 +7,7 @@ use record::{Clock, Emulated, EmulationRecord, Nanos, Rank};
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::{Arc, Mutex, PoisonError};
 use strategies::emulation::{
-    Arrivals, Fabric, Lateness, Link, NetworkCard, Pace, Paced, PacedClock, Parts, Slowness,
+    Arrivals, ClockReport, ComputeModel, EmulatedClock, EmulatedNic, Fabric, Lateness, Link, Parts, Slowness,
 };
 use strategies::{Batch, Learner, Optimizer, StepError, Transport, Vector};
 
@@ -15,9 +15,9 @@ use strategies::{Batch, Learner, Optimizer, StepError, Transport, Vector};
 pub(crate) struct Emulation {
     rank: Rank,
     timer: Arc<PreciseTimer>,
-    card: Option<Arc<NetworkCard>>,
-    pace: Arc<Pace>,
-    clocks: Mutex<Vec<Arc<PacedClock>>>,
+    card: Option<Arc<EmulatedNic>>,
+    pace: Arc<ComputeModel>,
+    clocks: Mutex<Vec<Arc<EmulatedClock>>>,
 }
 
 impl Emulation {
@@ -35,9 +35,9 @@ impl Emulation {
         let timer = PreciseTimer::new(clock, move || stop.ordered());
         let card = spec.emulation.network.map(|network| {
             let divisor = |rank| Slowness::of(&spec.emulation, *seed, workers, rank).link();
-            NetworkCard::new(rank, Fabric::new(Link::of(&network), ranks, divisor), timer.clone())
+            EmulatedNic::new(rank, Fabric::new(Link::of(&network), ranks, divisor), timer.clone())
         });
-        let pace = Arc::new(Pace::of(spec, *seed, rank, parts, spec.model.parameters()));
+        let pace = Arc::new(ComputeModel::of(spec, *seed, rank, parts, spec.model.parameters()));
         Self { rank, timer, card, pace, clocks: Mutex::default() }
     }
 
@@ -59,7 +59,7 @@ impl Emulation {
         if !self.pace.changes_anything() {
             return lane;
         }
-        let paced = PacedClock::new(lane, self.timer.clone(), self.pace.clone());
+        let paced = EmulatedClock::new(lane, self.timer.clone(), self.pace.clone());
         self.clocks.lock().unwrap_or_else(PoisonError::into_inner).push(paced.clone());
         paced
     }
@@ -67,12 +67,12 @@ impl Emulation {
     /// How exactly the emulation was kept.
     pub(crate) fn records(&self) -> Vec<EmulationRecord> {
         let network = self.card.iter().map(|card| {
-            let paced = Paced { lateness: card.lateness(), ..Paced::default() };
+            let paced = ClockReport { lateness: card.lateness(), ..ClockReport::default() };
             self.record(Emulated::Network, &paced)
         });
-        let mut all = Paced::default();
+        let mut all = ClockReport::default();
         let clocks = self.clocks.lock().unwrap_or_else(PoisonError::into_inner);
-        for paced in clocks.iter().map(|clock| clock.paced()) {
+        for paced in clocks.iter().map(|clock| clock.report()) {
             all.lateness.join(&paced.lateness);
             all.steps += paced.steps;
             all.overruns += paced.overruns;
@@ -82,8 +82,8 @@ impl Emulation {
         network.chain(compute).filter(|record| record.count > 0).collect()
     }
 
-    fn record(&self, what: Emulated, paced: &Paced) -> EmulationRecord {
-        let Paced { lateness, steps, overruns, longest } = paced;
+    fn record(&self, what: Emulated, paced: &ClockReport) -> EmulationRecord {
+        let ClockReport { lateness, steps, overruns, longest } = paced;
         let at = |share| Lateness::quantile(lateness, share);
         EmulationRecord {
             rank: self.rank,

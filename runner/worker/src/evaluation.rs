@@ -48,7 +48,7 @@ fn evaluator_of<'a>(
         Some(made) => Ok(made),
         none => {
             let data = Arc::new(DataSet::load(&briefing.spec.dataset)?);
-            Ok(none.insert(Evaluator::new(briefing.spec.model.clone(), data)?))
+            Ok(none.insert(Evaluator::new(&briefing.spec.model, data)?))
         }
     }
 }

@@ -12,6 +12,7 @@ use strategies::{Learner, StepError, Vector};
 
 /// A snapshot without metrics.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant says what its fields are")]
 pub enum EvaluationError {
     /// It could not be read.
     #[error(transparent)]
@@ -21,7 +22,6 @@ pub enum EvaluationError {
     Compute {
         /// After which step it was taken.
         step: u64,
-        /// What went wrong.
         source: StepError,
     },
 }
@@ -33,9 +33,9 @@ pub struct Evaluator {
 
 impl Evaluator {
     /// An evaluator of `model` on the test and held-out samples of `data`.
-    pub fn new(model: Model, data: Arc<DataSet>) -> Result<Self, ModelError> {
+    pub fn new(model: &Model, data: Arc<DataSet>) -> Result<Self, ModelError> {
         // Neither initial weights nor dropout play a role here, so any seed does.
-        Ok(Self { learner: TorchLearner::new(model, data, 0)? })
+        Ok(Self { learner: TorchLearner::of(model, data, 0)? })
     }
 
     /// The metrics of a snapshot, whose file lies in the run's `directory`: accuracy and loss on the test

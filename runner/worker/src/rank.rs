@@ -10,7 +10,7 @@ use crate::runtime::WorkerRuntime;
 use crate::start_barrier::StartBarrier;
 use crate::stop::Stop;
 use mesh::{Briefing, ControlClient, DataPlane, Member, MeshError, ToDriver};
-use recipe::{Role, Split};
+use recipe::{ComputeSplit, Role};
 use record::{Event, LaneId, Nanos, Overhead, Phase, PhaseClock, Prepared, Rank, RankEnd, RankEnded, Trace};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -174,12 +174,12 @@ impl Process<'_> {
         if seat.is_none_or(|seat| seat.role != Role::Worker) {
             return Ok(None);
         }
-        let mut learner = TorchLearner::new(spec.model.clone(), data.clone(), *seed)
+        let mut learner = TorchLearner::of(&spec.model, data.clone(), *seed)
             .map_err(|error| LaneFailure::early(Phase::Data, error))?;
         let first = plan.sampler.batch(1, self.rank.index());
         warm_up(&mut learner, &first).map_err(|error| LaneFailure::early(Phase::Forward, error))?;
         let parts = match spec.emulation.compute.map(|compute| compute.split) {
-            Some(Split::Measured) => {
+            Some(ComputeSplit::Measured) => {
                 let update = spec.strategy.workers_update().then(|| Optimizer::new(plan.optimizer()));
                 emulation::measure(&mut learner, &first, update)
                     .map_err(|error| LaneFailure::early(Phase::Forward, error))?

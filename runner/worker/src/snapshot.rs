@@ -7,11 +7,11 @@ use strategies::Vector;
 
 /// A snapshot that could not be written or read.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant says what its fields are")]
 pub enum SnapshotError {
     /// The file could not be written.
     #[error("snapshot {} cannot be written: {source}", file.display())]
     Write {
-        /// Which one.
         file: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -19,7 +19,6 @@ pub enum SnapshotError {
     /// The file could not be read.
     #[error("snapshot {} cannot be read: {source}", file.display())]
     Read {
-        /// Which one.
         file: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -27,9 +26,7 @@ pub enum SnapshotError {
     /// The file is of another model, or cut off.
     #[error("snapshot {} has {bytes} bytes; {weights} weights take {}", file.display(), weights * 4)]
     Length {
-        /// Which one.
         file: PathBuf,
-        /// Its length.
         bytes: u64,
         /// The weights of the model.
         weights: u64,

@@ -33,7 +33,7 @@
 
 use crate::gossip::{CountClient, Edge, Finished, Local, Note, Then, neighbour};
 use crate::{
-    GroupRank, Kind, Loss, Progress, Service, ServiceContext, ServiceStep, StepError, Strategy, Vector,
+    GroupRank, Kind, Loss, Progress, Service, ServiceContext, ServiceStep, StepError, Trainer, Vector,
     WorkerContext,
 };
 use recipe::Averaging;
@@ -66,7 +66,7 @@ impl Worker {
     }
 }
 
-impl Strategy for Worker {
+impl Trainer for Worker {
     fn start(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
         ctx.broadcast_weights_from(GroupRank(0))?;
         self.begin(ctx);

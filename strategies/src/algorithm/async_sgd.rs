@@ -29,7 +29,7 @@
 
 use crate::server::{Centre, Client, Push, ServerState, Shards};
 use crate::{
-    Loss, Optimizer, Progress, Service, ServiceContext, ServiceStep, StepError, Strategy, Vector,
+    Loss, Optimizer, Progress, Service, ServiceContext, ServiceStep, StepError, Trainer, Vector,
     WorkerContext,
 };
 use recipe::Serve;
@@ -50,7 +50,7 @@ impl Worker {
     }
 }
 
-impl Strategy for Worker {
+impl Trainer for Worker {
     fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
         let (loss, delta) = ctx.gradient()?;
         let delta = ctx.clipped(delta);

@@ -20,8 +20,8 @@
 
 use crate::gossip::{begin_mix, mix};
 use crate::{
-    GroupRank, Handoff, Kind, Loss, Pending, Request, Service, ServiceContext, ServiceStep, StepError,
-    Strategy, Tag, Vector, WorkerContext,
+    GroupRank, Handoff, Kind, Loss, Pending, Request, Service, ServiceContext, ServiceStep, StepError, Tag,
+    Trainer, Vector, WorkerContext,
 };
 use recipe::MixOrder;
 use record::{LaneId, Phase, Work};
@@ -65,7 +65,7 @@ impl Worker {
     }
 }
 
-impl Strategy for Worker {
+impl Trainer for Worker {
     fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
         match self.order {
             MixOrder::MixThenStep => {

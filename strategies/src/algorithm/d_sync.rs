@@ -14,12 +14,12 @@
 //! Departures: the paper sums gradients; here they are averaged over samples, and the rate is meant for the
 //! mean.
 
-use crate::{Loss, StepError, Strategy, WorkerContext};
+use crate::{Loss, StepError, Trainer, WorkerContext};
 /// Every worker.
 #[derive(Clone, Copy, Debug)]
 pub struct DSync;
 
-impl Strategy for DSync {
+impl Trainer for DSync {
     fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
         let (loss, g) = ctx.gradient()?;
         let g = ctx.all_reduce_mean(g)?;

@@ -33,7 +33,7 @@ use crate::server::{
     pulled,
 };
 use crate::{
-    Loss, Pending, Progress, Service, ServiceContext, ServiceStep, StepError, Strategy, Vector, WorkerContext,
+    Loss, Pending, Progress, Service, ServiceContext, ServiceStep, StepError, Trainer, Vector, WorkerContext,
 };
 use record::{LaneId, Phase, Work};
 use std::ops::Range;
@@ -81,7 +81,6 @@ pub struct Worker<M> {
 
 /// An exchange under way.
 enum Started {
-    /// On this lane.
     Here,
     /// On the exchange lane.
     Beside(Pending),
@@ -112,7 +111,7 @@ impl<M> Worker<M> {
     }
 }
 
-impl<M: Motion> Strategy for Worker<M> {
+impl<M: Motion> Trainer for Worker<M> {
     fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
         let loss = if self.done == self.block { self.exchange(ctx)? } else { self.local_step(ctx)? };
         self.done += 1;

@@ -21,7 +21,7 @@
 
 use crate::server::{RoundRobin, Shards, drawn, pulled};
 use crate::{
-    GroupRank, Kind, Loss, Progress, Service, ServiceContext, ServiceStep, StepError, Strategy, Tag, Vector,
+    GroupRank, Kind, Loss, Progress, Service, ServiceContext, ServiceStep, StepError, Tag, Trainer, Vector,
     WorkerContext,
 };
 use recipe::MovingRate;
@@ -59,7 +59,7 @@ impl Worker {
     }
 }
 
-impl Strategy for Worker {
+impl Trainer for Worker {
     fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
         let t = ctx.t();
         let up = Tag::new(Kind::Push, t);
@@ -94,7 +94,7 @@ impl Strategy for Worker {
     }
 }
 
-/// The master.
+/// The rank that holds the centre.
 pub struct Master {
     shards: Shards,
     moving_rate: MovingRate,

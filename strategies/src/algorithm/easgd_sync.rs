@@ -25,8 +25,8 @@
 use crate::collective::Branch;
 use crate::server::pulled;
 use crate::{
-    GroupRank, Handoff, Kind, Loss, Packet, Request, Service, ServiceContext, ServiceStep, StepError,
-    Strategy, Tag, TrainingPlan, Vector, Wire, WorkerContext,
+    GroupRank, Handoff, Kind, Loss, Packet, Request, Service, ServiceContext, ServiceStep, StepError, Tag,
+    Trainer, TrainingPlan, Vector, Wire, WorkerContext,
 };
 use recipe::{MovingRate, SyncVariant};
 use record::{LaneId, Phase, PhaseClock, Work};
@@ -130,7 +130,7 @@ impl Worker {
     }
 }
 
-impl Strategy for Worker {
+impl Trainer for Worker {
     fn start(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
         ctx.broadcast_weights_from(GroupRank(0))?;
         if self.is_master(ctx) {

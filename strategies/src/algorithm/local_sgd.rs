@@ -15,7 +15,7 @@
 //! model that is evaluated is rank 0's own, which between two averages is not the mean; how far all models are from
 //! their mean is measured beside it.
 
-use crate::{Loss, StepError, Strategy, WorkerContext};
+use crate::{Loss, StepError, Trainer, WorkerContext};
 /// Every worker.
 #[derive(Clone, Copy, Debug)]
 pub struct LocalSgd {
@@ -23,7 +23,7 @@ pub struct LocalSgd {
     pub period: u64,
 }
 
-impl Strategy for LocalSgd {
+impl Trainer for LocalSgd {
     fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
         let (loss, g) = ctx.gradient()?;
         ctx.apply_gradient(g);

@@ -23,7 +23,7 @@
 //! is all-reduced before each gradient, which travels whole (`segments` is 1).
 
 use crate::vector::piece;
-use crate::{Loss, Pending, StepError, Strategy, Vector, WorkerContext};
+use crate::{Loss, Pending, StepError, Trainer, Vector, WorkerContext};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -46,7 +46,7 @@ impl PipeSgd {
     }
 }
 
-impl Strategy for PipeSgd {
+impl Trainer for PipeSgd {
     fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
         if self.travelling.len() == self.depth {
             self.update(ctx)?; // lines 3 to 5

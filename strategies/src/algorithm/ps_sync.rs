@@ -19,7 +19,7 @@
 
 use crate::server::Shards;
 use crate::{
-    GroupRank, Kind, Loss, Optimizer, Service, ServiceContext, ServiceStep, StepError, Strategy, Tag, Vector,
+    GroupRank, Kind, Loss, Optimizer, Service, ServiceContext, ServiceStep, StepError, Tag, Trainer, Vector,
     WorkerContext,
 };
 use record::{LaneId, Phase, Work};
@@ -33,7 +33,7 @@ pub struct Worker {
     pub servers: Shards,
 }
 
-impl Strategy for Worker {
+impl Trainer for Worker {
     fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
         let (loss, g) = ctx.gradient()?;
         let g = ctx.weighted(g);

@@ -19,7 +19,7 @@
 //! w travel after the models were received.
 
 use crate::gossip::{Rounds, begin_mix, mix};
-use crate::{Fields, GroupRank, Kind, Loss, Message, StepError, Strategy, Tag, Vector, WorkerContext};
+use crate::{Fields, GroupRank, Kind, Loss, Message, StepError, Tag, Trainer, Vector, WorkerContext};
 use record::{Phase, Work};
 
 /// Every worker.
@@ -43,7 +43,7 @@ impl Sgp {
     }
 }
 
-impl Strategy for Sgp {
+impl Trainer for Sgp {
     fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
         if ctx.t() == 1 {
             ctx.read_weights(|z| self.x = z.to_vec().into());

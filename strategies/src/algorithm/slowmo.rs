@@ -18,6 +18,9 @@
 //! Sent per step: nothing; every `period` steps, and after the last one, one all-reduce of the weights. Neither u nor x_t,0
 //! travels: all workers compute them from the same bits.
 //!
+//! Defaults of the recipe: beta = 0.5 and alpha = 1 are those of `SlowMomentumOptimizer` in PyTorch's torchdistx; the paper
+//! tunes beta for each task.
+//!
 //! Departures: line 8 is written as x_t,tau - ((alpha - 1) (x_t,0 - x_t,tau) + alpha beta gamma_t u_t), which is line 7 put
 //! into it, so that beta = 0 and alpha = 1 are Local SGD bit for bit, but for the sign of a zero. Where a schedule changes
 //! the rate within a round, gamma_t is the rate of the round's last step; a round whose last rate is zero ends with the
@@ -26,7 +29,7 @@
 //! them: momentum, where the recipe asks for it, is local, never averaged and never reset. The model that is evaluated is
 //! that of Local SGD: rank 0's own.
 
-use crate::{GroupRank, Loss, StepError, Strategy, Vector, WorkerContext};
+use crate::{GroupRank, Loss, StepError, Trainer, Vector, WorkerContext};
 use record::{Phase, Work};
 
 /// Every worker.
@@ -66,7 +69,7 @@ impl SlowMo {
     }
 }
 
-impl Strategy for SlowMo {
+impl Trainer for SlowMo {
     fn start(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
         ctx.broadcast_weights_from(GroupRank(0))?;
         self.anchor = ctx.weights().clone();

@@ -8,13 +8,13 @@ use crate::algorithm::measgd_async::Velocity;
 use crate::algorithm::{easgd_async, easgd_hogwild, easgd_sync, hogwild_sgd};
 use crate::runtime::Runtime;
 use crate::server::{Elastic, ElasticClient, ExchangeLane, TrainingEnd, WorkerClocks};
-use crate::strategy::{CENTRE, Evaluated, Roles, Service, Strategy};
+use crate::strategy::{CENTRE, Evaluated, Roles, Service, Trainer};
 use recipe::{MovingRate, Serve, SyncVariant};
 use record::Rank;
 
 impl Blueprint {
     /// A worker whose model is compared with the others', and none of which the run is judged by.
-    pub(super) fn elastic(&self, rank: Rank, worker: impl Strategy + 'static) -> Roles {
+    pub(super) fn elastic(&self, rank: Rank, worker: impl Trainer + 'static) -> Roles {
         trainer(worker, Some(Evaluated::beside(rank, self.trainers.len())))
     }
 

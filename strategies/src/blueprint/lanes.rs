@@ -2,7 +2,7 @@
 
 use super::Blueprint;
 use crate::all_reduce::CommQueue;
-use crate::compress::{self, Origin};
+use crate::compress::{LaneCodecs, Origin};
 use crate::group::Group;
 use crate::lane_loops;
 use crate::learner::Learner;
@@ -13,6 +13,7 @@ use crate::strategy::{Evaluated, Roles};
 use crate::worker_context::{WorkerContext, WorkerParts};
 use crate::{Lane, StepError};
 use record::{LaneId, Overlap, PhaseClock, Rank, Trace};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The work of one lane from beginning to end.
@@ -30,7 +31,7 @@ pub struct LaneBody {
 
 /// A rank whose lanes are to be built.
 pub struct RankSetup {
-    /// The rank itself.
+    /// Workers come first, then servers.
     pub rank: Rank,
     /// What it does.
     pub roles: Roles,
@@ -59,6 +60,8 @@ impl Blueprint {
         let Roles { trainer, services, attendants, evaluated } = roles;
         let trains = trainer.is_some();
         let lanes = services.len() + usize::from(trains);
+        let all = services.iter().chain(&attendants).map(|service| service.lane());
+        check_lanes(rank, trains.then_some(LaneId::Compute).into_iter().chain(all))?;
         let rank = RankLanes {
             blueprint: self,
             info: self.info(rank)?,
@@ -69,7 +72,7 @@ impl Blueprint {
         };
         let mut bodies = Vec::with_capacity(lanes + attendants.len());
         if let Some(strategy) = trainer {
-            let ctx = self.worker_context(rank.context(LaneId::Compute), learner, comm)?;
+            let ctx = self.worker_context(rank.context(LaneId::Compute)?, learner, comm)?;
             let gate = rank.gate.clone();
             let recorder = rank.recorder(LaneId::Compute, evaluated.clone());
             let run = guarded(move || lane_loops::train(ctx, strategy, gate.as_ref(), &recorder));
@@ -77,7 +80,7 @@ impl Blueprint {
         }
         for service in services {
             let lane = service.lane();
-            let ctx = rank.context(lane);
+            let ctx = rank.context(lane)?;
             let gate = rank.gate.clone();
             let recorder = rank.recorder(lane, evaluated.clone().filter(|_| !trains));
             let run = guarded(move || lane_loops::serve(ctx, service, gate.as_ref(), &recorder));
@@ -85,7 +88,7 @@ impl Blueprint {
         }
         for service in attendants {
             let lane = service.lane();
-            let ctx = rank.context_beside();
+            let ctx = rank.context_beside()?;
             let gate = rank.gate.clone();
             let recorder = rank.recorder(lane, evaluated.clone());
             let run = guarded(move || lane_loops::attend(ctx, service, gate.as_ref(), &recorder));
@@ -116,13 +119,15 @@ impl Blueprint {
         Ok(RankInfo { rank, everyone, trainers, plan: self.plan.clone() })
     }
 
-    fn lane(&self, rank: Rank, runtime: &dyn Runtime) -> Lane {
+    fn lane(&self, rank: Rank, runtime: &dyn Runtime) -> Result<Lane, StepError> {
         let trace = Trace { first_steps: self.measure.trace_first_steps, every: self.measure.trace_every };
         let clock = PhaseClock::new(runtime.clock(rank), trace);
-        let (gradients, weights) = compress::build(self.compression, Origin { seed: self.plan.seed(), rank });
+        let origin = Origin { seed: self.plan.seed(), rank };
+        let LaneCodecs { gradients, weights } =
+            LaneCodecs::build(self.compression, origin, || self.registry.codec(self.custom_codec.as_ref()))?;
         let gradients = self.codec.map_or(gradients, |codec| codec());
         let lane = Lane::new(runtime.transport(rank), gradients, clock).coding_weights(weights);
-        if self.all_reduce().projects() { lane.projecting_gradients() } else { lane }
+        Ok(if self.all_reduce().projects() { lane.projecting_gradients() } else { lane })
     }
 }
 
@@ -137,22 +142,22 @@ struct RankLanes<'a> {
 
 impl RankLanes<'_> {
     /// The context of a lane of the method.
-    fn context(&self, lane: LaneId) -> ServiceContext {
-        let mut ctx = self.context_beside();
+    fn context(&self, lane: LaneId) -> Result<ServiceContext, StepError> {
+        let mut ctx = self.context_beside()?;
         if let Some(overlap) = &self.overlap {
             ctx.lane.clock.beside(overlap.clone(), lane);
         }
-        ctx
+        Ok(ctx)
     }
 
     /// The context of a lane of the measurement, which hides nothing.
-    fn context_beside(&self) -> ServiceContext {
+    fn context_beside(&self) -> Result<ServiceContext, StepError> {
         let rank = self.info.rank;
-        ServiceContext {
+        Ok(ServiceContext {
             info: self.info.clone(),
-            lane: self.blueprint.lane(rank, self.runtime),
+            lane: self.blueprint.lane(rank, self.runtime)?,
             observer: self.runtime.observer(rank),
-        }
+        })
     }
 
     fn recorder(&self, lane: LaneId, evaluated: Option<Evaluated>) -> StepRecorder {
@@ -165,6 +170,19 @@ impl RankLanes<'_> {
             samples: if measure.samples { Samples::Recorded } else { Samples::Unrecorded },
         }
     }
+}
+
+/// Records name a lane by its purpose, so that no two lanes of a rank have the same.
+fn check_lanes(rank: Rank, lanes: impl Iterator<Item = LaneId>) -> Result<(), StepError> {
+    let mut seen = BTreeSet::new();
+    for lane in lanes {
+        if !seen.insert(lane) {
+            return Err(StepError::Environment(format!(
+                "rank {rank} has two lanes `{lane}`; give each service a `LaneId` of its own"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// A panic in a lane is an error of that lane, or the others would wait for it in vain.

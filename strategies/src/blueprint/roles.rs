@@ -12,7 +12,7 @@ use crate::comm_lane::CommLane;
 use crate::optimizer::Optimizer;
 use crate::runtime::Runtime;
 use crate::server::{Centre, Client, Elastic, ServerState, Shards, SnapshotLane, TrainingEnd, WorkerClocks};
-use crate::strategy::{CENTRE, Evaluated, Roles, Service, Strategy};
+use crate::strategy::{CENTRE, Evaluated, Roles, Service, Trainer};
 use recipe::{Compression, Serve, Strategy as Kind};
 use record::Rank;
 
@@ -180,6 +180,6 @@ fn holder(service: impl Service + 'static, evaluated: Evaluated) -> Roles {
     Roles { services: vec![Box::new(service)], evaluated: Some(evaluated), ..Roles::default() }
 }
 
-pub(super) fn trainer(strategy: impl Strategy + 'static, evaluated: Option<Evaluated>) -> Roles {
+pub(super) fn trainer(strategy: impl Trainer + 'static, evaluated: Option<Evaluated>) -> Roles {
     Roles { trainer: Some(Box::new(strategy)), evaluated, ..Roles::default() }
 }

@@ -21,7 +21,7 @@
 //! Source: Alistarh et al., "QSGD: Communication-Efficient SGD via Gradient Quantization and Encoding", NeurIPS 2017,
 //! Algorithm 1: each processor broadcasts its gradient.
 
-use super::{Collective, Cost, Rates};
+use super::{CollectiveAlgorithm, Cost, Rates};
 use crate::compress::Guarantee;
 use crate::{StepError, Tag, Wire};
 
@@ -29,7 +29,7 @@ use crate::{StepError, Tag, Wire};
 #[derive(Clone, Copy, Debug)]
 pub struct AllGather;
 
-impl Collective for AllGather {
+impl CollectiveAlgorithm for AllGather {
     fn all_reduce_sum(&self, x: &mut [f32], tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
         let group = wire.group();
         if group.size() == 1 {

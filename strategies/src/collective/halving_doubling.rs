@@ -34,7 +34,7 @@
 
 use super::bundle::{bundle, unbundle};
 use super::fold::{Fold, FoldRole};
-use super::{Collective, Cost, Rates, complete};
+use super::{CollectiveAlgorithm, Cost, Rates, complete};
 use crate::compress::Guarantee;
 use crate::vector::piece;
 use crate::{GroupRank, Packet, StepError, Tag, Wire};
@@ -51,7 +51,7 @@ struct Address {
     tag: Tag,
 }
 
-impl Collective for HalvingDoubling {
+impl CollectiveAlgorithm for HalvingDoubling {
     fn all_reduce_sum(&self, x: &mut [f32], tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
         let group = wire.group();
         if group.size() == 1 {

@@ -30,7 +30,7 @@
 //! for groups that add among themselves first; the trees are those of [`Tree`](super::Tree).
 
 use super::tree::{self, Branch};
-use super::{Collective, Cost, Rates, complete};
+use super::{CollectiveAlgorithm, Cost, Rates, complete};
 use crate::{GroupRank, StepError, Tag, Wire};
 use record::Rank;
 use std::sync::Arc;
@@ -90,7 +90,7 @@ fn branches(groups: &[Vec<GroupRank>], place: GroupRank) -> Option<(Branch, Bran
     Some((Branch { places: groups[number].clone(), me }, Branch { places: leaders, me: number }))
 }
 
-impl Collective for Hierarchical {
+impl CollectiveAlgorithm for Hierarchical {
     fn all_reduce_sum(&self, x: &mut [f32], tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
         let group = wire.group();
         let groups = self.groups(group.size(), |place| group.rank(place));

@@ -30,7 +30,7 @@ use recipe::{Cluster, Communication, ReduceOrder};
 use std::sync::Arc;
 
 /// An all-reduce.
-pub trait Collective: Send + Sync {
+pub trait CollectiveAlgorithm: Send + Sync {
     /// Replaces `x` on every place by the sum over all places.
     fn all_reduce_sum(&self, x: &mut [f32], tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError>;
 
@@ -45,7 +45,7 @@ pub trait Collective: Send + Sync {
 /// What one place sends in one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// Messages.
+    /// Messages that a place sends.
     pub messages: usize,
     /// Elements in all of them.
     pub elements: usize,
@@ -78,7 +78,7 @@ impl Rates {
 }
 
 /// The collective that the recipe asks for. Only a ring and a star are asked to add in rank order.
-pub fn build(communication: &Communication, cluster: &Cluster) -> Arc<dyn Collective> {
+pub fn build(communication: &Communication, cluster: &Cluster) -> Arc<dyn CollectiveAlgorithm> {
     match communication.collective {
         recipe::Collective::Ring if communication.reduce_order == ReduceOrder::Rank => Arc::new(RankOrder),
         recipe::Collective::Ring => Arc::new(Ring),

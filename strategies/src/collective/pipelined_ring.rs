@@ -35,7 +35,7 @@
 //! pipeline.
 
 use super::journey::Journey;
-use super::{Collective, Cost, Rates, Ring};
+use super::{CollectiveAlgorithm, Cost, Rates, Ring};
 use crate::{StepError, Tag, Wire};
 
 /// A ring in which transfers hide sums.
@@ -56,7 +56,7 @@ impl PipelinedRing {
     }
 }
 
-impl Collective for PipelinedRing {
+impl CollectiveAlgorithm for PipelinedRing {
     fn all_reduce_sum(&self, x: &mut [f32], tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
         let p = wire.group().size();
         let n = x.len();

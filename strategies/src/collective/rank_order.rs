@@ -20,7 +20,7 @@
 //! Order of sums: from zero, place 0 first, for every element. Neither the chunks nor what travels together
 //! changes a bit, and a parameter server that adds its workers in rank order ends with the same bits.
 
-use super::{Collective, Cost, Rates, add_own};
+use super::{CollectiveAlgorithm, Cost, Rates, add_own};
 use crate::vector::piece;
 use crate::{StepError, Tag, Wire};
 
@@ -28,7 +28,7 @@ use crate::{StepError, Tag, Wire};
 #[derive(Clone, Copy, Debug)]
 pub struct RankOrder;
 
-impl Collective for RankOrder {
+impl CollectiveAlgorithm for RankOrder {
     fn all_reduce_sum(&self, x: &mut [f32], tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
         let group = wire.group();
         let n = x.len();

@@ -27,7 +27,7 @@
 //! 2005; Shi et al., MG-WFBP, table II.
 
 use super::fold::{Fold, FoldRole};
-use super::{Collective, Cost, Rates, complete};
+use super::{CollectiveAlgorithm, Cost, Rates, complete};
 use crate::compress::Guarantee;
 use crate::{StepError, Tag, Wire};
 
@@ -35,7 +35,7 @@ use crate::{StepError, Tag, Wire};
 #[derive(Clone, Copy, Debug)]
 pub struct RecursiveDoubling;
 
-impl Collective for RecursiveDoubling {
+impl CollectiveAlgorithm for RecursiveDoubling {
     fn all_reduce_sum(&self, x: &mut [f32], tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
         let group = wire.group();
         let fold = Fold::of(group.size());

@@ -48,7 +48,7 @@
 //! Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
 
 use super::journey::Journey;
-use super::{Collective, Cost, Rates, pipelined_ring};
+use super::{CollectiveAlgorithm, Cost, Rates, pipelined_ring};
 use crate::compress::Guarantee;
 use crate::vector::piece;
 use crate::{StepError, Tag, Wire};
@@ -63,7 +63,7 @@ const WINDOW: usize = 16;
 #[derive(Clone, Copy, Debug)]
 pub struct Ring;
 
-impl Collective for Ring {
+impl CollectiveAlgorithm for Ring {
     fn all_reduce_sum(&self, x: &mut [f32], tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
         let p = wire.group().size();
         let n = x.len();

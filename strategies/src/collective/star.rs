@@ -14,14 +14,14 @@
 //!
 //! Order of sums: from zero, place 0 first: the same bits as [`RankOrder`](super::RankOrder).
 
-use super::{Collective, Cost, Rates, add_own};
+use super::{CollectiveAlgorithm, Cost, Rates, add_own};
 use crate::{GroupRank, StepError, Tag, Wire};
 
 /// Everything to the first place and back.
 #[derive(Clone, Copy, Debug)]
 pub struct Star;
 
-impl Collective for Star {
+impl CollectiveAlgorithm for Star {
     fn all_reduce_sum(&self, x: &mut [f32], tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
         let group = wire.group();
         let centre = GroupRank(0);

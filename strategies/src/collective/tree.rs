@@ -26,14 +26,14 @@
 //! Source: Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH",
 //! 2005; Shi et al., MG-WFBP, table II (as "binary tree").
 
-use super::{Collective, Cost, Rates, complete};
+use super::{CollectiveAlgorithm, Cost, Rates, complete};
 use crate::{GroupRank, Packet, StepError, Tag, Wire};
 
 /// Up and down a binomial tree.
 #[derive(Clone, Copy, Debug)]
 pub struct Tree;
 
-impl Collective for Tree {
+impl CollectiveAlgorithm for Tree {
     fn all_reduce_sum(&self, x: &mut [f32], tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
         let group = wire.group();
         if group.size() == 1 {

@@ -149,18 +149,33 @@ impl Compressor for Box<dyn Compressor> {
     }
 }
 
-/// The codecs of a lane that the recipe asks for: for gradients, and for weights. What is projected before it is
-/// all-reduced travels as it is.
-pub fn build(compression: Compression, origin: Origin) -> (Box<dyn Compressor>, Box<dyn Compressor>) {
-    let Compression::Coded { codec, parameters, error_feedback } = compression else {
-        return (Box::new(Identity), Box::new(Identity));
-    };
-    let gradients = plain(codec, origin);
-    let remembers = error_feedback && codec.route() != Route::Projected;
-    let gradients = if remembers { Box::new(ErrorFeedback::new(gradients)) } else { gradients };
-    // Weights replace what was there: what was lost of them is not missing from the next ones.
-    let weights = if parameters { plain(codec, origin) } else { Box::new(Identity) };
-    (gradients, weights)
+/// The codecs of a lane.
+pub struct LaneCodecs {
+    /// Encodes gradients.
+    pub gradients: Box<dyn Compressor>,
+    /// Encodes weights.
+    pub weights: Box<dyn Compressor>,
+}
+
+impl LaneCodecs {
+    /// The codecs that the recipe asks for; `custom` builds the one of another crate. What is projected before it is all-reduced
+    /// travels as it is.
+    pub fn build(
+        compression: Compression,
+        origin: Origin,
+        custom: impl Fn() -> Result<Box<dyn Compressor>, StepError>,
+    ) -> Result<Self, StepError> {
+        let Compression::Coded { codec, parameters, error_feedback } = compression else {
+            return Ok(Self { gradients: Box::new(Identity), weights: Box::new(Identity) });
+        };
+        let new = || if codec == Codec::Custom { custom() } else { Ok(plain(codec, origin)) };
+        let gradients = new()?;
+        let remembers = error_feedback && codec.route() != Route::Projected;
+        let gradients = if remembers { Box::new(ErrorFeedback::new(gradients)) } else { gradients };
+        // Weights replace what was there: what was lost of them is not missing from the next ones.
+        let weights = if parameters { new()? } else { Box::new(Identity) };
+        Ok(Self { gradients, weights })
+    }
 }
 
 fn plain(codec: Codec, origin: Origin) -> Box<dyn Compressor> {
@@ -174,7 +189,8 @@ fn plain(codec: Codec, origin: Origin) -> Box<dyn Compressor> {
         Codec::Sign => Box::new(Sign),
         Codec::Terngrad { bucket } => Box::new(Terngrad::new(bucket as usize, origin)),
         Codec::Qsgd { levels, bucket } => Box::new(Qsgd::new(levels, bucket as usize, origin)),
-        Codec::RandomK { .. } | Codec::Powersgd { .. } => Box::new(Identity),
+        // The registry builds codecs of other crates; projections send exact floats.
+        Codec::RandomK { .. } | Codec::Powersgd { .. } | Codec::Custom => Box::new(Identity),
     }
 }
 

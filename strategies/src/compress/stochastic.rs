@@ -13,9 +13,9 @@ use record::Rank;
 /// Who rounds, in which run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// The run's seed.
+    /// That of the run, the same on all ranks.
     pub seed: u64,
-    /// The rank.
+    /// The rank that encodes.
     pub rank: Rank,
 }
 

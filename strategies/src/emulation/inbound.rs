@@ -1,6 +1,6 @@
 //! What has reached a rank's card and is not handed over yet: pure, with the time as an argument.
 
-use super::card::{Arrival, Card, Flight};
+use super::nic_model::{Arrival, Flight, NicModel};
 use crate::{Kind, Tag};
 use record::{Nanos, Rank};
 use std::cmp::Reverse;
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 /// What has reached a rank's card and is not handed over yet.
 #[derive(Debug, Default)]
 pub(super) struct Inbound {
-    card: Card,
+    card: NicModel,
     reached: u64,
     /// Messages that the card has not received yet, the first to be ready first.
     flying: BinaryHeap<Reverse<(Nanos, u64)>>,
@@ -42,7 +42,6 @@ pub(super) enum Next {
     Nothing,
     /// Nothing is there before this moment.
     Later(Nanos),
-    /// Take this one.
     Take(Rank, Tag, MessageState),
 }
 

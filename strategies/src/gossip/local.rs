@@ -35,7 +35,7 @@ struct State {
 /// A finished step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finished {
-    /// The rank's step.
+    /// From 1, as the rank counts them.
     pub step: u64,
     /// Samples of all ranks before it, as far as was known.
     pub consumed: u64,

@@ -18,7 +18,7 @@ pub struct Note {
 /// What follows a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
-    /// A model.
+    /// The weights follow.
     Model,
     /// Another note, later.
     Later,

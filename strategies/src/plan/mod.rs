@@ -55,7 +55,7 @@ impl TrainingPlan {
         self.sampler.partition().seed()
     }
 
-    /// Number of workers.
+    /// At least 1.
     pub fn workers(&self) -> usize {
         self.sampler.workers()
     }

@@ -18,7 +18,7 @@ mod random_k;
 pub use powersgd::{Matrix, Powersgd, matrices};
 pub use random_k::RandomK;
 
-use crate::collective::Collective;
+use crate::collective::CollectiveAlgorithm;
 use crate::compress::distance;
 use crate::{StepError, Tag, Wire, arithmetic};
 use recipe::{Codec, Compression};
@@ -39,7 +39,7 @@ pub trait Projection: Send {
 
 /// How projections are added: an all-reduce whose messages are not counted as gradients of their own.
 pub struct Adder<'a, 'b> {
-    collective: &'a dyn Collective,
+    collective: &'a dyn CollectiveAlgorithm,
     wire: &'a mut Wire<'b>,
     tag: Tag,
     /// Whether the next sum is the second one of this vector, which is the last.
@@ -98,7 +98,7 @@ impl Projector {
         &mut self,
         x: &mut [f32],
         tag: Tag,
-        collective: &dyn Collective,
+        collective: &dyn CollectiveAlgorithm,
         wire: &mut Wire<'_>,
     ) -> Result<(), StepError> {
         let group = wire.group();
@@ -154,7 +154,8 @@ pub fn build(compression: Compression, seed: u64, matrices: &Arc<[Matrix]>) -> O
         | Codec::TopK { .. }
         | Codec::Sign
         | Codec::Terngrad { .. }
-        | Codec::Qsgd { .. } => return None,
+        | Codec::Qsgd { .. }
+        | Codec::Custom => return None,
     };
     Some(Projector::new(projection, error_feedback))
 }

@@ -31,9 +31,9 @@ const DEPENDENT: f64 = 1e-6;
 pub struct Matrix {
     /// Position of its first element.
     pub at: usize,
-    /// Number of rows.
+    /// Outputs of the layer.
     pub rows: usize,
-    /// Number of columns.
+    /// Inputs of an output.
     pub columns: usize,
 }
 
@@ -47,7 +47,7 @@ impl Matrix {
 pub fn matrices(model: &Model) -> Arc<[Matrix]> {
     let mut at = 0;
     let mut matrices = Vec::new();
-    for parameter in model.layers.iter().flat_map(|layer| &layer.parameters) {
+    for parameter in model.tensors() {
         if let Some((rows, columns)) = parameter.matrix() {
             matrices.push(Matrix { at, rows, columns });
         }

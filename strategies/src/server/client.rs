@@ -45,7 +45,7 @@ pub struct Client {
 /// What a worker pushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Push {
-    /// A gradient.
+    /// An encoded gradient of the server's part.
     Gradient,
     /// Nothing more: the worker takes no further step.
     Left,

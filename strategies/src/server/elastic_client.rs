@@ -55,7 +55,7 @@ pub fn pulled(x: &mut [f32], d: &[f32], c: &[f32], a: f32) {
 /// The arrival of a worker at a centre.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// With its weights.
+    /// The worker sends its weights along.
     Weights {
         /// Local steps since the last visit.
         done: u64,
@@ -146,7 +146,7 @@ impl ElasticClient {
         self.client.record(ctx, applied);
     }
 
-    /// Encodes the centre.
+    /// The centre as a packet for the worker.
     pub fn encode(&self, ctx: &mut ServiceContext, centre: &[f32]) -> Packet {
         let mut wire = ctx.wire().weights();
         wire.encode(wire.slot(GroupRank(self.worker()), self.pull(), self.client.at), centre)

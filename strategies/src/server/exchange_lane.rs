@@ -34,7 +34,7 @@ pub struct Visit {
 pub struct CentrePart {
     /// The note before it.
     pub grant: Grant,
-    /// The weights.
+    /// Those of the server's part, encoded.
     pub weights: Packet,
 }
 

@@ -18,12 +18,12 @@ impl Shards {
         Self { workers, servers, parameter_count }
     }
 
-    /// Number of workers.
+    /// At least 1.
     pub fn workers(&self) -> usize {
         self.workers
     }
 
-    /// Number of servers.
+    /// 0 where the strategy has none.
     pub fn servers(&self) -> usize {
         self.servers
     }

@@ -70,7 +70,7 @@ impl<C: Centre> ServerState<C> {
         self.inner.change(|inner| inner.asked.retain(|other| *other != worker));
     }
 
-    /// Reads the clocks.
+    /// Runs `f` under the lock of the state.
     pub fn read<R>(&self, f: impl FnOnce(&WorkerClocks) -> R) -> R {
         self.inner.read(|inner| f(&inner.clocks))
     }

@@ -97,7 +97,7 @@ impl WorkerClocks {
         }
     }
 
-    /// Number of workers.
+    /// At least 1.
     pub fn workers(&self) -> usize {
         self.workers.len()
     }

@@ -11,7 +11,7 @@ pub struct Costs {
     pub forward: Vec<Nanos>,
     /// Backward pass, layer by layer.
     pub backward: Vec<Nanos>,
-    /// The loss.
+    /// Of computing the loss and its gradient.
     pub loss: Nanos,
     /// Nanoseconds per updated weight.
     pub update: f64,

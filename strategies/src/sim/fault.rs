@@ -6,12 +6,12 @@
 //! out by itself.
 
 use super::kernel::{Actor, Event, Kernel, Next, State, Wait};
-use super::world::{Lane, Outcome, WorldError, blocked, unwind};
+use super::world::{Lane, WorldError, WorldOutcome, blocked, unwind};
 use crate::{StepError, Wanted};
 use corosensei::CoroutineResult;
 use record::{LaneId, Nanos, Phase, Rank};
 
-/// A fault.
+/// What goes wrong at a moment of a simulated run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// A rank's process is killed.
@@ -37,7 +37,7 @@ pub struct Faults {
 #[derive(Debug)]
 pub struct Aftermath {
     /// The records of its ranks.
-    pub outcome: Outcome,
+    pub outcome: WorldOutcome,
     /// When the run's clock started, counted from the beginning of the world; zero if it never did.
     pub origin: Nanos,
     /// How each lane ended.
@@ -47,9 +47,9 @@ pub struct Aftermath {
 /// How a lane ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ending {
-    /// Whose lane.
+    /// The rank of the lane.
     pub rank: Rank,
-    /// Which lane.
+    /// Its purpose on its rank.
     pub lane: LaneId,
     /// When, counted from the beginning of the world; of a lane that hangs: since when.
     pub at: Nanos,
@@ -64,7 +64,7 @@ pub struct Ending {
 /// The ways in which a lane ends.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LaneEnd {
-    /// By itself.
+    /// It came to the end of its work.
     Finished,
     /// With its process.
     Killed,

@@ -5,7 +5,7 @@ mod order;
 
 use super::choices::Choices;
 use super::fault::Health;
-use crate::emulation::{Card, Fabric, Flight};
+use crate::emulation::{Fabric, Flight, NicModel};
 use crate::rng::mix;
 use crate::{Envelope, Kind, StepError, Tag, Wanted};
 use corosensei::Yielder;
@@ -105,8 +105,8 @@ pub(super) struct State {
     at_gate: usize,
     flying: BTreeMap<Way, VecDeque<(Envelope, Flight)>>,
     landing: BTreeMap<Way, VecDeque<Envelope>>,
-    outward: Vec<Card>,
-    inward: Vec<Card>,
+    outward: Vec<NicModel>,
+    inward: Vec<NicModel>,
     inbox: Vec<BTreeMap<Kind, VecDeque<Envelope>>>,
     credits: Credits,
     lanes: Vec<Vec<Actor>>,
@@ -144,8 +144,8 @@ impl Kernel {
             at_gate: 0,
             flying: BTreeMap::new(),
             landing: BTreeMap::new(),
-            outward: vec![Card::default(); ranks],
-            inward: vec![Card::default(); ranks],
+            outward: vec![NicModel::default(); ranks],
+            inward: vec![NicModel::default(); ranks],
             inbox: vec![BTreeMap::new(); ranks],
             credits: Credits::default(),
             lanes: vec![vec![]; ranks],
@@ -376,7 +376,7 @@ impl State {
     fn land(&mut self, way: Way) {
         let flying = self.flying.get_mut(&way).and_then(VecDeque::pop_front);
         let Some((mut envelope, flight)) = flying else { return };
-        let mut none = Card::default();
+        let mut none = NicModel::default();
         let card = if way.past_cards { &mut none } else { &mut self.inward[way.to.index()] };
         let arrival = card.receive(flight);
         envelope.began = arrival.began;

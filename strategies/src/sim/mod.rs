@@ -18,7 +18,7 @@ pub use crate::emulation::Link;
 pub use choices::Choices;
 pub use cost::Costs;
 pub use fault::{Aftermath, Ending, Fault, Faults, LaneEnd};
-pub use world::{Blocked, Outcome, RankOutcome, World, WorldError};
+pub use world::{Blocked, RankOutcome, World, WorldError, WorldOutcome};
 
 use recipe::{RunSpec, Strategy};
 

@@ -3,7 +3,7 @@
 use super::cost::Costs;
 use super::kernel::{Actor, Kernel, Wait};
 use super::world::{RankLog, World};
-use crate::emulation::Pace;
+use crate::emulation::ComputeModel;
 use crate::{Bell, Envelope, Gate, Kind, Observer, Packet, Runtime, StepError, Tag, Transport, Vector};
 use record::{Clock, Event, Nanos, Phase, Rank, SnapshotRecord, WeightHash, Work};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -53,7 +53,7 @@ struct SimClock {
     kernel: Arc<Kernel>,
     costs: Costs,
     slow: f64,
-    pace: Option<Pace>,
+    pace: Option<ComputeModel>,
     step: AtomicU64,
     jitter: f64,
 }

@@ -6,7 +6,7 @@ use super::fault::{self, Aftermath, Faults};
 use super::kernel::{Actor, Kernel, Next, State, Wait};
 use super::runtime::SimRuntime;
 use crate::blueprint::RankSetup;
-use crate::emulation::{Fabric, Link, Pace, Parts, Slowness};
+use crate::emulation::{ComputeModel, Fabric, Link, Parts, Slowness};
 use crate::{Blueprint, CommQueue, LaneBody, Learner, Roles, Runtime, StepError, Vector};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
@@ -33,7 +33,7 @@ pub struct World {
     /// Divisors of a rank's bandwidth.
     pub slow_links: BTreeMap<Rank, f64>,
     /// What takes a stated time instead of its cost, by rank.
-    pub paces: BTreeMap<Rank, Pace>,
+    pub paces: BTreeMap<Rank, ComputeModel>,
     /// Each piece of work takes up to this share longer.
     pub jitter: f64,
     /// Bytes that may be on their way from one rank to another before it takes them out, as in the real transports,
@@ -45,7 +45,7 @@ pub struct World {
 
 /// A run that ended.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct WorldOutcome {
     /// What each rank left.
     pub ranks: Vec<RankOutcome>,
     /// When the last lane ended, since the start of the run.
@@ -96,20 +96,14 @@ pub(super) struct RankLog {
 
 /// Why a world came to an end too early.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant says what its fields are")]
 pub enum WorldError {
     /// Nothing can happen any more, but lanes still wait.
     #[error("deadlock: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Deadlock(Vec<Blocked>),
-    /// A lane failed.
+    /// A lane returned an error.
     #[error("{lane} of rank {rank}: {source}")]
-    Failed {
-        /// Whose lane.
-        rank: Rank,
-        /// Which lane.
-        lane: LaneId,
-        /// Why.
-        source: StepError,
-    },
+    Failed { rank: Rank, lane: LaneId, source: StepError },
     /// The lanes could not be built.
     #[error(transparent)]
     Unbuildable(StepError),
@@ -121,11 +115,11 @@ pub enum WorldError {
 /// A lane that waits for what will never come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocked {
-    /// Whose lane.
+    /// The rank of the lane.
     pub rank: Rank,
-    /// Which lane.
+    /// Its purpose on its rank.
     pub lane: LaneId,
-    /// For what.
+    /// What it waits for, as the end of a sentence.
     pub wants: String,
     /// Since when, on the world's clock.
     pub since: Nanos,
@@ -167,7 +161,7 @@ impl World {
             let slowness = Slowness::of(emulation, seed, spec.cluster.workers(), rank);
             self.slow_links.insert(rank, slowness.link());
             let parts = Parts::by_arithmetic(&spec.model, layers);
-            self.paces.insert(rank, Pace::of(spec, seed, rank, parts, parameter_count));
+            self.paces.insert(rank, ComputeModel::of(spec, seed, rank, parts, parameter_count));
         }
         self
     }
@@ -177,7 +171,7 @@ impl World {
         &self,
         blueprint: &Blueprint,
         learner: impl Fn(Rank) -> Box<dyn Learner>,
-    ) -> Result<Outcome, WorldError> {
+    ) -> Result<WorldOutcome, WorldError> {
         let roles =
             |rank: Rank, runtime: &dyn Runtime, comm: &CommQueue| blueprint.roles(rank, runtime, comm);
         self.run_lanes(blueprint.ranks().len(), |runtime| built(blueprint, &learner, &roles, runtime))
@@ -189,7 +183,7 @@ impl World {
         blueprint: &Blueprint,
         learner: impl Fn(Rank) -> Box<dyn Learner>,
         roles: impl Fn(Rank, &dyn Runtime, &CommQueue) -> Roles,
-    ) -> Result<Outcome, WorldError> {
+    ) -> Result<WorldOutcome, WorldError> {
         let roles = |rank: Rank, runtime: &dyn Runtime, comm: &CommQueue| Ok(roles(rank, runtime, comm));
         self.run_lanes(blueprint.ranks().len(), |runtime| built(blueprint, &learner, &roles, runtime))
     }
@@ -199,7 +193,7 @@ impl World {
         &self,
         ranks: usize,
         lanes: impl FnOnce(&dyn Runtime) -> Result<Vec<LaneBody>, StepError>,
-    ) -> Result<Outcome, WorldError> {
+    ) -> Result<WorldOutcome, WorldError> {
         let (kernel, logs, bodies) = self.set_out(ranks, lanes)?;
         schedule(&kernel, bodies)?;
         Ok(outcome(&kernel, logs))
@@ -263,14 +257,14 @@ fn built(
     Ok(bodies)
 }
 
-fn outcome(kernel: &Kernel, logs: Vec<Arc<Mutex<RankLog>>>) -> Outcome {
+fn outcome(kernel: &Kernel, logs: Vec<Arc<Mutex<RankLog>>>) -> WorldOutcome {
     let ranks = logs.into_iter().map(|log| {
         let log = std::mem::take(&mut *log.lock().unwrap_or_else(PoisonError::into_inner));
         RankOutcome { events: log.events, weights: log.weights, beside: log.beside }
     });
     let ranks = ranks.collect();
     let State { now, origin, messages, bytes, switches, .. } = *kernel.lock();
-    Outcome { ranks, time: now - origin, messages, bytes, switches }
+    WorldOutcome { ranks, time: now - origin, messages, bytes, switches }
 }
 
 /// A lane that can be left and entered again.

@@ -4,8 +4,8 @@ use super::World;
 use record::{Clock, Nanos, PhaseClock, Rank, Trace, Work};
 use std::sync::Arc;
 use strategies::collective::{
-    AllGather, Collective, HalvingDoubling, Hierarchical, PipelinedRing, RankOrder, RecursiveDoubling, Ring,
-    Star, Tree,
+    AllGather, CollectiveAlgorithm, HalvingDoubling, Hierarchical, PipelinedRing, RankOrder,
+    RecursiveDoubling, Ring, Star, Tree,
 };
 use strategies::compress::Identity;
 use strategies::{Group, Kind, Lane, Tag};
@@ -32,7 +32,7 @@ pub(crate) fn all_lengths<W: World>(ranks: u32) {
         let group = Group::new(&everyone, place.rank).unwrap();
         let mut lane =
             Lane::new(transport, Box::new(Identity), PhaseClock::new(Arc::new(Still), Trace::NONE));
-        let collectives: [&dyn Collective; 9] = [
+        let collectives: [&dyn CollectiveAlgorithm; 9] = [
             &Ring,
             &PipelinedRing::new(3),
             &RankOrder,

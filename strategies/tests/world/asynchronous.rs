@@ -3,10 +3,10 @@
 use crate::reference::{Sgd, gradient};
 use crate::scene::{Scene, lanes};
 use crate::sharding::judged;
-use recipe::{Averaging, Extent, LrShape, MixOrder, Serve, Strategy, Topology};
+use recipe::{ExchangeThrough, Extent, LrShape, Serve, Strategy};
 use record::{Event, LaneId, Nanos, Phase, Rank, UpdateRecord};
 use std::collections::BTreeMap;
-use strategies::sim::{Costs, Outcome};
+use strategies::sim::{Costs, WorldOutcome};
 use strategies::toy::Quadratic;
 use strategies::vector::piece;
 use strategies::{Blueprint, Learner, Vector};
@@ -49,7 +49,7 @@ pub(crate) fn scene(strategy: Strategy, workers: u32, servers: usize, seed: u64)
 }
 
 /// What a server applied, in its order.
-pub(crate) fn updates(outcome: &Outcome, server: usize) -> Vec<UpdateRecord> {
+pub(crate) fn updates(outcome: &WorldOutcome, server: usize) -> Vec<UpdateRecord> {
     let mut updates: Vec<UpdateRecord> = outcome.ranks[server]
         .events
         .iter()
@@ -63,7 +63,7 @@ pub(crate) fn updates(outcome: &Outcome, server: usize) -> Vec<UpdateRecord> {
 }
 
 /// Does what the records say and nothing else. The weights of each server, version by version.
-fn replay(scene: &Scene, outcome: &Outcome) -> Vec<Vec<Vec<f32>>> {
+fn replay(scene: &Scene, outcome: &WorldOutcome) -> Vec<Vec<Vec<f32>>> {
     let (plan, mut learner) = (scene.plan(), scene.learner());
     let (initial, p) = (learner.initial(), plan.workers());
     let servers = outcome.ranks.len() - p;
@@ -324,15 +324,13 @@ fn a_straggler_delays_no_other_worker() {
 
 #[test]
 fn every_lane_is_tiled_and_its_named_phases_cover_everything() {
-    let pipe = Strategy::PipeSgd { depth: 2, warmup: Extent::Steps(2), segments: 3 };
-    let mixing = Strategy::DPsgd { topology: Topology::Ring, order: MixOrder::MixThenStep };
-    let pairs = Strategy::AdPsgd { topology: Topology::Ring, averaging: Averaging::EachStep };
-    let gossip = [mixing, pairs, Strategy::Sgp];
-    let slow = Strategy::Slowmo { period: 3, slow_momentum: 0.5, slow_lr: 1.0 };
-    let averaged = [Strategy::LocalSgd { period: 3 }, slow];
-    let others = [sgd(None), msgd(Some(1)), hogwild(None), pipe];
-    for strategy in others.into_iter().chain(averaged).chain(gossip) {
-        let servers = strategy.servers() as usize * 2;
+    for strategy in Strategy::samples() {
+        let servers = match strategy.kind().profile().exchange {
+            ExchangeThrough::SyncServer | ExchangeThrough::AsyncServer => 2,
+            ExchangeThrough::AllReduce | ExchangeThrough::Centre | ExchangeThrough::Neighbours => {
+                strategy.servers() as usize
+            }
+        };
         let outcome = scene(strategy.clone(), 3, servers, 5).run();
         let lanes = lanes(&outcome);
         assert!(lanes.len() >= 3);

@@ -7,8 +7,8 @@ use record::{Event, LaneId, Rank};
 use std::sync::Arc;
 use strategies::Learner;
 use strategies::collective::{
-    AllGather, Collective, HalvingDoubling, Hierarchical, PipelinedRing, RankOrder, RecursiveDoubling, Ring,
-    Star, Tree,
+    AllGather, CollectiveAlgorithm, HalvingDoubling, Hierarchical, PipelinedRing, RankOrder,
+    RecursiveDoubling, Ring, Star, Tree,
 };
 use strategies::compress::Quantize8;
 
@@ -28,7 +28,7 @@ fn by_route(route: Route) -> impl Iterator<Item = Codec> {
     Codec::ALL.into_iter().filter(move |codec| codec.route() == route)
 }
 
-pub(crate) fn collectives() -> Vec<(&'static str, Arc<dyn Collective>)> {
+pub(crate) fn collectives() -> Vec<(&'static str, Arc<dyn CollectiveAlgorithm>)> {
     vec![
         ("ring", Arc::new(Ring)),
         ("rank order", Arc::new(RankOrder)),
@@ -37,7 +37,7 @@ pub(crate) fn collectives() -> Vec<(&'static str, Arc<dyn Collective>)> {
     ]
 }
 
-pub(crate) fn all_collectives() -> Vec<(&'static str, Arc<dyn Collective>)> {
+pub(crate) fn all_collectives() -> Vec<(&'static str, Arc<dyn CollectiveAlgorithm>)> {
     let mut all = collectives();
     all.push(("pipelined ring", Arc::new(PipelinedRing::new(3))));
     all.push(("tree", Arc::new(Tree)));
@@ -230,7 +230,7 @@ fn initial_weights_and_the_weights_of_a_server_are_exact_unless_the_recipe_says_
 }
 
 /// What coding saved and lost on the lanes of a run: bytes, bytes without it, and the relative error.
-pub(crate) fn coding(outcome: &strategies::sim::Outcome) -> Option<(u64, u64, f64)> {
+pub(crate) fn coding(outcome: &strategies::sim::WorldOutcome) -> Option<(u64, u64, f64)> {
     let records = outcome.ranks.iter().flat_map(|rank| &rank.events).filter_map(|event| match event {
         Event::Coding(record) => Some((record.bytes, record.raw_bytes, record.squared, record.squared_error)),
         _ => None,

@@ -6,7 +6,7 @@ use record::Rank;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use strategies::collective::{Collective, PipelinedRing, RankOrder, Ring};
+use strategies::collective::{CollectiveAlgorithm, PipelinedRing, RankOrder, Ring};
 use strategies::compress::{Compressor, ErrorFeedback, Guarantee, Slot, Truncate16};
 use strategies::rng::mix;
 use strategies::{Kind, Packet, StepError};
@@ -60,7 +60,12 @@ fn integers(p: u64, n: u64) -> Vec<Vec<f32>> {
 }
 
 /// The sums of all steps lack exactly the values that are remembered at the end; returns their absolute sum.
-fn check_conservation(collective: &Arc<dyn Collective>, x: &[Vec<f32>], steps: u64, what: &str) -> f32 {
+fn check_conservation(
+    collective: &Arc<dyn CollectiveAlgorithm>,
+    x: &[Vec<f32>],
+    steps: u64,
+    what: &str,
+) -> f32 {
     MEMORIES.set((0, BTreeMap::new()));
     let outcome = sums_of(x, collective, Shown::boxed, Plan::Same, steps);
     let remembered = MEMORIES.take().1;
@@ -97,7 +102,7 @@ fn what_all_ranks_remember_is_what_the_sums_are_short_of() {
 #[test]
 fn nor_is_anything_lost_between_the_segments_of_long_vectors() {
     for (name, collective) in [
-        ("ring", Arc::new(Ring) as Arc<dyn Collective>),
+        ("ring", Arc::new(Ring) as Arc<dyn CollectiveAlgorithm>),
         ("pipelined ring", Arc::new(PipelinedRing::new(3))),
         ("rank order", Arc::new(RankOrder)),
     ] {

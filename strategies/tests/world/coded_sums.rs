@@ -5,7 +5,7 @@ use crate::scene::{Scene, common_digests};
 use recipe::{Codec, Collective as Chosen, Extent, Strategy};
 use record::Rank;
 use std::sync::Arc;
-use strategies::collective::{AllGather, Collective};
+use strategies::collective::{AllGather, CollectiveAlgorithm};
 use strategies::compress::{Compressor, ErrorFeedback, Quantize8, Sign, TopK, Truncate16};
 use strategies::rng::mix;
 use strategies::vector::piece;
@@ -183,7 +183,7 @@ fn training_with_what_is_gathered_is_plain_code_too() {
 
 /// Sums fresh Gaussian vectors in every step.
 struct Noise {
-    collective: Arc<dyn Collective>,
+    collective: Arc<dyn CollectiveAlgorithm>,
 }
 
 const NOISE: usize = 2000;
@@ -197,7 +197,7 @@ fn gaussian(rank: u64, step: u64) -> Vec<f32> {
     (0..NOISE as u64).map(|i| normal(i) as f32).collect()
 }
 
-impl strategies::Strategy for Noise {
+impl strategies::Trainer for Noise {
     fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
         let mut x = Vector::from(gaussian(u64::from(ctx.rank().0), ctx.t()));
         let (tag, group) = (ctx.tag(Kind::Reduce), ctx.trainers().clone());
@@ -279,7 +279,7 @@ fn the_mean_is_taken_of_the_decoded_sum() {
 /// Replaces the weights of each rank by the sum of all ranks' vectors, once in each step.
 struct Sums {
     own: Vec<f32>,
-    collective: Arc<dyn Collective>,
+    collective: Arc<dyn CollectiveAlgorithm>,
     plan: Plan,
 }
 
@@ -292,7 +292,7 @@ pub(crate) enum Plan {
     ThenZerosInParts,
 }
 
-impl strategies::Strategy for Sums {
+impl strategies::Trainer for Sums {
     fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
         let mut x = Vector::from(self.own.clone());
         let mut parts = 1;
@@ -314,7 +314,7 @@ impl strategies::Strategy for Sums {
 /// The sums that all ranks end with.
 pub(crate) fn reduced(
     x: &[Vec<f32>],
-    collective: &Arc<dyn Collective>,
+    collective: &Arc<dyn CollectiveAlgorithm>,
     codec: fn() -> Box<dyn Compressor>,
 ) -> Vec<Vec<f32>> {
     let outcome = sums_of(x, collective, codec, Plan::Same, 1);
@@ -323,11 +323,11 @@ pub(crate) fn reduced(
 
 pub(crate) fn sums_of(
     x: &[Vec<f32>],
-    collective: &Arc<dyn Collective>,
+    collective: &Arc<dyn CollectiveAlgorithm>,
     codec: fn() -> Box<dyn Compressor>,
     plan: Plan,
     steps: u64,
-) -> strategies::sim::Outcome {
+) -> strategies::sim::WorldOutcome {
     let scene = Scene::new(Strategy::DSync, x.len() as u32).widths(&[1, 1]).change(|spec| {
         spec.train.length = Extent::Steps(steps);
     });

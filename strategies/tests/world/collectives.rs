@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use strategies::collective::{
-    AllGather, Collective, Cost, HalvingDoubling, Hierarchical, PipelinedRing, RankOrder, RecursiveDoubling,
-    Ring, Star, Tree,
+    AllGather, CollectiveAlgorithm, Cost, HalvingDoubling, Hierarchical, PipelinedRing, RankOrder,
+    RecursiveDoubling, Ring, Star, Tree,
 };
 use strategies::compress::{Compressor, Guarantee, Identity, Slot};
 use strategies::rng::mix;
@@ -19,7 +19,7 @@ use strategies::{Blueprint, Loss, Packet, Roles, StepError, Vector, WorkerContex
 /// Machines of the first 16 ranks: groups of 5, 1, 7 and 3 that are not neighbours.
 pub(crate) const MACHINES: [u32; 16] = [2, 2, 0, 1, 1, 2, 1, 2, 1, 3, 1, 3, 1, 2, 3, 1];
 
-pub(crate) fn collectives() -> Vec<(&'static str, Arc<dyn Collective>)> {
+pub(crate) fn collectives() -> Vec<(&'static str, Arc<dyn CollectiveAlgorithm>)> {
     vec![
         ("ring", Arc::new(Ring)),
         ("rank order", Arc::new(RankOrder)),
@@ -47,7 +47,7 @@ pub(crate) fn numbers_of_places() -> impl Iterator<Item = usize> {
 #[derive(Clone)]
 pub(crate) struct Sums {
     elements: usize,
-    collective: Arc<dyn Collective>,
+    collective: Arc<dyn CollectiveAlgorithm>,
     own: fn(Rank, usize) -> Vector,
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn own(rank: Rank, elements: usize) -> Vector {
     values.into()
 }
 
-impl strategies::Strategy for Sums {
+impl strategies::Trainer for Sums {
     fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
         let mut x = (self.own)(ctx.rank(), self.elements);
         let tag = ctx.tag(strategies::Kind::Reduce);
@@ -72,16 +72,16 @@ impl strategies::Strategy for Sums {
 pub(crate) fn run(
     workers: usize,
     elements: usize,
-    collective: &Arc<dyn Collective>,
+    collective: &Arc<dyn CollectiveAlgorithm>,
     codec: fn() -> Box<dyn Compressor>,
-) -> strategies::sim::Outcome {
+) -> strategies::sim::WorldOutcome {
     run_in(&World::new(1), workers, &all_in(elements, collective, own), codec)
 }
 
 /// What every place is to add, and how.
 pub(crate) fn all_in(
     elements: usize,
-    collective: &Arc<dyn Collective>,
+    collective: &Arc<dyn CollectiveAlgorithm>,
     own: fn(Rank, usize) -> Vector,
 ) -> Sums {
     Sums { elements, collective: collective.clone(), own }
@@ -92,7 +92,7 @@ pub(crate) fn run_in(
     workers: usize,
     sums: &Sums,
     codec: fn() -> Box<dyn Compressor>,
-) -> strategies::sim::Outcome {
+) -> strategies::sim::WorldOutcome {
     try_in(world, workers, sums, codec).unwrap()
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn try_in(
     workers: usize,
     sums: &Sums,
     codec: fn() -> Box<dyn Compressor>,
-) -> Result<strategies::sim::Outcome, WorldError> {
+) -> Result<strategies::sim::WorldOutcome, WorldError> {
     let scene = Scene::new(Strategy::DSync, workers as u32).widths(&[1, 1]).change(|spec| {
         spec.train.global_batch = workers as u32;
         spec.train.length = recipe::Extent::Steps(1);
@@ -176,7 +176,7 @@ pub(crate) fn rough(rank: Rank, elements: usize) -> Vector {
 #[test]
 fn the_ring_adds_each_chunk_in_its_stated_order_however_long_it_is() {
     for (p, n) in [(2, 2 * 17 * 65_536 + 3), (3, 3 * 18 * 65_536 - 2), (5, 5 * 2 * 65_536 + 1)] {
-        let sums = all_in(n, &(Arc::new(Ring) as Arc<dyn Collective>), rough);
+        let sums = all_in(n, &(Arc::new(Ring) as Arc<dyn CollectiveAlgorithm>), rough);
         let outcome = run_in(&World::new(1), p, &sums, || Box::new(Identity));
         let vectors: Vec<Vector> = (0..p as u32).map(|rank| rough(Rank(rank), n)).collect();
         let mut expected = vec![0.0; n];
@@ -233,7 +233,7 @@ fn a_lossy_codec_leaves_all_places_with_the_same_bits() {
 
 #[test]
 fn the_rank_order_codes_every_part_once_its_own_too() {
-    let outcome = run(3, 10, &(Arc::new(RankOrder) as Arc<dyn Collective>), || Box::new(Coarse));
+    let outcome = run(3, 10, &(Arc::new(RankOrder) as Arc<dyn CollectiveAlgorithm>), || Box::new(Coarse));
     let through = |x: &[f32]| {
         let slot = Slot { kind: strategies::Kind::Reduce, at: 0, step: 1, peer: Rank(0) };
         let mut y = vec![0.0; x.len()];
@@ -383,7 +383,7 @@ fn every_collective_of_a_recipe_trains_the_same_model() {
             assert_eq!(digests, &common_digests(&outcomes[0]), "{collective:?}, {workers} workers");
         }
         // Each of these sends in a pattern of its own: none is another one by mistake.
-        let sent = |outcome: &strategies::sim::Outcome| -> Vec<u64> {
+        let sent = |outcome: &strategies::sim::WorldOutcome| -> Vec<u64> {
             outcome.ranks.iter().map(|rank| rank.steps(record::LaneId::Compute)[0].bytes_out).collect()
         };
         let patterns: BTreeSet<(u64, Vec<u64>)> =

@@ -5,7 +5,7 @@ use crate::reference::gradient;
 use crate::scene::{Scene, lanes};
 use recipe::{Extent, LrShape, MovingRate, Serve, Strategy};
 use record::{LaneId, Nanos, Phase, Rank};
-use strategies::sim::{Costs, Outcome, World};
+use strategies::sim::{Costs, World, WorldOutcome};
 use strategies::{Batch, Block, Blueprint, Layout, Learner, Loss, StepError, Vector};
 
 pub(crate) fn fixed(a: f32) -> MovingRate {
@@ -104,7 +104,7 @@ pub(crate) fn nudged(
     curvature: f32,
     size: Size,
     world: World,
-) -> Outcome {
+) -> WorldOutcome {
     let Size { steps, weights } = size;
     let mut scene = Scene::new(strategy, targets.len() as u32).change(|spec| {
         spec.train.optimizer.lr = 1.0;
@@ -117,7 +117,7 @@ pub(crate) fn nudged(
     scene.world.run(&blueprint, learner).unwrap()
 }
 
-fn of(outcome: &Outcome, rank: usize) -> f32 {
+fn of(outcome: &WorldOutcome, rank: usize) -> f32 {
     outcome.ranks[rank].model()[0]
 }
 

@@ -2,30 +2,19 @@
 //! need everyone.
 
 use crate::asynchronous::scene;
-use crate::lost_workers::{DEADLINE, all_fail, first_failures, go_wrong, gone, lost, survivors};
+use crate::lost_workers::{DEADLINE, all_fail, exchanging, first_failures, go_wrong, gone, lost, survivors};
 use crate::sharding::judged;
-use recipe::{Extent, MovingRate, Serve, Strategy, SyncVariant};
+use recipe::{ExchangeThrough, Extent, MovingRate, StepPace, Strategy, StrategyKind};
 use record::{LaneId, Nanos, Rank};
 use strategies::StepError;
 use strategies::sim::{Fault, LaneEnd};
 
-fn at_their_own_pace() -> [Strategy; 7] {
-    let moving_rate = MovingRate::Fixed(0.25);
-    [
-        Strategy::EasgdOriginal { moving_rate, overlap: true },
-        Strategy::EasgdOriginal { moving_rate, overlap: false },
-        Strategy::EasgdAsync { moving_rate, period: 2, serve: Serve::One },
-        Strategy::EasgdAsync { moving_rate, period: 2, serve: Serve::All },
-        Strategy::EasgdHogwild { moving_rate, period: 1 },
-        Strategy::MeasgdAsync { moving_rate, momentum: 0.5, period: 2, serve: Serve::One },
-        Strategy::Eamsgd { moving_rate, momentum: 0.5, period: 3, serve: Serve::One, look_ahead: false },
-    ]
+fn at_their_own_pace() -> Vec<Strategy> {
+    exchanging(StepPace::Own, |through| through == ExchangeThrough::Centre)
 }
 
-fn together() -> [Strategy; 3] {
-    let moving_rate = MovingRate::Fixed(0.25);
-    [SyncVariant::Master, SyncVariant::FirstWorker, SyncVariant::Overlapped]
-        .map(|variant| Strategy::EasgdSync { moving_rate, variant })
+fn together() -> Vec<Strategy> {
+    exchanging(StepPace::Common, |through| through == ExchangeThrough::Centre)
 }
 
 #[test]
@@ -58,7 +47,9 @@ fn a_run_goes_on_without_a_worker_that_fails() {
 
 #[test]
 fn no_run_goes_on_without_its_master() {
-    for strategy in at_their_own_pace().into_iter().chain([together()[0].clone()]) {
+    for strategy in
+        at_their_own_pace().into_iter().chain(together()).filter(|strategy| strategy.servers() > 0)
+    {
         let after = go_wrong(&scene(strategy.clone(), 2, 1, 1), &[(Nanos(30_000), Fault::Kill(Rank(2)))]);
         assert!(gone(&after, Rank(2)), "{strategy:?}: {:?}", after.endings);
         all_fail(&after, Rank(2), "died");
@@ -95,12 +86,17 @@ fn a_run_without_a_single_worker_has_failed() {
 /// Seven steps without a word take longer than a peer may be silent, and each by itself does not.
 #[test]
 fn a_long_period_is_no_silence() {
-    let moving_rate = MovingRate::Fixed(0.25);
-    for strategy in [
-        Strategy::EasgdAsync { moving_rate, period: 7, serve: Serve::One },
-        Strategy::EasgdHogwild { moving_rate, period: 7 },
-        Strategy::Eamsgd { moving_rate, momentum: 0.5, period: 7, serve: Serve::One, look_ahead: false },
-    ] {
+    for mut strategy in at_their_own_pace() {
+        match &mut strategy {
+            Strategy::EasgdAsync { period, .. }
+            | Strategy::MeasgdAsync { period, .. }
+            | Strategy::EasgdHogwild { period, .. }
+            | Strategy::Eamsgd { period, .. } => *period = 7,
+            other => assert_eq!(other.kind(), StrategyKind::EasgdOriginal, "the only one without a period"),
+        }
+        if strategy.period() == 1 {
+            continue;
+        }
         let mut scene = scene(strategy.clone(), 3, 1, 1);
         scene.world.jitter = 0.0;
         scene.world.slow.clear();

@@ -5,14 +5,14 @@ use crate::scene::{Scene, digests};
 use recipe::{Extent, Serve, Strategy};
 use record::{Nanos, Rank};
 use std::borrow::Cow;
-use strategies::sim::{Costs, Outcome};
+use strategies::sim::{Costs, WorldOutcome};
 use strategies::toy::Quadratic;
 use strategies::{Blueprint, Learner, Loss, Progress, Roles, Runtime, StepError, Vector, WorkerContext};
 
 /// A worker that begins with a model of its own.
-struct Apart(Box<dyn strategies::Strategy>);
+struct Apart(Box<dyn strategies::Trainer>);
 
-impl strategies::Strategy for Apart {
+impl strategies::Trainer for Apart {
     fn start(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
         self.0.start(ctx)?;
         let own = 64.0 * (ctx.rank().0 + 1) as f32;
@@ -34,7 +34,7 @@ impl strategies::Strategy for Apart {
 }
 
 /// Three workers at 64, 128 and 192 around a centre at 0, four steps each, without a gradient.
-fn pulled(strategy: Strategy, slow: f64) -> Outcome {
+fn pulled(strategy: Strategy, slow: f64) -> WorldOutcome {
     let mut scene = Scene::new(strategy, 3).change(|spec| spec.train.length = Extent::Steps(4));
     // The same times for all methods: one that looks ahead does more work, and would draw other jitter.
     scene.world.slow = [(Rank(1), slow), (Rank(2), 1.7)].into();
@@ -44,7 +44,7 @@ fn pulled(strategy: Strategy, slow: f64) -> Outcome {
     let roles = |rank: Rank, runtime: &dyn Runtime, comm: &_| {
         let Roles { trainer, services, attendants, evaluated } =
             blueprint.roles(rank, runtime, comm).unwrap();
-        let trainer = trainer.map(|trainer| Box::new(Apart(trainer)) as Box<dyn strategies::Strategy>);
+        let trainer = trainer.map(|trainer| Box::new(Apart(trainer)) as Box<dyn strategies::Trainer>);
         Roles { trainer, services, attendants, evaluated }
     };
     scene.world.run_roles(&blueprint, learner, roles).unwrap()

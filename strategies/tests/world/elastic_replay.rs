@@ -7,7 +7,7 @@ use crate::scene::Scene;
 use recipe::{Extent, LrShape, MovingRate, Serve, Strategy};
 use record::{LaneId, UpdateRecord};
 use std::collections::BTreeMap;
-use strategies::sim::Outcome;
+use strategies::sim::WorldOutcome;
 use strategies::vector::piece;
 use strategies::{Learner, Vector};
 
@@ -63,7 +63,7 @@ fn moving_rate(scene: &Scene, samples: u64) -> f32 {
 }
 
 /// Does what the records say and nothing else: workers, then the centre.
-fn replay(scene: &Scene, outcome: &Outcome) -> (Vec<Vec<f32>>, Vec<f32>) {
+fn replay(scene: &Scene, outcome: &WorldOutcome) -> (Vec<Vec<f32>>, Vec<f32>) {
     let (plan, initial) = (scene.plan(), scene.learner().initial().into_inner());
     let (p, n) = (plan.workers(), initial.len());
     let servers = outcome.ranks.len() - p;
@@ -126,7 +126,7 @@ fn replay(scene: &Scene, outcome: &Outcome) -> (Vec<Vec<f32>>, Vec<f32>) {
     (workers.into_iter().map(|worker| worker.x).collect(), centre)
 }
 
-fn replayed(scene: &Scene) -> Outcome {
+fn replayed(scene: &Scene) -> WorldOutcome {
     let outcome = scene.run();
     let (workers, centre) = replay(scene, &outcome);
     let p = workers.len();
@@ -211,7 +211,7 @@ fn round_robin(scene: &Scene, order: &[usize], turns: usize) -> (Vec<Vec<f32>>, 
 }
 
 /// A round robin, replayed by Algorithm 1 in the order of its records.
-fn turn_by_turn(scene: &Scene) -> Outcome {
+fn turn_by_turn(scene: &Scene) -> WorldOutcome {
     let (outcome, p) = (scene.run(), scene.plan().workers());
     let order: Vec<usize> = updates(&outcome, p).iter().map(|update| update.worker.index()).collect();
     let (workers, c) = round_robin(scene, &order[..p], order.len());

@@ -5,7 +5,7 @@ use crate::reference::gradient;
 use crate::scene::{Scene, digests};
 use recipe::{Extent, LrShape, MovingRate, Strategy, SyncVariant};
 use record::{Event, Nanos, Rank, SnapshotGroup, SnapshotRecord, Standing};
-use strategies::sim::{Costs, Outcome, World};
+use strategies::sim::{Costs, World, WorldOutcome};
 use strategies::toy::Quadratic;
 use strategies::{Blueprint, Learner, Vector};
 
@@ -167,7 +167,7 @@ fn the_variants_have_one_hash_in_every_step() {
 }
 
 /// A run of equal steps: its time, and the workers' samples.
-fn timed(strategy: Strategy, workers: u32, steps: u64, costs: &Costs) -> Outcome {
+fn timed(strategy: Strategy, workers: u32, steps: u64, costs: &Costs) -> WorldOutcome {
     let mut scene = Scene::new(strategy, workers).change(|spec| {
         spec.train.length = Extent::Steps(steps);
         spec.train.optimizer.lr = 0.25;

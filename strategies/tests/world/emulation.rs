@@ -3,13 +3,13 @@
 use crate::scene::Scene;
 use bytes::Bytes;
 use proptest::prelude::*;
-use recipe::{Compute, Network, Slow, Split, Strategy as Method, Whom};
+use recipe::{Compute, ComputeSplit, Network, Slow, Strategy as Method, Whom};
 use record::{LaneId, Nanos, Phase, Rank, Work};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use strategies::emulation::{Arrivals, Carrier, Fabric, Link, NetworkCard, Timer};
+use strategies::emulation::{Arrivals, Carrier, EmulatedNic, Fabric, Link, Timer};
 use strategies::sim::{World, sample_spec};
 use strategies::toy::Quadratic;
 use strategies::{
@@ -126,7 +126,7 @@ impl Timer for Scripted {
 #[derive(Default)]
 struct Post {
     inboxes: Mutex<BTreeMap<Rank, VecDeque<Envelope>>>,
-    cards: Mutex<BTreeMap<Rank, Arc<NetworkCard>>>,
+    cards: Mutex<BTreeMap<Rank, Arc<EmulatedNic>>>,
 }
 
 struct ExchangeLane {
@@ -176,7 +176,7 @@ impl Carrier for ExchangeLane {
 struct Decorated {
     timers: Vec<Arc<Scripted>>,
     transports: Vec<Box<dyn Transport>>,
-    cards: Vec<Arc<NetworkCard>>,
+    cards: Vec<Arc<EmulatedNic>>,
 }
 
 /// The transports of all ranks after these messages were sent.
@@ -186,9 +186,9 @@ fn decorated(sendings: &[Sending], link: Link, divisors: &BTreeMap<Rank, f64>) -
     let timers: Vec<Arc<Scripted>> = (0..RANKS).map(|_| Arc::default()).collect();
     let card = |rank: u32| {
         let fabric = Fabric::new(link, RANKS as usize, divisor);
-        NetworkCard::new(Rank(rank), fabric, timers[rank as usize].clone())
+        EmulatedNic::new(Rank(rank), fabric, timers[rank as usize].clone())
     };
-    let cards: Vec<Arc<NetworkCard>> = (0..RANKS).map(card).collect();
+    let cards: Vec<Arc<EmulatedNic>> = (0..RANKS).map(card).collect();
     *post.cards.lock().unwrap() = (0..RANKS).map(Rank).zip(cards.iter().cloned()).collect();
     let transport =
         |me: u32| cards[me as usize].transport(Box::new(ExchangeLane { me: Rank(me), post: post.clone() }));
@@ -214,7 +214,7 @@ fn behind_the_decorator(sendings: &[Sending], link: Link, divisors: &BTreeMap<Ra
         received.collect()
     });
     let log = ranks.collect();
-    let late = |card: &Arc<NetworkCard>| card.lateness().most();
+    let late = |card: &Arc<EmulatedNic>| card.lateness().most();
     assert!(cards.iter().all(|card| late(card) == Nanos(0)), "a scripted clock is never late");
     log
 }
@@ -222,7 +222,7 @@ fn behind_the_decorator(sendings: &[Sending], link: Link, divisors: &BTreeMap<Ra
 /// Whether two messages are ready for one card at the same moment: their order is left open.
 fn tied(sendings: &[Sending], link: Link, divisors: &BTreeMap<Rank, f64>) -> bool {
     let fabric = Fabric::new(link, RANKS as usize, |rank| divisors.get(&rank).copied().unwrap_or(1.0));
-    let mut cards = vec![strategies::emulation::Card::default(); RANKS as usize];
+    let mut cards = vec![strategies::emulation::NicModel::default(); RANKS as usize];
     let mut seen = std::collections::BTreeSet::new();
     sendings.iter().any(|one| {
         let from = Rank(one.from);
@@ -292,7 +292,7 @@ fn a_stamp_from_another_world_is_an_error() {
 
 /// A scene whose steps take 1 ms of computing over a network of 1 ns per byte.
 fn emulating(workers: u32, slow: Vec<Slow>) -> Scene {
-    let split = Split::Given { forward: 0.25, backward: 0.5, update: 0.25 };
+    let split = ComputeSplit::Given { forward: 0.25, backward: 0.5, update: 0.25 };
     let mut scene = Scene::new(Method::DSync, workers).change(|spec| {
         spec.train.global_batch = workers * 4;
         spec.emulation.compute = Some(Compute { step_time: Duration::from_millis(1), split });

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use strategies::algorithm::d_psgd;
 use strategies::algorithm::sgp::Sgp;
 use strategies::gossip::Rounds;
-use strategies::sim::{Costs, Outcome};
+use strategies::sim::{Costs, WorldOutcome};
 use strategies::toy::Quadratic;
 use strategies::{Handoff, Learner, Loss, Roles, StepError, Vector, WorkerContext};
 
@@ -83,7 +83,7 @@ fn reference(scene: &Scene, w: &[Vec<f32>], order: MixOrder) -> Vec<Vector> {
     x
 }
 
-fn same(outcome: &Outcome, expected: &[Vector], what: &str) {
+fn same(outcome: &WorldOutcome, expected: &[Vector], what: &str) {
     for (rank, expected) in expected.iter().enumerate() {
         assert_eq!(outcome.ranks[rank].model().sha256(), expected.sha256(), "{what}, rank {rank}");
     }
@@ -120,7 +120,7 @@ struct Apart<S> {
     tell: fn(&S, &WorkerContext) -> Vector,
 }
 
-impl<S: strategies::Strategy> strategies::Strategy for Apart<S> {
+impl<S: strategies::Trainer> strategies::Trainer for Apart<S> {
     fn start(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
         self.inner.start(ctx)?;
         ctx.weights_mut().copy_from_slice(&self.own);
@@ -138,9 +138,9 @@ impl<S: strategies::Strategy> strategies::Strategy for Apart<S> {
 }
 
 /// Any strategy that was built elsewhere.
-struct Inner(Box<dyn strategies::Strategy>);
+struct Inner(Box<dyn strategies::Trainer>);
 
-impl strategies::Strategy for Inner {
+impl strategies::Trainer for Inner {
     fn start(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
         self.0.start(ctx)
     }
@@ -320,7 +320,7 @@ fn run_uneven(
     scene: &Scene,
     told: &Arc<Mutex<Vec<(usize, Vector)>>>,
     own: &dyn Fn(usize) -> Vec<f32>,
-) -> Outcome {
+) -> WorldOutcome {
     let blueprint = scene.blueprint();
     let roles = |rank: Rank, _: &dyn strategies::Runtime, _: &_| {
         let (own, told) = (own(rank.index()), told.clone());

@@ -6,7 +6,7 @@ use crate::scene::{Scene, common_digests};
 use recipe::{Codec, Extent, Strategy};
 use record::Rank;
 use std::sync::Arc;
-use strategies::collective::{Collective, Ring};
+use strategies::collective::{CollectiveAlgorithm, Ring};
 use strategies::rng::mix;
 use strategies::{Loss, Roles, StepError, Vector, WorkerContext};
 
@@ -16,7 +16,7 @@ struct Means {
     own: Vec<Vec<f32>>,
 }
 
-impl strategies::Strategy for Means {
+impl strategies::Trainer for Means {
     fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
         let x = Vector::from(self.own[ctx.t() as usize - 1].clone());
         let group = ctx.trainers().clone();
@@ -26,7 +26,11 @@ impl strategies::Strategy for Means {
 }
 
 /// What came of `x`, step by step and rank by rank, in each step: the same bits on all ranks.
-fn means(x: &[Vec<Vec<f32>>], collective: &Arc<dyn Collective>, error_feedback: bool) -> Vec<Vec<f32>> {
+fn means(
+    x: &[Vec<Vec<f32>>],
+    collective: &Arc<dyn CollectiveAlgorithm>,
+    error_feedback: bool,
+) -> Vec<Vec<f32>> {
     let (steps, ranks) = (x.len() as u64, x[0].len());
     let scene = Scene::new(Strategy::DSync, ranks as u32)
         .widths(&[1, 1])
@@ -75,7 +79,7 @@ fn adversaries(p: usize) -> Vec<(&'static str, Vec<Vec<f32>>)> {
 }
 
 /// Half a step for each rounding: at most 2 p - 1 of them, the last one included. What is clipped would be no number.
-fn check_range((name, collective): &(&str, Arc<dyn Collective>), p: usize) {
+fn check_range((name, collective): &(&str, Arc<dyn CollectiveAlgorithm>), p: usize) {
     // Worlds of many workers take their time.
     for (which, x) in adversaries(p).into_iter().take(if p > 9 { 3 } else { 9 }) {
         let step = reach(&x) / (127 - p) as f64;
@@ -118,7 +122,7 @@ fn a_ring_in_one_range_is_ten_lines_of_plain_code() {
             let scale = x.iter().map(largest).reduce(|sum, own| own + sum).unwrap() / (127 - p) as f32;
             let code = |x: &[f32]| x.iter().map(|value| (value / scale).round_ties_even() * scale).collect();
             let expected: Vec<f32> = ring(&x, code).iter().map(|sum| sum * (1.0 / p as f32)).collect();
-            let ring: Arc<dyn Collective> = Arc::new(Ring);
+            let ring: Arc<dyn CollectiveAlgorithm> = Arc::new(Ring);
             // What is cut into segments is coded alike.
             for collective in [&ring, &pipelined] {
                 assert_eq!(
@@ -167,7 +171,7 @@ fn all_of_a_gradient_arrives_in_the_end() {
 }
 
 /// What is short after some steps is what is remembered: half a step of each memory.
-fn check_memory((name, collective): &(&str, Arc<dyn Collective>), p: usize, steps: usize) {
+fn check_memory((name, collective): &(&str, Arc<dyn CollectiveAlgorithm>), p: usize, steps: usize) {
     for (which, x) in adversaries(p).into_iter().take(if p > 9 { 3 } else { 9 }) {
         let came = means(&vec![x.clone(); steps], collective, true);
         let step = settled(name, &x) / (127 - p) as f64;

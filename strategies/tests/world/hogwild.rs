@@ -4,7 +4,7 @@ use crate::asynchronous::{scene, updates};
 use recipe::{Extent, Serve, Strategy};
 use record::{Nanos, Rank};
 use std::collections::BTreeSet;
-use strategies::sim::{Costs, Outcome, World};
+use strategies::sim::{Costs, World, WorldOutcome};
 use strategies::{Batch, Block, Blueprint, Layout, Learner, Loss, StepError, Vector};
 
 /// More than two grains of a server's work, so that lanes come between the pieces of each other's updates.
@@ -55,7 +55,7 @@ impl Learner for Steady {
 }
 
 /// The run, and whether a worker ever saw weights of different moments.
-fn steady(strategy: Strategy, seed: u64) -> (Outcome, bool) {
+fn steady(strategy: Strategy, seed: u64) -> (WorldOutcome, bool) {
     steady_on(strategy, seed, |rank| (rank.0 as f32 + 1.0, 0..WEIGHTS))
 }
 
@@ -64,7 +64,7 @@ fn steady_on(
     strategy: Strategy,
     seed: u64,
     of: fn(Rank) -> (f32, std::ops::Range<usize>),
-) -> (Outcome, bool) {
+) -> (WorldOutcome, bool) {
     let mut scene = scene(strategy, 4, 1, seed).change(|spec| {
         spec.train.optimizer.weight_decay = 0.0;
         spec.train.optimizer.lr = 0.25;

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use strategies::algorithm::ad_psgd::{Active, Passive, Worker};
 use strategies::gossip::{Local, neighbour};
-use strategies::sim::{Choices, Costs, Link, Outcome, WorldError};
+use strategies::sim::{Choices, Costs, Link, WorldError, WorldOutcome};
 use strategies::toy::Quadratic;
 use strategies::{
     Blueprint, CommQueue, GroupRank, Kind, Learner, Loss, Packet, Roles, Runtime, SamplePartition, Service,
@@ -17,7 +17,10 @@ use strategies::{
 };
 
 /// Runs a world in every order, and counts those that come to a deadlock.
-pub(crate) fn search(what: &str, run: impl Fn(&Arc<Mutex<Choices>>) -> Result<Outcome, WorldError>) -> usize {
+pub(crate) fn search(
+    what: &str,
+    run: impl Fn(&Arc<Mutex<Choices>>) -> Result<WorldOutcome, WorldError>,
+) -> usize {
     let choices = Arc::new(Mutex::new(Choices::new()));
     let mut deadlocks = 0;
     loop {
@@ -161,7 +164,7 @@ impl Service for Anyone {
 
 struct Idle;
 
-impl strategies::Strategy for Idle {
+impl strategies::Trainer for Idle {
     fn step(&mut self, _: &mut WorkerContext) -> Result<Loss, StepError> {
         Ok(Loss(0.0))
     }

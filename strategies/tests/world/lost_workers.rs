@@ -4,28 +4,30 @@
 use crate::asynchronous::{scene, updates};
 use crate::scene::Scene;
 use crate::sharding::judged;
-use recipe::{Extent, MixOrder, Serve, Strategy, Topology};
+use recipe::{ExchangeThrough, Extent, Serve, StepPace, Strategy};
 use record::{Event, LostRecord, Nanos, Rank};
 use strategies::StepError;
-use strategies::sim::{Aftermath, Ending, Fault, Faults, LaneEnd, Outcome};
+use strategies::sim::{Aftermath, Ending, Fault, Faults, LaneEnd, WorldOutcome};
 
 pub(crate) const DEADLINE: Nanos = Nanos(2_000_000);
 
-fn synchronous() -> [Strategy; 6] {
-    let gossip = Strategy::DPsgd { topology: Topology::Ring, order: MixOrder::MixThenStep };
-    let pipe = Strategy::PipeSgd { depth: 2, warmup: Extent::Steps(0), segments: 2 };
-    [Strategy::DSync, Strategy::PsSync, pipe, Strategy::LocalSgd { period: 3 }, gossip, Strategy::Sgp]
+/// Strategies that exchange like this. Those with a centre are in `elastic_lost.rs`.
+pub(crate) fn exchanging(pace: StepPace, through: impl Fn(ExchangeThrough) -> bool) -> Vec<Strategy> {
+    let profile = |strategy: &Strategy| strategy.kind().profile();
+    let chosen = |strategy: &Strategy| profile(strategy).pace == pace && through(profile(strategy).exchange);
+    Strategy::samples().into_iter().filter(chosen).collect()
 }
 
-fn asynchronous() -> [Strategy; 6] {
-    [
-        Strategy::AsyncSgd { serve: Serve::One, staleness_bound: None },
-        Strategy::AsyncSgd { serve: Serve::One, staleness_bound: Some(1) },
-        Strategy::AsyncSgd { serve: Serve::All, staleness_bound: None },
-        Strategy::AsyncSgd { serve: Serve::All, staleness_bound: Some(1) },
-        Strategy::AsyncMsgd { momentum: 0.5, serve: Serve::One, staleness_bound: None },
-        Strategy::HogwildSgd { staleness_bound: Some(0) },
-    ]
+fn synchronous() -> Vec<Strategy> {
+    exchanging(StepPace::Common, |through| through != ExchangeThrough::Centre)
+}
+
+/// Of those at their own pace, pairs without a server are in `pairs_lost.rs`.
+fn asynchronous() -> Vec<Strategy> {
+    exchanging(StepPace::Own, |through| match through {
+        ExchangeThrough::AllReduce | ExchangeThrough::SyncServer | ExchangeThrough::AsyncServer => true,
+        ExchangeThrough::Centre | ExchangeThrough::Neighbours => false,
+    })
 }
 
 /// A run in which ranks fail at moments counted from its start.
@@ -108,7 +110,7 @@ fn a_synchronous_run_ends_within_the_deadline_of_a_rank_that_fails() {
     }
 }
 
-pub(crate) fn lost(outcome: &Outcome) -> Vec<LostRecord> {
+pub(crate) fn lost(outcome: &WorldOutcome) -> Vec<LostRecord> {
     let events = outcome.ranks.iter().flat_map(|rank| &rank.events);
     let lost = events.filter_map(|event| match event {
         Event::Lost(lost) => Some(lost.clone()),

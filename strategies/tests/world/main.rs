@@ -6,6 +6,7 @@ mod codecs;
 mod coded_memory;
 mod coded_sums;
 mod collectives;
+mod custom;
 mod elastic;
 mod elastic_lost;
 mod elastic_pull;

@@ -3,12 +3,12 @@
 
 use crate::collectives::{Coarse, all_in, collectives, rough, try_in};
 use crate::scene::{Scene, digests};
-use recipe::{Averaging, MixOrder, MovingRate, Strategy, SyncVariant, Topology};
+use recipe::Strategy;
 use record::{LaneId, Nanos, Phase, Rank};
 use std::sync::Arc;
-use strategies::collective::{Collective, Cost, Rates};
+use strategies::collective::{CollectiveAlgorithm, Cost, Rates};
 use strategies::compress::{Compressor, ErrorFeedback, Identity, Truncate16};
-use strategies::sim::{Costs, Link, Outcome, World, WorldError};
+use strategies::sim::{Costs, Link, World, WorldError, WorldOutcome};
 use strategies::{GroupRank, Kind, StepError, Tag, Wire};
 
 /// What a message needs beside its bytes.
@@ -18,7 +18,7 @@ fn narrow(window: u64) -> World {
     World { window: Some(window), ..World::new(1) }
 }
 
-fn bits(outcome: &Outcome) -> Vec<Vec<u32>> {
+fn bits(outcome: &WorldOutcome) -> Vec<Vec<u32>> {
     outcome.ranks.iter().map(|rank| rank.model().iter().map(|value| value.to_bits()).collect()).collect()
 }
 
@@ -74,7 +74,7 @@ fn long_chunks_of_a_ring_need_no_room_for_their_segments() {
 /// What no all-reduce may do: everything leaves before anything is received.
 struct AllFirst;
 
-impl Collective for AllFirst {
+impl CollectiveAlgorithm for AllFirst {
     fn all_reduce_sum(&self, x: &mut [f32], tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
         let (right, left) = (wire.group().after(1), wire.group().after(wire.group().size() - 1));
         (0..4).try_for_each(|part| wire.send(right, tag.part(part), 0, x))?;
@@ -90,7 +90,7 @@ impl Collective for AllFirst {
 
 #[test]
 fn ranks_that_wait_for_each_others_room_are_reported_with_their_cycle() {
-    let sums = all_in(1000, &(Arc::new(AllFirst) as Arc<dyn Collective>), rough);
+    let sums = all_in(1000, &(Arc::new(AllFirst) as Arc<dyn CollectiveAlgorithm>), rough);
     let enough = 4 * (4000 + EXTRA);
     try_in(&narrow(enough), 3, &sums, CODECS[0].1).unwrap();
     let error = try_in(&narrow(enough - 1), 3, &sums, CODECS[0].1).unwrap_err();
@@ -108,7 +108,7 @@ struct Late;
 /// Elements that the receiver adds before it takes anything out; each takes a nanosecond.
 const ADDED: usize = 70_000;
 
-impl Collective for Late {
+impl CollectiveAlgorithm for Late {
     fn all_reduce_sum(&self, x: &mut [f32], tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
         let parts = [0, 1].map(|part| tag.part(part));
         if wire.group().me() == GroupRank(0) {
@@ -127,7 +127,7 @@ impl Collective for Late {
 
 #[test]
 fn who_waits_for_room_sends() {
-    let sums = all_in(1000, &(Arc::new(Late) as Arc<dyn Collective>), rough);
+    let sums = all_in(1000, &(Arc::new(Late) as Arc<dyn CollectiveAlgorithm>), rough);
     let sent = |window| {
         let world = World {
             costs: Costs { reduce: 1.0, ..Costs::default() },
@@ -166,62 +166,6 @@ fn without_a_receiver_there_is_room_once() {
     assert!(error.contains("room to send Push of step 2"), "{error}");
 }
 
-/// Every kind, and whether its bits do not depend on who is first.
-fn strategies() -> Vec<(Strategy, bool)> {
-    let moving_rate = MovingRate::Fixed(0.2);
-    let topology = Topology::Ring;
-    let pipe = |depth, segments| Strategy::PipeSgd { depth, warmup: recipe::Extent::Steps(2), segments };
-    let sync = |variant| Strategy::EasgdSync { moving_rate, variant };
-    vec![
-        (Strategy::PsSync, true),
-        (Strategy::DSync, true),
-        (pipe(2, 1), true),
-        (pipe(3, 2), true),
-        (Strategy::LocalSgd { period: 2 }, true),
-        (Strategy::Slowmo { period: 2, slow_momentum: 0.5, slow_lr: 1.0 }, true),
-        (Strategy::DPsgd { topology, order: MixOrder::MixThenStep }, true),
-        (Strategy::DPsgd { topology: Topology::Complete, order: MixOrder::StepThenMix }, true),
-        (Strategy::Sgp, true),
-        (Strategy::EasgdOriginal { moving_rate, overlap: false }, true),
-        (Strategy::EasgdOriginal { moving_rate, overlap: true }, true),
-        (sync(SyncVariant::Master), true),
-        (sync(SyncVariant::FirstWorker), true),
-        (sync(SyncVariant::Overlapped), true),
-        (Strategy::AsyncSgd { staleness_bound: None, serve: recipe::Serve::One }, false),
-        (Strategy::AsyncSgd { staleness_bound: None, serve: recipe::Serve::All }, false),
-        (Strategy::AsyncMsgd { momentum: 0.5, staleness_bound: Some(1), serve: recipe::Serve::One }, false),
-        (Strategy::AsyncMsgd { momentum: 0.5, staleness_bound: Some(1), serve: recipe::Serve::All }, false),
-        (Strategy::HogwildSgd { staleness_bound: None }, false),
-        (Strategy::AdPsgd { topology, averaging: Averaging::EachStep }, false),
-        (Strategy::AdPsgd { topology: Topology::Complete, averaging: Averaging::EachStep }, false),
-        (Strategy::EasgdAsync { moving_rate, period: 1, serve: recipe::Serve::One }, false),
-        (Strategy::EasgdAsync { moving_rate, period: 1, serve: recipe::Serve::All }, false),
-        (Strategy::MeasgdAsync { moving_rate, momentum: 0.5, period: 2, serve: recipe::Serve::One }, false),
-        (Strategy::MeasgdAsync { moving_rate, momentum: 0.5, period: 2, serve: recipe::Serve::All }, false),
-        (Strategy::EasgdHogwild { moving_rate, period: 1 }, false),
-        (
-            Strategy::Eamsgd {
-                moving_rate,
-                momentum: 0.5,
-                period: 2,
-                look_ahead: false,
-                serve: recipe::Serve::One,
-            },
-            false,
-        ),
-        (
-            Strategy::Eamsgd {
-                moving_rate,
-                momentum: 0.5,
-                period: 2,
-                look_ahead: false,
-                serve: recipe::Serve::All,
-            },
-            false,
-        ),
-    ]
-}
-
 /// A model of 66 KB.
 fn scene(strategy: Strategy, workers: u32, window: Option<u64>) -> Scene {
     let mut scene = Scene::new(strategy, workers).widths(&[64, 128, 64]).change(|spec| {
@@ -235,7 +179,8 @@ fn scene(strategy: Strategy, workers: u32, window: Option<u64>) -> Scene {
 
 #[test]
 fn every_strategy_trains_in_little_room_and_those_without_chance_train_the_same() {
-    for (strategy, same) in strategies() {
+    for strategy in Strategy::samples() {
+        let same = !strategy.kind().depends_on_arrival();
         for workers in [2, 3, 4] {
             let free = digests(&scene(strategy.clone(), workers, None).run());
             for window in [1, 1 << 10, 70_000] {

@@ -1,7 +1,7 @@
 //! Hidden and exposed communication against the spans of all lanes.
 
 use crate::scene::Scene;
-use recipe::{Compute, Extent, Network, Serve, Split, Strategy};
+use recipe::{Compute, ComputeSplit, Extent, Network, Serve, Strategy};
 use record::{Category, Event, LaneId, Nanos, Phase, SpanRecord};
 use std::time::Duration;
 use strategies::Learner;
@@ -10,7 +10,7 @@ use strategies::sim::{RankOutcome, World};
 /// A pipe whose gradients take `bytes_per_second` to travel, every step with its spans.
 fn pipe(depth: u32, segments: u32, bandwidth: u64) -> Scene {
     let strategy = Strategy::PipeSgd { depth, warmup: Extent::Steps(2), segments };
-    let split = Split::Given { forward: 0.25, backward: 0.5, update: 0.25 };
+    let split = ComputeSplit::Given { forward: 0.25, backward: 0.5, update: 0.25 };
     let mut scene = Scene::new(strategy, 3).widths(&[20, 30, 10]).change(|spec| {
         spec.train.global_batch = 12;
         spec.train.length = Extent::Steps(30);

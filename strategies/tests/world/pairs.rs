@@ -7,7 +7,7 @@ use record::{AveragedRecord, Event, GossipAct, GossipRecord, Nanos, Rank};
 use std::collections::BTreeMap;
 use strategies::algorithm::ad_psgd::{Active, Passive, Worker};
 use strategies::gossip::{Local, neighbour};
-use strategies::sim::{Costs, Outcome};
+use strategies::sim::{Costs, WorldOutcome};
 use strategies::toy::Quadratic;
 use strategies::{
     Blueprint, GroupRank, Learner, Loss, Roles, Runtime, Service, StepError, Vector, WorkerContext,
@@ -43,7 +43,7 @@ pub(crate) fn scene(strategy: Strategy, workers: u32, seed: u64) -> Scene {
     scene
 }
 
-pub(crate) fn acts(outcome: &Outcome, rank: usize) -> Vec<GossipRecord> {
+pub(crate) fn acts(outcome: &WorldOutcome, rank: usize) -> Vec<GossipRecord> {
     let of = outcome.ranks[rank].events.iter().filter_map(|event| match event {
         Event::Gossip(record) => Some(record.clone()),
         _ => None,
@@ -54,7 +54,7 @@ pub(crate) fn acts(outcome: &Outcome, rank: usize) -> Vec<GossipRecord> {
     acts
 }
 
-pub(crate) fn averagings(outcome: &Outcome) -> Vec<AveragedRecord> {
+pub(crate) fn averagings(outcome: &WorldOutcome) -> Vec<AveragedRecord> {
     let events = outcome.ranks.iter().flat_map(|rank| &rank.events);
     let averaged = events.filter_map(|event| match event {
         Event::Averaged(record) => Some(record.clone()),
@@ -86,7 +86,7 @@ pub(crate) fn replay(
     scene: &Scene,
     learner: &mut dyn Learner,
     start: Vec<Vector>,
-    outcome: &Outcome,
+    outcome: &WorldOutcome,
 ) -> Replay {
     let (plan, n) = (scene.plan(), start.len());
     let orders: Vec<Vec<GossipRecord>> = (0..n).map(|rank| acts(outcome, rank)).collect();
@@ -213,7 +213,7 @@ struct Apart {
     own: Vec<f32>,
 }
 
-impl strategies::Strategy for Apart {
+impl strategies::Trainer for Apart {
     fn start(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
         self.worker.start(ctx)?;
         ctx.weights_mut().copy_from_slice(&self.own);
@@ -235,7 +235,7 @@ impl strategies::Strategy for Apart {
 }
 
 /// A run from models of their own on; the loss is x^2 / 2.
-fn apart(scene: &Scene, topology: Topology, start: &dyn Fn(usize) -> Vec<f32>) -> Outcome {
+fn apart(scene: &Scene, topology: Topology, start: &dyn Fn(usize) -> Vec<f32>) -> WorldOutcome {
     let (workers, length) = (scene.spec.cluster.workers() as usize, start(0).len());
     let graph = Graph::bipartite(topology, workers);
     let blueprint = Blueprint::new(&scene.spec, scene.plan(), length);

@@ -5,10 +5,10 @@ use crate::pairs::{acts, cases, pairs, scene};
 use crate::pairs_pace::steps;
 use recipe::{Graph, Topology};
 use record::{Event, GossipAct, Nanos, Rank};
-use strategies::sim::{Fault, LaneEnd, Outcome};
+use strategies::sim::{Fault, LaneEnd, WorldOutcome};
 
 /// Whom the others went on without; what is left of the victim's own lanes does not count.
-fn told(outcome: &Outcome, victim: Rank) -> Vec<record::LostRecord> {
+fn told(outcome: &WorldOutcome, victim: Rank) -> Vec<record::LostRecord> {
     lost(outcome).into_iter().filter(|lost| lost.rank != victim).collect()
 }
 
@@ -63,7 +63,7 @@ fn a_run_goes_on_without_a_worker_that_fails() {
 }
 
 /// Samples of all steps; of the victim, those that it had begun before the fault.
-fn used_with(outcome: &Outcome, victim: Rank, fault: Nanos) -> u64 {
+fn used_with(outcome: &WorldOutcome, victim: Rank, fault: Nanos) -> u64 {
     let own = |rank: usize| {
         let counts = move |begin: Nanos| rank != victim.index() || begin < fault;
         let taken = steps(outcome, rank).into_iter().filter(move |step| counts(step.begin));
@@ -73,7 +73,7 @@ fn used_with(outcome: &Outcome, victim: Rank, fault: Nanos) -> u64 {
 }
 
 /// Snapshots that ranks made at marks after the loss.
-fn marks_after(outcome: &Outcome, fault: Nanos) -> usize {
+fn marks_after(outcome: &WorldOutcome, fault: Nanos) -> usize {
     let events = outcome.ranks.iter().flat_map(|rank| &rank.events);
     events
         .filter(|event| matches!(event, Event::Snapshot(one) if one.at > fault && one.mark > 0 && !one.last))
@@ -81,7 +81,7 @@ fn marks_after(outcome: &Outcome, fault: Nanos) -> usize {
 }
 
 /// Active survivors average with those neighbours that are left, about once per step of theirs.
-fn goes_on_averaging(outcome: &Outcome, graph: &Graph, victim: Rank, fault: Nanos, what: &str) {
+fn goes_on_averaging(outcome: &WorldOutcome, graph: &Graph, victim: Rank, fault: Nanos, what: &str) {
     // The survivors wait for the victim once, for up to three deadlines.
     let after = fault + Nanos(3 * DEADLINE.0);
     for active in (0..graph.ranks()).step_by(2).filter(|rank| *rank != victim.index()) {

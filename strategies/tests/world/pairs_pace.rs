@@ -5,15 +5,15 @@ use crate::pairs::{averagings, cases, continuous, pairs, replay, scene};
 use recipe::{Extent, Graph, Topology};
 use record::{Event, LaneId, Nanos, Rank, SnapshotRecord};
 use strategies::Learner;
-use strategies::sim::Outcome;
+use strategies::sim::WorldOutcome;
 
 /// Steps that the compute lane took, without the drain at the end.
-pub(crate) fn steps(outcome: &Outcome, rank: usize) -> Vec<&record::StepRecord> {
+pub(crate) fn steps(outcome: &WorldOutcome, rank: usize) -> Vec<&record::StepRecord> {
     let steps = outcome.ranks[rank].steps(LaneId::Compute);
     steps.into_iter().filter(|step| !step.drain).collect()
 }
 
-fn used(outcome: &Outcome) -> u64 {
+fn used(outcome: &WorldOutcome) -> u64 {
     let ranks = 0..outcome.ranks.len();
     ranks.flat_map(|rank| steps(outcome, rank)).map(|step| u64::from(step.own_samples)).sum()
 }
@@ -59,7 +59,7 @@ fn a_run_ends_with_any_slow_rank() {
 }
 
 /// Snapshots that a rank took at evaluation points.
-fn evaluated(outcome: &Outcome, rank: usize) -> Vec<&SnapshotRecord> {
+fn evaluated(outcome: &WorldOutcome, rank: usize) -> Vec<&SnapshotRecord> {
     let snapshots = outcome.ranks[rank].events.iter().filter_map(|event| match event {
         Event::Snapshot(snapshot) => Some(snapshot),
         _ => None,
@@ -129,7 +129,7 @@ fn a_straggler_delays_no_other_rank() {
             scene.world.slow = [(Rank(straggler), factor)].into();
             scene.run()
         };
-        let others = |outcome: &Outcome, straggler: usize| {
+        let others = |outcome: &WorldOutcome, straggler: usize| {
             let ranks = (0..workers as usize).filter(move |rank| *rank != straggler);
             let lengths = ranks.flat_map(|rank| steps(outcome, rank)[1..50].to_vec()).map(|step| step.length);
             lengths.max().unwrap()
@@ -139,7 +139,7 @@ fn a_straggler_delays_no_other_rank() {
             let [fast, held] = [&even, &uneven].map(|outcome| others(outcome, straggler as usize));
             assert_eq!(fast, held, "{workers} with one {slow} times slower");
             // The moment when the others knew that training was over.
-            let end = |outcome: &Outcome| {
+            let end = |outcome: &WorldOutcome| {
                 let last = |rank| steps(outcome, rank).last().map(|step| step.begin + step.length).unwrap();
                 let ranks = (0..workers as usize).filter(|rank| *rank != straggler as usize);
                 ranks.map(last).max().unwrap().0 as f64

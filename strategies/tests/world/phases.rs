@@ -1,11 +1,11 @@
 //! Where the time of arithmetic goes: every kind of work has a price of its own, so that work which is counted in a phase
 //! that is not its own is seen.
 
-use crate::scene::Scene;
-use recipe::{Averaging, Extent, MovingRate, Strategy, Topology};
+use crate::scene::{Scene, lanes};
+use recipe::{Averaging, Extent, Strategy, StrategyKind, Topology};
 use record::{LaneId, Nanos, Phase, Rank, StepRecord};
 use strategies::Learner;
-use strategies::sim::{Costs, Outcome};
+use strategies::sim::{Costs, WorldOutcome};
 
 /// Nanoseconds per element; no sum of a few of them is another.
 const ENCODE: u64 = 1_009;
@@ -16,7 +16,7 @@ const UPDATE: u64 = 1_000_003;
 const WORKERS: u64 = 4;
 
 /// A model of which four make equal parts, and its length.
-fn run(strategy: Strategy) -> (Outcome, u64) {
+fn run(strategy: Strategy) -> (WorldOutcome, u64) {
     let mut scene = Scene::new(strategy, WORKERS as u32).change(|spec| spec.train.length = Extent::Steps(6));
     scene.world.costs = Costs {
         code: ENCODE as f64,
@@ -50,7 +50,7 @@ impl Elements {
 }
 
 /// All steps of a lane but the last two: the way out, and one after which some receive nothing any more.
-fn all_but_the_last(outcome: &Outcome, rank: u32, lane: LaneId) -> Vec<&StepRecord> {
+fn all_but_the_last(outcome: &WorldOutcome, rank: u32, lane: LaneId) -> Vec<&StepRecord> {
     let mut steps = outcome.ranks[Rank(rank).index()].steps(lane);
     steps.truncate(steps.len().saturating_sub(2));
     assert!(steps.len() >= 3, "{} steps of rank {rank}, {lane}", steps.len());
@@ -82,16 +82,34 @@ fn a_server_adds_and_updates_and_its_workers_only_code() {
     }
 }
 
+/// A server of workers at their own pace, as its samples are priced: elements that a worker updates itself, as multiples of
+/// the model. `None` for what is stated elsewhere.
+fn updated_by_workers(kind: StrategyKind) -> Option<u64> {
+    match kind {
+        StrategyKind::AsyncSgd | StrategyKind::AsyncMsgd => Some(0),
+        StrategyKind::EasgdAsync | StrategyKind::MeasgdAsync | StrategyKind::Eamsgd => Some(1),
+        // One worker after the other, and centres whose elements are added one by one.
+        StrategyKind::EasgdOriginal | StrategyKind::HogwildSgd | StrategyKind::EasgdHogwild => None,
+        // No server, or one for all workers at once.
+        StrategyKind::PsSync
+        | StrategyKind::DSync
+        | StrategyKind::PipeSgd
+        | StrategyKind::LocalSgd
+        | StrategyKind::Slowmo
+        | StrategyKind::DPsgd
+        | StrategyKind::AdPsgd
+        | StrategyKind::Sgp
+        | StrategyKind::EasgdSync
+        | StrategyKind::Custom => None,
+    }
+}
+
 #[test]
 fn a_master_decodes_updates_and_encodes_for_each_worker() {
-    let moving_rate = MovingRate::Fixed(0.2);
-    for (strategy, own) in [
-        (Strategy::AsyncSgd { staleness_bound: None, serve: recipe::Serve::One }, 0),
-        (Strategy::AsyncSgd { staleness_bound: None, serve: recipe::Serve::All }, 0),
-        // The workers of an elastic centre update their own weights too.
-        (Strategy::EasgdAsync { moving_rate, period: 1, serve: recipe::Serve::One }, 1),
-        (Strategy::EasgdAsync { moving_rate, period: 1, serve: recipe::Serve::All }, 1),
-    ] {
+    for strategy in Strategy::samples() {
+        let Some(own) = updated_by_workers(strategy.kind()).filter(|_| strategy.period() == 1) else {
+            continue;
+        };
         let (outcome, n) = run(strategy.clone());
         let what = format!("{strategy:?}");
         for worker in 0..WORKERS as u32 {
@@ -100,6 +118,30 @@ fn a_master_decodes_updates_and_encodes_for_each_worker() {
             }
             for step in all_but_the_last(&outcome, WORKERS as u32, LaneId::Client(worker as u16)) {
                 Elements { encoded: n, decoded: n, added: 0, updated: n }.check(step, &what);
+            }
+        }
+    }
+}
+
+/// What each phase of a step takes is a multiple of the price of its own kind of work, in every lane of every strategy.
+#[test]
+fn no_strategy_counts_work_in_a_phase_that_is_not_its_own() {
+    for strategy in Strategy::samples() {
+        let (outcome, _) = run(strategy.clone());
+        for (rank, lane) in lanes(&outcome) {
+            for step in outcome.ranks[rank.index()].steps(lane) {
+                let prices = [
+                    (Phase::Encode, ENCODE),
+                    (Phase::Decode, DECODE),
+                    (Phase::Reduce, REDUCE),
+                    (Phase::Update, UPDATE),
+                ];
+                for (phase, price) in prices {
+                    // Gossip in pairs reads and flushes a buffer as part of its update: see below.
+                    let with_a_buffer = phase == Phase::Update && strategy.kind() == StrategyKind::AdPsgd;
+                    let rest = step.phases[phase].0 % price;
+                    assert!(rest == 0 || with_a_buffer, "{strategy:?}, rank {rank} {lane}, {phase}: {rest}");
+                }
             }
         }
     }

@@ -5,9 +5,9 @@ use crate::scene::{Scene, common_digests};
 use recipe::{Codec, Extent, LrShape, Strategy};
 use record::{Event, LaneId, Nanos, Phase, Rank, StepRecord};
 use std::sync::Arc;
-use strategies::collective::{Collective, HalvingDoubling, PipelinedRing, RankOrder, Ring, Tree};
+use strategies::collective::{CollectiveAlgorithm, HalvingDoubling, PipelinedRing, RankOrder, Ring, Tree};
 use strategies::rng::mix;
-use strategies::sim::{Costs, Link, Outcome};
+use strategies::sim::{Costs, Link, WorldOutcome};
 use strategies::toy::Quadratic;
 use strategies::{Batch, Blueprint, Layout, Learner, Loss, StepError, Vector};
 
@@ -115,7 +115,7 @@ fn a_warm_up_is_d_sync_and_its_last_gradient_is_applied() {
 }
 
 /// The loss h w^2 / 2 with rate eta, on two workers.
-fn quadratic(depth: u32, eta_h: f32, steps: u64) -> Outcome {
+fn quadratic(depth: u32, eta_h: f32, steps: u64) -> WorldOutcome {
     let scene = Scene::new(pipe(depth, 0, 1), 2).change(|spec| {
         spec.train.optimizer.lr = eta_h;
         spec.train.length = Extent::Steps(steps);
@@ -304,7 +304,7 @@ impl Learner for Fading {
 #[test]
 fn what_a_codec_remembers_of_the_warm_up_arrives_in_the_pipe() {
     const WARMUP: u64 = 3;
-    let collectives: [Arc<dyn Collective>; 5] = [
+    let collectives: [Arc<dyn CollectiveAlgorithm>; 5] = [
         Arc::new(Ring),
         Arc::new(RankOrder),
         Arc::new(PipelinedRing::new(2)),

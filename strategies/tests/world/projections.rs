@@ -3,7 +3,7 @@
 use crate::scene::Scene;
 use recipe::{Codec, Collective, Compression, Extent, Strategy};
 use record::{Event, LaneId, Rank};
-use strategies::collective::Collective as _;
+use strategies::collective::CollectiveAlgorithm as _;
 use strategies::rng::mix;
 use strategies::{Loss, Roles, StepError, Vector, WorkerContext};
 
@@ -18,7 +18,7 @@ struct Means {
     always: bool,
 }
 
-impl strategies::Strategy for Means {
+impl strategies::Trainer for Means {
     fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
         let mut x = Vector::from(self.own.clone());
         if !self.always && ctx.t() > 1 {

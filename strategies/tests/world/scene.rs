@@ -4,7 +4,7 @@ use recipe::{Codec, Compression, ReduceOrder, RunSpec, Strategy};
 use record::{Event, LaneId, Rank};
 use std::sync::Arc;
 use strategies::projection::Matrix;
-use strategies::sim::{Outcome, World, sample_spec_of};
+use strategies::sim::{World, WorldOutcome, sample_spec_of};
 use strategies::toy::Perceptron;
 use strategies::{Blueprint, Learner, SamplePartition, TrainingPlan};
 
@@ -68,13 +68,13 @@ impl Scene {
         Blueprint::new(&self.spec, self.plan(), self.learner().layout().size()).with_matrices(self.matrices())
     }
 
-    pub(crate) fn run(&self) -> Outcome {
+    pub(crate) fn run(&self) -> WorldOutcome {
         self.world.run(&self.blueprint(), |_| Box::new(self.learner())).unwrap()
     }
 }
 
 /// The digest of every rank's model after every step, step by step.
-pub(crate) fn digests(outcome: &Outcome) -> Vec<Vec<(u64, String)>> {
+pub(crate) fn digests(outcome: &WorldOutcome) -> Vec<Vec<(u64, String)>> {
     let of_rank = |events: &Vec<Event>| {
         let hashes = events.iter().filter_map(|event| match event {
             Event::WeightHash(hash) => Some((hash.step, hash.sha256.clone())),
@@ -88,7 +88,7 @@ pub(crate) fn digests(outcome: &Outcome) -> Vec<Vec<(u64, String)>> {
 }
 
 /// The digests of the model after every step, which must be the same on all ranks.
-pub(crate) fn common_digests(outcome: &Outcome) -> Vec<(u64, String)> {
+pub(crate) fn common_digests(outcome: &WorldOutcome) -> Vec<(u64, String)> {
     let all = digests(outcome);
     for (rank, digests) in all.iter().enumerate() {
         assert_eq!(digests, &all[0], "rank {rank} ends with other weights than rank 0");
@@ -97,7 +97,7 @@ pub(crate) fn common_digests(outcome: &Outcome) -> Vec<(u64, String)> {
 }
 
 /// Every lane that recorded steps.
-pub(crate) fn lanes(outcome: &Outcome) -> Vec<(Rank, LaneId)> {
+pub(crate) fn lanes(outcome: &WorldOutcome) -> Vec<(Rank, LaneId)> {
     let mut lanes: Vec<(Rank, LaneId)> = outcome
         .ranks
         .iter()

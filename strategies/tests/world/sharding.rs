@@ -3,7 +3,7 @@
 use crate::scene::{Scene, digests};
 use recipe::{Codec, Compression, Extent, Placement, Role, Strategy};
 use record::{Event, LaneId, Nanos, Rank};
-use strategies::sim::{Costs, Outcome};
+use strategies::sim::{Costs, WorldOutcome};
 
 impl Scene {
     /// The same with `servers` servers.
@@ -56,7 +56,7 @@ fn neither_interleaving_nor_stragglers_change_a_bit() {
 }
 
 /// The snapshots to evaluate: their rank, the samples before them, and whether each is the final one.
-pub(crate) fn judged(outcome: &Outcome) -> Vec<(Rank, String, u64, bool)> {
+pub(crate) fn judged(outcome: &WorldOutcome) -> Vec<(Rank, String, u64, bool)> {
     let events = outcome.ranks.iter().flat_map(|rank| &rank.events);
     let judged = events.filter_map(|event| match event {
         Event::Snapshot(record) => Some((record.rank, record.model.clone(), record.samples, record.last)),

@@ -4,7 +4,7 @@ use crate::reference::{Sgd, gradient};
 use crate::scene::{Scene, digests};
 use recipe::{Extent, LrShape, Strategy};
 use record::{LaneId, Nanos, Rank};
-use strategies::sim::{Costs, Outcome};
+use strategies::sim::{Costs, WorldOutcome};
 use strategies::toy::Quadratic;
 use strategies::{Learner, Vector};
 
@@ -93,7 +93,7 @@ fn it_is_the_lines_of_the_paper_in_plain_code() {
     }
 }
 
-fn descent_from_one(strategy: Strategy, steps: u64) -> Outcome {
+fn descent_from_one(strategy: Strategy, steps: u64) -> WorldOutcome {
     let scene = Scene::new(strategy, 2).change(|spec| {
         spec.train.length = Extent::Steps(steps);
         spec.train.optimizer.lr = 0.5;

@@ -5,7 +5,7 @@ use crate::collectives::{Coarse, MACHINES, all_in, collectives, numbers_of_place
 use record::{Nanos, Rank};
 use std::ops::Range;
 use std::sync::Arc;
-use strategies::collective::{Collective, PipelinedRing, Ring};
+use strategies::collective::{CollectiveAlgorithm, PipelinedRing, Ring};
 use strategies::compress::{Compressor, Identity, Slot};
 use strategies::rng::mix;
 use strategies::sim::{Costs, World};
@@ -214,7 +214,7 @@ fn no_interleaving_blocks_or_changes_a_bit() {
 fn segments_change_no_bit_of_an_exact_sum() {
     for p in numbers_of_places() {
         for n in [1, p, 100, 1001] {
-            let run = |collective: Arc<dyn Collective>| {
+            let run = |collective: Arc<dyn CollectiveAlgorithm>| {
                 let outcome =
                     run_in(&World::new(1), p, &all_in(n, &collective, random), || Box::new(Identity));
                 bits(outcome.ranks[0].model())

@@ -253,7 +253,8 @@ fn unequal_pieces_weigh_by_samples() {
         })
     };
     let (whole, pieces) = (scene(1).run(), scene(3).run());
-    let last = |outcome: &strategies::sim::Outcome| outcome.ranks[0].weights.values().last().unwrap().clone();
+    let last =
+        |outcome: &strategies::sim::WorldOutcome| outcome.ranks[0].weights.values().last().unwrap().clone();
     let apart = last(&whole).iter().zip(last(&pieces).iter()).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
     assert!(apart < 1e-5, "{apart}");
 }
@@ -266,7 +267,7 @@ fn the_samples_of_every_rank_and_step_are_told_where_that_is_asked_for() {
                 (spec.measure.samples, spec.train.length) = (samples, recipe::Extent::Steps(7));
             })
         };
-        let told = |outcome: &strategies::sim::Outcome| -> Vec<(u32, u64, Vec<u32>)> {
+        let told = |outcome: &strategies::sim::WorldOutcome| -> Vec<(u32, u64, Vec<u32>)> {
             let events = outcome.ranks.iter().flat_map(|rank| &rank.events);
             let told = events.filter_map(|event| match event {
                 Event::Samples(told) => Some((told.rank.0, told.step, told.samples.clone())),

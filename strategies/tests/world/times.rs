@@ -5,8 +5,8 @@ use crate::collectives::{all_in, collectives, own, run_in};
 use record::Nanos;
 use std::sync::Arc;
 use strategies::collective::{
-    AllGather, Collective, HalvingDoubling, Hierarchical, PipelinedRing, RankOrder, Rates, RecursiveDoubling,
-    Ring, Star, Tree,
+    AllGather, CollectiveAlgorithm, HalvingDoubling, Hierarchical, PipelinedRing, RankOrder, Rates,
+    RecursiveDoubling, Ring, Star, Tree,
 };
 use strategies::compress::Identity;
 use strategies::sim::{Costs, Link, World};
@@ -27,7 +27,13 @@ const NETWORKS: [Network; 5] = [
     Network { latency: 1_000_000, per_byte: 0, per_sum: 0 },
 ];
 
-fn measured(collective: &Arc<dyn Collective>, n: usize, p: usize, network: Network, seed: u64) -> f64 {
+fn measured(
+    collective: &Arc<dyn CollectiveAlgorithm>,
+    n: usize,
+    p: usize,
+    network: Network,
+    seed: u64,
+) -> f64 {
     let world = World {
         costs: Costs { reduce: network.per_sum as f64, ..Costs::default() },
         link: Link { latency: Nanos(network.latency), nanos_per_byte: network.per_byte as f64 },
@@ -36,7 +42,7 @@ fn measured(collective: &Arc<dyn Collective>, n: usize, p: usize, network: Netwo
     run_in(&world, p, &all_in(n, collective, own), || Box::new(Identity)).time.0 as f64
 }
 
-fn predicted(collective: &dyn Collective, n: usize, p: usize, network: Network) -> f64 {
+fn predicted(collective: &dyn CollectiveAlgorithm, n: usize, p: usize, network: Network) -> f64 {
     let rates = Rates {
         latency: network.latency as f64,
         per_element: 4.0 * network.per_byte as f64,
@@ -46,8 +52,8 @@ fn predicted(collective: &dyn Collective, n: usize, p: usize, network: Network) 
 }
 
 /// Where the formula is exact: for a number of places and of elements, with or without cost of sums.
-fn exact(collective: impl Collective + 'static, places: &[usize], n: usize, sums: Sums) {
-    let collective: Arc<dyn Collective> = Arc::new(collective);
+fn exact(collective: impl CollectiveAlgorithm + 'static, places: &[usize], n: usize, sums: Sums) {
+    let collective: Arc<dyn CollectiveAlgorithm> = Arc::new(collective);
     for p in places {
         for network in NETWORKS.into_iter().filter(|network| sums == Sums::Cost || network.per_sum == 0) {
             for seed in 1..6 {

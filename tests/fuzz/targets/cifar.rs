@@ -7,7 +7,7 @@
 
 use bakeoff_fuzz::{Bound, bounded};
 use libfuzzer_sys::fuzz_target;
-use worker::data::hostile::{Packing, read_cifar_10, read_cifar_100};
+use worker::data::hostile::{FileForm, read_cifar_10, read_cifar_100};
 
 /// As for IDX.
 const BOUND: Bound = Bound { factor: 3 * 1040, constant: 1 << 20 };
@@ -15,7 +15,7 @@ const BOUND: Bound = Bound { factor: 3 * 1040, constant: 1 << 20 };
 fuzz_target!(|input: &[u8]| {
     bounded(input, BOUND, |input| {
         let Some((choice, bytes)) = input.split_first() else { return };
-        let packing = if choice & 1 == 0 { Packing::Plain } else { Packing::Gzip };
+        let packing = if choice & 1 == 0 { FileForm::Plain } else { FileForm::Gzip };
         let read = if choice & 2 == 0 { read_cifar_10(bytes, packing) } else { read_cifar_100(bytes, packing) };
         match read {
             Ok(samples) => assert!(samples.image(samples.len()).is_none()),

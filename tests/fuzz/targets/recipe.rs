@@ -7,7 +7,7 @@
 
 use bakeoff_fuzz::{Bound, bounded};
 use libfuzzer_sys::fuzz_target;
-use recipe::{FileProblem, Files, Machine, Request};
+use recipe::{FileProblem, Files, Machine, PlanRequest};
 use std::path::{Path, PathBuf};
 
 /// One file that extends nothing but itself.
@@ -44,9 +44,9 @@ fn plan(input: &str) {
     let sweeps: Vec<String> = parts.next().map(str::to_owned).into_iter().collect();
     let only = parts.next();
     let path = Path::new("recipe.toml");
-    let request = Request { path, overrides: &overrides, sweeps: &sweeps, only, repeats: None };
+    let request = PlanRequest { path, overrides: &overrides, sweeps: &sweeps, only, repeats: None };
     match recipe::plan(&Desk { text }, &request, &Machine { cores: 4 }) {
-        Ok(plan) => drop(recipe::plan(&Desk { text: &plan.expanded }, &Request::new(path), &Machine { cores: 4 })),
+        Ok(plan) => drop(recipe::plan(&Desk { text: &plan.expanded }, &PlanRequest::new(path), &Machine { cores: 4 })),
         Err(problems) => drop((problems.render(true, 80), problems.to_json())),
     }
 }

@@ -1,8 +1,8 @@
 //! What is left of a run that went wrong, and whether it is what it has to be.
 
 use super::injection::{Hit, Scene};
-use super::{Case, Fault, Moment};
-use crate::driver::{Desk, Worker, wait_until};
+use super::{Case, Moment, ProcessFault};
+use crate::driver::{Desk, WorkerProcess, wait_until};
 use crate::under_way::CLEAN;
 use anyhow::{Context, Result};
 use rustix::process::Signal;
@@ -17,7 +17,7 @@ const LIMIT_OF_START: Duration = Duration::from_secs(150);
 
 /// What is left of a run that went wrong.
 #[derive(Debug)]
-pub struct Aftermath {
+pub struct FaultAftermath {
     /// How it went wrong.
     pub case: Case,
     /// Whether the fault came too late to meet whom it was meant for.
@@ -38,14 +38,14 @@ pub struct Aftermath {
     pub offences: Vec<String>,
 }
 
-pub(super) fn play(case: Case) -> Result<Aftermath> {
+pub(super) fn play(case: Case) -> Result<FaultAftermath> {
     let mut scene = Scene::start(case)?;
     let hit = scene.go_wrong()?;
     let begun = Instant::now();
     let Scene { disk, desk, driver, mut workers, .. } = scene;
     let mut offences = Vec::new();
     let watched = driver.pid();
-    let mute = (case.fault, case.moment) == (Fault::Stop, Moment::StartUp);
+    let mute = (case.fault, case.moment) == (ProcessFault::Stop, Moment::StartUp);
     let end = driver.end_watched(if mute { LIMIT_OF_START } else { LIMIT }, |driver| {
         if let Ok(children) = driver.workers() {
             workers.extend(children.into_iter().filter(|child| !workers.contains(child)).collect::<Vec<_>>());
@@ -54,7 +54,7 @@ pub(super) fn play(case: Case) -> Result<Aftermath> {
     let over = begun.elapsed();
     let ended = end.map_err(|error| offences.push(format!("driver {watched}: {error:#}"))).ok();
     let clean = Instant::now();
-    if wait_until(CLEAN, || Ok(!workers.iter().any(Worker::lives))).is_err() {
+    if wait_until(CLEAN, || Ok(!workers.iter().any(WorkerProcess::lives))).is_err() {
         let left: Vec<u32> =
             workers.iter().filter(|worker| worker.lives()).map(|worker| worker.pid).collect();
         offences.push(format!("processes {left:?} are left after {CLEAN:?}"));
@@ -65,7 +65,7 @@ pub(super) fn play(case: Case) -> Result<Aftermath> {
     let book = Book::open(&desk)?;
     let (exit, said) = ended.map_or((None, String::new()), |ended| (ended.code, ended.stderr));
     let told = if book.detail.is_empty() { last_words(&said) } else { book.detail.clone() };
-    let aftermath = Aftermath {
+    let aftermath = FaultAftermath {
         case,
         too_late: hit == Hit::TooLate,
         state: book.state,
@@ -80,7 +80,7 @@ pub(super) fn play(case: Case) -> Result<Aftermath> {
 }
 
 /// No other process will do it.
-fn left_to_die(workers: &[Worker]) {
+fn left_to_die(workers: &[WorkerProcess]) {
     for worker in workers {
         // It may go by itself meanwhile.
         let _ = worker.signal(Signal::KILL);
@@ -121,7 +121,7 @@ impl Book {
     }
 }
 
-impl Aftermath {
+impl FaultAftermath {
     fn judged(mut self, culprit: Option<u32>, said: &str) -> Self {
         if !self.intact {
             self.offences.push("the database is not intact".into());
@@ -138,12 +138,12 @@ impl Aftermath {
             return self;
         }
         match self.case.fault {
-            Fault::Kill | Fault::Stop => self.judge_rank(culprit),
-            Fault::DriverKill if self.state != "interrupted" => {
+            ProcessFault::Kill | ProcessFault::Stop => self.judge_rank(culprit),
+            ProcessFault::DriverKill if self.state != "interrupted" => {
                 self.offences.push(format!("`{}`, though only the driver died", self.state));
             }
-            Fault::DriverKill => {}
-            Fault::FullDisk => self.judge_disk(said),
+            ProcessFault::DriverKill => {}
+            ProcessFault::FullDisk => self.judge_disk(said),
         }
         self
     }

@@ -1,8 +1,8 @@
 //! Waiting for a moment in the life of a run, and letting it go wrong.
 
 use super::disk::Disk;
-use super::{Case, Fault, Moment, ranks};
-use crate::driver::{Desk, Driver, Worker};
+use super::{Case, Moment, ProcessFault, ranks};
+use crate::driver::{Desk, DriverProcess, WorkerProcess};
 use anyhow::{Context, Result, ensure};
 use record::Event;
 use rustix::process::Signal;
@@ -22,9 +22,9 @@ pub(super) struct Scene {
     // Before the folder that it is mounted in.
     pub(super) disk: Option<Disk>,
     pub(super) desk: Desk,
-    pub(super) driver: Driver,
+    pub(super) driver: DriverProcess,
     /// Every process that the driver has started so far.
-    pub(super) workers: Vec<Worker>,
+    pub(super) workers: Vec<WorkerProcess>,
 }
 
 /// Whether the fault met what it was meant for.
@@ -40,7 +40,7 @@ impl Scene {
     /// Starts a run.
     pub(super) fn start(case: Case) -> Result<Self> {
         let desk = Desk::new()?;
-        let full = case.fault == Fault::FullDisk;
+        let full = case.fault == ProcessFault::FullDisk;
         let disk = full.then(|| Disk::mount(&desk.at(".bakeoff"))).transpose()?;
         desk.write("recipe.toml", &case.recipe())?;
         let driver = desk.start(["-v", "run", "recipe.toml"])?;
@@ -49,7 +49,7 @@ impl Scene {
 
     /// Waits for the moment and lets the run go wrong.
     pub(super) fn go_wrong(&mut self) -> Result<Hit> {
-        let ranks: Vec<Worker> = (0..ranks(self.case.strategy))
+        let ranks: Vec<WorkerProcess> = (0..ranks(self.case.strategy))
             .map(|rank| self.driver.worker(rank))
             .collect::<Result<_>>()
             .context("the ranks were not started")?;
@@ -60,20 +60,20 @@ impl Scene {
         self.workers.extend(children.into_iter().filter(|child| !ranks.contains(child)));
         let victim = &ranks[self.case.rank as usize];
         match self.case.fault {
-            Fault::Kill if victim.signal(Signal::KILL).is_err() => return Ok(Hit::TooLate),
-            Fault::Stop if victim.signal(Signal::STOP).is_err() => return Ok(Hit::TooLate),
-            Fault::DriverKill if self.driver.signal(Signal::KILL).is_err() => return Ok(Hit::TooLate),
-            Fault::FullDisk => self.disk.as_ref().context("there is no disk to fill")?.fill()?,
-            Fault::Kill | Fault::Stop | Fault::DriverKill => {}
+            ProcessFault::Kill if victim.signal(Signal::KILL).is_err() => return Ok(Hit::TooLate),
+            ProcessFault::Stop if victim.signal(Signal::STOP).is_err() => return Ok(Hit::TooLate),
+            ProcessFault::DriverKill if self.driver.signal(Signal::KILL).is_err() => return Ok(Hit::TooLate),
+            ProcessFault::FullDisk => self.disk.as_ref().context("there is no disk to fill")?.fill()?,
+            ProcessFault::Kill | ProcessFault::Stop | ProcessFault::DriverKill => {}
         }
         Ok(Hit::Met)
     }
 
-    fn wait_for_moment(&self, ranks: &[Worker]) -> Result<()> {
+    fn wait_for_moment(&self, ranks: &[WorkerProcess]) -> Result<()> {
         let deadline = Instant::now() + START_UP;
         while !self.moment_has_come() {
             ensure!(Instant::now() < deadline, "within {START_UP:?}");
-            ensure!(ranks.iter().any(Worker::lives), "before all ranks were gone");
+            ensure!(ranks.iter().any(WorkerProcess::lives), "before all ranks were gone");
             std::thread::sleep(GLANCE);
         }
         Ok(())

@@ -4,7 +4,7 @@ mod aftermath;
 mod disk;
 mod injection;
 
-pub use aftermath::Aftermath;
+pub use aftermath::FaultAftermath;
 pub use disk::can_mount;
 
 use crate::Sketch;
@@ -14,7 +14,7 @@ use strategies::rng::mix;
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum ProcessFault {
     /// A rank's process is killed.
     Kill,
     /// A rank's process is stopped, and stays so.
@@ -44,7 +44,7 @@ pub enum Moment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
     /// What.
-    pub fault: Fault,
+    pub fault: ProcessFault,
     /// When.
     pub moment: Moment,
     /// The strategy's kind.
@@ -55,7 +55,7 @@ pub struct Case {
     pub delay: Duration,
 }
 
-impl Fault {
+impl ProcessFault {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Kill, Self::Stop, Self::DriverKill, Self::FullDisk];
 }
@@ -65,7 +65,7 @@ impl Moment {
     pub const ALL: [Self; 5] = [Self::StartUp, Self::FirstStep, Self::MidRun, Self::Snapshot, Self::ShutDown];
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ProcessFault {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Self::Kill => "kill -9",
@@ -103,7 +103,7 @@ const LONGEST_DELAY: u64 = 60_000;
 
 impl Case {
     /// Without a delay.
-    pub fn new(fault: Fault, moment: Moment, strategy: &'static str, rank: u32) -> Self {
+    pub fn new(fault: ProcessFault, moment: Moment, strategy: &'static str, rank: u32) -> Self {
         Self { fault, moment, strategy, rank, delay: Duration::ZERO }
     }
 
@@ -116,7 +116,7 @@ impl Case {
             left /= of as u64;
             place as usize
         };
-        let fault = Fault::ALL[turn(4)];
+        let fault = ProcessFault::ALL[turn(4)];
         let moment = Moment::ALL[turn(5)];
         let strategy = STRATEGIES[turn(2)];
         let ranks = u64::from(ranks(strategy));
@@ -126,7 +126,7 @@ impl Case {
     }
 
     /// Makes a run, lets it go wrong, and looks at what is left.
-    pub fn play(self) -> anyhow::Result<Aftermath> {
+    pub fn play(self) -> anyhow::Result<FaultAftermath> {
         aftermath::play(self)
     }
 
@@ -137,7 +137,7 @@ impl Case {
         let steps = match self.moment {
             Moment::ShutDown => 20,
             // Room for all its models is asked for beforehand, and a disk that fills up is small.
-            Moment::Snapshot if self.fault == Fault::FullDisk => 60,
+            Moment::Snapshot if self.fault == ProcessFault::FullDisk => 60,
             Moment::Snapshot => 200,
             _ => 1_000_000,
         };

@@ -1,6 +1,6 @@
 //! A row, and what holds of each: the exit code, the words, and that nothing was lost.
 
-use e2e::{Desk, Driver, Ended, Sketch};
+use e2e::{Desk, DriverProcess, Ended, Sketch};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -37,7 +37,7 @@ pub(crate) fn typed(desk: &Desk, words: &[&str]) -> Ended {
         command.env(name, value);
     }
     command.env("RUST_BACKTRACE", "1");
-    Driver::start(command).unwrap().end(PATIENCE).unwrap()
+    DriverProcess::start(command).unwrap().end(PATIENCE).unwrap()
 }
 
 /// A desk with a store in which one run is finished.

@@ -86,7 +86,7 @@ impl Serialize for Head<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use recipe::{Layer, Parameter, PlacedLayer, Shape};
+    use recipe::{Layer, LayeredModel, ModelKind, Parameter, PlacedLayer, Shape};
     use record::{Nanos, Rank};
     use safetensors::SafeTensors;
 
@@ -100,8 +100,8 @@ mod tests {
             parameters,
             flops: 0,
         };
-        Model {
-            kind: "sequential".into(),
+        Model::Layers(LayeredModel {
+            kind: ModelKind::Sequential,
             input: Shape::Flat(2),
             classes: 3,
             init: recipe::Init::Pytorch,
@@ -110,7 +110,7 @@ mod tests {
                 layer("relu1", vec![]),
                 layer("linear1", vec![parameter("linear1.weight", &[1, 2])]),
             ],
-        }
+        })
     }
 
     fn kept(path: &Path) -> KeptModel {

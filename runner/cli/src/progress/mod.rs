@@ -148,7 +148,7 @@ impl Progress {
             Update::Lost { reason, .. } => {
                 let state = RunState::Degraded;
                 let name = paint(state_style(state), state.name());
-                self.console.say(&format!("{name}: {reason}; the run goes on without it"));
+                self.console.say(&format!("{name}: {reason}; the run continues without it"));
             }
             Update::Spawned { member, pid } => self.console.detail(&format!("{member} is process {pid}")),
             _ => {}
@@ -161,7 +161,6 @@ impl Progress {
         self.tell(Some(format!("{}: {title}: {detail}", paint(state_style(RunState::Failed), "retrying"))));
     }
 
-    /// A run ended.
     pub(crate) fn ended(&self, plan: &Plan, run: &Run, end: &RunEnd<'_>) {
         let mut state = self.state();
         state.ended += 1;

@@ -1,8 +1,8 @@
-//! Progress of a download: a bar with speed and remaining time on a terminal, else a line per source.
+//! FetchProgress of a download: a bar with speed and remaining time on a terminal, else a line per source.
 
 use crate::args::ProgressChoice;
 use crate::output::{Console, Loudness, human};
-use datasets::{DataSet, Progress};
+use datasets::{FetchProgress, PublicDataSet};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub(crate) struct Transfer {
 
 impl Transfer {
     /// Nothing has come yet.
-    pub(crate) fn begin(choice: ProgressChoice, console: &Console, set: &'static DataSet) -> Self {
+    pub(crate) fn begin(choice: ProgressChoice, console: &Console, set: &'static PublicDataSet) -> Self {
         let bar = match choice {
             ProgressChoice::Auto => std::io::stderr().is_terminal() && console.loudness() > Loudness::Quiet,
             ProgressChoice::Bar => true,
@@ -33,12 +33,12 @@ impl Transfer {
     }
 
     /// Something happened.
-    pub(crate) fn show(&mut self, step: &Progress<'_>) {
+    pub(crate) fn show(&mut self, step: &FetchProgress<'_>) {
         match step {
-            Progress::Here { archive } => {
+            FetchProgress::Here { archive } => {
                 self.console.detail(&format!("{}: there, and as published", archive.name));
             }
-            Progress::Source { archive, url, have } => {
+            FetchProgress::Source { archive, url, have } => {
                 let rest = if *have > 0 {
                     format!(", of which {} are here", human::bytes(*have))
                 } else {
@@ -63,14 +63,14 @@ impl Transfer {
                 }
                 (*url).clone_into(&mut self.asked);
             }
-            Progress::Received { bytes } => {
+            FetchProgress::Received { bytes } => {
                 if let Some(bar) = &self.bar {
                     bar.set_position(*bytes);
                 }
             }
-            Progress::Again { reason } => self.console.say(&format!("note: {reason}; trying again")),
-            Progress::Refused { refusal } => self.console.say(&format!("note: {refusal}")),
-            Progress::Unpacking { archive } => {
+            FetchProgress::Again { reason } => self.console.say(&format!("note: {reason}; trying again")),
+            FetchProgress::Refused { refusal } => self.console.say(&format!("note: {refusal}")),
+            FetchProgress::Unpacking { archive } => {
                 let line = format!("{}: as published; unpacking", archive.name);
                 match &self.bar {
                     Some(bar) => {

@@ -7,7 +7,7 @@ use crate::output::paint::{GOOD, paint};
 use crate::output::{self, human};
 use crate::planning;
 use clap::{Args, ValueEnum, ValueHint};
-use recipe::{Plan, Problems, Request};
+use recipe::{Plan, PlanRequest, Problems};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -44,7 +44,7 @@ enum Format {
 /// Checks recipes.
 pub(crate) fn execute(args: &CheckArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     let machine = planning::machine();
-    let check = |path: &PathBuf| recipe::plan(&DiskFiles, &Request::new(path), &machine);
+    let check = |path: &PathBuf| recipe::plan(&DiskFiles, &PlanRequest::new(path), &machine);
     let answers: Vec<_> = args.recipes.iter().map(|path| (path.as_path(), check(path))).collect();
     match args.format {
         Format::Human => answers.iter().try_for_each(|(path, answer)| tell(path, answer, context))?,

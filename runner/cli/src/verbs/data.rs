@@ -9,7 +9,7 @@ use crate::output::{self, Console, human};
 use crate::progress::Transfer;
 use anstyle::Style;
 use clap::{Args, Subcommand, ValueHint};
-use datasets::{DataSet, FetchError, FileState, Patience, Source};
+use datasets::{DownloadSource, Errand, FetchError, FileState, Patience, PublicDataSet};
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ Examples:
   bakeoff data fetch cifar10 --from http://mirror.example/cifar
   bakeoff data fetch cifar10 --from ~/Downloads
 
-What breaks off goes on where it stopped when the command is given again.
+A transfer that breaks off continues where it stopped when the command is given again.
 Every byte is checked against a published SHA-256 before a file gets its name.
 
 Environment:
@@ -53,7 +53,7 @@ enum Action {
 struct FetchArgs {
     /// Which: mnist, fashion-mnist, cifar10, cifar100.
     #[arg(value_name = "NAME", value_parser = named)]
-    set: &'static DataSet,
+    set: &'static PublicDataSet,
     /// The folder for its files, in place of the one where recipes look.
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     folder: Option<PathBuf>,
@@ -67,15 +67,15 @@ struct FetchArgs {
 struct VerifyArgs {
     /// Which: mnist, fashion-mnist, cifar10, cifar100.
     #[arg(value_name = "NAME", value_parser = named)]
-    set: &'static DataSet,
+    set: &'static PublicDataSet,
     /// The folder with its files, in place of the one where recipes look.
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     folder: Option<PathBuf>,
 }
 
-fn named(name: &str) -> Result<&'static DataSet, String> {
-    let names: Vec<&str> = DataSet::ALL.iter().map(|set| set.name).collect();
-    DataSet::named(name).ok_or_else(|| format!("the data sets are {}", names.join(", ")))
+fn named(name: &str) -> Result<&'static PublicDataSet, String> {
+    let names: Vec<&str> = PublicDataSet::ALL.iter().map(|set| set.name).collect();
+    PublicDataSet::named(name).ok_or_else(|| format!("the data sets are {}", names.join(", ")))
 }
 
 impl From<FetchError> for Failure {
@@ -95,16 +95,20 @@ pub(crate) fn execute(args: &DataArgs, context: &Context<'_>) -> Result<Exit, Fa
 }
 
 /// The default folder of a data set's files.
-fn usual_folder(set: &DataSet) -> PathBuf {
+fn usual_folder(set: &PublicDataSet) -> PathBuf {
     data_folder().join(set.folder)
 }
 
 fn fetch(args: &FetchArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     let folder = args.folder.clone().unwrap_or_else(|| usual_folder(args.set));
-    let sources: Vec<Source> = args.from.iter().map(|text| Source::read(text)).collect();
+    let sources: Vec<DownloadSource> = args.from.iter().map(|text| DownloadSource::read(text)).collect();
     let mut transfer = Transfer::begin(context.global.progress, context.console, args.set);
-    let fetched =
-        datasets::fetch(args.set, &folder, (&sources, Patience::default()), &mut |step| transfer.show(&step));
+    let fetched = datasets::fetch(
+        args.set,
+        &folder,
+        Errand { sources: &sources, patience: Patience::default() },
+        &mut |step| transfer.show(&step),
+    );
     transfer.finish();
     let fetched = fetched?;
     let what = match fetched.came {
@@ -165,7 +169,7 @@ fn words(state: &FileState) -> (&'static str, Style, String) {
 
 fn list(console: &Console) -> Result<Exit, Failure> {
     let mut sheet = Sheet::new(&["name", "to fetch", "on disk", "here", "folder"]).right(&[1, 2]);
-    for set in DataSet::ALL {
+    for set in PublicDataSet::ALL {
         let folder = usual_folder(set);
         let files = || set.archives.iter().flat_map(|archive| archive.files);
         let there = |file: &datasets::KnownFile| {
@@ -184,7 +188,7 @@ fn list(console: &Console) -> Result<Exit, Failure> {
     }
     let mut out = sheet.render(output::width());
     if console.loudness() == output::Loudness::Verbose {
-        for set in DataSet::ALL {
+        for set in PublicDataSet::ALL {
             out.push_str(&sources(set));
         }
     }
@@ -193,7 +197,7 @@ fn list(console: &Console) -> Result<Exit, Failure> {
 }
 
 /// Files, digests and addresses of a set, for people who fetch them by hand.
-fn sources(set: &DataSet) -> String {
+fn sources(set: &PublicDataSet) -> String {
     let mut text = format!("\n{} ({})\n", set.title, set.terms);
     for archive in set.archives {
         let _ = writeln!(text, "  {}, {} bytes, SHA-256 {}", archive.name, archive.bytes, archive.sha256);

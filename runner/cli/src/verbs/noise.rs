@@ -34,7 +34,7 @@ difference is noise. From the paired differences of the logarithms of step
 times it tells which difference a paired t test finds with a probability of
 80 % in 3, 5 and 10 repeats. No other sweep takes numbers of these runs.";
 
-/// Numbers of repeats that the smallest difference is told for.
+/// Numbers of repeats that the smallest difference is stated for.
 const REPEATS: [u32; 3] = [3, 5, 10];
 
 /// The name of the built-in recipe, where a user's would have a path.

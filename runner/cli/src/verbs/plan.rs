@@ -281,21 +281,30 @@ fn csv(plan: &Plan, decisions: Option<&[Decision]>) -> String {
         let action = decision.map_or("run", |decision| decision.action.name());
         let why = decision.map_or("", |decision| decision.why.as_str());
         let counts = [index.to_string(), (run.repeat + 1).to_string(), run.seed.to_string()];
-        out.push_str(&line(plan, &plan.cells[run.cell], &paths, (&counts, action, why)));
+        out.push_str(&line(plan, &plan.cells[run.cell], &paths, &Fate { counts: &counts, action, why }));
     }
     for cell in plan.cells.iter().filter(|cell| cell.excluded.is_some()) {
         let reason = cell.excluded.as_deref().unwrap_or_default();
-        out.push_str(&line(plan, cell, &paths, (&Default::default(), "excluded", reason)));
+        out.push_str(&line(
+            plan,
+            cell,
+            &paths,
+            &Fate { counts: &Default::default(), action: "excluded", why: reason },
+        ));
     }
     out
 }
 
-fn line(
-    plan: &Plan,
-    cell: &Cell,
-    paths: &[&str],
-    (counts, action, why): (&[String; 3], &str, &str),
-) -> String {
+/// What becomes of a line's run.
+struct Fate<'a> {
+    /// Number, repeat and seed of the run.
+    counts: &'a [String; 3],
+    action: &'a str,
+    why: &'a str,
+}
+
+fn line(plan: &Plan, cell: &Cell, paths: &[&str], fate: &Fate<'_>) -> String {
+    let Fate { counts, action, why } = fate;
     let workers = cell.spec.cluster.workers().to_string();
     let value =
         |path: &&str| cell.axes.iter().find(|axis| axis.path == **path).map_or("", |axis| axis.text.as_str());

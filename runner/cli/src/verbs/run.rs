@@ -14,7 +14,7 @@ use crate::reuse::{self, Action, Decision, Reuse};
 use crate::session::Session;
 use crate::sweep::Sweep;
 use clap::{Args, ValueHint};
-use launch::{LocalNodes, Severity};
+use launch::{ConcernLevel, LocalNodes};
 use recipe::{Plan, RunSpec};
 use std::path::{Path, PathBuf};
 use store::{Driver, NewSweep, NodeId, NodeRow, Store, SweepId};
@@ -154,8 +154,9 @@ fn preflight(plan: &Plan, decisions: &[Decision], context: &Context<'_>) -> Resu
     let to_train =
         plan.runs.iter().zip(decisions).filter(|(_, decision)| !matches!(decision.action, Action::Reuse(_)));
     let specs: Vec<&RunSpec> = to_train.map(|(run, _)| &plan.cells[run.cell].spec).collect();
-    let concerns = launch::preflight(&specs, free);
-    for concern in concerns.iter().filter(|concern| concern.severity == Severity::Warning) {
+    let mut concerns = launch::preflight(&specs, free);
+    concerns.extend(launch::check_model_files(&specs));
+    for concern in concerns.iter().filter(|concern| concern.severity == ConcernLevel::Warning) {
         // The planner warns about cores with the place in the recipe.
         let told =
             plan.warnings.iter().any(|warning| warning.code == "R201") && concern.what.contains("cores");
@@ -163,7 +164,7 @@ fn preflight(plan: &Plan, decisions: &[Decision], context: &Context<'_>) -> Resu
             context.console.warn(&concern.what, &concern.cure);
         }
     }
-    match concerns.into_iter().find(|concern| concern.severity == Severity::Refusal) {
+    match concerns.into_iter().find(|concern| concern.severity == ConcernLevel::Refusal) {
         Some(concern) => Err(Failure::new(Exit::Preflight, concern.what).cure(concern.cure)),
         None => Ok(()),
     }

@@ -111,7 +111,7 @@ fn words(status: &Status, store: &Path, width: usize) -> String {
                 let _ = writeln!(out, "  {part}");
             }
         }
-        let _ = writeln!(out, "`bakeoff stop` clears up; the same `bakeoff run` goes on");
+        let _ = writeln!(out, "`bakeoff stop` clears up; the same `bakeoff run` continues");
     }
     out
 }

@@ -16,7 +16,7 @@ Examples:
   bakeoff stop --now       they end without waiting for a step
   bakeoff stop --kill      everything is killed; what was recorded is kept
 
-The same `bakeoff run` goes on where it stopped. Exit code 5 if something has
+The same `bakeoff run` continues where it stopped. Exit code 5 if something has
 not stopped within the time of --wait.";
 
 /// Arguments of `stop`.
@@ -149,7 +149,7 @@ fn close_books(store: &Path, context: &Context<'_>) -> Result<(), Failure> {
                 sweep.sweep, sweep.recipe
             ))?;
         }
-        context.console.say("the same `bakeoff run` goes on where they stopped");
+        context.console.say("the same `bakeoff run` continues where they stopped");
         Ok(())
     })
 }

@@ -4,7 +4,8 @@
 mod server;
 
 use datasets::{
-    Archive, DataSet, FetchError, FileState, KnownFile, Packing, Patience, Progress, Refusal, Source,
+    Archive, DownloadSource, Errand, FetchError, FetchProgress, FileState, KnownFile, Packing, Patience,
+    PublicDataSet, Refusal,
 };
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -47,7 +48,7 @@ fn content(length: usize, seed: u64) -> Vec<u8> {
 
 /// A data set of one gzipped file, as it is published.
 struct Published {
-    set: &'static DataSet,
+    set: &'static PublicDataSet,
     plain: Vec<u8>,
     packed: Vec<u8>,
 }
@@ -71,30 +72,36 @@ fn set<const N: usize>(
     name: &'static str,
     packed: &[u8],
     files: [KnownFile; N],
-) -> &'static DataSet {
+) -> &'static PublicDataSet {
     let files: &'static [KnownFile] = Box::leak(Box::new(files));
     let archives: &'static [Archive] =
         vec![Archive { name, bytes: packed.len() as u64, sha256: hex(packed), sources: &[], packing, files }]
             .leak();
-    Box::leak(Box::new(DataSet { name: "test", title: "Test", folder: "test", terms: "none", archives }))
+    Box::leak(Box::new(PublicDataSet {
+        name: "test",
+        title: "Test",
+        folder: "test",
+        terms: "none",
+        archives,
+    }))
 }
 
 fn fetch(
-    set: &'static DataSet,
+    set: &'static PublicDataSet,
     folder: &Path,
     sources: &[&str],
     patience: Patience,
 ) -> Result<Vec<String>, FetchError> {
-    let sources: Vec<Source> = sources.iter().map(|source| Source::read(source)).collect();
+    let sources: Vec<DownloadSource> = sources.iter().map(|source| DownloadSource::read(source)).collect();
     let mut told = Vec::new();
-    let mut note = |progress: Progress<'_>| match progress {
-        Progress::Here { .. } => told.push("here".to_owned()),
-        Progress::Source { have, .. } => told.push(format!("from {have}")),
-        Progress::Again { reason } => told.push(format!("again: {reason}")),
-        Progress::Refused { refusal } => told.push(format!("refused: {refusal}")),
-        Progress::Received { .. } | Progress::Unpacking { .. } => {}
+    let mut note = |progress: FetchProgress<'_>| match progress {
+        FetchProgress::Here { .. } => told.push("here".to_owned()),
+        FetchProgress::Source { have, .. } => told.push(format!("from {have}")),
+        FetchProgress::Again { reason } => told.push(format!("again: {reason}")),
+        FetchProgress::Refused { refusal } => told.push(format!("refused: {refusal}")),
+        FetchProgress::Received { .. } | FetchProgress::Unpacking { .. } => {}
     };
-    datasets::fetch(set, folder, (&sources, patience), &mut note)?;
+    datasets::fetch(set, folder, Errand { sources: &sources, patience }, &mut note)?;
     Ok(told)
 }
 
@@ -294,13 +301,24 @@ fn one_fetch_at_a_time() {
     let (published, folder) = (Published::new(), tempfile::tempdir().unwrap());
     let server = published.serve(&[Reply::Good]);
     let mut second = None;
-    let source = [Source::read(&server.url)];
-    let mut while_under_way = |progress: Progress<'_>| {
-        if matches!(progress, Progress::Unpacking { .. }) {
-            second = Some(datasets::fetch(published.set, folder.path(), (&source, PATIENCE), &mut |_| ()));
+    let source = [DownloadSource::read(&server.url)];
+    let mut while_under_way = |progress: FetchProgress<'_>| {
+        if matches!(progress, FetchProgress::Unpacking { .. }) {
+            second = Some(datasets::fetch(
+                published.set,
+                folder.path(),
+                Errand { sources: &source, patience: PATIENCE },
+                &mut |_| (),
+            ));
         }
     };
-    datasets::fetch(published.set, folder.path(), (&source, PATIENCE), &mut while_under_way).unwrap();
+    datasets::fetch(
+        published.set,
+        folder.path(),
+        Errand { sources: &source, patience: PATIENCE },
+        &mut while_under_way,
+    )
+    .unwrap();
     let error = second.unwrap().unwrap_err();
     assert!(matches!(error, FetchError::Busy { holder: Some(_), .. }), "{error}");
     complete(&folder, &published);
@@ -419,5 +437,5 @@ fn a_folder_that_cannot_be_made_is_named_with_its_cure() {
     assert!(error.cure().contains("--folder"));
     let full = std::io::Error::from_raw_os_error(28);
     let error = FetchError::File { path: "x".into(), what: "written", source: full };
-    assert!(error.cure().contains("goes on where it stopped"), "{}", error.cure());
+    assert!(error.cure().contains("continues where it stopped"), "{}", error.cure());
 }

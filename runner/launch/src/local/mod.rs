@@ -8,6 +8,7 @@ mod processes;
 
 pub use machine::{LocalNodes, free_resources};
 
+use crate::digest;
 use crate::launcher::{Artifact, Artifacts, Fetch, Launcher, NodeIndex, SpawnRequest};
 use crate::log::{log_file, tail};
 use crate::{LaunchError, ProcessExit};
@@ -71,9 +72,13 @@ impl Launcher for LocalLauncher {
 }
 
 impl Artifacts for LocalLauncher {
-    /// Nothing to do: the evaluator reads the file that the rank wrote.
-    fn fetch(&mut self, _: Artifact) -> Fetch {
-        Box::pin(future::ready(Ok(())))
+    /// Checks the digest; the evaluator reads the file that the rank wrote.
+    fn fetch(&mut self, artifact: Artifact) -> Fetch {
+        let path = self.directory.join(&artifact.name);
+        Box::pin(async move {
+            let checked = tokio::task::spawn_blocking(move || digest::check(&path, &artifact.sha256));
+            checked.await.map_err(io::Error::other)?
+        })
     }
 
     fn discard(&mut self, artifact: &Artifact) -> io::Result<()> {

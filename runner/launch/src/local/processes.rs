@@ -27,7 +27,6 @@ use tokio::sync::{mpsc, oneshot};
 pub(crate) struct SpawnLocal {
     /// The member that it will be.
     pub(crate) member: Member,
-    /// The program.
     pub(crate) program: PathBuf,
     /// Written to its standard input, which stays open afterwards.
     pub(crate) briefing: Vec<u8>,

@@ -34,7 +34,6 @@ pub(crate) struct Fault {
     pub(super) culprit: Option<Rank>,
     /// That rank's last known activity.
     pub(super) place: Option<Whereabouts>,
-    /// The cause.
     pub(super) cause: Cause,
 }
 

@@ -29,7 +29,6 @@ impl Rules {
         self.deadlines.shut_down.max(self.deadlines.peer)
     }
 
-    /// Number of ranks.
     pub(super) fn ranks(&self) -> u32 {
         self.roles.len() as u32
     }

@@ -53,7 +53,7 @@ struct Result {
 
 fn trial(ranks: u32, script: &str) -> Trial {
     let mut spec = sample::spec(ranks);
-    spec.model.kind = script.into();
+    spec.dataset.source = recipe::Source::Mnist { path: script.into() };
     let stop = StopSignal::default();
     Trial { spec, deadlines: deadlines(), timeout: None, stop, stop_at: None }
 }
@@ -197,13 +197,22 @@ fn of_the_evaluated_snapshots_only_the_last_is_kept() {
 
 #[test]
 fn a_snapshot_that_cannot_be_deleted_is_noted_and_spoils_nothing() {
-    let result = trial(1, "0 forget").run();
+    let result = trial(1, "evaluator tidy").run();
     assert_eq!(result.outcome.end, End::Done);
     let note = |update: &Update| match update {
         Update::Note(note) => note.contains("attempt/snapshots/3.bin cannot be deleted: "),
         _ => false,
     };
     assert_eq!(result.updates.iter().filter(|update| note(update)).count(), 1, "{:?}", result.updates);
+}
+
+#[test]
+fn a_snapshot_of_another_digest_fails_the_run_and_is_named() {
+    let result = trial(1, "0 forge").run();
+    assert!(matches!(result.outcome.end, End::Failed { .. }), "{:?}", result.outcome);
+    let detail = result.outcome.detail;
+    assert!(detail.contains("could not evaluate snapshots/3.bin: it cannot be fetched: "), "{detail}");
+    assert!(detail.contains(" has the SHA-256 af5570f5a1810b7a"), "of eight zeros: {detail}");
 }
 
 #[test]

@@ -34,7 +34,6 @@ impl Side {
 pub(super) enum Taken {
     /// The body of the next message.
     Message(Bytes),
-    /// An acknowledgement.
     Acknowledgement,
     /// Not from the other side of this connection, or received before.
     Ignored,

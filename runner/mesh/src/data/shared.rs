@@ -64,7 +64,6 @@ impl Shared {
         &self.windows[peer.index()]
     }
 
-    /// All other ranks.
     pub(super) fn peers(&self) -> impl Iterator<Item = Rank> + use<> {
         let me = self.me;
         (0..self.windows.len() as u32).map(Rank).filter(move |rank| *rank != me)

@@ -26,6 +26,7 @@ pub(crate) const LOSSY: &[&str] = &[
     CompressionKind::Terngrad.name(),
     CompressionKind::Qsgd.name(),
     CompressionKind::Powersgd.name(),
+    CompressionKind::Custom.name(),
 ];
 /// A share above zero.
 const SOME: Range = Range { least: 1e-9, most: 1.0, ends: Ends::Closed };
@@ -135,7 +136,7 @@ pub(crate) const KEYS: &[Key] = &[
         "strategy.slow-momentum",
         Kind::Number(Range::BELOW_ONE),
         "Momentum of the outer optimizer, from one average of all models to the next; with 0 and `slow-lr = 1` it is \
-         `local-sgd`. By default that of PyTorch's `SlowMomentumOptimizer`.",
+         `local-sgd`. By default that of PyTorch's `SlowMomentumOptimizer` (torchdistx).",
     )
     .of(&[StrategyKind::Slowmo.name()])
     .default("0.5")
@@ -276,7 +277,7 @@ pub(crate) const KEYS: &[Key] = &[
     .default("\"ring\"")
     .arm(),
     Key::new("compression", Kind::Table, "What happens to vectors on the wire. Beside a server gradients are coded on their way up; weights on their way down \
-         only with `compression.parameters`, which `top-k`, `sign`, `terngrad` and `qsgd` do not have.").arm(),
+         only with `compression.parameters`, which `top-k`, `sign`, `terngrad`, `qsgd` and `custom` do not have.").arm(),
     Key::new(
         "compression.kind",
         Kind::Choice(CompressionKind::CHOICES),
@@ -342,6 +343,18 @@ pub(crate) const KEYS: &[Key] = &[
     .of(&[CompressionKind::Powersgd.name()])
     .default("2")
     .arm(),
+    Key::new(
+        "compression.custom",
+        Kind::Text,
+        "The name of the codec in the registry of your `bakeoff-worker` (`BAKEOFF_WORKER` names the program).",
+    )
+    .of(&[CompressionKind::Custom.name()])
+    .example("\"powers-of-two\"")
+    .arm(),
+    Key::new("compression.settings", Kind::TextList, "The numbers of the codec, each as `name = number`.")
+        .of(&[CompressionKind::Custom.name()])
+        .example("[\"least = -40\"]")
+        .arm(),
 ];
 
 #[cfg(test)]

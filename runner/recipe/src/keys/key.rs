@@ -29,9 +29,7 @@ pub(crate) struct Key {
 pub(crate) enum Reach {
     /// It cannot be an axis: it concerns the sweep as a whole.
     Sweep,
-    /// Arms.
     Arm,
-    /// Conditions.
     Condition,
 }
 
@@ -48,7 +46,6 @@ pub(crate) enum Kind {
     Flag,
     /// A whole number between the two.
     Whole(u64, u64),
-    /// A number.
     Number(Range),
     /// A number, or one with a per-cent sign.
     Share(Range),

@@ -15,7 +15,6 @@ impl KeyId {
         KEYS.iter().position(|key| key.path == path).map(Self)
     }
 
-    /// The key.
     pub(crate) fn key(self) -> &'static Key {
         &KEYS[self.0]
     }

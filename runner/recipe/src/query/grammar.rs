@@ -27,7 +27,7 @@ pub enum Query {
         name: Word,
         /// How.
         relation: Relation,
-        /// With which value.
+        /// The right side, unquoted.
         value: Word,
     },
     /// A word that is compared with nothing.

@@ -286,10 +286,16 @@ pub(crate) const CODES: &[Code] = &[
     ),
     code(
         "R134",
-        "a custom strategy without a name or with unreadable settings",
-        "`kind = \"custom\"` trains with a strategy of another crate. `custom` is the name under which a `bakeoff-worker` \
-         that you build registers it, and `settings` are its numbers, each as `name = number`. Which numbers it needs, \
-         only the strategy knows: a missing one ends the run at its start.",
+        "a custom strategy or codec without a name or with unreadable settings",
+        "`kind = \"custom\"` trains with a strategy of another crate, or encodes with a codec of another crate. `custom` is \
+         the name under which a `bakeoff-worker` that you build registers it, and `settings` are its numbers, each as `name \
+         = number`. Which numbers it needs, only its own code knows: a missing one ends the run at its start.",
+    ),
+    code(
+        "R135",
+        "a slow momentum that never acts",
+        "The outer optimizer of `slowmo` takes a step after each `period` steps, and one at the end. Its momentum begins at \
+         zero and has a direction after the first of them: where that is the only one, `slow-momentum` changes nothing.",
     ),
     code(
         "R151",

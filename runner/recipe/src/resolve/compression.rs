@@ -1,14 +1,15 @@
 //! Settings of `compression` to its description, and what cannot work about them.
 
 use crate::resolve::cell::STRATEGY_KIND;
-use crate::resolve::collective;
 use crate::resolve::strategy::SEGMENTS;
+use crate::resolve::{collective, custom};
 use crate::spec::strategy_kind::{ExchangeThrough, Sends};
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::Defaulted;
 use crate::{
-    Codec, Compression, CompressionKind, Model, Parameter, QuantizeRange, ReduceOrder, Route, StrategyKind,
+    Codec, Compression, CompressionKind, CustomCodec, Model, Parameter, QuantizeRange, ReduceOrder, Route,
+    StrategyKind,
 };
 
 pub(crate) const COMPRESSION_KIND: Defaulted<CompressionKind> = Defaulted::choice("compression.kind");
@@ -48,7 +49,16 @@ fn codec(settings: &Settings) -> Option<Codec> {
         CompressionKind::Terngrad => Codec::Terngrad { bucket },
         CompressionKind::Qsgd => Codec::Qsgd { levels: LEVELS.of(settings) as u32, bucket },
         CompressionKind::Powersgd => Codec::Powersgd { rank: RANK.of(settings) as u32 },
+        CompressionKind::Custom => Codec::Custom,
     })
+}
+
+/// The codec of another crate, where the compression is of that kind.
+pub(crate) fn custom_codec(compression: Compression, settings: &Settings) -> Option<CustomCodec> {
+    match compression {
+        Compression::Coded { codec: Codec::Custom, .. } => Some(custom::codec(settings)),
+        Compression::None | Compression::Coded { .. } => None,
+    }
 }
 
 /// Pieces in which a gradient travels; only `pipe-sgd` has the key.
@@ -72,6 +82,9 @@ pub(crate) fn findings(kind: StrategyKind, settings: &Settings) -> Vec<Finding> 
         return nothing.into_iter().collect();
     }
     let mut findings = Vec::new();
+    if codec == Codec::Custom {
+        findings.extend(custom::CODEC.findings(settings, settings.span(COMPRESSION_KIND)));
+    }
     match codec.route() {
         Route::EveryHop => {}
         Route::Once => findings.extend(coded_on_every_hop(kind, settings, codec)),
@@ -158,7 +171,7 @@ pub(crate) fn nothing_to_factor(
     model: &Model,
 ) -> Option<Finding> {
     let Compression::Coded { codec: Codec::Powersgd { rank }, .. } = compression else { return None };
-    let shapes = || model.layers.iter().flat_map(|layer| &layer.parameters).filter_map(Parameter::matrix);
+    let shapes = || model.tensors().filter_map(Parameter::matrix);
     // The largest rank at which a matrix is smaller in factors.
     let most = shapes().map(|(m, n)| (m * n).saturating_sub(1) / (m + n).max(1)).max().unwrap_or(0);
     (rank as usize > most).then(|| {
@@ -227,7 +240,7 @@ mod tests {
             let fitting = Codec::ALL.into_iter().filter(|codec| fits(*codec));
             fitting.map(|codec| codec.kind().name()).collect::<Vec<_>>()
         };
-        assert_eq!(compressions(&|_| true), LOSSY);
+        assert_eq!([compressions(&|_| true), vec!["custom"]].concat(), LOSSY);
         assert_eq!(compressions(&|codec| codec.route() == Route::EveryHop), DENSE);
     }
 

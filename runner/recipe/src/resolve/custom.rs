@@ -1,18 +1,46 @@
-//! Settings of a strategy of another crate.
+//! Settings of a strategy or a codec of another crate.
 
-use crate::Strategy;
 use crate::keys::lookup::{KeyId, id};
-use crate::resolve::cell::STRATEGY_KIND;
 use crate::text::finding::Finding;
+use crate::text::source::Span;
 use crate::values::settings::Settings;
+use crate::{CustomCodec, Strategy};
+use std::collections::BTreeMap;
 
-const NAME: KeyId = id("strategy.custom");
-const NUMBERS: KeyId = id("strategy.settings");
+/// The keys that name what another crate brings.
+pub(crate) struct Custom {
+    name: KeyId,
+    numbers: KeyId,
+    /// For people.
+    noun: &'static str,
+    /// A name and a number, for examples.
+    example: (&'static str, &'static str),
+}
+
+/// The strategy of another crate.
+pub(crate) const STRATEGY: Custom = Custom {
+    name: id("strategy.custom"),
+    numbers: id("strategy.settings"),
+    noun: "strategy",
+    example: ("lazy-sgd", "period = 4"),
+};
+
+/// The codec of another crate.
+pub(crate) const CODEC: Custom = Custom {
+    name: id("compression.custom"),
+    numbers: id("compression.settings"),
+    noun: "codec",
+    example: ("powers-of-two", "least = -40"),
+};
 
 /// The strategy that the settings describe, without the numbers that cannot be read.
-pub(crate) fn read(settings: &Settings) -> Strategy {
-    let numbers = settings.list(NUMBERS).iter().filter_map(|text| number(text));
-    Strategy::Custom { name: settings.text(NAME).to_owned(), settings: numbers.collect() }
+pub(crate) fn strategy(settings: &Settings) -> Strategy {
+    Strategy::Custom { name: STRATEGY.name_in(settings), settings: STRATEGY.numbers_in(settings) }
+}
+
+/// The codec that the settings describe, likewise.
+pub(crate) fn codec(settings: &Settings) -> CustomCodec {
+    CustomCodec { name: CODEC.name_in(settings), settings: CODEC.numbers_in(settings) }
 }
 
 /// `name = number`.
@@ -22,34 +50,45 @@ fn number(text: &str) -> Option<(String, f64)> {
     (value.is_finite() && !name.trim().is_empty()).then(|| (name.trim().to_owned(), value))
 }
 
-/// What cannot work about the settings.
-pub(crate) fn findings(settings: &Settings) -> Option<Finding> {
-    if settings.text(NAME).is_empty() {
-        let finding = Finding::new("R134", "a custom strategy needs its name".to_owned());
-        return Some(finding.at_option(settings.span(STRATEGY_KIND), "of another crate").cure(
-            "write `custom = \"lazy-sgd\"`, with the name under which your `bakeoff-worker` registers it",
-        ));
+impl Custom {
+    fn name_in(&self, settings: &Settings) -> String {
+        settings.text(self.name).to_owned()
     }
-    let Some(wrong) = settings.list(NUMBERS).iter().find(|text| number(text).is_none()) else {
-        return twice(settings);
-    };
-    Some(
-        Finding::new("R134", format!("`{wrong}` is not a setting of a custom strategy"))
-            .at_option(settings.span(NUMBERS), "each is `name = number`")
-            .cure("write `settings = [\"period = 4\"]`, for example"),
-    )
-}
 
-/// A setting that is given twice.
-fn twice(settings: &Settings) -> Option<Finding> {
-    let names: Vec<String> =
-        settings.list(NUMBERS).iter().filter_map(|text| number(text)).map(|(name, _)| name).collect();
-    let (_, name) = names.iter().enumerate().find(|(place, name)| names[..*place].contains(name))?;
-    Some(
-        Finding::new("R134", format!("the setting `{name}` of a custom strategy is given twice"))
-            .at_option(settings.span(NUMBERS), "which of the two?")
-            .cure("keep one of them"),
-    )
+    fn numbers_in(&self, settings: &Settings) -> BTreeMap<String, f64> {
+        settings.list(self.numbers).iter().filter_map(|text| number(text)).collect()
+    }
+
+    /// What cannot work about the settings; `kind` is the place of the `kind` that asks for them.
+    pub(crate) fn findings(&self, settings: &Settings, kind: Option<Span>) -> Option<Finding> {
+        let Self { noun, example: (name, setting), .. } = self;
+        if settings.text(self.name).is_empty() {
+            let finding = Finding::new("R134", format!("a custom {noun} needs its name"));
+            return Some(finding.at_option(kind, "of another crate").cure(format!(
+                "write `custom = \"{name}\"`, with the name under which your `bakeoff-worker` registers it"
+            )));
+        }
+        let Some(wrong) = settings.list(self.numbers).iter().find(|text| number(text).is_none()) else {
+            return self.twice(settings);
+        };
+        Some(
+            Finding::new("R134", format!("`{wrong}` is not a setting of a custom {noun}"))
+                .at_option(settings.span(self.numbers), "each is `name = number`")
+                .cure(format!("write `settings = [\"{setting}\"]`, for example")),
+        )
+    }
+
+    /// A setting that is given twice.
+    fn twice(&self, settings: &Settings) -> Option<Finding> {
+        let numbers = settings.list(self.numbers).iter().filter_map(|text| number(text));
+        let names: Vec<String> = numbers.map(|(name, _)| name).collect();
+        let (_, name) = names.iter().enumerate().find(|(place, name)| names[..*place].contains(name))?;
+        Some(
+            Finding::new("R134", format!("the setting `{name}` of a custom {} is given twice", self.noun))
+                .at_option(settings.span(self.numbers), "which of the two?")
+                .cure("keep one of them"),
+        )
+    }
 }
 
 #[cfg(test)]

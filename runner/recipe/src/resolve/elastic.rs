@@ -1,6 +1,5 @@
 //! Settings of elastic strategies to their descriptions, and what cannot work about them.
 
-use crate::resolve::strategy::PERIOD;
 use crate::resolve::training::learning_rate;
 use crate::spec::strategy_kind::ExchangeThrough;
 use crate::text::finding::Finding;
@@ -57,35 +56,6 @@ pub(crate) fn findings(
         ),
         (None, _) | (_, None) => overshoot(settings, strategy, workers, train),
     }
-}
-
-/// A training in which workers exchange with the centre once or not at all. `batches` is the number of its steps, where
-/// that is known before the data is read.
-pub(crate) fn long_period(settings: &Settings, strategy: &Strategy, batches: Option<u64>) -> Option<Finding> {
-    let batches = batches?;
-    let period = strategy.period();
-    if strategy.kind().profile().exchange != ExchangeThrough::Centre
-        || period == 1
-        || period.saturating_mul(2) < batches
-    {
-        return None;
-    }
-    let (code, what) = if period >= batches {
-        (
-            "R133",
-            format!(
-                "no worker exchanges with the centre: a period of {period} steps in a training of {batches}"
-            ),
-        )
-    } else {
-        ("R207", format!("each worker exchanges with the centre once, after {period} of {batches} steps"))
-    };
-    Some(
-        Finding::new(code, what)
-            .at_option(settings.span(PERIOD), "steps between two exchanges")
-            .note("what a worker does after its last exchange never reaches the centre, which the run is judged by")
-            .cure(format!("take a period of up to {}, or train for longer", (batches / 10).max(1))),
-    )
 }
 
 fn overshoot(settings: &Settings, strategy: &Strategy, workers: u32, train: &Training) -> Option<Finding> {

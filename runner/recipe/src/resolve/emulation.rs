@@ -7,7 +7,7 @@ use crate::values::leaf::Typed;
 use crate::values::settings::Settings;
 use crate::values::slow::{SlowSetting, Whose};
 use crate::values::typed_key::{Defaulted, Optional};
-use crate::{CardShare, Cluster, Compute, Emulation, Network, Split, SplitKind, Whom};
+use crate::{CardShare, Cluster, Compute, ComputeSplit, Emulation, Network, SplitKind, Whom};
 use std::time::Duration;
 
 const SLOW: KeyId = id("nodes.slow");
@@ -31,7 +31,7 @@ pub(crate) fn emulation(
     let compute = compute(settings, &mut findings);
     let slow = slow(settings);
     for one in slow {
-        findings.extend(nobody(one, cluster));
+        findings.extend(no_rank(one, cluster));
         if one.link > 1.0 && network.is_none() {
             findings.push(no_link(one));
         }
@@ -53,7 +53,7 @@ pub(crate) fn slow(settings: &Settings) -> &[SlowSetting] {
 /// Servers that are to be slow in a recipe whose arms have none.
 pub(crate) fn no_servers(one: &SlowSetting) -> Finding {
     Finding::new("R123", "there are no servers to slow down")
-        .at(one.span, "nobody")
+        .at(one.span, "no rank")
         .note("no arm of this recipe has a rank that is a server")
         .cure("remove the entry, or name a worker: `rank = 3`")
 }
@@ -86,7 +86,7 @@ fn compute(settings: &Settings, findings: &mut Vec<Finding>) -> Option<Compute> 
         return None;
     };
     let split = match SPLIT.of(settings) {
-        SplitKind::Measured => Split::Measured,
+        SplitKind::Measured => ComputeSplit::Measured,
         SplitKind::Given => given_split(settings, findings),
     };
     Some(Compute { step_time, split })
@@ -96,7 +96,7 @@ fn shares() -> impl Iterator<Item = Defaulted<f64>> {
     [FORWARD, BACKWARD, UPDATE].into_iter()
 }
 
-fn given_split(settings: &Settings, findings: &mut Vec<Finding>) -> Split {
+fn given_split(settings: &Settings, findings: &mut Vec<Finding>) -> ComputeSplit {
     let forward = FORWARD.of(settings);
     let backward = BACKWARD.of(settings);
     let update = UPDATE.of(settings);
@@ -112,11 +112,11 @@ fn given_split(settings: &Settings, findings: &mut Vec<Finding>) -> Split {
             .cure("give shares of the whole: 0.3, 0.6 and 0.1"),
         );
     }
-    Split::Given { forward, backward, update }
+    ComputeSplit::Given { forward, backward, update }
 }
 
 /// A slow rank that the run does not have.
-fn nobody(one: &SlowSetting, cluster: &Cluster) -> Option<Finding> {
+fn no_rank(one: &SlowSetting, cluster: &Cluster) -> Option<Finding> {
     let (workers, ranks) = (cluster.workers(), cluster.ranks());
     let title = match one.whose {
         Whose::These(Whom::Rank(rank)) if rank >= ranks => {
@@ -129,7 +129,7 @@ fn nobody(one: &SlowSetting, cluster: &Cluster) -> Option<Finding> {
     };
     Some(
         Finding::new("R123", title)
-            .at(one.span, "nobody")
+            .at(one.span, "no rank")
             .note("workers are ranks from 0 on; servers follow them")
             .cure("name a rank of the run, or fewer random ones"),
     )

@@ -8,7 +8,7 @@ use crate::text::finding::Finding;
 use crate::text::source::Span;
 use crate::values::leaf::{LayerSetting, Typed};
 use crate::values::typed_key::Defaulted;
-use crate::{DatasetKind, Init, Model, ModelKind};
+use crate::{DatasetKind, Init, LayeredModel, Model, ModelKind};
 use std::collections::BTreeMap;
 
 const KIND: Defaulted<ModelKind> = Defaulted::choice("model.kind");
@@ -21,7 +21,7 @@ type Blueprint = (&'static str, Option<Span>, &'static str);
 /// The models so far; thousands of cells share a few.
 #[derive(Default)]
 pub(crate) struct Models {
-    placed: BTreeMap<Blueprint, (Model, Option<Misfit>)>,
+    placed: BTreeMap<Blueprint, (LayeredModel, Option<Misfit>)>,
 }
 
 impl Models {
@@ -42,11 +42,11 @@ impl Models {
         if let Some(misfit) = misfit {
             cell.findings.extend(does_not_fit(cell, misfit, kind, own));
         }
-        Model { init: INIT.of(settings), ..model.clone() }
+        Model::Layers(LayeredModel { init: INIT.of(settings), ..model.clone() })
     }
 }
 
-fn place(kind: ModelKind, own: &[LayerSetting], data: DatasetKind) -> (Model, Option<Misfit>) {
+fn place(kind: ModelKind, own: &[LayerSetting], data: DatasetKind) -> (LayeredModel, Option<Misfit>) {
     let data = data.profile();
     let layers = architecture::layers(kind, data.classes)
         .unwrap_or_else(|| own.iter().map(|setting| setting.layer.clone()).collect());

@@ -4,7 +4,7 @@ use crate::files::Machine;
 use crate::resolve::cell::Cell;
 use crate::resolve::model::Models;
 use crate::resolve::{
-    assign, communication, compression, dataset, elastic, emulation, gossip, measure, quantize_range,
+    assign, communication, compression, dataset, elastic, emulation, gossip, measure, period, quantize_range,
     strategy, training,
 };
 use crate::text::finding::Finding;
@@ -53,17 +53,14 @@ impl<'a> Resolver<'a> {
             cluster,
             strategy,
             compression,
+            custom_codec: compression::custom_codec(compression, settings),
             measure: measure::read(settings),
             emulation,
             // Decided for all cells of a condition, when all are known.
             threads: Threads::default(),
         };
         cell.findings.extend(compression::nothing_to_factor(settings, compression, &spec.model));
-        cell.findings.extend(elastic::long_period(
-            settings,
-            &spec.strategy,
-            training::steps(settings, &spec),
-        ));
+        cell.findings.extend(period::long_period(settings, &spec.strategy, training::steps(settings, &spec)));
         (spec, cell.findings)
     }
 }

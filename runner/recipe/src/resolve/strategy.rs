@@ -65,7 +65,7 @@ pub(crate) fn read(kind: StrategyKind, settings: &Settings) -> Strategy {
             let look_ahead = elastic::LOOK_AHEAD.of(settings);
             Strategy::Eamsgd { moving_rate, momentum, period, serve, look_ahead }
         }
-        StrategyKind::Custom => custom::read(settings),
+        StrategyKind::Custom => custom::strategy(settings),
     }
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn findings(settings: &Settings, strategy: &Strategy) -> Option<Findi
         }
         Strategy::PipeSgd { warmup, .. } => endless_warmup(settings, *warmup),
         Strategy::PsSync => divided_norm(settings),
-        Strategy::Custom { .. } => custom::findings(settings),
+        Strategy::Custom { .. } => custom::STRATEGY.findings(settings, settings.span(STRATEGY_KIND)),
         Strategy::DSync
         | Strategy::AsyncMsgd { .. }
         | Strategy::LocalSgd { .. }

@@ -1,6 +1,6 @@
 //! The models that have a name, and how layers are put in place: shapes, parameters, operations.
 
-use crate::{DatasetProfile, Init, Layer, Model, ModelKind, Parameter, PlacedLayer, Shape};
+use crate::{DatasetProfile, Init, Layer, LayeredModel, ModelKind, Parameter, PlacedLayer, Shape};
 
 /// Why a layer has no place: its index, and a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub(crate) struct Misfit {
 }
 
 /// No model has more weights than this: positions and numbers of elements travel as 32 bits.
-const MOST_WEIGHTS: u64 = (1 << 32) - 1;
+pub(crate) const MOST_WEIGHTS: u64 = (1 << 32) - 1;
 
 /// The layers of a named model; `None` for `sequential`, which brings its own.
 pub(crate) fn layers(kind: ModelKind, classes: usize) -> Option<Vec<Layer>> {
@@ -59,11 +59,15 @@ pub(crate) fn layers(kind: ModelKind, classes: usize) -> Option<Vec<Layer>> {
 }
 
 /// Puts layers in place from the input on, as far as they fit.
-pub(crate) fn place(kind: ModelKind, layers: &[Layer], data: DatasetProfile) -> (Model, Option<Misfit>) {
+pub(crate) fn place(
+    kind: ModelKind,
+    layers: &[Layer],
+    data: DatasetProfile,
+) -> (LayeredModel, Option<Misfit>) {
     let (channels, rows, columns) = data.input;
     let input = Shape::Image(channels, rows, columns);
-    let mut model = Model {
-        kind: kind.name().to_owned(),
+    let mut model = LayeredModel {
+        kind,
         input,
         classes: data.classes,
         layers: Vec::with_capacity(layers.len()),
@@ -73,7 +77,7 @@ pub(crate) fn place(kind: ModelKind, layers: &[Layer], data: DatasetProfile) -> 
     let mut weights = 0_u64;
     for (index, layer) in layers.iter().enumerate() {
         let placed = output(layer, shape).and_then(|output| {
-            let placed = placed(layer, (shape, output), &model.layers);
+            let placed = placed(layer, Passed { input: shape, output }, &model.layers);
             weights = weights.saturating_add(count(&placed.parameters));
             if weights > MOST_WEIGHTS {
                 Err("the model would have more than 2^32 - 1 weights".to_owned())
@@ -143,7 +147,14 @@ fn slide(side: usize, kernel: usize, stride: usize) -> Result<usize, String> {
     Ok((side - kernel) / stride + 1)
 }
 
-fn placed(layer: &Layer, (input, output): (Shape, Shape), before: &[PlacedLayer]) -> PlacedLayer {
+/// The shapes of an example on both sides of a layer.
+struct Passed {
+    input: Shape,
+    output: Shape,
+}
+
+fn placed(layer: &Layer, shapes: Passed, before: &[PlacedLayer]) -> PlacedLayer {
+    let Passed { input, output } = shapes;
     let kind = layer.kind();
     let number = before.iter().filter(|placed| placed.layer.kind() == kind).count() + 1;
     let name = format!("{kind}{number}");

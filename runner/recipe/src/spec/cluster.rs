@@ -14,7 +14,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Number of workers.
+    /// At least 1.
     pub fn workers(&self) -> u32 {
         self.seats.iter().filter(|seat| seat.role == Role::Worker).count() as u32
     }

@@ -3,6 +3,7 @@
 use crate::spec::family::family;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 family! {
     /// The compressions that a recipe can name.
@@ -23,6 +24,8 @@ family! {
         Qsgd = "qsgd": "A few bits per value: a level of the length of its bucket, rounded by chance.",
         Powersgd = "powersgd": "Two thin factors of each matrix of weights are all-reduced; what is no \
             larger than its factors goes as it is.",
+        Custom = "custom": "A codec of your own, in a `bakeoff-worker` that you build with it: `custom` is its name there, \
+            `settings` are its numbers. A gradient is encoded once, and its sum at most once more.",
     }
 }
 
@@ -96,6 +99,17 @@ pub enum Codec {
         /// Columns of the factors.
         rank: u32,
     },
+    /// A codec of another crate: [`RunSpec::custom_codec`](crate::RunSpec::custom_codec).
+    Custom,
+}
+
+/// A codec of another crate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CustomCodec {
+    /// Its name in the registry of `bakeoff-worker`.
+    pub name: String,
+    /// Its numbers, by name.
+    pub settings: BTreeMap<String, f64>,
 }
 
 /// How encoded gradients become a sum.
@@ -110,7 +124,7 @@ pub enum Route {
 }
 
 impl Codec {
-    /// One of each kind, with settings for small vectors.
+    /// One of each kind but `custom`, with settings for small vectors.
     pub const ALL: [Self; 10] = [
         Self::Truncate16,
         Self::Quantize8,
@@ -137,6 +151,7 @@ impl Codec {
             Self::Terngrad { .. } => CompressionKind::Terngrad,
             Self::Qsgd { .. } => CompressionKind::Qsgd,
             Self::Powersgd { .. } => CompressionKind::Powersgd,
+            Self::Custom => CompressionKind::Custom,
         }
     }
 
@@ -162,7 +177,8 @@ impl Codec {
         match self {
             Self::Truncate16 | Self::Quantize8 | Self::Quantize8Gradient | Self::Fp16 | Self::Bf16 => HOP,
             Self::TopK { .. } | Self::Sign => CodecProfile { biased: true, ..ONCE },
-            Self::Terngrad { .. } | Self::Qsgd { .. } => ONCE,
+            // Of a codec of another crate nothing is known here but that it is encoded once.
+            Self::Terngrad { .. } | Self::Qsgd { .. } | Self::Custom => ONCE,
             Self::RandomK { .. } => PROJECTED,
             Self::Powersgd { .. } => CodecProfile { biased: true, ..PROJECTED },
         }
@@ -186,7 +202,8 @@ impl Codec {
             | Self::TopK { .. }
             | Self::RandomK { .. }
             | Self::Sign
-            | Self::Powersgd { .. } => None,
+            | Self::Powersgd { .. }
+            | Self::Custom => None,
         }
     }
 }
@@ -202,9 +219,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_has_one_codec_of_each_kind() {
+    fn all_has_one_codec_of_each_kind_that_is_not_of_another_crate() {
         let kinds: Vec<CompressionKind> = Codec::ALL.into_iter().map(Codec::kind).collect();
-        assert_eq!(CompressionKind::ALL[0], CompressionKind::None);
-        assert_eq!(kinds, CompressionKind::ALL[1..]);
+        let [CompressionKind::None, own @ .., CompressionKind::Custom] = CompressionKind::ALL else {
+            panic!("{:?}", CompressionKind::ALL)
+        };
+        assert_eq!(kinds, own);
     }
 }

@@ -53,7 +53,7 @@ family! {
 pub struct DatasetProfile {
     /// Channels, rows and columns of an example.
     pub input: (usize, usize, usize),
-    /// Number of classes.
+    /// Labels are below it.
     pub classes: usize,
     /// The files that a worker reads; `None` for a data set that is built in.
     pub files: Option<DatasetFiles>,

@@ -45,7 +45,7 @@ pub struct Compute {
     /// Of forward pass, backward pass and update together.
     pub step_time: Duration,
     /// Which part of it each takes.
-    pub split: Split,
+    pub split: ComputeSplit,
 }
 
 family! {
@@ -59,7 +59,7 @@ family! {
 /// How a step's time is split.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Split {
+pub enum ComputeSplit {
     /// As a pass over one batch takes processor time before the run starts.
     Measured,
     /// By these shares, which add up to 1; over the layers by their arithmetic.
@@ -76,7 +76,7 @@ pub enum Split {
 /// Ranks that are slow.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Slow {
-    /// Which.
+    /// Whose speed it is.
     pub whom: Whom,
     /// What the time of every compute phase is multiplied by.
     pub compute: f64,
@@ -90,10 +90,21 @@ pub struct Slow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Whom {
-    /// This one.
+    /// One rank, counted from 0.
     Rank(u32),
     /// This number of workers, drawn by the run's seed.
     Random(u32),
+}
+
+/// What a rank may be silent for: messages there and back over the slowest card, and steps of the slowest rank.
+#[derive(Clone, Copy, Debug)]
+pub struct Silence {
+    /// Messages each way.
+    pub ranks: u32,
+    /// Steps without a message.
+    pub steps: u64,
+    /// Bytes of a message.
+    pub bytes: u64,
 }
 
 impl Emulation {
@@ -109,9 +120,9 @@ impl Emulation {
         network.into_iter().chain(compute).chain(self.slow.iter().map(ToString::to_string)).collect()
     }
 
-    /// How much longer than `patience` a rank may be silent because of what is pretended: `ranks` messages of
-    /// `bytes` each, there and back, over the slowest card, and this number of steps of the slowest rank.
-    pub fn longest_silence(&self, (ranks, steps): (u32, u64), bytes: u64, patience: Duration) -> Duration {
+    /// How much longer than `patience` a rank may be silent because of what is pretended.
+    pub fn longest_silence(&self, silence: Silence, patience: Duration) -> Duration {
+        let Silence { ranks, steps, bytes } = silence;
         let most =
             |factor: fn(&Slow) -> f64| self.slow.iter().map(factor).fold(1.0, |a: f64, b| a * b.max(1.0));
         let (compute, link) = (most(|slow| slow.compute), most(|slow| slow.link));
@@ -138,8 +149,8 @@ impl std::fmt::Display for Compute {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "computing takes {:?} per step", self.step_time)?;
         match self.split {
-            Split::Measured => write!(out, ", split as measured"),
-            Split::Given { forward, backward, update } => {
+            ComputeSplit::Measured => write!(out, ", split as measured"),
+            ComputeSplit::Given { forward, backward, update } => {
                 write!(out, ", split {forward} forward, {backward} backward, {update} update")
             }
         }
@@ -178,7 +189,7 @@ mod tests {
         let slow = Slow { whom: Whom::Rank(3), compute: 4.0, link: 2.5, probability: 1.0 };
         let emulation = Emulation {
             network: Some(Network { bandwidth: 125_000_000, latency: Duration::from_micros(50) }),
-            compute: Some(Compute { step_time: Duration::from_millis(20), split: Split::Measured }),
+            compute: Some(Compute { step_time: Duration::from_millis(20), split: ComputeSplit::Measured }),
             slow: vec![slow, Slow { whom: Whom::Random(2), link: 1.0, probability: 0.25, ..slow }],
         };
         assert_eq!(
@@ -199,14 +210,17 @@ mod tests {
         let slow = vec![Slow { whom: Whom::Rank(0), compute: 3.0, link: 2.0, probability: 1.0 }];
         let emulation = Emulation { network, compute: None, slow };
         // Four ranks, 5 seconds for each message at half the speed, there and back; and thrice the patience.
-        let silence = emulation.longest_silence((4, 1), 2500, Duration::from_secs(10));
+        let silence =
+            emulation.longest_silence(Silence { ranks: 4, steps: 1, bytes: 2500 }, Duration::from_secs(10));
         assert_eq!(silence, Duration::from_mins(1));
         assert_eq!(
-            Emulation::default().longest_silence((4, 9), 2500, Duration::from_secs(10)),
+            Emulation::default()
+                .longest_silence(Silence { ranks: 4, steps: 9, bytes: 2500 }, Duration::from_secs(10)),
             Duration::ZERO
         );
         // In five steps without a word, four times as much patience more.
-        let silence = emulation.longest_silence((4, 5), 2500, Duration::from_secs(10));
+        let silence =
+            emulation.longest_silence(Silence { ranks: 4, steps: 5, bytes: 2500 }, Duration::from_secs(10));
         assert_eq!(silence, Duration::from_secs(140));
     }
 }

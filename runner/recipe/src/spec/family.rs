@@ -138,6 +138,7 @@ mod tests {
         check::<crate::Averaging>();
         check::<crate::ReduceOrder>();
         check::<crate::Init>();
+        check::<crate::ModelKind>();
         check::<crate::Sampling>();
         check::<crate::KeptModels>();
         check::<crate::Redaction>();

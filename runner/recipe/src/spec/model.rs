@@ -1,6 +1,7 @@
 //! Models as pure data: layers, shapes, parameters and floating-point operations; nothing that computes.
 
 use crate::spec::family::family;
+use crate::spec::model_file::ModelFile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -138,6 +139,8 @@ pub struct PlacedLayer {
 
 family! {
     /// The models that a recipe can name.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
     pub enum ModelKind {
         Softmax = "softmax": "One linear layer from the input to the classes: convex.",
         MnistMlp = "mnist-mlp": "Two hidden layers of 500: 784-500-500-10 on 28 x 28 images.",
@@ -148,13 +151,23 @@ family! {
     }
 }
 
-/// A model: layers from the input to the class scores.
+/// What is trained: from an example to the class scores. The loss is the mean cross-entropy of the softmax of the scores.
 ///
-/// The loss is always the mean cross-entropy of the softmax of the scores.
+/// Untagged, so that plans stored before there were files are read as layers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Model {
-    /// The recipe's `kind`: `softmax`, `mnist-mlp`, `lenet`, `cifar-cnn`, `sequential`.
-    pub kind: String,
+#[serde(untagged)]
+pub enum Model {
+    /// A sequence of layers that the worker computes itself.
+    Layers(LayeredModel),
+    /// A file that describes the computation; the program knows the layout of its weights.
+    File(ModelFile),
+}
+
+/// A model as layers from the input to the class scores.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LayeredModel {
+    /// The name of the model, or `sequential`.
+    pub kind: ModelKind,
     /// Shape of one example.
     pub input: Shape,
     /// Number of classes, which is the width of the last layer.
@@ -184,10 +197,36 @@ family! {
     }
 }
 
+/// A layer of the flat vector of weights.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WeightedLayer<'a> {
+    /// Unique in the model: `conv1`.
+    pub name: &'a str,
+    /// Its tensors, in the order in which they lie in the flat vector; at least one.
+    pub parameters: &'a [Parameter],
+    /// Floating-point operations of one example's forward pass through it and through what follows it without weights.
+    pub flops: u64,
+}
+
+impl WeightedLayer<'_> {
+    /// Number of weights.
+    pub fn size(&self) -> usize {
+        self.parameters.iter().map(Parameter::size).sum()
+    }
+}
+
 impl Model {
+    /// The layers that have weights, in the order of the flat vector.
+    pub fn weighted_layers(&self) -> Vec<WeightedLayer<'_>> {
+        match self {
+            Self::Layers(model) => model.weighted_layers(),
+            Self::File(file) => file.weighted_layers(),
+        }
+    }
+
     /// The tensors of weights, in the order in which they lie in the flat vector.
     pub fn tensors(&self) -> impl Iterator<Item = &Parameter> {
-        self.layers.iter().flat_map(|layer| &layer.parameters)
+        self.weighted_layers().into_iter().flat_map(|layer| layer.parameters)
     }
 
     /// Number of weights.
@@ -195,13 +234,56 @@ impl Model {
         self.tensors().map(Parameter::size).sum()
     }
 
-    /// Values of one example that a forward pass keeps for the backward pass: the output of each layer.
+    /// Values of one example that a forward pass keeps for the backward pass.
     pub fn activations(&self) -> usize {
-        self.layers.iter().map(|layer| layer.output.size()).sum()
+        match self {
+            Self::Layers(model) => model.layers.iter().map(|layer| layer.output.size()).sum(),
+            Self::File(file) => file.layout.layers.iter().map(|layer| layer.activations).sum(),
+        }
     }
 
     /// Floating-point operations of one example's forward pass.
     pub fn flops(&self) -> u64 {
-        self.layers.iter().map(|layer| layer.flops).sum()
+        match self {
+            Self::Layers(model) => model.layers.iter().map(|layer| layer.flops).sum(),
+            Self::File(file) => file.layout.layers.iter().map(|layer| layer.flops).sum(),
+        }
+    }
+
+    /// The layers, if the model is described by layers.
+    pub fn layered(&self) -> Option<&LayeredModel> {
+        match self {
+            Self::Layers(model) => Some(model),
+            Self::File(_) => None,
+        }
+    }
+}
+
+impl From<LayeredModel> for Model {
+    fn from(model: LayeredModel) -> Self {
+        Self::Layers(model)
+    }
+}
+
+impl LayeredModel {
+    /// One for each layer with weights. Layers without weights belong to the one before them; those before the first layer
+    /// with weights belong to that.
+    pub fn weighted_layers(&self) -> Vec<WeightedLayer<'_>> {
+        let mut weighted: Vec<WeightedLayer<'_>> = Vec::new();
+        let mut before = 0;
+        for PlacedLayer { name, parameters, flops, .. } in &self.layers {
+            match weighted.last_mut() {
+                _ if !parameters.is_empty() => {
+                    weighted.push(WeightedLayer {
+                        name,
+                        parameters,
+                        flops: flops + std::mem::take(&mut before),
+                    });
+                }
+                Some(last) => last.flops += flops,
+                None => before += flops,
+            }
+        }
+        weighted
     }
 }

@@ -1,7 +1,9 @@
 //! What a recipe expands to: arms, cells, runs.
 
 use crate::spec::family::family;
-use crate::{Cluster, Communication, Compression, Dataset, Emulation, Model, Strategy, Threads, Training};
+use crate::{
+    Cluster, Communication, Compression, CustomCodec, Dataset, Emulation, Model, Strategy, Threads, Training,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -12,7 +14,7 @@ use std::time::Duration;
 pub struct RunSpec {
     /// What is trained.
     pub model: Model,
-    /// On what.
+    /// The data, and how the workers share it.
     pub dataset: Dataset,
     /// For how long and with which steps.
     pub train: Training,
@@ -24,6 +26,9 @@ pub struct RunSpec {
     pub communication: Communication,
     /// What happens to vectors on the wire.
     pub compression: Compression,
+    /// The codec of another crate, where `compression` is of that kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub custom_codec: Option<CustomCodec>,
     /// What is recorded beyond the totals.
     pub measure: Measure,
     /// What is pretended about network and machine.
@@ -197,7 +202,7 @@ pub struct Cell {
     pub condition: String,
     /// Arm and condition: unique in the plan, and stable when other cells come or go.
     pub label: String,
-    /// The axes' values.
+    /// In the order of the axes.
     pub axes: Vec<AxisValue>,
     /// What its runs do.
     pub spec: RunSpec,

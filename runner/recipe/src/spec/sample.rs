@@ -1,9 +1,9 @@
 //! A small run to change for a test.
 
 use crate::{
-    Cluster, Collective, Communication, Compression, Dataset, Emulation, Extent, Init, KeptModels, LrScale,
-    LrSchedule, LrShape, Measure, Model, Node, Partition, Placement, ReduceOrder, Role, RunSpec, Sampling,
-    Schedule, Sgd, Shape, Source, Strategy, Threads, Training,
+    Cluster, Collective, Communication, Compression, Dataset, Emulation, Extent, Init, KeptModels,
+    LayeredModel, LrScale, LrSchedule, LrShape, Measure, Model, ModelKind, Node, Partition, Placement,
+    ReduceOrder, Role, RunSpec, Sampling, Schedule, Sgd, Shape, Source, Strategy, Threads, Training,
 };
 
 impl RunSpec {
@@ -11,13 +11,13 @@ impl RunSpec {
     #[doc(hidden)]
     pub fn sample(workers: u32) -> Self {
         Self {
-            model: Model {
-                kind: "toy".into(),
+            model: Model::Layers(LayeredModel {
+                kind: ModelKind::Sequential,
                 input: Shape::Flat(1),
                 classes: 1,
                 layers: vec![],
                 init: Init::Pytorch,
-            },
+            }),
             dataset: Dataset {
                 source: Source::Synthetic { train: 1000, test: 100, seed: 1 },
                 partition: Partition::Shared,
@@ -48,6 +48,7 @@ impl RunSpec {
                 reduce_order: ReduceOrder::Ring,
             },
             compression: Compression::None,
+            custom_codec: None,
             measure: Measure {
                 trace_first_steps: 0,
                 trace_every: 0,

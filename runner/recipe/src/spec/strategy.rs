@@ -170,7 +170,7 @@ impl Serve {
 pub enum MovingRate {
     /// a = learning rate * rho: it follows the schedule of the learning rate.
     Rho(f32),
-    /// a itself.
+    /// a, whatever the learning rate is.
     Fixed(f32),
     /// a = this / number of workers.
     Divided(f32),

@@ -101,7 +101,7 @@ pub enum Replicas {
     Averaged,
     /// The last one that each received from its server.
     Received,
-    /// Their own.
+    /// Each its own, which differ.
     Own,
 }
 

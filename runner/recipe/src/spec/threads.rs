@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct Threads {
     /// Of each worker. A server has one: it runs no model, and its own loops have none beside them.
     pub worker: u32,
-    /// Of the evaluator.
+    /// Threads of the evaluator.
     pub evaluator: u32,
     /// Whether the evaluator works beside the ranks instead of after them.
     pub evaluate_at_once: bool,

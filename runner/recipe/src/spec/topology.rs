@@ -66,7 +66,7 @@ impl Graph {
         }
     }
 
-    /// Number of ranks.
+    /// Ranks are below it.
     pub fn ranks(&self) -> usize {
         self.neighbours.len()
     }
@@ -87,7 +87,7 @@ impl Graph {
         (degrees.clone().min().unwrap_or(0), degrees.max().unwrap_or(0))
     }
 
-    /// Number of edges.
+    /// Each pair of neighbours once.
     pub fn edges(&self) -> usize {
         self.neighbours.iter().map(BTreeSet::len).sum::<usize>() / 2
     }
@@ -154,7 +154,7 @@ pub struct Mixing {
 }
 
 impl Mixing {
-    /// Its rows.
+    /// Row i has the weights with which rank i averages.
     pub fn rows(&self) -> &[Vec<f64>] {
         &self.rows
     }

@@ -130,7 +130,7 @@ pub struct Sgd {
     pub lr: f32,
     /// Momentum; 0 keeps no velocity.
     pub momentum: f32,
-    /// Weight decay.
+    /// The factor of the weights in the gradient; 0 for none.
     pub weight_decay: f32,
     /// Longest gradient, as a Euclidean norm over all weights.
     pub clip: Option<f32>,

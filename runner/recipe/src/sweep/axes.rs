@@ -37,11 +37,9 @@ pub(crate) enum Scope {
     Strategy(usize),
     /// The arms of every strategy.
     Arms,
-    /// Conditions.
     Conditions,
 }
 
-/// One axis.
 #[derive(Debug)]
 pub(crate) struct Axis {
     /// As the recipe writes it: `strategy.pipe.depth`.

@@ -23,7 +23,6 @@ use std::path::PathBuf;
 /// What makes two findings one: code, title and place. Each has the list of its cells.
 type Sameness = (&'static str, Box<str>, Option<Span>);
 
-/// Builds cells.
 pub(crate) struct CellBuilder<'a> {
     recipe: &'a Recipe,
     files: &'a dyn Files,

@@ -19,7 +19,6 @@ type Choice<'a> = Vec<(&'a Dimension, usize)>;
 /// A cell before its specification is built.
 pub(crate) struct Draft {
     pub(crate) arm: usize,
-    /// Of its strategy.
     pub(crate) kind: StrategyKind,
     pub(crate) condition: String,
     pub(crate) label: String,

@@ -29,7 +29,7 @@ const CONFIDENCE: Defaulted<f64> = Defaulted::number("report.confidence");
 
 /// What to plan.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+pub struct PlanRequest<'a> {
     /// The recipe's file.
     pub path: &'a Path,
     /// `key=value` of each `--set`.
@@ -42,7 +42,7 @@ pub struct Request<'a> {
     pub repeats: Option<u32>,
 }
 
-impl<'a> Request<'a> {
+impl<'a> PlanRequest<'a> {
     /// A recipe as it is.
     pub fn new(path: &'a Path) -> Self {
         Self { path, overrides: &[], sweeps: &[], only: None, repeats: None }
@@ -53,7 +53,7 @@ impl<'a> Request<'a> {
 ///
 /// # Errors
 /// All problems at once, warnings included, where at least one is an error.
-pub fn plan(files: &dyn Files, request: &Request<'_>, machine: &Machine) -> Result<Plan, Problems> {
+pub fn plan(files: &dyn Files, request: &PlanRequest<'_>, machine: &Machine) -> Result<Plan, Problems> {
     let mut loader = Loader::new(files);
     let plan = build(&mut loader, request, *machine);
     let Loader { sources, findings, .. } = loader;
@@ -65,7 +65,7 @@ pub fn plan(files: &dyn Files, request: &Request<'_>, machine: &Machine) -> Resu
     }
 }
 
-fn build(loader: &mut Loader<'_>, request: &Request<'_>, machine: Machine) -> Option<Plan> {
+fn build(loader: &mut Loader<'_>, request: &PlanRequest<'_>, machine: Machine) -> Option<Plan> {
     let (source, mut table) = loader.recipe(request.path)?;
     for argument in request.overrides {
         loader.set(&mut table, argument);

@@ -15,7 +15,6 @@ pub(crate) struct Item {
 /// What a value says.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
-    /// A string.
     Text(String),
     /// A whole number.
     Integer(i64),
@@ -27,7 +26,6 @@ pub(crate) enum Value {
     Foreign(&'static str),
     /// An array.
     List(Vec<Item>),
-    /// A table.
     Table(Table),
 }
 
@@ -41,7 +39,6 @@ pub(crate) struct Table {
 /// A named value.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
-    /// The name.
     pub(crate) name: String,
     /// Where the name is written.
     pub(crate) name_span: Span,

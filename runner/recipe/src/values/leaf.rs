@@ -33,7 +33,6 @@ pub(crate) enum Typed {
 pub(crate) enum Seeds {
     /// Counting up.
     From(u64),
-    /// As listed.
     List(Vec<u64>),
 }
 

@@ -3,13 +3,13 @@
 use crate::desk::{Desk, MACHINE};
 use crate::pages;
 use proptest::prelude::*;
-use recipe::Request;
+use recipe::PlanRequest;
 use std::path::Path;
 
 /// Plans, draws what is wrong, and forgets it.
 fn survive(text: &str, overrides: &[String], sweeps: &[String], only: Option<&str>) {
     let desk = Desk::with(text).and("base.toml", "[train]\nsteps = 3\n");
-    let request = Request { overrides, sweeps, only, ..Request::new(Path::new("recipe.toml")) };
+    let request = PlanRequest { overrides, sweeps, only, ..PlanRequest::new(Path::new("recipe.toml")) };
     match recipe::plan(&desk, &request, &MACHINE) {
         Ok(plan) => {
             let again = Desk::with(&plan.expanded).plan();

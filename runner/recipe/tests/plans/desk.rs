@@ -1,6 +1,6 @@
 //! Files that exist only in a test.
 
-use recipe::{FileProblem, Files, Machine, Plan, Problems, Request};
+use recipe::{FileProblem, Files, Machine, Plan, PlanRequest, Problems};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -27,13 +27,13 @@ impl Desk {
 
     /// Plans `recipe.toml`.
     pub(crate) fn plan(&self) -> Result<Plan, Problems> {
-        recipe::plan(self, &Request::new(Path::new("recipe.toml")), &MACHINE)
+        recipe::plan(self, &PlanRequest::new(Path::new("recipe.toml")), &MACHINE)
     }
 
     /// Plans `recipe.toml` with `--set` arguments.
     pub(crate) fn plan_with(&self, overrides: &[&str]) -> Result<Plan, Problems> {
         let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
-        let request = Request { overrides: &overrides, ..Request::new(Path::new("recipe.toml")) };
+        let request = PlanRequest { overrides: &overrides, ..PlanRequest::new(Path::new("recipe.toml")) };
         recipe::plan(self, &request, &MACHINE)
     }
 }

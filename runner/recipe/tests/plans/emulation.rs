@@ -3,7 +3,7 @@
 use crate::desk::{Desk, MACHINE};
 use crate::expansion::plan;
 use crate::problems::check;
-use recipe::{Compute, Emulation, Network, Request, Slow, Split, Whom};
+use recipe::{Compute, ComputeSplit, Emulation, Network, PlanRequest, Slow, Whom};
 use std::path::Path;
 use std::time::Duration;
 
@@ -26,9 +26,9 @@ fn networks_and_steps() {
     assert_eq!(emulation(&["[network]\nbandwidth = \"1Gbit/s\""]).network, network(Duration::ZERO));
     let step_time = Duration::from_millis(20);
     let compute = emulation(&["[compute]\nstep-time = \"20ms\""]).compute;
-    assert_eq!(compute, Some(Compute { step_time, split: Split::Measured }));
+    assert_eq!(compute, Some(Compute { step_time, split: ComputeSplit::Measured }));
     let compute = emulation(&["[compute]\nstep-time = \"20ms\"\nsplit = \"given\""]).compute;
-    let split = Split::Given { forward: 0.3, backward: 0.6, update: 0.1 };
+    let split = ComputeSplit::Given { forward: 0.3, backward: 0.6, update: 0.1 };
     assert_eq!(compute, Some(Compute { step_time, split }));
 }
 
@@ -70,7 +70,7 @@ fn a_selection_without_servers_still_has_a_recipe_with_some() {
     ]);
     for kind in ["d-sync", "ps-sync"] {
         let only = format!("strategy.kind == '{kind}'");
-        let request = Request { only: Some(&only), ..Request::new(Path::new("recipe.toml")) };
+        let request = PlanRequest { only: Some(&only), ..PlanRequest::new(Path::new("recipe.toml")) };
         let plan = recipe::plan(&Desk::with(&text), &request, &MACHINE)
             .unwrap_or_else(|problems| panic!("{}", problems.render(false, 100)));
         assert_eq!(plan.cells.iter().filter(|cell| cell.excluded.is_none()).count(), 1, "{kind}");
@@ -125,7 +125,7 @@ fn what_cannot_work() {
                 "shares that are not the whole",
                 &["[compute]\nstep-time = \"20ms\"\nsplit = { kind = \"given\", forward = 0.5 }"],
             ),
-            ("nobody in particular", &["[nodes]\nuse = [\"local*2\"]\nslow = [{ compute = 2.0 }]"]),
+            ("no rank in particular", &["[nodes]\nuse = [\"local*2\"]\nslow = [{ compute = 2.0 }]"]),
             (
                 "two at once",
                 &["[nodes]\nuse = [\"local*2\"]\nslow = [{ rank = 1, random = 1, compute = 2.0 }]"],

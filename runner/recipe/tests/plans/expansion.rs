@@ -3,8 +3,8 @@
 use crate::desk::{Desk, MACHINE};
 use crate::problems::recipe;
 use recipe::{
-    Codec, Collective, Compression, Extent, Init, LrScale, LrSchedule, LrShape, Metric, Partition, Plan,
-    ReduceOrder, Request, Role, Sampling, Source, Strategy,
+    Codec, Collective, Compression, Extent, Init, LrScale, LrSchedule, LrShape, Metric, ModelKind, Partition,
+    Plan, PlanRequest, ReduceOrder, Role, Sampling, Source, Strategy,
 };
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -27,7 +27,7 @@ fn defaults_are_the_documented_ones() {
     let plan = plan(&[]);
     let spec = &plan.cells[1].spec;
     assert_eq!(spec.strategy, Strategy::DSync);
-    assert_eq!(spec.model.kind, "mnist-mlp");
+    assert_eq!(spec.model.layered().unwrap().kind, ModelKind::MnistMlp);
     assert_eq!(spec.dataset.source, Source::Synthetic { train: 5000, test: 1000, seed: 1 });
     assert_eq!(spec.dataset.partition, Partition::Shared);
     assert_eq!((spec.train.global_batch, spec.train.length), (100, Extent::Epochs(2.0)));
@@ -128,8 +128,11 @@ fn what_is_drawn_and_how_is_part_of_a_run() {
         "[sweep.axes]\nmodel.init = [\"pytorch\", \"xavier\", \"kaiming\"]\ndataset.sampling = [\"permutation\", \"with-replacement\"]",
         "[strategy]\nkind = \"d-sync\"",
     ]);
-    let drawn: Vec<_> =
-        plan.cells.iter().map(|cell| (cell.spec.model.init, cell.spec.dataset.sampling)).collect();
+    let drawn: Vec<_> = plan
+        .cells
+        .iter()
+        .map(|cell| (cell.spec.model.layered().unwrap().init, cell.spec.dataset.sampling))
+        .collect();
     let (once, again) = (Sampling::Permutation, Sampling::WithReplacement);
     assert_eq!(
         drawn,
@@ -288,12 +291,12 @@ fn the_command_line_changes_what_is_planned() {
         "name=tried",
     ]);
     let sweeps = arguments(&["nodes.workers=1,2", "train.target.at-least=[0.5, \"60%\"]"]);
-    let request = Request {
+    let request = PlanRequest {
         overrides: &overrides,
         sweeps: &sweeps,
         only: Some("strategy == ring"),
         repeats: Some(2),
-        ..Request::new(Path::new("recipe.toml"))
+        ..PlanRequest::new(Path::new("recipe.toml"))
     };
     let plan = recipe::plan(&desk, &request, &MACHINE)
         .unwrap_or_else(|problems| panic!("{}", problems.render(false, 100)));

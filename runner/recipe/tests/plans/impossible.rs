@@ -237,6 +237,14 @@ fn impossible_custom_strategies() {
                 ],
             ),
             (
+                "a custom codec without a name, one with a setting that is given twice, and one in a ring",
+                &[
+                    "[[strategy]]\nname = \"a\"\nkind = \"ps-sync\"\ncompression = \"custom\"",
+                    "[[strategy]]\nname = \"b\"\nkind = \"ps-sync\"\ncompression = { kind = \"custom\", custom = \"mine\", settings = [\"a = 1\", \"a = 2\"] }",
+                    "[[strategy]]\nname = \"c\"\nkind = \"d-sync\"\ncompression = { kind = \"custom\", custom = \"mine\" }",
+                ],
+            ),
+            (
                 "settings of a custom strategy for another",
                 &["[[strategy]]\nkind = \"d-sync\"\nsettings = [\"period = 4\"]"],
             ),
@@ -279,6 +287,15 @@ fn impossible_elastic_strategies() {
                     "[[strategy]]\nkind = \"easgd-async\"\nmoving-rate = 0.1\nperiod = 11",
                     "[[strategy]]\nkind = \"easgd-hogwild\"\nmoving-rate = 0.1\nperiod = 10",
                     "[[strategy]]\nkind = \"measgd-async\"\nmoving-rate = 0.1\nperiod = 9",
+                ],
+            ),
+            (
+                "periods of an outer optimizer as long as the training, shorter, and without a momentum",
+                &[
+                    "[train]\nglobal-batch = 100\nsteps = 20",
+                    "[[strategy]]\nname = \"once\"\nkind = \"slowmo\"\nperiod = 20",
+                    "[[strategy]]\nname = \"twice\"\nkind = \"slowmo\"\nperiod = 19",
+                    "[[strategy]]\nname = \"without\"\nkind = \"slowmo\"\nperiod = 20\nslow-momentum = 0.0",
                 ],
             ),
             (

@@ -29,12 +29,12 @@ fn models_have_the_published_sizes() {
 #[test]
 fn models_name_their_layers_and_count_operations() {
     let lenet = model("lenet", "mnist");
-    let names: Vec<&str> = lenet.layers.iter().map(|layer| layer.name.as_str()).collect();
+    let names: Vec<&str> = lenet.layered().unwrap().layers.iter().map(|layer| layer.name.as_str()).collect();
     assert_eq!(
         names,
         ["conv1", "max-pool1", "conv2", "max-pool2", "flatten1", "linear1", "relu1", "linear2"]
     );
-    let conv2 = &lenet.layers[2];
+    let conv2 = &lenet.layered().unwrap().layers[2];
     assert_eq!(conv2.parameters[0].name, "conv2.weight");
     assert_eq!(conv2.parameters[0].shape, [50, 20, 5, 5]);
     assert_eq!(conv2.parameters[1].shape, [50]);
@@ -50,5 +50,5 @@ fn a_sequential_model_is_what_it_lists() {
     ]);
     let model = &plan.cells[0].spec.model;
     assert_eq!(model.parameters(), 4 * 25 + 4 + 4 * 36 * 10 + 10);
-    assert_eq!(model.layers.len(), 6);
+    assert_eq!(model.layered().unwrap().layers.len(), 6);
 }

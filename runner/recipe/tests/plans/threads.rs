@@ -3,12 +3,12 @@
 use crate::desk::Desk;
 use crate::expansion::{plan, planned};
 use crate::problems::recipe;
-use recipe::{Machine, Plan, Request, Threads};
+use recipe::{Machine, Plan, PlanRequest, Threads};
 use std::path::Path;
 
 fn on(cores: u32, only: Option<&str>, changes: &[&str]) -> Plan {
     let desk = Desk::with(&recipe(changes));
-    let request = Request { only, ..Request::new(Path::new("recipe.toml")) };
+    let request = PlanRequest { only, ..PlanRequest::new(Path::new("recipe.toml")) };
     let plan = recipe::plan(&desk, &request, &Machine { cores });
     plan.unwrap_or_else(|problems| panic!("{}", problems.render(false, 100)))
 }
@@ -75,7 +75,7 @@ fn threads_are_a_key_an_axis_and_part_of_a_runs_identity() {
     assert!(decided.expanded.contains("threads = 3"), "{}", decided.expanded);
     let again = recipe::plan(
         &Desk::with(&decided.expanded),
-        &Request::new(Path::new("recipe.toml")),
+        &PlanRequest::new(Path::new("recipe.toml")),
         &Machine { cores: 8 },
     );
     assert_eq!(again.expect("a plan").cells, decided.cells);

@@ -5,10 +5,10 @@ use crate::sql::value::{seed_of, state_named};
 use crate::{RunId, RunState, Store, StoreError};
 use recipe::{Provenance, RunSpec};
 
-/// An earlier run.
+/// A run of an earlier sweep that may be used again.
 #[derive(Clone, Debug)]
 pub struct EarlierRun {
-    /// Its id.
+    /// In the store.
     pub run: RunId,
     /// Name of its arm.
     pub arm: String,
@@ -20,7 +20,7 @@ pub struct EarlierRun {
     pub state: RunState,
     /// Why its last attempt ended, in a sentence; empty for a run that is done or was never begun.
     pub detail: String,
-    /// Its seed.
+    /// Of everything random in it.
     pub seed: u64,
     /// What it did.
     pub spec: RunSpec,

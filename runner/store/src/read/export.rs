@@ -170,7 +170,7 @@ pub enum Value {
     Integer(i64),
     /// Any other number.
     Real(f64),
-    /// Text.
+    /// As it is, without quotes.
     Text(String),
 }
 

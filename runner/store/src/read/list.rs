@@ -29,7 +29,7 @@ pub struct RunDetail {
     pub events: Vec<EventLine>,
 }
 
-/// An attempt.
+/// A line about one attempt.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AttemptLine {
     /// Its number, from 1.

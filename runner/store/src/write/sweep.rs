@@ -31,9 +31,9 @@ pub struct NewSweep<'a> {
 /// A finished run of an earlier sweep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRef {
-    /// The run.
+    /// The run that is planned.
     pub run: RunId,
-    /// Its sweep.
+    /// The sweep that plans it.
     pub sweep: SweepId,
     /// How it ended: done or diverged.
     pub state: RunState,

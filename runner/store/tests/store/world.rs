@@ -1,8 +1,8 @@
 //! A small plan, and what its runs would report.
 
 use recipe::{
-    Arm, AxisValue, Cell, Extent, Layer, Limits, Metric, Model, Node, Parameter, PlacedLayer, Plan,
-    ReportSettings, Run, RunSpec, Sgd, Shape, Strategy, Target,
+    Arm, AxisValue, Cell, Extent, Layer, LayeredModel, Limits, Metric, Model, ModelKind, Node, Parameter,
+    PlacedLayer, Plan, ReportSettings, Run, RunSpec, Sgd, Shape, Strategy, Target,
 };
 use record::{
     AveragedRecord, Event, HostRecord, LaneId, LinkRecord, MetricRecord, Nanos, Overhead, Phase, PhaseTimes,
@@ -77,8 +77,8 @@ fn spec(strategy: Strategy, workers: u32) -> RunSpec {
 }
 
 fn model() -> Model {
-    Model {
-        kind: "softmax".to_owned(),
+    Model::Layers(LayeredModel {
+        kind: ModelKind::Softmax,
         input: Shape::Flat(4),
         classes: 2,
         layers: vec![PlacedLayer {
@@ -90,7 +90,7 @@ fn model() -> Model {
             flops: 16,
         }],
         init: recipe::Init::Pytorch,
-    }
+    })
 }
 
 /// A machine.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 /// Why a data set cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant says what its fields are")]
 pub enum DataError {
     /// A file is not there.
     #[error(
@@ -15,7 +16,6 @@ pub enum DataError {
     Missing {
         /// Where it was looked for.
         folder: PathBuf,
-        /// Its name.
         name: String,
         /// The data set it belongs to.
         set: &'static str,
@@ -23,7 +23,6 @@ pub enum DataError {
     /// The system could not read a file.
     #[error("{} cannot be read: {source}", file.display())]
     Read {
-        /// Which one.
         file: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -31,7 +30,6 @@ pub enum DataError {
     /// A file is damaged gzip.
     #[error("{} is no intact gzip file: {source}; fetch it again", file.display())]
     Gzip {
-        /// Which one.
         file: PathBuf,
         /// What the decoder said.
         source: io::Error,
@@ -43,7 +41,6 @@ pub enum DataError {
         file.display()
     )]
     Magic {
-        /// Which one.
         file: PathBuf,
         /// What it should be.
         what: &'static str,
@@ -58,7 +55,6 @@ pub enum DataError {
         file.display(), if *at_least { " or more" } else { "" }
     )]
     Length {
-        /// Which one.
         file: PathBuf,
         /// The bytes it must have, after unpacking.
         expected: u64,
@@ -87,7 +83,6 @@ pub enum DataError {
     /// Images without pixels.
     #[error("{} has images of {rows} x {columns}, which have no pixels; fetch it again", file.display())]
     NoPixels {
-        /// Which file.
         file: PathBuf,
         /// Rows of its images.
         rows: u32,
@@ -114,11 +109,8 @@ pub enum DataError {
         file.display()
     )]
     Label {
-        /// Which file.
         file: PathBuf,
-        /// Where in it.
         offset: u64,
-        /// The label.
         label: u8,
         /// How many classes there are.
         classes: usize,
@@ -137,15 +129,11 @@ pub enum DataError {
     /// A sample that does not exist.
     #[error("sample {position} was asked for, but there are only {samples}")]
     Position {
-        /// Its position.
         position: u32,
         /// How many there are.
         samples: usize,
     },
     /// libtorch could not hold the batch.
     #[error("batch cannot become a tensor: {reason}")]
-    Tensor {
-        /// What libtorch said.
-        reason: String,
-    },
+    Tensor { reason: String },
 }

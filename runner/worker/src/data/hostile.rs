@@ -5,30 +5,30 @@ use super::{DataError, Samples, cifar, idx};
 
 /// How bytes are packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Packing {
+pub enum FileForm {
     /// As they are.
     Plain,
     /// As a gzip file.
     Gzip,
 }
 
-impl Packing {
+impl FileForm {
     fn file(self, bytes: &[u8]) -> Packed {
         Packed::from_bytes(bytes.to_vec(), self == Self::Gzip)
     }
 }
 
 /// Reads a pair of IDX files.
-pub fn read_idx(images: &[u8], labels: &[u8], packing: Packing) -> Result<Samples, DataError> {
+pub fn read_idx(images: &[u8], labels: &[u8], packing: FileForm) -> Result<Samples, DataError> {
     idx::parse(&packing.file(images), &packing.file(labels))
 }
 
 /// Reads a file of CIFAR-10.
-pub fn read_cifar_10(bytes: &[u8], packing: Packing) -> Result<Samples, DataError> {
+pub fn read_cifar_10(bytes: &[u8], packing: FileForm) -> Result<Samples, DataError> {
     cifar::samples_10(&packing.file(bytes))
 }
 
 /// Reads a file of CIFAR-100.
-pub fn read_cifar_100(bytes: &[u8], packing: Packing) -> Result<Samples, DataError> {
+pub fn read_cifar_100(bytes: &[u8], packing: FileForm) -> Result<Samples, DataError> {
     cifar::samples_100(&packing.file(bytes))
 }

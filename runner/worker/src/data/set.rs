@@ -95,7 +95,7 @@ impl DataSet {
         self.training.shape
     }
 
-    /// Number of classes.
+    /// Labels are below it.
     pub fn classes(&self) -> usize {
         self.classes
     }

@@ -17,7 +17,7 @@ pub struct Evaluation {
     pub accuracy: f64,
     /// Mean cross-entropy in nats per sample.
     pub loss: f64,
-    /// Number of samples.
+    /// Samples that were scored.
     pub samples: usize,
 }
 

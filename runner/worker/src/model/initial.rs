@@ -1,15 +1,16 @@
 //! Initial weights, computed without libtorch.
 
 use crate::stream;
-use recipe::{Init, Model, Parameter};
+use recipe::{Init, LayeredModel, Parameter, WeightedLayer};
 use strategies::Vector;
 
 /// The initial weights of a model: a pure function of model and seed, the same on every machine.
 ///
 /// All are uniform, within the bounds of the model's [`Init`]. Each layer draws from a stream of its own, keyed by its
 /// name; first its weights in their flat order, then its biases, so that two ways of drawing differ by a factor only.
-pub fn initial_weights(model: &Model, seed: u64) -> Vector {
-    let mut weights = Vec::with_capacity(model.parameters());
+pub fn initial_weights(model: &LayeredModel, seed: u64) -> Vector {
+    let size = model.weighted_layers().iter().map(WeightedLayer::size).sum();
+    let mut weights = Vec::with_capacity(size);
     for layer in &model.layers {
         let Some(first) = layer.parameters.first() else { continue };
         let inputs: usize = first.shape.iter().skip(1).product();

@@ -9,7 +9,6 @@ use tch::{Kind, TchError, Tensor};
 
 /// What the backward pass of a layer needs to know about its forward pass.
 pub(super) enum Saved {
-    /// Nothing.
     Nothing,
     /// What went in.
     Input(Tensor),

@@ -5,10 +5,11 @@ use super::kernel::{self, Down, Saved, dimensions};
 use super::section::{Section, layout, sections};
 use super::{initial_weights, loss};
 use crate::data::DataSet;
-use recipe::{Layer, Model, PlacedLayer, Shape};
+use recipe::{Layer, LayeredModel, Model, ModelFile, ModelKind, PlacedLayer, Shape};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 use strategies::vector::piece;
 use strategies::{Batch, Block, Layout, Learner, Loss, StepError, Vector};
@@ -16,21 +17,21 @@ use tch::{TchError, Tensor};
 
 /// A model that cannot be trained on a data set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant says what its fields are")]
 pub enum ModelError {
+    /// The model is not described by layers.
+    #[error("this bakeoff-worker computes layers and cannot train the model file {}; describe the model by `model.layers`", file.display())]
+    File { file: PathBuf },
     /// There is nothing to train.
     #[error("model `{kind}` has no layer with weights; add a linear or convolution layer")]
-    NoWeights {
-        /// The model's kind.
-        kind: String,
-    },
+    NoWeights { kind: ModelKind },
     /// Examples of another shape.
     #[error(
         "model `{kind}` takes {model:?}, but the examples of the data set are {data:?}; choose another model \
          or data set"
     )]
     Input {
-        /// The model's kind.
-        kind: String,
+        kind: ModelKind,
         /// What the model takes.
         model: Shape,
         /// What the data set has.
@@ -39,8 +40,7 @@ pub enum ModelError {
     /// Too few classes.
     #[error("model `{kind}` tells {model} classes apart, but the data set has {data}; widen the last layer")]
     Classes {
-        /// The model's kind.
-        kind: String,
+        kind: ModelKind,
         /// Width of its last layer.
         model: usize,
         /// Classes of the data set.
@@ -54,9 +54,9 @@ pub enum ModelError {
 /// that is on its way.
 pub struct TorchLearner {
     /// The model as described.
-    whole: Model,
+    whole: LayeredModel,
     /// What this rank keeps of it; the same unless something was cut.
-    pub(super) model: Model,
+    pub(super) model: LayeredModel,
     pub(super) sections: Vec<Section>,
     pub(super) layout: Layout,
     /// Which outputs of a section were kept, of those that were cut.
@@ -71,8 +71,8 @@ pub struct TorchLearner {
 
 impl TorchLearner {
     /// A learner of `model` on `data`; `seed` is the run's, of initial weights and dropout.
-    pub fn new(model: Model, data: Arc<DataSet>, seed: u64) -> Result<Self, ModelError> {
-        let kind = model.kind.clone();
+    pub fn new(model: LayeredModel, data: Arc<DataSet>, seed: u64) -> Result<Self, ModelError> {
+        let kind = model.kind;
         let sections = sections(&model);
         if sections.is_empty() {
             return Err(ModelError::NoWeights { kind });
@@ -85,7 +85,7 @@ impl TorchLearner {
         }
         let saved = model.layers.iter().map(|_| None).collect();
         Ok(Self {
-            layout: layout(&model),
+            layout: layout(&model.weighted_layers()),
             sections,
             whole: model.clone(),
             model,
@@ -96,6 +96,14 @@ impl TorchLearner {
             activations: None,
             saved,
         })
+    }
+
+    /// The learner of a run's model.
+    pub fn of(model: &Model, data: Arc<DataSet>, seed: u64) -> Result<Self, ModelError> {
+        match model {
+            Model::Layers(model) => Self::new(model.clone(), data, seed),
+            Model::File(ModelFile { file, .. }) => Err(ModelError::File { file: file.clone() }),
+        }
     }
 
     /// The data set it learns from.
@@ -258,7 +266,7 @@ impl Learner for TorchLearner {
             return whole;
         }
         let mut kept = Vec::with_capacity(self.layout.size());
-        for (layer, described) in layout(&self.whole).layers().iter().enumerate() {
+        for (layer, described) in layout(&self.whole.weighted_layers()).layers().iter().enumerate() {
             self.kept_weights(layer, &whole[described.span.clone()], &mut kept);
         }
         Vector::from(kept)
@@ -344,7 +352,7 @@ impl Learner for TorchLearner {
             self.model.layers[place].output = Shape::Flat(kept.len());
         }
         self.cuts.insert(layer, kept);
-        self.layout = layout(&self.model);
+        self.layout = layout(&self.model.weighted_layers());
         Ok(())
     }
 }

@@ -1,10 +1,10 @@
 //! Which placed layers make up a layer of the flat layout: one with weights, and what follows it.
 
-use recipe::{Model, Parameter};
+use recipe::{LayeredModel, WeightedLayer};
 use std::ops::Range;
 use strategies::Layout;
 
-/// One layer of the layout, as positions in [`Model::layers`].
+/// One layer of the layout, as positions in [`LayeredModel::layers`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Section {
     /// The placed layers; layers before the first with weights belong to the first section.
@@ -14,7 +14,7 @@ pub(super) struct Section {
 }
 
 /// The sections of a model, from input to output; none where no layer has weights.
-pub(super) fn sections(model: &Model) -> Vec<Section> {
+pub(super) fn sections(model: &LayeredModel) -> Vec<Section> {
     let weighted: Vec<usize> =
         (0..model.layers.len()).filter(|place| !model.layers[*place].parameters.is_empty()).collect();
     let mut sections = Vec::with_capacity(weighted.len());
@@ -26,10 +26,7 @@ pub(super) fn sections(model: &Model) -> Vec<Section> {
     sections
 }
 
-/// The flat layout of a model: one layer for each layer with weights, which lends it its name.
-pub fn layout(model: &Model) -> Layout {
-    Layout::new(model.layers.iter().filter(|layer| !layer.parameters.is_empty()).map(|layer| {
-        let size = layer.parameters.iter().map(Parameter::size).sum();
-        (layer.name.clone(), size)
-    }))
+/// The flat layout of a model's layers with weights.
+pub fn layout(layers: &[WeightedLayer<'_>]) -> Layout {
+    Layout::new(layers.iter().map(|layer| (layer.name.to_owned(), layer.size())))
 }

@@ -1,7 +1,7 @@
 //! Metrics of snapshots: exact means, whatever the batches.
 
 use crate::support::{GREY, drawn, linear, place, softmax};
-use recipe::{Layer, Metric};
+use recipe::{Layer, Metric, Model, ModelKind};
 use record::{Nanos, Rank, SnapshotGroup, SnapshotRecord, Standing};
 use std::path::{Path, PathBuf};
 use strategies::{Batch, Learner, Vector};
@@ -55,7 +55,7 @@ fn dropout_is_off() {
     let data = drawn(20, 50, 0.0);
     let layers = |rate| [Layer::Flatten, linear(20), Layer::Dropout { rate }, linear(10)];
     let found = |rate| {
-        let model = place("sequential", GREY, &layers(rate));
+        let model = place(ModelKind::Sequential, GREY, &layers(rate));
         let learner = TorchLearner::new(model, data.clone(), 3).unwrap();
         learner.evaluate(&learner.initial(), Split::Test).unwrap()
     };
@@ -65,9 +65,9 @@ fn dropout_is_off() {
 #[test]
 fn a_snapshot_gets_its_metrics_with_its_own_time() {
     let folder = tempfile::tempdir().unwrap();
-    let model = softmax();
+    let model = Model::from(softmax());
     let data = drawn(200, 40, 0.25);
-    let evaluator = Evaluator::new(model.clone(), data.clone()).unwrap();
+    let evaluator = Evaluator::new(&model, data.clone()).unwrap();
     let weights = Vector::zeros(model.parameters());
     std::fs::create_dir(folder.path().join("snapshots")).unwrap();
     snapshot::write(&folder.path().join("snapshots/a.f32"), &weights).unwrap();
@@ -81,15 +81,15 @@ fn a_snapshot_gets_its_metrics_with_its_own_time() {
             assert!((metric.value - 10.0_f64.ln()).abs() < 1e-6, "equal scores: {}", metric.value);
         }
     }
-    let without = Evaluator::new(model, drawn(20, 4, 0.0)).unwrap();
+    let without = Evaluator::new(&model, drawn(20, 4, 0.0)).unwrap();
     assert_eq!(without.evaluate(folder.path(), &record("snapshots/a.f32")).unwrap().len(), 2);
 }
 
 #[test]
 fn a_diverged_model_has_metrics_and_a_broken_file_none() {
     let folder = tempfile::tempdir().unwrap();
-    let model = softmax();
-    let evaluator = Evaluator::new(model.clone(), drawn(20, 4, 0.0)).unwrap();
+    let model = Model::from(softmax());
+    let evaluator = Evaluator::new(&model, drawn(20, 4, 0.0)).unwrap();
     snapshot::write(&folder.path().join("nan"), &Vector::from(vec![f32::NAN; model.parameters()])).unwrap();
     let metrics = evaluator.evaluate(folder.path(), &record("nan")).unwrap();
     assert!(metrics[1].value.is_nan());
@@ -181,11 +181,11 @@ fn a_model_of_another_size_is_found_before_anything_is_summed() {
 fn a_mean_is_evaluated_where_the_run_is_judged_by_it_and_kept_where_it_ends_with_it() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("snapshots")).unwrap();
-    let model = softmax();
+    let model = Model::from(softmax());
     let models =
         [uneven(model.parameters(), 1), uneven(model.parameters(), 2), uneven(model.parameters(), 3)];
     let files = written(folder.path(), &models);
-    let evaluator = Evaluator::new(model.clone(), drawn(200, 40, 0.0)).unwrap();
+    let evaluator = Evaluator::new(&model, drawn(200, 40, 0.0)).unwrap();
     let copies = |judged, last| -> Vec<SnapshotRecord> {
         let copy = |rank: u32| SnapshotRecord {
             rank: Rank(rank),

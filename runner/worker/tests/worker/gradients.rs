@@ -3,7 +3,7 @@
 use crate::support::{
     GREY, avg_pool, cifar_cnn, coloured, conv, drawn, lenet, linear, max_pool, mnist_mlp, place, softmax,
 };
-use recipe::{Layer, Model};
+use recipe::{Layer, LayeredModel, ModelKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use strategies::{Batch, Learner, Vector};
@@ -38,7 +38,7 @@ fn gradient_into(learner: &mut TorchLearner, weights: &Vector, batch: &Batch, gr
 
 /// The same by libtorch's automatic differentiation; `factors` are the masks of dropout layers by name.
 fn reference(
-    model: &Model,
+    model: &LayeredModel,
     data: &DataSet,
     weights: &Vector,
     batch: &Batch,
@@ -97,7 +97,7 @@ fn close(one: &[f32], other: &[f32], tolerance: f32, what: &str) {
     }
 }
 
-fn compare(model: Model, data: Arc<DataSet>) {
+fn compare(model: LayeredModel, data: Arc<DataSet>) {
     let what =
         format!("{} {:?}", model.kind, model.layers.iter().map(|layer| &layer.name).collect::<Vec<_>>());
     let mut learner = TorchLearner::new(model.clone(), data.clone(), 3).unwrap();
@@ -123,7 +123,7 @@ fn each_kind_of_layer_equals_automatic_differentiation() {
         vec![conv(2, 7, 3, 2), avg_pool(2, 1), max_pool(2, 2), Layer::Relu, Layer::Flatten, linear(10)],
         vec![conv(10, 28, 1, 0), Layer::Flatten],
     ] {
-        compare(place("sequential", GREY, &layers), data.clone());
+        compare(place(ModelKind::Sequential, GREY, &layers), data.clone());
     }
 }
 
@@ -135,7 +135,7 @@ fn whole_models_equal_automatic_differentiation() {
     compare(cifar_cnn(), coloured(20, 1));
 }
 
-fn with_dropout() -> Model {
+fn with_dropout() -> LayeredModel {
     let layers = [
         conv(4, 3, 2, 0),
         Layer::Dropout { rate: 0.3 },
@@ -146,11 +146,11 @@ fn with_dropout() -> Model {
         Layer::Dropout { rate: 0.5 },
         linear(10),
     ];
-    place("sequential", GREY, &layers)
+    place(ModelKind::Sequential, GREY, &layers)
 }
 
 /// The masks of a batch: with weights 0 and biases 1 nothing but the mask comes out of a layer.
-fn masks(learner: &mut TorchLearner, model: &Model, batch: &Batch) -> BTreeMap<String, Tensor> {
+fn masks(learner: &mut TorchLearner, model: &LayeredModel, batch: &Batch) -> BTreeMap<String, Tensor> {
     let mut ones = Vector::zeros(learner.layout().size());
     let mut at = 0;
     for parameter in model.layers.iter().flat_map(|layer| &layer.parameters) {
@@ -188,7 +188,7 @@ fn dropout_equals_automatic_differentiation_with_the_same_masks() {
 #[test]
 fn differences_of_the_loss_agree() {
     let layers = [avg_pool(4, 4), conv(2, 2, 1, 0), max_pool(2, 2), linear(4), Layer::Relu, linear(10)];
-    let model = place("sequential", GREY, &layers);
+    let model = place(ModelKind::Sequential, GREY, &layers);
     let mut learner = TorchLearner::new(model, drawn(20, 1, 0.0), 5).unwrap();
     let mut weights = learner.initial();
     let batch = batch(0..8);
@@ -248,7 +248,8 @@ fn the_same_inputs_give_the_same_bits() {
 #[test]
 fn the_place_in_memory_does_not_matter() {
     let layers = [avg_pool(4, 4), Layer::Flatten, linear(13), Layer::Relu, linear(10)];
-    let mut learner = TorchLearner::new(place("sequential", GREY, &layers), drawn(40, 1, 0.0), 3).unwrap();
+    let mut learner =
+        TorchLearner::new(place(ModelKind::Sequential, GREY, &layers), drawn(40, 1, 0.0), 3).unwrap();
     let weights = learner.initial();
     let (mut places, mut digests, mut kept) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
     for number in 0..64 {

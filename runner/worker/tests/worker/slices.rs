@@ -1,11 +1,11 @@
 //! Initial weights, the cursor, and layers cut into slices.
 
 use crate::support::{GREY, drawn, lenet, linear, mnist_mlp, place, softmax};
-use recipe::{Init, Layer, Model, Parameter};
+use recipe::{Init, Layer, LayeredModel, Model, ModelFile, ModelKind, Parameter};
 use strategies::{Batch, Block, Learner, StepError, Vector};
 use worker::model::{ModelError, TorchLearner, initial_weights, layout};
 
-fn learner(model: Model) -> TorchLearner {
+fn learner(model: LayeredModel) -> TorchLearner {
     TorchLearner::new(model, drawn(20, 1, 0.0), 3).unwrap()
 }
 
@@ -16,10 +16,11 @@ fn batch() -> Batch {
 #[test]
 fn a_layer_of_the_layout_is_one_with_weights_and_what_follows() {
     let model = lenet();
-    let names: Vec<_> = layout(&model).layers().iter().map(|layer| layer.name.clone()).collect();
+    let names: Vec<_> =
+        layout(&model.weighted_layers()).layers().iter().map(|layer| layer.name.clone()).collect();
     assert_eq!(names, ["conv1", "conv2", "linear1", "linear2", "linear3"]);
-    assert_eq!(layout(&model).size(), model.parameters());
-    assert_eq!(layout(&model).layers()[1].span, 156..156 + 2416);
+    assert_eq!(layout(&model.weighted_layers()).size(), Model::from(model.clone()).parameters());
+    assert_eq!(layout(&model.weighted_layers()).layers()[1].span, 156..156 + 2416);
 }
 
 #[test]
@@ -56,7 +57,7 @@ fn initial_weights_stay_what_they_are() {
 fn ways_to_draw_initial_weights_differ_by_their_bounds() {
     let pytorch = initial_weights(&lenet(), 3);
     for (init, factor) in [(Init::Xavier, 3.0_f64.sqrt()), (Init::Kaiming, 6.0_f64.sqrt())] {
-        let model = Model { init, ..lenet() };
+        let model = LayeredModel { init, ..lenet() };
         let weights = initial_weights(&model, 3);
         assert_eq!(weights, initial_weights(&model, 3));
         assert_ne!(weights, initial_weights(&model, 4));
@@ -83,7 +84,7 @@ fn ways_to_draw_initial_weights_differ_by_their_bounds() {
 }
 
 /// Inputs and place of the largest matrix of a model.
-fn widest(model: &Model) -> (usize, std::ops::Range<usize>) {
+fn widest(model: &LayeredModel) -> (usize, std::ops::Range<usize>) {
     let mut at = 0;
     let places = model.layers.iter().flat_map(|layer| &layer.parameters).map(|parameter| {
         let place = at..at + parameter.size();
@@ -129,7 +130,7 @@ fn the_cursor_can_leave_and_return() {
 #[test]
 fn slices_are_slices_of_the_whole_layer() {
     let layers = [linear(7), Layer::Relu, Layer::Dropout { rate: 0.4 }, linear(10)];
-    let model = place("sequential", GREY, &layers);
+    let model = place(ModelKind::Sequential, GREY, &layers);
     let mut whole = learner(model.clone());
     let weights = whole.initial();
     whole.load(&batch()).unwrap();
@@ -196,9 +197,24 @@ fn misuse_is_an_error_with_a_reason() {
 #[test]
 fn models_that_do_not_fit_the_data_are_refused() {
     let new = |model| TorchLearner::new(model, drawn(20, 1, 0.0), 0).err();
-    let flat = |layers: &[Layer]| place("sequential", GREY, layers);
+    let flat = |layers: &[Layer]| place(ModelKind::Sequential, GREY, layers);
     assert!(matches!(new(flat(&[Layer::Flatten])), Some(ModelError::NoWeights { .. })));
     assert!(matches!(new(flat(&[linear(9)])), Some(ModelError::Classes { model: 9, data: 10, .. })));
     assert!(matches!(new(crate::support::cifar_cnn()), Some(ModelError::Input { .. })));
     assert!(new(flat(&[linear(11)])).is_none());
+}
+
+#[test]
+fn the_layout_of_a_model_file_is_that_of_the_flat_weights_and_this_worker_does_not_train_it() {
+    let text = format!(
+        r#"{{ "sha256": "{}", "input": {{ "image": [1, 28, 28] }}, "classes": 10, "layers": [ {{ "name": "fc",
+            "parameters": [ {{ "name": "fc.weight", "shape": [10, 784] }} ], "activations": 10, "flops": 15680 }} ] }}"#,
+        "0".repeat(64)
+    );
+    let model = Model::File(ModelFile::described("net.pt".into(), &text).unwrap());
+    let flat = layout(&model.weighted_layers());
+    assert_eq!((flat.layers()[0].name.as_str(), flat.size()), ("fc", 7_840));
+    let refused = TorchLearner::of(&model, drawn(20, 1, 0.0), 1).err().unwrap();
+    assert_eq!(refused, ModelError::File { file: "net.pt".into() });
+    assert!(refused.to_string().contains("cannot train the model file net.pt"), "{refused}");
 }

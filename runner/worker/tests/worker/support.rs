@@ -1,6 +1,6 @@
 //! Models and data sets for the tests of this package.
 
-use recipe::{Dataset, Layer, Model, Parameter, Partition, PlacedLayer, Shape, Source};
+use recipe::{Dataset, Layer, LayeredModel, ModelKind, Parameter, Partition, PlacedLayer, Shape, Source};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -71,18 +71,18 @@ pub(crate) fn avg_pool(kernel: usize, stride: usize) -> Layer {
 }
 
 /// Softmax regression.
-pub(crate) fn softmax() -> Model {
-    place("softmax", GREY, &[Layer::Flatten, linear(10)])
+pub(crate) fn softmax() -> LayeredModel {
+    place(ModelKind::Softmax, GREY, &[Layer::Flatten, linear(10)])
 }
 
 /// 784-500-500-10.
-pub(crate) fn mnist_mlp() -> Model {
+pub(crate) fn mnist_mlp() -> LayeredModel {
     let layers = [Layer::Flatten, linear(500), Layer::Relu, linear(500), Layer::Relu, linear(10)];
-    place("mnist-mlp", GREY, &layers)
+    place(ModelKind::MnistMlp, GREY, &layers)
 }
 
 /// Two convolutions with max pooling, three linear layers.
-pub(crate) fn lenet() -> Model {
+pub(crate) fn lenet() -> LayeredModel {
     let layers = [
         conv(6, 5, 1, 2),
         Layer::Relu,
@@ -97,11 +97,11 @@ pub(crate) fn lenet() -> Model {
         Layer::Relu,
         linear(10),
     ];
-    place("lenet", GREY, &layers)
+    place(ModelKind::Lenet, GREY, &layers)
 }
 
 /// Three convolutions with pooling on colour images.
-pub(crate) fn cifar_cnn() -> Model {
+pub(crate) fn cifar_cnn() -> LayeredModel {
     let layers = [
         conv(32, 5, 1, 2),
         max_pool(3, 2),
@@ -115,11 +115,11 @@ pub(crate) fn cifar_cnn() -> Model {
         Layer::Flatten,
         linear(10),
     ];
-    place("cifar-cnn", COLOUR, &layers)
+    place(ModelKind::CifarCnn, COLOUR, &layers)
 }
 
 /// Puts layers into their places.
-pub(crate) fn place(kind: &str, input: Shape, layers: &[Layer]) -> Model {
+pub(crate) fn place(kind: ModelKind, input: Shape, layers: &[Layer]) -> LayeredModel {
     let mut counts = BTreeMap::new();
     let mut shape = input;
     let mut placed = Vec::new();
@@ -141,7 +141,7 @@ pub(crate) fn place(kind: &str, input: Shape, layers: &[Layer]) -> Model {
         placed.push(PlacedLayer { name, layer, input: shape, output, parameters, flops: 0 });
         shape = output;
     }
-    Model { kind: kind.to_owned(), input, classes: shape.size(), layers: placed, init: recipe::Init::Pytorch }
+    LayeredModel { kind, input, classes: shape.size(), layers: placed, init: recipe::Init::Pytorch }
 }
 
 fn result(layer: &Layer, name: &str, input: Shape) -> (Shape, Vec<Parameter>) {

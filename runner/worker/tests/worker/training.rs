@@ -1,7 +1,7 @@
 //! Plain gradient descent on the drawn data: the linear model stays clearly below the network.
 
 use crate::support::{drawn, mnist_mlp, softmax};
-use recipe::Model;
+use recipe::LayeredModel;
 use std::sync::Arc;
 use std::time::Instant;
 use strategies::{Batch, Learner, Vector};
@@ -9,7 +9,7 @@ use worker::data::{DataSet, Split};
 use worker::model::{Evaluation, TorchLearner};
 
 /// Trains with batches of 100 in an order that changes each epoch; answers the evaluation after each epoch.
-pub(crate) fn train(model: Model, data: &Arc<DataSet>, epochs: u64, rate: f32) -> Vec<Evaluation> {
+pub(crate) fn train(model: LayeredModel, data: &Arc<DataSet>, epochs: u64, rate: f32) -> Vec<Evaluation> {
     worker::threads::compute_with(1);
     let mut learner = TorchLearner::new(model, data.clone(), 1).unwrap();
     let mut weights = learner.initial();

@@ -10,7 +10,7 @@ use strategies::*;
 #[test]
 fn a_ring_that_only_asks_is_reported_as_a_deadlock_with_its_cycle() {
     struct Asks;
-    impl Strategy for Asks {
+    impl Trainer for Asks {
         fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
             let (tag, group) = (ctx.tag(Kind::Exchange), ctx.trainers().clone());
             ctx.wire().recv_packet(group.after(group.size() - 1), tag)?;
@@ -35,7 +35,7 @@ fn a_ring_that_only_asks_is_reported_as_a_deadlock_with_its_cycle() {
 #[test]
 fn a_panic_is_an_error_of_its_lane() {
     struct Breaks;
-    impl Strategy for Breaks {
+    impl Trainer for Breaks {
         fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
             assert!(ctx.rank() != Rank(1) || ctx.t() != 2, "rank 1 breaks in step 2");
             let (loss, g) = ctx.gradient()?;

@@ -6,7 +6,7 @@ use recipe::{Extent, Strategy as Kinds};
 use record::{LaneId, Nanos, Rank};
 use std::borrow::Cow;
 use strategies::rng::mix;
-use strategies::sim::{Costs, Outcome, WorldError};
+use strategies::sim::{Costs, WorldError, WorldOutcome};
 use strategies::toy::Quadratic;
 use strategies::*;
 
@@ -37,7 +37,7 @@ struct Gossip {
     local: Shared<Local>,
 }
 
-impl Strategy for Gossip {
+impl Trainer for Gossip {
     fn start(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
         let own = 4.0 * ctx.rank().0 as f32;
         ctx.weights_mut().fill(own);
@@ -144,7 +144,7 @@ impl Service for Passive {
     }
 }
 
-fn gossip(ranks: u32, seed: u64) -> Result<Outcome, WorldError> {
+fn gossip(ranks: u32, seed: u64) -> Result<WorldOutcome, WorldError> {
     let mut scene = Scene::new(Kinds::DSync, ranks).seed(seed).change(|spec| {
         spec.train.optimizer.lr = 0.0;
         spec.train.length = Extent::Steps(6);

@@ -56,7 +56,7 @@ impl Hybrid {
     }
 
     fn sum(mut mine: Block, tag: Tag, wire: &mut Wire<'_>) -> Result<Block, StepError> {
-        strategies::collective::Collective::all_reduce_sum(
+        strategies::collective::CollectiveAlgorithm::all_reduce_sum(
             &strategies::collective::RankOrder,
             &mut mine.values,
             tag,
@@ -71,7 +71,7 @@ fn columns(block: &Block, at: std::ops::Range<usize>) -> Block {
     Block { width: at.len(), values }
 }
 
-impl Strategy for Hybrid {
+impl Trainer for Hybrid {
     fn start(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
         let group = ctx.trainers().clone();
         (self.first_cut..self.widths.len())

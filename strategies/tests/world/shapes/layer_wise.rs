@@ -11,7 +11,7 @@ struct LayerWise {
     buckets: Vec<std::ops::Range<usize>>,
 }
 
-impl Strategy for LayerWise {
+impl Trainer for LayerWise {
     fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
         let loss = ctx.forward()?;
         let mut g = ctx.spare();

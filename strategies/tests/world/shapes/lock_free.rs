@@ -58,7 +58,7 @@ struct Elastic {
     pull: f32,
 }
 
-impl Strategy for Elastic {
+impl Trainer for Elastic {
     fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
         let tag = Tag::new(Kind::Push, ctx.t());
         let (loss, g) = ctx.gradient()?;
@@ -82,7 +82,7 @@ impl Strategy for Elastic {
 fn an_elastic_pull_without_gradients_conserves_the_sum() {
     // Worker k starts at 4 k, the centre at 0, and each of 12 pulls halves: 24 bits hold every sum.
     struct Apart(Elastic);
-    impl Strategy for Apart {
+    impl Trainer for Apart {
         fn start(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
             let own = 4.0 * ctx.rank().0 as f32;
             ctx.weights_mut().fill(own);

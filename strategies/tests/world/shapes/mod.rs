@@ -10,20 +10,20 @@ mod lock_free;
 
 use crate::scene::Scene;
 use record::Rank;
-use strategies::sim::{Outcome, WorldError};
+use strategies::sim::{WorldError, WorldOutcome};
 use strategies::*;
 
 fn run(
     scene: &Scene,
     learner: impl Fn() -> Box<dyn Learner>,
     roles: impl Fn(Rank, &dyn Runtime, &CommQueue) -> Roles,
-) -> Result<Outcome, WorldError> {
+) -> Result<WorldOutcome, WorldError> {
     let size = learner().layout().size();
     let blueprint = Blueprint::new(&scene.spec, scene.plan(), size);
     scene.world.run_roles(&blueprint, |_| learner(), roles)
 }
 
-fn trains(strategy: impl Strategy + 'static, services: Vec<Box<dyn Service>>) -> Roles {
+fn trains(strategy: impl Trainer + 'static, services: Vec<Box<dyn Service>>) -> Roles {
     Roles { trainer: Some(Box::new(strategy)), services, ..Roles::default() }
 }
 

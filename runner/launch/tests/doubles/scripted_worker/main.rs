@@ -1,5 +1,5 @@
 //! A test double of the worker: it speaks the real protocol and trains nothing. What it does wrong, and when,
-//! is written in the place of the model's kind: `1 kill 3; 2 deaf; evaluator exit 4`. Called with `drive` and
+//! is written in the place of the data set's path: `1 kill 3; 2 deaf; evaluator exit 4`. Called with `drive` and
 //! a directory it is a driver instead, whose run never ends by itself; called with `reap` it is the next one. Called with
 //! `environment` and a directory it is a driver whose members write into their logs what their surroundings are.
 
@@ -21,8 +21,9 @@ use record::{
 };
 use rustix::process::{Signal, getpid, kill_process};
 use script::{Part, Verb};
+use sha2::{Digest, Sha256};
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{env, fs, io, process, thread};
 
@@ -43,17 +44,22 @@ fn main() {
 /// cannot, and one does not.
 fn drive(directory: PathBuf) {
     let mut spec = sample::spec(3);
-    spec.model.kind = "0 endless; 1 hang 2; 2 deaf blind".into();
+    spec.dataset.source = script("0 endless; 1 hang 2; 2 deaf blind");
     attempt(&spec, directory);
 }
 
 /// Runs an attempt of two workers and a server with two threads each worker and three of the evaluator.
 fn environment(directory: PathBuf) {
     let mut spec = sample::spec(3);
-    spec.model.kind = "0 tell; 1 tell; 2 tell; evaluator tell".into();
+    spec.dataset.source = script("0 tell; 1 tell; 2 tell; evaluator tell");
     spec.cluster.seats[2].role = recipe::Role::Server;
     spec.threads = recipe::Threads { worker: 2, evaluator: 3, evaluate_at_once: true };
     attempt(&spec, directory);
+}
+
+/// A data set whose path is the script of the members.
+fn script(text: &str) -> recipe::Source {
+    recipe::Source::Mnist { path: text.into() }
 }
 
 fn attempt(spec: &recipe::RunSpec, directory: PathBuf) {
@@ -74,7 +80,10 @@ fn attempt(spec: &recipe::RunSpec, directory: PathBuf) {
 
 fn work() {
     let briefing = mesh::read_briefing(io::stdin()).unwrap();
-    let part = Part::of(&briefing.spec.model.kind, briefing.member);
+    let recipe::Source::Mnist { path } = &briefing.spec.dataset.source else {
+        panic!("a data set whose path is a script");
+    };
+    let part = Part::of(path.to_str().unwrap(), briefing.member);
     if !part.has(Verb::Blind) {
         thread::spawn(|| {
             // The end of the input is the end of the driver.
@@ -99,7 +108,7 @@ fn work() {
     let (control, inbox) = ControlClient::connect(&briefing).unwrap();
     match briefing.member {
         Member::Rank(rank) => Actor { rank, briefing, part, control, inbox }.play(),
-        Member::Evaluator => evaluate(&part, &control, &inbox),
+        Member::Evaluator => evaluate(&briefing.directory, &part, &control, &inbox),
     }
 }
 
@@ -244,9 +253,9 @@ impl Actor {
 
     fn snapshot(&self, step: u64) {
         let file = format!("snapshots/{step}.bin");
-        if !self.part.has(Verb::Forget) {
-            fs::write(self.briefing.directory.join(&file), []).unwrap();
-        }
+        let bytes = step.to_le_bytes();
+        let written = if self.part.has(Verb::Forge) { [0; 8] } else { bytes };
+        fs::write(self.briefing.directory.join(&file), written).unwrap();
         self.tell(Event::Snapshot(SnapshotRecord {
             rank: self.rank,
             model: "rank 0".into(),
@@ -258,7 +267,7 @@ impl Actor {
             mark: step,
             standing: Standing::Judged,
             group: None,
-            sha256: String::new(),
+            sha256: recipe::hex(&Sha256::digest(bytes)),
             answers: true,
         }));
     }
@@ -272,7 +281,7 @@ impl Actor {
     }
 }
 
-fn evaluate(part: &Part, control: &ControlClient, inbox: &ControlInbox) {
+fn evaluate(directory: &Path, part: &Part, control: &ControlClient, inbox: &ControlInbox) {
     loop {
         match inbox.recv_timeout(Duration::from_mins(1)) {
             Some(ToMember::Evaluate(snapshot)) => {
@@ -291,6 +300,9 @@ fn evaluate(part: &Part, control: &ControlClient, inbox: &ControlInbox) {
                     value: 0.9,
                     judged: true,
                 })]));
+                if part.has(Verb::Tidy) {
+                    fs::remove_file(directory.join(&snapshot.file)).unwrap();
+                }
                 control.send(ToDriver::Evaluated { file: snapshot.file, failure });
             }
             Some(ToMember::Leave) => break,

@@ -34,13 +34,15 @@ pub(crate) enum Verb {
     Mute,
     /// Stay after the goodbye.
     Linger,
-    /// Tell of snapshots that it does not write.
-    Forget,
+    /// Write other snapshots than those it tells of.
+    Forge,
+    /// As the evaluator, delete the snapshots that it has evaluated.
+    Tidy,
     /// Write into its log what the environment says to libraries that compute, and its threads.
     Tell,
 }
 
-const VERBS: [(&str, Verb); 16] = [
+const VERBS: [(&str, Verb); 17] = [
     ("early", Verb::Early),
     ("unready", Verb::Unready),
     ("differ", Verb::Differ),
@@ -55,7 +57,8 @@ const VERBS: [(&str, Verb); 16] = [
     ("blind", Verb::Blind),
     ("mute", Verb::Mute),
     ("linger", Verb::Linger),
-    ("forget", Verb::Forget),
+    ("forge", Verb::Forge),
+    ("tidy", Verb::Tidy),
     ("tell", Verb::Tell),
 ];
 

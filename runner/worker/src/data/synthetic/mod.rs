@@ -50,7 +50,6 @@ mod jitter {
     pub(super) const TURN: f64 = 0.12;
     /// Of the sizes along both axes, around 8.2 pixels for half a side.
     pub(super) const SIZE: f64 = 1.5;
-    /// Of the shear.
     pub(super) const SHEAR: f64 = 0.12;
     /// Of the place of the middle, in pixels.
     pub(super) const SHIFT: f64 = 1.9;

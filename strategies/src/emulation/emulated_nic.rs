@@ -4,8 +4,8 @@
 //! until the moment at which it would have come. Nothing waits on the sender's side: as on a real card, what is
 //! handed over goes in its own time.
 
-use super::card::{Arrival, Card, Fabric, Flight};
 use super::inbound::{Inbound, MessageState, Next};
+use super::nic_model::{Arrival, Fabric, Flight, NicModel};
 use super::{Lateness, Timer};
 use crate::{Envelope, Kind, Packet, StepError, Tag, Transport};
 use record::{Nanos, Rank};
@@ -33,16 +33,16 @@ const FURTHEST: Nanos = Nanos(24 * 3600 * 1_000_000_000);
 const LOOK: Nanos = Nanos(1_000_000);
 
 /// The emulated card of a rank; its lanes share it.
-pub struct NetworkCard {
+pub struct EmulatedNic {
     me: Rank,
     fabric: Fabric,
     timer: Arc<dyn Timer>,
-    out: Mutex<Card>,
+    out: Mutex<NicModel>,
     inbound: Mutex<Inbound>,
     lateness: Mutex<Lateness>,
 }
 
-impl NetworkCard {
+impl EmulatedNic {
     /// The card of `me`.
     pub fn new(me: Rank, fabric: Fabric, timer: Arc<dyn Timer>) -> Arc<Self> {
         Arc::new(Self {
@@ -81,7 +81,7 @@ impl NetworkCard {
     }
 }
 
-impl Arrivals for NetworkCard {
+impl Arrivals for EmulatedNic {
     fn arrived(&self, from: Rank, tag: Tag, bytes: usize, departed: Option<Nanos>) {
         let flight = departed.map(|departed| self.flight(from, bytes, departed));
         lock(&self.inbound).reach(from, tag, flight);
@@ -90,7 +90,7 @@ impl Arrivals for NetworkCard {
 
 /// A lane's transport behind the card.
 struct Behind {
-    card: Arc<NetworkCard>,
+    card: Arc<EmulatedNic>,
     carrier: Box<dyn Carrier>,
     /// What was taken from the carrier before it was due, by kind and sender.
     taken: BTreeMap<(Kind, Rank), VecDeque<Envelope>>,

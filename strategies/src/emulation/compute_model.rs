@@ -2,7 +2,7 @@
 //! real ranks let them pass around the real arithmetic.
 
 use super::Slowness;
-use recipe::{Compute, Model, Role, RunSpec, Split};
+use recipe::{Compute, ComputeSplit, Model, Role, RunSpec};
 use record::{Nanos, Rank, Work};
 
 /// In which proportion the work of one batch takes time: numbers of any unit.
@@ -10,7 +10,7 @@ use record::{Nanos, Rank, Work};
 pub struct Parts {
     /// Forward pass, layer by layer.
     pub forward: Vec<f64>,
-    /// The loss.
+    /// Of computing the loss and its gradient.
     pub loss: f64,
     /// Backward pass, layer by layer.
     pub backward: Vec<f64>,
@@ -22,19 +22,7 @@ impl Parts {
     /// Layers in the proportion of their arithmetic, and a backward pass of twice the forward pass: where nothing
     /// was measured.
     pub fn by_arithmetic(model: &Model, layers: usize) -> Self {
-        // What follows a layer with weights belongs to it, and so does what comes before the first.
-        let mut work: Vec<f64> = vec![0.0];
-        let mut weighted = false;
-        for layer in &model.layers {
-            let has_weights = !layer.parameters.is_empty();
-            if has_weights && weighted {
-                work.push(0.0);
-            }
-            weighted |= has_weights;
-            if let Some(last) = work.last_mut() {
-                *last += layer.flops as f64;
-            }
-        }
+        let mut work: Vec<f64> = model.weighted_layers().iter().map(|layer| layer.flops as f64).collect();
         if work.len() != layers || work.iter().sum::<f64>() <= 0.0 {
             work = vec![1.0; layers];
         }
@@ -65,23 +53,23 @@ fn scale(parts: &mut [f64], to: f64) {
 
 /// How long each piece of a rank's work takes.
 #[derive(Clone, Debug)]
-pub struct Pace {
+pub struct ComputeModel {
     /// In nanoseconds; none where work takes what the machine takes.
     stated: Option<Parts>,
     parameter_count: usize,
     slowness: Slowness,
 }
 
-impl Pace {
+impl ComputeModel {
     fn new(compute: Option<Compute>, slowness: Slowness, measured: Parts, parameter_count: usize) -> Self {
         let stated = compute.map(|compute| {
             let (mut parts, whole) = match compute.split {
-                Split::Measured => {
+                ComputeSplit::Measured => {
                     let whole = measured.sum();
                     (measured, whole)
                 }
                 // A server has no passes, and its update is still no more than its share.
-                Split::Given { forward, backward, update } => {
+                ComputeSplit::Given { forward, backward, update } => {
                     (measured.shared(forward, backward, update), 1.0)
                 }
             };
@@ -102,7 +90,7 @@ impl Pace {
     pub fn of(spec: &RunSpec, seed: u64, rank: Rank, measured: Parts, parameter_count: usize) -> Self {
         let emulation = &spec.emulation;
         let serves = spec.cluster.seats.get(rank.index()).is_none_or(|seat| seat.role == Role::Server);
-        let compute = emulation.compute.filter(|compute| !serves || compute.split != Split::Measured);
+        let compute = emulation.compute.filter(|compute| !serves || compute.split != ComputeSplit::Measured);
         let slowness = Slowness::of(emulation, seed, spec.cluster.workers(), rank);
         Self::new(compute, slowness, measured, parameter_count)
     }
@@ -145,15 +133,15 @@ mod tests {
     use recipe::Emulation;
     use std::time::Duration;
 
-    fn pace(split: Split, factor: f64) -> Pace {
+    fn pace(split: ComputeSplit, factor: f64) -> ComputeModel {
         let slow = recipe::Slow { whom: recipe::Whom::Rank(0), compute: factor, link: 1.0, probability: 1.0 };
         let emulation = Emulation { slow: vec![slow], ..Emulation::default() };
         let parts = Parts { forward: vec![1.0, 3.0], loss: 2.0, backward: vec![6.0, 4.0], update: 4.0 };
         let compute = Compute { step_time: Duration::from_micros(20), split };
-        Pace::new(Some(compute), Slowness::of(&emulation, 1, 1, Rank(0)), parts, 100)
+        ComputeModel::new(Some(compute), Slowness::of(&emulation, 1, 1, Rank(0)), parts, 100)
     }
 
-    fn lengths(pace: &Pace) -> Vec<u64> {
+    fn lengths(pace: &ComputeModel) -> Vec<u64> {
         let works = [
             Work::Data,
             Work::Forward(0),
@@ -169,33 +157,36 @@ mod tests {
 
     #[test]
     fn a_step_takes_its_time_in_the_measured_proportion() {
-        let lengths = lengths(&pace(Split::Measured, 1.0));
+        let lengths = lengths(&pace(ComputeSplit::Measured, 1.0));
         assert_eq!(lengths, [0, 1000, 3000, 2000, 4000, 6000, 4000, 0]);
         assert_eq!(lengths[..7].iter().sum::<u64>(), 20_000);
     }
 
     #[test]
     fn given_shares_keep_the_proportions_of_the_layers() {
-        let given = Split::Given { forward: 0.4, backward: 0.5, update: 0.1 };
+        let given = ComputeSplit::Given { forward: 0.4, backward: 0.5, update: 0.1 };
         assert_eq!(lengths(&pace(given, 1.0)), [0, 2000, 6000, 0, 4000, 6000, 2000, 0]);
     }
 
     #[test]
     fn a_server_updates_for_its_share_of_a_step() {
-        let given = Split::Given { forward: 0.4, backward: 0.5, update: 0.1 };
+        let given = ComputeSplit::Given { forward: 0.4, backward: 0.5, update: 0.1 };
         let compute = Compute { step_time: Duration::from_micros(20), split: given };
         let even = Slowness::of(&Emulation::default(), 1, 1, Rank(0));
-        let server = Pace::new(Some(compute), even, Parts::default(), 100);
+        let server = ComputeModel::new(Some(compute), even, Parts::default(), 100);
         assert_eq!(lengths(&server), [0, 0, 0, 0, 0, 0, 2000, 0]);
     }
 
     #[test]
     fn a_slow_rank_takes_so_many_times_as_long_for_everything_it_computes() {
-        assert_eq!(lengths(&pace(Split::Measured, 3.0)), [0, 3000, 9000, 6000, 12000, 18000, 12000, 0]);
-        assert_eq!(pace(Split::Measured, 3.0).length(1, Work::Reduce(5), Nanos(77)), None);
-        let own = Pace { stated: None, ..pace(Split::Measured, 1.0) };
+        assert_eq!(
+            lengths(&pace(ComputeSplit::Measured, 3.0)),
+            [0, 3000, 9000, 6000, 12000, 18000, 12000, 0]
+        );
+        assert_eq!(pace(ComputeSplit::Measured, 3.0).length(1, Work::Reduce(5), Nanos(77)), None);
+        let own = ComputeModel { stated: None, ..pace(ComputeSplit::Measured, 1.0) };
         assert_eq!(own.length(1, Work::Loss, Nanos(77)), None);
-        let real = Pace { stated: None, ..pace(Split::Measured, 3.0) };
+        let real = ComputeModel { stated: None, ..pace(ComputeSplit::Measured, 3.0) };
         assert_eq!(lengths(&real), [231, 231, 231, 231, 231, 231, 231, 0]);
     }
 
@@ -215,13 +206,13 @@ mod tests {
         };
         let layers =
             vec![layer(1, false), layer(10, true), layer(2, false), layer(20, true), layer(30, true)];
-        let model = Model {
-            kind: "test".into(),
+        let model = Model::Layers(recipe::LayeredModel {
+            kind: recipe::ModelKind::Sequential,
             input: recipe::Shape::Flat(1),
             classes: 1,
             layers,
             init: recipe::Init::Pytorch,
-        };
+        });
         let parts = Parts::by_arithmetic(&model, 3);
         assert_eq!((parts.forward, parts.backward), (vec![13.0, 20.0, 30.0], vec![26.0, 40.0, 60.0]));
         assert_eq!(Parts::by_arithmetic(&model, 2).forward, [1.0, 1.0]);

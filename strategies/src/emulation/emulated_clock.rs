@@ -5,7 +5,7 @@
 //! time and not its time plus all delays. What could not be made good before the rank turned to its peers is an
 //! overrun: it is counted and shown.
 
-use super::{Lateness, Pace, Timer};
+use super::{ComputeModel, Lateness, Timer};
 use record::{Clock, Nanos, Phase, Work};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,10 +13,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const TOLERANCE: u64 = 20;
 
 /// A lane's clock on which work takes its stated time.
-pub struct PacedClock {
+pub struct EmulatedClock {
     inner: Arc<dyn Clock>,
     timer: Arc<dyn Timer>,
-    pace: Arc<Pace>,
+    pace: Arc<ComputeModel>,
     state: Mutex<State>,
 }
 
@@ -31,12 +31,12 @@ struct State {
     exposed: Nanos,
     /// What the computing of this step was to take.
     stated: Nanos,
-    paced: Paced,
+    paced: ClockReport,
 }
 
 /// How well a lane kept its pace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Paced {
+pub struct ClockReport {
     /// By how much pieces of work ended too late.
     pub lateness: Lateness,
     /// Steps that computed.
@@ -47,14 +47,14 @@ pub struct Paced {
     pub longest: Nanos,
 }
 
-impl PacedClock {
+impl EmulatedClock {
     /// The clock of a lane. `timer` must tell the same time as `inner`.
-    pub fn new(inner: Arc<dyn Clock>, timer: Arc<dyn Timer>, pace: Arc<Pace>) -> Arc<Self> {
+    pub fn new(inner: Arc<dyn Clock>, timer: Arc<dyn Timer>, pace: Arc<ComputeModel>) -> Arc<Self> {
         Arc::new(Self { inner, timer, pace, state: Mutex::default() })
     }
 
     /// How well the lane kept its pace so far.
-    pub fn paced(&self) -> Paced {
+    pub fn report(&self) -> ClockReport {
         let mut state = self.lock();
         state.exposed = state.exposed.max(state.behind);
         state.close_step();
@@ -66,7 +66,7 @@ impl PacedClock {
     }
 }
 
-impl Clock for PacedClock {
+impl Clock for EmulatedClock {
     fn now(&self) -> Nanos {
         self.inner.now()
     }
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
     use crate::StepError;
     use crate::emulation::Parts;
-    use recipe::{Compute, Split};
+    use recipe::{Compute, ComputeSplit};
     use record::{PhaseClock, Rank, Trace};
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Duration;
@@ -187,14 +187,14 @@ mod tests {
     }
 
     /// A step of 1000 ns: 200 forward, 600 backward, 200 update.
-    fn stage(late: u64) -> (Arc<Machine>, Arc<PacedClock>, PhaseClock) {
+    fn stage(late: u64) -> (Arc<Machine>, Arc<EmulatedClock>, PhaseClock) {
         let machine = Arc::new(Machine { now: AtomicU64::new(0), late });
         let parts = Parts { forward: vec![2.0], loss: 0.0, backward: vec![6.0], update: 2.0 };
-        let compute = Compute { step_time: Duration::from_micros(1), split: Split::Measured };
+        let compute = Compute { step_time: Duration::from_micros(1), split: ComputeSplit::Measured };
         let mut spec = crate::sim::sample_spec(1);
         spec.emulation.compute = Some(compute);
-        let pace = Arc::new(Pace::of(&spec, 1, Rank(0), parts, 10));
-        let clock = PacedClock::new(machine.clone(), machine.clone(), pace);
+        let pace = Arc::new(ComputeModel::of(&spec, 1, Rank(0), parts, 10));
+        let clock = EmulatedClock::new(machine.clone(), machine.clone(), pace);
         let mut phases = PhaseClock::new(clock.clone(), Trace::NONE);
         phases.restart(1);
         (machine, clock, phases)
@@ -216,7 +216,7 @@ mod tests {
         let (machine, clock, mut phases) = stage(0);
         assert_eq!(step(&machine, &mut phases, [0, 10, 10, 10]), [0, 200, 600, 200]);
         assert_eq!(step(&machine, &mut phases, [50, 10, 10, 10]), [50, 150, 600, 200]);
-        let paced = clock.paced();
+        let paced = clock.report();
         assert_eq!((paced.steps, paced.overruns, paced.longest), (2, 0, Nanos(0)));
         assert_eq!((paced.lateness.count(), paced.lateness.most()), (6, Nanos(0)));
     }
@@ -225,16 +225,16 @@ mod tests {
     fn what_a_wait_is_late_the_next_one_is_shorter() {
         let (machine, clock, mut phases) = stage(7);
         assert_eq!(step(&machine, &mut phases, [0, 10, 10, 10]), [0, 207, 600, 200]);
-        assert_eq!(clock.paced().lateness.most(), Nanos(7));
+        assert_eq!(clock.report().lateness.most(), Nanos(7));
     }
 
     #[test]
     fn what_does_not_fit_is_made_good_or_counted() {
         let (machine, clock, mut phases) = stage(0);
         assert_eq!(step(&machine, &mut phases, [0, 350, 10, 10]), [0, 350, 450, 200]);
-        assert_eq!((clock.paced().overruns, clock.paced().lateness.most()), (0, Nanos(150)));
+        assert_eq!((clock.report().overruns, clock.report().lateness.most()), (0, Nanos(150)));
         assert_eq!(step(&machine, &mut phases, [0, 10, 900, 10]), [0, 200, 900, 10]);
-        let paced = clock.paced();
+        let paced = clock.report();
         assert_eq!((paced.steps, paced.overruns, paced.longest), (2, 1, Nanos(110)));
     }
 
@@ -247,7 +247,7 @@ mod tests {
         machine.works(200);
         phases.switch(Phase::Other);
         assert_eq!(step(&machine, &mut phases, [0, 10, 10, 10])[1..], [300 + 200, 600, 200]);
-        assert_eq!(clock.paced().longest, Nanos(100), "it turned to its peers 100 ns late");
+        assert_eq!(clock.report().longest, Nanos(100), "it turned to its peers 100 ns late");
     }
 
     #[test]
@@ -255,6 +255,6 @@ mod tests {
         let (machine, clock, mut phases) = stage(5);
         phases.timed(Phase::Reduce, Work::Reduce(100), || machine.works(3));
         assert_eq!(phases.next_step(2).phases[Phase::Reduce], Nanos(3));
-        assert_eq!(clock.paced(), Paced::default());
+        assert_eq!(clock.report(), ClockReport::default());
     }
 }

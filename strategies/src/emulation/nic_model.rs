@@ -43,7 +43,6 @@ impl Link {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fabric {
     latency: Nanos,
-    /// By rank.
     nanos_per_byte: Vec<f64>,
 }
 
@@ -69,7 +68,7 @@ pub struct Arrival {
 
 /// One direction of a card.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Card {
+pub struct NicModel {
     /// When it has carried everything that it was given.
     free: Nanos,
 }
@@ -88,7 +87,7 @@ impl Fabric {
     }
 
     /// Hands a message to the sender's card; answers when its first byte leaves.
-    pub fn depart(&self, card: &mut Card, from: Rank, now: Nanos, bytes: usize) -> Nanos {
+    pub fn depart(&self, card: &mut NicModel, from: Rank, now: Nanos, bytes: usize) -> Nanos {
         let first = now.max(card.free);
         card.free = first + self.carry(from, bytes);
         first
@@ -103,7 +102,7 @@ impl Fabric {
     }
 }
 
-impl Card {
+impl NicModel {
     /// Receives a message. Messages are to be received in the order of [`Flight::ready`].
     pub fn receive(&mut self, flight: Flight) -> Arrival {
         let start = flight.ready.max(self.free);
@@ -139,8 +138,8 @@ mod tests {
     /// When each message comes, by the model; messages in the order in which they are handed over.
     fn modelled(speeds: [u64; RANKS], sendings: &[Sending]) -> Vec<Arrival> {
         let fabric = fabric(speeds);
-        let mut out = [Card::default(); RANKS];
-        let mut into = [Card::default(); RANKS];
+        let mut out = [NicModel::default(); RANKS];
+        let mut into = [NicModel::default(); RANKS];
         let mut flights: Vec<(usize, usize, Flight)> = Vec::new();
         for (number, Sending { at, from, to, bytes }) in sendings.iter().copied().enumerate() {
             let sender = Rank(from as u32);
@@ -224,7 +223,7 @@ mod tests {
     /// Whether two messages are ready for one card at the same moment: their order is left open.
     fn tied(speeds: [u64; RANKS], sendings: &[Sending]) -> bool {
         let fabric = fabric(speeds);
-        let mut out = [Card::default(); RANKS];
+        let mut out = [NicModel::default(); RANKS];
         let mut seen = std::collections::BTreeSet::new();
         sendings.iter().any(|one| {
             let from = Rank(one.from as u32);
