@@ -103,8 +103,9 @@ fn differences(rows: &SweepRows) -> Vec<f64> {
     repeats.filter_map(|repeat| Some((of(1, repeat)? / of(0, repeat)?).ln())).collect()
 }
 
-/// The smallest difference in standard deviations.
-fn smallest_in_deviations(repeats: u32, confidence: f64) -> Option<f64> {
+/// The smallest difference of paired values that differs from an edge with a chance of 80 %, in standard deviations of a pair;
+/// `None` below two repeats.
+pub(crate) fn smallest_in_deviations(repeats: u32, confidence: f64) -> Option<f64> {
     let freedom = f64::from(repeats.checked_sub(1)?);
     let quantile = student_quantile(0.5 + confidence / 2.0, freedom)?;
     let chi = ChiSquared::new(freedom).ok()?;

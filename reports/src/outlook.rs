@@ -1,8 +1,9 @@
 //! What a sweep can show, said before it is run: from its repeats, its comparisons and its evaluations.
 
 use crate::comparison::FEWEST_PAIRS;
+use crate::noise_floor::smallest_in_deviations;
 use crate::number_format;
-use crate::statistics::{CHANCE, smallest_difference};
+use crate::statistics::CHANCE;
 use crate::verdict::whole_percent;
 use recipe::{Cell, Extent, Plan, Run, Source};
 use std::collections::BTreeMap;
@@ -32,7 +33,7 @@ fn repeats(plan: &Plan) -> String {
     let level = (1.0 - plan.report.confidence) / family as f64;
     let least = |spread: f64| {
         let pair = spread * std::f64::consts::SQRT_2;
-        let found = smallest_difference(pair, repeats, level, CHANCE)?;
+        let found = pair * smallest_in_deviations(repeats as u32, 1.0 - level)?;
         let beyond = (found + (1.0 + plan.report.min_effect).ln()).exp() - 1.0;
         Some(format!("by {} from {} on", whole_percent(spread), rounded(beyond)))
     };

@@ -19,7 +19,7 @@ pub(crate) use interval::{Estimate, Summary, average, difference, mean};
 pub(crate) use moderated::moderate;
 pub(crate) use order::{median, mid_ranks};
 pub(crate) use permutation::{sign_flip, smallest_p, unpaired};
-pub(crate) use power::{CHANCE, MOST_REPEATS, Question, smallest_difference};
+pub(crate) use power::{CHANCE, MOST_REPEATS, Question};
 pub(crate) use proportion::share_interval;
 pub(crate) use student::{student_below, student_quantile};
 

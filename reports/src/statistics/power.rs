@@ -37,15 +37,6 @@ impl Question {
     }
 }
 
-/// The smallest difference of logarithms that `repeats` pairs show to differ from an edge, with the given
-/// chance. `None` below two repeats.
-pub(crate) fn smallest_difference(deviation: f64, repeats: usize, level: f64, chance: f64) -> Option<f64> {
-    let freedom = repeats as f64 - 1.0;
-    let critical = student_quantile(1.0 - level / 2.0, freedom)?;
-    let margin = student_quantile(chance, freedom)?;
-    Some((critical + margin) * deviation / (repeats as f64).sqrt())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,13 +52,5 @@ mod tests {
         // The normal approximation: (1.96 + 0.84)² (0.08 / 0.05)² is 20.1.
         assert!((21..=24).contains(&sure), "{sure}");
         assert_eq!(Question { gap: 0.0, ..question }.repeats(3, CHANCE), None);
-    }
-
-    #[test]
-    fn the_smallest_difference_is_the_one_with_that_chance() {
-        let smallest = smallest_difference(0.03, 5, 0.05, CHANCE).unwrap();
-        let question = Question { gap: smallest, deviation: 0.03, borrowed: 0.0, level: 0.05 };
-        assert!((question.chance(5) - CHANCE).abs() < 1e-6);
-        assert_eq!(smallest_difference(0.03, 1, 0.05, CHANCE), None);
     }
 }
