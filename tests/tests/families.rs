@@ -4,7 +4,7 @@
 
 use recipe::{
     Averaging, CardShare, CollectiveKind, Compression, CompressionKind, ComputeSplit, DatasetKind, Family,
-    HashTime, Init, KeptModels, LayerKind, LrScale, LrScaleKind, LrShape, LrShapeKind, Metric, MixOrder,
+    HashTime, Init, KeptModels, KeptSteps, LayerKind, LrScale, LrScaleKind, LrShape, LrShapeKind, Metric, MixOrder,
     ModelKind, OptimizerKind, Partition, PartitionKind, Plan, QuantizeRange, Redaction, ReduceOrder,
     RunOrder, RunSpec, Sampling, Schedule, ScheduleKind, Serve, SplitKind, Strategy, StrategyKind,
     TargetMetric, Topology,
@@ -58,6 +58,7 @@ fn members() -> Vec<Member> {
         .chain(of::<CardShare>("network.share"))
         .chain(of::<SplitKind>("compute.split"))
         .chain(of::<KeptModels>("measure.models"))
+        .chain(of::<KeptSteps>("measure.steps"))
         .chain(of::<HashTime>("measure.weight-hash"))
         .chain(of::<RunOrder>("repeats.order"))
         .chain(of::<Redaction>("report.redact"))
@@ -98,6 +99,7 @@ fn shown_by_run(spec: &RunSpec) -> Vec<Member> {
         ("train.lr-schedule.kind", shape.name()),
         ("train.lr-schedule.scale", scale.name()),
         ("measure.models", spec.measure.models.name()),
+        ("measure.steps", spec.measure.steps.name()),
         ("measure.weight-hash", hash.name()),
     ];
     if let Some(model) = spec.model.layered() {

@@ -48,6 +48,7 @@ impl Maker<'_> {
             step_time: Some(milliseconds(step)),
             mean_step_time: Some(milliseconds(step)),
             steps,
+            step_stride: 1,
             samples,
             metrics: self.metrics(step),
             losses: (1..=steps)

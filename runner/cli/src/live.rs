@@ -1,11 +1,15 @@
 //! What runs now, in files of the store, so that other commands can see it and ask it to stop.
 //!
 //! Each driver keeps `live/<process>.json` up to date and looks for `live/<process>.stop`. A process is meant
-//! only where its number *and* the moment at which it began fit: numbers are given out again.
+//! only where its number *and* the moment at which it began fit: numbers are given out again. A driver in another
+//! container or on another machine is taken at its word while its file is young.
 
 use crate::exit::{Exit, Failure};
+use crate::output::human;
+use recipe::hex;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -117,6 +121,24 @@ pub(crate) fn all(store: &Path) -> Vec<Live> {
     drivers
 }
 
+impl Live {
+    /// Whether its driver runs.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.driver.is_alive(self.written, human::now())
+    }
+
+    /// Whether its driver has ended since this was read. One that runs elsewhere removes its file, or no longer keeps it
+    /// up to date.
+    pub(crate) fn has_ended(&self, store: &Path) -> bool {
+        if self.driver.is_here() {
+            return !self.driver.lives();
+        }
+        let now = fs::read(file(store, &self.driver, "json")).ok();
+        let now: Option<Self> = now.and_then(|text| serde_json::from_slice(&text).ok());
+        !now.is_some_and(|now| now.is_alive())
+    }
+}
+
 /// Removes the files of a driver that is gone.
 pub(crate) fn forget(store: &Path, driver: &Driver) {
     for kind in ["json", "stop", "json.new", "stop.new"] {
@@ -126,7 +148,9 @@ pub(crate) fn forget(store: &Path, driver: &Driver) {
 }
 
 fn file(store: &Path, driver: &Driver, kind: &str) -> PathBuf {
-    folder(store).join(format!("{}.{kind}", driver.pid))
+    // The same number may be in use in another container, and is again after a boot.
+    let digest = hex(&Sha256::digest(format!("{} {}", driver.born, driver.space)));
+    folder(store).join(format!("{}-{}.{kind}", driver.pid, &digest[..8]))
 }
 
 /// Asks a driver to stop.
@@ -135,7 +159,7 @@ pub(crate) fn ask(store: &Path, driver: &Driver, level: Level) -> Result<(), Fai
     let request = Request { driver: driver.clone(), level };
     write(&path, &request).map_err(|error| {
         Failure::new(Exit::Store, format!("{} cannot be written: {error}", path.display()))
-            .cure(format!("`kill -TERM {}` asks the same", driver.pid))
+            .cure(format!("`kill -TERM {}` on {} asks the same", driver.pid, driver.host))
     })
 }
 
@@ -175,10 +199,7 @@ pub(crate) struct Board {
 impl Board {
     /// Nothing is said yet, and nothing asked for.
     pub(crate) fn new(store: &Path) -> Self {
-        let board = Self { store: store.to_owned(), driver: Driver::this(), written: None };
-        // A file that exists is of an earlier process with the same id.
-        forget(store, &board.driver);
-        board
+        Self { store: store.to_owned(), driver: Driver::this(), written: None }
     }
 
     /// Whether the file is due for an update.
@@ -249,6 +270,24 @@ mod tests {
         fs::write(file(store.path(), &this, "stop.new"), "half").unwrap();
         drop(board);
         assert_eq!(fs::read_dir(folder(store.path())).unwrap().count(), 0, "nothing is left behind");
+    }
+
+    #[test]
+    fn a_driver_of_another_container_counts_as_long_as_its_file_is_young() {
+        let store = tempfile::tempdir().unwrap();
+        let elsewhere = Driver { space: "pid:[1]".to_owned(), ..Driver::this() };
+        let file = file(store.path(), &elsewhere, "json");
+        let live = |written| Live { written, ..nothing_to_tell(&elsewhere) };
+        write(&file, &live(human::now())).unwrap();
+        // Its number is that of this process, which has a file of its own.
+        let board = Board::new(store.path());
+        let found = all(store.path()).remove(0);
+        assert!(found.is_alive() && !found.has_ended(store.path()) && !kill(&elsewhere));
+        write(&file, &live(human::now() - 61)).unwrap();
+        assert!(found.has_ended(store.path()) && !all(store.path())[0].is_alive());
+        forget(store.path(), &elsewhere);
+        assert!(found.has_ended(store.path()));
+        drop(board);
     }
 
     #[test]

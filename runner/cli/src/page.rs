@@ -51,6 +51,10 @@ pub(crate) async fn write(
         save(&data.join(&part.name), &part.text)?;
     }
     save(file, &page.html)?;
+    if store.is_read_only() {
+        // Then only the page itself tells of it.
+        return Ok(());
+    }
     let report = NewReport {
         selection: &selection.to_string(),
         path: &file.to_string_lossy(),

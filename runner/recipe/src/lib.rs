@@ -39,8 +39,8 @@ pub use spec::model::{
 };
 pub use spec::model_file::{FileLayer, LayoutError, ModelFile, ModelLayout};
 pub use spec::plan::{
-    Arm, AxisValue, Cell, HashTime, KeptModels, Limits, Measure, Plan, Provenance, Redaction, ReportSettings,
-    Run, RunOrder, RunSpec, hex,
+    Arm, AxisValue, Cell, HashTime, KeptModels, KeptSteps, Limits, Measure, Plan, Provenance, Redaction,
+    ReportSettings, Run, RunOrder, RunSpec, hex,
 };
 pub use spec::problem::{Affected, Place, Problem, Problems, Severity};
 pub use spec::strategy::{Averaging, MixOrder, MovingRate, Serve, Strategy, SyncVariant};

@@ -32,6 +32,42 @@ pub enum StoreError {
         /// The highest version this program knows.
         known: i64,
     },
+    /// The file was written by an earlier version, and this program cannot read it as it is.
+    #[error("{} has schema version {found}, this program reads up to {known}; `bakeoff db migrate` brings it up to date and keeps a copy{}", .path.display(), wrote(.writer))]
+    Older {
+        /// The file.
+        path: PathBuf,
+        /// The version in the file.
+        found: i64,
+        /// The version of this program.
+        known: i64,
+        /// Version of the program that wrote the newest sweep; empty if the file does not say.
+        writer: String,
+    },
+    /// The file must be migrated, but another process has it open.
+    #[error("{} has schema version {found} and must be brought to {known}, but another process has it open; `bakeoff status` shows what runs: let it finish, or end it with `bakeoff stop`", .path.display())]
+    InUse {
+        /// The file.
+        path: PathBuf,
+        /// The version in the file; 0 before it has any.
+        found: i64,
+        /// The version of this program.
+        known: i64,
+    },
+    /// The write-ahead log holds changes that cannot be read where nothing can be written.
+    #[error("{} holds changes that SQLite can only read where it can write; copy the store to a folder of your own, or let its owner run `bakeoff db info` once", .path.display())]
+    Unmerged {
+        /// The log.
+        path: PathBuf,
+    },
+    /// A sweep that a driver works on.
+    #[error(
+        "sweep {sweep} is under way; `bakeoff status` shows what runs: let it finish, or end it with `bakeoff stop`"
+    )]
+    UnderWay {
+        /// Its id.
+        sweep: String,
+    },
     /// The file's content is broken.
     #[error("{} is damaged: {reason}; `bakeoff db rebuild` rebuilds it from the runs' own directories", .path.display())]
     Damaged {
@@ -119,6 +155,14 @@ fn kept(backup: Option<&PathBuf>) -> String {
     }
 }
 
+fn wrote(version: &str) -> String {
+    if version.is_empty() {
+        String::new()
+    } else {
+        format!("; bakeoff {version} wrote it and reads it as it is")
+    }
+}
+
 /// Placeholder until the file is known.
 const DATABASE_WORDS: &str = "the database";
 
@@ -135,6 +179,7 @@ const SQLITE_BUSY: i64 = 5;
 const SQLITE_LOCKED: i64 = 6;
 const SQLITE_CORRUPT: i64 = 11;
 const SQLITE_FULL: i64 = 13;
+pub(crate) const SQLITE_CANTOPEN: i64 = 14;
 const SQLITE_NOTADB: i64 = 26;
 
 impl From<sqlx::Error> for StoreError {

@@ -19,8 +19,12 @@ pub const DATABASE: &str = "bakeoff.db";
 /// The folder of the journals and of the attempts' directories.
 pub(crate) const RUNS: &str = "runs";
 
+pub(crate) fn run_directory(folder: &Path, run: &str) -> PathBuf {
+    folder.join(RUNS).join(run)
+}
+
 pub(crate) fn attempt_directory(folder: &Path, run: &str, number: u32) -> PathBuf {
-    folder.join(RUNS).join(run).join(number.to_string())
+    run_directory(folder, run).join(number.to_string())
 }
 
 pub(crate) fn sweep_journal(folder: &Path, sweep: &str) -> PathBuf {

@@ -19,6 +19,7 @@ mod selection_sql;
 mod sql;
 mod write;
 
+pub use database::compact::compact;
 pub use database::health::{DbInfo, DbProblem};
 pub use database::open::Store;
 pub use driver::Driver;
@@ -40,5 +41,7 @@ pub use rows::{
 };
 pub use selection::{Selection, SelectionError};
 pub use write::attempt::NewAttempt;
+pub use write::heartbeat::Heartbeats;
 pub use write::left_over::LeftOver;
+pub use write::prune::{NeededRun, Prunable, PrunedSweep, Surplus};
 pub use write::sweep::{NewReport, NewSweep, RunRef};

@@ -151,6 +151,8 @@ pub struct AttemptRow {
     pub mean_step_time: Option<Nanos>,
     /// Steps of the slowest worker; if workers step independently, the samples of all divided by the global batch.
     pub steps: u64,
+    /// Of the steps of its compute lanes, every n-th is kept, and the slowest; 1 if each is.
+    pub step_stride: u64,
     /// Samples consumed by all ranks together.
     pub samples: u64,
     /// Rounds in which the workers were compared; 0 if they step independently. A round is a step, or the steps up to and
@@ -188,7 +190,7 @@ pub struct AttemptRow {
 }
 
 /// A block of consecutive steady steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockRow {
     /// Number of its steps: of the slowest worker, or, if workers step independently, of each on average.
     pub steps: u64,
@@ -244,7 +246,7 @@ pub struct RankRow {
 }
 
 /// The steady steps of a lane.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Steady {
     /// Sum of their lengths.
     pub time: Nanos,
@@ -253,7 +255,7 @@ pub struct Steady {
 }
 
 /// Comparison of a worker with the others, in steady steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PaceRow {
     /// Median per step of the time in which its compute lane did not wait.
     pub own: Nanos,
@@ -264,7 +266,7 @@ pub struct PaceRow {
 }
 
 /// Time of one lane in one phase.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PhaseRow {
     /// Lane of the rank.
     pub lane: LaneId,
@@ -328,7 +330,7 @@ pub struct LinkRow {
 }
 
 /// Throughput from one rank to another, as the receiver saw it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransferRow {
     /// The sender.
     pub from: Rank,

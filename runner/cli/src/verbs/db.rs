@@ -7,14 +7,20 @@ use crate::output::table::Sheet;
 use crate::output::{self, human};
 use clap::{Args, Subcommand};
 use std::fmt::Write;
+use std::path::Path;
 use std::time::{Duration, Instant};
-use store::{Rebuilding, Store};
+use store::{Prunable, PrunedSweep, Rebuilding, Selection, Store, StoreError, Surplus};
 
 /// Shown at the end of the verb's help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   bakeoff db info      where it is, how large, what is in it
   bakeoff db check     looks for damage; exit code 7 if there is any
+  bakeoff db migrate   brings an older one up to date, as `run` does
+  bakeoff db prune --older 90d --dry-run
+                       what would go of runs begun 90 days ago and earlier
+  bakeoff db prune \"recipe=quickstart and not last\"
+                       removes these runs, with their logs and models
   bakeoff db rebuild   makes it again from the runs' own directories; the old
                        one is kept as .bakeoff/bakeoff-before-rebuild-1.db
 
@@ -29,12 +35,16 @@ pub(crate) struct DbArgs {
 }
 
 /// The action.
-#[derive(Clone, Copy, Debug, Subcommand)]
+#[derive(Clone, Debug, Subcommand)]
 enum Action {
     /// Show its path, size and contents.
     Info,
     /// Check all of it for damage.
     Check,
+    /// Bring it up to date with this program; a copy of the old one is kept.
+    Migrate,
+    /// Remove runs with their files, and sweeps that have none left; never what is under way.
+    Prune(PruneArgs),
     /// Rebuild it from the runs' own directories; the old one is kept.
     Rebuild {
         /// Also if the old database has sweeps that are recorded only there.
@@ -43,27 +53,151 @@ enum Action {
     },
 }
 
+/// Which runs to remove.
+#[derive(Clone, Debug, Args)]
+struct PruneArgs {
+    /// Which runs, in the words of `bakeoff list`.
+    #[arg(value_name = "EXPR", required_unless_present = "older")]
+    selection: Option<String>,
+    /// Only runs begun longer ago than this: `12h`, `90d`, `8w`.
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    older: Option<Age>,
+    /// Show what would go, and remove nothing.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Age(i64);
+
+fn age(text: &str) -> Result<Age, String> {
+    let wrong = || format!("{text:?} is no age: write `12h`, `90d` or `8w`");
+    let unit = text.chars().last().ok_or_else(wrong)?;
+    let number = text.strip_suffix(unit).ok_or_else(wrong)?;
+    let seconds = match unit {
+        'h' => 3_600,
+        'd' => 86_400,
+        'w' => 7 * 86_400,
+        _ => return Err(wrong()),
+    };
+    let number: u32 = number.parse().map_err(|_| wrong())?;
+    Ok(Age(i64::from(number) * seconds))
+}
+
 /// Carries out the action.
 pub(crate) fn execute(args: &DbArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     super::wait(async {
-        if let Action::Rebuild { force } = args.action {
-            return rebuild(force, context).await;
+        match &args.action {
+            Action::Info | Action::Check => {}
+            Action::Migrate => return migrate(&context.global.store).await,
+            Action::Prune(surplus) => return prune(surplus, context).await,
+            Action::Rebuild { force } => return rebuild(*force, context).await,
         }
         let store = Store::open_existing(&context.global.store).await?;
-        let exit = match args.action {
-            Action::Info => info(&store).await,
-            Action::Check | Action::Rebuild { .. } => check(&store, context).await,
+        let exit = if matches!(args.action, Action::Info) {
+            info(&store).await
+        } else {
+            check(&store, context).await
         };
         store.close().await;
         exit
     })
 }
 
+/// Opens an existing store as a driver does.
+async fn open(folder: &Path) -> Result<Store, StoreError> {
+    if !folder.join(store::DATABASE).exists() {
+        return Err(StoreError::NoStore { folder: folder.to_owned() });
+    }
+    Store::open(folder).await
+}
+
+async fn prune(args: &PruneArgs, context: &Context<'_>) -> Result<Exit, Failure> {
+    let folder = &context.global.store;
+    let selection = Selection::parse(args.selection.as_deref().unwrap_or_default())?;
+    // To look changes nothing, not even the version.
+    let store = if args.dry_run { Store::open_existing(folder).await? } else { open(folder).await? };
+    let before = args.older.map(|Age(seconds)| human::now() - seconds);
+    let prunable = store.prunable(&Surplus { selection: &selection, before }).await?;
+    for line in stays(&prunable) {
+        context.console.say(&line);
+    }
+    if prunable.runs.is_empty() {
+        store.close().await;
+        output::data("no run goes")?;
+        return Ok(Exit::Done);
+    }
+    for sweep in &prunable.sweeps {
+        output::data(&loses(sweep))?;
+    }
+    let amount = format!(
+        "{}: {} of files, about {} in the database",
+        human::count(prunable.runs.len(), "run"),
+        human::bytes(prunable.file_bytes),
+        human::bytes(prunable.database_bytes)
+    );
+    if args.dry_run {
+        store.close().await;
+        output::data(&format!("would remove {amount}"))?;
+        return Ok(Exit::Done);
+    }
+    store.prune(&prunable).await?;
+    store.close().await;
+    drop(store);
+    output::data(&format!("removed {amount}"))?;
+    match store::compact(folder).await {
+        Err(StoreError::Busy { .. }) => {
+            context.console.say(
+                "another process has the database open: its file keeps its size, and the next runs fill it",
+            );
+        }
+        compacted => compacted?,
+    }
+    Ok(Exit::Done)
+}
+
+/// What would go, but is needed.
+fn stays(prunable: &Prunable) -> Vec<String> {
+    let under_way = prunable.under_way.iter().map(|sweep| format!("sweep {sweep} is under way, and stays"));
+    let needed = prunable
+        .needed
+        .iter()
+        .map(|needed| format!("run {} stays: sweep {} took its result from it", needed.run, needed.by));
+    under_way.chain(needed).collect()
+}
+
+fn loses(sweep: &PrunedSweep) -> String {
+    let PrunedSweep { sweep, recipe, removed, kept } = sweep;
+    match kept {
+        0 => format!(
+            "sweep {sweep} of {recipe}: all {}, and the sweep with them",
+            human::count(*removed, "run")
+        ),
+        _ => format!(
+            "sweep {sweep} of {recipe}: {removed} of {}; a report of it will lack them",
+            human::count(removed + kept, "run")
+        ),
+    }
+}
+
+async fn migrate(folder: &Path) -> Result<Exit, Failure> {
+    let store = open(folder).await?;
+    let info = store.db_info().await?;
+    store.close().await;
+    output::data(&format!("{}: schema version {}", info.path.display(), info.version))?;
+    Ok(Exit::Done)
+}
+
 async fn info(store: &Store) -> Result<Exit, Failure> {
     let info = store.db_info().await?;
     let mut out = String::new();
     let _ = writeln!(out, "{}", info.path.display());
-    let _ = writeln!(out, "{}, schema version {}\n", human::bytes(info.bytes), info.version);
+    let unused = match info.unused {
+        0 => String::new(),
+        bytes => format!(", {} of it unused", human::bytes(bytes)),
+    };
+    let _ = writeln!(out, "{}{unused}, schema version {}\n", human::bytes(info.bytes), info.version);
     let mut sheet = Sheet::new(&["table", "rows"]).right(&[1]);
     for (table, rows) in &info.counts {
         sheet.row(vec![table.as_str().into(), human::thousands(*rows).into()]);
@@ -143,4 +277,17 @@ fn how_far(step: Rebuilding) -> String {
         human::bytes(bytes.0),
         human::bytes(bytes.1)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_have_a_unit() {
+        assert_eq!(["12h", "90d", "8w"].map(age), [43_200, 7_776_000, 4_838_400].map(|age| Ok(Age(age))));
+        for wrong in ["", "d", "90", "-1d", "1.5d", "90 d", "4294967296d", "12dd", "ä"] {
+            assert!(age(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -4,6 +4,7 @@ use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::export::table::Lines;
 use crate::export::{chrome_trace, events, open, samples, table, unwritable, weights};
+use crate::output::human;
 use crate::reuse::short;
 use clap::{Args, ValueEnum, ValueHint};
 use recipe::KeptModels;
@@ -86,6 +87,8 @@ enum Table {
     Phases,
     /// A row per machine and reading of its counters.
     Hosts,
+    /// A row per rank, lane, phase and range of times: how many steps took so long.
+    Histograms,
     /// A row per sample of a step, of one run.
     Samples,
     /// The events that the ranks reported, as JSON lines only.
@@ -123,7 +126,10 @@ pub(crate) fn execute(args: &ExportArgs, context: &Context<'_>) -> Result<Exit, 
                     context.console.say(line);
                 }
             }
-            (None, _, _) => trace(&store, &selection, output).await?,
+            (None, _, _) => {
+                say_what_is_kept(&store, &selection).await?;
+                trace(&store, &selection, output).await?;
+            }
         }
         store.close().await;
         Ok(Exit::Done)
@@ -143,9 +149,13 @@ async fn tables(
         Table::Steps => ExportTable::Steps,
         Table::Phases => ExportTable::Phases,
         Table::Hosts => ExportTable::Hosts,
+        Table::Histograms => ExportTable::Histograms,
         Table::Samples => return sample_ids(store, selection, lines, output).await,
         Table::Events => return events(store, selection, output).await,
     };
+    if table == ExportTable::Steps {
+        say_what_is_kept(store, selection).await?;
+    }
     let export = store.export(table, selection).await?;
     let mut out = open(output)?;
     table::write(export, &table.columns(), lines, &mut out).await?;
@@ -186,11 +196,25 @@ async fn events(store: &Store, selection: &Selection, output: Option<&Path>) -> 
     for run in found.iter().filter(|run| directories.iter().all(|(begun, _)| *begun != &run.id)) {
         anstream::eprintln!("run {} was never begun: it has no events", short(&run.id));
     }
+    say_what_is_kept(store, selection).await?;
     let mut out = open(output)?;
     for (run, directory) in directories {
         events::write(run, EventLog::events(&directory)?, &mut out)?;
     }
     Ok(out.flush()?)
+}
+
+/// Says of which runs some steps are not kept.
+async fn say_what_is_kept(store: &Store, selection: &Selection) -> Result<(), Failure> {
+    let strides = store.sampled_runs(selection).await?;
+    if let Some(most) = strides.iter().max() {
+        anstream::eprintln!(
+            "of {} every {most}th step is kept at least, and the slowest; `measure.steps = \"all\"` keeps each, and `--what \
+             histograms` counts all",
+            human::count(strides.len(), "run")
+        );
+    }
+    Ok(())
 }
 
 /// The runs that fit; there is at least one.

@@ -116,6 +116,7 @@ pub(crate) async fn train(
     preflight(plan, &decisions, context)?;
     announce(&decisions, context.console);
     let id = begin(training).await?;
+    let heartbeats = store.keep_alive(&id);
     let nodes = nodes(plan, environment, store).await?;
     let to_train = decisions.iter().filter(|decision| !matches!(decision.action, Action::Reuse(_))).count();
     let progress = Progress::begin(context.global.progress, context.console, plan, to_train);
@@ -133,6 +134,7 @@ pub(crate) async fn train(
     };
     let ran = sweep.run().await;
     progress.finish();
+    drop(heartbeats);
     ran?;
     Ok(id)
 }

@@ -91,7 +91,11 @@ fn attempt_facts(attempt: &AttemptRow) -> Vec<(&'static str, String)> {
     facts.extend(attempt.training.map(|time| ("training", human::time(time))));
     facts.extend(attempt.step_time.map(|time| ("step time", human::time(time))));
     facts.extend(attempt.mean_step_time.map(|time| ("mean step", human::time(time))));
-    facts.push(("steps", human::thousands(attempt.steps)));
+    let kept = match attempt.step_stride {
+        1 => String::new(),
+        stride => format!(", every {stride}th of them kept, and the slowest"),
+    };
+    facts.push(("steps", format!("{}{kept}", human::thousands(attempt.steps))));
     facts.push(("samples", human::thousands(attempt.samples)));
     match &attempt.weights {
         Some(Ok(digest)) => {

@@ -70,7 +70,7 @@ pub(crate) fn execute(args: &StatusArgs, context: &Context<'_>) -> Result<Exit, 
 }
 
 fn look(store: &Path, context: &Context<'_>) -> Result<Status, Failure> {
-    let (running, gone) = live::all(store).into_iter().partition(|live| live.driver.lives());
+    let (running, gone) = live::all(store).into_iter().partition(Live::is_alive);
     Ok(Status { running, gone, left_over: left_over(store, context)? })
 }
 
@@ -122,7 +122,8 @@ fn driver(out: &mut String, live: &Live, now: i64) {
     let left = live.seconds_left.map_or_else(String::new, |seconds| {
         format!(", about {} left", human::whole(Duration::from_secs(seconds)))
     });
-    let _ = writeln!(out, "{}, process {}, for {since}", paint(STRONG, recipe), driver.pid);
+    let place = if driver.is_here() { String::new() } else { format!(" on {}", driver.host) };
+    let _ = writeln!(out, "{}, process {}{place}, for {since}", paint(STRONG, recipe), driver.pid);
     let _ = writeln!(out, "  sweep {}: {ended} of {} ended{left}", live.sweep, human::count(*runs, "run"));
 }
 
@@ -147,7 +148,8 @@ fn under_way(out: &mut String, run: &LiveRun, ago: u64, width: usize) {
     }
     let mut sheet = Sheet::new(&["who", "process", "step", "phase", "heard"]).right(&[1, 2]);
     for member in &run.members {
-        let state = if member.process.lives() { "" } else { " (gone)" };
+        let gone = member.process.is_here() && !member.process.lives();
+        let state = if gone { " (gone)" } else { "" };
         sheet.row(vec![
             member.name.as_str().into(),
             format!("{}{state}", member.process.pid).into(),

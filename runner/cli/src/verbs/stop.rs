@@ -49,8 +49,7 @@ pub(crate) fn execute(args: &StopArgs, context: &Context<'_>) -> Result<Exit, Fa
         (true, _) => Level::Now,
         _ => Level::Softly,
     };
-    let (running, gone): (Vec<Live>, Vec<Live>) =
-        live::all(store).into_iter().partition(|live| live.driver.lives());
+    let (running, gone): (Vec<Live>, Vec<Live>) = live::all(store).into_iter().partition(Live::is_alive);
     for live in &running {
         live::ask(store, &live.driver, level)?;
         context.console.say(&format!(
@@ -63,7 +62,7 @@ pub(crate) fn execute(args: &StopArgs, context: &Context<'_>) -> Result<Exit, Fa
     let deadline = Instant::now() + Duration::from_secs(args.wait);
     let mut stubborn = Vec::new();
     for live in &running {
-        if stopped(live, level, deadline) {
+        if stopped(store, live, level, deadline) {
             output::data(&format!("process {} ({}) has stopped", live.driver.pid, live.recipe))?;
             finish_off(store, live)?;
         } else {
@@ -93,15 +92,19 @@ fn words(level: Level) -> &'static str {
 }
 
 /// Waits for the end of a driver; kills it if that was asked for and it does not go by itself.
-fn stopped(live: &Live, level: Level, deadline: Instant) -> bool {
-    if level == Level::Kill && !gone(&[&live.driver], Instant::now() + GRACE) {
+fn stopped(store: &Path, live: &Live, level: Level, deadline: Instant) -> bool {
+    if level == Level::Kill && !ended(|| live.has_ended(store), Instant::now() + GRACE) {
         live::kill(&live.driver);
     }
-    gone(&[&live.driver], deadline)
+    ended(|| live.has_ended(store), deadline)
 }
 
 fn gone(processes: &[&Driver], deadline: Instant) -> bool {
-    while processes.iter().any(|process| process.lives()) {
+    ended(|| !processes.iter().any(|process| process.lives()), deadline)
+}
+
+fn ended(over: impl Fn() -> bool, deadline: Instant) -> bool {
+    while !over() {
         if Instant::now() >= deadline {
             return false;
         }
@@ -156,7 +159,11 @@ fn close_books(store: &Path, context: &Context<'_>) -> Result<(), Failure> {
 
 fn still_there(live: &Live, level: Level, seconds: u64) -> Failure {
     let Live { driver, recipe, .. } = live;
-    let asleep = if is_stopped(driver.pid) { "; it is suspended (`kill -CONT` lets it go on)" } else { "" };
+    let asleep = if driver.is_here() && is_stopped(driver.pid) {
+        "; it is suspended (`kill -CONT` lets it go on)"
+    } else {
+        ""
+    };
     let cure = match level {
         Level::Softly => "`bakeoff stop --now` does not wait for a step, `bakeoff stop --kill` for nothing",
         Level::Now => "`bakeoff stop --kill` does not wait",

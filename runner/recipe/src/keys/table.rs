@@ -4,8 +4,8 @@ use crate::keys::arm_keys;
 use crate::keys::key::{Ends, Key, Kind, Least, Range};
 use crate::spec::family::Family;
 use crate::{
-    CardShare, DatasetKind, HashTime, Init, KeptModels, LayerKind, LrScaleKind, LrShapeKind, ModelKind,
-    OptimizerKind, PartitionKind, Redaction, RunOrder, Sampling, SplitKind, TargetMetric,
+    CardShare, DatasetKind, HashTime, Init, KeptModels, KeptSteps, LayerKind, LrScaleKind, LrShapeKind,
+    ModelKind, OptimizerKind, PartitionKind, Redaction, RunOrder, Sampling, SplitKind, TargetMetric,
 };
 
 /// The table.
@@ -391,6 +391,13 @@ const AFTER_ARMS: &[Key] = &[
     )
     .default("false")
     .example("true"),
+    Key::new(
+        "measure.steps",
+        Kind::Choice(KeptSteps::CHOICES),
+        "Which steps are kept once a run has ended; its totals, medians, percentiles and curves are the same either way.",
+    )
+    .default("\"sampled\"")
+    .example("\"all\""),
     Key::new(
         "measure.models",
         Kind::Choice(KeptModels::CHOICES),

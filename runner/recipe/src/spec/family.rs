@@ -141,6 +141,7 @@ mod tests {
         check::<crate::ModelKind>();
         check::<crate::Sampling>();
         check::<crate::KeptModels>();
+        check::<crate::KeptSteps>();
         check::<crate::Redaction>();
     }
 

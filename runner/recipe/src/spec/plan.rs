@@ -66,6 +66,10 @@ pub struct Measure {
     /// Which of the models that the ranks end with are kept.
     #[serde(default)]
     pub models: KeptModels,
+    /// Which steps are kept once the run has ended.
+    // Absent where it says nothing, so that earlier runs keep their identity.
+    #[serde(default, skip_serializing_if = "KeptSteps::is_sampled")]
+    pub steps: KeptSteps,
 }
 
 family! {
@@ -84,6 +88,24 @@ family! {
         #[default]
         Judged = "judged": "The one that the run is judged by.",
         All = "all": "That of every rank besides, where workers train models of their own.",
+    }
+}
+
+family! {
+    /// Which steps are kept once a run has ended.
+    #[derive(Default, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum KeptSteps {
+        #[default]
+        Sampled = "sampled": "Some 500 of each lane, evenly spaced, the 64 slowest of each rank, and histograms of all.",
+        All = "all": "Every step, in the database and in the event log.",
+    }
+}
+
+impl KeptSteps {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is that of `serde`")]
+    fn is_sampled(&self) -> bool {
+        *self == Self::Sampled
     }
 }
 

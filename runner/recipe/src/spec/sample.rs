@@ -1,7 +1,7 @@
 //! A small run to change for a test.
 
 use crate::{
-    Cluster, Collective, Communication, Compression, Dataset, Emulation, Extent, Init, KeptModels,
+    Cluster, Collective, Communication, Compression, Dataset, Emulation, Extent, Init, KeptModels, KeptSteps,
     LayeredModel, LrScale, LrSchedule, LrShape, Measure, Model, ModelKind, Node, Partition, Placement,
     ReduceOrder, Role, RunSpec, Sampling, Schedule, Sgd, Shape, Source, Strategy, Threads, Training,
 };
@@ -55,6 +55,7 @@ impl RunSpec {
                 hash_every_step: false,
                 samples: false,
                 models: KeptModels::Judged,
+                steps: KeptSteps::Sampled,
             },
             emulation: Emulation::default(),
             threads: Threads::default(),

@@ -3,8 +3,8 @@
 use crate::StoreError;
 use crate::error::BUSY_SECONDS;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io;
-use std::path::Path;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 const MOMENT: &str = "bakeoff.lock";
 /// Held shared by each process that has the database open, exclusively by one that replaces it.
 const IN_USE: &str = "bakeoff.in-use";
+/// How long a migration waits for the end of those who only read.
+const READER_SECONDS: u64 = 2;
 /// Between two tries to lock.
 const RETRY: Duration = Duration::from_millis(20);
 
@@ -31,9 +33,46 @@ pub(crate) async fn in_use(folder: &Path) -> Result<Lock, StoreError> {
     take(folder, IN_USE, File::try_lock_shared).await
 }
 
-/// Held by the only process that has the database open.
+/// As [`alone`], for a migration, which only a reader is worth waiting for: a driver holds the lock for hours.
+pub(crate) async fn alone_soon(folder: &Path) -> Result<Lock, StoreError> {
+    let path = folder.join(IN_USE);
+    match open(&path) {
+        Err(source) => Err(StoreError::Folder { path, source }),
+        Ok(file) => hold(Wanted { file, path, seconds: READER_SECONDS }, File::try_lock).await,
+    }
+}
+
+/// Held by the only process that has the database open, which may migrate or replace it.
 pub(crate) async fn alone(folder: &Path) -> Result<Lock, StoreError> {
     take(folder, IN_USE, File::try_lock).await
+}
+
+/// What a process that only reads holds.
+pub(crate) struct Looking {
+    /// Nothing in a folder that cannot be written and in which no driver ever was.
+    pub(crate) lock: Option<Lock>,
+    /// Whether the folder's files can be written.
+    pub(crate) writable: bool,
+}
+
+/// Like [`in_use`], also in a folder that cannot be written.
+pub(crate) async fn looking(folder: &Path) -> Result<Looking, StoreError> {
+    let path = folder.join(IN_USE);
+    match open(&path) {
+        Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) => {
+            let lock = match File::open(&path) {
+                Err(_) => None,
+                Ok(file) => Some(shared(file, path).await?),
+            };
+            Ok(Looking { lock, writable: false })
+        }
+        Err(source) => Err(StoreError::Folder { path, source }),
+        Ok(file) => Ok(Looking { lock: Some(shared(file, path).await?), writable: true }),
+    }
+}
+
+async fn shared(file: File, path: PathBuf) -> Result<Lock, StoreError> {
+    hold(Wanted { file, path, seconds: BUSY_SECONDS }, File::try_lock_shared).await
 }
 
 async fn take(
@@ -42,15 +81,34 @@ async fn take(
     lock: impl Fn(&File) -> Result<(), TryLockError>,
 ) -> Result<Lock, StoreError> {
     let path = folder.join(name);
-    let fault = |source: io::Error| StoreError::Folder { path: path.clone(), source };
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(fault)?;
-    let deadline = Instant::now() + Duration::from_secs(BUSY_SECONDS);
+    match open(&path) {
+        Err(source) => Err(StoreError::Folder { path, source }),
+        Ok(file) => hold(Wanted { file, path, seconds: BUSY_SECONDS }, lock).await,
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).truncate(false).write(true).open(path)
+}
+
+/// A lock file, and how long its lock is waited for.
+struct Wanted {
+    file: File,
+    path: PathBuf,
+    seconds: u64,
+}
+
+async fn hold(
+    Wanted { file, path, seconds }: Wanted,
+    lock: impl Fn(&File) -> Result<(), TryLockError>,
+) -> Result<Lock, StoreError> {
+    let deadline = Instant::now() + Duration::from_secs(seconds);
     loop {
         match lock(&file) {
             Ok(()) => return Ok(Lock { _file: Arc::new(file) }),
-            Err(TryLockError::Error(error)) => return Err(fault(error)),
+            Err(TryLockError::Error(source)) => return Err(StoreError::Folder { path, source }),
             Err(TryLockError::WouldBlock) if Instant::now() < deadline => tokio::time::sleep(RETRY).await,
-            Err(TryLockError::WouldBlock) => return Err(StoreError::Busy { path, seconds: BUSY_SECONDS }),
+            Err(TryLockError::WouldBlock) => return Err(StoreError::Busy { path, seconds }),
         }
     }
 }

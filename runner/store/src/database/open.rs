@@ -1,36 +1,42 @@
-//! Opens and migrates the database file, and rejects files that this program did not create.
+//! Opens the database: for a driver, which brings it up to date, or for reading, which changes nothing.
 
 use crate::StoreError;
 use crate::database::lock::{self, Lock};
-use crate::database::{filesystem, reserve};
-use crate::error::BUSY_SECONDS;
+use crate::database::migrate::{MIGRATIONS, migrate, newest, version};
+use crate::database::{filesystem, older, reserve};
+use crate::error::{BUSY_SECONDS, SQLITE_CANTOPEN, result_code};
 use crate::layout::{self, DATABASE};
 use sqlx::migrate::Migrator;
 use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
-    SqliteSynchronous,
+    SqliteConnectOptions, SqliteConnection, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
-use sqlx::{ConnectOptions, Connection};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 use std::fs;
-use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// "BAKE" in ASCII: distinguishes our files from other SQLite databases.
-pub(crate) const APPLICATION_ID: i64 = 0x4241_4b45;
-
-/// The schema's history, embedded; a file is never edited once released.
-pub(crate) static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
+/// How often a driver tries again where another process changed the database between two of its looks.
+const TRIES: u32 = 3;
 
 /// The results of all sweeps: one writer and a few readers on one SQLite file.
 #[derive(Clone, Debug)]
 pub struct Store {
-    /// Prevents a rebuild from replacing the database while it is held.
-    _in_use: Lock,
+    /// Prevents a rebuild from replacing the database while it is held. Nothing where no lock file can be made.
+    _in_use: Option<Lock>,
+    access: Access,
     pub(crate) folder: PathBuf,
     pub(crate) writer: SqlitePool,
     pub(crate) reader: SqlitePool,
+}
+
+/// What the program may do with the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Access {
+    /// Its version is that of the program, and its folder can be written.
+    Writing,
+    /// It is older, or its folder cannot be written.
+    Reading,
 }
 
 impl Store {
@@ -39,7 +45,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Foreign`], [`StoreError::Newer`], [`StoreError::Damaged`], [`StoreError::Migration`],
-    /// [`StoreError::Folder`].
+    /// [`StoreError::Folder`]; [`StoreError::InUse`] if it is older and another process has it open.
     pub async fn open(folder: &Path) -> Result<Self, StoreError> {
         fs::DirBuilder::new()
             .recursive(true)
@@ -58,20 +64,25 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens the store in `folder` for reading. Runs of killed drivers read as interrupted.
+    /// Opens the store in `folder` for reading, which changes no schema: another process may drive a sweep with an
+    /// older program. Runs of killed drivers read as interrupted. A store in a folder that cannot be written, or of an
+    /// earlier version, is read-only ([`Store::is_read_only`]).
     ///
     /// # Errors
-    /// [`StoreError::NoStore`] if there is none; else as [`Store::open`].
+    /// [`StoreError::NoStore`] if there is none; [`StoreError::Older`] if its version is older than this program can
+    /// read; [`StoreError::Unmerged`]; else as [`Store::open`].
     pub async fn open_existing(folder: &Path) -> Result<Self, StoreError> {
-        if fs::symlink_metadata(folder.join(DATABASE)).is_err() {
-            return Err(StoreError::NoStore { folder: folder.to_owned() });
-        }
-        Self::at(folder, &MIGRATIONS).await
+        Self::look(folder, &MIGRATIONS).await
     }
 
     /// The store's folder.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// Whether nothing can be recorded: every `record_*` would fail.
+    pub fn is_read_only(&self) -> bool {
+        self.access == Access::Reading
     }
 
     /// The directory in which an attempt keeps its files: events, logs, snapshots.
@@ -90,22 +101,117 @@ impl Store {
         self.writer.close().await;
     }
 
+    /// For a driver. Only a process that has the database alone migrates it: another one may use the older tables.
     pub(crate) async fn at(folder: &Path, migrations: &Migrator) -> Result<Self, StoreError> {
-        let in_use = lock::in_use(folder).await?;
         let file = folder.join(DATABASE);
-        prepare(folder, &file, migrations).await?;
+        if file.is_dir() {
+            return Err(StoreError::Foreign { path: file });
+        }
+        for _ in 0..TRIES {
+            let in_use = lock::in_use(folder).await?;
+            let found = version_of(&file, options(&file)).await?;
+            if found == newest(migrations) {
+                return Ok(Self::connected(folder, Some(in_use), Access::Writing, Reading::of(&file)));
+            }
+            if found > newest(migrations) {
+                return Err(StoreError::Newer { path: file, found, known: newest(migrations) });
+            }
+            drop(in_use);
+            let _alone = match lock::alone_soon(folder).await {
+                Err(StoreError::Busy { .. }) => {
+                    let (path, known) = (file, newest(migrations));
+                    return Err(StoreError::InUse { path, found, known });
+                }
+                alone => alone?,
+            };
+            migrate(folder, &file, migrations).await?;
+        }
+        Err(StoreError::Busy { path: file, seconds: BUSY_SECONDS })
+    }
+
+    async fn look(folder: &Path, migrations: &Migrator) -> Result<Self, StoreError> {
+        let file = folder.join(DATABASE);
+        if fs::symlink_metadata(&file).is_err() {
+            return Err(StoreError::NoStore { folder: folder.to_owned() });
+        }
+        if file.is_dir() {
+            return Err(StoreError::Foreign { path: file });
+        }
+        let lock::Looking { lock, writable } = lock::looking(folder).await?;
+        let mut reading = Reading::of(&file);
+        // SQLite needs an index of the write-ahead log beside it, which cannot be made here. Without a log no
+        // process writes, and the file alone holds everything.
+        reading.immutable = !writable && log_length(&file) == 0;
+        let found = match version_of(&file, reading.options()).await {
+            Err(StoreError::Database(error)) if !writable && result_code(&error) == Some(SQLITE_CANTOPEN) => {
+                return Err(StoreError::Unmerged { path: log_of(&file) });
+            }
+            found => found?,
+        };
+        let known = newest(migrations);
+        match found {
+            // Its creator was killed, or is about to fill it.
+            0 => return Err(StoreError::NoStore { folder: folder.to_owned() }),
+            _ if found > known => return Err(StoreError::Newer { path: file, found, known }),
+            _ if found == known => {}
+            _ => {
+                let Some(additions) = older::additions(found, known) else {
+                    let writer = writer_of(reading.options()).await;
+                    return Err(StoreError::Older { path: file, found, known, writer });
+                };
+                reading.additions = additions;
+            }
+        }
+        let access = if writable && found == known { Access::Writing } else { Access::Reading };
+        Ok(Self::connected(folder, lock, access, reading))
+    }
+
+    fn connected(folder: &Path, in_use: Option<Lock>, access: Access, reading: Reading) -> Self {
+        let writing = match access {
+            // No statistics are kept (`PRAGMA optimize`): those of the first sweep would mislead the planner for thousands.
+            Access::Writing => options(&reading.file),
+            Access::Reading => reading.options(),
+        };
         let writer = SqlitePoolOptions::new()
             .max_connections(1)
             // After a failure such as a full disk SQLite may have rolled back by itself; a connection that is still in
             // a transaction is discarded.
             .before_acquire(|connection, _| Box::pin(async { Ok(!connection.is_in_transaction()) }))
-            .connect_lazy_with(
-                options(&file).synchronous(SqliteSynchronous::Normal).optimize_on_close(true, None),
-            );
+            .connect_lazy_with(writing.synchronous(SqliteSynchronous::Normal));
+        let additions = reading.additions.clone();
         let reader = SqlitePoolOptions::new()
             .max_connections(4)
-            .connect_lazy_with(options(&file).read_only(true).row_buffer_size(1024));
-        Ok(Self { _in_use: in_use, folder: folder.to_owned(), writer, reader })
+            .after_connect(move |connection, _| {
+                let additions = additions.clone();
+                Box::pin(async move {
+                    if !additions.is_empty() {
+                        // Literals of this crate.
+                        sqlx::raw_sql(AssertSqlSafe(additions)).execute(connection).await?;
+                    }
+                    Ok(())
+                })
+            })
+            .connect_lazy_with(reading.options().row_buffer_size(1024));
+        Self { _in_use: in_use, access, folder: folder.to_owned(), writer, reader }
+    }
+}
+
+/// How the file is read.
+struct Reading {
+    file: PathBuf,
+    /// Nothing is locked, and no log is looked for.
+    immutable: bool,
+    /// Statements of each connection, so that an older file can be queried as one of this version.
+    additions: String,
+}
+
+impl Reading {
+    fn of(file: &Path) -> Self {
+        Self { file: file.to_owned(), immutable: false, additions: String::new() }
+    }
+
+    fn options(&self) -> SqliteConnectOptions {
+        options(&self.file).read_only(true).immutable(self.immutable)
     }
 }
 
@@ -117,261 +223,48 @@ pub(crate) fn options(file: &Path) -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
-/// Creates or migrates the database to the newest known version, in WAL mode. After an error the file is unchanged.
-async fn prepare(folder: &Path, file: &Path, migrations: &Migrator) -> Result<(), StoreError> {
-    if file.is_dir() {
-        return Err(StoreError::Foreign { path: file.to_owned() });
+/// The schema version of a file; 0 if it does not exist or is empty.
+async fn version_of(file: &Path, options: SqliteConnectOptions) -> Result<i64, StoreError> {
+    if fs::metadata(file).map_or(true, |data| data.len() == 0) {
+        return Ok(0);
     }
-    let _moment = lock::moment(folder).await?;
-    let fresh = fs::metadata(file).map_or(true, |data| data.len() == 0);
-    let mut connection = options(file)
-        .create_if_missing(true)
-        .synchronous(SqliteSynchronous::Normal)
-        .connect()
-        .await
-        .map_err(|error| not_ours(file, error))?;
-    let found = if fresh { 0 } else { version(&mut connection, file).await? };
-    let known = newest(migrations);
-    if found > known {
-        return Err(StoreError::Newer { path: file.to_owned(), found, known });
-    }
-    if found < known {
-        let backup = if found > 0 { Some(copy_aside(&mut connection, folder, found).await?) } else { None };
-        // Only now, because a foreign file must not change. The mode is stored in the file.
+    let mut connection = options.read_only(true).connect().await.map_err(|error| not_ours(file, error))?;
+    let found = version(&mut connection, file).await;
+    connection.close().await.map_err(|error| StoreError::from(error).of_file(file))?;
+    found
+}
+
+/// The program that wrote the newest sweep, as far as the file tells.
+async fn writer_of(options: SqliteConnectOptions) -> String {
+    let read = async |mut connection: SqliteConnection| -> Result<Option<String>, sqlx::Error> {
+        let version = "SELECT version FROM sweep ORDER BY id DESC LIMIT 1";
+        let version = sqlx::query_scalar(version).fetch_optional(&mut connection).await?;
         connection.close().await?;
-        connection = options(file).journal_mode(SqliteJournalMode::Wal).connect().await?;
-        migrations.run(&mut connection).await.map_err(|source| StoreError::Migration {
-            path: file.to_owned(),
-            backup,
-            source,
-        })?;
+        Ok(version)
+    };
+    match options.connect().await {
+        Ok(connection) => read(connection).await.ok().flatten().unwrap_or_default(),
+        Err(_) => String::new(),
     }
-    connection.close().await.map_err(|error| StoreError::from(error).of_file(file))
 }
 
-/// The highest version of these migrations.
-pub(crate) fn newest(migrations: &Migrator) -> i64 {
-    migrations.iter().map(|migration| migration.version).max().unwrap_or(0)
+/// The write-ahead log of a database.
+pub(crate) fn log_of(file: &Path) -> PathBuf {
+    PathBuf::from(format!("{}-wal", file.display()))
 }
 
-/// The file's schema version, or an error if this program did not create it. 0 for a database without tables, or with
-/// only those of the migrator: its creator was killed before the first migration.
-pub(crate) async fn version(connection: &mut SqliteConnection, file: &Path) -> Result<i64, StoreError> {
-    let (application, version, foreign): (i64, i64, bool) = sqlx::query_as(
-        "SELECT application_id, user_version, EXISTS \
-         (SELECT 1 FROM sqlite_schema WHERE tbl_name NOT IN ('_sqlx_migrations', 'sqlite_sequence')) \
-         FROM pragma_application_id, pragma_user_version",
-    )
-    .fetch_one(connection)
-    .await
-    .map_err(|error| not_ours(file, error))?;
-    match (application, version, foreign) {
-        (APPLICATION_ID, version, _) => Ok(version),
-        (0, 0, false) => Ok(0),
-        _ => Err(StoreError::Foreign { path: file.to_owned() }),
-    }
+fn log_length(file: &Path) -> u64 {
+    fs::metadata(log_of(file)).map_or(0, |log| log.len())
 }
 
 /// Distinguishes a file that never was a database from a damaged one.
-fn not_ours(file: &Path, error: sqlx::Error) -> StoreError {
+pub(crate) fn not_ours(file: &Path, error: sqlx::Error) -> StoreError {
     let begins_as_database = fs::File::open(file).is_ok_and(|mut file| {
         let mut head = [0; 16];
-        io::Read::read_exact(&mut file, &mut head).is_ok() && &head == b"SQLite format 3\0"
+        std::io::Read::read_exact(&mut file, &mut head).is_ok() && &head == b"SQLite format 3\0"
     });
     match StoreError::from(error).of_file(file) {
         StoreError::Damaged { path, .. } if !begins_as_database => StoreError::Foreign { path },
         other => other,
-    }
-}
-
-/// Copies the database, including its write-ahead log, into a new file.
-async fn copy_aside(
-    connection: &mut SqliteConnection,
-    folder: &Path,
-    version: i64,
-) -> Result<PathBuf, StoreError> {
-    let mut path = folder.join(format!("bakeoff-version-{version}.db"));
-    let mut number = 1;
-    while path.exists() {
-        number += 1;
-        path = folder.join(format!("bakeoff-version-{version}-{number}.db"));
-    }
-    sqlx::query("VACUUM INTO ?").bind(path.to_string_lossy().into_owned()).execute(connection).await?;
-    Ok(path)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use sqlx::SqlSafeStr;
-    use sqlx::migrate::{Migration, MigrationType};
-
-    /// A released migration must never change: existing stores could not be opened any more.
-    #[test]
-    fn released_migrations_are_as_they_were() {
-        let pinned = [
-            (
-                1,
-                "7f3204f783cf03dc2cb907ffb296f741fe27a7fee0c7f1e27221adc53424bddadfb750dbffda3a2d935d58251fee68ae",
-            ),
-            (
-                2,
-                "53d1a6405707b697f677968c565f509c9072c835d48fd94ff816e0df6884d910e81248e23d8f934b558cd7e1729cbfdc",
-            ),
-            (
-                3,
-                "10a329581a53c904fe906e1c916c3c9b1efff574a72527fa52f80e943314466928bb6dba2a2dbec42f4226686737d59a",
-            ),
-            (
-                4,
-                "50ed769f41411a3f14bab4620ab76fd6b5cc15385f30d7d26e00cb617e804d70f2a206f804554f41b88db3e383c706e0",
-            ),
-            (
-                5,
-                "90b6469c3f0377ca2fc2258d930e78bf12f231f24d44cacd09cb13009fb604d024115b18d1021f1e63dd20b23a962c2d",
-            ),
-            (
-                6,
-                "7d4af1ddcf25d02df1943c101de913de39c12356cf461d82a3045276ff7d65840503ecda3d6543ea07043ff0967cd057",
-            ),
-            (
-                7,
-                "86691f2191d50761bfe7e57e7e179f4f8cdbd7741d8649b4c46729146754ee804e8f15351026f23a40202312fa1d832e",
-            ),
-            (
-                8,
-                "eb53714d33ddf7758d1e81bc464d7074bbe36a396e8c0fc9c5e58a395dc4bc71f04d559f25cabd759125eb78e995cbb8",
-            ),
-            (
-                9,
-                "947fb1ce260be524a95365daacb33018c3af270594cb23a75d8a02638b0ae2e4a3a7a0916858187b7933f0f8bd7df9bf",
-            ),
-            (
-                10,
-                "a645c8db42e5feb2db3b63838088c6b98e177dc191f1aeb387a88f016f2420e9c13acbc7ee0721d416ac113c2078a216",
-            ),
-            (
-                11,
-                "b42479744a340ff4c51ab3fcb7625f1b4ff12cc9de5c3e445cc62fbce39b6ea8e7a433a7df645b5f488e3ab5a2b6cfab",
-            ),
-        ];
-        let embedded: Vec<(i64, String)> = MIGRATIONS
-            .iter()
-            .map(|migration| (migration.version, recipe::hex(&migration.checksum)))
-            .collect();
-        let embedded: Vec<(i64, &str)> =
-            embedded.iter().map(|(version, sum)| (*version, sum.as_str())).collect();
-        assert_eq!(embedded, pinned);
-    }
-
-    #[test]
-    fn migrations_set_the_application_id_and_their_version() {
-        for migration in MIGRATIONS.iter() {
-            let sql = migration.sql.as_str();
-            assert!(sql.contains(&format!("PRAGMA user_version = {};", migration.version)));
-            assert!(
-                migration.version > 1 || sql.contains(&format!("PRAGMA application_id = {APPLICATION_ID};"))
-            );
-            assert!(!sql.contains('\r'));
-        }
-    }
-
-    /// Of workers at their own pace the samples in steady steps were not kept.
-    #[tokio::test]
-    async fn an_older_file_learns_the_mean_step_time_of_workers_that_step_together() {
-        let folder = tempfile::tempdir().unwrap();
-        let old = MIGRATIONS.iter().filter(|migration| migration.version <= 9).cloned().collect();
-        let old = Store::at(folder.path(), &Migrator::with_migrations(old)).await.unwrap();
-        sqlx::raw_sql(
-            "PRAGMA foreign_keys = OFF; \
-             INSERT INTO config VALUES (1, printf('%064d', 1), '{\"strategy\":{\"kind\":\"d-sync\"}}'), \
-              (2, printf('%064d', 2), '{\"strategy\":{\"kind\":\"ad-psgd\"}}'); \
-             INSERT INTO cell SELECT value, 1, value, 0, '', '', '', '', 2, value, NULL FROM json_each('[1, 2]'); \
-             INSERT INTO run SELECT value, printf('%026d', value), 1, value, value, 0, '1', 'done', NULL, NULL \
-              FROM json_each('[1, 2]'); \
-             INSERT INTO attempt (id, run, number, started_unix, heartbeat_unix, state) VALUES \
-              (1, 1, 1, 0, 0, 'failed'), (2, 1, 2, 0, 0, 'done'), (3, 2, 1, 0, 0, 'done'), (4, 1, 3, 0, 0, 'running'); \
-             INSERT INTO rank (attempt, rank, role, node, steady, steady_steps) SELECT attempt.id, rank.value, \
-              iif(rank.value < 2, 'worker', 'server'), 1, 100 + 100 * rank.value, iif(attempt.id > 1, 7, 0) \
-              FROM attempt, json_each('[0, 1, 2]') AS rank",
-        )
-        .execute(&old.writer)
-        .await
-        .unwrap();
-        old.close().await;
-        drop(old);
-        let store = Store::at(folder.path(), &MIGRATIONS).await.unwrap();
-        let times: Vec<Option<i64>> = sqlx::query_scalar("SELECT mean_step_time FROM attempt ORDER BY id")
-            .fetch_all(&store.reader)
-            .await
-            .unwrap();
-        // 200 / 7 of worker 1; rank 2 is a server.
-        assert_eq!(times, [None, Some(28), None, None]);
-    }
-
-    /// The version that this program knows.
-    fn known() -> i64 {
-        MIGRATIONS.iter().map(|migration| migration.version).max().unwrap()
-    }
-
-    /// A program that knows one more.
-    fn with(more: &str) -> Migrator {
-        let sql = format!("{more}; PRAGMA user_version = {}", known() + 1);
-        let sql = sqlx::AssertSqlSafe(sql).into_sql_str();
-        let next = Migration::new(known() + 1, "next".into(), MigrationType::Simple, sql, false);
-        Migrator::with_migrations(MIGRATIONS.iter().cloned().chain([next]).collect())
-    }
-
-    #[tokio::test]
-    async fn an_older_file_learns_the_states_that_came_later() {
-        let folder = tempfile::tempdir().unwrap();
-        let old = MIGRATIONS.iter().filter(|migration| migration.version <= 3).cloned().collect();
-        let old = Store::at(folder.path(), &Migrator::with_migrations(old)).await.unwrap();
-        let recipe = "INSERT INTO recipe VALUES (1, printf('%064d', 1), '')";
-        let sweep = "INSERT INTO sweep VALUES (1, printf('%026d', 1), 1, '', '', '', '', '', '', NULL, NULL, 'done', 0, \
-                     NULL, 1, '')";
-        let config = "INSERT INTO config VALUES (1, printf('%064d', 1), '')";
-        let cell = "INSERT INTO cell VALUES (1, 1, 0, 0, '', '', '', '', 1, 1, NULL)";
-        let run = "INSERT INTO run VALUES (1, printf('%026d', 1), 1, 1, 0, 0, '1', 'done', NULL, NULL)";
-        let attempt = "INSERT INTO attempt (run, number, started_unix, heartbeat_unix, state) VALUES (1, 1, 0, 0, 'done')";
-        for statement in [recipe, sweep, config, cell, run, attempt] {
-            sqlx::query(statement).execute(&old.writer).await.unwrap();
-        }
-        let degrade = ["UPDATE run SET state = 'degraded'", "UPDATE attempt SET state = 'degraded'"];
-        for statement in degrade {
-            let refused = sqlx::query(statement).execute(&old.writer).await.unwrap_err();
-            assert!(refused.to_string().contains("CHECK"), "{refused}");
-        }
-        old.close().await;
-        drop(old);
-        let store = Store::open(folder.path()).await.unwrap();
-        for statement in degrade {
-            assert_eq!(sqlx::query(statement).execute(&store.writer).await.unwrap().rows_affected(), 1);
-        }
-        let nonsense = sqlx::query("UPDATE run SET state = 'sad'").execute(&store.writer).await.unwrap_err();
-        assert!(nonsense.to_string().contains("CHECK"), "{nonsense}");
-        assert_eq!(store.db_check().await.unwrap(), []);
-    }
-
-    #[tokio::test]
-    async fn an_older_file_is_copied_aside_before_it_is_brought_up_to_date() {
-        let folder = tempfile::tempdir().unwrap();
-        Store::open(folder.path()).await.unwrap().close().await;
-        let broken = with("CREATE TABLE more (id INTEGER) STRICT; SELECT nonsense");
-        let error = Store::at(folder.path(), &broken).await.unwrap_err();
-        let StoreError::Migration { backup: Some(backup), .. } = &error else { panic!("{error}") };
-        assert_eq!(*backup, folder.path().join(format!("bakeoff-version-{}.db", known())));
-        assert!(backup.is_file());
-        // A migration that fails leaves the old version.
-        Store::open(folder.path()).await.unwrap().close().await;
-
-        let good = with("CREATE TABLE more (id INTEGER) STRICT");
-        let store = Store::at(folder.path(), &good).await.unwrap();
-        assert_eq!(store.db_info().await.unwrap().version, known() + 1);
-        assert!(folder.path().join(format!("bakeoff-version-{}-2.db", known())).is_file());
-        store.close().await;
-        let refused = Store::open(folder.path()).await.unwrap_err();
-        let StoreError::Newer { found, known: ours, .. } = refused else { panic!("{refused}") };
-        assert_eq!((found, ours), (known() + 1, known()));
     }
 }

@@ -7,39 +7,43 @@
 //! one global batch at the mean pace that each has in its own block of that number.
 
 use crate::BlockRow;
-use crate::derive::step_time::Worker;
+use crate::derive::step_time::{Lengths, Worker};
 use record::Nanos;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// The largest number of blocks.
-const MOST: usize = 8;
+const MOST: u64 = 8;
 /// The smallest number of blocks.
-const FEWEST: usize = 4;
+const FEWEST: u64 = 4;
 /// The smallest number of steps of a block.
-const STEPS: usize = 20;
+const STEPS: u64 = 20;
 
-/// The blocks of one worker with steps of these lengths, in nanoseconds and in order.
-pub(crate) fn of(lengths: &[u64], period: u64) -> Vec<BlockRow> {
-    let period = usize::try_from(period).unwrap_or(usize::MAX).clamp(1, lengths.len().max(1));
-    divided(lengths.len() / period, STEPS.div_ceil(period))
-        .into_iter()
-        .map(|part| &lengths[part.start * period..part.end * period])
-        .map(|steps| BlockRow { steps: steps.len() as u64, length: Nanos(mean(steps).round() as u64) })
+/// The blocks of one worker.
+pub(crate) fn of(lengths: &Lengths) -> Vec<BlockRow> {
+    let period = lengths.period();
+    let blocks = number_of(lengths.count() / period, least_of(period));
+    (0..blocks)
+        .map(|number| {
+            let steps = part(lengths.count() / period, blocks, number);
+            let steps = steps.start * period..steps.end * period;
+            BlockRow { steps: steps.end - steps.start, length: Nanos(lengths.mean_of(&steps).round() as u64) }
+        })
         .collect()
 }
 
 /// The blocks of workers that step independently.
 pub(crate) fn together(workers: &[Worker], batch: u32) -> Vec<BlockRow> {
-    let Some(fewest) = workers.iter().map(|worker| worker.lengths.len()).min() else { return Vec::new() };
-    let count = divided(fewest, STEPS).len();
-    let block = |number: usize| {
+    let Some(fewest) = workers.iter().map(|worker| worker.lengths.count()).min() else { return Vec::new() };
+    let count = number_of(fewest, STEPS);
+    let block = |number: u64| {
         let mut rate = 0.0;
         let mut steps = 0;
         for worker in workers {
-            let own = &worker.lengths[part(worker.lengths.len(), count, number)];
-            let samples = worker.samples as f64 / worker.lengths.len() as f64;
-            rate += samples / mean(own);
-            steps += own.len();
+            let own = part(worker.lengths.count(), count, number);
+            let samples = worker.samples as f64 / worker.lengths.count() as f64;
+            rate += samples / worker.lengths.mean_of(&own);
+            steps += own.end - own.start;
         }
         let length = f64::from(batch) / rate;
         let steps = (steps as f64 / workers.len() as f64).round() as u64;
@@ -49,23 +53,34 @@ pub(crate) fn together(workers: &[Worker], batch: u32) -> Vec<BlockRow> {
     (0..count).map(block).collect::<Option<_>>().unwrap_or_default()
 }
 
-/// The parts of `count` things in blocks of at least `least`; none if there are too few.
-fn divided(count: usize, least: usize) -> Vec<Range<usize>> {
+/// The numbers of steps before all blocks into which a worker's `count` steps may be divided, and after them: by itself in
+/// whole periods, and beside others step by step, in as many blocks as the one with the fewest steps has.
+pub(crate) fn boundaries(count: u64, period: u64) -> BTreeSet<u64> {
+    let divisions = (FEWEST..=MOST).flat_map(|blocks| (0..=blocks).map(move |number| (blocks, number)));
+    let of_periods = |(blocks, number)| (count / period) * number / blocks * period;
+    let of_steps = |(blocks, number)| count * number / blocks;
+    divisions.clone().map(of_periods).chain(divisions.map(of_steps)).collect()
+}
+
+/// The smallest number of periods of a block.
+fn least_of(period: u64) -> u64 {
+    STEPS.div_ceil(period)
+}
+
+/// The number of blocks of `count` things, each of at least `least`; none if there are too few.
+fn number_of(count: u64, least: u64) -> u64 {
     let blocks = (count / least.max(1)).min(MOST);
-    if blocks < FEWEST { Vec::new() } else { (0..blocks).map(|number| part(count, blocks, number)).collect() }
+    if blocks < FEWEST { 0 } else { blocks }
 }
 
-fn part(count: usize, blocks: usize, number: usize) -> Range<usize> {
+fn part(count: u64, blocks: u64, number: u64) -> Range<u64> {
     count * number / blocks..count * (number + 1) / blocks
-}
-
-fn mean(lengths: &[u64]) -> f64 {
-    lengths.iter().map(|length| *length as f64).sum::<f64>() / lengths.len() as f64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::derive::step_time::tests::steady;
 
     fn lengths(blocks: &[BlockRow]) -> Vec<u64> {
         blocks.iter().map(|block| block.length.0).collect()
@@ -74,17 +89,26 @@ mod tests {
     #[test]
     fn eight_blocks_hold_all_steps_in_order() {
         // Step n takes n nanoseconds: 400 steps in blocks of 50 with means 24.5, 74.5 and so on.
-        let blocks = of(&(0..400).collect::<Vec<u64>>(), 1);
+        let blocks = of(&steady(&(0..400).collect::<Vec<u64>>(), 1));
         assert_eq!(lengths(&blocks), [25, 75, 125, 175, 225, 275, 325, 375]);
         assert!(blocks.iter().all(|block| block.steps == 50));
-        let uneven = of(&[7; 163], 1);
+        let uneven = of(&steady(&[7; 163], 1));
         assert_eq!(uneven.iter().map(|block| block.steps).sum::<u64>(), 163);
         assert!(uneven.iter().all(|block| [20, 21].contains(&block.steps)));
     }
 
+    /// More steps than are kept: another pass adds them up.
+    #[test]
+    fn long_attempts_are_divided_as_exactly() {
+        let lengths: Vec<u64> = (0..40_000).collect();
+        let blocks = of(&steady(&lengths, 1));
+        assert!(blocks.iter().all(|block| block.steps == 5_000));
+        assert_eq!(blocks[7].length, Nanos(37_500));
+    }
+
     #[test]
     fn short_attempts_have_fewer_blocks_or_none() {
-        let count = |steps: usize| of(&vec![5; steps], 1).len();
+        let count = |steps: usize| of(&steady(&vec![5; steps], 1)).len();
         assert_eq!([0, 1, 79, 80, 99, 100, 159, 160, 9_999].map(count), [0, 0, 0, 4, 4, 5, 7, 8, 8]);
     }
 
@@ -92,7 +116,7 @@ mod tests {
     fn a_block_holds_whole_periods() {
         // Two steps of 1 and an exchange of 4: the mean of each period is 2, whatever the number of periods in a block.
         let steps: Vec<u64> = [1, 1, 4].into_iter().cycle().take(100).collect();
-        let blocks = of(&steps, 3);
+        let blocks = of(&steady(&steps, 3));
         assert_eq!(lengths(&blocks), [2; 4]);
         assert!(blocks.iter().all(|block| block.steps % 3 == 0));
     }
@@ -100,13 +124,13 @@ mod tests {
     #[test]
     fn independent_workers_add_up_their_paces_block_by_block() {
         let slowing: Vec<u64> = (0..160).map(|step| if step < 80 { 1_000 } else { 3_000 }).collect();
-        let steady = [1_000; 320];
-        let worker = |lengths| Worker { lengths, samples: 10 * lengths.len() as u64, steps: 0 };
-        let blocks = together(&[worker(&slowing), worker(&steady)], 20);
+        let (slowing, even, none) = (steady(&slowing, 1), steady(&[1_000; 320], 1), steady(&[], 1));
+        let worker = |lengths| Worker { lengths, samples: 10 * Lengths::count(lengths), steps: 0 };
+        let blocks = together(&[worker(&slowing), worker(&even)], 20);
         // Two workers with 10 samples in 1000 ns each use 20 in 1000 ns; then one of them needs three times as long.
         assert_eq!(lengths(&blocks), [1_000, 1_000, 1_000, 1_000, 1_500, 1_500, 1_500, 1_500]);
         assert!(blocks.iter().all(|block| block.steps == 30));
-        assert_eq!(together(&[worker(&slowing), worker(&[])], 20), []);
+        assert_eq!(together(&[worker(&slowing), worker(&none)], 20), []);
         assert_eq!(together(&[], 20), []);
     }
 }

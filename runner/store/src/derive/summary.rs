@@ -9,15 +9,18 @@
 //! of values is the mean of the middle two, rounded down; the 95th percentile is the value of rank ceil(0.95 n).
 
 use crate::derive::blocks;
+use crate::derive::order_statistics::OrderStatistics;
+use crate::derive::roll_up::{Histogram, Histograms, StepKey};
 use crate::derive::rounds::{Imposed, Rounds, WorkerStep};
-use crate::derive::step_time::{self, Worker, median, sorted_median};
+use crate::derive::step_time::{self, Lengths, Worker};
 use crate::{BlockRow, PaceRow, PhaseRow, Steady, TransferRow};
 use recipe::RunSpec;
 use record::{Category, LaneId, Nanos, Phase, PhaseTimes, Rank};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The totals of an attempt.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Summary {
     pub(crate) training: Option<Nanos>,
     pub(crate) step_time: Option<Nanos>,
@@ -31,7 +34,7 @@ pub(crate) struct Summary {
 }
 
 /// The totals of a rank.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RankSummary {
     pub(crate) exposed: Nanos,
     pub(crate) hidden: Nanos,
@@ -58,6 +61,12 @@ pub(crate) struct StepRow {
     pub(crate) hidden: Nanos,
 }
 
+impl StepRow {
+    pub(crate) fn key(&self) -> StepKey {
+        StepKey { lane: self.lane, rank: Rank(self.rank), step: self.step, drain: self.drain }
+    }
+}
+
 /// All steps of one lane, added up.
 #[derive(Clone, Debug)]
 pub(crate) struct LaneTotals {
@@ -80,7 +89,7 @@ impl LaneTotals {
     }
 }
 
-/// Takes the steps of an attempt one by one, so that a run of millions of steps need not be in memory as rows.
+/// Takes the steps of an attempt one by one, in one pass or several, in memory that does not grow with their number.
 pub(crate) struct SummaryBuilder<'a> {
     spec: &'a RunSpec,
     lanes: Vec<LaneTotals>,
@@ -88,18 +97,38 @@ pub(crate) struct SummaryBuilder<'a> {
     last_unsteady: BTreeMap<(LaneId, u32), u64>,
     rounds: Rounds,
     steady: BTreeMap<(LaneId, u32), SteadySteps>,
+    histograms: Histograms,
+    first_pass: bool,
 }
 
 /// The steady steps of a lane.
-#[derive(Default)]
 struct SteadySteps {
-    lengths: Vec<u64>,
+    lengths: Lengths,
     /// The lengths without waiting; of compute lanes only.
-    own: Vec<u64>,
+    own: OrderStatistics,
     samples: u64,
     exposed: Nanos,
     hidden: Nanos,
-    phases: BTreeMap<Phase, Vec<u64>>,
+    phases: BTreeMap<Phase, OrderStatistics>,
+}
+
+impl SteadySteps {
+    fn of(period: u64) -> Self {
+        Self {
+            lengths: Lengths::of(period),
+            own: OrderStatistics::default(),
+            samples: 0,
+            exposed: Nanos(0),
+            hidden: Nanos(0),
+            phases: BTreeMap::new(),
+        }
+    }
+
+    fn end_pass(&mut self) -> bool {
+        let others = self.phases.values_mut().chain([&mut self.own]);
+        let open = others.map(OrderStatistics::end_pass).fold(false, |open, more| open | more);
+        self.lengths.end_pass() | open
+    }
 }
 
 impl<'a> SummaryBuilder<'a> {
@@ -118,30 +147,50 @@ impl<'a> SummaryBuilder<'a> {
             lanes,
             workers,
             steady: BTreeMap::new(),
+            histograms: Histograms::default(),
+            first_pass: true,
         }
     }
 
-    /// The steps of the compute lanes must come in ascending order of their number.
+    /// Adds a step; in each pass all steps again. Those of the compute lanes must come in ascending order of their number.
     pub(crate) fn add(&mut self, row: &StepRow) {
         let key = (row.lane, row.rank);
         let last_unsteady = self.last_unsteady.get(&key).copied().unwrap_or(0);
         if row.drain || row.step <= last_unsteady {
             return;
         }
-        let steady = self.steady.entry(key).or_default();
+        let period = self.spec.strategy.period();
+        let steady = self.steady.entry(key).or_insert_with(|| SteadySteps::of(period));
         let waited = waiting(&row.phases);
         let own = row.length - waited;
         if row.lane == LaneId::Compute {
-            self.rounds.add(WorkerStep { rank: row.rank, step: row.step, own, waited });
-            steady.own.push(own.0);
+            steady.own.add(own.0);
         }
-        steady.lengths.push(row.length.0);
+        steady.lengths.add(row.length.0);
+        for (phase, time) in row.phases.iter().filter(|(_, time)| time.0 > 0) {
+            steady.phases.entry(phase).or_default().add(time.0);
+        }
+        if !self.first_pass {
+            return;
+        }
+        if row.lane == LaneId::Compute {
+            self.rounds.add(WorkerStep { rank: row.rank, step: row.step, own, waited });
+        }
+        self.histograms.add(Rank(row.rank), row.lane, row.length, &row.phases);
         steady.samples += row.own_samples;
         steady.exposed += row.phases.exposed();
         steady.hidden += row.hidden;
-        for (phase, time) in row.phases.iter().filter(|(_, time)| time.0 > 0) {
-            steady.phases.entry(phase).or_default().push(time.0);
-        }
+    }
+
+    /// Ends a pass. Returns whether another one is needed before [`SummaryBuilder::finish`].
+    pub(crate) fn end_pass(&mut self) -> bool {
+        self.first_pass = false;
+        self.steady.values_mut().map(SteadySteps::end_pass).fold(false, |open, more| open | more)
+    }
+
+    /// The histograms of all steady steps; none are left.
+    pub(crate) fn histograms(&mut self) -> Vec<Histogram> {
+        std::mem::take(&mut self.histograms).finish()
     }
 
     pub(crate) fn finish(mut self, transfers: Vec<TransferRow>) -> Summary {
@@ -151,7 +200,7 @@ impl<'a> SummaryBuilder<'a> {
         let mut summary = Summary {
             steps: pace.as_ref().map_or(0, |pace| pace.steps),
             samples,
-            step_time: pace.as_ref().map(|pace| pace.step_time),
+            step_time: pace.as_ref().map(|pace| pace.typical),
             mean_step_time: pace.as_ref().and_then(|pace| pace.mean),
             blocks: pace.map(|pace| pace.blocks).unwrap_or_default(),
             rounds: rounds.compared,
@@ -159,22 +208,23 @@ impl<'a> SummaryBuilder<'a> {
             ..Summary::default()
         };
         for lane in &self.lanes {
-            let steady = self.steady.remove(&(lane.lane, lane.rank)).unwrap_or_default();
+            let period = self.spec.strategy.period();
+            let steady = self.steady.remove(&(lane.lane, lane.rank));
+            let steady = steady.unwrap_or_else(|| SteadySteps::of(period));
             let of_rank = summary.ranks.entry(Rank(lane.rank)).or_default();
             of_rank.bytes_out += lane.bytes_out;
             of_rank.bytes_in += lane.bytes_in;
             if lane.lane == LaneId::Compute {
                 of_rank.exposed = steady.exposed;
                 of_rank.hidden = steady.hidden;
-                of_rank.steady =
-                    Steady { time: Nanos(steady.lengths.iter().sum()), steps: steady.lengths.len() as u64 };
+                of_rank.steady = Steady { time: Nanos(steady.lengths.time()), steps: steady.lengths.count() };
             }
             of_rank.phases.extend(phase_rows(lane.lane, steady.phases));
             if lane.lane == LaneId::Compute && self.workers.contains(&lane.rank) {
                 summary.training = summary.training.max(Some(lane.end));
                 let Imposed { last, imposed } =
                     rounds.imposed.get(&Rank(lane.rank)).copied().unwrap_or_default();
-                of_rank.pace = median(steady.own).map(|own| PaceRow { own, last, imposed });
+                of_rank.pace = steady.own.median().map(|own| PaceRow { own, last, imposed });
             }
         }
         summary
@@ -193,24 +243,23 @@ impl<'a> SummaryBuilder<'a> {
                 steps: lane.steps,
             })
             .collect();
-        let period = self.spec.strategy.period();
         let global_batch = self.spec.train.global_batch;
         if self.spec.strategy.is_asynchronous() {
-            let step_time = step_time::together(&workers, period, global_batch)?;
+            let typical = step_time::together(&workers, global_batch)?;
             let mean = step_time::together_mean(&workers, global_batch);
             let steps = self.spec.train.steps_of(samples).round() as u64;
             let blocks = blocks::together(&workers, global_batch);
-            return Some(Timing { step_time, mean, steps, blocks });
+            return Some(Timing { typical, mean, steps, blocks });
         }
-        let slowest = step_time::slowest(&workers, period)?;
-        let blocks = blocks::of(slowest.worker.lengths, period);
+        let slowest = step_time::slowest(&workers)?;
+        let blocks = blocks::of(slowest.worker.lengths);
         let mean = step_time::slowest_mean(&workers);
-        Some(Timing { step_time: slowest.step_time, mean, steps: slowest.worker.steps, blocks })
+        Some(Timing { typical: slowest.step_time, mean, steps: slowest.worker.steps, blocks })
     }
 }
 
 struct Timing {
-    step_time: Nanos,
+    typical: Nanos,
     mean: Option<Nanos>,
     steps: u64,
     blocks: Vec<BlockRow>,
@@ -222,18 +271,15 @@ fn waiting(times: &PhaseTimes) -> Nanos {
     waits.fold(Nanos(0), |sum, (_, time)| sum + time)
 }
 
-fn phase_rows(lane: LaneId, phases: BTreeMap<Phase, Vec<u64>>) -> impl Iterator<Item = PhaseRow> {
-    phases.into_iter().map(move |(phase, mut times)| {
-        times.sort_unstable();
-        PhaseRow {
-            lane,
-            phase,
-            count: times.len() as u64,
-            total: Nanos(times.iter().sum()),
-            p50: sorted_median(&times).unwrap_or_default(),
-            p95: Nanos(times[(times.len() * 95).div_ceil(100) - 1]),
-            max: Nanos(times[times.len() - 1]),
-        }
+fn phase_rows(lane: LaneId, phases: BTreeMap<Phase, OrderStatistics>) -> impl Iterator<Item = PhaseRow> {
+    phases.into_iter().map(move |(phase, times)| PhaseRow {
+        lane,
+        phase,
+        count: times.count(),
+        total: times.total(),
+        p50: times.median().unwrap_or_default(),
+        p95: times.p95().unwrap_or_default(),
+        max: times.max(),
     })
 }
 
@@ -243,8 +289,10 @@ mod tests {
 
     #[test]
     fn percentiles_are_exact() {
-        let phases = BTreeMap::from([(Phase::Forward, (1..=100).rev().collect())]);
-        let rows: Vec<_> = phase_rows(LaneId::Compute, phases).collect();
+        let mut times = OrderStatistics::default();
+        (1..=100).rev().for_each(|time| times.add(time));
+        assert!(!times.end_pass());
+        let rows: Vec<_> = phase_rows(LaneId::Compute, [(Phase::Forward, times)].into()).collect();
         assert_eq!((rows[0].p50, rows[0].p95, rows[0].max), (Nanos(50), Nanos(95), Nanos(100)));
         assert_eq!((rows[0].count, rows[0].total), (100, Nanos(5050)));
     }

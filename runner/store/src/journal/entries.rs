@@ -1,6 +1,9 @@
 //! What a journal's lines say: the facts about a sweep that no worker reports. Plain data; the names in JSON are a file
 //! format and never change.
 
+use crate::derive::roll_up::Histogram;
+use crate::derive::summary::Summary;
+use crate::read::target::TargetHit;
 use crate::rows::{LostRow, NodeRow};
 use crate::{Driver, RunState};
 use recipe::Plan;
@@ -22,12 +25,30 @@ pub(crate) enum Entry {
     /// An event of an attempt's history.
     Note { run: String, number: u32, time: i64, state: String, text: String },
     /// An attempt ended, with an event log of `log` bytes.
-    AttemptEnd { run: String, number: u32, end: AttemptEnd, log: u64 },
+    AttemptEnd {
+        run: String,
+        number: u32,
+        end: AttemptEnd,
+        log: u64,
+        /// Its totals, which its log does not tell any more.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        totals: Option<Box<RolledUp>>,
+    },
+    /// A run was removed with its attempts; it reads as never begun, unless later entries tell of it.
+    Pruned { run: String },
     /// The sweep ended. The time is unknown if its driver was killed.
     SweepEnd { end: SweepEnd, time: Option<i64> },
     /// A page was made.
     #[serde(rename = "page")]
     Report { selection: String, path: String, sha256: String, created: i64 },
+}
+
+/// The totals of an attempt of which not all steps are kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RolledUp {
+    pub(crate) summary: Summary,
+    pub(crate) hit: Option<TargetHit>,
+    pub(crate) histograms: Vec<Histogram>,
 }
 
 /// A sweep as its driver began it.

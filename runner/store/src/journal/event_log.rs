@@ -2,12 +2,14 @@
 //!
 //! `events.mpk` is a list of records: the length in 4 bytes, little-endian, then that many bytes of MessagePack. The
 //! writer may be killed at any byte: a torn last record is normal, is ignored by readers, and is cut off by the next
-//! append.
+//! append. When the attempt has ended, `events.mpk.gz` takes its place: the same list, compressed, without the steps that are
+//! not kept (`packed_log.rs`).
 
 use crate::StoreError;
+use crate::journal::packed_log;
 use record::Event;
 use std::fs::{File, OpenOptions};
-use std::io::{BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// Bytes. No event is longer; a greater length means that the file is damaged.
@@ -74,9 +76,16 @@ impl EventLog {
         Ok(std::iter::from_fn(move || reader.next_event().transpose()))
     }
 
-    /// Bytes of the log in `directory`; 0 if there is none.
+    /// Bytes of the log in `directory`, as it is read; 0 if there is none.
     pub(crate) fn length(directory: &Path) -> u64 {
-        std::fs::metadata(directory.join(Self::NAME)).map_or(0, |data| data.len())
+        let raw = || std::fs::metadata(directory.join(Self::NAME)).map_or(0, |data| data.len());
+        packed_log::length(directory).unwrap_or_else(raw)
+    }
+
+    /// The log in `directory`, compressed or not, or where it would be.
+    pub(crate) fn file_of(directory: &Path) -> PathBuf {
+        let packed = directory.join(packed_log::NAME);
+        if packed.exists() { packed } else { directory.join(Self::NAME) }
     }
 
     fn error(&self, reason: impl ToString) -> StoreError {
@@ -87,7 +96,7 @@ impl EventLog {
 /// The events of a log, a batch at a time: a log may be larger than memory.
 pub(crate) struct EventReader {
     path: PathBuf,
-    file: BufReader<File>,
+    file: Box<dyn Read + Send>,
     /// Offset in bytes of the end of the last event read.
     at: u64,
     /// The error that ended the log; returned after the events before it.
@@ -97,9 +106,12 @@ pub(crate) struct EventReader {
 impl EventReader {
     /// Opens the log in `directory`.
     pub(crate) fn open(directory: &Path) -> Result<Self, StoreError> {
-        let path = directory.join(EventLog::NAME);
+        let path = EventLog::file_of(directory);
         match File::open(&path) {
-            Ok(file) => Ok(Self { path, file: BufReader::new(file), at: 0, failure: None }),
+            Ok(file) if path.ends_with(packed_log::NAME) => {
+                Ok(Self { path, file: Box::new(packed_log::unpacked(file)), at: 0, failure: None })
+            }
+            Ok(file) => Ok(Self { path, file: Box::new(BufReader::new(file)), at: 0, failure: None }),
             Err(cause) => Err(StoreError::EventLog { path, reason: cause.to_string() }),
         }
     }
@@ -121,12 +133,21 @@ impl EventReader {
     }
 
     fn next_event(&mut self) -> Result<Option<Event>, StoreError> {
-        let record = next_record(&mut self.file).map_err(|cause| self.error(cause.to_string()))?;
+        Ok(self.next_encoded()?.map(|(event, _)| event))
+    }
+
+    /// The next event, and the bytes that it was read from; none at the end or at a torn record.
+    pub(crate) fn next_encoded(&mut self) -> Result<Option<(Event, Vec<u8>)>, StoreError> {
+        let record = match next_record(&mut self.file) {
+            // A compressed log whose end is missing.
+            Err(cause) if cause.kind() == ErrorKind::UnexpectedEof => return Ok(None),
+            record => record.map_err(|cause| self.error(cause.to_string()))?,
+        };
         let Some(record) = record else { return Ok(None) };
         let event =
             Event::decode(&record).map_err(|cause| self.error(format!("at byte {}: {cause}", self.at)))?;
         self.at += 4 + record.len() as u64;
-        Ok(Some(event))
+        Ok(Some((event, record)))
     }
 
     /// Bytes of the complete events read.

@@ -4,3 +4,4 @@
 pub(crate) mod entries;
 pub(crate) mod event_log;
 pub(crate) mod lines;
+pub(crate) mod packed_log;

@@ -1,18 +1,49 @@
 //! Tables for other programs, page by page, so that a table may be larger than memory.
 
-use crate::sql::value::{decode_phases, int, lane_of};
+use crate::derive::cells::range_of;
+use crate::derive::roll_up::HISTOGRAM_BITS;
+use crate::sql::document::to_json;
+use crate::sql::value::{decode_counts, decode_phases, int, lane_of, uint};
 use crate::{Selection, Store, StoreError};
 use record::Phase;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, TypeInfo, ValueRef};
 use std::collections::VecDeque;
 
+/// The columns of a run.
+const RUNS: [&str; 24] = [
+    "run",
+    "sweep",
+    "recipe",
+    "position",
+    "arm",
+    "strategy",
+    "condition",
+    "workers",
+    "repeat",
+    "seed",
+    "state",
+    "reused",
+    "attempt",
+    "started_unix",
+    "wall_s",
+    "training_s",
+    "step_ms",
+    "mean_step_ms",
+    "steps",
+    "samples",
+    "test_accuracy",
+    "test_loss",
+    "detail",
+    "ranks_lost",
+];
+
 /// A table for other programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExportTable {
     /// One row per run.
     Runs,
-    /// One row per step, rank and lane, with the time in each phase.
+    /// One row per step, rank and lane, with the time in each phase; of long runs those that are kept.
     Steps,
     /// One row per evaluation.
     Metrics,
@@ -20,6 +51,8 @@ pub enum ExportTable {
     Phases,
     /// One row per machine and reading of its counters.
     Hosts,
+    /// One row per rank, lane, phase and range of times: number of steady steps.
+    Histograms,
 }
 
 /// The columns of [`ExportTable::Hosts`].
@@ -41,7 +74,8 @@ const HOSTS: &[&str] = &[
 
 impl ExportTable {
     /// All tables.
-    pub const ALL: [Self; 5] = [Self::Runs, Self::Steps, Self::Metrics, Self::Phases, Self::Hosts];
+    pub const ALL: [Self; 6] =
+        [Self::Runs, Self::Steps, Self::Metrics, Self::Phases, Self::Hosts, Self::Histograms];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
@@ -51,38 +85,14 @@ impl ExportTable {
             Self::Metrics => "metrics",
             Self::Phases => "phases",
             Self::Hosts => "hosts",
+            Self::Histograms => "histograms",
         }
     }
 
     /// The names of the columns, with units.
     pub fn columns(self) -> Vec<String> {
         let fixed: &[&str] = match self {
-            Self::Runs => &[
-                "run",
-                "sweep",
-                "recipe",
-                "position",
-                "arm",
-                "strategy",
-                "condition",
-                "workers",
-                "repeat",
-                "seed",
-                "state",
-                "reused",
-                "attempt",
-                "started_unix",
-                "wall_s",
-                "training_s",
-                "step_ms",
-                "mean_step_ms",
-                "steps",
-                "samples",
-                "test_accuracy",
-                "test_loss",
-                "detail",
-                "ranks_lost",
-            ],
+            Self::Runs => &RUNS,
             Self::Steps => &[
                 "run",
                 "rank",
@@ -116,6 +126,7 @@ impl ExportTable {
                 "run", "rank", "lane", "phase", "category", "count", "total_ns", "p50_ns", "p95_ns", "max_ns",
             ],
             Self::Hosts => HOSTS,
+            Self::Histograms => &["run", "rank", "lane", "phase", "from_ns", "to_ns", "steps"],
         };
         let phases = Phase::ALL.iter().map(|phase| format!("{}_ns", phase.name().replace('-', "_")));
         let phases = phases.filter(|_| self == Self::Steps);
@@ -156,6 +167,12 @@ impl ExportTable {
                 "SELECT run.ulid, node, at, cores, busy, steal, own, cpu_pressure, memory_pressure, load, frequency, governor, \
                  memory_available FROM run JOIN shown ON shown.run = run.id JOIN host ON host.attempt = shown.attempt \
                  WHERE run.id = ?1 AND ?2 < 0 AND ?3 < 0 AND ?4 < 0 ORDER BY node, at LIMIT ?5"
+            }
+            Self::Histograms => {
+                "SELECT run.ulid, rank, lane, coalesce(phase.name, 'step'), counts FROM run \
+                 JOIN shown ON shown.run = run.id JOIN step_histogram ON step_histogram.attempt = shown.attempt \
+                 LEFT JOIN phase ON phase.id = step_histogram.phase \
+                 WHERE run.id = ?1 AND ?2 < 0 AND ?3 < 0 AND ?4 < 0 ORDER BY rank, lane, step_histogram.phase LIMIT ?5"
             }
         }
     }
@@ -202,6 +219,21 @@ impl Store {
     }
 }
 
+impl Store {
+    /// For each run that fits and of which not all steps are kept, the distance of those that are, in steps.
+    pub async fn sampled_runs(&self, selection: &Selection) -> Result<Vec<u64>, StoreError> {
+        let runs: Vec<i64> = self.fitting(selection).await?.into_iter().map(|run| run.run).collect();
+        let strides: Vec<i64> = sqlx::query_scalar(
+            "SELECT step_stride FROM shown JOIN attempt ON attempt.id = shown.attempt \
+             WHERE shown.run IN (SELECT value FROM json_each(?)) AND step_stride IS NOT NULL",
+        )
+        .bind(to_json("list of runs", &runs)?)
+        .fetch_all(&self.reader)
+        .await?;
+        Ok(strides.into_iter().map(uint).collect())
+    }
+}
+
 const BEGIN: (i64, i64, i64) = (-1, -1, -1);
 
 impl Export {
@@ -224,6 +256,13 @@ impl Export {
                 self.after = BEGIN;
             }
             if !rows.is_empty() {
+                if self.table == ExportTable::Histograms {
+                    return rows
+                        .iter()
+                        .map(cells)
+                        .collect::<Result<Vec<_>, _>>()
+                        .map(|rows| Some(rows.concat()));
+                }
                 return rows.iter().map(|row| self.values(row)).collect::<Result<_, _>>().map(Some);
             }
         }
@@ -243,6 +282,19 @@ impl Export {
         values.extend(times.iter().map(|(_, time)| Value::Integer(int(time.0))));
         Ok(values)
     }
+}
+
+/// The rows of a histogram, one for each range with steps.
+fn cells(row: &SqliteRow) -> Result<Vec<Vec<Value>>, StoreError> {
+    let lane = Value::Text(lane_of(row.try_get(LANE)?)?.to_string());
+    let head = [value(row, 0)?, value(row, 1)?, lane, value(row, 3)?];
+    let counts = decode_counts(row.try_get(4)?)?;
+    let rows = counts.into_iter().map(|(cell, count)| {
+        let (from, to) = range_of::<HISTOGRAM_BITS>(cell);
+        let numbers = [from, to, count].map(|number| Value::Integer(int(number)));
+        head.iter().cloned().chain(numbers).collect()
+    });
+    Ok(rows.collect())
 }
 
 fn value(row: &SqliteRow, column: usize) -> Result<Value, StoreError> {

@@ -144,6 +144,7 @@ struct AttemptColumns {
     step_time: Option<i64>,
     mean_step_time: Option<i64>,
     steps: Option<i64>,
+    step_stride: Option<i64>,
     samples: Option<i64>,
     rounds: Option<i64>,
 }
@@ -154,7 +155,7 @@ async fn attempts_of(
 ) -> Result<Vec<AttemptColumns>, StoreError> {
     Ok(sqlx::query_as(
         "SELECT run.id AS run, attempt.id, number, started_unix, attempt.state, detail, culprit, last_lines, wall, \
-         training, step_time, mean_step_time, steps, samples, rounds FROM run JOIN shown ON shown.run = run.id \
+         training, step_time, mean_step_time, steps, step_stride, samples, rounds FROM run JOIN shown ON shown.run = run.id \
          JOIN attempt ON attempt.id = shown.attempt WHERE run.sweep = ?",
     )
     .bind(sweep)
@@ -168,6 +169,7 @@ async fn attempt_row(
     parts: &Parts,
     abandoned: bool,
 ) -> Result<AttemptRow, StoreError> {
+    let step_stride = row.step_stride.map_or(1, uint);
     let under_way = row.state == RunState::Running.name();
     let fresh = if under_way { Some(summary_of(connection, AttemptId(row.id)).await?) } else { None };
     let ranks = parts.ranks_of(row.id, fresh.as_ref().map(|summary| &summary.ranks))?;
@@ -196,6 +198,7 @@ async fn attempt_row(
         step_time: summary.step_time,
         mean_step_time: summary.mean_step_time,
         steps: summary.steps,
+        step_stride,
         samples: summary.samples,
         rounds: summary.rounds,
         ranks,

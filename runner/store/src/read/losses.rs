@@ -1,13 +1,11 @@
 //! The training losses of attempts, thinned to a curve.
 
-use crate::sql::value::{float_of, uint};
+use crate::derive::roll_up::CURVE;
+use crate::sql::value::{float_of, int, uint};
 use crate::{LossRow, StoreError};
 use record::Nanos;
 use sqlx::sqlite::SqliteConnection;
 use std::collections::BTreeMap;
-
-/// The largest number of points of a curve.
-const POINTS: i64 = 500;
 
 #[derive(sqlx::FromRow)]
 struct LossColumns {
@@ -39,7 +37,7 @@ pub(crate) async fn losses_of(
          GROUP BY step.attempt, step.step ORDER BY step.attempt, step.step",
     )
     .bind(wanted)
-    .bind(POINTS)
+    .bind(int(CURVE))
     .fetch_all(connection)
     .await?;
     let mut curves: BTreeMap<i64, Vec<LossRow>> = BTreeMap::new();

@@ -10,6 +10,7 @@ pub(crate) mod parts;
 pub(crate) mod plan;
 pub(crate) mod steps;
 pub(crate) mod tables;
+pub(crate) mod target;
 pub(crate) mod timeline;
 pub(crate) mod trace;
 pub(crate) mod transfers;

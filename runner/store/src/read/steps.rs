@@ -1,11 +1,14 @@
 //! The steps of an attempt, read from the database and summed up.
 
+use crate::derive::roll_up::{Choice, Histogram};
 use crate::derive::summary::{LaneTotals, StepRow, Summary, SummaryBuilder};
+use crate::journal::entries::RolledUp;
+use crate::read::target::{TargetTotals, target_of, target_with};
 use crate::read::transfers::transfers_of;
 use crate::sql::document::from_json;
 use crate::sql::value::{decode_phases, int, lane_of, uint};
 use crate::{AttemptId, StoreError};
-use recipe::{Epoch, RunSpec, Strategy};
+use recipe::{Epoch, KeptSteps, RunSpec, Strategy};
 use record::Nanos;
 use sqlx::sqlite::SqliteConnection;
 use std::collections::BTreeSet;
@@ -18,13 +21,89 @@ pub(crate) async fn summary_of(
     connection: &mut SqliteConnection,
     attempt: AttemptId,
 ) -> Result<Summary, StoreError> {
+    Ok(summed_up(connection, attempt, None).await?.0)
+}
+
+/// The totals and the histograms of an attempt; shows its steps to a `choice`.
+async fn summed_up(
+    connection: &mut SqliteConnection,
+    attempt: AttemptId,
+    mut choice: Option<&mut Choice>,
+) -> Result<(Summary, Vec<Histogram>), StoreError> {
     let spec = spec_of(connection, attempt).await?;
     let warm_up = warm_up_samples(connection, attempt, &spec).await?;
     let lanes = lanes_of(connection, attempt, warm_up).await?;
     let workers = workers_of(connection, attempt).await?;
     let mut builder = SummaryBuilder::new(&spec, lanes, workers);
-    add_steps(connection, attempt, &mut builder).await?;
-    Ok(builder.finish(transfers_of(connection, attempt).await?))
+    each_step(connection, attempt, |row| {
+        builder.add(row);
+        if let Some(choice) = &mut choice {
+            choice.add(row.key(), row.length);
+        }
+    })
+    .await?;
+    while builder.end_pass() {
+        each_step(connection, attempt, |row| builder.add(row)).await?;
+    }
+    let histograms = builder.histograms();
+    Ok((builder.finish(transfers_of(connection, attempt).await?), histograms))
+}
+
+/// What is kept of an attempt that has ended, beside its rows.
+pub(crate) struct Totals {
+    pub(crate) summary: Summary,
+    /// Nothing if the run has no target.
+    pub(crate) target: Option<TargetTotals>,
+    pub(crate) histograms: Vec<Histogram>,
+    /// The steps that stay; nothing if all do.
+    pub(crate) choice: Option<Choice>,
+}
+
+impl Totals {
+    /// What the event log does not tell once steps are gone; nothing if all stay.
+    pub(crate) fn rolled_up(&self) -> Option<RolledUp> {
+        self.choice.as_ref()?;
+        let hit = self.target.as_ref().and_then(|target| target.hit);
+        Some(RolledUp { summary: self.summary.clone(), hit, histograms: self.histograms.clone() })
+    }
+}
+
+/// Derives what is kept of an attempt. It reads all of its steps, so that no lock must be held.
+pub(crate) async fn totals_of(
+    connection: &mut SqliteConnection,
+    attempt: AttemptId,
+) -> Result<Totals, StoreError> {
+    let spec = spec_of(connection, attempt).await?;
+    let mut choice = Choice::new(traced_steps(connection, attempt).await?);
+    let (summary, histograms) = summed_up(connection, attempt, Some(&mut choice)).await?;
+    let sampled = spec.measure.steps == KeptSteps::Sampled && !choice.keeps_all();
+    let target = target_of(connection, attempt).await?;
+    Ok(Totals { summary, target, histograms, choice: sampled.then_some(choice) })
+}
+
+/// What was kept of an attempt when it ended, in a database that is made again from the steps that were kept.
+pub(crate) async fn totals_again(
+    connection: &mut SqliteConnection,
+    attempt: AttemptId,
+    kept: RolledUp,
+) -> Result<Totals, StoreError> {
+    let RolledUp { summary, hit, histograms } = kept;
+    let spec = spec_of(connection, attempt).await?;
+    let mut choice = Choice::new(traced_steps(connection, attempt).await?);
+    each_step(connection, attempt, |row| choice.add(row.key(), row.length)).await?;
+    Ok(Totals { summary, target: target_with(&spec, hit), histograms, choice: Some(choice) })
+}
+
+/// Steps of the compute lanes whose spans are kept.
+async fn traced_steps(
+    connection: &mut SqliteConnection,
+    attempt: AttemptId,
+) -> Result<BTreeSet<u64>, StoreError> {
+    let steps: Vec<i64> = sqlx::query_scalar("SELECT DISTINCT step FROM span WHERE attempt = ? AND lane = 0")
+        .bind(attempt.0)
+        .fetch_all(connection)
+        .await?;
+    Ok(steps.into_iter().map(uint).collect())
 }
 
 /// The configuration of the attempt's run.
@@ -142,10 +221,10 @@ impl StepColumns {
 }
 
 /// Reads the steps page by page, by lane, step and rank.
-async fn add_steps(
+pub(crate) async fn each_step(
     connection: &mut SqliteConnection,
     attempt: AttemptId,
-    builder: &mut SummaryBuilder<'_>,
+    mut take: impl FnMut(&StepRow),
 ) -> Result<(), StoreError> {
     let mut lane = -1;
     let mut step = 0;
@@ -167,7 +246,7 @@ async fn add_steps(
         step = last.step;
         rank = i64::from(last.rank);
         for row in &rows {
-            builder.add(&row.row()?);
+            take(&row.row()?);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Replaces the old database with the new one in one step.
 
 use crate::StoreError;
-use crate::database::open::options;
+use crate::database::open::{log_of, options};
 use crate::layout::DATABASE;
 use sqlx::{ConnectOptions, Connection};
 use std::fs;
@@ -54,10 +54,6 @@ pub(crate) async fn complete(file: &Path) -> Result<(), StoreError> {
     }
     let source = io::Error::other("its write-ahead log could not be merged into it");
     Err(StoreError::Folder { path: file.to_owned(), source })
-}
-
-fn log_of(file: &Path) -> PathBuf {
-    PathBuf::from(format!("{}-wal", file.display()))
 }
 
 /// Merges the write-ahead log of the old database into it, if both can be read.

@@ -7,10 +7,12 @@
 mod exchange;
 pub(crate) mod progress;
 mod replay;
+mod valid;
 
 use crate::StoreError;
 use crate::database::lock;
-use crate::database::open::{MIGRATIONS, Store, options};
+use crate::database::migrate::MIGRATIONS;
+use crate::database::open::{Store, options};
 use crate::layout::{self, DATABASE, RUNS};
 use exchange::{clear, complete, exchange};
 use progress::{Rebuilding, Rebuilt};

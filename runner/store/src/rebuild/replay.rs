@@ -3,28 +3,32 @@
 
 use crate::database::open::Store;
 use crate::error::result_code;
-use crate::journal::entries::{AttemptEnd, Entry, SweepEntry};
+use crate::journal::entries::{AttemptEnd, Entry, RolledUp, SweepEntry};
 use crate::journal::event_log::EventReader;
 use crate::journal::lines;
 use crate::layout;
-use crate::read::steps::summary_of;
+use crate::read::steps::{totals_again, totals_of};
 use crate::rebuild::progress::{Rebuilding, Rebuilt, Unread};
+use crate::rebuild::valid::{last_ends, unpruned};
 use crate::sql::value::int;
 use crate::write::attempt::{
     NewAttempt, NewNote, Try, insert_attempt, insert_attempt_end, insert_node, insert_note,
 };
 use crate::write::ingest::insert_events;
 use crate::write::plan::insert_plan;
+use crate::write::roll_up::{remove, surplus_of};
 use crate::write::sweep::{NewReport, insert_identity, insert_report, insert_reuse, insert_sweep_end};
 use crate::{AttemptId, EventLog, NodeId, NodeRow, RunId, RunState, StoreError, SweepId};
+use sqlx::Connection;
 use sqlx::sqlite::SqliteConnection;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-/// Number of events inserted at once.
+/// Number of events inserted at once, in a transaction of their own.
 const BATCH: usize = 4096;
+const IMMEDIATE: &str = "BEGIN IMMEDIATE";
 
 /// A replay under way.
 pub(crate) struct Replay<'a> {
@@ -45,13 +49,13 @@ struct Reuse {
 }
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct AttemptKey {
+pub(super) struct AttemptKey {
     run: String,
     number: u32,
 }
 
 impl AttemptKey {
-    fn new(run: &str, number: u32) -> Self {
+    pub(super) fn new(run: &str, number: u32) -> Self {
         Self { run: run.to_owned(), number }
     }
 }
@@ -62,6 +66,8 @@ struct Ended<'e> {
     end: &'e AttemptEnd,
     /// Bytes of its event log.
     log: u64,
+    /// Its totals, where not all steps are kept.
+    totals: Option<&'e RolledUp>,
 }
 
 /// The sweep under way.
@@ -71,26 +77,6 @@ struct Sweep {
     attempts: BTreeMap<AttemptKey, AttemptId>,
     /// Attempts without an end.
     open: BTreeSet<AttemptKey>,
-}
-
-/// Keeps of each attempt only the last end: if a full disk rejects the first one, the driver writes it again.
-fn last_ends(entries: Vec<Entry>) -> impl Iterator<Item = Entry> {
-    let last: BTreeMap<AttemptKey, usize> = entries
-        .iter()
-        .enumerate()
-        .filter_map(|(position, entry)| Some((ended_attempt(entry)?, position)))
-        .collect();
-    entries
-        .into_iter()
-        .enumerate()
-        .filter(move |(position, entry)| {
-            ended_attempt(entry).is_none_or(|attempt| last.get(&attempt) == Some(position))
-        })
-        .map(|(_, entry)| entry)
-}
-
-fn ended_attempt(entry: &Entry) -> Option<AttemptKey> {
-    if let Entry::AttemptEnd { run, number, .. } = entry { Some(AttemptKey::new(run, *number)) } else { None }
 }
 
 impl<'a> Replay<'a> {
@@ -114,9 +100,10 @@ impl<'a> Replay<'a> {
     ) -> Result<(), StoreError> {
         for path in journals {
             progress(self.done);
-            let mut transaction = store.writer.begin_with("BEGIN IMMEDIATE").await?;
-            self.sweep(&mut transaction, path, progress).await?;
-            transaction.commit().await?;
+            // No other process sees the new database before it is whole, so that each entry may be a transaction of its own:
+            // a sweep in one would make a write-ahead log as large as the sweep.
+            let mut connection = store.writer.acquire().await?;
+            self.sweep(&mut connection, path, progress).await?;
             self.done.sweeps.0 += 1;
         }
         progress(self.done);
@@ -143,10 +130,12 @@ impl<'a> Replay<'a> {
             self.unread(path, "it does not begin with the sweep's plan, so that nothing of it can be used");
             return Ok(());
         };
-        let inserted = insert_plan(connection, &entry).await;
+        let mut transaction = connection.begin_with(IMMEDIATE).await?;
+        let inserted = insert_plan(&mut transaction, &entry).await;
         if !self.tolerate(inserted, path, || "the sweep's plan".to_owned())? {
             return Ok(());
         }
+        transaction.commit().await?;
         self.rebuilt.sweeps += 1;
         let mut sweep = Sweep {
             journal: path.to_owned(),
@@ -154,8 +143,18 @@ impl<'a> Replay<'a> {
             attempts: BTreeMap::new(),
             open: BTreeSet::new(),
         };
-        for entry in last_ends(entries.collect()) {
-            let done = self.entry(connection, &mut sweep, &entry).await;
+        for entry in last_ends(unpruned(entries.collect())) {
+            let done = if let Entry::AttemptEnd { run, number, end, log, totals } = &entry {
+                let attempt = AttemptKey::new(run, *number);
+                let ended = Ended { attempt, end, log: *log, totals: totals.as_deref() };
+                self.attempt_ends(connection, &mut sweep, ended).await
+            } else {
+                let mut transaction = connection.begin_with(IMMEDIATE).await?;
+                match self.entry(&mut transaction, &mut sweep, &entry).await {
+                    Ok(()) => transaction.commit().await.map_err(StoreError::from),
+                    refused => refused,
+                }
+            };
             self.tolerate(done, path, || brief(&entry))?;
             progress(self.done);
         }
@@ -194,14 +193,12 @@ impl<'a> Replay<'a> {
                 let id = sweep.attempt(&AttemptKey::new(run, *number))?;
                 insert_note(connection, id, NewNote { time: *time, state, text }).await
             }
-            Entry::AttemptEnd { run, number, end, log } => {
-                let ended = Ended { attempt: AttemptKey::new(run, *number), end, log: *log };
-                self.attempt_ends(connection, sweep, ended).await
-            }
             Entry::SweepEnd { end, time } => {
                 insert_sweep_end(connection, &SweepId(sweep.entry.sweep.clone()), *end, *time).await
             }
-            Entry::Sweep(_) | Entry::Report { .. } => Err(StoreError::Value {
+            // Removed with the entries before it.
+            Entry::Pruned { .. } => Ok(()),
+            Entry::Sweep(_) | Entry::Report { .. } | Entry::AttemptEnd { .. } => Err(StoreError::Value {
                 what: "line of a journal",
                 value: "a second sweep, or a page".to_owned(),
             }),
@@ -212,19 +209,30 @@ impl<'a> Replay<'a> {
         &mut self,
         connection: &mut SqliteConnection,
         sweep: &mut Sweep,
-        Ended { attempt, end, log }: Ended<'_>,
+        Ended { attempt, end, log, totals }: Ended<'_>,
     ) -> Result<(), StoreError> {
         let id = sweep.attempt(&attempt)?;
         sweep.open.remove(&attempt);
         // An attempt that was cut short may have ended in the middle of an event.
         let cut_short = matches!(end.state, RunState::Failed | RunState::Interrupted);
         let promised = (!cut_short).then_some(log);
-        let end = match self.events(connection, id, &attempt, promised).await? {
-            Ok(()) => end.clone(),
-            Err(reason) => incomplete(end, &reason),
+        let (end, totals) = match self.events(connection, id, &attempt, promised).await? {
+            Ok(()) => (end.clone(), totals),
+            Err(reason) => (incomplete(end, &reason), None),
         };
-        let summary = summary_of(connection, id).await?;
-        insert_attempt_end(connection, id, &summary, &end).await
+        let totals = match totals {
+            Some(totals) => totals_again(connection, id, totals.clone()).await?,
+            None => totals_of(connection, id).await?,
+        };
+        let mut transaction = connection.begin_with(IMMEDIATE).await?;
+        insert_attempt_end(&mut transaction, id, &totals, &end).await?;
+        transaction.commit().await?;
+        // A log of an earlier version holds all steps, as one does whose driver was killed before it was packed.
+        let Some(choice) = &totals.choice else { return Ok(()) };
+        for steps in surplus_of(connection, id, choice).await?.chunks(BATCH) {
+            remove(connection, id, steps).await?;
+        }
+        Ok(())
     }
 
     /// An attempt whose driver was killed. It stays open: the next driver that opens the store ends it.
@@ -258,7 +266,7 @@ impl<'a> Replay<'a> {
         promised: Option<u64>,
     ) -> Result<Result<(), String>, StoreError> {
         let directory = self.directory(attempt);
-        let path = directory.join(EventLog::NAME);
+        let path = EventLog::file_of(&directory);
         if promised.unwrap_or(0) == 0 && !path.exists() {
             return Ok(Ok(()));
         }
@@ -293,7 +301,9 @@ impl<'a> Replay<'a> {
             if events.is_empty() {
                 return Ok(());
             }
-            insert_events(connection, id, &events).await?;
+            let mut transaction = connection.begin_with(IMMEDIATE).await?;
+            insert_events(&mut transaction, id, &events).await?;
+            transaction.commit().await?;
             self.rebuilt.events += events.len() as u64;
             self.done.bytes.0 = before + log.at();
         }
@@ -422,6 +432,7 @@ fn brief(entry: &Entry) -> String {
         Entry::Attempt { run, number, .. } => format!("the begin of attempt {number} of run {run}"),
         Entry::Note { run, number, .. } => format!("a note on attempt {number} of run {run}"),
         Entry::AttemptEnd { run, number, .. } => format!("the end of attempt {number} of run {run}"),
+        Entry::Pruned { run } => format!("the removal of run {run}"),
         Entry::SweepEnd { .. } => "the end of the sweep".to_owned(),
         Entry::Report { path, .. } => format!("the page {path}"),
     }

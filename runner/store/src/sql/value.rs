@@ -3,6 +3,7 @@
 use crate::{RunState, StoreError};
 use recipe::{Metric, Role};
 use record::{LaneId, Nanos, Phase, PhaseTimes};
+use std::collections::BTreeMap;
 
 /// SQLite's integers are signed; larger values (292 years of nanoseconds) are capped.
 pub(crate) fn int(value: u64) -> i64 {
@@ -88,14 +89,62 @@ pub(crate) fn float_of(value: Option<f64>) -> f64 {
 /// The times of a step as LEB128 numbers in the order of [`Phase::ALL`]; a typical step takes some 30 bytes.
 pub(crate) fn encode_phases(times: &PhaseTimes) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(48);
-    for (_, Nanos(mut rest)) in times.iter() {
-        while rest >= 0x80 {
-            bytes.push(rest as u8 | 0x80);
-            rest >>= 7;
-        }
-        bytes.push(rest as u8);
+    for (_, Nanos(time)) in times.iter() {
+        push_number(&mut bytes, time);
     }
     bytes
+}
+
+/// Appends a number as LEB128.
+fn push_number(bytes: &mut Vec<u8>, mut rest: u64) {
+    while rest >= 0x80 {
+        bytes.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    bytes.push(rest as u8);
+}
+
+/// A LEB128 number that is too long, or whose end is missing.
+struct Torn;
+
+/// The next LEB128 number; `None` at the end.
+fn next_number(rest: &mut std::slice::Iter<'_, u8>) -> Option<Result<u64, Torn>> {
+    let mut byte = rest.next()?;
+    let mut value = u64::from(byte & 0x7f);
+    let mut shift = 7;
+    while byte & 0x80 != 0 {
+        let Some(next) = rest.next().filter(|_| shift < 64) else { return Some(Err(Torn)) };
+        byte = next;
+        value |= u64::from(byte & 0x7f) << shift;
+        shift += 7;
+    }
+    Some(Ok(value))
+}
+
+/// A histogram: for each cell, in order, its distance from the last one and its count, as LEB128 numbers.
+pub(crate) fn encode_counts(counts: &BTreeMap<u32, u64>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut last = 0;
+    for (cell, count) in counts {
+        push_number(&mut bytes, u64::from(cell - last));
+        push_number(&mut bytes, *count);
+        last = *cell;
+    }
+    bytes
+}
+
+/// The inverse of [`encode_counts`].
+pub(crate) fn decode_counts(bytes: &[u8]) -> Result<BTreeMap<u32, u64>, StoreError> {
+    let wrong = || StoreError::Value { what: "histogram", value: recipe::hex(bytes) };
+    let mut counts = BTreeMap::new();
+    let mut cell = 0_u32;
+    let mut rest = bytes.iter();
+    while let Some(distance) = next_number(&mut rest) {
+        let distance = distance.ok().and_then(|distance| u32::try_from(distance).ok()).ok_or_else(wrong)?;
+        cell = cell.checked_add(distance).ok_or_else(wrong)?;
+        counts.insert(cell, next_number(&mut rest).and_then(Result::ok).ok_or_else(wrong)?);
+    }
+    Ok(counts)
 }
 
 /// The inverse of [`encode_phases`]. Phases that a later version appends are missing in old rows and read as zero.
@@ -104,15 +153,8 @@ pub(crate) fn decode_phases(bytes: &[u8]) -> Result<PhaseTimes, StoreError> {
     let mut times = PhaseTimes::default();
     let mut rest = bytes.iter();
     for phase in Phase::ALL {
-        let Some(mut byte) = rest.next() else { return Ok(times) };
-        let mut value = u64::from(byte & 0x7f);
-        let mut shift = 7;
-        while byte & 0x80 != 0 {
-            byte = rest.next().filter(|_| shift < 64).ok_or_else(wrong)?;
-            value |= u64::from(byte & 0x7f) << shift;
-            shift += 7;
-        }
-        times[phase] = Nanos(value);
+        let Some(value) = next_number(&mut rest) else { return Ok(times) };
+        times[phase] = Nanos(value.map_err(|Torn| wrong())?);
     }
     if rest.next().is_some() { Err(wrong()) } else { Ok(times) }
 }
@@ -156,8 +198,14 @@ mod tests {
         }
 
         #[test]
+        fn histograms_come_back(counts in prop::collection::btree_map(any::<u32>(), any::<u64>(), 0..9)) {
+            prop_assert_eq!(decode_counts(&encode_counts(&counts)).unwrap(), counts);
+        }
+
+        #[test]
         fn any_bytes_are_times_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = decode_phases(&bytes);
+            let _ = decode_counts(&bytes);
         }
     }
 

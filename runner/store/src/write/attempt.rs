@@ -1,13 +1,13 @@
 //! An attempt at a run: its machines and ranks, its history, its end.
 
-use crate::derive::summary::Summary;
 use crate::journal::entries::{AttemptEnd, Entry};
 use crate::read::earlier::SURROUNDINGS;
-use crate::read::steps::summary_of;
+use crate::read::steps::Totals;
 use crate::rows::{LostRow, NodeRow};
 use crate::sql::document::to_json;
 use crate::sql::insert::{Target, insert};
 use crate::sql::value::{int, uint};
+use crate::write::roll_up::Ending;
 use crate::write::totals::insert_totals;
 use crate::{AttemptId, EventLog, NodeId, RunId, Store, StoreError};
 use recipe::{Cluster, Provenance, hex};
@@ -115,30 +115,35 @@ impl Store {
         self.record_note(attempt, time, SURROUNDINGS, &to_json(SURROUNDINGS, surroundings)?).await
     }
 
-    /// Records the end of an attempt: derives its totals from its steps, and sets the run's state.
+    /// Records the end of an attempt: derives its totals from its steps, and sets the run's state. Then only every n-th of
+    /// its steps and the slowest are kept, unless the recipe wants all.
     pub async fn record_attempt_end(&self, attempt: AttemptId, end: &AttemptEnd) -> Result<(), StoreError> {
-        // Summing up a long run takes longer than another driver waits for the write lock, so it happens before.
-        let mut reader = self.reader.acquire().await?;
-        try_of(&mut reader, attempt).await?;
-        let summary = summary_of(&mut reader, attempt).await?;
-        drop(reader);
+        let ending = self.ending(attempt).await?;
         let mut transaction = self.writer.begin_with("BEGIN IMMEDIATE").await?;
-        self.record_attempt_end_in(&mut transaction, attempt, &summary, end).await?;
-        Ok(transaction.commit().await?)
+        self.record_attempt_end_in(&mut transaction, &ending, end).await?;
+        transaction.commit().await?;
+        self.roll_up(ending).await;
+        Ok(())
     }
 
     pub(crate) async fn record_attempt_end_in(
         &self,
         connection: &mut SqliteConnection,
-        attempt: AttemptId,
-        summary: &Summary,
+        ending: &Ending,
         end: &AttemptEnd,
     ) -> Result<(), StoreError> {
-        insert_attempt_end(connection, attempt, summary, end).await?;
-        let Try { run, number } = try_of(connection, attempt).await?;
-        let log = EventLog::length(&self.attempt_directory(&run, number));
-        let entry = Entry::AttemptEnd { run: run.to_string(), number, end: end.clone(), log };
-        self.append_for_run(connection, &run, &entry).await
+        let Ending { attempt, place: Try { run, number }, totals, packed } = ending;
+        insert_attempt_end(connection, *attempt, totals, end).await?;
+        let log = packed.as_ref().map(|packed| packed.length);
+        let log = log.unwrap_or_else(|| EventLog::length(&self.attempt_directory(run, *number)));
+        let entry = Entry::AttemptEnd {
+            run: run.to_string(),
+            number: *number,
+            end: end.clone(),
+            log,
+            totals: totals.rolled_up().map(Box::new),
+        };
+        self.append_for_run(connection, run, &entry).await
     }
 }
 
@@ -206,7 +211,7 @@ pub(crate) async fn insert_attempt(
     Ok(attempt)
 }
 
-async fn try_of(connection: &mut SqliteConnection, attempt: AttemptId) -> Result<Try, StoreError> {
+pub(crate) async fn try_of(connection: &mut SqliteConnection, attempt: AttemptId) -> Result<Try, StoreError> {
     let found: Option<(String, u32)> = sqlx::query_as(
         "SELECT run.ulid, number FROM attempt JOIN run ON run.id = attempt.run WHERE attempt.id = ?",
     )
@@ -222,7 +227,7 @@ async fn try_of(connection: &mut SqliteConnection, attempt: AttemptId) -> Result
 pub(crate) async fn insert_attempt_end(
     connection: &mut SqliteConnection,
     attempt: AttemptId,
-    summary: &Summary,
+    totals: &Totals,
     end: &AttemptEnd,
 ) -> Result<(), StoreError> {
     let state = end.state.name();
@@ -249,7 +254,7 @@ pub(crate) async fn insert_attempt_end(
         .await?;
     insert_note(connection, attempt, NewNote { time: end.ended, state, text: &end.detail }).await?;
     insert_lost(connection, attempt, &end.lost).await?;
-    insert_totals(connection, attempt, summary).await
+    insert_totals(connection, attempt, totals).await
 }
 
 async fn insert_lost(

@@ -2,9 +2,13 @@
 //! journal; `insert_*` is the same change inside a transaction of the caller, so that a rebuild can use it.
 
 pub(crate) mod attempt;
+pub(crate) mod heartbeat;
 pub(crate) mod ingest;
 pub(crate) mod left_over;
 pub(crate) mod plan;
+pub(crate) mod prune;
+pub(crate) mod remove;
+pub(crate) mod roll_up;
 pub(crate) mod sweep;
 pub(crate) mod tally;
 pub(crate) mod totals;

@@ -56,8 +56,8 @@ async fn insert_sweep(connection: &mut SqliteConnection, new: &SweepEntry) -> Re
     };
     let inserted = sqlx::query(
         "INSERT INTO sweep (ulid, recipe, recipe_path, name, question, plan, argv, version, git_commit, git_dirty, \
-         state, started_unix, driver_pid, driver_born) \
-         SELECT ?, id, ?, ?, ?, ?, ?, ?, ?, ?, 'running', ?, ?, ? FROM recipe WHERE sha256 = ?",
+         state, started_unix, heartbeat_unix, driver_pid, driver_born, driver_host, driver_space) \
+         SELECT ?, id, ?, ?, ?, ?, ?, ?, ?, ?, 'running', ?, ?, ?, ?, ?, ? FROM recipe WHERE sha256 = ?",
     )
     .bind(&new.sweep)
     .bind(&new.recipe_path)
@@ -69,8 +69,11 @@ async fn insert_sweep(connection: &mut SqliteConnection, new: &SweepEntry) -> Re
     .bind(new.commit.as_ref().map(|(commit, _)| commit))
     .bind(new.commit.as_ref().map(|(_, dirty)| dirty))
     .bind(new.started)
+    .bind(new.started)
     .bind(new.driver.pid)
     .bind(&new.driver.born)
+    .bind(&new.driver.host)
+    .bind(&new.driver.space)
     .bind(&sha256)
     .execute(connection)
     .await?;

@@ -228,7 +228,7 @@ pub(crate) async fn insert_sweep_end(
         SweepEnd::Done => "done",
         SweepEnd::Interrupted => "interrupted",
     };
-    sqlx::query("UPDATE sweep SET state = ?, ended_unix = ? WHERE ulid = ?")
+    sqlx::query("UPDATE sweep SET state = ?, ended_unix = ?, heartbeat_unix = NULL WHERE ulid = ?")
         .bind(state)
         .bind(time)
         .bind(sweep.as_str())

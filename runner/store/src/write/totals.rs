@@ -1,11 +1,12 @@
 //! The totals of an attempt that has ended, kept beside its steps so that a report need not read them all.
 
-use crate::derive::summary::{RankSummary, Summary};
-use crate::read::steps::spec_of;
+use crate::derive::roll_up::{Choice, Histogram};
+use crate::derive::summary::RankSummary;
+use crate::read::steps::Totals;
+use crate::read::target::TargetTotals;
 use crate::sql::insert::{Target, insert};
-use crate::sql::value::{int, lane_code};
+use crate::sql::value::{encode_counts, int, lane_code};
 use crate::{AttemptId, BlockRow, StoreError, TransferRow};
-use recipe::Metric;
 use record::Rank;
 use sqlx::sqlite::SqliteConnection;
 
@@ -13,11 +14,12 @@ use sqlx::sqlite::SqliteConnection;
 pub(crate) async fn insert_totals(
     connection: &mut SqliteConnection,
     attempt: AttemptId,
-    summary: &Summary,
+    totals: &Totals,
 ) -> Result<(), StoreError> {
+    let summary = &totals.summary;
     sqlx::query(
-        "UPDATE attempt SET training = ?, step_time = ?, mean_step_time = ?, steps = ?, samples = ?, rounds = ? \
-         WHERE id = ?",
+        "UPDATE attempt SET training = ?, step_time = ?, mean_step_time = ?, steps = ?, samples = ?, rounds = ?, \
+         step_stride = ? WHERE id = ?",
     )
     .bind(summary.training.map(|time| int(time.0)))
     .bind(summary.step_time.map(|time| int(time.0)))
@@ -25,15 +27,20 @@ pub(crate) async fn insert_totals(
     .bind(int(summary.steps))
     .bind(int(summary.samples))
     .bind(int(summary.rounds))
+    .bind(totals.choice.as_ref().map(Choice::stride).filter(|stride| *stride > 1).map(int))
     .bind(attempt.0)
     .execute(&mut *connection)
     .await?;
     insert_transfers(connection, attempt, &summary.transfers).await?;
     insert_blocks(connection, attempt, &summary.blocks).await?;
+    insert_histograms(connection, attempt, &totals.histograms).await?;
     for (rank, of_rank) in &summary.ranks {
         insert_rank_totals(connection, attempt, *rank, of_rank).await?;
     }
-    insert_target(connection, attempt).await
+    match &totals.target {
+        Some(target) => insert_target(connection, attempt, target).await,
+        None => Ok(()),
+    }
 }
 
 async fn insert_rank_totals(
@@ -70,6 +77,25 @@ async fn insert_rank_totals(
     .await
 }
 
+/// The phase of a histogram of whole steps.
+pub(crate) const WHOLE_STEP: i64 = -1;
+
+async fn insert_histograms(
+    connection: &mut SqliteConnection,
+    attempt: AttemptId,
+    rows: &[Histogram],
+) -> Result<(), StoreError> {
+    let target = Target {
+        head: "INSERT OR REPLACE INTO step_histogram (attempt, rank, lane, phase, counts)",
+        tail: "",
+    };
+    insert(connection, target, rows, |row, values| {
+        values.add(attempt.0).add(row.rank.0).add(lane_code(row.lane));
+        values.add(row.phase.map_or(WHOLE_STEP, |phase| phase as i64)).add(encode_counts(&row.counts));
+    })
+    .await
+}
+
 async fn insert_transfers(
     connection: &mut SqliteConnection,
     attempt: AttemptId,
@@ -99,49 +125,25 @@ async fn insert_blocks(
     .await
 }
 
-/// Inserts when the target was reached first, if the run has one.
-async fn insert_target(connection: &mut SqliteConnection, attempt: AttemptId) -> Result<(), StoreError> {
-    let spec = spec_of(&mut *connection, attempt).await?;
-    let Some(target) = spec.train.target else { return Ok(()) };
-    // A server's step is one update, a worker's one gradient: only samples compare.
-    let batch = i64::from(spec.train.global_batch.max(1));
-    let hit = first_hit(connection, attempt, target.metric, &target).await?;
+async fn insert_target(
+    connection: &mut SqliteConnection,
+    attempt: AttemptId,
+    target: &TargetTotals,
+) -> Result<(), StoreError> {
+    let hit = target.hit;
     sqlx::query(
         "INSERT OR REPLACE INTO target_hit (attempt, metric, threshold, reached, at, step, samples, bytes) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, CASE WHEN ?4 THEN \
-         (SELECT coalesce(sum(bytes_out), 0) FROM step WHERE attempt = ?1 AND drain = 0 AND samples <= ?7) END)",
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
     )
     .bind(attempt.0)
     .bind(target.metric.name())
     .bind(target.threshold)
     .bind(hit.is_some())
-    .bind(hit.map(|(at, ..)| at))
-    .bind(hit.map(|(_, samples)| samples.saturating_add(batch / 2).div_euclid(batch)))
-    .bind(hit.map(|(_, samples)| samples))
+    .bind(hit.map(|hit| hit.at))
+    .bind(hit.map(|hit| hit.step))
+    .bind(hit.map(|hit| hit.samples))
+    .bind(hit.map(|hit| hit.bytes))
     .execute(connection)
     .await?;
     Ok(())
-}
-
-/// Time and samples of the first evaluation that reaches the target in time.
-async fn first_hit(
-    connection: &mut SqliteConnection,
-    attempt: AttemptId,
-    metric: Metric,
-    target: &recipe::Target,
-) -> Result<Option<(i64, i64)>, StoreError> {
-    let values: Vec<(i64, i64, f64)> = sqlx::query_as(
-        "SELECT at, samples, value FROM metric WHERE attempt = ? AND name = ? AND judged AND value IS NOT NULL \
-         ORDER BY at, step",
-    )
-    .bind(attempt.0)
-    .bind(metric.name())
-    .fetch_all(connection)
-    .await?;
-    let latest =
-        target.after.map_or(i64::MAX, |after| int(u64::try_from(after.as_nanos()).unwrap_or(u64::MAX)));
-    Ok(values
-        .into_iter()
-        .find(|(at, .., value)| *at <= latest && target.reached(*value))
-        .map(|(at, samples, _)| (at, samples)))
 }

@@ -2,12 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
+mod archive;
 mod files;
 mod heterogeneity;
 mod killed;
 mod load;
+mod prune;
 mod reading;
 mod rebuild;
+mod rolled_up;
 mod round_trip;
 mod selections;
 mod world;

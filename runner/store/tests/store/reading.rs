@@ -1,6 +1,7 @@
 //! Timelines, loss curves, exported tables, and the views for users.
 
 use crate::world::{attempt, begin, end, events, fresh, plan};
+use recipe::KeptSteps;
 use record::{Nanos, Phase, Rank};
 use store::{Driver, ExportTable, RunState, Selection, Store, StoreError, Value};
 
@@ -28,7 +29,9 @@ async fn the_timeline_shows_first_steps_a_typical_stretch_and_the_worst_step() {
 async fn tables_are_exported_page_by_page() {
     let folder = tempfile::tempdir().unwrap();
     let store = fresh(folder.path()).await;
-    let plan = plan();
+    let mut plan = plan();
+    plan.cells[1].spec.measure.steps = KeptSteps::All;
+    plan.cells[1].config_hash = plan.cells[1].spec.config_hash();
     let (_, runs) = begin(&store, &plan, Driver::this()).await;
     let id = attempt(&store, &plan, &runs, 1).await;
     store.record_events(id, &events(3_000)).await.unwrap();
@@ -39,7 +42,7 @@ async fn tables_are_exported_page_by_page() {
         assert!(rows.iter().all(|row| row.len() == table.columns().len()), "{table:?}");
         counts.push(rows.len());
     }
-    assert_eq!(counts, [plan.runs.len(), 6_000, 300, 4, 2]);
+    assert_eq!(counts, [plan.runs.len(), 6_000, 300, 4, 2, 6]);
     let steps = exported(&store, ExportTable::Steps).await;
     let columns = ExportTable::Steps.columns();
     let at = |name: &str| columns.iter().position(|column| column == name).unwrap();

@@ -63,7 +63,7 @@ async fn rebuilt(folder: &Path) -> Rebuilt {
 }
 
 /// Every row of every table as text, by table.
-async fn dump(file: &Path) -> Vec<String> {
+pub(crate) async fn dump(file: &Path) -> Vec<String> {
     let mut connection =
         SqliteConnection::connect(&format!("sqlite:{}?mode=rw", file.display())).await.unwrap();
     let tables: Vec<String> = sqlx::query_scalar(
@@ -202,11 +202,30 @@ async fn an_end_that_was_written_down_twice_is_one() {
 }
 
 #[tokio::test]
+async fn the_write_ahead_log_of_the_new_database_does_not_grow_with_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = fresh(folder.path()).await;
+    let plan = plan();
+    let (sweep, runs) = begin(&store, &plan, Driver::this()).await;
+    tried(&store, &runs, 1, 20_000, RunState::Done).await;
+    store.record_sweep_end(&sweep, SweepEnd::Done, 2_000).await.unwrap();
+    store.close().await;
+    drop(store);
+    let log = place(folder.path()).join("rebuild").join(format!("{DATABASE}-wal"));
+    let mut longest = 0;
+    let look = |_| longest = longest.max(fs::metadata(&log).map_or(0, |log| log.len()));
+    rebuild(&place(folder.path()), false, look).await.unwrap();
+    // SQLite merges its log every 4 MB.
+    assert!((1..8 << 20).contains(&longest), "{longest}");
+}
+
+#[tokio::test]
 async fn a_driver_that_was_killed_leaves_torn_ends_that_are_no_matter() {
     let folder = tempfile::tempdir().unwrap();
     let store = fresh(folder.path()).await;
     let plan = plan();
-    let dead = Driver { born: "another boot:1".to_owned(), ..Driver::this() };
+    // Above any number that the kernel gives out.
+    let dead = Driver { pid: u32::MAX >> 1, ..Driver::this() };
     let (sweep, runs) = begin(&store, &plan, dead).await;
     let id = attempt(&store, &plan, &runs, 1).await;
     let directory = store.attempt_directory(&runs[1], 1);

@@ -1,0 +1,226 @@
+//! What is kept of the steps of a run that has ended.
+
+use crate::rebuild::dump;
+use crate::world::{attempt, begin, end, fresh, metric, plan, prepared, step};
+use recipe::{KeptSteps, Plan};
+use record::{Event, LaneId, Nanos, Phase, PhaseTimes, StepRecord};
+use std::path::Path;
+use store::{
+    DATABASE, Driver, EventLog, ExportTable, RunId, RunState, Selection, Store, SweepEnd, Value, rebuild,
+};
+
+/// Lengths of about 10 ms that differ from step to step.
+fn events(ranks: u32, steps: u64) -> Vec<Event> {
+    let mut events: Vec<Event> = (0..ranks).map(|rank| Event::Prepared(prepared(rank))).collect();
+    let mut begin = 0;
+    for number in 1..=steps {
+        let mut longest = 0;
+        for rank in 0..ranks {
+            let noise = |salt: u64, scale: u64| {
+                let mixed =
+                    (number * 1_000_003 + u64::from(rank) * 7_919 + salt).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                scale + (mixed >> 40) % (scale / 4 + 1)
+            };
+            let mut phases = PhaseTimes::default();
+            let typical = [
+                (Phase::Data, 200_000),
+                (Phase::Forward, 2_000_000),
+                (Phase::Backward, 3_500_000),
+                (Phase::Send, 150_000),
+                (Phase::WaitPeer, 800_000),
+                (Phase::Transfer, 1_200_000),
+                (Phase::Reduce, 300_000),
+                (Phase::Update, 700_000),
+                (Phase::Other, 15_000),
+            ];
+            for (place, (phase, scale)) in (1..).zip(typical) {
+                phases[phase] = Nanos(noise(place, scale));
+            }
+            let length = phases.iter().map(|(_, time)| time.0).sum();
+            longest = longest.max(length);
+            let loss = Some(2.3 / number as f32 + noise(99, 1_000) as f32 / 1e5);
+            events.push(Event::Step(StepRecord {
+                begin: Nanos(begin),
+                length: Nanos(length),
+                phases,
+                loss,
+                bytes_out: 2_600_000,
+                bytes_in: 2_600_000,
+                ..step(rank, number, 2)
+            }));
+        }
+        begin += longest + 1_000;
+        if number % 500 == 0 {
+            events.push(Event::Metric(metric(number, number as f64 / steps as f64)));
+        }
+    }
+    events
+}
+
+/// A run of number 1 of the plan that has reported these events to its log and to the store.
+async fn reported(store: &Store, plan: &Plan, events: &[Event]) -> (store::AttemptId, RunId, store::SweepId) {
+    let (sweep, runs) = begin(store, plan, Driver::this()).await;
+    let id = attempt(store, plan, &runs, 1).await;
+    let mut log = EventLog::open(&store.attempt_directory(&runs[1], 1)).unwrap();
+    for batch in events.chunks(512) {
+        log.append(batch).unwrap();
+        store.record_events(id, batch).await.unwrap();
+    }
+    (id, runs[1].clone(), sweep)
+}
+
+async fn rows(store: &Store, table: ExportTable) -> Vec<Vec<Value>> {
+    let mut export = store.export(table, &Selection::all()).await.unwrap();
+    let mut rows = Vec::new();
+    while let Some(page) = export.next_page().await.unwrap() {
+        rows.extend(page);
+    }
+    rows
+}
+
+async fn seen(store: &Store) -> store::AttemptRow {
+    store.sweep_rows(&Selection::last()).await.unwrap().runs.remove(1).attempt.unwrap()
+}
+
+#[tokio::test]
+async fn no_number_changes_when_steps_go_and_a_rebuilt_database_is_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = fresh(folder.path()).await;
+    let plan = plan();
+    let steps = 3_001;
+    let events = events(2, steps);
+    let (id, run, sweep) = reported(&store, &plan, &events).await;
+    let before = seen(&store).await;
+    assert_eq!(rows(&store, ExportTable::Steps).await.len(), 2 * steps as usize);
+    store.record_attempt_end(id, &end(RunState::Done)).await.unwrap();
+    store.record_sweep_end(&sweep, SweepEnd::Done, 1_011).await.unwrap();
+    let after = seen(&store).await;
+    assert_eq!(after.step_stride, 7);
+    assert_eq!(
+        (after.training, after.step_time, after.mean_step_time),
+        (before.training, before.step_time, before.mean_step_time)
+    );
+    assert_eq!((after.steps, after.samples, after.rounds), (before.steps, before.samples, before.rounds));
+    assert_eq!(after.losses, before.losses);
+    assert_eq!(after.losses.len(), 429);
+    for (after, before) in after.ranks.iter().zip(&before.ranks) {
+        assert_eq!((&after.phases, after.steady, after.pace), (&before.phases, before.steady, before.pace));
+        assert_eq!(
+            (after.exposed, after.hidden, after.bytes_out),
+            (before.exposed, before.hidden, before.bytes_out)
+        );
+    }
+    // Every seventh of each rank, and 64 besides of which some are among them.
+    let kept = rows(&store, ExportTable::Steps).await;
+    assert!((2 * 429..2 * (429 + 64)).contains(&kept.len()), "{}", kept.len());
+    assert_eq!(store.sampled_runs(&Selection::all()).await.unwrap(), [7]);
+    // Each steady step is counted once for its length.
+    let steady = after.ranks[0].steady.steps;
+    let column = |row: &[Value], place: usize| row[place].clone();
+    let counted: i64 = rows(&store, ExportTable::Histograms)
+        .await
+        .iter()
+        .filter(|row| column(row, 1) == Value::Integer(0) && column(row, 3) == Value::Text("step".to_owned()))
+        .map(|row| if let Value::Integer(count) = column(row, 6) { count } else { 0 })
+        .sum();
+    assert_eq!(counted, steady as i64);
+
+    // The log holds the steps that the database holds.
+    let logged = EventLog::read(&store.attempt_directory(&run, 1)).unwrap();
+    let steps_logged = logged.iter().filter(|event| matches!(event, Event::Step(_))).count();
+    assert_eq!(steps_logged, kept.len());
+    assert_eq!(logged.len() - steps_logged, events.len() - 2 * steps as usize);
+    store.close().await;
+    drop(store);
+    let place = folder.path().join(".bakeoff");
+    let before = dump(&place.join(DATABASE)).await;
+    let rebuilt = rebuild(&place, false, |_| ()).await.unwrap();
+    assert_eq!(rebuilt.unread, []);
+    assert_eq!(dump(&place.join(DATABASE)).await, before);
+
+    // As if the driver had been killed before the packed log took the place of the other.
+    let directory = place.join("runs").join(run.as_str()).join("1");
+    std::fs::remove_file(directory.join("events.mpk.gz")).unwrap();
+    EventLog::open(&directory).unwrap().append(&events).unwrap();
+    assert_eq!(rebuild(&place, false, |_| ()).await.unwrap().unread, []);
+    assert_eq!(dump(&place.join(DATABASE)).await, before);
+}
+
+#[tokio::test]
+async fn a_recipe_may_keep_each_step() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = fresh(folder.path()).await;
+    let mut plan = plan();
+    plan.cells[1].spec.measure.steps = KeptSteps::All;
+    plan.cells[1].config_hash = plan.cells[1].spec.config_hash();
+    let events = events(2, 3_001);
+    let (id, run, _) = reported(&store, &plan, &events).await;
+    store.record_attempt_end(id, &end(RunState::Done)).await.unwrap();
+    assert_eq!(seen(&store).await.step_stride, 1);
+    assert_eq!(rows(&store, ExportTable::Steps).await.len(), 6_002);
+    assert_eq!(EventLog::read(&store.attempt_directory(&run, 1)).unwrap(), events);
+    assert!(store.attempt_directory(&run, 1).join("events.mpk.gz").exists(), "it is compressed all the same");
+}
+
+#[tokio::test]
+async fn lanes_of_an_attempt_that_was_short_keep_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = fresh(folder.path()).await;
+    let (id, run, _) = reported(&store, &plan(), &events(2, 500)).await;
+    store.record_attempt_end(id, &end(RunState::Done)).await.unwrap();
+    let kept = rows(&store, ExportTable::Steps).await;
+    assert!(kept.len() == 1_000 && kept.iter().all(|row| row[2] == Value::Text(LaneId::Compute.to_string())));
+    assert!(store.attempt_directory(&run, 1).join(EventLog::NAME).exists());
+}
+
+fn bytes(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
+    entries
+        .map(
+            |entry| {
+                if entry.path().is_dir() { bytes(&entry.path()) } else { entry.metadata().unwrap().len() }
+            },
+        )
+        .sum()
+}
+
+/// A measurement, which only runs where it is wanted: `STORE_TEST_MEASURE=1 cargo nextest run --workspace -E
+/// 'test(bytes_of_a_long_run)' --no-capture`.
+#[tokio::test]
+async fn bytes_of_a_long_run() {
+    if std::env::var_os("STORE_TEST_MEASURE").is_none() {
+        println!("not measured: STORE_TEST_MEASURE is not set");
+        return;
+    }
+    for (ranks, steps) in [(16, 5_000), (16, 1_000), (8, 1_000)] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = fresh(folder.path()).await;
+        let mut plan = plan();
+        let seats = &mut plan.cells[1].spec.cluster.seats;
+        *seats = vec![seats[0].clone(); ranks as usize];
+        plan.cells[1].config_hash = plan.cells[1].spec.config_hash();
+        let events = events(ranks, steps);
+        let mut sizes = Vec::new();
+        let runs = 4;
+        for _ in 0..runs {
+            let (id, _, sweep) = reported(&store, &plan, &events).await;
+            let begun = std::time::Instant::now();
+            store.record_attempt_end(id, &end(RunState::Done)).await.unwrap();
+            let took = begun.elapsed();
+            store.record_sweep_end(&sweep, SweepEnd::Done, 1_011).await.unwrap();
+            sizes.push((bytes(&store.folder().join("runs")), took));
+        }
+        store.close().await;
+        drop(store);
+        let place = folder.path().join(".bakeoff");
+        store::compact(&place).await.unwrap();
+        let database = std::fs::metadata(place.join(DATABASE)).unwrap().len();
+        let log = bytes(&place.join("runs"));
+        println!(
+            "{ranks} ranks x {steps} steps: database {} B and files {} B per run; ends took {:?}",
+            database / runs,
+            log / runs,
+            sizes.iter().map(|(_, took)| took.as_millis()).collect::<Vec<_>>()
+        );
+    }
+}
