@@ -4,10 +4,10 @@
 
 use recipe::{
     Averaging, CardShare, CollectiveKind, Compression, CompressionKind, ComputeSplit, DatasetKind, Family,
-    HashTime, Init, KeptModels, KeptSteps, LayerKind, LrScale, LrScaleKind, LrShape, LrShapeKind, Metric, MixOrder,
-    ModelKind, OptimizerKind, Partition, PartitionKind, Plan, QuantizeRange, Redaction, ReduceOrder,
-    RunOrder, RunSpec, Sampling, Schedule, ScheduleKind, Serve, SplitKind, Strategy, StrategyKind,
-    TargetMetric, Topology,
+    HashTime, Init, KeptModels, KeptSteps, LayerKind, LrScale, LrScaleKind, LrShape, LrShapeKind, Metric,
+    MixOrder, ModelKind, OptimizerKind, Partition, PartitionKind, Plan, QuantizeRange, Redaction,
+    ReduceOrder, RunOrder, RunSpec, Sampling, Schedule, ScheduleKind, Serve, SplitKind, Strategy,
+    StrategyKind, TargetMetric, Topology,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
