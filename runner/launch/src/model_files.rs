@@ -3,7 +3,7 @@
 use crate::digest::digest;
 use crate::{Concern, ConcernLevel};
 use recipe::{Model, ModelFile, RunSpec};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Reads each model file of these runs once and compares its digest with that of its layout. Returns a refusal for each file
@@ -14,8 +14,8 @@ pub fn check_model_files(specs: &[&RunSpec]) -> Vec<Concern> {
         Model::Layers(_) => None,
     });
     // Two layouts of one file that differ in the digest cannot both be right, so each is checked.
-    let files: BTreeMap<(&Path, &str), ()> = files.map(|file| (file, ())).collect();
-    files.into_keys().filter_map(|(file, expected)| concern(file, expected)).collect()
+    let files: BTreeSet<(&Path, &str)> = files.collect();
+    files.into_iter().filter_map(|(file, expected)| concern(file, expected)).collect()
 }
 
 fn concern(file: &Path, expected: &str) -> Option<Concern> {

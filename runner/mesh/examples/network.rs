@@ -42,7 +42,7 @@ fn main() -> Result<()> {
         ["one-way", bytes, repeats] => one_way(&link, rank, bytes.parse()?, repeats.parse()?)?,
         ["ring", bytes, repeats] => ring(&link, Place { me: rank, ranks }, bytes.parse()?, repeats.parse()?)?,
         ["d-sync", weights, steps] => {
-            d_sync(&link, Place { me: rank, ranks }, weights.parse()?, steps.parse()?)?
+            d_sync(&link, Place { me: rank, ranks }, weights.parse()?, steps.parse()?)?;
         }
         _ => bail!("unknown job"),
     }

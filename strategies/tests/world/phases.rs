@@ -88,10 +88,11 @@ fn updated_by_workers(kind: StrategyKind) -> Option<u64> {
     match kind {
         StrategyKind::AsyncSgd | StrategyKind::AsyncMsgd => Some(0),
         StrategyKind::EasgdAsync | StrategyKind::MeasgdAsync | StrategyKind::Eamsgd => Some(1),
-        // One worker after the other, and centres whose elements are added one by one.
-        StrategyKind::EasgdOriginal | StrategyKind::HogwildSgd | StrategyKind::EasgdHogwild => None,
-        // No server, or one for all workers at once.
-        StrategyKind::PsSync
+        // One worker after the other, centres whose elements are added one by one, no server, or one for all workers at once.
+        StrategyKind::EasgdOriginal
+        | StrategyKind::HogwildSgd
+        | StrategyKind::EasgdHogwild
+        | StrategyKind::PsSync
         | StrategyKind::DSync
         | StrategyKind::PipeSgd
         | StrategyKind::LocalSgd
