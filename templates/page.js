@@ -6,7 +6,10 @@ for (const table of document.querySelectorAll("table.sortable")) {
   const heads = [...table.tHead.rows[0].cells];
   heads.forEach((head, column) => {
     if (head.classList.contains("bar")) return;
-    head.tabIndex = 0;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...head.childNodes);
+    head.append(button);
     const sort = () => {
       const rising = head.getAttribute("aria-sort") !== "ascending";
       heads.forEach((other) => other.removeAttribute("aria-sort"));
@@ -21,25 +24,60 @@ for (const table of document.querySelectorAll("table.sortable")) {
       table.tBodies[0].append(...rows);
     };
     head.addEventListener("click", sort);
-    head.addEventListener("keydown", (event) => { if (event.key === "Enter") sort(); });
   });
 }
 
-// Click an arm in a legend to hide it and to show it again.
+// Press an arm in a legend to hide it and to show it again.
 for (const item of document.querySelectorAll(".legend.arms li")) {
-  item.tabIndex = 0;
-  item.setAttribute("role", "button");
-  item.setAttribute("aria-pressed", "true");
-  const toggle = () => {
-    const shown = item.getAttribute("aria-pressed") === "true";
-    item.setAttribute("aria-pressed", String(!shown));
+  const button = document.createElement("button");
+  button.type = "button";
+  button.setAttribute("aria-pressed", "true");
+  button.append(...item.childNodes);
+  item.append(button);
+  button.addEventListener("click", () => {
+    const shown = button.getAttribute("aria-pressed") === "true";
+    button.setAttribute("aria-pressed", String(!shown));
     for (const part of item.closest("figure").querySelectorAll("svg.chart g." + item.dataset.style)) {
       part.style.display = shown ? "none" : "";
     }
+  });
+}
+
+// Copy a table as CSV. Where the clipboard is out of reach, the text is shown to be copied by hand.
+const csv = (table) => {
+  const plain = (text) => text.trim().replace(/\s+/g, " ").replace(/(\d)\u202f(?=\d)/g, "$1").replace(/\u2212/g, "-");
+  const field = (cell) => {
+    const parts = [...cell.childNodes].map((part) => plain(part.textContent)).filter((text) => text !== "");
+    const text = parts.join(" ");
+    return /[",]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
   };
-  item.addEventListener("click", toggle);
-  item.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" || event.key === " ") { event.preventDefault(); toggle(); }
+  const line = (row) => [...row.cells].filter((cell) => !cell.classList.contains("bar")).map(field).join(",");
+  return [...table.tHead.rows, ...table.tBodies[0].rows].map(line).join("\n") + "\n";
+};
+for (const table of document.querySelectorAll("table.board, table.data")) {
+  const place = document.createElement("div");
+  const button = document.createElement("button");
+  place.className = "copy";
+  button.type = "button";
+  button.textContent = "Copy as CSV";
+  place.append(button);
+  table.parentNode.after(place);
+  button.addEventListener("click", async () => {
+    const text = csv(table);
+    try {
+      await navigator.clipboard.writeText(text);
+      button.textContent = "Copied";
+    } catch {
+      const fold = place.querySelector("details") ?? document.createElement("details");
+      const summary = document.createElement("summary");
+      const lines = document.createElement("pre");
+      summary.textContent = "The table as CSV, to be copied by hand";
+      lines.textContent = text;
+      fold.open = true;
+      fold.replaceChildren(summary, lines);
+      place.append(fold);
+      getSelection().selectAllChildren(lines);
+    }
   });
 }
 
@@ -51,9 +89,18 @@ document.body.append(readout);
 for (const chart of document.querySelectorAll("svg.curves")) {
   const line = (text) => text.split(" ").map(Number);
   const [[x0, xs], [y0, ys]] = [line(chart.dataset.x), line(chart.dataset.y)];
-  const medians = [...chart.querySelectorAll(".median")].map((path) => ({
-    path, points: (path.getAttribute("d").match(/[-\d.]+ [-\d.]+/g) ?? []).map(line),
-  }));
+  const factor = Number(chart.dataset.yFactor);
+  const height = { linear: (y) => y, logarithm: (y) => 10 ** y * factor, error: (y) => (1 - 10 ** -y) * factor }[chart.dataset.yForm];
+  // A path is one place and then steps from each place to the next.
+  const places = (path) => {
+    const numbers = (path.getAttribute("d").match(/-?\d*\.?\d+/g) ?? []).map(Number);
+    const points = [];
+    let [x, y] = [0, 0];
+    for (let i = 0; i + 1 < numbers.length; i += 2) points.push([(x += numbers[i]), (y += numbers[i + 1])]);
+    return points;
+  };
+  const medians = [...document.getElementById(chart.dataset.lines).querySelectorAll(".median")]
+    .map((path) => ({ path, points: places(path) }));
   const digits = (value) => value.toPrecision(value >= 1000 ? 4 : 3);
   chart.addEventListener("pointermove", (event) => {
     const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(chart.getScreenCTM().inverse()).x;
@@ -64,7 +111,7 @@ for (const chart of document.querySelectorAll("svg.curves")) {
       if (next < 1) continue;
       const [[ax, ay], [bx, by]] = [points[next - 1], points[next]];
       const y = ay + ((by - ay) * (at - ax)) / (bx - ax || 1);
-      said.push(`${path.dataset.arm}: ${(y0 + ys * y).toFixed(2)} ${chart.dataset.yUnit}`);
+      said.push(`${path.dataset.arm}: ${height(y0 + ys * y).toFixed(2)} ${chart.dataset.yUnit}`);
     }
     readout.hidden = said.length === 0;
     readout.replaceChildren(...[`${digits(x0 + xs * at)} ${chart.dataset.xUnit}`, ...said].map((text) => {
@@ -79,11 +126,3 @@ for (const chart of document.querySelectorAll("svg.curves")) {
   });
   chart.addEventListener("pointerleave", () => { readout.hidden = true; });
 }
-
-// Paper shows what is folded away.
-addEventListener("beforeprint", () => {
-  for (const part of document.querySelectorAll("details:not([open])")) { part.open = true; part.dataset.folded = ""; }
-});
-addEventListener("afterprint", () => {
-  for (const part of document.querySelectorAll("details[data-folded]")) { part.open = false; delete part.dataset.folded; }
-});

@@ -30,7 +30,7 @@ mod view;
 mod waiting;
 
 pub use comparison::{Grade, Quality};
-pub use data::DataFile;
+pub use data::{DataFile, is_data_file};
 pub use error::ReportError;
 pub use noise_floor::{NoiseFloor, POWER, Range, Smallest, noise_floor};
 pub use outlook::outlook;
@@ -61,7 +61,7 @@ pub struct Options {
     pub generated_by: String,
     /// Whether to make a page of more than 20 MiB.
     pub allow_large: bool,
-    /// Name of a folder beside the page, for CSV files that are too large to embed (more than 4 MiB together). Without a
+    /// Name of a folder beside the page, for CSV files that are too large to embed (more than 512 KiB together). Without a
     /// name they are embedded in any case.
     pub data_folder: Option<String>,
 }

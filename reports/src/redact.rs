@@ -5,6 +5,7 @@
 
 use recipe::Redaction;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use store::SweepRows;
 
 /// Replaces what was removed.
@@ -29,7 +30,8 @@ pub(crate) fn redacted(rows: &SweepRows) -> Cow<'_, SweepRows> {
     }
     if hosts {
         let names = host_names(&rows);
-        each_text(&mut rows, &|text| without_names(text, &names));
+        each_text(&mut rows, &|text| without_names(text, &names, is_name));
+        each_label(&mut rows, &|label| without_names(label, &names, char::is_alphanumeric));
         for (place, node) in rows.nodes.iter_mut().enumerate() {
             let alias = format!("host {}", place + 1);
             node.host.clone_from(&alias);
@@ -46,6 +48,7 @@ fn each_text(rows: &mut SweepRows, change: &dyn Fn(&str) -> String) {
     let plan = &mut rows.plan;
     let mut texts: Vec<&mut String> =
         vec![&mut plan.question, &mut plan.source, &mut plan.expanded, &mut rows.recipe_path];
+    texts.extend(plan.cells.iter_mut().filter_map(|cell| cell.excluded.as_mut()));
     texts.extend(&mut rows.argv);
     for attempt in rows.runs.iter_mut().filter_map(|run| run.attempt.as_mut()) {
         texts.push(&mut attempt.detail);
@@ -59,27 +62,55 @@ fn each_text(rows: &mut SweepRows, change: &dyn Fn(&str) -> String) {
     }
 }
 
-/// The machines' names with their aliases, longest first, so that no name is cut by one it contains.
+/// What arms, conditions and axes are called: names, in which that of a machine may be a part.
+fn each_label(rows: &mut SweepRows, change: &dyn Fn(&str) -> String) {
+    let plan = &mut rows.plan;
+    let mut labels: Vec<&mut String> = vec![&mut plan.name];
+    labels.extend(plan.arms.iter_mut().map(|arm| &mut arm.name));
+    for cell in &mut plan.cells {
+        labels.extend([&mut cell.label, &mut cell.condition]);
+        labels.extend(cell.axes.iter_mut().map(|axis| &mut axis.text));
+    }
+    for label in labels {
+        *label = change(label);
+    }
+}
+
+/// The machines' names with their aliases, longest first, so that no name is cut by one it contains. A machine that no run
+/// has reached yet is known from the plan alone.
 fn host_names(rows: &SweepRows) -> Vec<(String, String)> {
     let mut names = Vec::new();
     for (place, node) in rows.nodes.iter().enumerate() {
         for name in [&node.host, &node.name] {
-            if !name.is_empty() && name != "local" && name != "localhost" {
+            if is_secret(name) {
                 names.push((name.clone(), format!("host-{}", place + 1)));
             }
         }
+    }
+    let planned: BTreeSet<&String> =
+        rows.plan.cells.iter().flat_map(|cell| &cell.spec.cluster.nodes).map(|node| &node.name).collect();
+    let unknown: Vec<&String> = planned
+        .into_iter()
+        .filter(|name| is_secret(name) && names.iter().all(|(known, _)| known != *name))
+        .collect();
+    for (place, name) in unknown.into_iter().enumerate() {
+        names.push((name.clone(), format!("host-{}", rows.nodes.len() + place + 1)));
     }
     names.sort_by_key(|(name, _)| (std::cmp::Reverse(name.len()), name.clone()));
     names.dedup_by(|left, right| left.0 == right.0);
     names
 }
 
+fn is_secret(name: &str) -> bool {
+    !name.is_empty() && name != "local" && name != "localhost"
+}
+
 fn is_name(letter: char) -> bool {
     letter.is_alphanumeric() || "-_.".contains(letter)
 }
 
-/// Replaces whole names only.
-fn without_names(text: &str, names: &[(String, String)]) -> String {
+/// Replaces whole names only: those with no letter of `word` beside them, a dot aside, which a domain begins with.
+fn without_names(text: &str, names: &[(String, String)], word: fn(char) -> bool) -> String {
     let mut text = text.to_owned();
     for (name, alias) in names {
         let mut rest = text.as_str();
@@ -88,8 +119,8 @@ fn without_names(text: &str, names: &[(String, String)]) -> String {
             let (before, found) = rest.split_at(at);
             let after = &found[name.len()..];
             let inside =
-                changed.chars().chain(before.chars()).next_back().is_some_and(|c| is_name(c) && c != '.')
-                    || after.chars().next().is_some_and(|c| is_name(c) && c != '.');
+                changed.chars().chain(before.chars()).next_back().is_some_and(|c| word(c) && c != '.')
+                    || after.chars().next().is_some_and(|c| word(c) && c != '.');
             changed += before;
             changed += if inside { name } else { alias };
             rest = after;
@@ -185,7 +216,12 @@ mod tests {
     #[test]
     fn hosts_are_replaced_as_whole_names() {
         let names = [("gpu-1".to_owned(), "host-1".to_owned())];
-        assert_eq!(without_names("gpu-1, gpu-12, ada@gpu-1*2", &names), "host-1, gpu-12, ada@host-1*2");
+        assert_eq!(
+            without_names("gpu-1, gpu-12, ada@gpu-1*2", &names, is_name),
+            "host-1, gpu-12, ada@host-1*2"
+        );
+        let label = without_names("d-sync-on-gpu-1 gpu-12", &names, char::is_alphanumeric);
+        assert_eq!(label, "d-sync-on-host-1 gpu-12");
     }
 
     #[test]
@@ -193,14 +229,24 @@ mod tests {
         let mut rows = Sample::duel().rows();
         rows.argv.push("/srv/secret/x.toml".to_owned());
         rows.plan.expanded += "use = [\"ada@workbench*4\"]\n";
+        rows.plan.arms[1].name = "d-sync-workbench".to_owned();
+        let cell = &mut rows.plan.cells[1];
+        cell.label = "d-sync-workbench use=nightowl*4".to_owned();
+        cell.condition = "use=nightowl*4".to_owned();
+        cell.spec.cluster.nodes[0].name = "nightowl".to_owned();
+        cell.axes.push(recipe::AxisValue {
+            path: "nodes.use".to_owned(),
+            text: "nightowl*4".to_owned(),
+            number: None,
+        });
         let shown = |rows: &SweepRows| {
             crate::page(rows, &crate::Timelines::new(), &crate::Options::default()).unwrap().html
         };
-        for secret in ["workbench", "secret", "ada@"] {
+        for secret in ["workbench", "nightowl", "secret", "ada@"] {
             assert!(shown(&rows).contains(secret));
         }
         rows.plan.report.redact = Redaction::ALL.to_vec();
-        for secret in ["workbench", "secret", "ada@"] {
+        for secret in ["workbench", "nightowl", "secret", "ada@"] {
             assert!(!shown(&rows).contains(secret), "{secret}");
         }
     }

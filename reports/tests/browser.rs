@@ -22,7 +22,7 @@ fn assert_silent(html: &str) {
     assert_eq!(visit.console, Vec::<String>::new());
     assert_eq!(visit.requests, Vec::<String>::new());
     assert!(visit.document.contains("<section id=\"reproduce\">"), "the page was not opened");
-    assert!(visit.document.contains("role=\"button\""), "the page's script did not run");
+    assert!(visit.document.contains("aria-pressed=\"true\""), "the page's script did not run");
 }
 
 #[test]
@@ -76,4 +76,34 @@ fn the_policy_stops_what_a_page_should_not_hold() {
     let visit = visit(&browser, &spoiled);
     assert_eq!(visit.requests, Vec::<String>::new());
     assert!(visit.console.iter().any(|line| line.contains("Content Security Policy")), "{visit:?}");
+}
+
+#[test]
+fn a_table_is_shown_as_csv_where_the_clipboard_is_out_of_reach() {
+    let Some(browser) = browser() else { return };
+    let rows = Sample { repeats: 2, ..Sample::duel() }.rows();
+    let html = page(&rows, &timelines(&rows), &Options::default()).unwrap().html;
+    let press = "<script>Object.defineProperty(navigator, 'clipboard', { value: undefined }); \
+                 document.querySelector('#reproduce .copy button').click();</script></body>";
+    let visit = visit(&browser, &html.replace("</body>", press));
+    assert!(
+        visit.document.contains(
+            "<pre>node,host,system,processor,cores,memory\nlocal,workbench,Linux 6.8.0,AMD EPYC 7763,64,64.0 GiB\n</pre>"
+        ),
+        "no CSV in the document"
+    );
+    assert_eq!(visit.console, Vec::<String>::new());
+}
+
+#[test]
+fn a_legend_hides_an_arm_by_a_button_in_its_list_item() {
+    let Some(browser) = browser() else { return };
+    let rows = Sample { repeats: 2, ..Sample::duel() }.rows();
+    let html = page(&rows, &timelines(&rows), &Options::default()).unwrap().html;
+    let press = "<script>document.querySelector('#accuracy .legend.arms button').click();</script></body>";
+    let visit = visit(&browser, &html.replace("</body>", press));
+    assert_eq!(visit.document.matches("<button type=\"button\" aria-pressed=\"false\">").count(), 1);
+    assert!(visit.document.contains("<g class=\"arm-0\" style=\"display: none;\">"));
+    assert!(!visit.document.contains("<g class=\"arm-1\" style=\"display: none;\">"));
+    assert!(!visit.document.contains("role=\"button\""));
 }

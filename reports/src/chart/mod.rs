@@ -2,9 +2,13 @@
 
 mod path;
 mod scale;
+mod stretch;
+mod thinning;
 
 pub(crate) use path::{Path, coordinate, marker};
 pub(crate) use scale::Scale;
+pub(crate) use stretch::Stretch;
+pub(crate) use thinning::{Place, thinned};
 
 use serde::Serialize;
 

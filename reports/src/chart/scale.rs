@@ -1,6 +1,6 @@
-//! Linear scales with round ticks.
+//! Scales with round ticks.
 
-use super::{Tick, coordinate};
+use super::{Stretch, Tick, coordinate};
 use crate::number_format;
 use std::ops::RangeInclusive;
 
@@ -17,6 +17,7 @@ pub(crate) struct Scale {
     to: f64,
     /// What tick labels are multiplied by, for units.
     factor: f64,
+    stretch: Stretch,
 }
 
 impl Scale {
@@ -28,7 +29,12 @@ impl Scale {
         let low = if low.is_finite() { low.clamp(-LARGEST, LARGEST) } else { 0.0 };
         let wide = high.is_finite() && high - low > (low.abs() * 1e-9).max(NARROWEST);
         let high = if wide { high.min(2.0 * LARGEST) } else { low + (1.0 / factor).max(low.abs() * 1e-6) };
-        Self { low, high, from, to, factor }
+        Self { low, high, from, to, factor, stretch: Stretch::Linear }
+    }
+
+    /// The same ends with another stretch between them.
+    pub(crate) fn stretched(self, stretch: Stretch) -> Self {
+        Self { stretch, ..self }
     }
 
     /// The same scale with its ends moved outwards to round numbers.
@@ -41,9 +47,20 @@ impl Scale {
         Self { low, high, ..self }
     }
 
-    /// The place of a value; outside the range it lies outside the area.
+    /// The place of a value; outside the range it lies outside the area, except where a stretch has no end: there it
+    /// lies at the edge.
     pub(crate) fn at(&self, value: f64) -> f64 {
-        self.from + (value - self.low) / (self.high - self.low) * (self.to - self.from)
+        let value = match self.stretch {
+            Stretch::Linear => value,
+            Stretch::Logarithm => value.max(self.low),
+            Stretch::Error => value.min(self.high),
+        };
+        let [low, high] = self.ends();
+        self.from + (self.stretch.stretched(value) - low) / (high - low) * (self.to - self.from)
+    }
+
+    fn ends(&self) -> [f64; 2] {
+        [self.low, self.high].map(|end| self.stretch.stretched(end))
     }
 
     /// The length of an amount.
@@ -51,10 +68,12 @@ impl Scale {
         self.at(self.low + amount) - self.from
     }
 
-    /// `offset slope` of the line from places back to values in the scale's unit.
+    /// `offset slope` of the line from places back to values in the scale's unit, or to stretched values.
     pub(crate) fn inverse(&self) -> String {
-        let slope = (self.high - self.low) / (self.to - self.from) * self.factor;
-        let offset = self.low * self.factor - self.from * slope;
+        let factor = if self.stretch == Stretch::Linear { self.factor } else { 1.0 };
+        let [low, high] = self.ends();
+        let slope = (high - low) / (self.to - self.from) * factor;
+        let offset = low * factor - self.from * slope;
         format!("{offset:.6e} {slope:.6e}")
     }
 
@@ -64,6 +83,17 @@ impl Scale {
 
     /// About `count` ticks at round numbers.
     pub(crate) fn ticks(&self, count: usize) -> Vec<Tick> {
+        let tick = |(value, decimals): (f64, usize)| Tick {
+            at: coordinate(self.at(value)),
+            label: number_format::fixed(value * self.factor, decimals),
+        };
+        match self.stretch.round_values(self.low, self.high, self.factor, count + 2) {
+            Some(values) => values.into_iter().map(tick).collect(),
+            None => self.even_ticks(count),
+        }
+    }
+
+    fn even_ticks(&self, count: usize) -> Vec<Tick> {
         let step = self.step(count);
         let low = self.low * self.factor;
         let high = self.high * self.factor;
@@ -122,6 +152,22 @@ mod tests {
         let (offset, slope) = inverse.split_once(' ').unwrap();
         let value = offset.parse::<f64>().unwrap() + slope.parse::<f64>().unwrap() * scale.at(0.97);
         assert!((value - 97.0).abs() < 1e-3, "{value}");
+    }
+
+    #[test]
+    fn a_stretched_scale_has_its_own_ticks_and_leads_back() {
+        let loss = Scale::new(0.08..=2.5, 100.0..=0.0, 1.0).stretched(Stretch::Logarithm);
+        assert_eq!(labels(&loss, 6), ["0.1", "0.2", "0.3", "0.5", "0.7", "1", "2"]);
+        let accuracy = Scale::new(0.5..=0.995, 300.0..=20.0, 100.0).stretched(Stretch::Error);
+        assert_eq!(labels(&accuracy, 6), ["50", "80", "90", "95", "98", "99", "99.5"]);
+        assert_eq!((accuracy.at(0.5), accuracy.at(0.995), accuracy.at(1.0)), (300.0, 20.0, 20.0));
+        let inverse = accuracy.inverse();
+        let (offset, slope) = inverse.split_once(' ').unwrap();
+        let digits = offset.parse::<f64>().unwrap() + slope.parse::<f64>().unwrap() * accuracy.at(0.97);
+        assert!((1.0 - 10_f64.powf(-digits) - 0.97).abs() < 1e-5, "{digits}");
+        // Too narrow for round amounts: round values.
+        let narrow = Scale::new(0.9755..=0.9795, 100.0..=0.0, 100.0).stretched(Stretch::Error);
+        assert_eq!(labels(&narrow, 4), ["97.6", "97.7", "97.8", "97.9"]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::fmt::Write;
 use store::AttemptRow;
 
 /// Bytes of all CSV files together; larger ones are not embedded.
-const EMBEDDED: usize = 4 << 20;
+const EMBEDDED: usize = 512 << 10;
 
 /// A file for the folder beside the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,6 +119,16 @@ fn tables(findings: &Findings) -> Vec<Table> {
     files
 }
 
+/// The parts of a sweep's data, which the names of their files end in.
+const PARTS: [&str; 8] =
+    ["runs", "metrics", "phases", "links", "paces", "transfers", "staleness", "averagings"];
+
+/// Whether a page may have written a file of this name into its folder: `quickstart-runs.csv`.
+pub fn is_data_file(name: &str) -> bool {
+    let part = name.strip_suffix(".csv").and_then(|stem| stem.rsplit_once('-'));
+    part.is_some_and(|(stem, part)| !stem.is_empty() && stem == file_stem(stem) && PARTS.contains(&part))
+}
+
 /// Encodes all bytes that have a meaning in HTML or in a URL.
 fn percent_encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len() + text.len() / 8);
@@ -161,6 +171,25 @@ mod tests {
     #[test]
     fn nothing_with_a_meaning_survives_encoding() {
         assert_eq!(percent_encoded("a,1.5\n<b>\"&'#%é"), "a,1.5%0A%3Cb%3E%22%26%27%23%25%C3%A9");
+    }
+
+    #[test]
+    fn a_page_knows_its_files_by_their_names() {
+        let mut rows = Sample { repeats: 1, epochs: (1, 1), ..Sample::duel() }.rows();
+        let attempt = rows.runs[0].attempt.as_mut().unwrap();
+        let rank = record::Rank(0);
+        attempt.staleness.push(store::StalenessRow { server: rank, worker: rank, staleness: 0, count: 1 });
+        attempt.averagings.push(store::AveragingRow { rank, peer: rank, count: 1 });
+        let (bytes, time) = (1, record::Nanos(1));
+        attempt.transfers =
+            vec![store::TransferRow { from: rank, to: rank, bytes, time, cut_bytes: 0, cut_time: time }];
+        let findings = Findings::of(&rows, &Options::default()).unwrap();
+        let files = tables(&findings);
+        assert_eq!(files.len(), PARTS.len());
+        assert!(files.iter().all(|table| is_data_file(&table.file.name)));
+        for name in ["notes.csv", "my-runs.txt", "-runs.csv", "a/b-runs.csv", "quickstart-runs.csv.bak"] {
+            assert!(!is_data_file(name), "{name}");
+        }
     }
 
     #[test]

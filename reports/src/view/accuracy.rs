@@ -1,8 +1,11 @@
 //! The section on training: the metric and the training loss of each condition, and the times to the target.
 
 use super::condition_title;
-use super::curves::{self, MOST_POINTS, Panel, Point, Series};
+use super::curves::{self, Panel};
+use super::described;
 use super::reach::{self, Reach};
+use super::rise::Rise;
+use super::series::{MOST_POINTS, Point, Series, points_of_each};
 use crate::chart::{Figure, Key, Table};
 use crate::findings::Findings;
 use crate::number_format;
@@ -13,6 +16,9 @@ use serde::Serialize;
 
 /// Largest number of rows of one arm's training loss.
 const LOSS_ROWS: usize = 12;
+
+/// Largest number of rows of a table.
+const MOST_ROWS: usize = 200;
 
 /// The charts of one condition.
 #[derive(Debug, Serialize)]
@@ -28,6 +34,11 @@ pub(crate) struct Accuracy {
 pub(crate) struct Chart {
     pub(crate) name: String,
     pub(crate) figure: Figure,
+    /// Names of the horizontal axes to choose from.
+    pub(crate) axes: Vec<&'static str>,
+    /// Names of the vertical axes to choose from.
+    pub(crate) rises: Vec<&'static str>,
+    /// One for each pair of axes.
     pub(crate) panels: Vec<Panel>,
 }
 
@@ -82,19 +93,19 @@ fn drawn(
         return None;
     }
     let words = series.words();
+    let points = points_of_each(findings.rows().runs.len());
     let names = |arm| findings.study.arm_name(arm).to_owned();
     Some(Chart {
         figure: Figure {
             id,
             title: format!("{words}, {}", condition_title(condition)),
-            description: format!(
-                "Line chart of {words} for {}. The table below holds the medians.",
-                number_format::plural(condition.cells.len(), "arm")
-            ),
+            description: described::curves(condition, series, &names),
             reading,
             table: table(findings, condition, series),
         },
-        panels: series.axes().iter().map(|axis| curves::panel(condition, series, *axis, &names)).collect(),
+        axes: series.axes().iter().map(|axis| axis.name()).collect(),
+        rises: Rise::of(series).iter().map(|rise| rise.name()).collect(),
+        panels: curves::panels(condition, curves::choices(series, points), &names),
         name: words,
     })
 }
@@ -121,7 +132,9 @@ fn loss_reading() -> String {
 fn table(findings: &Findings, condition: &Condition, series: Series) -> Table {
     let columns = ["arm", "point", "epochs", "samples", "wall time", "median", "lowest", "highest", "runs"];
     let mut table = Table::new(columns);
-    let most = if matches!(series, Series::TrainingLoss) { LOSS_ROWS } else { MOST_POINTS };
+    // Every arm has its rows: a cut would lose the last ones.
+    let each = (MOST_ROWS / condition.cells.len().max(1)).clamp(2, MOST_POINTS);
+    let most = if matches!(series, Series::TrainingLoss) { LOSS_ROWS.min(each) } else { each };
     for cell in &condition.cells {
         let runs: Vec<Vec<Point>> = cell.runs.iter().map(|judged| series.values(judged)).collect();
         let longest = runs.iter().map(Vec::len).max().unwrap_or(0);
@@ -133,7 +146,7 @@ fn table(findings: &Findings, condition: &Condition, series: Series) -> Table {
             table.rows.push(row);
         }
     }
-    table.cut(200);
+    table.cut(MOST_ROWS);
     table
 }
 

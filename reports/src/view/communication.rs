@@ -1,6 +1,7 @@
 //! Traffic between ranks: bytes, compression, bandwidth, exposed and hidden communication.
 
 use super::condition_title;
+use super::described;
 use super::rank_matrix::{self, Matrix, Passed, Words};
 use crate::chart::{Figure, Key, Table};
 use crate::findings::Findings;
@@ -168,14 +169,20 @@ fn matrix(id: &str, arm: &str, condition: &str, attempt: &AttemptRow) -> Option<
     let passed: Vec<Passed> = attempt.links.iter().map(passed).collect();
     let ranks =
         passed.iter().flat_map(|cell| cell.ranks).map(|rank| rank + 1).max()?.max(attempt.ranks.len());
+    let most = passed.iter().max_by(|left, right| left.amount.total_cmp(&right.amount));
+    let most = most.map(|most| most.title.clone()).unwrap_or_default();
     let figure = Figure {
         id: id.to_owned(),
         title: format!("Bytes between ranks: {arm}, {condition}"),
-        description: format!("Heat map of the bytes sent between {ranks} ranks in the median run of {arm}."),
+        description: described::passed(&most, passed.len(), ranks),
         reading: String::new(),
         table: link_table(attempt),
     };
-    rank_matrix::matrix(Words { figure, arm, condition, labels: ["from rank", "to rank"] }, &passed, ranks)
+    rank_matrix::matrix(
+        Words { figure, arm, condition, labels: ["from rank", "to rank"], written: number_format::bytes },
+        &passed,
+        ranks,
+    )
 }
 
 fn passed(link: &LinkRow) -> Passed {

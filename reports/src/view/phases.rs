@@ -1,6 +1,7 @@
 //! Where the time of a step goes: stacked bars per arm, absolute and as shares.
 
 use super::condition_title;
+use super::described;
 use crate::chart::{Figure, Key, Scale, Table, Tick, WIDTH, coordinate};
 use crate::findings::Findings;
 use crate::number_format::{self, Unit};
@@ -117,7 +118,11 @@ impl Phases {
                 layout.bar(name, shares);
             }
         }
-        Some(layout.finish(table(findings, &measured, unit)))
+        let named = measured.iter().flat_map(|Measured { condition, lanes }| {
+            let aside = if findings.has_conditions() { format!(", {condition}") } else { String::new() };
+            lanes.iter().map(move |(name, shares)| (format!("{name}{aside}"), shares))
+        });
+        Some(layout.finish(described::phases(named), table(findings, &measured, unit)))
     }
 }
 
@@ -194,7 +199,7 @@ impl Layout {
             .collect()
     }
 
-    fn finish(self, table: Table) -> Phases {
+    fn finish(self, description: String, table: Table) -> Phases {
         let grid = |scale: &Scale, ticks: usize, title: String| Grid {
             title,
             middle: coordinate(scale.at(scale.low())),
@@ -206,9 +211,7 @@ impl Layout {
             figure: Figure {
                 id: "phases".to_owned(),
                 title: "Time of a step by phase".to_owned(),
-                description: "Stacked bars of exclusive time per phase for each arm, in time per step and as shares; \
-                              the table below holds every value."
-                    .to_owned(),
+                description,
                 reading: "Each bar is the mean steady step of a worker's compute lane (or a turn of a server's lane), divided into phases that \
                           exclude each other and add up to the step: shorter is faster. Blue computes, orange communicates, \
                           hatched pink waits, grey is the rest. The thin bar beneath is the communication of all lanes of the rank: \

@@ -17,9 +17,18 @@ pub(crate) struct Matrix {
     pub(crate) size: String,
     pub(crate) cell: String,
     pub(crate) cells: Vec<MatrixCell>,
+    /// What the shades mean, from the lightest to the darkest.
+    pub(crate) shades: Vec<Shade>,
     pub(crate) columns: Vec<Tick>,
     pub(crate) rows: Vec<Tick>,
     pub(crate) grid: String,
+}
+
+/// An amount with the darkness of its cells.
+#[derive(Debug, Serialize)]
+pub(crate) struct Shade {
+    pub(crate) weight: String,
+    pub(crate) label: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -42,6 +51,8 @@ pub(crate) struct Words<'a> {
     pub(crate) condition: &'a str,
     /// Of the rows, then of the columns.
     pub(crate) labels: [&'a str; 2],
+    /// Writes an amount for the legend of shades.
+    pub(crate) written: fn(f64) -> String,
 }
 
 /// An amount that passed from one rank to another.
@@ -73,7 +84,7 @@ pub(crate) fn matrix(words: Words, passed: &[Passed], ranks: usize) -> Option<Ma
         MatrixCell {
             x: coordinate(x),
             y: coordinate(y),
-            weight: format!("{:.2}", 0.12 + 0.88 * weight),
+            weight: darkness(weight),
             dark: weight > 0.5,
             label: if numbered { passed.label.clone() } else { String::new() },
             label_x: coordinate(x + cell / 2.0),
@@ -83,6 +94,7 @@ pub(crate) fn matrix(words: Words, passed: &[Passed], ranks: usize) -> Option<Ma
     });
     Some(Matrix {
         cells: cells.collect(),
+        shades: shades(largest, words.written),
         figure: words.figure,
         arm: words.arm.to_owned(),
         condition: words.condition.to_owned(),
@@ -94,4 +106,39 @@ pub(crate) fn matrix(words: Words, passed: &[Passed], ranks: usize) -> Option<Ma
         columns: labels.clone(),
         rows: labels,
     })
+}
+
+/// The opacity of an amount's cell; the least amount is still seen.
+fn darkness(share: f64) -> String {
+    format!("{:.2}", 0.12 + 0.88 * share)
+}
+
+/// Quarters of the largest amount; those that read the same appear once.
+fn shades(largest: f64, written: fn(f64) -> String) -> Vec<Shade> {
+    let mut shades: Vec<Shade> = Vec::new();
+    for share in [0.25, 0.5, 0.75, 1.0] {
+        let label = written(largest * share);
+        if shades.last().is_none_or(|shade| shade.label != label) {
+            shades.push(Shade { weight: darkness(share), label });
+        }
+    }
+    shades
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shades_are_quarters_of_the_largest_amount() {
+        let labels = |largest| -> Vec<String> {
+            let whole = |amount: f64| format!("{amount:.0}");
+            shades(largest, whole)
+                .into_iter()
+                .map(|shade| format!("{} {}", shade.weight, shade.label))
+                .collect()
+        };
+        assert_eq!(labels(80.0), ["0.34 20", "0.56 40", "0.78 60", "1.00 80"]);
+        assert_eq!(labels(1.0), ["0.34 0", "0.78 1"]);
+    }
 }

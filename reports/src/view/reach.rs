@@ -1,6 +1,7 @@
 //! The share of runs that reached their target over time: a step curve per arm, with a tick at the end of each other run.
 
 use super::condition_title;
+use super::described;
 use crate::chart::{self, Area, Figure, Frame, Path, Scale, Table};
 use crate::findings::Findings;
 use crate::number_format::{self, Unit};
@@ -47,7 +48,7 @@ pub(crate) fn of(findings: &Findings, number: usize, condition: &Condition) -> O
         figure: Figure {
             id: format!("reach-{number}"),
             title: format!("Runs at {}, {}", verdict::target_words(target), condition_title(condition)),
-            description: "Step curves of the share of runs that reached the target by each time.".to_owned(),
+            description: described::reach(condition, &|arm| findings.study.arm_name(arm).to_owned()),
             reading: "Each step is a run that reaches the target; a curve further left is faster, and one that stays below \
                       100 % has runs that never reached it. A small upright tick marks the end of such a run."
                 .to_owned(),

@@ -2,6 +2,7 @@
 
 use super::accuracy::{self, Chart, MetricChart};
 use super::condition_title;
+use super::described;
 use super::rank_matrix::{self, Matrix, Passed, Words};
 use crate::chart::{Area, Figure, Frame, Key, Scale, Table, Tick, arm_style, coordinate};
 use crate::findings::Findings;
@@ -119,7 +120,7 @@ fn bars(findings: &Findings, PlacedCell { number, condition, cell }: PlacedCell)
         figure: Figure {
             id: format!("staleness-{number}-{}", cell.arm),
             title: format!("Staleness of updates: {arm}, {condition}"),
-            description: format!("Histogram of the share of updates by staleness. {}", summary(&found)),
+            description: summary(&found),
             reading: String::new(),
             table: bucket_table(&found.all, &buckets),
         },
@@ -229,20 +230,24 @@ fn pairs(findings: &Findings, PlacedCell { number, condition, cell }: PlacedCell
             ),
         })
         .collect();
+    let most = passed.iter().max_by(|left, right| left.amount.total_cmp(&right.amount));
+    let most = most.map(|most| most.title.clone()).unwrap_or_default();
     let figure = Figure {
         id: format!("pairs-{number}-{}", cell.arm),
         title: format!("Who averaged with whom: {arm}, {condition}"),
-        description: format!(
-            "Heat map of {} between the ranks of the median run of {arm}.",
-            number_format::plural(attempt.averagings.iter().map(|row| row.count as usize).sum(), "averaging")
-        ),
+        description: described::passed(&most, passed.len(), attempt.ranks.len()),
         reading: gossip::per_gradient(attempt, workers).map_or_else(String::new, |rate| {
             format!("{} averagings per gradient.", number_format::fixed(rate, 2))
         }),
         table: pair_table(attempt),
     };
     let labels = ["active rank", "asked rank"];
-    rank_matrix::matrix(Words { figure, arm, condition: &condition, labels }, &passed, attempt.ranks.len())
+    let written = |amount: f64| number_format::count(amount.round() as u64);
+    rank_matrix::matrix(
+        Words { figure, arm, condition: &condition, labels, written },
+        &passed,
+        attempt.ranks.len(),
+    )
 }
 
 fn pair_table(attempt: &AttemptRow) -> Table {

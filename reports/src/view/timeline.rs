@@ -1,6 +1,7 @@
 //! The phases of each lane over time: the median run of each arm, at its start, in a typical step, in its longest step.
 
 use super::condition_title;
+use super::described::{self, LanePhase};
 use super::phases::{self, LegendGroup};
 use crate::Timelines;
 use crate::chart::{Area, Figure, Frame, Path, Scale, Table, Tick, coordinate};
@@ -22,7 +23,7 @@ const MOST_TIMELINES: usize = 6;
 const MOST_LANES: usize = 16;
 
 /// Number of bars in one window, shared by its lanes; shorter spans are merged into the longest phase nearby.
-const MOST_SLICES: usize = 6_000;
+const MOST_SLICES: usize = 5_000;
 
 /// The section.
 #[derive(Debug, Serialize)]
@@ -50,11 +51,13 @@ pub(crate) struct Window {
     pub(crate) frame: Frame,
     pub(crate) lanes: Vec<Tick>,
     pub(crate) phases: Vec<PhasePath>,
+    /// Height of a bar.
+    pub(crate) bar: String,
     pub(crate) steps: Vec<Tick>,
     pub(crate) note: String,
 }
 
-/// All bars of one phase.
+/// All bars of one phase, each a stroke as thick as a bar is high.
 #[derive(Debug, Serialize)]
 pub(crate) struct PhasePath {
     pub(crate) style: String,
@@ -189,16 +192,14 @@ impl Cut<'_> {
         Window {
             frame,
             lanes: (0..shown.len()).map(place).collect(),
-            phases: self.paths(shown, &x, &|place| (top(place), row - 4.0)),
+            phases: self.paths(shown, &x, &|place| top(place) + (row - 4.0) / 2.0),
+            bar: coordinate(row - 4.0),
             steps: self.marks(&x),
             note: self.note(name, lanes.len()),
             figure: Figure {
                 id: id.to_owned(),
                 title: format!("{name}: {arm}"),
-                description: format!(
-                    "Timeline of {} of {arm}: one row for each lane, coloured by phase.",
-                    self.step_words()
-                ),
+                description: self.described(shown),
                 reading: String::new(),
                 table: self.table(shown),
             },
@@ -243,21 +244,15 @@ impl Cut<'_> {
             .collect()
     }
 
-    fn paths(
-        &self,
-        lanes: &[(Rank, LaneId)],
-        x: &Scale,
-        place: &dyn Fn(usize) -> (f64, f64),
-    ) -> Vec<PhasePath> {
+    fn paths(&self, lanes: &[(Rank, LaneId)], x: &Scale, middle: &dyn Fn(usize) -> f64) -> Vec<PhasePath> {
         let columns = (MOST_SLICES / lanes.len().max(1)).min(900);
         let mut paths: BTreeMap<Phase, Path> = BTreeMap::new();
         let width = (self.to - self.from).max(1) as f64;
         for (row, lane) in lanes.iter().enumerate() {
-            let (y, height) = place(row);
             for (phase, from, to) in self.slices(*lane, columns) {
                 let left = x.at(from * width / 1e9);
                 let right = x.at(to * width / 1e9);
-                paths.entry(phase).or_default().rectangle(left, y, right - left, height);
+                paths.entry(phase).or_default().level([left, right], middle(row));
             }
         }
         paths
@@ -300,7 +295,25 @@ impl Cut<'_> {
         slices
     }
 
-    fn table(&self, lanes: &[(Rank, LaneId)]) -> Table {
+    fn described(&self, lanes: &[(Rank, LaneId)]) -> String {
+        let sums = self.sums();
+        let shown = sums.iter().filter(|((rank, lane, _), _)| lanes.contains(&(*rank, *lane)));
+        let found: Vec<LanePhase> = shown
+            .map(|((rank, lane, phase), (time, _))| LanePhase {
+                lane: lane_name(*rank, *lane),
+                phase: *phase,
+                seconds: time.seconds(),
+            })
+            .collect();
+        let words = match self.steps {
+            [only] => format!("The lanes of step {only}"),
+            _ => format!("The lanes of {}", self.step_words()),
+        };
+        described::window(&words, Nanos(self.to - self.from).seconds(), &found)
+    }
+
+    /// The time and the number of spans of each phase of each lane in the window.
+    fn sums(&self) -> BTreeMap<(Rank, LaneId, Phase), (Nanos, usize)> {
         let mut sums: BTreeMap<(Rank, LaneId, Phase), (Nanos, usize)> = BTreeMap::new();
         for span in self.inside() {
             let begin = span.begin.max(Nanos(self.from));
@@ -308,8 +321,12 @@ impl Cut<'_> {
             let sum = sums.entry((span.rank, span.lane, span.phase)).or_default();
             *sum = (sum.0 + (end - begin), sum.1 + 1);
         }
+        sums
+    }
+
+    fn table(&self, lanes: &[(Rank, LaneId)]) -> Table {
         let mut table = Table::new(["rank", "lane", "phase", "time", "share of the window", "spans"]);
-        for ((rank, lane, phase), (time, spans)) in sums {
+        for ((rank, lane, phase), (time, spans)) in self.sums() {
             if lanes.contains(&(rank, lane)) {
                 table.rows.push(vec![
                     rank.to_string(),

@@ -164,10 +164,7 @@ fn drawn(findings: &Findings, placed: &PlacedCell, found: &Waiting, tallest: f64
         figure: Figure {
             id: format!("heterogeneity-{}-{}", placed.number, placed.cell.arm),
             title: format!("Mean steady step of each worker: {arm}, {condition}"),
-            description: format!(
-                "Stacked bars of busy, communicating and waiting time for each worker. {}",
-                sentence(found, arm)
-            ),
+            description: sentence(found, arm),
             reading: String::new(),
             table: table(found),
         },

@@ -53,7 +53,7 @@ fn staleness_and_pairs_are_shown_where_there_are_any() {
         "2000 updates in 5 runs: mean 2.17, 95 % at most 3, largest 11.",
         "ps-sync, staleness 2: 1200 updates, 60.0\u{a0}%",
         "ps-sync, staleness 5 or more: 20 updates, 1.00\u{a0}%",
-        "<td>rank 3</td><td>rank 4</td><td>500</td><td>25.0\u{a0}%</td><td>2.17</td><td>2</td><td>3</td><td>11</td>",
+        "<th scope=\"row\">rank 3</th><td>rank 4</td><td>500</td><td>25.0\u{a0}%</td><td>2.17</td><td>2</td><td>3</td><td>11</td>",
         "rank 3 asked rank 0: 7 averagings",
         "models from their mean: 0 if all are equal",
         "all ranks end with the same bits; not applicable to ps-sync",

@@ -67,3 +67,42 @@ fn large_tables_lie_beside_the_page_if_it_has_a_folder() {
     assert_eq!(page.data[0].name, "quickstart-runs.csv");
     assert!(page.data[0].text.len() > 5 << 20);
 }
+
+#[test]
+fn three_hundred_and_fifty_runs_stay_below_two_megabytes() {
+    let mut sample =
+        Sample { workers: vec![12, 11, 10, 9, 8], repeats: 10, epochs: (5, 8), ..Sample::duel() };
+    for number in 3..=7 {
+        let mut arm = sample.arms[1].clone();
+        arm.name = format!("d-sync, {number} segments");
+        sample.arms.push(arm);
+    }
+    let rows = sample.rows();
+    assert_eq!(rows.runs.len(), 350);
+    let options = Options { data_folder: Some("page-data".to_owned()), ..Options::default() };
+    let page = page(&rows, &timelines(&rows), &options).unwrap();
+    let part = |name: &str| {
+        page.html
+            .split(&format!("<section id=\"{name}\">"))
+            .nth(1)
+            .map_or(0, |rest| rest.split("</section>").next().map_or(0, str::len))
+    };
+    for name in [
+        "verdicts",
+        "scoreboard",
+        "accuracy",
+        "phases",
+        "timeline",
+        "heterogeneity",
+        "communication",
+        "reproduce",
+    ] {
+        println!("{name}: {} bytes", part(name));
+    }
+    assert!(page.html.len() <= 2_000_000, "{} bytes", page.html.len());
+    assert_eq!(page.warnings, Vec::<String>::new());
+    // What the page leaves to the files beside it is there in full.
+    let metrics = page.data.iter().find(|file| file.name == "quickstart-metrics.csv").unwrap();
+    let evaluations: usize = rows.runs.iter().map(|run| run.attempt.as_ref().unwrap().metrics.len()).sum();
+    assert_eq!(metrics.text.lines().count(), evaluations + 1);
+}

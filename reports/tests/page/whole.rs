@@ -28,8 +28,8 @@ fn every_chart_has_words_and_a_table() {
     let charts = page.matches("role=\"img\"").count() - page.matches("role=\"img\" aria-label=").count();
     assert!(charts >= 10, "{charts}");
     assert_eq!(page.matches("<desc id=").count(), charts);
-    // The three axes of the metric share one table, so do the two of the loss; the tests behind the grades have one.
-    assert_eq!(page.matches("class=\"numbers\"").count(), charts - 2 - 1 + 1);
+    // The six panels of the metric share one table, so do the four of the loss; the tests behind the grades have one.
+    assert_eq!(page.matches("class=\"numbers\"").count(), charts - 5 - 3 + 1);
 }
 
 #[test]

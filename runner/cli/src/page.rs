@@ -3,7 +3,7 @@
 use crate::exit::{Exit, Failure};
 use crate::output::{Console, human};
 use recipe::hex;
-use reports::{Options, Timelines};
+use reports::{DataFile, Options, Timelines};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::ErrorKind;
@@ -51,6 +51,9 @@ pub(crate) async fn write(
         save(&data.join(&part.name), &part.text)?;
     }
     save(file, &page.html)?;
+    for (file, error) in remove_stale(&data, &page.data) {
+        console.warn(&format!("{} is of an earlier page and stays: {error}", file.display()), "delete it");
+    }
     if store.is_read_only() {
         // Then only the page itself tells of it.
         return Ok(());
@@ -68,6 +71,28 @@ pub(crate) async fn write(
 fn data_folder(file: &Path) -> PathBuf {
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     file.with_file_name(format!("{stem}-data"))
+}
+
+/// Removes the CSV files that an earlier page of this name left in its folder: beside the new page they would look like its
+/// data. Only files that a page may have written are touched, and the folder only if nothing else is in it. Returns what
+/// could not be removed.
+fn remove_stale(data: &Path, fresh: &[DataFile]) -> Vec<(PathBuf, std::io::Error)> {
+    let is_stale = |entry: &fs::DirEntry| {
+        let name = entry.file_name();
+        let known = name.to_str().filter(|name| reports::is_data_file(name));
+        known.is_some_and(|name| fresh.iter().all(|part| part.name != name))
+            && entry.file_type().is_ok_and(|kind| kind.is_file())
+    };
+    let Ok(entries) = fs::read_dir(data) else { return Vec::new() };
+    let stale: Vec<PathBuf> = entries.flatten().filter(is_stale).map(|entry| entry.path()).collect();
+    if stale.is_empty() {
+        return Vec::new();
+    }
+    let remove = |file: PathBuf| fs::remove_file(&file).err().map(|error| (file, error));
+    let left = stale.into_iter().filter_map(remove).collect();
+    // Fails, as it should, where anything is left.
+    let _ = fs::remove_dir(data);
+    left
 }
 
 /// Whether a file can be written, found out before hours are spent on what goes into it.
@@ -131,5 +156,27 @@ mod tests {
     fn data_lies_in_a_folder_named_after_the_page() {
         assert_eq!(data_folder(Path::new("out/page.html")), Path::new("out/page-data"));
         assert_eq!(data_folder(Path::new("page")), Path::new("page-data"));
+    }
+
+    #[test]
+    fn a_new_page_leaves_no_data_of_an_earlier_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("page-data");
+        fs::create_dir(&data).unwrap();
+        let file = |name: &str| DataFile { name: name.to_owned(), text: String::new() };
+        for name in ["night-runs.csv", "night-links.csv", "notes.csv"] {
+            fs::write(data.join(name), "").unwrap();
+        }
+        let exists = |name: &str| data.join(name).exists();
+        assert!(remove_stale(&data, &[file("night-runs.csv")]).is_empty());
+        assert_eq!(["night-runs.csv", "night-links.csv", "notes.csv"].map(exists), [true, false, true]);
+        // What no page has written keeps the folder.
+        assert!(remove_stale(&data, &[]).is_empty());
+        assert_eq!(["night-runs.csv", "notes.csv"].map(exists), [false, true]);
+        fs::rename(data.join("notes.csv"), data.join("night-paces.csv")).unwrap();
+        assert!(remove_stale(&data, &[]).is_empty() && !data.exists());
+        // A folder that no page has written is not touched either.
+        fs::create_dir(&data).unwrap();
+        assert!(remove_stale(&data, &[]).is_empty() && data.exists());
     }
 }

@@ -18,7 +18,7 @@ Examples:
   bakeoff report \"last and workers=4\" -o page.html
   bakeoff report last -o page.html --baseline d-sync
 
-The page is one file that needs no network. CSV files of more than 4 MiB
+The page is one file that needs no network. CSV files of more than 512 KiB
 together lie in a folder beside it (page-data for page.html). The same runs give
 the same bytes.";
 
