@@ -62,10 +62,25 @@ fn grade_words(findings: &Findings, grade: Grade) -> String {
     }
 }
 
-/// What speaks against an arm's quality; empty if nothing does.
-fn caveat(comparison: &Comparison) -> &'static str {
-    let graded = comparison.grade.compares();
-    comparison.quality.as_ref().filter(|_| graded).map_or("", |gap| gap.grade.caveat())
+/// What speaks against an arm: quality, missed targets, divergence; empty if nothing does.
+fn caveat(findings: &Findings, comparison: &Comparison) -> String {
+    if !comparison.grade.compares() {
+        return String::new();
+    }
+    let mut said: Vec<String> = Vec::new();
+    said.extend(comparison.quality.as_ref().map(|gap| gap.grade.caveat().to_owned()));
+    let place = findings.comparisons.iter().position(|found| found.iter().any(|other| std::ptr::eq(other, comparison)));
+    let condition = place.and_then(|place| findings.study.conditions.get(place));
+    if let Some((condition, cell)) = condition.and_then(|found| Some((found, found.cell(comparison.arm)?))) {
+        if condition.target.is_some() && cell.reached() < cell.runs.len() {
+            said.push(format!("reached it in {} of {}", cell.reached(), cell.runs.len()));
+        }
+        if cell.diverged() > 0 {
+            said.push(format!("{} of {} diverged", cell.diverged(), cell.runs.len()));
+        }
+    }
+    said.retain(|words| !words.is_empty());
+    said.join(", ")
 }
 
 /// The arms of each grade, if there is only one condition.
@@ -74,7 +89,7 @@ fn by_grade(findings: &Findings) -> String {
     for grade in Grade::ALL {
         let arms = findings.comparisons.iter().flatten().filter(|found| found.grade == grade);
         let names: Vec<String> = arms
-            .map(|found| match caveat(found) {
+            .map(|found| match caveat(findings, found).as_str() {
                 "" => findings.study.arm_name(found.arm).to_owned(),
                 words => format!("{} ({words})", findings.study.arm_name(found.arm)),
             })
@@ -127,13 +142,13 @@ fn tally(findings: &Findings) -> String {
 fn grades(findings: &Findings, own: &[&Comparison]) -> String {
     let count = |grade| own.iter().filter(|found| found.grade == grade).count();
     let graded = Grade::ALL.into_iter().map(|grade| (count(grade), grade_words(findings, grade)));
-    let worse = own.iter().filter(|found| !caveat(found).is_empty()).count();
+    let worse = own.iter().filter(|found| !caveat(findings, found).is_empty()).count();
     let mut said: Vec<String> = graded
         .filter(|(count, _)| *count > 0)
         .map(|(count, words)| format!("{words} in {count} of {} conditions", own.len()))
         .collect();
     if worse > 0 {
-        said.push(format!("with quality worse or open in {worse}"));
+        said.push(format!("with quality, misses or divergence to be read in {worse}"));
     }
     said.join(", ")
 }

@@ -181,7 +181,7 @@ impl Writer<'_> {
     /// (0.98–1.17)`.
     fn time_ratio(&self, comparison: &Comparison) -> String {
         let Some(time) = &comparison.time_to_target else { return String::new() };
-        if comparison.same_weights.is_some() {
+        if comparison.same_weights.is_some() && comparison.step_time.ratio.is_some() {
             return self.step_ratio(&comparison.step_time);
         }
         let base = self.base();
@@ -209,7 +209,7 @@ impl Writer<'_> {
 
     fn same_weights(&self, comparison: &Comparison) -> Option<String> {
         let seeds = comparison.same_weights?;
-        let seeds = if seeds == 1 { "the seed".to_owned() } else { format!("all {seeds} seeds") };
+        let seeds = if seeds == 1 { "one common seed".to_owned() } else { format!("all {seeds} seeds") };
         Some(format!("Same weights bit for bit for {seeds}: only speed differs."))
     }
 
@@ -233,16 +233,31 @@ impl Writer<'_> {
                 format!("It is {side}; whether by more than {effect} is open ({} sure).", sure?)
             }
             Grade::NoDifference => format!("No difference that matters: less than {effect} either way."),
+            Grade::Open if contrast.at_least.is_some_and(|least| least <= 1.0) => {
+                format!("Open: {} was not watched for longer than that.", self.base())
+            }
             Grade::Open => match contrast.sure_at_all() {
                 Some(any) => format!(
                     "Open: {} sure that it is {side}, {} that by more than {effect}.",
                     sure_words(any),
                     sure?
                 ),
-                None => "Open: too few runs to compare.".to_owned(),
+                None => self.no_comparison(),
             },
             Grade::DidNotReach | Grade::Diverged => return None,
         })
+    }
+
+    fn no_comparison(&self) -> String {
+        match self.base_cell().filter(|base| base.mostly_diverged()) {
+            Some(base) => format!(
+                "Open: {} diverged in {} of {}, so there is nothing to compare with.",
+                self.base(),
+                base.diverged(),
+                number_format::plural(base.runs.len(), "run")
+            ),
+            None => "Open: too few runs to compare.".to_owned(),
+        }
     }
 
     /// Runs that missed the target or diverged, where the first sentence does not say it.
@@ -253,6 +268,11 @@ impl Writer<'_> {
         let mut said = Vec::new();
         if targeted && reached < self.cell.runs.len() {
             said.push(format!("it reached the target in {}", self.share(reached)));
+        }
+        let base = self.base_cell().filter(|base| base.arm != self.cell.arm && base.reached() < base.runs.len());
+        if let Some(base) = base.filter(|_| targeted) {
+            let runs = number_format::plural(base.runs.len(), "run");
+            said.push(format!("{} reached it in {} of {runs}", self.base(), base.reached()));
         }
         if diverged > 0 {
             said.push(format!(
@@ -343,18 +363,19 @@ pub(crate) fn typical(values: &[f64], confidence: f64) -> Option<Estimate> {
 /// `About 9 repeats settle it with a chance of 80 % (6: even).`
 fn advice_words(advice: Advice) -> String {
     let chance = whole_percent(CHANCE);
-    match (advice.likely, advice.even) {
+    let Advice::Repeats { likely, even } = advice else {
+        return "More repeats will not settle it, more evaluations will (train.evaluate).".to_owned();
+    };
+    match (likely, even) {
         (Some(likely), Some(even)) if even < likely => format!(
             "With {likely} repeats in all, the chance to settle it is {chance}; with {even}, it is even."
         ),
         (Some(likely), _) => format!("With {likely} repeats in all, the chance to settle it is {chance}."),
-        (None, Some(even)) => {
-            format!(
-                "With {even} repeats in all, the chance to settle it is even; for {chance}, more than {} are needed.",
-                Advice::MOST
-            )
-        }
-        (None, None) => format!("Not even {} repeats would settle it.", Advice::MOST),
+        (None, Some(even)) => format!(
+            "With {even} repeats in all, the chance to settle it is even; for {chance}, more than {} are needed.",
+            Advice::MOST
+        ),
+        (None, None) => format!("More than {} repeats would be needed to settle it.", Advice::MOST),
     }
 }
 

@@ -43,13 +43,18 @@ pub(crate) struct Contrast {
     family: usize,
 }
 
-/// The repeats that would settle an open comparison, if ratio and spread are what they seem.
+/// What would settle an open comparison, if ratio and spread are what they seem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Advice {
-    /// With a chance of [`CHANCE`]; `None` if more than [`MOST_REPEATS`].
-    pub(crate) likely: Option<usize>,
-    /// With an even chance.
-    pub(crate) even: Option<usize>,
+pub(crate) enum Advice {
+    /// This number of repeats in all; `None` if more than [`MOST_REPEATS`].
+    Repeats {
+        /// With a chance of [`CHANCE`].
+        likely: Option<usize>,
+        /// With an even chance.
+        even: Option<usize>,
+    },
+    /// No number of repeats shows what lies between two evaluations.
+    EvaluateMoreOften,
 }
 
 /// Uncorrected p values of the three questions.
@@ -73,7 +78,8 @@ impl Contrast {
         let fewest = if equal { FEWEST_EQUAL } else { FEWEST_PAIRS };
         let mut mean = censored::fit(&pairs.differences).or_else(|| Summary::of(&exact));
         let mut enough = exact.len() >= fewest;
-        if exact.len() < FEWEST_PAIRS && missed == [0, 0] && !equal {
+        let comparable = !cell.mostly_diverged() && !base.mostly_diverged();
+        if exact.len() < FEWEST_PAIRS && missed == [0, 0] && !equal && comparable {
             // Seeds that the arms do not have in common.
             let values = [base, cell].map(|cell| logarithms(&cell.values(measure)));
             let usable = values.iter().all(|values| values.len() >= FEWEST_PAIRS);
@@ -82,15 +88,21 @@ impl Contrast {
             }
         }
         // Where most pairs are whole, the bounds are part of the fit; a second test of the same data would double its errors.
-        let bounded = pairs.differences.len() >= FEWEST_PAIRS && exact.len() * 2 < pairs.differences.len();
+        let few = exact.len() < FEWEST_PAIRS || exact.len() * 2 < pairs.differences.len();
+        let bounded = pairs.differences.len() >= FEWEST_PAIRS && few;
         let least = bounds().filter(|_| bounded && missed[0] > 0 && missed[1] == 0);
         let most = bounds().filter(|_| bounded && missed[1] > 0 && missed[0] == 0);
+        if least.is_some() || most.is_some() {
+            // The few whole pairs are those that happened to be fast on both sides: they would contradict the bound.
+            mean = None;
+        }
+        let whole = whole.filter(|_| enough && mean.is_some());
         Self {
             measure,
             ratio: None,
             at_least: None,
             mean,
-            whole: whole.filter(|_| enough),
+            whole,
             least,
             most,
             enough,
@@ -120,17 +132,13 @@ impl Contrast {
         for summary in [&mut self.mean, &mut self.whole].into_iter().flatten() {
             summary.variance = summary.variance.max(self.pairs.rounding());
         }
-        let base_never = self.pairs.exact().is_empty() && self.pairs.baseline_missed() > 0;
-        if base_never {
-            let bound = self.least.map(|least| least.mean);
-            self.at_least = bound.or_else(|| {
-                let bounds = censored::with_bounds(&self.pairs.differences);
-                statistics::average(&bounds).filter(|_| self.pairs.arm_missed() == 0)
-            });
-            self.at_least = self.at_least.map(f64::exp);
+        let one_sided = self.pairs.baseline_missed() > 0 && self.pairs.arm_missed() == 0;
+        if self.mean.is_none() && one_sided {
+            let bounds = statistics::average(&censored::with_bounds(&self.pairs.differences));
+            self.at_least = bounds.map(f64::exp);
         }
-        let centre =
-            self.mean.map(|mean| mean.mean).or_else(|| censored::exact_mean(&self.pairs.differences));
+        let whole = censored::exact_mean(&self.pairs.differences).filter(|_| self.least.is_none() && self.most.is_none());
+        let centre = self.mean.map(|mean| mean.mean).or(whole).filter(|_| self.at_least.is_none());
         self.ratio = centre.map(|value| {
             let interval = self.interval(confidence, hidden);
             Estimate { value, interval }.map(f64::exp)
@@ -149,9 +157,7 @@ impl Contrast {
         let union = |left: (f64, f64), right: (f64, f64)| (left.0.min(right.0), left.1.max(right.1));
         let readings = [self.mean, self.whole].into_iter().flatten().filter_map(ends);
         let own = readings.reduce(union).map(|(low, high)| (low - hidden.0, high + hidden.1));
-        let low = self.least.and_then(ends).map(|(low, _)| low - hidden.0);
-        let high = self.most.and_then(ends).map(|(_, high)| high + hidden.1);
-        own.map(|own| (low.map_or(own.0, |low| low.max(own.0)), high.map_or(own.1, |high| high.min(own.1))))
+        own
     }
 
     /// One-sided p of the claim that the difference is above `edge`, which may be negative.
@@ -198,7 +204,7 @@ impl Contrast {
 
     /// Whether the arm is faster, by its ratio or its lower bound.
     pub(crate) fn is_faster(&self) -> bool {
-        self.at_least.is_some_and(|least| least > 1.0) || self.ratio.is_some_and(|ratio| ratio.value > 1.0)
+        self.at_least.is_some_and(|least| least > 1.0) || self.ratio.is_some_and(|ratio| ratio.value >= 1.0)
     }
 
     fn graded(&self, claims: Claims, level: f64) -> Grade {
@@ -220,19 +226,19 @@ impl Contrast {
             return None;
         }
         let mean = self.mean.filter(|mean| mean.variance > 0.0 && mean.freedom > 0.0)?;
+        let (down, up) = self.pairs.hidden();
+        let gap = (mean.mean.abs() - (1.0 + thresholds.min_effect).ln()).abs() - down.max(up);
+        if gap <= 0.0 && down.max(up) > 0.0 {
+            return Some(Advice::EvaluateMoreOften);
+        }
         let question = Question {
-            gap: (mean.mean.abs() - (1.0 + thresholds.min_effect).ln()).abs(),
+            gap,
             deviation: mean.variance.sqrt(),
             borrowed: (mean.freedom - (mean.size - 1.0)).clamp(0.0, 1e6),
             level: (1.0 - thresholds.confidence) / self.family.max(1) as f64,
         };
-        let from = self.pairs.exact().len();
-        let (down, up) = self.pairs.hidden();
-        // What the evaluation grid hides, no repeat shows.
-        if down.max(up) >= question.gap {
-            return None;
-        }
-        Some(Advice { likely: question.repeats(from, CHANCE), even: question.repeats(from, 0.5) })
+        let from = self.pairs.exact().len().max(mean.size.round() as usize);
+        Some(Advice::Repeats { likely: question.repeats(from, CHANCE), even: question.repeats(from, 0.5) })
     }
 }
 

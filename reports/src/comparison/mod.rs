@@ -52,7 +52,7 @@ impl Comparison {
     /// steady steps.
     pub(crate) fn speed(&self) -> &Contrast {
         match &self.time_to_target {
-            Some(time) if self.same_weights.is_none() => time,
+            Some(time) if self.same_weights.is_none() || self.step_time.ratio.is_none() => time,
             _ => &self.step_time,
         }
     }
@@ -108,7 +108,11 @@ fn measured(condition: &Condition, baseline: usize, thresholds: Thresholds) -> V
 fn compared(condition: &Condition, cell: &ArmCell, base: &ArmCell, thresholds: Thresholds) -> Comparison {
     let same_weights = same_weights(cell, base);
     let contrast = |measure: Measure| {
-        let pairs = Pairs::of(condition, cell, base, measure);
+        let mut pairs = Pairs::of(condition, cell, base, measure);
+        if same_weights.is_some() {
+            // Both reach the target at the same moment of the same evaluation.
+            pairs.grids = Default::default();
+        }
         Contrast::new(cell, base, pairs, measure, same_weights.is_some())
     };
     let with_target = |measure: Measure| condition.target.map(|_| contrast(measure));
@@ -130,7 +134,8 @@ fn share_variance(found: &mut [Vec<Comparison>], measure: Measure) {
     let mut by_arm: BTreeMap<usize, Vec<&mut Summary>> = BTreeMap::new();
     for comparison in found.iter_mut().flatten() {
         let arm = comparison.arm;
-        let contrast = comparison.of_measure(measure).filter(|contrast| contrast.pairs.exact().len() > 1);
+        let fewest = if comparison.same_weights.is_some() { 2 } else { FEWEST_PAIRS };
+        let contrast = comparison.of_measure(measure).filter(|contrast| contrast.pairs.exact().len() >= fewest);
         if let Some(mean) = contrast.and_then(|contrast| contrast.mean.as_mut()) {
             by_arm.entry(arm).or_default().push(mean);
         }

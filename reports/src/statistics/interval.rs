@@ -77,7 +77,9 @@ pub(crate) fn difference(left: &[f64], right: &[f64]) -> Option<Summary> {
     let parts = left_part.powi(2) / left.freedom + right_part.powi(2) / right.freedom;
     let whole = left_part + right_part;
     let freedom = if parts > 0.0 { whole.powi(2) / parts } else { left.freedom + right.freedom };
-    Some(Summary { mean: left.mean - right.mean, variance: whole, freedom, size: 1.0 })
+    // As if of pairs: the number that both samples are worth, and the variance of one.
+    let size = 2.0 / (left.size.recip() + right.size.recip());
+    Some(Summary { mean: left.mean - right.mean, variance: whole * size, freedom, size })
 }
 
 /// The sample variance around a known mean.

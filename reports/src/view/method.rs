@@ -100,7 +100,7 @@ fn final_metric(findings: &Findings) -> String {
     format!(
         "The mean over equal seeds of the difference between the last values of runs that ended as planned, with its t interval. What does not \
          matter is {} for accuracies (report.min-quality) and {} of the baseline for losses (report.min-effect). An arm is not worse if the \
-         difference excludes more than that, worse if it excludes less, and open otherwise.",
+         interval excludes a loss of that much, worse if it holds only larger losses, and open otherwise.",
         verdict::margin_words(recipe::Metric::TestAccuracy, findings.thresholds.min_quality),
         verdict::whole_percent(findings.thresholds.min_effect),
     )
@@ -218,11 +218,12 @@ fn models(findings: &Findings) -> String {
 fn ratios(findings: &Findings) -> String {
     format!(
         "Time to a target is the time per step times the steps to the target; each has its own ratio. Runs of equal seeds are paired; a ratio \
-         is the geometric mean of the pairs, baseline over arm, with its {} t interval. The spread is shared between all comparisons of the page \
-         as far as they have it in common (Smyth 2004), so that three repeats under many conditions tell more than three. A run that \
+         is the geometric mean of the pairs, baseline over arm, with its {} t interval. From four conditions on, the spread of an arm is \
+         shared between them as far as they have it in common (half of what Smyth 2004 shares), so that three repeats under many conditions tell \
+         more than three. A run that \
          missed the target is a pair that is only known to lie beyond a bound, or a run that can never reach it: both are fitted together \
-         (Boag 1949), so that a miss costs precision, not the verdict. A baseline that missed is taken to have reached the target when it was last \
-         watched, which favours it. A target is reached between two evaluations: where the runs spread less than the evaluations lie apart, \
+         (Boag 1949), so that a miss costs precision, not the verdict. Where most pairs miss the baseline's side only, it is taken to have reached \
+         the target when it was last watched, which favours it. A target is reached between two evaluations: where the runs spread less than the evaluations lie apart, \
          intervals are widened by what that hides. Arms with equal weights need the same steps exactly, and are compared by their step time.",
         verdict::whole_percent(findings.thresholds.confidence)
     )
@@ -234,7 +235,8 @@ fn tests(findings: &Findings) -> String {
     let [three, four, five] = smallest;
     format!(
         "A t test of the pairs against the edge of the smallest effect that matters, corrected by Holm's method for the {} compared with the \
-         baseline under a condition. \"Sure\" is the probability, by the same t distribution, that the effect is beyond that edge. Beside it, and \
+         baseline under a condition. \"Sure\" is the probability, by the same t distribution, that the effect is beyond that edge: not \
+         corrected for several arms, and a lower bound where evaluations hide a part. Beside it, and \
          not part of the grade, stand the exact permutation test of the unpaired runs and the sign-flip test of the pairs; with three runs per side \
          the former cannot go below {three}, with four {four}, with five {five}.",
         number_format::plural(arms, "arm")
@@ -246,7 +248,8 @@ fn grades(findings: &Findings) -> String {
     format!(
         "Faster or slower: by more than {effect} (report.min-effect). But little: there is a difference, and it is smaller. Size open: there is \
          a difference, and the runs do not tell whether it is that large. No difference that matters: less than {effect} either way. Open: none of \
-         these. Each claim fails in at most {} of such pages. Fewer than {FEWEST_PAIRS} pairs settle nothing; two do if the weights are equal. Did not reach: fewer \
+         these. Each claim fails in at most {} of conditions, so that a page of \
+         many conditions may hold false ones. Fewer than {FEWEST_PAIRS} pairs settle nothing; two do if the weights are equal. Did not reach: fewer \
          than half of the runs reached the target. Diverged: half of the runs or more.",
         verdict::whole_percent(1.0 - findings.thresholds.confidence)
     )
