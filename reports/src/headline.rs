@@ -69,7 +69,10 @@ fn caveat(findings: &Findings, comparison: &Comparison) -> String {
     }
     let mut said: Vec<String> = Vec::new();
     said.extend(comparison.quality.as_ref().map(|gap| gap.grade.caveat().to_owned()));
-    let place = findings.comparisons.iter().position(|found| found.iter().any(|other| std::ptr::eq(other, comparison)));
+    let place = findings
+        .comparisons
+        .iter()
+        .position(|found| found.iter().any(|other| std::ptr::eq(other, comparison)));
     let condition = place.and_then(|place| findings.study.conditions.get(place));
     if let Some((condition, cell)) = condition.and_then(|found| Some((found, found.cell(comparison.arm)?))) {
         if condition.target.is_some() && cell.reached() < cell.runs.len() {

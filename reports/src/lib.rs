@@ -47,7 +47,7 @@ use store::{SpanRow, SweepRows};
 pub type Timelines = BTreeMap<String, Vec<SpanRow>>;
 
 /// A page beyond this size gets a warning.
-const LARGE: usize = 2 << 20;
+const LARGE: usize = 2_300_000;
 
 /// A page beyond this size is refused unless [`Options::allow_large`].
 const TOO_LARGE: usize = 20 << 20;

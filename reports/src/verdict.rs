@@ -269,7 +269,8 @@ impl Writer<'_> {
         if targeted && reached < self.cell.runs.len() {
             said.push(format!("it reached the target in {}", self.share(reached)));
         }
-        let base = self.base_cell().filter(|base| base.arm != self.cell.arm && base.reached() < base.runs.len());
+        let base =
+            self.base_cell().filter(|base| base.arm != self.cell.arm && base.reached() < base.runs.len());
         if let Some(base) = base.filter(|_| targeted) {
             let runs = number_format::plural(base.runs.len(), "run");
             said.push(format!("{} reached it in {} of {runs}", self.base(), base.reached()));

@@ -137,7 +137,8 @@ impl Contrast {
             let bounds = statistics::average(&censored::with_bounds(&self.pairs.differences));
             self.at_least = bounds.map(f64::exp);
         }
-        let whole = censored::exact_mean(&self.pairs.differences).filter(|_| self.least.is_none() && self.most.is_none());
+        let whole = censored::exact_mean(&self.pairs.differences)
+            .filter(|_| self.least.is_none() && self.most.is_none());
         let centre = self.mean.map(|mean| mean.mean).or(whole).filter(|_| self.at_least.is_none());
         self.ratio = centre.map(|value| {
             let interval = self.interval(confidence, hidden);

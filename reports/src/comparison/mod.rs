@@ -135,7 +135,8 @@ fn share_variance(found: &mut [Vec<Comparison>], measure: Measure) {
     for comparison in found.iter_mut().flatten() {
         let arm = comparison.arm;
         let fewest = if comparison.same_weights.is_some() { 2 } else { FEWEST_PAIRS };
-        let contrast = comparison.of_measure(measure).filter(|contrast| contrast.pairs.exact().len() >= fewest);
+        let contrast =
+            comparison.of_measure(measure).filter(|contrast| contrast.pairs.exact().len() >= fewest);
         if let Some(mean) = contrast.and_then(|contrast| contrast.mean.as_mut()) {
             by_arm.entry(arm).or_default().push(mean);
         }

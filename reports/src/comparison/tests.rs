@@ -132,7 +132,11 @@ fn a_baseline_that_reaches_more_often_is_never_worse_evidence_of_a_slow_one() {
 fn a_few_lucky_pairs_do_not_contradict_the_many_that_the_baseline_missed() {
     // Once the baseline was quicker, in four runs it never arrived.
     let found = compared(&[9.0, NEVER, NEVER, NEVER, NEVER], &[10.0, 10.1, 9.9, 10.2, 9.8]);
-    assert!(!matches!(found.grade, Grade::Slower | Grade::SlowerOpen | Grade::SlowerSmall), "{:?}", found.grade);
+    assert!(
+        !matches!(found.grade, Grade::Slower | Grade::SlowerOpen | Grade::SlowerSmall),
+        "{:?}",
+        found.grade
+    );
     assert_eq!(found.speed().ratio, None);
     assert!(found.speed().at_least.unwrap() > 1.0);
 }
@@ -292,6 +296,8 @@ fn conditions_share_what_they_know_of_the_spread() {
 fn advice_is_a_number_that_holds() {
     let found = compared(&[20.0, 22.0, 18.5, 21.0, 19.0], &[18.0, 17.5, 18.5, 17.0, 18.2]);
     assert!(found.grade.is_open());
-    let Some(Advice::Repeats { likely, even }) = found.speed().advice(THRESHOLDS) else { panic!("no advice") };
+    let Some(Advice::Repeats { likely, even }) = found.speed().advice(THRESHOLDS) else {
+        panic!("no advice")
+    };
     assert!(even.unwrap() > 5 && likely.unwrap() > even.unwrap(), "{likely:?} {even:?}");
 }

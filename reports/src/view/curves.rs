@@ -187,8 +187,10 @@ impl Canvas {
     fn curve(&self, cell: &ArmCell, name: String, obstacles: &mut Obstacles) -> Curve {
         let whole: Vec<Vec<Place>> =
             cell.runs.iter().map(|judged| self.series.places(judged, self.axis)).collect();
-        let spread: Vec<(f64, [f64; 3])> =
-            grid(&whole, (2 * self.points).min(MOST_POINTS)).into_iter().filter_map(|x| Some((x, spread_at(&whole, x)?))).collect();
+        let spread: Vec<(f64, [f64; 3])> = grid(&whole, (2 * self.points).min(MOST_POINTS))
+            .into_iter()
+            .filter_map(|x| Some((x, spread_at(&whole, x)?)))
+            .collect();
         let upper = spread.iter().map(|(x, [_, _, high])| (*x, *high));
         let lower = spread.iter().rev().map(|(x, [low, _, _])| (*x, *low));
         let band = Path::around(upper.chain(lower).map(|(x, y)| self.place(x, y))).finish();

@@ -51,7 +51,7 @@ struct Timed<'s, 'a> {
 }
 
 /// The largest number of runs in the table beside the chart.
-const MOST_ROWS: usize = 200;
+const MOST_ROWS: usize = 40;
 
 impl Drift {
     /// `None` if fewer than two runs have a step time.

@@ -3,8 +3,8 @@
 mod accuracy;
 mod communication;
 mod curves;
-mod drift;
 mod described;
+mod drift;
 mod emulation;
 mod failures;
 mod masthead;

@@ -22,8 +22,9 @@ Examples:
   bakeoff data fetch cifar10 --from http://mirror.example/cifar
   bakeoff data fetch cifar10 --from ~/Downloads
 
-A transfer that breaks off continues where it stopped when the command is given again.
-Every byte is checked against a published SHA-256 before a file gets its name.
+A transfer that breaks off continues where it stopped when the command is
+given again. Every byte is checked against a published SHA-256 before a file
+gets its name.
 
 Environment:
   BAKEOFF_DATA   folder of the data sets, in place of data
