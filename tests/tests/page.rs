@@ -25,7 +25,7 @@ fn the_page_of_a_real_sweep_opens_in_silence() {
     assert_eq!(visit.console, Vec::<String>::new());
     assert_eq!(visit.requests, Vec::<String>::new());
     let page = visit.document;
-    assert!(page.contains("role=\"button\""), "the page's script did not run");
+    assert!(page.contains("aria-pressed=\"true\""), "the page's script did not run");
     for section in ["scoreboard", "phases", "timeline", "communication", "method", "reproduce"] {
         assert!(page.contains(&format!("id=\"{section}\"")), "there is no section {section}");
     }
