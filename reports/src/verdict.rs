@@ -67,7 +67,7 @@ impl Writer<'_> {
         let mut parts = vec![self.speed(comparison)];
         if let Some(comparison) = comparison {
             if comparison.grade.compares() {
-                parts.extend(self.same_weights(comparison));
+                parts.extend(Self::same_weights(comparison));
                 parts.extend(self.claim(comparison));
             }
             parts.extend(self.lost_runs());
@@ -207,7 +207,7 @@ impl Writer<'_> {
         format!(", {amount} {word}{what} than {}{}", self.base(), interval_words(ratio))
     }
 
-    fn same_weights(&self, comparison: &Comparison) -> Option<String> {
+    fn same_weights(comparison: &Comparison) -> Option<String> {
         let seeds = comparison.same_weights?;
         let seeds = if seeds == 1 { "one common seed".to_owned() } else { format!("all {seeds} seeds") };
         Some(format!("Same weights bit for bit for {seeds}: only speed differs."))
@@ -545,7 +545,8 @@ mod tests {
         let mut told = String::new();
         let mut tell = |title: &str, rows: &SweepRows| {
             let (paragraph, sentences) = said(rows);
-            told.push_str(&format!("{title}\n  {paragraph}\n  {}\n", sentences.last().unwrap()));
+            let last = sentences.last().unwrap();
+            told += [title, "\n  ", &paragraph, "\n  ", last, "\n"].concat().as_str();
         };
         tell("three times, three runs", &duel(3, &[&[30.0, 30.4, 29.7], &[10.0, 10.1, 9.9]]));
         tell(

@@ -157,8 +157,7 @@ impl Contrast {
         let ends = |summary: Summary| summary.estimate(confidence).interval;
         let union = |left: (f64, f64), right: (f64, f64)| (left.0.min(right.0), left.1.max(right.1));
         let readings = [self.mean, self.whole].into_iter().flatten().filter_map(ends);
-        let own = readings.reduce(union).map(|(low, high)| (low - hidden.0, high + hidden.1));
-        own
+        readings.reduce(union).map(|(low, high)| (low - hidden.0, high + hidden.1))
     }
 
     /// One-sided p of the claim that the difference is above `edge`, which may be negative.

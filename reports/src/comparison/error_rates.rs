@@ -210,7 +210,7 @@ fn honest(structures: &[Structure]) {
 #[test]
 fn claims_hold_for_any_spread_and_number_of_runs() {
     for runs in [0.01, 0.02, 0.05, 0.1, 0.2] {
-        honest(&[3, 5, 7, 10].map(|repeats| Structure { runs, repeats, ..PLAIN }));
+        honest(&[3, 5, 7, 10].map(|repeats| Structure { repeats, runs, ..PLAIN }));
     }
 }
 
@@ -289,7 +289,7 @@ fn claims_hold_where_runs_miss() {
 fn claims_hold_on_a_coarse_grid() {
     for repeats in [3, 5, 10] {
         for evaluations in [10, 20, 50] {
-            honest(&[0.005, 0.03, 0.1].map(|runs| Structure { evaluations, runs, repeats, ..PLAIN }));
+            honest(&[0.005, 0.03, 0.1].map(|runs| Structure { repeats, runs, evaluations, ..PLAIN }));
         }
     }
 }

@@ -141,7 +141,9 @@ fn share_variance(found: &mut [Vec<Comparison>], measure: Measure) {
             by_arm.entry(arm).or_default().push(mean);
         }
     }
-    by_arm.values_mut().for_each(|summaries| statistics::moderate(summaries));
+    for summaries in by_arm.values_mut() {
+        statistics::moderate(summaries);
+    }
 }
 
 /// The grade of the arm: that of its speed, unless its runs did not end as planned.
