@@ -3,8 +3,9 @@
 use crate::comparison::{Comparison, Grade};
 use crate::findings::Findings;
 use crate::number_format::Unit;
+use crate::statistics::typical;
 use crate::study::{ArmCell, Measure};
-use crate::verdict::{Verdict, typical, whole_percent};
+use crate::verdict::{Verdict, capitalised, whole_percent};
 
 /// Plain text.
 pub(crate) fn headline(findings: &Findings, verdicts: &[Verdict]) -> String {
@@ -103,12 +104,6 @@ fn by_grade(findings: &Findings) -> String {
         }
     }
     sentences.join(" ")
-}
-
-/// The text with a capital at its beginning.
-pub(crate) fn capitalised(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| format!("{}{}", first.to_uppercase(), letters.as_str()))
 }
 
 /// `a, b and c`.

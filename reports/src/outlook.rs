@@ -28,7 +28,8 @@ fn repeats(plan: &Plan) -> String {
     let count = number_format::plural(repeats, "repeat");
     if repeats < FEWEST_PAIRS {
         let equal = if repeats < 2 { "" } else { " unless the arms train the same weights" };
-        return format!("{count} settle nothing{equal}; {FEWEST_PAIRS} settle large differences, 5 most");
+        let verb = if repeats == 1 { "settles" } else { "settle" };
+        return format!("{count} {verb} nothing{equal}; {FEWEST_PAIRS} settle large differences, 5 most");
     }
     let level = (1.0 - plan.report.confidence) / family as f64;
     let least = |spread: f64| {

@@ -100,7 +100,7 @@ fn target_columns(findings: &Findings, condition: &Condition) -> Vec<Column> {
     let confidence = findings.thresholds.confidence;
     let reaching = condition.cells.iter().map(|cell| {
         let values = cell.values(Measure::TimeToTarget);
-        verdict::typical(&values, confidence).filter(|_| !cell.mostly_missed())
+        statistics::typical(&values, confidence).filter(|_| !cell.mostly_missed())
     });
     let time = aligned(&reaching.collect::<Vec<_>>(), Unit::of_seconds);
     let steps = per_entry(condition, |cell| {
@@ -185,7 +185,7 @@ fn sure_column(findings: &Findings, condition: &Condition, comparisons: &[Compar
 fn step_columns(findings: &Findings, condition: &Condition) -> Vec<Column> {
     let confidence = findings.thresholds.confidence;
     let of = |values: &dyn Fn(&ArmCell) -> Vec<f64>| {
-        let estimates = condition.cells.iter().map(|cell| verdict::typical(&values(cell), confidence));
+        let estimates = condition.cells.iter().map(|cell| statistics::typical(&values(cell), confidence));
         aligned(&estimates.collect::<Vec<_>>(), Unit::of_seconds)
     };
     let step = of(&|cell| cell.values(Measure::StepTime));

@@ -1,6 +1,6 @@
 //! Means and their differences, with intervals of Student's t distribution.
 
-use super::student_quantile;
+use super::{median, student_quantile};
 
 /// A value with its confidence interval, if there are enough values for one.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -80,6 +80,15 @@ pub(crate) fn difference(left: &[f64], right: &[f64]) -> Option<Summary> {
     // As if of pairs: the number that both samples are worth, and the variance of one.
     let size = 2.0 / (left.size.recip() + right.size.recip());
     Some(Summary { mean: left.mean - right.mean, variance: whole * size, freedom, size })
+}
+
+/// The geometric mean with its interval; the median if a value is infinite.
+pub(crate) fn typical(values: &[f64], confidence: f64) -> Option<Estimate> {
+    if values.iter().all(|value| value.is_finite() && *value > 0.0) {
+        let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+        return Some(mean(&logs, confidence)?.map(f64::exp));
+    }
+    median(values).filter(|value| value.is_finite()).map(|value| Estimate { value, interval: None })
 }
 
 /// The sample variance around a known mean.

@@ -11,7 +11,7 @@ pub(crate) enum Rise {
     Linear,
     /// For losses and distances.
     Logarithm,
-    /// For accuracies: what is left to one counts, on a logarithmic scale.
+    /// The error rate, one less the accuracy, on a logarithmic scale.
     Error,
 }
 

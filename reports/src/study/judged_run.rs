@@ -1,0 +1,93 @@
+//! The runs that are judged, and what each of them says.
+
+use recipe::{Metric, Target};
+use record::Nanos;
+use store::{AttemptRow, MetricRow, RunRow, RunState};
+
+/// A run that is judged: it counts in the statistics of its arm.
+pub(crate) struct JudgedRun<'a> {
+    pub(crate) run: &'a RunRow,
+    pub(crate) attempt: &'a AttemptRow,
+    /// The first evaluation at or beyond the target, if it came in time.
+    pub(crate) hit: Option<&'a MetricRow>,
+    /// The evaluation before it, or the last one without it.
+    pub(crate) before: Option<&'a MetricRow>,
+    /// Seconds on the clock of the run for which the target was watched.
+    pub(crate) watched: f64,
+}
+
+impl<'a> JudgedRun<'a> {
+    fn new(run: &'a RunRow, attempt: &'a AttemptRow, target: Option<Target>) -> Self {
+        let last_seen = attempt.metrics.iter().map(|row| row.at).max();
+        let ran = attempt.training.or(last_seen).unwrap_or_default().seconds();
+        let deadline =
+            target.and_then(|target| target.after).map_or(f64::INFINITY, |after| after.as_secs_f64());
+        let mut hit = None;
+        let mut before = None;
+        if let Some(target) = target {
+            let rows = attempt.metrics.iter().filter(|row| row.metric == target.metric);
+            for row in rows.filter(|row| row.at.seconds() <= deadline) {
+                if target.reached(row.value) {
+                    hit = Some(row);
+                    break;
+                }
+                before = Some(row);
+            }
+        }
+        Self { run, attempt, hit, before, watched: ran.min(deadline) }
+    }
+
+    pub(crate) fn has_diverged(&self) -> bool {
+        self.run.state == RunState::Diverged
+    }
+
+    /// Seconds per global batch over all steady steps, or of the median one in runs recorded before the mean was kept. A run that
+    /// diverged has none that says anything.
+    pub(crate) fn mean_step(&self) -> Option<f64> {
+        let mean = self.attempt.mean_step_time.or(self.attempt.step_time);
+        mean.filter(|_| !self.has_diverged()).map(Nanos::seconds)
+    }
+
+    /// Seconds of the median steady step.
+    pub(crate) fn typical_step(&self) -> Option<f64> {
+        self.attempt.step_time.filter(|_| !self.has_diverged()).map(Nanos::seconds)
+    }
+
+    /// Samples until the target, in global batches; infinite where it was not reached.
+    pub(crate) fn steps_to_target(&self, batch: u32) -> f64 {
+        self.hit.map_or(f64::INFINITY, |row| row.samples as f64 / f64::from(batch))
+    }
+
+    /// Seconds until the target; infinite where it was not reached.
+    pub(crate) fn time_to_target(&self) -> f64 {
+        self.hit.map_or(f64::INFINITY, |row| row.at.seconds())
+    }
+
+    pub(crate) fn last(&self, metric: Metric) -> Option<f64> {
+        self.attempt.metrics.iter().rev().find(|row| row.metric == metric).map(|row| row.value)
+    }
+}
+
+/// The judged runs of a cell, in the order of their repeats.
+pub(super) fn judged<'a>(rows: &[&'a RunRow], target: Option<Target>) -> Vec<JudgedRun<'a>> {
+    let mut judged: Vec<JudgedRun> = rows
+        .iter()
+        .filter(|run| is_judged(run))
+        .filter_map(|run| Some(JudgedRun::new(run, run.attempt.as_ref()?, target)))
+        .collect();
+    judged.sort_by_key(|judged| (judged.run.repeat, judged.run.index));
+    judged
+}
+
+/// Whether a run counts in the statistics of its arm. A run that diverged or ran out of time is a result: it did not
+/// reach the target. One that failed or was interrupted says nothing about its arm. Neither does one that continued
+/// without a rank: from then on it had fewer workers, and the same accident ends a run of a strategy that cannot lose a
+/// rank, which is left out as well.
+pub fn is_judged(run: &RunRow) -> bool {
+    matches!(run.state, RunState::Done | RunState::Diverged | RunState::TimedOut) && !is_degraded(run)
+}
+
+/// Whether the run continued after losing a rank, however it ended.
+pub(crate) fn is_degraded(run: &RunRow) -> bool {
+    run.state == RunState::Degraded || run.attempt.as_ref().is_some_and(|attempt| !attempt.lost.is_empty())
+}

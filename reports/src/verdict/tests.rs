@@ -1,0 +1,198 @@
+//! The sentences of made-up sweeps.
+
+use super::words::*;
+use super::*;
+use crate::Options;
+use crate::comparison::QualityGap;
+use crate::headline::headline;
+use crate::sample::{Sample, SampleArm};
+use crate::statistics::Estimate;
+use recipe::Metric;
+use store::{RunState, SweepRows};
+
+fn said(rows: &SweepRows) -> (String, Vec<String>) {
+    let findings = Findings::of(rows, &Options::default()).unwrap();
+    let verdicts = all(&findings);
+    let sentences = verdicts.iter().map(|verdict| verdict.sentence.replace(['\u{a0}', '\u{202f}'], " "));
+    (headline(&findings, &verdicts).replace(['\u{a0}', '\u{202f}'], " "), sentences.collect())
+}
+
+#[test]
+fn a_duel() {
+    let (paragraph, sentences) = said(&Sample::duel().rows());
+    insta::assert_snapshot!(format!("{paragraph}\n\n{}", sentences.join("\n")));
+}
+
+#[test]
+fn several_conditions_are_counted() {
+    let sample = Sample { workers: vec![2, 4, 8], repeats: 9, ..Sample::duel() };
+    assert_eq!(
+        said(&sample.rows()).0,
+        "d-sync is faster than ps-sync by more than 5 % in 3 of 3 conditions."
+    );
+}
+
+#[test]
+fn arms_of_which_the_same_is_said_share_a_sentence() {
+    let mut sample = Sample { workers: vec![2, 4], repeats: 8, ..Sample::duel() };
+    for (name, communicate) in [("again", 2.5), ("late", 40.0)] {
+        let other = sample.arms[1].clone();
+        sample.arms.push(SampleArm { name: name.to_owned(), communicate, ..other });
+    }
+    assert_eq!(
+        said(&sample.rows()).0,
+        "d-sync and again are faster than ps-sync by more than 5 % in 2 of 2 conditions. late is slower than ps-sync by more \
+         than 5 % in 2 of 2 conditions."
+    );
+}
+
+#[test]
+fn without_a_target_steps_are_compared() {
+    let sample = Sample { target: None, ..Sample::duel() };
+    let (_, sentences) = said(&sample.rows());
+    insta::assert_snapshot!(sentences.join("\n"));
+}
+
+/// Gives the runs of each arm these times to the target, seen at once, and steps in proportion.
+fn with_times(sample: &Sample, times: &[&[f64]]) -> SweepRows {
+    let mut rows = sample.rows();
+    let nanos = |seconds: f64| record::Nanos((seconds * 1e9) as u64);
+    for run in &mut rows.runs {
+        let time = times[rows.plan.cells[run.cell].arm][run.repeat as usize];
+        let attempt = run.attempt.as_mut().unwrap();
+        let watched = if time.is_finite() { time } else { 60.0 };
+        attempt.training = Some(nanos(watched));
+        attempt.mean_step_time = Some(nanos(watched / 480.0));
+        attempt.step_time = attempt.mean_step_time;
+        attempt.weights = Some(Ok(run.id.clone()));
+        attempt.metrics.retain(|row| row.metric == Metric::TestAccuracy);
+        for (place, row) in attempt.metrics.iter_mut().enumerate() {
+            row.samples = place as u64 * 2_400;
+            row.at = nanos(watched * place as f64 / 20.0);
+            row.value = if place == 20 && time.is_finite() { 0.975 } else { 0.5 };
+        }
+    }
+    rows
+}
+
+/// The pages that a review of the former rule found wrong or mute, in one sentence each.
+#[test]
+fn what_used_to_be_wrong_or_mute() {
+    let duel = |repeats: u32, times: &[&[f64]]| with_times(&Sample { repeats, ..Sample::duel() }, times);
+    let mut told = String::new();
+    let mut tell = |title: &str, rows: &SweepRows| {
+        let (paragraph, sentences) = said(rows);
+        let last = sentences.last().unwrap();
+        told += [title, "\n  ", &paragraph, "\n  ", last, "\n"].concat().as_str();
+    };
+    tell("three times, three runs", &duel(3, &[&[30.0, 30.4, 29.7], &[10.0, 10.1, 9.9]]));
+    tell("a certain 4 %", &duel(5, &[&[20.0, 20.3, 19.8, 20.1, 20.2], &[19.25, 19.5, 19.05, 19.35, 19.4]]));
+    let base = [30.0, 30.9, 29.4, 30.3, 29.7, 30.6, 29.1, 30.0, 30.5, 29.5];
+    let mut arm = base.map(|time| time / 3.0 * if time > 30.0 { 1.01 } else { 0.99 });
+    arm[3] = f64::INFINITY;
+    tell("a miss in ten", &duel(10, &[&base, &arm]));
+    let mut diverged = Sample { target: None, ..Sample::duel() }.rows();
+    for run in diverged.runs.iter_mut().filter(|run| run.cell == 1) {
+        run.state = RunState::Diverged;
+    }
+    tell("a diverged arm", &diverged);
+    let mut eight = Sample { repeats: 5, ..Sample::duel() };
+    for number in 2..8 {
+        let arm = SampleArm { name: format!("arm-{number}"), ..eight.arms[1].clone() };
+        eight.arms.push(arm);
+    }
+    let fast = [10.0, 10.2, 9.9, 10.1, 9.8];
+    let slow = fast.map(|time| 2.0 * time);
+    let mut times: Vec<&[f64]> = vec![&slow];
+    times.extend([fast.as_slice(); 7]);
+    tell("eight arms", &with_times(&eight, &times));
+    insta::assert_snapshot!(told);
+}
+
+#[test]
+fn nothing_finished() {
+    let mut rows = Sample::duel().rows();
+    for run in &mut rows.runs {
+        (run.state, run.attempt) = (RunState::Pending, None);
+    }
+    let (paragraph, sentences) = said(&rows);
+    assert_eq!(paragraph, "No run has finished yet, so there is nothing to compare.");
+    assert_eq!(sentences[1], "d-sync: no finished run on 4 workers.");
+}
+
+#[test]
+fn all_diverged() {
+    let mut rows = Sample::duel().rows();
+    for run in rows.runs.iter_mut().filter(|run| run.cell == 1) {
+        run.state = RunState::Diverged;
+        if let Some(attempt) = &mut run.attempt {
+            attempt.metrics.iter_mut().for_each(|row| row.value = f64::NAN);
+        }
+    }
+    let (paragraph, sentences) = said(&rows);
+    assert_eq!(sentences[1], "d-sync diverged in 5 of 5 runs on 4 workers: its speed says nothing.");
+    assert_eq!(paragraph, sentences[1]);
+}
+
+#[test]
+fn a_winner_that_lost_quality_is_named_with_it() {
+    let mut sample = Sample { target: None, ..Sample::duel() };
+    let other = SampleArm { name: "third".to_owned(), ceiling: 0.9, ..sample.arms[1].clone() };
+    sample.arms.push(other);
+    let mut rows = sample.rows();
+    for run in rows.runs.iter_mut().filter(|run| run.cell == 2) {
+        run.attempt.as_mut().unwrap().weights = Some(Ok(run.id.clone()));
+    }
+    assert_eq!(
+        said(&rows).0,
+        "d-sync had the shortest steps, 8.78 ms. Faster than ps-sync by more than 5 %: d-sync and third (worse in quality)."
+    );
+}
+
+#[test]
+fn a_difference_of_quality_is_named_with_what_it_means() {
+    let said = |metric, grade, value, interval, margin| {
+        let gap = Estimate { value, interval: Some(interval) };
+        let found = QualityGap::sample(metric, gap, margin, grade);
+        quality_words(&found).unwrap().replace(['\u{a0}', '\u{202f}'], " ")
+    };
+    let accuracy = |grade, value, interval| said(Metric::TestAccuracy, grade, value, interval, 0.01);
+    for (grade, value, interval, words) in [
+        (
+            Quality::NotWorse,
+            -0.001,
+            (-0.003, 0.001),
+            "Final test accuracy 0.10 pp lower (−0.30 … +0.10): not worse by 1 pp.",
+        ),
+        (
+            Quality::Open,
+            -0.061,
+            (-0.131, 0.009),
+            "Final test accuracy 6.1 pp lower (−13.1 … +0.9): open whether it is worse by 1 pp.",
+        ),
+        (
+            Quality::Better,
+            0.03,
+            (0.011, 0.05),
+            "Final test accuracy 3.0 pp higher (+1.1 … +5.0): better by more than 1 pp.",
+        ),
+        (
+            Quality::Worse,
+            -0.03,
+            (-0.05, -0.011),
+            "Final test accuracy 3.0 pp lower (−5.0 … −1.1): worse by more than 1 pp.",
+        ),
+    ] {
+        assert_eq!(accuracy(grade, value, interval), words);
+    }
+    let loss = said(Metric::TestLoss, Quality::NotWorse, 0.0, (-0.02, 0.019), 0.05 * 0.4);
+    assert!(loss.ends_with(": not worse by 0.02 nats."), "{loss}");
+}
+
+#[test]
+fn a_loss_is_named_with_its_unit() {
+    let target = Target { metric: Metric::TestLoss, threshold: 0.25, after: None, stop: false };
+    assert_eq!(target_words(target), "0.25\u{a0}nats test loss");
+    let target = Target { metric: Metric::TestAccuracy, threshold: 0.9725, after: None, stop: false };
+    assert_eq!(target_words(target), "97.25\u{a0}% test accuracy");
+}

@@ -1,0 +1,156 @@
+//! Ratios, certainties, margins and targets in words.
+
+use crate::comparison::{Advice, Quality, QualityGap};
+use crate::number_format::{self, Unit};
+use crate::statistics::{CHANCE, Estimate};
+use recipe::{Metric, Target};
+
+/// A ratio above one, and its word.
+pub(super) fn sided<'w>(ratio: Estimate, faster: &'w str, slower: &'w str) -> (String, &'w str) {
+    if ratio.value >= 1.0 {
+        (ratio_number(ratio), faster)
+    } else {
+        (ratio_number(ratio.map(f64::recip)), slower)
+    }
+}
+
+fn ratio_decimals(ratio: Estimate) -> usize {
+    number_format::decimals_for(ratio.uncertainty().unwrap_or(0.02)).clamp(2, 3)
+}
+
+pub(super) fn ratio_number(ratio: Estimate) -> String {
+    format!("{}×", number_format::fixed(ratio.value, ratio_decimals(ratio)))
+}
+
+/// ` (1.31–1.72)`, on the side of one on which the ratio is shown.
+pub(super) fn interval_words(ratio: Estimate) -> String {
+    raw_interval(if ratio.value >= 1.0 { ratio } else { ratio.map(f64::recip) })
+}
+
+/// ` (0.89–1.41)`.
+pub(super) fn raw_interval(ratio: Estimate) -> String {
+    let decimals = ratio_decimals(ratio);
+    ratio.interval.map_or(String::new(), |(low, high)| format!(" ({})", range(low, high, 1.0, decimals)))
+}
+
+/// `99.7 %`; never all or nothing.
+pub(crate) fn sure_words(sure: f64) -> String {
+    let percent = sure * 100.0;
+    match percent {
+        percent if percent > 99.9 => ">\u{a0}99.9\u{a0}%".to_owned(),
+        percent if percent < 1.0 => "<\u{a0}1\u{a0}%".to_owned(),
+        percent if percent >= 99.0 => format!("{}\u{a0}%", number_format::fixed(percent.min(99.9), 1)),
+        percent => format!("{}\u{a0}%", number_format::fixed(percent, 0)),
+    }
+}
+
+/// `With 9 repeats in all, the chance to settle it is 80 %; with 6, it is even.`
+pub(super) fn advice_words(advice: Advice) -> String {
+    let chance = whole_percent(CHANCE);
+    let Advice::Repeats { likely, even } = advice else {
+        return "More repeats will not settle it, more evaluations will (train.evaluate).".to_owned();
+    };
+    match (likely, even) {
+        (Some(likely), Some(even)) if even < likely => format!(
+            "With {likely} repeats in all, the chance to settle it is {chance}; with {even}, it is even."
+        ),
+        (Some(likely), _) => format!("With {likely} repeats in all, the chance to settle it is {chance}."),
+        (None, Some(even)) => format!(
+            "With {even} repeats in all, the chance to settle it is even; for {chance}, more than {} are needed.",
+            Advice::MOST
+        ),
+        (None, None) => format!("More than {} repeats would be needed to settle it.", Advice::MOST),
+    }
+}
+
+/// `Final test accuracy 0.1 pp lower (−0.3 … +0.1): not worse by more than 1 pp.`
+pub(super) fn quality_words(found: &QualityGap) -> Option<String> {
+    let (factor, unit) = if found.metric.higher_is_better() { (100.0, "pp") } else { (1.0, "nats") };
+    let gap = found.gap;
+    let wide = gap.uncertainty().map(|wide| wide * factor);
+    let decimals = wide.filter(|wide| *wide > 0.0).map_or(2, |wide| number_format::decimals_for(wide).min(4));
+    let size = number_format::fixed((gap.value * factor).abs(), decimals);
+    let nothing = !size.bytes().any(|byte| (b'1'..=b'9').contains(&byte));
+    let side = if nothing {
+        "equal".to_owned()
+    } else {
+        format!("{size}\u{a0}{unit} {}", if gap.value < 0.0 { "lower" } else { "higher" })
+    };
+    let interval = gap
+        .interval
+        .map_or(String::new(), |(low, high)| format!(" ({})", signed_range(low, high, factor, decimals)));
+    let margin = margin_words(found.metric, found.margin);
+    let claim = match found.grade {
+        Quality::SameWeights => return None,
+        Quality::Better => format!("better by more than {margin}"),
+        Quality::NotWorse => format!("not worse by {margin}"),
+        Quality::WorseSmall => format!("worse, but by less than {margin}"),
+        Quality::WorseOpen => format!("worse; whether by more than {margin} is open"),
+        Quality::Worse => format!("worse by more than {margin}"),
+        Quality::Open => format!("open whether it is worse by {margin}"),
+    };
+    Some(format!("Final {} {side}{interval}: {claim}.", metric_words(found.metric)))
+}
+
+/// `1 pp`, `0.02 nats`.
+pub(crate) fn margin_words(metric: Metric, margin: f64) -> String {
+    let (factor, unit) = if metric.higher_is_better() { (100.0, "pp") } else { (1.0, "nats") };
+    let text = number_format::short(margin * factor);
+    let trimmed = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{trimmed}\u{a0}{unit}")
+}
+
+/// `97.0 % test accuracy`.
+pub(crate) fn target_words(target: Target) -> String {
+    format!("{} {}", threshold_words(target), metric_words(target.metric))
+}
+
+pub(crate) fn threshold_words(target: Target) -> String {
+    let unit = Unit::of_metric(target.metric);
+    let value = target.threshold * unit.factor;
+    let mut decimals = 1;
+    while decimals < 4 && (value - digits_rounded(value, decimals)).abs() > 1e-9 {
+        decimals += 1;
+    }
+    format!("{}\u{a0}{}", number_format::fixed(value, decimals), unit.name)
+}
+
+fn digits_rounded(value: f64, decimals: usize) -> f64 {
+    let scale = 10_f64.powi(decimals as i32);
+    (value * scale).round() / scale
+}
+
+/// `test accuracy`.
+pub(crate) fn metric_words(metric: Metric) -> String {
+    metric.name().replace('-', " ")
+}
+
+/// `95 %`, `2.5 %`.
+pub(crate) fn whole_percent(confidence: f64) -> String {
+    format!(
+        "{}\u{a0}%",
+        number_format::fixed(confidence * 100.0, usize::from((confidence * 100.0).fract() > 1e-9))
+    )
+}
+
+pub(super) fn range(low: f64, high: f64, factor: f64, decimals: usize) -> String {
+    format!(
+        "{}–{}",
+        number_format::fixed(low * factor, decimals),
+        number_format::fixed(high * factor, decimals)
+    )
+}
+
+fn signed_range(low: f64, high: f64, factor: f64, decimals: usize) -> String {
+    format!(
+        "{}\u{a0}…\u{a0}{}",
+        number_format::signed(low * factor, decimals),
+        number_format::signed(high * factor, decimals)
+    )
+}
+
+/// The text with a capital at its beginning.
+pub(crate) fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| format!("{}{}", first.to_uppercase(), letters.as_str()))
+}
