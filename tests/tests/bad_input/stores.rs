@@ -86,16 +86,16 @@ fn broken_stores() {
     hold(STORES);
 }
 
-/// Another process keeps the store locked: the command waits, then names that process.
+/// Another process keeps the store to itself, as a rebuild does: the command waits, then names that process.
 #[test]
 fn a_locked_store() {
     let template = Template::new();
     let before = kept(&template.0);
-    let held = File::create(template.0.at(".bakeoff/bakeoff.lock")).unwrap();
+    let held = File::create(template.0.at(".bakeoff/bakeoff.in-use")).unwrap();
     held.lock().unwrap();
     let ended = typed(&template.0, &["list"]).with_code(7).unwrap();
     assert!(
-        ended.stderr.contains("bakeoff.lock locked for 10 s") && ended.stderr.contains("bakeoff status"),
+        ended.stderr.contains("bakeoff.in-use locked for 10 s") && ended.stderr.contains("bakeoff status"),
         "{}",
         ended.stderr
     );
