@@ -1,11 +1,12 @@
 //! The headline: the verdict of the whole sweep in one paragraph.
 
-use crate::comparison::{Comparison, Grade};
+use crate::comparison::{Comparison, Grade, not_behind};
 use crate::findings::Findings;
-use crate::number_format::Unit;
+use crate::number_format::{self, Unit};
 use crate::statistics::typical;
-use crate::study::{ArmCell, Measure};
-use crate::verdict::{Verdict, capitalised, whole_percent};
+use crate::study::{ArmCell, Condition, Measure};
+use crate::verdict::{Verdict, capitalised, target_words, value_words, whole_percent};
+use recipe::Metric;
 
 /// Plain text.
 pub(crate) fn headline(findings: &Findings, verdicts: &[Verdict]) -> String {
@@ -13,36 +14,109 @@ pub(crate) fn headline(findings: &Findings, verdicts: &[Verdict]) -> String {
     if !judged {
         return "No run has finished yet, so there is nothing to compare.".to_owned();
     }
+    let nobody = nobody_reached(findings).map(|sentence| sentence + " ").unwrap_or_default();
     if findings.has_conditions() {
-        return tally(findings);
+        return nobody + &tally(findings);
     }
     let others: Vec<&Verdict> = verdicts.iter().filter(|verdict| !verdict.baseline).collect();
-    match others.as_slice() {
+    let said = match others.as_slice() {
         [] => verdicts.first().map(|verdict| verdict.sentence.clone()).unwrap_or_default(),
         [only] => only.sentence.clone(),
-        _ => format!("{}{}", fastest(findings), by_grade(findings)),
+        _ => format!("{}{}", leader(findings), by_grade(findings)),
+    };
+    nobody + &said
+}
+
+/// Where no run reached its target: the best value, and what to change.
+fn nobody_reached(findings: &Findings) -> Option<String> {
+    let conditions = &findings.study.conditions;
+    let target = conditions.iter().find_map(|condition| condition.target)?;
+    if conditions.iter().any(|condition| condition.target.is_none()) {
+        return None;
+    }
+    let cells = || conditions.iter().flat_map(|condition| &condition.cells);
+    if cells().any(|cell| cell.reached() > 0) {
+        return None;
+    }
+    let same = conditions.iter().all(|condition| condition.target == Some(target));
+    let aim = if same { target_words(target) } else { "its target".to_owned() };
+    let best = cells().filter_map(|cell| Some((cell.best(target.metric)?, cell.arm)));
+    let best =
+        best.reduce(|left, right| if is_better(target.metric, right.0, left.0) { right } else { left });
+    let best = best.filter(|_| same).map_or(String::new(), |(value, arm)| {
+        format!("; the best was {} ({})", value_words(target.metric, value), findings.study.arm_name(arm))
+    });
+    Some(format!("No run reached {aim}{best}: train for longer, or set another train.target."))
+}
+
+fn is_better(metric: Metric, value: f64, other: f64) -> bool {
+    if metric.higher_is_better() { value > other } else { value < other }
+}
+
+/// The arm with the least time, and whether it is known to be ahead of the others. An arm that lost quality is named, and
+/// does not lead.
+fn leader(findings: &Findings) -> String {
+    let Some((condition, comparisons)) = findings.conditions().next() else { return String::new() };
+    let measure = condition.measure();
+    let mut timed: Vec<(f64, String, &ArmCell)> = condition
+        .cells
+        .iter()
+        .filter(|cell| condition.lost(cell).is_none())
+        .filter_map(|cell| {
+            let estimate = typical(&cell.values(measure), findings.thresholds.confidence)?;
+            let time = Unit::of_seconds(estimate.value).supported(estimate.value, estimate.uncertainty());
+            Some((estimate.value, time, cell))
+        })
+        .collect();
+    timed.sort_by(|left, right| left.0.total_cmp(&right.0));
+    let worse = |cell: &ArmCell| comparisons.iter().any(|found| found.arm == cell.arm && lost_quality(found));
+    let Some(place) = timed.iter().position(|(_, _, cell)| !worse(cell)) else { return String::new() };
+    let name = |cell: &ArmCell| findings.study.arm_name(cell.arm);
+    let bought: Vec<&str> = timed[..place].iter().map(|(_, _, cell)| name(cell)).collect();
+    let others = match bought.as_slice() {
+        [] => "",
+        [_] => " of the arms without its loss of quality",
+        _ => " of the arms without their loss of quality",
+    };
+    let (_, time, cell) = &timed[place];
+    let lost = if bought.is_empty() {
+        String::new()
+    } else {
+        let verb = if bought.len() == 1 { "is" } else { "are" };
+        format!("{} {verb} faster, but worse in quality. ", listed(&bought))
+    };
+    let open: Vec<&str> = not_behind(condition, cell, findings.thresholds)
+        .into_iter()
+        .filter(|arm| timed[place..].iter().any(|(_, _, other)| other.arm == *arm))
+        .map(|arm| findings.study.arm_name(arm))
+        .collect();
+    let doubt = if open.is_empty() {
+        String::new()
+    } else {
+        format!("; whether it is ahead of {} is open", listed(&few(&open)))
+    };
+    let average = if open.is_empty() { "" } else { " on average" };
+    let lead = name(cell);
+    if measure == Measure::StepTime {
+        format!("{lost}{lead} had the shortest steps{others}{average}, {time}{doubt}. ")
+    } else {
+        format!("{lost}{lead} was first at the target{others}{average}, after {time}{doubt}. ")
     }
 }
 
-fn fastest(findings: &Findings) -> String {
-    let Some(condition) = findings.study.conditions.first() else { return String::new() };
-    let measure = condition.measure();
-    let time = |cell: &ArmCell| {
-        let estimate = typical(&cell.values(measure), findings.thresholds.confidence)?;
-        let missed = measure == Measure::TimeToTarget && cell.mostly_missed();
-        (!missed && !cell.mostly_diverged()).then_some(estimate)
-    };
-    let timed = condition.cells.iter().filter_map(|cell| Some((cell.arm, time(cell)?)));
-    let Some((arm, estimate)) = timed.min_by(|left, right| left.1.value.total_cmp(&right.1.value)) else {
-        return String::new();
-    };
-    let name = findings.study.arm_name(arm);
-    let time = Unit::of_seconds(estimate.value).supported(estimate.value, estimate.uncertainty());
-    if measure == Measure::StepTime {
-        format!("{name} had the shortest steps, {time}. ")
-    } else {
-        format!("{name} was first at the target, after {time}. ")
+/// At most three names, then the number of the others.
+fn few<'n>(names: &[&'n str]) -> Vec<std::borrow::Cow<'n, str>> {
+    const MOST: usize = 4;
+    if names.len() <= MOST {
+        return names.iter().map(|name| (*name).into()).collect();
     }
+    let mut said: Vec<_> = names[..MOST - 1].iter().map(|name| (*name).into()).collect();
+    said.push(format!("{} others", names.len() - (MOST - 1)).into());
+    said
+}
+
+fn lost_quality(found: &Comparison) -> bool {
+    found.grade.compares() && found.quality.as_ref().is_some_and(|gap| gap.grade.is_lost())
 }
 
 /// What an arm's grade makes of it; `{}` is the baseline with the smallest effect that matters.
@@ -63,43 +137,70 @@ fn grade_words(findings: &Findings, grade: Grade) -> String {
     }
 }
 
-/// What speaks against an arm: quality, missed targets, divergence; empty if nothing does.
-fn caveat(findings: &Findings, comparison: &Comparison) -> String {
-    if !comparison.grade.compares() {
-        return String::new();
-    }
-    let mut said: Vec<String> = Vec::new();
-    said.extend(comparison.quality.as_ref().map(|gap| gap.grade.caveat().to_owned()));
-    let place = findings
-        .comparisons
-        .iter()
-        .position(|found| found.iter().any(|other| std::ptr::eq(other, comparison)));
-    let condition = place.and_then(|place| findings.study.conditions.get(place));
-    if let Some((condition, cell)) = condition.and_then(|found| Some((found, found.cell(comparison.arm)?))) {
-        if condition.target.is_some() && cell.reached() < cell.runs.len() {
-            said.push(format!("reached it in {} of {}", cell.reached(), cell.runs.len()));
+/// What speaks against the arms of a grade, beside the grade itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Caveat {
+    Quality(&'static str),
+    Missed { reached: usize, runs: usize },
+    Diverged { diverged: usize, runs: usize },
+}
+
+impl Caveat {
+    fn of(condition: &Condition, comparison: &Comparison) -> Vec<Self> {
+        if !comparison.grade.compares() {
+            return Vec::new();
         }
-        if cell.diverged() > 0 {
-            said.push(format!("{} of {} diverged", cell.diverged(), cell.runs.len()));
+        let quality = comparison.quality.as_ref().map_or("", |gap| gap.grade.caveat());
+        let mut found = Vec::new();
+        if !quality.is_empty() {
+            found.push(Self::Quality(quality));
+        }
+        let Some(cell) = condition.cell(comparison.arm) else { return found };
+        let (reached, diverged, runs) = (cell.reached(), cell.diverged(), cell.runs.len());
+        if condition.target.is_some() && reached < runs {
+            found.push(Self::Missed { reached, runs });
+        }
+        if diverged > 0 {
+            found.push(Self::Diverged { diverged, runs });
+        }
+        found
+    }
+
+    fn words(self) -> String {
+        match self {
+            Self::Quality(words) => words.to_owned(),
+            Self::Missed { reached, runs } => format!("reached it in {reached} of {runs}"),
+            Self::Diverged { diverged, runs } => format!("{diverged} of {runs} diverged"),
         }
     }
-    said.retain(|words| !words.is_empty());
-    said.join(", ")
+
+    /// The same of an arm under several conditions.
+    fn kind(self) -> &'static str {
+        match self {
+            Self::Quality(words) => words,
+            Self::Missed { .. } => "short of the target in some runs",
+            Self::Diverged { .. } => "diverged in some runs",
+        }
+    }
 }
 
 /// The arms of each grade, if there is only one condition.
 fn by_grade(findings: &Findings) -> String {
     let mut sentences = Vec::new();
     for grade in Grade::ALL {
-        let arms = findings.comparisons.iter().flatten().filter(|found| found.grade == grade);
-        let names: Vec<String> = arms
-            .map(|found| match caveat(findings, found).as_str() {
-                "" => findings.study.arm_name(found.arm).to_owned(),
-                words => format!("{} ({words})", findings.study.arm_name(found.arm)),
+        let found = findings.conditions().flat_map(|(condition, comparisons)| {
+            comparisons.iter().map(move |comparison| (condition, comparison))
+        });
+        let names: Vec<String> = found
+            .filter(|(_, comparison)| comparison.grade == grade)
+            .map(|(condition, comparison)| {
+                let name = findings.study.arm_name(comparison.arm);
+                let against: Vec<String> =
+                    Caveat::of(condition, comparison).into_iter().map(Caveat::words).collect();
+                if against.is_empty() { name.to_owned() } else { format!("{name} ({})", against.join(", ")) }
             })
             .collect();
         if !names.is_empty() {
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
             sentences.push(format!("{}: {}.", capitalised(&grade_words(findings, grade)), listed(&names)));
         }
     }
@@ -107,11 +208,14 @@ fn by_grade(findings: &Findings) -> String {
 }
 
 /// `a, b and c`.
-pub(crate) fn listed(names: &[&str]) -> String {
+pub(crate) fn listed<T: AsRef<str>>(names: &[T]) -> String {
     match names {
         [] => String::new(),
-        [only] => (*only).to_owned(),
-        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+        [only] => only.as_ref().to_owned(),
+        [most @ .., last] => {
+            let most: Vec<&str> = most.iter().map(AsRef::as_ref).collect();
+            format!("{} and {}", most.join(", "), last.as_ref())
+        }
     }
 }
 
@@ -119,8 +223,11 @@ pub(crate) fn listed(names: &[&str]) -> String {
 fn tally(findings: &Findings) -> String {
     let mut said: Vec<(String, Vec<&str>)> = Vec::new();
     for (place, arm) in findings.rows().plan.arms.iter().enumerate() {
-        let own: Vec<&Comparison> =
-            findings.comparisons.iter().flatten().filter(|found| found.arm == place).collect();
+        let own: Vec<(&Condition, &Comparison)> = findings
+            .conditions()
+            .flat_map(|(condition, found)| found.iter().map(move |comparison| (condition, comparison)))
+            .filter(|(_, comparison)| comparison.arm == place)
+            .collect();
         if own.is_empty() || place == findings.study.baseline {
             continue;
         }
@@ -136,17 +243,25 @@ fn tally(findings: &Findings) -> String {
     said.iter().map(sentence).collect::<Vec<_>>().join(" ")
 }
 
-/// The grades of one arm over all conditions.
-fn grades(findings: &Findings, own: &[&Comparison]) -> String {
-    let count = |grade| own.iter().filter(|found| found.grade == grade).count();
+/// The grades of one arm over all conditions, then what speaks against it.
+fn grades(findings: &Findings, own: &[(&Condition, &Comparison)]) -> String {
+    let count = |grade| own.iter().filter(|(_, found)| found.grade == grade).count();
     let graded = Grade::ALL.into_iter().map(|grade| (count(grade), grade_words(findings, grade)));
-    let worse = own.iter().filter(|found| !caveat(findings, found).is_empty()).count();
     let mut said: Vec<String> = graded
         .filter(|(count, _)| *count > 0)
-        .map(|(count, words)| format!("{words} in {count} of {} conditions", own.len()))
+        .map(|(count, words)| {
+            format!("{words} in {count} of {}", number_format::plural(own.len(), "condition"))
+        })
         .collect();
-    if worse > 0 {
-        said.push(format!("with quality, misses or divergence to be read in {worse}"));
+    let mut against: Vec<(&str, usize)> = Vec::new();
+    for (condition, comparison) in own {
+        for kind in Caveat::of(condition, comparison).into_iter().map(Caveat::kind) {
+            match against.iter_mut().find(|(other, _)| *other == kind) {
+                Some((_, count)) => *count += 1,
+                None => against.push((kind, 1)),
+            }
+        }
     }
+    said.extend(against.into_iter().map(|(kind, count)| format!("{kind} in {count}")));
     said.join(", ")
 }

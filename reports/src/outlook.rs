@@ -27,23 +27,25 @@ fn repeats(plan: &Plan) -> String {
     let family = comparisons(plan);
     let count = number_format::plural(repeats, "repeat");
     if repeats < FEWEST_PAIRS {
-        let equal = if repeats < 2 { "" } else { " unless the arms train the same weights" };
+        let equal = if repeats < 2 { "" } else { ", unless the arms train the same weights" };
         let verb = if repeats == 1 { "settles" } else { "settle" };
-        return format!("{count} {verb} nothing{equal}; {FEWEST_PAIRS} settle large differences, 5 most");
+        return format!(
+            "{count} {verb} nothing{equal}: set repeats.count to {FEWEST_PAIRS} for large differences, to 5 for most"
+        );
     }
     let level = (1.0 - plan.report.confidence) / family as f64;
     let least = |spread: f64| {
         let pair = spread * std::f64::consts::SQRT_2;
         let found = pair * smallest_in_deviations(repeats as u32, 1.0 - level)?;
         let beyond = (found + (1.0 + plan.report.min_effect).ln()).exp() - 1.0;
-        Some(format!("by {} from {} on", whole_percent(spread), rounded(beyond)))
+        Some(format!("from {} on if runs spread by {}", rounded(beyond), whole_percent(spread)))
     };
     let found: Vec<String> = SPREADS.into_iter().filter_map(least).collect();
     format!(
-        "{count}, {} per condition: runs that spread {} settle differences (chance {})",
+        "{count}, {} per condition: with a chance of {}, differences are settled {}",
         number_format::plural(family, "comparison"),
-        found.join(", "),
-        whole_percent(CHANCE)
+        whole_percent(CHANCE),
+        found.join(", ")
     )
 }
 
@@ -67,6 +69,12 @@ fn grid(plan: &Plan) -> Option<String> {
     // Half-way through n evaluations, two neighbours are n / 2 and n / 2 - 1 intervals from the start.
     let half = fewest as f64 / 2.0;
     let apart = if half > 1.0 { half / (half - 1.0) - 1.0 } else { 1.0 };
+    if fewest < 3 {
+        return Some(format!(
+            "{} per run: when a target is reached is hardly known, except that arms of equal weights reach it together; evaluate more often (train.evaluate)",
+            number_format::plural(fewest as usize, "evaluation")
+        ));
+    }
     (apart > 2.0 * plan.report.min_effect).then(|| {
         format!(
             "{} per run, {} apart half-way: smaller differences in the steps to the target may stay open, except between arms that \
@@ -105,7 +113,7 @@ mod tests {
     fn what_repeats_and_evaluations_can_show() {
         insta::assert_snapshot!(said(&Sample::duel()));
         let two = said(&Sample { repeats: 2, ..Sample::duel() });
-        assert!(two.starts_with("2 repeats settle nothing unless the arms train the same weights"), "{two}");
+        assert!(two.starts_with("2 repeats settle nothing, unless the arms train the same weights"), "{two}");
         let fine = said(&Sample { epochs: (4, 20), ..Sample::duel() });
         assert!(!fine.contains("evaluations"), "{fine}");
         let alone = Sample { arms: Sample::duel().arms[..1].to_vec(), ..Sample::duel() };

@@ -62,7 +62,7 @@ pub(crate) fn tables(findings: &Findings) -> Vec<ArmTable> {
             let rows = condition.cells.iter().enumerate().map(|(place, cell)| {
                 let mut row = vec![findings.study.arm_name(cell.arm).to_owned()];
                 row.extend(columns.iter().map(|column| column.cells[place].text.clone()));
-                row.push(grade_name(findings, cell, comparisons).to_owned());
+                row.push(grade_label(findings, cell, comparisons));
                 row
             });
             ArmTable { condition: condition.name.to_owned(), rows: rows.collect(), columns: names }
@@ -70,12 +70,16 @@ pub(crate) fn tables(findings: &Findings) -> Vec<ArmTable> {
         .collect()
 }
 
-/// The grade of a cell; `baseline` for the baseline.
-pub(crate) fn grade_name(findings: &Findings, cell: &ArmCell, comparisons: &[Comparison]) -> &'static str {
+/// The grade of a cell with the loss of quality; `baseline` for the baseline.
+pub(crate) fn grade_label(findings: &Findings, cell: &ArmCell, comparisons: &[Comparison]) -> String {
     if cell.arm == findings.study.baseline {
-        return "baseline";
+        return "baseline".to_owned();
     }
-    comparisons.iter().find(|comparison| comparison.arm == cell.arm).map_or("–", |found| found.grade.name())
+    let found = comparisons.iter().find(|comparison| comparison.arm == cell.arm);
+    found.map_or_else(
+        || "–".to_owned(),
+        |found| found.grade.label(found.quality.as_ref().map(|gap| gap.grade)),
+    )
 }
 
 /// The columns that vary between the arms of a condition, and those that are always shown.
@@ -87,6 +91,7 @@ pub(crate) fn columns(findings: &Findings, condition: &Condition, comparisons: &
     columns.push(ratio_column(condition, comparisons));
     columns.push(sure_column(findings, condition, comparisons));
     columns.extend(step_columns(findings, condition));
+    columns.extend(diverged_column(condition));
     columns.push(final_column(findings, condition));
     columns.retain(|column| column.always || varies(column));
     columns
@@ -173,10 +178,12 @@ fn sure_column(findings: &Findings, condition: &Condition, comparisons: &[Compar
         };
         let Some(sure) = comparison.speed().sure else { return TextCell::missing() };
         let side = if comparison.speed().is_faster() { "faster" } else { "slower" };
-        TextCell { text: format!("{} {side}", verdict::sure_words(sure)), sort: -sure }
+        let text = verdict::sure_words(sure);
+        let text = if sure < 0.5 { text } else { format!("{text} {side}") };
+        TextCell { text, sort: -sure }
     });
     let meaning = format!(
-        "probability that the arm is faster than the baseline, or slower, by more than {}",
+        "probability that the arm is faster than the baseline, or slower, by more than {}, corrected for the number of arms",
         verdict::whole_percent(findings.thresholds.min_effect)
     );
     Column { name: "sure", meaning, cells, always: !comparisons.is_empty() }
@@ -262,8 +269,23 @@ fn wait_share(attempt: &AttemptRow) -> Option<f64> {
     (total > 0.0).then(|| waited / total)
 }
 
+/// `None` if no run diverged.
+fn diverged_column(condition: &Condition) -> Option<Column> {
+    let cells = per_entry(condition, |cell| TextCell {
+        text: format!("{} of {}", cell.diverged(), cell.runs.len()),
+        sort: cell.diverged() as f64,
+    });
+    condition.cells.iter().any(|cell| cell.diverged() > 0).then(|| Column {
+        name: "diverged",
+        meaning: "runs whose loss left the finite numbers, of those judged".to_owned(),
+        cells,
+        always: true,
+    })
+}
+
 fn final_column(findings: &Findings, condition: &Condition) -> Column {
-    let Some(metric) = condition.metric else {
+    let stops = condition.target.is_some_and(|target| target.stop);
+    let Some(metric) = condition.metric.filter(|_| !stops) else {
         let cells = per_entry(condition, |_| TextCell::missing());
         return Column { name: "final metric", meaning: String::new(), cells, always: false };
     };
@@ -298,4 +320,44 @@ fn aligned(estimates: &[Option<Estimate>], unit: impl Fn(f64) -> Unit) -> Vec<Te
 
 fn per_entry(condition: &Condition, cell: impl Fn(&ArmCell) -> TextCell) -> Vec<TextCell> {
     condition.cells.iter().map(cell).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use crate::sample::Sample;
+    use store::{RunState, SweepRows};
+
+    fn column(rows: &SweepRows, name: &str) -> Option<Vec<String>> {
+        let table = tables(&Findings::of(rows, &Options::default()).unwrap()).remove(0);
+        let place = table.columns.iter().position(|column| column == name)?;
+        Some(table.rows.iter().map(|row| row[place].clone()).collect())
+    }
+
+    #[test]
+    fn a_diverged_run_is_counted_and_lends_its_speed_to_no_mean() {
+        let mut rows = Sample { target: None, ..Sample::duel() }.rows();
+        assert_eq!(column(&rows, "diverged"), None);
+        let throughput = column(&rows, "throughput");
+        // It ended early: its throughput would be that of nothing.
+        rows.runs[1].state = RunState::Diverged;
+        rows.runs[1].attempt.as_mut().unwrap().samples = 1;
+        assert_eq!(column(&rows, "diverged").unwrap(), ["0 of 5", "1 of 5"]);
+        let [before, after] =
+            [throughput, column(&rows, "throughput")].map(|column| column.unwrap()[1].clone());
+        let number =
+            |text: &str| text.trim_end_matches("/s").replace(['\u{202f}', '\u{a0}', ' '], "").parse::<f64>();
+        assert!((number(&before).unwrap() / number(&after).unwrap() - 1.0).abs() < 0.05, "{before} {after}");
+    }
+
+    #[test]
+    fn where_runs_stop_at_the_target_the_last_metric_is_that_target() {
+        let mut rows = Sample::duel().rows();
+        assert!(column(&rows, "final metric").is_some());
+        for cell in &mut rows.plan.cells {
+            cell.spec.train.target.as_mut().unwrap().stop = true;
+        }
+        assert_eq!(column(&rows, "final metric"), None);
+    }
 }

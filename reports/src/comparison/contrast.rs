@@ -36,8 +36,11 @@ pub(crate) struct Contrast {
     pub(crate) p_beyond: Option<f64>,
     /// The same after it.
     pub(crate) p_holm: Option<f64>,
-    /// How sure it is that the arm is faster, or slower, by more than the smallest effect that matters.
+    /// How sure it is that the arm is faster, or slower, by more than the smallest effect that matters, so that what is
+    /// said of all arms of a condition holds together.
     pub(crate) sure: Option<f64>,
+    /// The same of any difference.
+    pub(crate) sure_at_all: Option<f64>,
     pub(crate) grade: Grade,
     /// Number of comparisons that it is corrected for.
     family: usize,
@@ -109,6 +112,7 @@ impl Contrast {
             p_beyond: None,
             p_holm: None,
             sure: None,
+            sure_at_all: None,
             grade: Grade::Open,
             family: 1,
             pairs,
@@ -145,7 +149,8 @@ impl Contrast {
             Estimate { value, interval }.map(f64::exp)
         });
         let edge = (1.0 + thresholds.min_effect).ln();
-        self.sure = self.sure(edge, hidden);
+        self.sure = self.one_sided(edge, hidden);
+        self.sure_at_all = self.one_sided(0.0, hidden);
         let claims = self
             .claims(edge, hidden)
             .filter(|_| self.enough || self.least.is_some() || self.most.is_some())?;
@@ -190,12 +195,8 @@ impl Contrast {
         })
     }
 
-    /// How sure it is that the arm is faster, or slower, by whatever amount.
-    pub(crate) fn sure_at_all(&self) -> Option<f64> {
-        self.sure.and_then(|_| self.sure(0.0, self.pairs.hidden()))
-    }
-
-    fn sure(&self, edge: f64, hidden: (f64, f64)) -> Option<f64> {
+    /// One less the p of the claim that the arm is beyond `edge` on its side.
+    fn one_sided(&self, edge: f64, hidden: (f64, f64)) -> Option<f64> {
         let any =
             self.mean.is_some_and(|mean| mean.freedom > 0.0) || self.least.is_some() || self.most.is_some();
         let p = if self.is_faster() { self.p_above(edge, hidden) } else { self.p_below(-edge, hidden) };
@@ -255,6 +256,8 @@ pub(crate) fn grade_family(contrasts: &mut [&mut Contrast], thresholds: Threshol
     let beyond = corrected(|claims| claims.beyond);
     let within = corrected(|claims| claims.within);
     let family = claims.iter().flatten().count();
+    hold_together(contrasts, |contrast| &mut contrast.sure);
+    hold_together(contrasts, |contrast| &mut contrast.sure_at_all);
     for (place, contrast) in contrasts.iter_mut().enumerate().filter(|(_, contrast)| !contrast.is_fixed()) {
         contrast.p_holm = beyond[place];
         contrast.grade = match (differs[place], beyond[place], within[place]) {
@@ -264,6 +267,20 @@ pub(crate) fn grade_family(contrasts: &mut [&mut Contrast], thresholds: Threshol
             _ => Grade::Open,
         };
         contrast.family = family;
+    }
+}
+
+/// Lowers certainties by Holm's method, so that all of them hold together.
+fn hold_together(contrasts: &mut [&mut Contrast], certainty: fn(&mut Contrast) -> &mut Option<f64>) {
+    let mut doubts = Vec::new();
+    for contrast in contrasts.iter_mut() {
+        let sure = *certainty(contrast);
+        doubts.push(sure.filter(|_| !contrast.is_fixed()).map(|sure| 1.0 - sure));
+    }
+    for (contrast, doubt) in contrasts.iter_mut().zip(statistics::holm(&doubts)) {
+        if let Some(doubt) = doubt {
+            *certainty(contrast) = Some(1.0 - doubt);
+        }
     }
 }
 

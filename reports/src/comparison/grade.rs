@@ -57,9 +57,16 @@ impl Grade {
         }
     }
 
-    /// The same as one word: its CSS class.
-    pub fn class(self) -> &'static str {
+    /// The name, with the loss of quality that it was bought with.
+    pub fn label(self, quality: Option<Quality>) -> String {
+        let lost = self.compares() && quality.is_some_and(Quality::is_lost);
+        format!("{}{}", self.name(), if lost { ", worse quality" } else { "" })
+    }
+
+    /// The same as one word: its CSS class. An arm that is faster and lost quality has one of its own.
+    pub fn class(self, quality: Option<Quality>) -> &'static str {
         match self {
+            _ if self.is_faster() && quality.is_some_and(Quality::is_lost) => "faster-worse",
             Self::Faster => "faster",
             Self::FasterOpen => "faster-open",
             Self::FasterSmall => "faster-small",
@@ -71,6 +78,11 @@ impl Grade {
             Self::DidNotReach => "did-not-reach",
             Self::Diverged => "diverged",
         }
+    }
+
+    /// Whether it says that the arm is faster, by whatever amount.
+    pub fn is_faster(self) -> bool {
+        matches!(self, Self::Faster | Self::FasterOpen | Self::FasterSmall)
     }
 
     /// Whether more repeats can change it.
@@ -125,6 +137,11 @@ impl Quality {
             Self::Worse => "worse",
             Self::Open => "open",
         }
+    }
+
+    /// Whether the final metric is worse, and not known to be so by less than the margin.
+    pub fn is_lost(self) -> bool {
+        matches!(self, Self::Worse | Self::WorseOpen)
     }
 
     /// What a winner's name is followed by; empty where nothing speaks against it.

@@ -17,7 +17,7 @@ pub(crate) use quality::QualityGap;
 pub(crate) use same_weights::same_weights;
 
 use crate::statistics::{self, Summary};
-use crate::study::{ArmCell, Condition, Measure, Study};
+use crate::study::{ArmCell, Condition, Lost, Measure, Study};
 use contrast::grade_family;
 use pairs::Pairs;
 use std::collections::BTreeMap;
@@ -81,10 +81,19 @@ pub(crate) fn compare(study: &Study, thresholds: Thresholds) -> Vec<Vec<Comparis
         study.conditions.iter().map(|condition| measured(condition, study.baseline, thresholds)).collect();
     for measure in MEASURES {
         share_variance(&mut found, measure);
-        for comparisons in &mut found {
-            let mut family: Vec<&mut Contrast> =
-                comparisons.iter_mut().filter_map(|comparison| comparison.of_measure(measure)).collect();
+        for (condition, comparisons) in study.conditions.iter().zip(&mut found) {
+            let (mut family, mut alone) = (Vec::new(), Vec::new());
+            for comparison in comparisons {
+                let claims =
+                    condition.cell(comparison.arm).is_some_and(|cell| condition.lost(cell).is_none());
+                let place = if claims { &mut family } else { &mut alone };
+                place.extend(comparison.of_measure(measure));
+            }
             grade_family(&mut family, thresholds);
+            // Nothing is claimed of the speed of these: the others need no correction for them.
+            for contrast in alone {
+                grade_family(&mut [contrast], thresholds);
+            }
         }
     }
     for (condition, comparisons) in study.conditions.iter().zip(&mut found) {
@@ -148,13 +157,29 @@ fn share_variance(found: &mut [Vec<Comparison>], measure: Measure) {
 
 /// The grade of the arm: that of its speed, unless its runs did not end as planned.
 fn grade(cell: &ArmCell, condition: &Condition, comparison: &Comparison) -> Grade {
-    if cell.mostly_diverged() {
-        return Grade::Diverged;
+    match condition.lost(cell) {
+        Some(Lost::Diverged) => Grade::Diverged,
+        Some(Lost::Missed) => Grade::DidNotReach,
+        None => comparison.speed().grade,
     }
-    if condition.target.is_some() && !cell.runs.is_empty() && cell.mostly_missed() {
-        return Grade::DidNotReach;
+}
+
+/// The arms that an arm is not known to be faster than, in the plan's order. Its claims are corrected for their number.
+pub(crate) fn not_behind(condition: &Condition, leader: &ArmCell, thresholds: Thresholds) -> Vec<usize> {
+    let others = condition
+        .cells
+        .iter()
+        .filter(|cell| cell.arm != leader.arm && !cell.runs.is_empty() && condition.lost(cell).is_none());
+    let mut found: Vec<Comparison> = others
+        .map(|other| Comparison { arm: other.arm, ..compared(condition, leader, other, thresholds) })
+        .collect();
+    for measure in MEASURES {
+        let mut family: Vec<&mut Contrast> =
+            found.iter_mut().filter_map(|comparison| comparison.of_measure(measure)).collect();
+        grade_family(&mut family, thresholds);
     }
-    comparison.speed().grade
+    let ahead = |comparison: &Comparison| comparison.speed().grade.is_faster();
+    found.iter().filter(|comparison| !ahead(comparison)).map(|comparison| comparison.arm).collect()
 }
 
 #[cfg(test)]

@@ -14,8 +14,17 @@ pub(crate) struct QualityGap {
     pub(crate) gap: Estimate,
     /// The difference that does not matter, in the metric's unit.
     pub(crate) margin: f64,
+    /// Pairs of runs that both ended as planned, of the judged runs of the arm that has more.
+    pub(crate) pairs: Share,
     mean: Option<Summary>,
     pub(crate) grade: Quality,
+}
+
+/// `part` of `whole`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Share {
+    pub(crate) part: usize,
+    pub(crate) whole: usize,
 }
 
 /// Below this number of pairs nothing is settled.
@@ -38,6 +47,7 @@ impl QualityGap {
         let other: BTreeMap<u32, f64> = base.final_values(metric).into_iter().collect();
         let gaps: Vec<f64> =
             own.iter().filter_map(|(repeat, value)| Some(value - other.get(repeat)?)).collect();
+        let pairs = Share { part: gaps.len(), whole: cell.runs.len().max(base.runs.len()) };
         let level = statistics::average(&other.into_values().collect::<Vec<_>>())?;
         let margin = if metric.higher_is_better() {
             thresholds.min_quality
@@ -46,16 +56,16 @@ impl QualityGap {
         };
         if equal {
             let gap = Estimate { value: 0.0, interval: Some((0.0, 0.0)) };
-            return Some(Self { metric, gap, margin, mean: None, grade: Quality::SameWeights });
+            return Some(Self { metric, gap, margin, pairs, mean: None, grade: Quality::SameWeights });
         }
         let gap = statistics::mean(&gaps, thresholds.confidence)?;
-        Some(Self { metric, gap, margin, mean: Summary::of(&gaps), grade: Quality::Open })
+        Some(Self { metric, gap, margin, pairs, mean: Summary::of(&gaps), grade: Quality::Open })
     }
 
     /// One with these words, for tests of sentences.
     #[cfg(test)]
     pub(crate) fn sample(metric: Metric, gap: Estimate, margin: f64, grade: Quality) -> Self {
-        Self { metric, gap, margin, mean: None, grade }
+        Self { metric, gap, margin, pairs: Share { part: 5, whole: 5 }, mean: None, grade }
     }
 
     /// One-sided p that the arm is better than the baseline by more than `edge`, and that it is worse than by `edge`.
@@ -112,6 +122,7 @@ mod tests {
             metric,
             gap: statistics::mean(gaps, 0.95).unwrap(),
             margin,
+            pairs: Share { part: gaps.len(), whole: gaps.len() },
             mean,
             grade: Quality::Open,
         };

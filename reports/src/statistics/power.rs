@@ -1,6 +1,7 @@
 //! The number of repeats that settles a question.
 
-use super::{student_below, student_quantile};
+use super::student_quantile;
+use statrs::distribution::{ContinuousCDF, Normal};
 
 /// The largest number of repeats that is considered.
 pub(crate) const MOST_REPEATS: usize = 200;
@@ -22,13 +23,15 @@ pub(crate) struct Question {
 }
 
 impl Question {
-    /// The chance that `repeats` pairs settle it, if the difference and its deviation are what they seem. The estimate is
-    /// taken to spread as the t distribution around the true value.
+    /// The chance that `repeats` pairs settle it, if the difference and its deviation are what they seem: that a noncentral t
+    /// variable exceeds the critical value. Abramowitz and Stegun 26.7.10, within two points of a hundred from two degrees of
+    /// freedom on.
     pub(crate) fn chance(&self, repeats: usize) -> f64 {
         let freedom = repeats as f64 - 1.0 + self.borrowed;
         let Some(critical) = student_quantile(1.0 - self.level / 2.0, freedom) else { return 0.0 };
-        let distance = self.gap * (repeats as f64).sqrt() / self.deviation;
-        student_below(distance - critical, freedom).unwrap_or(0.0)
+        let noncentrality = self.gap * (repeats as f64).sqrt() / self.deviation;
+        let scale = (1.0 + critical * critical / (2.0 * freedom)).sqrt();
+        Normal::standard().cdf((noncentrality - critical * (1.0 - 0.25 / freedom)) / scale)
     }
 
     /// The smallest number of repeats, above `from`, with at least the given chance; `None` beyond [`MOST_REPEATS`].
@@ -44,7 +47,7 @@ mod tests {
     #[test]
     fn more_repeats_are_a_better_chance_and_the_advice_keeps_its_word() {
         let question = Question { gap: 0.05, deviation: 0.08, borrowed: 0.0, level: 0.05 };
-        let chances: Vec<f64> = (2..40).map(|repeats| question.chance(repeats)).collect();
+        let chances: Vec<f64> = (3..40).map(|repeats| question.chance(repeats)).collect();
         assert!(chances.windows(2).all(|pair| pair[1] >= pair[0]), "{chances:?}");
         let even = question.repeats(3, 0.5).unwrap();
         let sure = question.repeats(3, CHANCE).unwrap();
@@ -52,5 +55,16 @@ mod tests {
         // The normal approximation: (1.96 + 0.84)² (0.08 / 0.05)² is 20.1.
         assert!((21..=24).contains(&sure), "{sure}");
         assert_eq!(Question { gap: 0.0, ..question }.repeats(3, CHANCE), None);
+    }
+
+    #[test]
+    fn the_chance_is_that_of_the_noncentral_t_distribution() {
+        // The effects with a power of 0.8, as `noise_floor` integrates them.
+        for repeats in [3_u32, 4, 5, 7, 10, 30] {
+            let gap = crate::noise_floor::smallest_in_deviations(repeats, 0.95).unwrap();
+            let question = Question { gap, deviation: 1.0, borrowed: 0.0, level: 0.05 };
+            let chance = question.chance(repeats as usize);
+            assert!((chance - 0.8).abs() < 0.02, "{repeats}: {chance}");
+        }
     }
 }

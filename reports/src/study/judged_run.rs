@@ -14,6 +14,8 @@ pub(crate) struct JudgedRun<'a> {
     pub(crate) before: Option<&'a MetricRow>,
     /// Seconds on the clock of the run for which the target was watched.
     pub(crate) watched: f64,
+    /// Time per global batch over all steady steps; of the median one where a run of the condition has no other.
+    step: Option<Nanos>,
 }
 
 impl<'a> JudgedRun<'a> {
@@ -34,18 +36,22 @@ impl<'a> JudgedRun<'a> {
                 before = Some(row);
             }
         }
-        Self { run, attempt, hit, before, watched: ran.min(deadline) }
+        let step = attempt.mean_step_time.or(attempt.step_time);
+        Self { run, attempt, hit, before, watched: ran.min(deadline), step }
     }
 
     pub(crate) fn has_diverged(&self) -> bool {
         self.run.state == RunState::Diverged
     }
 
-    /// Seconds per global batch over all steady steps, or of the median one in runs recorded before the mean was kept. A run that
-    /// diverged has none that says anything.
+    /// Seconds per global batch over all steady steps, or of the median one if a run of the condition was recorded before the mean
+    /// was kept. A run that diverged has none that says anything.
     pub(crate) fn mean_step(&self) -> Option<f64> {
-        let mean = self.attempt.mean_step_time.or(self.attempt.step_time);
-        mean.filter(|_| !self.has_diverged()).map(Nanos::seconds)
+        self.step.filter(|_| !self.has_diverged()).map(Nanos::seconds)
+    }
+
+    pub(super) fn forget_mean(&mut self) {
+        self.step = self.attempt.step_time;
     }
 
     /// Seconds of the median steady step.

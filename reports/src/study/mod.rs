@@ -76,6 +76,15 @@ pub(crate) enum Measure {
     StepTime,
 }
 
+/// Why an arm's speed is not compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lost {
+    /// Half of its runs or more.
+    Diverged,
+    /// Fewer than half reached the target.
+    Missed,
+}
+
 impl<'a> Study<'a> {
     /// Groups the rows; `baseline` replaces the plan's.
     pub(crate) fn new(rows: &'a SweepRows, baseline: Option<&str>) -> Result<Self, ReportError> {
@@ -179,6 +188,7 @@ fn conditions(rows: &SweepRows) -> Vec<Condition<'_>> {
         found[place].cells.push(arm_cell);
     }
     for condition in &mut found {
+        condition.take_one_step_time();
         condition.cells.sort_by_key(|cell| (cell.arm, cell.index));
         condition.metric = condition.target.map(|target| target.metric).or_else(|| condition.most_telling());
     }
@@ -190,8 +200,27 @@ impl Condition<'_> {
         if self.target.is_some() { Measure::TimeToTarget } else { Measure::StepTime }
     }
 
+    /// Why the speed of an arm is not compared; `None` if it is, or has no run yet.
+    pub(crate) fn lost(&self, cell: &ArmCell) -> Option<Lost> {
+        if cell.mostly_diverged() {
+            return Some(Lost::Diverged);
+        }
+        let missed = self.target.is_some() && !cell.runs.is_empty() && cell.mostly_missed();
+        missed.then_some(Lost::Missed)
+    }
+
     pub(crate) fn cell(&self, arm: usize) -> Option<&ArmCell<'_>> {
         self.cells.iter().find(|cell| cell.arm == arm)
+    }
+
+    /// Runs recorded before the mean step was kept have the median one alone: then all runs are compared by their median.
+    fn take_one_step_time(&mut self) {
+        let judged = || self.cells.iter().flat_map(|cell| &cell.runs).filter(|judged| !judged.has_diverged());
+        let whole = judged()
+            .all(|judged| judged.attempt.mean_step_time.is_some() || judged.attempt.step_time.is_none());
+        if !whole {
+            self.cells.iter_mut().flat_map(|cell| &mut cell.runs).for_each(JudgedRun::forget_mean);
+        }
     }
 
     /// The first metric, in their fixed order, that any run measured.
@@ -235,6 +264,13 @@ impl ArmCell<'_> {
     pub(crate) fn final_values(&self, metric: Metric) -> Vec<(u32, f64)> {
         let done = self.runs.iter().filter(|judged| judged.run.state == RunState::Done);
         done.filter_map(|judged| Some((judged.run.repeat, judged.last(metric)?))).collect()
+    }
+
+    /// The best value of the metric that any judged run had.
+    pub(crate) fn best(&self, metric: Metric) -> Option<f64> {
+        let rows = self.runs.iter().flat_map(|judged| &judged.attempt.metrics);
+        let values = rows.filter(|row| row.metric == metric && row.value.is_finite()).map(|row| row.value);
+        values.reduce(if metric.higher_is_better() { f64::max } else { f64::min })
     }
 
     /// How many judged runs reached the target.
@@ -288,9 +324,10 @@ impl ArmCell<'_> {
         Some(attempt.ranks.iter().map(|rank| rank.bytes_out as f64).sum::<f64>() / steps)
     }
 
-    /// The mean of `value` over the judged runs that have one.
+    /// The mean of `value` over the judged runs that have one and did not diverge.
     pub(crate) fn mean_of(&self, value: impl Fn(&AttemptRow) -> Option<f64>) -> Option<f64> {
-        let values: Vec<f64> = self.runs.iter().filter_map(|judged| value(judged.attempt)).collect();
+        let steady = self.runs.iter().filter(|judged| !judged.has_diverged());
+        let values: Vec<f64> = steady.filter_map(|judged| value(judged.attempt)).collect();
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     }
 }
@@ -311,6 +348,23 @@ mod tests {
         assert_eq!(reached(&rows), 0);
         let study = Study::new(&rows, None).unwrap();
         assert!((study.conditions[0].cells[0].runs[0].watched - 0.001).abs() < 1e-12);
+    }
+
+    #[test]
+    fn means_and_medians_of_steps_are_not_mixed() {
+        let mut rows = Sample::duel().rows();
+        let steps = |rows: &SweepRows| {
+            Study::new(rows, None).unwrap().conditions[0].cells[1].values(Measure::StepTime)
+        };
+        for run in &mut rows.runs {
+            let attempt = run.attempt.as_mut().unwrap();
+            attempt.mean_step_time = attempt.step_time.map(|step| record::Nanos(step.0 * 2));
+        }
+        let means = steps(&rows);
+        // A run of the other arm was recorded before the mean was kept.
+        rows.runs[0].attempt.as_mut().unwrap().mean_step_time = None;
+        let halves: Vec<f64> = means.iter().map(|mean| mean / 2.0).collect();
+        assert_eq!(steps(&rows), halves);
     }
 
     #[test]

@@ -3,7 +3,8 @@
 mod words;
 
 pub(crate) use words::{
-    capitalised, margin_words, metric_words, sure_words, target_words, threshold_words, whole_percent,
+    capitalised, margin_words, metric_words, sure_words, target_words, threshold_words, value_words,
+    whole_percent,
 };
 
 use crate::comparison::{Advice, Comparison, Contrast, Grade, Quality, Thresholds};
@@ -13,7 +14,9 @@ use crate::statistics::{self, typical};
 use crate::study::{ArmCell, Condition, Measure};
 use recipe::Target;
 use serde::Serialize;
-use words::{advice_words, interval_words, quality_words, range, ratio_number, raw_interval, sided};
+use words::{
+    advice_words, interval_words, quality_words, range, ratio_number, raw_interval, sided, sure_in_text,
+};
 
 /// The verdict on one arm under one condition.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -32,6 +35,18 @@ pub struct Verdict {
     pub sure: Option<f64>,
     /// The verdict in plain text, one or a few sentences.
     pub sentence: String,
+}
+
+impl Verdict {
+    /// The grade as one word, its style: faster arms that lost quality have one of their own.
+    pub fn class(&self) -> &'static str {
+        self.grade.map_or("baseline", |grade| grade.class(self.quality))
+    }
+
+    /// The words of the grade, with what speaks against it: `faster, worse quality`.
+    pub fn label(&self) -> String {
+        self.grade.map_or_else(|| "baseline".to_owned(), |grade| grade.label(self.quality))
+    }
 }
 
 /// The verdicts of all conditions, in the order of the plan.
@@ -75,9 +90,11 @@ impl Writer<'_> {
             if comparison.grade.compares() {
                 parts.extend(Self::same_weights(comparison));
                 parts.extend(self.claim(comparison));
+            } else {
+                parts.extend(self.steps_of_a_miss(comparison));
             }
             parts.extend(self.lost_runs());
-            parts.extend(comparison.quality.as_ref().and_then(quality_words));
+            parts.extend(self.final_metric(comparison));
             parts.extend(self.bytes());
             parts.extend(self.advice(comparison).map(advice_words));
         } else {
@@ -146,14 +163,35 @@ impl Writer<'_> {
 
     fn missed(&self, target: Target) -> String {
         let watched = self.cell.runs.iter().map(|judged| judged.watched).fold(0.0, f64::max);
+        let best = self.cell.best(target.metric);
         format!(
-            "{} reached {} in {} {} within {}.",
+            "{} reached {} in {} {} within {}{}.",
             self.arm(),
             target_words(target),
             self.share(self.cell.reached()),
             self.place(),
             number_format::seconds(watched),
+            best.map_or(String::new(), |best| format!("; its best was {}", value_words(target.metric, best))),
         )
+    }
+
+    /// What is left to compare where the target was not reached.
+    fn steps_of_a_miss(&self, comparison: &Comparison) -> Option<String> {
+        let ratio = comparison.step_time.ratio.filter(|_| comparison.grade == Grade::DidNotReach)?;
+        let (amount, word) = sided(ratio, "faster", "slower");
+        Some(format!(
+            "Its steps were {amount} {word} than those of {}{}.",
+            self.base(),
+            interval_words(ratio)
+        ))
+    }
+
+    /// The quality, with a "but" where a faster arm loses some.
+    fn final_metric(&self, comparison: &Comparison) -> Option<String> {
+        let gap = comparison.quality.as_ref()?;
+        let words = quality_words(gap, self.base())?;
+        let but = comparison.grade.is_faster() && gap.grade.is_lost();
+        Some(if but { format!("But its {words}") } else { capitalised(&words) })
     }
 
     /// `2 of 5 runs (5–85 %)`.
@@ -215,7 +253,7 @@ impl Writer<'_> {
 
     fn same_weights(comparison: &Comparison) -> Option<String> {
         let seeds = comparison.same_weights?;
-        let seeds = if seeds == 1 { "one common seed".to_owned() } else { format!("all {seeds} seeds") };
+        let seeds = if seeds == 1 { "the one common seed".to_owned() } else { format!("all {seeds} seeds") };
         Some(format!("Same weights bit for bit for {seeds}: only speed differs."))
     }
 
@@ -223,29 +261,31 @@ impl Writer<'_> {
     fn claim(&self, comparison: &Comparison) -> Option<String> {
         let effect = whole_percent(self.thresholds.min_effect);
         let contrast = comparison.speed();
+        let arm = self.arm();
         let side = if contrast.is_faster() { "faster" } else { "slower" };
-        let sure = contrast.sure.map(sure_words);
+        let sure = contrast.sure.map(sure_in_text);
         Some(match comparison.grade {
-            Grade::Faster | Grade::Slower if contrast.sure.is_some_and(|sure| sure > 0.999) => {
-                format!("More than 99.9\u{a0}% sure that it is {side} by more than {effect}.")
-            }
             Grade::Faster | Grade::Slower => {
-                capitalised(&format!("{} sure that it is {side} by more than {effect}.", sure?))
+                capitalised(&format!("{} sure that {arm} is {side} by more than {effect}.", sure?))
             }
             Grade::FasterSmall | Grade::SlowerSmall => {
-                format!("It is {side}, but by less than {effect}, which does not matter here.")
+                format!("The difference is certain, but smaller than {effect}, which does not matter here.")
             }
             Grade::FasterOpen | Grade::SlowerOpen => {
-                format!("It is {side}; whether by more than {effect} is open ({} sure).", sure?)
+                format!(
+                    "That {arm} is {side} is certain; whether by more than {effect} is open ({} sure).",
+                    sure?
+                )
             }
             Grade::NoDifference => format!("No difference that matters: less than {effect} either way."),
             Grade::Open if contrast.at_least.is_some_and(|least| least <= 1.0) => {
                 format!("Open: {} was not watched for longer than that.", self.base())
             }
-            Grade::Open => match contrast.sure_at_all() {
+            Grade::Open => match contrast.sure_at_all {
+                Some(any) if any < 0.5 => "Open: the runs do not tell which of the two is faster.".to_owned(),
                 Some(any) => format!(
-                    "Open: {} sure that it is {side}, {} that by more than {effect}.",
-                    sure_words(any),
+                    "Open: {} sure that {arm} is {side}, {} that the difference is larger than {effect}.",
+                    sure_in_text(any),
                     sure?
                 ),
                 None => self.no_comparison(),
@@ -273,7 +313,7 @@ impl Writer<'_> {
         let targeted = self.condition.target.is_some() && !self.cell.mostly_missed();
         let mut said = Vec::new();
         if targeted && reached < self.cell.runs.len() {
-            said.push(format!("it reached the target in {}", self.share(reached)));
+            said.push(format!("{} reached the target in {}", self.arm(), self.share(reached)));
         }
         let base =
             self.base_cell().filter(|base| base.arm != self.cell.arm && base.reached() < base.runs.len());
@@ -287,7 +327,7 @@ impl Writer<'_> {
                 number_format::plural(self.cell.runs.len(), "run")
             ));
         }
-        (!said.is_empty()).then(|| format!("{}.", capitalised(&said.join("; "))))
+        (!said.is_empty()).then(|| format!("{}.", said.join("; ")))
     }
 
     fn advice(&self, comparison: &Comparison) -> Option<Advice> {
@@ -298,24 +338,47 @@ impl Writer<'_> {
         let base = self.base_cell()?;
         let own = self.cell.mean_of(|attempt| self.cell.all_bytes_per_step(attempt))?;
         let other = base.mean_of(|attempt| base.all_bytes_per_step(attempt))?;
-        (other > 0.0 && own > 0.0)
-            .then(|| format!("Sent {} the bytes per step.", number_format::times(own / other)))
+        (other > 0.0 && own > 0.0).then(|| {
+            format!(
+                "{} sent {} the bytes of {} per step.",
+                self.arm(),
+                number_format::times(own / other),
+                self.base()
+            )
+        })
     }
 }
 
-/// `: its steps are 1.60× faster (1.55–1.65), and it needs 1.07× as many (0.98–1.17)`.
+/// `: its steps are 1.60× faster (1.55–1.65), and it needs 1.07× as many (0.98–1.17)`; nothing where a run missed, because the
+/// factors are then of fewer runs than their product.
 fn factors(comparison: &Comparison) -> String {
-    let steps = comparison.steps_to_target.as_ref().and_then(|contrast| contrast.ratio);
-    let (Some(step), Some(steps)) = (comparison.step_time.ratio, steps) else { return String::new() };
+    let (Some(time), Some(steps)) = (&comparison.time_to_target, &comparison.steps_to_target) else {
+        return String::new();
+    };
+    let (Some(whole), Some(step), Some(many)) = (time.ratio, comparison.step_time.ratio, steps.ratio) else {
+        return String::new();
+    };
+    if time.pairs.baseline_missed() + time.pairs.arm_missed() > 0 {
+        return String::new();
+    }
     let (amount, word) = sided(step, "faster", "slower");
-    let many = steps.map(f64::recip);
+    let more = many.map(f64::recip);
+    let rest = whole.value / (step.value * many.value);
+    let rest = if rest.ln().abs() > REST {
+        format!("; steps outside the steady ones change the ratio by {}", number_format::times(rest))
+    } else {
+        String::new()
+    };
     format!(
-        ": its steps are {amount} {word}{}, and it needs {} as many{}",
+        ": its steps are {amount} {word}{}, and it needs {} as many{}{rest}",
         interval_words(step),
-        ratio_number(many),
-        raw_interval(many),
+        ratio_number(more),
+        raw_interval(more),
     )
 }
+
+/// Factors whose product differs from the whole by less than this, as a logarithm, are said to be all of it.
+const REST: f64 = 0.02;
 
 #[cfg(test)]
 mod tests;

@@ -145,7 +145,104 @@ fn a_winner_that_lost_quality_is_named_with_it() {
     }
     assert_eq!(
         said(&rows).0,
-        "d-sync had the shortest steps, 8.78 ms. Faster than ps-sync by more than 5 %: d-sync and third (worse in quality)."
+        "d-sync had the shortest steps on average, 8.78 ms; whether it is ahead of third is open. Faster than ps-sync by more than \
+         5 %: d-sync and third (worse in quality)."
+    );
+    // An arm that lost quality does not lead, however fast it is.
+    for run in rows.runs.iter_mut().filter(|run| run.cell == 2) {
+        let attempt = run.attempt.as_mut().unwrap();
+        attempt.mean_step_time = attempt.mean_step_time.map(|time| record::Nanos(time.0 / 2));
+    }
+    let (paragraph, _) = said(&rows);
+    assert!(
+        paragraph.starts_with(
+            "third is faster, but worse in quality. d-sync had the shortest steps of the arms without its loss of quality, 8.78 ms. "
+        ),
+        "{paragraph}"
+    );
+    let findings = Findings::of(&rows, &Options::default()).unwrap();
+    let verdicts = all(&findings);
+    assert_eq!(verdicts[2].label(), "faster, worse quality");
+    assert_eq!(verdicts[2].class(), "faster-worse");
+    assert!(verdicts[2].sentence.contains("But its final test accuracy is"), "{}", verdicts[2].sentence);
+}
+
+#[test]
+fn where_nobody_reached_the_target_it_is_said_with_the_best_and_the_steps_are_compared() {
+    let sample = Sample { workers: vec![2, 4], target: Some(0.999), ..Sample::duel() };
+    let rows = sample.rows();
+    let (paragraph, sentences) = said(&rows);
+    assert!(paragraph.starts_with("No run reached 99.9 % test accuracy; the best was 98."), "{paragraph}");
+    assert!(
+        sentences[1].contains("its best was 98.") && sentences[1].contains("Its steps were 1."),
+        "{}",
+        sentences[1]
+    );
+    let (paragraph, _) = said(&Sample { target: Some(0.97), ..sample }.rows());
+    assert!(!paragraph.contains("No run"), "{paragraph}");
+}
+
+#[test]
+fn what_speaks_against_an_arm_is_counted_over_conditions() {
+    let mut rows = Sample { workers: vec![2, 4, 8], ..Sample::duel() }.rows();
+    // One run of d-sync diverges under the first condition, one misses under the second.
+    let places: Vec<usize> = [1, 3]
+        .map(|cell| rows.runs.iter().position(|run| run.cell == cell && run.repeat == 2).unwrap())
+        .to_vec();
+    rows.runs[places[0]].state = RunState::Diverged;
+    rows.runs[places[0]].attempt.as_mut().unwrap().metrics.truncate(1);
+    rows.runs[places[1]].attempt.as_mut().unwrap().metrics.truncate(2);
+    let (paragraph, _) = said(&rows);
+    assert!(
+        paragraph.contains("short of the target in some runs in 2, diverged in some runs in 1"),
+        "{paragraph}"
+    );
+}
+
+#[test]
+fn factors_that_do_not_make_up_the_ratio_say_so() {
+    let mut rows =
+        with_times(&Sample { repeats: 3, ..Sample::duel() }, &[&[30.0, 30.4, 29.7], &[10.0, 10.1, 9.9]]);
+    let (_, sentences) = said(&rows);
+    assert!(!sentences[1].contains("steps outside"), "{}", sentences[1]);
+    // Half of the time of the baseline is spent before its steps are steady.
+    for run in rows.runs.iter_mut().filter(|run| run.cell == 0) {
+        let attempt = run.attempt.as_mut().unwrap();
+        attempt.mean_step_time = attempt.mean_step_time.map(|time| record::Nanos(time.0 / 2));
+    }
+    let (_, sentences) = said(&rows);
+    assert!(sentences[1].contains("its steps are 1.50"), "{}", sentences[1]);
+    assert!(
+        sentences[1].contains("steps outside the steady ones change the ratio by 2.00×"),
+        "{}",
+        sentences[1]
+    );
+}
+
+#[test]
+fn quality_is_said_to_be_that_of_the_runs_that_ended() {
+    let mut rows = Sample { target: None, ..Sample::duel() }.rows();
+    for run in rows.runs.iter_mut().filter(|run| run.cell == 1) {
+        run.attempt.as_mut().unwrap().weights = None;
+    }
+    let lost = rows.runs.iter().position(|run| run.cell == 1 && run.repeat == 0).unwrap();
+    rows.runs[lost].state = RunState::Diverged;
+    let (_, sentences) = said(&rows);
+    assert!(
+        sentences[1].contains("in the 4 of 5 runs that ended as planned on both sides"),
+        "{}",
+        sentences[1]
+    );
+}
+
+#[test]
+fn a_distance_has_no_unit() {
+    let gap = Estimate { value: 0.5, interval: None };
+    let found = QualityGap::sample(Metric::ConsensusDistance, gap, 0.1, Quality::Open);
+    let words = quality_words(&found, "ps-sync").unwrap().replace(['\u{a0}', '\u{202f}'], " ");
+    assert_eq!(
+        words,
+        "final consensus distance is 0.50 higher than that of ps-sync: open whether it is worse by 0.1."
     );
 }
 
@@ -154,7 +251,7 @@ fn a_difference_of_quality_is_named_with_what_it_means() {
     let said = |metric, grade, value, interval, margin| {
         let gap = Estimate { value, interval: Some(interval) };
         let found = QualityGap::sample(metric, gap, margin, grade);
-        quality_words(&found).unwrap().replace(['\u{a0}', '\u{202f}'], " ")
+        quality_words(&found, "ps-sync").unwrap().replace(['\u{a0}', '\u{202f}'], " ")
     };
     let accuracy = |grade, value, interval| said(Metric::TestAccuracy, grade, value, interval, 0.01);
     for (grade, value, interval, words) in [
@@ -162,25 +259,25 @@ fn a_difference_of_quality_is_named_with_what_it_means() {
             Quality::NotWorse,
             -0.001,
             (-0.003, 0.001),
-            "Final test accuracy 0.10 pp lower (−0.30 … +0.10): not worse by 1 pp.",
+            "final test accuracy is 0.10 pp lower than that of ps-sync (−0.30 … +0.10): not worse by 1 pp.",
         ),
         (
             Quality::Open,
             -0.061,
             (-0.131, 0.009),
-            "Final test accuracy 6.1 pp lower (−13.1 … +0.9): open whether it is worse by 1 pp.",
+            "final test accuracy is 6.1 pp lower than that of ps-sync (−13.1 … +0.9): open whether it is worse by 1 pp.",
         ),
         (
             Quality::Better,
             0.03,
             (0.011, 0.05),
-            "Final test accuracy 3.0 pp higher (+1.1 … +5.0): better by more than 1 pp.",
+            "final test accuracy is 3.0 pp higher than that of ps-sync (+1.1 … +5.0): better by more than 1 pp.",
         ),
         (
             Quality::Worse,
             -0.03,
             (-0.05, -0.011),
-            "Final test accuracy 3.0 pp lower (−5.0 … −1.1): worse by more than 1 pp.",
+            "final test accuracy is 3.0 pp lower than that of ps-sync (−5.0 … −1.1): worse by more than 1 pp.",
         ),
     ] {
         assert_eq!(accuracy(grade, value, interval), words);

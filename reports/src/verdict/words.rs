@@ -33,15 +33,24 @@ pub(super) fn raw_interval(ratio: Estimate) -> String {
     ratio.interval.map_or(String::new(), |(low, high)| format!(" ({})", range(low, high, 1.0, decimals)))
 }
 
-/// `99.7 %`; never all or nothing.
+/// `99.7 %`; never all, and nothing below one half: that is what a coin knows.
 pub(crate) fn sure_words(sure: f64) -> String {
-    let percent = sure * 100.0;
-    match percent {
+    match sure * 100.0 {
         percent if percent > 99.9 => ">\u{a0}99.9\u{a0}%".to_owned(),
-        percent if percent < 1.0 => "<\u{a0}1\u{a0}%".to_owned(),
-        percent if percent >= 99.0 => format!("{}\u{a0}%", number_format::fixed(percent.min(99.9), 1)),
+        percent if percent < 50.0 => "<\u{a0}50\u{a0}%".to_owned(),
+        percent if percent >= 99.0 => format!("{}\u{a0}%", number_format::fixed(percent, 1)),
         percent => format!("{}\u{a0}%", number_format::fixed(percent, 0)),
     }
+}
+
+/// `more than 99.9 %`, `98 %`, `less than 50 %`.
+pub(super) fn sure_in_text(sure: f64) -> String {
+    sure_words(sure).replace(">\u{a0}", "more than ").replace("<\u{a0}", "less than ")
+}
+
+/// `97.3 %`, `0.241 nats`.
+pub(crate) fn value_words(metric: Metric, value: f64) -> String {
+    Unit::of_metric(metric).short(value)
 }
 
 /// `With 9 repeats in all, the chance to settle it is 80 %; with 6, it is even.`
@@ -63,18 +72,20 @@ pub(super) fn advice_words(advice: Advice) -> String {
     }
 }
 
-/// `Final test accuracy 0.1 pp lower (−0.3 … +0.1): not worse by more than 1 pp.`
-pub(super) fn quality_words(found: &QualityGap) -> Option<String> {
-    let (factor, unit) = if found.metric.higher_is_better() { (100.0, "pp") } else { (1.0, "nats") };
+/// `final test accuracy is 0.1 pp lower than that of ps-sync (−0.3 … +0.1): not worse by 1 pp.`; `None` if the weights are the
+/// same.
+pub(super) fn quality_words(found: &QualityGap, base: &str) -> Option<String> {
+    let (factor, unit) = difference_unit(found.metric);
     let gap = found.gap;
     let wide = gap.uncertainty().map(|wide| wide * factor);
     let decimals = wide.filter(|wide| *wide > 0.0).map_or(2, |wide| number_format::decimals_for(wide).min(4));
     let size = number_format::fixed((gap.value * factor).abs(), decimals);
     let nothing = !size.bytes().any(|byte| (b'1'..=b'9').contains(&byte));
     let side = if nothing {
-        "equal".to_owned()
+        format!("equal to that of {base}")
     } else {
-        format!("{size}\u{a0}{unit} {}", if gap.value < 0.0 { "lower" } else { "higher" })
+        let side = if gap.value < 0.0 { "lower" } else { "higher" };
+        format!("{} {side} than that of {base}", with_unit(&size, unit))
     };
     let interval = gap
         .interval
@@ -89,15 +100,34 @@ pub(super) fn quality_words(found: &QualityGap) -> Option<String> {
         Quality::Worse => format!("worse by more than {margin}"),
         Quality::Open => format!("open whether it is worse by {margin}"),
     };
-    Some(format!("Final {} {side}{interval}: {claim}.", metric_words(found.metric)))
+    let pairs = found.pairs;
+    let survivors = if pairs.part < pairs.whole {
+        format!(", in the {} of {} runs that ended as planned on both sides", pairs.part, pairs.whole)
+    } else {
+        String::new()
+    };
+    Some(format!("final {} is {side}{interval}{survivors}: {claim}.", metric_words(found.metric)))
+}
+
+/// The factor and the unit of a difference of two values; a distance between weights has no unit.
+fn difference_unit(metric: Metric) -> (f64, &'static str) {
+    match metric {
+        Metric::TestAccuracy | Metric::ValidationAccuracy => (100.0, "pp"),
+        Metric::TestLoss | Metric::ValidationLoss => (1.0, "nats"),
+        Metric::ConsensusDistance => (1.0, ""),
+    }
+}
+
+fn with_unit(number: &str, unit: &str) -> String {
+    if unit.is_empty() { number.to_owned() } else { format!("{number}\u{a0}{unit}") }
 }
 
 /// `1 pp`, `0.02 nats`.
 pub(crate) fn margin_words(metric: Metric, margin: f64) -> String {
-    let (factor, unit) = if metric.higher_is_better() { (100.0, "pp") } else { (1.0, "nats") };
+    let (factor, unit) = difference_unit(metric);
     let text = number_format::short(margin * factor);
     let trimmed = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    format!("{trimmed}\u{a0}{unit}")
+    with_unit(trimmed, unit)
 }
 
 /// `97.0 % test accuracy`.

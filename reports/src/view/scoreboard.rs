@@ -1,7 +1,6 @@
 //! The scoreboard with interval bars.
 
 use super::condition_title;
-use super::verdicts::grade_style;
 use crate::chart::{Key, Scale, Table, Tick, coordinate};
 use crate::comparison::{Comparison, Contrast, exact_p};
 use crate::findings::Findings;
@@ -85,8 +84,8 @@ fn board(findings: &Findings, condition: &Condition, comparisons: &[Comparison])
                 .map(|cell| BoardCell { text: cell.text.clone(), sort: sort_key(cell.sort) })
                 .collect(),
             bar: comparison.and_then(|comparison| bar(comparison, &scale)),
-            grade: scoreboard::grade_name(findings, cell, comparisons).to_owned(),
-            style: grade_style(comparison.map(|comparison| comparison.grade)).to_owned(),
+            grade: scoreboard::grade_label(findings, cell, comparisons),
+            style: style(comparison).to_owned(),
         }
     });
     let compared = comparisons.iter().any(|comparison| comparison.speed().ratio.is_some());
@@ -105,6 +104,11 @@ fn board(findings: &Findings, condition: &Condition, comparisons: &[Comparison])
             .map(|column| Heading { name: column.name.to_owned(), meaning: column.meaning })
             .collect(),
     }
+}
+
+fn style(comparison: Option<&Comparison>) -> &'static str {
+    let quality = |found: &Comparison| found.quality.as_ref().map(|gap| gap.grade);
+    comparison.map_or("baseline", |found| found.grade.class(quality(found)))
 }
 
 fn sort_key(value: f64) -> String {

@@ -2,7 +2,6 @@
 
 use super::condition_title;
 use crate::chart::Key;
-use crate::comparison::Grade;
 use crate::findings::Findings;
 use crate::verdict::Verdict;
 use serde::Serialize;
@@ -17,7 +16,7 @@ pub(crate) struct VerdictGroup {
 #[derive(Debug, Serialize)]
 pub(crate) struct VerdictItem {
     pub(crate) key: Key,
-    /// See [`grade_style`].
+    /// See [`Verdict::class`].
     pub(crate) style: String,
     pub(crate) grade: String,
     pub(crate) sentence: String,
@@ -32,16 +31,11 @@ pub(crate) fn verdict_groups(findings: &Findings, verdicts: &[Verdict]) -> Vec<V
         rest = others;
         let items = condition.cells.iter().zip(own).map(|(cell, verdict)| VerdictItem {
             key: Key::of_arm(cell.arm, &verdict.arm),
-            style: grade_style(verdict.grade).to_owned(),
-            grade: verdict.grade.map_or("baseline", Grade::name).to_owned(),
+            style: verdict.class().to_owned(),
+            grade: verdict.label(),
             sentence: verdict.sentence.clone(),
         });
         groups.push(VerdictGroup { condition: condition_title(condition), items: items.collect() });
     }
     groups
-}
-
-/// CSS class of a grade.
-pub(crate) fn grade_style(grade: Option<Grade>) -> &'static str {
-    grade.map_or("baseline", Grade::class)
 }

@@ -9,7 +9,7 @@ use crate::output::{self, Loudness, fold};
 use crate::page;
 use crate::reuse::short;
 use anstyle::Style;
-use reports::{ArmTable, Grade, Options, Verdict};
+use reports::{ArmTable, Grade, Options, Quality, Verdict};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use store::{RunRow, RunState, Selection, Store, SweepId, SweepRows};
@@ -72,8 +72,10 @@ pub(crate) fn results(rows: &SweepRows, options: &Options, width: usize) -> Resu
         } else {
             let _ = writeln!(out, "\n{}", paint(STRONG, &table.condition));
         }
-        out.push_str(&fitting(table.clone(), width).render(width));
+        let (sheet, left_out) = fitting(table.clone(), width);
+        out.push_str(&sheet.render(width));
         out.push('\n');
+        out.push_str(&left_out_words(&left_out, width));
         for verdict in verdicts.iter().filter(|verdict| verdict.condition == table.condition) {
             out.push_str(&sentence(verdict, width));
         }
@@ -94,21 +96,31 @@ const SPARE: [&str; 9] = [
     "step time",
 ];
 
-/// The table with as many columns as fit.
-fn fitting(mut table: ArmTable, width: usize) -> Sheet {
+/// A table with as many columns as fit, and the names of the others.
+fn fitting(mut table: ArmTable, width: usize) -> (Sheet, Vec<String>) {
+    let mut left_out = Vec::new();
     for name in SPARE {
         let whole = sheet(&table);
         if whole.natural_width() <= width {
-            return whole;
+            return (whole, left_out);
         }
         if let Some(place) = table.columns.iter().position(|column| column == name) {
-            table.columns.remove(place);
+            left_out.push(table.columns.remove(place));
             for row in &mut table.rows {
                 row.remove(place);
             }
         }
     }
-    sheet(&table)
+    (sheet(&table), left_out)
+}
+
+/// The columns that a narrow terminal has no room for.
+fn left_out_words(names: &[String], width: usize) -> String {
+    if names.is_empty() {
+        return String::new();
+    }
+    let text = format!("on the page, or on a wider terminal: {}", names.join(", "));
+    fold(&text, width).into_iter().map(|line| paint(FAINT, &line) + "\n").collect()
 }
 
 fn sheet(table: &ArmTable) -> Sheet {
@@ -119,7 +131,7 @@ fn sheet(table: &ArmTable) -> Sheet {
     for row in &table.rows {
         let cells = row.iter().enumerate().map(|(column, text)| match column {
             0 => Cell::styled(STRONG, text),
-            column if column == last => Cell::styled(grade_word_style(text), text),
+            column if column == last => Cell::styled(label_style(text), text),
             _ => Cell::styled(PLAIN, text),
         });
         sheet.row(cells.collect());
@@ -127,12 +139,21 @@ fn sheet(table: &ArmTable) -> Sheet {
     sheet
 }
 
-fn grade_word_style(word: &str) -> Style {
-    Grade::ALL.into_iter().find(|grade| grade.name() == word).map_or(FAINT, |grade| grade_style(Some(grade)))
+/// The style of a grade's words, with or without a loss of quality.
+fn label_style(label: &str) -> Style {
+    for grade in Grade::ALL {
+        for quality in [None, Some(Quality::Worse)] {
+            if grade.label(quality) == label {
+                return grade_style(Some(grade), quality);
+            }
+        }
+    }
+    FAINT
 }
 
-fn grade_style(grade: Option<Grade>) -> Style {
+fn grade_style(grade: Option<Grade>, quality: Option<Quality>) -> Style {
     match grade {
+        Some(grade) if grade.is_faster() && quality.is_some_and(Quality::is_lost) => ODD,
         Some(Grade::Faster | Grade::FasterSmall | Grade::FasterOpen) => GOOD,
         Some(Grade::NoDifference) | None => PLAIN,
         Some(Grade::Open | Grade::SlowerSmall | Grade::SlowerOpen | Grade::Slower) => ODD,
@@ -142,7 +163,7 @@ fn grade_style(grade: Option<Grade>) -> Style {
 
 /// A verdict as a paragraph, its mark in the colour of its grade.
 fn sentence(verdict: &Verdict, width: usize) -> String {
-    let mark = paint(grade_style(verdict.grade), "*");
+    let mark = paint(grade_style(verdict.grade, verdict.quality), "*");
     let lines = fold(&verdict.sentence, width.saturating_sub(2));
     let mut out = String::new();
     for (place, line) in lines.iter().enumerate() {
@@ -214,7 +235,7 @@ fn again(argv: &[String]) -> String {
     std::iter::once("bakeoff".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// 5 where runs failed, went on without a rank, or missed their target.
+/// 5 where runs failed, diverged, lost a rank, or missed their target.
 pub(crate) fn exit(rows: &SweepRows) -> Exit {
     if rows.runs.iter().any(|run| fell_short(rows, run)) { Exit::Short } else { Exit::Done }
 }
@@ -227,10 +248,10 @@ fn fell_short(rows: &SweepRows, run: &RunRow) -> bool {
         | RunState::Interrupted
         | RunState::Pending
         // Left out of the comparison.
-        | RunState::Degraded => true,
-        // Diverged after a loss: as well.
-        RunState::Diverged if !reports::is_judged(run) => true,
-        RunState::Running | RunState::Done | RunState::Diverged => target.is_some_and(|target| {
+        | RunState::Degraded
+        // No script may take a diverged sweep for a good one.
+        | RunState::Diverged => true,
+        RunState::Running | RunState::Done => target.is_some_and(|target| {
             let reached = |attempt: &store::AttemptRow| {
                 attempt.metrics.iter().any(|row| {
                     let in_time = target.after.is_none_or(|after| u128::from(row.at.0) <= after.as_nanos());
@@ -245,19 +266,31 @@ fn fell_short(rows: &SweepRows, run: &RunRow) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{again, fell_short};
-    use record::{Nanos, Rank};
     use reports::sample::Sample;
-    use store::{LostRow, RunState};
+    use store::RunState;
 
     #[test]
-    fn a_run_that_diverged_is_a_result_only_while_all_ranks_were_there() {
-        let mut rows = Sample { target: None, ..Sample::duel() }.rows();
-        rows.runs[0].state = RunState::Diverged;
-        assert!(!fell_short(&rows, &rows.runs[0]));
-        let lost =
-            LostRow { rank: Rank(1), step: 3, at: Nanos(5), reason: "its process was killed".to_owned() };
-        rows.runs[0].attempt.as_mut().unwrap().lost.push(lost);
-        assert!(fell_short(&rows, &rows.runs[0]));
+    fn a_run_that_diverged_falls_short_with_and_without_a_target() {
+        for target in [None, Sample::duel().target] {
+            let mut rows = Sample { target, ..Sample::duel() }.rows();
+            assert!(!fell_short(&rows, &rows.runs[0]));
+            rows.runs[0].state = RunState::Diverged;
+            assert!(fell_short(&rows, &rows.runs[0]));
+        }
+    }
+
+    #[test]
+    fn columns_without_room_are_named() {
+        let table = super::ArmTable {
+            condition: String::new(),
+            columns: ["arm", "time to target", "step time", "verdict"].map(String::from).to_vec(),
+            rows: vec![["d-sync", "1.2 s", "3 ms", "faster"].map(String::from).to_vec()],
+        };
+        let (sheet, left_out) = super::fitting(table.clone(), 30);
+        assert!(sheet.natural_width() <= 35);
+        assert_eq!(left_out, ["step time"]);
+        assert!(super::left_out_words(&left_out, 80).contains("step time"));
+        assert_eq!(super::left_out_words(&super::fitting(table, 80).1, 80), "");
     }
 
     #[test]

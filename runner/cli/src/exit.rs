@@ -19,7 +19,7 @@ pub(crate) enum Exit {
     Empty = 3,
     /// The machine cannot run the plan.
     Preflight = 4,
-    /// The sweep is finished, but runs failed, went on without a rank, or missed their target.
+    /// The sweep is finished, but runs failed, diverged, continued without a rank, or missed their target.
     Short = 5,
     /// The store cannot be used.
     Store = 7,

@@ -30,8 +30,8 @@ Examples:
 
 Ctrl-C once stops after the current step, twice at once, thrice kills; running
 the same command again resumes. `bakeoff status` and `bakeoff stop` work from
-another terminal. Exit code 5 if runs failed or missed their target, 4 if
-this machine cannot do what the plan asks.";
+another terminal. Exit code 5 if runs failed, diverged or missed their target,
+4 if this machine cannot do what the plan asks.";
 
 /// Arguments of `run`.
 #[derive(Debug, Args)]
