@@ -90,6 +90,11 @@ pub(crate) fn children(path: &str) -> impl Iterator<Item = &'static Key> {
     KEYS.iter().filter(move |key| key.parent() == path)
 }
 
+/// The keys of this name in other tables, `kind` left out: every second table has one.
+pub(crate) fn elsewhere<'n>(name: &'n str, table: &'n str) -> impl Iterator<Item = &'static Key> + 'n {
+    KEYS.iter().filter(move |key| key.name() == name && name != "kind" && key.parent() != plain(table))
+}
+
 /// Whether a path is a table with a `kind`.
 pub(crate) fn is_union(path: &str) -> bool {
     find(path).is_some_and(|key| matches!(key.kind, Kind::Table)) && find(&join(path, "kind")).is_some()

@@ -417,7 +417,7 @@ const AFTER_ARMS: &[Key] = &[
     )
     .default("\"1%\"")
     .sweep(),
-    Key::new("report.confidence", Kind::Number(Range::INSIDE_ONE), "Confidence of the intervals.")
+    Key::new("report.confidence", Kind::Share(Range::new(0.5, 1.0, Ends::Lower)), "Confidence of the intervals and tests.")
         .default("0.95")
         .sweep(),
     Key::new("report.redact", Kind::ChoiceList(Redaction::CHOICES), "What published pages leave out.")

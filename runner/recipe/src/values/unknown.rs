@@ -15,5 +15,10 @@ pub(crate) fn key(entry: &Entry, whose: &str, known: &[&str], table: &str) -> Fi
         .at(entry.name_span, label)
         .note(format!("known keys: {}", known.join(", ")))
         .suggest(suggestion);
+    let elsewhere: Vec<&str> = lookup::elsewhere(&entry.name, table).map(|key| key.path).take(2).collect();
+    let finding = match elsewhere.as_slice() {
+        [only] if suggestion.is_none() => finding.note(format!("the key is `{only}`")),
+        _ => finding,
+    };
     if table.is_empty() { finding } else { finding.note(value::more(table)) }
 }

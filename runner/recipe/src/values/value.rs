@@ -109,8 +109,15 @@ fn number_in(key: &Key, item: &Item, number: f64, range: Range) -> Result<Typed,
     if number.is_finite() && range.contains(number) && range.contains(f64::from(number as f32)) {
         return Ok(Typed::Number(number));
     }
-    Err(Finding::new("R014", format!("`{}` cannot be {number}", key.path))
-        .at(item.span, format!("must be {}{}", finite(number), range.describe())))
+    let finding = Finding::new("R014", format!("`{}` cannot be {number}", key.path))
+        .at(item.span, format!("must be {}{}", finite(number), range.describe()));
+    // Written without its sign.
+    let percent = matches!(key.kind, Kind::Share(_)) && range.contains(number / 100.0);
+    Err(if percent && number > 1.0 {
+        finding.note(format!("{number} per cent is written \"{number}%\""))
+    } else {
+        finding
+    })
 }
 
 /// What a number must be besides, where it is none.

@@ -77,6 +77,9 @@ fn keys_and_values() {
         &[
             ("unknown table", &["[trian]\nepochs = 1"]),
             ("unknown key", &["[train]\nglobal-batch = 100\nepoch = 2\nepochs = 2"]),
+            ("a key of another table", &["[report]\nbaseline = \"d-sync\""]),
+            ("a percentage without its sign", &["[report]\nmin-effect = 5\nconfidence = 95"]),
+            ("a confidence that is none", &["[report]\nconfidence = 0.3"]),
             ("unknown key of a strategy", &["[[strategy]]\nkind = \"d-sync\"\nbasline = true"]),
             ("key of another kind", &["[dataset]\nkind = \"synthetic\"\npath = \"data\""]),
             ("key of another kind, by default", &["[dataset]\npartition = { alpha = 0.3 }"]),
