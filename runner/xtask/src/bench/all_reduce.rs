@@ -6,7 +6,8 @@ use anyhow::{Context, Result};
 
 use super::line::{Line, lines};
 use super::peers::Peers;
-use super::table::{Table, beside, time};
+use super::table::{Table, beside, times};
+use super::turns::Turns;
 use super::{TURNS, median};
 use crate::child::Child;
 use crate::workspace::Workspace;
@@ -24,13 +25,13 @@ const SIZES: [(&str, &str); 5] = [
 type Found = BTreeMap<(String, u32, u64), Vec<Line>>;
 
 /// Gives each program its turns and lays the results side by side.
-pub(super) fn measure(workspace: &Workspace, peers: &Peers) -> Result<Table> {
+pub(super) fn measure(workspace: &Workspace, peers: &Peers, turns: &mut Turns) -> Result<Table> {
     let mut found = Found::new();
     for turn in 1..=TURNS {
         for ranks in RANKS {
             eprintln!("all-reduce: turn {turn} of {TURNS}, {ranks} ranks");
-            for output in outputs(workspace, peers, ranks)? {
-                for line in lines(&output, "all-reduce") {
+            for program in programs(workspace, peers, ranks)? {
+                for line in turns.turn(turn, || Ok(lines(&program.read()?, "all-reduce")))? {
                     let (Some(name), Some(bytes)) = (line.words.get(1), line.value("bytes")) else {
                         continue;
                     };
@@ -50,8 +51,8 @@ pub(super) fn measure(workspace: &Workspace, peers: &Peers) -> Result<Table> {
     Ok(table)
 }
 
-/// The output of the programs in one turn.
-fn outputs(workspace: &Workspace, peers: &Peers, ranks: u32) -> Result<Vec<String>> {
+/// The programs, in the order of their turns.
+fn programs(workspace: &Workspace, peers: &Peers, ranks: u32) -> Result<Vec<Child>> {
     let own = workspace.target_folder()?.join("release/examples/all_reduce");
     let count = ranks.to_string();
     let mut turns = vec![Child::new(&own.to_string_lossy()).argument(&count)];
@@ -64,23 +65,24 @@ fn outputs(workspace: &Workspace, peers: &Peers, ranks: u32) -> Result<Vec<Strin
         turns.push(Child::new("mpirun").arguments(&run).argument(program));
     }
     let sizes = SIZES.map(|(bytes, _)| bytes);
-    turns.into_iter().map(|turn| turn.arguments(&sizes).read()).collect()
+    Ok(turns.into_iter().map(|turn| turn.arguments(&sizes)).collect())
 }
 
 fn row(found: &Found, ranks: u32, bytes: u64, size: &str) -> Result<Vec<String>> {
     let of = |name: &str, value: &str| {
-        let turns = found.get(&(name.to_owned(), ranks, bytes))?;
-        median(&turns.iter().filter_map(|line| line.value(value)).collect::<Vec<_>>())
+        let turns = found.get(&(name.to_owned(), ranks, bytes)).map_or(&[][..], Vec::as_slice);
+        turns.iter().filter_map(|line| line.value(value)).collect::<Vec<f64>>()
     };
-    let ours = of("bakeoff", "us").with_context(|| format!("no time for {size} and {ranks} ranks"))?;
-    let share = |name| of("bakeoff", name).unwrap_or(0.0);
+    let ours = of("bakeoff", "us");
+    let middle = median(&ours).with_context(|| format!("no time for {size} and {ranks} ranks"))?;
+    let share = |name| median(&of("bakeoff", name)).unwrap_or(0.0);
     Ok(vec![
         ranks.to_string(),
         size.to_owned(),
-        time(ours),
-        beside(of("gloo", "us"), ours),
-        beside(of("mpi", "us"), ours),
-        format!("{:.2}", bytes as f64 / ours / 1e3),
+        times(&ours),
+        beside(&of("gloo", "us"), &ours),
+        beside(&of("mpi", "us"), &ours),
+        format!("{:.2}", bytes as f64 / middle / 1e3),
         bound(&Shares {
             cpu: share("cpu"),
             wait: share("wait"),

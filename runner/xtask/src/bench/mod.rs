@@ -3,10 +3,12 @@
 mod all_reduce;
 mod large;
 mod line;
+mod machine;
 mod network;
 mod peers;
 mod table;
 mod training;
+mod turns;
 
 use std::process::ExitCode;
 
@@ -16,7 +18,7 @@ use crate::libtorch;
 use crate::workspace::Workspace;
 
 /// How often each program has its turn.
-const TURNS: usize = 3;
+const TURNS: usize = 5;
 
 /// The benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,14 +63,19 @@ pub(crate) fn run(workspace: &Workspace, subject: Subject) -> Result<ExitCode> {
     let build = ["build", "--release", "--locked", "--workspace", "--bins", "--examples"];
     workspace.child("cargo").arguments(&build).run()?;
     let peers = peers::Peers::find(workspace)?;
-    let cores = std::thread::available_parallelism()?;
-    println!("\n{cores} cores; one thread of computation per process; medians of {TURNS} turns\n");
+    let machine = machine::Machine::look()?;
+    let mut turns = turns::Turns::default();
+    println!(
+        "\n{machine}; one thread of computation per process; medians of {TURNS} turns with their range\n"
+    );
     if subject != Subject::Training {
-        println!("{}", all_reduce::measure(workspace, &peers)?);
+        println!("{}", all_reduce::measure(workspace, &peers, &mut turns)?);
     }
     if subject != Subject::AllReduce {
-        println!("{}", training::measure(workspace, &peers)?);
+        println!("{}", training::measure(workspace, &peers, &mut turns)?);
     }
+    println!("{}", turns.load());
+    println!("stored: {}", turns.store(&workspace.target_folder()?.join("bench"), &machine)?.display());
     for missing in peers.missing() {
         println!("{missing}");
     }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::median;
+
 /// Rows under a head; the first column and the last are aligned to the left, all others to the right.
 pub(super) struct Table {
     title: String,
@@ -49,9 +51,26 @@ pub(super) fn time(us: f64) -> String {
     if us < 1e3 { format!("{us:.1} us") } else { format!("{:.2} ms", us / 1e3) }
 }
 
-/// A peer's time, and how many times as fast as the peer we are.
-pub(super) fn beside(peer: Option<f64>, ours: f64) -> String {
-    peer.map_or_else(|| "not installed".to_owned(), |peer| format!("{} ({:.2}x)", time(peer), peer / ours))
+/// The median of the turns with their range: `15.93 ms (15.10 to 18.20)`.
+pub(super) fn times(turns: &[f64]) -> String {
+    let Some(middle) = median(turns) else { return "not measured".to_owned() };
+    let (least, most) = range(turns);
+    let factor = if middle < 1e3 { 1.0 } else { 1e-3 };
+    let digits = if middle < 1e3 { 1 } else { 2 };
+    format!("{} ({:.digits$} to {:.digits$})", time(middle), least * factor, most * factor)
+}
+
+/// A peer's median time, and how many times as fast as the peer we are: of the medians, and over the turns, of which each is
+/// compared with the peer's right after it.
+pub(super) fn beside(peer: &[f64], ours: &[f64]) -> String {
+    let (Some(middle), Some(own)) = (median(peer), median(ours)) else { return "not installed".to_owned() };
+    let (least, most) = range(&peer.iter().zip(ours).map(|(peer, own)| peer / own).collect::<Vec<_>>());
+    format!("{} ({:.2}x, {least:.2} to {most:.2})", time(middle), middle / own)
+}
+
+fn range(values: &[f64]) -> (f64, f64) {
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    (least, values.iter().copied().fold(f64::NEG_INFINITY, f64::max))
 }
 
 #[cfg(test)]
@@ -68,9 +87,9 @@ mod tests {
                         4 KiB      41.3 us   latency\n\
                         100 MiB   57.54 ms   copying\n";
         assert_eq!(table.to_string(), expected);
-        assert_eq!(
-            (beside(Some(50.0), 20.0), beside(None, 1.0)),
-            ("50.0 us (2.50x)".into(), "not installed".into())
-        );
+        assert_eq!(times(&[4.0, 3.0, 5.0]), "4.0 us (3.0 to 5.0)");
+        assert_eq!(times(&[4_000.0, 3_000.0, 5_500.0]), "4.00 ms (3.00 to 5.50)");
+        assert_eq!(beside(&[50.0, 40.0, 60.0], &[20.0, 20.0, 20.0]), "50.0 us (2.50x, 2.00 to 3.00)");
+        assert_eq!((beside(&[], &[1.0]), times(&[])), ("not installed".into(), "not measured".into()));
     }
 }

@@ -5,9 +5,11 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
+use super::line::Line;
 use super::line::lines;
 use super::peers::Peers;
-use super::table::{Table, beside, time};
+use super::table::{Table, beside, times};
+use super::turns::Turns;
 use super::{TURNS, median};
 use crate::child::Child;
 use crate::workspace::Workspace;
@@ -19,7 +21,7 @@ const MODELS: [(&str, usize, &str); 2] =
 const STRETCHES: usize = 3;
 
 /// Gives both their turns and lays the results side by side.
-pub(super) fn measure(workspace: &Workspace, peers: &Peers) -> Result<Table> {
+pub(super) fn measure(workspace: &Workspace, peers: &Peers, turns: &mut Turns) -> Result<Table> {
     random_images(&peers.folder().join("cifar-10"))?;
     let title = "A step of synchronous SGD, two workers on this machine (how many times as fast we are)";
     let mut table = Table::new(title, &["model", "d-sync", "PyTorch DDP", "bound by"]);
@@ -28,15 +30,23 @@ pub(super) fn measure(workspace: &Workspace, peers: &Peers) -> Result<Table> {
         let mut theirs = Vec::new();
         for turn in 1..=TURNS {
             eprintln!("training: turn {turn} of {TURNS}, {model}");
-            ours.push(own(workspace, peers.folder(), model, steps)?);
+            let mut run = None;
+            turns.turn(turn, || {
+                let made = own(workspace, peers.folder(), model, steps)?;
+                let line = made.line(model);
+                run = Some(made);
+                Ok(vec![line])
+            })?;
+            ours.extend(run);
             if let Some(python) = peers.python() {
-                theirs.extend(peer(workspace, python, model, steps)?);
+                let said = turns.turn(turn, || peer(workspace, python, model, steps))?;
+                theirs.extend(said.first().and_then(|line| line.value("us")));
             }
         }
+        let own: Vec<f64> = ours.iter().map(|run| run.us).collect();
         ours.sort_by(|a, b| a.us.total_cmp(&b.us));
         let middle = &ours[ours.len() / 2];
-        let row =
-            vec![name.to_owned(), time(middle.us), beside(median(&theirs), middle.us), bound(&middle.phases)];
+        let row = vec![name.to_owned(), times(&own), beside(&theirs, &own), bound(&middle.phases)];
         table.push(row);
     }
     Ok(table)
@@ -65,6 +75,13 @@ fn random_images(folder: &Path) -> Result<()> {
 struct Run {
     us: f64,
     phases: BTreeMap<String, f64>,
+}
+
+impl Run {
+    fn line(&self, model: &str) -> Line {
+        let words = ["training", "bakeoff", &format!("model={model}")].map(str::to_owned).to_vec();
+        Line { words, values: [("us".to_owned(), self.us)].into() }
+    }
 }
 
 fn own(workspace: &Workspace, folder: &Path, model: &str, steps: usize) -> Result<Run> {
@@ -110,11 +127,11 @@ fn summary(csv: &str, steps: usize) -> Option<Run> {
     Some(Run { us: median(&stretches)?, phases })
 }
 
-fn peer(workspace: &Workspace, python: &Path, model: &str, steps: usize) -> Result<Option<f64>> {
+fn peer(workspace: &Workspace, python: &Path, model: &str, steps: usize) -> Result<Vec<Line>> {
     let program = workspace.root().join("tests/peers/training.py");
     let arguments = [model, "2", &steps.to_string()];
     let output = Child::new(&python.to_string_lossy()).argument(program).arguments(&arguments).read()?;
-    Ok(lines(&output, "training").first().and_then(|line| line.value("us")))
+    Ok(lines(&output, "training"))
 }
 
 /// The kind of work that most of the step goes to, and its share.
