@@ -9,8 +9,11 @@
     reason = "a test may stop where it stands, and says when it did not run"
 )]
 
+#[path = "visit/print.rs"]
+mod print;
 mod visit;
 
+use print::sheets;
 use reports::sample::{Sample, timelines};
 use reports::{Options, page};
 use store::RunState;
@@ -44,6 +47,18 @@ fn a_page_is_no_wider_than_its_window() {
         "{}",
         visit.document.chars().take(300).collect::<String>()
     );
+}
+
+#[test]
+fn a_page_of_two_arms_is_printed_on_four_sheets() {
+    let Some(browser) = browser() else { return };
+    let rows = Sample::duel().rows();
+    let html = page(&rows, &timelines(&rows), &Options::default()).unwrap().html;
+    let printed = sheets(&browser, &html);
+    assert!(printed <= 4, "{printed} sheets");
+    // Sheets are counted: a page and a forced break take one more.
+    let broken = html.replace("</body>", "<p style=\"break-before: page\">one more</p></body>");
+    assert_eq!(sheets(&browser, &broken), printed + 1);
 }
 
 #[test]

@@ -41,19 +41,8 @@ pub(crate) fn visit(browser: &Path, html: &str) -> Visit {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     std::fs::write(at("page.html"), html).unwrap();
-    let child = Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"])
-        .args(["--disable-background-networking", "--disable-component-update", "--disable-default-apps"])
-        .args([
-            "--disable-extensions",
-            "--no-pings",
-            "--enable-logging=stderr",
-            "--v=0",
-            "--virtual-time-budget=3000",
-        ])
-        // The browser's own errands stay on this machine too.
-        .arg("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
-        .arg(format!("--user-data-dir={}", at("profile").display()))
+    let child = alone(browser, folder.path())
+        .args(["--enable-logging=stderr", "--v=0", "--virtual-time-budget=3000"])
         .arg(format!("--log-net-log={}", at("net.json").display()))
         .arg("--dump-dom")
         .arg(format!("file://{}", at("page.html").display()))
@@ -68,7 +57,19 @@ pub(crate) fn visit(browser: &Path, html: &str) -> Visit {
     Visit { console, requests: requests(&read("net.json")), document: read("document") }
 }
 
-fn wait(mut child: Child) {
+/// The browser without a screen, with a profile in the folder; its own errands stay on this machine.
+pub(crate) fn alone(browser: &Path, folder: &Path) -> Command {
+    let mut command = Command::new(browser);
+    command
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-default-apps"])
+        .args(["--disable-extensions", "--no-pings"])
+        .arg("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
+        .arg(format!("--user-data-dir={}", folder.join("profile").display()));
+    command
+}
+
+pub(crate) fn wait(mut child: Child) {
     let begin = Instant::now();
     loop {
         match child.try_wait().unwrap() {
