@@ -36,7 +36,7 @@ pub use noise_floor::{NoiseFloor, POWER, Range, Smallest, noise_floor};
 pub use outlook::outlook;
 pub use scoreboard::ArmTable;
 pub use study::is_judged;
-pub use verdict::Verdict;
+pub use verdict::{Verdict, VerdictRow};
 
 use data::Data;
 use findings::Findings;
@@ -47,7 +47,7 @@ use store::{SpanRow, SweepRows};
 pub type Timelines = BTreeMap<String, Vec<SpanRow>>;
 
 /// A page beyond this size gets a warning.
-const LARGE: usize = 2_300_000;
+const LARGE: usize = 2_000_000;
 
 /// A page beyond this size is refused unless [`Options::allow_large`].
 const TOO_LARGE: usize = 20 << 20;
@@ -116,6 +116,17 @@ pub fn page(rows: &SweepRows, timelines: &Timelines, options: &Options) -> Resul
 /// A baseline that is not in the plan.
 pub fn verdicts(rows: &SweepRows, options: &Options) -> Result<Vec<Verdict>, ReportError> {
     Ok(verdict::all(&Findings::of(rows, options)?))
+}
+
+/// The verdicts as numbers, for other programs: a row for each arm but the baseline, condition and measure, in the order of the
+/// plan.
+///
+/// # Errors
+///
+/// A baseline that is not in the plan.
+pub fn verdict_rows(rows: &SweepRows, options: &Options) -> Result<Vec<VerdictRow>, ReportError> {
+    let findings = Findings::of(rows, options)?;
+    Ok(verdict::table(&findings, &verdict::all(&findings)))
 }
 
 /// The tables of arms in plain text, for the terminal: one for each condition, its last column the grade.

@@ -139,6 +139,19 @@ impl Quality {
         }
     }
 
+    /// The same as one word.
+    pub(crate) fn class(self) -> &'static str {
+        match self {
+            Self::SameWeights => "same-weights",
+            Self::Better => "better",
+            Self::NotWorse => "not-worse",
+            Self::WorseSmall => "worse-small",
+            Self::WorseOpen => "worse-open",
+            Self::Worse => "worse",
+            Self::Open => "open",
+        }
+    }
+
     /// Whether the final metric is worse, and not known to be so by less than the margin.
     pub fn is_lost(self) -> bool {
         matches!(self, Self::Worse | Self::WorseOpen)

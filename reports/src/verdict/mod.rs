@@ -1,7 +1,10 @@
 //! Verdicts: a few sentences for each arm under each condition.
 
+mod table;
 mod words;
 
+pub use table::VerdictRow;
+pub(crate) use table::table;
 pub(crate) use words::{
     capitalised, margin_words, metric_words, sure_words, target_words, threshold_words, value_words,
     whole_percent,
@@ -222,7 +225,7 @@ impl Writer<'_> {
     }
 
     /// `, 1.50× sooner than ps-sync (1.31–1.72): its steps are 1.60× faster (1.55–1.65), and it needs 1.07× as many
-    /// (0.98–1.17)`.
+    /// steps (0.98–1.17)`.
     fn time_ratio(&self, comparison: &Comparison) -> String {
         let Some(time) = &comparison.time_to_target else { return String::new() };
         if comparison.same_weights.is_some() && comparison.step_time.ratio.is_some() {
@@ -265,9 +268,11 @@ impl Writer<'_> {
         let side = if contrast.is_faster() { "faster" } else { "slower" };
         let sure = contrast.sure.map(sure_in_text);
         Some(match comparison.grade {
-            Grade::Faster | Grade::Slower => {
-                capitalised(&format!("{} sure that {arm} is {side} by more than {effect}.", sure?))
-            }
+            Grade::Faster | Grade::Slower => capitalised(&format!(
+                "{} sure that {arm} is {side} than {} by more than {effect}.",
+                sure?,
+                self.base()
+            )),
             Grade::FasterSmall | Grade::SlowerSmall => {
                 format!("The difference is certain, but smaller than {effect}, which does not matter here.")
             }
@@ -349,7 +354,7 @@ impl Writer<'_> {
     }
 }
 
-/// `: its steps are 1.60× faster (1.55–1.65), and it needs 1.07× as many (0.98–1.17)`; nothing where a run missed, because the
+/// `: its steps are 1.60× faster (1.55–1.65), and it needs 1.07× as many steps (0.98–1.17)`; nothing where a run missed, because the
 /// factors are then of fewer runs than their product.
 fn factors(comparison: &Comparison) -> String {
     let (Some(time), Some(steps)) = (&comparison.time_to_target, &comparison.steps_to_target) else {
@@ -370,7 +375,7 @@ fn factors(comparison: &Comparison) -> String {
         String::new()
     };
     format!(
-        ": its steps are {amount} {word}{}, and it needs {} as many{}{rest}",
+        ": its steps are {amount} {word}{}, and it needs {} as many steps{}{rest}",
         interval_words(step),
         ratio_number(more),
         raw_interval(more),

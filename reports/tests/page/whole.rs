@@ -2,7 +2,7 @@
 
 use crate::checks::{attributes, checked, html};
 use reports::sample::Sample;
-use reports::{Options, arm_tables, verdicts};
+use reports::{Options, arm_tables, verdict_rows, verdicts};
 use store::RunState;
 
 #[test]
@@ -106,4 +106,38 @@ fn embedded_data_reads_back() {
     assert!(lines[1].contains(",ps-sync,") && lines[2].contains(",d-sync,"));
     let columns = lines[0].split(',').count();
     assert!(lines.iter().all(|line| line.split(',').count() == columns));
+}
+
+#[test]
+fn exported_verdicts_are_those_of_the_page() {
+    let rows = Sample { workers: vec![2, 4], ..Sample::held_up() }.rows();
+    let page = html(&rows);
+    let board = page.split("<section id=\"scoreboard\">").nth(1).unwrap().split("</section>").next().unwrap();
+    let exported = verdict_rows(&rows, &Options::default()).unwrap();
+    let said = verdicts(&rows, &Options::default()).unwrap();
+    let fixed = |value: f64| format!("{value:.3}");
+    let mut compared = 0;
+    for row in exported.iter().filter(|row| row.difference.is_none()) {
+        let measure = row.measure.replace('-', " ");
+        let group = board.split(&format!("<h3>{}</h3>", row.condition)).nth(1).unwrap();
+        let start = format!("<tr><th scope=\"row\">{}</th><td>{measure}</td>", row.arm);
+        let line = group.split(&start).nth(1).unwrap().split("</tr>").next().unwrap();
+        let cells: Vec<&str> =
+            line.split("<td>").skip(1).filter_map(|cell| cell.split("</td>").next()).collect();
+        assert_eq!(cells[1], row.n.to_string(), "{row:?}");
+        assert_eq!(cells[3], row.ratio.map_or_else(|| "–".to_owned(), fixed), "{row:?}");
+        if let Some((low, high)) = row.low.zip(row.high) {
+            assert_eq!(cells[4], format!("{}–{}", fixed(low), fixed(high)), "{row:?}");
+        }
+        let verdict =
+            said.iter().find(|found| found.arm == row.arm && found.condition == row.condition).unwrap();
+        assert_eq!(row.verdict, verdict.class());
+        if row.decides {
+            assert_eq!(row.sure, verdict.sure);
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, said.iter().filter(|verdict| !verdict.baseline).count());
+    let metrics = exported.iter().filter(|row| row.measure == "test-accuracy").count();
+    assert_eq!(metrics, compared);
 }

@@ -4,6 +4,7 @@ pub(crate) mod chrome_trace;
 pub(crate) mod events;
 pub(crate) mod samples;
 pub(crate) mod table;
+pub(crate) mod verdicts;
 pub(crate) mod weights;
 
 use crate::exit::{Exit, Failure};

@@ -33,7 +33,8 @@ pub(crate) async fn write(
     Ok(())
 }
 
-fn line(row: Vec<Value>, columns: &[String], lines: Lines) -> String {
+/// A row as a line of its own.
+pub(super) fn line(row: Vec<Value>, columns: &[String], lines: Lines) -> String {
     match lines {
         Lines::Csv => {
             let fields: Vec<String> = row.iter().map(field).collect();

@@ -3,12 +3,13 @@
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::export::table::Lines;
-use crate::export::{chrome_trace, events, open, samples, table, unwritable, weights};
+use crate::export::{chrome_trace, events, open, samples, table, unwritable, verdicts, weights};
 use crate::output::human;
 use crate::reuse::short;
 use clap::{Args, ValueEnum, ValueHint};
 use recipe::KeptModels;
 use record::{LaneId, Rank, StepRecord};
+use reports::Options;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,6 +23,7 @@ Examples:
   bakeoff export last --format csv > runs.csv
   bakeoff export \"arm=d-sync\" --format jsonl --what metrics -o metrics.jsonl
   bakeoff export last --format csv --what steps -o steps.csv
+  bakeoff export last --format csv --what verdicts -o verdicts.csv
   bakeoff export last --format jsonl --what events -o events.jsonl
   bakeoff export last --format chrome-trace -o trace.json
   bakeoff export 4F7K2Q9M --format safetensors -o weights
@@ -31,6 +33,16 @@ empty field, with is_finite = 0.
 
 A trace opens in https://ui.perfetto.dev, which keeps it on your machine: a
 process is a node of a run, a thread a lane of a rank.
+
+Verdicts are those of the page, on the runs of the newest sweep that fit: a row
+for each arm but the baseline, condition and measure. A measure is
+time-to-target, steps-to-target or step-time, with the ratio, baseline divided
+by arm, so that above 1 the arm is faster; or a metric at the end of the runs,
+with the difference, arm less baseline. low and high are the confidence
+interval, grade is that of the measure, verdict that of the arm, n the number
+of pairs, p is after Holm's correction, and sure the probability of a
+difference that matters. The verdict rests on the measure with decides = 1; a
+note tells of runs that missed the target or diverged.
 
 Events are those of the attempt that a run is shown by, its last one, in the
 order in which they came, each line with the version of the set of events; a
@@ -93,6 +105,8 @@ enum Table {
     Samples,
     /// The events that the ranks reported, as JSON lines only.
     Events,
+    /// A row per arm, condition and measure: what the page says of them.
+    Verdicts,
 }
 
 /// Exports.
@@ -152,6 +166,7 @@ async fn tables(
         Table::Histograms => ExportTable::Histograms,
         Table::Samples => return sample_ids(store, selection, lines, output).await,
         Table::Events => return events(store, selection, output).await,
+        Table::Verdicts => return verdicts_of(store, selection, lines, output).await,
     };
     if table == ExportTable::Steps {
         say_what_is_kept(store, selection).await?;
@@ -179,6 +194,23 @@ async fn sample_ids(
     let ids = samples::of_run(&run.id, &directory)?;
     let mut out = open(output)?;
     samples::write(&ids, lines, &mut out)?;
+    Ok(out.flush()?)
+}
+
+/// The verdicts of the newest sweep of which a run fits, on the runs that fit.
+async fn verdicts_of(
+    store: &Store,
+    selection: &Selection,
+    lines: Lines,
+    output: Option<&Path>,
+) -> Result<(), Failure> {
+    let rows = store.sweep_rows(selection).await?;
+    if rows.runs.is_empty() {
+        return Err(Failure::new(Exit::Empty, format!("no run fits `{selection}`")));
+    }
+    let verdicts = reports::verdict_rows(&rows, &Options::default())?;
+    let mut out = open(output)?;
+    verdicts::write(verdicts, lines, &mut out)?;
     Ok(out.flush()?)
 }
 
