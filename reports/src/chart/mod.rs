@@ -5,7 +5,7 @@ mod scale;
 mod stretch;
 mod thinning;
 
-pub(crate) use path::{Path, coordinate, marker};
+pub(crate) use path::{Grain, Path, coordinate, marker};
 pub(crate) use scale::Scale;
 pub(crate) use stretch::Stretch;
 pub(crate) use thinning::{Place, thinned};

@@ -26,9 +26,32 @@ fn shortest(tenths: i64) -> String {
     }
 }
 
+/// How finely the points of a line are placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Grain {
+    /// Tenths of a unit.
+    Tenth,
+    /// Whole units, which are about as wide as a pixel: for lines that cover each other.
+    Whole,
+}
+
+impl Grain {
+    /// A coordinate in tenths.
+    fn tenths(self, value: f64) -> i64 {
+        match self {
+            Self::Tenth => tenths(value),
+            Self::Whole => tenths(value.round()),
+        }
+    }
+}
+
 /// The `d` attribute of a path, while it is being written.
 #[derive(Debug, Default)]
-pub(crate) struct Path(String);
+pub(crate) struct Path {
+    text: String,
+    /// The end of the last level stroke, in tenths.
+    at: Option<[i64; 2]>,
+}
 
 impl Path {
     /// A line through these points.
@@ -42,19 +65,18 @@ impl Path {
 
     /// The same line with each point relative to the one before, which is about half as long. Rounding errors do not add up.
     pub(crate) fn tracing(points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        Self::tracing_by(Grain::Tenth, points)
+    }
+
+    /// The same with a choice of the grain.
+    pub(crate) fn tracing_by(grain: Grain, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         let mut path = Self::default();
         let mut at: Option<[i64; 2]> = None;
         for (x, y) in points {
-            let next = [tenths(x), tenths(y)];
+            let next = [grain.tenths(x), grain.tenths(y)];
             match at {
-                None => path.point('M', x, y),
-                Some(before) => {
-                    path.0.push('l');
-                    let right = shortest(next[0] - before[0]);
-                    let down = shortest(next[1] - before[1]);
-                    let between = if down.starts_with('-') { "" } else { " " };
-                    let _ = write!(path.0, "{right}{between}{down}");
-                }
+                None => path.point('M', next[0] as f64 / 10.0, next[1] as f64 / 10.0),
+                Some(before) => path.step('l', before, next),
             }
             at = Some(next);
         }
@@ -63,17 +85,27 @@ impl Path {
 
     /// A polygon through these points.
     pub(crate) fn around(points: impl IntoIterator<Item = (f64, f64)>) -> Self {
-        let mut path = Self::tracing(points);
-        if !path.0.is_empty() {
-            path.0.push('Z');
+        Self::tracing(points).closed()
+    }
+
+    /// The same, with a line from the last point to the first.
+    pub(crate) fn closed(mut self) -> Self {
+        if !self.text.is_empty() {
+            self.text.push('Z');
         }
-        path
+        self
     }
 
     /// Adds a level stroke between two horizontal places.
     pub(crate) fn level(&mut self, ends: [f64; 2], y: f64) {
-        self.point('M', ends[0], y);
-        let _ = write!(self.0, "h{}", shortest(tenths(ends[1]) - tenths(ends[0])));
+        let [from, to] = ends.map(tenths);
+        let level = tenths(y);
+        match self.at {
+            None => self.point('M', ends[0], y),
+            Some(before) => self.step('m', before, [from, level]),
+        }
+        let _ = write!(self.text, "h{}", shortest(to - from));
+        self.at = Some([to, level]);
     }
 
     /// Adds a separate stroke.
@@ -83,11 +115,19 @@ impl Path {
     }
 
     pub(crate) fn finish(self) -> String {
-        self.0
+        self.text
+    }
+
+    /// A command with a point relative to the one before.
+    fn step(&mut self, command: char, before: [i64; 2], next: [i64; 2]) {
+        let right = shortest(next[0] - before[0]);
+        let down = shortest(next[1] - before[1]);
+        let between = if down.starts_with('-') { "" } else { " " };
+        let _ = write!(self.text, "{command}{right}{between}{down}");
     }
 
     fn point(&mut self, command: char, x: f64, y: f64) {
-        let _ = write!(self.0, "{command}{} {}", coordinate(x), coordinate(y));
+        let _ = write!(self.text, "{command}{} {}", coordinate(x), coordinate(y));
     }
 }
 
@@ -149,6 +189,9 @@ mod tests {
         let mut path = Path::default();
         path.level([1.0, 4.25], 2.5);
         path.level([4.25, 5.0], 2.5);
-        assert_eq!(path.finish(), "M1 2.5h3.2M4.2 2.5h.8");
+        path.level([8.0, 9.0], 12.0);
+        assert_eq!(path.finish(), "M1 2.5h3.2m0 0h.8m3 9.5h1");
+        let whole = Path::tracing_by(Grain::Whole, [(1.4, 2.6), (2.6, 3.4)]).closed();
+        assert_eq!(whole.finish(), "M1 3l2 0Z");
     }
 }

@@ -81,6 +81,10 @@ impl Scale {
         self.low
     }
 
+    pub(crate) fn high(&self) -> f64 {
+        self.high
+    }
+
     /// About `count` ticks at round numbers.
     pub(crate) fn ticks(&self, count: usize) -> Vec<Tick> {
         let tick = |(value, decimals): (f64, usize)| Tick {

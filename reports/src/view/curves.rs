@@ -4,7 +4,7 @@ use super::described::Names;
 use super::rise::{Rise, vertical_scale};
 use super::series::{Axis, MOST_POINTS, Series};
 use super::target_label::{Obstacles, TargetLine};
-use crate::chart::{self, Area, Frame, Path, Place, Scale, coordinate, marker};
+use crate::chart::{self, Area, Frame, Grain, Path, Place, Scale, coordinate, marker};
 use crate::number_format;
 use crate::statistics;
 use crate::study::{ArmCell, Condition, JudgedRun};
@@ -23,7 +23,17 @@ pub(crate) struct Panel {
     pub(crate) like: String,
     pub(crate) curves: Vec<Curve>,
     pub(crate) target: Option<TargetLine>,
+    pub(crate) exits: Vec<Exit>,
+    /// Says which arms left through the top, where and how far; empty if none did.
+    pub(crate) left: String,
     pub(crate) readout: Readout,
+}
+
+/// A sign at the upper edge where an arm leaves the chart for good.
+#[derive(Debug, Serialize)]
+pub(crate) struct Exit {
+    pub(crate) style: String,
+    pub(crate) shape: String,
 }
 
 /// Converts a pointer's position into values: value = offset + slope x position, for each direction. On a stretched axis
@@ -77,6 +87,7 @@ struct Canvas {
     points: usize,
     /// Whether marks have titles.
     titled: bool,
+    grain: Grain,
 }
 
 /// What a panel shows.
@@ -150,13 +161,22 @@ fn panel(condition: &Condition, choice: Choice, names: Names) -> Panel {
         aims: series.target(condition).is_some(),
         points,
         titled: judged().count() <= TITLED_MARKS,
+        grain: if judged().count() <= TITLED_MARKS { Grain::Tenth } else { Grain::Whole },
     };
     let unit = if y_unit.name.is_empty() { String::new() } else { format!(" ({})", y_unit.name) };
     let labels = [axis.label(x_unit), format!("{}{unit}{}", series.words(), rise.aside())];
     let mut curves = Vec::new();
     let mut obstacles = Obstacles::default();
+    let (mut exits, mut left) = (Vec::new(), Vec::new());
     for cell in &condition.cells {
         curves.push(canvas.curve(cell, names(cell.arm), &mut obstacles));
+        if let Some(gone) = canvas.gone(cell) {
+            exits.push(Exit {
+                style: chart::arm_style(cell.arm),
+                shape: marker_up(canvas.x.at(gone.0), area.top),
+            });
+            left.push(canvas.gone_words(&names(cell.arm), gone));
+        }
     }
     Panel {
         place: format!("{}-{}", choice.axis, choice.rise),
@@ -164,6 +184,8 @@ fn panel(condition: &Condition, choice: Choice, names: Names) -> Panel {
         aside: rise.aside().to_owned(),
         like: String::new(),
         curves,
+        exits,
+        left: left.join(" "),
         target: series
             .target(condition)
             .map(|target| TargetLine::of(target, canvas.y.at(target.threshold), &area, &obstacles)),
@@ -193,7 +215,8 @@ impl Canvas {
             .collect();
         let upper = spread.iter().map(|(x, [_, _, high])| (*x, *high));
         let lower = spread.iter().rev().map(|(x, [low, _, _])| (*x, *low));
-        let band = Path::around(upper.chain(lower).map(|(x, y)| self.place(x, y))).finish();
+        let outline = upper.chain(lower).map(|(x, y)| self.place(x, y));
+        let band = Path::tracing_by(self.grain, outline).closed().finish();
         let median: Vec<Place> = spread.iter().map(|(x, [_, middle, _])| self.place(*x, *middle)).collect();
         let mut runs = String::new();
         for judged in &cell.runs {
@@ -201,7 +224,7 @@ impl Canvas {
             let line: Vec<Place> = drawn.into_iter().map(|(x, y)| self.place(x, y)).collect();
             obstacles.line(&line);
             if line.len() > 1 {
-                runs += &Path::tracing(line).finish();
+                runs += &Path::tracing_by(self.grain, line).finish();
             }
         }
         obstacles.line(&median);
@@ -215,6 +238,40 @@ impl Canvas {
             mark: marker(cell.arm, 0.0, 0.0, 4.0),
             marks: cell.runs.iter().filter_map(|judged| self.mark(judged, obstacles)).collect(),
         }
+    }
+
+    /// Where the first run of an arm leaves through the top and does not come back, and the largest value of those that do.
+    fn gone(&self, cell: &ArmCell) -> Option<Place> {
+        let high = self.y.high();
+        let left = cell.runs.iter().filter_map(|judged| {
+            let places = self.series.places(judged, self.axis);
+            let inside = places.iter().rposition(|(_, y)| *y <= high).map_or(0, |place| place + 1);
+            let beyond = &places[inside..];
+            let most = beyond.iter().map(|(_, y)| *y).reduce(f64::max)?;
+            Some((beyond[0].0, most))
+        });
+        left.reduce(|(first, most), (x, y)| (first.min(x), most.max(y)))
+            .filter(|_| !self.series.higher_is_better())
+    }
+
+    /// `d-sync leaves the chart at 3.20 s wall time and reaches 1.2e30 nats.`
+    fn gone_words(&self, name: &str, (x, most): Place) -> String {
+        format!(
+            "{name} leaves the chart at {} and reaches {}.",
+            self.moment(x),
+            self.series.unit().short(most)
+        )
+    }
+
+    fn coordinate(&self, value: f64) -> String {
+        coordinate(if self.grain == Grain::Whole { value.round() } else { value })
+    }
+
+    /// A place on the horizontal axis in words.
+    fn moment(&self, x: f64) -> String {
+        let unit = self.axis.unit(x);
+        let name = [unit.name, self.axis.name()].join(" ");
+        format!("{} {}", number_format::short(x * unit.factor), name.trim())
     }
 
     fn mark(&self, judged: &JudgedRun, obstacles: &mut Obstacles) -> Option<Mark> {
@@ -232,23 +289,26 @@ impl Canvas {
         };
         let (x, y) = self.place(point.0, point.1);
         obstacles.mark((x, y));
-        let unit = self.axis.unit(point.0);
         let title = || {
             format!(
-                "repeat {} {what} {} {}: {}",
+                "repeat {} {what} {}: {}",
                 judged.run.repeat + 1,
-                number_format::short(point.0 * unit.factor),
-                [unit.name, self.axis.name()].join(" ").trim(),
+                self.moment(point.0),
                 self.series.unit().short(point.1)
             )
         };
         Some(Mark {
-            x: coordinate(x),
-            y: coordinate(y),
+            x: self.coordinate(x),
+            y: self.coordinate(y),
             hollow: hit.is_none(),
             title: if self.titled { title() } else { String::new() },
         })
     }
+}
+
+/// A triangle that points up at a place of the upper edge.
+fn marker_up(x: f64, top: f64) -> String {
+    Path::around([(x, top), (x + 6.0, top + 10.0), (x - 6.0, top + 10.0)]).finish()
 }
 
 /// The positions of the median: the median position of the k-th point, for each k that half of the runs have; where

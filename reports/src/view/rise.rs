@@ -4,6 +4,7 @@ use super::series::{Axis, Series};
 use crate::chart::{Area, Scale, Stretch};
 use crate::statistics;
 use crate::study::Condition;
+use recipe::Metric;
 
 /// One choice of the vertical axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +71,7 @@ pub(crate) fn vertical_scale(condition: &Condition, series: Series, rise: Rise, 
 struct Values {
     /// Of trained models, with the target: the untrained model would flatten everything else.
     trained: Vec<f64>,
-    /// Of training losses, beyond which a run diverges and leaves the chart.
+    /// Beyond which a run explodes and leaves the chart: the others would be a line at its bottom.
     most: f64,
 }
 
@@ -86,13 +87,21 @@ impl Values {
             trained = points().map(|point| point.value).collect();
         }
         trained.extend(series.target(condition).map(|target| target.threshold));
-        let first: Vec<f64> = runs()
-            .filter_map(|judged| series.places(judged, Axis::Wall).first().copied())
-            .map(|(_, y)| y)
-            .collect();
         let most = match series {
-            Series::TrainingLoss => statistics::median(&first).map_or(f64::INFINITY, |first| first * 1.5),
-            Series::Metric(_) => f64::INFINITY,
+            Series::TrainingLoss => {
+                let first: Vec<f64> = runs()
+                    .filter_map(|judged| series.places(judged, Axis::Wall).first().copied())
+                    .map(|(_, y)| y)
+                    .collect();
+                statistics::median(&first).map_or(f64::INFINITY, |first| first * 1.5)
+            }
+            Series::Metric(metric) if metric.higher_is_better() => f64::INFINITY,
+            Series::Metric(Metric::ConsensusDistance) => usual(condition, series) * FAR,
+            Series::Metric(_) => {
+                let untrained: Vec<f64> =
+                    points().filter(|point| point.samples <= 0.0).map(|point| point.value).collect();
+                statistics::median(&untrained).unwrap_or_else(|| usual(condition, series)) * EXPLODED
+            }
         };
         Self { trained, most }
     }
@@ -102,7 +111,8 @@ impl Values {
     }
 
     fn largest(&self) -> f64 {
-        self.trained.iter().copied().fold(f64::NEG_INFINITY, f64::max).min(self.most)
+        let sound = self.trained.iter().copied().filter(|value| *value <= self.most);
+        sound.reduce(f64::max).unwrap_or(self.most)
     }
 
     fn linear(&self, series: Series) -> [f64; 2] {
@@ -129,12 +139,28 @@ impl Values {
     }
 }
 
+/// A test loss this many times that of the untrained model exploded: what guesses loses no more than it.
+const EXPLODED: f64 = 4.0;
+
+/// A distance between weights this many times as large as usual exploded: distances of sound arms lie far apart.
+const FAR: f64 = 1e6;
+
+/// The largest value of an arm, the lower one of the two in the middle; infinite without a positive one.
+fn usual(condition: &Condition, series: Series) -> f64 {
+    let of_cell = |cell: &crate::study::ArmCell| {
+        let values = cell.runs.iter().flat_map(|judged| series.values(judged)).map(|point| point.value);
+        values.filter(|value| value.is_finite() && *value > 0.0).reduce(f64::max)
+    };
+    let mut largest: Vec<f64> = condition.cells.iter().filter_map(of_cell).collect();
+    largest.sort_by(f64::total_cmp);
+    largest.get(largest.len().saturating_sub(1) / 2).copied().unwrap_or(f64::INFINITY)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::sample::Sample;
     use crate::study::Study;
-    use recipe::Metric;
 
     fn scale_of(change: impl Fn(&mut store::MetricRow), rise: Rise) -> Scale {
         let mut rows = Sample { repeats: 1, ..Sample::duel() }.rows();

@@ -11,7 +11,7 @@ use crate::study::{PlacedCell, Study};
 use record::{LaneId, Nanos, Phase, Rank};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use store::SpanRow;
+use store::{RunState, SpanRow};
 
 /// The width of a letter of a lane's name, at most on average.
 const LETTER: f64 = 7.0;
@@ -23,7 +23,7 @@ const MOST_TIMELINES: usize = 6;
 const MOST_LANES: usize = 16;
 
 /// Number of bars in one window, shared by its lanes; shorter spans are merged into the longest phase nearby.
-const MOST_SLICES: usize = 5_000;
+const MOST_SLICES: usize = 4_500;
 
 /// The section.
 #[derive(Debug, Serialize)]
@@ -90,11 +90,14 @@ impl Section {
                 without += 1;
                 continue;
             }
-            let repeat = study.rows.runs.iter().find(|row| row.id == run).map_or(0, |row| row.repeat);
+            let row = study.rows.runs.iter().find(|row| row.id == run);
+            let repeat = row.map_or(0, |row| row.repeat);
+            let diverged = row.is_some_and(|row| row.state == RunState::Diverged);
+            let aside = if diverged { "; all runs of this arm diverged" } else { "" };
             timelines.push(Timeline {
                 arm: study.arm_name(arm).to_owned(),
                 condition: condition_title(condition),
-                run: format!("repeat {} of this arm, the median by speed (run {run})", repeat + 1),
+                run: format!("repeat {} of this arm, the median by speed (run {run}){aside}", repeat + 1),
                 windows,
             });
         }

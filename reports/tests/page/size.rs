@@ -99,7 +99,8 @@ fn three_hundred_and_fifty_runs_stay_small() {
     ] {
         println!("{name}: {} bytes", part(name));
     }
-    assert!(page.html.len() <= 2_300_000, "{} bytes", page.html.len());
+    println!("350 runs x 8 to 12 ranks: {} bytes", page.html.len());
+    assert!(page.html.len() <= 2_000_000, "{} bytes", page.html.len());
     assert_eq!(page.warnings, Vec::<String>::new());
     // What the page leaves to the files beside it is there in full.
     let metrics = page.data.iter().find(|file| file.name == "quickstart-metrics.csv").unwrap();
