@@ -22,7 +22,7 @@ pub(crate) fn mean_per_gradient(cell: &ArmCell, workers: u32) -> Option<f64> {
         return None;
     }
     let rates: Vec<f64> =
-        cell.runs.iter().filter_map(|judged| per_gradient(judged.attempt, workers)).collect();
+        cell.sound_runs().filter_map(|judged| per_gradient(judged.attempt, workers)).collect();
     (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64)
 }
 

@@ -18,6 +18,9 @@ pub(crate) fn decimals_of(value: f64) -> usize {
     (2.0 - value.abs().log10().floor()).clamp(0.0, 6.0) as usize
 }
 
+/// From here on a number is written with its power of ten: what exploded, not what was measured.
+const HUGE: f64 = 1e12;
+
 /// The value with `decimals` decimals, a true minus sign, and narrow spaces between thousands from five digits on.
 pub(crate) fn fixed(value: f64, decimals: usize) -> String {
     if !value.is_finite() {
@@ -27,8 +30,8 @@ pub(crate) fn fixed(value: f64, decimals: usize) -> String {
             _ => "\u{2212}\u{221e}".to_owned(),
         };
     }
-    if value.abs() >= 1e15 {
-        return format!("{value:.2e}");
+    if value.abs() >= HUGE {
+        return format!("{value:.1e}").replace('-', "\u{2212}");
     }
     let text = format!("{:.decimals$}", value.abs());
     let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
@@ -199,6 +202,8 @@ mod tests {
         assert_eq!(signed(0.12, 1), "+0.1");
         assert_eq!(signed(0.01, 1), "0.0");
         assert_eq!(fixed(f64::NAN, 2), "NaN");
+        assert_eq!(fixed(1.23e30, 4), "1.2e30");
+        assert_eq!(short(-1.23e30), "\u{2212}1.2e30");
         assert_eq!(count(1_234_567), "1\u{202f}234\u{202f}567");
     }
 

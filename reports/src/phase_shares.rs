@@ -30,9 +30,9 @@ impl StepShares {
     }
 }
 
-/// The mean of `shares` over the judged runs that have one.
+/// The mean of `shares` over the judged runs that have one and did not diverge.
 pub(crate) fn mean(cell: &ArmCell, shares: impl Fn(&AttemptRow) -> Option<StepShares>) -> Option<StepShares> {
-    let runs: Vec<StepShares> = cell.runs.iter().filter_map(|judged| shares(judged.attempt)).collect();
+    let runs: Vec<StepShares> = cell.sound_runs().filter_map(|judged| shares(judged.attempt)).collect();
     let count = runs.len() as f64;
     let mean = |value: &dyn Fn(&StepShares) -> f64| runs.iter().map(value).sum::<f64>() / count;
     let exposed = runs.first()?.exposed.is_some();

@@ -5,7 +5,7 @@
 
 use recipe::Redaction;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use store::SweepRows;
 
 /// Replaces what was removed.
@@ -24,9 +24,11 @@ pub(crate) fn redacted(rows: &SweepRows) -> Cow<'_, SweepRows> {
     // Before hosts: `user@host` is recognised by both.
     if users {
         each_text(&mut rows, &without_users);
+        each_label(&mut rows, &without_users);
     }
     if paths {
         each_text(&mut rows, &without_paths);
+        each_label(&mut rows, &without_paths);
     }
     if hosts {
         let names = host_names(&rows);
@@ -62,17 +64,29 @@ fn each_text(rows: &mut SweepRows, change: &dyn Fn(&str) -> String) {
     }
 }
 
-/// What arms, conditions and axes are called: names, in which that of a machine may be a part.
+/// What arms, conditions and axes are called: names, in which that of a machine, a user or a path may be a part. Names that
+/// differ still do so afterwards: arms and conditions are told apart by them.
 fn each_label(rows: &mut SweepRows, change: &dyn Fn(&str) -> String) {
     let plan = &mut rows.plan;
-    let mut labels: Vec<&mut String> = vec![&mut plan.name];
+    plan.name = change(&plan.name);
+    let mut labels: Vec<&mut String> = Vec::new();
     labels.extend(plan.arms.iter_mut().map(|arm| &mut arm.name));
     for cell in &mut plan.cells {
         labels.extend([&mut cell.label, &mut cell.condition]);
         labels.extend(cell.axes.iter_mut().map(|axis| &mut axis.text));
     }
+    let names: BTreeSet<String> = labels.iter().map(|label| (*label).clone()).collect();
+    let mut same: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for name in names {
+        same.entry(change(&name)).or_default().push(name);
+    }
     for label in labels {
-        *label = change(label);
+        let changed = change(label);
+        let alike = same.get(&changed).map_or(&[][..], Vec::as_slice);
+        *label = match alike.iter().position(|name| name == label) {
+            Some(place) if alike.len() > 1 => format!("{changed} ({})", place + 1),
+            _ => changed,
+        };
     }
 }
 
@@ -222,6 +236,31 @@ mod tests {
         );
         let label = without_names("d-sync-on-gpu-1 gpu-12", &names, char::is_alphanumeric);
         assert_eq!(label, "d-sync-on-host-1 gpu-12");
+    }
+
+    #[test]
+    fn users_and_paths_go_from_names_which_stay_apart() {
+        let mut rows = Sample { workers: vec![2, 4], ..Sample::duel() }.rows();
+        let paths = ["/home/ada/mnist", "/srv/x/mnist"];
+        rows.plan.arms[1].name = "d-sync-ada@gpu".to_owned();
+        for (place, cell) in rows.plan.cells.iter_mut().enumerate() {
+            let text = paths[place / 2].to_owned();
+            cell.condition = format!("dataset.path={text}");
+            cell.label = format!("x dataset.path={text}");
+            cell.axes = vec![recipe::AxisValue { path: "dataset.path".to_owned(), text, number: None }];
+        }
+        rows.plan.report.redact = vec![Redaction::Paths];
+        let shown = redacted(&rows);
+        let conditions: BTreeSet<&str> =
+            shown.plan.cells.iter().map(|cell| cell.condition.as_str()).collect();
+        let apart = ["dataset.path=…/mnist (1)", "dataset.path=…/mnist (2)"];
+        assert_eq!(conditions, BTreeSet::from(apart));
+        assert!(shown.plan.cells.iter().all(|cell| cell.axes[0].text.starts_with("…/mnist (")));
+        assert_eq!(shown.plan.arms[1].name, "d-sync-ada@gpu");
+        rows.plan.report.redact = vec![Redaction::Users];
+        let shown = redacted(&rows);
+        assert_eq!(shown.plan.arms[1].name, "…@gpu");
+        assert_eq!(shown.plan.cells[0].condition, "dataset.path=/home/…/mnist");
     }
 
     #[test]

@@ -161,9 +161,12 @@ fn ratio_column(condition: &Condition, comparisons: &[Comparison]) -> Column {
             (None, None) => TextCell::missing(),
         }
     });
+    let meaning = "time of the baseline divided by that of the arm";
+    let equal = condition.target.is_some() && comparisons.iter().any(|found| found.same_weights.is_some());
+    let aside = "; for an arm that ends with the weights of the baseline, bit for bit, their times per step in place of those to the target";
     Column {
         name: "speed-up",
-        meaning: "time of the baseline divided by that of the arm".to_owned(),
+        meaning: format!("{meaning}{}", if equal { aside } else { "" }),
         cells,
         always: !comparisons.is_empty(),
     }
@@ -272,15 +275,28 @@ fn wait_share(attempt: &AttemptRow) -> Option<f64> {
 /// `None` if no run diverged.
 fn diverged_column(condition: &Condition) -> Option<Column> {
     let cells = per_entry(condition, |cell| TextCell {
-        text: format!("{} of {}", cell.diverged(), cell.runs.len()),
+        text: format!("{} of {}{}", cell.diverged(), cell.runs.len(), diverged_after(cell)),
         sort: cell.diverged() as f64,
     });
     condition.cells.iter().any(|cell| cell.diverged() > 0).then(|| Column {
         name: "diverged",
-        meaning: "runs whose loss left the finite numbers, of those judged".to_owned(),
+        meaning: "runs whose loss left the finite numbers, of those judged, and the steps that they completed before".to_owned(),
         cells,
         always: true,
     })
+}
+
+/// ` after 17 steps`, ` after 17 to 40 steps`; nothing where no run diverged or the steps are not known.
+fn diverged_after(cell: &ArmCell) -> String {
+    let diverged = cell.runs.iter().filter(|judged| judged.has_diverged());
+    let steps: Vec<u64> = diverged.map(|judged| judged.attempt.steps).filter(|steps| *steps > 0).collect();
+    match (steps.iter().min(), steps.iter().max()) {
+        (Some(first), Some(last)) if first < last => {
+            format!(" after {} to {} steps", number_format::count(*first), number_format::count(*last))
+        }
+        (Some(only), _) => format!(" after {}", number_format::plural(*only as usize, "step")),
+        (None, _) => String::new(),
+    }
 }
 
 fn final_column(findings: &Findings, condition: &Condition) -> Column {
@@ -311,8 +327,12 @@ fn aligned(estimates: &[Option<Estimate>], unit: impl Fn(f64) -> Unit) -> Vec<Te
         known().map(|estimate| unit.decimals(estimate.value, estimate.uncertainty())).collect();
     decimals.sort_unstable();
     let decimals = decimals.get(decimals.len().saturating_sub(1) / 2).copied().unwrap_or(0);
+    // Without an interval a value has the digits that the sentences give it.
+    let own = |estimate: &Estimate| {
+        if estimate.interval.is_some() { decimals } else { unit.decimals(estimate.value, None) }
+    };
     let cell = |estimate: &Estimate| TextCell {
-        text: unit.with(unit.number(estimate.value, decimals)),
+        text: unit.with(unit.number(estimate.value, own(estimate))),
         sort: estimate.value,
     };
     estimates.iter().map(|estimate| estimate.as_ref().map_or_else(TextCell::missing, cell)).collect()
@@ -343,12 +363,22 @@ mod tests {
         // It ended early: its throughput would be that of nothing.
         rows.runs[1].state = RunState::Diverged;
         rows.runs[1].attempt.as_mut().unwrap().samples = 1;
-        assert_eq!(column(&rows, "diverged").unwrap(), ["0 of 5", "1 of 5"]);
+        rows.runs[1].attempt.as_mut().unwrap().steps = 17;
+        assert_eq!(column(&rows, "diverged").unwrap(), ["0 of 5", "1 of 5 after 17 steps"]);
         let [before, after] =
             [throughput, column(&rows, "throughput")].map(|column| column.unwrap()[1].clone());
         let number =
             |text: &str| text.trim_end_matches("/s").replace(['\u{202f}', '\u{a0}', ' '], "").parse::<f64>();
         assert!((number(&before).unwrap() / number(&after).unwrap() - 1.0).abs() < 0.05, "{before} {after}");
+    }
+
+    #[test]
+    fn a_single_run_has_the_digits_of_its_sentence() {
+        let rows = Sample { repeats: 1, target: None, ..Sample::duel() }.rows();
+        let verdicts = crate::verdicts(&rows, &Options::default()).unwrap();
+        for (text, verdict) in column(&rows, "step time").unwrap().iter().zip(&verdicts) {
+            assert!(verdict.sentence.contains(&format!("took {text} (n")), "{text}: {}", verdict.sentence);
+        }
     }
 
     #[test]

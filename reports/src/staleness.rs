@@ -108,7 +108,7 @@ pub(crate) struct Staleness {
 /// The staleness of an arm's gradients; `None` unless servers apply gradients as they arrive.
 pub(crate) fn of(cell: &ArmCell) -> Option<Staleness> {
     let mut found = Staleness { all: Histogram::default(), by_worker: BTreeMap::new(), runs: 0 };
-    for judged in cell.runs.iter().filter(|judged| !judged.attempt.staleness.is_empty()) {
+    for judged in cell.sound_runs().filter(|judged| !judged.attempt.staleness.is_empty()) {
         found.runs += 1;
         for row in &judged.attempt.staleness {
             found.all.add(row.staleness, row.count);

@@ -2,33 +2,43 @@
 
 use super::csv::Csv;
 use crate::findings::Findings;
+use crate::machine::load;
 use std::collections::BTreeMap;
-use store::{MetricRow, RunRow, RunState};
+use store::{AttemptRow, MetricRow, RunRow, RunState};
+
+const RUN_COLUMNS: [&str; 28] = [
+    "run",
+    "id",
+    "arm",
+    "condition",
+    "repeat",
+    "seed",
+    "state",
+    "reused",
+    "attempt",
+    "training_ns",
+    "wall_ns",
+    "step_time_ns",
+    "mean_step_time_ns",
+    "steps",
+    "samples",
+    "bytes_out",
+    "target_ns",
+    "target_samples",
+    "weights_sha256",
+    "detail",
+    "ranks_lost",
+    "started_unix_s",
+    "other_processes_share",
+    "hypervisor_share",
+    "cpu_pressure_share",
+    "memory_pressure_share",
+    "load",
+    "frequency_khz",
+];
 
 pub(super) fn runs(findings: &Findings) -> String {
-    let mut csv = Csv::new(&[
-        "run",
-        "id",
-        "arm",
-        "condition",
-        "repeat",
-        "seed",
-        "state",
-        "reused",
-        "attempt",
-        "training_ns",
-        "wall_ns",
-        "step_time_ns",
-        "mean_step_time_ns",
-        "steps",
-        "samples",
-        "bytes_out",
-        "target_ns",
-        "target_samples",
-        "weights_sha256",
-        "detail",
-        "ranks_lost",
-    ]);
+    let mut csv = Csv::new(&RUN_COLUMNS);
     let hits = hits(findings);
     for run in &findings.rows().runs {
         let attempt = run.attempt.as_ref();
@@ -57,9 +67,22 @@ pub(super) fn runs(findings: &Findings) -> String {
             weights.map_or("", String::as_str),
             attempt.map_or("", |a| &a.detail),
             &number(attempt.map(|a| a.lost.len() as u64)),
+            &attempt.map(|a| a.started.to_string()).unwrap_or_default(),
+            &most(attempt, |used| Some(used.others)),
+            &most(attempt, |used| Some(used.steal)),
+            &most(attempt, |used| used.cpu_pressure),
+            &most(attempt, |used| used.memory_pressure),
+            &most(attempt, |used| used.load),
+            &most(attempt, |used| used.frequency),
         ]);
     }
     csv.text
+}
+
+/// The largest value of the machines while the run's ranks trained; empty where it is not known.
+fn most(attempt: Option<&AttemptRow>, of: fn(&record::HostUse) -> Option<f64>) -> String {
+    let uses = attempt.map(load::uses).unwrap_or_default();
+    uses.iter().filter_map(of).reduce(f64::max).map(|value| value.to_string()).unwrap_or_default()
 }
 
 /// The evaluation at which each run that reached its target did so, by index of the run.

@@ -8,15 +8,15 @@ use record::{HostRecord, HostUse};
 use store::AttemptRow;
 
 /// Of the cores' time. The counters behind it are good to a few percent in a run of a few seconds.
-const OTHERS: f64 = 0.05;
+pub(crate) const OTHERS: f64 = 0.05;
 /// Of the cores' time.
-const STEAL: f64 = 0.01;
+pub(crate) const STEAL: f64 = 0.01;
 /// Of the time.
-const MEMORY_PRESSURE: f64 = 0.01;
+pub(crate) const MEMORY_PRESSURE: f64 = 0.01;
 /// By what the cores' mean frequency may differ between runs.
-const FREQUENCY: f64 = 0.05;
+pub(crate) const FREQUENCY: f64 = 0.05;
 /// The largest probability, over all arms and conditions together, that equal runs spread as much.
-const SPREAD_P: f64 = 0.01;
+pub(crate) const SPREAD_P: f64 = 0.01;
 
 /// What is known of the machine while the judged runs were trained.
 pub(crate) struct Load {

@@ -233,6 +233,13 @@ impl Condition<'_> {
     }
 }
 
+impl<'a> ArmCell<'a> {
+    /// The judged runs that did not diverge: what they did says something of the arm's speed.
+    pub(crate) fn sound_runs(&self) -> impl Iterator<Item = &JudgedRun<'a>> {
+        self.runs.iter().filter(|judged| !judged.has_diverged())
+    }
+}
+
 impl ArmCell<'_> {
     /// What is compared, one value for each judged run; infinite where a target was not reached.
     pub(crate) fn values(&self, measure: Measure) -> Vec<f64> {
@@ -283,7 +290,8 @@ impl ArmCell<'_> {
         self.reached() * 2 < self.runs.len()
     }
 
-    /// The median run by the measure, the lower of two; a run without a value comes last.
+    /// The median run by the measure, the lower of two, of those that did not diverge if there are any; a run without a value
+    /// comes last.
     pub(crate) fn median_run(&self, measure: Measure) -> Option<&JudgedRun<'_>> {
         self.runs.get(self.median_index(measure)?)
     }
@@ -295,7 +303,11 @@ impl ArmCell<'_> {
             Measure::StepsToTarget => self.runs[*place].steps_to_target(self.batch),
             Measure::StepTime => self.runs[*place].mean_step().unwrap_or(f64::INFINITY),
         };
-        let mut order: Vec<usize> = (0..self.runs.len()).collect();
+        let sound = |place: &usize| !self.runs[*place].has_diverged();
+        let mut order: Vec<usize> = (0..self.runs.len()).filter(sound).collect();
+        if order.is_empty() {
+            order = (0..self.runs.len()).collect();
+        }
         order.sort_by(|left, right| key(left).total_cmp(&key(right)));
         order.get(order.len().saturating_sub(1) / 2).copied()
     }
@@ -326,8 +338,7 @@ impl ArmCell<'_> {
 
     /// The mean of `value` over the judged runs that have one and did not diverge.
     pub(crate) fn mean_of(&self, value: impl Fn(&AttemptRow) -> Option<f64>) -> Option<f64> {
-        let steady = self.runs.iter().filter(|judged| !judged.has_diverged());
-        let values: Vec<f64> = steady.filter_map(|judged| value(judged.attempt)).collect();
+        let values: Vec<f64> = self.sound_runs().filter_map(|judged| value(judged.attempt)).collect();
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     }
 }
@@ -365,6 +376,26 @@ mod tests {
         rows.runs[0].attempt.as_mut().unwrap().mean_step_time = None;
         let halves: Vec<f64> = means.iter().map(|mean| mean / 2.0).collect();
         assert_eq!(steps(&rows), halves);
+    }
+
+    #[test]
+    fn the_median_run_did_not_diverge_unless_all_did() {
+        let mut rows = Sample { target: None, ..Sample::duel() }.rows();
+        let median = |rows: &SweepRows| {
+            let study = Study::new(rows, None).unwrap();
+            study.conditions[0].cells[1].median_index(Measure::StepTime)
+        };
+        let before = median(&rows).unwrap();
+        let of_arm = |rows: &SweepRows| -> Vec<usize> {
+            (0..rows.runs.len()).filter(|place| rows.runs[*place].cell == 1).collect()
+        };
+        let places = of_arm(&rows);
+        rows.runs[places[before]].state = RunState::Diverged;
+        assert_ne!(median(&rows), Some(before));
+        for place in places {
+            rows.runs[place].state = RunState::Diverged;
+        }
+        assert!(median(&rows).is_some());
     }
 
     #[test]

@@ -62,7 +62,8 @@ impl Drift {
             return None;
         }
         let points: Vec<Point> = timed.iter().map(|run| run.point).collect();
-        let slope = drift::slope(&points, findings.thresholds.confidence);
+        let slope =
+            drift::slope(&points, findings.thresholds.confidence).filter(|slope| is_known(slope, last));
         let area = Area::wide(240.0);
         let unit = span_unit(last);
         let x = Scale::new(-0.02 * last..=1.02 * last, area.left..=area.right, unit.factor);
@@ -98,7 +99,13 @@ impl Drift {
 
 /// By arm, as in the plan.
 fn timed<'s, 'a>(findings: &'s Findings<'a>) -> Vec<Timed<'s, 'a>> {
-    let runs = || findings.study.arm_cells().flat_map(|placed| &placed.cell.runs);
+    let runs = || {
+        findings
+            .study
+            .arm_cells()
+            .flat_map(|placed| &placed.cell.runs)
+            .filter(|judged| !judged.has_diverged())
+    };
     let first = runs().map(|judged| judged.attempt.started).min().unwrap_or(0);
     let step = |judged: &JudgedRun| {
         let time = judged.attempt.mean_step_time.or(judged.attempt.step_time);
@@ -106,9 +113,9 @@ fn timed<'s, 'a>(findings: &'s Findings<'a>) -> Vec<Timed<'s, 'a>> {
     };
     let mut timed = Vec::new();
     for (number, placed) in findings.study.arm_cells().enumerate() {
-        let steps: Vec<f64> = placed.cell.runs.iter().filter_map(step).collect();
+        let steps: Vec<f64> = placed.cell.sound_runs().filter_map(step).collect();
         let Some(middle) = median(&steps) else { continue };
-        for judged in &placed.cell.runs {
+        for judged in placed.cell.sound_runs() {
             let Some(step) = step(judged) else { continue };
             timed.push(Timed {
                 judged,
@@ -132,10 +139,19 @@ fn span_unit(seconds: f64) -> Unit {
     }
 }
 
+/// An interval that reaches beyond a doubling says nothing of a drift; a slope of few runs close together reaches any number.
+const MOST_CHANGE: f64 = 1.0;
+
+/// Whether the runs determine the slope at all.
+fn is_known(slope: &Slope, span: f64) -> bool {
+    let [_, low, high] = slope.over(span);
+    high - low <= MOST_CHANGE
+}
+
 /// `no drift: the slope over 12 min is +0.3 % (−1.0 … +2.0)`.
 fn finding(slope: Option<Slope>, span: f64, min_effect: f64) -> String {
     let Some(slope) = slope else {
-        return "Too few runs to tell a drift of the machine from what varies.".to_owned();
+        return "Too few runs to judge whether the machine drifted.".to_owned();
     };
     let changes = slope.over(span);
     let [_, low, high] = changes;

@@ -10,7 +10,7 @@ use crate::machine::load;
 use crate::machine::turns::{self, TurnKind};
 use crate::number_format;
 use crate::phase_shares;
-use crate::study::{Condition, Study, is_degraded};
+use crate::study::{ArmCell, Condition, JudgedRun, Study, is_degraded};
 use crate::verdict::{Verdict, whole_percent};
 use crate::view::emulation;
 use crate::waiting;
@@ -114,14 +114,45 @@ fn marks(findings: &Findings) -> Vec<TrustMark> {
     marks.extend(cores(findings));
     marks.extend(gossip(findings));
     marks.extend(emulation::mark(findings));
-    let reused = rows.runs.iter().filter(|run| run.reused).count();
-    if reused > 0 {
-        marks.push(TrustMark::supports(
-            "reused",
-            format!("{} taken from an earlier sweep of equal identity", number_format::plural(reused, "run")),
-        ));
-    }
+    marks.extend(reused(findings));
     marks
+}
+
+/// Runs of an earlier sweep. A pair of which only one run is from then holds what the machine changed since.
+fn reused(findings: &Findings) -> Option<TrustMark> {
+    let count = findings.rows().runs.iter().filter(|run| run.reused).count();
+    if count == 0 {
+        return None;
+    }
+    let text =
+        format!("{} taken from an earlier sweep of equal identity", number_format::plural(count, "run"));
+    Some(match pairs_apart(&findings.study) {
+        0 => TrustMark::supports("reused", text),
+        apart => TrustMark::warns(
+            "reused",
+            format!(
+                "{text}; in {} with the baseline only one run is, so that a change of the machine since then counts as a \
+                 difference",
+                number_format::plural(apart, "pair")
+            ),
+        ),
+    })
+}
+
+/// Pairs of an arm's run and the baseline's of which one is of an earlier sweep and one is not.
+fn pairs_apart(study: &Study) -> usize {
+    let apart = |base: &ArmCell, cell: &ArmCell| {
+        let differs = |judged: &&JudgedRun| {
+            let other = base.runs.iter().find(|other| other.run.repeat == judged.run.repeat);
+            other.is_some_and(|other| other.run.reused != judged.run.reused)
+        };
+        cell.runs.iter().filter(differs).count()
+    };
+    let of_condition = |condition: &Condition| {
+        let base = condition.cell(study.baseline)?;
+        Some(condition.cells.iter().map(|cell| apart(base, cell)).sum::<usize>())
+    };
+    study.conditions.iter().filter_map(of_condition).sum()
 }
 
 /// The first twelve characters of a digest.

@@ -2,6 +2,7 @@
 
 use crate::comparison::FEWEST_PAIRS;
 use crate::findings::Findings;
+use crate::machine::load;
 use crate::number_format;
 use crate::statistics;
 use crate::study::is_judged;
@@ -49,6 +50,9 @@ impl Method {
                 item("Waiting and transfer", TRANSFER),
                 item("Who waited for whom", WAITED),
                 item("Slow links", links()),
+                item("Machine", machine(findings)),
+                item("Drift", drift(findings)),
+                item("Kept steps", KEPT),
             ]
             .into_iter()
             .chain(emulation::method(findings).map(|text| item("Emulation", text)))
@@ -83,6 +87,35 @@ const WAITED: &str = "A worker's own time in a step is the time in which its com
      that move from worker to worker, and never more than the waiting time. Workers that step independently have no common step and no last \
      worker; their waiting time is shown instead. A rank computes slowly if it is busy, neither communicating nor waiting, at least 1.5 times as \
      long per step as the median of the others.";
+
+const KEPT: &str = "All totals, medians, percentiles and histograms are made from all steps, when a run ends. Of the steps themselves some \
+     500 of each lane are kept, evenly spaced, with the 64 slowest of each rank and lane and those with spans; curves of the training loss are \
+     drawn from these. With `measure.steps = \"all\"` each step is kept.";
+
+fn machine(findings: &Findings) -> String {
+    format!(
+        "While ranks train, the counters of each machine are read: other processes and the hypervisor should use less than {} and {} of the \
+         cores, tasks should wait for memory in less than {} of the time, and the cores' mean frequency should differ between runs by less than \
+         {}. Besides, runs of one arm should differ no more than the blocks of steps within them explain: beyond chance (p below {} over all arms) \
+         and by {} or more (half of report.min-effect), it is said. Nothing is left out or corrected for it.",
+        verdict::whole_percent(load::OTHERS),
+        verdict::whole_percent(load::STEAL),
+        verdict::whole_percent(load::MEMORY_PRESSURE),
+        verdict::whole_percent(load::FREQUENCY),
+        number_format::p_value(load::SPREAD_P),
+        verdict::whole_percent(findings.thresholds.min_effect / 2.0),
+    )
+}
+
+fn drift(findings: &Findings) -> String {
+    format!(
+        "The logarithms of the runs' mean step times over their starts, by least squares with an intercept for each arm and condition and one slope. \
+         A drift is called where the {} t interval of the slope excludes zero, and none that matters where the interval stays within {} over the time \
+         of the sweep. Nothing is said where less than two degrees of freedom are left, or where the interval is wider than a doubling.",
+        verdict::whole_percent(findings.thresholds.confidence),
+        verdict::whole_percent(findings.thresholds.min_effect),
+    )
+}
 
 fn links() -> String {
     format!(

@@ -33,7 +33,7 @@ pub(crate) struct Waiting {
     pub(crate) held_back: bool,
     pub(crate) slow: Option<SlowRank>,
     pub(crate) links: Links,
-    /// Judged runs in which the same rank computes slowly or has a slow link, and all.
+    /// Runs that did not diverge in which the same rank computes slowly or has a slow link, and all.
     pub(crate) runs: (usize, usize),
 }
 
@@ -114,10 +114,10 @@ fn named(slow: Option<SlowRank>, links: Links) -> Option<Rank> {
     slow.map(|slow| slow.rank).or(link)
 }
 
-/// The workers of an arm's median run; `None` unless the pace of at least two is known.
+/// The workers of an arm's median run; `None` unless the pace of at least two is known, and if all runs diverged.
 pub(crate) fn of(condition: &Condition, cell: &ArmCell) -> Option<Waiting> {
     let run = cell.median_index(condition.measure())?;
-    let judged = &cell.runs[run];
+    let judged = cell.runs.get(run).filter(|judged| !judged.has_diverged())?;
     let workers = shares(judged.attempt);
     if workers.len() < 2 {
         return None;
@@ -136,7 +136,7 @@ pub(crate) fn of(condition: &Condition, cell: &ArmCell) -> Option<Waiting> {
         held_back: cell.held_back,
         slow,
         links,
-        runs: (cell.runs.iter().filter(same).count(), cell.runs.len()),
+        runs: (cell.sound_runs().filter(same).count(), cell.sound_runs().count()),
         workers,
     })
 }

@@ -135,3 +135,70 @@ fn a_degraded_run_is_marked_listed_and_left_out() {
     assert_eq!(judged(&rows), before);
     assert_ne!(judged(&rows), judged(&whole));
 }
+
+/// The page's part from the head of a section to its end.
+fn section<'a>(page: &'a str, name: &str) -> &'a str {
+    page.split(&format!("<section id=\"{name}\">")).nth(1).unwrap().split("</section>").next().unwrap()
+}
+
+#[test]
+fn a_diverged_run_speaks_of_no_rank_and_no_phase() {
+    let rows = Sample { target: None, ..Sample::held_up() }.rows();
+    let mut changed = rows.clone();
+    // A rank of a diverged run that is slow, and slower than all.
+    let run = &mut changed.runs[0];
+    assert_eq!(rows.plan.cells[run.cell].arm, 0);
+    run.state = RunState::Diverged;
+    let attempt = run.attempt.as_mut().unwrap();
+    attempt.steps = 17;
+    for rank in &mut attempt.ranks {
+        rank.phases.iter_mut().for_each(|row| row.total = record::Nanos(row.total.0 * 1_000));
+        rank.steady.time = record::Nanos(rank.steady.time.0 * 1_000);
+    }
+    let page = checked(&changed);
+    assert!(section(&page, "scoreboard").contains("1 of 5 after 17 steps"));
+    assert!(section(&page, "heterogeneity").contains("The same in 4 of 4 runs"));
+    let mut without = changed.clone();
+    without.runs.remove(0);
+    let phases = |rows: &SweepRows| section(&checked(rows), "phases").to_owned();
+    assert_eq!(phases(&changed), phases(&without));
+    let marks = |page: &str| section(page, "drift").matches("<path class=\"dot\"").count();
+    assert_eq!(marks(&page), marks(&checked(&rows)) - 1);
+}
+
+#[test]
+fn an_arm_that_exploded_leaves_the_chart_and_the_page_says_where() {
+    let explode = |rows: &mut SweepRows| {
+        for run in rows.runs.iter_mut().filter(|run| run.cell == 1) {
+            let attempt = run.attempt.as_mut().unwrap();
+            attempt.losses.iter_mut().skip(3).for_each(|row| row.loss = 1e30);
+            let losses = attempt.metrics.iter_mut().filter(|row| row.metric == recipe::Metric::TestLoss);
+            losses.skip(3).for_each(|row| row.value = 1e30);
+        }
+        for cell in &mut rows.plan.cells {
+            cell.spec.train.target = Some(recipe::Target {
+                metric: recipe::Metric::TestLoss,
+                threshold: 0.2,
+                after: None,
+                stop: false,
+            });
+        }
+    };
+    let page = changed(explode);
+    let accuracy = section(&page, "accuracy");
+    for unit in ["test loss", "training loss"] {
+        let chart = accuracy.split(&format!("<text class=\"label\" x=\"0\" y=\"12\">{unit}")).nth(1).unwrap();
+        let note = chart.split("<p class=\"note\">").nth(1).unwrap().split("</p>").next().unwrap();
+        assert!(
+            note.starts_with("d-sync leaves the chart at ")
+                && note.ends_with(" and reaches 1.0e30\u{a0}nats."),
+            "{unit}: {note}"
+        );
+    }
+    // The axis is that of the other arm.
+    let curves = accuracy.split("<h4>Share of runs").next().unwrap();
+    let labels = curves.split("<text class=\"y\"").skip(1);
+    let largest = labels.filter_map(|label| label.split('>').nth(1)?.split('<').next()?.parse::<f64>().ok());
+    assert!(largest.fold(0.0, f64::max) <= 4.0);
+    assert!(!page.contains("000\u{202f}000\u{202f}000\u{202f}000"));
+}

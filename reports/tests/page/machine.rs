@@ -216,8 +216,35 @@ fn the_chart_of_the_drift_says_what_it_shows() {
     let quiet = checked(&Sample::duel().rows());
     assert!(quiet.contains("No drift that matters: the slope over 81.0\u{a0}s is "));
     let few = checked(&Sample { repeats: 2, ..Sample::duel() }.rows());
-    assert!(few.contains("Too few runs to tell a drift of the machine from what varies."));
+    assert!(few.contains("Too few runs to judge whether the machine drifted."));
     let one = Sample { repeats: 1, ..Sample::duel() };
     let one = Sample { arms: one.arms[..1].to_vec(), ..one };
     assert!(!checked(&one.rows()).contains("id=\"drift\""));
+}
+
+#[test]
+fn runs_of_an_earlier_sweep_on_one_side_are_no_green_mark() {
+    let reused = |places: &[usize]| {
+        let places = places.to_vec();
+        mark(&changed(move |rows| places.iter().for_each(|place| rows.runs[*place].reused = true)), "reused")
+    };
+    let both = "2 runs taken from an earlier sweep of equal identity".to_owned();
+    assert_eq!(reused(&[0, 1]), (true, both.clone()));
+    let aside = "; in 2 pairs with the baseline only one run is, so that a change of the machine since then counts as a \
+                 difference";
+    assert_eq!(reused(&[0, 2]), (false, format!("{both}{aside}")));
+}
+
+#[test]
+fn a_slope_of_few_runs_that_spread_without_bounds_is_not_shown() {
+    let page = changed(|rows| {
+        for run in 0..DUEL {
+            let factor = if run % 3 == 0 { 1_000 } else { 1 };
+            let attempt = attempt(rows, run);
+            attempt.mean_step_time = attempt.step_time.map(|time| Nanos(time.0 * factor));
+        }
+    });
+    let drift = page.split("<section id=\"drift\">").nth(1).unwrap().split("</section>").next().unwrap();
+    assert!(drift.contains("Too few runs to judge whether the machine drifted."), "{drift}");
+    assert!(!drift.contains("class=\"target\""));
 }
