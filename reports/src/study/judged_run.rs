@@ -97,3 +97,31 @@ pub fn is_judged(run: &RunRow) -> bool {
 pub(crate) fn is_degraded(run: &RunRow) -> bool {
     run.state == RunState::Degraded || run.attempt.as_ref().is_some_and(|attempt| !attempt.lost.is_empty())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Sample;
+    use crate::study::{Measure, Study};
+    use store::SweepRows;
+
+    #[test]
+    fn the_median_run_did_not_diverge_unless_all_did() {
+        let mut rows = Sample { target: None, ..Sample::duel() }.rows();
+        let median = |rows: &SweepRows| {
+            let study = Study::new(rows, None).unwrap();
+            study.conditions[0].cells[1].median_index(Measure::StepTime)
+        };
+        let before = median(&rows).unwrap();
+        let of_arm = |rows: &SweepRows| -> Vec<usize> {
+            (0..rows.runs.len()).filter(|place| rows.runs[*place].cell == 1).collect()
+        };
+        let places = of_arm(&rows);
+        rows.runs[places[before]].state = RunState::Diverged;
+        assert_ne!(median(&rows), Some(before));
+        for place in places {
+            rows.runs[place].state = RunState::Diverged;
+        }
+        assert!(median(&rows).is_some());
+    }
+}

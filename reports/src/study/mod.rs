@@ -379,26 +379,6 @@ mod tests {
     }
 
     #[test]
-    fn the_median_run_did_not_diverge_unless_all_did() {
-        let mut rows = Sample { target: None, ..Sample::duel() }.rows();
-        let median = |rows: &SweepRows| {
-            let study = Study::new(rows, None).unwrap();
-            study.conditions[0].cells[1].median_index(Measure::StepTime)
-        };
-        let before = median(&rows).unwrap();
-        let of_arm = |rows: &SweepRows| -> Vec<usize> {
-            (0..rows.runs.len()).filter(|place| rows.runs[*place].cell == 1).collect()
-        };
-        let places = of_arm(&rows);
-        rows.runs[places[before]].state = RunState::Diverged;
-        assert_ne!(median(&rows), Some(before));
-        for place in places {
-            rows.runs[place].state = RunState::Diverged;
-        }
-        assert!(median(&rows).is_some());
-    }
-
-    #[test]
     fn a_diverged_run_is_judged_and_a_failed_one_is_not() {
         let mut rows = Sample::duel().rows();
         for (run, state) in rows.runs.iter_mut().step_by(2).zip([
