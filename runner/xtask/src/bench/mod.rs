@@ -2,6 +2,7 @@
 
 mod all_reduce;
 mod large;
+mod layers;
 mod line;
 mod machine;
 mod network;
@@ -23,12 +24,14 @@ const TURNS: usize = 5;
 /// The benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
-    /// All-reduces and training.
+    /// All-reduces, steps and layers.
     All,
     /// All-reduces of several sizes.
     AllReduce,
     /// Steps of training.
     Training,
+    /// The layers of two models in one process.
+    Layers,
     /// Whether every all-reduce ends with vectors far beyond the credits of a peer.
     Large,
     /// The emulated network beside the kernel's.
@@ -42,6 +45,7 @@ impl Subject {
             [] => Self::All,
             ["all-reduce"] => Self::AllReduce,
             ["training"] => Self::Training,
+            ["layers"] => Self::Layers,
             ["large"] => Self::Large,
             ["network"] => Self::Network,
             [word, ..] => bail!("`{word}` is not expected here; see `cargo xtask help`"),
@@ -68,11 +72,17 @@ pub(crate) fn run(workspace: &Workspace, subject: Subject) -> Result<ExitCode> {
     println!(
         "\n{machine}; one thread of computation per process; medians of {TURNS} turns with their range\n"
     );
-    if subject != Subject::Training {
+    let measures = |one: Subject| subject == Subject::All || subject == one;
+    if measures(Subject::AllReduce) {
         println!("{}", all_reduce::measure(workspace, &peers, &mut turns)?);
     }
-    if subject != Subject::AllReduce {
+    if measures(Subject::Training) {
         println!("{}", training::measure(workspace, &peers, &mut turns)?);
+    }
+    if measures(Subject::Layers) {
+        for table in layers::measure(workspace, &peers, &mut turns)? {
+            println!("{table}");
+        }
     }
     println!("{}", turns.load());
     println!("stored: {}", turns.store(&workspace.target_folder()?.join("bench"), &machine)?.display());

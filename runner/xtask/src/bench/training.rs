@@ -14,46 +14,72 @@ use super::{TURNS, median};
 use crate::child::Child;
 use crate::workspace::Workspace;
 
-/// A model, the number of timed steps, and the row's name.
-const MODELS: [(&str, usize, &str); 2] =
-    [("mnist-mlp", 280, "mnist-mlp, batch 2 x 50"), ("vgg-like", 6, "VGG-like, batch 2 x 32")];
+/// What a row is about.
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    /// The recipe, and PyTorch's model.
+    model: &'static str,
+    /// In the table.
+    name: &'static str,
+    workers: u32,
+    /// Samples of each worker in a step.
+    batch: u32,
+    /// Timed steps of a stretch.
+    steps: usize,
+}
+
+const MODELS: [Job; 2] = [
+    Job { model: "mnist-mlp", name: "mnist-mlp", workers: 2, batch: 50, steps: 280 },
+    Job { model: "vgg-like", name: "VGG-like", workers: 2, batch: 32, steps: 6 },
+];
+
+/// Numbers of workers.
+const WORKERS: [u32; 2] = [2, 4];
+
 /// Stretches of a run that count; the steps before them warm up.
 const STRETCHES: usize = 3;
 
 /// Gives both their turns and lays the results side by side.
 pub(super) fn measure(workspace: &Workspace, peers: &Peers, turns: &mut Turns) -> Result<Table> {
     random_images(&peers.folder().join("cifar-10"))?;
-    let title = "A step of synchronous SGD, two workers on this machine (how many times as fast we are)";
+    let title = "A step of synchronous SGD by workers on this machine (how many times as fast we are)";
     let mut table = Table::new(title, &["model", "d-sync", "PyTorch DDP", "bound by"]);
-    for (model, steps, name) in MODELS {
-        let mut ours = Vec::new();
-        let mut theirs = Vec::new();
-        for turn in 1..=TURNS {
-            eprintln!("training: turn {turn} of {TURNS}, {model}");
-            let mut run = None;
-            turns.turn(turn, || {
-                let made = own(workspace, peers.folder(), model, steps)?;
-                let line = made.line(model);
-                run = Some(made);
-                Ok(vec![line])
-            })?;
-            ours.extend(run);
-            if let Some(python) = peers.python() {
-                let said = turns.turn(turn, || peer(workspace, python, model, steps))?;
-                theirs.extend(said.first().and_then(|line| line.value("us")));
-            }
+    for model in MODELS {
+        for workers in WORKERS {
+            table.push(row(workspace, peers, turns, Job { workers, ..model })?);
         }
-        let own: Vec<f64> = ours.iter().map(|run| run.us).collect();
-        ours.sort_by(|a, b| a.us.total_cmp(&b.us));
-        let middle = &ours[ours.len() / 2];
-        let row = vec![name.to_owned(), times(&own), beside(&theirs, &own), bound(&middle.phases)];
-        table.push(row);
     }
     Ok(table)
 }
 
+fn row(workspace: &Workspace, peers: &Peers, turns: &mut Turns, job: Job) -> Result<Vec<String>> {
+    let Job { name, workers, batch, .. } = job;
+    let mut ours = Vec::new();
+    let mut theirs = Vec::new();
+    for turn in 1..=TURNS {
+        eprintln!("training: turn {turn} of {TURNS}, {name}, {workers} workers");
+        let mut run = None;
+        turns.turn(turn, || {
+            let made = own(workspace, peers.folder(), job)?;
+            let line = made.line(job);
+            run = Some(made);
+            Ok(vec![line])
+        })?;
+        ours.extend(run);
+        if let Some(python) = peers.python() {
+            let said = turns.turn(turn, || peer(workspace, python, job))?;
+            theirs.extend(said.first().and_then(|line| line.value("us")));
+        }
+    }
+    let own: Vec<f64> = ours.iter().map(|run| run.us).collect();
+    ours.sort_by(|a, b| a.us.total_cmp(&b.us));
+    let middle = &ours[ours.len() / 2];
+    let name = format!("{name}, batch {workers} x {batch}");
+    Ok(vec![name, times(&own), beside(&theirs, &own), bound(&middle.phases)])
+}
+
 /// Images in the format of CIFAR-10 with meaningless pixels.
-fn random_images(folder: &Path) -> Result<()> {
+pub(super) fn random_images(folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     for (name, images) in [("data_batch_1.bin", 2000_u32), ("test_batch.bin", 100)] {
         let mut state = u64::from(images);
@@ -78,19 +104,23 @@ struct Run {
 }
 
 impl Run {
-    fn line(&self, model: &str) -> Line {
-        let words = ["training", "bakeoff", &format!("model={model}")].map(str::to_owned).to_vec();
-        Line { words, values: [("us".to_owned(), self.us)].into() }
+    fn line(&self, job: Job) -> Line {
+        let words = ["training", "bakeoff", &format!("model={}", job.model)].map(str::to_owned).to_vec();
+        let values = [("ranks".to_owned(), f64::from(job.workers)), ("us".to_owned(), self.us)];
+        Line { words, values: values.into() }
     }
 }
 
-fn own(workspace: &Workspace, folder: &Path, model: &str, steps: usize) -> Result<Run> {
+fn own(workspace: &Workspace, folder: &Path, job: Job) -> Result<Run> {
+    let Job { model, workers, batch, steps, .. } = job;
     let program = workspace.target_folder()?.join("release/bakeoff").to_string_lossy().into_owned();
     let recipe = workspace.root().join(format!("tests/peers/{model}.toml"));
     let store = folder.join("store");
     let images = folder.join("cifar-10");
     let mut run = Child::new(&program).argument("run").argument(recipe).arguments(&["--yes", "--fresh"]);
     run = run.argument("--store").argument(&store);
+    run = run.argument("--set").argument(format!("nodes.use=[\"local*{workers}\"]"));
+    run = run.argument("--set").argument(format!("train.global-batch={}", workers * batch));
     if model == "vgg-like" {
         run = run.argument("--set").argument(format!("dataset.path={}", images.display()));
     }
@@ -127,9 +157,9 @@ fn summary(csv: &str, steps: usize) -> Option<Run> {
     Some(Run { us: median(&stretches)?, phases })
 }
 
-fn peer(workspace: &Workspace, python: &Path, model: &str, steps: usize) -> Result<Vec<Line>> {
+fn peer(workspace: &Workspace, python: &Path, job: Job) -> Result<Vec<Line>> {
     let program = workspace.root().join("tests/peers/training.py");
-    let arguments = [model, "2", &steps.to_string()];
+    let arguments = [job.model, &job.workers.to_string(), &job.steps.to_string()];
     let output = Child::new(&python.to_string_lossy()).argument(program).arguments(&arguments).read()?;
     Ok(lines(&output, "training"))
 }

@@ -1,0 +1,106 @@
+//! How long the layers of a model take in one process with one thread of computation: forward and backward pass of each.
+//!
+//! `layers RECIPE STEPS [KEY=VALUE...]` takes the model, the data set and a worker's share of the batch from a recipe, with these
+//! settings replaced, and prints a line for each layer with weights, together with those up to the next one:
+//!
+//! ```text
+//! layers bakeoff number=0 name=conv-1 forward=1520.0 backward=2210.4
+//! ```
+//!
+//! Times are medians over the steps, in microseconds.
+
+#![expect(clippy::print_stdout, reason = "this program's answer")]
+
+use anyhow::{Context, Result, bail};
+use recipe::{FileProblem, Files, Machine, PlanRequest};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+use strategies::{Batch, Learner};
+use worker::data::DataSet;
+use worker::model::TorchLearner;
+
+/// Steps that are not counted.
+const WARM_UP: usize = 3;
+
+struct Disk;
+
+impl Files for Disk {
+    fn read(&self, path: &Path) -> Result<String, FileProblem> {
+        std::fs::read_to_string(path).map_err(|error| FileProblem::new(error.to_string()))
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        path.exists()
+    }
+
+    fn current_directory(&self) -> PathBuf {
+        std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"))
+    }
+}
+
+/// The times of a layer in all steps, in microseconds.
+#[derive(Clone, Default)]
+struct Times {
+    forward: Vec<f64>,
+    backward: Vec<f64>,
+}
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [recipe, steps, overrides @ ..] = arguments.as_slice() else {
+        bail!("layers RECIPE STEPS [KEY=VALUE...]");
+    };
+    let request = PlanRequest { overrides, ..PlanRequest::new(Path::new(recipe)) };
+    let planned = recipe::plan(&Disk, &request, &Machine { cores: 2 });
+    let plan = planned.map_err(|problems| anyhow::anyhow!(problems.render(false, 100)))?;
+    let spec = &plan.cells.first().context("the recipe has no cell")?.spec;
+    let share = (spec.train.global_batch / spec.cluster.workers().max(1)) as usize;
+    tch::set_num_threads(1);
+    let data = Arc::new(DataSet::load(&spec.dataset)?);
+    let ids: Vec<u32> = data.training_ids().iter().copied().take(share).collect();
+    let mut learner = TorchLearner::of(&spec.model, data, 1)?;
+    let batch = Batch { epoch: 0, examples: ids };
+    let times = measured(&mut learner, &batch, steps.parse()?)?;
+    for (number, (layer, of_layer)) in learner.layout().layers().iter().zip(times).enumerate() {
+        let Times { mut forward, mut backward } = of_layer;
+        let (forward, backward) = (median(&mut forward), median(&mut backward));
+        println!(
+            "layers bakeoff number={number} name={} forward={forward:.1} backward={backward:.1}",
+            layer.name
+        );
+    }
+    Ok(())
+}
+
+fn measured(learner: &mut TorchLearner, batch: &Batch, steps: usize) -> Result<Vec<Times>> {
+    let weights = learner.initial();
+    let mut gradient = vec![0.0_f32; weights.len()];
+    let spans: Vec<_> = learner.layout().layers().iter().map(|layer| layer.span.clone()).collect();
+    let mut times = vec![Times::default(); spans.len()];
+    for step in 0..WARM_UP + steps {
+        let counts = step >= WARM_UP;
+        learner.load(batch)?;
+        for (layer, of_layer) in times.iter_mut().enumerate() {
+            let begin = Instant::now();
+            learner.forward(&weights, layer)?;
+            of_layer.forward.extend(counts.then(|| microseconds(begin)));
+        }
+        learner.loss(batch)?;
+        for (layer, span) in spans.iter().enumerate().rev() {
+            let begin = Instant::now();
+            learner.backward(&weights, layer, &mut gradient[span.clone()])?;
+            times[layer].backward.extend(counts.then(|| microseconds(begin)));
+        }
+    }
+    Ok(times)
+}
+
+fn microseconds(begin: Instant) -> f64 {
+    begin.elapsed().as_secs_f64() * 1e6
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
