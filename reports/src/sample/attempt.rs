@@ -49,6 +49,7 @@ impl Maker<'_> {
             mean_step_time: Some(milliseconds(step)),
             steps,
             step_stride: 1,
+            traced_steps: None,
             samples,
             metrics: self.metrics(step),
             losses: (1..=steps)

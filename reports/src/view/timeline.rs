@@ -82,6 +82,7 @@ impl Section {
         let study = &findings.study;
         let mut timelines = Vec::new();
         let mut without = 0;
+        let mut thinned = 0;
         for (number, arm, run) in chosen_runs(study) {
             let condition = &study.conditions[number];
             let spans = given.get(&run).map_or(&[][..], Vec::as_slice);
@@ -94,6 +95,8 @@ impl Section {
             let repeat = row.map_or(0, |row| row.repeat);
             let diverged = row.is_some_and(|row| row.state == RunState::Diverged);
             let aside = if diverged { "; all runs of this arm diverged" } else { "" };
+            let attempt = row.and_then(|row| row.attempt.as_ref());
+            thinned += usize::from(attempt.is_some_and(|attempt| attempt.traced_steps.is_some()));
             timelines.push(Timeline {
                 arm: study.arm_name(arm).to_owned(),
                 condition: condition_title(condition),
@@ -103,11 +106,11 @@ impl Section {
         }
         let pairs: usize =
             study.conditions.iter().flat_map(|c| &c.cells).filter(|cell| !cell.runs.is_empty()).count();
-        Self { legend: phases::legend(), timelines, note: note(pairs, without) }
+        Self { legend: phases::legend(), timelines, note: note(pairs, without, thinned) }
     }
 }
 
-fn note(pairs: usize, without: usize) -> String {
+fn note(pairs: usize, without: usize, thinned: usize) -> String {
     let mut notes = Vec::new();
     if pairs > MOST_TIMELINES {
         notes.push(format!(
@@ -116,6 +119,12 @@ fn note(pairs: usize, without: usize) -> String {
     }
     if without > 0 {
         notes.push(format!("{} kept no spans (`measure.trace`).", number_format::plural(without, "run")));
+    }
+    if thinned > 0 {
+        notes.push(format!(
+            "Of the spans of {}, those of the steps shown here were kept (`measure.steps = \"all\"` keeps each).",
+            number_format::plural(thinned, "run")
+        ));
     }
     notes.join(" ")
 }

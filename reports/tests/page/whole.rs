@@ -141,3 +141,14 @@ fn exported_verdicts_are_those_of_the_page() {
     let metrics = exported.iter().filter(|row| row.measure == "test-accuracy").count();
     assert_eq!(metrics, compared);
 }
+
+#[test]
+fn a_page_says_whose_spans_were_thinned() {
+    let mut rows = Sample::duel().rows();
+    let words = "Of the spans of 2 runs, those of the steps shown here were kept";
+    assert!(!checked(&rows).contains(words));
+    for run in &mut rows.runs {
+        run.attempt.as_mut().unwrap().traced_steps = Some(30);
+    }
+    assert!(checked(&rows).contains(words));
+}

@@ -37,7 +37,7 @@ pub use rebuild::progress::{Rebuilding, Rebuilt, Unread};
 pub use rebuild::rebuild;
 pub use rows::{
     AttemptRow, AveragingRow, BlockRow, LinkRow, LossRow, LostRow, MetricRow, NodeRow, PaceRow, PhaseRow,
-    RankRow, RunLine, RunRow, RunState, SpanRow, StalenessRow, Steady, SweepRows, TransferRow,
+    RankRow, RunInFull, RunLine, RunRow, RunState, SpanRow, StalenessRow, Steady, SweepRows, TransferRow,
 };
 pub use selection::{Selection, SelectionError};
 pub use write::attempt::NewAttempt;

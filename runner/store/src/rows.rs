@@ -6,6 +6,7 @@
 use recipe::{Metric, Plan, Role, RunSpec};
 use record::{CodingRecord, EmulationRecord, HostRecord, LaneId, Nanos, Phase, Rank};
 use serde::{Deserialize, Serialize};
+use std::ops::Deref;
 
 /// Everything that a report is made from: one sweep.
 #[derive(Clone, Debug, Serialize)]
@@ -153,6 +154,8 @@ pub struct AttemptRow {
     pub steps: u64,
     /// Of the steps of its compute lanes, every n-th is kept, and the slowest; 1 if each is.
     pub step_stride: u64,
+    /// Number of steps of its compute lanes that recorded spans, if only those of a timeline's steps are kept.
+    pub traced_steps: Option<u64>,
     /// Samples consumed by all ranks together.
     pub samples: u64,
     /// Rounds in which the workers were compared; 0 if they step independently. A round is a step, or the steps up to and
@@ -414,6 +417,22 @@ pub struct RunLine {
     pub training: Option<Nanos>,
     /// The last evaluation of the recipe's target metric, else of the test accuracy.
     pub metric: Option<(Metric, f64)>,
+}
+
+/// A line of a list with the run's configuration.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunInFull {
+    /// As in the list.
+    #[serde(flatten)]
+    pub line: RunLine,
     /// Its configuration.
     pub spec: RunSpec,
+}
+
+impl Deref for RunInFull {
+    type Target = RunLine;
+
+    fn deref(&self) -> &RunLine {
+        &self.line
+    }
 }

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use store::{EventLog, ExportTable, KeptModel, RunDetail, RunLine, Selection, Store};
+use store::{EventLog, ExportTable, KeptModel, RunDetail, RunInFull, Selection, Store};
 
 /// Shown at the end of the verb's help.
 pub(crate) const EXAMPLES: &str = "\
@@ -142,6 +142,7 @@ pub(crate) fn execute(args: &ExportArgs, context: &Context<'_>) -> Result<Exit, 
             }
             (None, _, _) => {
                 say_what_is_kept(&store, &selection).await?;
+                say_which_spans_are_kept(&store, &selection).await?;
                 trace(&store, &selection, output).await?;
             }
         }
@@ -229,6 +230,7 @@ async fn events(store: &Store, selection: &Selection, output: Option<&Path>) -> 
         anstream::eprintln!("run {} was never begun: it has no events", short(&run.id));
     }
     say_what_is_kept(store, selection).await?;
+    say_which_spans_are_kept(store, selection).await?;
     let mut out = open(output)?;
     for (run, directory) in directories {
         events::write(run, EventLog::events(&directory)?, &mut out)?;
@@ -241,24 +243,37 @@ async fn say_what_is_kept(store: &Store, selection: &Selection) -> Result<(), Fa
     let strides = store.sampled_runs(selection).await?;
     if let Some(most) = strides.iter().max() {
         anstream::eprintln!(
-            "of {} every {most}th step is kept at least, and the slowest; `measure.steps = \"all\"` keeps each, and `--what \
-             histograms` counts all",
+            "of {} every {most}th step is kept at least, the slowest, and those with extreme losses; `measure.steps = \"all\"` \
+             keeps each, and `--what histograms` counts all",
             human::count(strides.len(), "run")
         );
     }
     Ok(())
 }
 
+/// Says of which runs some spans are not kept.
+async fn say_which_spans_are_kept(store: &Store, selection: &Selection) -> Result<(), Failure> {
+    let thinned = store.thinned_traces(selection).await?;
+    if thinned > 0 {
+        anstream::eprintln!(
+            "of {} the spans of the steps that a timeline shows are kept; `measure.steps = \"all\"`, or a `measure.trace` that \
+             asks for more than the defaults, keeps each",
+            human::count(thinned, "run")
+        );
+    }
+    Ok(())
+}
+
 /// The runs that fit; there is at least one.
-async fn fitting(store: &Store, selection: &Selection) -> Result<Vec<RunLine>, Failure> {
-    let found = store.list(selection).await?;
+async fn fitting(store: &Store, selection: &Selection) -> Result<Vec<RunInFull>, Failure> {
+    let found = store.list_in_full(selection).await?;
     if found.is_empty() {
         return Err(Failure::new(Exit::Empty, format!("no run fits `{selection}`")));
     }
     Ok(found)
 }
 
-fn never_begun(run: &RunLine) -> Failure {
+fn never_begun(run: &RunInFull) -> Failure {
     Failure::new(Exit::Empty, format!("run {} was never begun", short(&run.id)))
 }
 
@@ -348,7 +363,7 @@ async fn models(store: &Store, selection: &Selection, folder: &Path) -> Result<V
 }
 
 /// The models that the ranks ended with, beside the one that the run is judged by.
-fn own_models<'a>(run: &RunLine, models: &'a [KeptModel]) -> impl Iterator<Item = &'a KeptModel> {
+fn own_models<'a>(run: &RunInFull, models: &'a [KeptModel]) -> impl Iterator<Item = &'a KeptModel> {
     let all = run.spec.measure.models == KeptModels::All;
     let of_rank = |model: &&KeptModel| model.ended && model.model == format!("rank {}", model.rank.0);
     let own = models.iter().filter(of_rank).filter(|model| model.path.is_file());

@@ -44,20 +44,35 @@ enum Format {
 /// Lists runs.
 pub(crate) fn execute(args: &ListArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     let selection = Selection::parse(&args.selection)?;
+    let width = output::width();
+    match args.format {
+        Format::Table => {
+            let lines = listed(args, context, async |store| store.list(&selection).await)?;
+            output::data(&sheet(&lines, width).render(width))?;
+        }
+        Format::Json => {
+            output::json(&listed(args, context, async |store| store.list_in_full(&selection).await)?)?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// What a query finds. Nothing where nothing is asked for is no failure.
+fn listed<T>(
+    args: &ListArgs,
+    context: &Context<'_>,
+    query: impl AsyncFnOnce(&Store) -> Result<Vec<T>, StoreError>,
+) -> Result<Vec<T>, Failure> {
     let lines = super::wait(async {
         let store = Store::open_existing(&context.global.store).await?;
-        let lines = store.list(&selection).await?;
+        let lines = query(&store).await?;
         store.close().await;
         Ok(lines)
     })?;
     if lines.is_empty() && !args.selection.is_empty() {
         return Err(StoreError::Empty { selection: args.selection.clone() }.into());
     }
-    match args.format {
-        Format::Table => output::data(&sheet(&lines, output::width()).render(output::width()))?,
-        Format::Json => output::json(&lines)?,
-    }
-    Ok(Exit::Done)
+    Ok(lines)
 }
 
 /// What a narrow terminal can do without, the first of them first.
@@ -115,7 +130,6 @@ mod tests {
     use super::*;
     use recipe::Metric;
     use record::Nanos;
-    use reports::sample::Sample;
     use store::RunState;
 
     #[test]
@@ -131,7 +145,6 @@ mod tests {
             started: Some(0),
             training: Some(Nanos(3_700_000_000_000)),
             metric: Some((Metric::TestAccuracy, 0.98)),
-            spec: Sample::duel().rows().plan.cells[0].spec.clone(),
         };
         let lines = [RunLine { recipe: "codecs".into(), ..line.clone() }, line];
         let shown = |width| anstream::adapter::strip_str(&sheet(&lines, width).render(width)).to_string();

@@ -93,9 +93,13 @@ fn attempt_facts(attempt: &AttemptRow) -> Vec<(&'static str, String)> {
     facts.extend(attempt.mean_step_time.map(|time| ("mean step", human::time(time))));
     let kept = match attempt.step_stride {
         1 => String::new(),
-        stride => format!(", every {stride}th of them kept, and the slowest"),
+        stride => format!(", every {stride}th of them kept, the slowest, and those with extreme losses"),
     };
     facts.push(("steps", format!("{}{kept}", human::thousands(attempt.steps))));
+    facts.extend(attempt.traced_steps.map(|traced| {
+        let recorded = human::count(usize::try_from(traced).unwrap_or(usize::MAX), "step");
+        ("spans", format!("recorded in {recorded}, kept of those that a timeline shows"))
+    }));
     facts.push(("samples", human::thousands(attempt.samples)));
     match &attempt.weights {
         Some(Ok(digest)) => {

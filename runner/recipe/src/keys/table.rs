@@ -377,9 +377,14 @@ const AFTER_ARMS: &[Key] = &[
         .default("400")
         .sweep(),
     Key::new("measure", Kind::Table, "What is recorded beyond the totals."),
-    Key::new("measure.trace", Kind::Table, "For which steps every span is kept."),
-    Key::new("measure.trace.first-steps", Kind::Whole(0, 1_000_000), "Number of initial steps whose spans are kept.").default("20"),
-    Key::new("measure.trace.every", Kind::Whole(0, i64::MAX as u64), "Then keep the spans of every n-th step; 0 for none.")
+    Key::new(
+        "measure.trace",
+        Kind::Table,
+        "For which steps every span is recorded. More than the defaults record is kept when a run has ended.",
+    ),
+    Key::new("measure.trace.first-steps", Kind::Whole(0, 1_000_000), "Number of initial steps whose spans are recorded.")
+        .default("20"),
+    Key::new("measure.trace.every", Kind::Whole(0, i64::MAX as u64), "Then record the spans of every n-th step; 0 for none.")
         .default("500"),
     Key::new("measure.weight-hash", Kind::Choice(HashTime::CHOICES), "When each rank's weights are hashed.")
         .default("\"evaluation\""),

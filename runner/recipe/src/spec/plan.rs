@@ -72,6 +72,19 @@ pub struct Measure {
     pub steps: KeptSteps,
 }
 
+impl Measure {
+    /// Whether it asks for the spans of more steps than a recipe that does not mention them. Then all of them are kept when the run
+    /// has ended.
+    pub fn traces_more_than_usual(&self) -> bool {
+        self.trace_first_steps > USUAL_FIRST_STEPS || (1..USUAL_TRACE_EVERY).contains(&self.trace_every)
+    }
+}
+
+/// The default of `measure.trace.first-steps`.
+const USUAL_FIRST_STEPS: u64 = 20;
+/// The default of `measure.trace.every`.
+const USUAL_TRACE_EVERY: u64 = 500;
+
 family! {
     /// When each rank's weights are hashed.
     pub enum HashTime {
@@ -97,8 +110,9 @@ family! {
     #[serde(rename_all = "kebab-case")]
     pub enum KeptSteps {
         #[default]
-        Sampled = "sampled": "Some 500 of each lane, evenly spaced, the 64 slowest of each rank, and histograms of all.",
-        All = "all": "Every step, in the database and in the event log.",
+        Sampled = "sampled": "Some 500 of each lane, evenly spaced, the 64 slowest of each rank, those with extreme losses, histograms of all, and, of \
+         more than 4096 spans, those that a timeline shows.",
+        All = "all": "Every step and span, in the database and in the event log.",
     }
 }
 

@@ -178,6 +178,10 @@ mod tests {
                 13,
                 "e47af8153dba4b323df90ffad3ed96983b60382d9d65776f64cc896e302c4ce9180698a0e8c678fda43f79f4c080cefa",
             ),
+            (
+                14,
+                "a80a89d25116a6b8276361f1fb967f16d56b2b9d966ee2eec8f432f1d56ed5f5e460f370bea347ced8c6688e2f713bbc",
+            ),
         ];
         let embedded: Vec<(i64, String)> = MIGRATIONS
             .iter()

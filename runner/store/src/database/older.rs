@@ -34,6 +34,8 @@ const ADDITIONS: &[(i64, Addition)] = &[
     (12, Column { table: "sweep", column: "NULL AS heartbeat_unix" }),
     (13, Column { table: "attempt", column: "NULL AS step_stride" }),
     (13, Table("CREATE TEMP TABLE step_histogram (attempt, rank, lane, phase, counts);")),
+    (14, Column { table: "attempt", column: "NULL AS traced_steps" }),
+    (14, Table("CREATE TEMP TABLE loss_extreme (attempt, step);")),
 ];
 
 /// The statements that let a file of version `found` be queried as one of version `known`; `None` if it is too old.

@@ -1,14 +1,16 @@
 //! What is kept of the steps of an attempt that has ended: of each lane every n-th step, so that about [`CURVE`] remain, and
-//! the slowest of each rank; steps whose spans are kept; and histograms of all steady ones. Medians, percentiles and the points
-//! of curves are the same before and after it.
+//! the slowest of each rank; on all ranks, the steps at which a loss is extreme or not finite; steps whose spans are kept; and
+//! histograms of all steady ones. Medians, percentiles and the points of curves are the same before and after it.
 
 use crate::derive::cells::cell_of;
+use crate::derive::kept_spans::KeptSpans;
+use crate::derive::loss_extremes::LossExtremes;
 use record::{LaneId, Nanos, Phase, PhaseTimes, Rank};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The largest number of points of a curve, and of the steps of a lane that are kept for their place alone.
+/// The largest number of evenly spaced points of a curve, and of the steps of a lane that are kept for their place alone.
 pub(crate) const CURVE: u64 = 500;
 /// The slowest steps of each rank and lane that are kept besides.
 const SLOWEST: usize = 64;
@@ -21,13 +23,21 @@ pub(crate) fn stride_of(last: u64) -> u64 {
 }
 
 /// A step, as far as the choice needs it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct StepKey {
     pub(crate) lane: LaneId,
     pub(crate) rank: Rank,
     pub(crate) step: u64,
     /// Whether it only drains a pipeline.
     pub(crate) drain: bool,
+}
+
+/// Length and loss of a step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct StepValues {
+    pub(crate) length: Nanos,
+    /// NaN if it was not finite; `None` if the step has none.
+    pub(crate) loss: Option<f64>,
 }
 
 /// Length and number of a step.
@@ -40,24 +50,29 @@ pub(crate) struct Choice {
     last: BTreeMap<LaneId, u64>,
     /// By length; of equal ones, the earliest is the slowest.
     slowest: BTreeMap<(LaneId, Rank), BTreeSet<Slow>>,
-    /// Steps of the compute lanes whose spans are kept.
-    traced: BTreeSet<u64>,
+    /// Of the compute lanes.
+    losses: LossExtremes,
+    spans: KeptSpans,
 }
 
 impl Choice {
-    /// Among steps of which the `traced` ones of the compute lanes have spans.
-    pub(crate) fn new(traced: BTreeSet<u64>) -> Self {
-        Self { traced, ..Self::default() }
+    /// Among the steps of an attempt of which these `spans` stay.
+    pub(crate) fn new(spans: KeptSpans) -> Self {
+        Self { spans, ..Self::default() }
     }
 
     /// Takes a step into account.
-    pub(crate) fn add(&mut self, key: StepKey, length: Nanos) {
+    pub(crate) fn add(&mut self, key: StepKey, values: StepValues) {
         let last = self.last.entry(key.lane).or_default();
         *last = key.step.max(*last);
         let slowest = self.slowest.entry((key.lane, key.rank)).or_default();
-        slowest.insert((length, Reverse(key.step)));
+        slowest.insert((values.length, Reverse(key.step)));
         if slowest.len() > SLOWEST {
             slowest.pop_first();
+        }
+        if key.lane == LaneId::Compute {
+            self.losses.reach(key.step);
+            values.loss.into_iter().for_each(|loss| self.losses.add(key.step, loss));
         }
     }
 
@@ -67,16 +82,32 @@ impl Choice {
         key.step == 0
             || key.drain
             || last.saturating_sub(key.step).is_multiple_of(stride_of(last))
-            || key.lane == LaneId::Compute && self.traced.contains(&key.step)
+            || self.spans.show(key.lane, key.step)
+            || key.lane == LaneId::Compute && self.losses.contains(key.step)
             || self
                 .slowest
                 .get(&(key.lane, key.rank))
                 .is_some_and(|slowest| slowest.contains(&(length, Reverse(key.step))))
     }
 
-    /// Whether all steps stay.
+    /// Whether the spans of a step stay.
+    pub(crate) fn keeps_spans(&self, lane: LaneId, step: u64) -> bool {
+        self.spans.keep(lane, step)
+    }
+
+    /// The steps of the compute lanes at which a loss is extreme or not finite; none where a curve shows each step.
+    pub(crate) fn loss_extremes(&self) -> BTreeSet<u64> {
+        if self.stride() == 1 { BTreeSet::new() } else { self.losses.steps().collect() }
+    }
+
+    /// Number of steps of the compute lanes that recorded spans; `None` if the spans of all of them stay.
+    pub(crate) fn recorded_spans(&self) -> Option<u64> {
+        self.spans.recorded()
+    }
+
+    /// Whether all steps and spans stay.
     pub(crate) fn keeps_all(&self) -> bool {
-        self.last.values().all(|last| stride_of(*last) == 1)
+        self.spans.recorded().is_none() && self.last.values().all(|last| stride_of(*last) == 1)
     }
 
     /// The distance of the kept steps of the compute lanes.
@@ -127,12 +158,16 @@ mod tests {
         StepKey { lane: LaneId::Compute, rank: Rank(rank), step, drain: false }
     }
 
+    fn values(length: u64) -> StepValues {
+        StepValues { length: Nanos(length), loss: None }
+    }
+
     /// The kept steps of rank 0 among these, and of rank 1 with the same lengths.
     fn kept(steps: &[(u64, u64)]) -> Vec<(u64, u64)> {
-        let mut choice = Choice::new([77].into());
+        let mut choice = Choice::new(KeptSpans::All([77].into()));
         for (step, length) in steps {
-            choice.add(key(0, *step), Nanos(*length));
-            choice.add(key(1, *step), Nanos(*length));
+            choice.add(key(0, *step), values(*length));
+            choice.add(key(1, *step), values(*length));
         }
         let kept = |rank: u32| {
             steps
@@ -165,13 +200,34 @@ mod tests {
     }
 
     #[test]
+    fn all_ranks_keep_the_extreme_losses_of_each() {
+        let mut choice = Choice::default();
+        for step in 1..=2_000 {
+            for rank in 0..2 {
+                let loss = match (rank, step) {
+                    (1, 777) => 1e3,
+                    (0, 1_501..) => f64::NAN,
+                    _ => 1.0 + 1.0 / step as f64,
+                };
+                choice.add(key(rank, step), StepValues { length: Nanos(5), loss: Some(loss) });
+            }
+        }
+        assert_eq!(choice.stride(), 4);
+        for step in [777, 1_501] {
+            assert!((0..2).all(|rank| choice.keeps(key(rank, step), Nanos(4))), "step {step}");
+            assert!(choice.loss_extremes().contains(&step));
+        }
+        assert!(!choice.keeps(key(1, 1_502), Nanos(4)));
+    }
+
+    #[test]
     fn steps_that_drain_stay_and_other_lanes_are_counted_for_themselves() {
         let mut choice = Choice::default();
         for step in 1..=2_000 {
-            choice.add(key(0, step), Nanos(1));
+            choice.add(key(0, step), values(1));
         }
         let client = StepKey { lane: LaneId::Client(3), ..key(0, 4) };
-        choice.add(client, Nanos(1));
+        choice.add(client, values(1));
         assert_eq!((choice.stride(), choice.keeps_all()), (4, false));
         assert!(choice.keeps(StepKey { drain: true, ..key(0, 1_999) }, Nanos(1)));
         assert!(!choice.keeps(key(0, 1_999), Nanos(1)) && choice.keeps(client, Nanos(1)));

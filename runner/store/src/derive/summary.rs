@@ -10,7 +10,7 @@
 
 use crate::derive::blocks;
 use crate::derive::order_statistics::OrderStatistics;
-use crate::derive::roll_up::{Histogram, Histograms, StepKey};
+use crate::derive::roll_up::{Histogram, Histograms, StepKey, StepValues};
 use crate::derive::rounds::{Imposed, Rounds, WorkerStep};
 use crate::derive::step_time::{self, Lengths, Worker};
 use crate::{BlockRow, PaceRow, PhaseRow, Steady, TransferRow};
@@ -56,6 +56,8 @@ pub(crate) struct StepRow {
     pub(crate) own_samples: u64,
     /// Whether it only drains a pipeline.
     pub(crate) drain: bool,
+    /// NaN if it was not finite.
+    pub(crate) loss: Option<f64>,
     pub(crate) phases: PhaseTimes,
     /// Communication of the rank's other lanes that computation hid.
     pub(crate) hidden: Nanos,
@@ -64,6 +66,10 @@ pub(crate) struct StepRow {
 impl StepRow {
     pub(crate) fn key(&self) -> StepKey {
         StepKey { lane: self.lane, rank: Rank(self.rank), step: self.step, drain: self.drain }
+    }
+
+    pub(crate) fn values(&self) -> StepValues {
+        StepValues { length: self.length, loss: self.loss }
     }
 }
 

@@ -49,6 +49,9 @@ pub(crate) struct RolledUp {
     pub(crate) summary: Summary,
     pub(crate) hit: Option<TargetHit>,
     pub(crate) histograms: Vec<Histogram>,
+    /// Number of steps of the compute lanes that recorded spans, if not all of them are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) recorded_spans: Option<u64>,
 }
 
 /// A sweep as its driver began it.

@@ -232,6 +232,19 @@ impl Store {
         .await?;
         Ok(strides.into_iter().map(uint).collect())
     }
+
+    /// Number of runs that fit and of whose spans only those of a timeline's steps are kept.
+    pub async fn thinned_traces(&self, selection: &Selection) -> Result<usize, StoreError> {
+        let runs: Vec<i64> = self.fitting(selection).await?.into_iter().map(|run| run.run).collect();
+        let count: i64 = sqlx::query_scalar(
+            "SELECT count(*) FROM shown JOIN attempt ON attempt.id = shown.attempt \
+             WHERE shown.run IN (SELECT value FROM json_each(?)) AND traced_steps IS NOT NULL",
+        )
+        .bind(to_json("list of runs", &runs)?)
+        .fetch_one(&self.reader)
+        .await?;
+        Ok(usize::try_from(count).unwrap_or(0))
+    }
 }
 
 const BEGIN: (i64, i64, i64) = (-1, -1, -1);

@@ -3,18 +3,18 @@
 use crate::read::load::standing;
 use crate::sql::document::{from_json, to_json};
 use crate::sql::value::{float_of, metric_named, state_named, uint};
-use crate::{NodeRow, RunId, RunLine, RunRow, RunState, Selection, Store, StoreError};
+use crate::{NodeRow, RunId, RunInFull, RunLine, RunRow, RunState, Selection, Store, StoreError};
 use recipe::{Metric, RunSpec};
 use record::Nanos;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// A run with all its attempts.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunDetail {
     /// As in the list.
-    pub line: RunLine,
+    pub line: RunInFull,
     /// The last attempt in full.
     pub run: RunRow,
     /// The machines of the last attempt.
@@ -77,21 +77,47 @@ struct LineColumns {
     attempt: Option<i64>,
     started: Option<i64>,
     training: Option<i64>,
+    /// That of the recipe's target.
+    metric: Option<String>,
+}
+
+/// A line, and the row of its configuration.
+struct Listed {
+    line: RunLine,
+    config: i64,
 }
 
 impl Store {
     /// The runs that fit, in the order in which they were planned.
     pub async fn list(&self, selection: &Selection) -> Result<Vec<RunLine>, StoreError> {
+        Ok(self.listed(selection).await?.into_iter().map(|listed| listed.line).collect())
+    }
+
+    /// The runs that fit, with their configurations, which takes longer than the lines alone.
+    pub async fn list_in_full(&self, selection: &Selection) -> Result<Vec<RunInFull>, StoreError> {
+        let listed = self.listed(selection).await?;
+        let configs: BTreeSet<i64> = listed.iter().map(|listed| listed.config).collect();
+        // A configuration is parsed once for all runs that share it.
+        let specs = self.specs_of(&to_json("list of configurations", &configs)?).await?;
+        listed
+            .into_iter()
+            .map(|Listed { line, config }| {
+                let unknown = || StoreError::Unknown { what: "configuration", id: config.to_string() };
+                Ok(RunInFull { line, spec: specs.get(&config).cloned().ok_or_else(unknown)? })
+            })
+            .collect()
+    }
+
+    async fn listed(&self, selection: &Selection) -> Result<Vec<Listed>, StoreError> {
         let fitting: Vec<i64> = self.fitting(selection).await?.into_iter().map(|run| run.run).collect();
         let abandoned = self.abandoned_sweeps().await?;
         let wanted = to_json("list of runs", &fitting)?;
-        // A configuration is parsed once for all runs that share it.
-        let specs = self.specs_of(&wanted).await?;
         let metrics = self.latest_metrics_of(&wanted).await?;
         let rows: Vec<LineColumns> = sqlx::query_as(
             "SELECT run.ulid, sweep.id AS sweep_row, sweep.ulid AS sweep, sweep.name AS recipe, \
              cell.arm_name AS arm, cell.condition, run.repeat, run.state, cell.config, \
-             attempt.id AS attempt, attempt.started_unix AS started, attempt.training FROM run \
+             attempt.id AS attempt, attempt.started_unix AS started, attempt.training, \
+             (SELECT spec ->> '$.train.target.metric' FROM config WHERE id = cell.config) AS metric FROM run \
              JOIN sweep ON sweep.id = run.sweep JOIN cell ON cell.id = run.cell \
              JOIN shown ON shown.run = run.id LEFT JOIN attempt ON attempt.id = shown.attempt \
              WHERE run.id IN (SELECT value FROM json_each(?)) ORDER BY run.sweep, run.position",
@@ -102,7 +128,7 @@ impl Store {
         rows.into_iter()
             .map(|row| {
                 let abandoned = abandoned.contains(&row.sweep_row);
-                line(row, &specs, &metrics, abandoned)
+                listed(row, &metrics, abandoned)
             })
             .collect()
     }
@@ -115,7 +141,7 @@ impl Store {
         let run = self.find_run(part).await?;
         let mut rows = self.sweep_rows(&Selection::run(&run)).await?;
         let unknown = || StoreError::Unknown { what: "run", id: part.to_owned() };
-        let line = self.list(&Selection::run(&run)).await?.pop().ok_or_else(unknown)?;
+        let line = self.list_in_full(&Selection::run(&run)).await?.pop().ok_or_else(unknown)?;
         let row = rows.runs.pop().ok_or_else(unknown)?;
         let (identity, reused_from): (Option<String>, Option<String>) = sqlx::query_as(
             "SELECT run.identity_hash, source.ulid FROM run LEFT JOIN run AS source ON source.id = run.reused_from \
@@ -192,13 +218,11 @@ impl Store {
     }
 
     async fn specs_of(&self, wanted: &str) -> Result<Specs, StoreError> {
-        let rows: Vec<(i64, String)> = sqlx::query_as(
-            "SELECT id, spec FROM config WHERE id IN (SELECT cell.config FROM run JOIN cell ON cell.id = run.cell \
-             WHERE run.id IN (SELECT value FROM json_each(?)))",
-        )
-        .bind(wanted)
-        .fetch_all(&self.reader)
-        .await?;
+        let rows: Vec<(i64, String)> =
+            sqlx::query_as("SELECT id, spec FROM config WHERE id IN (SELECT value FROM json_each(?))")
+                .bind(wanted)
+                .fetch_all(&self.reader)
+                .await?;
         rows.into_iter().map(|(id, spec)| Ok((id, from_json("configuration", &spec)?))).collect()
     }
 
@@ -217,14 +241,10 @@ impl Store {
     }
 }
 
-fn line(row: LineColumns, specs: &Specs, metrics: &Latest, abandoned: bool) -> Result<RunLine, StoreError> {
-    let spec = specs
-        .get(&row.config)
-        .cloned()
-        .ok_or_else(|| StoreError::Unknown { what: "configuration", id: row.config.to_string() })?;
-    let wanted = spec.train.target.map_or(Metric::TestAccuracy, |target| target.metric);
+fn listed(row: LineColumns, metrics: &Latest, abandoned: bool) -> Result<Listed, StoreError> {
+    let wanted = row.metric.as_deref().map_or(Ok(Metric::TestAccuracy), metric_named)?;
     let value = row.attempt.and_then(|attempt| metrics.get(&(attempt, wanted)));
-    Ok(RunLine {
+    let line = RunLine {
         id: row.ulid,
         sweep: row.sweep,
         recipe: row.recipe,
@@ -235,6 +255,6 @@ fn line(row: LineColumns, specs: &Specs, metrics: &Latest, abandoned: bool) -> R
         started: row.started,
         training: row.training.map(|time| Nanos(uint(time))),
         metric: value.map(|value| (wanted, *value)),
-        spec,
-    })
+    };
+    Ok(Listed { line, config: row.config })
 }

@@ -145,6 +145,7 @@ struct AttemptColumns {
     mean_step_time: Option<i64>,
     steps: Option<i64>,
     step_stride: Option<i64>,
+    traced_steps: Option<i64>,
     samples: Option<i64>,
     rounds: Option<i64>,
 }
@@ -155,7 +156,7 @@ async fn attempts_of(
 ) -> Result<Vec<AttemptColumns>, StoreError> {
     Ok(sqlx::query_as(
         "SELECT run.id AS run, attempt.id, number, started_unix, attempt.state, detail, culprit, last_lines, wall, \
-         training, step_time, mean_step_time, steps, step_stride, samples, rounds FROM run JOIN shown ON shown.run = run.id \
+         training, step_time, mean_step_time, steps, step_stride, traced_steps, samples, rounds FROM run JOIN shown ON shown.run = run.id \
          JOIN attempt ON attempt.id = shown.attempt WHERE run.sweep = ?",
     )
     .bind(sweep)
@@ -199,6 +200,7 @@ async fn attempt_row(
         mean_step_time: summary.mean_step_time,
         steps: summary.steps,
         step_stride,
+        traced_steps: row.traced_steps.map(uint),
         samples: summary.samples,
         rounds: summary.rounds,
         ranks,

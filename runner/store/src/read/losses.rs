@@ -17,7 +17,8 @@ struct LossColumns {
 }
 
 /// The curves of all attempts in a JSON list, in one query. It jumps from one chosen step to the next along the key
-/// instead of reading all of them; the last step is always chosen.
+/// instead of reading all of them; the last step is always chosen. Of an attempt that has ended, the extremes between the
+/// chosen steps are known, and shown too.
 pub(crate) async fn losses_of(
     connection: &mut SqliteConnection,
     wanted: &str,
@@ -29,10 +30,12 @@ pub(crate) async fn losses_of(
           WHERE step.attempt = wanted.attempt AND step.lane = 0) FROM wanted), \
          chosen (attempt, step, stride) AS ( \
           SELECT attempt, step, max(1, (step + ?2 - 1) / ?2) FROM last WHERE step IS NOT NULL \
-          UNION ALL SELECT attempt, step - stride, stride FROM chosen WHERE step - stride >= 1) \
+          UNION ALL SELECT attempt, step - stride, stride FROM chosen WHERE step - stride >= 1), \
+         placed (attempt, step) AS (SELECT attempt, step FROM chosen UNION \
+          SELECT attempt, step FROM wanted JOIN loss_extreme USING (attempt)) \
          SELECT step.attempt AS attempt, step.step AS step, max(samples) AS samples, max(begin + length) AS at, \
          CASE WHEN min(is_finite) THEN sum(loss * own_samples) / sum(own_samples) END AS loss \
-         FROM chosen CROSS JOIN step ON step.attempt = chosen.attempt AND step.lane = 0 AND step.step = chosen.step \
+         FROM placed CROSS JOIN step ON step.attempt = placed.attempt AND step.lane = 0 AND step.step = placed.step \
          WHERE own_samples > 0 AND (loss IS NOT NULL OR is_finite = 0) \
          GROUP BY step.attempt, step.step ORDER BY step.attempt, step.step",
     )

@@ -4,6 +4,7 @@ use crate::derive::roll_up::{Choice, Histogram};
 use crate::derive::summary::{LaneTotals, StepRow, Summary, SummaryBuilder};
 use crate::journal::entries::RolledUp;
 use crate::read::target::{TargetTotals, target_of, target_with};
+use crate::read::timeline::kept_spans;
 use crate::read::transfers::transfers_of;
 use crate::sql::document::from_json;
 use crate::sql::value::{decode_phases, int, lane_of, uint};
@@ -38,7 +39,7 @@ async fn summed_up(
     each_step(connection, attempt, |row| {
         builder.add(row);
         if let Some(choice) = &mut choice {
-            choice.add(row.key(), row.length);
+            choice.add(row.key(), row.values());
         }
     })
     .await?;
@@ -55,7 +56,11 @@ pub(crate) struct Totals {
     /// Nothing if the run has no target.
     pub(crate) target: Option<TargetTotals>,
     pub(crate) histograms: Vec<Histogram>,
-    /// The steps that stay; nothing if all do.
+    /// The steps of the compute lanes that a loss curve shows beside its evenly spaced ones.
+    pub(crate) loss_extremes: BTreeSet<u64>,
+    /// Number of steps of the compute lanes that recorded spans, if not all of them are kept.
+    pub(crate) recorded_spans: Option<u64>,
+    /// The steps and spans that stay; nothing if all do.
     pub(crate) choice: Option<Choice>,
 }
 
@@ -64,7 +69,12 @@ impl Totals {
     pub(crate) fn rolled_up(&self) -> Option<RolledUp> {
         self.choice.as_ref()?;
         let hit = self.target.as_ref().and_then(|target| target.hit);
-        Some(RolledUp { summary: self.summary.clone(), hit, histograms: self.histograms.clone() })
+        Some(RolledUp {
+            summary: self.summary.clone(),
+            hit,
+            histograms: self.histograms.clone(),
+            recorded_spans: self.recorded_spans,
+        })
     }
 }
 
@@ -74,11 +84,13 @@ pub(crate) async fn totals_of(
     attempt: AttemptId,
 ) -> Result<Totals, StoreError> {
     let spec = spec_of(connection, attempt).await?;
-    let mut choice = Choice::new(traced_steps(connection, attempt).await?);
+    let mut choice = Choice::new(kept_spans(connection, attempt, &spec.measure).await?);
     let (summary, histograms) = summed_up(connection, attempt, Some(&mut choice)).await?;
-    let sampled = spec.measure.steps == KeptSteps::Sampled && !choice.keeps_all();
     let target = target_of(connection, attempt).await?;
-    Ok(Totals { summary, target, histograms, choice: sampled.then_some(choice) })
+    let loss_extremes = choice.loss_extremes();
+    let choice = (spec.measure.steps == KeptSteps::Sampled && !choice.keeps_all()).then_some(choice);
+    let recorded_spans = choice.as_ref().and_then(Choice::recorded_spans);
+    Ok(Totals { summary, target, histograms, loss_extremes, recorded_spans, choice })
 }
 
 /// What was kept of an attempt when it ended, in a database that is made again from the steps that were kept.
@@ -87,23 +99,19 @@ pub(crate) async fn totals_again(
     attempt: AttemptId,
     kept: RolledUp,
 ) -> Result<Totals, StoreError> {
-    let RolledUp { summary, hit, histograms } = kept;
+    let RolledUp { summary, hit, histograms, recorded_spans } = kept;
     let spec = spec_of(connection, attempt).await?;
-    let mut choice = Choice::new(traced_steps(connection, attempt).await?);
-    each_step(connection, attempt, |row| choice.add(row.key(), row.length)).await?;
-    Ok(Totals { summary, target: target_with(&spec, hit), histograms, choice: Some(choice) })
-}
-
-/// Steps of the compute lanes whose spans are kept.
-async fn traced_steps(
-    connection: &mut SqliteConnection,
-    attempt: AttemptId,
-) -> Result<BTreeSet<u64>, StoreError> {
-    let steps: Vec<i64> = sqlx::query_scalar("SELECT DISTINCT step FROM span WHERE attempt = ? AND lane = 0")
-        .bind(attempt.0)
-        .fetch_all(connection)
-        .await?;
-    Ok(steps.into_iter().map(uint).collect())
+    let mut choice = Choice::new(kept_spans(connection, attempt, &spec.measure).await?);
+    each_step(connection, attempt, |row| choice.add(row.key(), row.values())).await?;
+    Ok(Totals {
+        summary,
+        target: target_with(&spec, hit),
+        histograms,
+        loss_extremes: choice.loss_extremes(),
+        // An earlier version kept all spans; they go now.
+        recorded_spans: recorded_spans.or_else(|| choice.recorded_spans()),
+        choice: Some(choice),
+    })
 }
 
 /// The configuration of the attempt's run.
@@ -201,6 +209,8 @@ struct StepColumns {
     length: i64,
     own_samples: i64,
     drain: bool,
+    loss: Option<f64>,
+    is_finite: bool,
     phases: Vec<u8>,
     hidden: i64,
 }
@@ -214,6 +224,8 @@ impl StepColumns {
             length: Nanos(uint(self.length)),
             own_samples: uint(self.own_samples),
             drain: self.drain,
+            // A loss that is no number is stored as none with a mark.
+            loss: if self.is_finite { self.loss } else { Some(f64::NAN) },
             phases: decode_phases(&self.phases)?,
             hidden: Nanos(uint(self.hidden)),
         })
@@ -231,8 +243,8 @@ pub(crate) async fn each_step(
     let mut rank = -1;
     loop {
         let rows: Vec<StepColumns> = sqlx::query_as(
-            "SELECT lane, step, rank, length, own_samples, drain, phases, hidden FROM step \
-             WHERE attempt = ?1 AND (lane, step, rank) > (?2, ?3, ?4) ORDER BY lane, step, rank LIMIT ?5",
+            "SELECT lane, step, rank, length, own_samples, drain, loss, is_finite, phases, hidden \
+             FROM step WHERE attempt = ?1 AND (lane, step, rank) > (?2, ?3, ?4) ORDER BY lane, step, rank LIMIT ?5",
         )
         .bind(attempt.0)
         .bind(lane)

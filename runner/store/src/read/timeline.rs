@@ -1,17 +1,16 @@
-//! The spans of a run that a timeline shows: its first steps, some typical ones, its longest step.
+//! The spans of a run that a timeline shows: its first steps, a typical one, its longest step.
 
-use crate::sql::value::{lane_of, phase_of, uint};
-use crate::{RunId, SpanRow, Store, StoreError};
-use record::{Nanos, Rank};
+use crate::derive::kept_spans::{FEW, KeptSpans, Window, shown};
+use crate::sql::value::{int, lane_of, phase_of, uint};
+use crate::{AttemptId, RunId, SpanRow, Store, StoreError};
+use recipe::{KeptSteps, Measure};
+use record::{LaneId, Nanos, Rank};
 use sqlx::sqlite::SqliteConnection;
 use std::collections::BTreeSet;
 
-/// Steps of each stretch.
-const STRETCH: usize = 3;
-
 impl Store {
-    /// The spans of the run's last attempt in its first traced steps, around the step of median length, and in the longest
-    /// step, those of other lanes in the same time included; by rank, lane and time. Empty if no spans were kept.
+    /// The spans of the run's last attempt in its first three traced steps, in the one of median length among the later ones, and
+    /// in the longest, those of other lanes in the same time included; by rank, lane and time. Empty if no spans were kept.
     pub async fn timeline(&self, run: &RunId) -> Result<Vec<SpanRow>, StoreError> {
         let mut transaction = self.reader.begin().await?;
         let attempt: Option<i64> = sqlx::query_scalar(
@@ -21,46 +20,61 @@ impl Store {
         .fetch_optional(&mut *transaction)
         .await?;
         let Some(attempt) = attempt else { return Ok(Vec::new()) };
-        let traced = traced_steps(&mut transaction, attempt).await?;
+        let recorded = recorded_steps(&mut transaction, attempt).await?;
         let mut spans = BTreeSet::new();
-        for step in chosen(&traced) {
+        for step in shown(&recorded) {
             add_spans(&mut transaction, attempt, step, &mut spans).await?;
         }
         spans.into_iter().map(Columns::row).collect()
     }
 }
 
-/// A step of the compute lanes: from the first rank's begin to the last one's end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::FromRow)]
-struct Window {
-    step: i64,
-    begin: i64,
-    end: i64,
-    /// Of the slowest rank.
-    length: i64,
+/// The spans that stay once an attempt has ended: all of few, or where the recipe asks for more than usual.
+pub(crate) async fn kept_spans(
+    connection: &mut SqliteConnection,
+    attempt: AttemptId,
+    measure: &Measure,
+) -> Result<KeptSpans, StoreError> {
+    let recorded = recorded_steps(connection, attempt.0).await?;
+    let many: bool = sqlx::query_scalar("SELECT count(*) > ?2 FROM span WHERE attempt = ?1")
+        .bind(attempt.0)
+        .bind(int(FEW))
+        .fetch_one(&mut *connection)
+        .await?;
+    if !many || recorded.is_empty() || measure.steps == KeptSteps::All || measure.traces_more_than_usual() {
+        return Ok(KeptSpans::All(recorded.into_iter().map(|window| window.step).collect()));
+    }
+    let mut steps = BTreeSet::new();
+    for window in shown(&recorded) {
+        steps.insert((LaneId::Compute, window.step));
+        let beside: Vec<(i64, i64)> = sqlx::query_as(
+            "SELECT DISTINCT lane, step FROM span WHERE attempt = ? AND lane > 0 AND begin < ? AND begin + length > ?",
+        )
+        .bind(attempt.0)
+        .bind(int(window.end.0))
+        .bind(int(window.begin.0))
+        .fetch_all(&mut *connection)
+        .await?;
+        for (lane, step) in beside {
+            steps.insert((lane_of(lane)?, uint(step)));
+        }
+    }
+    Ok(KeptSpans::Timeline { steps, recorded: recorded.len() as u64 })
 }
 
-async fn traced_steps(connection: &mut SqliteConnection, attempt: i64) -> Result<Vec<Window>, StoreError> {
-    Ok(sqlx::query_as(
-        "SELECT step.step, min(begin) AS begin, max(begin + length) AS \"end\", max(length) AS length FROM step \
+/// The steps of the compute lanes that have spans.
+async fn recorded_steps(connection: &mut SqliteConnection, attempt: i64) -> Result<Vec<Window>, StoreError> {
+    let rows: Vec<(i64, i64, i64)> = sqlx::query_as(
+        "SELECT step.step, min(begin), max(begin + length) FROM step \
          WHERE attempt = ?1 AND lane = 0 AND step >= 1 AND step.step IN \
          (SELECT DISTINCT step FROM span WHERE attempt = ?1 AND lane = 0) GROUP BY step.step ORDER BY step.step",
     )
     .bind(attempt)
     .fetch_all(connection)
-    .await?)
-}
-
-fn chosen(traced: &[Window]) -> Vec<Window> {
-    let mut by_length: Vec<usize> = (0..traced.len()).collect();
-    by_length.sort_by_key(|place| traced[*place].length);
-    let mut places: BTreeSet<usize> = (0..traced.len().min(STRETCH)).collect();
-    if let Some(median) = by_length.get(by_length.len() / 2) {
-        let first = median.saturating_sub(STRETCH / 2);
-        places.extend(first..traced.len().min(first + STRETCH));
-    }
-    places.extend(by_length.last());
-    places.into_iter().map(|place| traced[place]).collect()
+    .await?;
+    let window =
+        |(step, begin, end)| Window { step: uint(step), begin: Nanos(uint(begin)), end: Nanos(uint(end)) };
+    Ok(rows.into_iter().map(window).collect())
 }
 
 /// In the order of a timeline.
@@ -103,9 +117,9 @@ async fn add_spans(
          (lane = 0 AND step = ?2 OR lane > 0 AND begin < ?4 AND begin + length > ?3)",
     )
     .bind(attempt)
-    .bind(window.step)
-    .bind(window.begin)
-    .bind(window.end)
+    .bind(int(window.step))
+    .bind(int(window.begin.0))
+    .bind(int(window.end.0))
     .fetch_all(connection)
     .await?;
     spans.extend(rows);

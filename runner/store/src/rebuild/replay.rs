@@ -14,9 +14,9 @@ use crate::sql::value::int;
 use crate::write::attempt::{
     NewAttempt, NewNote, Try, insert_attempt, insert_attempt_end, insert_node, insert_note,
 };
+use crate::write::discarded::Discarded;
 use crate::write::ingest::insert_events;
 use crate::write::plan::insert_plan;
-use crate::write::roll_up::{remove, surplus_of};
 use crate::write::sweep::{NewReport, insert_identity, insert_report, insert_reuse, insert_sweep_end};
 use crate::{AttemptId, EventLog, NodeId, NodeRow, RunId, RunState, StoreError, SweepId};
 use sqlx::Connection;
@@ -229,8 +229,8 @@ impl<'a> Replay<'a> {
         transaction.commit().await?;
         // A log of an earlier version holds all steps, as one does whose driver was killed before it was packed.
         let Some(choice) = &totals.choice else { return Ok(()) };
-        for steps in surplus_of(connection, id, choice).await?.chunks(BATCH) {
-            remove(connection, id, steps).await?;
+        for part in Discarded::of(connection, id, choice).await?.parts() {
+            part.remove(connection, id).await?;
         }
         Ok(())
     }

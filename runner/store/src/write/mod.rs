@@ -2,6 +2,7 @@
 //! journal; `insert_*` is the same change inside a transaction of the caller, so that a rebuild can use it.
 
 pub(crate) mod attempt;
+pub(crate) mod discarded;
 pub(crate) mod heartbeat;
 pub(crate) mod ingest;
 pub(crate) mod left_over;

@@ -17,7 +17,7 @@ pub(crate) const STEPS: Large = Large { name: "step", key: "attempt, lane, step,
 pub(crate) const SPANS: Large = Large { name: "span", key: "attempt, lane, step, rank, begin, phase" };
 
 /// The tables that belong to attempts, each before those that it refers to.
-const OF_ATTEMPTS: [&str; 19] = [
+const OF_ATTEMPTS: [&str; 20] = [
     "host",
     "block",
     "phase_total",
@@ -31,6 +31,7 @@ const OF_ATTEMPTS: [&str; 19] = [
     "weight_hash",
     "artifact",
     "step_histogram",
+    "loss_extreme",
     "metric",
     "metric_latest",
     "target_hit",

@@ -9,6 +9,7 @@ use crate::sql::value::{encode_counts, int, lane_code};
 use crate::{AttemptId, BlockRow, StoreError, TransferRow};
 use record::Rank;
 use sqlx::sqlite::SqliteConnection;
+use std::collections::BTreeSet;
 
 /// Inserts the totals of an attempt, its ranks, its links and its target.
 pub(crate) async fn insert_totals(
@@ -19,7 +20,7 @@ pub(crate) async fn insert_totals(
     let summary = &totals.summary;
     sqlx::query(
         "UPDATE attempt SET training = ?, step_time = ?, mean_step_time = ?, steps = ?, samples = ?, rounds = ?, \
-         step_stride = ? WHERE id = ?",
+         step_stride = ?, traced_steps = ? WHERE id = ?",
     )
     .bind(summary.training.map(|time| int(time.0)))
     .bind(summary.step_time.map(|time| int(time.0)))
@@ -28,12 +29,14 @@ pub(crate) async fn insert_totals(
     .bind(int(summary.samples))
     .bind(int(summary.rounds))
     .bind(totals.choice.as_ref().map(Choice::stride).filter(|stride| *stride > 1).map(int))
+    .bind(totals.recorded_spans.map(int))
     .bind(attempt.0)
     .execute(&mut *connection)
     .await?;
     insert_transfers(connection, attempt, &summary.transfers).await?;
     insert_blocks(connection, attempt, &summary.blocks).await?;
     insert_histograms(connection, attempt, &totals.histograms).await?;
+    insert_loss_extremes(connection, attempt, &totals.loss_extremes).await?;
     for (rank, of_rank) in &summary.ranks {
         insert_rank_totals(connection, attempt, *rank, of_rank).await?;
     }
@@ -92,6 +95,19 @@ async fn insert_histograms(
     insert(connection, target, rows, |row, values| {
         values.add(attempt.0).add(row.rank.0).add(lane_code(row.lane));
         values.add(row.phase.map_or(WHOLE_STEP, |phase| phase as i64)).add(encode_counts(&row.counts));
+    })
+    .await
+}
+
+async fn insert_loss_extremes(
+    connection: &mut SqliteConnection,
+    attempt: AttemptId,
+    steps: &BTreeSet<u64>,
+) -> Result<(), StoreError> {
+    let target = Target { head: "INSERT OR REPLACE INTO loss_extreme (attempt, step)", tail: "" };
+    let steps: Vec<u64> = steps.iter().copied().collect();
+    insert(connection, target, &steps, |step, values| {
+        values.add(attempt.0).add(int(*step));
     })
     .await
 }

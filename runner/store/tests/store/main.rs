@@ -4,6 +4,7 @@
 
 mod archive;
 mod files;
+mod full_disk;
 mod heterogeneity;
 mod killed;
 mod load;
@@ -13,4 +14,5 @@ mod rebuild;
 mod rolled_up;
 mod round_trip;
 mod selections;
+mod thinned;
 mod world;

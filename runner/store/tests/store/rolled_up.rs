@@ -1,6 +1,7 @@
 //! What is kept of the steps of a run that has ended.
 
 use crate::rebuild::dump;
+use crate::thinned::{traced, usual};
 use crate::world::{attempt, begin, end, fresh, metric, plan, prepared, step};
 use recipe::{KeptSteps, Plan};
 use record::{Event, LaneId, Nanos, Phase, PhaseTimes, StepRecord};
@@ -10,7 +11,7 @@ use store::{
 };
 
 /// Lengths of about 10 ms that differ from step to step.
-fn events(ranks: u32, steps: u64) -> Vec<Event> {
+pub(crate) fn long_run(ranks: u32, steps: u64) -> Vec<Event> {
     let mut events: Vec<Event> = (0..ranks).map(|rank| Event::Prepared(prepared(rank))).collect();
     let mut begin = 0;
     for number in 1..=steps {
@@ -58,7 +59,11 @@ fn events(ranks: u32, steps: u64) -> Vec<Event> {
 }
 
 /// A run of number 1 of the plan that has reported these events to its log and to the store.
-async fn reported(store: &Store, plan: &Plan, events: &[Event]) -> (store::AttemptId, RunId, store::SweepId) {
+pub(crate) async fn reported(
+    store: &Store,
+    plan: &Plan,
+    events: &[Event],
+) -> (store::AttemptId, RunId, store::SweepId) {
     let (sweep, runs) = begin(store, plan, Driver::this()).await;
     let id = attempt(store, plan, &runs, 1).await;
     let mut log = EventLog::open(&store.attempt_directory(&runs[1], 1)).unwrap();
@@ -69,7 +74,7 @@ async fn reported(store: &Store, plan: &Plan, events: &[Event]) -> (store::Attem
     (id, runs[1].clone(), sweep)
 }
 
-async fn rows(store: &Store, table: ExportTable) -> Vec<Vec<Value>> {
+pub(crate) async fn exported(store: &Store, table: ExportTable) -> Vec<Vec<Value>> {
     let mut export = store.export(table, &Selection::all()).await.unwrap();
     let mut rows = Vec::new();
     while let Some(page) = export.next_page().await.unwrap() {
@@ -78,7 +83,7 @@ async fn rows(store: &Store, table: ExportTable) -> Vec<Vec<Value>> {
     rows
 }
 
-async fn seen(store: &Store) -> store::AttemptRow {
+pub(crate) async fn seen(store: &Store) -> store::AttemptRow {
     store.sweep_rows(&Selection::last()).await.unwrap().runs.remove(1).attempt.unwrap()
 }
 
@@ -88,10 +93,10 @@ async fn no_number_changes_when_steps_go_and_a_rebuilt_database_is_the_same() {
     let store = fresh(folder.path()).await;
     let plan = plan();
     let steps = 3_001;
-    let events = events(2, steps);
+    let events = long_run(2, steps);
     let (id, run, sweep) = reported(&store, &plan, &events).await;
     let before = seen(&store).await;
-    assert_eq!(rows(&store, ExportTable::Steps).await.len(), 2 * steps as usize);
+    assert_eq!(exported(&store, ExportTable::Steps).await.len(), 2 * steps as usize);
     store.record_attempt_end(id, &end(RunState::Done)).await.unwrap();
     store.record_sweep_end(&sweep, SweepEnd::Done, 1_011).await.unwrap();
     let after = seen(&store).await;
@@ -101,8 +106,11 @@ async fn no_number_changes_when_steps_go_and_a_rebuilt_database_is_the_same() {
         (before.training, before.step_time, before.mean_step_time)
     );
     assert_eq!((after.steps, after.samples, after.rounds), (before.steps, before.samples, before.rounds));
-    assert_eq!(after.losses, before.losses);
-    assert_eq!(after.losses.len(), 429);
+    // Those of before, and the extremes between them.
+    assert_eq!(before.losses.len(), 429);
+    assert!(before.losses.iter().all(|row| after.losses.contains(row)));
+    let extremes = after.losses.len() - 429;
+    assert!((1..2 * 94).contains(&extremes), "{extremes}");
     for (after, before) in after.ranks.iter().zip(&before.ranks) {
         assert_eq!((&after.phases, after.steady, after.pace), (&before.phases, before.steady, before.pace));
         assert_eq!(
@@ -110,14 +118,15 @@ async fn no_number_changes_when_steps_go_and_a_rebuilt_database_is_the_same() {
             (before.exposed, before.hidden, before.bytes_out)
         );
     }
-    // Every seventh of each rank, and 64 besides of which some are among them.
-    let kept = rows(&store, ExportTable::Steps).await;
-    assert!((2 * 429..2 * (429 + 64)).contains(&kept.len()), "{}", kept.len());
+    // Every seventh of each rank, the extremes, and 64 besides of which some are among them.
+    let kept = exported(&store, ExportTable::Steps).await;
+    let least = 2 * (429 + extremes);
+    assert!((least..least + 2 * 64).contains(&kept.len()), "{}", kept.len());
     assert_eq!(store.sampled_runs(&Selection::all()).await.unwrap(), [7]);
     // Each steady step is counted once for its length.
     let steady = after.ranks[0].steady.steps;
     let column = |row: &[Value], place: usize| row[place].clone();
-    let counted: i64 = rows(&store, ExportTable::Histograms)
+    let counted: i64 = exported(&store, ExportTable::Histograms)
         .await
         .iter()
         .filter(|row| column(row, 1) == Value::Integer(0) && column(row, 3) == Value::Text("step".to_owned()))
@@ -153,11 +162,11 @@ async fn a_recipe_may_keep_each_step() {
     let mut plan = plan();
     plan.cells[1].spec.measure.steps = KeptSteps::All;
     plan.cells[1].config_hash = plan.cells[1].spec.config_hash();
-    let events = events(2, 3_001);
+    let events = long_run(2, 3_001);
     let (id, run, _) = reported(&store, &plan, &events).await;
     store.record_attempt_end(id, &end(RunState::Done)).await.unwrap();
     assert_eq!(seen(&store).await.step_stride, 1);
-    assert_eq!(rows(&store, ExportTable::Steps).await.len(), 6_002);
+    assert_eq!(exported(&store, ExportTable::Steps).await.len(), 6_002);
     assert_eq!(EventLog::read(&store.attempt_directory(&run, 1)).unwrap(), events);
     assert!(store.attempt_directory(&run, 1).join("events.mpk.gz").exists(), "it is compressed all the same");
 }
@@ -166,9 +175,9 @@ async fn a_recipe_may_keep_each_step() {
 async fn lanes_of_an_attempt_that_was_short_keep_all() {
     let folder = tempfile::tempdir().unwrap();
     let store = fresh(folder.path()).await;
-    let (id, run, _) = reported(&store, &plan(), &events(2, 500)).await;
+    let (id, run, _) = reported(&store, &plan(), &long_run(2, 500)).await;
     store.record_attempt_end(id, &end(RunState::Done)).await.unwrap();
-    let kept = rows(&store, ExportTable::Steps).await;
+    let kept = exported(&store, ExportTable::Steps).await;
     assert!(kept.len() == 1_000 && kept.iter().all(|row| row[2] == Value::Text(LaneId::Compute.to_string())));
     assert!(store.attempt_directory(&run, 1).join(EventLog::NAME).exists());
 }
@@ -185,21 +194,27 @@ fn bytes(folder: &Path) -> u64 {
 }
 
 /// A measurement, which only runs where it is wanted: `STORE_TEST_MEASURE=1 cargo nextest run --workspace -E
-/// 'test(bytes_of_a_long_run)' --no-capture`.
+/// 'test(bytes_of_a_long_run)' --no-capture`. Once with no spans, once with those that a recipe records by default.
+///
+/// Of 16 ranks and 5,000 steps: 1.16 MB in the database and 0.60 MB of files without spans, 1.41 and 0.70 MB with them; 2.51 and
+/// 1.05 MB as long as all spans were kept.
 #[tokio::test]
 async fn bytes_of_a_long_run() {
     if std::env::var_os("STORE_TEST_MEASURE").is_none() {
         println!("not measured: STORE_TEST_MEASURE is not set");
         return;
     }
-    for (ranks, steps) in [(16, 5_000), (16, 1_000), (8, 1_000)] {
+    let cases = [(16, 5_000, false), (16, 5_000, true), (16, 1_000, true), (8, 1_000, true)];
+    for (ranks, steps, spans) in cases {
         let folder = tempfile::tempdir().unwrap();
         let store = fresh(folder.path()).await;
-        let mut plan = plan();
+        let mut plan = usual();
         let seats = &mut plan.cells[1].spec.cluster.seats;
         *seats = vec![seats[0].clone(); ranks as usize];
         plan.cells[1].config_hash = plan.cells[1].spec.config_hash();
-        let events = events(ranks, steps);
+        let events = long_run(ranks, steps);
+        let events = if spans { traced(events, ranks) } else { events };
+        let recorded = events.iter().filter(|event| matches!(event, Event::Span(_))).count();
         let mut sizes = Vec::new();
         let runs = 4;
         for _ in 0..runs {
@@ -217,7 +232,7 @@ async fn bytes_of_a_long_run() {
         let database = std::fs::metadata(place.join(DATABASE)).unwrap().len();
         let log = bytes(&place.join("runs"));
         println!(
-            "{ranks} ranks x {steps} steps: database {} B and files {} B per run; ends took {:?}",
+            "{ranks} ranks x {steps} steps, {recorded} spans: database {} B and files {} B per run; ends took {:?}",
             database / runs,
             log / runs,
             sizes.iter().map(|(_, took)| took.as_millis()).collect::<Vec<_>>()

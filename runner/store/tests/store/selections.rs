@@ -183,7 +183,9 @@ async fn ids_are_found_by_their_beginning_and_by_their_end() {
     let of_sweep = store.runs_fitting(&Selection::parse(&sweep.as_str()[12..]).unwrap()).await.unwrap();
     assert_eq!(of_sweep, runs);
     let lines = store.list(&Selection::run(&runs[0])).await.unwrap();
-    assert_eq!(lines[0].spec, plan.cells[0].spec);
+    let full = store.list_in_full(&Selection::run(&runs[0])).await.unwrap();
+    assert_eq!(full[0].spec, plan.cells[0].spec);
+    assert!(full.iter().map(|run| &run.id).eq(lines.iter().map(|line| &line.id)));
     assert_eq!((lines[0].sweep.as_str(), lines[0].recipe.as_str()), (sweep.as_str(), "small"));
 }
 
