@@ -13,6 +13,8 @@ mod expansion;
 mod impossible;
 mod models;
 mod pages;
+mod precedence;
 mod problems;
+mod run_order;
 mod sweeps;
 mod threads;

@@ -1,0 +1,152 @@
+//! What each rank sends over a run, by the formula of its method.
+
+use crate::{Ran, STEPS};
+use recipe::{Codec, Collective, Compression, ExchangeThrough, ReduceOrder, Serve, Strategy};
+use std::ops::Range;
+use std::sync::Arc;
+use strategies::{Blueprint, SamplePartition, TrainingPlan, vector::piece};
+
+/// A word with which a worker asks, is admitted, or says that it has the answer.
+const WORD: u64 = 1;
+/// A note of a server before its weights: how many samples, and whether weights follow.
+const NOTE: u64 = 9;
+/// What a worker says in place of a gradient when none follows.
+const GOODBYE: u64 = 1;
+/// Weights of the model.
+const PARAMETERS: usize = 784 * 500 + 500 + 500 * 500 + 500 + 500 * 10 + 10;
+
+/// What a link carries over a run: bytes and messages.
+type Load = (u64, u64);
+
+/// What each rank sends to each other, where there is a formula, against what was counted.
+pub(crate) fn sends_what_it_costs(ran: &Ran) -> Vec<String> {
+    let workers = ran.workers();
+    let sent = |from: usize, to: Range<usize>| -> Load {
+        let links = ran
+            .attempt
+            .links
+            .iter()
+            .filter(|link| link.from.index() == from && to.contains(&link.to.index()));
+        links.fold((0, 0), |sum, link| add(sum, (link.bytes, link.messages)))
+    };
+    let mut offences = Vec::new();
+    let mut compare = |what: String, counted: Load, formula: Load| {
+        if counted != formula {
+            offences.push(format!("{what} sent {counted:?}, not {formula:?} (bytes and messages)"));
+        }
+    };
+    // The first worker's initial weights go to every other rank.
+    let initial =
+        |worker: usize, others: usize| if worker == 0 { weights(PARAMETERS, others as u64) } else { (0, 0) };
+    for worker in 0..workers {
+        if let Some(formula) = all_reduces(ran, worker) {
+            let formula = add(formula, initial(worker, workers - 1));
+            compare(format!("worker {worker}"), sent(worker, 0..workers), formula);
+        }
+        for server in workers..ran.spec.cluster.ranks() as usize {
+            if let Some((up, down)) = served(ran, worker, server - workers) {
+                let up = add(up, initial(worker, 1));
+                compare(format!("worker {worker} to {server}"), sent(worker, server..server + 1), up);
+                compare(format!("server {server} to {worker}"), sent(server, worker..worker + 1), down);
+            }
+        }
+    }
+    offences
+}
+
+/// What a worker sends in all all-reduces of a run: as many as the method says, each at its `cost()`.
+fn all_reduces(ran: &Ran, worker: usize) -> Option<Load> {
+    let n = PARAMETERS;
+    let (calls, vectors, compression) = match ran.spec.strategy {
+        Strategy::DSync => (STEPS, vec![n], ran.spec.compression),
+        Strategy::PipeSgd { segments, .. } => {
+            let parts = (0..segments as usize).map(|part| piece(n, segments as usize, part).len());
+            (STEPS, parts.collect(), ran.spec.compression)
+        }
+        Strategy::LocalSgd { period } | Strategy::Slowmo { period, .. } => {
+            (STEPS.div_ceil(period), vec![n], Compression::None)
+        }
+        // They all-reduce nothing, or elastic differences on the way of a tree.
+        Strategy::PsSync
+        | Strategy::AsyncSgd { .. }
+        | Strategy::AsyncMsgd { .. }
+        | Strategy::HogwildSgd { .. }
+        | Strategy::DPsgd { .. }
+        | Strategy::AdPsgd { .. }
+        | Strategy::Sgp
+        | Strategy::EasgdOriginal { .. }
+        | Strategy::EasgdAsync { .. }
+        | Strategy::MeasgdAsync { .. }
+        | Strategy::EasgdHogwild { .. }
+        | Strategy::EasgdSync { .. }
+        | Strategy::Eamsgd { .. }
+        | Strategy::Custom { .. } => return None,
+    };
+    let course = TrainingPlan::new(&ran.spec, SamplePartition::shared_by(1, vec![0]));
+    let collective = Blueprint::new(&ran.spec, Arc::new(course), n).collective().clone();
+    // What a codec rounds together must not depend on how a ring cuts its chunks: it is given whole ones.
+    let whole = compression != Compression::None
+        && (ran.spec.communication.collective, ran.spec.communication.reduce_order)
+            == (Collective::Ring, ReduceOrder::Ring);
+    let call = vectors.into_iter().try_fold((0, 0), |sum, vector| {
+        let cost = collective.cost(vector, ran.workers(), worker);
+        let messages = if whole { 2 * (ran.workers() - 1) } else { cost.messages };
+        Some(add(sum, coded(compression, cost.elements as u64, messages as u64)?))
+    });
+    Some(times(calls, call?))
+}
+
+/// What travels between a worker and a server over a run, up and down.
+fn served(ran: &Ran, worker: usize, server: usize) -> Option<(Load, Load)> {
+    let servers = ran.spec.cluster.ranks() as usize - ran.workers();
+    let part = piece(PARAMETERS, servers, server).len();
+    let gradient = coded(ran.spec.compression, part as u64, 1)?;
+    let made = ran.gradients()[worker];
+    match ran.spec.strategy.kind().profile().exchange {
+        ExchangeThrough::SyncServer => Some((times(made, gradient), weights(part, made))),
+        ExchangeThrough::AsyncServer => {
+            let up = add(times(made, gradient), (GOODBYE, 1));
+            // One at a time: a worker asks and thanks, and is admitted.
+            let asks = ran.spec.strategy.serve() == Some(Serve::One);
+            let words = |each: u64| if asks { (each * made * WORD, each * made) } else { (0, 0) };
+            let up = add(up, words(2));
+            // Weights follow each note but the one with which the first server says that the run is over.
+            let answers = made - u64::from(server == 0);
+            Some((up, add(add(times(made, (NOTE, 1)), words(1)), weights(part, answers))))
+        }
+        ExchangeThrough::AllReduce | ExchangeThrough::Centre | ExchangeThrough::Neighbours => None,
+    }
+}
+
+/// Unencoded weights, `count` times.
+fn weights(elements: usize, count: u64) -> Load {
+    (4 * elements as u64 * count, count)
+}
+
+/// `messages` messages of `elements` elements in all, if the code's length is known.
+fn coded(compression: Compression, elements: u64, messages: u64) -> Option<Load> {
+    let bytes = match compression {
+        Compression::None => 4 * elements,
+        Compression::Coded { codec, .. } => match codec {
+            Codec::Truncate16 | Codec::Fp16 | Codec::Bf16 => 2 * elements,
+            // A scale goes with each message.
+            Codec::Quantize8 | Codec::Quantize8Gradient => elements + 4 * messages,
+            Codec::TopK { .. }
+            | Codec::RandomK { .. }
+            | Codec::Sign
+            | Codec::Terngrad { .. }
+            | Codec::Qsgd { .. }
+            | Codec::Powersgd { .. }
+            | Codec::Custom => return None,
+        },
+    };
+    Some((bytes, messages))
+}
+
+fn add(one: Load, other: Load) -> Load {
+    (one.0 + other.0, one.1 + other.1)
+}
+
+fn times(count: u64, one: Load) -> Load {
+    (count * one.0, count * one.1)
+}
