@@ -18,6 +18,13 @@ pub type CustomSettings = BTreeMap<String, f64>;
 pub trait CustomStrategy: Send + Sync {
     /// The roles of one rank; an error names the setting that is missing or wrong.
     fn roles(&self, rank: &CustomRank<'_>) -> Result<Roles, StepError>;
+
+    /// The most vectors as long as the weights that a worker holds for the strategy, whatever its settings, beside those that every
+    /// rank has: the weights, the gradient, the velocity, a vector that is sent, one that is received, and a snapshot. They count in
+    /// the memory check before a run. 0 unless the strategy says otherwise.
+    fn own_vectors(&self) -> u64 {
+        0
+    }
 }
 
 /// A rank that a custom strategy builds the roles of.
@@ -86,6 +93,16 @@ impl Registry {
     pub fn with_codec(mut self, name: &str, codec: NewCodec) -> Self {
         self.codecs.insert(name.to_owned(), codec);
         self
+    }
+
+    /// The strategies by name.
+    pub fn strategies(&self) -> impl Iterator<Item = (&str, &dyn CustomStrategy)> {
+        self.strategies.iter().map(|(name, strategy)| (name.as_str(), &**strategy))
+    }
+
+    /// The names of the codecs.
+    pub fn codecs(&self) -> impl Iterator<Item = &str> {
+        self.codecs.keys().map(String::as_str)
     }
 
     /// The strategy of that name; the error lists the known ones.

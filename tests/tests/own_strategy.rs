@@ -12,10 +12,10 @@ use store::EventLog;
 const RECIPE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/own-strategy/lazy.toml");
 const PATIENCE: Duration = Duration::from_mins(4);
 
-/// `bakeoff run` of a recipe with the example's worker.
-fn run(desk: &Desk, recipe: &str) -> Ended {
-    let mut command = desk.command(["run", recipe, "--report", "page.html"]).unwrap();
-    command.env("BAKEOFF_WORKER", binary("examples/own_worker").unwrap());
+/// `bakeoff` with these arguments, and this program as the worker.
+fn asked(desk: &Desk, arguments: &[&str], worker: &str) -> Ended {
+    let mut command = desk.command(arguments).unwrap();
+    command.env("BAKEOFF_WORKER", binary(worker).unwrap());
     DriverProcess::start(command).unwrap().end(PATIENCE).unwrap()
 }
 
@@ -35,7 +35,8 @@ fn sent(desk: &Desk) -> Vec<u64> {
 #[test]
 fn a_strategy_and_a_codec_of_ones_own_train_in_real_processes_and_are_on_the_page() {
     let desk = Desk::new().unwrap();
-    run(&desk, RECIPE).with_code(0).unwrap();
+    let arguments = ["run", RECIPE, "--report", "page.html"];
+    asked(&desk, &arguments, "examples/own_worker").with_code(0).unwrap();
     let steps =
         desk.events().iter().filter(|event| matches!(event, Event::Step(step) if !step.drain)).count();
     assert_eq!(steps, 3 * 2 * 40, "three arms of two workers");
@@ -48,18 +49,39 @@ fn a_strategy_and_a_codec_of_ones_own_train_in_real_processes_and_are_on_the_pag
     assert_eq!(sent(&desk), [40 * 4 * all_reduce, 10 * 4 * all_reduce, 10 * all_reduce]);
 }
 
+/// What the example's worker says of a recipe that is the example's but for one word.
+fn changed(verb: &[&str], from: &str, to: &str) -> (Desk, Ended) {
+    let desk = Desk::new().unwrap();
+    desk.write("other.toml", &fs::read_to_string(RECIPE).unwrap().replace(from, to)).unwrap();
+    let ended = asked(&desk, &[verb, &["other.toml"]].concat(), "examples/own_worker");
+    (desk, ended)
+}
+
 #[test]
-fn the_worker_without_them_ends_the_run_at_its_start_and_names_what_it_lacks() {
+fn what_the_worker_lacks_is_refused_before_anything_starts() {
     for (from, to, words) in [
         ("\"lazy-sgd\"", "\"busy-sgd\"", "no strategy `busy-sgd` (it has: lazy-sgd)"),
         ("\"powers-of-two\"", "\"powers-of-ten\"", "no codec `powers-of-ten` (it has: powers-of-two)"),
-        ("\"least = -40\"", "\"most = 40\"", "`compression.settings` has no `least`"),
     ] {
-        let desk = Desk::new().unwrap();
-        desk.write("other.toml", &fs::read_to_string(RECIPE).unwrap().replace(from, to)).unwrap();
-        let ended = run(&desk, "other.toml");
-        assert_ne!(ended.code, Some(0), "{words}");
-        let said = format!("{}{}", ended.stdout, ended.stderr);
-        assert!(said.contains(words), "{said}");
+        for verb in ["check", "plan", "run"] {
+            let (desk, ended) = changed(&[verb], from, to);
+            assert_eq!(ended.code, Some(4), "{verb}: {}{}", ended.stdout, ended.stderr);
+            assert!(ended.stderr.contains(words) && ended.stderr.contains("BAKEOFF_WORKER"), "{}", ended.stderr);
+            assert_eq!(desk.attempts().count(), 0, "{verb}");
+        }
     }
+    // The worker of this repository has neither.
+    let desk = Desk::new().unwrap();
+    let ended = asked(&desk, &["run", RECIPE], "bakeoff-worker");
+    assert!(ended.code == Some(4) && ended.stderr.contains("no strategy `lazy-sgd` (it has: none)"), "{}", ended.stderr);
+    let ended = asked(&desk, &["plan", RECIPE], "examples/own_worker");
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+}
+
+#[test]
+fn a_setting_that_a_codec_misses_ends_the_run_at_its_start() {
+    let (_desk, ended) = changed(&["run"], "\"least = -40\"", "\"most = 40\"");
+    assert_ne!(ended.code, Some(0));
+    let said = format!("{}{}", ended.stdout, ended.stderr);
+    assert!(said.contains("`compression.settings` has no `least`"), "{said}");
 }

@@ -4,7 +4,8 @@ use crate::args::RecipeArgs;
 use crate::disk::DiskFiles;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Console, human};
-use recipe::{Files, Machine, Plan, PlanRequest, Problem, Problems, Severity};
+use recipe::{Files, Machine, Plan, PlanRequest, Problem, Problems, RunSpec, Severity};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// What the repeats and evaluations of a plan can settle; empty for a single arm.
@@ -52,6 +53,28 @@ pub(crate) fn plan_from(files: &dyn Files, args: &RecipeArgs, console: &Console)
             console.write(&summary(&args.recipe, &problems));
             Err(Failure::Told(Exit::Usage))
         }
+    }
+}
+
+/// Refuses a plan whose strategies or codecs of other crates the worker binary lacks. Without a worker binary, or with one that does
+/// not fit, a warning says that this is not known. A plan that needs none starts no worker binary.
+pub(crate) fn ask_the_worker(plan: &Plan, console: &Console) -> Result<(), Failure> {
+    let cells: BTreeSet<usize> = plan.runs.iter().map(|run| run.cell).collect();
+    let specs: Vec<&RunSpec> = cells.iter().map(|cell| &plan.cells[*cell].spec).collect();
+    if !specs.iter().any(|spec| launch::needs_custom(spec)) {
+        return Ok(());
+    }
+    let worker = match launch::find_worker().and_then(|path| launch::examine(&path)) {
+        Ok(worker) => worker,
+        Err(error) => {
+            let what = format!("whether the worker has what the recipe names is not known: {error}");
+            console.warn(&what, "name the worker that you built in BAKEOFF_WORKER");
+            return Ok(());
+        }
+    };
+    match launch::check_inventory(&specs, &worker).into_iter().next() {
+        Some(concern) => Err(Failure::new(Exit::Preflight, concern.what).cure(concern.cure)),
+        None => Ok(()),
     }
 }
 

@@ -11,6 +11,7 @@
 mod attempt;
 mod digest;
 mod error;
+mod inventory;
 mod launcher;
 mod local;
 mod log;
@@ -34,7 +35,8 @@ pub use local::{LocalLauncher, LocalNodes, free_resources};
 pub use log::{last_lines, log_file, readable};
 pub use model_files::check_model_files;
 // Part of this crate's interface; what they travel on is not.
-pub use mesh::{Deadlines, Heartbeat, Member, PROTOCOL, wire_format};
+pub use inventory::{check_inventory, needs_custom};
+pub use mesh::{Deadlines, Heartbeat, Inventory, Member, PROTOCOL, wire_format};
 pub use node_facts::{NodeFacts, Nodes, hardware};
 pub use outcome::{End, LostRank, Outcome, Whereabouts};
 pub use preflight::{Concern, ConcernLevel, FreeResources, preflight};

@@ -1,6 +1,7 @@
 //! Checks before the start whether a machine can run a plan. Pure; refuses only plans that cannot work.
 
-use recipe::{Epoch, Extent, KeptModels, Model, Role, RunSpec, Source};
+use crate::Inventory;
+use recipe::{Epoch, Extent, KeptModels, Model, Role, RunSpec, Source, Strategy};
 
 /// A worker process before it has a model or data: program, libraries and their first allocations.
 const PROCESS: u64 = 150 << 20;
@@ -44,14 +45,16 @@ pub enum ConcernLevel {
 }
 
 /// Checks the training of these runs on this machine, one after the other; `specs` has one entry per run. Returns at most
-/// one concern of each kind, about the worst case.
-pub fn preflight(specs: &[&RunSpec], free: FreeResources) -> Vec<Concern> {
-    let checks = [memory(specs, free), cores(specs, free), disk(specs, free)];
+/// one concern of each kind, about the worst case. The `inventory` is that of the worker binary.
+pub fn preflight(specs: &[&RunSpec], free: FreeResources, inventory: &Inventory) -> Vec<Concern> {
+    let checks = [memory(specs, free, inventory), cores(specs, free), disk(specs, free)];
     checks.into_iter().flatten().collect()
 }
 
-fn memory(specs: &[&RunSpec], free: FreeResources) -> Option<Concern> {
-    let (need, spec) = specs.iter().map(|spec| (memory_of(spec), spec)).max_by_key(|(need, _)| *need)?;
+fn memory(specs: &[&RunSpec], free: FreeResources, inventory: &Inventory) -> Option<Concern> {
+    let needs = specs.iter().map(|spec| (Needs::of(spec, inventory), spec));
+    let (needs, spec) = needs.max_by_key(|(needs, _)| needs.all())?;
+    let need = needs.all();
     let severity = if need > free.memory {
         ConcernLevel::Refusal
     } else if need > free.memory / 5 * 4 {
@@ -63,7 +66,7 @@ fn memory(specs: &[&RunSpec], free: FreeResources) -> Option<Concern> {
         "the largest run, with {} processes, needs about {} ({}); {} of memory are available",
         spec.cluster.ranks() + 1,
         mebibytes(need),
-        arithmetic(spec),
+        needs.words(),
         mebibytes(free.memory)
     );
     let cure = "use fewer workers, or a smaller model or batch; or free some memory";
@@ -119,14 +122,19 @@ struct Needs {
 }
 
 impl Needs {
-    fn of(spec: &RunSpec) -> Self {
+    fn of(spec: &RunSpec, inventory: &Inventory) -> Self {
         let workers = u64::from(spec.cluster.workers());
         let servers = spec.cluster.seats.iter().filter(|seat| seat.role == Role::Server).count() as u64;
+        let custom = match &spec.strategy {
+            // It has no servers.
+            Strategy::Custom { name, .. } => inventory.strategies.get(name).copied().unwrap_or(0),
+            _ => 0,
+        };
         let own = |role| spec.strategy.own_vectors(role, spec.cluster.workers());
         let batch = u64::from(spec.train.global_batch).div_ceil(workers.max(1));
         Self {
             weights: FLOAT * spec.model.parameters() as u64,
-            vectors_of_worker: VECTORS + own(Role::Worker) + spec.compression.own_vectors(),
+            vectors_of_worker: VECTORS + custom + own(Role::Worker) + spec.compression.own_vectors(),
             vectors_of_server: VECTORS + own(Role::Server),
             data: data_of(&spec.dataset.source),
             activations: batch * activations(&spec.model),
@@ -148,32 +156,30 @@ impl Needs {
     fn evaluator(&self) -> u64 {
         PROCESS + if self.copies > 1 { 4 } else { 2 } * self.weights + self.data
     }
-}
 
-/// The memory of all processes of a run, in bytes.
-fn memory_of(spec: &RunSpec) -> u64 {
-    let needs = Needs::of(spec);
-    needs.workers * needs.worker() + needs.servers * needs.server() + needs.evaluator()
-}
-
-/// The sum of [`memory_of`] in words.
-fn arithmetic(spec: &RunSpec) -> String {
-    let needs = Needs::of(spec);
-    let mut parts = vec![format!(
-        "{} x {} for a worker: {} to run, {} x {} of weights, {} of data, {} of activations",
-        needs.workers,
-        mebibytes(needs.worker()),
-        mebibytes(PROCESS),
-        needs.vectors_of_worker,
-        mebibytes(needs.weights),
-        mebibytes(needs.data),
-        mebibytes(needs.activations)
-    )];
-    if needs.servers > 0 {
-        parts.push(format!("{} x {} for a server", needs.servers, mebibytes(needs.server())));
+    /// The memory of all processes of the run, in bytes.
+    fn all(&self) -> u64 {
+        self.workers * self.worker() + self.servers * self.server() + self.evaluator()
     }
-    parts.push(format!("{} for the evaluator", mebibytes(needs.evaluator())));
-    parts.join("; ")
+
+    /// The sum in words.
+    fn words(&self) -> String {
+        let mut parts = vec![format!(
+            "{} x {} for a worker: {} to run, {} x {} of weights, {} of data, {} of activations",
+            self.workers,
+            mebibytes(self.worker()),
+            mebibytes(PROCESS),
+            self.vectors_of_worker,
+            mebibytes(self.weights),
+            mebibytes(self.data),
+            mebibytes(self.activations)
+        )];
+        if self.servers > 0 {
+            parts.push(format!("{} x {} for a server", self.servers, mebibytes(self.server())));
+        }
+        parts.push(format!("{} for the evaluator", mebibytes(self.evaluator())));
+        parts.join("; ")
+    }
 }
 
 /// Memory of one example between forward and backward pass, in bytes: the activations and their gradients.
@@ -250,6 +256,26 @@ mod tests {
     use crate::sample::spec;
 
     const LARGE: FreeResources = FreeResources { cores: 64, memory: 1 << 40, disk: 1 << 40 };
+
+    fn preflight(specs: &[&RunSpec], free: FreeResources) -> Vec<Concern> {
+        super::preflight(specs, free, &Inventory::default())
+    }
+
+    fn memory_of(spec: &RunSpec) -> u64 {
+        Needs::of(spec, &Inventory::default()).all()
+    }
+
+    #[test]
+    fn the_vectors_that_a_strategy_of_another_crate_holds_count() {
+        let mut spec = spec(3);
+        spec.strategy = Strategy::Custom { name: "lazy".into(), settings: [].into() };
+        let with = |own| {
+            Needs::of(&spec, &Inventory { strategies: [("lazy".into(), own)].into(), codecs: [].into() })
+                .all()
+        };
+        assert_eq!(with(5) - with(0), 3 * 5 * FLOAT * spec.model.parameters() as u64);
+        assert_eq!(with(0), memory_of(&spec));
+    }
 
     #[test]
     fn a_machine_with_room_raises_no_concern() {

@@ -1,7 +1,7 @@
 //! The worker binary: where it is, and whether it fits this driver.
 
-use crate::LaunchError;
 use crate::digest::digest;
+use crate::{Inventory, LaunchError};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -24,6 +24,8 @@ pub struct WorkerBinary {
     pub version: String,
     /// SHA-256 of its bytes, in hexadecimal.
     pub sha256: String,
+    /// Its strategies and codecs of other crates.
+    pub inventory: Inventory,
 }
 
 /// Finds the worker binary: `$BAKEOFF_WORKER`, else `bakeoff-worker` beside this program.
@@ -46,21 +48,28 @@ fn find(named: Option<OsString>, program: &Path) -> Result<PathBuf, LaunchError>
     }
 }
 
-/// Starts the binary to ask for its version, protocol and wire format, and digests it.
+/// Starts the binary to ask for its version, protocol, wire format and inventory, and digests it.
 ///
 /// # Errors
 /// It cannot be read or started, does not answer, or does not fit this driver.
 pub fn examine(path: &Path) -> Result<WorkerBinary, LaunchError> {
-    let version = ask_version(path, PATIENCE)?;
+    let Introduction { version, inventory } = introduction(path, PATIENCE)?;
     let sha256 =
         digest(path).map_err(|source| LaunchError::File { path: path.into(), what: "read", source })?;
-    Ok(WorkerBinary { path: path.into(), version, sha256 })
+    Ok(WorkerBinary { path: path.into(), version, sha256, inventory })
 }
 
-fn ask_version(path: &Path, patience: Duration) -> Result<String, LaunchError> {
+/// What a binary that fits says of itself.
+struct Introduction {
+    version: String,
+    inventory: Inventory,
+}
+
+fn introduction(path: &Path, patience: Duration) -> Result<Introduction, LaunchError> {
     let answer = ask(path, patience)?;
     let text = String::from_utf8_lossy(&answer.stdout);
-    let words: Vec<&str> = text.split_whitespace().collect();
+    let mut lines = text.lines();
+    let words: Vec<&str> = lines.next().unwrap_or_default().split_whitespace().collect();
     let [NAME, version, "protocol", protocol, ref rest @ ..] = words[..] else {
         return Err(LaunchError::WorkerSilent { path: path.into(), answer: instead(&answer) });
     };
@@ -71,12 +80,17 @@ fn ask_version(path: &Path, patience: Duration) -> Result<String, LaunchError> {
     }
     // A worker that was not built again with the driver has the same version; its messages may differ all the same.
     match rest {
-        ["format", format, ..] if *format == format!("{:016x}", mesh::wire_format()) => Ok(version.into()),
+        ["format", format, ..] if *format == format!("{:016x}", mesh::wire_format()) => {}
         ["format", format, ..] => {
-            Err(LaunchError::WorkerFormat { path: path.into(), format: (*format).into() })
+            return Err(LaunchError::WorkerFormat { path: path.into(), format: (*format).into() });
         }
-        _ => Err(LaunchError::WorkerFormat { path: path.into(), format: "unknown".into() }),
+        _ => return Err(LaunchError::WorkerFormat { path: path.into(), format: "unknown".into() }),
     }
+    let inventory = lines.next().map(Inventory::from_line).transpose().map_err(|error| {
+        let answer = format!("what it has cannot be understood: {error}");
+        LaunchError::WorkerSilent { path: path.into(), answer }
+    })?;
+    Ok(Introduction { version: version.into(), inventory: inventory.unwrap_or_default() })
 }
 
 fn ask(path: &Path, patience: Duration) -> Result<Output, LaunchError> {
@@ -128,16 +142,19 @@ mod tests {
 
     fn refusal(text: &str) -> String {
         let (_directory, path) = script(text);
-        let answer = ask_version(&path, Duration::from_secs(10)).unwrap_err().to_string();
+        let answer = introduction(&path, Duration::from_secs(10)).err().unwrap().to_string();
         answer.replace(&path.display().to_string(), "W")
     }
 
     #[test]
     fn a_fitting_worker_is_described() {
-        let line = format!("echo {}", greeting());
+        let has = r#"{"strategies":{"lazy-sgd":2},"codecs":["coarse"]}"#;
+        let line = format!("echo '{}\n{has}'", greeting());
         let (_directory, path) = script(&line);
         let worker = examine(&path).unwrap();
         assert_eq!(worker.version, env!("CARGO_PKG_VERSION"));
+        assert_eq!(worker.inventory, Inventory::from_line(has).unwrap());
+        assert_eq!(worker.inventory.strategies["lazy-sgd"], 2);
         assert_eq!(worker.sha256, recipe::hex(&Sha256::digest(format!("#!/bin/sh\n{line}\n"))));
     }
 
@@ -147,11 +164,13 @@ mod tests {
         assert!(told.contains("W is version 0.0.7, protocol 99; this driver is version 0.1.0"), "{told}");
         let told = refusal("echo cannot open libtorch.so >&2; exit 127");
         assert!(told.contains("W does not say its protocol: cannot open libtorch.so"), "{told}");
+        let told = refusal(&format!("echo '{}\nwhatever'", greeting()));
+        assert!(told.contains("what it has cannot be understood"), "{told}");
         assert!(refusal("true").contains("it said nothing (exit status: 0)"));
         let (_directory, path) = script("exec sleep 60");
-        let told = ask_version(&path, Duration::from_millis(100)).unwrap_err();
+        let told = introduction(&path, Duration::from_millis(100)).err().unwrap();
         assert!(matches!(told, LaunchError::WorkerHangs { .. }), "{told}");
-        assert!(ask_version(Path::new("/dev/null"), PATIENCE).is_err());
+        assert!(introduction(Path::new("/dev/null"), PATIENCE).is_err());
     }
 
     #[test]

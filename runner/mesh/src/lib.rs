@@ -12,6 +12,7 @@ mod data;
 mod directory;
 mod error;
 mod handshake;
+mod inventory;
 mod message;
 mod socket;
 mod thread;
@@ -25,6 +26,7 @@ pub use control::{ControlClient, ControlInbox, ControlServer};
 pub use data::{DataPlane, Stopper};
 pub use directory::{private_directory, random_secret};
 pub use error::MeshError;
+pub use inventory::Inventory;
 pub use message::{Briefing, Deadlines, Heartbeat, Member, PROTOCOL, Secret, ToDriver, ToMember};
 
 /// Decoders without a socket, for fuzzing only.

@@ -3,18 +3,19 @@
 //! It is taken from the JSON Schema of these types, so it changes with a field, a variant, a type or a default, and
 //! not with a comment or with the file that a type is in. A type that travels without a schema does not compile.
 
-use crate::{Briefing, ToDriver, ToMember};
+use crate::{Briefing, Inventory, ToDriver, ToMember};
 use schemars::{Schema, schema_for};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// The digest of everything that travels as MessagePack. Frames and handshakes, whose bytes are laid out by hand, are
+/// The digest of everything that travels as MessagePack, and of what a worker says of itself. Frames and handshakes, whose bytes are laid out by hand, are
 /// covered by [`PROTOCOL`](crate::PROTOCOL).
 pub fn wire_format() -> u64 {
-    static DIGEST: LazyLock<u64> =
-        LazyLock::new(|| digest(&[schema_for!(Briefing), schema_for!(ToMember), schema_for!(ToDriver)]));
+    static DIGEST: LazyLock<u64> = LazyLock::new(|| {
+        digest(&[schema_for!(Briefing), schema_for!(ToMember), schema_for!(ToDriver), schema_for!(Inventory)])
+    });
     *DIGEST
 }
 

@@ -1,6 +1,6 @@
 //! The program `bakeoff-worker`, with the strategies of a registry.
 
-use mesh::{Briefing, Member, PROTOCOL};
+use mesh::{Briefing, Inventory, Member, PROTOCOL};
 use std::io::Read;
 use std::process::ExitCode;
 use strategies::Registry;
@@ -11,7 +11,7 @@ use tracing::error;
 pub fn main_with(registry: &Registry) -> ExitCode {
     mesh::keep_freed_memory();
     if let Some(argument) = std::env::args().nth(1) {
-        return answer(&argument);
+        return answer(&argument, registry);
     }
     // A log that cannot be written, because the disk is full, is no reason to panic.
     let log = tracing_subscriber::fmt().json().with_writer(std::io::stderr).log_internal_errors(false);
@@ -31,11 +31,13 @@ pub fn main_with(registry: &Registry) -> ExitCode {
     clippy::print_stderr,
     reason = "this is the program's answer on the command line"
 )]
-fn answer(argument: &str) -> ExitCode {
+fn answer(argument: &str, registry: &Registry) -> ExitCode {
     let version = env!("CARGO_PKG_VERSION");
     match argument {
         "--protocol" => {
+            let Ok(inventory) = inventory_of(registry).to_line() else { return ExitCode::FAILURE };
             println!("bakeoff-worker {version} protocol {PROTOCOL} format {:016x}", mesh::wire_format());
+            println!("{inventory}");
         }
         "--version" | "-V" => println!("bakeoff-worker {version}"),
         _ => {
@@ -46,6 +48,16 @@ fn answer(argument: &str) -> ExitCode {
         }
     }
     ExitCode::SUCCESS
+}
+
+fn inventory_of(registry: &Registry) -> Inventory {
+    Inventory {
+        strategies: registry
+            .strategies()
+            .map(|(name, strategy)| (name.to_owned(), strategy.own_vectors()))
+            .collect(),
+        codecs: registry.codecs().map(str::to_owned).collect(),
+    }
 }
 
 fn work(registry: &Registry) -> anyhow::Result<()> {

@@ -52,7 +52,14 @@ pub(crate) fn execute(args: &CheckArgs, context: &Context<'_>) -> Result<Exit, F
             output::json(&answers.iter().map(|(path, answer)| entry(path, answer)).collect::<Vec<_>>())?;
         }
     }
-    Ok(if answers.iter().any(|(_, answer)| answer.is_err()) { Exit::Usage } else { Exit::Done })
+    if answers.iter().any(|(_, answer)| answer.is_err()) {
+        return Ok(Exit::Usage);
+    }
+    answers
+        .iter()
+        .filter_map(|(_, answer)| answer.as_ref().ok())
+        .try_for_each(|plan| planning::ask_the_worker(plan, context.console))?;
+    Ok(Exit::Done)
 }
 
 fn tell(path: &Path, answer: &Result<Plan, Problems>, context: &Context<'_>) -> Result<(), Failure> {

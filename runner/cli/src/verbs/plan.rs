@@ -63,6 +63,7 @@ const MOST_ROWS: usize = 60;
 /// Shows a plan.
 pub(crate) fn execute(args: &PlanArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     let plan = planning::plan(&args.recipe, context.console)?;
+    planning::ask_the_worker(&plan, context.console)?;
     let decisions = if args.why { Some(decide(&plan, context)?) } else { None };
     let decisions = decisions.as_deref();
     match args.format {

@@ -14,7 +14,7 @@ use crate::reuse::{self, Action, Decision, Reuse};
 use crate::session::Session;
 use crate::sweep::Sweep;
 use clap::{Args, ValueHint};
-use launch::{ConcernLevel, LocalNodes};
+use launch::{ConcernLevel, LocalNodes, WorkerBinary};
 use recipe::{Plan, RunSpec};
 use std::path::{Path, PathBuf};
 use store::{Driver, NewSweep, NodeId, NodeRow, Store, SweepId};
@@ -113,7 +113,7 @@ pub(crate) async fn train(
 ) -> Result<SweepId, Failure> {
     let Training { plan, store, session, .. } = *training;
     let decisions = reuse::decide(plan, environment, Some(store), training.reuse).await?;
-    preflight(plan, &decisions, context)?;
+    preflight(plan, &decisions, &environment.worker, context)?;
     announce(&decisions, context.console);
     let id = begin(training).await?;
     let heartbeats = store.keep_alive(&id);
@@ -151,12 +151,18 @@ fn refuse_too_many(args: &RunArgs, plan: &Plan) -> Result<(), Failure> {
 }
 
 /// Checks before the start whether this machine can train the runs that are left.
-fn preflight(plan: &Plan, decisions: &[Decision], context: &Context<'_>) -> Result<(), Failure> {
+fn preflight(
+    plan: &Plan,
+    decisions: &[Decision],
+    worker: &WorkerBinary,
+    context: &Context<'_>,
+) -> Result<(), Failure> {
     let free = launch::free_resources(&context.global.store)?;
     let to_train =
         plan.runs.iter().zip(decisions).filter(|(_, decision)| !matches!(decision.action, Action::Reuse(_)));
     let specs: Vec<&RunSpec> = to_train.map(|(run, _)| &plan.cells[run.cell].spec).collect();
-    let mut concerns = launch::preflight(&specs, free);
+    let mut concerns = launch::check_inventory(&specs, worker);
+    concerns.extend(launch::preflight(&specs, free, &worker.inventory));
     concerns.extend(launch::check_model_files(&specs));
     for concern in concerns.iter().filter(|concern| concern.severity == ConcernLevel::Warning) {
         // The planner warns about cores with the place in the recipe.
