@@ -43,11 +43,11 @@ impl TrustMark {
     }
 
     fn supports(name: &str, text: impl Into<String>) -> Self {
-        Self::new(name, true, text)
+        Self { name: name.to_owned(), text: text.into(), good: true }
     }
 
     fn warns(name: &str, text: impl Into<String>) -> Self {
-        Self::new(name, false, text)
+        Self { name: name.to_owned(), text: text.into(), good: false }
     }
 }
 

@@ -4,7 +4,7 @@ use crate::args::RecipeArgs;
 use crate::disk::DiskFiles;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Console, human};
-use recipe::{Files, Machine, Plan, PlanRequest, Problem, Problems, RunSpec, Severity};
+use recipe::{Colours, Files, Machine, Plan, PlanRequest, Problem, Problems, RunSpec, Severity};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -82,7 +82,7 @@ pub(crate) fn ask_the_worker(plan: &Plan, console: &Console) -> Result<(), Failu
 pub(crate) fn draw(problems: &[Problem], console: &Console) {
     if !problems.is_empty() {
         // The stream strips the colours where they are not wanted.
-        console.write(&format!("{}\n", recipe::render(problems, true, output::width())));
+        console.write(&format!("{}\n", recipe::render(problems, Colours::Ansi, output::width())));
     }
 }
 

@@ -52,4 +52,4 @@ pub use spec::train::{
     Target, TargetMetric, Training,
 };
 pub use sweep::planner::{PlanRequest, plan};
-pub use text::render::render;
+pub use text::render::{Colours, render};

@@ -47,6 +47,6 @@ fn plan(input: &str) {
     let request = PlanRequest { path, overrides: &overrides, sweeps: &sweeps, only, repeats: None };
     match recipe::plan(&Desk { text }, &request, &Machine { cores: 4 }) {
         Ok(plan) => drop(recipe::plan(&Desk { text: &plan.expanded }, &PlanRequest::new(path), &Machine { cores: 4 })),
-        Err(problems) => drop((problems.render(true, 80), problems.to_json())),
+        Err(problems) => drop((problems.render(recipe::Colours::Ansi, 80), problems.to_json())),
     }
 }

@@ -3,16 +3,29 @@
 use crate::spec::problem::{Place, Problem, Problems, Severity};
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
+/// How the parts of a drawing are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Colours {
+    /// ANSI escape sequences.
+    Ansi,
+    /// Text alone.
+    None,
+}
+
 impl Problems {
     /// The problems for people, an empty line between two of them.
-    pub fn render(&self, colour: bool, width: usize) -> String {
-        render(&self.list, colour, width)
+    pub fn render(&self, colours: Colours, width: usize) -> String {
+        render(&self.list, colours, width)
     }
 }
 
 /// Problems for people, an empty line between two of them; no line is cut below 60 columns.
-pub fn render(problems: &[Problem], colour: bool, width: usize) -> String {
-    let renderer = if colour { Renderer::styled() } else { Renderer::plain() }.term_width(width.max(60));
+pub fn render(problems: &[Problem], colours: Colours, width: usize) -> String {
+    let renderer = match colours {
+        Colours::Ansi => Renderer::styled(),
+        Colours::None => Renderer::plain(),
+    };
+    let renderer = renderer.term_width(width.max(60));
     let drawn: Vec<String> = problems.iter().map(|problem| renderer.render(&[group(problem)])).collect();
     drawn.join("\n\n")
 }

@@ -14,7 +14,7 @@ fn survive(text: &str, overrides: &[String], sweeps: &[String], only: Option<&st
         Ok(plan) => {
             let again = Desk::with(&plan.expanded).plan();
             let again = again.unwrap_or_else(|problems| {
-                panic!("{text}\n--\n{}\n--\n{}", plan.expanded, problems.render(false, 100))
+                panic!("{text}\n--\n{}\n--\n{}", plan.expanded, problems.render(recipe::Colours::None, 100))
             });
             let hashes = |plan: &recipe::Plan| {
                 plan.cells.iter().map(|cell| cell.config_hash.clone()).collect::<Vec<_>>()
@@ -23,7 +23,7 @@ fn survive(text: &str, overrides: &[String], sweeps: &[String], only: Option<&st
         }
         Err(problems) => {
             assert!(problems.errors() > 0);
-            let _ = (problems.render(true, 80), problems.render(false, 0), problems.to_json());
+            let _ = (problems.render(recipe::Colours::Ansi, 80), problems.render(recipe::Colours::None, 0), problems.to_json());
         }
     }
 }

@@ -72,7 +72,7 @@ fn a_selection_without_servers_still_has_a_recipe_with_some() {
         let only = format!("strategy.kind == '{kind}'");
         let request = PlanRequest { only: Some(&only), ..PlanRequest::new(Path::new("recipe.toml")) };
         let plan = recipe::plan(&Desk::with(&text), &request, &MACHINE)
-            .unwrap_or_else(|problems| panic!("{}", problems.render(false, 100)));
+            .unwrap_or_else(|problems| panic!("{}", problems.render(recipe::Colours::None, 100)));
         assert_eq!(plan.cells.iter().filter(|cell| cell.excluded.is_none()).count(), 1, "{kind}");
     }
 }

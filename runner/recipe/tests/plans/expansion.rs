@@ -14,7 +14,7 @@ pub(crate) fn plan(changes: &[&str]) -> Plan {
 }
 
 pub(crate) fn planned(desk: &Desk) -> Plan {
-    desk.plan().unwrap_or_else(|problems| panic!("{}", problems.render(false, 100)))
+    desk.plan().unwrap_or_else(|problems| panic!("{}", problems.render(recipe::Colours::None, 100)))
 }
 
 pub(crate) fn labels(plan: &Plan) -> Vec<&str> {
@@ -251,7 +251,7 @@ fn a_hash_changes_with_what_reaches_a_worker_and_with_nothing_else() {
         let desk =
             Desk::with(&recipe(&["[train]\nglobal-batch = 96\nepochs = 2\ntarget = { at-least = 0.9 }"]));
         let plan =
-            desk.plan_with(overrides).unwrap_or_else(|problems| panic!("{}", problems.render(false, 100)));
+            desk.plan_with(overrides).unwrap_or_else(|problems| panic!("{}", problems.render(recipe::Colours::None, 100)));
         plan.cells[1].config_hash.clone()
     };
     let base = hash(&[]);

@@ -59,7 +59,7 @@ fn the_command_line_changes_what_is_planned() {
         ..PlanRequest::new(Path::new("recipe.toml"))
     };
     let plan = recipe::plan(&desk, &request, &MACHINE)
-        .unwrap_or_else(|problems| panic!("{}", problems.render(false, 100)));
+        .unwrap_or_else(|problems| panic!("{}", problems.render(recipe::Colours::None, 100)));
     assert_eq!(plan.name, "tried");
     assert_eq!((plan.cells.len(), plan.runs.len()), (8, 8));
     assert_eq!(plan.cells[1].label, "ring workers=1 at-least=0.5");

@@ -35,9 +35,9 @@ pub(crate) fn recipe(changes: &[&str]) -> String {
 
 fn rendered(desk: &Desk) -> String {
     match desk.plan() {
-        Err(problems) => problems.render(false, 100),
+        Err(problems) => problems.render(recipe::Colours::None, 100),
         Ok(plan) if plan.warnings.is_empty() => "no problems".to_owned(),
-        Ok(plan) => recipe::render(&plan.warnings, false, 100),
+        Ok(plan) => recipe::render(&plan.warnings, recipe::Colours::None, 100),
     }
 }
 
@@ -418,7 +418,7 @@ fn the_command_line() {
         "a.b.c.d=1",
     ] {
         let problems = Desk::with(&recipe(&[])).plan_with(&[argument]).expect_err("a wrong override");
-        let _ = writeln!(all, "## {argument}\n{}\n", problems.render(false, 100));
+        let _ = writeln!(all, "## {argument}\n{}\n", problems.render(recipe::Colours::None, 100));
     }
     insta::assert_snapshot!("the_command_line", all);
 }
@@ -447,6 +447,6 @@ fn problems_as_json() {
 #[test]
 fn colour_is_only_decoration() {
     let problems = Desk::with(&recipe(&["[trian]\nx = 1"])).plan().expect_err("a problem");
-    let coloured = problems.render(true, 100);
-    assert!(coloured.contains('\u{1b}') && !problems.render(false, 100).contains('\u{1b}'));
+    let coloured = problems.render(recipe::Colours::Ansi, 100);
+    assert!(coloured.contains('\u{1b}') && !problems.render(recipe::Colours::None, 100).contains('\u{1b}'));
 }

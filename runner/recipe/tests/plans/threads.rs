@@ -10,7 +10,7 @@ fn on(cores: u32, only: Option<&str>, changes: &[&str]) -> Plan {
     let desk = Desk::with(&recipe(changes));
     let request = PlanRequest { only, ..PlanRequest::new(Path::new("recipe.toml")) };
     let plan = recipe::plan(&desk, &request, &Machine { cores });
-    plan.unwrap_or_else(|problems| panic!("{}", problems.render(false, 100)))
+    plan.unwrap_or_else(|problems| panic!("{}", problems.render(recipe::Colours::None, 100)))
 }
 
 fn threads(plan: &Plan) -> Vec<(&str, u32, bool)> {

@@ -100,23 +100,35 @@ impl Content<'_> {
             // Nothing is allocated for what cannot be there.
             let rest = std::io::copy(&mut self.reader, &mut std::io::sink())
                 .map_err(|source| DataError::Gzip { file: self.file.path.clone(), source })?;
-            return Err(self.length(expected, self.offset + rest, false, why));
+            return Err(self.length(expected, Found::Bytes(self.offset + rest), why));
         }
         let bytes = self.up_to(len)?;
         if bytes.len() as u64 == len {
             Ok(bytes)
         } else {
-            Err(self.length(expected, self.offset, false, why))
+            Err(self.length(expected, Found::Bytes(self.offset), why))
         }
     }
 
     /// Makes sure that nothing is left.
     pub(super) fn end(mut self, why: &str) -> Result<(), DataError> {
         let expected = self.offset;
-        if self.up_to(1)?.is_empty() { Ok(()) } else { Err(self.length(expected, expected + 1, true, why)) }
+        if self.up_to(1)?.is_empty() { Ok(()) } else { Err(self.length(expected, Found::AtLeast(expected + 1), why)) }
     }
 
-    fn length(&self, expected: u64, got: u64, at_least: bool, why: &str) -> DataError {
+    fn length(&self, expected: u64, found: Found, why: &str) -> DataError {
+        let (got, at_least) = match found {
+            Found::Bytes(got) => (got, false),
+            Found::AtLeast(got) => (got, true),
+        };
         DataError::Length { file: self.file.path.clone(), expected, got, at_least, why: why.to_owned() }
     }
+}
+
+/// How much of the content was read.
+enum Found {
+    /// All of it, in bytes.
+    Bytes(u64),
+    /// The rest was left unread.
+    AtLeast(u64),
 }
