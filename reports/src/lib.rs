@@ -66,7 +66,7 @@ pub struct Options {
     pub data_folder: Option<String>,
 }
 
-/// A page.
+/// A self-contained HTML file, and what lies beside it.
 #[derive(Clone, Debug)]
 pub struct Page {
     /// The whole file.

@@ -169,7 +169,7 @@ pub(crate) fn bytes(value: f64) -> String {
     Unit::of_bytes(value).short(value)
 }
 
-/// A p value.
+/// Three decimals below 0.1, else two; the smallest value shown is 0.001.
 pub(crate) fn p_value(p: f64) -> String {
     match p {
         p if p < 0.001 => "< 0.001".to_owned(),

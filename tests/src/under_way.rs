@@ -16,7 +16,7 @@ const START_UP: Duration = Duration::from_mins(1);
 pub struct UnderWay {
     /// Where it runs.
     pub desk: Desk,
-    /// Its driver.
+    /// Killed when this is dropped.
     pub driver: DriverProcess,
     /// By rank.
     pub workers: Vec<WorkerProcess>,

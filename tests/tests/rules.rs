@@ -2,6 +2,8 @@
 //! strategy.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
+#[path = "rules/comments.rs"]
+mod comments;
 #[path = "rules/literals.rs"]
 mod literals;
 #[path = "rules/text.rs"]

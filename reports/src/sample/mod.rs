@@ -54,7 +54,7 @@ const APART: i64 = 9;
 /// An arm of a made-up sweep.
 #[derive(Clone, Debug)]
 pub struct SampleArm {
-    /// Its name.
+    /// As in a plan: unique among the arms.
     pub name: String,
     /// What it does.
     pub strategy: Strategy,
@@ -75,7 +75,7 @@ pub struct Sample {
     pub arms: Vec<SampleArm>,
     /// Workers of each condition.
     pub workers: Vec<u32>,
-    /// Repeats.
+    /// Runs of each cell.
     pub repeats: u32,
     /// Epochs, and evaluations in each.
     pub epochs: (u64, u64),

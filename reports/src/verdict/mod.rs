@@ -26,7 +26,7 @@ use words::{
 pub struct Verdict {
     /// The plan's name of the condition; empty if there is only one.
     pub condition: String,
-    /// The arm.
+    /// As the plan names it.
     pub arm: String,
     /// Whether it is the arm that the others are compared with.
     pub baseline: bool,

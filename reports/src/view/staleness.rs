@@ -17,7 +17,6 @@ use store::AttemptRow;
 /// Histograms, and maps, on one page.
 const MOST_FIGURES: usize = 8;
 
-/// The section.
 #[derive(Debug, Serialize)]
 pub(crate) struct Section {
     pub(crate) histograms: Vec<Drawn>,

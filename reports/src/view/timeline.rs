@@ -25,7 +25,6 @@ const MOST_LANES: usize = 16;
 /// Number of bars in one window, shared by its lanes; shorter spans are merged into the longest phase nearby.
 const MOST_SLICES: usize = 4_500;
 
-/// The section.
 #[derive(Debug, Serialize)]
 pub(crate) struct Section {
     pub(crate) legend: Vec<LegendGroup>,

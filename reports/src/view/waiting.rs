@@ -13,7 +13,6 @@ use serde::Serialize;
 /// Charts on one page.
 const MOST_CHARTS: usize = 12;
 
-/// The section.
 #[derive(Debug, Serialize)]
 pub(crate) struct Section {
     pub(crate) items: Vec<Item>,

@@ -33,7 +33,7 @@ pub struct Surplus<'a> {
 pub struct Prunable {
     /// The runs that go, in the order in which they were planned.
     pub runs: Vec<String>,
-    /// Their sweeps.
+    /// Those that lose runs.
     pub sweeps: Vec<PrunedSweep>,
     /// Sweeps that are under way: nothing of them goes.
     pub under_way: Vec<String>,
