@@ -66,14 +66,22 @@ fn what_the_worker_lacks_is_refused_before_anything_starts() {
         for verb in ["check", "plan", "run"] {
             let (desk, ended) = changed(&[verb], from, to);
             assert_eq!(ended.code, Some(4), "{verb}: {}{}", ended.stdout, ended.stderr);
-            assert!(ended.stderr.contains(words) && ended.stderr.contains("BAKEOFF_WORKER"), "{}", ended.stderr);
+            assert!(
+                ended.stderr.contains(words) && ended.stderr.contains("BAKEOFF_WORKER"),
+                "{}",
+                ended.stderr
+            );
             assert_eq!(desk.attempts().count(), 0, "{verb}");
         }
     }
     // The worker of this repository has neither.
     let desk = Desk::new().unwrap();
     let ended = asked(&desk, &["run", RECIPE], "bakeoff-worker");
-    assert!(ended.code == Some(4) && ended.stderr.contains("no strategy `lazy-sgd` (it has: none)"), "{}", ended.stderr);
+    assert!(
+        ended.code == Some(4) && ended.stderr.contains("no strategy `lazy-sgd` (it has: none)"),
+        "{}",
+        ended.stderr
+    );
     let ended = asked(&desk, &["plan", RECIPE], "examples/own_worker");
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
 }

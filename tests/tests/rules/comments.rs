@@ -46,7 +46,9 @@ fn repetitions(text: &str) -> Vec<usize> {
         let Some(said) = comment(line).filter(|said| said.split_whitespace().count() <= 3) else { continue };
         let before = place.checked_sub(1).is_some_and(|before| lines[before].trim_start().starts_with("///"));
         let below = lines[place + 1..].iter().find(|line| !line.trim_start().starts_with("#["));
-        let Some(below) = below.filter(|below| !before && !below.trim_start().starts_with("///")) else { continue };
+        let Some(below) = below.filter(|below| !before && !below.trim_start().starts_with("///")) else {
+            continue;
+        };
         let said = words(&said);
         if declared(below).is_some_and(|name| !said.is_empty() && said.is_subset(&words(name))) {
             found.push(place + 1);
@@ -62,7 +64,9 @@ fn comments_do_not_repeat_names() {
     none(mine.flat_map(|file| {
         let lines = repetitions(&read(&file)).into_iter();
         let instead = "say a unit, a shape, a range or an error, or nothing where it is private";
-        lines.map(|line| format!("{file}:{line}: the comment repeats the name; {instead}")).collect::<Vec<_>>()
+        lines
+            .map(|line| format!("{file}:{line}: the comment repeats the name; {instead}"))
+            .collect::<Vec<_>>()
     }));
 }
 

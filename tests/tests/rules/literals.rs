@@ -124,7 +124,8 @@ fn no_call_passes_a_bare_literal_flag() {
     assert!(functions.len() > 10, "{functions:?}");
     none(codes.iter().flat_map(|(code, file)| {
         let lines = calls(code, &functions).into_iter();
-        lines.map(move |line| format!("{file}:{line}: a bare `true` or `false` as an argument; write an enum"))
+        lines
+            .map(move |line| format!("{file}:{line}: a bare `true` or `false` as an argument; write an enum"))
     }));
 }
 

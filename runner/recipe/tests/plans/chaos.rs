@@ -23,7 +23,11 @@ fn survive(text: &str, overrides: &[String], sweeps: &[String], only: Option<&st
         }
         Err(problems) => {
             assert!(problems.errors() > 0);
-            let _ = (problems.render(recipe::Colours::Ansi, 80), problems.render(recipe::Colours::None, 0), problems.to_json());
+            let _ = (
+                problems.render(recipe::Colours::Ansi, 80),
+                problems.render(recipe::Colours::None, 0),
+                problems.to_json(),
+            );
         }
     }
 }

@@ -250,8 +250,9 @@ fn a_hash_changes_with_what_reaches_a_worker_and_with_nothing_else() {
     let hash = |overrides: &[&str]| {
         let desk =
             Desk::with(&recipe(&["[train]\nglobal-batch = 96\nepochs = 2\ntarget = { at-least = 0.9 }"]));
-        let plan =
-            desk.plan_with(overrides).unwrap_or_else(|problems| panic!("{}", problems.render(recipe::Colours::None, 100)));
+        let plan = desk
+            .plan_with(overrides)
+            .unwrap_or_else(|problems| panic!("{}", problems.render(recipe::Colours::None, 100)));
         plan.cells[1].config_hash.clone()
     };
     let base = hash(&[]);

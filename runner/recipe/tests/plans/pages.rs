@@ -38,7 +38,9 @@ fn every_recipe_and_check() -> Vec<(String, String)> {
 }
 
 fn plan(name: &str, text: &str) -> Plan {
-    Desk::with(text).plan().unwrap_or_else(|problems| panic!("{name}:\n{}", problems.render(recipe::Colours::None, 100)))
+    Desk::with(text)
+        .plan()
+        .unwrap_or_else(|problems| panic!("{name}:\n{}", problems.render(recipe::Colours::None, 100)))
 }
 
 #[test]

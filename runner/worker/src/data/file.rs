@@ -113,7 +113,11 @@ impl Content<'_> {
     /// Makes sure that nothing is left.
     pub(super) fn end(mut self, why: &str) -> Result<(), DataError> {
         let expected = self.offset;
-        if self.up_to(1)?.is_empty() { Ok(()) } else { Err(self.length(expected, Found::AtLeast(expected + 1), why)) }
+        if self.up_to(1)?.is_empty() {
+            Ok(())
+        } else {
+            Err(self.length(expected, Found::AtLeast(expected + 1), why))
+        }
     }
 
     fn length(&self, expected: u64, found: Found, why: &str) -> DataError {
