@@ -30,7 +30,7 @@ fn declared(line: &str) -> Option<&str> {
     });
     let kinds = ["async", "const", "unsafe", "static", "fn", "struct", "enum", "type", "trait", "mod"];
     let mut rest = visible;
-    while let Some((kind, more)) = rest.split_once(' ').filter(|(kind, _)| kinds.contains(kind)) {
+    while let Some((_, more)) = rest.split_once(' ').filter(|(kind, _)| kinds.contains(kind)) {
         rest = more;
     }
     let end = rest.find(|letter: char| !letter.is_alphanumeric() && letter != '_').unwrap_or(rest.len());

@@ -105,9 +105,8 @@ fn calls(text: &str, functions: &BTreeSet<Flagged>) -> Vec<usize> {
         let function = match before.strip_suffix("::") {
             Some(path) if last_name(path) == "Self" => owner(text, open).map_or(free, own),
             Some(path) if last_name(path).starts_with(char::is_uppercase) => own(last_name(path).to_owned()),
-            Some(_) => free,
             None if before.ends_with('.') => Flagged::Method(name.to_owned()),
-            None => free,
+            Some(_) | None => free,
         };
         let bare = |argument: &&str| ["true", "false"].contains(argument);
         if functions.contains(&function) && arguments(text, open).iter().any(bare) {

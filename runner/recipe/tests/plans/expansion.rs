@@ -1,6 +1,6 @@
 //! What recipes come to: settings and hashes.
 
-use crate::desk::Desk;
+use crate::desk::{Desk, MACHINE};
 use crate::problems::recipe;
 use recipe::{
     Codec, Collective, Compression, Extent, Init, LrScale, LrSchedule, LrShape, Metric, ModelKind, Partition,

@@ -1,8 +1,6 @@
 //! In which order runs are started, and with which seeds.
 
-use crate::desk::Desk;
-use crate::expansion::{plan, planned};
-use crate::problems::recipe;
+use crate::expansion::plan;
 
 #[test]
 fn repeats_are_paired_and_ordered() {

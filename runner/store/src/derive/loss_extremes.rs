@@ -22,10 +22,10 @@ struct Stretch {
 
 impl Stretch {
     fn merged(self, other: Self) -> Self {
-        let earlier = |one: Place, two: Place| one.step < two.step;
-        let lower = |one: Place, two: Place| one.loss < two.loss || one.loss == two.loss && earlier(one, two);
+        let lower =
+            |one: Place, two: Place| one.loss.total_cmp(&two.loss).then(one.step.cmp(&two.step)).is_lt();
         let higher =
-            |one: Place, two: Place| one.loss > two.loss || one.loss == two.loss && earlier(one, two);
+            |one: Place, two: Place| two.loss.total_cmp(&one.loss).then(one.step.cmp(&two.step)).is_lt();
         Self {
             lowest: if lower(other.lowest, self.lowest) { other.lowest } else { self.lowest },
             highest: if higher(other.highest, self.highest) { other.highest } else { self.highest },
@@ -96,7 +96,9 @@ mod tests {
 
     fn of(losses: &[(u64, f64)]) -> LossExtremes {
         let mut extremes = LossExtremes::default();
-        losses.iter().for_each(|(step, loss)| extremes.add(*step, *loss));
+        for (step, loss) in losses {
+            extremes.add(*step, *loss);
+        }
         extremes
     }
 
@@ -108,7 +110,9 @@ mod tests {
             let (low, high) =
                 own().fold((f64::MAX, f64::MIN), |(low, high), (_, loss)| (low.min(*loss), high.max(*loss)));
             for extreme in [low, high] {
-                steps.extend(own().filter(|(_, loss)| *loss == extreme).map(|(step, _)| *step).min());
+                steps.extend(
+                    own().filter(|(_, loss)| loss.total_cmp(&extreme).is_eq()).map(|(step, _)| *step).min(),
+                );
             }
         }
         steps.extend(losses.iter().filter(|(_, loss)| !loss.is_finite()).map(|(step, _)| *step).min());
