@@ -11,7 +11,7 @@ use serde::Serialize;
 /// What the page says of one arm by one measure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VerdictRow {
-    /// The arm.
+    /// As the plan names it.
     pub arm: String,
     /// The arm that it is compared with.
     pub baseline: String,
