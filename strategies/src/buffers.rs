@@ -14,7 +14,17 @@ const READY: usize = 64 << 20;
 
 /// Memory that is not in use right now, smallest first.
 #[derive(Clone, Default)]
-pub struct Buffers(Arc<Mutex<Vec<Vec<u8>>>>);
+pub struct Buffers {
+    kept: Arc<Mutex<Vec<Vec<u8>>>>,
+    preferred: Arc<Mutex<Option<Arc<dyn PacketMemory>>>>,
+}
+
+/// Memory that packets are written to before any other, such as memory that their receivers read.
+pub trait PacketMemory: Send + Sync {
+    /// A packet of `size` bytes that `fill` writes, called once; what it finds there has no meaning. `None`, and no call,
+    /// where there is no room.
+    fn packet(&self, size: usize, fill: &mut dyn FnMut(&mut [u8])) -> Option<Packet>;
+}
 
 /// Memory in use; goes back when it is dropped.
 pub struct Buffer {
@@ -27,6 +37,11 @@ impl Buffers {
     pub fn of_process() -> &'static Self {
         static BUFFERS: LazyLock<Buffers> = LazyLock::new(Buffers::default);
         &BUFFERS
+    }
+
+    /// From now on packets are written to `memory` while it has room.
+    pub fn prefer(&self, memory: Arc<dyn PacketMemory>) {
+        *self.preferred.lock().unwrap_or_else(PoisonError::into_inner) = Some(memory);
     }
 
     /// A copy of some bytes.
@@ -43,10 +58,16 @@ impl Buffers {
 
     /// A packet of `size` bytes that `fill` writes. What it finds there has no meaning.
     pub fn packet(&self, size: usize, fill: impl FnOnce(&mut [u8])) -> Packet {
+        let preferred = self.preferred.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut fill = Some(fill);
+        let mut once = |bytes: &mut [u8]| fill.take().into_iter().for_each(|fill| fill(bytes));
+        if let Some(packet) = preferred.and_then(|memory| memory.packet(size, &mut once)) {
+            return packet;
+        }
         let mut buffer = self.find(size);
         // What is left there of another packet need not be written over by zeros.
         buffer.bytes.resize(size, 0);
-        fill(&mut buffer.bytes);
+        once(&mut buffer.bytes);
         Packet(buffer.freeze())
     }
 
@@ -78,7 +99,7 @@ impl Buffers {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -159,6 +180,22 @@ mod tests {
         assert_eq!((third.0.as_ptr(), &third.0[..]), (place, &[3; 996][..]));
         assert_eq!(second.0[..], [2; 1000]);
         assert_eq!(buffers.packet(0, |_| {}).0.len(), 0);
+    }
+
+    #[test]
+    fn packets_are_written_to_preferred_memory_while_it_has_room() {
+        struct Marked;
+        impl PacketMemory for Marked {
+            fn packet(&self, size: usize, fill: &mut dyn FnMut(&mut [u8])) -> Option<Packet> {
+                let mut bytes = vec![0; size + 1];
+                (size < 10).then(|| fill(&mut bytes[1..]))?;
+                Some(Packet(bytes.into()))
+            }
+        }
+        let buffers = Buffers::default();
+        buffers.prefer(Arc::new(Marked));
+        assert_eq!(buffers.packet(9, |bytes| bytes.fill(3)).0[..], [0, 3, 3, 3, 3, 3, 3, 3, 3, 3]);
+        assert_eq!(buffers.packet(10, |bytes| bytes.fill(3)).0[..], [3; 10]);
     }
 
     #[test]

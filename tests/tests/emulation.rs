@@ -102,6 +102,15 @@ fn no_message_arrives_before_its_emulated_time_and_the_weights_do_not_change() {
         assert!(none_was_early(&emulated, 2_000_000, |_| 800) > 0, "{strategy}: no message was compared");
         let own = run(strategy, 2, "");
         assert_eq!(emulated.common_digests().unwrap(), own.common_digests().unwrap(), "{strategy}");
+        // A card costs the same whatever carries the bytes behind it.
+        let shared = "reduce-order = \"rank\"\ntransport = \"shared-memory\"";
+        let text = recipe(strategy, 2, network).replace("reduce-order = \"rank\"", shared);
+        let shared = train(&text).unwrap().done().unwrap();
+        assert!(
+            none_was_early(&shared, 2_000_000, |_| 800) > 0,
+            "{strategy}: no shared message was compared"
+        );
+        assert_eq!(shared.common_digests().unwrap(), own.common_digests().unwrap(), "{strategy}, shared");
         assert_eq!(kept(&own, Emulated::Network), [] as [&EmulationRecord; 0]);
         let kept = kept(&emulated, Emulated::Network);
         assert_eq!(kept.len() as u64, if strategy == "d-sync" { 2 } else { 3 });

@@ -7,7 +7,7 @@ use recipe::{
     HashTime, Init, KeptModels, KeptSteps, LayerKind, LrScale, LrScaleKind, LrShape, LrShapeKind, Metric,
     MixOrder, ModelKind, OptimizerKind, Partition, PartitionKind, Plan, QuantizeRange, Redaction,
     ReduceOrder, RunOrder, RunSpec, Sampling, Schedule, ScheduleKind, Serve, SplitKind, Strategy,
-    StrategyKind, TargetMetric, Topology,
+    StrategyKind, TargetMetric, Topology, TransportKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -43,6 +43,7 @@ fn members() -> Vec<Member> {
         .chain(of::<CollectiveKind>("communication.collective"))
         .chain(of::<ScheduleKind>("communication.schedule"))
         .chain(of::<ReduceOrder>("communication.reduce-order"))
+        .chain(of::<TransportKind>("communication.transport"))
         .chain(of::<CompressionKind>("compression.kind"))
         .chain(of::<QuantizeRange>("compression.range"))
         .chain(of::<ModelKind>("model.kind"))
@@ -92,6 +93,7 @@ fn shown_by_run(spec: &RunSpec) -> Vec<Member> {
         ("communication.collective", communication.collective.kind().name()),
         ("communication.schedule", schedule.name()),
         ("communication.reduce-order", communication.reduce_order.name()),
+        ("communication.transport", communication.transport.kind().name()),
         ("dataset.kind", spec.dataset.source.kind().name()),
         ("dataset.partition", partition.name()),
         ("dataset.sampling", spec.dataset.sampling.name()),
@@ -143,6 +145,10 @@ fn shown_by(plan: &Plan) -> BTreeSet<Member> {
     let cells = plan.cells.iter().filter(|cell| cell.excluded.is_none());
     let mut shown: BTreeSet<Member> = cells.flat_map(|cell| shown_by_run(&cell.spec)).collect();
     shown.extend(plan.report.redact.iter().map(|redaction| ("report.redact", redaction.name())));
+    // A run is what `auto` has chosen.
+    if plan.expanded.contains("transport = \"auto\"") {
+        shown.insert(("communication.transport", TransportKind::Auto.name()));
+    }
     let order = |order: &&RunOrder| plan.expanded.contains(&format!("order = \"{order}\"\n"));
     shown.extend(RunOrder::ALL.iter().filter(order).map(|order| ("repeats.order", order.name())));
     shown

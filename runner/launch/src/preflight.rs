@@ -1,7 +1,7 @@
 //! Checks before the start whether a machine can run a plan. Pure; refuses only plans that cannot work.
 
 use crate::Inventory;
-use recipe::{Epoch, Extent, KeptModels, Model, Role, RunSpec, Source, Strategy};
+use recipe::{Epoch, Extent, KeptModels, Model, PayloadPath, Role, RunSpec, Source, Strategy};
 
 /// A worker process before it has a model or data: program, libraries and their first allocations.
 const PROCESS: u64 = 150 << 20;
@@ -12,6 +12,11 @@ const VECTORS: u64 = 6;
 const FLOAT: u64 = 4;
 /// Bytes of a sample's id in the log of events: MessagePack's longest form of 32 bits.
 const SAMPLE_ID: u64 = 5;
+
+/// What a rank takes of the memory that ranks share beside packets: a step of its growth, and for each other rank a page of
+/// marks.
+const SHARED_STEP: u64 = 4 << 20;
+const SHARED_MARKS: u64 = 4096;
 
 /// A machine's free resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +121,8 @@ struct Needs {
     data: u64,
     /// Of a worker's share of the batch.
     activations: u64,
+    /// Of each rank, in memory that ranks share.
+    shared: u64,
     workers: u64,
     servers: u64,
     copies: u64,
@@ -138,6 +145,7 @@ impl Needs {
             vectors_of_server: VECTORS + own(Role::Server),
             data: data_of(&spec.dataset.source),
             activations: batch * activations(&spec.model),
+            shared: shared_of(spec),
             workers,
             servers,
             copies: copies_of(spec),
@@ -145,11 +153,11 @@ impl Needs {
     }
 
     fn worker(&self) -> u64 {
-        PROCESS + self.vectors_of_worker * self.weights + self.data + self.activations
+        PROCESS + self.vectors_of_worker * self.weights + self.data + self.activations + self.shared
     }
 
     fn server(&self) -> u64 {
-        PROCESS + self.vectors_of_server * self.weights
+        PROCESS + self.vectors_of_server * self.weights + self.shared
     }
 
     /// The model and a buffer; where models are averaged, their sums of 64 bits as well.
@@ -177,8 +185,21 @@ impl Needs {
         if self.servers > 0 {
             parts.push(format!("{} x {} for a server", self.servers, mebibytes(self.server())));
         }
+        if self.shared > 0 {
+            parts.push(format!("{} of each rank is memory that ranks share", mebibytes(self.shared)));
+        }
         parts.push(format!("{} for the evaluator", mebibytes(self.evaluator())));
         parts.join("; ")
+    }
+}
+
+/// What each rank takes of shared memory beyond the vectors on their way: a packet that is still read while the next is written.
+fn shared_of(spec: &RunSpec) -> u64 {
+    match spec.communication.transport {
+        PayloadPath::Zeromq => 0,
+        PayloadPath::SharedMemory => {
+            SHARED_STEP + SHARED_MARKS * u64::from(spec.cluster.ranks()) + FLOAT * spec.model.parameters() as u64
+        }
     }
 }
 
@@ -327,6 +348,17 @@ mod tests {
         let step_time = std::time::Duration::from_millis(10);
         told.emulation.compute = Some(recipe::Compute { step_time, split: recipe::ComputeSplit::Measured });
         assert_eq!(preflight(&[&told], FreeResources { cores: 1, ..LARGE }), []);
+    }
+
+    #[test]
+    fn shared_memory_counts_for_every_rank() {
+        let plain = spec(4);
+        let mut shared = plain.clone();
+        shared.communication.transport = recipe::PayloadPath::SharedMemory;
+        let each = SHARED_STEP + 4 * SHARED_MARKS + FLOAT * plain.model.parameters() as u64;
+        assert_eq!(memory_of(&shared) - memory_of(&plain), 4 * each);
+        let words = Needs::of(&shared, &Inventory::default()).words();
+        assert!(words.contains("memory that ranks share"), "{words}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! How long an all-reduce takes over the data plane: real processes on this machine, one thread of computation each.
 //!
-//! `all_reduce RANKS BYTES...` starts the ranks and prints a line for each size:
+//! `all_reduce TRANSPORT RANKS BYTES...` starts the ranks, which use `zeromq` or `shared-memory`, and prints a line for each
+//! size; `bakeoff` is `bakeoff-shared` for the latter:
 //!
 //! ```text
 //! all-reduce bakeoff ranks=2 bytes=4096 us=61.0 wait=0.61 transfer=0.02 encode=0.01 add=0.01 send=0.30 cpu=0.71
@@ -14,6 +15,7 @@
 
 use anyhow::{Context, Result, bail};
 use mesh::{Briefing, DataPlane, Deadlines, Member, PROTOCOL, Secret};
+use recipe::PayloadPath;
 use record::{Clock, Nanos, Phase, PhaseClock, Rank, Trace, Work};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -50,12 +52,28 @@ fn main() -> Result<()> {
     mesh::keep_freed_memory();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["rank", rank, ranks, sockets, ref sizes @ ..] => {
-            take_part(Rank(rank.parse()?), ranks.parse()?, Path::new(sockets), &numbers(sizes)?)
+        ["rank", rank, transport, ranks, sockets, ref sizes @ ..] => {
+            let place =
+                Place { rank: Rank(rank.parse()?), ranks: ranks.parse()?, transport: path(transport)? };
+            take_part(place, Path::new(sockets), &numbers(sizes)?)
         }
-        [ranks, ref sizes @ ..] => start(ranks.parse()?, &numbers(sizes)?),
-        [] => bail!("all_reduce RANKS BYTES..."),
+        [transport, ranks, ref sizes @ ..] => start(path(transport)?, ranks.parse()?, &numbers(sizes)?),
+        _ => bail!("all_reduce TRANSPORT RANKS BYTES..."),
     }
+}
+
+/// What a rank is told of itself.
+#[derive(Clone, Copy)]
+struct Place {
+    rank: Rank,
+    ranks: u32,
+    transport: PayloadPath,
+}
+
+fn path(name: &str) -> Result<PayloadPath> {
+    let paths = [PayloadPath::Zeromq, PayloadPath::SharedMemory];
+    let found = paths.into_iter().find(|path| path.kind().name() == name);
+    found.with_context(|| format!("`{name}` is no transport"))
 }
 
 fn numbers(words: &[&str]) -> Result<Vec<usize>> {
@@ -72,13 +90,13 @@ struct Seen {
 }
 
 /// Starts the ranks as processes of this program and prints what they have seen.
-fn start(ranks: u32, sizes: &[usize]) -> Result<()> {
+fn start(transport: PayloadPath, ranks: u32, sizes: &[usize]) -> Result<()> {
     let sockets = mesh::private_directory()?;
     let program: PathBuf = std::env::current_exe()?;
     let mut children = Vec::new();
     for rank in 0..ranks {
         let mut command = Command::new(&program);
-        command.args(["rank", &rank.to_string(), &ranks.to_string()]).arg(&sockets);
+        command.args(["rank", &rank.to_string(), transport.kind().name(), &ranks.to_string()]).arg(&sockets);
         command.args(sizes.iter().map(ToString::to_string)).stdout(Stdio::piped());
         children.push(command.spawn()?);
     }
@@ -100,13 +118,18 @@ fn start(ranks: u32, sizes: &[usize]) -> Result<()> {
         bail!("a rank failed");
     }
     for (bytes, by_rank) in seen {
-        print_line(ranks, bytes, &by_rank)?;
+        print_line(transport, bytes, &by_rank)?;
     }
     Ok(())
 }
 
-fn print_line(ranks: u32, bytes: usize, by_rank: &[Seen]) -> Result<()> {
-    let cores = std::thread::available_parallelism()?.get().min(ranks as usize);
+fn print_line(transport: PayloadPath, bytes: usize, by_rank: &[Seen]) -> Result<()> {
+    let ranks = by_rank.len();
+    let cores = std::thread::available_parallelism()?.get().min(ranks);
+    let name = match transport {
+        PayloadPath::Zeromq => "bakeoff",
+        PayloadPath::SharedMemory => "bakeoff-shared",
+    };
     let mean = |of: &dyn Fn(&Seen) -> f64| by_rank.iter().map(of).sum::<f64>() / by_rank.len() as f64;
     let first = by_rank.first().context("no rank answered")?;
     let shares: Vec<String> = SHARES
@@ -114,9 +137,9 @@ fn print_line(ranks: u32, bytes: usize, by_rank: &[Seen]) -> Result<()> {
         .enumerate()
         .map(|(at, (word, _))| format!("{word}={:.3}", mean(&|seen| seen.shares[at])))
         .collect();
-    let cpu = mean(&|seen| seen.cores) * f64::from(ranks) / cores as f64;
+    let cpu = mean(&|seen| seen.cores) * ranks as f64 / cores as f64;
     println!(
-        "all-reduce bakeoff ranks={ranks} bytes={bytes} us={:.1} {} cpu={cpu:.3}",
+        "all-reduce {name} ranks={ranks} bytes={bytes} us={:.1} {} cpu={cpu:.3}",
         first.median / 1e3,
         shares.join(" ")
     );
@@ -134,10 +157,10 @@ fn rounds(bytes: usize) -> usize {
     }
 }
 
-fn take_part(rank: Rank, ranks: u32, sockets: &Path, sizes: &[usize]) -> Result<()> {
+fn take_part(Place { rank, ranks, transport }: Place, sockets: &Path, sizes: &[usize]) -> Result<()> {
     let clock: Arc<dyn Clock> = Arc::new(Monotonic(Instant::now()));
     let deadlines = Deadlines { peer: Duration::from_secs(20), ..Deadlines::default() };
-    let briefing = Briefing {
+    let mut briefing = Briefing {
         protocol: PROTOCOL,
         member: Member::Rank(rank),
         spec: strategies::sim::sample_spec(ranks),
@@ -149,8 +172,10 @@ fn take_part(rank: Rank, ranks: u32, sockets: &Path, sizes: &[usize]) -> Result<
         threads: 1,
         deadlines,
     };
+    briefing.spec.communication.transport = transport;
     let collective = build(&briefing.spec.communication, &briefing.spec.cluster);
     let plane = DataPlane::open(&briefing, rank, clock.clone())?;
+    plane.write_packets_into_shared_memory();
     let everyone: Arc<[Rank]> = (0..ranks).map(Rank).collect();
     let group = Group::new(&everyone, rank).context("no such rank")?;
     let phases = PhaseClock::new(clock, Trace::NONE);

@@ -13,7 +13,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use mesh::{Briefing, DataPlane, Deadlines, Member, PROTOCOL, Secret};
-use recipe::{Cluster, Collective, Communication, ReduceOrder, Schedule};
+use recipe::{Cluster, Collective, Communication, PayloadPath, ReduceOrder, Schedule};
 use record::{Clock, Nanos, PhaseClock, Rank, Trace, Work};
 use std::path::Path;
 use std::process::Command;
@@ -63,8 +63,12 @@ fn start(ranks: u32, weights: usize) -> Result<()> {
 
 /// Every all-reduce that a recipe can ask for.
 fn communications() -> Vec<(&'static str, Communication)> {
-    let of =
-        |collective, reduce_order| Communication { collective, schedule: Schedule::Single, reduce_order };
+    let of = |collective, reduce_order| Communication {
+        collective,
+        schedule: Schedule::Single,
+        reduce_order,
+        transport: PayloadPath::Zeromq,
+    };
     let by = |collective| of(collective, ReduceOrder::Ring);
     vec![
         ("ring", by(Collective::Ring)),

@@ -34,6 +34,15 @@ pub enum MeshError {
         /// What the system said.
         reason: String,
     },
+    /// The ranks cannot share memory.
+    #[error(
+        "the memory of {owner} cannot be shared: {reason}; `communication.transport = \"zeromq\"` does without"
+    )]
+    SharedMemory {
+        owner: Member,
+        /// What the system said.
+        reason: String,
+    },
     /// The thread of a plane cannot be started.
     #[error("the thread of the {plane} plane cannot be started: {reason}")]
     Thread {

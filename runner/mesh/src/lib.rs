@@ -14,6 +14,7 @@ mod error;
 mod handshake;
 mod inventory;
 mod message;
+mod shared_memory;
 mod socket;
 mod thread;
 mod timer;

@@ -24,7 +24,8 @@ pub use reference::schema::schema;
 pub use reference::template::Template;
 pub use spec::cluster::{Cluster, Node, Placement, Role};
 pub use spec::communication::{
-    Adds, Collective, CollectiveKind, Communication, ReduceOrder, Schedule, ScheduleKind,
+    Adds, Collective, CollectiveKind, Communication, PayloadPath, ReduceOrder, Schedule, ScheduleKind,
+    TransportKind,
 };
 pub use spec::compression::{Codec, Compression, CompressionKind, CustomCodec, QuantizeRange, Route};
 pub use spec::dataset::{

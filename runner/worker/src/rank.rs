@@ -154,6 +154,7 @@ impl Process<'_> {
         let arrivals = emulation.arrivals();
         let plane = DataPlane::open_watched(self.briefing, self.rank, clock, arrivals)
             .map_err(|error| LaneFailure::alone(&error))?;
+        plane.write_packets_into_shared_memory();
         let plane = Arc::new(plane);
         let runtime = WorkerRuntime::new(
             self.clock.clone(),

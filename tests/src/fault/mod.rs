@@ -143,7 +143,10 @@ impl Case {
         };
         let evaluate = if self.moment == Moment::Snapshot { 1 } else { steps };
         let perceptron = Sketch::perceptron("fault", self.strategy, steps);
-        Sketch { samples, batch, evaluate, ..perceptron }.to_string()
+        let sketch = Sketch { samples, batch, evaluate, ..perceptron }.to_string();
+        // One strategy goes through sockets and the other through shared memory.
+        let transport = if self.strategy == "d-sync" { "shared-memory" } else { "zeromq" };
+        format!("{sketch}[communication]\ntransport = \"{transport}\"\n")
     }
 }
 

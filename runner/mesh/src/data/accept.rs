@@ -118,7 +118,8 @@ impl Acceptor {
                 if !expected {
                     return tracing::warn!(%peer, "a second connection of a rank was ignored");
                 }
-                let incoming = Incoming::new(peer, self.connections.buffers.clone());
+                let incoming =
+                    Incoming::new(peer, self.connections.buffers.clone(), self.shared.sharing.clone());
                 let connection = Connection { peer, state: ConnectionState::Receiving(incoming) };
                 self.connections.by_identity.insert(identity.clone(), connection);
                 self.connections.by_rank.insert(peer, identity.clone());

@@ -18,7 +18,8 @@
 //!
 //! Fields that a word does not need are zero. The decoder allocates nothing.
 
-use record::Nanos;
+use crate::shared_memory::{Description, Reference};
+use record::{Nanos, Rank};
 use strategies::{Kind, Tag};
 
 const MAGIC: [u8; 4] = *b"BKDF";
@@ -26,6 +27,10 @@ const VERSION: u16 = crate::PROTOCOL as u16;
 
 /// The size of a header.
 pub(super) const HEADER: usize = 48;
+
+/// The size of a [`Reference`] and of a [`Description`], the payloads of their frames.
+pub(super) const REFERENCE: usize = 24;
+pub(super) const DESCRIPTION: usize = 16;
 
 /// The largest message: 4 GiB.
 pub(super) const LARGEST: u64 = 4 << 30;
@@ -47,6 +52,10 @@ pub(super) enum Frame {
     Credit { bytes: u64 },
     /// Confirms that everything up to the goodbye has arrived.
     Farewell,
+    /// Where the sender's shared memory is; the first frame of a link where ranks share memory.
+    Memory,
+    /// A message that lies in shared memory; the payload says where.
+    Lent { tag: Tag, size: u64, departed: Option<Nanos> },
 }
 
 /// Why a header is invalid.
@@ -76,18 +85,22 @@ impl Frame {
             Self::Goodbye => 5,
             Self::Credit { .. } => 6,
             Self::Farewell => 7,
+            Self::Memory => 8,
+            Self::Lent { .. } => 9,
         }
     }
 
     /// The header of the frame with that number.
     pub(super) fn encode(self, number: u64) -> [u8; HEADER] {
         let (tag, size, offset) = match self {
-            Self::Whole { tag, size, departed } | Self::Announce { tag, size, departed } => {
+            Self::Whole { tag, size, departed }
+            | Self::Announce { tag, size, departed }
+            | Self::Lent { tag, size, departed } => {
                 (tag, size, departed.map_or(0, |departed| departed.0.saturating_add(1)))
             }
             Self::Chunk { offset } => (Tag::new(Kind::Reduce, 0), 0, offset),
             Self::Credit { bytes } => (Tag::new(Kind::Reduce, 0), bytes, 0),
-            Self::Want | Self::Goodbye | Self::Farewell => (Tag::new(Kind::Reduce, 0), 0, 0),
+            Self::Want | Self::Goodbye | Self::Farewell | Self::Memory => (Tag::new(Kind::Reduce, 0), 0, 0),
         };
         let mut header = [0; HEADER];
         header[..4].copy_from_slice(&MAGIC);
@@ -121,26 +134,63 @@ impl Frame {
             5 => Self::Goodbye,
             6 => Self::Credit { bytes: size },
             7 => Self::Farewell,
+            8 => Self::Memory,
+            9 => Self::Lent { tag, size, departed: offset.checked_sub(1).map(Nanos) },
             word => return Err(FrameFault::Word(word)),
         };
-        if matches!(frame, Self::Whole { .. } | Self::Announce { .. }) && size > LARGEST {
+        let announces = matches!(frame, Self::Whole { .. } | Self::Announce { .. } | Self::Lent { .. });
+        if announces && size > LARGEST {
             return Err(FrameFault::Size(size));
         }
         let fits = match frame {
             Self::Whole { size, .. } => payload as u64 == size,
             Self::Chunk { .. } => payload > 0,
+            Self::Memory => payload == DESCRIPTION,
+            Self::Lent { .. } => payload == REFERENCE,
             _ => payload == 0,
         };
         if fits { Ok((frame, u64_at(header, 40))) } else { Err(FrameFault::Payload { frame, payload }) }
     }
 }
 
-fn u64_at(header: &[u8; HEADER], at: usize) -> u64 {
-    header[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+/// The payload of [`Frame::Lent`].
+pub(super) fn encode_reference(reference: Reference) -> [u8; REFERENCE] {
+    let Reference { owner, slot, number, offset } = reference;
+    let mut bytes = [0; REFERENCE];
+    bytes[..4].copy_from_slice(&owner.0.to_le_bytes());
+    bytes[4..8].copy_from_slice(&slot.to_le_bytes());
+    bytes[8..16].copy_from_slice(&number.to_le_bytes());
+    bytes[16..].copy_from_slice(&offset.to_le_bytes());
+    bytes
 }
 
-fn u32_at(header: &[u8; HEADER], at: usize) -> u32 {
-    header[at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
+/// The inverse; bytes that are missing count as zero.
+pub(super) fn decode_reference(bytes: &[u8]) -> Reference {
+    let (number, offset) = (u64_at(bytes, 8), u64_at(bytes, 16));
+    Reference { owner: Rank(u32_at(bytes, 0)), slot: u32_at(bytes, 4), number, offset }
+}
+
+/// The payload of [`Frame::Memory`].
+pub(super) fn encode_description(description: Description) -> [u8; DESCRIPTION] {
+    let Description { process, file, size } = description;
+    let mut bytes = [0; DESCRIPTION];
+    bytes[..4].copy_from_slice(&process.to_le_bytes());
+    bytes[4..8].copy_from_slice(&file.to_le_bytes());
+    bytes[8..].copy_from_slice(&size.to_le_bytes());
+    bytes
+}
+
+/// The inverse; bytes that are missing count as zero.
+pub(super) fn decode_description(bytes: &[u8]) -> Description {
+    Description { process: u32_at(bytes, 0), file: u32_at(bytes, 4), size: u64_at(bytes, 8) }
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }
 
 #[cfg(test)]
@@ -164,6 +214,8 @@ mod tests {
             Just(Frame::Want),
             Just(Frame::Goodbye),
             Just(Frame::Farewell),
+            Just(Frame::Memory),
+            Just(Frame::Lent { tag: Tag::new(Kind::Pull, 9), size: 5, departed: Some(Nanos(1)) }),
         ]
     }
 
@@ -173,9 +225,19 @@ mod tests {
             let payload = match frame {
                 Frame::Whole { size, .. } => size as usize,
                 Frame::Chunk { .. } => 1,
+                Frame::Memory => DESCRIPTION,
+                Frame::Lent { .. } => REFERENCE,
                 _ => 0,
             };
             prop_assert_eq!(Frame::decode(&frame.encode(number), payload), Ok((frame, number)));
+        }
+
+        #[test]
+        fn places_survive(owner in any::<u32>(), slot in any::<u32>(), number in any::<u64>(), offset in any::<u64>()) {
+            let reference = Reference { owner: Rank(owner), slot, number, offset };
+            prop_assert_eq!(decode_reference(&encode_reference(reference)), reference);
+            let description = Description { process: owner, file: slot, size: number };
+            prop_assert_eq!(decode_description(&encode_description(description)), description);
         }
 
         #[test]

@@ -20,7 +20,7 @@ const CONSUMED: u8 = 2;
 pub fn data_frames(mut input: &[u8]) -> usize {
     let peer = Rank(1);
     let inbox = Inbox::new(Rank(0), 2, Limits { window: WINDOW, patience: Duration::ZERO });
-    let mut incoming = Incoming::new(peer, Buffers::default());
+    let mut incoming = Incoming::new(peer, Buffers::default(), None);
     let mut complete = 0;
     let mut open = Vec::new();
     for number in 1_u64.. {

@@ -1,9 +1,11 @@
 //! Assembles one peer's frames to messages.
 
-use super::frame::{Frame, FrameFault};
+use super::frame::{Frame, FrameFault, decode_description, decode_reference};
+use crate::shared_memory::{BlockFault, Sharing};
 use bytes::Bytes;
 use record::{Nanos, Rank};
 use std::collections::TryReserveError;
+use std::sync::Arc;
 use strategies::buffers::{Buffer, Buffers};
 use strategies::{Envelope, Packet, Tag};
 
@@ -14,6 +16,7 @@ pub(super) struct Incoming {
     number: u64,
     announced: Option<Announced>,
     buffers: Buffers,
+    sharing: Option<Arc<Sharing>>,
 }
 
 struct Announced {
@@ -48,13 +51,17 @@ pub(super) enum IncomingFault {
     Misplaced(Frame),
     #[error("{0} bytes were sent without credits for them")]
     Credit(u64),
+    #[error(transparent)]
+    Block(#[from] BlockFault),
+    #[error("it refers to shared memory, which this run has not")]
+    Unshared,
     #[error("no memory for a message: {0}")]
     Memory(#[from] TryReserveError),
 }
 
 impl Incoming {
-    pub(super) fn new(peer: Rank, buffers: Buffers) -> Self {
-        Self { peer, number: 0, announced: None, buffers }
+    pub(super) fn new(peer: Rank, buffers: Buffers, sharing: Option<Arc<Sharing>>) -> Self {
+        Self { peer, number: 0, announced: None, buffers, sharing }
     }
 
     /// Takes the next frame. `now` is its arrival; `admits` says whether the peer has credits for a size in bytes.
@@ -71,8 +78,21 @@ impl Incoming {
             return Err(IncomingFault::Gap { expected: self.number, got: number });
         }
         match (frame, self.announced.take()) {
-            (Frame::Whole { size, .. } | Frame::Announce { size, .. }, None) if !admits(size) => {
+            (Frame::Whole { size, .. } | Frame::Announce { size, .. } | Frame::Lent { size, .. }, None)
+                if !admits(size) =>
+            {
                 Err(IncomingFault::Credit(size))
+            }
+            (Frame::Lent { tag, size, departed }, None) => {
+                let began = now();
+                let sharing = self.sharing.as_ref().ok_or(IncomingFault::Unshared)?;
+                let bytes = sharing.borrow(self.peer, decode_reference(&payload), size)?;
+                Ok(Step::Message(self.envelope(tag, bytes, began), departed))
+            }
+            (Frame::Memory, None) if number == 1 => {
+                let sharing = self.sharing.as_ref().ok_or(IncomingFault::Unshared)?;
+                sharing.join(self.peer, decode_description(&payload));
+                Ok(Step::Moves)
             }
             (Frame::Whole { tag, departed, .. }, None) => {
                 Ok(Step::Message(self.envelope(tag, payload, now()), departed))
@@ -124,12 +144,14 @@ impl Incoming {
 
 #[cfg(test)]
 mod tests {
+    use super::super::frame::{encode_description, encode_reference};
     use super::*;
+    use crate::shared_memory::{Reference, Size};
     use proptest::prelude::*;
     use strategies::Kind;
 
     fn incoming() -> Incoming {
-        Incoming::new(Rank(1), Buffers::default())
+        Incoming::new(Rank(1), Buffers::default(), None)
     }
 
     fn take(
@@ -186,10 +208,39 @@ mod tests {
         assert!(faulty(&[(1, Frame::Credit { bytes: 1 }, b"")]).contains("belong"));
     }
 
+    #[test]
+    fn a_message_in_shared_memory_is_read_there_and_one_beyond_it_is_a_fault() {
+        let size = Size { packets: 1 << 16, smallest: 1 };
+        let [me, peer] = [0, 1].map(|rank| Sharing::new(Rank(rank), 2, size).unwrap());
+        peer.join(Rank(0), me.description());
+        let mut incoming = Incoming::new(Rank(1), Buffers::default(), Some(me));
+        let described = encode_description(peer.description());
+        assert!(matches!(take(&mut incoming, 1, Frame::Memory, &described), Ok(Step::Moves)));
+        let placed = peer.place(Packet(Bytes::from_static(b"abc")));
+        let place = peer.lend(Rank(0), &placed.0).unwrap();
+        let lent = |size| Frame::Lent { tag: TAG, size, departed: Some(Nanos(7)) };
+        let Ok(Step::Message(envelope, Some(Nanos(7)))) =
+            take(&mut incoming, 2, lent(3), &encode_reference(place))
+        else {
+            panic!("no message")
+        };
+        assert_eq!((&envelope.packet.0[..], envelope.tag, envelope.began), (&b"abc"[..], TAG, Nanos(2)));
+        let beyond = encode_reference(Reference { offset: 1 << 20, ..place });
+        let fault = take(&mut incoming, 3, lent(3), &beyond).err().unwrap();
+        assert!(matches!(fault, IncomingFault::Block(BlockFault::Bounds { .. })), "{fault}");
+        let fault = take(&mut incoming, 4, lent(2000), &beyond).err().unwrap();
+        assert!(matches!(fault, IncomingFault::Credit(2000)), "{fault}");
+        let fault = take(&mut incoming, 5, Frame::Memory, &described).err().unwrap();
+        assert!(matches!(fault, IncomingFault::Misplaced(Frame::Memory)), "{fault}");
+        let mut unshared = self::incoming();
+        let fault = take(&mut unshared, 1, lent(3), &beyond).err().unwrap();
+        assert!(matches!(fault, IncomingFault::Unshared), "{fault}");
+    }
+
     proptest! {
         #[test]
         fn no_sequence_of_frames_makes_it_panic(
-            frames in prop::collection::vec((0..9_u8, 0..2000_u64, 0..12_usize), 0..20)
+            frames in prop::collection::vec((0..11_u8, 0..2000_u64, 0..12_usize), 0..20)
         ) {
             let mut incoming = incoming();
             for ((word, number, payload), count) in frames.into_iter().zip(1..) {

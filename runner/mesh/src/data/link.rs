@@ -1,6 +1,6 @@
 //! A link: sends the messages to one peer, cut into frames.
 
-use super::frame::{Frame, HEADER};
+use super::frame::{Frame, HEADER, encode_description, encode_reference};
 use super::presence::Presence;
 use super::requests::LinkRequest;
 use super::shared::Shared;
@@ -24,9 +24,12 @@ pub(super) async fn run(
     peer: Rank,
     shared: &Shared,
 ) {
-    let mut writer = Writer { number: 0 };
+    let mut writer = Writer { number: 0, peer, shared };
     let window = shared.window(peer);
     let mut queued = true;
+    if writer.introduce_memory(&mut proven.dealer).await.is_err() {
+        return shared.depart(peer, Presence::Lost);
+    }
     loop {
         tokio::select! {
             message = proven.dealer.recv() => match message.map(|message| decode(&message)) {
@@ -54,11 +57,21 @@ fn decode(message: &ZmqMessage) -> Option<Frame> {
 }
 
 /// Numbers and sends frames.
-struct Writer {
+struct Writer<'a> {
     number: u64,
+    peer: Rank,
+    shared: &'a Shared,
 }
 
-impl Writer {
+impl Writer<'_> {
+    /// Says where the shared memory is, if there is any.
+    async fn introduce_memory(&mut self, dealer: &mut DealerSocket) -> ZmqResult<()> {
+        let Some(sharing) = &self.shared.sharing else { return Ok(()) };
+        let mut message = self.frame(Frame::Memory);
+        message.push_back(Bytes::copy_from_slice(&encode_description(sharing.description())));
+        dealer.send(message).await
+    }
+
     async fn send(&mut self, dealer: &mut DealerSocket, request: LinkRequest) -> ZmqResult<()> {
         match request {
             LinkRequest::Message { tag, packet: Packet(bytes), departed } => {
@@ -77,6 +90,12 @@ impl Writer {
         bytes: Bytes,
     ) -> ZmqResult<()> {
         let size = bytes.len() as u64;
+        let sharing = self.shared.sharing.as_ref();
+        if let Some(place) = sharing.and_then(|sharing| sharing.lend(self.peer, &bytes)) {
+            let mut message = self.frame(Frame::Lent { tag, size, departed });
+            message.push_back(Bytes::copy_from_slice(&encode_reference(place)));
+            return dealer.send(message).await;
+        }
         if bytes.len() <= WHOLE {
             let mut message = self.frame(Frame::Whole { tag, size, departed });
             message.push_back(bytes);

@@ -6,10 +6,12 @@ use super::requests::AcceptRequest;
 use super::shared::{Handle, Queues, Shared, Terms};
 use super::window::{Ending, WINDOW, Window};
 use crate::handshake::{End, Plane};
+use crate::shared_memory::{Joining, MemoryFault, Sharing, Size, write_packets_into};
 use crate::socket::{Endpoint, Proven, SocketFile, bind, introduce};
 use crate::thread::PlaneThread;
 use crate::unproven::Unproven;
 use crate::{Briefing, Member, MeshError, Secret, directory};
+use recipe::PayloadPath;
 use record::{Clock, LinkRecord, Nanos, Rank};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -31,6 +33,9 @@ pub struct DataPlane {
     end: CancellationToken,
     thread: PlaneThread,
 }
+
+/// The smallest packet that ranks of one host share, in bytes: a page.
+const SMALLEST_SHARED: usize = 4096;
 
 /// Stops a data plane from anywhere.
 #[derive(Clone)]
@@ -58,18 +63,20 @@ impl DataPlane {
         clock: Arc<dyn Clock>,
         arrivals: Option<Arc<dyn Arrivals>>,
     ) -> Result<Self, MeshError> {
-        Self::open_locally(briefing, me, Terms { clock, arrivals, window: WINDOW })
+        let sharing = share(briefing, me, WINDOW, SMALLEST_SHARED)?;
+        Self::open_locally(briefing, me, Terms { clock, arrivals, window: WINDOW, sharing })
     }
 
     /// The same with `window` bytes of credits instead of 64 MiB, the same number on all ranks: for tests of messages
-    /// that exceed it.
+    /// that exceed it. Where memory is shared, each message that fits is.
     pub fn open_narrow(
         briefing: &Briefing,
         me: Rank,
         clock: Arc<dyn Clock>,
         window: u64,
     ) -> Result<Self, MeshError> {
-        Self::open_locally(briefing, me, Terms { clock, arrivals: None, window })
+        let sharing = share(briefing, me, window, 1)?;
+        Self::open_locally(briefing, me, Terms { clock, arrivals: None, window, sharing })
     }
 
     fn open_locally(briefing: &Briefing, me: Rank, terms: Terms) -> Result<Self, MeshError> {
@@ -91,7 +98,8 @@ impl DataPlane {
             let address = addresses.get(rank.index()).copied();
             address.map(Endpoint::Tcp).ok_or(MeshError::Stranger(Member::Rank(rank)))
         };
-        Self::open_at(briefing, me, Terms { clock, arrivals: None, window: WINDOW }, place)
+        let terms = Terms { clock, arrivals: None, window: WINDOW, sharing: None };
+        Self::open_at(briefing, me, terms, place)
     }
 
     fn open_at(
@@ -155,6 +163,12 @@ impl DataPlane {
         Stopper(self.shared.clone())
     }
 
+    /// Lets this process write its packets where its peers read them, if the ranks share memory: without it they are copied
+    /// there. A process has one plane that does so.
+    pub fn write_packets_into_shared_memory(&self) {
+        self.shared.sharing.iter().for_each(write_packets_into);
+    }
+
     /// Bytes and messages sent to each peer so far.
     pub fn links(&self) -> Vec<LinkRecord> {
         self.shared.peers().map(|peer| self.shared.window(peer).sent()).collect()
@@ -196,6 +210,40 @@ impl Drop for DataPlane {
         self.stop();
         self.end.cancel();
         self.thread.join();
+    }
+}
+
+/// The memory that the run's ranks share: room for the windows of two peers, and for a model on its way in and out. More of
+/// it is touched only when so much is on its way.
+fn share(
+    briefing: &Briefing,
+    me: Rank,
+    window: u64,
+    smallest: usize,
+) -> Result<Option<Arc<Sharing>>, MeshError> {
+    let Briefing { spec, .. } = briefing;
+    let ranks = spec.cluster.ranks();
+    if spec.communication.transport != PayloadPath::SharedMemory || me.0 >= ranks || ranks < 2 {
+        return Ok(None);
+    }
+    let packets = 2 * window + 2 * 4 * spec.model.parameters() as u64;
+    let made = Sharing::new(me, ranks, Size { packets, smallest });
+    made.map(Some).map_err(|fault| unshared(me, fault))
+}
+
+fn unshared(owner: Rank, fault: MemoryFault) -> MeshError {
+    MeshError::SharedMemory { owner: Member::Rank(owner), reason: fault.to_string() }
+}
+
+/// Waits until the memory of all peers is mapped.
+async fn joined(sharing: Option<Arc<Sharing>>) -> Result<(), MeshError> {
+    let Some(sharing) = sharing else { return Ok(()) };
+    let mut joining = sharing.joining();
+    let over = |joining: &Joining| joining.missing.is_empty() || joining.fault.is_some();
+    let _ = joining.wait_for(over).await;
+    match sharing.take_fault() {
+        Some((peer, fault)) => Err(unshared(peer, fault)),
+        None => Ok(()),
     }
 }
 
@@ -244,7 +292,7 @@ impl Opening {
                 unreached.remove(&peer);
             }
             let _ = arriving.wait_for(BTreeSet::is_empty).await;
-            Ok(())
+            joined(self.shared.sharing.clone()).await
         };
         match tokio::time::timeout(self.patience, connected).await {
             Ok(Ok(())) => Ok(file),

@@ -5,6 +5,7 @@ use super::inbox::{Inbox, Return};
 use super::presence::Presence;
 use super::requests::{AcceptRequest, LinkRequest};
 use super::window::{Limits, Window};
+use crate::shared_memory::Sharing;
 use record::{Clock, Nanos, Rank};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,6 +25,8 @@ pub(super) struct Shared {
     arrivals: Option<Arc<dyn Arrivals>>,
     /// To the accept loop.
     pub(super) requests: UnboundedSender<AcceptRequest>,
+    /// The memory that the ranks share, if they do.
+    pub(super) sharing: Option<Arc<Sharing>>,
 }
 
 /// What a data plane is opened with beside its briefing.
@@ -33,6 +36,8 @@ pub(super) struct Terms {
     pub(super) arrivals: Option<Arc<dyn Arrivals>>,
     /// Credits of each peer, in bytes.
     pub(super) window: u64,
+    /// The memory that the ranks share, if they do.
+    pub(super) sharing: Option<Arc<Sharing>>,
 }
 
 /// Requests to the links, by peer.
@@ -44,7 +49,7 @@ impl Shared {
         me: Rank,
         ranks: u32,
         patience: Duration,
-        Terms { clock, arrivals, window }: Terms,
+        Terms { clock, arrivals, window, sharing }: Terms,
     ) -> (Arc<Self>, Queues, UnboundedReceiver<AcceptRequest>) {
         let limits = Limits { window, patience };
         let (requests, requested) = unbounded_channel();
@@ -56,7 +61,7 @@ impl Shared {
         };
         let windows = (0..ranks).map(Rank).map(&mut window).collect();
         let inbox = Inbox::new(me, ranks as usize, limits);
-        (Arc::new(Self { me, clock, inbox, windows, arrivals, requests }), queues, requested)
+        (Arc::new(Self { me, clock, inbox, windows, arrivals, requests, sharing }), queues, requested)
     }
 
     /// The window of credits to a peer.
@@ -139,6 +144,10 @@ impl Handle {
             shared.deliver(Envelope { from: to, tag, packet, began: shared.clock.now() }, None);
             return Ok(());
         }
+        let packet = match &shared.sharing {
+            Some(sharing) => sharing.place(packet),
+            None => packet,
+        };
         shared.window(to).send(tag, packet, departed)
     }
 }

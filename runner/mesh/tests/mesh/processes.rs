@@ -3,7 +3,8 @@
 use crate::contract::PATIENCE;
 use crate::fixture::{RealClock, briefing, sockets};
 use bytes::Bytes;
-use mesh::{DataPlane, Member, write_briefing};
+use mesh::{Briefing, DataPlane, Member, write_briefing};
+use recipe::PayloadPath;
 use record::{Nanos, Rank};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Lines};
@@ -35,11 +36,14 @@ pub(crate) struct Process {
 impl Process {
     /// Starts a rank that does what these words say.
     pub(crate) fn start(sockets: &Path, rank: u32, ranks: u32, words: &[&str]) -> Self {
+        Self::of(briefing(sockets, Member::Rank(Rank(rank)), ranks, PATIENCE), words)
+    }
+
+    fn of(briefing: Briefing, words: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_peer"));
         command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let mut input = child.stdin.take().unwrap();
-        let briefing = briefing(sockets, Member::Rank(Rank(rank)), ranks, PATIENCE);
         write_briefing(&mut input, &briefing).unwrap();
         let said = BufReader::new(child.stdout.take().unwrap()).lines();
         Self { child, said, input: Some(input) }
@@ -122,6 +126,80 @@ fn a_process_that_is_killed_in_the_middle_of_a_message_leaves_no_half_of_it() {
     let (step, error) = outcome.unwrap();
     let wanted = Wanted::Message(tag(step));
     assert_eq!(error, StepError::Gone { rank: Rank(0), peer: Rank(1), wanted });
+}
+
+/// Rank 0 in this process and rank 1 as a process, which share memory.
+fn meet_sharing(sockets: &Path, words: &[&str]) -> (DataPlane, Process) {
+    let mut briefing = briefing(sockets, Member::Rank(Rank(1)), 2, PATIENCE);
+    briefing.spec.communication.transport = PayloadPath::SharedMemory;
+    let mut process = Process::of(briefing.clone(), words);
+    let plane = DataPlane::open(&briefing, Rank(0), RealClock::start()).unwrap();
+    process.says("open");
+    (plane, process)
+}
+
+/// Files of memory that this process has open or mapped.
+fn shared_files() -> usize {
+    let mapped = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let open = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+    let open = open.filter_map(|file| std::fs::read_link(file.path()).ok());
+    let open = open.filter(|path| path.to_string_lossy().contains("bakeoff-packets"));
+    mapped.lines().filter(|line| line.contains("bakeoff-packets")).count() + open.count()
+}
+
+#[test]
+fn a_killed_writer_leaves_its_packets_whole_and_no_memory() {
+    let before = shared_files();
+    let sockets = sockets();
+    let size = 3 * MIB;
+    let (plane, process) = meet_sharing(sockets.path(), &["give", "1000", &size.to_string()]);
+    assert_eq!(shared_files(), before + 3, "one file, and two mappings");
+    let mut transport = plane.transport();
+    let first = transport.recv(Rank(1), tag(1)).unwrap();
+    process.signal(Signal::KILL);
+    let outcome = (2..1000).find_map(|step| match transport.recv(Rank(1), tag(step)) {
+        Ok(envelope) => {
+            assert_eq!(envelope.packet, packet(size), "message {step}");
+            None
+        }
+        Err(error) => Some(error),
+    });
+    assert!(matches!(outcome, Some(StepError::Gone { peer: Rank(1), .. })), "{outcome:?}");
+    drop(process);
+    assert_eq!(first.packet, packet(size), "what was received can be read after its writer's end");
+    drop((first, transport));
+    drop(plane);
+    assert_eq!(shared_files(), before, "no memory is left");
+}
+
+#[test]
+fn a_killed_reader_keeps_what_it_had_and_nobody_waits_for_it() {
+    let sockets = sockets();
+    let (plane, process) = meet_sharing(sockets.path(), &["hold"]);
+    let mut transport = plane.transport();
+    for step in 1..=3 {
+        transport.send(Rank(1), tag(step), packet(3 * MIB)).unwrap();
+    }
+    process.signal(Signal::KILL);
+    let error = transport.recv(Rank(1), tag(1)).unwrap_err();
+    assert!(matches!(error, StepError::Gone { peer: Rank(1), .. }), "{error}");
+    let error = transport.send(Rank(1), tag(4), packet(3 * MIB)).unwrap_err();
+    assert!(matches!(error, StepError::Gone { peer: Rank(1), .. }), "{error}");
+}
+
+#[test]
+fn far_more_than_the_memory_holds_passes_through_it() {
+    let sockets = sockets();
+    // The peer sends the same packet again and again: copied into the memory each time, some 1.2 GB through 128 MiB.
+    let size = 3 * MIB;
+    let (plane, mut process) = meet_sharing(sockets.path(), &["give", "400", &size.to_string()]);
+    let mut transport = plane.transport();
+    for step in 1..=400 {
+        assert_eq!(transport.recv(Rank(1), tag(step)).unwrap().packet.0.len(), size);
+    }
+    let closing = thread::spawn(move || plane.close(PATIENCE).is_ok());
+    process.says("done");
+    assert!(closing.join().unwrap() && process.ends_well());
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::keys::key::{Ends, Key, Kind, Range};
 use crate::spec::family::Family;
 use crate::{
     Averaging, CollectiveKind, CompressionKind, MixOrder, QuantizeRange, ReduceOrder, ScheduleKind, Serve,
-    StrategyKind, Topology,
+    StrategyKind, Topology, TransportKind,
 };
 
 /// The codecs whose error is small enough for weights.
@@ -275,6 +275,13 @@ pub(crate) const KEYS: &[Key] = &[
          for every schedule and for a parameter server.",
     )
     .default("\"ring\"")
+    .arm(),
+    Key::new(
+        "communication.transport",
+        Kind::Choice(TransportKind::CHOICES),
+        "What carries the bytes of messages; the numbers that come out are the same.",
+    )
+    .default("\"zeromq\"")
     .arm(),
     Key::new("compression", Kind::Table, "What happens to vectors on the wire. Beside a server gradients are coded on their way up; weights on their way down \
          only with `compression.parameters`, which `top-k`, `sign`, `terngrad`, `qsgd` and `custom` do not have.").arm(),

@@ -2,13 +2,16 @@
 
 use crate::keys::lookup::KeyId;
 use crate::resolve::cell::Cell;
-use crate::resolve::{collective, compression};
+use crate::resolve::{collective, compression, emulation};
 use crate::spec::strategy_kind::{ExchangeThrough, Sends};
+use crate::text::finding::Finding;
 use crate::values::typed_key::Defaulted;
 use crate::{
-    Cluster, Collective, Communication, ReduceOrder, Schedule, ScheduleKind, Strategy, StrategyKind,
+    Cluster, Collective, Communication, PayloadPath, ReduceOrder, Schedule, ScheduleKind, Strategy,
+    StrategyKind, TransportKind,
 };
 
+const TRANSPORT: Defaulted<TransportKind> = Defaulted::choice("communication.transport");
 const SCHEDULE: Defaulted<ScheduleKind> = Defaulted::choice("communication.schedule.kind");
 
 /// The communication that the settings describe. A strategy without an all-reduce has the collective that sums in rank
@@ -24,7 +27,27 @@ pub(crate) fn read(cell: &mut Cell<'_>, strategy: &Strategy, cluster: &Cluster) 
         | ExchangeThrough::Centre
         | ExchangeThrough::Neighbours => (Collective::Star, ReduceOrder::Rank),
     };
-    Communication { collective, schedule, reduce_order }
+    let transport = transport(cell, cluster);
+    Communication { collective, schedule, reduce_order, transport }
+}
+
+/// What carries the bytes between the ranks of this cluster.
+fn transport(cell: &mut Cell<'_>, cluster: &Cluster) -> PayloadPath {
+    let machines = cluster.machines();
+    match TRANSPORT.of(cell.settings) {
+        TransportKind::Zeromq => PayloadPath::Zeromq,
+        TransportKind::SharedMemory if machines > 1 => {
+            let what =
+                format!("the ranks are on {machines} machines, and only those of one can share memory");
+            let finding =
+                Finding::new("R129", what).at_option(cell.settings.span(TRANSPORT), "asks for shared memory");
+            cell.findings.push(finding.cure("take `zeromq` or `auto`, or put all ranks on one machine"));
+            PayloadPath::Zeromq
+        }
+        TransportKind::SharedMemory => PayloadPath::SharedMemory,
+        TransportKind::Auto if machines > 1 || emulation::has_network(cell.settings) => PayloadPath::Zeromq,
+        TransportKind::Auto => PayloadPath::SharedMemory,
+    }
 }
 
 /// Whether a key has no effect on a strategy: one about an all-reduce where there is none, or about encoded weights where

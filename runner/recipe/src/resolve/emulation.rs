@@ -42,6 +42,11 @@ pub(crate) fn emulation(
     (Emulation { network, compute, slow: slow.iter().flat_map(|one| one.among(cluster)).collect() }, findings)
 }
 
+/// Whether the settings ask for an emulated network.
+pub(crate) fn has_network(settings: &Settings) -> bool {
+    BANDWIDTH.of(settings).is_some()
+}
+
 /// The entries of `nodes.slow`.
 pub(crate) fn slow(settings: &Settings) -> &[SlowSetting] {
     match settings.get(SLOW).map(|leaf| &leaf.typed) {

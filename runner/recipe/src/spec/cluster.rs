@@ -25,6 +25,11 @@ impl Cluster {
         workers.map(|seat| seat.node).collect::<BTreeSet<_>>().len()
     }
 
+    /// Number of machines on which ranks run.
+    pub fn machines(&self) -> usize {
+        self.seats.iter().map(|seat| seat.node).collect::<BTreeSet<_>>().len()
+    }
+
     /// Number of ranks, servers included.
     pub fn ranks(&self) -> u32 {
         self.seats.len() as u32

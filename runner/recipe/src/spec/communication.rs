@@ -13,6 +13,9 @@ pub struct Communication {
     pub schedule: Schedule,
     /// In which order an element's parts are added.
     pub reduce_order: ReduceOrder,
+    /// Where the bytes of a message are between sender and receiver. Runs from before there was a choice used the socket.
+    #[serde(default, skip_serializing_if = "PayloadPath::is_socket")]
+    pub transport: PayloadPath,
 }
 
 family! {
@@ -107,6 +110,41 @@ family! {
     pub enum ReduceOrder {
         Ring = "ring": "The collective's own order; all ranks still end with the same bits.",
         Rank = "rank": "Rank 0 first.",
+    }
+}
+
+family! {
+    /// What carries the bytes of messages, as a recipe asks for it.
+    pub enum TransportKind {
+        Zeromq = "zeromq": "Sockets.",
+        SharedMemory = "shared-memory": "Memory that the ranks of one machine share: a packet is read where it was written.",
+        Auto = "auto": "Shared memory where all ranks are on one machine and no network is emulated, else sockets.",
+    }
+}
+
+/// Where the bytes of a message are between sender and receiver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PayloadPath {
+    /// In a ZeroMQ socket.
+    #[default]
+    Zeromq,
+    /// In memory that ranks of one machine share; announcements go through sockets.
+    SharedMemory,
+}
+
+impl PayloadPath {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+    fn is_socket(&self) -> bool {
+        *self == Self::Zeromq
+    }
+
+    /// The recipe's `transport`.
+    pub fn kind(self) -> TransportKind {
+        match self {
+            Self::Zeromq => TransportKind::Zeromq,
+            Self::SharedMemory => TransportKind::SharedMemory,
+        }
     }
 }
 

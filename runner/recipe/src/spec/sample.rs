@@ -2,8 +2,9 @@
 
 use crate::{
     Cluster, Collective, Communication, Compression, Dataset, Emulation, Extent, Init, KeptModels, KeptSteps,
-    LayeredModel, LrScale, LrSchedule, LrShape, Measure, Model, ModelKind, Node, Partition, Placement,
-    ReduceOrder, Role, RunSpec, Sampling, Schedule, Sgd, Shape, Source, Strategy, Threads, Training,
+    LayeredModel, LrScale, LrSchedule, LrShape, Measure, Model, ModelKind, Node, Partition, PayloadPath,
+    Placement, ReduceOrder, Role, RunSpec, Sampling, Schedule, Sgd, Shape, Source, Strategy, Threads,
+    Training,
 };
 
 impl RunSpec {
@@ -46,6 +47,7 @@ impl RunSpec {
                 collective: Collective::Ring,
                 schedule: Schedule::Single,
                 reduce_order: ReduceOrder::Ring,
+                transport: PayloadPath::Zeromq,
             },
             compression: Compression::None,
             custom_codec: None,

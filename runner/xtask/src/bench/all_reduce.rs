@@ -1,4 +1,4 @@
-//! All-reduces over ZeroMQ on one host, real processes, beside Gloo and Open MPI.
+//! All-reduces over ZeroMQ and over shared memory on one host, real processes, beside Gloo and Open MPI.
 
 use std::collections::BTreeMap;
 
@@ -41,8 +41,9 @@ pub(super) fn measure(workspace: &Workspace, peers: &Peers, turns: &mut Turns) -
         }
     }
     let title =
-        "All-reduce of 32-bit floats between processes of this machine (how many times as fast we are)";
-    let mut table = Table::new(title, &["ranks", "size", "bakeoff", "Gloo", "Open MPI", "GB/s", "bound by"]);
+        "All-reduce of 32-bit floats between processes of this machine (how many times as fast we are, over each; GB/s and bound: zeromq)";
+    let heads = ["ranks", "size", "zeromq", "shared memory", "Gloo", "Open MPI", "GB/s", "bound by"];
+    let mut table = Table::new(title, &heads);
     for ranks in RANKS {
         for (bytes, size) in SIZES {
             table.push(row(&found, ranks, bytes.parse()?, size)?);
@@ -55,7 +56,8 @@ pub(super) fn measure(workspace: &Workspace, peers: &Peers, turns: &mut Turns) -
 fn programs(workspace: &Workspace, peers: &Peers, ranks: u32) -> Result<Vec<Child>> {
     let own = workspace.target_folder()?.join("release/examples/all_reduce");
     let count = ranks.to_string();
-    let mut turns = vec![Child::new(&own.to_string_lossy()).argument(&count)];
+    let own = |transport| Child::new(&own.to_string_lossy()).arguments(&[transport, &count]);
+    let mut turns = vec![own("zeromq"), own("shared-memory")];
     if let Some(python) = peers.python() {
         let program = workspace.root().join("tests/peers/all_reduce.py");
         turns.push(Child::new(&python.to_string_lossy()).argument(program).argument(&count));
@@ -73,6 +75,7 @@ fn row(found: &Found, ranks: u32, bytes: u64, size: &str) -> Result<Vec<String>>
         let turns = found.get(&(name.to_owned(), ranks, bytes)).map_or(&[][..], Vec::as_slice);
         turns.iter().filter_map(|line| line.value(value)).collect::<Vec<f64>>()
     };
+<<<<<<< HEAD
     let ours = of("bakeoff", "us");
     let middle = median(&ours).with_context(|| format!("no time for {size} and {ranks} ranks"))?;
     let share = |name| median(&of("bakeoff", name)).unwrap_or(0.0);
@@ -83,6 +86,19 @@ fn row(found: &Found, ranks: u32, bytes: u64, size: &str) -> Result<Vec<String>>
         beside(&of("gloo", "us"), &ours),
         beside(&of("mpi", "us"), &ours),
         format!("{:.2}", bytes as f64 / middle / 1e3),
+=======
+    let ours = of("bakeoff", "us").with_context(|| format!("no time for {size} and {ranks} ranks"))?;
+    let shared = of("bakeoff-shared", "us");
+    let share = |name| of("bakeoff", name).unwrap_or(0.0);
+    Ok(vec![
+        ranks.to_string(),
+        size.to_owned(),
+        time(ours),
+        shared.map_or_else(String::new, time),
+        beside_both(of("gloo", "us"), ours, shared),
+        beside_both(of("mpi", "us"), ours, shared),
+        format!("{:.2}", bytes as f64 / ours / 1e3),
+>>>>>>> 1e1e882 (mesh, recipe: ranks of one machine can share memory (communication.transport))
         bound(&Shares {
             cpu: share("cpu"),
             wait: share("wait"),
@@ -91,6 +107,14 @@ fn row(found: &Found, ranks: u32, bytes: u64, size: &str) -> Result<Vec<String>>
             add: share("add"),
         }),
     ])
+}
+
+/// A peer's time, and how many times as fast as the peer we are over each transport.
+fn beside_both(peer: Option<f64>, ours: f64, shared: Option<f64>) -> String {
+    match (peer, shared) {
+        (Some(us), Some(shared)) => format!("{} ({:.2}x, {:.2}x)", time(us), us / ours, us / shared),
+        _ => beside(peer, ours),
+    }
 }
 
 /// Where the time of an all-reduce goes, as shares of it.
