@@ -198,7 +198,9 @@ fn shared_of(spec: &RunSpec) -> u64 {
     match spec.communication.transport {
         PayloadPath::Zeromq => 0,
         PayloadPath::SharedMemory => {
-            SHARED_STEP + SHARED_MARKS * u64::from(spec.cluster.ranks()) + FLOAT * spec.model.parameters() as u64
+            SHARED_STEP
+                + SHARED_MARKS * u64::from(spec.cluster.ranks())
+                + FLOAT * spec.model.parameters() as u64
         }
     }
 }

@@ -62,7 +62,7 @@ fn main() -> Result<()> {
     }
 }
 
-/// What a rank is told of itself.
+/// A rank, and how it communicates.
 #[derive(Clone, Copy)]
 struct Place {
     rank: Rank,

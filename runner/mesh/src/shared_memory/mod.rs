@@ -2,7 +2,7 @@
 //!
 //! Each rank has one anonymous file ([`memory::OwnMemory`]) that the others map without the right to write. A rank encodes into
 //! it, announces the place on the link, and keeps the packet (a [`loan`](loans)) until the receiver has let go of it. The
-//! receiver says so in its own file: one mark for each sender and each place of its list of loans. So nobody writes where
+//! receiver says so in its own file: one mark for each sender and each place of its list of loans. So no rank writes where
 //! another rank reads its own state, and a rank that dies has at most kept loans open.
 //!
 //! The files have no name: nothing is left after any end, and no limit of `/dev/shm` counts. They are sealed, so that a peer cannot

@@ -32,7 +32,7 @@ pub(crate) struct Reference {
     pub(crate) offset: u64,
 }
 
-/// Why a reference is believed by nobody.
+/// Why a reference is refused.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BlockFault {
     #[error("there is no shared memory of rank {0}")]

@@ -173,7 +173,7 @@ fn a_killed_writer_leaves_its_packets_whole_and_no_memory() {
 }
 
 #[test]
-fn a_killed_reader_keeps_what_it_had_and_nobody_waits_for_it() {
+fn a_killed_reader_keeps_what_it_had_and_no_sender_waits_for_it() {
     let sockets = sockets();
     let (plane, process) = meet_sharing(sockets.path(), &["hold"]);
     let mut transport = plane.transport();

@@ -40,8 +40,7 @@ pub(super) fn measure(workspace: &Workspace, peers: &Peers, turns: &mut Turns) -
             }
         }
     }
-    let title =
-        "All-reduce of 32-bit floats between processes of this machine (how many times as fast we are, over each; GB/s and bound: zeromq)";
+    let title = "All-reduce of 32-bit floats between processes of this machine (how many times as fast we are, over each; GB/s and bound: zeromq)";
     let heads = ["ranks", "size", "zeromq", "shared memory", "Gloo", "Open MPI", "GB/s", "bound by"];
     let mut table = Table::new(title, &heads);
     for ranks in RANKS {
