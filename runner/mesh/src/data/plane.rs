@@ -226,6 +226,11 @@ fn share(
     if spec.communication.transport != PayloadPath::SharedMemory || me.0 >= ranks || ranks < 2 {
         return Ok(None);
     }
+    let machines = spec.cluster.machines();
+    if machines > 1 {
+        let reason = format!("the ranks are on {machines} machines");
+        return Err(MeshError::SharedMemory { owner: Member::Rank(me), reason });
+    }
     let packets = 2 * window + 2 * 4 * spec.model.parameters() as u64;
     let made = Sharing::new(me, ranks, Size { packets, smallest });
     made.map(Some).map_err(|fault| unshared(me, fault))

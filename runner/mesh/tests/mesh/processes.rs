@@ -138,6 +138,16 @@ fn meet_sharing(sockets: &Path, words: &[&str]) -> (DataPlane, Process) {
     (plane, process)
 }
 
+#[test]
+fn ranks_of_several_machines_share_no_memory() {
+    let sockets = sockets();
+    let mut briefing = briefing(sockets.path(), Member::Rank(Rank(0)), 2, PATIENCE);
+    briefing.spec.communication.transport = PayloadPath::SharedMemory;
+    briefing.spec.cluster.seats[1].node = 1;
+    let error = DataPlane::open(&briefing, Rank(0), RealClock::start()).err().unwrap().to_string();
+    assert!(error.contains("on 2 machines") && error.contains("`communication.transport = \"zeromq\"`"), "{error}");
+}
+
 /// Files of memory that this process has open or mapped.
 fn shared_files() -> usize {
     let mapped = std::fs::read_to_string("/proc/self/maps").unwrap();

@@ -254,12 +254,6 @@ pub(crate) const CODES: &[Code] = &[
          second part, and it is a `tree`. Groups are the machines, or `group-size` ranks each.",
     ),
     code(
-        "R129",
-        "shared memory between machines",
-        "`communication.transport = \"shared-memory\"` is for ranks of one machine. `zeromq` goes everywhere, and `auto` takes \
-         shared memory where it can.",
-    ),
-    code(
         "R130",
         "a code with nothing to code",
         "Codes are for gradients. Weights are less tolerant of what is lost (Li et al., Pipe-SGD, section 3.2): they \

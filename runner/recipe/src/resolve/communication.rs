@@ -4,7 +4,7 @@ use crate::keys::lookup::KeyId;
 use crate::resolve::cell::Cell;
 use crate::resolve::{collective, compression, emulation};
 use crate::spec::strategy_kind::{ExchangeThrough, Sends};
-use crate::text::finding::Finding;
+use crate::values::settings::Settings;
 use crate::values::typed_key::Defaulted;
 use crate::{
     Cluster, Collective, Communication, PayloadPath, ReduceOrder, Schedule, ScheduleKind, Strategy,
@@ -27,25 +27,16 @@ pub(crate) fn read(cell: &mut Cell<'_>, strategy: &Strategy, cluster: &Cluster) 
         | ExchangeThrough::Centre
         | ExchangeThrough::Neighbours => (Collective::Star, ReduceOrder::Rank),
     };
-    let transport = transport(cell, cluster);
+    let transport = transport(cell.settings, cluster);
     Communication { collective, schedule, reduce_order, transport }
 }
 
 /// What carries the bytes between the ranks of this cluster.
-fn transport(cell: &mut Cell<'_>, cluster: &Cluster) -> PayloadPath {
-    let machines = cluster.machines();
-    match TRANSPORT.of(cell.settings) {
+fn transport(settings: &Settings, cluster: &Cluster) -> PayloadPath {
+    match TRANSPORT.of(settings) {
         TransportKind::Zeromq => PayloadPath::Zeromq,
-        TransportKind::SharedMemory if machines > 1 => {
-            let what =
-                format!("the ranks are on {machines} machines, and only those of one can share memory");
-            let finding =
-                Finding::new("R129", what).at_option(cell.settings.span(TRANSPORT), "asks for shared memory");
-            cell.findings.push(finding.cure("take `zeromq` or `auto`, or put all ranks on one machine"));
-            PayloadPath::Zeromq
-        }
         TransportKind::SharedMemory => PayloadPath::SharedMemory,
-        TransportKind::Auto if machines > 1 || emulation::has_network(cell.settings) => PayloadPath::Zeromq,
+        TransportKind::Auto if cluster.machines() > 1 || emulation::has_network(settings) => PayloadPath::Zeromq,
         TransportKind::Auto => PayloadPath::SharedMemory,
     }
 }

@@ -4,7 +4,7 @@ use crate::desk::{Desk, MACHINE};
 use crate::problems::recipe;
 use recipe::{
     Codec, Collective, Compression, Extent, Init, LrScale, LrSchedule, LrShape, Metric, ModelKind, Partition,
-    Plan, ReduceOrder, Role, Sampling, Source, Strategy,
+    PayloadPath, Plan, ReduceOrder, Role, Sampling, Source, Strategy,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -243,6 +243,25 @@ fn every_collective_can_be_chosen_by_its_name_or_with_its_keys() {
     let kinds: Vec<&str> = collectives.iter().map(|collective| collective.kind().name()).collect();
     assert_eq!(plan.cells[7].label, "d-sync collective=pipelined-ring(segments=9)");
     assert_eq!(kinds[6], "hierarchical");
+}
+
+#[test]
+fn a_transport_is_part_of_an_arm_and_sockets_change_no_hash() {
+    let of = |settings: &str| {
+        let plan = plan(&[settings, "[[strategy]]\nkind = \"d-sync\""]);
+        let cell = &plan.cells[0];
+        (cell.spec.communication.transport, cell.config_hash.clone())
+    };
+    let by = |name: &str| of(&format!("[communication]\ntransport = \"{name}\""));
+    let plain = of("[communication]\ncollective = \"ring\"");
+    assert_eq!(plain.0, PayloadPath::Zeromq);
+    assert_eq!(by("zeromq"), plain);
+    let shared = by("shared-memory");
+    assert_eq!(shared.0, PayloadPath::SharedMemory);
+    assert_ne!(shared.1, plain.1);
+    assert_eq!(by("auto"), shared, "an arm is what `auto` stands for");
+    let slow = |name: &str| of(&format!("[network]\nbandwidth = \"1Gbit/s\"\n[communication]\ntransport = \"{name}\"")).0;
+    assert_eq!((slow("auto"), slow("shared-memory")), (PayloadPath::Zeromq, PayloadPath::SharedMemory));
 }
 
 #[test]

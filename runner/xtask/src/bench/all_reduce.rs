@@ -40,7 +40,8 @@ pub(super) fn measure(workspace: &Workspace, peers: &Peers, turns: &mut Turns) -
             }
         }
     }
-    let title = "All-reduce of 32-bit floats between processes of this machine (how many times as fast we are, over each; GB/s and bound: zeromq)";
+    let title = "All-reduce of 32-bit floats between processes of this machine (how many times as fast zeromq is than a peer; its \
+                 GB/s and bound)";
     let heads = ["ranks", "size", "zeromq", "shared memory", "Gloo", "Open MPI", "GB/s", "bound by"];
     let mut table = Table::new(title, &heads);
     for ranks in RANKS {
@@ -74,7 +75,6 @@ fn row(found: &Found, ranks: u32, bytes: u64, size: &str) -> Result<Vec<String>>
         let turns = found.get(&(name.to_owned(), ranks, bytes)).map_or(&[][..], Vec::as_slice);
         turns.iter().filter_map(|line| line.value(value)).collect::<Vec<f64>>()
     };
-<<<<<<< HEAD
     let ours = of("bakeoff", "us");
     let middle = median(&ours).with_context(|| format!("no time for {size} and {ranks} ranks"))?;
     let share = |name| median(&of("bakeoff", name)).unwrap_or(0.0);
@@ -82,22 +82,10 @@ fn row(found: &Found, ranks: u32, bytes: u64, size: &str) -> Result<Vec<String>>
         ranks.to_string(),
         size.to_owned(),
         times(&ours),
+        times(&of("bakeoff-shared", "us")),
         beside(&of("gloo", "us"), &ours),
         beside(&of("mpi", "us"), &ours),
         format!("{:.2}", bytes as f64 / middle / 1e3),
-=======
-    let ours = of("bakeoff", "us").with_context(|| format!("no time for {size} and {ranks} ranks"))?;
-    let shared = of("bakeoff-shared", "us");
-    let share = |name| of("bakeoff", name).unwrap_or(0.0);
-    Ok(vec![
-        ranks.to_string(),
-        size.to_owned(),
-        time(ours),
-        shared.map_or_else(String::new, time),
-        beside_both(of("gloo", "us"), ours, shared),
-        beside_both(of("mpi", "us"), ours, shared),
-        format!("{:.2}", bytes as f64 / ours / 1e3),
->>>>>>> 1e1e882 (mesh, recipe: ranks of one machine can share memory (communication.transport))
         bound(&Shares {
             cpu: share("cpu"),
             wait: share("wait"),
@@ -106,14 +94,6 @@ fn row(found: &Found, ranks: u32, bytes: u64, size: &str) -> Result<Vec<String>>
             add: share("add"),
         }),
     ])
-}
-
-/// A peer's time, and how many times as fast as the peer we are over each transport.
-fn beside_both(peer: Option<f64>, ours: f64, shared: Option<f64>) -> String {
-    match (peer, shared) {
-        (Some(us), Some(shared)) => format!("{} ({:.2}x, {:.2}x)", time(us), us / ours, us / shared),
-        _ => beside(peer, ours),
-    }
 }
 
 /// Where the time of an all-reduce goes, as shares of it.
