@@ -46,6 +46,9 @@ impl Buffers {
 
     /// A copy of some bytes.
     pub fn copy(&self, bytes: &[u8]) -> Bytes {
+        if let Ok(packet) = self.written_elsewhere(bytes.len(), |into| into.copy_from_slice(bytes)) {
+            return packet.0;
+        }
         match self.take(bytes.len()) {
             Ok(mut buffer) => {
                 buffer.bytes.extend_from_slice(bytes);
@@ -58,17 +61,29 @@ impl Buffers {
 
     /// A packet of `size` bytes that `fill` writes. What it finds there has no meaning.
     pub fn packet(&self, size: usize, fill: impl FnOnce(&mut [u8])) -> Packet {
-        let preferred = self.preferred.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let mut fill = Some(fill);
-        let mut once = |bytes: &mut [u8]| fill.take().into_iter().for_each(|fill| fill(bytes));
-        if let Some(packet) = preferred.and_then(|memory| memory.packet(size, &mut once)) {
-            return packet;
-        }
+        let fill = match self.written_elsewhere(size, fill) {
+            Ok(packet) => return packet,
+            Err(fill) => fill,
+        };
         let mut buffer = self.find(size);
         // What is left there of another packet need not be written over by zeros.
         buffer.bytes.resize(size, 0);
-        once(&mut buffer.bytes);
+        fill(&mut buffer.bytes);
         Packet(buffer.freeze())
+    }
+
+    /// A packet in the preferred memory; `fill` comes back where there is none or it has no room.
+    fn written_elsewhere<F: FnOnce(&mut [u8])>(&self, size: usize, fill: F) -> Result<Packet, F> {
+        let preferred = self.preferred.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut fill = Some(fill);
+        let mut once = |bytes: &mut [u8]| fill.take().into_iter().for_each(|fill| fill(bytes));
+        let packet = preferred.and_then(|memory| memory.packet(size, &mut once));
+        match (packet, fill) {
+            (Some(packet), _) => Ok(packet),
+            (None, Some(fill)) => Err(fill),
+            // Memory that breaks its contract: an empty packet fits no vector, which its receiver reports.
+            (None, None) => Ok(Packet::default()),
+        }
     }
 
     /// Empty memory with room for `size` bytes, refused where there is none.
@@ -196,6 +211,8 @@ mod tests {
         buffers.prefer(Arc::new(Marked));
         assert_eq!(buffers.packet(9, |bytes| bytes.fill(3)).0[..], [0, 3, 3, 3, 3, 3, 3, 3, 3, 3]);
         assert_eq!(buffers.packet(10, |bytes| bytes.fill(3)).0[..], [3; 10]);
+        assert_eq!(buffers.copy(&[5; 2])[..], [0, 5, 5]);
+        assert_eq!(buffers.copy(&[5; 10])[..], [5; 10]);
     }
 
     #[test]

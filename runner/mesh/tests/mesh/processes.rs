@@ -145,7 +145,10 @@ fn ranks_of_several_machines_share_no_memory() {
     briefing.spec.communication.transport = PayloadPath::SharedMemory;
     briefing.spec.cluster.seats[1].node = 1;
     let error = DataPlane::open(&briefing, Rank(0), RealClock::start()).err().unwrap().to_string();
-    assert!(error.contains("on 2 machines") && error.contains("`communication.transport = \"zeromq\"`"), "{error}");
+    assert!(
+        error.contains("on 2 machines") && error.contains("`communication.transport = \"zeromq\"`"),
+        "{error}"
+    );
 }
 
 /// Files of memory that this process has open or mapped.

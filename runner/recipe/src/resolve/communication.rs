@@ -35,9 +35,10 @@ pub(crate) fn read(cell: &mut Cell<'_>, strategy: &Strategy, cluster: &Cluster) 
 fn transport(settings: &Settings, cluster: &Cluster) -> PayloadPath {
     match TRANSPORT.of(settings) {
         TransportKind::Zeromq => PayloadPath::Zeromq,
-        TransportKind::SharedMemory => PayloadPath::SharedMemory,
-        TransportKind::Auto if cluster.machines() > 1 || emulation::has_network(settings) => PayloadPath::Zeromq,
-        TransportKind::Auto => PayloadPath::SharedMemory,
+        TransportKind::Auto if cluster.machines() > 1 || emulation::has_network(settings) => {
+            PayloadPath::Zeromq
+        }
+        TransportKind::SharedMemory | TransportKind::Auto => PayloadPath::SharedMemory,
     }
 }
 

@@ -260,7 +260,9 @@ fn a_transport_is_part_of_an_arm_and_sockets_change_no_hash() {
     assert_eq!(shared.0, PayloadPath::SharedMemory);
     assert_ne!(shared.1, plain.1);
     assert_eq!(by("auto"), shared, "an arm is what `auto` stands for");
-    let slow = |name: &str| of(&format!("[network]\nbandwidth = \"1Gbit/s\"\n[communication]\ntransport = \"{name}\"")).0;
+    let slow = |name: &str| {
+        of(&format!("[network]\nbandwidth = \"1Gbit/s\"\n[communication]\ntransport = \"{name}\"")).0
+    };
     assert_eq!((slow("auto"), slow("shared-memory")), (PayloadPath::Zeromq, PayloadPath::SharedMemory));
 }
 
