@@ -82,7 +82,9 @@ mod tests {
                     ranges.give_back(used.swap_remove(number % used.len()));
                 }
             }
-            used.into_iter().for_each(|part| ranges.give_back(part));
+            for part in used {
+                ranges.give_back(part);
+            }
             prop_assert_eq!(ranges.0, BTreeMap::from([(0, 32 * UNIT)]));
         }
     }

@@ -5,7 +5,7 @@ use super::memory::{Block, Description, MemoryFault, OwnMemory, PeerMemory, View
 use bytes::Bytes;
 use record::Rank;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use strategies::Packet;
 use strategies::buffers::{Buffers, PacketMemory};
 use tokio::sync::watch;
@@ -66,6 +66,12 @@ pub(crate) struct Sharing {
 struct Peer {
     memory: OnceLock<Arc<PeerMemory>>,
     loans: Mutex<Loans>,
+}
+
+impl Peer {
+    fn loans(&self) -> MutexGuard<'_, Loans> {
+        self.loans.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Sharing {
@@ -132,7 +138,7 @@ impl Sharing {
             return None;
         }
         let (owner, offset) = self.locate(packet)?;
-        let mut loans = self.loans(self.peers.get(to.index())?);
+        let mut loans = self.peers.get(to.index())?.loans();
         self.reclaim_of(to, &mut loans);
         let (slot, number) = loans.lend(packet.clone())?;
         Some(Reference { owner, slot, number, offset: offset as u64 })
@@ -163,13 +169,13 @@ impl Sharing {
         if let Some(at) = self.own.position_of(bytes) {
             return Some((self.me, at));
         }
-        let owners = (0..).map(Rank).zip(&self.peers);
-        owners.filter_map(|(rank, peer)| Some((rank, peer.memory.get()?.position_of(bytes)?))).next()
+        let mut owners = (0..).map(Rank).zip(&self.peers);
+        owners.find_map(|(rank, peer)| Some((rank, peer.memory.get()?.position_of(bytes)?)))
     }
 
     fn block(&self, size: usize) -> Option<Block> {
         for (rank, peer) in (0..).map(Rank).zip(&self.peers) {
-            self.reclaim_of(rank, &mut self.loans(peer));
+            self.reclaim_of(rank, &mut peer.loans());
         }
         self.own.take(size)
     }
@@ -180,10 +186,6 @@ impl Sharing {
         if let Some(memory) = self.peers[peer.index()].memory.get() {
             loans.reclaim(|slot| memory.mark(self.me.index() * SLOTS + slot));
         }
-    }
-
-    fn loans<'a>(&self, peer: &'a Peer) -> std::sync::MutexGuard<'a, Loans> {
-        peer.loans.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -254,7 +256,7 @@ mod tests {
         let reference = ranks[0].lend(Rank(1), &placed.0).unwrap();
         drop(placed);
         let borrowed = ranks[1].borrow(Rank(0), reference, 60_000).unwrap();
-        assert_eq!(&borrowed[..], [7; 60_000]);
+        assert_eq!(&borrowed[..], vec![7; 60_000]);
         let elsewhere = ranks[0].place(packet(8, 60_000));
         assert!(ranks[0].lend(Rank(1), &elsewhere.0).is_none(), "there is room for one only");
         drop(borrowed);
@@ -276,7 +278,7 @@ mod tests {
         let last = ranks[2].borrow(Rank(1), second, 60_000).unwrap();
         let full = |sharing: &Sharing| sharing.block(60_000).is_none();
         assert!(full(&ranks[0]));
-        assert_eq!(&last[..], [7; 60_000]);
+        assert_eq!(&last[..], vec![7; 60_000]);
         drop(last);
         assert!(full(&ranks[0]), "the rank between them has not seen it yet");
         drop(ranks[1].block(1));
