@@ -14,9 +14,9 @@ pub(crate) fn headline(findings: &Findings, verdicts: &[Verdict]) -> String {
     if !judged {
         return "No run has finished yet, so there is nothing to compare.".to_owned();
     }
-    let nobody = nobody_reached(findings).map(|sentence| sentence + " ").unwrap_or_default();
+    let missed = all_missed(findings).map(|sentence| sentence + " ").unwrap_or_default();
     if findings.has_conditions() {
-        return nobody + &tally(findings);
+        return missed + &tally(findings);
     }
     let others: Vec<&Verdict> = verdicts.iter().filter(|verdict| !verdict.baseline).collect();
     let said = match others.as_slice() {
@@ -24,11 +24,11 @@ pub(crate) fn headline(findings: &Findings, verdicts: &[Verdict]) -> String {
         [only] => only.sentence.clone(),
         _ => format!("{}{}", leader(findings), by_grade(findings)),
     };
-    nobody + &said
+    missed + &said
 }
 
 /// Where no run reached its target: the best value, and what to change.
-fn nobody_reached(findings: &Findings) -> Option<String> {
+fn all_missed(findings: &Findings) -> Option<String> {
     let conditions = &findings.study.conditions;
     let target = conditions.iter().find_map(|condition| condition.target)?;
     if conditions.iter().any(|condition| condition.target.is_none()) {

@@ -168,7 +168,7 @@ fn a_winner_that_lost_quality_is_named_with_it() {
 }
 
 #[test]
-fn where_nobody_reached_the_target_it_is_said_with_the_best_and_the_steps_are_compared() {
+fn a_target_that_no_run_reached_is_said_with_the_best_and_the_steps_are_compared() {
     let sample = Sample { workers: vec![2, 4], target: Some(0.999), ..Sample::duel() };
     let rows = sample.rows();
     let (paragraph, sentences) = said(&rows);

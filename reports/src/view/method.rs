@@ -89,8 +89,9 @@ const WAITED: &str = "A worker's own time in a step is the time in which its com
      long per step as the median of the others.";
 
 const KEPT: &str = "All totals, medians, percentiles and histograms are made from all steps, when a run ends. Of the steps themselves some \
-     500 of each lane are kept, evenly spaced, with the 64 slowest of each rank and lane and those with spans; curves of the training loss are \
-     drawn from these. With `measure.steps = \"all\"` each step is kept.";
+     500 of each lane are kept, evenly spaced, with the 64 slowest of each rank and lane, those with spans, and on all ranks the lowest and the highest \
+     loss of each stretch of steps and the first that is not finite; curves of the training loss are drawn from these. Of many spans, whole steps are \
+     kept for the timeline: the first, the median and the slowest. With `measure.steps = \"all\"` each step is kept.";
 
 fn machine(findings: &Findings) -> String {
     format!(

@@ -12,7 +12,7 @@
 #![expect(clippy::print_stdout, reason = "this program's answer")]
 
 use anyhow::{Context, Result, bail};
-use recipe::{FileProblem, Files, Machine, PlanRequest};
+use recipe::{Colours, FileProblem, Files, Machine, PlanRequest};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -53,7 +53,7 @@ fn main() -> Result<()> {
     };
     let request = PlanRequest { overrides, ..PlanRequest::new(Path::new(recipe)) };
     let planned = recipe::plan(&Disk, &request, &Machine { cores: 2 });
-    let plan = planned.map_err(|problems| anyhow::anyhow!(problems.render(false, 100)))?;
+    let plan = planned.map_err(|problems| anyhow::anyhow!(problems.render(Colours::None, 100)))?;
     let spec = &plan.cells.first().context("the recipe has no cell")?.spec;
     let share = (spec.train.global_batch / spec.cluster.workers().max(1)) as usize;
     tch::set_num_threads(1);
