@@ -1,9 +1,9 @@
 //! The headline: the verdict of the whole sweep in one paragraph.
 
-use crate::comparison::{Comparison, Grade, not_behind};
+use crate::comparison::{Comparison, Grade, beside};
 use crate::findings::Findings;
 use crate::number_format::{self, Unit};
-use crate::statistics::typical;
+use crate::statistics::{Estimate, median, typical};
 use crate::study::{ArmCell, Condition, Measure};
 use crate::verdict::{Verdict, capitalised, target_words, value_words, whole_percent};
 use recipe::Metric;
@@ -46,61 +46,88 @@ fn all_missed(findings: &Findings) -> Option<String> {
     let best = best.filter(|_| same).map_or(String::new(), |(value, arm)| {
         format!("; the best was {} ({})", value_words(target.metric, value), findings.study.arm_name(arm))
     });
-    Some(format!("No run reached {aim}{best}: train for longer, or set another train.target."))
+    let within = target
+        .after
+        .map_or(String::new(), |after| format!(" within {}", number_format::seconds(after.as_secs_f64())));
+    let cure = if target.after.is_some() { "allow more time" } else { "train for longer" };
+    Some(format!("No run reached {aim}{within}{best}: {cure}, or set another train.target."))
 }
 
 fn is_better(metric: Metric, value: f64, other: f64) -> bool {
     if metric.higher_is_better() { value > other } else { value < other }
 }
 
-/// The arm with the least time, and whether it is known to be ahead of the others. An arm that lost quality is named, and
-/// does not lead.
+/// An arm with its time under one condition.
+struct Timed<'s, 'a> {
+    cell: &'s ArmCell<'a>,
+    seconds: f64,
+    /// The time with its unit.
+    words: String,
+}
+
+/// The arms whose speed is compared, the fastest first: by geometric means, or by medians if a run of any of them has no time.
+fn timed<'s, 'a>(condition: &'s Condition<'a>, confidence: f64) -> Vec<Timed<'s, 'a>> {
+    let measure = condition.measure();
+    let cells = || condition.cells.iter().filter(|cell| condition.lost(cell).is_none());
+    let whole = cells().all(|cell| cell.values(measure).iter().all(|value| value.is_finite()));
+    let time = |cell: &'s ArmCell<'a>| {
+        let values = cell.values(measure);
+        let estimate = if whole {
+            typical(&values, confidence)?
+        } else {
+            Estimate { value: median(&values).filter(|value| value.is_finite())?, interval: None }
+        };
+        let words = Unit::of_seconds(estimate.value).supported(estimate.value, estimate.uncertainty());
+        Some(Timed { cell, seconds: estimate.value, words })
+    };
+    let mut found: Vec<Timed> = cells().filter_map(time).collect();
+    found.sort_by(|left, right| left.seconds.total_cmp(&right.seconds));
+    found
+}
+
+/// The arm with the least time, and whether it is known to be ahead of the others. Arms that lost quality are named, and do
+/// not lead; neither does an arm that is known to be slower than another one.
 fn leader(findings: &Findings) -> String {
     let Some((condition, comparisons)) = findings.conditions().next() else { return String::new() };
-    let measure = condition.measure();
-    let mut timed: Vec<(f64, String, &ArmCell)> = condition
-        .cells
-        .iter()
-        .filter(|cell| condition.lost(cell).is_none())
-        .filter_map(|cell| {
-            let estimate = typical(&cell.values(measure), findings.thresholds.confidence)?;
-            let time = Unit::of_seconds(estimate.value).supported(estimate.value, estimate.uncertainty());
-            Some((estimate.value, time, cell))
-        })
-        .collect();
-    timed.sort_by(|left, right| left.0.total_cmp(&right.0));
-    let worse = |cell: &ArmCell| comparisons.iter().any(|found| found.arm == cell.arm && lost_quality(found));
-    let Some(place) = timed.iter().position(|(_, _, cell)| !worse(cell)) else { return String::new() };
+    let thresholds = findings.thresholds;
     let name = |cell: &ArmCell| findings.study.arm_name(cell.arm);
-    let bought: Vec<&str> = timed[..place].iter().map(|(_, _, cell)| name(cell)).collect();
-    let others = match bought.as_slice() {
-        [] => "",
-        [_] => " of the arms without its loss of quality",
-        _ => " of the arms without their loss of quality",
+    let worse = |cell: &ArmCell| comparisons.iter().any(|found| found.arm == cell.arm && lost_quality(found));
+    let all = timed(condition, thresholds.confidence);
+    let (lost, sound): (Vec<&Timed>, Vec<&Timed>) = all.iter().partition(|timed| worse(timed.cell));
+    let rivals = |cell: &ArmCell| -> Vec<(usize, Grade)> {
+        let found = beside(condition, cell, thresholds);
+        found.into_iter().filter(|(arm, _)| sound.iter().any(|other| other.cell.arm == *arm)).collect()
     };
-    let (_, time, cell) = &timed[place];
-    let lost = if bought.is_empty() {
-        String::new()
-    } else {
-        let verb = if bought.len() == 1 { "is" } else { "are" };
-        format!("{} {verb} faster, but worse in quality. ", listed(&bought))
-    };
-    let open: Vec<&str> = not_behind(condition, cell, findings.thresholds)
+    let ahead = |timed: &&&Timed| rivals(timed.cell).iter().all(|(_, grade)| !grade.is_slower());
+    let Some(first) = sound.iter().find(ahead).or_else(|| sound.first()) else { return String::new() };
+    let bought: Vec<&Timed> = lost.into_iter().filter(|other| other.seconds < first.seconds).collect();
+    let of = if bought.is_empty() { "" } else { "Of the arms that are not known to be worse in quality, " };
+    let open: Vec<&str> = rivals(first.cell)
         .into_iter()
-        .filter(|arm| timed[place..].iter().any(|(_, _, other)| other.arm == *arm))
-        .map(|arm| findings.study.arm_name(arm))
+        .filter(|(_, grade)| !grade.is_faster())
+        .map(|(arm, _)| findings.study.arm_name(arm))
         .collect();
     let doubt = if open.is_empty() {
         String::new()
     } else {
         format!("; whether it is ahead of {} is open", listed(&few(&open)))
     };
+    let names: Vec<&str> = bought.iter().map(|timed| name(timed.cell)).collect();
+    let faster = |other: &Timed| {
+        let found = beside(condition, other.cell, thresholds);
+        found.iter().any(|(arm, grade)| *arm == first.cell.arm && grade.is_faster())
+    };
+    let lost = match (names.len(), bought.iter().all(|timed| faster(timed))) {
+        (0, _) => String::new(),
+        (1, true) => format!("{} is faster, but worse in quality. ", names[0]),
+        (_, true) => format!("{} are faster, but worse in quality. ", listed(&names)),
+        (_, false) => format!("{} had less time on average, but lost quality. ", listed(&names)),
+    };
+    let (lead, time) = (name(first.cell), &first.words);
     let average = if open.is_empty() { "" } else { " on average" };
-    let lead = name(cell);
-    if measure == Measure::StepTime {
-        format!("{lost}{lead} had the shortest steps{others}{average}, {time}{doubt}. ")
-    } else {
-        format!("{lost}{lead} was first at the target{others}{average}, after {time}{doubt}. ")
+    match condition.measure() {
+        Measure::StepTime => format!("{lost}{of}{lead} had the shortest steps{average}, {time}{doubt}. "),
+        _ => format!("{lost}{of}{lead} was first at the target{average}, after {time}{doubt}. "),
     }
 }
 
@@ -131,7 +158,7 @@ fn grade_words(findings: &Findings, grade: Grade) -> String {
         Grade::SlowerSmall => format!("slower than {base}, but by less than {effect}"),
         Grade::SlowerOpen => format!("slower than {base}, by how much is open"),
         Grade::Slower => format!("slower than {base} by more than {effect}"),
-        Grade::Open => "open".to_owned(),
+        Grade::Open => format!("not shown to differ from {base}"),
         Grade::DidNotReach => "short of the target".to_owned(),
         Grade::Diverged => "diverged".to_owned(),
     }
@@ -146,17 +173,14 @@ enum Caveat {
 }
 
 impl Caveat {
-    fn of(condition: &Condition, comparison: &Comparison) -> Vec<Self> {
-        if !comparison.grade.compares() {
-            return Vec::new();
-        }
-        let quality = comparison.quality.as_ref().map_or("", |gap| gap.grade.caveat());
-        let mut found = Vec::new();
-        if !quality.is_empty() {
-            found.push(Self::Quality(quality));
-        }
-        let Some(cell) = condition.cell(comparison.arm) else { return found };
+    /// What speaks against the baseline, which has no comparison.
+    fn of_baseline(condition: &Condition, baseline: usize) -> Vec<Self> {
+        condition.cell(baseline).map_or_else(Vec::new, |cell| Self::of_runs(condition, cell))
+    }
+
+    fn of_runs(condition: &Condition, cell: &ArmCell) -> Vec<Self> {
         let (reached, diverged, runs) = (cell.reached(), cell.diverged(), cell.runs.len());
+        let mut found = Vec::new();
         if condition.target.is_some() && reached < runs {
             found.push(Self::Missed { reached, runs });
         }
@@ -166,10 +190,25 @@ impl Caveat {
         found
     }
 
+    fn of(condition: &Condition, comparison: &Comparison) -> Vec<Self> {
+        if !comparison.grade.compares() {
+            return Vec::new();
+        }
+        let quality = comparison.quality.as_ref().map_or("", |gap| gap.grade.caveat());
+        let mut found = Vec::new();
+        if !quality.is_empty() {
+            found.push(Self::Quality(quality));
+        }
+        if let Some(cell) = condition.cell(comparison.arm) {
+            found.extend(Self::of_runs(condition, cell));
+        }
+        found
+    }
+
     fn words(self) -> String {
         match self {
             Self::Quality(words) => words.to_owned(),
-            Self::Missed { reached, runs } => format!("reached it in {reached} of {runs}"),
+            Self::Missed { reached, runs } => format!("reached the target in {reached} of {runs}"),
             Self::Diverged { diverged, runs } => format!("{diverged} of {runs} diverged"),
         }
     }
@@ -202,6 +241,14 @@ fn by_grade(findings: &Findings) -> String {
             .collect();
         if !names.is_empty() {
             sentences.push(format!("{}: {}.", capitalised(&grade_words(findings, grade)), listed(&names)));
+        }
+    }
+    if let Some(condition) = findings.study.conditions.first() {
+        let against: Vec<String> =
+            Caveat::of_baseline(condition, findings.study.baseline).into_iter().map(Caveat::words).collect();
+        if !against.is_empty() {
+            let base = findings.study.arm_name(findings.study.baseline);
+            sentences.push(format!("Baseline: {base} ({}).", against.join(", ")));
         }
     }
     sentences.join(" ")

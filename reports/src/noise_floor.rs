@@ -12,7 +12,7 @@ use crate::study::is_judged;
 use record::Nanos;
 use serde::Serialize;
 use statrs::distribution::{ChiSquared, ContinuousCDF, Normal};
-use store::{RunRow, SweepRows};
+use store::{RunRow, RunState, SweepRows};
 
 /// Probability with which a difference is to be found.
 pub const POWER: f64 = 0.8;
@@ -93,7 +93,7 @@ pub fn noise_floor(rows: &SweepRows, repeats: &[u32]) -> Option<NoiseFloor> {
 /// Logarithms of the ratio of the second arm's step time to the first's, repeat by repeat.
 fn differences(rows: &SweepRows) -> Vec<f64> {
     let step = |run: &RunRow| {
-        let attempt = run.attempt.as_ref().filter(|_| is_judged(run))?;
+        let attempt = run.attempt.as_ref().filter(|_| is_judged(run) && run.state != RunState::Diverged)?;
         attempt.mean_step_time.or(attempt.step_time).map(Nanos::seconds).filter(|step| *step > 0.0)
     };
     let of = |cell: usize, repeat: u32| {
@@ -135,7 +135,6 @@ pub(crate) fn smallest_in_deviations(repeats: u32, confidence: f64) -> Option<f6
 mod tests {
     use super::*;
     use crate::sample::Sample;
-    use store::RunState;
 
     /// A duel whose second arm exceeds the first by these shares.
     fn rows(shares: &[f64]) -> SweepRows {

@@ -71,8 +71,10 @@ fn grid(plan: &Plan) -> Option<String> {
     let apart = if half > 1.0 { half / (half - 1.0) - 1.0 } else { 1.0 };
     if fewest < 3 {
         return Some(format!(
-            "{} per run: when a target is reached is hardly known, except that arms of equal weights reach it together; evaluate more often (train.evaluate)",
-            number_format::plural(fewest as usize, "evaluation")
+            "{} per run hardly {} when a target is reached, except that arms of equal weights reach it together: evaluate more often \
+             (train.evaluate)",
+            number_format::plural(fewest as usize, "evaluation"),
+            if fewest == 1 { "tells" } else { "tell" }
         ));
     }
     (apart > 2.0 * plan.report.min_effect).then(|| {

@@ -186,7 +186,7 @@ fn sure_column(findings: &Findings, condition: &Condition, comparisons: &[Compar
         TextCell { text, sort: -sure }
     });
     let meaning = format!(
-        "probability that the arm is faster than the baseline, or slower, by more than {}, corrected for the number of arms",
+        "how sure it is that the arm is faster than the baseline, or slower, by more than {}: one less the one-sided p, corrected for the number of arms",
         verdict::whole_percent(findings.thresholds.min_effect)
     );
     Column { name: "sure", meaning, cells, always: !comparisons.is_empty() }

@@ -110,12 +110,12 @@ fn noise_trains_one_arm_under_two_names_and_lends_its_runs_to_no_other_sweep() {
 #[test]
 fn a_run_that_diverges_is_a_result() {
     let desk = desk(&small("").replace("lr = 0.05", "lr = 1e38"));
-    let ended = run(&desk, &["run", "recipe.toml"]).with_code(0).unwrap();
+    let ended = run(&desk, &["run", "recipe.toml"]).with_code(5).unwrap();
     assert!(ended.stderr.contains("diverged in step"), "{}", ended.stderr);
     assert_eq!(states(&desk), ["diverged"]);
     let page = fs::read_to_string(desk.at(ended.page().unwrap())).unwrap();
     assert!(page.contains("diverged in step"));
-    let again = run(&desk, &["-v", "run", "recipe.toml"]).with_code(0).unwrap();
+    let again = run(&desk, &["-v", "run", "recipe.toml"]).with_code(5).unwrap();
     assert!(!trained(&again), "a result is not trained again");
 }
 

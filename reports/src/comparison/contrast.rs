@@ -21,6 +21,8 @@ pub(crate) struct Contrast {
     /// A ratio that is only a lower bound, because the baseline did not reach the target.
     pub(crate) at_least: Option<f64>,
     pub(crate) pairs: Pairs,
+    /// Judged runs of the side that has more.
+    runs: usize,
     /// The mean difference of logarithms.
     pub(crate) mean: Option<Summary>,
     /// The same of the pairs that both reached the target alone, if there are others. Bounds depend on the value of the other
@@ -81,7 +83,9 @@ impl Contrast {
         let fewest = if equal { FEWEST_EQUAL } else { FEWEST_PAIRS };
         let mut mean = censored::fit(&pairs.differences).or_else(|| Summary::of(&exact));
         let mut enough = exact.len() >= fewest;
-        let comparable = !cell.mostly_diverged() && !base.mostly_diverged();
+        let whole_sides =
+            measure == Measure::StepTime || [cell, base].iter().all(|side| side.reached() == side.runs.len());
+        let comparable = !cell.mostly_diverged() && !base.mostly_diverged() && whole_sides;
         if exact.len() < FEWEST_PAIRS && missed == [0, 0] && !equal && comparable {
             // Seeds that the arms do not have in common.
             let values = [base, cell].map(|cell| logarithms(&cell.values(measure)));
@@ -109,6 +113,7 @@ impl Contrast {
             least,
             most,
             enough,
+            runs: cell.runs.len().max(base.runs.len()),
             p_beyond: None,
             p_holm: None,
             sure: None,
@@ -239,7 +244,14 @@ impl Contrast {
             level: (1.0 - thresholds.confidence) / self.family.max(1) as f64,
         };
         let from = self.pairs.exact().len().max(mean.size.round() as usize);
-        Some(Advice::Repeats { likely: question.repeats(from, CHANCE), even: question.repeats(from, 0.5) })
+        // Where some runs miss, this part of the repeats makes pairs.
+        let part = (mean.size / self.runs.max(1) as f64).clamp(1e-3, 1.0);
+        let repeats = |chance| {
+            let pairs = question.repeats(from, chance)?;
+            let repeats = ((pairs as f64 / part).ceil() as usize).max(self.runs + 1);
+            (repeats <= MOST_REPEATS).then_some(repeats)
+        };
+        Some(Advice::Repeats { likely: repeats(CHANCE), even: repeats(0.5) })
     }
 }
 

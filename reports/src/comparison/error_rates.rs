@@ -14,9 +14,9 @@ const SWEEPS: usize = 2_000;
 /// The largest share of sweeps with a false claim, with the error of a share of 5 % of that number of sweeps, twice.
 const MOST_FALSE: f64 = 0.05 + 2.0 * 0.0049;
 
-/// The same of a condition that spreads three times as much as those that it shares its variance with: the price of what they lend
+/// The same of a condition that spreads up to three times as much as those that it shares its variance with: the price of what they lend
 /// each other, which the page states.
-const MOST_FALSE_OF_ODD: f64 = 0.085;
+const MOST_FALSE_OF_ODD: f64 = 0.07 + 2.0 * 0.0057;
 
 const THRESHOLDS: Thresholds = Thresholds { min_effect: 0.05, min_quality: 0.01, confidence: 0.95 };
 
@@ -48,8 +48,8 @@ enum Uneven {
     Nothing,
     Arms,
     Conditions,
-    /// The last condition spreads three times as much as the others.
-    LastCondition,
+    /// The last condition spreads this many times as much as the others.
+    LastCondition(f64),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -129,8 +129,8 @@ impl Structure {
                 * match self.uneven {
                     Uneven::Arms => arm as f64 + 1.0,
                     Uneven::Conditions => (run.cell / self.arms) as f64 + 1.0,
-                    Uneven::LastCondition if run.cell / self.arms + 1 == self.conditions => 3.0,
-                    Uneven::Nothing | Uneven::LastCondition => 1.0,
+                    Uneven::LastCondition(times) if run.cell / self.arms + 1 == self.conditions => times,
+                    Uneven::Nothing | Uneven::LastCondition(_) => 1.0,
                 };
             let mut log = seeds[run.repeat as usize] + spread * draws.tailed(self.tail);
             if self.tail == Tail::Contaminated && draws.uniform() < 0.1 {
@@ -162,12 +162,12 @@ impl Structure {
     }
 
     fn most_false(&self) -> f64 {
-        if self.uneven == Uneven::LastCondition { MOST_FALSE_OF_ODD } else { MOST_FALSE }
+        if matches!(self.uneven, Uneven::LastCondition(_)) { MOST_FALSE_OF_ODD } else { MOST_FALSE }
     }
 
     /// Each condition counts as a sweep, unless one of them is looked at.
     fn sweeps(&self) -> usize {
-        if self.uneven == Uneven::LastCondition { SWEEPS } else { SWEEPS / self.conditions }
+        if matches!(self.uneven, Uneven::LastCondition(_)) { SWEEPS } else { SWEEPS / self.conditions }
     }
 
     /// The shares of sweeps with a false claim, and of comparisons that are graded as `wanted`.
@@ -179,7 +179,7 @@ impl Structure {
         for _ in 0..self.sweeps() {
             self.fill(&mut rows, ratio, &mut draws);
             let found = compare(&Study::new(&rows, None).unwrap(), THRESHOLDS);
-            let odd = if self.uneven == Uneven::LastCondition { self.conditions - 1 } else { 0 };
+            let odd = if matches!(self.uneven, Uneven::LastCondition(_)) { self.conditions - 1 } else { 0 };
             for comparisons in found.into_iter().skip(odd) {
                 let wrong = comparisons.iter().any(|found| is_false(found.grade, ratio));
                 rates.wrong += f64::from(u8::from(wrong));
@@ -187,7 +187,7 @@ impl Structure {
                 compared += comparisons.len();
             }
         }
-        let judged = if self.uneven == Uneven::LastCondition { 1 } else { self.conditions };
+        let judged = if matches!(self.uneven, Uneven::LastCondition(_)) { 1 } else { self.conditions };
         rates.wrong /= (self.sweeps() * judged) as f64;
         rates.found /= compared as f64;
         rates
@@ -277,15 +277,11 @@ fn claims_hold_for_several_conditions() {
 
 #[test]
 fn claims_hold_for_one_odd_condition() {
-    for repeats in [3, 5] {
-        honest(&[4, 8].map(|conditions| Structure {
-            conditions,
-            uneven: Uneven::LastCondition,
-            runs: 0.02,
-            repeats,
-            ..PLAIN
-        }));
+    for (conditions, times) in [(4, 2.0), (4, 3.0), (12, 1.5), (12, 2.0), (12, 3.0), (24, 2.0)] {
+        let uneven = Uneven::LastCondition(times);
+        honest(&[Structure { conditions, uneven, runs: 0.02, repeats: 3, ..PLAIN }]);
     }
+    honest(&[Structure { conditions: 12, uneven: Uneven::LastCondition(2.0), runs: 0.02, ..PLAIN }]);
 }
 
 #[test]
@@ -368,7 +364,7 @@ fn conditions_lend_each_other_power() {
     };
     let (one, four, twelve) = (of(1), of(4), of(12));
     println!("power with 1, 4, 12 conditions: {one:.3} {four:.3} {twelve:.3}");
-    assert!(four > one + 0.15 && twelve > four, "{one} {four} {twelve}");
+    assert!(four > one + 0.08 && twelve > four, "{one} {four} {twelve}");
 }
 
 /// Equal arms: none of them is first.
@@ -389,7 +385,8 @@ fn who_is_first_is_claimed_of_few_sweeps_of_equal_arms() {
             };
             let leader =
                 condition.cells.iter().min_by(|left, right| time(left).total_cmp(&time(right))).unwrap();
-            claimed += usize::from(not_behind(condition, leader, THRESHOLDS).is_empty());
+            let ahead = beside(condition, leader, THRESHOLDS).iter().all(|(_, grade)| grade.is_faster());
+            claimed += usize::from(ahead);
         }
         println!("{claimed} of {SWEEPS} claim a first of {arms} equal arms with {repeats} repeats");
         assert!(claimed as f64 <= MOST_FALSE * SWEEPS as f64, "{claimed}: {structure:?}");

@@ -20,7 +20,7 @@ pub enum Grade {
     Slower,
     /// The runs do not tell.
     Open,
-    /// Fewer than half of the runs reached the target.
+    /// Half of the runs or fewer reached the target.
     DidNotReach,
     /// Half of the runs or more diverged.
     Diverged,
@@ -83,6 +83,11 @@ impl Grade {
     /// Whether it says that the arm is faster, by whatever amount.
     pub fn is_faster(self) -> bool {
         matches!(self, Self::Faster | Self::FasterOpen | Self::FasterSmall)
+    }
+
+    /// Whether it says that the arm is slower, by whatever amount.
+    pub(crate) fn is_slower(self) -> bool {
+        matches!(self, Self::Slower | Self::SlowerOpen | Self::SlowerSmall)
     }
 
     /// Whether more repeats can change it.

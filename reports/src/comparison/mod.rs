@@ -84,8 +84,11 @@ pub(crate) fn compare(study: &Study, thresholds: Thresholds) -> Vec<Vec<Comparis
         for (condition, comparisons) in study.conditions.iter().zip(&mut found) {
             let (mut family, mut alone) = (Vec::new(), Vec::new());
             for comparison in comparisons {
-                let claims =
-                    condition.cell(comparison.arm).is_some_and(|cell| condition.lost(cell).is_none());
+                let claims = match condition.cell(comparison.arm).and_then(|cell| condition.lost(cell)) {
+                    None => true,
+                    Some(Lost::Missed) => measure == Measure::StepTime,
+                    Some(Lost::Diverged) => false,
+                };
                 let place = if claims { &mut family } else { &mut alone };
                 place.extend(comparison.of_measure(measure));
             }
@@ -164,8 +167,8 @@ fn grade(cell: &ArmCell, condition: &Condition, comparison: &Comparison) -> Grad
     }
 }
 
-/// The arms that an arm is not known to be faster than, in the plan's order. Its claims are corrected for their number.
-pub(crate) fn not_behind(condition: &Condition, leader: &ArmCell, thresholds: Thresholds) -> Vec<usize> {
+/// The grades of an arm against each other arm whose speed is compared, in the plan's order, corrected for their number.
+pub(crate) fn beside(condition: &Condition, leader: &ArmCell, thresholds: Thresholds) -> Vec<(usize, Grade)> {
     let others = condition
         .cells
         .iter()
@@ -178,8 +181,7 @@ pub(crate) fn not_behind(condition: &Condition, leader: &ArmCell, thresholds: Th
             found.iter_mut().filter_map(|comparison| comparison.of_measure(measure)).collect();
         grade_family(&mut family, thresholds);
     }
-    let ahead = |comparison: &Comparison| comparison.speed().grade.is_faster();
-    found.iter().filter(|comparison| !ahead(comparison)).map(|comparison| comparison.arm).collect()
+    found.iter().map(|comparison| (comparison.arm, comparison.speed().grade)).collect()
 }
 
 #[cfg(test)]

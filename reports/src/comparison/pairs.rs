@@ -30,7 +30,7 @@ impl Pairs {
     pub(crate) fn of(condition: &Condition, cell: &ArmCell, base: &ArmCell, measure: Measure) -> Self {
         let horizon = horizon(condition, measure);
         let mut pairs = Self { grids: [cell, base].map(|cell| grid(cell, measure)), ..Self::default() };
-        if measure == Measure::StepTime && (cell.mostly_diverged() || base.mostly_diverged()) {
+        if cell.mostly_diverged() || base.mostly_diverged() {
             return pairs;
         }
         for judged in &cell.runs {

@@ -24,8 +24,8 @@ pub(crate) struct Question {
 
 impl Question {
     /// The chance that `repeats` pairs settle it, if the difference and its deviation are what they seem: that a noncentral t
-    /// variable exceeds the critical value. Abramowitz and Stegun 26.7.10, within two points of a hundred from two degrees of
-    /// freedom on.
+    /// variable exceeds the critical value. Abramowitz and Stegun 26.7.10: from two degrees of freedom on within five points of a
+    /// hundred, and too small at even chances and above.
     pub(crate) fn chance(&self, repeats: usize) -> f64 {
         let freedom = repeats as f64 - 1.0 + self.borrowed;
         let Some(critical) = student_quantile(1.0 - self.level / 2.0, freedom) else { return 0.0 };

@@ -81,7 +81,7 @@ pub(crate) enum Measure {
 pub(crate) enum Lost {
     /// Half of its runs or more.
     Diverged,
-    /// Fewer than half reached the target.
+    /// Half or fewer reached the target.
     Missed,
 }
 
@@ -205,7 +205,7 @@ impl Condition<'_> {
         if cell.mostly_diverged() {
             return Some(Lost::Diverged);
         }
-        let missed = self.target.is_some() && !cell.runs.is_empty() && cell.mostly_missed();
+        let missed = self.target.is_some() && cell.mostly_missed();
         missed.then_some(Lost::Missed)
     }
 
@@ -273,9 +273,13 @@ impl ArmCell<'_> {
         done.filter_map(|judged| Some((judged.run.repeat, judged.last(metric)?))).collect()
     }
 
-    /// The best value of the metric that any judged run had.
+    /// The best value of the metric that any judged run had while the target was watched.
     pub(crate) fn best(&self, metric: Metric) -> Option<f64> {
-        let rows = self.runs.iter().flat_map(|judged| &judged.attempt.metrics);
+        let watched = |judged: &JudgedRun<'_>| judged.watched;
+        let rows = self.runs.iter().flat_map(|judged| {
+            let end = watched(judged);
+            judged.attempt.metrics.iter().filter(move |row| row.at.seconds() <= end)
+        });
         let values = rows.filter(|row| row.metric == metric && row.value.is_finite()).map(|row| row.value);
         values.reduce(if metric.higher_is_better() { f64::max } else { f64::min })
     }
@@ -285,9 +289,9 @@ impl ArmCell<'_> {
         self.runs.iter().filter(|judged| judged.hit.is_some()).count()
     }
 
-    /// Fewer than half reached the target: no time is printed.
+    /// Half of the runs or fewer reached the target: no time is printed.
     pub(crate) fn mostly_missed(&self) -> bool {
-        self.reached() * 2 < self.runs.len()
+        self.reached() * 2 <= self.runs.len() && !self.runs.is_empty()
     }
 
     /// The median run by the measure, the lower of two, of those that did not diverge if there are any; a run without a value

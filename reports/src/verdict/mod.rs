@@ -96,12 +96,12 @@ impl Writer<'_> {
             } else {
                 parts.extend(self.steps_of_a_miss(comparison));
             }
-            parts.extend(self.lost_runs());
+            parts.extend(self.lost_runs(Some(comparison)));
             parts.extend(self.final_metric(comparison));
             parts.extend(self.bytes());
             parts.extend(self.advice(comparison).map(advice_words));
         } else {
-            parts.extend(self.lost_runs());
+            parts.extend(self.lost_runs(None));
         }
         parts.join(" ")
     }
@@ -274,13 +274,19 @@ impl Writer<'_> {
                 self.base()
             )),
             Grade::FasterSmall | Grade::SlowerSmall => {
-                format!("The difference is certain, but smaller than {effect}, which does not matter here.")
+                let any = contrast.sure_at_all.map(sure_in_text)?;
+                capitalised(&format!(
+                    "{any} sure that {arm} is {side} than {}, but by less than {effect}, which does not matter here.",
+                    self.base()
+                ))
             }
             Grade::FasterOpen | Grade::SlowerOpen => {
-                format!(
-                    "That {arm} is {side} is certain; whether by more than {effect} is open ({} sure).",
+                let any = contrast.sure_at_all.map(sure_in_text)?;
+                capitalised(&format!(
+                    "{any} sure that {arm} is {side} than {}; whether by more than {effect} is open ({} sure).",
+                    self.base(),
                     sure?
-                )
+                ))
             }
             Grade::NoDifference => format!("No difference that matters: less than {effect} either way."),
             Grade::Open if contrast.at_least.is_some_and(|least| least <= 1.0) => {
@@ -307,12 +313,15 @@ impl Writer<'_> {
                 base.diverged(),
                 number_format::plural(base.runs.len(), "run")
             ),
+            None if self.condition.target.is_some() => {
+                "Open: too few pairs of runs in which both reached the target.".to_owned()
+            }
             None => "Open: too few runs to compare.".to_owned(),
         }
     }
 
     /// Runs that missed the target or diverged, where the first sentence does not say it.
-    fn lost_runs(&self) -> Option<String> {
+    fn lost_runs(&self, comparison: Option<&Comparison>) -> Option<String> {
         let diverged = self.cell.diverged();
         let reached = self.cell.reached();
         let targeted = self.condition.target.is_some() && !self.cell.mostly_missed();
@@ -322,9 +331,11 @@ impl Writer<'_> {
         }
         let base =
             self.base_cell().filter(|base| base.arm != self.cell.arm && base.reached() < base.runs.len());
-        if let Some(base) = base.filter(|_| targeted) {
+        // A lower bound is said with the baseline's runs.
+        let bounded = comparison.and_then(|found| found.speed().at_least).is_some_and(|least| least > 1.0);
+        if let Some(base) = base.filter(|_| targeted && !bounded) {
             let runs = number_format::plural(base.runs.len(), "run");
-            said.push(format!("{} reached it in {} of {runs}", self.base(), base.reached()));
+            said.push(format!("{} reached the target in {} of {runs}", self.base(), base.reached()));
         }
         if diverged > 0 {
             said.push(format!(

@@ -132,9 +132,10 @@ fn links() -> String {
 
 fn final_metric(findings: &Findings) -> String {
     format!(
-        "The mean over equal seeds of the difference between the last values of runs that ended as planned, with its t interval. What does not \
-         matter is {} for accuracies (report.min-quality) and {} of the baseline for losses (report.min-effect). An arm is not worse if the \
-         interval excludes a loss of that much, worse if it holds only larger losses, and open otherwise.",
+        "The mean over equal seeds of the difference between the last values of runs that ended as planned, with its t interval, which is not corrected \
+         for the number of arms. What does not matter is {} for accuracies (report.min-quality) and {} of the baseline for losses (report.min-effect). One-sided t tests at half of \
+         one less the confidence, corrected by Holm's method over the arms, say whether an arm is not worse by that much, better by it, worse at all (but little, \
+         or by how much is open), or worse by it; if none does, it is open.",
         verdict::margin_words(recipe::Metric::TestAccuracy, findings.thresholds.min_quality),
         verdict::whole_percent(findings.thresholds.min_effect),
     )
@@ -222,7 +223,7 @@ fn target(findings: &Findings) -> String {
     let stop = if target.stop { " Runs stop there." } else { " Runs continue to their planned end." };
     format!(
         "{}{after}: the time of the first evaluated snapshot that reaches it. Nothing is interpolated, so the interval between evaluations \
-         limits the resolution. Evaluation takes no time on the ranks' clocks. If fewer than half of the runs reach the target, no time is \
+         limits the resolution. Evaluation takes no time on the ranks' clocks. If half of the runs or fewer reach the target, no time is \
          printed.{stop}",
         verdict::target_words(target)
     )
@@ -254,8 +255,8 @@ fn ratios(findings: &Findings) -> String {
         "Time to a target is the time per step times the steps to the target; each has its own ratio. Runs of equal seeds are paired; a ratio \
          is the geometric mean of the pairs, baseline over arm, with its {} t interval. From four conditions on, the spread of an arm is \
          shared between them as far as they have it in common (half of what Smyth 2004 shares; a condition that spreads more than the others keeps \
-         to itself), so that three repeats under many conditions tell more than three. A condition that spreads three times as much as all others and \
-         does not show it in three repeats is claimed falsely in up to 8 % of cases. A run that \
+         to itself), so that three repeats under many conditions tell more than three. Of a condition that spreads up to three times as \
+         much as all others and does not show it in three repeats, up to 7 % of claims are false. A run that \
          missed the target is a pair that is only known to lie beyond a bound, or a run that can never reach it: both are fitted together \
          (Boag 1949), so that a miss costs precision, not the verdict. Where most pairs miss the baseline's side only, it is taken to have reached \
          the target when it was last watched, which favours it. A target is reached between two evaluations: where the runs spread less than the evaluations lie apart, \
@@ -270,7 +271,7 @@ fn tests(findings: &Findings) -> String {
     let [three, four, five] = smallest;
     format!(
         "A t test of the pairs against the edge of the smallest effect that matters, corrected by Holm's method for the {} compared with the \
-         baseline under a condition. \"Sure\" is one less the corrected p of that claim, so that it exceeds {} exactly where the grade says so; where evaluations hide \
+         baseline under a condition. \"Sure\" is one less the one-sided p of that claim, corrected the same way (the p of the table are two-sided), so that it exceeds {} exactly where the grade says so; where evaluations hide \
          a part it is a lower bound. Intervals hold each for itself, without the correction. Which arm leads is tested the same way, against each other arm. Beside it, and \
          not part of the grade, stand the exact permutation test of the unpaired runs and the sign-flip test of the pairs; with three runs per side \
          the former cannot go below {three}, with four {four}, with five {five}.",
@@ -285,8 +286,7 @@ fn grades(findings: &Findings) -> String {
         "Faster or slower: by more than {effect} (report.min-effect). But little: there is a difference, and it is smaller. Size open: there is \
          a difference, and the runs do not tell whether it is that large. No difference that matters: less than {effect} either way. Open: none of \
          these. Each claim fails in at most {} of conditions, so that a page of \
-         many conditions may hold false ones. Fewer than {FEWEST_PAIRS} pairs settle nothing; two do if the weights are equal. Did not reach: fewer \
-         than half of the runs reached the target. Diverged: half of the runs or more.",
+         many conditions may hold false ones. Fewer than {FEWEST_PAIRS} pairs settle nothing; two do if the weights are equal. Did not reach: half of the runs or fewer reached the target. Diverged: half of the runs or more.",
         verdict::whole_percent(1.0 - findings.thresholds.confidence)
     )
 }

@@ -65,7 +65,7 @@ Exit codes:
     2  wrong usage, or an invalid recipe
     3  nothing fits the selection
     4  this machine cannot do what is asked, or data is missing; nothing was started
-    5  finished, but some runs failed, diverged, lost a rank, or missed their target
+    5  finished, but runs failed, diverged, lost a rank, or missed their target
     7  the store cannot be used
   129  the terminal went away (SIGHUP); the same command resumes
   130  interrupted by Ctrl-C; the same command resumes
