@@ -127,7 +127,9 @@ fn leader(findings: &Findings) -> String {
     let average = if open.is_empty() { "" } else { " on average" };
     match condition.measure() {
         Measure::StepTime => format!("{lost}{of}{lead} had the shortest steps{average}, {time}{doubt}. "),
-        _ => format!("{lost}{of}{lead} was first at the target{average}, after {time}{doubt}. "),
+        Measure::TimeToTarget | Measure::StepsToTarget => {
+            format!("{lost}{of}{lead} was first at the target{average}, after {time}{doubt}. ")
+        }
     }
 }
 

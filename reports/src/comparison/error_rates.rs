@@ -367,6 +367,24 @@ fn conditions_lend_each_other_power() {
     assert!(four > one + 0.08 && twelve > four, "{one} {four} {twelve}");
 }
 
+/// Certainty and grade are two words for one test: beyond 97.5 % exactly where the arm is called faster or slower.
+#[test]
+fn what_is_sure_is_what_is_graded() {
+    let structure = Structure { arms: 5, repeats: 3, ..PLAIN };
+    let mut rows = structure.template();
+    let mut draws = Draws(ChaCha8Rng::seed_from_u64(20_261_125));
+    let mut seen = [0, 0];
+    for _ in 0..200 {
+        structure.fill(&mut rows, 1.3, &mut draws);
+        for found in compare(&Study::new(&rows, None).unwrap(), THRESHOLDS).into_iter().flatten() {
+            let graded = matches!(found.grade, Grade::Faster | Grade::Slower);
+            assert_eq!(found.speed().sure.unwrap() > 0.975, graded, "{found:?}");
+            seen[usize::from(graded)] += 1;
+        }
+    }
+    assert!(seen.iter().all(|count| *count > 100), "{seen:?}");
+}
+
 /// Equal arms: none of them is first.
 #[test]
 fn who_is_first_is_claimed_of_few_sweeps_of_equal_arms() {

@@ -1,7 +1,9 @@
 //! The rows as an experiment: conditions, the arms under each, and of each arm the runs that are judged.
 
+mod arm_cell;
 mod judged_run;
 
+pub(crate) use arm_cell::ArmCell;
 pub use judged_run::is_judged;
 pub(crate) use judged_run::{JudgedRun, is_degraded};
 
@@ -9,7 +11,7 @@ use crate::ReportError;
 use judged_run::judged;
 use recipe::{Metric, Strategy, Target};
 use std::collections::BTreeMap;
-use store::{AttemptRow, RunRow, RunState, SweepRows};
+use store::{RunRow, SweepRows};
 
 /// A sweep, grouped for comparison.
 pub(crate) struct Study<'a> {
@@ -32,29 +34,6 @@ pub(crate) struct Condition<'a> {
     pub(crate) metric: Option<Metric>,
     /// In the order of the plan's arms.
     pub(crate) cells: Vec<ArmCell<'a>>,
-}
-
-/// One arm under one condition: a cell of the plan that is not excluded.
-pub(crate) struct ArmCell<'a> {
-    pub(crate) arm: usize,
-    /// Index into the plan's cells.
-    pub(crate) index: usize,
-    /// Number of planned runs.
-    pub(crate) planned: usize,
-    /// Whether all ranks must end with the same weights.
-    pub(crate) ranks_agree: bool,
-    /// Samples of a global batch.
-    pub(crate) batch: u32,
-    /// The global batch, if workers step independently.
-    own_pace: Option<u32>,
-    /// Steps from one exchange to the next.
-    pub(crate) period: u64,
-    /// Whether workers step independently, but wait for others: for a turn, or because staleness is bounded.
-    pub(crate) held_back: bool,
-    /// Whether its workers average in pairs.
-    pub(crate) averages_in_pairs: bool,
-    /// In the order of their repeats.
-    pub(crate) runs: Vec<JudgedRun<'a>>,
 }
 
 /// A cell with its condition, and the condition's index.
@@ -240,118 +219,12 @@ impl<'a> ArmCell<'a> {
     }
 }
 
-impl ArmCell<'_> {
-    /// What is compared, one value for each judged run; infinite where a target was not reached.
-    pub(crate) fn values(&self, measure: Measure) -> Vec<f64> {
-        match measure {
-            Measure::TimeToTarget => self.runs.iter().map(JudgedRun::time_to_target).collect(),
-            Measure::StepsToTarget => {
-                self.runs.iter().map(|judged| judged.steps_to_target(self.batch)).collect()
-            }
-            Measure::StepTime => self.runs.iter().filter_map(JudgedRun::mean_step).collect(),
-        }
-    }
-
-    /// Typical step time, in seconds, of each run that has one and did not diverge.
-    pub(crate) fn typical_steps(&self) -> Vec<f64> {
-        self.runs.iter().filter_map(JudgedRun::typical_step).collect()
-    }
-
-    /// How many judged runs diverged.
-    pub(crate) fn diverged(&self) -> usize {
-        self.runs.iter().filter(|judged| judged.has_diverged()).count()
-    }
-
-    /// Half of the runs or more diverged: their speed says nothing.
-    pub(crate) fn mostly_diverged(&self) -> bool {
-        self.diverged() * 2 >= self.runs.len() && !self.runs.is_empty()
-    }
-
-    /// The last value of the metric in each run that ended as planned, with the run's repeat.
-    pub(crate) fn final_values(&self, metric: Metric) -> Vec<(u32, f64)> {
-        let done = self.runs.iter().filter(|judged| judged.run.state == RunState::Done);
-        done.filter_map(|judged| Some((judged.run.repeat, judged.last(metric)?))).collect()
-    }
-
-    /// The best value of the metric that any judged run had while the target was watched.
-    pub(crate) fn best(&self, metric: Metric) -> Option<f64> {
-        let watched = |judged: &JudgedRun<'_>| judged.watched;
-        let rows = self.runs.iter().flat_map(|judged| {
-            let end = watched(judged);
-            judged.attempt.metrics.iter().filter(move |row| row.at.seconds() <= end)
-        });
-        let values = rows.filter(|row| row.metric == metric && row.value.is_finite()).map(|row| row.value);
-        values.reduce(if metric.higher_is_better() { f64::max } else { f64::min })
-    }
-
-    /// How many judged runs reached the target.
-    pub(crate) fn reached(&self) -> usize {
-        self.runs.iter().filter(|judged| judged.hit.is_some()).count()
-    }
-
-    /// Half of the runs or fewer reached the target: no time is printed.
-    pub(crate) fn mostly_missed(&self) -> bool {
-        self.reached() * 2 <= self.runs.len() && !self.runs.is_empty()
-    }
-
-    /// The median run by the measure, the lower of two, of those that did not diverge if there are any; a run without a value
-    /// comes last.
-    pub(crate) fn median_run(&self, measure: Measure) -> Option<&JudgedRun<'_>> {
-        self.runs.get(self.median_index(measure)?)
-    }
-
-    /// The index of [`ArmCell::median_run`].
-    pub(crate) fn median_index(&self, measure: Measure) -> Option<usize> {
-        let key = |place: &usize| match measure {
-            Measure::TimeToTarget => self.runs[*place].time_to_target(),
-            Measure::StepsToTarget => self.runs[*place].steps_to_target(self.batch),
-            Measure::StepTime => self.runs[*place].mean_step().unwrap_or(f64::INFINITY),
-        };
-        let sound = |place: &usize| !self.runs[*place].has_diverged();
-        let mut order: Vec<usize> = (0..self.runs.len()).filter(sound).collect();
-        if order.is_empty() {
-            order = (0..self.runs.len()).collect();
-        }
-        order.sort_by(|left, right| key(left).total_cmp(&key(right)));
-        order.get(order.len().saturating_sub(1) / 2).copied()
-    }
-
-    /// The number of steps that totals of an attempt are divided by. Workers that step independently have no common
-    /// number of steps: samples divided by the global batch is their mean.
-    fn steps(&self, attempt: &AttemptRow) -> Option<f64> {
-        let steps = match self.own_pace {
-            Some(batch) => attempt.samples as f64 / f64::from(batch.max(1)),
-            None => attempt.steps as f64,
-        };
-        (steps > 0.0).then_some(steps)
-    }
-
-    /// Bytes that the workers of an attempt sent per step, on average.
-    pub(crate) fn worker_bytes_per_step(&self, attempt: &AttemptRow) -> Option<f64> {
-        let workers = attempt.ranks.iter().filter(|rank| rank.role == recipe::Role::Worker);
-        let sent: Vec<f64> = workers.map(|rank| rank.bytes_out as f64).collect();
-        let steps = self.steps(attempt).filter(|_| !sent.is_empty())?;
-        Some(sent.iter().sum::<f64>() / sent.len() as f64 / steps)
-    }
-
-    /// Bytes that all ranks of an attempt sent per step.
-    pub(crate) fn all_bytes_per_step(&self, attempt: &AttemptRow) -> Option<f64> {
-        let steps = self.steps(attempt).filter(|_| !attempt.ranks.is_empty())?;
-        Some(attempt.ranks.iter().map(|rank| rank.bytes_out as f64).sum::<f64>() / steps)
-    }
-
-    /// The mean of `value` over the judged runs that have one and did not diverge.
-    pub(crate) fn mean_of(&self, value: impl Fn(&AttemptRow) -> Option<f64>) -> Option<f64> {
-        let values: Vec<f64> = self.sound_runs().filter_map(|judged| value(judged.attempt)).collect();
-        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::sample::{Sample, under_conditions};
     use std::time::Duration;
+    use store::RunState;
 
     #[test]
     fn a_target_counts_only_in_time() {

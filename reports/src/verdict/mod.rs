@@ -178,7 +178,7 @@ impl Writer<'_> {
         )
     }
 
-    /// What is left to compare where the target was not reached.
+    /// Compares the steps of an arm that did not reach the target.
     fn steps_of_a_miss(&self, comparison: &Comparison) -> Option<String> {
         let ratio = comparison.step_time.ratio.filter(|_| comparison.grade == Grade::DidNotReach)?;
         let (amount, word) = sided(ratio, "faster", "slower");
