@@ -191,6 +191,7 @@ impl Sample {
             runs: runs.collect(),
             cells,
             limits: Limits { run_timeout: None, retries: 0, max_runs: 400 },
+            hosts: recipe::HostSettings::default(),
             report: ReportSettings {
                 min_effect: 0.05,
                 min_quality: 0.01,

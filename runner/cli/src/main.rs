@@ -11,6 +11,7 @@ mod environment;
 mod exit;
 mod export;
 mod live;
+mod machines;
 mod output;
 mod page;
 mod planning;

@@ -2,6 +2,7 @@
 
 use crate::environment::Environment;
 use crate::exit::Failure;
+use crate::machines::Machines;
 use crate::output::human;
 use crate::progress::{Progress, RunEnd};
 use crate::recorder::Recorder;
@@ -128,7 +129,13 @@ impl Sweep<'_> {
             deadlines: Deadlines::default(),
             timeout: self.plan.limits.run_timeout,
         };
-        let outcome = launch::run(order, self.session.stop(), updates).await;
+        let stop = self.session.stop();
+        let outcome = match &self.environment.machines {
+            Machines::Hosts(hosts) if launch::needs_hosts(&spec.cluster) => {
+                launch::run_on_hosts(hosts, self.plan.hosts.ports, order, stop, updates).await
+            }
+            Machines::Hosts(_) | Machines::Here => launch::run(order, stop, updates).await,
+        };
         let recorded = recording.await;
         let mut end = ended(outcome, begun);
         match recorded {

@@ -1,10 +1,11 @@
 //! One attempt of one run: the thin shell around the supervisor.
 
-use crate::launcher::{Artifact, Artifacts, Launcher, NodeIndex, SpawnRequest};
+use crate::launcher::{Artifact, Artifacts, Launcher, NodeIndex, NodeReport, Opening, SpawnRequest};
 use crate::local::LocalLauncher;
 use crate::log;
 use crate::reading_schedule::ReadingSchedule;
-use crate::sockets::Sockets;
+use crate::remote::{Hosts, HostsLauncher};
+use crate::sockets::OwnedDirectory;
 use crate::supervise::{Action, AttemptReport, Input, Rules, Supervisor};
 use crate::{LaunchError, Outcome, RunPhase, Update};
 use mesh::{Briefing, ControlServer, Deadlines, Member, PROTOCOL, Secret, ToDriver, ToMember};
@@ -14,6 +15,7 @@ use std::collections::VecDeque;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
@@ -79,6 +81,22 @@ pub async fn run(
     run_on(launcher, attempt, stop, updates).await
 }
 
+/// The same with ranks on connected hosts, whose doors listen at one of `ports`; the evaluator runs on this machine.
+///
+/// # Errors
+/// As [`run`], and a host that is lost before the ranks run.
+pub async fn run_on_hosts(
+    hosts: &Arc<Hosts>,
+    ports: Option<(u16, u16)>,
+    attempt: Attempt<'_>,
+    stop: StopSignal,
+    updates: mpsc::Sender<Update>,
+) -> Result<Outcome, LaunchError> {
+    let attempt = prepared(attempt)?;
+    let launcher = HostsLauncher::new(hosts.clone(), &attempt.directory, ports)?;
+    run_on(launcher, attempt, stop, updates).await
+}
+
 /// The same with processes that `launcher` starts.
 pub async fn run_on(
     launcher: impl Launcher + Artifacts,
@@ -90,6 +108,7 @@ pub async fn run_on(
     let attempt = prepared(attempt)?;
     let attempt = Attempt { deadlines: patient(attempt.spec, attempt.deadlines), ..attempt };
     let mut shell = Shell::open(&attempt, launcher, begun, updates).await?;
+    shell.open_nodes().await?;
     for rank in 0..attempt.spec.cluster.ranks() {
         shell.spawn(Member::Rank(Rank(rank))).await?;
     }
@@ -139,7 +158,7 @@ struct Shell<'a, L> {
     launcher: L,
     fetching: JoinSet<Fetched>,
     control: ControlServer,
-    sockets: Sockets,
+    sockets: OwnedDirectory,
     secret: Secret,
     updates: mpsc::Sender<Update>,
     /// Updates for which the channel had no room: a slow recorder must not delay the supervisor, or healthy ranks would
@@ -164,7 +183,7 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
         begun: Instant,
         updates: mpsc::Sender<Update>,
     ) -> Result<Self, LaunchError> {
-        let sockets = Sockets::make()?;
+        let sockets = OwnedDirectory::of_sockets().map_err(LaunchError::Sockets)?;
         let secret = mesh::random_secret();
         let ranks = (0..attempt.spec.cluster.ranks()).map(|rank| Member::Rank(Rank(rank)));
         let members: Vec<Member> = ranks.chain([Member::Evaluator]).collect();
@@ -184,6 +203,12 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
         })
     }
 
+    async fn open_nodes(&mut self) -> Result<(), LaunchError> {
+        let sockets = &self.sockets.path;
+        let opening = Opening { spec: &self.attempt.spec, sockets, secret: &self.secret };
+        self.launcher.open(opening).await
+    }
+
     async fn spawn(&mut self, member: Member) -> Result<(), LaunchError> {
         let mut briefing = Vec::new();
         mesh::write_briefing(&mut briefing, &self.briefing(member)).map_err(LaunchError::Channel)?;
@@ -197,14 +222,22 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
     }
 
     fn briefing(&self, member: Member) -> Briefing {
+        let mut spec = self.attempt.spec.clone();
+        let place = self.launcher.place(member, self.node(member));
+        let here = || (self.sockets.path.clone(), self.attempt.directory.clone());
+        let (sockets, directory) =
+            place.map_or_else(here, |place| (place.sockets.clone(), place.directory.clone()));
+        if let Some(folder) = place.and_then(|place| place.data.as_ref()) {
+            spec.dataset.source = spec.dataset.source.at(folder);
+        }
         Briefing {
             protocol: PROTOCOL,
             member,
-            spec: self.attempt.spec.clone(),
+            spec,
             seed: self.attempt.seed,
             secret: self.secret.clone(),
-            sockets: self.sockets.path.clone(),
-            directory: self.attempt.directory.clone(),
+            sockets,
+            directory,
             threads: self.threads(member),
             deadlines: self.attempt.deadlines,
         }
@@ -257,7 +290,7 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
                     let (member, message) = message.ok_or(LaunchError::ChannelLost)?;
                     Input::Message(member, message)
                 }
-                (member, exit) = self.launcher.next_exit() => Input::Exited(member, exit),
+                report = self.launcher.next_report() => self.take(report),
                 Some(fetched) = self.fetching.join_next() => match fetched {
                     Ok(fetched) => self.pass_on(fetched),
                     Err(error) => return Err(LaunchError::Fetch { source: error }),
@@ -270,6 +303,18 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
             }
         }
         Ok(supervisor.report())
+    }
+
+    /// What a report means for the supervisor; what it is not about is recorded.
+    fn take(&mut self, report: NodeReport) -> Input {
+        match report {
+            NodeReport::Exit(member, exit) => return Input::Exited(member, exit),
+            NodeReport::Reading(reading) => {
+                self.backlog.push_back(Update::Events(vec![Event::Host(reading)]));
+            }
+            NodeReport::Note(note) => self.backlog.push_back(Update::Note(note)),
+        }
+        Input::Tick
     }
 
     /// Returns whether the attempt is over.

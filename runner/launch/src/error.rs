@@ -76,6 +76,9 @@ pub enum LaunchError {
         what: &'static str,
         source: io::Error,
     },
+    /// The directory of the sockets cannot be made.
+    #[error("the directory of the sockets cannot be made: {0}; it lies in XDG_RUNTIME_DIR, or else in /tmp")]
+    Sockets(io::Error),
     /// The channel to the workers cannot be opened.
     #[error("the channel to the workers: {0}; its sockets lie in XDG_RUNTIME_DIR, or else in /tmp")]
     Channel(mesh::MeshError),
@@ -85,6 +88,15 @@ pub enum LaunchError {
     /// The thread that starts processes cannot be started.
     #[error("the thread that starts processes cannot be started: {0}")]
     Thread(io::Error),
+    /// A host cannot be used.
+    #[error(transparent)]
+    Host(#[from] crate::HostError),
+    /// A node is not connected.
+    #[error("the node `{host}` is not connected")]
+    NoHost { host: String },
+    /// A data set of this machine cannot be read.
+    #[error(transparent)]
+    Data(crate::DataError),
     /// The receiver of the updates is gone.
     #[error("the run was ended because its reports are no longer recorded{whereabouts}")]
     Unrecorded {

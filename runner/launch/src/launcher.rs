@@ -4,33 +4,79 @@
 //! the driver's own machine; a launcher for other machines implements the same traits.
 
 use crate::{LaunchError, ProcessExit};
-use mesh::Member;
+use mesh::{Member, Secret};
+use recipe::RunSpec;
 use record::{HostRecord, Nanos};
 use std::future::Future;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 
 /// Starts and kills the processes of one attempt. Dropping it kills all that are left.
 pub trait Launcher: Send {
+    /// Makes the nodes of an attempt ready, before the first process is started.
+    fn open(&mut self, opening: Opening<'_>) -> impl Future<Output = Result<(), LaunchError>> + Send {
+        let _ = opening;
+        std::future::ready(Ok(()))
+    }
+
+    /// Where a member's process finds the attempt; `None` where that is where the driver finds it.
+    fn place(&self, member: Member, node: NodeIndex) -> Option<&Place> {
+        let _ = (member, node);
+        None
+    }
+
     /// Starts a process and returns its process id on its node.
     fn start(&mut self, request: SpawnRequest) -> impl Future<Output = Result<u32, LaunchError>> + Send;
 
     /// Kills a member's process and all processes that it started. Does nothing if it has exited.
     fn kill(&mut self, member: Member);
 
-    /// The next process that exited. Waits for ever if there is none; dropping the future loses nothing.
-    fn next_exit(&mut self) -> impl Future<Output = (Member, ProcessExit)> + Send;
+    /// The next report of the nodes. Waits for ever if there is none; dropping the future loses nothing.
+    fn next_report(&mut self) -> impl Future<Output = NodeReport> + Send;
 
     /// By how many nanoseconds the monotonic clock of a node is ahead of the driver's; negative if it is behind.
     fn clock_ahead(&self, node: NodeIndex) -> i64;
 
-    /// The counters of the attempt's machines at `at` on the clock of the run, each machine once. Empty if none is known:
-    /// the page then says so.
+    /// The counters of the attempt's machines at `at` on the clock of the run, each machine once; those that are not at hand are
+    /// reported later. Empty if none is known: the page then says so.
     fn read_hosts(&mut self, at: Nanos) -> Vec<HostRecord> {
         let _ = at;
         Vec::new()
     }
+}
+
+/// What an attempt's nodes report.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NodeReport {
+    /// A process exited.
+    Exit(Member, ProcessExit),
+    /// The counters of a machine that [`Launcher::read_hosts`] asked for and did not return.
+    Reading(HostRecord),
+    /// A sentence for the attempt's record.
+    Note(String),
+}
+
+/// What nodes need to know of an attempt before its processes are started.
+#[derive(Clone, Copy, Debug)]
+pub struct Opening<'a> {
+    /// The run's specification.
+    pub spec: &'a RunSpec,
+    /// The directory of the driver's sockets.
+    pub sockets: &'a Path,
+    /// The attempt's secret.
+    pub secret: &'a Secret,
+}
+
+/// Where the processes of a node find an attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The directory of the sockets.
+    pub sockets: PathBuf,
+    /// The attempt's directory.
+    pub directory: PathBuf,
+    /// The folder of the data set, where it is another than the driver's.
+    pub data: Option<PathBuf>,
 }
 
 /// The files that the processes of an attempt write, by name.

@@ -8,7 +8,10 @@
 //! machines, and [`LocalLauncher`] is the driver's own. This crate opens no database, prints nothing, and does not know
 //! sweeps.
 
+mod agent;
 mod attempt;
+mod channel;
+mod data_files;
 mod digest;
 mod error;
 mod inventory;
@@ -21,6 +24,7 @@ mod outcome;
 mod preflight;
 mod process_exit;
 mod reading_schedule;
+mod remote;
 #[cfg(test)]
 mod sample;
 mod sockets;
@@ -28,9 +32,13 @@ mod supervise;
 mod update;
 mod worker_binary;
 
-pub use attempt::{Attempt, StopSignal, run, run_on};
+pub use agent::serve as serve_agent;
+pub use attempt::{Attempt, StopSignal, run, run_on, run_on_hosts};
+pub use data_files::{DataError, digest as data_digest};
 pub use error::LaunchError;
-pub use launcher::{Artifact, Artifacts, Fetch, Launcher, NodeIndex, SpawnRequest};
+pub use launcher::{
+    Artifact, Artifacts, Fetch, Launcher, NodeIndex, NodeReport, Opening, Place, SpawnRequest,
+};
 pub use local::{LocalLauncher, LocalNodes, free_resources};
 pub use log::{last_lines, log_file, readable};
 pub use model_files::check_model_files;
@@ -39,8 +47,9 @@ pub use inventory::{check_inventory, needs_custom};
 pub use mesh::{Deadlines, Heartbeat, Inventory, Member, PROTOCOL, wire_format};
 pub use node_facts::{NodeFacts, Nodes, hardware};
 pub use outcome::{End, LostRank, Outcome, Whereabouts};
-pub use preflight::{Concern, ConcernLevel, FreeResources, preflight};
+pub use preflight::{Concern, ConcernLevel, Free, FreeResources, preflight};
 pub use process_exit::ProcessExit;
+pub use remote::{HostError, HostFault, Hosts, Upload, needs_hosts};
 pub use sockets::reap;
 pub use update::{RunPhase, Update};
 pub use worker_binary::{WorkerBinary, examine, find_worker};

@@ -86,7 +86,11 @@ mod tests {
     fn the_layout_of_a_file_decides_the_memory_that_a_run_needs() {
         let free = |memory| crate::FreeResources { cores: 64, memory, disk: 1 << 40 };
         let spec = trains(Path::new("net.pt"), ABC);
-        let concerns = crate::preflight(&[&spec], free(1), &crate::Inventory::default());
+        let concerns = crate::preflight(
+            &[&spec],
+            crate::Free { here: free(1), of: &|_| None },
+            &crate::Inventory::default(),
+        );
         // 64 of a batch on two workers: 32 x 2 x 4 bytes x 2^20 activations.
         assert!(concerns[0].what.contains("256 MiB of activations"), "{concerns:?}");
     }

@@ -1,11 +1,12 @@
 //! What is known of the machines of a cluster: for the record, and for the identity of runs.
 
+use serde::{Deserialize, Serialize};
 use std::io;
 
 const GIB: u64 = 1 << 30;
 
 /// The facts about one machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeFacts {
     /// Host name.
     pub host: String,

@@ -1,7 +1,11 @@
 //! Checks before the start whether a machine can run a plan. Pure; refuses only plans that cannot work.
 
 use crate::Inventory;
-use recipe::{Epoch, Extent, KeptModels, Model, PayloadPath, Role, RunSpec, Source, Strategy};
+use recipe::{
+    Access, Epoch, Extent, KeptModels, Model, Node, PayloadPath, Placement, Role, RunSpec, Source, Strategy,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A worker process before it has a model or data: program, libraries and their first allocations.
 const PROCESS: u64 = 150 << 20;
@@ -19,7 +23,7 @@ const SHARED_STEP: u64 = 4 << 20;
 const SHARED_MARKS: u64 = 4096;
 
 /// A machine's free resources.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FreeResources {
     /// Cores that this process may use.
     pub cores: u32,
@@ -49,16 +53,76 @@ pub enum ConcernLevel {
     Refusal,
 }
 
-/// Checks the training of these runs on this machine, one after the other; `specs` has one entry per run. Returns at most
-/// one concern of each kind, about the worst case. The `inventory` is that of the worker binary.
-pub fn preflight(specs: &[&RunSpec], free: FreeResources, inventory: &Inventory) -> Vec<Concern> {
-    let checks = [memory(specs, free, inventory), cores(specs, free), disk(specs, free)];
-    checks.into_iter().flatten().collect()
+/// The free resources of a plan's machines.
+#[derive(Clone, Copy)]
+pub struct Free<'a> {
+    /// Of this machine, on which evaluators run and results are kept.
+    pub here: FreeResources,
+    /// Of another; `None` where they are not known, and for this one.
+    pub of: &'a dyn Fn(&Node) -> Option<FreeResources>,
 }
 
-fn memory(specs: &[&RunSpec], free: FreeResources, inventory: &Inventory) -> Option<Concern> {
-    let needs = specs.iter().map(|spec| (Needs::of(spec, inventory), spec));
-    let (needs, spec) = needs.max_by_key(|(needs, _)| needs.all())?;
+/// Checks the training of these runs, one after the other; `specs` has one entry per run. Returns at most
+/// one concern of each kind and machine, about the worst case. The `inventory` is that of the worker binary.
+pub fn preflight(specs: &[&RunSpec], free: Free<'_>, inventory: &Inventory) -> Vec<Concern> {
+    let mut machines: BTreeMap<&str, &Node> = BTreeMap::new();
+    for node in specs.iter().flat_map(|spec| &spec.cluster.nodes) {
+        machines.entry(&node.name).or_insert(node);
+    }
+    let mut concerns = Vec::new();
+    let parts: Vec<Part<'_>> = specs.iter().map(|spec| Part::here(spec)).collect();
+    concerns.extend(memory(&parts, free.here, inventory));
+    concerns.extend(cores(&parts, free.here));
+    concerns.extend(disk(specs, free.here));
+    for node in machines.into_values() {
+        let Some(free) = (free.of)(node) else { continue };
+        let parts: Vec<Part<'_>> = specs.iter().filter_map(|spec| Part::on(spec, node)).collect();
+        let found = memory(&parts, free, inventory).into_iter().chain(cores(&parts, free));
+        concerns.extend(
+            found.map(|concern| Concern { what: format!("{}: {}", node.name, concern.what), ..concern }),
+        );
+    }
+    concerns
+}
+
+/// The processes of a run on one machine.
+struct Part<'a> {
+    spec: &'a RunSpec,
+    workers: u32,
+    servers: u32,
+    evaluator: bool,
+}
+
+impl<'a> Part<'a> {
+    /// On the driver's machine.
+    fn here(spec: &'a RunSpec) -> Self {
+        let local = |seat: &&Placement| {
+            spec.cluster.nodes.get(seat.node as usize).is_none_or(|node| node.access == Access::Local)
+        };
+        Self { evaluator: true, ..Self::of(spec, local) }
+    }
+
+    /// On another; `None` if the run has none there.
+    fn on(spec: &'a RunSpec, node: &Node) -> Option<Self> {
+        let index = spec.cluster.nodes.iter().position(|other| other.name == node.name)?;
+        let part = Self::of(spec, |seat| seat.node as usize == index);
+        (part.workers + part.servers > 0).then_some(part)
+    }
+
+    fn of(spec: &'a RunSpec, there: impl Fn(&&Placement) -> bool) -> Self {
+        let count =
+            |role| spec.cluster.seats.iter().filter(&there).filter(|seat| seat.role == role).count() as u32;
+        Self { spec, workers: count(Role::Worker), servers: count(Role::Server), evaluator: false }
+    }
+
+    fn processes(&self) -> u32 {
+        self.workers + self.servers + u32::from(self.evaluator)
+    }
+}
+
+fn memory(parts: &[Part<'_>], free: FreeResources, inventory: &Inventory) -> Option<Concern> {
+    let needs = parts.iter().map(|part| (Needs::of(part, inventory), part));
+    let (needs, part) = needs.max_by_key(|(needs, _)| needs.all())?;
     let need = needs.all();
     let severity = if need > free.memory {
         ConcernLevel::Refusal
@@ -69,7 +133,7 @@ fn memory(specs: &[&RunSpec], free: FreeResources, inventory: &Inventory) -> Opt
     };
     let what = format!(
         "the largest run, with {} processes, needs about {} ({}); {} of memory are available",
-        spec.cluster.ranks() + 1,
+        part.processes(),
         mebibytes(need),
         needs.words(),
         mebibytes(free.memory)
@@ -78,11 +142,11 @@ fn memory(specs: &[&RunSpec], free: FreeResources, inventory: &Inventory) -> Opt
     Some(Concern { severity, what, cure: cure.into() })
 }
 
-fn cores(specs: &[&RunSpec], free: FreeResources) -> Option<Concern> {
+fn cores(parts: &[Part<'_>], free: FreeResources) -> Option<Concern> {
     // A synchronous server works while its workers wait, so only workers compete for cores; not where a step takes as
     // long as the recipe says.
-    let real = specs.iter().filter(|spec| spec.emulation.compute.is_none());
-    let workers = real.map(|spec| spec.cluster.workers()).max()?;
+    let real = parts.iter().filter(|part| part.spec.emulation.compute.is_none());
+    let workers = real.map(|part| part.workers).max()?;
     (workers > free.cores).then(|| Concern {
         severity: ConcernLevel::Warning,
         what: format!(
@@ -126,19 +190,22 @@ struct Needs {
     workers: u64,
     servers: u64,
     copies: u64,
+    evaluator: bool,
 }
 
 impl Needs {
-    fn of(spec: &RunSpec, inventory: &Inventory) -> Self {
-        let workers = u64::from(spec.cluster.workers());
-        let servers = spec.cluster.seats.iter().filter(|seat| seat.role == Role::Server).count() as u64;
+    fn of(part: &Part<'_>, inventory: &Inventory) -> Self {
+        let spec = part.spec;
+        let workers = u64::from(part.workers);
+        let servers = u64::from(part.servers);
         let custom = match &spec.strategy {
             // It has no servers.
             Strategy::Custom { name, .. } => inventory.strategies.get(name).copied().unwrap_or(0),
             _ => 0,
         };
         let own = |role| spec.strategy.own_vectors(role, spec.cluster.workers());
-        let batch = u64::from(spec.train.global_batch).div_ceil(workers.max(1));
+        let all = u64::from(spec.cluster.workers());
+        let batch = u64::from(spec.train.global_batch).div_ceil(all.max(1));
         Self {
             weights: FLOAT * spec.model.parameters() as u64,
             vectors_of_worker: VECTORS + custom + own(Role::Worker) + spec.compression.own_vectors(),
@@ -149,6 +216,7 @@ impl Needs {
             workers,
             servers,
             copies: copies_of(spec),
+            evaluator: part.evaluator,
         }
     }
 
@@ -167,28 +235,34 @@ impl Needs {
 
     /// The memory of all processes of the run, in bytes.
     fn all(&self) -> u64 {
-        self.workers * self.worker() + self.servers * self.server() + self.evaluator()
+        let evaluator = if self.evaluator { self.evaluator() } else { 0 };
+        self.workers * self.worker() + self.servers * self.server() + evaluator
     }
 
     /// The sum in words.
     fn words(&self) -> String {
-        let mut parts = vec![format!(
-            "{} x {} for a worker: {} to run, {} x {} of weights, {} of data, {} of activations",
-            self.workers,
-            mebibytes(self.worker()),
-            mebibytes(PROCESS),
-            self.vectors_of_worker,
-            mebibytes(self.weights),
-            mebibytes(self.data),
-            mebibytes(self.activations)
-        )];
+        let mut parts = Vec::new();
+        if self.workers > 0 {
+            parts.push(format!(
+                "{} x {} for a worker: {} to run, {} x {} of weights, {} of data, {} of activations",
+                self.workers,
+                mebibytes(self.worker()),
+                mebibytes(PROCESS),
+                self.vectors_of_worker,
+                mebibytes(self.weights),
+                mebibytes(self.data),
+                mebibytes(self.activations)
+            ));
+        }
         if self.servers > 0 {
             parts.push(format!("{} x {} for a server", self.servers, mebibytes(self.server())));
         }
         if self.shared > 0 {
             parts.push(format!("{} of each rank is memory that ranks share", mebibytes(self.shared)));
         }
-        parts.push(format!("{} for the evaluator", mebibytes(self.evaluator())));
+        if self.evaluator {
+            parts.push(format!("{} for the evaluator", mebibytes(self.evaluator())));
+        }
         parts.join("; ")
     }
 }
@@ -281,11 +355,11 @@ mod tests {
     const LARGE: FreeResources = FreeResources { cores: 64, memory: 1 << 40, disk: 1 << 40 };
 
     fn preflight(specs: &[&RunSpec], free: FreeResources) -> Vec<Concern> {
-        super::preflight(specs, free, &Inventory::default())
+        super::preflight(specs, Free { here: free, of: &|_| None }, &Inventory::default())
     }
 
     fn memory_of(spec: &RunSpec) -> u64 {
-        Needs::of(spec, &Inventory::default()).all()
+        Needs::of(&Part::here(spec), &Inventory::default()).all()
     }
 
     #[test]
@@ -293,8 +367,11 @@ mod tests {
         let mut spec = spec(3);
         spec.strategy = Strategy::Custom { name: "lazy".into(), settings: [].into() };
         let with = |own| {
-            Needs::of(&spec, &Inventory { strategies: [("lazy".into(), own)].into(), codecs: [].into() })
-                .all()
+            Needs::of(
+                &Part::here(&spec),
+                &Inventory { strategies: [("lazy".into(), own)].into(), codecs: [].into() },
+            )
+            .all()
         };
         assert_eq!(with(5) - with(0), 3 * 5 * FLOAT * spec.model.parameters() as u64);
         assert_eq!(with(0), memory_of(&spec));
@@ -359,7 +436,7 @@ mod tests {
         shared.communication.transport = recipe::PayloadPath::SharedMemory;
         let each = SHARED_STEP + 4 * SHARED_MARKS + FLOAT * plain.model.parameters() as u64;
         assert_eq!(memory_of(&shared) - memory_of(&plain), 4 * each);
-        let words = Needs::of(&shared, &Inventory::default()).words();
+        let words = Needs::of(&Part::here(&shared), &Inventory::default()).words();
         assert!(words.contains("memory that ranks share"), "{words}");
     }
 

@@ -1,15 +1,18 @@
 //! How a process exited, in words.
 
 use rustix::process::{Signal, WaitIdStatus};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// How a process exited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProcessExit {
     /// It returned an exit code, 0 to 255.
     Code(i32),
     /// A signal ended it, by its number.
     Signal(i32),
+    /// The connection to its host was lost; the host ends it.
+    HostLost,
 }
 
 impl From<&WaitIdStatus> for ProcessExit {
@@ -25,6 +28,7 @@ impl fmt::Display for ProcessExit {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Code(code) => write!(out, "exited with code {code}"),
+            Self::HostLost => write!(out, "was lost with the connection to its host"),
             Self::Signal(number) => match signal_name(*number) {
                 Some(name) => write!(out, "was ended by signal {number} ({name})"),
                 None => write!(out, "was ended by signal {number}"),

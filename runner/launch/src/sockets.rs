@@ -1,31 +1,38 @@
-//! The directories of sockets: one per attempt, removed with it; those of killed drivers are removed later.
+//! The directories of an attempt that are removed with it; those of killed owners are removed later.
 
-use crate::LaunchError;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Names the driver that owns a directory: its process id and when it started.
 const OWNER: &str = "owner";
 
-/// The private directory of an attempt's sockets; dropping it removes it.
-pub(crate) struct Sockets {
+/// A private directory of this process; dropping it removes it.
+pub(crate) struct OwnedDirectory {
     /// Where it is.
     pub(crate) path: PathBuf,
 }
 
-impl Sockets {
-    /// Makes the directory.
-    pub(crate) fn make() -> Result<Self, LaunchError> {
-        let path = mesh::private_directory().map_err(LaunchError::Channel)?;
-        let sockets = Self { path };
-        let owner = sockets.path.join(OWNER);
-        fs::write(&owner, owner_line(std::process::id()).unwrap_or_default())
-            .map_err(|source| LaunchError::File { path: owner, what: "written", source })?;
-        Ok(sockets)
+impl OwnedDirectory {
+    /// Makes one for the sockets of an attempt.
+    pub(crate) fn of_sockets() -> io::Result<Self> {
+        Self::owned(mesh::private_directory().map_err(io::Error::other)?)
+    }
+
+    /// Makes one in an existing folder.
+    pub(crate) fn make_in(parent: &Path) -> io::Result<Self> {
+        Self::owned(mesh::private_directory_in(parent).map_err(io::Error::other)?)
+    }
+
+    fn owned(path: PathBuf) -> io::Result<Self> {
+        let directory = Self { path };
+        let owner = directory.path.join(OWNER);
+        fs::write(&owner, owner_line(std::process::id()).unwrap_or_default())?;
+        Ok(directory)
     }
 }
 
-impl Drop for Sockets {
+impl Drop for OwnedDirectory {
     fn drop(&mut self) {
         // Nothing can be done about a failure, and `reap` will try again.
         let _ = fs::remove_dir_all(&self.path);
@@ -40,7 +47,8 @@ pub fn reap() -> usize {
     parents.iter().map(|parent| reap_in(parent)).sum()
 }
 
-fn reap_in(parent: &Path) -> usize {
+/// The same in one folder.
+pub(crate) fn reap_in(parent: &Path) -> usize {
     let Ok(entries) = fs::read_dir(parent) else { return 0 };
     let ours = entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with("bakeoff-"));
     ours.filter(|entry| is_left_behind(&entry.path()) && fs::remove_dir_all(entry.path()).is_ok()).count()
@@ -94,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_directory_goes_with_its_attempt() {
-        let sockets = Sockets::make().unwrap();
+        let sockets = OwnedDirectory::of_sockets().unwrap();
         let path = sockets.path.clone();
         assert!(path.join(OWNER).exists() && !is_left_behind(&path));
         drop(sockets);

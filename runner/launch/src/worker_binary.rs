@@ -3,6 +3,7 @@
 use crate::digest::digest;
 use crate::{Inventory, LaunchError};
 use rustix::process::{Pid, Signal, kill_process_group};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -53,10 +54,15 @@ fn find(named: Option<OsString>, program: &Path) -> Result<PathBuf, LaunchError>
 /// # Errors
 /// It cannot be read or started, does not answer, or does not fit this driver.
 pub fn examine(path: &Path) -> Result<WorkerBinary, LaunchError> {
-    let Introduction { version, inventory } = introduction(path, PATIENCE)?;
+    let Introduction { version, inventory } = introduction(path, &BTreeMap::new(), PATIENCE)?;
     let sha256 =
         digest(path).map_err(|source| LaunchError::File { path: path.into(), what: "read", source })?;
     Ok(WorkerBinary { path: path.into(), version, sha256, inventory })
+}
+
+/// Whether a binary on this host, with these variables set, fits this driver.
+pub(crate) fn examine_in(path: &Path, environment: &BTreeMap<String, String>) -> Result<(), LaunchError> {
+    introduction(path, environment, PATIENCE).map(drop)
 }
 
 /// What a binary that fits says of itself.
@@ -65,8 +71,12 @@ struct Introduction {
     inventory: Inventory,
 }
 
-fn introduction(path: &Path, patience: Duration) -> Result<Introduction, LaunchError> {
-    let answer = ask(path, patience)?;
+fn introduction(
+    path: &Path,
+    environment: &BTreeMap<String, String>,
+    patience: Duration,
+) -> Result<Introduction, LaunchError> {
+    let answer = ask(path, environment, patience)?;
     let text = String::from_utf8_lossy(&answer.stdout);
     let mut lines = text.lines();
     let words: Vec<&str> = lines.next().unwrap_or_default().split_whitespace().collect();
@@ -93,9 +103,14 @@ fn introduction(path: &Path, patience: Duration) -> Result<Introduction, LaunchE
     Ok(Introduction { version: version.into(), inventory: inventory.unwrap_or_default() })
 }
 
-fn ask(path: &Path, patience: Duration) -> Result<Output, LaunchError> {
+fn ask(
+    path: &Path,
+    environment: &BTreeMap<String, String>,
+    patience: Duration,
+) -> Result<Output, LaunchError> {
     let fault = |source| LaunchError::WorkerStart { path: path.into(), source };
     let mut command = Command::new(path);
+    command.envs(environment);
     command.arg("--protocol").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.process_group(0).spawn().map_err(fault)?;
     let pid = Pid::from_child(&child);
@@ -142,7 +157,8 @@ mod tests {
 
     fn refusal(text: &str) -> String {
         let (_directory, path) = script(text);
-        let answer = introduction(&path, Duration::from_secs(10)).err().unwrap().to_string();
+        let answer =
+            introduction(&path, &BTreeMap::new(), Duration::from_secs(10)).err().unwrap().to_string();
         answer.replace(&path.display().to_string(), "W")
     }
 
@@ -168,9 +184,9 @@ mod tests {
         assert!(told.contains("what it has cannot be understood"), "{told}");
         assert!(refusal("true").contains("it said nothing (exit status: 0)"));
         let (_directory, path) = script("exec sleep 60");
-        let told = introduction(&path, Duration::from_millis(100)).err().unwrap();
+        let told = introduction(&path, &BTreeMap::new(), Duration::from_millis(100)).err().unwrap();
         assert!(matches!(told, LaunchError::WorkerHangs { .. }), "{told}");
-        assert!(introduction(Path::new("/dev/null"), PATIENCE).is_err());
+        assert!(introduction(Path::new("/dev/null"), &BTreeMap::new(), PATIENCE).is_err());
     }
 
     #[test]

@@ -7,8 +7,8 @@
 mod sample;
 
 use launch::{
-    Artifact, Artifacts, Attempt, End, Fetch, LaunchError, Launcher, NodeIndex, Outcome, ProcessExit,
-    SpawnRequest, StopSignal,
+    Artifact, Artifacts, Attempt, End, Fetch, LaunchError, Launcher, NodeIndex, NodeReport, Outcome,
+    ProcessExit, SpawnRequest, StopSignal,
 };
 use mesh::{Briefing, ControlClient, ControlInbox, Deadlines, Member, ToDriver, ToMember};
 use recipe::{Node, Placement, RunSpec};
@@ -59,8 +59,9 @@ impl Launcher for Scripted {
         self.exited.send((member, ProcessExit::Signal(9))).unwrap();
     }
 
-    async fn next_exit(&mut self) -> (Member, ProcessExit) {
-        self.exits.recv().await.unwrap()
+    async fn next_report(&mut self) -> NodeReport {
+        let (member, exit) = self.exits.recv().await.unwrap();
+        NodeReport::Exit(member, exit)
     }
 
     fn clock_ahead(&self, node: NodeIndex) -> i64 {
@@ -139,7 +140,7 @@ fn evaluate(control: &ControlClient, inbox: &ControlInbox, log: &Log) {
 
 fn spec() -> RunSpec {
     let mut spec = sample::spec(2);
-    let node = |name: &str| Node { name: name.into(), slots: 1 };
+    let node = |name: &str| Node { name: name.into(), ..Node::local(1) };
     spec.cluster.nodes = vec![node("here"), node("there")];
     for (seat, node) in spec.cluster.seats.iter_mut().zip(0..) {
         *seat = Placement { node, ..seat.clone() };

@@ -18,7 +18,8 @@ pub fn private_directory() -> Result<PathBuf, MeshError> {
     private_directory_in(&parent)
 }
 
-fn private_directory_in(parent: &Path) -> Result<PathBuf, MeshError> {
+/// The same in another folder, which exists.
+pub fn private_directory_in(parent: &Path) -> Result<PathBuf, MeshError> {
     let Secret(random) = random_secret();
     let path = parent.join(format!("bakeoff-{}", recipe::hex(&random[..6])));
     if path.as_os_str().len() + LONGEST_NAME > LONGEST_PATH {

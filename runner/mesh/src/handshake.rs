@@ -51,6 +51,8 @@ pub(crate) enum Plane {
     Control = 1,
     /// Ranks.
     Data = 2,
+    /// Hosts.
+    Door = 3,
 }
 
 /// A process at one end of a connection.

@@ -22,7 +22,7 @@ pub use query::grammar::{Misread, Query, Relation, Word};
 pub use reference::explain::{Unexplained, explain, topics};
 pub use reference::schema::schema;
 pub use reference::template::Template;
-pub use spec::cluster::{Cluster, Node, Placement, Role};
+pub use spec::cluster::{Cluster, Placement, Role};
 pub use spec::communication::{
     Adds, Collective, CollectiveKind, Communication, PayloadPath, ReduceOrder, Schedule, ScheduleKind,
     TransportKind,
@@ -39,6 +39,7 @@ pub use spec::model::{
     Init, Layer, LayerKind, LayeredModel, Model, ModelKind, Parameter, PlacedLayer, Shape, WeightedLayer,
 };
 pub use spec::model_file::{FileLayer, LayoutError, ModelFile, ModelLayout};
+pub use spec::node::{Access, HostSettings, Node, Tunnel};
 pub use spec::plan::{
     Arm, AxisValue, Cell, HashTime, KeptModels, KeptSteps, Limits, Measure, Plan, Provenance, Redaction,
     ReportSettings, Run, RunOrder, RunSpec, hex,

@@ -2,8 +2,10 @@
 
 mod bars;
 mod run_view;
+mod sending;
 mod transfer;
 
+pub(crate) use sending::Sending;
 pub(crate) use transfer::Transfer;
 
 use crate::args::ProgressChoice;

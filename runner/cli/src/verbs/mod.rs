@@ -1,5 +1,6 @@
 //! The verbs, one per file: examples, arguments, `execute`.
 
+pub(crate) mod agent;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod data;
@@ -130,6 +131,9 @@ pub(crate) enum Verb {
     /// Inspect, check or rebuild the database of the store.
     #[command(after_help = db::EXAMPLES)]
     Db(db::DbArgs),
+    /// Serve a driver on this host.
+    #[command(hide = true)]
+    Agent,
     /// Print a script that completes commands in a shell.
     #[command(after_help = completions::EXAMPLES)]
     Completions(completions::CompletionsArgs),
@@ -155,6 +159,7 @@ pub(crate) fn execute(cli: Cli, console: &Console) -> Result<Exit, Failure> {
         Verb::Explain(args) => explain::execute(&args),
         Verb::Schema(args) => schema::execute(&args),
         Verb::Db(args) => db::execute(&args, &context),
+        Verb::Agent => agent::execute(),
         Verb::Completions(args) => completions::execute(&args),
     }
 }

@@ -14,7 +14,6 @@ use crate::planning;
 use crate::reuse::Reuse;
 use crate::session::Session;
 use clap::{Args, ValueHint};
-use launch::LocalNodes;
 use recipe::{Arm, FileProblem, Files, Plan, Run};
 use reports::{NoiseFloor, Range};
 use serde::Serialize;
@@ -80,8 +79,8 @@ pub(crate) fn execute(args: &NoiseArgs, context: &Context<'_>) -> Result<Exit, F
     let files = Shelf { built_in: args.recipe.is_none() };
     let plan = same_arm_twice(planning::plan_from(&files, &recipe, console)?, &recipe.recipe)?;
     console.say(super::plan::headline(&plan).trim_end());
-    let mut environment = Environment::of(&plan, &LocalNodes)?;
     super::wait(async {
+        let mut environment = Environment::of(&plan, context).await?;
         let session = Session::listen(console, &context.global.store)?;
         let store = Store::open(&context.global.store).await?;
         let training = Training {
@@ -92,7 +91,9 @@ pub(crate) fn execute(args: &NoiseArgs, context: &Context<'_>) -> Result<Exit, F
             session: &session,
             store: &store,
         };
-        let id = run::train(&training, &mut environment, context).await?;
+        let trained = run::train(&training, &mut environment, context).await;
+        environment.machines.close().await;
+        let id = trained?;
         let selection = Selection::sweep(&id);
         let rows = store.sweep_rows(&selection).await?;
         let file = store.folder().join("reports").join(format!("{id}.html"));

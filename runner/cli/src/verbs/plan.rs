@@ -10,7 +10,6 @@ use crate::output::{self, human};
 use crate::planning;
 use crate::reuse::{self, Action, Decision, Reuse};
 use clap::{Args, ValueEnum};
-use launch::LocalNodes;
 use recipe::{Cell, Plan};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -77,13 +76,15 @@ pub(crate) fn execute(args: &PlanArgs, context: &Context<'_>) -> Result<Exit, Fa
 
 fn decide(plan: &Plan, context: &Context<'_>) -> Result<Vec<Decision>, Failure> {
     super::wait(async {
-        let mut environment = Environment::of(plan, &LocalNodes)?;
+        let mut environment = Environment::of(plan, context).await?;
         let store = match Store::open_existing(&context.global.store).await {
             Ok(store) => Some(store),
             Err(StoreError::NoStore { .. }) => None,
             Err(error) => return Err(error.into()),
         };
-        reuse::decide(plan, &mut environment, store.as_ref(), Reuse::Finished).await
+        let decided = reuse::decide(plan, &mut environment, store.as_ref(), Reuse::Finished).await;
+        environment.machines.close().await;
+        decided
     })
 }
 

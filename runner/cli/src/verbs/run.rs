@@ -14,7 +14,7 @@ use crate::reuse::{self, Action, Decision, Reuse};
 use crate::session::Session;
 use crate::sweep::Sweep;
 use clap::{Args, ValueHint};
-use launch::{ConcernLevel, LocalNodes, WorkerBinary};
+use launch::ConcernLevel;
 use recipe::{Plan, RunSpec};
 use std::path::{Path, PathBuf};
 use store::{Driver, NewSweep, NodeId, NodeRow, Store, SweepId};
@@ -61,13 +61,13 @@ pub(crate) fn execute(args: &RunArgs, context: &Context<'_>) -> Result<Exit, Fai
     let plan = planning::plan(&args.recipe, console)?;
     console.say(super::plan::headline(&plan).trim_end());
     refuse_too_many(args, &plan)?;
-    let mut environment = Environment::of(&plan, &LocalNodes)?;
     args.report.as_deref().map_or(Ok(()), page::prepare)?;
     let left = launch::reap();
     if left > 0 {
         console.detail(&format!("removed {} that killed drivers left behind", human::count(left, "folder")));
     }
     super::wait(async {
+        let mut environment = Environment::of(&plan, context).await?;
         let session = Session::listen(console, &context.global.store)?;
         let store = Store::open(&context.global.store).await?;
         let training = Training {
@@ -78,7 +78,9 @@ pub(crate) fn execute(args: &RunArgs, context: &Context<'_>) -> Result<Exit, Fai
             session: &session,
             store: &store,
         };
-        let id = train(&training, &mut environment, context).await?;
+        let trained = train(&training, &mut environment, context).await;
+        environment.machines.close().await;
+        let id = trained?;
         let report = ending::ReportOptions { file: args.report.as_deref(), open: args.open };
         let exit = ending::tell(&store, &id, context, &report).await?;
         store.close().await;
@@ -113,7 +115,7 @@ pub(crate) async fn train(
 ) -> Result<SweepId, Failure> {
     let Training { plan, store, session, .. } = *training;
     let decisions = reuse::decide(plan, environment, Some(store), training.reuse).await?;
-    preflight(plan, &decisions, &environment.worker, context)?;
+    preflight(plan, &decisions, environment, context)?;
     announce(&decisions, context.console);
     let id = begin(training).await?;
     let heartbeats = store.keep_alive(&id);
@@ -154,15 +156,17 @@ fn refuse_too_many(args: &RunArgs, plan: &Plan) -> Result<(), Failure> {
 fn preflight(
     plan: &Plan,
     decisions: &[Decision],
-    worker: &WorkerBinary,
+    environment: &Environment,
     context: &Context<'_>,
 ) -> Result<(), Failure> {
+    let worker = &environment.worker;
     let free = launch::free_resources(&context.global.store)?;
     let to_train =
         plan.runs.iter().zip(decisions).filter(|(_, decision)| !matches!(decision.action, Action::Reuse(_)));
     let specs: Vec<&RunSpec> = to_train.map(|(run, _)| &plan.cells[run.cell].spec).collect();
     let mut concerns = launch::check_inventory(&specs, worker);
-    concerns.extend(launch::preflight(&specs, free, &worker.inventory));
+    let hosts = |node: &recipe::Node| environment.machines.free(node);
+    concerns.extend(launch::preflight(&specs, launch::Free { here: free, of: &hosts }, &worker.inventory));
     concerns.extend(launch::check_model_files(&specs));
     for concern in concerns.iter().filter(|concern| concern.severity == ConcernLevel::Warning) {
         // The planner warns about cores with the place in the recipe.

@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_something_to_offer() {
-        let facts = LocalNodes.facts(&recipe::Node { name: "local".into(), slots: 1 }).unwrap();
+        let facts = LocalNodes.facts(&recipe::Node::local(1)).unwrap();
         assert!(facts.cores > 0 && facts.memory > 0, "{facts:?}");
         assert!(facts.system.contains("Linux") && !facts.host.is_empty(), "{facts:?}");
         let free = free_resources(Path::new("not/made/yet")).unwrap();

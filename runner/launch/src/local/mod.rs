@@ -9,13 +9,14 @@ mod processes;
 pub use machine::{LocalNodes, free_resources};
 
 use crate::digest;
-use crate::launcher::{Artifact, Artifacts, Fetch, Launcher, NodeIndex, SpawnRequest};
+use crate::launcher::{Artifact, Artifacts, Fetch, Launcher, NodeIndex, NodeReport, SpawnRequest};
 use crate::log::{log_file, tail};
 use crate::{LaunchError, ProcessExit};
-use host::HostReader;
+pub(crate) use host::HostReader;
 use mesh::Member;
-use processes::{Processes, SpawnLocal};
+pub(crate) use processes::{Processes, SpawnLocal};
 use record::{HostRecord, Nanos};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::future;
 use std::io;
@@ -45,7 +46,9 @@ impl Launcher for LocalLauncher {
         let path = log_file(&self.directory, member);
         let log = File::create(&path).map_err(|source| LaunchError::File { path, what: "made", source })?;
         let worker = program.clone();
-        let started = self.processes.start(SpawnLocal { member, program, briefing, log, threads }).await;
+        let environment = BTreeMap::new();
+        let started =
+            self.processes.start(SpawnLocal { member, program, briefing, log, threads, environment }).await;
         started.map_err(|source| LaunchError::WorkerStart { path: worker, source })
     }
 
@@ -53,9 +56,9 @@ impl Launcher for LocalLauncher {
         self.processes.kill(member);
     }
 
-    async fn next_exit(&mut self) -> (Member, ProcessExit) {
+    async fn next_report(&mut self) -> NodeReport {
         match self.exits.recv().await {
-            Some(exit) => exit,
+            Some((member, exit)) => NodeReport::Exit(member, exit),
             // The thread that starts processes has ended, which `start` reports.
             None => future::pending().await,
         }

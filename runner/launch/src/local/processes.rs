@@ -5,7 +5,6 @@
 //! (`PDEATHSIG`), so a killed driver is covered, even where the process is stopped and cannot react. And the
 //! standard input, open as long as the attempt, ends with the driver.
 
-use super::environment;
 use crate::ProcessExit;
 use mesh::Member;
 use rustix::process::{
@@ -34,6 +33,8 @@ pub(crate) struct SpawnLocal {
     pub(crate) log: File,
     /// Threads that it computes with.
     pub(crate) threads: u32,
+    /// Variables that are set for it.
+    pub(crate) environment: BTreeMap<String, String>,
 }
 
 /// The processes of an attempt. Dropping them kills them.
@@ -113,10 +114,11 @@ impl Starter {
     }
 
     fn start(&self, request: SpawnLocal) -> io::Result<u32> {
-        let SpawnLocal { member, program, briefing, log, threads } = request;
+        let SpawnLocal { member, program, briefing, log, threads, environment } = request;
         let mut command = Command::new(program);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log).process_group(0);
-        environment::settle(&mut command, threads);
+        super::environment::settle(&mut command, threads);
+        command.envs(environment);
         die_with_parent(&mut command);
         let mut child = command.spawn()?;
         let number = child.id();

@@ -194,7 +194,7 @@ impl Supervisor {
                 }
             }
             // Its last messages may still be under way.
-            ProcessExit::Signal(_) => self.doubt(AFTER_SIGNAL),
+            ProcessExit::Signal(_) | ProcessExit::HostLost => self.doubt(AFTER_SIGNAL),
             ProcessExit::Code(_) => self.doubt(DOUBT),
         }
     }

@@ -5,7 +5,7 @@ use crate::keys::key::{Ends, Key, Kind, Least, Range};
 use crate::spec::family::Family;
 use crate::{
     CardShare, DatasetKind, HashTime, Init, KeptModels, KeptSteps, LayerKind, LrScaleKind, LrShapeKind,
-    ModelKind, OptimizerKind, PartitionKind, Redaction, RunOrder, Sampling, SplitKind, TargetMetric,
+    ModelKind, OptimizerKind, PartitionKind, Redaction, RunOrder, Sampling, SplitKind, TargetMetric, Tunnel,
 };
 
 /// The table.
@@ -228,7 +228,8 @@ const BEFORE_ARMS: &[Key] = &[
     Key::new(
         "nodes.use",
         Kind::TextList,
-        "Machines and how many workers fit on each: `local*4`; `local` alone has one slot per core.",
+        "Machines and how many workers fit on each: `local*4`, `lab1*2`, `user@lab[01-08]:22*4`. `local` alone has one slot per \
+         core; another machine has one slot, and is reached through your own `ssh`.",
     )
     .default("[\"local\"]")
     .example("[\"local*4\"]"),
@@ -246,9 +247,23 @@ const BEFORE_ARMS: &[Key] = &[
     Key::new(
         "nodes.server",
         Kind::Text,
-        "The machine for a parameter server, for strategies that need one. It takes no worker's slot.",
+        "The machine for a parameter server, for strategies that need one; by default the first of `nodes.use`. It takes no worker's slot.",
     )
-    .default("\"local\""),
+    .example("\"local\""),
+    Key::new(
+        "nodes.tunnel",
+        Kind::Choice(Tunnel::CHOICES),
+        "How bytes travel between ranks of different machines.",
+    )
+    .default("\"none\""),
+    Key::new(
+        "nodes.ports",
+        Kind::Text,
+        "The ports at which machines listen for each other, one for each; by default the system chooses.",
+    )
+    .example("\"7000-7100\""),
+    Key::new("nodes.copy-data", Kind::Flag, "Whether data sets are copied to machines that lack them.")
+        .default("false"),
     Key::new("nodes.inventory", Kind::Path, "A file that describes machines.").example("\"nodes.toml\"").later(),
     Key::new(
         "nodes.slow",

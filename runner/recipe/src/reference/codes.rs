@@ -91,6 +91,12 @@ pub(crate) const CODES: &[Code] = &[
         "This version of bakeoff reads recipes with `schema = 1`.",
     ),
     code(
+        "R018",
+        "no range of ports",
+        "`nodes.ports` is a port, or the first and the last of a range: `\"7000-7100\"`. Each machine listens at one of \
+         them while a run has ranks on several machines.",
+    ),
+    code(
         "R019",
         "the name of a setting",
         "Papers give names to what is a setting of a more general strategy here; the message says which.",
@@ -239,6 +245,12 @@ pub(crate) const CODES: &[Code] = &[
         "a straggler among more workers than cores",
         "A rank is to be slow on purpose, while all others are slowed down as well because they share cores. With \
          `[compute]` a step takes a stated time, and the comparison is honest.",
+    ),
+    code(
+        "R126",
+        "an emulated network between machines",
+        "An emulated card holds a message until the moment at which it would have arrived, by one clock. Machines have \
+         a clock each, and a network between them whose time would come on top.",
     ),
     code(
         "R127",

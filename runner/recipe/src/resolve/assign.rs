@@ -2,15 +2,19 @@
 
 use crate::files::Machine;
 use crate::keys::lookup::{KeyId, id};
+use crate::resolve::node_list::{self, NodeEntry, Wrong};
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::{Defaulted, Optional};
-use crate::{Cluster, Node, Placement, Role, Strategy};
+use crate::{Cluster, HostSettings, Node, Placement, Role, Strategy, Tunnel};
 
 pub(crate) const USE: KeyId = id("nodes.use");
 pub(crate) const WORKERS: Optional<u64> = Optional::whole("nodes.workers");
 pub(crate) const THREADS: Optional<u64> = Optional::whole("nodes.threads");
 const SERVER: KeyId = id("nodes.server");
+const PORTS: KeyId = id("nodes.ports");
+const COPY_DATA: Defaulted<bool> = Defaulted::flag("nodes.copy-data");
+const TUNNEL: Defaulted<Tunnel> = Defaulted::choice("nodes.tunnel");
 pub(crate) const SERVERS: Defaulted<u64> = Defaulted::whole("strategy.servers");
 
 /// More slots than this on one node are a mistake.
@@ -41,7 +45,29 @@ pub(crate) fn cluster(settings: &Settings, strategy: &Strategy, machine: Machine
     let server = server(settings, &nodes, &mut findings);
     let servers = if strategy.servers() == 0 { 0 } else { SERVERS.of(settings) };
     seats.extend((0..servers).map(|_| Placement { role: Role::Server, node: server }));
-    (Cluster { nodes, seats }, findings)
+    findings.extend(unreadable_ports(settings));
+    (Cluster { nodes, seats, tunnel: TUNNEL.of(settings) }, findings)
+}
+
+/// How the driver uses the machines.
+pub(crate) fn hosts(settings: &Settings) -> HostSettings {
+    HostSettings { ports: ports(settings.text(PORTS)), copy_data: COPY_DATA.of(settings) }
+}
+
+/// The first and the last of `7000-7100`; `7000` is both.
+fn ports(text: &str) -> Option<(u16, u16)> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+    (0 < first && first <= last).then_some((first, last))
+}
+
+fn unreadable_ports(settings: &Settings) -> Option<Finding> {
+    let leaf = settings.given(PORTS)?;
+    ports(settings.text(PORTS)).is_none().then(|| {
+        Finding::new("R018", format!("`{}` is no range of ports", settings.text(PORTS).escape_debug()))
+            .at_option(leaf.span, "the first and the last")
+            .cure("write `ports = \"7000-7100\"`")
+    })
 }
 
 /// Number of workers that fit on the chosen nodes.
@@ -53,45 +79,70 @@ fn nodes(settings: &Settings, machine: Machine, findings: &mut Vec<Finding>) -> 
     let mut nodes: Vec<Node> = Vec::new();
     let mut refuse = |finding: Finding| findings.push(finding.at_option(settings.span(USE), "this list"));
     for text in settings.list(USE) {
-        let (name, count) = match text.split_once('*') {
-            Some((name, count)) => (name.trim(), count.trim().parse::<u32>().ok()),
-            None => (text.trim(), Some(machine.cores.max(1))),
+        let entry = match NodeEntry::read(text) {
+            Ok(entry) => entry,
+            Err(wrong) => {
+                refuse(refusal(text, wrong));
+                continue;
+            }
         };
-        let slots = count.filter(|slots| (1..=MOST_SLOTS).contains(slots));
-        match (name, slots) {
-            ("local", Some(slots)) => match nodes.iter_mut().find(|node| node.name == name) {
+        for name in &entry.names {
+            // A machine of which nothing is known has one slot.
+            let usual = if name == "local" { machine.cores.max(1) } else { 1 };
+            let slots = entry.slots.unwrap_or(usual);
+            match nodes.iter_mut().find(|node| node.name == *name) {
                 Some(node) => node.slots = node.slots.saturating_add(slots).min(MOST_SLOTS),
-                None => nodes.push(Node { name: name.to_owned(), slots }),
-            },
-            ("local", None) => refuse(
-                Finding::new("R015", format!("`{}` says no number of workers", text.escape_debug()))
-                    .cure("write `local*4`, or `local` for one worker per core"),
-            ),
-            _ => refuse(
-                Finding::new("R020", format!("node `{}` is not in this version", name.escape_debug()))
-                    .note("in this version: local, local*N")
-                    .cure("run on this machine: `use = [\"local*4\"]`"),
-            ),
+                None => nodes.push(node_list::node(name, slots)),
+            }
         }
     }
     if settings.list(USE).is_empty() {
         refuse(Finding::new("R014", "`nodes.use` names no machine").cure("write `use = [\"local*2\"]`"));
     }
     if nodes.is_empty() {
-        nodes.push(Node { name: "local".to_owned(), slots: 1 });
+        nodes.push(Node::local(1));
     }
     nodes
 }
 
+fn refusal(text: &str, wrong: Wrong) -> Finding {
+    match wrong {
+        Wrong::Slots => Finding::new("R015", format!("`{}` says no number of workers", text.escape_debug()))
+            .cure("write `local*4`, or `local` for one worker per core"),
+        Wrong::Name(name) => Finding::new(
+            "R020",
+            format!("`{}` is no name of a machine", name.escape_debug()),
+        )
+        .note("`local`, or what `ssh` is called with: `lab1`, `user@lab1`, `user@lab1:2222`, `lab[01-08]`")
+        .cure("for anything else give the machine an alias in ~/.ssh/config, and write the alias"),
+        Wrong::Range(name) => {
+            Finding::new("R020", format!("`{}` is no range of machines", name.escape_debug()))
+                .cure("write `lab[01-08]`, or `lab[1,3,5-7]`; at most 4,096 machines")
+        }
+    }
+}
+
+/// The list of machines with the number of slots of each, as a recipe has it that means the same on every machine.
+pub(crate) fn written(settings: &Settings, machine: Machine) -> Vec<String> {
+    let nodes = nodes(settings, machine, &mut Vec::new());
+    nodes.iter().map(|node| format!("{}*{}", node.name, node.slots)).collect()
+}
+
 fn server(settings: &Settings, nodes: &[Node], findings: &mut Vec<Finding>) -> u32 {
     let name = settings.text(SERVER);
+    if settings.given(SERVER).is_none() {
+        return 0;
+    }
     if let Some(index) = nodes.iter().position(|node| node.name == name) {
         return index as u32;
     }
     findings.push(
-        Finding::new("R020", format!("server node `{}` is not in this version", name.escape_debug()))
-            .at_option(settings.span(SERVER), "only local")
-            .cure("leave it out"),
+        Finding::new(
+            "R020",
+            format!("the server's machine `{}` is not among the chosen ones", name.escape_debug()),
+        )
+        .at_option(settings.span(SERVER), "not in `nodes.use`")
+        .cure("name a machine of `nodes.use`, or leave it out: then the first has the servers"),
     );
     0
 }

@@ -30,6 +30,10 @@ pub(crate) fn emulation(
     let network = network(settings, &mut findings);
     let compute = compute(settings, &mut findings);
     let slow = slow(settings);
+    let machines = cluster.machines();
+    if network.is_some() && machines > 1 {
+        findings.push(several_machines(settings, machines));
+    }
     for one in slow {
         findings.extend(no_rank(one, cluster));
         if one.link > 1.0 && network.is_none() {
@@ -53,6 +57,14 @@ pub(crate) fn slow(settings: &Settings) -> &[SlowSetting] {
         Some(Typed::Slow(slow)) => slow,
         _ => &[],
     }
+}
+
+/// An emulated network between several machines.
+fn several_machines(settings: &Settings, machines: usize) -> Finding {
+    Finding::new("R126", format!("the network between {machines} machines cannot be emulated"))
+        .at_option(settings.given(BANDWIDTH).and_then(|leaf| leaf.span), "of cards on one machine")
+        .note("an emulated message leaves and arrives by one clock, and machines have one each; their own network is there besides")
+        .cure("remove `[network]`, or run all ranks on one machine: `nodes.use = [\"local*4\"]`")
 }
 
 /// Servers that are to be slow in a recipe whose arms have none.

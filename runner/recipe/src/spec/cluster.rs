@@ -1,5 +1,6 @@
 //! Which rank runs where.
 
+use super::node::{Node, Tunnel};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -11,6 +12,10 @@ pub struct Cluster {
     pub nodes: Vec<Node>,
     /// The ranks in order: workers first, then servers.
     pub seats: Vec<Placement>,
+    /// How bytes travel between machines.
+    // Absent where it says nothing, so that earlier runs keep their identity.
+    #[serde(default, skip_serializing_if = "Tunnel::is_none")]
+    pub tunnel: Tunnel,
 }
 
 impl Cluster {
@@ -34,15 +39,6 @@ impl Cluster {
     pub fn ranks(&self) -> u32 {
         self.seats.len() as u32
     }
-}
-
-/// A machine.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Node {
-    /// Its name in the recipe; `local` is the driver's own.
-    pub name: String,
-    /// Workers that fit.
-    pub slots: u32,
 }
 
 /// Where one rank runs, and what for.

@@ -176,6 +176,18 @@ impl Source {
         }
     }
 
+    /// The same data set in another folder; one that is built in has none.
+    pub fn at(&self, folder: &Path) -> Self {
+        let path = folder.to_owned();
+        match self {
+            Self::Synthetic { .. } => self.clone(),
+            Self::Mnist { .. } => Self::Mnist { path },
+            Self::FashionMnist { .. } => Self::FashionMnist { path },
+            Self::Cifar10 { .. } => Self::Cifar10 { path },
+            Self::Cifar100 { .. } => Self::Cifar100 { path },
+        }
+    }
+
     /// The command that fetches its files into its folder, where `data` is the folder of all data sets; `None` for one that
     /// is built in.
     pub fn fetch_command(&self, data: &Path) -> Option<String> {

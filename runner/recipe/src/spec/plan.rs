@@ -2,7 +2,8 @@
 
 use crate::spec::family::family;
 use crate::{
-    Cluster, Communication, Compression, CustomCodec, Dataset, Emulation, Model, Strategy, Threads, Training,
+    Cluster, Communication, Compression, CustomCodec, Dataset, Emulation, HostSettings, Model, Strategy,
+    Threads, Training,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -153,6 +154,9 @@ pub struct Plan {
     pub runs: Vec<Run>,
     /// How the sweep is run.
     pub limits: Limits,
+    /// How it uses machines.
+    #[serde(default)]
+    pub hosts: HostSettings,
     /// How it is reported.
     pub report: ReportSettings,
     /// What is worth knowing before it is run.

@@ -39,7 +39,8 @@ impl RunSpec {
                 target: None,
             },
             cluster: Cluster {
-                nodes: vec![Node { name: "local".into(), slots: workers }],
+                nodes: vec![Node::local(workers)],
+                tunnel: crate::Tunnel::None,
                 seats: vec![Placement { role: Role::Worker, node: 0 }; workers as usize],
             },
             strategy: Strategy::DSync,

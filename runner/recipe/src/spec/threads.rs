@@ -1,7 +1,7 @@
 //! How the cores of the machine are divided among the processes of a run. Decided once for all arms of a condition: how
 //! many threads an operation has decides its speed, and the bits of its sums.
 
-use crate::{Cluster, Role};
+use crate::{Access, Cluster, Node, Role};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -53,10 +53,59 @@ impl Threads {
         Self { worker, evaluator, evaluate_at_once }
     }
 
+    /// Divides the cores of each machine among the ranks of a cluster, the one with the most ranks of a condition. Every worker has
+    /// the same number of threads, whatever the machine: the bits of its sums depend on it. `here` are the cores of the driver's machine.
+    pub(crate) fn of_cluster(
+        cluster: &Cluster,
+        here: u32,
+        stops_at_target: bool,
+        given: Option<u32>,
+    ) -> Self {
+        let loads = Load::of_nodes(cluster, here);
+        let mut whole = match loads.iter().find(|load| load.local) {
+            Some(load) => Self::divide(load.ranks, here, stops_at_target, given),
+            // No rank disturbs the evaluator.
+            None => {
+                Self { worker: given.unwrap_or(u32::MAX), evaluator: here.max(1), evaluate_at_once: true }
+            }
+        };
+        for load in loads.iter().filter(|load| !load.local && load.ranks.workers > 0 && given.is_none()) {
+            whole.worker = whole.worker.min(Self::divide(load.ranks, load.cores, false, None).worker);
+        }
+        whole
+    }
+
     /// In words: `2 per worker, 4 for evaluation after the run`.
     pub(crate) fn words(&self) -> String {
         let when = if self.evaluate_at_once { "beside the run" } else { "after the run" };
         format!("{} per worker, {} for evaluation {when}", self.worker, self.evaluator)
+    }
+}
+
+/// The ranks of one machine, and its cores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Load {
+    pub(crate) ranks: Ranks,
+    pub(crate) cores: u32,
+    /// Whether it is the driver's own.
+    pub(crate) local: bool,
+}
+
+impl Load {
+    /// That of each machine with ranks, where the driver's own has `here` cores. A machine whose cores are not known has one
+    /// for each rank.
+    pub(crate) fn of_nodes(cluster: &Cluster, here: u32) -> Vec<Self> {
+        let load = |(index, node): (u32, &Node)| {
+            let of = |role| {
+                let on = cluster.seats.iter().filter(|seat| seat.node == index && seat.role == role);
+                on.count() as u32
+            };
+            let ranks = Ranks { workers: of(Role::Worker), servers: of(Role::Server) };
+            let local = node.access == Access::Local;
+            let cores = if local { here } else { node.cores.unwrap_or(node.slots.max(ranks.all())) };
+            (ranks.all() > 0).then_some(Self { ranks, cores, local })
+        };
+        (0..).zip(&cluster.nodes).filter_map(load).collect()
     }
 }
 

@@ -7,7 +7,7 @@ use crate::resolve::emulation;
 use crate::resolve::resolver::Resolver;
 use crate::spec::dataset::usual_path;
 use crate::spec::problem::Affected;
-use crate::spec::threads::Ranks;
+use crate::spec::threads::{Load, Ranks};
 use crate::sweep::expand::Draft;
 use crate::sweep::recipe::Recipe;
 use crate::text::finding::Finding;
@@ -16,7 +16,7 @@ use crate::values::leaf::Leaf;
 use crate::values::settings::Settings;
 use crate::values::slow::{SlowSetting, Whose};
 use crate::values::value;
-use crate::{Cell, Role, RunSpec, Threads};
+use crate::{Cell, Cluster, Role, RunSpec, Threads};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -98,17 +98,20 @@ impl<'a> CellBuilder<'a> {
     }
 
     /// What the largest run of the cell's condition leaves to each process of any of its runs.
-    fn threads(&self, largest: &BTreeMap<String, Ranks>, draft: &Draft, spec: &RunSpec) -> Threads {
-        let ranks = largest.get(&draft.condition).copied().unwrap_or(Ranks::of(&spec.cluster));
+    fn threads(&self, largest: &BTreeMap<String, Cluster>, draft: &Draft, spec: &RunSpec) -> Threads {
+        let cluster = largest.get(&draft.condition).unwrap_or(&spec.cluster);
         let given = assign::THREADS.of(&draft.settings).map(|threads| threads as u32);
         let stops = spec.train.target.is_some_and(|target| target.stop);
-        Threads::divide(ranks, self.machine.cores, stops, given)
+        Threads::of_cluster(cluster, self.machine.cores, stops, given)
     }
 
     /// More busy threads than cores: their times would measure the operating system's scheduler.
     fn busy(&self, spec: &RunSpec, settings: &Settings) -> Option<Finding> {
-        let (workers, threads, cores) = (spec.cluster.workers(), spec.threads.worker, self.machine.cores);
-        (workers.saturating_mul(threads) > cores && spec.emulation.compute.is_none()).then(|| {
+        let threads = spec.threads.worker;
+        let loads = Load::of_nodes(&spec.cluster, self.machine.cores);
+        let busiest = loads.iter().find(|load| load.ranks.workers.saturating_mul(threads) > load.cores)?;
+        let (workers, cores) = (busiest.ranks.workers, busiest.cores);
+        spec.emulation.compute.is_none().then(|| {
             let (who, cure) = match threads {
                 1 => (format!("{workers} workers share"), "take as many workers as cores"),
                 _ => (
@@ -205,12 +208,12 @@ impl<'a> CellBuilder<'a> {
 
 /// The run with the most ranks of each condition, which decides for all of its arms: one that is excluded, too, so that a
 /// run stays the same when others come or go.
-fn largest<'a>(cells: impl Iterator<Item = (&'a Draft, &'a RunSpec)>) -> BTreeMap<String, Ranks> {
-    let mut largest: BTreeMap<String, Ranks> = BTreeMap::new();
+fn largest<'a>(cells: impl Iterator<Item = (&'a Draft, &'a RunSpec)>) -> BTreeMap<String, Cluster> {
+    let mut largest: BTreeMap<String, Cluster> = BTreeMap::new();
     for (draft, spec) in cells {
-        let (ranks, most) = (Ranks::of(&spec.cluster), largest.entry(draft.condition.clone()).or_default());
-        if ranks.all() > most.all() {
-            *most = ranks;
+        let most = largest.entry(draft.condition.clone()).or_insert_with(|| spec.cluster.clone());
+        if Ranks::of(&spec.cluster).all() > Ranks::of(most).all() {
+            *most = spec.cluster.clone();
         }
     }
     largest

@@ -72,7 +72,7 @@ fn fill(settings: &mut Settings, swept: &[KeyId], around: &PlannedOn<'_>) {
     }
     let slots = assign::slots(settings, around.machine);
     if settings.list(assign::USE).iter().any(|node| !node.contains('*')) {
-        settings.put(assign::USE, Leaf::list(&[format!("local*{slots}")]));
+        settings.put(assign::USE, Leaf::list(&assign::written(settings, around.machine)));
     }
     if settings.given(assign::WORKERS).is_none() && !swept.contains(&assign::WORKERS.into()) {
         settings.put(assign::WORKERS, Leaf::whole(u64::from(slots)));

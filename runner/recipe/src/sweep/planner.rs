@@ -4,6 +4,7 @@ use crate::Redaction;
 use crate::files::{Files, Machine};
 use crate::keys::lookup::id;
 use crate::query::condition::{self, Condition};
+use crate::resolve::assign;
 use crate::spec::family::Family;
 use crate::spec::problem::Problems;
 use crate::sweep::anyway;
@@ -103,6 +104,7 @@ fn build(loader: &mut Loader<'_>, request: &PlanRequest<'_>, machine: Machine) -
         arms: expansion.arms,
         cells,
         limits: limits(&recipe.settings),
+        hosts: assign::hosts(&recipe.settings),
         report: report_settings(&recipe.settings),
         warnings: Vec::new(),
     })

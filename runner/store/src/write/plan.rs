@@ -51,6 +51,7 @@ async fn insert_sweep(connection: &mut SqliteConnection, new: &SweepEntry) -> Re
         expanded: new.plan.expanded.clone(),
         arms: new.plan.arms.clone(),
         limits: new.plan.limits,
+        hosts: new.plan.hosts,
         report: new.plan.report.clone(),
         warnings: new.plan.warnings.clone(),
     };

@@ -35,6 +35,7 @@ pub(crate) fn plan() -> Plan {
         cells,
         runs: runs.collect(),
         limits: Limits { run_timeout: None, retries: 1, max_runs: 100 },
+        hosts: recipe::HostSettings::default(),
         report: ReportSettings { min_effect: 0.05, min_quality: 0.01, confidence: 0.95, redact: Vec::new() },
         warnings: Vec::new(),
     }
@@ -70,7 +71,7 @@ fn spec(strategy: Strategy, workers: u32) -> RunSpec {
     spec.train.evaluate = Extent::Steps(10);
     spec.train.target =
         Some(Target { metric: Metric::TestAccuracy, threshold: 0.8, after: None, stop: false });
-    spec.cluster.nodes = vec![Node { name: "local".to_owned(), slots: 4 }];
+    spec.cluster.nodes = vec![Node::local(4)];
     spec.measure.trace_first_steps = 3;
     spec.measure.trace_every = 5;
     spec

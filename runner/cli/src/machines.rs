@@ -1,0 +1,120 @@
+//! The machines of a plan: this one, and the hosts that are connected for as long as a sweep lasts.
+
+use crate::context::Context;
+use crate::exit::{Exit, Failure};
+use crate::output::{Console, human};
+use crate::progress::Sending;
+use launch::{FreeResources, Hosts, LocalNodes, NodeFacts, Nodes, Upload, WorkerBinary};
+use recipe::{Access, Node, Plan};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::mpsc;
+
+/// Where the runs of a plan take place.
+#[derive(Clone)]
+pub(crate) enum Machines {
+    /// On this machine alone.
+    Here,
+    /// On hosts, of which this machine may be one.
+    Hosts(Arc<Hosts>),
+}
+
+impl Machines {
+    /// Connects the hosts of a plan and makes worker and data ready there. Does nothing for a plan that stays on this machine.
+    /// What goes wrong with each host is told at once.
+    pub(crate) async fn connect(
+        plan: &Plan,
+        worker: &WorkerBinary,
+        context: &Context<'_>,
+    ) -> Result<Self, Failure> {
+        let nodes = nodes_of(plan);
+        if nodes.iter().all(|node| node.access == Access::Local) {
+            return Ok(Self::Here);
+        }
+        let console = context.console;
+        let begun = Instant::now();
+        let (uploads, mut arriving) = mpsc::unbounded_channel::<Upload>();
+        let mut sending = Sending::begin(context.global.progress, console);
+        let showing = tokio::spawn(async move {
+            while let Some(upload) = arriving.recv().await {
+                sending.show(&upload);
+            }
+            sending.finish();
+        });
+        let connected = Self::ready(plan, &nodes, worker, uploads, console).await;
+        // It ends with the last sender, which the hosts keep.
+        showing.abort();
+        let hosts = connected?;
+        let names = human::count(nodes.len(), "machine");
+        console.say(&format!("{names} connected and ready in {:.1} s", begun.elapsed().as_secs_f64()));
+        Ok(Self::Hosts(Arc::new(hosts)))
+    }
+
+    async fn ready(
+        plan: &Plan,
+        nodes: &[Node],
+        worker: &WorkerBinary,
+        uploads: mpsc::UnboundedSender<Upload>,
+        console: &Console,
+    ) -> Result<Hosts, Failure> {
+        let mut hosts = match Hosts::connect(nodes, uploads).await {
+            Ok(hosts) => hosts,
+            Err(errors) => {
+                for error in &errors {
+                    console.error(&error.to_string(), &error.cure());
+                }
+                return Err(Failure::Told(Exit::Preflight));
+            }
+        };
+        hosts.bring_worker(worker).await?;
+        let mut sources: Vec<_> = plan.cells.iter().map(|cell| &cell.spec.dataset.source).collect();
+        sources.dedup();
+        for source in sources {
+            hosts.bring_data(source, plan.hosts.copy_data).await?;
+        }
+        Ok(hosts)
+    }
+
+    /// Free resources of a host; `None` for this machine.
+    pub(crate) fn free(&self, node: &Node) -> Option<FreeResources> {
+        match self {
+            Self::Hosts(hosts) if node.access != Access::Local => hosts.free(node),
+            Self::Hosts(_) | Self::Here => None,
+        }
+    }
+
+    /// Ends the agents.
+    pub(crate) async fn close(&self) {
+        if let Self::Hosts(hosts) = self {
+            hosts.close().await;
+        }
+    }
+}
+
+impl Nodes for Machines {
+    fn facts(&self, node: &Node) -> io::Result<NodeFacts> {
+        match self {
+            Self::Here => LocalNodes.facts(node),
+            Self::Hosts(hosts) => hosts.facts(node),
+        }
+    }
+}
+
+/// The machines on which ranks of a plan run, each once, in the order of the recipe.
+pub(crate) fn nodes_of(plan: &Plan) -> Vec<Node> {
+    let mut nodes: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut found: Vec<Node> = Vec::new();
+    for cell in plan.cells.iter().filter(|cell| cell.excluded.is_none()) {
+        let cluster = &cell.spec.cluster;
+        for (index, node) in (0..).zip(&cluster.nodes) {
+            if cluster.seats.iter().any(|seat| seat.node == index) && !nodes.contains_key(node.name.as_str())
+            {
+                nodes.insert(&node.name, found.len());
+                found.push(node.clone());
+            }
+        }
+    }
+    found
+}

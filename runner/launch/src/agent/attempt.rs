@@ -1,0 +1,185 @@
+//! An attempt on one host: its processes, its sockets and its files.
+
+use super::Agent;
+use super::door::{self, Relays};
+use super::logs;
+use crate::channel::{Frame, FromAgent, Opened, Outlet, PIECE, Route, Streams, Urgency};
+use crate::local::{HostReader, Processes, SpawnLocal};
+use crate::sockets::OwnedDirectory;
+use bytes::Bytes;
+use mesh::{Member, Secret};
+use record::{HostRecord, Nanos, Rank};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::net::UnixStream;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+/// How long a connection waits for the socket of a rank that is still starting. The ranks' own deadline is shorter.
+const SOCKET: Duration = Duration::from_mins(10);
+/// How often it looks.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// A process to start on this host.
+pub(super) struct Start {
+    pub(super) member: Member,
+    pub(super) program: PathBuf,
+    pub(super) threads: u32,
+    pub(super) environment: BTreeMap<String, String>,
+    pub(super) briefing: Vec<u8>,
+}
+
+/// An attempt on this host. Dropping it kills its processes and removes its directories; the fields are dropped in their
+/// order.
+pub(super) struct HostedAttempt {
+    id: u64,
+    processes: Processes,
+    relays: Relays,
+    secret: Secret,
+    host: HostReader,
+    logs: Arc<Mutex<BTreeMap<Member, JoinHandle<()>>>>,
+    outlet: Outlet<FromAgent>,
+    sockets: OwnedDirectory,
+    directory: OwnedDirectory,
+}
+
+impl HostedAttempt {
+    /// Makes the attempt's directories.
+    pub(super) fn open(id: u64, secret: Secret, agent: &Agent) -> io::Result<Arc<Self>> {
+        let (exit, mut exits) = mpsc::unbounded_channel();
+        let logs: Arc<Mutex<BTreeMap<Member, JoinHandle<()>>>> = Arc::default();
+        let sent = logs.clone();
+        let outlet = agent.outlet.clone();
+        tokio::spawn(async move {
+            while let Some((member, exit)) = exits.recv().await {
+                let log = sent.lock().unwrap_or_else(PoisonError::into_inner).remove(&member);
+                if let Some(log) = log {
+                    // A process that was started by the member may keep its standard error open.
+                    let _ = tokio::time::timeout(logs::LAST_WORDS, log).await;
+                }
+                // Behind its log, which may wait.
+                outlet.send(Urgency::Bulk, FromAgent::Exited { attempt: id, member, exit }).await;
+            }
+        });
+        let directory = OwnedDirectory::make_in(&agent.cache.attempts()?)?;
+        fs::create_dir(directory.path.join("snapshots"))?;
+        Ok(Arc::new(Self {
+            id,
+            processes: Processes::new(exit)?,
+            relays: Relays::default(),
+            secret,
+            host: HostReader::new(),
+            logs,
+            outlet: agent.outlet.clone(),
+            sockets: OwnedDirectory::of_sockets()?,
+            directory,
+        }))
+    }
+
+    /// Opens a door for the ranks of other hosts at this address.
+    pub(super) async fn listen(
+        self: &Arc<Self>,
+        address: IpAddr,
+        ports: Option<(u16, u16)>,
+    ) -> io::Result<SocketAddr> {
+        let listener = door::bind(address, ports).await?;
+        let at = listener.local_addr()?;
+        self.relays.serve(listener, self);
+        Ok(at)
+    }
+
+    /// What the driver needs to know.
+    pub(super) fn opened(&self, door: Option<SocketAddr>) -> Opened {
+        Opened { sockets: self.sockets.path.clone(), directory: self.directory.path.clone(), door }
+    }
+
+    /// Listens in the place of the driver and of the ranks of other hosts, and leads what connects there.
+    pub(super) fn route(
+        self: &Arc<Self>,
+        routes: &[(Rank, Route)],
+        streams: &Streams<FromAgent>,
+    ) -> io::Result<()> {
+        let control = mesh::door::control_socket(&self.sockets.path).map_err(io::Error::other)?;
+        self.relays.lead_to_driver(&control, self.id, streams)?;
+        for (rank, route) in routes {
+            let socket = mesh::door::data_socket(&self.sockets.path, *rank).map_err(io::Error::other)?;
+            let to = door::Away { attempt: self.id, rank: *rank, route: *route, secret: self.secret.clone() };
+            self.relays.lead(&socket, to, streams)?;
+        }
+        Ok(())
+    }
+
+    /// Starts a process and returns its id.
+    pub(super) async fn start(&self, start: Start) -> io::Result<u32> {
+        let Start { member, program, threads, environment, briefing } = start;
+        let (reader, writer) = io::pipe()?;
+        let log = File::from(std::os::fd::OwnedFd::from(writer));
+        let sending = logs::send(reader, self.id, member, self.outlet.clone());
+        self.logs.lock().unwrap_or_else(PoisonError::into_inner).insert(member, sending);
+        self.processes.start(SpawnLocal { member, program, briefing, log, threads, environment }).await
+    }
+
+    /// Kills a member's process group.
+    pub(super) fn kill(&self, member: Member) {
+        self.processes.kill(member);
+    }
+
+    /// A connection with the socket of a rank on this host, as soon as it exists.
+    pub(super) async fn socket(&self, rank: Rank) -> io::Result<UnixStream> {
+        let path = mesh::door::data_socket(&self.sockets.path, rank).map_err(io::Error::other)?;
+        let exists = async {
+            while !path.exists() {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        tokio::time::timeout(SOCKET, exists).await.map_err(|_| io::ErrorKind::TimedOut)?;
+        UnixStream::connect(path).await
+    }
+
+    /// The secret that peers at the door must know.
+    pub(super) fn secret_for(&self, attempt: u64) -> Option<Secret> {
+        (attempt == self.id).then(|| self.secret.clone())
+    }
+
+    /// Deletes a file of the attempt's directory.
+    pub(super) fn discard(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.file(name)?)
+    }
+
+    /// Sends a file of the attempt's directory.
+    pub(super) fn send_file(&self, name: &str, request: u32, outlet: &Outlet<FromAgent>) -> io::Result<()> {
+        let mut file = File::open(self.file(name)?)?;
+        loop {
+            let mut piece = vec![0; PIECE];
+            let read = file.read(&mut piece)?;
+            piece.truncate(read);
+            let frame = Frame { message: FromAgent::Piece { request }, payload: Bytes::from(piece) };
+            if !outlet.send_blocking(frame) || read == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The counters of this host.
+    pub(super) fn read_host(&self, node: u32, at: Nanos) -> Option<HostRecord> {
+        let read = self.host.read(at, &self.processes)?;
+        Some(HostRecord { node, ..read })
+    }
+
+    /// The path of a file within the attempt's directory, and of none outside of it.
+    fn file(&self, name: &str) -> io::Result<PathBuf> {
+        let inside = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
+        if !inside || name.is_empty() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("{name} is no file of an attempt"),
+            ));
+        }
+        Ok(self.directory.path.join(name))
+    }
+}

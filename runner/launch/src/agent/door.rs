@@ -1,0 +1,187 @@
+//! How the sockets of one host lead to those of another: a listener in the place of each rank that is elsewhere, and the door
+//! at which such connections arrive.
+
+use super::attempt::HostedAttempt;
+use crate::channel::{Destination, FromAgent, Route, Streams};
+use mesh::Secret;
+use mesh::door::{HANDSHAKE_TIME, Knock, admit, knock};
+use record::Rank;
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+use tokio::io::copy_bidirectional_with_sizes;
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::task::{AbortHandle, JoinHandle};
+
+/// Bytes that are copied at once.
+const BUFFER: usize = 256 << 10;
+/// Connections at the door whose peers have not proved who they are; beyond it the oldest is closed.
+const UNPROVEN: usize = 128;
+/// How long a connection to another host's door is tried.
+const PATIENCE: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A rank of another host.
+#[derive(Clone)]
+pub(super) struct Away {
+    pub(super) attempt: u64,
+    pub(super) rank: Rank,
+    pub(super) route: Route,
+    pub(super) secret: Secret,
+}
+
+/// The tasks that lead connections; dropping them ends all.
+#[derive(Default)]
+pub(super) struct Relays(Mutex<Vec<JoinHandle<()>>>);
+
+impl Drop for Relays {
+    fn drop(&mut self) {
+        for task in self.0.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            task.abort();
+        }
+    }
+}
+
+impl Relays {
+    /// Admits peers at a door and connects them with the sockets of this host's ranks.
+    pub(super) fn serve(&self, listener: TcpListener, attempt: &Arc<HostedAttempt>) {
+        let attempt = Arc::downgrade(attempt);
+        self.keep(tokio::spawn(async move {
+            let mut unproven: VecDeque<AbortHandle> = VecDeque::new();
+            loop {
+                let Ok((stream, from)) = listener.accept().await else {
+                    // Too many open files, for example: it may get better.
+                    tokio::time::sleep(PAUSE).await;
+                    continue;
+                };
+                unproven.retain(|one| !one.is_finished());
+                if unproven.len() >= UNPROVEN
+                    && let Some(oldest) = unproven.pop_front()
+                {
+                    oldest.abort();
+                }
+                unproven.push_back(tokio::spawn(enter(stream, from, attempt.clone())).abort_handle());
+            }
+        }));
+    }
+
+    /// Leads what connects to `socket` to the driver's control plane.
+    pub(super) fn lead_to_driver(
+        &self,
+        socket: &Path,
+        attempt: u64,
+        streams: &Streams<FromAgent>,
+    ) -> io::Result<()> {
+        let streams = streams.clone();
+        self.accept(socket, move |stream| {
+            let streams = streams.clone();
+            async move { streams.open(stream, attempt, Destination::Control).await }
+        })
+    }
+
+    /// Leads what connects to `socket` to a rank of another host.
+    pub(super) fn lead(&self, socket: &Path, to: Away, streams: &Streams<FromAgent>) -> io::Result<()> {
+        let streams = streams.clone();
+        self.accept(socket, move |stream| {
+            let (streams, to) = (streams.clone(), to.clone());
+            async move {
+                match to.route {
+                    Route::Tunnel => streams.open(stream, to.attempt, Destination::Rank(to.rank)).await,
+                    Route::Door(address) => {
+                        if let Err(error) = pass(stream, address, &to).await {
+                            tracing::warn!(rank = %to.rank, %address, %error, "no connection with another host");
+                        }
+                    }
+                }
+            }
+        })
+    }
+
+    fn accept<F>(&self, socket: &Path, lead: impl Fn(UnixStream) -> F + Send + 'static) -> io::Result<()>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let listener = UnixListener::bind(socket)?;
+        self.keep(tokio::spawn(async move {
+            let mut connections = tokio::task::JoinSet::new();
+            loop {
+                tokio::select! {
+                    accepted = listener.accept() => match accepted {
+                        Ok((stream, _)) => drop(connections.spawn(lead(stream))),
+                        Err(_) => tokio::time::sleep(PAUSE).await,
+                    },
+                    Some(_) = connections.join_next() => {}
+                }
+            }
+        }));
+        Ok(())
+    }
+
+    fn keep(&self, task: JoinHandle<()>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(task);
+    }
+}
+
+/// Binds the door: at the first free port of a range, or at one that the system chooses.
+pub(super) async fn bind(address: IpAddr, ports: Option<(u16, u16)>) -> io::Result<TcpListener> {
+    let (first, last) = ports.unwrap_or((0, 0));
+    let mut fault = io::Error::other("no port");
+    for port in first..=last {
+        match TcpListener::bind((address, port)).await {
+            Ok(listener) => return Ok(listener),
+            Err(error) => fault = error,
+        }
+    }
+    let range = if ports.is_some() { format!(", ports {first} to {last}") } else { String::new() };
+    Err(io::Error::new(fault.kind(), format!("no door at {address}{range}: {fault}")))
+}
+
+/// A peer at the door, from its handshake to the end of its connection.
+async fn enter(mut stream: TcpStream, from: SocketAddr, attempt: Weak<HostedAttempt>) {
+    let secret = |asked: Knock| attempt.upgrade()?.secret_for(asked.attempt);
+    let admitted = tokio::time::timeout(HANDSHAKE_TIME, admit(&mut stream, secret)).await;
+    let rank = match admitted {
+        Ok(Ok(asked)) => asked.rank,
+        Ok(Err(error)) => return tracing::warn!(%from, %error, "a peer was refused at the door"),
+        Err(_) => return tracing::warn!(%from, "a peer said nothing at the door"),
+    };
+    // It is no stranger any more: it no longer counts among those that may be closed.
+    tokio::spawn(async move {
+        let socket = match attempt.upgrade() {
+            Some(here) => here.socket(rank).await,
+            None => return,
+        };
+        if let Ok(socket) = socket {
+            join(socket, stream).await;
+        }
+    });
+}
+
+/// Leads a connection through the door of another host.
+async fn pass(socket: UnixStream, address: SocketAddr, to: &Away) -> io::Result<()> {
+    let knocked = async {
+        loop {
+            match TcpStream::connect(address).await {
+                Ok(stream) => return stream,
+                Err(_) => tokio::time::sleep(PAUSE).await,
+            }
+        }
+    };
+    let late = || io::Error::new(io::ErrorKind::TimedOut, format!("nothing listens at {address}"));
+    let mut stream = tokio::time::timeout(PATIENCE, knocked).await.map_err(|_| late())?;
+    let asked = Knock { attempt: to.attempt, rank: to.rank };
+    let shaken = tokio::time::timeout(HANDSHAKE_TIME, knock(&mut stream, asked, &to.secret)).await;
+    shaken.map_err(|_| late())?.map_err(io::Error::other)?;
+    join(socket, stream).await;
+    Ok(())
+}
+
+/// Copies bytes both ways until either end closes.
+async fn join(mut socket: UnixStream, mut stream: TcpStream) {
+    // Small messages must not wait for large ones.
+    let _ = stream.set_nodelay(true);
+    let _ = copy_bidirectional_with_sizes(&mut socket, &mut stream, BUFFER, BUFFER).await;
+}

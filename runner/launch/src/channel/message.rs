@@ -1,0 +1,181 @@
+//! The messages between the driver and the agent of a host.
+
+use crate::{FreeResources, NodeFacts, ProcessExit};
+use mesh::{Member, Secret};
+use recipe::Source;
+use record::{HostRecord, Nanos, Rank};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+/// From the driver to an agent.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum ToAgent {
+    /// A sign of life.
+    Alive,
+    /// Something that is replied to.
+    Request { request: u32, what: Request },
+    /// Kill a member's process group.
+    Kill { attempt: u64, member: Member },
+    /// Delete a file of an attempt's directory.
+    Discard { attempt: u64, name: String },
+    /// End an attempt: kill its processes and delete its directories.
+    Close { attempt: u64 },
+    /// The payload is a piece of the file that `Request::Put` announced; an empty piece ends it.
+    Piece { request: u32 },
+    /// Bytes of a socket.
+    Stream(StreamMessage),
+}
+
+/// What an agent replies to.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Request {
+    /// The host's monotonic clock.
+    Clock,
+    /// Make the directories of an attempt, and with `listen` a door.
+    Open { attempt: u64, secret: Secret, listen: Option<IpAddr>, ports: Option<(u16, u16)> },
+    /// Lead the sockets of other hosts' ranks there.
+    Route { attempt: u64, routes: Vec<(Rank, Route)> },
+    /// Start a process; the payload is its briefing.
+    Start {
+        attempt: u64,
+        member: Member,
+        program: PathBuf,
+        threads: u32,
+        environment: BTreeMap<String, String>,
+    },
+    /// Send a file of an attempt's directory as [`FromAgent::Piece`]s.
+    Fetch { attempt: u64, name: String },
+    /// Read the counters of the host.
+    Host { attempt: u64, node: u32, at: Nanos },
+    /// Digest the files of a data set.
+    Data { source: Source },
+    /// Which of these files the cache lacks.
+    Missing { files: Vec<CachedFile> },
+    /// Put a file into the cache; its bytes follow as [`ToAgent::Piece`]s.
+    Put { file: CachedFile },
+    /// Make a folder of cached files under their names.
+    Assemble { folder: String, files: Vec<CachedFile> },
+    /// Whether a program on this host fits; reads its protocol.
+    Examine { program: PathBuf, environment: BTreeMap<String, String> },
+}
+
+/// A file by its content.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CachedFile {
+    /// Its name, without a folder.
+    pub(crate) name: String,
+    /// SHA-256 of its bytes in hexadecimal.
+    pub(crate) sha256: String,
+    /// Its bytes.
+    pub(crate) size: u64,
+    /// Whether it is a program.
+    pub(crate) program: bool,
+}
+
+/// How ranks of one host reach a rank of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Route {
+    /// Through the door of its host.
+    Door(SocketAddr),
+    /// Through this channel and the driver: encrypted as far as the channels are, and slower.
+    Tunnel,
+}
+
+/// Where a byte stream ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Destination {
+    /// At the driver's control plane.
+    Control,
+    /// At the socket of a rank.
+    Rank(Rank),
+}
+
+/// The life of a byte stream.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum StreamMessage {
+    /// It begins.
+    Open { stream: u32, attempt: u64, to: Destination },
+    /// The payload belongs to it.
+    Data { stream: u32 },
+    /// It ends, in both directions.
+    End { stream: u32 },
+}
+
+/// From an agent to the driver.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum FromAgent {
+    /// The first message.
+    Greeting(Greeting),
+    /// A sign of life.
+    Alive,
+    /// A request was carried out, or why not.
+    Reply { request: u32, outcome: Result<Reply, String> },
+    /// The payload is a piece of the file that `request` fetches; an empty piece ends it.
+    Piece { request: u32 },
+    /// A process exited; all of its log was sent before.
+    Exited { attempt: u64, member: Member, exit: ProcessExit },
+    /// The payload is what a process wrote to its standard error.
+    Log { attempt: u64, member: Member },
+    /// A sentence for the attempt's record.
+    Note { attempt: u64, text: String },
+    /// Bytes of a socket.
+    Stream(StreamMessage),
+}
+
+/// What an agent says of itself and its host.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Greeting {
+    pub(crate) version: String,
+    pub(crate) protocol: u32,
+    pub(crate) format: u64,
+    pub(crate) facts: NodeFacts,
+    pub(crate) free: FreeResources,
+    /// The address at which the driver's connection arrived, and the driver's own; `None` where it came without a network.
+    pub(crate) reached_at: Option<IpAddr>,
+    pub(crate) driver_at: Option<IpAddr>,
+    /// Folder of the cache.
+    pub(crate) cache: PathBuf,
+}
+
+/// Replies to requests.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Reply {
+    Done,
+    /// Nanoseconds of the host's monotonic clock.
+    Clock(u64),
+    Opened(Opened),
+    /// The process id.
+    Started(u32),
+    Host(Option<HostRecord>),
+    /// SHA-256 of a data set as the driver computes it.
+    Digest(String),
+    /// Positions in the list.
+    Missing(Vec<usize>),
+    /// The folder.
+    Assembled(PathBuf),
+}
+
+/// An attempt on a host.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Opened {
+    /// The directory of its sockets.
+    pub(crate) sockets: PathBuf,
+    /// Its directory.
+    pub(crate) directory: PathBuf,
+    /// The address of its door.
+    pub(crate) door: Option<SocketAddr>,
+}
+
+impl From<StreamMessage> for ToAgent {
+    fn from(message: StreamMessage) -> Self {
+        Self::Stream(message)
+    }
+}
+
+impl From<StreamMessage> for FromAgent {
+    fn from(message: StreamMessage) -> Self {
+        Self::Stream(message)
+    }
+}

@@ -1,0 +1,156 @@
+//! The files of a data set on a machine, and their digest: what a worker would read there.
+
+use recipe::{DatasetFiles, Source};
+use sha2::{Digest, Sha256};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// Why a data set cannot be digested.
+#[derive(Debug, thiserror::Error)]
+pub enum DataError {
+    /// A file is not there.
+    #[error("{} has neither {name} nor {name}.gz", .folder.display())]
+    Missing {
+        /// Where it was looked for.
+        folder: PathBuf,
+        /// Its name.
+        name: &'static str,
+    },
+    /// A file cannot be read.
+    #[error("the data in {} cannot be read: {source}", .folder.display())]
+    Unreadable {
+        /// Its folder.
+        folder: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+}
+
+/// SHA-256 over name, length and content of each file of a data set on this machine; of its description where it is built in.
+///
+/// # Errors
+/// A file is missing or cannot be read.
+pub fn digest(source: &Source) -> Result<String, DataError> {
+    let Some(set) = FileSet::of(source) else {
+        let described = serde_json::to_string(source).unwrap_or_default();
+        return Ok(recipe::hex(&Sha256::digest(described)));
+    };
+    let files = set.find()?;
+    digest_files(&files).map_err(|source| DataError::Unreadable { folder: set.folder.to_owned(), source })
+}
+
+/// The files of a data set on this machine, in a fixed order; none where it is built in.
+///
+/// # Errors
+/// A file is missing.
+pub(crate) fn files(source: &Source) -> Result<Vec<PathBuf>, DataError> {
+    FileSet::of(source).map_or_else(|| Ok(Vec::new()), |set| set.find())
+}
+
+/// The files of a data set in its folder; each may have `.gz` at its end instead of lying there plain.
+struct FileSet<'a> {
+    folder: &'a Path,
+    files: DatasetFiles,
+}
+
+impl<'a> FileSet<'a> {
+    /// The files that a worker reads; none where the data is built in.
+    fn of(source: &'a Source) -> Option<Self> {
+        Some(Self { folder: source.path()?, files: source.kind().profile().files? })
+    }
+
+    fn find(&self) -> Result<Vec<PathBuf>, DataError> {
+        let mut found = Vec::new();
+        for name in self.files.required {
+            found.push(self.place(name).ok_or_else(|| self.missing(name))?);
+        }
+        let before = found.len();
+        found.extend(self.files.some.iter().filter_map(|name| self.place(name)));
+        match self.files.some.first() {
+            Some(name) if found.len() == before => Err(self.missing(name)),
+            _ => Ok(found),
+        }
+    }
+
+    /// The plain file, else the compressed one, as a worker looks for them.
+    fn place(&self, name: &str) -> Option<PathBuf> {
+        [self.folder.join(name), self.folder.join(format!("{name}.gz"))]
+            .into_iter()
+            .find(|path| path.is_file())
+    }
+
+    fn missing(&self, name: &'static str) -> DataError {
+        DataError::Missing { folder: self.folder.to_owned(), name }
+    }
+}
+
+fn digest_files(files: &[PathBuf]) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 1 << 18];
+    for path in files {
+        let mut file = File::open(path)?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        hash.update(format!("{name}\n{}\n", file.metadata()?.len()));
+        loop {
+            match file.read(&mut buffer)? {
+                0 => break,
+                read => hash.update(&buffer[..read]),
+            }
+        }
+    }
+    Ok(recipe::hex(&hash.finalize()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use recipe::DatasetKind;
+    use std::fs;
+
+    fn mnist() -> &'static [&'static str] {
+        DatasetKind::Mnist.profile().files.unwrap().required
+    }
+
+    fn digest_in(folder: &Path) -> Result<String, DataError> {
+        digest(&Source::Mnist { path: folder.to_owned() })
+    }
+
+    /// A folder with these files, each holding its name.
+    fn folder(names: &[&str]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for name in names {
+            fs::write(folder.path().join(name), name).unwrap();
+        }
+        folder
+    }
+
+    #[test]
+    fn names_and_contents_of_the_files_decide_and_nothing_else() {
+        let one = folder(mnist());
+        let first = digest_in(one.path()).unwrap();
+        fs::write(one.path().join("README"), "notes").unwrap();
+        assert_eq!(digest_in(one.path()).unwrap(), first);
+        assert_eq!(digest_in(folder(mnist()).path()).unwrap(), first);
+        // Where both lie there, the plain file is read.
+        fs::write(one.path().join("t10k-labels-idx1-ubyte.gz"), "packed").unwrap();
+        assert_eq!(digest_in(one.path()).unwrap(), first);
+        fs::remove_file(one.path().join("t10k-labels-idx1-ubyte")).unwrap();
+        let packed = digest_in(one.path()).unwrap();
+        fs::write(one.path().join("t10k-labels-idx1-ubyte.gz"), "packet").unwrap();
+        let changed = digest_in(one.path()).unwrap();
+        assert!(packed != first && changed != first && changed != packed);
+    }
+
+    #[test]
+    fn whichever_batches_are_there_count() {
+        let of = |names: &[&str]| {
+            let folder = folder(names);
+            digest(&Source::Cifar10 { path: folder.path().to_owned() }).ok()
+        };
+        let one = of(&["test_batch.bin", "data_batch_4.bin"]);
+        let two = of(&["test_batch.bin", "data_batch_4.bin", "data_batch_2.bin.gz"]);
+        assert!(one.is_some() && two.is_some() && one != two);
+        assert_eq!((of(&["test_batch.bin"]), of(&["data_batch_1.bin"])), (None, None));
+    }
+}

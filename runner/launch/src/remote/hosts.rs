@@ -1,0 +1,232 @@
+//! The hosts of a plan, connected for as long as its sweep lasts.
+
+use super::error::{HostError, HostFault};
+use super::libraries::{LocalFile, local, worker_files};
+use super::link::HostLink;
+use super::start::{AgentProgram, Upload};
+use crate::channel::{CachedFile, Reply, Request};
+use crate::data_files;
+use crate::{DataError, FreeResources, LaunchError, NodeFacts, Nodes, WorkerBinary, data_digest};
+use recipe::{Access, Node, Source};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::task::JoinSet;
+
+/// Hosts that are connected at the same time: more would run into the limits of a jump host's sshd.
+const AT_ONCE: usize = 8;
+
+/// The connected hosts of a plan.
+pub struct Hosts {
+    links: BTreeMap<String, Arc<HostLink>>,
+    workers: BTreeMap<String, HostedWorker>,
+    /// The folder of each data set on each host, where it is another than on this machine.
+    data: BTreeMap<(String, PathBuf), PathBuf>,
+    uploads: UnboundedSender<Upload>,
+}
+
+/// The worker program on a host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HostedWorker {
+    pub(crate) program: PathBuf,
+    pub(crate) environment: BTreeMap<String, String>,
+}
+
+impl Hosts {
+    /// Starts an agent on each of these nodes, several at once; `uploads` learns how far files are that are sent.
+    ///
+    /// # Errors
+    /// The hosts that cannot be used; the others are let go.
+    pub async fn connect(nodes: &[Node], uploads: UnboundedSender<Upload>) -> Result<Self, Vec<HostError>> {
+        let unread = |error: io::Error| HostError {
+            host: "this machine".into(),
+            fault: HostFault::NoProgram { program: "/proc/self/exe".into(), reason: error.to_string() },
+        };
+        let program = AgentProgram::this().map_err(|error| vec![unread(error)])?;
+        let mut waiting: Vec<&Node> = nodes.iter().rev().collect();
+        waiting.dedup_by_key(|node| &node.name);
+        let mut connecting = JoinSet::new();
+        let mut links = BTreeMap::new();
+        let mut errors = Vec::new();
+        loop {
+            while connecting.len() < AT_ONCE
+                && let Some(node) = waiting.pop()
+            {
+                let (node, program, uploads) = (node.clone(), program.clone(), uploads.clone());
+                connecting.spawn(async move { HostLink::connect(&node, &program, &uploads).await });
+            }
+            match connecting.join_next().await {
+                None => break,
+                Some(Ok(Ok(link))) => drop(links.insert(link.node.name.clone(), link)),
+                Some(Ok(Err(error))) => errors.push(error),
+                Some(Err(error)) => errors.push(unread(io::Error::other(error))),
+            }
+        }
+        if errors.is_empty() {
+            return Ok(Self { links, workers: BTreeMap::new(), data: BTreeMap::new(), uploads });
+        }
+        errors.sort_by(|a, b| a.host.cmp(&b.host));
+        Err(errors)
+    }
+
+    /// Makes the worker program and its libraries ready on every host: named by the node, or sent to its cache once.
+    ///
+    /// # Errors
+    /// A host cannot have it, or it does not run there.
+    pub async fn bring_worker(&mut self, worker: &WorkerBinary) -> Result<(), LaunchError> {
+        let mut files: Option<Vec<LocalFile>> = None;
+        for (name, link) in &self.links {
+            let node = &link.node;
+            let hosted = match (&node.access, &node.worker) {
+                (Access::Local, None) => {
+                    HostedWorker { program: worker.path.clone(), environment: BTreeMap::new() }
+                }
+                (_, Some(program)) => HostedWorker {
+                    program: program.clone(),
+                    environment: library_path(node.libtorch.as_ref()),
+                },
+                (Access::Ssh { .. } | Access::Slurm { .. }, None) => {
+                    let all = match &mut files {
+                        Some(files) => files,
+                        none => none.insert(worker_files(&worker.path)?),
+                    };
+                    // Where the host has libtorch, only the program is sent.
+                    let sent = if node.libtorch.is_some() { &all[..1] } else { &all[..] };
+                    let folder = self.send(link, sent).await?;
+                    let program = folder.join(&all[0].file.name);
+                    let libraries = node.libtorch.clone().unwrap_or(folder);
+                    HostedWorker { program, environment: library_path(Some(&libraries)) }
+                }
+            };
+            let mut hosted = hosted;
+            hosted.environment.extend(node.environment.clone());
+            let examine =
+                Request::Examine { program: hosted.program.clone(), environment: hosted.environment.clone() };
+            link.request(examine, Vec::new()).await?;
+            self.workers.insert(name.clone(), hosted);
+        }
+        Ok(())
+    }
+
+    /// Checks that every host has the same data set as this machine, and where `copy` says so brings it there.
+    ///
+    /// # Errors
+    /// A host has not, or has another.
+    pub async fn bring_data(&mut self, source: &Source, copy: bool) -> Result<(), LaunchError> {
+        let Some(path) = source.path() else { return Ok(()) };
+        let unreadable = |error: DataError| LaunchError::Data(error);
+        let expected = data_digest(source).map_err(unreadable)?;
+        for (name, link) in &self.links {
+            let place = match (&link.node.data, path.file_name()) {
+                (Some(folder), Some(kind)) => folder.join(kind),
+                _ => path.to_owned(),
+            };
+            let there = link.request(Request::Data { source: source.at(&place) }, Vec::new()).await;
+            let place = match there {
+                Ok(Reply::Digest(digest)) if digest == expected => place,
+                Err(HostError { fault: HostFault::Refused { .. }, .. }) | Ok(_) if copy => {
+                    let files = data_files::files(source).map_err(unreadable)?;
+                    let files: Result<Vec<_>, _> = files.iter().map(|path| local(path, false)).collect();
+                    self.send(link, &files?).await?
+                }
+                Ok(_) => {
+                    let what = format!("its data in {} differ from those of this machine", place.display());
+                    return Err(link.fault(HostFault::Data { what }).into());
+                }
+                Err(HostError { fault: HostFault::Refused { what }, .. }) => {
+                    return Err(link.fault(HostFault::Data { what }).into());
+                }
+                Err(error) => return Err(error.into()),
+            };
+            if place != path {
+                self.data.insert((name.clone(), path.to_owned()), place);
+            }
+        }
+        Ok(())
+    }
+
+    /// Free resources of a node when it was connected, with the disk of its cache.
+    pub fn free(&self, node: &Node) -> Option<FreeResources> {
+        Some(self.links.get(&node.name)?.greeting.free)
+    }
+
+    /// Ends all agents.
+    pub async fn close(&self) {
+        let mut closing = JoinSet::new();
+        for link in self.links.values().cloned() {
+            closing.spawn(async move { link.close().await });
+        }
+        while closing.join_next().await.is_some() {}
+    }
+
+    pub(crate) fn link(&self, node: &Node) -> Option<Arc<HostLink>> {
+        self.links.get(&node.name).cloned()
+    }
+
+    pub(crate) fn worker(&self, node: &Node) -> HostedWorker {
+        self.workers.get(&node.name).cloned().unwrap_or_default()
+    }
+
+    /// Where a data set of this machine is on a node.
+    pub(crate) fn data(&self, node: &Node, source: &Source) -> Option<PathBuf> {
+        self.data.get(&(node.name.clone(), source.path()?.to_owned())).cloned()
+    }
+
+    /// The address at which the other hosts reach a node: as its node says, else the one at which the driver reached it; of
+    /// the driver's own machine the one that the others see.
+    pub(crate) fn address(&self, node: &Node) -> Option<IpAddr> {
+        let greeting = &self.links.get(&node.name)?.greeting;
+        let seen = || self.links.values().find_map(|link| link.greeting.driver_at);
+        node.address.or_else(|| match node.access {
+            Access::Local => seen().or(greeting.reached_at),
+            Access::Ssh { .. } | Access::Slurm { .. } => greeting.reached_at,
+        })
+    }
+
+    /// Sends the files that a host's cache lacks. Returns the folder in which they stand under their names.
+    async fn send(&self, link: &HostLink, files: &[LocalFile]) -> Result<PathBuf, LaunchError> {
+        let cached: Vec<CachedFile> = files.iter().map(|file| file.file.clone()).collect();
+        let missing = match link.request(Request::Missing { files: cached.clone() }, Vec::new()).await? {
+            Reply::Missing(missing) => missing,
+            _ => Vec::new(),
+        };
+        for LocalFile { path, file } in missing.into_iter().filter_map(|index| files.get(index)) {
+            let told = |sent| {
+                let upload =
+                    Upload { host: link.node.name.clone(), file: file.name.clone(), sent, size: file.size };
+                // Fails if nobody wants to know.
+                let _ = self.uploads.send(upload);
+            };
+            link.put(file.clone(), path, told).await?;
+        }
+        let mut digest = Sha256::new();
+        for file in &cached {
+            digest.update(format!("{} {}\n", file.name, file.sha256));
+        }
+        let folder = recipe::hex(&digest.finalize()[..16]);
+        let refused = |what: &str| link.fault(HostFault::Cache { what: what.into() });
+        match link.request(Request::Assemble { folder, files: cached }, Vec::new()).await {
+            Ok(Reply::Assembled(folder)) => Ok(folder),
+            Ok(_) => Err(refused("it made no folder").into()),
+            Err(HostError { fault: HostFault::Refused { what }, .. }) => Err(refused(&what).into()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Nodes for Hosts {
+    fn facts(&self, node: &Node) -> io::Result<NodeFacts> {
+        let link = self.links.get(&node.name);
+        link.map(|link| link.greeting.facts.clone()).ok_or_else(|| io::Error::other("it is not connected"))
+    }
+}
+
+/// The variable by which the dynamic linker finds libraries, in front of where the program was built.
+fn library_path(folder: Option<&PathBuf>) -> BTreeMap<String, String> {
+    let variable = |folder: &PathBuf| ("LD_LIBRARY_PATH".to_owned(), folder.to_string_lossy().into_owned());
+    folder.map(variable).into_iter().collect()
+}

@@ -1,0 +1,279 @@
+//! The launcher of an attempt whose ranks run on connected hosts. The evaluator runs on the driver's machine.
+
+use super::error::HostFault;
+use super::hosts::{HostedWorker, Hosts};
+use super::link::{AttemptEnd, HostLink};
+use crate::channel::{Opened, Reply, Request, Route, ToAgent};
+use crate::launcher::{
+    Artifact, Artifacts, Fetch, Launcher, NodeIndex, NodeReport, Opening, Place, SpawnRequest,
+};
+use crate::local::LocalLauncher;
+use crate::log::{log_file, tail};
+use crate::{LaunchError, ProcessExit};
+use mesh::Member;
+use recipe::{Access, Node, Tunnel};
+use record::{HostRecord, Nanos, Rank};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+
+/// Readings of a host's clock; the one with the shortest way decides.
+const READINGS: usize = 16;
+
+/// Runs the ranks of an attempt on connected hosts.
+pub(crate) struct HostsLauncher {
+    attempt: u64,
+    hosts: Arc<Hosts>,
+    /// The ports of doors; without it the system chooses.
+    ports: Option<(u16, u16)>,
+    /// By the node's position in the cluster; `None` for one without ranks.
+    nodes: Vec<Option<OpenNode>>,
+    /// Of the evaluator.
+    local: LocalLauncher,
+    directory: PathBuf,
+    exit: UnboundedSender<(Member, ProcessExit)>,
+    exits: UnboundedReceiver<(Member, ProcessExit)>,
+    reading: UnboundedSender<HostRecord>,
+    readings: UnboundedReceiver<HostRecord>,
+    note: UnboundedSender<String>,
+    notes: UnboundedReceiver<String>,
+    /// The node of each started rank.
+    started: BTreeMap<Member, NodeIndex>,
+}
+
+/// A node on which an attempt is open.
+struct OpenNode {
+    link: Arc<HostLink>,
+    worker: HostedWorker,
+    place: Place,
+    door: Option<SocketAddr>,
+    clock: ClockReading,
+}
+
+/// By how much a host's clock is ahead of this machine's, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ClockReading {
+    ahead: i64,
+    /// At most, to either side.
+    error: u64,
+}
+
+impl HostsLauncher {
+    /// A launcher for the attempt in `directory`, which exists.
+    pub(crate) fn new(
+        hosts: Arc<Hosts>,
+        directory: &Path,
+        ports: Option<(u16, u16)>,
+    ) -> Result<Self, LaunchError> {
+        let (exit, exits) = mpsc::unbounded_channel();
+        let (reading, readings) = mpsc::unbounded_channel();
+        let (note, notes) = mpsc::unbounded_channel();
+        let mesh::Secret(random) = mesh::random_secret();
+        let attempt = u64::from_le_bytes([0, 1, 2, 3, 4, 5, 6, 7].map(|index| random[index]));
+        let local = LocalLauncher::new(directory)?;
+        Ok(Self {
+            attempt,
+            hosts,
+            ports,
+            nodes: Vec::new(),
+            local,
+            directory: directory.to_owned(),
+            exit,
+            exits,
+            reading,
+            readings,
+            note,
+            notes,
+            started: BTreeMap::new(),
+        })
+    }
+
+    fn node(&self, node: NodeIndex) -> Option<&OpenNode> {
+        self.nodes.get(node.0 as usize)?.as_ref()
+    }
+
+    async fn open_node(
+        &self,
+        node: &Node,
+        opening: &Opening<'_>,
+        several: bool,
+    ) -> Result<OpenNode, LaunchError> {
+        let link = self.hosts.link(node).ok_or_else(|| LaunchError::NoHost { host: node.name.clone() })?;
+        let doors = several && opening.spec.cluster.tunnel == Tunnel::None;
+        let loopback = || IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let listen = doors.then(|| self.hosts.address(node).unwrap_or_else(loopback));
+        let (attempt, secret, ports) = (self.attempt, opening.secret.clone(), self.ports);
+        let open = Request::Open { attempt, secret, listen, ports };
+        let Opened { sockets, directory, door } = match link.request(open, Vec::new()).await? {
+            Reply::Opened(opened) => opened,
+            other => return Err(unexpected(&link, &other)),
+        };
+        let data = self.hosts.data(node, &opening.spec.dataset.source);
+        let clock = read_clock(&link).await?;
+        let place = Place { sockets, directory, data };
+        Ok(OpenNode { worker: self.hosts.worker(node), link, place, door, clock })
+    }
+}
+
+fn unexpected(link: &HostLink, reply: &Reply) -> LaunchError {
+    link.fault(HostFault::Refused { what: format!("an unexpected reply: {reply:?}") }).into()
+}
+
+/// Compares a host's clock with this machine's, after Cristian (1989): the reading with the shortest round trip decides, and half
+/// of the trip bounds its error.
+async fn read_clock(link: &HostLink) -> Result<ClockReading, LaunchError> {
+    let mut best = ClockReading { ahead: 0, error: u64::MAX };
+    for _ in 0..READINGS {
+        let before = crate::agent::monotonic();
+        let Reply::Clock(there) = link.request(Request::Clock, Vec::new()).await? else { continue };
+        let after = crate::agent::monotonic();
+        let error = (after - before).div_ceil(2);
+        if error < best.error {
+            best = ClockReading { ahead: there.wrapping_sub(before + (after - before) / 2) as i64, error };
+        }
+    }
+    Ok(best)
+}
+
+impl Launcher for HostsLauncher {
+    async fn open(&mut self, opening: Opening<'_>) -> Result<(), LaunchError> {
+        let cluster = &opening.spec.cluster;
+        let used: BTreeSet<u32> = cluster.seats.iter().map(|seat| seat.node).collect();
+        for (index, node) in (0..).zip(&cluster.nodes) {
+            let open = match used.contains(&index) {
+                true => Some(self.open_node(node, &opening, used.len() > 1).await?),
+                false => None,
+            };
+            self.nodes.push(open);
+        }
+        let rank_nodes: Vec<(Rank, u32)> =
+            (0..).map(Rank).zip(cluster.seats.iter().map(|seat| seat.node)).collect();
+        let link_of = |node: u32| self.node(NodeIndex(node)).map(|open| Arc::downgrade(&open.link));
+        for (index, open) in (0..).zip(&self.nodes) {
+            let Some(open) = open else { continue };
+            let away = rank_nodes.iter().filter(|(_, node)| *node != index);
+            open.link.begin(
+                self.attempt,
+                AttemptEnd {
+                    exits: self.exit.clone(),
+                    directory: self.directory.clone(),
+                    control: mesh::door::control_socket(opening.sockets).map_err(LaunchError::Channel)?,
+                    hosts: away.clone().filter_map(|(rank, node)| Some((*rank, link_of(*node)?))).collect(),
+                    notes: self.note.clone(),
+                    running: BTreeSet::new(),
+                },
+            );
+            let route = |(rank, node): &(Rank, u32)| {
+                let door = self.node(NodeIndex(*node)).and_then(|open| open.door);
+                (*rank, door.map_or(Route::Tunnel, Route::Door))
+            };
+            let routes = away.map(route).collect();
+            open.link.request(Request::Route { attempt: self.attempt, routes }, Vec::new()).await?;
+        }
+        Ok(())
+    }
+
+    fn place(&self, member: Member, node: NodeIndex) -> Option<&Place> {
+        match member {
+            Member::Evaluator => None,
+            Member::Rank(_) => self.node(node).map(|open| &open.place),
+        }
+    }
+
+    async fn start(&mut self, request: SpawnRequest) -> Result<u32, LaunchError> {
+        let SpawnRequest { member, node, program, briefing, threads } = request;
+        let Some(open) = self.node(node).filter(|_| member != Member::Evaluator) else {
+            return self.local.start(SpawnRequest { member, node, program, briefing, threads }).await;
+        };
+        let link = open.link.clone();
+        let HostedWorker { program, environment } = open.worker.clone();
+        let attempt = self.attempt;
+        link.runs(attempt, member);
+        self.started.insert(member, node);
+        let start = Request::Start { attempt, member, program, threads, environment };
+        match link.request(start, briefing).await? {
+            Reply::Started(pid) => Ok(pid),
+            other => Err(unexpected(&link, &other)),
+        }
+    }
+
+    fn kill(&mut self, member: Member) {
+        match self.started.get(&member).and_then(|node| self.node(*node)) {
+            Some(open) => open.link.tell(ToAgent::Kill { attempt: self.attempt, member }),
+            None => self.local.kill(member),
+        }
+    }
+
+    async fn next_report(&mut self) -> NodeReport {
+        tokio::select! {
+            report = self.local.next_report() => report,
+            Some((member, exit)) = self.exits.recv() => NodeReport::Exit(member, exit),
+            Some(reading) = self.readings.recv() => NodeReport::Reading(reading),
+            Some(note) = self.notes.recv() => NodeReport::Note(note),
+        }
+    }
+
+    fn clock_ahead(&self, node: NodeIndex) -> i64 {
+        self.node(node).map_or(0, |open| open.clock.ahead)
+    }
+
+    /// Asks the hosts; their readings are reported.
+    fn read_hosts(&mut self, at: Nanos) -> Vec<HostRecord> {
+        for (node, open) in (0..).zip(&self.nodes) {
+            let Some(open) = open else { continue };
+            let (link, reading, attempt) = (open.link.clone(), self.reading.clone(), self.attempt);
+            tokio::spawn(async move {
+                let read = link.request(Request::Host { attempt, node, at }, Vec::new()).await;
+                if let Ok(Reply::Host(Some(record))) = read {
+                    // Fails when the attempt is over.
+                    let _ = reading.send(record);
+                }
+            });
+        }
+        Vec::new()
+    }
+}
+
+impl Artifacts for HostsLauncher {
+    fn fetch(&mut self, artifact: Artifact) -> Fetch {
+        let Artifact { node, name, sha256 } = artifact;
+        let path = self.directory.join(&name);
+        let Some(open) = self.node(node) else {
+            return self.local.fetch(Artifact { node, name, sha256 });
+        };
+        let (link, attempt) = (open.link.clone(), self.attempt);
+        Box::pin(async move { link.fetch(attempt, name, path, sha256).await })
+    }
+
+    fn discard(&mut self, artifact: &Artifact) -> io::Result<()> {
+        if let Some(open) = self.node(artifact.node) {
+            open.link.tell(ToAgent::Discard { attempt: self.attempt, name: artifact.name.clone() });
+        }
+        match fs::remove_file(self.directory.join(&artifact.name)) {
+            // It was never fetched.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
+    }
+
+    fn log_tail(&mut self, member: Member, bytes: u64) -> io::Result<Vec<u8>> {
+        tail(&log_file(&self.directory, member), bytes)
+    }
+}
+
+impl Drop for HostsLauncher {
+    fn drop(&mut self) {
+        for open in self.nodes.iter().flatten() {
+            open.link.finish(self.attempt);
+        }
+    }
+}
+
+/// Whether a run needs agents: it has ranks elsewhere than on this machine.
+pub fn needs_hosts(cluster: &recipe::Cluster) -> bool {
+    cluster.nodes.iter().any(|node| node.access != Access::Local)
+}
