@@ -47,7 +47,7 @@ impl Desk {
     pub fn command<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Result<Command> {
         let mut command = Command::new(binary("bakeoff")?);
         command.args(arguments).current_dir(self.folder.path());
-        for name in ["BAKEOFF_STORE", "BAKEOFF_DATA", "BAKEOFF_WORKER", "BAKEOFF_LOG"] {
+        for name in ["BAKEOFF_STORE", "BAKEOFF_DATA", "BAKEOFF_WORKER", "BAKEOFF_LOG", "BAKEOFF_SSH"] {
             command.env_remove(name);
         }
         // Wide enough for every sentence to stay on one line.
@@ -247,6 +247,12 @@ impl WorkerProcess {
     /// Whether it is there.
     pub fn lives(&self) -> bool {
         Stat::of(self.pid).is_some_and(|stat| stat.born == self.born)
+    }
+
+    /// The process that started it.
+    pub fn parent(&self) -> Result<Self> {
+        let stat = Stat::of(self.pid).with_context(|| format!("worker {} is gone", self.pid))?;
+        Self::of(stat.parent)
     }
 
     /// Sends it a signal.

@@ -3,11 +3,13 @@
 
 mod driver;
 pub mod fault;
+mod lab;
 mod sketch;
 mod threads;
 mod under_way;
 
 pub use driver::{Desk, DriverProcess, Ended, WorkerProcess, gone, wait_until};
+pub use lab::{Lab, free_port};
 pub use sketch::Sketch;
 pub use threads::{RankLog, train_on_threads};
 pub use under_way::{CLEAN, UnderWay};
@@ -42,7 +44,7 @@ impl Files for Text<'_> {
 
 /// What a recipe's text expands to.
 pub fn plan(text: &str) -> Result<Plan> {
-    plan_for(text, Machine { cores: 2 })
+    plan_for(text, Machine::new(2))
 }
 
 /// What a recipe's text expands to on such a machine.
@@ -70,7 +72,7 @@ impl Files for Disk {
 
 /// The plan of a recipe's file on a machine of two cores.
 pub fn plan_file(path: &Path) -> Result<Plan> {
-    recipe::plan(&Disk, &PlanRequest::new(path), &Machine { cores: 2 })
+    recipe::plan(&Disk, &PlanRequest::new(path), &Machine::new(2))
         .map_err(|problems| anyhow::anyhow!("{problems:?}"))
 }
 

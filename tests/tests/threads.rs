@@ -41,7 +41,7 @@ count = 1
 /// On four cores all-reduces would have two threads a worker, and beside a server there is one.
 #[test]
 fn on_four_cores_all_arms_have_equal_threads_and_equal_weights() {
-    let plan = plan_for(QUICKSTART, Machine { cores: 4 }).unwrap();
+    let plan = plan_for(QUICKSTART, Machine::new(4)).unwrap();
     let mut seen = BTreeMap::new();
     for run in &plan.runs {
         let trained = train_planned(&plan, run, Deadlines::default(), |_| ()).unwrap().done().unwrap();

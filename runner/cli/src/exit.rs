@@ -91,7 +91,13 @@ impl From<SelectionError> for Failure {
 
 impl From<LaunchError> for Failure {
     fn from(error: LaunchError) -> Self {
-        Self::of(Exit::Preflight, error)
+        match error {
+            LaunchError::Host(error) => {
+                let cure = error.cure();
+                Self::of(Exit::Preflight, error).cure(cure)
+            }
+            error => Self::of(Exit::Preflight, error),
+        }
     }
 }
 

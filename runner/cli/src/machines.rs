@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::{Console, human};
 use crate::progress::Sending;
-use launch::{FreeResources, Hosts, LocalNodes, NodeFacts, Nodes, Upload, WorkerBinary};
+use launch::{FreeResources, HostError, Hosts, LocalNodes, NodeFacts, Nodes, Upload, WorkerBinary};
 use recipe::{Access, Node, Plan};
 use std::collections::BTreeMap;
 use std::io;
@@ -35,17 +35,7 @@ impl Machines {
         }
         let console = context.console;
         let begun = Instant::now();
-        let (uploads, mut arriving) = mpsc::unbounded_channel::<Upload>();
-        let mut sending = Sending::begin(context.global.progress, console);
-        let showing = tokio::spawn(async move {
-            while let Some(upload) = arriving.recv().await {
-                sending.show(&upload);
-            }
-            sending.finish();
-        });
-        let connected = Self::ready(plan, &nodes, worker, uploads, console).await;
-        // It ends with the last sender, which the hosts keep.
-        showing.abort();
+        let connected = Self::ready(plan, &nodes, worker, show_uploads(context), console).await;
         let hosts = connected?;
         let names = human::count(nodes.len(), "machine");
         console.say(&format!("{names} connected and ready in {:.1} s", begun.elapsed().as_secs_f64()));
@@ -100,6 +90,24 @@ impl Nodes for Machines {
             Self::Hosts(hosts) => hosts.facts(node),
         }
     }
+}
+
+/// Connects the hosts that can be reached; what is wrong with the others is returned.
+pub(crate) async fn connect_each(nodes: &[Node], context: &Context<'_>) -> (Hosts, Vec<HostError>) {
+    Hosts::connect_each(nodes, show_uploads(context)).await
+}
+
+/// Shows uploads until the last sender is dropped.
+fn show_uploads(context: &Context<'_>) -> mpsc::UnboundedSender<Upload> {
+    let (uploads, mut arriving) = mpsc::unbounded_channel::<Upload>();
+    let mut sending = Sending::begin(context.global.progress, context.console);
+    tokio::spawn(async move {
+        while let Some(upload) = arriving.recv().await {
+            sending.show(&upload);
+        }
+        sending.finish();
+    });
+    uploads
 }
 
 /// The machines on which ranks of a plan run, each once, in the order of the recipe.

@@ -15,10 +15,13 @@ pub(crate) fn evidence(plan: &Plan) -> String {
     lines.fold(String::new(), |text, line| text + &line + "\n")
 }
 
-/// The machine that recipes are planned for.
+/// The machine that recipes are planned for, with the Slurm allocation that it is in.
 pub(crate) fn machine() -> Machine {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    Machine { cores: u32::try_from(cores).unwrap_or(u32::MAX) }
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    let processors = variable("SLURM_JOB_CPUS_PER_NODE");
+    Machine::new(u32::try_from(cores).unwrap_or(u32::MAX))
+        .inside(&variable("SLURM_JOB_NODELIST"), &processors)
 }
 
 /// Plans a recipe; its problems go to standard error.

@@ -49,7 +49,7 @@ pub use node_facts::{NodeFacts, Nodes, hardware};
 pub use outcome::{End, LostRank, Outcome, Whereabouts};
 pub use preflight::{Concern, ConcernLevel, Free, FreeResources, preflight};
 pub use process_exit::ProcessExit;
-pub use remote::{HostError, HostFault, Hosts, Upload, needs_hosts};
+pub use remote::{HostError, HostFault, HostState, Hosts, Inspect, Upload, Way, WayState, needs_hosts};
 pub use sockets::reap;
 pub use update::{RunPhase, Update};
 pub use worker_binary::{WorkerBinary, examine, find_worker};

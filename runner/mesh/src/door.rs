@@ -138,7 +138,11 @@ mod tests {
     fn meeting(secret: Secret, asked: Knock) -> (Result<(), MeshError>, Result<Knock, MeshError>) {
         wait(async {
             let (mut client, mut door) = duplex(64);
-            let knocking = async { knock(&mut client, asked, &secret).await };
+            let knocking = async {
+                let knocked = knock(&mut client, asked, &secret).await;
+                drop(client);
+                knocked
+            };
             let admitting = async {
                 let known = |asked: Knock| (asked.attempt == 5).then_some(SECRET);
                 let admitted = admit(&mut door, known).await;

@@ -38,10 +38,58 @@ impl FileProblem {
 }
 
 /// The machine that a plan is made on, as far as plans depend on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Machine {
     /// Cores that may be used: the slots of `local` where the recipe gives no number.
     pub cores: u32,
+    /// The hosts of the Slurm allocation that the planner runs in; empty outside of one.
+    pub allocation: Vec<AllocatedHost>,
+}
+
+impl Machine {
+    /// A machine outside of any allocation.
+    pub const fn new(cores: u32) -> Self {
+        Self { cores, allocation: Vec::new() }
+    }
+
+    /// The same with the hosts of `SLURM_JOB_NODELIST` and their processors in `SLURM_JOB_CPUS_PER_NODE`: `n[1-3]` and `2(x3)`.
+    /// A list that cannot be read is none.
+    pub fn inside(self, hosts: &str, processors: &str) -> Self {
+        let names: Vec<String> = split_list(hosts)
+            .into_iter()
+            .flat_map(|part| crate::resolve::node_list::expanded(part).unwrap_or_default())
+            .collect();
+        let mut cores = processors.split(',').flat_map(|part| {
+            let (count, times) = part.split_once("(x").unwrap_or((part, "1"));
+            let times: usize = times.trim_end_matches(')').parse().unwrap_or(1);
+            std::iter::repeat_n(count.trim().parse().unwrap_or(1), times.min(names.len()))
+        });
+        let host = |name: &String| AllocatedHost { name: name.clone(), cores: cores.next().unwrap_or(1) };
+        Self { allocation: names.iter().map(host).collect(), ..self }
+    }
+}
+
+/// A host of an allocation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AllocatedHost {
+    /// Its name in Slurm.
+    pub name: String,
+    /// Processors of the allocation on it.
+    pub cores: u32,
+}
+
+/// The parts of `a[1,3],b`: commas in brackets belong to a part.
+fn split_list(list: &str) -> Vec<&str> {
+    let mut depth = 0;
+    let outside = |letter: char| {
+        match letter {
+            '[' => depth += 1,
+            ']' => depth -= 1,
+            _ => {}
+        }
+        letter == ',' && depth == 0
+    };
+    list.split(outside).map(str::trim).filter(|part| !part.is_empty()).collect()
 }
 
 /// Removes `.` and `..` by name only; nothing is looked up.
@@ -58,4 +106,19 @@ pub(crate) fn tidy(path: &Path) -> PathBuf {
         }
     }
     tidied
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_allocation_is_read_as_slurm_writes_it() {
+        let host = |name: &str, cores| AllocatedHost { name: name.into(), cores };
+        let inside = |hosts, processors| Machine::new(1).inside(hosts, processors).allocation;
+        assert_eq!(inside("n[1-3]", "2(x3)"), [host("n1", 2), host("n2", 2), host("n3", 2)]);
+        assert_eq!(inside("a[1,3],b", "2(x2),8"), [host("a1", 2), host("a3", 2), host("b", 8)]);
+        assert_eq!(inside("b", ""), [host("b", 1)]);
+        assert_eq!(inside("", ""), []);
+    }
 }

@@ -15,7 +15,7 @@ mod sweep;
 mod text;
 mod values;
 
-pub use files::{FileProblem, Files, Machine};
+pub use files::{AllocatedHost, FileProblem, Files, Machine};
 pub use keys::lookup::nearest;
 pub use query::condition::key_path;
 pub use query::grammar::{Misread, Query, Relation, Word};

@@ -52,7 +52,7 @@ fn main() -> Result<()> {
         bail!("layers RECIPE STEPS [KEY=VALUE...]");
     };
     let request = PlanRequest { overrides, ..PlanRequest::new(Path::new(recipe)) };
-    let planned = recipe::plan(&Disk, &request, &Machine { cores: 2 });
+    let planned = recipe::plan(&Disk, &request, &Machine::new(2));
     let plan = planned.map_err(|problems| anyhow::anyhow!(problems.render(Colours::None, 100)))?;
     let spec = &plan.cells.first().context("the recipe has no cell")?.spec;
     let share = (spec.train.global_batch / spec.cluster.workers().max(1)) as usize;

@@ -2,7 +2,7 @@
 //!
 //! The tests come last, so that their report is at the end of a log.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
@@ -100,13 +100,13 @@ pub(crate) fn run(workspace: &Workspace, options: Options) -> Result<ExitCode> {
 
 fn perform(workspace: &Workspace, options: Options, stages: &mut Stages) -> Result<()> {
     stages.perform("libtorch", || libtorch::ensure(workspace))?;
-    let chromium = stages.perform("tools", browser)?;
-    for what in left_out(options, chromium.is_some(), std::env::var_os("BAKEOFF_DATA").is_some()) {
+    let tools = stages.perform("tools", tools)?;
+    for what in left_out(options, &tools, std::env::var_os("BAKEOFF_DATA").is_some()) {
         stages.leave_out(what);
     }
     let checks = checks(options, tools::has_nextest());
     for (index, check) in checks.iter().enumerate() {
-        let child = child(workspace, check, chromium.as_deref());
+        let child = child(workspace, check, &tools);
         let result = stages.perform(check.name, || {
             println!("$ {}", child.name());
             child.run()
@@ -123,6 +123,27 @@ fn perform(workspace: &Workspace, options: Options, stages: &mut Stages) -> Resu
         }
     }
     Ok(())
+}
+
+/// What the tests use besides.
+#[derive(Default)]
+struct Tools {
+    chromium: Option<PathBuf>,
+    sshd: Option<PathBuf>,
+}
+
+fn tools() -> Result<Tools> {
+    Ok(Tools { chromium: browser()?, sshd: daemon()? })
+}
+
+/// OpenSSH's server; where nothing may be left out, there must be one.
+fn daemon() -> Result<Option<PathBuf>> {
+    let found = tools::sshd();
+    if found.is_none() && tools::all_required() {
+        bail!("no sshd for the tests that start hosts; install OpenSSH's server");
+    }
+    println!("sshd: {}", found.as_ref().map_or_else(|| "none".into(), |path| path.display().to_string()));
+    Ok(found)
 }
 
 /// The browser for the tests; where nothing may be left out, there must be one.
@@ -142,12 +163,15 @@ fn browser() -> Result<Option<PathBuf>> {
 }
 
 /// What will not run, each with its reason and cure.
-fn left_out(options: Options, has_browser: bool, has_data: bool) -> Vec<&'static str> {
+fn left_out(options: Options, tools: &Tools, has_data: bool) -> Vec<&'static str> {
     let mut left_out = Vec::new();
     if options.quick {
         left_out.push("documentation, end-to-end tests (--quick)");
     }
-    if !has_browser {
+    if tools.sshd.is_none() {
+        left_out.push("tests that start hosts (no sshd; install OpenSSH's server)");
+    }
+    if tools.chromium.is_none() {
         left_out
             .push("tests that open a page (no Chromium; install it, or set BAKEOFF_CHROMIUM to its path)");
     }
@@ -157,20 +181,28 @@ fn left_out(options: Options, has_browser: bool, has_data: bool) -> Vec<&'static
     left_out
 }
 
-fn child(workspace: &Workspace, check: &Check, chromium: Option<&Path>) -> Child {
+fn child(workspace: &Workspace, check: &Check, tools: &Tools) -> Child {
     let mut child = workspace.child("cargo").arguments(check.words);
     if *check == DOCS {
         child = child.variable("RUSTDOCFLAGS", "-D warnings");
     }
-    match chromium {
-        Some(chromium) => child.variable(tools::CHROMIUM_VARIABLE, chromium),
-        None => child,
+    if let Some(chromium) = &tools.chromium {
+        child = child.variable(tools::CHROMIUM_VARIABLE, chromium);
     }
+    if let Some(sshd) = &tools.sshd {
+        child = child.variable(tools::SSHD_VARIABLE, sshd);
+    }
+    child
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Everything, or all but the browser.
+    fn tools(has_browser: bool) -> Tools {
+        Tools { chromium: has_browser.then(|| "/bin/chromium".into()), sshd: Some("/usr/sbin/sshd".into()) }
+    }
 
     fn names(quick: bool, has_nextest: bool) -> Vec<&'static str> {
         checks(Options { quick, keep_going: false }, has_nextest).iter().map(|check| check.name).collect()
@@ -200,7 +232,7 @@ mod tests {
             (false, false, true, &["Chromium"][..]),
             (true, false, false, &["--quick", "Chromium", "BAKEOFF_DATA"][..]),
         ] {
-            let named = left_out(options(quick), has_browser, has_data);
+            let named = left_out(options(quick), &tools(has_browser), has_data);
             assert_eq!(named.len(), words.len(), "{named:?}");
             assert!(named.iter().zip(words).all(|(line, word)| line.contains(word)), "{named:?}");
         }

@@ -14,6 +14,9 @@ const CHROMIUM_NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrom
 /// The variable that names the browser to the tests, and to us if the user chose one.
 pub(crate) const CHROMIUM_VARIABLE: &str = "BAKEOFF_CHROMIUM";
 
+/// The variable that names OpenSSH's server to the tests.
+pub(crate) const SSHD_VARIABLE: &str = "BAKEOFF_SSHD";
+
 /// Whether a missing tool must fail the run instead of leaving tests out.
 pub(crate) fn all_required() -> bool {
     std::env::var_os("BAKEOFF_REQUIRE_ALL").is_some_and(|value| value == "1")
@@ -33,18 +36,33 @@ pub(crate) fn chromium() -> Result<Option<PathBuf>> {
     if let Some(found) = find(&CHROMIUM_NAMES) {
         return Ok(Some(found));
     }
+    install("chromium", "Chromium for the tests that open a page");
+    Ok(find(&CHROMIUM_NAMES))
+}
+
+/// OpenSSH's server for the tests that start hosts of their own, found or installed in the same way.
+pub(crate) fn sshd() -> Option<PathBuf> {
+    let usual = || Some(PathBuf::from("/usr/sbin/sshd")).filter(|path| is_program(path));
+    let found = || find(&["sshd"]).or_else(usual).filter(|_| find(&["ssh-keygen"]).is_some());
+    found().or_else(|| {
+        install("openssh-server", "OpenSSH's server for the tests that start hosts");
+        found()
+    })
+}
+
+/// Installs a package of the system if we are root; what it is for is said.
+fn install(package: &str, purpose: &str) {
     if !is_root() || find(&["apt-get"]).is_none() {
-        return Ok(None);
+        return;
     }
-    println!("installing Chromium for the tests that open a page");
+    println!("installing {purpose}");
     let installed = Child::new("apt-get")
         .arguments(&["update"])
         .run()
-        .and_then(|()| Child::new("apt-get").arguments(&["install", "-y", "chromium"]).run());
+        .and_then(|()| Child::new("apt-get").arguments(&["install", "-y", package]).run());
     if let Err(error) = installed {
-        println!("no Chromium from the system's packages: {error:#}");
+        println!("no {package} from the system's packages: {error:#}");
     }
-    Ok(find(&CHROMIUM_NAMES))
 }
 
 /// Whether Cargo knows `cargo nextest`.

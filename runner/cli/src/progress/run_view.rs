@@ -236,7 +236,7 @@ mod tests {
     /// A parameter server, two workers, 20 steps of 50 samples.
     fn view(now: Instant) -> RunView {
         let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recipes/small.toml"));
-        let plan = recipe::plan(&DiskFiles, &PlanRequest::new(path), &Machine { cores: 2 }).unwrap();
+        let plan = recipe::plan(&DiskFiles, &PlanRequest::new(path), &Machine::new(2)).unwrap();
         RunView::new("ps-sync, repeat 1 of 5".to_owned(), &plan.cells[0], now)
     }
 

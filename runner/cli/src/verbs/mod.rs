@@ -10,6 +10,7 @@ pub(crate) mod export;
 pub(crate) mod init;
 pub(crate) mod list;
 pub(crate) mod logs;
+pub(crate) mod nodes;
 pub(crate) mod noise;
 pub(crate) mod plan;
 pub(crate) mod report;
@@ -76,6 +77,9 @@ Environment:
   BAKEOFF_STORE   folder of the store, in place of .bakeoff
   BAKEOFF_DATA    folder of the data sets, in place of data
   BAKEOFF_WORKER  the worker program, in place of `bakeoff-worker` beside this one
+  BAKEOFF_SSH     the program that reaches other machines, in place of `ssh`
+  BAKEOFF_CACHE   on a machine that runs ranks: folder of what is sent there, in
+                  place of ~/.cache/bakeoff
   BAKEOFF_LOG     what the parts log to standard error, as in `launch=debug`
   NO_COLOR        no colours
   COLUMNS         width of the terminal";
@@ -95,6 +99,9 @@ pub(crate) enum Verb {
     /// Run a recipe; run it again to resume.
     #[command(after_help = run::EXAMPLES)]
     Run(run::RunArgs),
+    /// Check the machines of a recipe, and measure the ways between them.
+    #[command(after_help = nodes::EXAMPLES)]
+    Nodes(nodes::NodesArgs),
     /// Measure the smallest difference that this machine can show.
     #[command(after_help = noise::EXAMPLES)]
     Noise(noise::NoiseArgs),
@@ -147,6 +154,7 @@ pub(crate) fn execute(cli: Cli, console: &Console) -> Result<Exit, Failure> {
         Verb::Check(args) => check::execute(&args, &context),
         Verb::Plan(args) => plan::execute(&args, &context),
         Verb::Run(args) => run::execute(&args, &context),
+        Verb::Nodes(args) => nodes::execute(&args, &context),
         Verb::Noise(args) => noise::execute(&args, &context),
         Verb::Status(args) => status::execute(&args, &context),
         Verb::Stop(args) => stop::execute(&args, &context),

@@ -141,6 +141,15 @@ impl HostedAttempt {
         UnixStream::connect(path).await
     }
 
+    /// Measures the way to another host's door.
+    pub(super) async fn probe(
+        &self,
+        door: SocketAddr,
+        bytes: u64,
+    ) -> io::Result<(Duration, Option<Duration>)> {
+        door::probe(door, self.id, &self.secret, bytes).await
+    }
+
     /// The secret that peers at the door must know.
     pub(super) fn secret_for(&self, attempt: u64) -> Option<Secret> {
         (attempt == self.id).then(|| self.secret.clone())

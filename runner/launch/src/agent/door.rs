@@ -11,8 +11,8 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
-use tokio::io::copy_bidirectional_with_sizes;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader, copy_bidirectional_with_sizes};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::task::{AbortHandle, JoinHandle};
 
@@ -23,6 +23,13 @@ const UNPROVEN: usize = 128;
 /// How long a connection to another host's door is tried.
 const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(100);
+/// For a probe, from its connection to its last byte.
+const PROBE_TIME: Duration = Duration::from_secs(30);
+
+/// The rank that a probe asks for: no run has as many. The door itself replies to it.
+const PROBE: Rank = Rank(u32::MAX);
+/// Round trips of a probe; the shortest counts.
+const ROUND_TRIPS: usize = 20;
 
 /// A rank of another host.
 #[derive(Clone)]
@@ -148,6 +155,10 @@ async fn enter(mut stream: TcpStream, from: SocketAddr, attempt: Weak<HostedAtte
         Ok(Err(error)) => return tracing::warn!(%from, %error, "a peer was refused at the door"),
         Err(_) => return tracing::warn!(%from, "a peer said nothing at the door"),
     };
+    if rank == PROBE {
+        echo(stream).await;
+        return;
+    }
     // It is no stranger any more: it no longer counts among those that may be closed.
     tokio::spawn(async move {
         let socket = match attempt.upgrade() {
@@ -177,6 +188,66 @@ async fn pass(socket: UnixStream, address: SocketAddr, to: &Away) -> io::Result<
     shaken.map_err(|_| late())?.map_err(io::Error::other)?;
     join(socket, stream).await;
     Ok(())
+}
+
+/// Sends back what comes, until the peer closes.
+async fn echo(stream: TcpStream) {
+    let _ = stream.set_nodelay(true);
+    let (from, mut to) = stream.into_split();
+    let mut from = BufReader::with_capacity(BUFFER, from);
+    let _ = tokio::time::timeout(PROBE_TIME, tokio::io::copy_buf(&mut from, &mut to)).await;
+}
+
+/// Measures the way to the door of another host: the shortest round trip of a byte, and the time in which `bytes` go there and
+/// come back.
+pub(super) async fn probe(
+    address: SocketAddr,
+    attempt: u64,
+    secret: &Secret,
+    bytes: u64,
+) -> io::Result<(Duration, Option<Duration>)> {
+    let late = || io::Error::new(io::ErrorKind::TimedOut, format!("no door at {address} replied"));
+    let probing = async {
+        let mut stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        knock(&mut stream, Knock { attempt, rank: PROBE }, secret).await.map_err(io::Error::other)?;
+        let mut shortest = Duration::MAX;
+        for _ in 0..ROUND_TRIPS {
+            let begun = Instant::now();
+            stream.write_all(&[1]).await?;
+            stream.read_exact(&mut [0]).await?;
+            shortest = shortest.min(begun.elapsed());
+        }
+        if bytes == 0 {
+            return Ok((shortest, None));
+        }
+        let begun = Instant::now();
+        let (mut from, mut to) = stream.split();
+        let piece = vec![0; BUFFER];
+        let sending = async {
+            let mut left = bytes;
+            while left > 0 {
+                let part = left.min(BUFFER as u64);
+                to.write_all(&piece[..part as usize]).await?;
+                left -= part;
+            }
+            io::Result::Ok(())
+        };
+        let receiving = async {
+            let mut buffer = vec![0; BUFFER];
+            let mut left = bytes;
+            while left > 0 {
+                match from.read(&mut buffer).await? {
+                    0 => return Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
+                    read => left = left.saturating_sub(read as u64),
+                }
+            }
+            Ok(())
+        };
+        tokio::try_join!(sending, receiving)?;
+        Ok((shortest, Some(begun.elapsed())))
+    };
+    tokio::time::timeout(PROBE_TIME, probing).await.map_err(|_| late())?
 }
 
 /// Copies bytes both ways until either end closes.

@@ -171,6 +171,11 @@ impl Agent {
             Request::Assemble { folder, files } => {
                 Ok(Reply::Assembled(self.cache.assemble(&folder, &files)?))
             }
+            Request::Probe { attempt, door, bytes } => {
+                let here = self.expect(attempt)?;
+                let (round_trip, transfer) = here.probe(door, bytes).await?;
+                Ok(Reply::Probed { round_trip, transfer })
+            }
             Request::Examine { program, environment } => {
                 let examine = move || crate::worker_binary::examine_in(&program, &environment);
                 let examined = tokio::task::spawn_blocking(examine).await.map_err(io::Error::other)?;

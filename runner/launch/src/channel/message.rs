@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// From the driver to an agent.
 #[derive(Debug, Serialize, Deserialize)]
@@ -57,6 +58,8 @@ pub(crate) enum Request {
     Put { file: CachedFile },
     /// Make a folder of cached files under their names.
     Assemble { folder: String, files: Vec<CachedFile> },
+    /// Measure the way to another host's door, with so many bytes there and back.
+    Probe { attempt: u64, door: SocketAddr, bytes: u64 },
     /// Whether a program on this host fits; reads its protocol.
     Examine { program: PathBuf, environment: BTreeMap<String, String> },
 }
@@ -149,6 +152,11 @@ pub(crate) enum Reply {
     /// The process id.
     Started(u32),
     Host(Option<HostRecord>),
+    /// The shortest round trip, and the time of the bytes.
+    Probed {
+        round_trip: Duration,
+        transfer: Option<Duration>,
+    },
     /// SHA-256 of a data set as the driver computes it.
     Digest(String),
     /// Positions in the list.

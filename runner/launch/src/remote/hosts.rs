@@ -42,35 +42,44 @@ impl Hosts {
     /// # Errors
     /// The hosts that cannot be used; the others are let go.
     pub async fn connect(nodes: &[Node], uploads: UnboundedSender<Upload>) -> Result<Self, Vec<HostError>> {
+        match Self::connect_each(nodes, uploads).await {
+            (hosts, errors) if errors.is_empty() => Ok(hosts),
+            (_, errors) => Err(errors),
+        }
+    }
+
+    /// The same with the hosts that can be used, and what is wrong with the others.
+    pub async fn connect_each(nodes: &[Node], uploads: UnboundedSender<Upload>) -> (Self, Vec<HostError>) {
+        let mut hosts =
+            Self { links: BTreeMap::new(), workers: BTreeMap::new(), data: BTreeMap::new(), uploads };
         let unread = |error: io::Error| HostError {
             host: "this machine".into(),
             fault: HostFault::NoProgram { program: "/proc/self/exe".into(), reason: error.to_string() },
         };
-        let program = AgentProgram::this().map_err(|error| vec![unread(error)])?;
+        let program = match AgentProgram::this() {
+            Ok(program) => program,
+            Err(error) => return (hosts, vec![unread(error)]),
+        };
         let mut waiting: Vec<&Node> = nodes.iter().rev().collect();
         waiting.dedup_by_key(|node| &node.name);
         let mut connecting = JoinSet::new();
-        let mut links = BTreeMap::new();
         let mut errors = Vec::new();
         loop {
             while connecting.len() < AT_ONCE
                 && let Some(node) = waiting.pop()
             {
-                let (node, program, uploads) = (node.clone(), program.clone(), uploads.clone());
+                let (node, program, uploads) = (node.clone(), program.clone(), hosts.uploads.clone());
                 connecting.spawn(async move { HostLink::connect(&node, &program, &uploads).await });
             }
             match connecting.join_next().await {
                 None => break,
-                Some(Ok(Ok(link))) => drop(links.insert(link.node.name.clone(), link)),
+                Some(Ok(Ok(link))) => drop(hosts.links.insert(link.node.name.clone(), link)),
                 Some(Ok(Err(error))) => errors.push(error),
                 Some(Err(error)) => errors.push(unread(io::Error::other(error))),
             }
         }
-        if errors.is_empty() {
-            return Ok(Self { links, workers: BTreeMap::new(), data: BTreeMap::new(), uploads });
-        }
         errors.sort_by(|a, b| a.host.cmp(&b.host));
-        Err(errors)
+        (hosts, errors)
     }
 
     /// Makes the worker program and its libraries ready on every host: named by the node, or sent to its cache once.
@@ -78,37 +87,46 @@ impl Hosts {
     /// # Errors
     /// A host cannot have it, or it does not run there.
     pub async fn bring_worker(&mut self, worker: &WorkerBinary) -> Result<(), LaunchError> {
-        let mut files: Option<Vec<LocalFile>> = None;
-        for (name, link) in &self.links {
-            let node = &link.node;
-            let hosted = match (&node.access, &node.worker) {
-                (Access::Local, None) => {
-                    HostedWorker { program: worker.path.clone(), environment: BTreeMap::new() }
-                }
-                (_, Some(program)) => HostedWorker {
-                    program: program.clone(),
-                    environment: library_path(node.libtorch.as_ref()),
-                },
-                (Access::Ssh { .. } | Access::Slurm { .. }, None) => {
-                    let all = match &mut files {
-                        Some(files) => files,
-                        none => none.insert(worker_files(&worker.path)?),
-                    };
-                    // Where the host has libtorch, only the program is sent.
-                    let sent = if node.libtorch.is_some() { &all[..1] } else { &all[..] };
-                    let folder = self.send(link, sent).await?;
-                    let program = folder.join(&all[0].file.name);
-                    let libraries = node.libtorch.clone().unwrap_or(folder);
-                    HostedWorker { program, environment: library_path(Some(&libraries)) }
-                }
-            };
-            let mut hosted = hosted;
-            hosted.environment.extend(node.environment.clone());
-            let examine =
-                Request::Examine { program: hosted.program.clone(), environment: hosted.environment.clone() };
-            link.request(examine, Vec::new()).await?;
-            self.workers.insert(name.clone(), hosted);
+        let mut files = None;
+        let links: Vec<Arc<HostLink>> = self.links.values().cloned().collect();
+        for link in links {
+            self.bring_worker_to(&link, worker, &mut files).await?;
         }
+        Ok(())
+    }
+
+    pub(super) async fn bring_worker_to(
+        &mut self,
+        link: &HostLink,
+        worker: &WorkerBinary,
+        files: &mut Option<Vec<LocalFile>>,
+    ) -> Result<(), LaunchError> {
+        let node = &link.node;
+        let mut hosted = match (&node.access, &node.worker) {
+            (Access::Local, None) => {
+                HostedWorker { program: worker.path.clone(), environment: BTreeMap::new() }
+            }
+            (_, Some(program)) => {
+                HostedWorker { program: program.clone(), environment: library_path(node.libtorch.as_ref()) }
+            }
+            (Access::Ssh { .. } | Access::Slurm { .. }, None) => {
+                let all = match files {
+                    Some(files) => files,
+                    none => none.insert(worker_files(&worker.path)?),
+                };
+                // Where the host has libtorch, only the program is sent.
+                let sent = if node.libtorch.is_some() { &all[..1] } else { &all[..] };
+                let folder = self.send(link, sent).await?;
+                let program = folder.join(&all[0].file.name);
+                let libraries = node.libtorch.clone().unwrap_or(folder);
+                HostedWorker { program, environment: library_path(Some(&libraries)) }
+            }
+        };
+        hosted.environment.extend(node.environment.clone());
+        let examine =
+            Request::Examine { program: hosted.program.clone(), environment: hosted.environment.clone() };
+        link.request(examine, Vec::new()).await?;
+        self.workers.insert(link.node.name.clone(), hosted);
         Ok(())
     }
 
@@ -117,34 +135,49 @@ impl Hosts {
     /// # Errors
     /// A host has not, or has another.
     pub async fn bring_data(&mut self, source: &Source, copy: bool) -> Result<(), LaunchError> {
+        if source.path().is_none() {
+            return Ok(());
+        }
+        let expected = data_digest(source).map_err(LaunchError::Data)?;
+        let links: Vec<Arc<HostLink>> = self.links.values().cloned().collect();
+        for link in links {
+            self.bring_data_to(&link, source, &expected, copy).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn bring_data_to(
+        &mut self,
+        link: &HostLink,
+        source: &Source,
+        expected: &str,
+        copy: bool,
+    ) -> Result<(), LaunchError> {
         let Some(path) = source.path() else { return Ok(()) };
         let unreadable = |error: DataError| LaunchError::Data(error);
-        let expected = data_digest(source).map_err(unreadable)?;
-        for (name, link) in &self.links {
-            let place = match (&link.node.data, path.file_name()) {
-                (Some(folder), Some(kind)) => folder.join(kind),
-                _ => path.to_owned(),
-            };
-            let there = link.request(Request::Data { source: source.at(&place) }, Vec::new()).await;
-            let place = match there {
-                Ok(Reply::Digest(digest)) if digest == expected => place,
-                Err(HostError { fault: HostFault::Refused { .. }, .. }) | Ok(_) if copy => {
-                    let files = data_files::files(source).map_err(unreadable)?;
-                    let files: Result<Vec<_>, _> = files.iter().map(|path| local(path, false)).collect();
-                    self.send(link, &files?).await?
-                }
-                Ok(_) => {
-                    let what = format!("its data in {} differ from those of this machine", place.display());
-                    return Err(link.fault(HostFault::Data { what }).into());
-                }
-                Err(HostError { fault: HostFault::Refused { what }, .. }) => {
-                    return Err(link.fault(HostFault::Data { what }).into());
-                }
-                Err(error) => return Err(error.into()),
-            };
-            if place != path {
-                self.data.insert((name.clone(), path.to_owned()), place);
+        let place = match (&link.node.data, path.file_name()) {
+            (Some(folder), Some(kind)) => folder.join(kind),
+            _ => path.to_owned(),
+        };
+        let there = link.request(Request::Data { source: source.at(&place) }, Vec::new()).await;
+        let place = match there {
+            Ok(Reply::Digest(digest)) if digest == expected => place,
+            Err(HostError { fault: HostFault::Refused { .. }, .. }) | Ok(_) if copy => {
+                let files = data_files::files(source).map_err(unreadable)?;
+                let files: Result<Vec<_>, _> = files.iter().map(|path| local(path, false)).collect();
+                self.send(link, &files?).await?
             }
+            Ok(_) => {
+                let what = format!("its data in {} differ from those of this machine", place.display());
+                return Err(link.fault(HostFault::Data { what }).into());
+            }
+            Err(HostError { fault: HostFault::Refused { what }, .. }) => {
+                return Err(link.fault(HostFault::Data { what }).into());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if place != path {
+            self.data.insert((link.node.name.clone(), path.to_owned()), place);
         }
         Ok(())
     }

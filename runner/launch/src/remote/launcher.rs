@@ -56,10 +56,10 @@ struct OpenNode {
 
 /// By how much a host's clock is ahead of this machine's, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct ClockReading {
-    ahead: i64,
+pub(super) struct ClockReading {
+    pub(super) ahead: i64,
     /// At most, to either side.
-    error: u64,
+    pub(super) error: u64,
 }
 
 impl HostsLauncher {
@@ -125,7 +125,7 @@ fn unexpected(link: &HostLink, reply: &Reply) -> LaunchError {
 
 /// Compares a host's clock with this machine's, after Cristian (1989): the reading with the shortest round trip decides, and half
 /// of the trip bounds its error.
-async fn read_clock(link: &HostLink) -> Result<ClockReading, LaunchError> {
+pub(super) async fn read_clock(link: &HostLink) -> Result<ClockReading, LaunchError> {
     let mut best = ClockReading { ahead: 0, error: u64::MAX };
     for _ in 0..READINGS {
         let before = crate::agent::monotonic();

@@ -2,6 +2,7 @@
 
 mod error;
 mod hosts;
+mod inspection;
 mod launcher;
 mod libraries;
 mod link;
@@ -9,6 +10,7 @@ mod start;
 
 pub use error::{HostError, HostFault};
 pub use hosts::Hosts;
+pub use inspection::{HostState, Inspect, Way, WayState};
 pub(crate) use launcher::HostsLauncher;
 pub use launcher::needs_hosts;
 pub use start::Upload;

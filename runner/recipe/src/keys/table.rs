@@ -228,8 +228,9 @@ const BEFORE_ARMS: &[Key] = &[
     Key::new(
         "nodes.use",
         Kind::TextList,
-        "Machines and how many workers fit on each: `local*4`, `lab1*2`, `user@lab[01-08]:22*4`. `local` alone has one slot per \
-         core; another machine has one slot, and is reached through your own `ssh`.",
+        "Machines and how many workers fit on each: `local*4`, `lab1*2`, `user@lab[01-08]:22*4`, `group:fast` of the inventory, \
+         `hostfile:hosts.txt`, `slurm` inside of an allocation. `local` alone has one slot per core; another machine has one \
+         slot, and is reached through your own `ssh`.",
     )
     .default("[\"local\"]")
     .example("[\"local*4\"]"),
@@ -264,7 +265,13 @@ const BEFORE_ARMS: &[Key] = &[
     .example("\"7000-7100\""),
     Key::new("nodes.copy-data", Kind::Flag, "Whether data sets are copied to machines that lack them.")
         .default("false"),
-    Key::new("nodes.inventory", Kind::Path, "A file that describes machines.").example("\"nodes.toml\"").later(),
+    Key::new(
+        "nodes.inventory",
+        Kind::Path,
+        "A TOML file with a table for each machine: host, user, port, slots, cores, address, data, worker, libtorch, \
+         environment, groups.",
+    )
+    .example("\"nodes.toml\""),
     Key::new(
         "nodes.slow",
         Kind::Slow,

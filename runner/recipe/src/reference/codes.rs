@@ -108,6 +108,19 @@ pub(crate) const CODES: &[Code] = &[
          because running something else instead would be worse.",
     ),
     code(
+        "R021",
+        "a machine that is not there",
+        "`nodes.use` lists machines: `local`, what your `ssh` is called with (`lab1`, `user@lab1:2222`, ranges such as \
+         `lab[01-08]`), `group:NAME` of the inventory, `hostfile:FILE`, or `slurm` inside of an allocation. `nodes.server` \
+         names one of them.",
+    ),
+    code(
+        "R022",
+        "a list of machines that cannot be read",
+        "`nodes.inventory` is a TOML file with a table for each machine. A file of hosts has a line for each: its name, and \
+         `slots=4`. Neither has a place for a password: `ssh` must work without one.",
+    ),
+    code(
         "R030",
         "an axis that is no list",
         "Each leaf of `[sweep.axes]` is a list of the values that a key takes in turn.",
@@ -264,6 +277,12 @@ pub(crate) const CODES: &[Code] = &[
         "a hierarchy of one group",
         "A hierarchical all-reduce adds inside each group first, then between groups; with one group there is no \
          second part, and it is a `tree`. Groups are the machines, or `group-size` ranks each.",
+    ),
+    code(
+        "R129",
+        "memory that machines cannot share",
+        "With `communication.transport = \"shared-memory\"` packets lie in memory that all ranks map, so that all of them run on one \
+         machine. `auto` shares memory there, and takes ZeroMQ between machines.",
     ),
     code(
         "R130",

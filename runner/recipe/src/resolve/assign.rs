@@ -1,8 +1,8 @@
 //! Which rank runs where: workers fill the nodes in the order of the recipe, servers come after them.
 
-use crate::files::Machine;
 use crate::keys::lookup::{KeyId, id};
-use crate::resolve::node_list::{self, NodeEntry, Wrong};
+use crate::resolve::inventory::Known;
+use crate::resolve::node_list::{NodeEntry, Wrong};
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::{Defaulted, Optional};
@@ -21,7 +21,11 @@ pub(crate) const SERVERS: Defaulted<u64> = Defaulted::whole("strategy.servers");
 const MOST_SLOTS: u32 = 65_536;
 
 /// The ranks of a cell and their machines, and what is wrong about them.
-pub(crate) fn cluster(settings: &Settings, strategy: &Strategy, machine: Machine) -> (Cluster, Vec<Finding>) {
+pub(crate) fn cluster(
+    settings: &Settings,
+    strategy: &Strategy,
+    machine: Known<'_>,
+) -> (Cluster, Vec<Finding>) {
     let mut findings = Vec::new();
     let nodes = nodes(settings, machine, &mut findings);
     let slots: u32 = nodes.iter().map(|node| node.slots).sum();
@@ -71,13 +75,14 @@ fn unreadable_ports(settings: &Settings) -> Option<Finding> {
 }
 
 /// Number of workers that fit on the chosen nodes.
-pub(crate) fn slots(settings: &Settings, machine: Machine) -> u32 {
+pub(crate) fn slots(settings: &Settings, machine: Known<'_>) -> u32 {
     nodes(settings, machine, &mut Vec::new()).iter().map(|node| node.slots).sum()
 }
 
-fn nodes(settings: &Settings, machine: Machine, findings: &mut Vec<Finding>) -> Vec<Node> {
+fn nodes(settings: &Settings, machine: Known<'_>, findings: &mut Vec<Finding>) -> Vec<Node> {
     let mut nodes: Vec<Node> = Vec::new();
-    let mut refuse = |finding: Finding| findings.push(finding.at_option(settings.span(USE), "this list"));
+    let mut refused = Vec::new();
+    let mut refuse = |finding: Finding| refused.push(finding.at_option(settings.span(USE), "this list"));
     for text in settings.list(USE) {
         let entry = match NodeEntry::read(text) {
             Ok(entry) => entry,
@@ -87,22 +92,31 @@ fn nodes(settings: &Settings, machine: Machine, findings: &mut Vec<Finding>) -> 
             }
         };
         for name in &entry.names {
-            // A machine of which nothing is known has one slot.
-            let usual = if name == "local" { machine.cores.max(1) } else { 1 };
-            let slots = entry.slots.unwrap_or(usual);
-            match nodes.iter_mut().find(|node| node.name == *name) {
-                Some(node) => node.slots = node.slots.saturating_add(slots).min(MOST_SLOTS),
-                None => nodes.push(node_list::node(name, slots)),
+            let named = machine.machines.named(name, entry.slots, settings);
+            let one = || Ok(vec![machine.machines.one(name, entry.slots, settings)]);
+            match named.unwrap_or_else(one) {
+                Ok(found) => found.into_iter().for_each(|node| add(&mut nodes, node)),
+                Err(finding) => refuse(finding),
             }
         }
     }
     if settings.list(USE).is_empty() {
         refuse(Finding::new("R014", "`nodes.use` names no machine").cure("write `use = [\"local*2\"]`"));
     }
+    findings.extend(refused);
+    findings.extend(machine.machines.finding(settings));
     if nodes.is_empty() {
         nodes.push(Node::local(1));
     }
     nodes
+}
+
+/// Adds a machine; the slots of one that is named twice add up.
+fn add(nodes: &mut Vec<Node>, node: Node) {
+    match nodes.iter_mut().find(|other| other.name == node.name) {
+        Some(other) => other.slots = other.slots.saturating_add(node.slots).min(MOST_SLOTS),
+        None => nodes.push(node),
+    }
 }
 
 fn refusal(text: &str, wrong: Wrong) -> Finding {
@@ -110,20 +124,20 @@ fn refusal(text: &str, wrong: Wrong) -> Finding {
         Wrong::Slots => Finding::new("R015", format!("`{}` says no number of workers", text.escape_debug()))
             .cure("write `local*4`, or `local` for one worker per core"),
         Wrong::Name(name) => Finding::new(
-            "R020",
+            "R021",
             format!("`{}` is no name of a machine", name.escape_debug()),
         )
         .note("`local`, or what `ssh` is called with: `lab1`, `user@lab1`, `user@lab1:2222`, `lab[01-08]`")
         .cure("for anything else give the machine an alias in ~/.ssh/config, and write the alias"),
         Wrong::Range(name) => {
-            Finding::new("R020", format!("`{}` is no range of machines", name.escape_debug()))
+            Finding::new("R021", format!("`{}` is no range of machines", name.escape_debug()))
                 .cure("write `lab[01-08]`, or `lab[1,3,5-7]`; at most 4,096 machines")
         }
     }
 }
 
 /// The list of machines with the number of slots of each, as a recipe has it that means the same on every machine.
-pub(crate) fn written(settings: &Settings, machine: Machine) -> Vec<String> {
+pub(crate) fn written(settings: &Settings, machine: Known<'_>) -> Vec<String> {
     let nodes = nodes(settings, machine, &mut Vec::new());
     nodes.iter().map(|node| format!("{}*{}", node.name, node.slots)).collect()
 }
@@ -138,7 +152,7 @@ fn server(settings: &Settings, nodes: &[Node], findings: &mut Vec<Finding>) -> u
     }
     findings.push(
         Finding::new(
-            "R020",
+            "R021",
             format!("the server's machine `{}` is not among the chosen ones", name.escape_debug()),
         )
         .at_option(settings.span(SERVER), "not in `nodes.use`")

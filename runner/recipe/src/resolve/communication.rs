@@ -4,6 +4,7 @@ use crate::keys::lookup::KeyId;
 use crate::resolve::cell::Cell;
 use crate::resolve::{collective, compression, emulation};
 use crate::spec::strategy_kind::{ExchangeThrough, Sends};
+use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::Defaulted;
 use crate::{
@@ -28,6 +29,7 @@ pub(crate) fn read(cell: &mut Cell<'_>, strategy: &Strategy, cluster: &Cluster) 
         | ExchangeThrough::Neighbours => (Collective::Star, ReduceOrder::Rank),
     };
     let transport = transport(cell.settings, cluster);
+    cell.findings.extend(unshared(cell.settings, cluster));
     Communication { collective, schedule, reduce_order, transport }
 }
 
@@ -40,6 +42,16 @@ fn transport(settings: &Settings, cluster: &Cluster) -> PayloadPath {
         }
         TransportKind::SharedMemory | TransportKind::Auto => PayloadPath::SharedMemory,
     }
+}
+
+/// Memory that ranks of several machines are to share.
+fn unshared(settings: &Settings, cluster: &Cluster) -> Option<Finding> {
+    let asked = TRANSPORT.of(settings) == TransportKind::SharedMemory && cluster.machines() > 1;
+    asked.then(|| {
+        Finding::new("R129", format!("ranks on {} machines cannot share memory", cluster.machines()))
+            .at_option(settings.given(TRANSPORT).and_then(|leaf| leaf.span), "only on one machine")
+            .cure("write `transport = \"zeromq\"`, or `\"auto\"`, which shares memory where that is possible")
+    })
 }
 
 /// Whether a key has no effect on a strategy: one about an all-reduce where there is none, or about encoded weights where

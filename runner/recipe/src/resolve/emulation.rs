@@ -1,7 +1,7 @@
 //! Settings of the emulation to its description (network, step time, slow ranks), and what cannot work about them.
 
-use crate::files::Machine;
 use crate::keys::lookup::{KeyId, id};
+use crate::resolve::inventory::Known;
 use crate::text::finding::Finding;
 use crate::values::leaf::Typed;
 use crate::values::settings::Settings;
@@ -24,7 +24,7 @@ const UPDATE: Defaulted<f64> = Defaulted::number("compute.split.update");
 pub(crate) fn emulation(
     settings: &Settings,
     cluster: &Cluster,
-    machine: Machine,
+    machine: Known<'_>,
 ) -> (Emulation, Vec<Finding>) {
     let mut findings = Vec::new();
     let network = network(settings, &mut findings);

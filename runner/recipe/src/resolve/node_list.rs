@@ -36,8 +36,9 @@ impl NodeEntry {
             }
             None => (text.trim(), None),
         };
-        let names = expanded(name)?;
-        for name in &names {
+        let named = name.starts_with("group:") || name.starts_with("hostfile:");
+        let names = if named { vec![name.to_owned()] } else { expanded(name)? };
+        for name in names.iter().filter(|_| !named) {
             check(name)?;
         }
         Ok(Self { names, slots })
@@ -66,7 +67,7 @@ fn split_port(name: &str) -> (&str, Option<u16>) {
 }
 
 /// `lab[01-03,7]` as `lab01`, `lab02`, `lab03`, `lab7`: zeros in front keep the width, as in Slurm's lists of hosts.
-fn expanded(name: &str) -> Result<Vec<String>, Wrong> {
+pub(crate) fn expanded(name: &str) -> Result<Vec<String>, Wrong> {
     let Some((head, rest)) = name.split_once('[') else { return Ok(vec![name.to_owned()]) };
     let wrong = || Wrong::Range(name.to_owned());
     let (inside, tail) = rest.split_once(']').ok_or_else(wrong)?;
@@ -87,18 +88,21 @@ fn expanded(name: &str) -> Result<Vec<String>, Wrong> {
     if names.len() > MOST_HOSTS { Err(wrong()) } else { Ok(names) }
 }
 
-/// Refuses what is no name of a machine: `ssh` takes a leading dash for an option.
 fn check(name: &str) -> Result<(), Wrong> {
-    let wrong = || Err(Wrong::Name(name.to_owned()));
+    if is_login(name) { Ok(()) } else { Err(Wrong::Name(name.to_owned())) }
+}
+
+/// Whether `ssh` takes `user@host:port` for a machine.
+pub(crate) fn is_login(name: &str) -> bool {
     let (login, port) = split_port(name);
-    let host = login.rsplit_once('@').map_or(login, |(_, host)| host);
-    let user = login.rsplit_once('@').map_or("user", |(user, _)| user);
-    let letters = |text: &str| text.chars().all(|one| one.is_ascii_alphanumeric() || "._-".contains(one));
-    let whole = |text: &str| !text.is_empty() && !text.starts_with('-') && letters(text);
-    if !whole(host) || !whole(user) || port == Some(0) {
-        return wrong();
-    }
-    Ok(())
+    let (user, host) = login.rsplit_once('@').unwrap_or(("user", login));
+    is_name(host) && is_name(user) && port != Some(0)
+}
+
+/// Whether this is the name of a machine or of a user: `ssh` takes a leading dash for an option.
+pub(crate) fn is_name(text: &str) -> bool {
+    let letters = text.chars().all(|one| one.is_ascii_alphanumeric() || "._-".contains(one));
+    !text.is_empty() && !text.starts_with('-') && letters
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Resolves one cell after the other; the other files of this folder each resolve one part.
 
-use crate::files::Machine;
 use crate::resolve::cell::Cell;
+use crate::resolve::inventory::Known;
 use crate::resolve::model::Models;
 use crate::resolve::{
     assign, communication, compression, dataset, elastic, emulation, gossip, measure, period, quantize_range,
@@ -15,14 +15,14 @@ use std::collections::BTreeMap;
 
 /// Builds specifications; remembers the models, since thousands of cells share a few.
 pub(crate) struct Resolver<'a> {
-    machine: Machine,
+    machine: Known<'a>,
     sections: &'a BTreeMap<String, Span>,
     models: Models,
 }
 
 impl<'a> Resolver<'a> {
     /// `sections` are the places where the recipe's tables begin.
-    pub(crate) fn new(machine: Machine, sections: &'a BTreeMap<String, Span>) -> Self {
+    pub(crate) fn new(machine: Known<'a>, sections: &'a BTreeMap<String, Span>) -> Self {
         Self { machine, sections, models: Models::default() }
     }
 

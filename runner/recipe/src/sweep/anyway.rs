@@ -4,9 +4,10 @@
 //! other number of workers the batch might be large enough. So the recipe is judged with several values in place of the
 //! unreadable one, and reports the problems of each.
 
-use crate::files::{Files, Machine};
+use crate::files::Files;
 use crate::keys::key::{Key, Kind, Range};
 use crate::keys::lookup;
+use crate::resolve::inventory::Known;
 use crate::sweep::cells::CellBuilder;
 use crate::sweep::expand;
 use crate::sweep::recipe::Recipe;
@@ -25,7 +26,7 @@ const MOST_CELLS: usize = 64;
 const ABOUT_ALL_ARMS: &str = "R123";
 
 /// The errors that stand whatever the unreadable values are; nothing where it is not known which cells there are.
-pub(crate) fn findings(recipe: &mut Recipe, files: &dyn Files, machine: Machine) -> Vec<Finding> {
+pub(crate) fn findings(recipe: &mut Recipe, files: &dyn Files, machine: Known<'_>) -> Vec<Finding> {
     if recipe.cells_unknown {
         return Vec::new();
     }
@@ -47,7 +48,7 @@ pub(crate) fn findings(recipe: &mut Recipe, files: &dyn Files, machine: Machine)
     standing.unwrap_or_default()
 }
 
-fn judge(recipe: &Recipe, files: &dyn Files, machine: Machine) -> Option<Vec<Finding>> {
+fn judge(recipe: &Recipe, files: &dyn Files, machine: Known<'_>) -> Option<Vec<Finding>> {
     let expansion = expand::expand(recipe, machine, &mut Vec::new())?;
     if expansion.drafts.len() > MOST_CELLS {
         return None;

@@ -1,9 +1,10 @@
 //! Specifications of all cells, and what is wrong with them: said once, with the number of runs it touches.
 
-use crate::files::{Files, Machine};
+use crate::files::Files;
 use crate::resolve::assign;
 use crate::resolve::dataset::{KIND as DATASET_KIND, PATH as DATASET_PATH};
 use crate::resolve::emulation;
+use crate::resolve::inventory::Known;
 use crate::resolve::resolver::Resolver;
 use crate::spec::dataset::usual_path;
 use crate::spec::problem::Affected;
@@ -26,7 +27,7 @@ type Sameness = (&'static str, Box<str>, Option<Span>);
 pub(crate) struct CellBuilder<'a> {
     recipe: &'a Recipe,
     files: &'a dyn Files,
-    machine: Machine,
+    machine: Known<'a>,
     resolver: Resolver<'a>,
     collected: BTreeMap<Sameness, (Finding, Vec<usize>)>,
     /// Which folders there are: thousands of cells share a few.
@@ -36,7 +37,7 @@ pub(crate) struct CellBuilder<'a> {
 }
 
 impl<'a> CellBuilder<'a> {
-    pub(crate) fn new(recipe: &'a Recipe, files: &'a dyn Files, machine: Machine) -> Self {
+    pub(crate) fn new(recipe: &'a Recipe, files: &'a dyn Files, machine: Known<'a>) -> Self {
         let resolver = Resolver::new(machine, &recipe.sections);
         Self {
             recipe,

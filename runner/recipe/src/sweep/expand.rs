@@ -1,8 +1,8 @@
 //! From a checked recipe to cells: arms times conditions, minus what is excluded.
 
-use crate::files::Machine;
 use crate::query::condition::Subjects;
 use crate::resolve::assign;
+use crate::resolve::inventory::Known;
 use crate::sweep::axes::{Axis, Dimension, Scope};
 use crate::sweep::recipe::{Recipe, StrategySetting};
 use crate::text::finding::Finding;
@@ -41,7 +41,7 @@ pub(crate) struct Expansion {
 }
 
 /// Expands a recipe; `None` where it is too large.
-pub(crate) fn expand(recipe: &Recipe, machine: Machine, findings: &mut Vec<Finding>) -> Option<Expansion> {
+pub(crate) fn expand(recipe: &Recipe, machine: Known<'_>, findings: &mut Vec<Finding>) -> Option<Expansion> {
     refuse_too_many(recipe, findings)?;
     let mut arms: Vec<ArmDraft<'_>> = Vec::new();
     for (index, strategy) in recipe.strategies.iter().enumerate() {
@@ -167,7 +167,7 @@ fn draft(
     index: usize,
     arm: &ArmDraft<'_>,
     condition: &Choice<'_>,
-    machine: Machine,
+    machine: Known<'_>,
 ) -> Draft {
     let mut settings = recipe.settings.clone();
     let global = |(axis, _): &(&Axis, usize)| !axis.path.starts_with("strategy.");

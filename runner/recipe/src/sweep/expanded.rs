@@ -1,12 +1,13 @@
 //! The recipe as it is run: everything merged, overrides applied, defaults written down.
 
-use crate::files::{Files, Machine};
+use crate::files::Files;
 use crate::keys::key::{Key, Kind};
 use crate::keys::lookup::KeyId;
 use crate::keys::table::KEYS;
 use crate::resolve::assign;
 use crate::resolve::dataset;
 use crate::resolve::elastic::{MOVING_RATE, RHO};
+use crate::resolve::inventory::Known;
 use crate::resolve::strategy::{PERIOD, SERVE};
 use crate::spec::strategy_kind::ExchangeThrough;
 use crate::sweep::cells::place_data;
@@ -20,7 +21,7 @@ use std::fmt::Write;
 /// The machine that a recipe is planned on, and the threads that were decided there.
 pub(crate) struct PlannedOn<'a> {
     pub(crate) files: &'a dyn Files,
-    pub(crate) machine: Machine,
+    pub(crate) machine: Known<'a>,
     /// Of each worker, where all cells have the same.
     pub(crate) threads: Option<u32>,
 }

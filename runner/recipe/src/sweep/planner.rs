@@ -5,6 +5,7 @@ use crate::files::{Files, Machine};
 use crate::keys::lookup::id;
 use crate::query::condition::{self, Condition};
 use crate::resolve::assign;
+use crate::resolve::inventory::{Known, Machines};
 use crate::spec::family::Family;
 use crate::spec::problem::Problems;
 use crate::sweep::anyway;
@@ -56,7 +57,9 @@ impl<'a> PlanRequest<'a> {
 /// All problems at once, warnings included, where at least one is an error.
 pub fn plan(files: &dyn Files, request: &PlanRequest<'_>, machine: &Machine) -> Result<Plan, Problems> {
     let mut loader = Loader::new(files);
-    let plan = build(&mut loader, request, *machine);
+    let machines = Machines::new(files, machine);
+    let known = Known { cores: machine.cores, machines: &machines };
+    let plan = build(&mut loader, request, known);
     let Loader { sources, findings, .. } = loader;
     let failed = findings.iter().any(Finding::is_error);
     let list = report(findings, &sources);
@@ -66,7 +69,7 @@ pub fn plan(files: &dyn Files, request: &PlanRequest<'_>, machine: &Machine) -> 
     }
 }
 
-fn build(loader: &mut Loader<'_>, request: &PlanRequest<'_>, machine: Machine) -> Option<Plan> {
+fn build(loader: &mut Loader<'_>, request: &PlanRequest<'_>, machine: Known<'_>) -> Option<Plan> {
     let (source, mut table) = loader.recipe(request.path)?;
     for argument in request.overrides {
         loader.set(&mut table, argument);

@@ -11,6 +11,7 @@ mod desk;
 mod emulation;
 mod expansion;
 mod impossible;
+mod machines;
 mod models;
 mod pages;
 mod precedence;

@@ -9,7 +9,7 @@ use std::path::Path;
 fn on(cores: u32, only: Option<&str>, changes: &[&str]) -> Plan {
     let desk = Desk::with(&recipe(changes));
     let request = PlanRequest { only, ..PlanRequest::new(Path::new("recipe.toml")) };
-    let plan = recipe::plan(&desk, &request, &Machine { cores });
+    let plan = recipe::plan(&desk, &request, &Machine::new(cores));
     plan.unwrap_or_else(|problems| panic!("{}", problems.render(recipe::Colours::None, 100)))
 }
 
@@ -76,7 +76,7 @@ fn threads_are_a_key_an_axis_and_part_of_a_runs_identity() {
     let again = recipe::plan(
         &Desk::with(&decided.expanded),
         &PlanRequest::new(Path::new("recipe.toml")),
-        &Machine { cores: 8 },
+        &Machine::new(8),
     );
     assert_eq!(again.expect("a plan").cells, decided.cells);
 }

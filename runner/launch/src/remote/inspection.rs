@@ -1,0 +1,158 @@
+//! What a person wants to know of hosts before a run: each host by itself, and the ways between them.
+
+use super::error::{HostError, HostFault};
+use super::hosts::Hosts;
+use super::launcher::{ClockReading, read_clock};
+use super::libraries::LocalFile;
+use super::link::{AttemptEnd, HostLink};
+use crate::channel::{Opened, Reply, Request};
+use crate::{FreeResources, LaunchError, NodeFacts, WorkerBinary, data_digest};
+use recipe::{Node, Source};
+use record::{HostRecord, Nanos};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// What is asked of hosts.
+#[derive(Clone, Copy, Debug)]
+pub struct Inspect<'a> {
+    /// The worker that is to run there.
+    pub worker: &'a WorkerBinary,
+    /// The data sets that must be there.
+    pub sources: &'a [&'a Source],
+    /// Whether data sets are brought to hosts that lack them.
+    pub copy_data: bool,
+    /// The ports of doors; without it the system chooses.
+    pub ports: Option<(u16, u16)>,
+    /// Bytes that go over each way and come back; 0 for round trips only.
+    pub bytes: u64,
+}
+
+/// A host that was inspected.
+#[derive(Debug)]
+pub struct HostState {
+    /// Its node.
+    pub node: Node,
+    /// What it is.
+    pub facts: NodeFacts,
+    /// What is free there, with the disk of its cache.
+    pub free: FreeResources,
+    /// By how much its monotonic clock is ahead of this machine's, and at most by how much that is wrong, in nanoseconds. Clocks of
+    /// machines begin when they start, so that the number itself says nothing.
+    pub clock_error: u64,
+    /// Its counters.
+    pub counters: Option<HostRecord>,
+    /// Why the worker does not run there.
+    pub worker: Result<(), LaunchError>,
+    /// Why a data set is not there.
+    pub data: Result<(), LaunchError>,
+    /// Where the other hosts reach it, or why it cannot listen there.
+    pub door: Result<SocketAddr, HostError>,
+}
+
+/// The way from one host to another.
+#[derive(Debug)]
+pub struct WayState {
+    /// The node that connects.
+    pub from: String,
+    /// The node that listens.
+    pub to: String,
+    /// What was measured, or why it cannot be passed.
+    pub outcome: Result<Way, HostError>,
+}
+
+/// A measured way.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Way {
+    /// The shortest round trip.
+    pub round_trip: Duration,
+    /// Bytes per second there and back at the same time; `None` where no bytes were sent.
+    pub bandwidth: Option<f64>,
+}
+
+impl Hosts {
+    /// Inspects all connected hosts and the ways between them.
+    pub async fn inspect(&mut self, nodes: &[Node], inspect: Inspect<'_>) -> (Vec<HostState>, Vec<WayState>) {
+        let attempt = u64::MAX;
+        let secret = mesh::random_secret();
+        let mut files: Option<Vec<LocalFile>> = None;
+        let mut states = Vec::new();
+        let mut doors: Vec<(Arc<HostLink>, SocketAddr)> = Vec::new();
+        for node in nodes {
+            let Some(link) = self.link(node) else { continue };
+            let worker = self.bring_worker_to(&link, inspect.worker, &mut files).await;
+            let data = self.inspect_data(&link, &inspect).await;
+            let (exits, _) = mpsc::unbounded_channel();
+            let (notes, _) = mpsc::unbounded_channel();
+            let end = AttemptEnd {
+                exits,
+                directory: "/".into(),
+                control: "/".into(),
+                hosts: BTreeMap::new(),
+                notes,
+                running: BTreeSet::new(),
+            };
+            link.begin(attempt, end);
+            let listen = Some(self.address(node).unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+            let open = Request::Open { attempt, secret: secret.clone(), listen, ports: inspect.ports };
+            let no_door = || link.fault(HostFault::Refused { what: "it opened no door".into() });
+            let door = match link.request(open, Vec::new()).await {
+                Ok(Reply::Opened(Opened { door: Some(door), .. })) => Ok(door),
+                Ok(_) => Err(no_door()),
+                Err(error) => Err(error),
+            };
+            let host = Request::Host { attempt, node: 0, at: Nanos(0) };
+            let counters = match link.request(host, Vec::new()).await {
+                Ok(Reply::Host(counters)) => counters,
+                _ => None,
+            };
+            let clock = read_clock(&link).await.unwrap_or(ClockReading { ahead: 0, error: u64::MAX });
+            doors.extend(door.as_ref().ok().map(|door| (link.clone(), *door)));
+            states.push(HostState {
+                node: node.clone(),
+                facts: link.greeting.facts.clone(),
+                free: link.greeting.free,
+                clock_error: clock.error,
+                counters,
+                worker,
+                data,
+                door,
+            });
+        }
+        let ways = ways(&doors, attempt, inspect.bytes).await;
+        for (link, _) in &doors {
+            link.finish(attempt);
+        }
+        (states, ways)
+    }
+
+    async fn inspect_data(&mut self, link: &HostLink, inspect: &Inspect<'_>) -> Result<(), LaunchError> {
+        for source in inspect.sources {
+            let expected = data_digest(source).map_err(LaunchError::Data)?;
+            self.bring_data_to(link, source, &expected, inspect.copy_data).await?;
+        }
+        Ok(())
+    }
+}
+
+/// One way after the other: ways that are measured at the same time slow each other down.
+async fn ways(doors: &[(Arc<HostLink>, SocketAddr)], attempt: u64, bytes: u64) -> Vec<WayState> {
+    let mut ways = Vec::new();
+    for (from, _) in doors {
+        for (to, door) in doors.iter().filter(|(to, _)| to.node.name != from.node.name) {
+            let probe = Request::Probe { attempt, door: *door, bytes };
+            let outcome = match from.request(probe, Vec::new()).await {
+                Ok(Reply::Probed { round_trip, transfer }) => {
+                    let bandwidth = transfer.map(|time| 2.0 * bytes as f64 / time.as_secs_f64().max(1e-9));
+                    Ok(Way { round_trip, bandwidth })
+                }
+                Ok(_) => Err(from.fault(HostFault::Refused { what: "an unexpected reply".into() })),
+                Err(error) => Err(error),
+            };
+            ways.push(WayState { from: from.node.name.clone(), to: to.node.name.clone(), outcome });
+        }
+    }
+    ways
+}

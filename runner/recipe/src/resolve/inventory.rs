@@ -1,0 +1,287 @@
+//! What is known of machines beside the recipe: the planner's own, the inventory, files of hosts, and Slurm's allocation.
+
+use crate::files::{Files, Machine};
+use crate::keys::lookup::{KeyId, id};
+use crate::resolve::node_list;
+use crate::text::finding::Finding;
+use crate::values::settings::Settings;
+use crate::{Access, Node};
+use serde::Deserialize;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+pub(crate) const INVENTORY: KeyId = id("nodes.inventory");
+
+/// A machine of an inventory, as its table says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub(crate) struct HostTable {
+    /// What `ssh` is called with; the table's name where it is missing.
+    host: Option<String>,
+    user: Option<String>,
+    port: Option<u16>,
+    slots: Option<u32>,
+    cores: Option<u32>,
+    address: Option<IpAddr>,
+    data: Option<PathBuf>,
+    worker: Option<PathBuf>,
+    libtorch: Option<PathBuf>,
+    environment: BTreeMap<String, String>,
+    groups: Vec<String>,
+}
+
+impl HostTable {
+    /// The machine, with `slots` of the recipe in front of its own.
+    fn node(&self, name: &str, slots: Option<u32>) -> Node {
+        let slots = slots.or(self.slots).unwrap_or(1);
+        let host = self.host.as_deref().unwrap_or(name);
+        let login = self.user.as_ref().map_or_else(|| host.to_owned(), |user| format!("{user}@{host}"));
+        let access = if name == "local" { Access::Local } else { Access::Ssh { login, port: self.port } };
+        Node {
+            name: name.to_owned(),
+            slots,
+            access,
+            cores: self.cores,
+            address: self.address,
+            data: self.data.clone(),
+            worker: self.worker.clone(),
+            libtorch: self.libtorch.clone(),
+            environment: self.environment.clone(),
+        }
+    }
+
+    /// What is wrong with it, as a fragment of a sentence.
+    fn wrong(&self) -> Option<String> {
+        let names = self.host.iter().chain(&self.user).find(|name| !node_list::is_name(name));
+        if let Some(name) = names {
+            return Some(format!("`{}` is no name that `ssh` takes", name.escape_debug()));
+        }
+        let zero = [(self.slots, "slots"), (self.cores, "cores"), (self.port.map(u32::from), "port")];
+        let (_, zero) = zero.into_iter().find(|(value, _)| *value == Some(0))?;
+        Some(format!("`{zero}` is at least 1"))
+    }
+}
+
+/// The machines of an inventory, by name.
+type Hosts = BTreeMap<String, HostTable>;
+
+/// What is known of machines while a recipe is planned.
+#[derive(Clone, Copy)]
+pub(crate) struct Known<'a> {
+    /// Cores of the planner's machine.
+    pub(crate) cores: u32,
+    pub(crate) machines: &'a Machines<'a>,
+}
+
+/// Machines beside the recipe. Files are read once.
+pub(crate) struct Machines<'a> {
+    files: &'a dyn Files,
+    machine: &'a Machine,
+    inventories: RefCell<BTreeMap<PathBuf, Result<Hosts, String>>>,
+    lists: RefCell<BTreeMap<PathBuf, Result<Vec<Listed>, String>>>,
+}
+
+/// A line of a file of hosts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Listed {
+    name: String,
+    slots: Option<u32>,
+}
+
+impl<'a> Machines<'a> {
+    pub(crate) fn new(files: &'a dyn Files, machine: &'a Machine) -> Self {
+        Self { files, machine, inventories: RefCell::default(), lists: RefCell::default() }
+    }
+
+    /// The machines that an entry of `nodes.use` names beside those that it spells out: `group:fast`, `hostfile:hosts.txt`,
+    /// `slurm`. `None` for an entry that is none of them.
+    pub(crate) fn named(
+        &self,
+        name: &str,
+        slots: Option<u32>,
+        settings: &Settings,
+    ) -> Option<Result<Vec<Node>, Finding>> {
+        if name == "slurm" {
+            return Some(self.allocated(slots));
+        }
+        if let Some(group) = name.strip_prefix("group:") {
+            return Some(self.group(group, slots, settings));
+        }
+        let file = name.strip_prefix("hostfile:")?;
+        Some(self.listed(Path::new(file), slots, settings))
+    }
+
+    /// A machine by its name: that of the inventory, else what `ssh` makes of the name.
+    pub(crate) fn one(&self, name: &str, slots: Option<u32>, settings: &Settings) -> Node {
+        if let Ok(hosts) = self.inventory(settings)
+            && let Some(table) = hosts.get(name)
+        {
+            return table.node(name, slots);
+        }
+        let usual = if name == "local" { self.machine.cores.max(1) } else { 1 };
+        node_list::node(name, slots.unwrap_or(usual))
+    }
+
+    /// What is wrong with the inventory.
+    pub(crate) fn finding(&self, settings: &Settings) -> Option<Finding> {
+        let reason = self.inventory(settings).err()?;
+        let path = settings.path(INVENTORY)?.display();
+        Some(
+            Finding::new("R022", format!("the inventory {path} cannot be used: {reason}"))
+                .at_option(settings.span(INVENTORY), "this file")
+                .note("a table for each machine: host, user, port, slots, cores, address, data, worker, libtorch, environment, groups")
+                .cure("mend the file, or leave `inventory` out and name the machines in `nodes.use`"),
+        )
+    }
+
+    fn inventory(&self, settings: &Settings) -> Result<Hosts, String> {
+        let Some(path) = settings.path(INVENTORY) else { return Ok(Hosts::new()) };
+        let mut read = self.inventories.borrow_mut();
+        read.entry(path.clone())
+            .or_insert_with(|| {
+                let text = self.files.read(path).map_err(|problem| problem.to_string())?;
+                read_inventory(&text)
+            })
+            .clone()
+    }
+
+    fn group(&self, group: &str, slots: Option<u32>, settings: &Settings) -> Result<Vec<Node>, Finding> {
+        let Ok(hosts) = self.inventory(settings) else { return Ok(Vec::new()) };
+        let inside = |table: &&HostTable| table.groups.iter().any(|name| name == group);
+        let nodes: Vec<Node> = hosts
+            .iter()
+            .filter(|(_, table)| inside(table))
+            .map(|(name, table)| table.node(name, slots))
+            .collect();
+        if !nodes.is_empty() {
+            return Ok(nodes);
+        }
+        let mut groups: Vec<&str> =
+            hosts.values().flat_map(|table| &table.groups).map(String::as_str).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        let known = if groups.is_empty() { "none".to_owned() } else { groups.join(", ") };
+        Err(Finding::new(
+            "R021",
+            format!("no machine of the inventory is in the group `{}`", group.escape_debug()),
+        )
+        .note(format!("groups: {known}"))
+        .cure("name a group of `nodes.inventory`, or add `groups = [\"...\"]` to its machines"))
+    }
+
+    fn listed(&self, file: &Path, slots: Option<u32>, settings: &Settings) -> Result<Vec<Node>, Finding> {
+        // Beside the inventory, if there is one; else where the command is typed.
+        let folder = settings.path(INVENTORY).and_then(|path| path.parent()).map(Path::to_owned);
+        let path = folder.unwrap_or_else(|| self.files.current_directory()).join(file);
+        let mut read = self.lists.borrow_mut();
+        let lines = read.entry(path.clone()).or_insert_with(|| {
+            let text = self.files.read(&path).map_err(|problem| problem.to_string())?;
+            read_list(&text)
+        });
+        match lines {
+            Ok(lines) => {
+                Ok(lines.iter().map(|line| self.one(&line.name, slots.or(line.slots), settings)).collect())
+            }
+            Err(reason) => Err(Finding::new(
+                "R022",
+                format!("the file of hosts {} cannot be used: {reason}", path.display()),
+            )
+            .note("a line for each machine: its name, and `slots=4` where it is not one")
+            .cure("mend the file, or name the machines in `nodes.use`")),
+        }
+    }
+
+    fn allocated(&self, slots: Option<u32>) -> Result<Vec<Node>, Finding> {
+        if self.machine.allocation.is_empty() {
+            return Err(Finding::new(
+                "R021",
+                "`slurm` names the machines of an allocation, and there is none",
+            )
+            .note("SLURM_JOB_NODELIST is not set")
+            .cure("run it inside of one: `salloc -N2 bakeoff run RECIPE`, or in a batch script"));
+        }
+        let node = |host: &crate::AllocatedHost| Node {
+            name: host.name.clone(),
+            access: Access::Slurm { host: host.name.clone() },
+            cores: Some(host.cores),
+            ..Node::local(slots.unwrap_or(host.cores).max(1))
+        };
+        Ok(self.machine.allocation.iter().map(node).collect())
+    }
+}
+
+fn read_inventory(text: &str) -> Result<Hosts, String> {
+    let hosts: Hosts = toml::from_str(text).map_err(|error| error.to_string().trim().replace('\n', " "))?;
+    for (name, table) in &hosts {
+        if name != "local" && !node_list::is_name(name) {
+            return Err(format!("`{}` is no name of a machine", name.escape_debug()));
+        }
+        if let Some(wrong) = table.wrong() {
+            return Err(format!("[{name}]: {wrong}"));
+        }
+    }
+    Ok(hosts)
+}
+
+/// Reads `name slots=4`, as Open MPI does.
+fn read_list(text: &str) -> Result<Vec<Listed>, String> {
+    let mut listed = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.split('#').next().unwrap_or_default();
+        let mut words = line.split_whitespace();
+        let Some(name) = words.next() else { continue };
+        let wrong = |what: &str| format!("line {number}: {what}");
+        if name != "local" && !node_list::is_login(name) {
+            return Err(wrong(&format!("`{}` is no name of a machine", name.escape_debug())));
+        }
+        let mut slots = None;
+        for word in words {
+            let count = word.strip_prefix("slots=").and_then(|count| count.parse().ok());
+            match count {
+                Some(count) if count > 0 => slots = Some(count),
+                _ => return Err(wrong(&format!("`{}` is not `slots=N`", word.escape_debug()))),
+            }
+        }
+        listed.push(Listed { name: name.to_owned(), slots });
+    }
+    if listed.is_empty() { Err("it names no machine".into()) } else { Ok(listed) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_of_an_inventory_has_what_its_table_says() {
+        let text = "[fast1]\nhost = \"10.0.0.7\"\nuser = \"me\"\nport = 2222\nslots = 4\ncores = 8\n\
+                    address = \"10.1.0.7\"\ndata = \"/scratch\"\ngroups = [\"fast\"]\n\n[slow]\n";
+        let hosts = read_inventory(text).unwrap();
+        let node = hosts["fast1"].node("fast1", None);
+        assert_eq!(node.access, Access::Ssh { login: "me@10.0.0.7".into(), port: Some(2222) });
+        assert_eq!((node.slots, node.cores), (4, Some(8)));
+        assert_eq!(hosts["fast1"].node("fast1", Some(2)).slots, 2);
+        let slow = hosts["slow"].node("slow", None);
+        assert_eq!((slow.slots, slow.access), (1, Access::Ssh { login: "slow".into(), port: None }));
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_inventory_is_said() {
+        let wrong = |text: &str| read_inventory(text).unwrap_err();
+        assert!(wrong("[lab1]\npassword = \"x\"").contains("unknown field `password`"));
+        assert_eq!(wrong("[lab1]\nhost = \"-oProxy\""), "[lab1]: `-oProxy` is no name that `ssh` takes");
+        assert_eq!(wrong("[lab1]\nslots = 0"), "[lab1]: `slots` is at least 1");
+        assert!(wrong("[\"a b\"]").contains("no name of a machine"));
+    }
+
+    #[test]
+    fn a_file_of_hosts_is_that_of_mpi() {
+        let named = |name: &str, slots| Listed { name: name.into(), slots };
+        let text = "# the lab\nlab1 slots=2\n\nme@lab2:22   # one\n";
+        assert_eq!(read_list(text).unwrap(), [named("lab1", Some(2)), named("me@lab2:22", None)]);
+        assert_eq!(read_list("lab1 slots=x").unwrap_err(), "line 1: `slots=x` is not `slots=N`");
+        assert_eq!(read_list("\n-l\n").unwrap_err(), "line 2: `-l` is no name of a machine");
+        assert_eq!(read_list("# none").unwrap_err(), "it names no machine");
+    }
+}

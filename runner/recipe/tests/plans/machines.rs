@@ -1,0 +1,108 @@
+//! Machines of a recipe: lists, ranges, inventories, files of hosts, allocations.
+
+use crate::desk::{Desk, MACHINE};
+use crate::problems::{check, recipe};
+use recipe::{Access, Node, Plan, PlanRequest, Threads};
+use std::path::Path;
+
+const INVENTORY: &str = "[fast1]\nslots = 2\ncores = 8\ngroups = [\"fast\"]\n\n\
+                         [fast2]\nhost = \"10.0.0.2\"\nuser = \"me\"\nport = 2222\nslots = 2\ncores = 4\ngroups = [\"fast\"]\n\n\
+                         [slow]\n";
+
+fn planned(nodes: &str) -> Plan {
+    let text = recipe(&[&format!("[nodes]\n{nodes}")]);
+    let desk = Desk::with(&text).and("nodes.toml", INVENTORY).and("hosts.txt", "lab1 slots=3\nslow\n");
+    desk.plan().unwrap_or_else(|problems| panic!("{}", problems.render(recipe::Colours::None, 100)))
+}
+
+fn nodes(nodes: &str) -> Vec<Node> {
+    planned(nodes).cells[0].spec.cluster.nodes.clone()
+}
+
+/// Name and slots of each machine.
+fn slots(list: &str) -> Vec<String> {
+    nodes(list).iter().map(|node| format!("{}*{}", node.name, node.slots)).collect()
+}
+
+#[test]
+fn problems() {
+    check(
+        "machines",
+        &[
+            ("an option of ssh", &["[nodes]\nuse = [\"-oProxyCommand=x\"]"]),
+            ("no range", &["[nodes]\nuse = [\"lab[3-1]\"]"]),
+            ("no inventory", &["[nodes]\ninventory = \"none.toml\""]),
+            ("a group of nothing", &["[nodes]\nuse = [\"group:fast\"]"]),
+            ("no file of hosts", &["[nodes]\nuse = [\"hostfile:none.txt\"]"]),
+            ("no allocation", &["[nodes]\nuse = [\"slurm\"]"]),
+            ("a server elsewhere", &["[nodes]\nserver = \"gpu-1\""]),
+            ("no ports", &["[nodes]\nports = \"7100-7000\""]),
+            (
+                "an emulated network between machines",
+                &["[nodes]\nuse = [\"lab[1-2]\"]", "[network]\nbandwidth = \"1Gbit/s\""],
+            ),
+            (
+                "memory that machines cannot share",
+                &["[nodes]\nuse = [\"lab[1-2]\"]", "[communication]\ntransport = \"shared-memory\""],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn machines_are_named_in_many_ways() {
+    assert_eq!(slots("use = [\"lab[08-10]*2\"]"), ["lab08*2", "lab09*2", "lab10*2"]);
+    assert_eq!(slots("use = [\"local*2\", \"lab1\"]"), ["local*2", "lab1*1"]);
+    assert_eq!(slots("use = [\"lab1*2\", \"lab1\"]"), ["lab1*3"]);
+    assert_eq!(slots("inventory = \"nodes.toml\"\nuse = [\"group:fast\"]"), ["fast1*2", "fast2*2"]);
+    assert_eq!(
+        slots("inventory = \"nodes.toml\"\nuse = [\"group:fast*1\", \"slow*4\"]"),
+        ["fast1*1", "fast2*1", "slow*4"]
+    );
+    assert_eq!(slots("use = [\"hostfile:hosts.txt\"]"), ["lab1*3", "slow*1"]);
+}
+
+#[test]
+fn an_inventory_says_how_a_machine_is_reached() {
+    let found = nodes("inventory = \"nodes.toml\"\nuse = [\"fast2\"]");
+    assert_eq!(found[0].access, Access::Ssh { login: "me@10.0.0.2".into(), port: Some(2222) });
+    assert_eq!(found[0].cores, Some(4));
+}
+
+#[test]
+fn the_hosts_of_an_allocation_have_its_processors() {
+    let text = recipe(&["[nodes]\nuse = [\"slurm\"]"]);
+    let desk = Desk::with(&text);
+    let machine = MACHINE.inside("n[1-2]", "2,4");
+    let plan = recipe::plan(&desk, &PlanRequest::new(Path::new("recipe.toml")), &machine).expect("a plan");
+    let nodes = &plan.cells[0].spec.cluster.nodes;
+    let told: Vec<_> = nodes.iter().map(|node| (node.name.as_str(), node.slots, node.cores)).collect();
+    assert_eq!(told, [("n1", 2, Some(2)), ("n2", 4, Some(4))]);
+    assert_eq!(nodes[1].access, Access::Slurm { host: "n2".into() });
+}
+
+/// Ranks fill the machines in order, the servers go to the named one, and each worker has the threads that the fullest leaves.
+#[test]
+fn the_fullest_machine_decides_the_threads_of_all() {
+    let plan = planned("inventory = \"nodes.toml\"\nuse = [\"fast1\", \"fast2\"]\nserver = \"fast2\"");
+    let server = plan.cells.iter().find(|cell| cell.spec.cluster.ranks() == 5).expect("ps-sync");
+    let places: Vec<u32> = server.spec.cluster.seats.iter().map(|seat| seat.node).collect();
+    assert_eq!(places, [0, 0, 1, 1, 1]);
+    // fast2 has four cores for two workers and a server; the evaluator has this machine for itself.
+    let threads = Threads { worker: 1, evaluator: 4, evaluate_at_once: true };
+    assert!(plan.cells.iter().all(|cell| cell.spec.threads == threads), "{:?}", plan.cells[0].spec.threads);
+    let plan = planned("inventory = \"nodes.toml\"\nuse = [\"fast1\", \"fast2\"]");
+    assert_eq!(plan.cells[0].spec.threads.worker, 2);
+}
+
+#[test]
+fn a_recipe_that_stays_here_keeps_its_identity() {
+    let before = "\"cluster\":{\"nodes\":[{\"name\":\"local\",\"slots\":4}],\"seats\":[";
+    assert!(planned("use = [\"local*4\"]").cells[0].spec.canonical().contains(before));
+}
+
+#[test]
+fn the_expanded_recipe_names_every_machine_with_its_slots() {
+    let plan = planned("use = [\"hostfile:hosts.txt\", \"local\"]");
+    assert!(plan.expanded.contains("use = [\"lab1*3\", \"slow*1\", \"local*4\"]"), "{}", plan.expanded);
+}

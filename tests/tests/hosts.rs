@@ -1,0 +1,301 @@
+//! Runs on hosts that are reached through a real `sshd`: the same numbers as on one machine, and what goes wrong there.
+#![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
+
+use e2e::{CLEAN, Desk, Lab, Sketch, WorkerProcess, free_port, gone, wait_until};
+use record::{Event, Rank};
+use rustix::process::Signal;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_mins(4);
+
+/// A recipe of four workers on these machines.
+fn recipe(strategy: &'static str, nodes: &str, steps: u32) -> String {
+    let sketch = Sketch { strategy, steps, evaluate: steps, ..Sketch::default() };
+    let communication = if strategy == "d-sync" { "[communication]\nreduce-order = \"rank\"\n" } else { "" };
+    sketch.to_string().replace("use = [\"local*2\"]", nodes) + communication
+}
+
+const HOSTS: &str = "use = [\"lab1*2\", \"lab2*2\"]";
+const ENDLESS: u32 = 1_000_000;
+
+/// The last digest of each rank's weights, by strategy.
+fn weights(desk: &Desk) -> BTreeMap<Rank, String> {
+    let hash = |event| match event {
+        Event::WeightHash(hash) => Some((hash.rank, hash.sha256)),
+        _ => None,
+    };
+    desk.events().into_iter().filter_map(hash).collect()
+}
+
+fn trained(lab: Option<&Lab>, strategy: &'static str, nodes: &str) -> BTreeMap<Rank, String> {
+    let desk = Desk::new().unwrap();
+    desk.write("recipe.toml", &recipe(strategy, nodes, 20)).unwrap();
+    let driver = match lab {
+        Some(lab) => lab.run(&desk, ["run", "recipe.toml"]).unwrap(),
+        None => desk.start(["run", "recipe.toml"]).unwrap(),
+    };
+    driver.end(PATIENCE).unwrap().with_code(0).unwrap();
+    weights(&desk)
+}
+
+/// Through doors, in a tunnel, and with this machine as one of the hosts.
+#[test]
+fn ranks_on_several_hosts_end_with_the_weights_of_one_machine() {
+    if !Lab::is_possible() {
+        return;
+    }
+    let lab = Lab::start().unwrap();
+    let places =
+        [HOSTS, "use = [\"lab1*2\", \"lab2*2\"]\ntunnel = \"ssh\"", "use = [\"local*2\", \"lab2*2\"]"];
+    for (strategy, places) in [("d-sync", &places[..]), ("ps-sync", &places[..1])] {
+        let here = trained(None, strategy, "use = [\"local*4\"]");
+        assert!(!here.is_empty());
+        for place in places {
+            assert_eq!(trained(Some(&lab), strategy, place), here, "{strategy} on {place}");
+        }
+    }
+}
+
+#[test]
+fn strategies_that_wait_for_nothing_train_on_several_hosts() {
+    if !Lab::is_possible() {
+        return;
+    }
+    let lab = Lab::start().unwrap();
+    for strategy in ["ad-psgd", "easgd-async"] {
+        assert!(!trained(Some(&lab), strategy, HOSTS).is_empty(), "{strategy}");
+    }
+}
+
+/// What `bakeoff run` says of a lab that was changed by `spoil`, with exit code 4.
+fn refused(nodes: &str, spoil: impl FnOnce(&Lab)) -> String {
+    let lab = Lab::start().unwrap();
+    spoil(&lab);
+    let desk = Desk::new().unwrap();
+    desk.write("recipe.toml", &recipe("d-sync", nodes, 5)).unwrap();
+    let ended = lab.run(&desk, ["run", "recipe.toml"]).unwrap().end(PATIENCE).unwrap();
+    let ended = ended.with_code(4).unwrap();
+    assert!(!desk.at(".bakeoff/runs").exists(), "nothing was started");
+    ended.stderr
+}
+
+#[track_caller]
+fn says(said: &str, words: &[&str]) {
+    for word in words {
+        assert!(said.contains(word), "`{word}` is not in:\n{said}");
+    }
+}
+
+#[test]
+fn a_host_that_cannot_be_reached_is_named_with_the_cure() {
+    if !Lab::is_possible() {
+        return;
+    }
+    let edit = |lab: &Lab, from: &str, to: &str| {
+        let config = fs::read_to_string(lab.at("config")).unwrap();
+        fs::write(lab.at("config"), config.replace(from, to)).unwrap();
+    };
+    let said = refused(HOSTS, |lab| edit(lab, "/user", "/stranger"));
+    says(
+        &said,
+        &["error: lab1: it cannot be reached", "Permission denied", "error: lab2: ", "ssh-copy-id lab1"],
+    );
+    let said = refused(HOSTS, |lab| fs::write(lab.at("known"), "").unwrap());
+    says(&said, &["Host key verification failed", "connect once by hand with `ssh lab1`"]);
+    let said = refused("use = [\"lab3*4\"]", |_| ());
+    says(&said, &["error: lab3: ", "refused", "check that it is on and that sshd runs there"]);
+    let said = refused("use = [\"nowhere.invalid*4\"]", |_| ());
+    says(&said, &["error: nowhere.invalid: ", "Could not resolve hostname", "alias"]);
+}
+
+#[test]
+fn a_host_whose_cache_cannot_be_written_is_named_with_the_cure() {
+    if !Lab::is_possible() {
+        return;
+    }
+    let lab = Lab::with_cache(Path::new("/proc/nowhere")).unwrap();
+    let desk = Desk::new().unwrap();
+    desk.write("recipe.toml", &recipe("d-sync", HOSTS, 5)).unwrap();
+    let ended = lab.run(&desk, ["run", "recipe.toml"]).unwrap().end(PATIENCE).unwrap();
+    says(&ended.with_code(4).unwrap().stderr, &["lab1: its cache cannot be written", "BAKEOFF_CACHE"]);
+}
+
+#[test]
+fn a_host_without_data_is_named_and_gets_a_copy_on_wish() {
+    if !Lab::is_possible() {
+        return;
+    }
+    let lab = Lab::start().unwrap();
+    let desk = Desk::new().unwrap();
+    let data = desk.at("mnist");
+    mnist(&data);
+    let inventory = |folder: &str| format!("[lab1]\n[lab2]\ndata = \"{}\"\n", desk.at(folder).display());
+    desk.write("nodes.toml", &inventory("none")).unwrap();
+    let text = |copy: bool| {
+        let nodes = format!("{HOSTS}\ninventory = \"nodes.toml\"\ncopy-data = {copy}");
+        let dataset = format!("kind = \"mnist\"\npath = \"{}\"", data.display());
+        recipe("d-sync", &nodes, 5).replace("kind = \"synthetic\"\ntrain = 200\ntest = 100", &dataset)
+    };
+    desk.write("recipe.toml", &text(false)).unwrap();
+    let ended = lab.run(&desk, ["run", "recipe.toml"]).unwrap().end(PATIENCE).unwrap();
+    says(
+        &ended.with_code(4).unwrap().stderr,
+        &["lab2: ", "none/mnist has neither", "nodes.copy-data = true"],
+    );
+    desk.write("recipe.toml", &text(true)).unwrap();
+    let ended = lab.run(&desk, ["run", "recipe.toml"]).unwrap().end(PATIENCE).unwrap();
+    ended.with_code(0).unwrap();
+}
+
+/// A data set in the format of MNIST: 60,000 and 10,000 images would be too many, so that there are 100 and 20.
+fn mnist(folder: &Path) {
+    fs::create_dir_all(folder).unwrap();
+    for (name, count) in [("train", 100_u32), ("t10k", 20)] {
+        let mut images = [2051_u32, count, 28, 28].map(u32::to_be_bytes).concat();
+        images.extend((0..count * 784).map(|pixel| (pixel % 251) as u8));
+        fs::write(folder.join(format!("{name}-images-idx3-ubyte")), images).unwrap();
+        let mut labels = [2049_u32, count].map(u32::to_be_bytes).concat();
+        labels.extend((0..count).map(|label| (label % 10) as u8));
+        fs::write(folder.join(format!("{name}-labels-idx1-ubyte")), labels).unwrap();
+    }
+}
+
+/// A run without an end on two hosts, its workers by rank, and the agents.
+struct Training {
+    lab: Lab,
+    desk: Desk,
+    driver: e2e::DriverProcess,
+    workers: Vec<WorkerProcess>,
+    agents: Vec<WorkerProcess>,
+}
+
+fn training(nodes: &str) -> Training {
+    let lab = Lab::start().unwrap();
+    let desk = Desk::new().unwrap();
+    desk.write("recipe.toml", &recipe("d-sync", nodes, ENDLESS)).unwrap();
+    let mut driver = lab.run(&desk, ["-v", "run", "recipe.toml"]).unwrap();
+    let workers: Vec<_> = (0..4).map(|rank| driver.worker(rank).unwrap()).collect();
+    let trains = |event: &Event| matches!(event, Event::Step(step) if step.step > 50);
+    wait_until(Duration::from_mins(1), || Ok(desk.events().iter().any(trains))).unwrap();
+    let mut agents: Vec<WorkerProcess> = workers.iter().map(|worker| worker.parent().unwrap()).collect();
+    agents.dedup();
+    assert_eq!(agents.len(), 2, "an agent for each host");
+    Training { lab, desk, driver, workers, agents }
+}
+
+/// No process is left on any host, and nothing in the cache's folder of attempts.
+fn cleaned(scene: &Training) {
+    gone(&scene.workers, CLEAN).unwrap();
+    gone(&scene.agents, CLEAN).unwrap();
+}
+
+#[test]
+fn nothing_is_left_on_any_host_when_the_driver_is_killed() {
+    if !Lab::is_possible() {
+        return;
+    }
+    let scene = training(HOSTS);
+    scene.driver.signal(Signal::KILL).unwrap();
+    cleaned(&scene);
+    let check = scene.desk.run(["db", "check"]).unwrap().with_code(0).unwrap();
+    assert!(check.stdout.starts_with("ok"));
+}
+
+#[test]
+fn an_orderly_end_leaves_nothing_on_any_host() {
+    if !Lab::is_possible() {
+        return;
+    }
+    let scene = training(HOSTS);
+    scene.driver.signal(Signal::INT).unwrap();
+    let Training { lab: _lab, desk: _desk, driver, workers, agents } = scene;
+    driver.end(Duration::from_secs(30)).unwrap().with_code(130).unwrap();
+    gone(&workers, CLEAN).unwrap();
+    gone(&agents, CLEAN).unwrap();
+}
+
+#[test]
+fn a_killed_agent_ends_the_run_and_its_host_is_named() {
+    if !Lab::is_possible() {
+        return;
+    }
+    let scene = training(HOSTS);
+    scene.agents[1].signal(Signal::KILL).unwrap();
+    let Training { lab: _lab, desk: _desk, driver, workers, agents } = scene;
+    let ended = driver.end(Duration::from_secs(40)).unwrap().with_code(5).unwrap();
+    says(&ended.stderr, &["was lost with the connection to its host", "in step ", "host lab2: "]);
+    gone(&workers, CLEAN).unwrap();
+    gone(&agents, CLEAN).unwrap();
+}
+
+#[test]
+fn a_killed_worker_of_another_host_is_named() {
+    if !Lab::is_possible() {
+        return;
+    }
+    let scene = training(HOSTS);
+    scene.workers[3].signal(Signal::KILL).unwrap();
+    let Training { lab: _lab, desk: _desk, driver, workers, agents } = scene;
+    let ended = driver.end(Duration::from_secs(40)).unwrap().with_code(5).unwrap();
+    says(&ended.stderr, &["rank 3 ", "SIGKILL"]);
+    gone(&workers, CLEAN).unwrap();
+    gone(&agents, CLEAN).unwrap();
+}
+
+/// Strangers at the only ports that a run opens: garbage, giant lengths, silence, and a thousand connections.
+#[test]
+fn strangers_at_a_door_change_nothing() {
+    if !Lab::is_possible() {
+        return;
+    }
+    let port = free_port().unwrap();
+    let scene = training(&format!("{HOSTS}\nports = \"{port}-{port}\""));
+    let knock = |host: &str| TcpStream::connect((host, port)).unwrap();
+    for host in ["127.0.0.1", "127.0.0.2"] {
+        knock(host).write_all(&[0xff; 4096]).unwrap();
+        let mut giant = knock(host);
+        giant.write_all(&[0; 12]).unwrap();
+        giant.write_all(&[0xff, 0xff]).unwrap();
+        giant.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        assert!(matches!(giant.read(&mut [0; 8]), Ok(0) | Err(_)), "it is hung up on");
+        let silent: Vec<TcpStream> = (0..500).map(|_| knock(host)).collect();
+        drop(silent);
+    }
+    let steps = |desk: &Desk| {
+        desk.events()
+            .iter()
+            .filter_map(|event| match event {
+                Event::Step(step) => Some(step.step),
+                _ => None,
+            })
+            .max()
+            .unwrap()
+    };
+    let before = steps(&scene.desk);
+    wait_until(Duration::from_secs(20), || Ok(steps(&scene.desk) > before + 50)).unwrap();
+    assert!(scene.workers.iter().all(WorkerProcess::lives));
+    scene.driver.signal(Signal::INT).unwrap();
+    scene.driver.end(Duration::from_secs(30)).unwrap().with_code(130).unwrap();
+}
+
+/// The files of a run that a host's agent removes.
+#[test]
+fn a_host_keeps_nothing_of_a_run_but_its_cache() {
+    if !Lab::is_possible() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let lab = Lab::with_cache(folder.path()).unwrap();
+    assert!(!trained(Some(&lab), "d-sync", HOSTS).is_empty());
+    let names = |path: PathBuf| fs::read_dir(path).unwrap().count();
+    assert_eq!(names(folder.path().join("attempts")), 0);
+    // The program and its libraries, once, although two hosts share the cache.
+    assert!(names(folder.path().join("files")) >= 3);
+    assert_eq!(names(folder.path().join("sets")), 1);
+    assert_eq!(names(folder.path().join("agents")), 1);
+}
