@@ -24,6 +24,7 @@ impl Lab {
     ///
     /// # Panics
     /// There is none, and no test may be left out.
+    #[expect(clippy::print_stderr, reason = "what does not run is said where tests are read")]
     pub fn is_possible() -> bool {
         let found = sshd();
         let required = std::env::var_os("BAKEOFF_REQUIRE_ALL").is_some();

@@ -37,13 +37,13 @@ impl Environment {
     /// The surroundings of a run.
     pub(crate) fn surroundings(&mut self, spec: &RunSpec) -> Result<Provenance, Failure> {
         let source = &spec.dataset.source;
-        let digest = match self.data.iter().find(|(known, _)| known == source) {
-            Some((_, digest)) => digest.clone(),
-            None => {
-                let digest = launch::data_digest(source).map_err(|error| fault(source, error))?;
-                self.data.push((source.clone(), digest.clone()));
-                digest
-            }
+        let known = self.data.iter().find(|(known, _)| known == source).map(|(_, digest)| digest.clone());
+        let digest = if let Some(digest) = known {
+            digest
+        } else {
+            let digest = launch::data_digest(source).map_err(|error| fault(source, error))?;
+            self.data.push((source.clone(), digest.clone()));
+            digest
         };
         Ok(Provenance {
             data: digest,

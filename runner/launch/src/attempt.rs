@@ -205,7 +205,7 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
 
     async fn open_nodes(&mut self) -> Result<(), LaunchError> {
         let sockets = &self.sockets.path;
-        let opening = Opening { spec: &self.attempt.spec, sockets, secret: &self.secret };
+        let opening = Opening { spec: self.attempt.spec, sockets, secret: &self.secret };
         self.launcher.open(opening).await
     }
 

@@ -54,6 +54,7 @@ impl Machine {
 
     /// The same with the hosts of `SLURM_JOB_NODELIST` and their processors in `SLURM_JOB_CPUS_PER_NODE`: `n[1-3]` and `2(x3)`.
     /// A list that cannot be read is none.
+    #[must_use]
     pub fn inside(self, hosts: &str, processors: &str) -> Self {
         let names: Vec<String> = split_list(hosts)
             .into_iter()

@@ -127,7 +127,9 @@ fn time(duration: Duration) -> String {
 
 /// A row for each way.
 fn sheet(ways: &[WayState]) -> Sheet {
-    let mut sheet = Sheet::new(&["from", "to", "round trip", "both ways at once"]).right(&[2, 3]);
+    let measured = ways.iter().any(|way| way.outcome.as_ref().is_ok_and(|way| way.bandwidth.is_some()));
+    let head = ["from", "to", "round trip", "there and back at once"];
+    let mut sheet = Sheet::new(if measured { &head } else { &head[..3] }).right(&[2, 3]);
     for WayState { from, to, outcome } in ways {
         let (round_trip, speed) = match outcome {
             Ok(Way { round_trip: shortest, bandwidth }) => {
@@ -136,7 +138,8 @@ fn sheet(ways: &[WayState]) -> Sheet {
             }
             Err(_) => (Cell::styled(BAD, "closed"), "–".into()),
         };
-        sheet.row(vec![from.as_str().into(), to.as_str().into(), round_trip, speed.into()]);
+        let row = [from.as_str().into(), to.as_str().into(), round_trip, speed.into()];
+        sheet.row(row.into_iter().take(if measured { 4 } else { 3 }).collect());
     }
     sheet
 }

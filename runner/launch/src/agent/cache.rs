@@ -117,7 +117,7 @@ impl Cache {
         let path = self.path(file).ok_or_else(|| invalid(&file.sha256))?;
         self.made("files")?;
         let fresh = path.with_extension(format!("{}.part", std::process::id()));
-        let written = self.fill(&fresh, file, arriving).and_then(|()| fs::rename(&fresh, &path));
+        let written = Self::fill(&fresh, file, arriving).and_then(|()| fs::rename(&fresh, &path));
         if written.is_err() {
             // There is nothing more to do if it cannot be removed either.
             let _ = fs::remove_file(&fresh);
@@ -125,7 +125,7 @@ impl Cache {
         written.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", fresh.display())))
     }
 
-    fn fill(&self, fresh: &Path, file: &CachedFile, arriving: &mut Receiver<Bytes>) -> io::Result<()> {
+    fn fill(fresh: &Path, file: &CachedFile, arriving: &mut Receiver<Bytes>) -> io::Result<()> {
         let mode = if file.program { 0o700 } else { 0o600 };
         let mut out = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(fresh)?;
         let mut hash = Sha256::new();

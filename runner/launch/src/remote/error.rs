@@ -88,6 +88,11 @@ impl HostError {
             HostFault::NoAgent { .. } => format!("try `ssh {host} true`, and look whether its shell prints anything"),
             HostFault::Version { .. } => "remove the folder `agents` in the host's cache, and run again".into(),
             HostFault::Silent { .. } => "look whether the host and the network are well, and run again".into(),
+            HostFault::Refused { what } if what.contains("no door at") => {
+                "give the machine's own `address` in the inventory, other `nodes.ports`, or send everything through ssh: \
+                 `nodes.tunnel = \"ssh\"`"
+                    .into()
+            }
             HostFault::Refused { .. } => "look at the host's log, or leave it out of `nodes.use`".into(),
             HostFault::Data { .. } => {
                 "copy it there with `nodes.copy-data = true`, or fetch it on the host and name its folder".into()

@@ -190,7 +190,8 @@ impl Hosts {
     /// Ends all agents.
     pub async fn close(&self) {
         let mut closing = JoinSet::new();
-        for link in self.links.values().cloned() {
+        for link in self.links.values() {
+            let link = link.clone();
             closing.spawn(async move { link.close().await });
         }
         while closing.join_next().await.is_some() {}

@@ -144,9 +144,10 @@ impl Launcher for HostsLauncher {
         let cluster = &opening.spec.cluster;
         let used: BTreeSet<u32> = cluster.seats.iter().map(|seat| seat.node).collect();
         for (index, node) in (0..).zip(&cluster.nodes) {
-            let open = match used.contains(&index) {
-                true => Some(self.open_node(node, &opening, used.len() > 1).await?),
-                false => None,
+            let open = if used.contains(&index) {
+                Some(self.open_node(node, &opening, used.len() > 1).await?)
+            } else {
+                None
             };
             self.nodes.push(open);
         }

@@ -272,7 +272,6 @@ impl LinkState {
     }
 
     /// A new request, whose file, if it is one for a file, goes to `pieces`.
-    #[expect(clippy::type_complexity, reason = "a number and where its reply arrives")]
     fn expect(
         &self,
         pieces: Option<mpsc::Sender<Bytes>>,

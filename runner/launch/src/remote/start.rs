@@ -21,7 +21,7 @@ const NOISE: usize = 64 << 10;
 /// The part of what `ssh` says that a person is shown.
 const SAID: usize = 2_000;
 /// From the start to the agent's first word, without the upload.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// For a mebibyte of the upload.
 const PER_MEBIBYTE: Duration = Duration::from_secs(10);
 

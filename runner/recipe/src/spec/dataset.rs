@@ -177,6 +177,7 @@ impl Source {
     }
 
     /// The same data set in another folder; one that is built in has none.
+    #[must_use]
     pub fn at(&self, folder: &Path) -> Self {
         let path = folder.to_owned();
         match self {
