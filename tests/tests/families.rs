@@ -7,7 +7,7 @@ use recipe::{
     HashTime, Init, KeptModels, KeptSteps, LayerKind, LrScale, LrScaleKind, LrShape, LrShapeKind, Metric,
     MixOrder, ModelKind, OptimizerKind, Partition, PartitionKind, Plan, QuantizeRange, Redaction,
     ReduceOrder, RunOrder, RunSpec, Sampling, Schedule, ScheduleKind, Serve, SplitKind, Strategy,
-    StrategyKind, TargetMetric, Topology, TransportKind,
+    StrategyKind, TargetMetric, Topology, TransportKind, Tunnel,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -44,6 +44,7 @@ fn members() -> Vec<Member> {
         .chain(of::<ScheduleKind>("communication.schedule"))
         .chain(of::<ReduceOrder>("communication.reduce-order"))
         .chain(of::<TransportKind>("communication.transport"))
+        .chain(of::<Tunnel>("nodes.tunnel"))
         .chain(of::<CompressionKind>("compression.kind"))
         .chain(of::<QuantizeRange>("compression.range"))
         .chain(of::<ModelKind>("model.kind"))
@@ -94,6 +95,7 @@ fn shown_by_run(spec: &RunSpec) -> Vec<Member> {
         ("communication.schedule", schedule.name()),
         ("communication.reduce-order", communication.reduce_order.name()),
         ("communication.transport", communication.transport.kind().name()),
+        ("nodes.tunnel", spec.cluster.tunnel.name()),
         ("dataset.kind", spec.dataset.source.kind().name()),
         ("dataset.partition", partition.name()),
         ("dataset.sampling", spec.dataset.sampling.name()),

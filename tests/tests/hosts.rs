@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
 use e2e::{CLEAN, Desk, Lab, Sketch, WorkerProcess, free_port, gone, wait_until};
-use record::{Event, Rank};
+use record::{Event, Nanos, Rank};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::fs;
@@ -180,7 +180,8 @@ fn training(nodes: &str) -> Training {
     desk.write("recipe.toml", &recipe("d-sync", nodes, ENDLESS)).unwrap();
     let mut driver = lab.run(&desk, ["-v", "run", "recipe.toml"]).unwrap();
     let workers: Vec<_> = (0..4).map(|rank| driver.worker(rank).unwrap()).collect();
-    let trains = |event: &Event| matches!(event, Event::Step(step) if step.step > 50);
+    // Long enough for heartbeats to tell where ranks are.
+    let trains = |event: &Event| matches!(event, Event::Step(step) if step.begin > Nanos(1_500_000_000));
     wait_until(Duration::from_mins(1), || Ok(desk.events().iter().any(trains))).unwrap();
     let mut agents: Vec<WorkerProcess> = workers.iter().map(|worker| worker.parent().unwrap()).collect();
     agents.dedup();

@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::disk::DiskFiles;
 use crate::exit::{Exit, Failure};
 use crate::machines::{Machines, nodes_of};
-use launch::{DataError, NodeFacts, Nodes, WorkerBinary};
+use launch::{DataFilesError, NodeFacts, Nodes, WorkerBinary};
 use recipe::{Files, Node, Plan, Provenance, RunSpec, Source};
 use std::collections::BTreeMap;
 
@@ -71,14 +71,16 @@ fn gather<'a>(
 }
 
 /// What a data set that a worker cannot read means for a plan.
-fn fault(source: &Source, error: DataError) -> Failure {
+fn fault(source: &Source, error: DataFilesError) -> Failure {
     let told = error.to_string();
     let cure = match (&error, source.fetch_command(&DiskFiles.data_folder())) {
-        (DataError::Missing { .. }, Some(command)) => {
+        (DataFilesError::Missing { .. }, Some(command)) => {
             format!("{command}, or name the files' folder: --set dataset.path=FOLDER")
         }
-        (DataError::Missing { .. }, None) => "name the files' folder: --set dataset.path=FOLDER".to_owned(),
-        (DataError::Unreadable { .. }, _) => {
+        (DataFilesError::Missing { .. }, None) => {
+            "name the files' folder: --set dataset.path=FOLDER".to_owned()
+        }
+        (DataFilesError::Unreadable { .. }, _) => {
             "check the files' owner, or name another folder: --set dataset.path=FOLDER".to_owned()
         }
     };

@@ -23,7 +23,7 @@ pub(crate) enum Machines {
 
 impl Machines {
     /// Connects the hosts of a plan and makes worker and data ready there. Does nothing for a plan that stays on this machine.
-    /// What goes wrong with each host is told at once.
+    /// Reports what goes wrong with each host, all at once.
     pub(crate) async fn connect(
         plan: &Plan,
         worker: &WorkerBinary,

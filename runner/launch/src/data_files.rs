@@ -8,19 +8,19 @@ use std::path::{Path, PathBuf};
 
 /// Why a data set cannot be digested.
 #[derive(Debug, thiserror::Error)]
-pub enum DataError {
+pub enum DataFilesError {
     /// A file is not there.
     #[error("{} has neither {name} nor {name}.gz", .folder.display())]
     Missing {
         /// Where it was looked for.
         folder: PathBuf,
-        /// Its name.
+        /// Without `.gz`.
         name: &'static str,
     },
     /// A file cannot be read.
     #[error("the data in {} cannot be read: {source}", .folder.display())]
     Unreadable {
-        /// Its folder.
+        /// The one with all of its files.
         folder: PathBuf,
         /// The system's reason.
         source: io::Error,
@@ -31,20 +31,21 @@ pub enum DataError {
 ///
 /// # Errors
 /// A file is missing or cannot be read.
-pub fn digest(source: &Source) -> Result<String, DataError> {
+pub fn digest(source: &Source) -> Result<String, DataFilesError> {
     let Some(set) = FileSet::of(source) else {
         let described = serde_json::to_string(source).unwrap_or_default();
         return Ok(recipe::hex(&Sha256::digest(described)));
     };
     let files = set.find()?;
-    digest_files(&files).map_err(|source| DataError::Unreadable { folder: set.folder.to_owned(), source })
+    digest_files(&files)
+        .map_err(|source| DataFilesError::Unreadable { folder: set.folder.to_owned(), source })
 }
 
 /// The files of a data set on this machine, in a fixed order; none where it is built in.
 ///
 /// # Errors
 /// A file is missing.
-pub(crate) fn files(source: &Source) -> Result<Vec<PathBuf>, DataError> {
+pub(crate) fn files(source: &Source) -> Result<Vec<PathBuf>, DataFilesError> {
     FileSet::of(source).map_or_else(|| Ok(Vec::new()), |set| set.find())
 }
 
@@ -60,7 +61,7 @@ impl<'a> FileSet<'a> {
         Some(Self { folder: source.path()?, files: source.kind().profile().files? })
     }
 
-    fn find(&self) -> Result<Vec<PathBuf>, DataError> {
+    fn find(&self) -> Result<Vec<PathBuf>, DataFilesError> {
         let mut found = Vec::new();
         for name in self.files.required {
             found.push(self.place(name).ok_or_else(|| self.missing(name))?);
@@ -80,8 +81,8 @@ impl<'a> FileSet<'a> {
             .find(|path| path.is_file())
     }
 
-    fn missing(&self, name: &'static str) -> DataError {
-        DataError::Missing { folder: self.folder.to_owned(), name }
+    fn missing(&self, name: &'static str) -> DataFilesError {
+        DataFilesError::Missing { folder: self.folder.to_owned(), name }
     }
 }
 
@@ -112,7 +113,7 @@ mod tests {
         DatasetKind::Mnist.profile().files.unwrap().required
     }
 
-    fn digest_in(folder: &Path) -> Result<String, DataError> {
+    fn digest_in(folder: &Path) -> Result<String, DataFilesError> {
         digest(&Source::Mnist { path: folder.to_owned() })
     }
 

@@ -96,7 +96,7 @@ pub enum LaunchError {
     NoHost { host: String },
     /// A data set of this machine cannot be read.
     #[error(transparent)]
-    Data(crate::DataError),
+    Data(crate::DataFilesError),
     /// The receiver of the updates is gone.
     #[error("the run was ended because its reports are no longer recorded{whereabouts}")]
     Unrecorded {

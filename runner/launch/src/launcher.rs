@@ -21,7 +21,7 @@ pub trait Launcher: Send {
     }
 
     /// Where a member's process finds the attempt; `None` where that is where the driver finds it.
-    fn place(&self, member: Member, node: NodeIndex) -> Option<&Place> {
+    fn place(&self, member: Member, node: NodeIndex) -> Option<&NodePlace> {
         let _ = (member, node);
         None
     }
@@ -70,7 +70,7 @@ pub struct Opening<'a> {
 
 /// Where the processes of a node find an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct NodePlace {
     /// The directory of the sockets.
     pub sockets: PathBuf,
     /// The attempt's directory.

@@ -34,10 +34,10 @@ mod worker_binary;
 
 pub use agent::serve as serve_agent;
 pub use attempt::{Attempt, StopSignal, run, run_on, run_on_hosts};
-pub use data_files::{DataError, digest as data_digest};
+pub use data_files::{DataFilesError, digest as data_digest};
 pub use error::LaunchError;
 pub use launcher::{
-    Artifact, Artifacts, Fetch, Launcher, NodeIndex, NodeReport, Opening, Place, SpawnRequest,
+    Artifact, Artifacts, Fetch, Launcher, NodeIndex, NodePlace, NodeReport, Opening, SpawnRequest,
 };
 pub use local::{LocalLauncher, LocalNodes, free_resources};
 pub use log::{last_lines, log_file, readable};

@@ -58,7 +58,7 @@ pub(crate) enum Request {
     Put { file: CachedFile },
     /// Make a folder of cached files under their names.
     Assemble { folder: String, files: Vec<CachedFile> },
-    /// Measure the way to another host's door, with so many bytes there and back.
+    /// Measure the way to another host's door, with `bytes` bytes there and back.
     Probe { attempt: u64, door: SocketAddr, bytes: u64 },
     /// Whether a program on this host fits; reads its protocol.
     Examine { program: PathBuf, environment: BTreeMap<String, String> },
@@ -170,9 +170,8 @@ pub(crate) enum Reply {
 pub(crate) struct Opened {
     /// The directory of its sockets.
     pub(crate) sockets: PathBuf,
-    /// Its directory.
     pub(crate) directory: PathBuf,
-    /// The address of its door.
+    /// Where its door listens; `None` where no rank is on another host.
     pub(crate) door: Option<SocketAddr>,
 }
 

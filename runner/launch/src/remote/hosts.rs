@@ -1,12 +1,12 @@
 //! The hosts of a plan, connected for as long as its sweep lasts.
 
 use super::error::{HostError, HostFault};
-use super::libraries::{LocalFile, local, worker_files};
+use super::libraries::{FileUse, LocalFile, local, worker_files};
 use super::link::HostLink;
 use super::start::{AgentProgram, Upload};
 use crate::channel::{CachedFile, Reply, Request};
 use crate::data_files;
-use crate::{DataError, FreeResources, LaunchError, NodeFacts, Nodes, WorkerBinary, data_digest};
+use crate::{DataFilesError, FreeResources, LaunchError, NodeFacts, Nodes, WorkerBinary, data_digest};
 use recipe::{Access, Node, Source};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -154,7 +154,7 @@ impl Hosts {
         copy: bool,
     ) -> Result<(), LaunchError> {
         let Some(path) = source.path() else { return Ok(()) };
-        let unreadable = |error: DataError| LaunchError::Data(error);
+        let unreadable = |error: DataFilesError| LaunchError::Data(error);
         let place = match (&link.node.data, path.file_name()) {
             (Some(folder), Some(kind)) => folder.join(kind),
             _ => path.to_owned(),
@@ -164,7 +164,7 @@ impl Hosts {
             Ok(Reply::Digest(digest)) if digest == expected => place,
             Err(HostError { fault: HostFault::Refused { .. }, .. }) | Ok(_) if copy => {
                 let files = data_files::files(source).map_err(unreadable)?;
-                let files: Result<Vec<_>, _> = files.iter().map(|path| local(path, false)).collect();
+                let files: Result<Vec<_>, _> = files.iter().map(|path| local(path, FileUse::Data)).collect();
                 self.send(link, &files?).await?
             }
             Ok(_) => {
@@ -232,7 +232,7 @@ impl Hosts {
             let told = |sent| {
                 let upload =
                     Upload { host: link.node.name.clone(), file: file.name.clone(), sent, size: file.size };
-                // Fails if nobody wants to know.
+                // Fails if no progress is shown.
                 let _ = self.uploads.send(upload);
             };
             link.put(file.clone(), path, told).await?;

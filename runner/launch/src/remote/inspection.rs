@@ -33,16 +33,16 @@ pub struct Inspect<'a> {
 /// A host that was inspected.
 #[derive(Debug)]
 pub struct HostState {
-    /// Its node.
+    /// As the recipe names it.
     pub node: Node,
-    /// What it is.
+    /// Processor, cores and memory.
     pub facts: NodeFacts,
     /// What is free there, with the disk of its cache.
     pub free: FreeResources,
-    /// By how much its monotonic clock is ahead of this machine's, and at most by how much that is wrong, in nanoseconds. Clocks of
-    /// machines begin when they start, so that the number itself says nothing.
+    /// At most by how many nanoseconds the comparison of its monotonic clock with this machine's is wrong; `u64::MAX` where they were
+    /// not compared.
     pub clock_error: u64,
-    /// Its counters.
+    /// Of load, processor time and pressure; `None` where the kernel shows none.
     pub counters: Option<HostRecord>,
     /// Why the worker does not run there.
     pub worker: Result<(), LaunchError>,

@@ -5,7 +5,7 @@ use super::hosts::{HostedWorker, Hosts};
 use super::link::{AttemptEnd, HostLink};
 use crate::channel::{Opened, Reply, Request, Route, ToAgent};
 use crate::launcher::{
-    Artifact, Artifacts, Fetch, Launcher, NodeIndex, NodeReport, Opening, Place, SpawnRequest,
+    Artifact, Artifacts, Fetch, Launcher, NodeIndex, NodePlace, NodeReport, Opening, SpawnRequest,
 };
 use crate::local::LocalLauncher;
 use crate::log::{log_file, tail};
@@ -49,7 +49,7 @@ pub(crate) struct HostsLauncher {
 struct OpenNode {
     link: Arc<HostLink>,
     worker: HostedWorker,
-    place: Place,
+    place: NodePlace,
     door: Option<SocketAddr>,
     clock: ClockReading,
 }
@@ -114,7 +114,7 @@ impl HostsLauncher {
         };
         let data = self.hosts.data(node, &opening.spec.dataset.source);
         let clock = read_clock(&link).await?;
-        let place = Place { sockets, directory, data };
+        let place = NodePlace { sockets, directory, data };
         Ok(OpenNode { worker: self.hosts.worker(node), link, place, door, clock })
     }
 }
@@ -178,7 +178,7 @@ impl Launcher for HostsLauncher {
         Ok(())
     }
 
-    fn place(&self, member: Member, node: NodeIndex) -> Option<&Place> {
+    fn place(&self, member: Member, node: NodeIndex) -> Option<&NodePlace> {
         match member {
             Member::Evaluator => None,
             Member::Rank(_) => self.node(node).map(|open| &open.place),

@@ -16,14 +16,21 @@ pub(super) struct LocalFile {
     pub(super) file: CachedFile,
 }
 
+/// What a file is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FileUse {
+    Program,
+    Data,
+}
+
 /// The worker program, and the libraries that the dynamic linker finds for it outside of the system's folders.
 pub(super) fn worker_files(worker: &Path) -> Result<Vec<LocalFile>, LaunchError> {
     let fault = |source| LaunchError::WorkerStart { path: worker.into(), source };
     let traced = Command::new(worker).env("LD_TRACE_LOADED_OBJECTS", "1").output().map_err(fault)?;
     let text = String::from_utf8_lossy(&traced.stdout);
-    let mut files = vec![local(worker, true)?];
+    let mut files = vec![local(worker, FileUse::Program)?];
     for path in outside(&text) {
-        files.push(local(&path, false)?);
+        files.push(local(&path, FileUse::Data)?);
     }
     Ok(files)
 }
@@ -40,11 +47,12 @@ fn outside(list: &str) -> Vec<PathBuf> {
 }
 
 /// A file with its digest.
-pub(super) fn local(path: &Path, program: bool) -> Result<LocalFile, LaunchError> {
+pub(super) fn local(path: &Path, used_as: FileUse) -> Result<LocalFile, LaunchError> {
     let fault = |source| LaunchError::File { path: path.into(), what: "read", source };
     let size = std::fs::metadata(path).map_err(fault)?.len();
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let sha256 = digest(path).map_err(fault)?;
+    let program = used_as == FileUse::Program;
     Ok(LocalFile { path: path.into(), file: CachedFile { name, sha256, size, program } })
 }
 
@@ -55,12 +63,12 @@ mod tests {
     #[test]
     fn the_systems_libraries_stay_where_they_are() {
         let list = "\tlinux-vdso.so.1 (0x00007ffc)\n\
-                    \tlibtorch_cpu.so => /work/libtorch/lib/libtorch_cpu.so (0x00007f1)\n\
+                    \tlibtorch_cpu.so => /opt/libtorch/lib/libtorch_cpu.so (0x00007f1)\n\
                     \tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f2)\n\
                     \tlibgone.so => not found\n\
                     \tlibgomp.so.1 => /home/a b/libgomp.so.1 (0x00007f3)\n\
                     \t/lib64/ld-linux-x86-64.so.2 (0x00007f4)\n";
-        let expected = ["/work/libtorch/lib/libtorch_cpu.so", "/home/a b/libgomp.so.1"];
+        let expected = ["/opt/libtorch/lib/libtorch_cpu.so", "/home/a b/libgomp.so.1"];
         assert_eq!(outside(list), expected.map(PathBuf::from));
     }
 }

@@ -295,7 +295,7 @@ impl LinkState {
         lost.unwrap_or(HostFault::Lost { said: "the driver ended it".into() })
     }
 
-    /// The channel has ended: everything that waits for the host is told.
+    /// The channel has ended: ends everything that waits for the host.
     fn lose(&self, fault: HostFault) {
         let mut table = self.lock();
         for (_, reply) in std::mem::take(&mut table.replies) {

@@ -119,7 +119,7 @@ fn command(node: &Node, program: &AgentProgram) -> ((PathBuf, Command), bool) {
 }
 
 fn ssh_words(login: &str, port: Option<u16>, script: &str) -> Vec<OsString> {
-    // Nothing may ask: nobody is there to reply. A host key that is not known is refused with it.
+    // It must not ask, because no answer would come. With this a host key that is not known is refused.
     let options = ["BatchMode=yes", "ConnectTimeout=15", "ServerAliveInterval=5", "ServerAliveCountMax=3"];
     let mut words: Vec<OsString> = vec!["-T".into()];
     for option in options {
@@ -185,7 +185,7 @@ impl Started {
             }
             sent += piece.len() as u64;
             let file = "bakeoff".to_owned();
-            // Fails if nobody wants to know.
+            // Fails if no progress is shown.
             let _ = uploads.send(Upload { host: node.name.clone(), file, sent, size });
         }
         Ok(())

@@ -70,7 +70,9 @@ impl Threads {
             }
         };
         for load in loads.iter().filter(|load| !load.local && load.ranks.workers > 0 && given.is_none()) {
-            whole.worker = whole.worker.min(Self::divide(load.ranks, load.cores, false, None).worker);
+            // The evaluator is elsewhere, so that no core is kept free for it.
+            let keeps_a_core = false;
+            whole.worker = whole.worker.min(Self::divide(load.ranks, load.cores, keeps_a_core, None).worker);
         }
         whole
     }
