@@ -5,12 +5,14 @@ mod driver;
 pub mod fault;
 mod lab;
 mod sketch;
+mod slurm_lab;
 mod threads;
 mod under_way;
 
 pub use driver::{Desk, DriverProcess, Ended, WorkerProcess, gone, wait_until};
 pub use lab::{Lab, free_port};
 pub use sketch::Sketch;
+pub use slurm_lab::SlurmLab;
 pub use threads::{RankLog, train_on_threads};
 pub use under_way::{CLEAN, UnderWay};
 

@@ -58,8 +58,12 @@ impl QualityGap {
             let gap = Estimate { value: 0.0, interval: Some((0.0, 0.0)) };
             return Some(Self { metric, gap, margin, pairs, mean: None, grade: Quality::SameWeights });
         }
-        let gap = statistics::mean(&gaps, thresholds.confidence)?;
-        Some(Self { metric, gap, margin, pairs, mean: Summary::of(&gaps), grade: Quality::Open })
+        let mean = Summary::of(&gaps).map(|mean| resolved(mean, metric, cell.test_samples));
+        let gap = match mean {
+            Some(mean) => mean.estimate(thresholds.confidence),
+            None => statistics::mean(&gaps, thresholds.confidence)?,
+        };
+        Some(Self { metric, gap, margin, pairs, mean, grade: Quality::Open })
     }
 
     /// One with these words, for tests of sentences.
@@ -83,6 +87,21 @@ impl QualityGap {
         let below = student_below(standard, mean.freedom).unwrap_or(0.5);
         [1.0 - below, below]
     }
+}
+
+/// The mean of differences of accuracies, with at least the variance that two classifiers have which differ by it on a test set of
+/// `samples`: few seeds that happen to give equal differences must not make them certain.
+///
+/// After McNemar, Q. (1947), "Note on the sampling error of the difference between correlated proportions or percentages": where `b` and `c`
+/// of n samples are right with one classifier only, the variance of their difference d = (b - c) / n is ((b + c) / n - d^2) / n. It is
+/// least where c = 0: (|d| - d^2) / n. A difference of nothing may be one of half a sample to either side.
+fn resolved(mean: Summary, metric: Metric, samples: u64) -> Summary {
+    if metric != Metric::TestAccuracy || samples == 0 {
+        return mean;
+    }
+    let samples = samples as f64;
+    let distance = mean.mean.abs().clamp(0.5 / samples, 1.0);
+    Summary { variance: mean.variance.max((distance - distance.powi(2)) / samples), ..mean }
 }
 
 /// Grades the differences of one condition, corrected by Holm's method over its arms.
@@ -140,6 +159,23 @@ mod tests {
     #[test]
     fn a_difference_of_exactly_the_margin_is_not_beyond_it() {
         assert_eq!(graded(Metric::TestAccuracy, &[0.96 - 0.97; 3], 0.01), Quality::WorseOpen);
+    }
+
+    /// 40 of 1,000 samples right with one classifier only: the variance is at least (0.04 - 0.04^2) / 1000.
+    #[test]
+    fn equal_differences_are_not_more_certain_than_the_test_set_allows() {
+        let equal = Summary::of(&[0.04; 3]).unwrap();
+        let of = |mean, metric, samples| resolved(mean, metric, samples).variance;
+        assert!((of(equal, Metric::TestAccuracy, 1_000) - 0.0384 / 1_000.0).abs() < 1e-15);
+        assert!((of(equal, Metric::TestAccuracy, 10_000) - 0.0384 / 10_000.0).abs() < 1e-15);
+        assert_eq!(of(equal, Metric::TestLoss, 1_000), equal.variance);
+        let none = Summary::of(&[0.0; 3]).unwrap();
+        assert!(
+            (of(none, Metric::TestAccuracy, 1_000) - (0.0005 - 0.0005_f64.powi(2)) / 1_000.0).abs() < 1e-15
+        );
+        // Seeds that differ by more speak for themselves.
+        let spread = Summary::of(&[0.02, 0.04, 0.06]).unwrap();
+        assert_eq!(of(spread, Metric::TestAccuracy, 1_000), spread.variance);
     }
 
     #[test]

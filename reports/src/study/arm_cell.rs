@@ -15,6 +15,8 @@ pub(crate) struct ArmCell<'a> {
     pub(crate) ranks_agree: bool,
     /// Samples of a global batch.
     pub(crate) batch: u32,
+    /// Samples that a model is tested with.
+    pub(crate) test_samples: u64,
     /// The global batch, if workers step independently.
     pub(super) own_pace: Option<u32>,
     /// Steps from one exchange to the next.

@@ -152,6 +152,7 @@ fn conditions(rows: &SweepRows) -> Vec<Condition<'_>> {
             planned: runs.planned[number],
             ranks_agree: cell.spec.strategy.ranks_agree(),
             batch: cell.spec.train.global_batch.max(1),
+            test_samples: cell.spec.dataset.source.test_samples(),
             own_pace: cell.spec.strategy.is_asynchronous().then_some(cell.spec.train.global_batch),
             period: cell.spec.strategy.period(),
             held_back: cell.spec.strategy.holds_back(),

@@ -130,10 +130,12 @@ fn perform(workspace: &Workspace, options: Options, stages: &mut Stages) -> Resu
 struct Tools {
     chromium: Option<PathBuf>,
     sshd: Option<PathBuf>,
+    slurm: bool,
 }
 
 fn tools() -> Result<Tools> {
-    Ok(Tools { chromium: browser()?, sshd: daemon()? })
+    // A system may have no packages of Slurm: that test alone may be left out anywhere.
+    Ok(Tools { chromium: browser()?, sshd: daemon()?, slurm: tools::slurm() })
 }
 
 /// OpenSSH's server; where nothing may be left out, there must be one.
@@ -171,6 +173,9 @@ fn left_out(options: Options, tools: &Tools, has_data: bool) -> Vec<&'static str
     if tools.sshd.is_none() {
         left_out.push("tests that start hosts (no sshd; install OpenSSH's server)");
     }
+    if !tools.slurm {
+        left_out.push("the test that starts Slurm (no slurmctld, slurmd or munge; install them as root)");
+    }
     if tools.chromium.is_none() {
         left_out
             .push("tests that open a page (no Chromium; install it, or set BAKEOFF_CHROMIUM to its path)");
@@ -201,7 +206,11 @@ mod tests {
 
     /// Everything, or all but the browser.
     fn tools(has_browser: bool) -> Tools {
-        Tools { chromium: has_browser.then(|| "/bin/chromium".into()), sshd: Some("/usr/sbin/sshd".into()) }
+        Tools {
+            chromium: has_browser.then(|| "/bin/chromium".into()),
+            sshd: Some("/usr/sbin/sshd".into()),
+            slurm: true,
+        }
     }
 
     fn names(quick: bool, has_nextest: bool) -> Vec<&'static str> {

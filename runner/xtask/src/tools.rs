@@ -50,18 +50,32 @@ pub(crate) fn sshd() -> Option<PathBuf> {
     })
 }
 
-/// Installs a package of the system if we are root; what it is for is said.
-fn install(package: &str, purpose: &str) {
+/// Whether there is a Slurm for the test that starts one; found or installed in the same way.
+pub(crate) fn slurm() -> bool {
+    let found = || {
+        ["slurmctld", "slurmd", "munged"].iter().all(|name| {
+            let usual = PathBuf::from("/usr/sbin").join(name);
+            find(&[*name]).is_some() || is_program(&usual)
+        })
+    };
+    if !found() {
+        install("slurmctld slurmd slurm-client munge", "Slurm for the test that starts one");
+    }
+    found()
+}
+
+/// Installs packages of the system if we are root; what it is for is said.
+fn install(packages: &str, purpose: &str) {
     if !is_root() || find(&["apt-get"]).is_none() {
         return;
     }
     println!("installing {purpose}");
-    let installed = Child::new("apt-get")
-        .arguments(&["update"])
-        .run()
-        .and_then(|()| Child::new("apt-get").arguments(&["install", "-y", package]).run());
+    let installed = Child::new("apt-get").arguments(&["update"]).run().and_then(|()| {
+        let words: Vec<&str> = ["install", "-y"].into_iter().chain(packages.split(' ')).collect();
+        Child::new("apt-get").arguments(&words).run()
+    });
     if let Err(error) = installed {
-        println!("no {package} from the system's packages: {error:#}");
+        println!("no {packages} from the system's packages: {error:#}");
     }
 }
 

@@ -176,6 +176,16 @@ impl Source {
         }
     }
 
+    /// Samples of the test file.
+    pub fn test_samples(&self) -> u64 {
+        match self {
+            Self::Synthetic { test, .. } => u64::from(*test),
+            Self::Mnist { .. } | Self::FashionMnist { .. } | Self::Cifar10 { .. } | Self::Cifar100 { .. } => {
+                10_000
+            }
+        }
+    }
+
     /// The same data set in another folder; one that is built in has none.
     #[must_use]
     pub fn at(&self, folder: &Path) -> Self {
