@@ -134,7 +134,10 @@ fn munge() -> Result<()> {
     let owned = Command::new("chown").args(["munge:munge", "/run/munge"]).status()?;
     ensure!(owned.success(), "/run/munge cannot be given to munge");
     let path = program("munged").context("no munged")?;
-    let started = Command::new("runuser").args(["-u", "munge", "--"]).arg(path).arg("--force").status()?;
+    // It outlives the test, and must not keep its pipes.
+    let mut command = Command::new("runuser");
+    command.args(["-u", "munge", "--"]).arg(path).arg("--force");
+    let started = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status()?;
     ensure!(started.success(), "munged did not start");
     Ok(())
 }

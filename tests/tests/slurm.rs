@@ -7,7 +7,7 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_mins(4);
 
-/// Three workers, one on each node.
+/// Three workers, one on each node; of one thread, because sums depend on their number.
 fn recipe(strategy: &'static str, nodes: &str) -> String {
     let sketch = Sketch { strategy, batch: 30, samples: 300, ..Sketch::default() };
     let communication = if strategy == "d-sync" { "[communication]\nreduce-order = \"rank\"\n" } else { "" };
@@ -31,10 +31,10 @@ fn ranks_on_the_nodes_of_an_allocation_end_with_the_weights_of_one_machine() {
     let cache = e2e::binary("bakeoff").unwrap().with_file_name("hosts-cache");
     for strategy in ["d-sync", "ps-sync"] {
         let here = Desk::new().unwrap();
-        here.write("recipe.toml", &recipe(strategy, "use = [\"local*3\"]")).unwrap();
+        here.write("recipe.toml", &recipe(strategy, "use = [\"local*3\"]\nthreads = 1")).unwrap();
         here.run(["run", "recipe.toml"]).unwrap().with_code(0).unwrap();
         let there = Desk::new().unwrap();
-        there.write("recipe.toml", &recipe(strategy, "use = [\"slurm*1\"]")).unwrap();
+        there.write("recipe.toml", &recipe(strategy, "use = [\"slurm*1\"]\nthreads = 1")).unwrap();
         let mut command = there.command(["run", "recipe.toml"]).unwrap();
         command.env("BAKEOFF_CACHE", &cache);
         let driver = DriverProcess::start(lab.allocated(&command)).unwrap();
