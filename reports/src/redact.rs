@@ -101,14 +101,19 @@ fn host_names(rows: &SweepRows) -> Vec<(String, String)> {
             }
         }
     }
-    let planned: BTreeSet<&String> =
-        rows.plan.cells.iter().flat_map(|cell| &cell.spec.cluster.nodes).map(|node| &node.name).collect();
-    let unknown: Vec<&String> = planned
+    let planned: BTreeSet<String> = rows
+        .plan
+        .cells
+        .iter()
+        .flat_map(|cell| &cell.spec.cluster.nodes)
+        .flat_map(|node| node.host_words())
+        .collect();
+    let unknown: Vec<String> = planned
         .into_iter()
-        .filter(|name| is_secret(name) && names.iter().all(|(known, _)| known != *name))
+        .filter(|name| is_secret(name) && names.iter().all(|(known, _)| known != name))
         .collect();
     for (place, name) in unknown.into_iter().enumerate() {
-        names.push((name.clone(), format!("host-{}", rows.nodes.len() + place + 1)));
+        names.push((name, format!("host-{}", rows.nodes.len() + place + 1)));
     }
     names.sort_by_key(|(name, _)| (std::cmp::Reverse(name.len()), name.clone()));
     names.dedup_by(|left, right| left.0 == right.0);
@@ -272,7 +277,10 @@ mod tests {
         let cell = &mut rows.plan.cells[1];
         cell.label = "d-sync-workbench use=nightowl*4".to_owned();
         cell.condition = "use=nightowl*4".to_owned();
-        cell.spec.cluster.nodes[0].name = "nightowl".to_owned();
+        let node = &mut cell.spec.cluster.nodes[0];
+        node.name = "nightowl".to_owned();
+        node.access = recipe::Access::Ssh { login: "ada@barn.example".to_owned(), port: None };
+        rows.plan.expanded += "# ada@barn.example\n";
         cell.axes.push(recipe::AxisValue {
             path: "nodes.use".to_owned(),
             text: "nightowl*4".to_owned(),
@@ -281,11 +289,11 @@ mod tests {
         let shown = |rows: &SweepRows| {
             crate::page(rows, &crate::Timelines::new(), &crate::Options::default()).unwrap().html
         };
-        for secret in ["workbench", "nightowl", "secret", "ada@"] {
+        for secret in ["workbench", "nightowl", "barn.example", "secret", "ada@"] {
             assert!(shown(&rows).contains(secret));
         }
         rows.plan.report.redact = Redaction::ALL.to_vec();
-        for secret in ["workbench", "nightowl", "secret", "ada@"] {
+        for secret in ["workbench", "nightowl", "barn.example", "secret", "ada@"] {
             assert!(!shown(&rows).contains(secret), "{secret}");
         }
     }

@@ -66,6 +66,21 @@ impl Access {
 }
 
 impl Node {
+    /// The words that say which machine it is: its name, what `ssh` is called with, its address. A login stands without its user.
+    pub fn host_words(&self) -> Vec<String> {
+        let host = |login: &str| {
+            let host = login.rsplit_once('@').map_or(login, |(_, host)| host);
+            host.split_once(':').map_or(host, |(host, _)| host).to_owned()
+        };
+        let reached = match &self.access {
+            Access::Local => None,
+            Access::Ssh { login, .. } => Some(host(login)),
+            Access::Slurm { host } => Some(host.clone()),
+        };
+        let address = self.address.map(|address| address.to_string());
+        [host(&self.name)].into_iter().chain(reached).chain(address).collect()
+    }
+
     /// The driver's own machine with this number of slots.
     pub fn local(slots: u32) -> Self {
         Self {
