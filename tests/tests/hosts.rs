@@ -175,9 +175,13 @@ struct Training {
 }
 
 fn training(nodes: &str) -> Training {
+    training_of(&recipe("d-sync", nodes, ENDLESS))
+}
+
+fn training_of(recipe: &str) -> Training {
     let lab = Lab::start().unwrap();
     let desk = Desk::new().unwrap();
-    desk.write("recipe.toml", &recipe("d-sync", nodes, ENDLESS)).unwrap();
+    desk.write("recipe.toml", recipe).unwrap();
     let mut driver = lab.run(&desk, ["-v", "run", "recipe.toml"]).unwrap();
     let workers: Vec<_> = (0..4).map(|rank| driver.worker(rank).unwrap()).collect();
     // Long enough for heartbeats to tell where ranks are.
@@ -232,6 +236,24 @@ fn a_killed_agent_ends_the_run_and_its_host_is_named() {
     says(&ended.stderr, &["was lost with the connection to its host", "in step ", "host lab2: "]);
     gone(&workers, CLEAN).unwrap();
     gone(&agents, CLEAN).unwrap();
+}
+
+#[test]
+fn the_next_run_connects_again_to_a_host_whose_agent_was_killed() {
+    if !Lab::is_possible() {
+        return;
+    }
+    let twice = recipe("d-sync", HOSTS, 5_000).replace("count = 1", "count = 2");
+    let Training { lab: _lab, desk, driver, workers, agents } = training_of(&twice);
+    agents[0].signal(Signal::KILL).unwrap();
+    driver.end(PATIENCE).unwrap().with_code(5).unwrap();
+    gone(&workers, CLEAN).unwrap();
+    gone(&agents, CLEAN).unwrap();
+    let runs = desk.json(["list", "--format", "json"]).unwrap();
+    let mut states: Vec<&str> =
+        runs.as_array().unwrap().iter().map(|run| run["state"].as_str().unwrap()).collect();
+    states.sort_unstable();
+    assert_eq!(states, ["done", "failed"]);
 }
 
 #[test]

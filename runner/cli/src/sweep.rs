@@ -11,6 +11,7 @@ use crate::session::Session;
 use launch::{Attempt, Deadlines, End, LaunchError, LostRank, Outcome};
 use recipe::{Plan, Run};
 use record::Nanos;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 use store::{AttemptEnd, LostRow, NewAttempt, NodeId, RunId, RunState, Store, StoreError, SweepEnd, SweepId};
@@ -31,8 +32,8 @@ pub(crate) struct Sweep<'a> {
     pub(crate) id: &'a SweepId,
     /// The worker program and the machines.
     pub(crate) environment: &'a Environment,
-    /// The rows of the plan's machines, in the order of its nodes.
-    pub(crate) nodes: &'a [NodeId],
+    /// The rows of the plan's machines, by the name of the node.
+    pub(crate) nodes: &'a BTreeMap<String, NodeId>,
     /// The user's requests to stop.
     pub(crate) session: &'a Session,
     /// The progress display.
@@ -106,7 +107,11 @@ impl Sweep<'_> {
 
     async fn attempt(&self, run: &Run, id: &RunId, decision: &Decision) -> Result<AttemptEnd, StoreError> {
         let spec = &self.plan.cells[run.cell].spec;
-        let new = NewAttempt { started: human::now(), cluster: &spec.cluster, nodes: self.nodes };
+        // A machine without ranks has no row and needs none; its position must not shift the others.
+        let row =
+            |node: &recipe::Node| self.nodes.get(&node.name).or_else(|| self.nodes.values().next()).copied();
+        let nodes: Vec<NodeId> = spec.cluster.nodes.iter().filter_map(row).collect();
+        let new = NewAttempt { started: human::now(), cluster: &spec.cluster, nodes: &nodes };
         let attempt = self.store.record_attempt(id, &new).await?;
         self.store.record_surroundings(attempt, human::now(), &decision.surroundings).await?;
         let number = self.store.attempt_number(attempt).await?;

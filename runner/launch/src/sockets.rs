@@ -4,7 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Names the driver that owns a directory: its process id and when it started.
+/// Names the process that owns a directory: its id, when it started, its space of process numbers, the boot and the host. The
+/// folder may be shared by many hosts, as homes are.
 const OWNER: &str = "owner";
 
 /// A private directory of this process; dropping it removes it.
@@ -58,17 +59,41 @@ pub(crate) fn reap_in(parent: &Path) -> usize {
 /// is just being made.
 fn is_left_behind(directory: &Path) -> bool {
     let Ok(owner) = fs::read_to_string(directory.join(OWNER)) else { return false };
-    let Some(pid) = owner.split(' ').next().and_then(|pid| pid.parse().ok()) else { return false };
-    owner_line(pid).is_none_or(|line| line != owner)
+    let [pid, _, space, boot, host] = owner.split(' ').collect::<Vec<_>>()[..] else { return false };
+    let Ok(pid) = pid.parse() else { return false };
+    let here = Here::look();
+    if host != here.host {
+        return false;
+    }
+    // Of another container on this host nothing is known before the next boot.
+    boot != here.boot || space == here.space && owner_line(pid).is_none_or(|line| line != owner)
 }
 
-/// Process id and start time, a pair that never recurs; `None` if there is no such process.
+/// What tells processes of equal numbers apart.
+struct Here {
+    space: String,
+    boot: String,
+    host: String,
+}
+
+impl Here {
+    fn look() -> Self {
+        let space =
+            fs::read_link("/proc/self/ns/pid").map_or_else(|_| "?".into(), |link| link.display().to_string());
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        Self { space, boot: boot.trim().to_owned(), host }
+    }
+}
+
+/// Who the process is; `None` if there is none with that number.
 fn owner_line(pid: u32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The second field is the program's name in parentheses and may hold anything; the starting time is the
     // 22nd field, so the 20th after it.
     let started = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?;
-    Some(format!("{pid} {started}"))
+    let Here { space, boot, host } = Here::look();
+    Some(format!("{pid} {started} {space} {boot} {host}"))
 }
 
 #[cfg(test)]
@@ -87,16 +112,22 @@ mod tests {
             path
         };
         let mine = owner_line(std::process::id()).unwrap();
-        let gone = directory("bakeoff-gone", Some("4294967295 12"));
-        let recycled = directory("bakeoff-recycled", Some(&format!("{} 1", std::process::id())));
+        let Here { space, boot, host } = Here::look();
+        let of = |pid: u32, boot: &str, host: &str| format!("{pid} 12 {space} {boot} {host}");
+        let gone = directory("bakeoff-gone", Some(&of(u32::MAX, &boot, &host)));
+        let recycled = directory("bakeoff-recycled", Some(&of(std::process::id(), &boot, &host)));
+        let rebooted = directory("bakeoff-rebooted", Some(&of(std::process::id(), "before", &host)));
         let kept = [
             directory("bakeoff-mine", Some(&mine)),
             directory("bakeoff-young", None),
             directory("bakeoff-odd", Some("hello")),
-            directory("other", Some("4294967295 12")),
+            directory("other", Some(&of(u32::MAX, &boot, &host))),
+            // A home that hosts share.
+            directory("bakeoff-elsewhere", Some(&of(u32::MAX, &boot, "another"))),
+            directory("bakeoff-container", Some(&of(u32::MAX, &boot, &host).replace(&space, "pid:[1]"))),
         ];
-        assert_eq!(reap_in(parent.path()), 2);
-        assert!(!gone.exists() && !recycled.exists());
+        assert_eq!(reap_in(parent.path()), 3);
+        assert!(!gone.exists() && !recycled.exists() && !rebooted.exists());
         assert!(kept.iter().all(|path| path.exists()));
     }
 

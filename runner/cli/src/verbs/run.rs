@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::ending;
 use crate::environment::Environment;
 use crate::exit::{Exit, Failure};
+use crate::machines::nodes_of;
 use crate::output::{Console, human};
 use crate::page;
 use crate::planning;
@@ -16,6 +17,7 @@ use crate::sweep::Sweep;
 use clap::{Args, ValueHint};
 use launch::ConcernLevel;
 use recipe::{Plan, RunSpec};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use store::{Driver, NewSweep, NodeId, NodeRow, Store, SweepId};
 
@@ -222,11 +224,14 @@ async fn begin(training: &Training<'_>) -> Result<SweepId, Failure> {
     Ok(training.store.record_sweep(&new).await?)
 }
 
-/// The rows of the plan's machines, in the order of its nodes.
-async fn nodes(plan: &Plan, environment: &Environment, store: &Store) -> Result<Vec<NodeId>, Failure> {
-    let most = plan.cells.iter().map(|cell| &cell.spec.cluster.nodes).max_by_key(|nodes| nodes.len());
-    let mut ids = Vec::new();
-    for node in most.into_iter().flatten() {
+/// The rows of the plan's machines, by the name of the node.
+async fn nodes(
+    plan: &Plan,
+    environment: &Environment,
+    store: &Store,
+) -> Result<BTreeMap<String, NodeId>, Failure> {
+    let mut ids = BTreeMap::new();
+    for node in &nodes_of(plan) {
         let Some(facts) = environment.facts(node) else { continue };
         let row = NodeRow {
             name: node.name.clone(),
@@ -236,7 +241,7 @@ async fn nodes(plan: &Plan, environment: &Environment, store: &Store) -> Result<
             cores: facts.cores,
             memory: facts.memory,
         };
-        ids.push(store.record_node(&row).await?);
+        ids.insert(node.name.clone(), store.record_node(&row).await?);
     }
     Ok(ids)
 }

@@ -16,11 +16,14 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::task::JoinHandle;
 
 /// Pieces of a file that wait for the disk.
 const PIECES: usize = 16;
+/// No upload takes as long.
+const ABANDONED: Duration = Duration::from_hours(24);
 
 /// The folder of this user's cache: `$BAKEOFF_CACHE`, else `bakeoff` in `$XDG_CACHE_HOME` or in `~/.cache`. The script that
 /// starts an agent decides alike.
@@ -61,9 +64,19 @@ impl Cache {
         self.made("attempts")
     }
 
-    /// Removes the directories of attempts whose agents were killed.
+    /// Removes the directories of attempts whose agents were killed, and files whose upload ended long ago without an end.
     pub(super) fn reap(&self) {
         sockets::reap_in(&self.folder.join("attempts"));
+        for folder in ["files", "agents"] {
+            let entries = fs::read_dir(self.folder.join(folder)).into_iter().flatten().flatten();
+            for path in entries.map(|entry| entry.path()).filter(|path| path.extension().is_some()) {
+                let age = fs::metadata(&path).and_then(|metadata| metadata.modified()).map(|at| at.elapsed());
+                if matches!(age, Ok(Ok(age)) if age > ABANDONED) {
+                    // Another agent may be quicker.
+                    let _ = fs::remove_file(path);
+                }
+            }
+        }
     }
 
     /// The positions of the files that are not here.
@@ -106,7 +119,8 @@ impl Cache {
             if fs::read_link(&link).is_ok_and(|current| current == target) {
                 continue;
             }
-            let fresh = set.join(format!(".{}-{}", plain(&file.name)?, std::process::id()));
+            let mesh::Secret(random) = mesh::random_secret();
+            let fresh = set.join(format!(".{}-{}", plain(&file.name)?, recipe::hex(&random[..6])));
             std::os::unix::fs::symlink(&target, &fresh)?;
             fs::rename(&fresh, &link)?;
         }
@@ -116,7 +130,9 @@ impl Cache {
     fn write(&self, file: &CachedFile, arriving: &mut Receiver<Bytes>) -> io::Result<()> {
         let path = self.path(file).ok_or_else(|| invalid(&file.sha256))?;
         self.made("files")?;
-        let fresh = path.with_extension(format!("{}.part", std::process::id()));
+        // Hosts may share the folder, and processes of two hosts a number.
+        let mesh::Secret(random) = mesh::random_secret();
+        let fresh = path.with_extension(format!("{}.part", recipe::hex(&random[..6])));
         let written = Self::fill(&fresh, file, arriving).and_then(|()| fs::rename(&fresh, &path));
         if written.is_err() {
             // There is nothing more to do if it cannot be removed either.

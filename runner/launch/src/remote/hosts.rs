@@ -23,6 +23,8 @@ const AT_ONCE: usize = 8;
 /// The connected hosts of a plan.
 pub struct Hosts {
     links: BTreeMap<String, Arc<HostLink>>,
+    /// In the place of links that were lost.
+    revived: tokio::sync::Mutex<BTreeMap<String, Arc<HostLink>>>,
     workers: BTreeMap<String, HostedWorker>,
     /// The folder of each data set on each host, where it is another than on this machine.
     data: BTreeMap<(String, PathBuf), PathBuf>,
@@ -50,8 +52,13 @@ impl Hosts {
 
     /// The same with the hosts that can be used, and what is wrong with the others.
     pub async fn connect_each(nodes: &[Node], uploads: UnboundedSender<Upload>) -> (Self, Vec<HostError>) {
-        let mut hosts =
-            Self { links: BTreeMap::new(), workers: BTreeMap::new(), data: BTreeMap::new(), uploads };
+        let mut hosts = Self {
+            links: BTreeMap::new(),
+            revived: tokio::sync::Mutex::default(),
+            workers: BTreeMap::new(),
+            data: BTreeMap::new(),
+            uploads,
+        };
         let unread = |error: io::Error| HostError {
             host: "this machine".into(),
             fault: HostFault::NoProgram { program: "/proc/self/exe".into(), reason: error.to_string() },
@@ -190,7 +197,8 @@ impl Hosts {
     /// Ends all agents.
     pub async fn close(&self) {
         let mut closing = JoinSet::new();
-        for link in self.links.values() {
+        let revived = self.revived.lock().await;
+        for link in self.links.values().chain(revived.values()) {
             let link = link.clone();
             closing.spawn(async move { link.close().await });
         }
@@ -199,6 +207,25 @@ impl Hosts {
 
     pub(crate) fn link(&self, node: &Node) -> Option<Arc<HostLink>> {
         self.links.get(&node.name).cloned()
+    }
+
+    /// The same, connected again if the connection was lost: the host's cache has what was sent before.
+    ///
+    /// # Errors
+    /// It is not among the connected nodes, or cannot be reached any more.
+    pub(crate) async fn live_link(&self, node: &Node) -> Result<Arc<HostLink>, LaunchError> {
+        let mut revived = self.revived.lock().await;
+        let current = revived.get(&node.name).cloned().or_else(|| self.link(node));
+        let current = current.ok_or_else(|| LaunchError::NoHost { host: node.name.clone() })?;
+        if !current.is_lost() {
+            return Ok(current);
+        }
+        tracing::info!(host = node.name, "connecting again");
+        let unread = |source| LaunchError::File { path: "/proc/self/exe".into(), what: "read", source };
+        let program = AgentProgram::this().map_err(unread)?;
+        let link = HostLink::connect(&current.node, &program, &self.uploads).await?;
+        revived.insert(node.name.clone(), link.clone());
+        Ok(link)
     }
 
     pub(crate) fn worker(&self, node: &Node) -> HostedWorker {

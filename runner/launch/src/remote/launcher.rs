@@ -102,7 +102,7 @@ impl HostsLauncher {
         opening: &Opening<'_>,
         several: bool,
     ) -> Result<OpenNode, LaunchError> {
-        let link = self.hosts.link(node).ok_or_else(|| LaunchError::NoHost { host: node.name.clone() })?;
+        let link = self.hosts.live_link(node).await?;
         let doors = several && opening.spec.cluster.tunnel == Tunnel::None;
         let loopback = || IpAddr::V4(Ipv4Addr::LOCALHOST);
         let listen = doors.then(|| self.hosts.address(node).unwrap_or_else(loopback));

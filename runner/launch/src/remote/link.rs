@@ -199,6 +199,11 @@ impl HostLink {
         }
     }
 
+    /// Whether the channel has ended.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.state.lock().lost.is_some()
+    }
+
     /// Takes part in an attempt: its exits, logs and connections arrive from now on.
     pub(crate) fn begin(&self, attempt: u64, end: AttemptEnd) {
         self.state.lock().attempts.insert(attempt, end);

@@ -27,7 +27,7 @@ const PER_MEBIBYTE: Duration = Duration::from_secs(10);
 
 /// The script that starts an agent. It has no quotes of the kind that it is wrapped in, no line breaks and no exclamation
 /// marks, so that every login shell passes it on unchanged.
-const SCRIPT: &str = r#"umask 077; c="${BAKEOFF_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/bakeoff}"; a="$c/agents/SHA256"; m="$(uname -s) $(uname -m)"; test "$m" = "Linux x86_64" || { echo "bakeoff: machine $m"; exit 91; }; test -x "$a" || { mkdir -p "$c/agents" || exit 92; t="$a.$$"; echo "bakeoff: send"; head -c SIZE > "$t" && test "$(sha256sum < "$t" | cut -c1-64)" = SHA256 && chmod 700 "$t" && mv -f "$t" "$a" || { rm -f "$t"; exit 92; }; }; echo "bakeoff: begin"; exec "$a" agent"#;
+const SCRIPT: &str = r#"umask 077; c="${BAKEOFF_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/bakeoff}"; a="$c/agents/SHA256"; m="$(uname -s) $(uname -m)"; test "$m" = "Linux x86_64" || { echo "bakeoff: machine $m"; exit 91; }; test -x "$a" || { mkdir -p "$c/agents" || exit 92; t="$a.$(uname -n).$$"; echo "bakeoff: send"; head -c SIZE > "$t" && test "$(sha256sum < "$t" | cut -c1-64)" = SHA256 && chmod 700 "$t" && mv -f "$t" "$a" || { rm -f "$t"; exit 92; }; }; echo "bakeoff: begin"; exec "$a" agent"#;
 
 /// The program of agents: this one.
 #[derive(Clone)]
