@@ -19,6 +19,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
 /// Readings of a host's clock; the one with the shortest way decides.
@@ -172,6 +173,10 @@ impl Launcher for HostsLauncher {
                 let door = self.node(NodeIndex(*node)).and_then(|open| open.door);
                 (*rank, door.map_or(Route::Tunnel, Route::Door))
             };
+            let bound = Duration::from_nanos(open.clock.error);
+            let name = &open.link.node.name;
+            // Fails when the attempt is over.
+            let _ = self.note.send(format!("the clock of {name} is known to within {bound:.1?}"));
             let routes = away.map(route).collect();
             open.link.request(Request::Route { attempt: self.attempt, routes }, Vec::new()).await?;
         }
