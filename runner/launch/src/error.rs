@@ -77,7 +77,7 @@ pub enum LaunchError {
         source: io::Error,
     },
     /// The directory of the sockets cannot be made.
-    #[error("the directory of the sockets cannot be made: {0}; it lies in XDG_RUNTIME_DIR, or else in /tmp")]
+    #[error("{0}; it lies in XDG_RUNTIME_DIR, or else in /tmp")]
     Sockets(io::Error),
     /// The channel to the workers cannot be opened.
     #[error("the channel to the workers: {0}; its sockets lie in XDG_RUNTIME_DIR, or else in /tmp")]

@@ -128,7 +128,7 @@ pub(crate) const MACHINES: &[Row] = &[
         |desk| recipe(desk, "lr = 0.05", "lr = 0.07"),
         &["XDG_RUNTIME_DIR=/proc", "run", "recipe.toml"],
         5,
-        &["the channel to the workers", "/proc/bakeoff-", "XDG_RUNTIME_DIR"],
+        &["directory of sockets", "/proc/bakeoff-", "XDG_RUNTIME_DIR"],
     ),
 ];
 

@@ -77,10 +77,10 @@ pub(crate) const RECIPES: &[Row] = &[
     ),
     (
         "a machine that is not there",
-        |desk| recipe(desk, "local*2", "gpu-1*2"),
+        |desk| recipe(desk, "local*2", "-gpu*2"),
         CHECK,
         2,
-        &["error[R020]", "gpu-1"],
+        &["error[R021]", "-gpu", "ssh"],
     ),
     (
         "bytes that are no text",
