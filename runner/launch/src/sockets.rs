@@ -5,8 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Names the process that owns a directory: its id, when it started, its space of process numbers, the boot and the host. The
-/// folder may be shared by many hosts, as homes are.
-const OWNER: &str = "owner";
+/// folder may be shared by many hosts, as homes are. Drivers before this file had these fields take a file `owner`, and leave
+/// what has none alone.
+const OWNER: &str = "owned-by";
 
 /// A private directory of this process; dropping it removes it.
 pub(crate) struct OwnedDirectory {
