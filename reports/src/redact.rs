@@ -106,7 +106,7 @@ fn host_names(rows: &SweepRows) -> Vec<(String, String)> {
         .cells
         .iter()
         .flat_map(|cell| &cell.spec.cluster.nodes)
-        .flat_map(|node| node.host_words())
+        .flat_map(recipe::Node::host_words)
         .collect();
     let unknown: Vec<String> = planned
         .into_iter()
