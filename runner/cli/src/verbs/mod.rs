@@ -167,7 +167,7 @@ pub(crate) fn execute(cli: Cli, console: &Console) -> Result<Exit, Failure> {
         Verb::Explain(args) => explain::execute(&args),
         Verb::Schema(args) => schema::execute(&args),
         Verb::Db(args) => db::execute(&args, &context),
-        Verb::Agent => agent::execute(),
+        Verb::Agent => agent::execute(&context),
         Verb::Completions(args) => completions::execute(&args),
     }
 }

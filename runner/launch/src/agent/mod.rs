@@ -20,7 +20,7 @@ use attempt::HostedAttempt;
 use cache::Cache;
 use std::collections::BTreeMap;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -66,6 +66,7 @@ async fn serve_on(
                 _ = signs.tick() => agent.outlet.tell(FromAgent::Alive),
                 () = sleep_until((heard + LEASE).into()) => {
                     reading.abort();
+                    agent.lock().clear();
                     return Err(io::Error::new(io::ErrorKind::TimedOut, "the driver is silent"));
                 }
             }
@@ -241,7 +242,7 @@ fn greeting(cache: &Cache) -> io::Result<Greeting> {
         format: mesh::wire_format(),
         facts: facts()?,
         free: free_resources(cache.folder()).map_err(io::Error::other)?,
-        reached_at,
+        reached_at: reached_at.or_else(own_address),
         driver_at,
         cache: cache.folder().to_owned(),
     })
@@ -249,6 +250,13 @@ fn greeting(cache: &Cache) -> io::Result<Greeting> {
 
 fn facts() -> io::Result<NodeFacts> {
     LocalNodes.facts(&recipe::Node::local(1))
+}
+
+/// An address of this host by its own name: one that others reach, if there is any.
+fn own_address() -> Option<IpAddr> {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let found: Vec<IpAddr> = (name.as_str(), 0).to_socket_addrs().ok()?.map(|address| address.ip()).collect();
+    found.iter().find(|address| !address.is_loopback()).or(found.first()).copied()
 }
 
 /// The addresses of the client and of this host in `SSH_CONNECTION`: `client port server port`.

@@ -241,7 +241,8 @@ impl Hosts {
     /// the driver's own machine the one that the others see.
     pub(crate) fn address(&self, node: &Node) -> Option<IpAddr> {
         let greeting = &self.links.get(&node.name)?.greeting;
-        let seen = || self.links.values().find_map(|link| link.greeting.driver_at);
+        let remote = |link: &&Arc<HostLink>| matches!(link.node.access, Access::Ssh { .. });
+        let seen = || self.links.values().filter(remote).find_map(|link| link.greeting.driver_at);
         node.address.or_else(|| match node.access {
             Access::Local => seen().or(greeting.reached_at),
             Access::Ssh { .. } | Access::Slurm { .. } => greeting.reached_at,

@@ -247,6 +247,9 @@ impl Launcher for HostsLauncher {
 impl Artifacts for HostsLauncher {
     fn fetch(&mut self, artifact: Artifact) -> Fetch {
         let Artifact { node, name, sha256 } = artifact;
+        if let Err(error) = inside(&name) {
+            return Box::pin(std::future::ready(Err(error)));
+        }
         let path = self.directory.join(&name);
         let Some(open) = self.node(node) else {
             return self.local.fetch(Artifact { node, name, sha256 });
@@ -256,6 +259,7 @@ impl Artifacts for HostsLauncher {
     }
 
     fn discard(&mut self, artifact: &Artifact) -> io::Result<()> {
+        inside(&artifact.name)?;
         if let Some(open) = self.node(artifact.node) {
             open.link.tell(ToAgent::Discard { attempt: self.attempt, name: artifact.name.clone() });
         }
@@ -277,6 +281,15 @@ impl Drop for HostsLauncher {
             open.link.finish(self.attempt);
         }
     }
+}
+
+/// Refuses a name that leads out of an attempt's directory: it comes from another machine.
+fn inside(name: &str) -> io::Result<()> {
+    let plain = Path::new(name).components().all(|part| matches!(part, std::path::Component::Normal(_)));
+    if plain && !name.is_empty() {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{name} is no file of an attempt")))
 }
 
 /// Whether a run needs agents: it has ranks elsewhere than on this machine.

@@ -27,7 +27,7 @@ const PER_MEBIBYTE: Duration = Duration::from_secs(10);
 
 /// The script that starts an agent. It has no quotes of the kind that it is wrapped in, no line breaks and no exclamation
 /// marks, so that every login shell passes it on unchanged.
-const SCRIPT: &str = r#"umask 077; c="${BAKEOFF_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/bakeoff}"; a="$c/agents/SHA256"; m="$(uname -s) $(uname -m)"; test "$m" = "Linux x86_64" || { echo "bakeoff: machine $m"; exit 91; }; test -x "$a" || { mkdir -p "$c/agents" || exit 92; t="$a.$(uname -n).$$"; echo "bakeoff: send"; head -c SIZE > "$t" && test "$(sha256sum < "$t" | cut -c1-64)" = SHA256 && chmod 700 "$t" && mv -f "$t" "$a" || { rm -f "$t"; exit 92; }; }; echo "bakeoff: begin"; exec "$a" agent"#;
+const SCRIPT: &str = r#"echo; umask 077; c="${BAKEOFF_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/bakeoff}"; a="$c/agents/SHA256"; m="$(uname -s) $(uname -m)"; test "$m" = "Linux x86_64" || { echo "bakeoff: machine $m"; exit 91; }; test -x "$a" || { mkdir -p "$c/agents" || exit 92; t="$a.$(uname -n).$$"; echo "bakeoff: send"; head -c SIZE > "$t" && test "$(sha256sum < "$t" | cut -c1-64)" = SHA256 && chmod 700 "$t" && mv -f "$t" "$a" || { rm -f "$t"; exit 92; }; }; echo "bakeoff: begin"; exec "$a" agent"#;
 
 /// The program of agents: this one.
 #[derive(Clone)]
@@ -108,13 +108,23 @@ fn command(node: &Node, program: &AgentProgram) -> ((PathBuf, Command), bool) {
         (path, command)
     };
     match &node.access {
-        Access::Local => (made(program.path.clone(), vec!["agent".into()]), true),
+        Access::Local => {
+            let (path, mut command) = made(program.path.clone(), vec!["agent".into()]);
+            // It says how the user reached this machine, not how others do.
+            command.env_remove("SSH_CONNECTION");
+            ((path, command), true)
+        }
         Access::Ssh { login, port } => {
             let ssh = std::env::var_os("BAKEOFF_SSH").filter(|name| !name.is_empty());
             let path = ssh.map_or_else(|| PathBuf::from("ssh"), PathBuf::from);
             (made(path, ssh_words(login, *port, &script)), false)
         }
-        Access::Slurm { host } => (made("srun".into(), srun_words(host, &script)), false),
+        Access::Slurm { host } => {
+            let (path, mut command) = made("srun".into(), srun_words(host, &script));
+            // The same: `srun` would hand it on.
+            command.env_remove("SSH_CONNECTION");
+            ((path, command), false)
+        }
     }
 }
 

@@ -58,6 +58,9 @@ impl HostTable {
         if let Some(name) = names {
             return Some(format!("`{}` is no name that `ssh` takes", name.escape_debug()));
         }
+        if self.slots.is_some_and(|slots| slots > node_list::MOST_SLOTS) {
+            return Some(format!("`slots` is at most {}", node_list::MOST_SLOTS));
+        }
         let zero = [(self.slots, "slots"), (self.cores, "cores"), (self.port.map(u32::from), "port")];
         let (_, zero) = zero.into_iter().find(|(value, _)| *value == Some(0))?;
         Some(format!("`{zero}` is at least 1"))
@@ -240,7 +243,7 @@ fn read_list(text: &str) -> Result<Vec<Listed>, String> {
         for word in words {
             let count = word.strip_prefix("slots=").and_then(|count| count.parse().ok());
             match count {
-                Some(count) if count > 0 => slots = Some(count),
+                Some(count) if (1..=node_list::MOST_SLOTS).contains(&count) => slots = Some(count),
                 _ => return Err(wrong(&format!("`{}` is not `slots=N`", word.escape_debug()))),
             }
         }

@@ -3,7 +3,7 @@
 use crate::{Access, Node};
 
 /// More slots than this on one node are a mistake.
-const MOST_SLOTS: u32 = 65_536;
+pub(crate) const MOST_SLOTS: u32 = 65_536;
 /// More hosts than this in one range are a mistake.
 const MOST_HOSTS: usize = 4_096;
 
