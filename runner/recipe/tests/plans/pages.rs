@@ -246,11 +246,11 @@ fn the_schema_refuses_what_the_checker_refuses() {
     let (_, right) = recipes().into_iter().find(|(name, _)| name == "quickstart.toml").expect("it");
     for (from, to) in [
         ("epochs  ", "epoch  "),
-        ("epochs       = 5", "epochs       = 0"),
+        ("epochs       = 3", "epochs       = 0"),
         ("\"ps-sync\"", "\"gmp\""),
         ("\"mnist-mlp\"", "\"alexnet\""),
         ("schema   = 1", "schema   = 2"),
-        ("count = 3", "count = \"five\""),
+        ("count = 5", "count = \"five\""),
     ] {
         let wrong = right.replacen(from, to, 1);
         if from != "epochs  " {
