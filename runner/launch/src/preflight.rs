@@ -18,9 +18,9 @@ const FLOAT: u64 = 4;
 const SAMPLE_ID: u64 = 5;
 
 /// What a rank takes of the memory that ranks share beside packets: a step of its growth, and for each other rank a page of
-/// marks.
+/// marks and a line of 64 KiB.
 const SHARED_STEP: u64 = 4 << 20;
-const SHARED_MARKS: u64 = 4096;
+const SHARED_MARKS: u64 = 4096 + (64 << 10);
 
 /// A machine's free resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// The version of briefing, messages and frames; both sides must have the same.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 
 /// 256 random bits that only the processes of one attempt know.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

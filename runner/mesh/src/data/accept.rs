@@ -65,6 +65,7 @@ impl Acceptor {
                     Some(AcceptRequest::Return { to, bytes }) => {
                         self.reply(to, Frame::Credit { bytes }).await;
                     }
+                    Some(AcceptRequest::Faulty(peer)) => self.condemn(peer),
                     Some(AcceptRequest::Linger(done)) => self.connections.lingering.push(done),
                 },
                 identity = self.gone.recv() => match identity {
@@ -130,6 +131,15 @@ impl Acceptor {
                 tracing::warn!(%peer, "a member that has no data plane was ignored");
             }
         }
+    }
+
+    fn condemn(&mut self, peer: Rank) {
+        let connections = &mut self.connections;
+        let identity = connections.by_rank.get(&peer);
+        if let Some(connection) = identity.and_then(|identity| connections.by_identity.get_mut(identity)) {
+            connection.state = ConnectionState::Faulty;
+        }
+        self.shared.depart(peer, Presence::Lost);
     }
 
     fn hang_up(&mut self, identity: &Bytes) {

@@ -3,11 +3,14 @@
 //! The thread of the plane adds messages and never waits; lanes take them out. A message's credits return to the sender
 //! when it is taken out, so the size of the inbox is bounded.
 
+use super::direct::{Line, Reading, machine_time};
 use super::presence::Presence;
+use super::waiting::{Spin, Waiting};
 use super::window::{Limits, cost};
+use crate::shared_memory::{Bells, Sharing};
 use record::{Nanos, Rank};
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use strategies::{Envelope, Kind, StepError, Tag, Wanted};
 
@@ -20,8 +23,11 @@ pub(super) struct Inbox {
     /// Of each peer.
     limits: Limits,
     state: Mutex<State>,
-    /// One for each kind, because each kind has one lane.
-    arrived: [Condvar; Kind::ALL.len()],
+    /// One for each kind, because each kind has one lane; in shared memory, if there is any.
+    bells: Bells,
+    sharing: Option<Arc<Sharing>>,
+    /// How long a lane reads its bell before it sleeps.
+    spin: Spin,
 }
 
 struct State {
@@ -33,33 +39,13 @@ struct State {
 }
 
 struct Sorted {
-    /// By sender; each message with the number of its arrival.
-    queues: Vec<VecDeque<(u64, Envelope)>>,
+    /// By sender; each message with its arrival.
+    queues: Vec<VecDeque<(Arrival, Envelope)>>,
     waiting: Waiting,
 }
 
-/// The lanes that wait for messages of a kind. There should be one at most; several are woken together.
-#[derive(Default)]
-struct Waiting {
-    lanes: u32,
-    /// The sender whose messages wake them; `None` for any sender.
-    only: Option<Rank>,
-}
-
-impl Waiting {
-    fn enter(&mut self, from: Option<Rank>) {
-        self.lanes += 1;
-        self.only = from.filter(|_| self.lanes == 1);
-    }
-
-    fn leave(&mut self) {
-        self.lanes -= 1;
-    }
-
-    fn wants(&self, from: Rank) -> bool {
-        self.lanes > 0 && self.only.is_none_or(|only| only == from)
-    }
-}
+/// When a message arrived, by the machine's time, and which one it was.
+type Arrival = (Nanos, u64);
 
 struct Peer {
     presence: Presence,
@@ -71,6 +57,8 @@ struct Peer {
     eager: bool,
     /// When the last chunk of a long message arrived: a wait for it is extended while it moves.
     moved: Option<Instant>,
+    /// Messages that pass no socket.
+    line: Option<Line>,
 }
 
 /// Credits to return, and to whom.
@@ -80,40 +68,57 @@ impl Inbox {
     /// The inbox of `me` among `ranks` ranks.
     pub(super) fn new(me: Rank, ranks: usize, limits: Limits) -> Self {
         let sorted = || Sorted { queues: vec![VecDeque::new(); ranks], waiting: Waiting::default() };
-        let peer = || Peer { presence: Presence::Here, held: 0, taken: 0, eager: false, moved: None };
+        let peer =
+            || Peer { presence: Presence::Here, held: 0, taken: 0, eager: false, moved: None, line: None };
         let state = State {
             kinds: std::array::from_fn(|_| sorted()),
             peers: (0..ranks).map(|_| peer()).collect(),
             ended: None,
             arrivals: 0,
         };
-        Self { me, limits, state: Mutex::new(state), arrived: Default::default() }
+        let (bells, sharing, spin) = (Bells::default(), None, Spin::none());
+        Self { me, limits, state: Mutex::new(state), bells, sharing, spin }
+    }
+
+    /// The same of a rank that reads the lines of its peers.
+    pub(super) fn reading(mut self, reading: &Reading) -> Self {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        // Where ranks share cores, reading keeps the one that is waited for from running.
+        self.spin = if cores >= state.peers.len() { Spin::longest() } else { Spin::none() };
+        for (from, peer) in (0..).map(Rank).zip(&mut state.peers).filter(|(from, _)| *from != self.me) {
+            peer.line = Some(Line::new(from, reading.clone()));
+        }
+        self.sharing = Some(reading.sharing.clone());
+        self
+    }
+
+    fn bells(&self) -> &Bells {
+        self.sharing.as_ref().and_then(|sharing| sharing.bells()).unwrap_or(&self.bells)
     }
 
     /// Whether a peer has the credits for a message of `size` bytes.
     pub(super) fn admits(&self, from: Rank, size: u64) -> bool {
-        let state = self.lock();
-        let peer = &state.peers[from.index()];
-        let open = peer.held + peer.taken;
-        open == 0 || open + cost(size) <= self.limits.window
+        let mut state = self.lock();
+        state.take_from_line(from, self.limits.window);
+        state.peers[from.index()].admits(size, self.limits.window)
     }
 
-    /// Adds a complete message.
+    /// Adds a complete message that came through the socket, or from this rank.
     pub(super) fn deliver(&self, envelope: Envelope) {
-        let kind = envelope.tag.kind as usize;
+        let mut kinds = vec![envelope.tag.kind];
         let from = envelope.from;
         let mut state = self.lock();
-        state.arrivals += 1;
-        let arrival = state.arrivals;
-        if from != self.me {
-            state.peers[from.index()].held += cost(envelope.packet.0.len() as u64);
+        kinds.extend(state.take_from_line(from, self.limits.window));
+        state.add(machine_time(), envelope);
+        if let Some(line) = &mut state.peers[from.index()].line {
+            line.pass();
         }
-        let sorted = &mut state.kinds[kind];
-        sorted.queues[from.index()].push_back((arrival, envelope));
-        let wanted = sorted.waiting.wants(from);
+        // Their sender rang for them when they could not be taken yet.
+        kinds.extend(state.take_from_line(from, self.limits.window));
         drop(state);
-        if wanted {
-            self.arrived[kind].notify_all();
+        for kind in kinds {
+            self.bells().of(kind).ring(from);
         }
     }
 
@@ -126,6 +131,7 @@ impl Inbox {
     /// The sender waits for credits: those that are returned to it at once.
     pub(super) fn want(&self, from: Rank) -> Return {
         let mut state = self.lock();
+        state.take_from_line(from, self.limits.window);
         let peer = &mut state.peers[from.index()];
         peer.eager = peer.held > 0;
         let taken = std::mem::take(&mut peer.taken);
@@ -134,14 +140,17 @@ impl Inbox {
 
     /// Records that a peer is gone.
     pub(super) fn depart(&self, peer: Rank, presence: Presence) {
-        self.lock().peers[peer.index()].presence.depart(presence);
-        self.arrived.iter().for_each(Condvar::notify_all);
+        let mut state = self.lock();
+        state.take_from_line(peer, self.limits.window);
+        state.peers[peer.index()].presence.depart(presence);
+        drop(state);
+        self.bells().ring_all();
     }
 
     /// Makes every wait return this error; the first call counts.
     pub(super) fn end(&self, reason: &StepError) {
         self.lock().ended.get_or_insert_with(|| reason.clone());
-        self.arrived.iter().for_each(Condvar::notify_all);
+        self.bells().ring_all();
     }
 
     /// The oldest message of the tag's kind from `from`, which must carry this tag.
@@ -187,8 +196,11 @@ impl Inbox {
         mut look: impl FnMut(&mut State) -> Option<Result<Envelope, StepError>>,
     ) -> Result<(Envelope, Return), StepError> {
         let begin = Instant::now();
-        let mut state = self.lock();
+        let bell = self.bells().of(kind);
         loop {
+            let seen = bell.rung();
+            let mut state = self.lock();
+            state.take_from_lines(from, self.limits.window);
             if let Some(reason) = &state.ended {
                 return Err(reason.clone());
             }
@@ -204,10 +216,15 @@ impl Inbox {
                 let waited = Nanos(begin.elapsed().as_nanos() as u64);
                 return Err(StepError::Silent { rank: self.me, peer: from, wanted, waited });
             }
-            state.kinds[kind as usize].waiting.enter(from);
-            let woken = self.arrived[kind as usize].wait_timeout(state, left);
-            state = woken.unwrap_or_else(PoisonError::into_inner).0;
-            state.kinds[kind as usize].waiting.leave();
+            if self.spin.may_go_on(begin) {
+                drop(state);
+                self.spin.until_rung(bell, seen, begin);
+                continue;
+            }
+            state.kinds[kind as usize].waiting.enter(from, bell);
+            drop(state);
+            bell.sleep(seen, left);
+            self.lock().kinds[kind as usize].waiting.leave(bell);
         }
     }
 
@@ -220,7 +237,53 @@ impl Inbox {
     }
 }
 
+impl Peer {
+    fn admits(&self, size: u64, window: u64) -> bool {
+        let open = self.held + self.taken;
+        open == 0 || open + cost(size) <= window
+    }
+}
+
 impl State {
+    /// Adds a message.
+    fn add(&mut self, arrived: Nanos, envelope: Envelope) {
+        let from = envelope.from.index();
+        self.arrivals += 1;
+        // Those of the rank's own messages are never looked at.
+        self.peers[from].held += cost(envelope.packet.0.len() as u64);
+        self.kinds[envelope.tag.kind as usize].queues[from].push_back(((arrived, self.arrivals), envelope));
+    }
+
+    /// Takes what is on the line from a peer; returns the kinds of its messages.
+    fn take_from_line(&mut self, from: Rank, window: u64) -> Vec<Kind> {
+        let mut kinds = Vec::new();
+        let Some(mut line) = self.peers[from.index()].line.take() else { return kinds };
+        while let Some((written, envelope)) = line.next(|size| self.peers[from.index()].admits(size, window))
+        {
+            kinds.push(envelope.tag.kind);
+            self.add(written, envelope);
+        }
+        self.peers[from.index()].line = Some(line);
+        kinds
+    }
+
+    /// Takes what is on the line from a peer, or on all of them.
+    fn take_from_lines(&mut self, from: Option<Rank>, window: u64) {
+        if let Some(from) = from {
+            self.take_from_line(from, window);
+            return;
+        }
+        let mut pass = || {
+            let peers = (0..self.peers.len() as u32).map(Rank);
+            peers.map(|peer| self.take_from_line(peer, window).len()).sum::<usize>()
+        };
+        // What was written before something that the first pass found, on a line that it had passed, is found by the second: so
+        // the oldest is among them.
+        if pass() > 0 {
+            pass();
+        }
+    }
+
     /// Accounts for a message that was taken out. Returns credits when `many` have come together, or when the sender waits
     /// for them.
     fn consume(&mut self, me: Rank, envelope: &Envelope, many: u64) -> Return {

@@ -18,6 +18,8 @@ pub(super) enum LinkRequest {
 pub(super) enum AcceptRequest {
     /// Return credits to a peer.
     Return { to: Rank, bytes: u64 },
+    /// A peer wrote an invalid record and counts as lost.
+    Faulty(Rank),
     /// Signal when each peer that said goodbye has closed its link, and so has received the reply to it.
     Linger(mpsc::SyncSender<()>),
 }

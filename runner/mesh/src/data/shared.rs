@@ -1,5 +1,6 @@
 //! The state that the lanes of a rank share with the thread of its data plane.
 
+use super::direct::Reading;
 use super::frame::LARGEST;
 use super::inbox::{Inbox, Return};
 use super::presence::Presence;
@@ -52,15 +53,30 @@ impl Shared {
         Terms { clock, arrivals, window, sharing }: Terms,
     ) -> (Arc<Self>, Queues, UnboundedReceiver<AcceptRequest>) {
         let limits = Limits { window, patience };
+        if let Some(sharing) = sharing.as_ref().filter(|_| arrivals.is_some()) {
+            // They are told when a message comes, and a lane looks at a line only when it wants one.
+            sharing.read_no_lines();
+        }
         let (requests, requested) = unbounded_channel();
         let mut queues = Queues::new();
         let mut window = |peer| {
             let (queue, queued) = unbounded_channel();
             queues.insert(peer, queued);
-            Window::new(me, peer, limits, queue)
+            let window = Window::new(me, peer, limits, queue);
+            match &sharing {
+                Some(sharing) if peer != me => window.with(sharing.clone()),
+                _ => window,
+            }
         };
         let windows = (0..ranks).map(Rank).map(&mut window).collect();
         let inbox = Inbox::new(me, ranks as usize, limits);
+        let inbox = match &sharing {
+            Some(sharing) => {
+                let (sharing, clock, requests) = (sharing.clone(), clock.clone(), requests.clone());
+                inbox.reading(&Reading { sharing, clock, requests })
+            }
+            None => inbox,
+        };
         (Arc::new(Self { me, clock, inbox, windows, arrivals, requests, sharing }), queues, requested)
     }
 

@@ -4,12 +4,14 @@
 //! return when the receiver has taken the message out of its inbox. A message that is larger than the window is sent
 //! when nothing else is in flight; so all ranks of a ring may send one message first, whatever its size.
 
+use super::direct::Outgoing;
 use super::presence::Presence;
 use super::requests::LinkRequest;
+use crate::shared_memory::Sharing;
 use record::{LinkRecord, Nanos, Rank};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use strategies::{Packet, StepError, Tag, Wanted};
+use strategies::{Kind, Packet, StepError, Tag, Wanted};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Credits of a peer, unless a test sets others: 64 MiB.
@@ -37,11 +39,15 @@ pub(super) struct Window {
     me: Rank,
     peer: Rank,
     limits: Limits,
+    /// The memory that is shared with the peer, if they do share some.
+    sharing: Option<Arc<Sharing>>,
     state: Mutex<State>,
     changed: Condvar,
 }
 
 struct State {
+    /// Beside the socket, where memory is shared.
+    direct: Option<Outgoing>,
     /// To the link; none after the goodbye.
     queue: Option<UnboundedSender<LinkRequest>>,
     /// Credits in use.
@@ -68,8 +74,10 @@ pub(super) enum Ending {
 }
 
 impl Window {
+    /// The credits for a peer with whom nothing is shared.
     pub(super) fn new(me: Rank, peer: Rank, limits: Limits, queue: UnboundedSender<LinkRequest>) -> Self {
         let state = State {
+            direct: None,
             queue: Some(queue),
             used: 0,
             returns: 0,
@@ -79,7 +87,15 @@ impl Window {
             farewell: false,
             sent: LinkRecord { from: me, to: peer, bytes: 0, messages: 0 },
         };
-        Self { me, peer, limits, state: Mutex::new(state), changed: Condvar::new() }
+        Self { me, peer, limits, sharing: None, state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    /// The same with memory that is shared.
+    pub(super) fn with(mut self, sharing: Arc<Sharing>) -> Self {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        state.direct = Some(Outgoing::new(self.peer, sharing.clone()));
+        self.sharing = Some(sharing);
+        self
     }
 
     /// Hands a message to the link as soon as there are credits for it. `departed` is when it leaves an emulated card.
@@ -93,9 +109,14 @@ impl Window {
         loop {
             let queue = state.open(self, wanted)?;
             if state.has_room(size, self.limits.window) {
+                state.count(size);
+                if state.direct.as_mut().is_some_and(|direct| direct.write(tag, &packet, departed)) {
+                    drop(state);
+                    self.ring(tag.kind);
+                    return Ok(());
+                }
                 // Fails only if the peer is gone, which the next call reports.
                 let _ = queue.send(LinkRequest::Message { tag, packet, departed });
-                state.count(size);
                 return Ok(());
             }
             // Another lane's message may have taken the credits that returned: then the peer has to be asked again.
@@ -112,6 +133,13 @@ impl Window {
             }
             let woken = self.changed.wait_timeout(state, left);
             state = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Wakes the peer's lane that sleeps for such a message.
+    fn ring(&self, kind: Kind) {
+        if let Some(bell) = self.sharing.as_ref().and_then(|sharing| sharing.bell(self.peer, kind)) {
+            bell.ring(self.me);
         }
     }
 
@@ -214,7 +242,6 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use strategies::Kind;
     use tokio::sync::mpsc::unbounded_channel;
 
     /// The credits of one small message were taken by the next before the lane that waits for room saw them: the peer has

@@ -5,15 +5,17 @@ use bytes::Bytes;
 /// Loans that can be open to a peer at one time.
 pub(super) const SLOTS: usize = 512;
 
-/// The packets that one peer may still read, each in a slot.
+/// The packets that one peer may still read, each with a slot.
 pub(super) struct Loans {
-    slots: Vec<Option<Loan>>,
+    /// Oldest first, as long as they come back in order.
+    open: Vec<Loan>,
     free: Vec<u32>,
     /// Of the last loan; from 1.
     number: u64,
 }
 
 struct Loan {
+    slot: u32,
     number: u64,
     /// Keeps the memory from being used again.
     _packet: Bytes,
@@ -21,7 +23,7 @@ struct Loan {
 
 impl Default for Loans {
     fn default() -> Self {
-        Self { slots: (0..SLOTS).map(|_| None).collect(), free: (0..SLOTS as u32).rev().collect(), number: 0 }
+        Self { open: Vec::new(), free: (0..SLOTS as u32).rev().collect(), number: 0 }
     }
 }
 
@@ -30,22 +32,30 @@ impl Loans {
     pub(super) fn lend(&mut self, packet: Bytes) -> Option<(u32, u64)> {
         let slot = self.free.pop()?;
         self.number += 1;
-        self.slots[slot as usize] = Some(Loan { number: self.number, _packet: packet });
+        self.open.push(Loan { slot, number: self.number, _packet: packet });
         Some((slot, self.number))
     }
 
     /// Ends the loans that the peer has returned, where `returned` is the peer's mark for a slot: the number of the loan that it
     /// returned there last.
     pub(super) fn reclaim(&mut self, returned: impl Fn(usize) -> u64) {
-        if self.free.len() == SLOTS {
-            return;
-        }
-        for (at, slot) in self.slots.iter_mut().enumerate() {
-            if slot.as_ref().is_some_and(|loan| returned(at) == loan.number) {
-                *slot = None;
-                self.free.push(at as u32);
+        self.end_where(|loan| returned(loan.slot as usize) == loan.number);
+    }
+
+    /// Ends the loan with that number.
+    pub(super) fn end(&mut self, number: u64) {
+        self.end_where(|loan| loan.number == number);
+    }
+
+    fn end_where(&mut self, over: impl Fn(&Loan) -> bool) {
+        let free = &mut self.free;
+        self.open.retain(|loan| {
+            let over = over(loan);
+            if over {
+                free.push(loan.slot);
             }
-        }
+            !over
+        });
     }
 }
 

@@ -2,9 +2,11 @@
 //!
 //! Three things make it sound. A mapping lives as long as anything that refers into it. What the owner writes to was taken from
 //! [`Ranges`], whose parts never overlap, and is free again only when the last reader of this process has dropped it. What
-//! a peer reads the owner does not change before the peer has said that it has dropped it. A peer that breaks this last
+//! a peer reads the owner does not change before the peer has said that it has dropped it. What both use at the same time (marks,
+//! lines, bells) are atomic numbers. A peer that breaks this last
 //! rule knows the attempt's secret and runs as the same user: it could write this process's memory through `/proc` as well.
 
+use super::bells::Bells;
 use super::ranges::Ranges;
 use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags};
 use std::io;
@@ -13,6 +15,9 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// The first page of each rank's memory: its bells, the only thing of it that its peers may write.
+pub(super) const BELLS: usize = 4096;
 
 /// What is made ready at a time when more is needed than ever before.
 const STEP: usize = 4 << 20;
@@ -91,6 +96,19 @@ impl Map {
     }
 }
 
+impl Map {
+    /// The bells at its beginning, if it is large enough for them.
+    fn bells(&self) -> Option<&Bells> {
+        const { assert!(size_of::<Bells>() <= BELLS && align_of::<Bells>() <= BELLS) };
+        if self.len < BELLS {
+            return None;
+        }
+        #[expect(unsafe_code, reason = "numbers that two processes share")]
+        // SAFETY: in bounds, aligned because a mapping begins with a page, and made of atomic numbers only, for which all bits are valid.
+        Some(unsafe { self.start.cast::<Bells>().as_ref() })
+    }
+}
+
 impl Drop for Map {
     fn drop(&mut self) {
         #[expect(unsafe_code, reason = "the counterpart of mapping")]
@@ -116,7 +134,7 @@ struct Parts {
 }
 
 impl OwnMemory {
-    /// Memory of `size` bytes, of which the first `marks` are marks. Pages are given when they are needed first.
+    /// Memory of `size` bytes: the bells, `marks` bytes of marks, and packets. Pages are given when they are needed first.
     pub(super) fn make(size: usize, marks: usize) -> Result<Arc<Self>, MemoryFault> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = rustix::fs::memfd_create("bakeoff-packets", flags).map_err(fault("made"))?;
@@ -124,10 +142,10 @@ impl OwnMemory {
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
         rustix::fs::fcntl_add_seals(&file, seals).map_err(fault("sealed"))?;
         let map = Map::new(std::os::fd::AsFd::as_fd(&file), size, libc::PROT_READ | libc::PROT_WRITE)?;
-        let parts = Mutex::new(Parts { free: Ranges::new(marks..size), ready: 0 });
+        let parts = Mutex::new(Parts { free: Ranges::new(BELLS + marks..size), ready: 0 });
         let made = Self { file, map, parts };
         // A mark is a single number: a page that is missing later could only be reported by a signal.
-        made.ready(marks).map_err(fault("filled"))?;
+        made.ready(BELLS + marks).map_err(fault("filled"))?;
         Ok(Arc::new(made))
     }
 
@@ -168,11 +186,21 @@ impl OwnMemory {
         Ok(())
     }
 
+    /// The `index`-th number of 64 bits, from the bells on. They and the packets after the marks are reached in other ways.
+    pub(super) fn number(&self, index: usize) -> Option<&AtomicU64> {
+        self.map.number(index + BELLS / 8)
+    }
+
     /// Sets a mark, for a peer to read.
     pub(super) fn set_mark(&self, index: usize, number: u64) {
-        if let Some(mark) = self.map.number(index) {
+        if let Some(mark) = self.number(index) {
             mark.store(number, Ordering::Release);
         }
+    }
+
+    /// The rank's own bells.
+    pub(super) fn bells(&self) -> Option<&Bells> {
+        self.map.bells()
     }
 
     /// Where these bytes lie in it.
@@ -220,8 +248,11 @@ impl Drop for Block {
     }
 }
 
-/// The memory of a peer, to read.
-pub(super) struct PeerMemory(Map);
+/// The memory of a peer, to read, and its bells, to ring.
+pub(super) struct PeerMemory {
+    all: Map,
+    bells: Map,
+}
 
 impl PeerMemory {
     /// Maps a peer's memory, which must have `expected` bytes.
@@ -232,7 +263,7 @@ impl PeerMemory {
         }
         let path = format!("/proc/{process}/fd/{file}");
         // Whatever it is that the peer has named: opening it waits for nothing and starts nothing.
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = rustix::fs::open(path, flags, Mode::empty()).map_err(fault("opened"))?;
         let seals = rustix::fs::fcntl_get_seals(&file).map_err(fault("examined"))?;
         if !seals.contains(SealFlags::SHRINK) {
@@ -242,23 +273,35 @@ impl PeerMemory {
         if actual != expected {
             return Err(MemoryFault::Size { expected, actual });
         }
-        let map = Map::new(std::os::fd::AsFd::as_fd(&file), expected as usize, libc::PROT_READ)?;
-        Ok(Arc::new(Self(map)))
+        let file = std::os::fd::AsFd::as_fd(&file);
+        let all = Map::new(file, expected as usize, libc::PROT_READ)?;
+        let bells = Map::new(file, BELLS.min(expected as usize), libc::PROT_READ | libc::PROT_WRITE)?;
+        Ok(Arc::new(Self { all, bells }))
     }
 
     /// The bytes in a range, or `None` if it reaches beyond the memory.
     pub(super) fn view(self: &Arc<Self>, range: Range<usize>) -> Option<View> {
-        self.0.holds(&range).then(|| View { home: self.clone(), range })
+        self.all.holds(&range).then(|| View { home: self.clone(), range })
     }
 
     /// A mark that the peer has set; 0 if it never has.
     pub(super) fn mark(&self, index: usize) -> u64 {
-        self.0.number(index).map_or(0, |mark| mark.load(Ordering::Acquire))
+        self.number(index).map_or(0, |mark| mark.load(Ordering::Acquire))
+    }
+
+    /// The `index`-th number of 64 bits, from the bells on.
+    pub(super) fn number(&self, index: usize) -> Option<&AtomicU64> {
+        self.all.number(index.checked_add(BELLS / 8)?)
+    }
+
+    /// The peer's bells.
+    pub(super) fn bells(&self) -> Option<&Bells> {
+        self.bells.bells()
     }
 
     /// Where these bytes lie in it.
     pub(super) fn position_of(&self, bytes: &[u8]) -> Option<usize> {
-        self.0.position_of(bytes)
+        self.all.position_of(bytes)
     }
 }
 
@@ -275,7 +318,7 @@ impl AsRef<[u8]> for View {
         // SAFETY: in bounds of a file that cannot be shortened, and initialised. The owner leaves them as they are until it reads
         // this rank's mark; see above for owners that do not.
         unsafe {
-            std::slice::from_raw_parts(self.home.0.start.as_ptr().add(start), end - start)
+            std::slice::from_raw_parts(self.home.all.start.as_ptr().add(start), end - start)
         }
     }
 }
@@ -313,12 +356,12 @@ mod tests {
         let (own, _) = shared();
         let first = own.take(4096).unwrap();
         let place = first.as_ref().as_ptr();
-        let rest = own.take(SIZE - 3 * 4096).unwrap();
+        let rest = own.take(SIZE - 3 * 4096 - BELLS).unwrap();
         assert!(own.take(4097).is_none());
         drop(first);
         assert_eq!(own.take(1).unwrap().as_ref().as_ptr(), place);
         drop(rest);
-        assert!(own.take(SIZE - 4096).is_some());
+        assert!(own.take(SIZE - 4096 - BELLS).is_some());
         assert!(own.take(SIZE).is_none());
     }
 

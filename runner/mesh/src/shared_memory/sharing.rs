@@ -1,13 +1,15 @@
 //! One rank's side of the memory that the ranks of a host share.
 
+use super::bells::{Bell, Bells};
+use super::lines::{self, LINE, LineFault, LineReader, LineWriter, Place, Record};
 use super::loans::{Loans, SLOTS};
-use super::memory::{Block, Description, MemoryFault, OwnMemory, PeerMemory, View};
+use super::memory::{BELLS, Block, Description, MemoryFault, OwnMemory, PeerMemory, View};
 use bytes::Bytes;
 use record::Rank;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use strategies::Packet;
 use strategies::buffers::{Buffers, PacketMemory};
+use strategies::{Kind, Packet};
 use tokio::sync::watch;
 
 /// How much is shared.
@@ -77,8 +79,8 @@ impl Peer {
 impl Sharing {
     /// The memory of `me` among `ranks` ranks. All of them must give the same size.
     pub(crate) fn new(me: Rank, ranks: u32, size: Size) -> Result<Arc<Self>, MemoryFault> {
-        let marks = ranks as usize * SLOTS * size_of::<u64>();
-        let whole = marks + (size.packets as usize).next_multiple_of(4096);
+        let marks = Layout(ranks as usize).end() * size_of::<u64>();
+        let whole = BELLS + marks + (size.packets as usize).next_multiple_of(4096);
         let missing = (0..ranks).map(Rank).filter(|rank| *rank != me).collect();
         Ok(Arc::new(Self {
             me,
@@ -144,6 +146,13 @@ impl Sharing {
         Some(Reference { owner, slot, number, offset: offset as u64 })
     }
 
+    /// Ends a loan that the peer was not told of.
+    pub(crate) fn withdraw(&self, to: Rank, place: Reference) {
+        if let Some(peer) = self.peers.get(to.index()) {
+            peer.loans().end(place.number);
+        }
+    }
+
     /// The packet that a peer refers to. It is returned to that peer when the last clone is dropped.
     pub(crate) fn borrow(
         self: &Arc<Self>,
@@ -155,7 +164,7 @@ impl Sharing {
         if slot as usize >= SLOTS {
             return Err(BlockFault::Slot(slot));
         }
-        let mark = from.index() * SLOTS + slot as usize;
+        let mark = Layout::mark(from, slot as usize);
         let bounds = BlockFault::Bounds { owner, offset, size };
         let Some(end) = offset.checked_add(size) else { return Err(bounds) };
         let range = offset as usize..end as usize;
@@ -184,8 +193,81 @@ impl Sharing {
     /// third rank may still read what it passed on.
     fn reclaim_of(&self, peer: Rank, loans: &mut Loans) {
         if let Some(memory) = self.peers[peer.index()].memory.get() {
-            loans.reclaim(|slot| memory.mark(self.me.index() * SLOTS + slot));
+            loans.reclaim(|slot| memory.mark(Layout::mark(self.me, slot)));
         }
+    }
+
+    fn layout(&self) -> Layout {
+        Layout(self.peers.len())
+    }
+
+    /// The end of the line to a peer, at most one for each.
+    pub(crate) fn writer(&self, to: Rank) -> LineWriter {
+        LineWriter::new(self.own.clone(), self.layout().line(self.me, to))
+    }
+
+    /// The end of the line from a peer, at most one for each.
+    pub(crate) fn reader(&self, from: Rank) -> LineReader {
+        LineReader::new(self.own.clone(), self.layout().line(from, self.me))
+    }
+
+    /// No line to this rank is read: to be called before a peer knows of the memory.
+    pub(crate) fn read_no_lines(&self) {
+        for from in (0..self.peers.len() as u32).map(Rank) {
+            lines::close(&self.own, self.layout().line(from, self.me));
+        }
+    }
+
+    /// Writes a record on the line to a peer; false if there is no room, or the peer reads none.
+    pub(crate) fn write(&self, line: &mut LineWriter, to: Rank, record: &Record) -> bool {
+        let memory = self.peers.get(to.index()).and_then(|peer| peer.memory.get());
+        memory.is_some_and(|memory| line.write(memory, record))
+    }
+
+    /// The next record of the line from a peer that at most `passed` messages by another way come before.
+    pub(crate) fn read(
+        &self,
+        line: &mut LineReader,
+        from: Rank,
+        passed: u64,
+    ) -> Result<Option<Record>, LineFault> {
+        let memory = self.peers.get(from.index()).and_then(|peer| peer.memory.get());
+        memory.map_or(Ok(None), |memory| line.read(memory, passed))
+    }
+
+    /// The bells of this rank.
+    pub(crate) fn bells(&self) -> Option<&Bells> {
+        self.own.bells()
+    }
+
+    /// The bell of a peer's lane.
+    pub(crate) fn bell(&self, of: Rank, kind: Kind) -> Option<&Bell> {
+        Some(self.peers.get(of.index())?.memory.get()?.bells()?.of(kind))
+    }
+}
+
+/// Where the marks and lines of a rank lie among as many ranks, in numbers of 64 bits after the bells: for each peer the marks
+/// that return its loans and how far its line was read, and then the lines to the peers.
+#[derive(Clone, Copy)]
+struct Layout(usize);
+
+impl Layout {
+    /// Numbers of one peer: its marks, and a cache line.
+    const OF_PEER: usize = SLOTS + 8;
+
+    /// In the receiver's memory: where it returns what `sender` has lent in a slot.
+    fn mark(sender: Rank, slot: usize) -> usize {
+        sender.index() * Self::OF_PEER + slot
+    }
+
+    fn line(self, from: Rank, to: Rank) -> Place {
+        let head = from.index() * Self::OF_PEER + SLOTS;
+        Place { tail: self.0 * Self::OF_PEER + to.index() * LINE / 8, head }
+    }
+
+    fn end(self) -> usize {
+        let lines = Self::OF_PEER * self.0 + LINE / 8 * self.0;
+        lines.next_multiple_of(512)
     }
 }
 

@@ -4,8 +4,9 @@ use crate::contract::{self, Crew, Member};
 use crate::fixture::{self, Ranks};
 use mesh::DataPlane;
 use recipe::PayloadPath;
+use record::Rank;
 use std::time::Duration;
-use strategies::Transport;
+use strategies::{Kind, Packet, Tag, Transport};
 use tempfile::TempDir;
 
 fn ranks_of(sockets: &TempDir, count: u32, peer: Duration, transport: PayloadPath) -> Ranks<'_> {
@@ -87,4 +88,41 @@ mod shared_memory {
 
     contract::world_tests!(Crew<SharingPlane>);
     contract::member_tests!(SharingPlane);
+}
+
+/// More small messages than the line to a peer and its list of loans hold, so that some go through the socket between others
+/// that do not.
+#[test]
+fn messages_keep_their_order_whichever_way_they_go() {
+    const MESSAGES: u64 = 6000;
+    let sockets = fixture::sockets();
+    let planes = ranks_of(&sockets, 2, fixture::PATIENCE, PayloadPath::SharedMemory).open_narrow(4 << 20);
+    let kind = |step: u64| if step.is_multiple_of(3) { Kind::Ask } else { Kind::Push };
+    let content = |step: u64| Packet(step.to_le_bytes()[..step as usize % 9].to_vec().into());
+    let mut sender = planes[0].transport();
+    let receive = |wanted: Kind| {
+        let mut receiver = planes[1].transport();
+        move || {
+            for step in (0..MESSAGES).filter(|step| kind(*step) == wanted) {
+                let envelope = receiver.recv(Rank(0), Tag::new(wanted, step)).unwrap();
+                assert_eq!(envelope.packet, content(step), "message {step}");
+            }
+        }
+    };
+    for step in 0..MESSAGES / 2 {
+        sender.send(Rank(1), Tag::new(kind(step), step), content(step)).unwrap();
+    }
+    std::thread::scope(|scope| {
+        scope.spawn(receive(Kind::Ask));
+        scope.spawn(receive(Kind::Push));
+        for step in MESSAGES / 2..MESSAGES {
+            sender.send(Rank(1), Tag::new(kind(step), step), content(step)).unwrap();
+        }
+    });
+    drop(sender);
+    std::thread::scope(|scope| {
+        for plane in planes {
+            scope.spawn(move || DataPlane::close(plane, fixture::PATIENCE).unwrap());
+        }
+    });
 }
