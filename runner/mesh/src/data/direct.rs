@@ -78,7 +78,7 @@ pub(super) struct Reading {
     pub(super) sharing: Arc<Sharing>,
     /// Stamps the arrival of messages.
     pub(super) clock: Arc<dyn Clock>,
-    /// To the accept loop, which is told of a peer that writes nonsense.
+    /// To the accept loop, which counts a peer that writes nonsense as lost.
     pub(super) requests: UnboundedSender<AcceptRequest>,
 }
 
@@ -112,7 +112,7 @@ impl Line {
     }
 
     /// The next message, with the machine's time at which it was written. `admits` says whether the peer has credits for a size in
-    /// bytes. Nothing more comes after a record that is invalid; the accept loop is told of it.
+    /// bytes. Nothing more comes after a record that is invalid; the accept loop learns of it.
     pub(super) fn next(&mut self, admits: impl Fn(u64) -> bool) -> Option<(Nanos, Envelope)> {
         if self.faulty {
             return None;

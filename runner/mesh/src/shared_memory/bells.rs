@@ -1,4 +1,4 @@
-//! How lanes wait for messages: a number for each kind, which whoever has a message for that kind's lane raises.
+//! How lanes wait for messages: a number for each kind, raised by the sender of a message for that kind's lane.
 //!
 //! The numbers lie in the shared memory where there is any, so that a peer wakes a lane by one system call, and by none where the lane
 //! does not sleep. Nothing is read from them but that something may have come: a peer that writes nonsense there wakes a lane in vain,
@@ -12,7 +12,7 @@ use std::time::Duration;
 use strategies::Kind;
 
 /// Of no lane, and of a lane that any message of the kind wakes. A lane that waits for one rank has its number plus [`FIRST`].
-const NOBODY: u32 = 0;
+const NO_LANE: u32 = 0;
 const ANYONE: u32 = 1;
 const FIRST: u32 = 2;
 
@@ -54,7 +54,7 @@ impl Bell {
     /// Tells which messages the lanes sleep for: those of one rank or of any, or that none sleeps. To be set before sleeping.
     pub(crate) fn want(&self, lanes: u32, only: Option<Rank>) {
         let wanted = match only {
-            _ if lanes == 0 => NOBODY,
+            _ if lanes == 0 => NO_LANE,
             Some(rank) => rank.0.saturating_add(FIRST),
             None => ANYONE,
         };
@@ -98,7 +98,7 @@ mod tests {
         bell.ring(Rank(0));
         let begun = Instant::now();
         bell.sleep(seen, LONG);
-        assert!(begun.elapsed() < LONG / 2, "the number is another, whoever rang");
+        assert!(begun.elapsed() < LONG / 2, "the number is another, for any ringer");
     }
 
     #[test]
