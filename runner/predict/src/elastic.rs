@@ -1,0 +1,16 @@
+//! What an exchange between the centre and P workers costs (SC17 section 6.1).
+//!
+//! W is the model in bytes; the paper counts words.
+
+use crate::network::LinkRates;
+use std::num::NonZeroU32;
+
+/// One worker after the other, as in Original EASGD: P (alpha + |W| beta) seconds.
+pub fn one_by_one(rates: LinkRates, workers: NonZeroU32, bytes: u64) -> f64 {
+    f64::from(workers.get()) * rates.message().time(bytes)
+}
+
+/// A tree, as in Sync EASGD: log P (alpha + |W| beta) seconds; the logarithm is rounded up.
+pub fn tree(rates: LinkRates, workers: NonZeroU32, bytes: u64) -> f64 {
+    f64::from(u32::BITS - (workers.get() - 1).leading_zeros()) * rates.message().time(bytes)
+}

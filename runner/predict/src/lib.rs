@@ -1,0 +1,25 @@
+//! Predicted step times, and the plan of which layers' gradients travel together.
+//!
+//! Pure functions of numbers: times in seconds as `f64`, sizes in bytes as `u64`. Nothing here reads a clock, a file or a
+//! recipe. Its users: `bakeoff predict` (a recipe's arms on a named network), the page (predicted beside measured step
+//! times), and the layer-wise schedule of gradients, whose plan one rank makes with this crate and broadcasts.
+//!
+//! - [`linear`]: the cost a + b M of a message (MG-WFBP Eq. 9), and its fit to measured messages.
+//! - [`all_reduce`]: a and b of four all-reduces (MG-WFBP Table II); [`network`]: the networks of SC17 Table 2.
+//! - [`schedule`]: groups of layers, and the time line of a step (MG-WFBP Eq. 6 to 8 and 19 to 21, Algorithm 1).
+//! - [`pipe_sgd`]: Pipe-SGD Eq. 2 to 7. [`elastic`]: what an exchange with the centre costs (SC17 section 6.1).
+//!
+//! Equations are numbered as in their papers:
+//!
+//! - MG-WFBP: Shi, Chu and Li, "MG-WFBP: Efficient data communication for distributed synchronous SGD algorithms", 2019.
+//! - Pipe-SGD: Li et al., "Pipe-SGD: A decentralized pipelined SGD framework for distributed deep net training", 2018.
+//! - SC17: You, Buluc and Demmel, "Scaling deep learning on GPU and Knights Landing clusters", 2017.
+
+pub mod all_reduce;
+pub mod elastic;
+pub mod linear;
+pub mod network;
+pub mod pipe_sgd;
+pub mod schedule;
+
+mod finite;
