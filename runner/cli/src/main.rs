@@ -10,6 +10,7 @@ mod ending;
 mod environment;
 mod exit;
 mod export;
+mod forecast;
 mod live;
 mod machines;
 mod output;

@@ -45,6 +45,7 @@ pub use spec::plan::{
     ReportSettings, Run, RunOrder, RunSpec, hex,
 };
 pub use spec::problem::{Affected, Place, Problem, Problems, Severity};
+pub use spec::quantity::duration as parse_duration;
 pub use spec::strategy::{Averaging, MixOrder, MovingRate, Serve, Strategy, SyncVariant};
 pub use spec::strategy_kind::{ExchangeThrough, Profile, Replicas, Sends, StepPace, StrategyKind};
 pub use spec::threads::Threads;

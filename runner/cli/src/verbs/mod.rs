@@ -13,6 +13,7 @@ pub(crate) mod logs;
 pub(crate) mod nodes;
 pub(crate) mod noise;
 pub(crate) mod plan;
+pub(crate) mod predict;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod schema;
@@ -96,6 +97,9 @@ pub(crate) enum Verb {
     /// Show the arms, cells and runs of a recipe.
     #[command(after_help = plan::EXAMPLES)]
     Plan(plan::PlanArgs),
+    /// Predict the step times of a recipe's arms on a network.
+    #[command(after_help = predict::EXAMPLES)]
+    Predict(predict::PredictArgs),
     /// Run a recipe; run it again to resume.
     #[command(after_help = run::EXAMPLES)]
     Run(run::RunArgs),
@@ -153,6 +157,7 @@ pub(crate) fn execute(cli: Cli, console: &Console) -> Result<Exit, Failure> {
         Verb::Init(args) => init::execute(&args, &context),
         Verb::Check(args) => check::execute(&args, &context),
         Verb::Plan(args) => plan::execute(&args, &context),
+        Verb::Predict(args) => predict::execute(&args, &context),
         Verb::Run(args) => run::execute(&args, &context),
         Verb::Nodes(args) => nodes::execute(&args, &context),
         Verb::Noise(args) => noise::execute(&args, &context),

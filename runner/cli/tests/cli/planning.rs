@@ -128,6 +128,55 @@ fn a_plan_writes_nothing() {
     assert!(!kitchen.path(".bakeoff").exists());
 }
 
+#[test]
+fn a_step_is_predicted() {
+    let kitchen = Kitchen::new();
+    let named = ["predict", "small.toml", "--network", "10gbe", "--compute", "2ms"];
+    insta::assert_snapshot!("predict", kitchen.run(&named).code(0).out);
+    kitchen.write("emulated.toml", EMULATED);
+    insta::assert_snapshot!("predict_emulated", kitchen.run(&["predict", "emulated.toml"]).code(0).out);
+    let json = kitchen.run(&["predict", "emulated.toml", "--format", "json"]).code(0).json();
+    assert_eq!(json["cells"].as_array().unwrap().len(), 16);
+    assert!(!kitchen.path(".bakeoff").exists());
+}
+
+/// 7850 weights are 31400 bytes, which take 31.4 ms; a message starts in 1 ms; no strategy adds anything.
+const EMULATED: &str = r#"
+schema = 1
+name = "emulated"
+model.kind = "softmax"
+dataset = { kind = "synthetic", train = 1000, test = 200 }
+train = { global-batch = 48, steps = 20, optimizer.lr = 0.1 }
+nodes.use = ["local*4"]
+network = { bandwidth = "8Mbit/s", latency = "1ms" }
+compute.step-time = "60ms"
+repeats.count = 1
+strategy = [
+    { kind = "d-sync", baseline = true },
+    { name = "doubling", kind = "d-sync", communication.collective.kind = "recursive-doubling" },
+    { name = "halves", kind = "d-sync", compression.kind = "bf16" },
+    { name = "star", kind = "d-sync", communication.collective.kind = "star" },
+    { kind = "ps-sync" },
+    { kind = "pipe-sgd" },
+    { kind = "local-sgd", period = 4 },
+    { kind = "easgd-sync", rho = 0.5, variant = 2 },
+]
+sweep.axes."nodes.workers" = [2, 4]
+"#;
+
+#[test]
+fn a_prediction_needs_a_network_and_a_time() {
+    let kitchen = Kitchen::new();
+    let told = kitchen.run(&["predict", "small.toml", "--compute", "2ms"]).code(2);
+    assert!(told.err.contains("emulates no network") && told.err.contains("`--network fdr`"), "{}", told.err);
+    let told = kitchen.run(&["predict", "small.toml", "--network", "qdr"]).code(2);
+    assert!(told.err.contains("`--compute 20ms`"), "{}", told.err);
+    let told = kitchen.run(&["predict", "small.toml", "--network", "qdr", "--compute", "20"]).code(2);
+    assert!(told.err.contains("a time with its unit"), "{}", told.err);
+    let told = kitchen.run(&["predict", "small.toml", "--network", "ether", "--compute", "20ms"]).code(2);
+    assert!(told.err.contains("fdr, qdr, 10gbe"), "{}", told.err);
+}
+
 /// The time is only printed: the test does not depend on the machine's speed.
 #[test]
 fn ten_thousand_cells_are_planned() {

@@ -4,10 +4,11 @@ use crate::kitchen::{Kitchen, told};
 use std::fs;
 use std::process::Stdio;
 
-const VERBS: [&str; 17] = [
+const VERBS: [&str; 18] = [
     "init",
     "check",
     "plan",
+    "predict",
     "run",
     "noise",
     "status",

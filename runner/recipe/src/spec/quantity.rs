@@ -16,7 +16,7 @@ const TIMES: [(&str, f64); 7] =
     [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3600e9), ("d", 86400e9)];
 
 /// `"50us"`, `"15min"`, `"1.5h"`: more than nothing, less than a century.
-pub(crate) fn duration(text: &str) -> Option<Duration> {
+pub fn duration(text: &str) -> Option<Duration> {
     let (number, unit) = split(text)?;
     let (_, factor) = TIMES.iter().find(|(name, _)| *name == unit)?;
     let nanoseconds = (number * factor).round();

@@ -1,0 +1,148 @@
+//! From a run's specification to its predicted step: which model of which paper fits which strategy.
+//!
+//! | strategy | model |
+//! |---|---|
+//! | `d-sync` | Pipe-SGD Eq. 2: computing and all-reduce one after the other |
+//! | `pipe-sgd` | Eq. 4, with segments the communication of Eq. 6; with a depth of 1 Eq. 2 |
+//! | `local-sgd`, `slowmo` | Eq. 2 with one all-reduce per period |
+//! | `ps-sync` | Eq. 2 with SC17's P (alpha + W beta) up and down, W the part of the largest server |
+//! | `easgd-sync` | Eq. 2 with SC17's log P (alpha + W beta) up and down; variant 3 Eq. 4 with one of them |
+//!
+//! All-reduces are rows of MG-WFBP Table II. What no model fits has a reason in place of numbers.
+
+use predict::linear::Linear;
+use predict::network::LinkRates;
+use predict::pipe_sgd::{RingExchange, StageError, Stages};
+use predict::{all_reduce, elastic};
+use recipe::{Codec, Collective, Compression, Role, RunSpec, Strategy, SyncVariant};
+use std::num::NonZeroU32;
+
+/// A predicted step of a worker, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Forecast {
+    /// Forward pass, backward pass and update.
+    pub(crate) compute: f64,
+    /// Everything that is sent, hidden or not.
+    pub(crate) communication: f64,
+    /// All of it.
+    pub(crate) step: f64,
+    /// Samples per second beside one worker with the same computing per step (MG-WFBP Eq. 4).
+    pub(crate) speed_up: f64,
+}
+
+impl Forecast {
+    /// Seconds of the step in which a worker does not compute: the communication that is not hidden.
+    pub(crate) fn exposed(self) -> f64 {
+        self.step - self.compute
+    }
+}
+
+/// Why a step is not predicted.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct NoModel(pub(crate) String);
+
+impl From<StageError> for NoModel {
+    fn from(error: StageError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+fn no_model<T>(of: impl std::fmt::Display) -> Result<T, NoModel> {
+    Err(NoModel(format!("no model of {of}")))
+}
+
+/// The step of a run on a network whose workers compute for `compute` seconds per step.
+pub(crate) fn forecast(spec: &RunSpec, rates: LinkRates, compute: f64) -> Result<Forecast, NoModel> {
+    if !spec.emulation.slow.is_empty() {
+        return no_model("slow ranks");
+    }
+    let Some(workers) = NonZeroU32::new(spec.cluster.workers()) else { return no_model("no workers") };
+    let communication = communication(spec, rates, workers)?;
+    let stages = Stages::new(0.0, compute, communication)?;
+    let overlaps = match spec.strategy {
+        Strategy::PipeSgd { depth, .. } => depth > 1,
+        Strategy::EasgdSync { variant, .. } => variant == SyncVariant::Overlapped,
+        _ => false,
+    };
+    let step = if overlaps { stages.pipelined() } else { stages.synchronous() };
+    let speed_up = f64::from(workers.get()) * compute / step;
+    Ok(Forecast { compute, communication, step, speed_up })
+}
+
+/// Seconds of communication in one step.
+fn communication(spec: &RunSpec, rates: LinkRates, workers: NonZeroU32) -> Result<f64, NoModel> {
+    let weights = 4 * spec.model.parameters() as u64;
+    match &spec.strategy {
+        Strategy::DSync => Ok(table_2(spec, rates, workers)?.time(gradient(spec)?)),
+        Strategy::PipeSgd { segments, .. } => {
+            match NonZeroU32::new(*segments).filter(|count| count.get() > 1) {
+                None => Ok(table_2(spec, rates, workers)?.time(gradient(spec)?)),
+                Some(segments) if spec.communication.collective == Collective::Ring => {
+                    let bytes = gradient(spec)?;
+                    Ok(RingExchange { rates, workers, bytes, segments, synchronization: 0.0 }.seconds())
+                }
+                Some(_) => no_model("segments on this collective"),
+            }
+        }
+        Strategy::LocalSgd { period } | Strategy::Slowmo { period, .. } => {
+            exact(spec)?;
+            Ok(table_2(spec, rates, workers)?.time(weights) / *period as f64)
+        }
+        Strategy::PsSync => {
+            let servers = spec.cluster.seats.iter().filter(|seat| seat.role == Role::Server).count() as u64;
+            if servers == 0 || servers > u64::from(workers.get()) {
+                return no_model("more servers than workers");
+            }
+            let up = elastic::one_by_one(rates, workers, gradient(spec)?.div_ceil(servers));
+            Ok(up + elastic::one_by_one(rates, workers, weights.div_ceil(servers)))
+        }
+        Strategy::EasgdSync { variant, .. } => {
+            exact(spec)?;
+            let tree = elastic::tree(rates, workers, weights);
+            Ok(match variant {
+                SyncVariant::Master => 2.0 * (tree + rates.message().time(weights)),
+                SyncVariant::FirstWorker => 2.0 * tree,
+                SyncVariant::Overlapped => tree,
+            })
+        }
+        other => no_model(format_args!("`{}`", other.kind())),
+    }
+}
+
+/// The row of MG-WFBP Table II.
+fn table_2(spec: &RunSpec, rates: LinkRates, workers: NonZeroU32) -> Result<Linear, NoModel> {
+    match spec.communication.collective {
+        Collective::Ring => Ok(all_reduce::ring(rates, workers)),
+        Collective::Tree => Ok(all_reduce::binary_tree(rates, workers)),
+        Collective::RecursiveDoubling => Ok(all_reduce::recursive_doubling(rates, workers)),
+        Collective::HalvingDoubling => Ok(all_reduce::halving_doubling(rates, workers)),
+        other @ (Collective::PipelinedRing { .. }
+        | Collective::Star
+        | Collective::AllGather
+        | Collective::Hierarchical { .. }) => no_model(format_args!("collective `{}`", other.kind())),
+    }
+}
+
+/// Bytes of a gradient on the wire. The time to encode it is not predicted.
+fn gradient(spec: &RunSpec) -> Result<u64, NoModel> {
+    let parameters = spec.model.parameters() as u64;
+    match spec.compression {
+        Compression::None => Ok(4 * parameters),
+        Compression::Coded {
+            codec: Codec::Truncate16 | Codec::Fp16 | Codec::Bf16,
+            parameters: false,
+            ..
+        } => Ok(2 * parameters),
+        Compression::Coded { codec: Codec::Quantize8, parameters: false, .. } => Ok(parameters),
+        Compression::Coded { parameters: true, .. } => no_model("coded weights"),
+        Compression::Coded { codec, .. } => no_model(format_args!("codec `{}`", codec.kind())),
+    }
+}
+
+/// Refuses coded weights.
+fn exact(spec: &RunSpec) -> Result<(), NoModel> {
+    match spec.compression {
+        Compression::Coded { parameters: true, .. } => no_model("coded weights"),
+        _ => Ok(()),
+    }
+}
