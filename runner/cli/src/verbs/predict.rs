@@ -133,12 +133,14 @@ fn seconds(seconds: f64) -> String {
 
 /// The predictions in words and a table.
 fn table(plan: &Plan, rows: &[Row<'_>], args: &PredictArgs) -> String {
-    let mut out = format!(
-        "{}: predicted, not measured\nnetwork: {}\ncomputing: {}\n\n",
-        paint(STRONG, &plan.name),
-        network_words(args),
-        compute_words(args)
-    );
+    let mut out = format!("{}: predicted, not measured\n", paint(STRONG, &plan.name));
+    let sources =
+        [format!("network: {}", network_words(args)), format!("computing: {}", compute_words(args))];
+    for line in sources.iter().flat_map(|words| output::fold(words, output::width())) {
+        out.push_str(&line);
+        out.push('\n');
+    }
+    out.push('\n');
     let conditions = rows.iter().any(|row| !row.cell.condition.is_empty());
     let mut head = vec!["arm"];
     if conditions {

@@ -65,9 +65,12 @@ fn the_full_recipe_plans_to_the_same_runs() {
 fn tables_fit_the_terminal() {
     let kitchen = Kitchen::new().with_worker(HAPLESS);
     for columns in ["60", "80", "120"] {
-        for arguments in
-            [&["plan", "small.toml"][..], &["plan", "small.toml", "--why"], &["check", "broken.toml"]]
-        {
+        for arguments in [
+            &["plan", "small.toml"][..],
+            &["plan", "small.toml", "--why"],
+            &["check", "broken.toml"],
+            &PREDICT,
+        ] {
             let output = kitchen.command(arguments).env("COLUMNS", columns).output().unwrap();
             let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
             let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
@@ -131,8 +134,7 @@ fn a_plan_writes_nothing() {
 #[test]
 fn a_step_is_predicted() {
     let kitchen = Kitchen::new();
-    let named = ["predict", "small.toml", "--network", "10gbe", "--compute", "2ms"];
-    insta::assert_snapshot!("predict", kitchen.run(&named).code(0).out);
+    insta::assert_snapshot!("predict", kitchen.run(&PREDICT).code(0).out);
     kitchen.write("emulated.toml", EMULATED);
     insta::assert_snapshot!("predict_emulated", kitchen.run(&["predict", "emulated.toml"]).code(0).out);
     let json = kitchen.run(&["predict", "emulated.toml", "--format", "json"]).code(0).json();
@@ -140,7 +142,9 @@ fn a_step_is_predicted() {
     assert!(!kitchen.path(".bakeoff").exists());
 }
 
-/// 7850 weights are 31400 bytes, which take 31.4 ms; a message starts in 1 ms; no strategy adds anything.
+const PREDICT: [&str; 6] = ["predict", "small.toml", "--network", "10gbe", "--compute", "2ms"];
+
+/// 7850 weights are 31400 bytes, which take 31.4 ms on the link; a message starts in 1 ms, and a step computes for 60 ms.
 const EMULATED: &str = r#"
 schema = 1
 name = "emulated"
