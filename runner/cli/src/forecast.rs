@@ -5,8 +5,11 @@
 //! | `d-sync` | Pipe-SGD Eq. 2: computing and all-reduce one after the other |
 //! | `pipe-sgd` | Eq. 4, with segments the communication of Eq. 6; with a depth of 1 Eq. 2 |
 //! | `local-sgd`, `slowmo` | Eq. 2 with one all-reduce per period |
-//! | `ps-sync` | Eq. 2 with SC17's P (alpha + W beta) up and down, W the part of the largest server |
+//! | `ps-sync` | Eq. 2 with SC17's P (alpha + W beta) down, and one gradient up |
 //! | `easgd-sync` | Eq. 2 with SC17's log P (alpha + W beta) up and down; variant 3 Eq. 4 with one of them |
+//!
+//! The server of `ps-sync` sends the weights to one worker after the other, so that workers finish their gradients one after the
+//! other too: all but the last gradient travel while a later worker still computes.
 //!
 //! All-reduces are rows of MG-WFBP Table II. What no model fits has a reason in place of numbers.
 
@@ -22,7 +25,7 @@ use std::num::NonZeroU32;
 pub(crate) struct Forecast {
     /// Forward pass, backward pass and update.
     pub(crate) compute: f64,
-    /// Everything that is sent, hidden or not.
+    /// The term of the model for communication, before any of it is hidden behind computing.
     pub(crate) communication: f64,
     /// All of it.
     pub(crate) step: f64,
@@ -89,12 +92,11 @@ fn communication(spec: &RunSpec, rates: LinkRates, workers: NonZeroU32) -> Resul
             Ok(table_2(spec, rates, workers)?.time(weights) / *period as f64)
         }
         Strategy::PsSync => {
-            let servers = spec.cluster.seats.iter().filter(|seat| seat.role == Role::Server).count() as u64;
-            if servers == 0 || servers > u64::from(workers.get()) {
-                return no_model("more servers than workers");
+            if spec.cluster.seats.iter().filter(|seat| seat.role == Role::Server).count() != 1 {
+                return no_model("several servers");
             }
-            let up = elastic::one_by_one(rates, workers, gradient(spec)?.div_ceil(servers));
-            Ok(up + elastic::one_by_one(rates, workers, weights.div_ceil(servers)))
+            let last = rates.message().time(gradient(spec)?);
+            Ok(elastic::one_by_one(rates, workers, weights) + last)
         }
         Strategy::EasgdSync { variant, .. } => {
             exact(spec)?;
