@@ -11,6 +11,7 @@ use mesh::{Member, Secret};
 use record::{HostRecord, Nanos, Rank};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::io::ErrorKind::{ConnectionRefused, NotFound, WouldBlock};
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Component, Path, PathBuf};
@@ -132,13 +133,18 @@ impl HostedAttempt {
     /// A connection with the socket of a rank on this host, as soon as it exists.
     pub(super) async fn socket(&self, rank: Rank) -> io::Result<UnixStream> {
         let path = mesh::door::data_socket(&self.sockets.path, rank).map_err(io::Error::other)?;
-        let exists = async {
-            while !path.exists() {
-                tokio::time::sleep(LOOK).await;
+        let connected = async {
+            loop {
+                match UnixStream::connect(&path).await {
+                    // It was not made yet, or made and not listened at.
+                    Err(error) if matches!(error.kind(), NotFound | ConnectionRefused | WouldBlock) => {
+                        tokio::time::sleep(LOOK).await;
+                    }
+                    connected => return connected,
+                }
             }
         };
-        tokio::time::timeout(SOCKET, exists).await.map_err(|_| io::ErrorKind::TimedOut)?;
-        UnixStream::connect(path).await
+        tokio::time::timeout(SOCKET, connected).await.map_err(|_| io::ErrorKind::TimedOut)?
     }
 
     /// Measures the way to another host's door.
