@@ -60,51 +60,59 @@ pub(crate) fn forecast(spec: &RunSpec, rates: LinkRates, compute: f64) -> Result
         return no_model("slow ranks");
     }
     let Some(workers) = NonZeroU32::new(spec.cluster.workers()) else { return no_model("no workers") };
-    let communication = communication(spec, rates, workers)?;
+    let exchange = exchange(spec, rates, workers)?;
+    let (Exchange::After(communication) | Exchange::Beside(communication)) = exchange;
     let stages = Stages::new(0.0, compute, communication)?;
-    let overlaps = match spec.strategy {
-        Strategy::PipeSgd { depth, .. } => depth > 1,
-        Strategy::EasgdSync { variant, .. } => variant == SyncVariant::Overlapped,
-        _ => false,
+    let step = match exchange {
+        Exchange::After(_) => stages.synchronous(),
+        Exchange::Beside(_) => stages.pipelined(),
     };
-    let step = if overlaps { stages.pipelined() } else { stages.synchronous() };
     let speed_up = f64::from(workers.get()) * compute / step;
     Ok(Forecast { compute, communication, step, speed_up })
 }
 
-/// Seconds of communication in one step.
-fn communication(spec: &RunSpec, rates: LinkRates, workers: NonZeroU32) -> Result<f64, NoModel> {
+/// Seconds of communication in one step, and when they are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Exchange {
+    /// When the worker has computed.
+    After(f64),
+    /// While the worker computes.
+    Beside(f64),
+}
+
+fn exchange(spec: &RunSpec, rates: LinkRates, workers: NonZeroU32) -> Result<Exchange, NoModel> {
     let weights = 4 * spec.model.parameters() as u64;
     match &spec.strategy {
-        Strategy::DSync => Ok(table_2(spec, rates, workers)?.time(gradient(spec)?)),
-        Strategy::PipeSgd { segments, .. } => {
-            match NonZeroU32::new(*segments).filter(|count| count.get() > 1) {
-                None => Ok(table_2(spec, rates, workers)?.time(gradient(spec)?)),
+        Strategy::DSync => Ok(Exchange::After(table_2(spec, rates, workers)?.time(gradient(spec)?))),
+        Strategy::PipeSgd { depth, segments, .. } => {
+            let seconds = match NonZeroU32::new(*segments).filter(|count| count.get() > 1) {
+                None => table_2(spec, rates, workers)?.time(gradient(spec)?),
                 Some(segments) if spec.communication.collective == Collective::Ring => {
                     let bytes = gradient(spec)?;
-                    Ok(RingExchange { rates, workers, bytes, segments, synchronization: 0.0 }.seconds())
+                    RingExchange { rates, workers, bytes, segments, synchronization: 0.0 }.seconds()
                 }
-                Some(_) => no_model("segments on this collective"),
-            }
+                Some(_) => return no_model("segments on this collective"),
+            };
+            Ok(if *depth > 1 { Exchange::Beside(seconds) } else { Exchange::After(seconds) })
         }
         Strategy::LocalSgd { period } | Strategy::Slowmo { period, .. } => {
             exact(spec)?;
-            Ok(table_2(spec, rates, workers)?.time(weights) / *period as f64)
+            Ok(Exchange::After(table_2(spec, rates, workers)?.time(weights) / *period as f64))
         }
         Strategy::PsSync => {
             if spec.cluster.seats.iter().filter(|seat| seat.role == Role::Server).count() != 1 {
                 return no_model("several servers");
             }
             let last = rates.message().time(gradient(spec)?);
-            Ok(elastic::one_by_one(rates, workers, weights) + last)
+            Ok(Exchange::After(elastic::one_by_one(rates, workers, weights) + last))
         }
         Strategy::EasgdSync { variant, .. } => {
             exact(spec)?;
             let tree = elastic::tree(rates, workers, weights);
             Ok(match variant {
-                SyncVariant::Master => 2.0 * (tree + rates.message().time(weights)),
-                SyncVariant::FirstWorker => 2.0 * tree,
-                SyncVariant::Overlapped => tree,
+                SyncVariant::Master => Exchange::After(2.0 * (tree + rates.message().time(weights))),
+                SyncVariant::FirstWorker => Exchange::After(2.0 * tree),
+                SyncVariant::Overlapped => Exchange::Beside(tree),
             })
         }
         other => no_model(format_args!("`{}`", other.kind())),
@@ -145,6 +153,6 @@ fn gradient(spec: &RunSpec) -> Result<u64, NoModel> {
 fn exact(spec: &RunSpec) -> Result<(), NoModel> {
     match spec.compression {
         Compression::Coded { parameters: true, .. } => no_model("coded weights"),
-        _ => Ok(()),
+        Compression::Coded { parameters: false, .. } | Compression::None => Ok(()),
     }
 }

@@ -1,27 +1,17 @@
 //! Checks before the start whether a machine can run a plan. Pure; refuses only plans that cannot work.
 
+mod files;
+mod memory;
+
 use crate::Inventory;
-use recipe::{
-    Access, Epoch, Extent, KeptModels, Model, Node, PayloadPath, Placement, Role, RunSpec, Source, Strategy,
-};
+use files::{kept_of, passing_snapshots_of};
+use memory::Needs;
+use recipe::{Access, Node, Placement, Role, RunSpec};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A worker process before it has a model or data: program, libraries and their first allocations.
-const PROCESS: u64 = 150 << 20;
-/// Vectors as long as the weights that every rank has: the weights, their gradient, the velocity, one that is sent, one that is
-/// received, and the copy for the evaluator.
-const VECTORS: u64 = 6;
 /// Bytes of a weight or an activation.
 const FLOAT: u64 = 4;
-/// Bytes of a sample's id in the log of events: MessagePack's longest form of 32 bits.
-const SAMPLE_ID: u64 = 5;
-
-/// What a rank takes of the memory that ranks share beside packets: a step of its growth, and for each other rank a page of
-/// marks and a line of 64 KiB.
-const SHARED_STEP: u64 = 4 << 20;
-const SHARED_MARKS: u64 = 4096 + (64 << 10);
-
 /// A machine's free resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FreeResources {
@@ -176,169 +166,6 @@ fn disk(specs: &[&RunSpec], free: FreeResources) -> Option<Concern> {
     })
 }
 
-/// Memory that the processes of a run need, in bytes.
-struct Needs {
-    weights: u64,
-    /// Vectors as long as the weights, of a worker and of a server.
-    vectors_of_worker: u64,
-    vectors_of_server: u64,
-    data: u64,
-    /// Of a worker's share of the batch.
-    activations: u64,
-    /// Of each rank, in memory that ranks share.
-    shared: u64,
-    workers: u64,
-    servers: u64,
-    copies: u64,
-    evaluator: bool,
-}
-
-impl Needs {
-    fn of(part: &Part<'_>, inventory: &Inventory) -> Self {
-        let spec = part.spec;
-        let workers = u64::from(part.workers);
-        let servers = u64::from(part.servers);
-        let custom = match &spec.strategy {
-            // It has no servers.
-            Strategy::Custom { name, .. } => inventory.strategies.get(name).copied().unwrap_or(0),
-            _ => 0,
-        };
-        let own = |role| spec.strategy.own_vectors(role, spec.cluster.workers());
-        let all = u64::from(spec.cluster.workers());
-        let batch = u64::from(spec.train.global_batch).div_ceil(all.max(1));
-        Self {
-            weights: FLOAT * spec.model.parameters() as u64,
-            vectors_of_worker: VECTORS + custom + own(Role::Worker) + spec.compression.own_vectors(),
-            vectors_of_server: VECTORS + own(Role::Server),
-            data: data_of(&spec.dataset.source),
-            activations: batch * activations(&spec.model),
-            shared: shared_of(spec),
-            workers,
-            servers,
-            copies: copies_of(spec),
-            evaluator: part.evaluator,
-        }
-    }
-
-    fn worker(&self) -> u64 {
-        PROCESS + self.vectors_of_worker * self.weights + self.data + self.activations + self.shared
-    }
-
-    fn server(&self) -> u64 {
-        PROCESS + self.vectors_of_server * self.weights + self.shared
-    }
-
-    /// The model and a buffer; where models are averaged, their sums of 64 bits as well.
-    fn evaluator(&self) -> u64 {
-        PROCESS + if self.copies > 1 { 4 } else { 2 } * self.weights + self.data
-    }
-
-    /// The memory of all processes of the run, in bytes.
-    fn all(&self) -> u64 {
-        let evaluator = if self.evaluator { self.evaluator() } else { 0 };
-        self.workers * self.worker() + self.servers * self.server() + evaluator
-    }
-
-    /// The sum in words.
-    fn words(&self) -> String {
-        let mut parts = Vec::new();
-        if self.workers > 0 {
-            parts.push(format!(
-                "{} x {} for a worker: {} to run, {} x {} of weights, {} of data, {} of activations",
-                self.workers,
-                mebibytes(self.worker()),
-                mebibytes(PROCESS),
-                self.vectors_of_worker,
-                mebibytes(self.weights),
-                mebibytes(self.data),
-                mebibytes(self.activations)
-            ));
-        }
-        if self.servers > 0 {
-            parts.push(format!("{} x {} for a server", self.servers, mebibytes(self.server())));
-        }
-        if self.shared > 0 {
-            parts.push(format!("{} of each rank is memory that ranks share", mebibytes(self.shared)));
-        }
-        if self.evaluator {
-            parts.push(format!("{} for the evaluator", mebibytes(self.evaluator())));
-        }
-        parts.join("; ")
-    }
-}
-
-/// What each rank takes of shared memory beyond the vectors on their way: a packet that is still read while the next is written.
-fn shared_of(spec: &RunSpec) -> u64 {
-    match spec.communication.transport {
-        PayloadPath::Zeromq => 0,
-        PayloadPath::SharedMemory => {
-            SHARED_STEP
-                + SHARED_MARKS * u64::from(spec.cluster.ranks())
-                + FLOAT * spec.model.parameters() as u64
-        }
-    }
-}
-
-/// Memory of one example between forward and backward pass, in bytes: the activations and their gradients.
-fn activations(model: &Model) -> u64 {
-    2 * FLOAT * model.activations() as u64
-}
-
-/// The data as a process holds it: a byte per pixel.
-fn data_of(source: &Source) -> u64 {
-    match source {
-        Source::Synthetic { train, test, .. } => (u64::from(*train) + u64::from(*test)) * 28 * 28,
-        Source::Mnist { .. } | Source::FashionMnist { .. } => 70_000 * 28 * 28,
-        Source::Cifar10 { .. } | Source::Cifar100 { .. } => 60_000 * 3 * 32 * 32,
-    }
-}
-
-/// One snapshot of a run, in bytes.
-fn snapshot_of(spec: &RunSpec) -> u64 {
-    FLOAT * spec.model.parameters() as u64
-}
-
-/// Snapshots at each evaluation point: one per worker if the models differ.
-fn copies_of(spec: &RunSpec) -> u64 {
-    if spec.strategy.models_differ() { u64::from(spec.cluster.workers()).max(1) } else { 1 }
-}
-
-/// Bytes of a run that are kept: its first and its last model, and if asked for the models of all ranks and the ids of its
-/// samples.
-fn kept_of(spec: &RunSpec) -> u64 {
-    let ids = if spec.measure.samples { samples_of(spec, spec.train.length) } else { 0 };
-    let models = match spec.measure.models {
-        KeptModels::Judged => 2,
-        KeptModels::All => 2 + copies_of(spec),
-    };
-    ids.saturating_mul(SAMPLE_ID).saturating_add(snapshot_of(spec).saturating_mul(models))
-}
-
-/// The snapshots of a run that are deleted after their evaluation, in bytes: at worst all of them wait for the end of the
-/// ranks. If several ranks take snapshots, the first and the last of all but one are deleted too, and there may be a mean
-/// of the last.
-fn passing_snapshots_of(spec: &RunSpec) -> u64 {
-    let epoch = Epoch { training_samples: training_samples(spec), global_batch: spec.train.global_batch };
-    let count = spec.train.evaluate.times(samples_of(spec, spec.train.length), epoch);
-    let copies = copies_of(spec);
-    let ends = if copies > 1 { 2 * copies - 1 } else { 0 };
-    count.saturating_mul(copies).saturating_add(ends).saturating_mul(snapshot_of(spec))
-}
-
-/// The samples in an extent of the training.
-fn samples_of(spec: &RunSpec, extent: Extent) -> u64 {
-    extent.samples(training_samples(spec), spec.train.global_batch)
-}
-
-/// Samples of the training file.
-fn training_samples(spec: &RunSpec) -> u64 {
-    match &spec.dataset.source {
-        Source::Synthetic { train, .. } => u64::from(*train),
-        Source::Mnist { .. } | Source::FashionMnist { .. } => 60_000,
-        Source::Cifar10 { .. } | Source::Cifar100 { .. } => 50_000,
-    }
-}
-
 fn runs(count: usize) -> String {
     if count == 1 { "1 run".into() } else { format!("{count} runs") }
 }
@@ -349,8 +176,11 @@ fn mebibytes(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::files::SAMPLE_ID;
+    use super::memory::{PROCESS, SHARED_MARKS, SHARED_STEP};
     use super::*;
     use crate::sample::spec;
+    use recipe::{Extent, KeptModels, Strategy};
 
     const LARGE: FreeResources = FreeResources { cores: 64, memory: 1 << 40, disk: 1 << 40 };
 

@@ -16,13 +16,13 @@ use std::num::NonZeroU32;
 
 /// Table II, row 1.
 pub fn binary_tree(rates: LinkRates, workers: NonZeroU32) -> Linear {
-    let rounds = log2(workers);
+    let rounds = rounds(workers);
     Linear { a: 2.0 * rates.alpha() * rounds, b: (2.0 * rates.beta() + rates.gamma()) * rounds }
 }
 
 /// Table II, row 2.
 pub fn recursive_doubling(rates: LinkRates, workers: NonZeroU32) -> Linear {
-    let rounds = log2(workers);
+    let rounds = rounds(workers);
     Linear { a: rates.alpha() * rounds, b: (rates.beta() + rates.gamma()) * rounds }
 }
 
@@ -30,7 +30,7 @@ pub fn recursive_doubling(rates: LinkRates, workers: NonZeroU32) -> Linear {
 pub fn halving_doubling(rates: LinkRates, workers: NonZeroU32) -> Linear {
     // As in the table, with the common factor taken out: the difference of close numbers may not fall below zero.
     Linear {
-        a: 2.0 * rates.alpha() * log2(workers),
+        a: 2.0 * rates.alpha() * rounds(workers),
         b: (2.0 * rates.beta() + rates.gamma()) * others(workers),
     }
 }
@@ -44,8 +44,8 @@ pub fn ring(rates: LinkRates, workers: NonZeroU32) -> Linear {
     }
 }
 
-/// Rounded up.
-fn log2(workers: NonZeroU32) -> f64 {
+/// log N, rounded up: the rounds of a tree of N workers.
+pub(crate) fn rounds(workers: NonZeroU32) -> f64 {
     f64::from(u32::BITS - (workers.get() - 1).leading_zeros())
 }
 

@@ -2,6 +2,7 @@
 //!
 //! W is the model in bytes; the paper counts words.
 
+use crate::all_reduce::rounds;
 use crate::network::LinkRates;
 use std::num::NonZeroU32;
 
@@ -12,5 +13,5 @@ pub fn one_by_one(rates: LinkRates, workers: NonZeroU32, bytes: u64) -> f64 {
 
 /// A tree, as in Sync EASGD: log P (alpha + |W| beta) seconds; the logarithm is rounded up.
 pub fn tree(rates: LinkRates, workers: NonZeroU32, bytes: u64) -> f64 {
-    f64::from(u32::BITS - (workers.get() - 1).leading_zeros()) * rates.message().time(bytes)
+    rounds(workers) * rates.message().time(bytes)
 }

@@ -1,12 +1,13 @@
 //! `bakeoff list`: the runs that fit a selection.
 
+use crate::args::TableFormat;
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::paint::{FAINT, state_style};
 use crate::output::table::{Cell, Sheet};
 use crate::output::{self, human};
 use crate::reuse::short;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use store::{RunLine, Selection, Store, StoreError};
 
 /// Shown at the end of the verb's help.
@@ -29,16 +30,7 @@ pub(crate) struct ListArgs {
     selection: String,
     /// A table for people, or JSON for programs.
     #[arg(long, value_name = "FORMAT", default_value = "table")]
-    format: Format,
-}
-
-/// How the list is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people.
-    Table,
-    /// One JSON document.
-    Json,
+    format: TableFormat,
 }
 
 /// Lists runs.
@@ -46,11 +38,11 @@ pub(crate) fn execute(args: &ListArgs, context: &Context<'_>) -> Result<Exit, Fa
     let selection = Selection::parse(&args.selection)?;
     let width = output::width();
     match args.format {
-        Format::Table => {
+        TableFormat::Table => {
             let lines = listed(args, context, async |store| store.list(&selection).await)?;
             output::data(&sheet(&lines, width).render(width))?;
         }
-        Format::Json => {
+        TableFormat::Json => {
             output::json(&listed(args, context, async |store| store.list_in_full(&selection).await)?)?;
         }
     }

@@ -1,6 +1,6 @@
 //! `bakeoff predict`: what a step of each arm would take, by the models of the papers.
 
-use crate::args::RecipeArgs;
+use crate::args::{RecipeArgs, TableFormat};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::forecast::{Forecast, NoModel, forecast};
@@ -8,8 +8,8 @@ use crate::output::paint::{FAINT, STRONG, paint};
 use crate::output::table::{Cell as TableCell, Sheet};
 use crate::output::{self, human};
 use crate::planning;
+use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
 use predict::network::{LinkRates, NamedNetwork};
 use recipe::{Cell, Plan};
 use record::Nanos;
@@ -41,16 +41,7 @@ pub(crate) struct PredictArgs {
     compute: Option<Duration>,
     /// A table for people, or JSON for programs.
     #[arg(long, value_name = "FORMAT", default_value = "table")]
-    format: Format,
-}
-
-/// How the predictions are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people.
-    Table,
-    /// One JSON document.
-    Json,
+    format: TableFormat,
 }
 
 fn named(name: String) -> Result<NamedNetwork, String> {
@@ -59,7 +50,8 @@ fn named(name: String) -> Result<NamedNetwork, String> {
 }
 
 fn length(text: &str) -> Result<Duration, String> {
-    recipe::parse_duration(text).ok_or_else(|| "write a time with its unit, as in `20ms`".to_owned())
+    let time = recipe::parse_duration(text).filter(|time| !time.is_zero());
+    time.ok_or_else(|| "write a time with its unit that is above zero, as in `20ms`".to_owned())
 }
 
 /// One cell and its prediction.
@@ -80,8 +72,8 @@ pub(crate) fn execute(args: &PredictArgs, context: &Context<'_>) -> Result<Exit,
         rows.push(Row { cell, forecast: forecast(&cell.spec, rates, compute.as_secs_f64()) });
     }
     match args.format {
-        Format::Table => output::data(&table(&plan, &rows, args))?,
-        Format::Json => output::json(&document(&plan, &rows, args))?,
+        TableFormat::Table => output::data(&table(&plan, &rows, args))?,
+        TableFormat::Json => output::json(&document(&plan, &rows, args))?,
     }
     Ok(Exit::Done)
 }

@@ -177,6 +177,8 @@ fn a_prediction_needs_a_network_and_a_time() {
     assert!(told.err.contains("`--compute 20ms`"), "{}", told.err);
     let told = kitchen.run(&["predict", "small.toml", "--network", "qdr", "--compute", "20"]).code(2);
     assert!(told.err.contains("a time with its unit"), "{}", told.err);
+    let told = kitchen.run(&["predict", "small.toml", "--network", "qdr", "--compute", "0ms"]).code(2);
+    assert!(told.err.contains("above zero"), "{}", told.err);
     let told = kitchen.run(&["predict", "small.toml", "--network", "ether", "--compute", "20ms"]).code(2);
     assert!(told.err.contains("fdr, qdr, 10gbe"), "{}", told.err);
 }

@@ -135,7 +135,7 @@ impl Line {
         let began = || clock.now() - now.since(written);
         match self.incoming.take(&record.header, record.payload.into(), began, admits)? {
             Step::Message(envelope, _) => Ok(Some((written, envelope))),
-            _ => Err(Fault::NoMessage),
+            Step::Moves | Step::Want | Step::Goodbye => Err(Fault::NoMessage),
         }
     }
 

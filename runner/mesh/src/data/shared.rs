@@ -65,7 +65,7 @@ impl Shared {
             let window = Window::new(me, peer, limits, queue);
             match &sharing {
                 Some(sharing) if peer != me => window.with(sharing.clone()),
-                _ => window,
+                Some(_) | None => window,
             }
         };
         let windows = (0..ranks).map(Rank).map(&mut window).collect();

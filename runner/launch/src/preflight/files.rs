@@ -1,0 +1,53 @@
+//! The files that a run writes.
+
+use super::FLOAT;
+use recipe::{Epoch, Extent, KeptModels, RunSpec, Source};
+
+/// Bytes of a sample's id in the log of events: MessagePack's longest form of 32 bits.
+pub(super) const SAMPLE_ID: u64 = 5;
+
+/// One snapshot of a run, in bytes.
+fn snapshot_of(spec: &RunSpec) -> u64 {
+    FLOAT * spec.model.parameters() as u64
+}
+
+/// Snapshots at each evaluation point: one per worker if the models differ.
+pub(super) fn copies_of(spec: &RunSpec) -> u64 {
+    if spec.strategy.models_differ() { u64::from(spec.cluster.workers()).max(1) } else { 1 }
+}
+
+/// Bytes of a run that are kept: its first and its last model, and if asked for the models of all ranks and the ids of its
+/// samples.
+pub(super) fn kept_of(spec: &RunSpec) -> u64 {
+    let ids = if spec.measure.samples { samples_of(spec, spec.train.length) } else { 0 };
+    let models = match spec.measure.models {
+        KeptModels::Judged => 2,
+        KeptModels::All => 2 + copies_of(spec),
+    };
+    ids.saturating_mul(SAMPLE_ID).saturating_add(snapshot_of(spec).saturating_mul(models))
+}
+
+/// The snapshots of a run that are deleted after their evaluation, in bytes: at worst all of them wait for the end of the
+/// ranks. If several ranks take snapshots, the first and the last of all but one are deleted too, and there may be a mean
+/// of the last.
+pub(super) fn passing_snapshots_of(spec: &RunSpec) -> u64 {
+    let epoch = Epoch { training_samples: training_samples(spec), global_batch: spec.train.global_batch };
+    let count = spec.train.evaluate.times(samples_of(spec, spec.train.length), epoch);
+    let copies = copies_of(spec);
+    let ends = if copies > 1 { 2 * copies - 1 } else { 0 };
+    count.saturating_mul(copies).saturating_add(ends).saturating_mul(snapshot_of(spec))
+}
+
+/// The samples in an extent of the training.
+fn samples_of(spec: &RunSpec, extent: Extent) -> u64 {
+    extent.samples(training_samples(spec), spec.train.global_batch)
+}
+
+/// Samples of the training file.
+fn training_samples(spec: &RunSpec) -> u64 {
+    match &spec.dataset.source {
+        Source::Synthetic { train, .. } => u64::from(*train),
+        Source::Mnist { .. } | Source::FashionMnist { .. } => 60_000,
+        Source::Cifar10 { .. } | Source::Cifar100 { .. } => 50_000,
+    }
+}

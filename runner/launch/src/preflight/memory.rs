@@ -1,0 +1,133 @@
+//! The memory that the processes of a run take on one machine.
+
+use super::files::copies_of;
+use super::{FLOAT, Part, mebibytes};
+use crate::Inventory;
+use recipe::{Model, PayloadPath, Role, RunSpec, Source, Strategy};
+
+/// A worker process before it has a model or data: program, libraries and their first allocations.
+pub(super) const PROCESS: u64 = 150 << 20;
+/// Vectors as long as the weights that every rank has: the weights, their gradient, the velocity, one that is sent, one that is
+/// received, and the copy for the evaluator.
+const VECTORS: u64 = 6;
+/// What a rank takes of the memory that ranks share beside packets: a step of its growth, and for each other rank a page of
+/// marks and a line of 64 KiB.
+pub(super) const SHARED_STEP: u64 = 4 << 20;
+pub(super) const SHARED_MARKS: u64 = 4096 + (64 << 10);
+
+/// Memory that the processes of a run need, in bytes.
+pub(super) struct Needs {
+    weights: u64,
+    /// Vectors as long as the weights, of a worker and of a server.
+    vectors_of_worker: u64,
+    vectors_of_server: u64,
+    data: u64,
+    /// Of a worker's share of the batch.
+    activations: u64,
+    /// Of each rank, in memory that ranks share.
+    shared: u64,
+    workers: u64,
+    servers: u64,
+    copies: u64,
+    evaluator: bool,
+}
+
+impl Needs {
+    pub(super) fn of(part: &Part<'_>, inventory: &Inventory) -> Self {
+        let spec = part.spec;
+        let workers = u64::from(part.workers);
+        let servers = u64::from(part.servers);
+        let custom = match &spec.strategy {
+            // It has no servers.
+            Strategy::Custom { name, .. } => inventory.strategies.get(name).copied().unwrap_or(0),
+            _ => 0,
+        };
+        let own = |role| spec.strategy.own_vectors(role, spec.cluster.workers());
+        let all = u64::from(spec.cluster.workers());
+        let batch = u64::from(spec.train.global_batch).div_ceil(all.max(1));
+        Self {
+            weights: FLOAT * spec.model.parameters() as u64,
+            vectors_of_worker: VECTORS + custom + own(Role::Worker) + spec.compression.own_vectors(),
+            vectors_of_server: VECTORS + own(Role::Server),
+            data: data_of(&spec.dataset.source),
+            activations: batch * activations(&spec.model),
+            shared: shared_of(spec),
+            workers,
+            servers,
+            copies: copies_of(spec),
+            evaluator: part.evaluator,
+        }
+    }
+
+    fn worker(&self) -> u64 {
+        PROCESS + self.vectors_of_worker * self.weights + self.data + self.activations + self.shared
+    }
+
+    fn server(&self) -> u64 {
+        PROCESS + self.vectors_of_server * self.weights + self.shared
+    }
+
+    /// The model and a buffer; where models are averaged, their sums of 64 bits as well.
+    fn evaluator(&self) -> u64 {
+        PROCESS + if self.copies > 1 { 4 } else { 2 } * self.weights + self.data
+    }
+
+    /// The memory of all processes of the run, in bytes.
+    pub(super) fn all(&self) -> u64 {
+        let evaluator = if self.evaluator { self.evaluator() } else { 0 };
+        self.workers * self.worker() + self.servers * self.server() + evaluator
+    }
+
+    /// The sum in words.
+    pub(super) fn words(&self) -> String {
+        let mut parts = Vec::new();
+        if self.workers > 0 {
+            parts.push(format!(
+                "{} x {} for a worker: {} to run, {} x {} of weights, {} of data, {} of activations",
+                self.workers,
+                mebibytes(self.worker()),
+                mebibytes(PROCESS),
+                self.vectors_of_worker,
+                mebibytes(self.weights),
+                mebibytes(self.data),
+                mebibytes(self.activations)
+            ));
+        }
+        if self.servers > 0 {
+            parts.push(format!("{} x {} for a server", self.servers, mebibytes(self.server())));
+        }
+        if self.shared > 0 {
+            parts.push(format!("{} of each rank is memory that ranks share", mebibytes(self.shared)));
+        }
+        if self.evaluator {
+            parts.push(format!("{} for the evaluator", mebibytes(self.evaluator())));
+        }
+        parts.join("; ")
+    }
+}
+
+/// What each rank takes of shared memory beyond the vectors on their way: a packet that is still read while the next is written.
+fn shared_of(spec: &RunSpec) -> u64 {
+    match spec.communication.transport {
+        PayloadPath::Zeromq => 0,
+        PayloadPath::SharedMemory => {
+            SHARED_STEP
+                + SHARED_MARKS * u64::from(spec.cluster.ranks())
+                + FLOAT * spec.model.parameters() as u64
+        }
+    }
+}
+
+/// Memory of one example between forward and backward pass, in bytes: the activations and their gradients.
+fn activations(model: &Model) -> u64 {
+    2 * FLOAT * model.activations() as u64
+}
+
+/// The data as a process holds it: a byte per pixel.
+fn data_of(source: &Source) -> u64 {
+    match source {
+        Source::Synthetic { train, test, .. } => (u64::from(*train) + u64::from(*test)) * 28 * 28,
+        Source::Mnist { .. } | Source::FashionMnist { .. } => 70_000 * 28 * 28,
+        Source::Cifar10 { .. } | Source::Cifar100 { .. } => 60_000 * 3 * 32 * 32,
+    }
+}
