@@ -8,7 +8,7 @@ use crate::progress::{Progress, RunEnd};
 use crate::recorder::Recorder;
 use crate::reuse::{Action, Decision};
 use crate::session::Session;
-use launch::{Attempt, Deadlines, End, LaunchError, LostRank, Outcome};
+use launch::{Attempt, Deadlines, End, FaultOrigin, LaunchError, LostRank, Outcome};
 use recipe::{Plan, Run};
 use record::Nanos;
 use std::collections::BTreeMap;
@@ -91,8 +91,8 @@ impl Sweep<'_> {
         let mut tries = 0;
         loop {
             tries += 1;
-            let end = self.attempt(run, id, decision).await?;
-            let again = end.state == RunState::Failed
+            let Attempted { end, origin } = self.attempt(run, id, decision).await?;
+            let again = origin == Some(FaultOrigin::Infrastructure)
                 && tries <= self.plan.limits.retries
                 && self.session.interrupted().is_none();
             if again {
@@ -105,7 +105,7 @@ impl Sweep<'_> {
         }
     }
 
-    async fn attempt(&self, run: &Run, id: &RunId, decision: &Decision) -> Result<AttemptEnd, StoreError> {
+    async fn attempt(&self, run: &Run, id: &RunId, decision: &Decision) -> Result<Attempted, StoreError> {
         let spec = &self.plan.cells[run.cell].spec;
         // A machine without ranks has no row and needs none; its position must not shift the others.
         let row =
@@ -142,6 +142,7 @@ impl Sweep<'_> {
             Machines::Hosts(_) | Machines::Here => launch::run(order, stop, updates).await,
         };
         let recorded = recording.await;
+        let origin = origin(&outcome);
         let mut end = ended(outcome, begun);
         match recorded {
             Ok(Ok(())) => {}
@@ -149,7 +150,23 @@ impl Sweep<'_> {
             Err(fault) => lost(&mut end, &fault.to_string()),
         }
         self.write_last(|| self.store.record_attempt_end(attempt, &end)).await?;
-        Ok(end)
+        Ok(Attempted { end, origin })
+    }
+}
+
+/// How an attempt ended.
+struct Attempted {
+    end: AttemptEnd,
+    /// Where the fault comes from; `None` without one.
+    origin: Option<FaultOrigin>,
+}
+
+fn origin(outcome: &Result<Outcome, LaunchError>) -> Option<FaultOrigin> {
+    match outcome {
+        Ok(Outcome { end: End::Failed { origin, .. }, .. }) => Some(*origin),
+        Ok(_) => None,
+        // No rank has run.
+        Err(_) => Some(FaultOrigin::Infrastructure),
     }
 }
 

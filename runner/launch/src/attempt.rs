@@ -7,7 +7,7 @@ use crate::reading_schedule::ReadingSchedule;
 use crate::remote::{Hosts, HostsLauncher};
 use crate::sockets::OwnedDirectory;
 use crate::supervise::{Action, AttemptReport, Input, Rules, Supervisor};
-use crate::{LaunchError, Outcome, RunPhase, Update};
+use crate::{End, LaunchError, Outcome, RunPhase, Update};
 use mesh::{Briefing, ControlServer, Deadlines, Member, PROTOCOL, Secret, ToDriver, ToMember};
 use recipe::{KeptModels, Role, RunSpec, Silence};
 use record::{Event, Nanos, Rank, SnapshotRecord};
@@ -108,9 +108,14 @@ pub async fn run_on(
     let attempt = prepared(attempt)?;
     let attempt = Attempt { deadlines: patient(attempt.spec, attempt.deadlines), ..attempt };
     let mut shell = Shell::open(&attempt, launcher, begun, updates).await?;
-    shell.open_nodes().await?;
-    for rank in 0..attempt.spec.cluster.ranks() {
-        shell.spawn(Member::Rank(Rank(rank))).await?;
+    let stopped = tokio::select! { biased;
+        () = stop.at_next_step.cancelled() => true,
+        () = stop.now.cancelled() => true,
+        begun = shell.begin() => { begun?; false }
+    };
+    if stopped {
+        shell.close().await?;
+        return Ok(stopped_before_it_ran(begun));
     }
     let (supervisor, first) = Supervisor::new(rules(&attempt));
     let report = shell.obey(supervisor, first, &stop).await?;
@@ -127,6 +132,18 @@ pub async fn run_on(
         lost_ranks: report.lost_ranks,
         last_lines,
     })
+}
+
+/// The outcome of an attempt that the user stopped while its hosts were opened and its processes started.
+fn stopped_before_it_ran(begun: Instant) -> Outcome {
+    Outcome {
+        end: End::Interrupted { step: 0 },
+        wall: since(begun),
+        culprit: None,
+        detail: "stopped by the user before it ran".into(),
+        lost_ranks: Vec::new(),
+        last_lines: Vec::new(),
+    }
 }
 
 /// The attempt with an absolute path of its directory, which exists.
@@ -203,10 +220,15 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
         })
     }
 
-    async fn open_nodes(&mut self) -> Result<(), LaunchError> {
+    /// Opens the attempt on its nodes, and starts its ranks.
+    async fn begin(&mut self) -> Result<(), LaunchError> {
         let sockets = &self.sockets.path;
         let opening = Opening { spec: self.attempt.spec, sockets, secret: &self.secret };
-        self.launcher.open(opening).await
+        self.launcher.open(opening).await?;
+        for rank in 0..self.attempt.spec.cluster.ranks() {
+            self.spawn(Member::Rank(Rank(rank))).await?;
+        }
+        Ok(())
     }
 
     async fn spawn(&mut self, member: Member) -> Result<(), LaunchError> {

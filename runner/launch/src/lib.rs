@@ -46,7 +46,7 @@ pub use model_files::check_model_files;
 pub use inventory::{check_inventory, needs_custom};
 pub use mesh::{Deadlines, Heartbeat, Inventory, Member, PROTOCOL, wire_format};
 pub use node_facts::{NodeFacts, Nodes, hardware};
-pub use outcome::{End, LostRank, Outcome, Whereabouts};
+pub use outcome::{End, FaultOrigin, LostRank, Outcome, Whereabouts};
 pub use preflight::{Concern, ConcernLevel, Free, FreeResources, preflight};
 pub use process_exit::ProcessExit;
 pub use remote::{HostError, HostFault, HostState, Hosts, Inspect, Upload, Way, WayState, needs_hosts};

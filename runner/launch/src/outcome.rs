@@ -60,6 +60,8 @@ pub enum End {
         place: Option<Whereabouts>,
         /// Why, without rank and place.
         cause: String,
+        /// Whether another attempt may do better.
+        origin: FaultOrigin,
     },
     /// It took longer than it may.
     TimedOut {
@@ -71,6 +73,15 @@ pub enum End {
         /// The last step that every rank finished, as far as it is known.
         step: u64,
     },
+}
+
+/// Where a fault comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultOrigin {
+    /// A machine, a connection, or the system that killed a process: another attempt may do better.
+    Infrastructure,
+    /// The worker program itself said why, or failed: another attempt would fail alike.
+    Program,
 }
 
 /// A rank's last known activity.

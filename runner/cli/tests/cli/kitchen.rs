@@ -27,6 +27,9 @@ pub(crate) struct Told {
 pub(crate) const HAPLESS: &str =
     r#"echo '{"level":"ERROR","fields":{"message":"no luck today"}}' >&2; exit 3"#;
 
+/// A worker that the system kills.
+pub(crate) const KILLED: &str = "kill -9 $$";
+
 /// A worker that never gets ready.
 pub(crate) const IDLE: &str = "exec sleep 600";
 

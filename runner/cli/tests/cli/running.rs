@@ -1,6 +1,6 @@
 //! `run`, up to the point where a worker would train.
 
-use crate::kitchen::{HAPLESS, IDLE, Kitchen, Told};
+use crate::kitchen::{HAPLESS, IDLE, KILLED, Kitchen, Told};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -86,8 +86,15 @@ fn failed_runs_are_5_and_told_with_rank_and_last_lines() {
 }
 
 #[test]
-fn faults_are_tried_again_as_often_as_the_recipe_allows_and_no_more_are_begun_than_may_fail() {
+fn what_a_worker_fails_at_itself_is_not_tried_again() {
     let kitchen = Kitchen::new().with_worker(HAPLESS);
+    let told = kitchen.run(&["run", "small.toml", "--set", "limits.retries=2", "--max-fail", "1"]).code(5);
+    assert_eq!(told.err.matches("retrying: ").count(), 0, "{}", told.err);
+}
+
+#[test]
+fn faults_are_tried_again_as_often_as_the_recipe_allows_and_no_more_are_begun_than_may_fail() {
+    let kitchen = Kitchen::new().with_worker(KILLED);
     let told = kitchen.run(&["run", "small.toml", "--set", "limits.retries=2", "--max-fail", "1"]).code(5);
     assert_eq!(told.err.matches("retrying: ").count(), 2, "{}", told.err);
     assert!(told.err.contains(", attempt 3\n"), "{}", told.err);

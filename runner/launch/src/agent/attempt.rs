@@ -9,13 +9,13 @@ use crate::sockets::OwnedDirectory;
 use bytes::Bytes;
 use mesh::{Member, Secret};
 use record::{HostRecord, Nanos, Rank};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::ErrorKind::{ConnectionRefused, NotFound, WouldBlock};
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
@@ -109,7 +109,13 @@ impl HostedAttempt {
         self.relays.lead_to_driver(&control, self.id, streams)?;
         for (rank, route) in routes {
             let socket = mesh::door::data_socket(&self.sockets.path, *rank).map_err(io::Error::other)?;
-            let to = door::Away { attempt: self.id, rank: *rank, route: *route, secret: self.secret.clone() };
+            let to = door::Away {
+                attempt: self.id,
+                rank: *rank,
+                route: *route,
+                secret: self.secret.clone(),
+                outlet: self.outlet.clone(),
+            };
             self.relays.lead(&socket, to, streams)?;
         }
         Ok(())
@@ -130,11 +136,14 @@ impl HostedAttempt {
         self.processes.kill(member);
     }
 
-    /// A connection with the socket of a rank on this host, as soon as it exists.
-    pub(super) async fn socket(&self, rank: Rank) -> io::Result<UnixStream> {
-        let path = mesh::door::data_socket(&self.sockets.path, rank).map_err(io::Error::other)?;
+    /// A connection with the socket of a rank on this host, as soon as it exists. An attempt that is closed meanwhile ends
+    /// the wait.
+    pub(super) async fn socket(attempt: Weak<Self>, rank: Rank) -> io::Result<UnixStream> {
         let connected = async {
             loop {
+                let here = attempt.upgrade().ok_or_else(over)?;
+                let path = mesh::door::data_socket(&here.sockets.path, rank).map_err(io::Error::other)?;
+                drop(here);
                 match UnixStream::connect(&path).await {
                     // It was not made yet, or made and not listened at.
                     Err(error) if matches!(error.kind(), NotFound | ConnectionRefused | WouldBlock) => {
@@ -197,4 +206,58 @@ impl HostedAttempt {
         }
         Ok(self.directory.path.join(name))
     }
+}
+
+/// The attempts of a host. One may be closed before the request that opens it was carried out.
+#[derive(Default)]
+pub(super) struct HostedAttempts(Mutex<Table>);
+
+#[derive(Default)]
+struct Table {
+    open: BTreeMap<u64, Arc<HostedAttempt>>,
+    closed: BTreeSet<u64>,
+}
+
+impl HostedAttempts {
+    pub(super) fn get(&self, attempt: u64) -> Option<Arc<HostedAttempt>> {
+        self.lock().open.get(&attempt).cloned()
+    }
+
+    /// Keeps an attempt until it is closed.
+    ///
+    /// # Errors
+    /// It was closed before; what it has made is gone.
+    pub(super) fn insert(&self, attempt: u64, here: Arc<HostedAttempt>) -> io::Result<()> {
+        let mut table = self.lock();
+        if table.closed.remove(&attempt) {
+            return Err(over());
+        }
+        table.open.insert(attempt, here);
+        Ok(())
+    }
+
+    pub(super) fn close(&self, attempt: u64) {
+        let mut table = self.lock();
+        let here = table.open.remove(&attempt);
+        if here.is_none() {
+            table.closed.insert(attempt);
+        }
+        // Ending processes takes time.
+        drop(table);
+        drop(here);
+    }
+
+    pub(super) fn clear(&self) {
+        let open = std::mem::take(&mut self.lock().open);
+        drop(open);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is asked of an attempt that has ended.
+pub(super) fn over() -> io::Error {
+    io::Error::other("the attempt has ended on this host")
 }

@@ -2,7 +2,7 @@
 //! at which such connections arrive.
 
 use super::attempt::HostedAttempt;
-use crate::channel::{Destination, FromAgent, Route, Streams};
+use crate::channel::{Destination, FromAgent, Outlet, Route, Streams};
 use mesh::Secret;
 use mesh::door::{HANDSHAKE_TIME, Knock, admit, knock};
 use record::Rank;
@@ -38,6 +38,19 @@ pub(super) struct Away {
     pub(super) rank: Rank,
     pub(super) route: Route,
     pub(super) secret: Secret,
+    /// To the driver, which records why a connection was not made.
+    pub(super) outlet: Outlet<FromAgent>,
+}
+
+impl Away {
+    fn note(&self, address: SocketAddr, error: &io::Error) {
+        let text = format!(
+            "no connection with rank {} through the door at {address}: {error}; `bakeoff nodes check` tries each way",
+            self.rank
+        );
+        tracing::warn!("{text}");
+        self.outlet.tell(FromAgent::Note { attempt: self.attempt, text });
+    }
 }
 
 /// The tasks that lead connections; dropping them ends all.
@@ -99,7 +112,7 @@ impl Relays {
                     Route::Tunnel => streams.open(stream, to.attempt, Destination::Rank(to.rank)).await,
                     Route::Door(address) => {
                         if let Err(error) = pass(stream, address, &to).await {
-                            tracing::warn!(rank = %to.rank, %address, %error, "no connection with another host");
+                            to.note(address, &error);
                         }
                     }
                 }
@@ -161,11 +174,7 @@ async fn enter(mut stream: TcpStream, from: SocketAddr, attempt: Weak<HostedAtte
     }
     // It is no stranger any more: it no longer counts among those that may be closed.
     tokio::spawn(async move {
-        let socket = match attempt.upgrade() {
-            Some(here) => here.socket(rank).await,
-            None => return,
-        };
-        if let Ok(socket) = socket {
+        if let Ok(socket) = HostedAttempt::socket(attempt, rank).await {
             join(socket, stream).await;
         }
     });

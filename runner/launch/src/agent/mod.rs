@@ -11,21 +11,19 @@ mod door;
 mod logs;
 
 use crate::channel::{
-    Destination, Frame, FromAgent, Greeting, LEASE, Opener, Outlet, Reply, Request, SIGN_OF_LIFE,
+    Destination, Frame, FromAgent, Greeting, LEASE, Opener, Outlet, Patient, Reply, Request, SIGN_OF_LIFE,
     StreamMessage, Streams, ToAgent, outlet, read_frame, urgency,
 };
 use crate::local::{LocalNodes, free_resources};
 use crate::{NodeFacts, Nodes, sockets};
-use attempt::HostedAttempt;
+use attempt::{HostedAttempt, HostedAttempts};
 use cache::Cache;
-use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
-use tokio::time::{MissedTickBehavior, interval, sleep_until};
+use tokio::time::{MissedTickBehavior, interval};
 
 /// Serves a driver over this process's standard input and output until the input ends or the driver is silent for too long.
 /// No process that it started is left when it returns.
@@ -37,7 +35,7 @@ pub async fn serve() -> io::Result<()> {
 }
 
 async fn serve_on(
-    mut input: impl AsyncRead + Send + Unpin + 'static,
+    input: impl AsyncRead + Send + Unpin + 'static,
     output: impl AsyncWrite + Send + Unpin + 'static,
 ) -> io::Result<()> {
     let (outlet, _writer) = outlet::<FromAgent>(output);
@@ -49,40 +47,34 @@ async fn serve_on(
         streams: Streams::new(outlet.clone(), Opener::Agent),
         outlet,
         cache,
-        attempts: Mutex::default(),
+        attempts: HostedAttempts::default(),
     });
-    let mut signs = interval(SIGN_OF_LIFE);
-    signs.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut heard = Instant::now();
+    // In a task of its own: the loop may wait for a slow disk.
+    let alive = agent.outlet.clone();
+    let signs = tokio::spawn(async move {
+        let mut ticks = interval(SIGN_OF_LIFE);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            alive.tell(FromAgent::Alive);
+        }
+    });
+    let mut input = Patient::new(input, LEASE);
     let ended = loop {
-        // Reading is not to be cancelled midway, so that it has a task of its own.
-        let mut reading = tokio::spawn(async move {
-            let frame = read_frame::<ToAgent>(&mut input).await;
-            (input, frame)
-        });
-        let (rest, frame) = loop {
-            tokio::select! {
-                read = &mut reading => break read.map_err(io::Error::other)?,
-                _ = signs.tick() => agent.outlet.tell(FromAgent::Alive),
-                () = sleep_until((heard + LEASE).into()) => {
-                    reading.abort();
-                    agent.lock().clear();
-                    return Err(io::Error::new(io::ErrorKind::TimedOut, "the driver is silent"));
-                }
-            }
-        };
-        input = rest;
-        heard = Instant::now();
-        match frame {
+        match read_frame::<ToAgent>(&mut input).await {
             Ok(Some(Frame { message: ToAgent::Piece { request }, payload })) => {
                 agent.cache.piece(request, payload).await;
             }
             Ok(Some(frame)) => agent.take(frame),
             Ok(None) => break Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                break Err(io::Error::new(error.kind(), "the driver is silent"));
+            }
             Err(error) => break Err(error),
         }
     };
-    agent.lock().clear();
+    signs.abort();
+    agent.attempts.clear();
     ended
 }
 
@@ -91,7 +83,7 @@ struct Agent {
     outlet: Outlet<FromAgent>,
     streams: Streams<FromAgent>,
     cache: Cache,
-    attempts: Mutex<BTreeMap<u64, Arc<HostedAttempt>>>,
+    attempts: HostedAttempts,
 }
 
 impl Agent {
@@ -112,7 +104,7 @@ impl Agent {
                     self.outlet.tell(FromAgent::Note { attempt, text });
                 }
             }
-            ToAgent::Close { attempt } => drop(self.lock().remove(&attempt)),
+            ToAgent::Close { attempt } => self.attempts.close(attempt),
             ToAgent::Stream(message) => self.stream(message, frame.payload),
             ToAgent::Request { request, what } => {
                 // Registered before the next frame is read, which may be its first piece.
@@ -139,7 +131,7 @@ impl Agent {
                     None => None,
                 };
                 let opened = here.opened(door);
-                self.lock().insert(attempt, here);
+                self.attempts.insert(attempt, here)?;
                 Ok(Reply::Opened(opened))
             }
             Request::Route { attempt, routes } => {
@@ -217,19 +209,16 @@ impl Agent {
     /// The socket of a rank on this host.
     async fn socket(&self, attempt: u64, to: Destination) -> Option<UnixStream> {
         let Destination::Rank(rank) = to else { return None };
-        self.attempt(attempt)?.socket(rank).await.ok()
+        let here = Arc::downgrade(&self.attempt(attempt)?);
+        HostedAttempt::socket(here, rank).await.ok()
     }
 
     fn attempt(&self, attempt: u64) -> Option<Arc<HostedAttempt>> {
-        self.lock().get(&attempt).cloned()
+        self.attempts.get(attempt)
     }
 
     fn expect(&self, attempt: u64) -> io::Result<Arc<HostedAttempt>> {
-        self.attempt(attempt).ok_or_else(|| io::Error::other("the attempt has ended on this host"))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<HostedAttempt>>> {
-        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.attempt(attempt).ok_or_else(attempt::over)
     }
 }
 

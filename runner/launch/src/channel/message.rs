@@ -64,6 +64,22 @@ pub(crate) enum Request {
     Examine { program: PathBuf, environment: BTreeMap<String, String> },
 }
 
+impl Request {
+    /// How long it may take on a host that is alive. What reads or sends whole files takes longer.
+    pub(crate) fn patience(&self) -> Duration {
+        match self {
+            Self::Fetch { .. } | Self::Data { .. } | Self::Put { .. } => Duration::from_hours(1),
+            Self::Missing { .. } | Self::Assemble { .. } | Self::Examine { .. } => Duration::from_mins(2),
+            Self::Clock
+            | Self::Open { .. }
+            | Self::Route { .. }
+            | Self::Start { .. }
+            | Self::Host { .. }
+            | Self::Probe { .. } => Duration::from_mins(1),
+        }
+    }
+}
+
 /// A file by its content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CachedFile {

@@ -35,6 +35,8 @@ pub enum HostFault {
     Version { version: String },
     /// Nothing came for so long.
     Silent { waited: Duration },
+    /// It shows signs of life, but did not reply to a request in time.
+    Late { waited: Duration },
     /// The connection ended.
     Lost {
         /// The last lines of its standard error, and how it exited.
@@ -60,6 +62,9 @@ impl fmt::Display for HostFault {
             Self::NoAgent { said } => write!(out, "the agent does not run there: {said}"),
             Self::Version { version } => write!(out, "its agent is of version {version}"),
             Self::Silent { waited } => write!(out, "it was silent for {} s", waited.as_secs()),
+            Self::Late { waited } => {
+                write!(out, "it did not reply to a request within {} s", waited.as_secs())
+            }
             Self::Lost { said } => write!(out, "the connection was lost: {said}"),
             Self::Refused { what } | Self::Data { what } => out.write_str(what),
         }
@@ -88,6 +93,7 @@ impl HostError {
             HostFault::NoAgent { .. } => format!("try `ssh {host} true`, and look whether its shell prints anything"),
             HostFault::Version { .. } => "remove the folder `agents` in the host's cache, and run again".into(),
             HostFault::Silent { .. } => "look whether the host and the network are well, and run again".into(),
+            HostFault::Late { .. } => "look whether its disk hangs or its processors are overloaded".into(),
             HostFault::Refused { what } if what.contains("no door at") => {
                 "give the machine's own `address` in the inventory, other `nodes.ports`, or send everything through ssh: \
                  `nodes.tunnel = \"ssh\"`"

@@ -6,16 +6,17 @@ use super::link::HostLink;
 use super::start::{AgentProgram, Upload};
 use crate::channel::{CachedFile, Reply, Request};
 use crate::data_files;
-use crate::{DataFilesError, FreeResources, LaunchError, NodeFacts, Nodes, WorkerBinary, data_digest};
+use crate::{FreeResources, LaunchError, NodeFacts, Nodes, WorkerBinary, data_digest};
 use recipe::{Access, Node, Source};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::task::JoinSet;
+use tokio::sync::{OnceCell, Semaphore};
+use tokio::task::{JoinHandle, JoinSet};
 
 /// Hosts that are connected at the same time: more would run into the limits of a jump host's sshd.
 const AT_ONCE: usize = 8;
@@ -28,14 +29,29 @@ pub struct Hosts {
     workers: BTreeMap<String, HostedWorker>,
     /// The folder of each data set on each host, where it is another than on this machine.
     data: BTreeMap<(String, PathBuf), PathBuf>,
+    /// Of the worker program and its libraries, which are digested once.
+    worker_files: WorkerFiles,
     uploads: UnboundedSender<Upload>,
 }
+
+type WorkerFiles = Arc<OnceCell<Vec<LocalFile>>>;
 
 /// The worker program on a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HostedWorker {
     pub(crate) program: PathBuf,
     pub(crate) environment: BTreeMap<String, String>,
+}
+
+impl HostedWorker {
+    /// Adds the variables of an inventory; its folders of libraries come after those that belong to the worker.
+    fn add(&mut self, environment: &BTreeMap<String, String>) {
+        for (name, value) in environment {
+            let own = self.environment.get(name).filter(|_| name == LIBRARY_PATH);
+            let value = own.map_or_else(|| value.clone(), |own| format!("{own}:{value}"));
+            self.environment.insert(name.clone(), value);
+        }
+    }
 }
 
 impl Hosts {
@@ -57,6 +73,7 @@ impl Hosts {
             revived: tokio::sync::Mutex::default(),
             workers: BTreeMap::new(),
             data: BTreeMap::new(),
+            worker_files: WorkerFiles::default(),
             uploads,
         };
         let unread = |error: io::Error| HostError {
@@ -89,15 +106,18 @@ impl Hosts {
         (hosts, errors)
     }
 
-    /// Makes the worker program and its libraries ready on every host: named by the node, or sent to its cache once.
+    /// Makes the worker program and its libraries ready on every host, several at once: named by the node, or sent to its cache
+    /// once.
     ///
     /// # Errors
-    /// A host cannot have it, or it does not run there.
+    /// The first host by name that cannot have it, or on which it does not run.
     pub async fn bring_worker(&mut self, worker: &WorkerBinary) -> Result<(), LaunchError> {
-        let mut files = None;
-        let links: Vec<Arc<HostLink>> = self.links.values().cloned().collect();
-        for link in links {
-            self.bring_worker_to(&link, worker, &mut files).await?;
+        let brought = self.at_each(|link, uploads| {
+            let (worker, files) = (worker.clone(), self.worker_files.clone());
+            async move { hosted_worker(&link, &worker, &files, &uploads).await }
+        });
+        for (host, worker) in brought.await? {
+            self.workers.insert(host, worker);
         }
         Ok(())
     }
@@ -106,49 +126,25 @@ impl Hosts {
         &mut self,
         link: &HostLink,
         worker: &WorkerBinary,
-        files: &mut Option<Vec<LocalFile>>,
     ) -> Result<(), LaunchError> {
-        let node = &link.node;
-        let mut hosted = match (&node.access, &node.worker) {
-            (Access::Local, None) => {
-                HostedWorker { program: worker.path.clone(), environment: BTreeMap::new() }
-            }
-            (_, Some(program)) => {
-                HostedWorker { program: program.clone(), environment: library_path(node.libtorch.as_ref()) }
-            }
-            (Access::Ssh { .. } | Access::Slurm { .. }, None) => {
-                let all = match files {
-                    Some(files) => files,
-                    none => none.insert(worker_files(&worker.path)?),
-                };
-                // Where the host has libtorch, only the program is sent.
-                let sent = if node.libtorch.is_some() { &all[..1] } else { &all[..] };
-                let folder = self.send(link, sent).await?;
-                let program = folder.join(&all[0].file.name);
-                let libraries = node.libtorch.clone().unwrap_or(folder);
-                HostedWorker { program, environment: library_path(Some(&libraries)) }
-            }
-        };
-        hosted.environment.extend(node.environment.clone());
-        let examine =
-            Request::Examine { program: hosted.program.clone(), environment: hosted.environment.clone() };
-        link.request(examine, Vec::new()).await?;
-        self.workers.insert(link.node.name.clone(), hosted);
+        let worker = hosted_worker(link, worker, &self.worker_files, &self.uploads).await?;
+        self.workers.insert(link.node.name.clone(), worker);
         Ok(())
     }
 
-    /// Checks that every host has the same data set as this machine, and where `copy` says so brings it there.
+    /// Checks that every host, several at once, has the same data set as this machine, and where `copy` says so brings it there.
     ///
     /// # Errors
-    /// A host has not, or has another.
+    /// The first host by name that has not, or has another.
     pub async fn bring_data(&mut self, source: &Source, copy: bool) -> Result<(), LaunchError> {
-        if source.path().is_none() {
-            return Ok(());
-        }
+        let Some(path) = source.path() else { return Ok(()) };
         let expected = data_digest(source).map_err(LaunchError::Data)?;
-        let links: Vec<Arc<HostLink>> = self.links.values().cloned().collect();
-        for link in links {
-            self.bring_data_to(&link, source, &expected, copy).await?;
+        let found = self.at_each(|link, uploads| {
+            let (source, expected) = (source.clone(), expected.clone());
+            async move { hosted_data(&link, &DataWish { source, expected, copy }, &uploads).await }
+        });
+        for (host, place) in found.await? {
+            self.data_is_at(host, path, place);
         }
         Ok(())
     }
@@ -161,32 +157,46 @@ impl Hosts {
         copy: bool,
     ) -> Result<(), LaunchError> {
         let Some(path) = source.path() else { return Ok(()) };
-        let unreadable = |error: DataFilesError| LaunchError::Data(error);
-        let place = match (&link.node.data, path.file_name()) {
-            (Some(folder), Some(kind)) => folder.join(kind),
-            _ => path.to_owned(),
-        };
-        let there = link.request(Request::Data { source: source.at(&place) }, Vec::new()).await;
-        let place = match there {
-            Ok(Reply::Digest(digest)) if digest == expected => place,
-            Err(HostError { fault: HostFault::Refused { .. }, .. }) | Ok(_) if copy => {
-                let files = data_files::files(source).map_err(unreadable)?;
-                let files: Result<Vec<_>, _> = files.iter().map(|path| local(path, FileUse::Data)).collect();
-                self.send(link, &files?).await?
-            }
-            Ok(_) => {
-                let what = format!("its data in {} differ from those of this machine", place.display());
-                return Err(link.fault(HostFault::Data { what }).into());
-            }
-            Err(HostError { fault: HostFault::Refused { what }, .. }) => {
-                return Err(link.fault(HostFault::Data { what }).into());
-            }
-            Err(error) => return Err(error.into()),
-        };
-        if place != path {
-            self.data.insert((link.node.name.clone(), path.to_owned()), place);
-        }
+        let wish = DataWish { source: source.clone(), expected: expected.to_owned(), copy };
+        let place = hosted_data(link, &wish, &self.uploads).await?;
+        self.data_is_at(link.node.name.clone(), path, place);
         Ok(())
+    }
+
+    fn data_is_at(&mut self, host: String, path: &Path, place: PathBuf) {
+        if place != path {
+            self.data.insert((host, path.to_owned()), place);
+        }
+    }
+
+    /// Does the same on every host, at most [`AT_ONCE`] at a time. The error of the first host by name counts.
+    async fn at_each<T, F>(
+        &self,
+        action: impl Fn(Arc<HostLink>, UnboundedSender<Upload>) -> F,
+    ) -> Result<Vec<(String, T)>, LaunchError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, LaunchError>> + Send + 'static,
+    {
+        let turns = Arc::new(Semaphore::new(AT_ONCE));
+        let tasks: Vec<_> = (self.links.values())
+            .map(|link| {
+                let (name, turns) = (link.node.name.clone(), turns.clone());
+                let acting = action(link.clone(), self.uploads.clone());
+                let task = tokio::spawn(async move {
+                    let _turn = turns.acquire_owned().await;
+                    acting.await
+                });
+                (name, AbortOnDrop(task))
+            })
+            .collect();
+        let mut done = Vec::new();
+        for (name, mut task) in tasks {
+            let failed = |_| LaunchError::NoHost { host: name.clone() };
+            let result = (&mut task.0).await.map_err(failed)??;
+            done.push((name, result));
+        }
+        Ok(done)
     }
 
     /// Free resources of a node when it was connected, with the disk of its cache.
@@ -248,36 +258,6 @@ impl Hosts {
             Access::Ssh { .. } | Access::Slurm { .. } => greeting.reached_at,
         })
     }
-
-    /// Sends the files that a host's cache lacks. Returns the folder in which they stand under their names.
-    async fn send(&self, link: &HostLink, files: &[LocalFile]) -> Result<PathBuf, LaunchError> {
-        let cached: Vec<CachedFile> = files.iter().map(|file| file.file.clone()).collect();
-        let missing = match link.request(Request::Missing { files: cached.clone() }, Vec::new()).await? {
-            Reply::Missing(missing) => missing,
-            _ => Vec::new(),
-        };
-        for LocalFile { path, file } in missing.into_iter().filter_map(|index| files.get(index)) {
-            let told = |sent| {
-                let upload =
-                    Upload { host: link.node.name.clone(), file: file.name.clone(), sent, size: file.size };
-                // Fails if no progress is shown.
-                let _ = self.uploads.send(upload);
-            };
-            link.put(file.clone(), path, told).await?;
-        }
-        let mut digest = Sha256::new();
-        for file in &cached {
-            digest.update(format!("{} {}\n", file.name, file.sha256));
-        }
-        let folder = recipe::hex(&digest.finalize()[..16]);
-        let refused = |what: &str| link.fault(HostFault::Cache { what: what.into() });
-        match link.request(Request::Assemble { folder, files: cached }, Vec::new()).await {
-            Ok(Reply::Assembled(folder)) => Ok(folder),
-            Ok(_) => Err(refused("it made no folder").into()),
-            Err(HostError { fault: HostFault::Refused { what }, .. }) => Err(refused(&what).into()),
-            Err(error) => Err(error.into()),
-        }
-    }
 }
 
 impl Nodes for Hosts {
@@ -287,8 +267,160 @@ impl Nodes for Hosts {
     }
 }
 
-/// The variable by which the dynamic linker finds libraries, in front of where the program was built.
+/// The variable by which the dynamic linker finds libraries.
+const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
+
+/// The folder in which the dynamic linker looks before it looks where the program was built.
 fn library_path(folder: Option<&PathBuf>) -> BTreeMap<String, String> {
-    let variable = |folder: &PathBuf| ("LD_LIBRARY_PATH".to_owned(), folder.to_string_lossy().into_owned());
+    let variable = |folder: &PathBuf| (LIBRARY_PATH.to_owned(), folder.to_string_lossy().into_owned());
     folder.map(variable).into_iter().collect()
+}
+
+/// A task that ends with what waits for it.
+struct AbortOnDrop<T>(JoinHandle<T>);
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Makes the worker program and its libraries ready on a host.
+async fn hosted_worker(
+    link: &HostLink,
+    worker: &WorkerBinary,
+    files: &WorkerFiles,
+    uploads: &UnboundedSender<Upload>,
+) -> Result<HostedWorker, LaunchError> {
+    let node = &link.node;
+    let mut hosted = match (&node.access, &node.worker) {
+        (Access::Local, None) => HostedWorker { program: worker.path.clone(), environment: BTreeMap::new() },
+        (_, Some(program)) => {
+            HostedWorker { program: program.clone(), environment: library_path(node.libtorch.as_ref()) }
+        }
+        (Access::Ssh { .. } | Access::Slurm { .. }, None) => {
+            let digested = files.get_or_try_init(async || {
+                let path = worker.path.clone();
+                let failed = |error| unread_worker(&worker.path, io::Error::other(error));
+                tokio::task::spawn_blocking(move || worker_files(&path)).await.map_err(failed)?
+            });
+            let all = digested.await?;
+            // Where the host has libtorch, only the program is sent.
+            let sent = if node.libtorch.is_some() { &all[..1] } else { &all[..] };
+            let folder = send(link, sent, uploads).await?;
+            let program = folder.join(&all[0].file.name);
+            let libraries = node.libtorch.clone().unwrap_or(folder);
+            HostedWorker { program, environment: library_path(Some(&libraries)) }
+        }
+    };
+    hosted.add(&node.environment);
+    let examine =
+        Request::Examine { program: hosted.program.clone(), environment: hosted.environment.clone() };
+    link.request(examine, Vec::new()).await?;
+    Ok(hosted)
+}
+
+fn unread_worker(path: &Path, source: io::Error) -> LaunchError {
+    LaunchError::File { path: path.to_owned(), what: "read", source }
+}
+
+/// A data set that a host should have.
+struct DataWish {
+    source: Source,
+    /// Its digest on this machine.
+    expected: String,
+    /// Whether to bring it there.
+    copy: bool,
+}
+
+/// The folder of a data set on a host, which is the same as on this machine.
+async fn hosted_data(
+    link: &HostLink,
+    wish: &DataWish,
+    uploads: &UnboundedSender<Upload>,
+) -> Result<PathBuf, LaunchError> {
+    let DataWish { source, expected, copy } = wish;
+    let path = source.path().unwrap_or(Path::new(""));
+    let place = match (&link.node.data, path.file_name()) {
+        (Some(folder), Some(kind)) => folder.join(kind),
+        _ => path.to_owned(),
+    };
+    let differs = |place: &Path| {
+        let what = format!("its data in {} differ from those of this machine", place.display());
+        LaunchError::from(link.fault(HostFault::Data { what }))
+    };
+    match data_digest_at(link, source, &place).await {
+        Ok(digest) if digest == *expected => Ok(place),
+        Err(HostError { fault: HostFault::Refused { .. }, .. }) | Ok(_) if *copy => {
+            let files = data_files::files(source).map_err(LaunchError::Data)?;
+            let files: Result<Vec<_>, _> = files.iter().map(|path| local(path, FileUse::Data)).collect();
+            let place = send(link, &files?, uploads).await?;
+            // What was sent for another run may have been changed since.
+            match data_digest_at(link, source, &place).await? {
+                digest if digest == *expected => Ok(place),
+                _ => Err(differs(&place)),
+            }
+        }
+        Ok(_) => Err(differs(&place)),
+        Err(HostError { fault: HostFault::Refused { what }, .. }) => {
+            Err(link.fault(HostFault::Data { what }).into())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn data_digest_at(link: &HostLink, source: &Source, place: &Path) -> Result<String, HostError> {
+    match link.request(Request::Data { source: source.at(place) }, Vec::new()).await? {
+        Reply::Digest(digest) => Ok(digest),
+        _ => Err(link.fault(HostFault::Refused { what: "an unexpected reply".into() })),
+    }
+}
+
+/// Sends the files that a host's cache lacks. Returns the folder in which they stand under their names.
+async fn send(
+    link: &HostLink,
+    files: &[LocalFile],
+    uploads: &UnboundedSender<Upload>,
+) -> Result<PathBuf, LaunchError> {
+    let cached: Vec<CachedFile> = files.iter().map(|file| file.file.clone()).collect();
+    let missing = match link.request(Request::Missing { files: cached.clone() }, Vec::new()).await? {
+        Reply::Missing(missing) => missing,
+        _ => Vec::new(),
+    };
+    for LocalFile { path, file } in missing.into_iter().filter_map(|index| files.get(index)) {
+        let told = |sent| {
+            let upload =
+                Upload { host: link.node.name.clone(), file: file.name.clone(), sent, size: file.size };
+            // Fails if no progress is shown.
+            let _ = uploads.send(upload);
+        };
+        link.put(file.clone(), path, told).await?;
+    }
+    let mut digest = Sha256::new();
+    for file in &cached {
+        digest.update(format!("{} {}\n", file.name, file.sha256));
+    }
+    let folder = recipe::hex(&digest.finalize()[..16]);
+    let refused = |what: &str| link.fault(HostFault::Cache { what: what.into() });
+    match link.request(Request::Assemble { folder, files: cached }, Vec::new()).await {
+        Ok(Reply::Assembled(folder)) => Ok(folder),
+        Ok(_) => Err(refused("it made no folder").into()),
+        Err(HostError { fault: HostFault::Refused { what }, .. }) => Err(refused(&what).into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_libraries_of_an_inventory_come_after_the_workers_own() {
+        let mut hosted =
+            HostedWorker { program: "/w".into(), environment: library_path(Some(&"/own".into())) };
+        let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        hosted.add(&[variable(LIBRARY_PATH, "/cuda"), variable("OMP_PROC_BIND", "true")].into());
+        assert_eq!(hosted.environment[LIBRARY_PATH], "/own:/cuda");
+        assert_eq!(hosted.environment["OMP_PROC_BIND"], "true");
+    }
 }

@@ -3,7 +3,6 @@
 use super::error::{HostError, HostFault};
 use super::hosts::Hosts;
 use super::launcher::{ClockReading, read_clock};
-use super::libraries::LocalFile;
 use super::link::{AttemptEnd, HostLink};
 use crate::channel::{Opened, Reply, Request};
 use crate::{FreeResources, LaunchError, NodeFacts, WorkerBinary, data_digest};
@@ -77,12 +76,11 @@ impl Hosts {
     pub async fn inspect(&mut self, nodes: &[Node], inspect: Inspect<'_>) -> (Vec<HostState>, Vec<WayState>) {
         let attempt = u64::MAX;
         let secret = mesh::random_secret();
-        let mut files: Option<Vec<LocalFile>> = None;
         let mut states = Vec::new();
         let mut doors: Vec<(Arc<HostLink>, SocketAddr)> = Vec::new();
         for node in nodes {
             let Some(link) = self.link(node) else { continue };
-            let worker = self.bring_worker_to(&link, inspect.worker, &mut files).await;
+            let worker = self.bring_worker_to(&link, inspect.worker).await;
             let data = self.inspect_data(&link, &inspect).await;
             let (exits, _) = mpsc::unbounded_channel();
             let (notes, _) = mpsc::unbounded_channel();

@@ -3,7 +3,7 @@
 use super::error::{HostError, HostFault};
 use super::start::{AgentProgram, Said, Started, Upload, start};
 use crate::channel::{
-    Destination, Frame, FromAgent, Greeting, LEASE, Opener, Outlet, Reply, Request, SIGN_OF_LIFE,
+    Destination, Frame, FromAgent, Greeting, LEASE, Opener, Outlet, Patient, Reply, Request, SIGN_OF_LIFE,
     StreamMessage, Streams, ToAgent, Urgency, outlet, read_frame, urgency,
 };
 use crate::log::log_file;
@@ -30,6 +30,8 @@ use tokio::time::{interval, timeout};
 const PIECES: usize = 64;
 /// For the agent's greeting after its start.
 const GREETING: Duration = Duration::from_secs(30);
+/// For the rest of a file to be written after its last piece was sent.
+const WRITTEN: Duration = Duration::from_mins(10);
 /// For an agent to end after its input has ended.
 const FAREWELL: Duration = Duration::from_secs(5);
 
@@ -117,11 +119,14 @@ impl HostLink {
         Ok(Arc::new(Self { node: node.clone(), greeting, outlet, state, writer, signs, child }))
     }
 
-    /// Sends a request and waits for its reply, as long as the host is there.
+    /// Sends a request and waits for its reply, as long as the host is there and no longer than such a request takes.
     pub(crate) async fn request(&self, what: Request, payload: impl Into<Bytes>) -> Result<Reply, HostError> {
-        let (request, reply) = self.state.expect(None)?;
+        let patience = what.patience();
+        let mut expected = LinkState::expect(&self.state, None)?;
+        let request = expected.request;
         self.outlet.tell(Frame { message: ToAgent::Request { request, what }, payload: payload.into() });
-        self.replied(reply).await
+        let late = |_| self.fault(HostFault::Late { waited: patience });
+        timeout(patience, self.replied(&mut expected)).await.map_err(late)?
     }
 
     /// Fetches a file of an attempt to `path`, where it appears whole and with this digest or not at all.
@@ -133,9 +138,10 @@ impl HostLink {
         sha256: String,
     ) -> io::Result<()> {
         let (pieces, mut arriving) = mpsc::channel::<Bytes>(PIECES);
-        let (request, reply) = self.state.expect(Some(pieces)).map_err(io::Error::other)?;
+        let mut expected = LinkState::expect(&self.state, Some(pieces)).map_err(io::Error::other)?;
         let what = Request::Fetch { attempt, name };
-        self.outlet.tell(ToAgent::Request { request, what });
+        let patience = what.patience();
+        self.outlet.tell(ToAgent::Request { request: expected.request, what });
         let fresh = path.with_extension("part");
         let partial = fresh.clone();
         let writing = tokio::task::spawn_blocking(move || {
@@ -149,14 +155,11 @@ impl HostLink {
             }
             Err(io::Error::from(io::ErrorKind::UnexpectedEof))
         });
-        let replied = self.replied(reply).await;
-        if replied.is_err() {
-            self.state.lock().files.remove(&request);
-        }
-        let written = writing.await.map_err(io::Error::other)?;
-        self.state.lock().files.remove(&request);
-        replied.map_err(io::Error::other)?;
-        written?;
+        let late = |_| io::Error::other(self.fault(HostFault::Late { waited: patience }));
+        timeout(patience, self.replied(&mut expected)).await.map_err(late)?.map_err(io::Error::other)?;
+        // The reply may have overtaken the last pieces.
+        writing.await.map_err(io::Error::other)??;
+        drop(expected);
         let checked = tokio::task::spawn_blocking(move || {
             digest::check(&fresh, &sha256).and_then(|()| std::fs::rename(&fresh, &path))
         });
@@ -175,7 +178,8 @@ impl HostLink {
             self.fault(HostFault::Refused { what: format!("{}: {error}", path.display()) })
         };
         let mut source = tokio::fs::File::open(path).await.map_err(unread)?;
-        let (request, mut reply) = self.state.expect(None)?;
+        let mut expected = LinkState::expect(&self.state, None)?;
+        let request = expected.request;
         // Before its pieces, and so in the same queue.
         self.outlet.send(Urgency::Bulk, ToAgent::Request { request, what: Request::Put { file } }).await;
         let mut total = 0;
@@ -187,15 +191,16 @@ impl HostLink {
             total += read as u64;
             sent(total);
             // A full disk is replied at once.
-            if read == 0 || !open || !reply.is_empty() {
+            if read == 0 || !open || !expected.reply.is_empty() {
                 break;
             }
         }
-        match (&mut reply).await {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(HostFault::Refused { what })) => Err(self.fault(HostFault::Cache { what })),
-            Ok(Err(fault)) => Err(self.fault(fault)),
-            Err(_) => Err(self.fault(self.state.reason())),
+        match timeout(WRITTEN, &mut expected.reply).await {
+            Ok(Ok(Ok(_))) => Ok(()),
+            Ok(Ok(Err(HostFault::Refused { what }))) => Err(self.fault(HostFault::Cache { what })),
+            Ok(Ok(Err(fault))) => Err(self.fault(fault)),
+            Ok(Err(_)) => Err(self.fault(self.state.reason())),
+            Err(_) => Err(self.fault(HostFault::Late { waited: WRITTEN })),
         }
     }
 
@@ -212,10 +217,10 @@ impl HostLink {
     /// A process runs.
     pub(crate) fn runs(&self, attempt: u64, member: Member) {
         let mut table = self.state.lock();
-        let lost = table.lost.is_some();
+        let lost = table.lost.as_ref().map(|fault| self.state.exit_by(fault));
         let Some(end) = table.attempts.get_mut(&attempt) else { return };
-        if lost {
-            let _ = end.exits.send((member, ProcessExit::HostLost));
+        if let Some(lost) = lost {
+            let _ = end.exits.send((member, lost));
         } else {
             end.running.insert(member);
         }
@@ -257,8 +262,8 @@ impl HostLink {
         HostError { host: self.node.name.clone(), fault }
     }
 
-    async fn replied(&self, reply: oneshot::Receiver<Result<Reply, HostFault>>) -> Result<Reply, HostError> {
-        match reply.await {
+    async fn replied(&self, expected: &mut Expected) -> Result<Reply, HostError> {
+        match (&mut expected.reply).await {
             Ok(outcome) => outcome.map_err(|fault| self.fault(fault)),
             Err(_) => Err(self.fault(self.state.reason())),
         }
@@ -271,33 +276,50 @@ impl Drop for HostLink {
     }
 }
 
+/// A request that was not replied to yet. Dropping it forgets the request: a reply that comes later is passed over.
+struct Expected {
+    request: u32,
+    reply: oneshot::Receiver<Result<Reply, HostFault>>,
+    state: Arc<LinkState>,
+}
+
+impl Drop for Expected {
+    fn drop(&mut self) {
+        let mut table = self.state.lock();
+        table.replies.remove(&self.request);
+        table.files.remove(&self.request);
+    }
+}
+
 impl LinkState {
     fn lock(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A new request, whose file, if it is one for a file, goes to `pieces`.
-    fn expect(
-        &self,
-        pieces: Option<mpsc::Sender<Bytes>>,
-    ) -> Result<(u32, oneshot::Receiver<Result<Reply, HostFault>>), HostError> {
-        let mut table = self.lock();
+    fn expect(state: &Arc<Self>, pieces: Option<mpsc::Sender<Bytes>>) -> Result<Expected, HostError> {
+        let mut table = state.lock();
         if let Some(fault) = &table.lost {
-            return Err(HostError { host: self.host.clone(), fault: fault.clone() });
+            return Err(HostError { host: state.host.clone(), fault: fault.clone() });
         }
         table.next = table.next.wrapping_add(1);
         let request = table.next;
-        let (sender, receiver) = oneshot::channel();
+        let (sender, reply) = oneshot::channel();
         table.replies.insert(request, sender);
         if let Some(pieces) = pieces {
             table.files.insert(request, pieces);
         }
-        Ok((request, receiver))
+        Ok(Expected { request, reply, state: state.clone() })
     }
 
     fn reason(&self) -> HostFault {
         let lost = self.lock().lost.clone();
         lost.unwrap_or(HostFault::Lost { said: "the driver ended it".into() })
+    }
+
+    /// How the host's processes exit when the channel ends.
+    fn exit_by(&self, fault: &HostFault) -> ProcessExit {
+        ProcessExit::HostLost { host: self.host.clone(), reason: fault.to_string() }
     }
 
     /// The channel has ended: ends everything that waits for the host.
@@ -311,7 +333,7 @@ impl LinkState {
             for member in std::mem::take(&mut end.running) {
                 let line = format!("host {}: {fault}\n", self.host);
                 append(&end.directory, member, line.as_bytes());
-                let _ = end.exits.send((member, ProcessExit::HostLost));
+                let _ = end.exits.send((member, self.exit_by(&fault)));
             }
         }
         table.lost = Some(fault);
@@ -389,13 +411,16 @@ impl LinkState {
 }
 
 /// Reads an agent's messages until the channel ends.
-async fn read(mut output: impl AsyncRead + Send + Unpin, errors: Said, state: Arc<LinkState>) {
+async fn read(output: impl AsyncRead + Send + Unpin, errors: Said, state: Arc<LinkState>) {
+    let mut output = Patient::new(output, LEASE);
     let fault = loop {
-        match timeout(LEASE, read_frame::<FromAgent>(&mut output)).await {
-            Ok(Ok(Some(frame))) => state.take(frame).await,
-            Ok(Ok(None)) => break HostFault::Lost { said: or(errors.last().await, "it was closed") },
-            Ok(Err(error)) => break HostFault::Lost { said: or(errors.last().await, &error.to_string()) },
-            Err(_) => break HostFault::Silent { waited: LEASE },
+        match read_frame::<FromAgent>(&mut output).await {
+            Ok(Some(frame)) => state.take(frame).await,
+            Ok(None) => break HostFault::Lost { said: or(errors.last().await, "it was closed") },
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                break HostFault::Silent { waited: LEASE };
+            }
+            Err(error) => break HostFault::Lost { said: or(errors.last().await, &error.to_string()) },
         }
     };
     tracing::debug!(host = state.host, %fault, "a host's channel ended");

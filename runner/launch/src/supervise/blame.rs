@@ -3,7 +3,7 @@
 use super::input::{AttemptReport, Rules};
 use super::rank::{RankState, list};
 use super::{SILENT_BEATS, nanos};
-use crate::{End, LostRank, Whereabouts};
+use crate::{End, FaultOrigin, LostRank, ProcessExit, Whereabouts};
 use mesh::Member;
 use record::{Nanos, Rank, RankEnd};
 use std::collections::BTreeSet;
@@ -40,8 +40,8 @@ pub(crate) struct Fault {
 /// The cause of a fault.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Cause {
-    /// The culprit's process exited without a message; how, in words.
-    Exited(String),
+    /// The culprit's process exited without a message.
+    Exited(ProcessExit),
     /// The culprit sent nothing for this long.
     Silent(Nanos),
     /// The culprit reported the reason.
@@ -60,6 +60,8 @@ pub(crate) enum Cause {
     Differ { what: &'static str, values: [(Rank, String); 2] },
     /// The evaluator's fault, in words.
     Evaluator(String),
+    /// The evaluator's process exited before it was dismissed.
+    EvaluatorExited(ProcessExit),
 }
 
 /// The conclusion when the run cannot continue: the earliest fault that a rank caused itself, else the rank at the end of
@@ -108,9 +110,7 @@ fn own_cause(rank: Rank, state: &RankState, now: Nanos, limit: Nanos) -> Option<
             Some((*at, failed(Cause::Reported(reason.clone()))))
         }
         (Some((_, RankEnd::Failed { peer: Some(_), .. })), _) => None,
-        (_, Some((at, exit))) if !state.left_in_order() => {
-            Some((*at, failed(Cause::Exited(exit.to_string()))))
-        }
+        (_, Some((at, exit))) if !state.left_in_order() => Some((*at, failed(Cause::Exited(exit.clone())))),
         _ => {
             let silence = state.silence(now);
             let missed = state.missed.as_ref();
@@ -204,7 +204,8 @@ fn report_of_end(conclusion: Option<&Conclusion>, ranks: &[RankState], rules: &R
             report(end, vec![Member::Rank(*rank)], detail)
         }
         Some(Conclusion::Failed(fault)) => {
-            let end = End::Failed { place: fault.place, cause: fault.cause_in_words() };
+            let end =
+                End::Failed { place: fault.place, cause: fault.cause_in_words(), origin: fault.origin() };
             report(end, fault.suspects(), fault.sentence())
         }
         Some(Conclusion::TimedOut) => {
@@ -251,9 +252,25 @@ impl Fault {
         }
     }
 
+    /// Whether another attempt may do better.
+    fn origin(&self) -> FaultOrigin {
+        match &self.cause {
+            Cause::Exited(exit) | Cause::EvaluatorExited(exit) => exit.origin(),
+            Cause::Silent(_)
+            | Cause::Accused { .. }
+            | Cause::NoGoodbye
+            | Cause::Missed { .. }
+            | Cause::NotReady { .. } => FaultOrigin::Infrastructure,
+            Cause::Reported(_) | Cause::Unbidden | Cause::Differ { .. } | Cause::Evaluator(_) => {
+                FaultOrigin::Program
+            }
+        }
+    }
+
     fn cause_in_words(&self) -> String {
         match &self.cause {
-            Cause::Exited(how) => how.clone(),
+            Cause::Exited(exit) => exit.to_string(),
+            Cause::EvaluatorExited(exit) => format!("the evaluator {exit}"),
             Cause::Reported(words) | Cause::Evaluator(words) => words.clone(),
             Cause::Silent(silence) => {
                 format!("hangs: it gave no sign of life for {:.1} s", silence.seconds())
@@ -278,7 +295,7 @@ impl Fault {
         match (&self.cause, self.culprit) {
             (_, Some(rank)) => vec![Member::Rank(rank)],
             (Cause::NotReady { missing, .. }, None) => missing.iter().copied().map(Member::Rank).collect(),
-            (Cause::Evaluator(_), None) => vec![Member::Evaluator],
+            (Cause::Evaluator(_) | Cause::EvaluatorExited(_), None) => vec![Member::Evaluator],
             (Cause::Differ { values, .. }, None) => {
                 values.iter().map(|(rank, _)| Member::Rank(*rank)).collect()
             }

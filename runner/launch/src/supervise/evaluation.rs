@@ -175,7 +175,7 @@ impl Supervisor {
         let dismissed = self.evaluation.leaving.is_some() || self.evaluation.killed;
         self.evaluation.running = false;
         if !dismissed && self.wants_evaluation() {
-            self.fault(Cause::Evaluator(format!("the evaluator {exit}")));
+            self.fault(Cause::EvaluatorExited(exit));
         }
     }
 

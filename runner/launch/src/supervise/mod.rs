@@ -185,7 +185,7 @@ impl Supervisor {
 
     fn on_rank_exit(&mut self, rank: Rank, exit: ProcessExit) {
         let Some(state) = self.ranks.get_mut(rank.index()) else { return };
-        state.exit = Some((self.now, exit));
+        state.exit = Some((self.now, exit.clone()));
         match exit {
             _ if state.lost.is_some() => {}
             _ if state.left_in_order() => {
@@ -194,7 +194,7 @@ impl Supervisor {
                 }
             }
             // Its last messages may still be under way.
-            ProcessExit::Signal(_) | ProcessExit::HostLost => self.doubt(AFTER_SIGNAL),
+            ProcessExit::Signal(_) | ProcessExit::HostLost { .. } => self.doubt(AFTER_SIGNAL),
             ProcessExit::Code(_) => self.doubt(DOUBT),
         }
     }

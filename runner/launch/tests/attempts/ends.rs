@@ -54,8 +54,21 @@ fn a_rank_that_does_not_listen_is_killed() {
 #[test]
 fn the_user_need_not_wait_for_anything() {
     let trial = trial(2, "0 deaf; 1 unready");
-    trial.stop.now.cancel();
+    let stop = trial.stop.clone();
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(500));
+        stop.now.cancel();
+    });
     assert_eq!(trial.run().outcome.end, End::Interrupted { step: 0 });
+}
+
+#[test]
+fn a_run_that_is_stopped_before_it_begins_starts_nothing() {
+    let trial = trial(2, "0 deaf; 1 unready");
+    trial.stop.at_next_step.cancel();
+    let result = trial.run();
+    assert_eq!(result.outcome.end, End::Interrupted { step: 0 });
+    assert!(!result.updates.iter().any(|update| matches!(update, Update::Spawned { .. })));
 }
 
 #[test]

@@ -107,7 +107,7 @@ impl<'a> Machines<'a> {
         settings: &Settings,
     ) -> Option<Result<Vec<Node>, Finding>> {
         if name == "slurm" {
-            return Some(self.allocated(slots));
+            return Some(self.allocated(slots, settings));
         }
         if let Some(group) = name.strip_prefix("group:") {
             return Some(self.group(group, slots, settings));
@@ -196,7 +196,7 @@ impl<'a> Machines<'a> {
         }
     }
 
-    fn allocated(&self, slots: Option<u32>) -> Result<Vec<Node>, Finding> {
+    fn allocated(&self, slots: Option<u32>, settings: &Settings) -> Result<Vec<Node>, Finding> {
         if self.machine.allocation.is_empty() {
             return Err(Finding::new(
                 "R021",
@@ -205,11 +205,20 @@ impl<'a> Machines<'a> {
             .note("SLURM_JOB_NODELIST is not set")
             .cure("run it inside of one: `salloc -N2 bakeoff run RECIPE`, or in a batch script"));
         }
-        let node = |host: &crate::AllocatedHost| Node {
-            name: host.name.clone(),
-            access: Access::Slurm { host: host.name.clone() },
-            cores: Some(host.cores),
-            ..Node::local(slots.unwrap_or(host.cores).max(1))
+        let tables = self.inventory(settings).unwrap_or_default();
+        let node = |host: &crate::AllocatedHost| {
+            let table = tables.get(&host.name);
+            let usual = table.and_then(|table| table.slots).unwrap_or(host.cores).max(1);
+            let slots = slots.unwrap_or(usual);
+            let described =
+                table.map_or_else(|| Node::local(slots), |table| table.node(&host.name, Some(slots)));
+            Node {
+                name: host.name.clone(),
+                access: Access::Slurm { host: host.name.clone() },
+                // Slurm gives no more.
+                cores: Some(described.cores.map_or(host.cores, |cores| cores.min(host.cores))),
+                ..described
+            }
         };
         Ok(self.machine.allocation.iter().map(node).collect())
     }

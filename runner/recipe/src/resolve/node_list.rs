@@ -6,6 +6,8 @@ use crate::{Access, Node};
 pub(crate) const MOST_SLOTS: u32 = 65_536;
 /// More hosts than this in one range are a mistake.
 const MOST_HOSTS: usize = 4_096;
+/// More digits than this in a number of a range are a mistake.
+const WIDEST: usize = 16;
 
 /// An entry of the list: machines of one kind, and how many workers fit on each.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,21 +73,26 @@ pub(crate) fn expanded(name: &str) -> Result<Vec<String>, Wrong> {
     let Some((head, rest)) = name.split_once('[') else { return Ok(vec![name.to_owned()]) };
     let wrong = || Wrong::Range(name.to_owned());
     let (inside, tail) = rest.split_once(']').ok_or_else(wrong)?;
+    // A second range in the name is expanded behind each number of the first.
+    let tails = expanded(tail)?;
     let mut names = Vec::new();
     for part in inside.split(',') {
         let (from, to) = part.split_once('-').unwrap_or((part, part));
         let width = from.len();
-        let numbers: (usize, usize) = (from.parse().map_err(|_| wrong())?, to.parse().map_err(|_| wrong())?);
-        let (first, last) = numbers;
-        if last < first || last - first >= MOST_HOSTS || names.len() > MOST_HOSTS {
+        let number = |digits: &str| {
+            let plain = digits.len() <= WIDEST && digits.bytes().all(|digit| digit.is_ascii_digit());
+            digits.parse::<usize>().ok().filter(|_| plain).ok_or_else(wrong)
+        };
+        let (first, last) = (number(from)?, number(to)?);
+        let count = last.checked_sub(first).map(|more| more.saturating_add(1).saturating_mul(tails.len()));
+        if count.is_none_or(|count| names.len() + count > MOST_HOSTS) {
             return Err(wrong());
         }
         for number in first..=last {
-            // A second range in the name is expanded in each.
-            names.extend(expanded(&format!("{head}{number:0width$}{tail}"))?);
+            names.extend(tails.iter().map(|tail| format!("{head}{number:0width$}{tail}")));
         }
     }
-    if names.len() > MOST_HOSTS { Err(wrong()) } else { Ok(names) }
+    Ok(names)
 }
 
 fn check(name: &str) -> Result<(), Wrong> {
@@ -137,7 +144,9 @@ mod tests {
         {
             assert!(matches!(NodeEntry::read(text), Err(Wrong::Name(_))), "{text}");
         }
-        for text in ["lab[1-", "lab[3-1]", "lab[a-b]", "lab[0-99999]", "lab[]"] {
+        let wide = format!("lab[{}]", "0".repeat(70_000));
+        let much = ["n[0-4095][0-4095]", "n[0-99][0-99]", "lab[+1-2]", wide.as_str()];
+        for text in ["lab[1-", "lab[3-1]", "lab[a-b]", "lab[0-99999]", "lab[]"].into_iter().chain(much) {
             assert!(matches!(NodeEntry::read(text), Err(Wrong::Range(_))), "{text}");
         }
         for text in ["lab*0", "lab*", "lab*x", "lab*70000"] {

@@ -81,6 +81,18 @@ fn the_hosts_of_an_allocation_have_its_processors() {
     assert_eq!(nodes[1].access, Access::Slurm { host: "n2".into() });
 }
 
+#[test]
+fn the_hosts_of_an_allocation_have_what_the_inventory_says_of_them() {
+    let text = recipe(&["[nodes]\nuse = [\"slurm\"]\ninventory = \"nodes.toml\""]);
+    let desk = Desk::with(&text).and("nodes.toml", INVENTORY);
+    let machine = MACHINE.inside("fast2,other", "8,2");
+    let plan = recipe::plan(&desk, &PlanRequest::new(Path::new("recipe.toml")), &machine).expect("a plan");
+    let nodes = &plan.cells[0].spec.cluster.nodes;
+    let told: Vec<_> = nodes.iter().map(|node| (node.name.as_str(), node.cores, &node.access)).collect();
+    let slurm = ["fast2", "other"].map(|host| Access::Slurm { host: host.into() });
+    assert_eq!(told, [("fast2", Some(4), &slurm[0]), ("other", Some(2), &slurm[1])]);
+}
+
 /// Ranks fill the machines in order, the servers go to the named one, and each worker has the threads that the fullest leaves.
 #[test]
 fn the_fullest_machine_decides_the_threads_of_all() {

@@ -1,7 +1,7 @@
 //! Who is to blame, and since when.
 
 use super::*;
-use crate::{End, Whereabouts};
+use crate::{End, FaultOrigin, Whereabouts};
 
 #[test]
 fn silence_is_counted_from_the_last_sign_of_life() {
@@ -94,7 +94,8 @@ fn blame_falls_on_the_cause_and_not_on_the_complaint() {
 #[test]
 fn a_fault_has_the_place_where_it_happened() {
     let play = Play::new(later()).play(BEGIN).play("signal 1, wait 3, beat 0");
-    let End::Failed { place, cause } = play.supervisor.report().end else { panic!("no fault") };
+    let End::Failed { place, cause, origin } = play.supervisor.report().end else { panic!("no fault") };
     assert_eq!(place, Some(Whereabouts { lane: LaneId::Compute, step: 7, phase: Phase::Backward }));
     assert!(cause.starts_with("was ended by signal 9"), "{cause}");
+    assert_eq!(origin, FaultOrigin::Infrastructure);
 }

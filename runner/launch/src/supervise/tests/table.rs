@@ -122,7 +122,7 @@ fn kind(input: &Input) -> &'static str {
         Input::Message(Member::Evaluator, ToDriver::Evaluated { failure: Some(_), .. }) => "not evaluated",
         Input::Message(Member::Evaluator, ToDriver::Goodbye) => "goodbye of the evaluator",
         Input::Exited(Member::Rank(_), ProcessExit::Code(_)) => "exit",
-        Input::Exited(Member::Rank(_), ProcessExit::Signal(_) | ProcessExit::HostLost) => "signal",
+        Input::Exited(Member::Rank(_), ProcessExit::Signal(_) | ProcessExit::HostLost { .. }) => "signal",
         Input::Exited(Member::Evaluator, _) => "exit of the evaluator",
         Input::Stop => "stop",
         Input::StopNow => "stop now",
