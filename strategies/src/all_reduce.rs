@@ -7,7 +7,7 @@ use crate::handoff::Handoff;
 use crate::projection::Projector;
 use crate::vector::Vector;
 use crate::wire::Wire;
-use crate::{Lane, StepError, Tag};
+use crate::{Lane, StateError, StateVisitor, StepError, Tag};
 use record::{Phase, Work};
 use std::sync::Arc;
 
@@ -42,6 +42,16 @@ impl AllReduce {
     /// Whether gradients are projected.
     pub fn projects(&self) -> bool {
         self.projector.is_some()
+    }
+
+    /// The memory of its projection.
+    ///
+    /// # Errors
+    /// What is loaded does not fit.
+    pub fn state(&mut self, state: &mut StateVisitor<'_>) -> Result<(), StateError> {
+        self.projector
+            .as_mut()
+            .map_or(Ok(()), |projector| state.within("projector", |state| projector.state(state)))
     }
 
     /// Replaces `x` by its mean over the group of the wire. Only gradients are projected.

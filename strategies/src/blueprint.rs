@@ -7,17 +7,18 @@ mod roles;
 
 pub use lanes::{Body, LaneBody, RankSetup, panic_text};
 
-use crate::StepError;
 use crate::all_reduce::{AllReduce, CommQueue};
 use crate::collective::{self, CollectiveAlgorithm};
 use crate::compress::Compressor;
 use crate::plan::TrainingPlan;
 use crate::projection::{self, Matrix};
 use crate::registry::{CustomRank, Registry};
-use crate::runtime::Runtime;
+use crate::runtime::{Checkpoint, Runtime};
 use crate::strategy::{Evaluated, Roles};
+use crate::{State, StepError};
 use recipe::{Compression, CustomCodec, Graph, Measure, Role, RunSpec, Strategy as Kind};
-use record::Rank;
+use record::{LaneId, Rank};
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 /// The description that every rank of a run is built from.
@@ -35,6 +36,8 @@ pub struct Blueprint {
     matrices: Arc<[Matrix]>,
     plan: Arc<TrainingPlan>,
     registry: Registry,
+    /// Where each lane goes on; empty for a run that begins.
+    resumed: Arc<BTreeMap<(Rank, LaneId), State>>,
     /// Built for the first rank that needs it, once for all ranks of a simulated run.
     graph: Arc<OnceLock<Graph>>,
 }
@@ -62,6 +65,7 @@ impl Blueprint {
             matrices: projection::matrices(&spec.model),
             plan,
             registry: Registry::default(),
+            resumed: Arc::default(),
             graph: Arc::default(),
         }
     }
@@ -88,6 +92,13 @@ impl Blueprint {
     #[must_use]
     pub fn with_registry(self, registry: Registry) -> Self {
         Self { registry, ..self }
+    }
+
+    /// The same run, continued from the states of its lanes after one step: those of one checkpoint.
+    #[must_use]
+    pub fn resuming(self, checkpoints: impl IntoIterator<Item = Checkpoint>) -> Self {
+        let state = |checkpoint: Checkpoint| ((checkpoint.rank, checkpoint.lane), checkpoint.state);
+        Self { resumed: Arc::new(checkpoints.into_iter().map(state).collect()), ..self }
     }
 
     /// Workers and servers, in order.

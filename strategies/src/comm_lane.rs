@@ -3,7 +3,7 @@
 use crate::all_reduce::{AllReduce, CommQueue, ReduceJob};
 use crate::service_context::ServiceContext;
 use crate::strategy::{Service, ServiceStep};
-use crate::{Request, StepError};
+use crate::{Request, StateVisitor, StepError};
 use record::LaneId;
 
 /// Runs all-reduces in the order in which they were sent, so that all ranks agree on it.
@@ -22,6 +22,10 @@ impl CommLane {
 impl Service for CommLane {
     fn lane(&self) -> LaneId {
         LaneId::Communication
+    }
+
+    fn state(&mut self, state: &mut StateVisitor<'_>) -> Result<(), StepError> {
+        Ok(self.all_reduce.state(state)?)
     }
 
     fn step(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError> {

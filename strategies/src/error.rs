@@ -87,6 +87,9 @@ pub enum StepError {
     /// Something beside the lanes failed: data, connections, the disk.
     #[error("{0}")]
     Environment(String),
+    /// A checkpoint does not fit this run.
+    #[error("the checkpoint does not fit: {0}")]
+    State(#[from] crate::state::StateError),
     /// The driver stopped the run.
     #[error("the run was stopped")]
     Stopped,
@@ -116,6 +119,7 @@ impl StepError {
             | Self::Diverged { .. }
             | Self::Learner(_)
             | Self::Environment(_)
+            | Self::State(_)
             | Self::Stopped
             | Self::Panicked(_) => None,
         }

@@ -1,7 +1,7 @@
 //! A lane: a line of execution inside a rank, with its transport, its codecs and its clock.
 
-use crate::Transport;
 use crate::compress::{Compressor, Guarantee, Identity};
+use crate::{StateError, StateVisitor, Transport};
 use record::PhaseClock;
 
 /// Bytes that travelled over a lane during a step.
@@ -111,11 +111,24 @@ impl Lane {
         Self { projection: Projection::Gradients, ..self }
     }
 
-    /// The run's clock starts: neither the time nor the traffic of the start-up counts.
-    pub(crate) fn restart(&mut self) {
-        self.clock.restart(1);
+    /// The run's clock starts with this step: neither the time nor the traffic of the start-up counts.
+    pub(crate) fn restart(&mut self, step: u64) {
+        self.clock.restart(step);
         self.traffic = Traffic::default();
         self.coding = Coding::default();
+    }
+
+    /// What its codecs remember, and what they have saved and lost so far.
+    pub(crate) fn state(&mut self, state: &mut StateVisitor<'_>) -> Result<(), StateError> {
+        state.within("gradients", |state| self.codecs.gradients.state(state))?;
+        state.within("weights", |state| self.codecs.weights.state(state))?;
+        let Coding { bytes, raw_bytes, squared, squared_error } = &mut self.coding;
+        state.within("coding", |state| {
+            state.number("bytes", bytes)?;
+            state.number("raw-bytes", raw_bytes)?;
+            state.double("squared", squared)?;
+            state.double("squared-error", squared_error)
+        })
     }
 
     /// Savings and losses of coding; `None` on a lane whose codecs are exact.

@@ -1,12 +1,12 @@
 //! The loops that drive lanes: the training loop of every strategy, and the loops of services.
 
-use crate::StepError;
 use crate::plan::Progress;
 use crate::runtime::Gate;
 use crate::service_context::ServiceContext;
 use crate::step_recorder::{SnapshotPurpose, StepRecorder, StepSummary, When};
 use crate::strategy::{Service, ServiceStep, Trainer};
 use crate::worker_context::WorkerContext;
+use crate::{State, StateVisitor, StepError};
 
 /// Drives the compute lane.
 pub(crate) fn train(
@@ -14,14 +14,20 @@ pub(crate) fn train(
     mut strategy: Box<dyn Trainer>,
     gate: &dyn Gate,
     recorder: &StepRecorder,
+    resumed: Option<State>,
 ) -> Result<(), StepError> {
     strategy.start(&mut ctx)?;
     gate.pass(Some(ctx.weights()))?;
     let plan = ctx.info().plan.clone();
-    ctx.lane().restart();
-    recorder.snapshot_worker(&mut ctx, strategy.as_ref(), When::default(), SnapshotPurpose::Evaluation);
+    ctx.lane().restart(1);
     let mut last = When::default();
-    for step in 1.. {
+    if let Some(state) = resumed {
+        state.load(|state| worker_state(&mut ctx, strategy.as_mut(), &mut last, state))?;
+        ctx.lane().clock.restart(last.step + 1);
+    } else {
+        recorder.snapshot_worker(&mut ctx, strategy.as_ref(), last, SnapshotPurpose::Evaluation);
+    }
+    for step in last.step + 1.. {
         if recorder.observer.stopping() {
             return Err(StepError::Stopped);
         }
@@ -32,9 +38,14 @@ pub(crate) fn train(
         }
         let Progress { samples, over } = strategy.progress(&ctx);
         let due = strategy.snapshots_at_evaluations() && plan.evaluations.due(last.samples, samples);
+        let checkpoint = plan.checkpoint(last.samples, samples);
         last = When { step, samples };
         if let Some(purpose) = recorder.purpose(due).filter(|_| !over) {
             recorder.snapshot_worker(&mut ctx, strategy.as_ref(), last, purpose);
+        }
+        if let Some(number) = checkpoint {
+            let state = State::save(|state| worker_state(&mut ctx, strategy.as_mut(), &mut last, state))?;
+            recorder.checkpoint(ctx.rank(), ctx.lane(), last, number, state);
         }
         recorder.record_samples(&ctx, step);
         let own_samples = ctx.batch().examples.len() as u32;
@@ -57,22 +68,42 @@ pub(crate) fn train(
     Ok(())
 }
 
+/// Everything that the next step of a compute lane depends on.
+fn worker_state(
+    ctx: &mut WorkerContext,
+    strategy: &mut dyn Trainer,
+    last: &mut When,
+    state: &mut StateVisitor<'_>,
+) -> Result<(), StepError> {
+    last.state(state)?;
+    // First what is under way: its arrival changes what the lane remembers.
+    state.within("strategy", |state| strategy.state(ctx, state))?;
+    Ok(ctx.state(state)?)
+}
+
 /// Drives a service.
 pub(crate) fn serve(
     mut ctx: ServiceContext,
     mut service: Box<dyn Service>,
     gate: &dyn Gate,
     recorder: &StepRecorder,
+    resumed: Option<State>,
 ) -> Result<(), StepError> {
     let initial = service.start(&mut ctx)?;
     gate.pass(initial.as_ref())?;
     drop(initial);
-    ctx.lane.restart();
+    ctx.lane.restart(1);
     let plan = ctx.info.plan.clone();
     let rank = ctx.info.rank;
     let mut last = When::default();
-    recorder.snapshot_service(&mut ctx, service.as_ref(), last, SnapshotPurpose::Evaluation);
-    for step in 1.. {
+    if let Some(state) = resumed {
+        state.load(|state| service_state(&mut ctx, service.as_mut(), &mut last, state))?;
+        ctx.lane.clock.restart(last.step + 1);
+    } else {
+        recorder.snapshot_service(&mut ctx, service.as_ref(), last, SnapshotPurpose::Evaluation);
+    }
+    let mut checkpoint = None;
+    for step in last.step + 1.. {
         let ServiceStep::Served(samples) = service.step(&mut ctx)? else {
             recorder.snapshot_service(&mut ctx, service.as_ref(), last, SnapshotPurpose::Final);
             recorder.end_step(rank, &mut ctx.lane, step + 1, StepSummary::drain(last.samples));
@@ -80,13 +111,33 @@ pub(crate) fn serve(
             return Ok(());
         };
         let purpose = recorder.purpose(plan.evaluations.due(last.samples, samples));
+        // A request that belongs to the same step of the run as the one before replaces its checkpoint.
+        if samples > last.samples {
+            checkpoint = plan.checkpoint(last.samples, samples);
+        }
         last = When { step, samples };
         if let Some(purpose) = purpose.filter(|_| samples < plan.budget.samples()) {
             recorder.snapshot_service(&mut ctx, service.as_ref(), last, purpose);
         }
+        if let Some(number) = checkpoint {
+            let state = State::save(|state| service_state(&mut ctx, service.as_mut(), &mut last, state))?;
+            recorder.checkpoint(rank, &mut ctx.lane, last, number, state);
+        }
         recorder.end_step(rank, &mut ctx.lane, step + 1, StepSummary::served(samples));
     }
     Ok(())
+}
+
+/// Everything that the next step of a service depends on.
+fn service_state(
+    ctx: &mut ServiceContext,
+    service: &mut dyn Service,
+    last: &mut When,
+    state: &mut StateVisitor<'_>,
+) -> Result<(), StepError> {
+    last.state(state)?;
+    state.within("service", |state| service.state(state))?;
+    Ok(state.within("lane", |state| ctx.lane.state(state))?)
 }
 
 /// Drives a lane of the measurement: its time is in no phase, only its snapshots are recorded.
@@ -98,7 +149,7 @@ pub(crate) fn attend(
 ) -> Result<(), StepError> {
     service.start(&mut ctx)?;
     gate.pass(None)?;
-    ctx.lane.restart();
+    ctx.lane.restart(1);
     for step in 1.. {
         let ServiceStep::Served(samples) = service.step(&mut ctx)? else { break };
         recorder.snapshot_beside(&ctx, service.as_ref(), When { step, samples });

@@ -2,6 +2,7 @@
 //! an all-reduce bit for bit. Rules that belong to a method are in its file.
 
 use crate::vector::Vector;
+use crate::{StateError, StateVisitor};
 use recipe::Sgd;
 
 /// Stochastic gradient descent with momentum mu and weight decay lambda:
@@ -22,6 +23,14 @@ impl Optimizer {
     /// An optimizer at rest.
     pub fn new(sgd: Sgd) -> Self {
         Self { sgd, velocity: Vector::default() }
+    }
+
+    /// Its velocity, of weights of this number.
+    ///
+    /// # Errors
+    /// What is loaded does not fit.
+    pub fn state(&mut self, weights: usize, state: &mut StateVisitor<'_>) -> Result<(), StateError> {
+        state.vector_if_any("velocity", &mut self.velocity, weights)
     }
 
     /// Computes the update of the weights for a gradient, without applying it: gossip and elastic

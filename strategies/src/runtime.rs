@@ -3,8 +3,8 @@
 
 use crate::transport::Transport;
 use crate::vector::Vector;
-use crate::{Lane, StepError};
-use record::{Clock, Event, Phase, Rank, SnapshotRecord};
+use crate::{Lane, State, StepError};
+use record::{Clock, Event, LaneId, Nanos, Phase, Rank, SnapshotRecord};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// An event count. Read [`Bell::count`], look at the shared state, then [`Bell::wait`]: no ring is lost in
@@ -27,12 +27,31 @@ pub trait Gate: Send + Sync {
     fn pass(&self, weights: Option<&Vector>) -> Result<(), StepError>;
 }
 
+/// The state of a lane at the end of a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// The rank of the lane.
+    pub rank: Rank,
+    /// The lane.
+    pub lane: LaneId,
+    /// The number of the checkpoint, from 1: the same on all lanes of the run.
+    pub number: u64,
+    /// Samples that all ranks together have consumed.
+    pub samples: u64,
+    /// When, on the run's clock.
+    pub at: Nanos,
+    /// Everything that the lane's next step depends on.
+    pub state: State,
+}
+
 /// Receives the records of a rank. None of its methods may take notable time.
 pub trait Observer: Send + Sync {
     /// Records an event.
     fn event(&self, event: Event);
     /// A copy of the model for the evaluator; `record.file` is filled in by the observer.
     fn snapshot(&self, record: SnapshotRecord, weights: &Vector);
+    /// The state of a lane, from which the run may be continued.
+    fn checkpoint(&self, checkpoint: Checkpoint);
     /// Whether the run must stop at the next step.
     fn stopping(&self) -> bool;
 }

@@ -158,6 +158,7 @@ mod tests {
     impl Observer for Deaf {
         fn event(&self, _: Event) {}
         fn snapshot(&self, _: SnapshotRecord, _: &Vector) {}
+        fn checkpoint(&self, _: crate::Checkpoint) {}
         fn stopping(&self) -> bool {
             false
         }

@@ -1,11 +1,11 @@
 //! Records the steps of a lane: where their time went, what they coded, and snapshots of the model.
 
 use crate::plan::TrainingPlan;
-use crate::runtime::Observer;
+use crate::runtime::{Checkpoint, Observer};
 use crate::service_context::{RankInfo, ServiceContext};
 use crate::strategy::{CENTRE, Evaluated, Service, Trainer};
 use crate::worker_context::WorkerContext;
-use crate::{Coding, Lane, Loss, Traffic};
+use crate::{Coding, Lane, Loss, State, StateError, StateVisitor, Traffic};
 use record::{
     CodingRecord, Event, LaneId, Nanos, Phase, Rank, SamplesRecord, SnapshotRecord, SpanRecord, StepRecord,
     StepTiming, Work,
@@ -55,6 +55,14 @@ pub(crate) struct When {
     pub(crate) step: u64,
     /// Samples that all ranks together have consumed, as far as the lane knows.
     pub(crate) samples: u64,
+}
+
+impl When {
+    /// Both counts.
+    pub(crate) fn state(&mut self, state: &mut StateVisitor<'_>) -> Result<(), StateError> {
+        state.number("step", &mut self.step)?;
+        state.number("samples", &mut self.samples)
+    }
 }
 
 /// A step of a lane, without its times.
@@ -136,6 +144,16 @@ impl StepRecorder {
             let record = CodingRecord { rank, lane, bytes, raw_bytes, squared, squared_error };
             self.observer.event(Event::Coding(record));
         }
+    }
+
+    /// Hands over the state of a lane after a step.
+    pub(crate) fn checkpoint(&self, rank: Rank, lane: &mut Lane, when: When, number: u64, state: State) {
+        let before = lane.clock.switch(Phase::Snapshot);
+        let (at, size) = (lane.clock.now(), state.size());
+        let checkpoint = Checkpoint { rank, lane: self.lane, number, samples: when.samples, at, state };
+        self.observer.checkpoint(checkpoint);
+        lane.clock.timed(Phase::Snapshot, Work::Snapshot(size / size_of::<f32>()), || ());
+        lane.clock.switch(before);
     }
 
     /// Snapshots the model of a worker, and the centre that it holds.

@@ -4,7 +4,7 @@ use crate::plan::Progress;
 use crate::service_context::ServiceContext;
 use crate::vector::Vector;
 use crate::worker_context::WorkerContext;
-use crate::{GroupRank, Loss, StepError};
+use crate::{GroupRank, Loss, StateVisitor, StepError};
 use record::{LaneId, Nanos, Rank, SnapshotGroup, Standing};
 
 /// The work of the compute lane of a rank: straight-line code against a [`WorkerContext`]. It names no socket and no thread, and
@@ -42,6 +42,15 @@ pub trait Trainer: Send {
         std::borrow::Cow::Borrowed(ctx.weights())
     }
 
+    /// What the next step depends on beside the context: momentum of its own, a centre, gradients under way. Saved and loaded
+    /// between two steps; a strategy whose profile says that its runs can be continued visits all of it.
+    ///
+    /// # Errors
+    /// What is loaded does not fit; what is under way does not arrive.
+    fn state(&mut self, _ctx: &mut WorkerContext, _state: &mut StateVisitor<'_>) -> Result<(), StepError> {
+        Ok(())
+    }
+
     /// The centre that the run is judged by, if this worker holds it beside its own model. The digest of the rank is then
     /// the digest of the centre.
     fn centre(&self) -> Option<&Vector> {
@@ -72,6 +81,14 @@ pub trait Service: Send {
 
     /// Blocks until one request is served, which is recorded as a step of this lane.
     fn step(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError>;
+
+    /// What the next step depends on beside the lane: as of a [`Trainer`].
+    ///
+    /// # Errors
+    /// What is loaded does not fit.
+    fn state(&mut self, _state: &mut StateVisitor<'_>) -> Result<(), StepError> {
+        Ok(())
+    }
 
     /// The model that this service holds, such as a server's.
     fn model(&self) -> Option<std::borrow::Cow<'_, Vector>> {

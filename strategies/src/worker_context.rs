@@ -12,7 +12,7 @@ use crate::learner::{Batch, Learner};
 use crate::optimizer::Optimizer;
 use crate::service_context::{RankInfo, ServiceContext};
 use crate::vector::{Layout, Vector};
-use crate::{Kind, Lane, Tag};
+use crate::{Kind, Lane, StateError, StateVisitor, Tag};
 use record::Rank;
 
 /// The gradient of one layer, ready while the backward pass continues.
@@ -168,6 +168,15 @@ impl WorkerContext {
         self.t = t;
         self.consumed = consumed;
         self.calls = 0;
+    }
+
+    /// The weights, the optimizer, and what the lane remembers.
+    pub(crate) fn state(&mut self, state: &mut StateVisitor<'_>) -> Result<(), StateError> {
+        state.vector("weights", &mut self.weights)?;
+        let length = self.weights.len();
+        state.within("optimizer", |state| self.optimizer.state(length, state))?;
+        self.all_reduce.state(state)?;
+        state.within("lane", |state| self.service.lane.state(state))
     }
 
     pub(crate) fn close_comm_queue(&self) {

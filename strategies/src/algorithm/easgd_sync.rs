@@ -25,8 +25,8 @@
 use crate::collective::Branch;
 use crate::server::pulled;
 use crate::{
-    GroupRank, Handoff, Kind, Loss, Packet, Request, Service, ServiceContext, ServiceStep, StepError, Tag,
-    Trainer, TrainingPlan, Vector, Wire, WorkerContext,
+    GroupRank, Handoff, Kind, Loss, Packet, Request, Service, ServiceContext, ServiceStep, StateVisitor,
+    StepError, Tag, Trainer, TrainingPlan, Vector, Wire, WorkerContext,
 };
 use recipe::{MovingRate, SyncVariant};
 use record::{LaneId, Phase, PhaseClock, Work};
@@ -159,6 +159,10 @@ impl Trainer for Worker {
         self.centre = std::mem::take(&mut load.centre);
         self.load = load;
         Ok(loss)
+    }
+
+    fn state(&mut self, ctx: &mut WorkerContext, state: &mut StateVisitor<'_>) -> Result<(), StepError> {
+        Ok(state.vector_if_any("centre", &mut self.centre, ctx.weights().len())?)
     }
 
     fn finish(&mut self, _: &mut WorkerContext) -> Result<(), StepError> {
@@ -338,6 +342,11 @@ impl Service for Master {
         let work = Work::Update(sum.len());
         ctx.lane.clock.timed(Phase::Update, work, || draw(centre, sum, a, workers));
         Ok(ServiceStep::Served(plan.budget.samples_after(self.t)))
+    }
+
+    fn state(&mut self, state: &mut StateVisitor<'_>) -> Result<(), StepError> {
+        state.number("t", &mut self.t)?;
+        Ok(state.vector("centre", &mut self.centre)?)
     }
 
     fn model(&self) -> Option<Cow<'_, Vector>> {

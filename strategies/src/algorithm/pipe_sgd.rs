@@ -23,12 +23,18 @@
 //! is all-reduced before each gradient, which travels whole (`segments` is 1).
 
 use crate::vector::piece;
-use crate::{Loss, Pending, StepError, Trainer, Vector, WorkerContext};
+use crate::{Loss, Pending, StateVisitor, StepError, Trainer, Vector, WorkerContext};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// A gradient under way: its parts, each with its span in the whole.
-type Travelling = Vec<(Range<usize>, Pending)>;
+/// A gradient that was not applied yet.
+#[derive(Debug)]
+enum Travelling {
+    /// On its way: its parts, each with its span in the whole.
+    UnderWay(Vec<(Range<usize>, Pending)>),
+    /// It has arrived before a checkpoint.
+    Arrived(Vector),
+}
 
 /// The computation thread of every worker.
 #[derive(Debug)]
@@ -60,6 +66,21 @@ impl Trainer for PipeSgd {
         Ok(loss)
     }
 
+    /// The gradients under way arrive earlier than they are applied, which changes no bit: nothing was added to the pipe since.
+    fn state(&mut self, ctx: &mut WorkerContext, state: &mut StateVisitor<'_>) -> Result<(), StepError> {
+        let count = state.count("travelling", self.travelling.len(), self.depth)?;
+        let mut saved = std::mem::take(&mut self.travelling).into_iter();
+        for number in 0..count {
+            let mut g = match saved.next() {
+                Some(travelling) => arrived(travelling, ctx)?,
+                None => Vector::zeros(ctx.weights().len()),
+            };
+            state.vector(&format!("g{number}"), &mut g)?;
+            self.travelling.push_back(Travelling::Arrived(g));
+        }
+        Ok(())
+    }
+
     fn finish(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
         while !self.travelling.is_empty() {
             self.update(ctx)?;
@@ -71,8 +92,8 @@ impl Trainer for PipeSgd {
 impl PipeSgd {
     /// Applies the oldest gradient under way.
     fn update(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
-        let Some(parts) = self.travelling.pop_front() else { return Ok(()) };
-        let g_sum = arrived(parts, ctx)?;
+        let Some(travelling) = self.travelling.pop_front() else { return Ok(()) };
+        let g_sum = arrived(travelling, ctx)?;
         ctx.apply_gradient(g_sum);
         Ok(())
     }
@@ -82,7 +103,8 @@ impl PipeSgd {
         let mut g_local = ctx.spare();
         if self.segments == 1 {
             while ctx.backward_into(&mut g_local)?.is_some() {}
-            return Ok(vec![(0..g_local.len(), ctx.start_all_reduce_mean(g_local)?)]);
+            let whole = 0..g_local.len();
+            return Ok(Travelling::UnderWay(vec![(whole, ctx.start_all_reduce_mean(g_local)?)]));
         }
         let parts = (0..self.segments).map(|l| piece(g_local.len(), self.segments, l));
         let mut waiting: Vec<Range<usize>> = parts.filter(|part| !part.is_empty()).collect();
@@ -94,12 +116,16 @@ impl PipeSgd {
             }
         }
         ctx.recycle(g_local);
-        Ok(travelling)
+        Ok(Travelling::UnderWay(travelling))
     }
 }
 
 /// Waits for all parts of a gradient and joins them.
-fn arrived(parts: Travelling, ctx: &mut WorkerContext) -> Result<Vector, StepError> {
+fn arrived(travelling: Travelling, ctx: &mut WorkerContext) -> Result<Vector, StepError> {
+    let parts = match travelling {
+        Travelling::UnderWay(parts) => parts,
+        Travelling::Arrived(g) => return Ok(g),
+    };
     let mut whole = None;
     for (part, pending) in parts {
         let g = ctx.wait(pending)?;

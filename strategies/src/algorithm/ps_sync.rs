@@ -19,8 +19,8 @@
 
 use crate::server::Shards;
 use crate::{
-    GroupRank, Kind, Loss, Optimizer, Service, ServiceContext, ServiceStep, StepError, Tag, Trainer, Vector,
-    WorkerContext,
+    GroupRank, Kind, Loss, Optimizer, Service, ServiceContext, ServiceStep, StateVisitor, StepError, Tag,
+    Trainer, Vector, WorkerContext,
 };
 use record::{LaneId, Phase, Work};
 use std::borrow::Cow;
@@ -147,6 +147,13 @@ impl Service for Server {
             self.gather(ctx)?;
         }
         Ok(ServiceStep::Served(samples))
+    }
+
+    fn state(&mut self, state: &mut StateVisitor<'_>) -> Result<(), StepError> {
+        state.number("t", &mut self.t)?;
+        state.vector("weights", &mut self.weights)?;
+        let length = self.weights.len();
+        Ok(state.within("optimizer", |state| self.optimizer.state(length, state))?)
     }
 
     /// A part of the weights is not a model.

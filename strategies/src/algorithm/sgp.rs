@@ -19,7 +19,9 @@
 //! w travel after the models were received.
 
 use crate::gossip::{Rounds, begin_mix, mix};
-use crate::{Fields, GroupRank, Kind, Loss, Message, StepError, Tag, Trainer, Vector, WorkerContext};
+use crate::{
+    Fields, GroupRank, Kind, Loss, Message, StateVisitor, StepError, Tag, Trainer, Vector, WorkerContext,
+};
 use record::{Phase, Work};
 
 /// Every worker.
@@ -59,6 +61,12 @@ impl Trainer for Sgp {
         self.exchange_weight(ctx)?; // line 7
         self.unbias(ctx); // line 8
         Ok(loss)
+    }
+
+    fn state(&mut self, ctx: &mut WorkerContext, state: &mut StateVisitor<'_>) -> Result<(), StepError> {
+        state.vector_if_any("x", &mut self.x, ctx.weights().len())?;
+        self.other = Vector::zeros(self.x.len());
+        Ok(state.float("w", &mut self.w)?)
     }
 }
 

@@ -29,7 +29,7 @@
 //! them: momentum, where the recipe asks for it, is local, never averaged and never reset. The model that is evaluated is
 //! that of Local SGD: rank 0's own.
 
-use crate::{GroupRank, Loss, StepError, Trainer, Vector, WorkerContext};
+use crate::{GroupRank, Loss, StateVisitor, StepError, Trainer, Vector, WorkerContext};
 use record::{Phase, Work};
 
 /// Every worker.
@@ -85,6 +85,12 @@ impl Trainer for SlowMo {
             self.outer_step(ctx)?;
         }
         Ok(loss)
+    }
+
+    fn state(&mut self, _: &mut WorkerContext, state: &mut StateVisitor<'_>) -> Result<(), StepError> {
+        state.float("gamma", &mut self.gamma)?;
+        state.vector("anchor", &mut self.anchor)?;
+        Ok(state.vector("u", &mut self.u)?)
     }
 
     fn finish(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {

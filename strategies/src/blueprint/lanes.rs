@@ -11,7 +11,7 @@ use crate::service_context::{RankInfo, ServiceContext};
 use crate::step_recorder::{Digests, Samples, StepRecorder};
 use crate::strategy::{Evaluated, Roles};
 use crate::worker_context::{WorkerContext, WorkerParts};
-use crate::{Lane, StepError};
+use crate::{Lane, State, StepError};
 use record::{LaneId, Overlap, PhaseClock, Rank, Trace};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -75,7 +75,8 @@ impl Blueprint {
             let ctx = self.worker_context(rank.context(LaneId::Compute)?, learner, comm)?;
             let gate = rank.gate.clone();
             let recorder = rank.recorder(LaneId::Compute, evaluated.clone());
-            let run = guarded(move || lane_loops::train(ctx, strategy, gate.as_ref(), &recorder));
+            let state = self.state_of(rank.info.rank, LaneId::Compute);
+            let run = guarded(move || lane_loops::train(ctx, strategy, gate.as_ref(), &recorder, state));
             bodies.push(LaneBody { rank: rank.info.rank, lane: LaneId::Compute, run });
         }
         for service in services {
@@ -83,7 +84,8 @@ impl Blueprint {
             let ctx = rank.context(lane)?;
             let gate = rank.gate.clone();
             let recorder = rank.recorder(lane, evaluated.clone().filter(|_| !trains));
-            let run = guarded(move || lane_loops::serve(ctx, service, gate.as_ref(), &recorder));
+            let state = self.state_of(rank.info.rank, lane);
+            let run = guarded(move || lane_loops::serve(ctx, service, gate.as_ref(), &recorder, state));
             bodies.push(LaneBody { rank: rank.info.rank, lane, run });
         }
         for service in attendants {
@@ -108,6 +110,11 @@ impl Blueprint {
         };
         let all_reduce = self.all_reduce();
         Ok(WorkerContext::new(WorkerParts { service, trainers, learner, all_reduce, comm }))
+    }
+
+    /// The state from which a lane goes on.
+    fn state_of(&self, rank: Rank, lane: LaneId) -> Option<State> {
+        self.resumed.get(&(rank, lane)).cloned()
     }
 
     fn info(&self, rank: Rank) -> Result<RankInfo, StepError> {

@@ -16,9 +16,12 @@
 //! other gradient compression schemes", ICML 2019, Algorithm 2.
 
 use super::{Compressor, Guarantee, Slot};
-use crate::{Kind, Packet, StepError};
+use crate::{Kind, Packet, StateError, StateVisitor, StepError};
 use record::Rank;
 use std::collections::BTreeMap;
+
+/// More purposes and receivers than this no lane has.
+const MOST_MEMORIES: usize = 1 << 20;
 
 /// Adds to each vector what was lost of the one before.
 #[derive(Debug, Default)]
@@ -105,6 +108,23 @@ impl<C: Compressor> Compressor for ErrorFeedback<C> {
 
     fn linear(&self) -> bool {
         self.codec.linear()
+    }
+
+    fn state(&mut self, state: &mut StateVisitor<'_>) -> Result<(), StateError> {
+        let saved = std::mem::take(&mut self.memories);
+        let count = state.count("memories", saved.len(), MOST_MEMORIES)?;
+        let mut saved = saved.into_iter();
+        for number in 0..count {
+            let ((kind, peer), mut memory) = saved.next().unwrap_or(((Kind::Reduce, Rank(0)), Vec::new()));
+            let visited = state.within(&number.to_string(), |state| {
+                let kind = state.count("kind", kind as usize, Kind::ALL.len() - 1)?;
+                let peer = state.count("peer", peer.index(), u32::MAX as usize)?;
+                state.list("lost", &mut memory)?;
+                Ok((Kind::ALL[kind], Rank(peer as u32)))
+            });
+            self.memories.insert(visited?, memory);
+        }
+        self.codec.state(state)
     }
 }
 

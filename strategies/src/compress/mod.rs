@@ -37,7 +37,7 @@ pub use truncate16::Truncate16;
 pub(crate) use kernels::{distance, dot};
 pub(crate) use top_k::kept;
 
-use crate::{Kind, Packet, StepError};
+use crate::{Kind, Packet, StateError, StateVisitor, StepError};
 use recipe::{Codec, Compression, Route};
 use record::Rank;
 
@@ -109,6 +109,13 @@ pub trait Compressor: Send {
     fn guarantee(&self) -> Guarantee;
     /// Whether what is decoded of a sum is the sum of what is decoded of its terms.
     fn linear(&self) -> bool;
+    /// What the next packet depends on beside the vector and its slot.
+    ///
+    /// # Errors
+    /// What is loaded does not fit.
+    fn state(&mut self, _state: &mut StateVisitor<'_>) -> Result<(), StateError> {
+        Ok(())
+    }
 }
 
 impl Compressor for Box<dyn Compressor> {
@@ -146,6 +153,10 @@ impl Compressor for Box<dyn Compressor> {
 
     fn linear(&self) -> bool {
         self.as_ref().linear()
+    }
+
+    fn state(&mut self, state: &mut StateVisitor<'_>) -> Result<(), StateError> {
+        self.as_mut().state(state)
     }
 }
 

@@ -29,6 +29,8 @@ pub struct TrainingPlan {
     pub budget: Budget,
     /// When models are evaluated.
     pub evaluations: EvaluationPoints,
+    /// When the state of all ranks is saved; never, if the recipe does not ask for it.
+    pub checkpoints: Option<EvaluationPoints>,
     epoch: Epoch,
     accumulate: usize,
     optimizer: Sgd,
@@ -42,12 +44,20 @@ impl TrainingPlan {
         Self {
             learning_rate: LearningRate::new(&spec.train, budget, epoch),
             evaluations: EvaluationPoints::new(spec.train.evaluate, budget, epoch),
+            checkpoints: spec.train.checkpoint.map(|every| EvaluationPoints::new(every, budget, epoch)),
             sampler: Sampler::new(spec, partition, epoch),
             budget,
             epoch,
             accumulate: spec.train.accumulate as usize,
             optimizer: spec.train.optimizer,
         }
+    }
+
+    /// The number of the checkpoint, from 1, that a step ends with: after which `after` samples are consumed, and before which
+    /// `before` were. None ends the run.
+    pub fn checkpoint(&self, before: u64, after: u64) -> Option<u64> {
+        let points = self.checkpoints.filter(|points| points.due(before, after))?;
+        (after < self.budget.samples()).then(|| points.last(after))
     }
 
     /// The seed of everything random in the run.

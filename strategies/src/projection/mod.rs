@@ -20,7 +20,7 @@ pub use random_k::RandomK;
 
 use crate::collective::CollectiveAlgorithm;
 use crate::compress::distance;
-use crate::{StepError, Tag, Wire, arithmetic};
+use crate::{StateError, StateVisitor, StepError, Tag, Wire, arithmetic};
 use recipe::{Codec, Compression};
 use record::{Phase, Work};
 use std::sync::Arc;
@@ -35,6 +35,14 @@ pub trait Projection: Send {
         own: Option<&mut [f32]>,
         adder: &mut Adder<'_, '_>,
     ) -> Result<(), StepError>;
+
+    /// What the next projection depends on beside the vector.
+    ///
+    /// # Errors
+    /// What is loaded does not fit.
+    fn state(&mut self, _state: &mut StateVisitor<'_>) -> Result<(), StateError> {
+        Ok(())
+    }
 }
 
 /// How projections are added: an all-reduce whose messages are not counted as gradients of their own.
@@ -91,6 +99,17 @@ impl Projector {
     /// The memory, by position; positions beyond its end have lost nothing so far.
     pub fn memory(&self) -> &[f32] {
         self.memory.as_deref().unwrap_or_default()
+    }
+
+    /// The memory, and what the projection keeps.
+    ///
+    /// # Errors
+    /// What is loaded does not fit.
+    pub fn state(&mut self, state: &mut StateVisitor<'_>) -> Result<(), StateError> {
+        if let Some(memory) = &mut self.memory {
+            state.list("memory", memory)?;
+        }
+        self.projection.state(state)
     }
 
     /// Replaces `x` by the projection of the sum over all places.

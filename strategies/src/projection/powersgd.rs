@@ -17,7 +17,7 @@
 
 use super::{Adder, Projection};
 use crate::compress::dot;
-use crate::{StepError, arithmetic, rng};
+use crate::{StateError, StateVisitor, StepError, Vector, arithmetic, rng};
 use rand_chacha::ChaCha8Rng;
 use recipe::Model;
 use std::ops::Range;
@@ -168,6 +168,16 @@ impl Powersgd {
 }
 
 impl Projection for Powersgd {
+    fn state(&mut self, state: &mut StateVisitor<'_>) -> Result<(), StateError> {
+        for (number, q) in self.q.iter_mut().enumerate() {
+            let mut columns = Vector::from(std::mem::take(q));
+            let visited = state.vector(&format!("q{number}"), &mut columns);
+            *q = columns.into_inner();
+            visited?;
+        }
+        state.number("redrawn", &mut self.redrawn)
+    }
+
     fn reduce(
         &mut self,
         x: &mut [f32],

@@ -4,7 +4,9 @@ use super::cost::Costs;
 use super::kernel::{Actor, Kernel, Wait};
 use super::world::{RankLog, World};
 use crate::emulation::ComputeModel;
-use crate::{Bell, Envelope, Gate, Kind, Observer, Packet, Runtime, StepError, Tag, Transport, Vector};
+use crate::{
+    Bell, Checkpoint, Envelope, Gate, Kind, Observer, Packet, Runtime, StepError, Tag, Transport, Vector,
+};
 use record::{Clock, Event, Nanos, Phase, Rank, SnapshotRecord, WeightHash, Work};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -189,6 +191,11 @@ impl Observer for SimObserver {
             self.kernel.writes(self.rank, &format!("the snapshot of step {}", record.step));
             log.events.push(Event::Snapshot(record));
         }
+    }
+
+    fn checkpoint(&self, checkpoint: Checkpoint) {
+        self.kernel.writes(self.rank, &format!("checkpoint {}", checkpoint.number));
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).checkpoints.push(checkpoint);
     }
 
     fn stopping(&self) -> bool {

@@ -7,7 +7,7 @@ use super::kernel::{Actor, Kernel, Next, State, Wait};
 use super::runtime::SimRuntime;
 use crate::blueprint::RankSetup;
 use crate::emulation::{ComputeModel, Fabric, Link, Parts, Slowness};
-use crate::{Blueprint, CommQueue, LaneBody, Learner, Roles, Runtime, StepError, Vector};
+use crate::{Blueprint, Checkpoint, CommQueue, LaneBody, Learner, Roles, Runtime, StepError, Vector};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use recipe::RunSpec;
@@ -67,6 +67,8 @@ pub struct RankOutcome {
     pub weights: BTreeMap<u64, Vector>,
     /// Its own model beside a centre that it holds, which answers for it.
     pub beside: BTreeMap<u64, Vector>,
+    /// The checkpoints of its lanes, in order.
+    pub checkpoints: Vec<Checkpoint>,
 }
 
 impl RankOutcome {
@@ -92,6 +94,7 @@ pub(super) struct RankLog {
     pub(super) events: Vec<Event>,
     pub(super) weights: BTreeMap<u64, Vector>,
     pub(super) beside: BTreeMap<u64, Vector>,
+    pub(super) checkpoints: Vec<Checkpoint>,
 }
 
 /// Why a world came to an end too early.
@@ -260,7 +263,12 @@ fn built(
 fn outcome(kernel: &Kernel, logs: Vec<Arc<Mutex<RankLog>>>) -> WorldOutcome {
     let ranks = logs.into_iter().map(|log| {
         let log = std::mem::take(&mut *log.lock().unwrap_or_else(PoisonError::into_inner));
-        RankOutcome { events: log.events, weights: log.weights, beside: log.beside }
+        RankOutcome {
+            events: log.events,
+            weights: log.weights,
+            beside: log.beside,
+            checkpoints: log.checkpoints,
+        }
     });
     let ranks = ranks.collect();
     let State { now, origin, messages, bytes, switches, .. } = *kernel.lock();

@@ -31,6 +31,7 @@ mod pipe_sgd;
 mod plan;
 mod projections;
 mod reference;
+mod resume;
 mod scale;
 mod scene;
 mod serving;

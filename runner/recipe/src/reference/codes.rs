@@ -380,6 +380,12 @@ pub(crate) const CODES: &[Code] = &[
          1 or more, it would grow without end.",
     ),
     code(
+        "R159",
+        "checkpoints on other machines",
+        "A checkpoint is a file for each rank, in the attempt's folder on the machine that the rank runs on. Those of other \
+         machines are not fetched in this version, so that a run there could not be continued.",
+    ),
+    code(
         "R201",
         "more workers than cores",
         "Workers that share a core slow each other down, so that step times measure the operating system's \
@@ -404,6 +410,12 @@ pub(crate) const CODES: &[Code] = &[
         "a centre that is seldom visited",
         "Elastic workers get the steps up to their next exchange one exchange ahead, and what they do after the last one \
          never reaches the centre. Where the training is no longer than two periods, that is much of it.",
+    ),
+    code(
+        "R208",
+        "a strategy without checkpoints",
+        "A run is continued from a moment between two steps of all ranks, at which nothing is on its way. Where each worker \
+         steps by itself there is no such moment, and what came next would depend on the clock: such a run begins again.",
     ),
     code(
         "R251",

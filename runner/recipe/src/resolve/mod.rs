@@ -3,6 +3,7 @@
 
 pub(crate) mod assign;
 pub(crate) mod cell;
+mod checkpoint;
 pub(crate) mod collective;
 pub(crate) mod communication;
 pub(crate) mod compression;

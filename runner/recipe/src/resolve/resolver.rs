@@ -4,8 +4,8 @@ use crate::resolve::cell::Cell;
 use crate::resolve::inventory::Known;
 use crate::resolve::model::Models;
 use crate::resolve::{
-    assign, communication, compression, dataset, elastic, emulation, gossip, measure, period, quantize_range,
-    strategy, training,
+    assign, checkpoint, communication, compression, dataset, elastic, emulation, gossip, measure, period,
+    quantize_range, strategy, training,
 };
 use crate::text::finding::Finding;
 use crate::text::source::Span;
@@ -44,6 +44,7 @@ impl<'a> Resolver<'a> {
         let (emulation, findings) = emulation::emulation(settings, &cluster, self.machine);
         cell.findings.extend(findings);
         let train = training::read(&mut cell, workers, &dataset);
+        cell.findings.extend(checkpoint::findings(settings, kind, &cluster));
         cell.findings.extend(elastic::findings(settings, &strategy, workers, &train));
         let spec = RunSpec {
             model: self.models.read(&mut cell),

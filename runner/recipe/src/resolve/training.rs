@@ -1,9 +1,9 @@
 //! Settings of `train` to its description, and what cannot work about batch, length and target.
 
 use crate::keys::lookup::KeyId;
-use crate::resolve::cell::{Cell, GLOBAL_BATCH, WORKER_BATCH};
+use crate::resolve::cell::{Cell, GLOBAL_BATCH, STRATEGY_KIND, WORKER_BATCH};
 use crate::resolve::dataset::{TRAIN_SAMPLES, VALIDATION};
-use crate::resolve::{assign, lr_schedule};
+use crate::resolve::{assign, checkpoint, lr_schedule};
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::{Defaulted, Optional};
@@ -46,6 +46,7 @@ pub(crate) fn read(cell: &mut Cell<'_>, workers: u32, dataset: &Dataset) -> Trai
         accumulate: ACCUMULATE.of(settings) as u32,
         schedule: lr_schedule::read(cell),
         evaluate: EVALUATE.of(settings),
+        checkpoint: STRATEGY_KIND.of(settings).and_then(|kind| checkpoint::read(settings, kind)),
         target: target(cell),
     }
 }

@@ -36,6 +36,7 @@ impl RunSpec {
                     scale: LrScale::None,
                 },
                 evaluate: Extent::Steps(1_000_000),
+                checkpoint: None,
                 target: None,
             },
             cluster: Cluster {

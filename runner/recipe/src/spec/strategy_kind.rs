@@ -138,6 +138,32 @@ impl Profile {
 }
 
 impl StrategyKind {
+    /// Why a run cannot be continued from a checkpoint with the same bits; `None` if it can.
+    pub const fn not_continued(self) -> Option<&'static str> {
+        match self {
+            Self::PsSync
+            | Self::DSync
+            | Self::PipeSgd
+            | Self::LocalSgd
+            | Self::Slowmo
+            | Self::DPsgd
+            | Self::Sgp
+            | Self::EasgdSync => None,
+            Self::EasgdOriginal
+            | Self::AsyncSgd
+            | Self::AsyncMsgd
+            | Self::HogwildSgd
+            | Self::EasgdAsync
+            | Self::MeasgdAsync
+            | Self::EasgdHogwild
+            | Self::Eamsgd
+            | Self::AdPsgd => {
+                Some("its workers step by themselves: there is no moment between two steps of all")
+            }
+            Self::Custom => Some("only the strategy itself knows what its next step depends on"),
+        }
+    }
+
     /// What others need to know of the strategy.
     pub const fn profile(self) -> Profile {
         match self {

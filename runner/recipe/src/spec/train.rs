@@ -104,6 +104,10 @@ pub struct Training {
     pub schedule: LrSchedule,
     /// How often a snapshot is evaluated; the initial and the final model always are.
     pub evaluate: Extent,
+    /// How often the state of all ranks is saved, for another attempt to go on from; `None` for never.
+    // Absent where it says nothing, so that earlier runs keep their identity.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<Extent>,
     /// What the run is after.
     pub target: Option<Target>,
 }

@@ -1,0 +1,182 @@
+//! A run that is continued from a checkpoint is the run that was not interrupted, bit for bit.
+
+use crate::scene::Scene;
+use recipe::{Codec, Compression, ExchangeThrough, Extent, Sends, Strategy, StrategyKind};
+use record::{Event, Rank};
+use std::collections::BTreeMap;
+use strategies::sim::WorldOutcome;
+use strategies::{Checkpoint, StepError};
+
+const STEPS: u64 = 7;
+
+/// Settings of every strategy whose runs can be continued.
+fn strategies() -> impl Iterator<Item = Strategy> {
+    StrategyKind::ALL.iter().filter(|kind| kind.not_continued().is_none()).flat_map(|kind| kind.samples())
+}
+
+/// Momentum, decay, a rate that changes, an epoch that ends within the run, and a checkpoint after every step.
+fn scene(strategy: Strategy) -> Scene {
+    let mut scene = Scene::new(strategy, 4).change(|spec| {
+        spec.train.length = Extent::Steps(STEPS);
+        spec.train.checkpoint = Some(Extent::Steps(1));
+        spec.train.optimizer.momentum = 0.5;
+        spec.train.optimizer.weight_decay = 0.01;
+        spec.train.evaluate = Extent::Steps(2);
+    });
+    scene.samples = 4 * scene.spec.train.global_batch + 3;
+    scene
+}
+
+/// The checkpoints of a run by their number.
+fn checkpoints(outcome: &WorldOutcome) -> BTreeMap<u64, BTreeMap<(Rank, record::LaneId), Checkpoint>> {
+    let mut all: BTreeMap<u64, BTreeMap<_, Checkpoint>> = BTreeMap::new();
+    for checkpoint in outcome.ranks.iter().flat_map(|rank| &rank.checkpoints) {
+        // The last one of a lane counts.
+        let lane = (checkpoint.rank, checkpoint.lane);
+        all.entry(checkpoint.number).or_default().insert(lane, checkpoint.clone());
+    }
+    all
+}
+
+/// Losses, rates, samples and traffic of each step, and digests of weights, from a step on. Numbers of steps are those of lanes.
+fn facts(outcome: &WorldOutcome, after: &BTreeMap<(Rank, record::LaneId), u64>) -> Vec<String> {
+    let mut facts: Vec<String> = Vec::new();
+    for event in outcome.ranks.iter().flat_map(|rank| &rank.events) {
+        match event {
+            Event::Step(step) if step.step > after.get(&(step.rank, step.lane)).copied().unwrap_or(0) => {
+                let loss = step.loss.map(f32::to_bits);
+                let rate = step.rate.map(f32::to_bits);
+                let record::StepRecord {
+                    rank, lane, step: number, samples, bytes_out, bytes_in, drain, ..
+                } = step;
+                facts.push(format!(
+                    "{rank} {lane} {number}: {samples} {loss:?} {rate:?} {bytes_out} {bytes_in} {drain}"
+                ));
+            }
+            Event::Coding(coding) => facts.push(format!("{coding:?}")),
+            _ => {}
+        }
+    }
+    facts.sort();
+    facts
+}
+
+fn check(scene: &Scene, name: &str) {
+    let whole = scene.run();
+    let all = checkpoints(&whole);
+    assert_eq!(all.keys().copied().collect::<Vec<_>>(), (1..STEPS).collect::<Vec<_>>(), "{name}");
+    for number in [1, 3, STEPS - 1] {
+        let from = &all[&number];
+        let lanes: BTreeMap<_, u64> = from
+            .iter()
+            .map(|(lane, checkpoint)| (*lane, checkpoint.state.steps().expect("a step")))
+            .collect();
+        let blueprint = scene.blueprint().resuming(from.values().cloned());
+        let resumed = scene.world.run(&blueprint, |_| Box::new(scene.learner())).unwrap();
+        let at = format!("{name}, continued from checkpoint {number}");
+        for (one, other) in whole.ranks.iter().zip(&resumed.ranks) {
+            for (step, weights) in &other.weights {
+                assert_eq!(weights.sha256(), one.weights[step].sha256(), "{at}: weights of step {step}");
+            }
+            assert_eq!(one.model().sha256(), other.model().sha256(), "{at}: the final weights");
+            assert_eq!(one.beside.last_key_value(), other.beside.last_key_value(), "{at}: models beside");
+        }
+        assert_eq!(facts(&whole, &lanes), facts(&resumed, &lanes), "{at}");
+        for (later, states) in checkpoints(&resumed) {
+            assert!(later > number, "{at}");
+            for (lane, checkpoint) in states {
+                assert!(checkpoint.state == all[&later][&lane].state, "{at}: checkpoint {later} of {lane:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_synchronous_strategy() {
+    for strategy in strategies() {
+        check(&scene(strategy.clone()), &format!("{strategy:?}"));
+    }
+}
+
+/// Weights are coded by what is nearly exact; one range for a whole gradient needs an all-reduce of the whole.
+fn suits(strategy: &Strategy, codec: Codec) -> bool {
+    let profile = strategy.kind().profile();
+    let whole = !matches!(strategy, Strategy::PipeSgd { segments: 2.., .. });
+    match codec {
+        Codec::Truncate16 | Codec::Fp16 | Codec::Bf16 => true,
+        Codec::Quantize8Gradient => {
+            whole && profile.exchange == ExchangeThrough::AllReduce && profile.sends == Sends::Gradients
+        }
+        _ => profile.sends != Sends::Weights,
+    }
+}
+
+#[test]
+fn every_codec_with_and_without_its_memory() {
+    let codecs = [
+        Codec::Truncate16,
+        Codec::Quantize8,
+        Codec::Fp16,
+        Codec::Bf16,
+        Codec::TopK { ratio: 0.2 },
+        Codec::Quantize8Gradient,
+        Codec::Sign,
+        Codec::Terngrad { bucket: 16 },
+        Codec::Qsgd { levels: 4, bucket: 16 },
+    ];
+    for strategy in strategies() {
+        let weights = strategy.kind().profile().sends == Sends::Weights;
+        for codec in codecs.into_iter().filter(|codec| suits(&strategy, *codec)) {
+            for error_feedback in [false, true] {
+                let coded = scene(strategy.clone()).change(|spec| {
+                    spec.compression = Compression::Coded { codec, parameters: weights, error_feedback };
+                });
+                check(&coded, &format!("{strategy:?} with {codec:?}, error feedback {error_feedback}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn every_projection_with_and_without_its_memory() {
+    let all_reduces = strategies()
+        .filter(|strategy| matches!(strategy, Strategy::DSync | Strategy::PipeSgd { segments: 1, .. }));
+    for strategy in all_reduces {
+        for codec in [Codec::RandomK { ratio: 0.3 }, Codec::Powersgd { rank: 1 }] {
+            for error_feedback in [false, true] {
+                check(
+                    &scene(strategy.clone()).coded(codec, error_feedback),
+                    &format!("{strategy:?} with {codec:?}"),
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn several_servers_and_micro_batches() {
+    let servers = scene(Strategy::PsSync).change(|spec| {
+        spec.cluster = recipe::RunSpec::sample_of(Strategy::PsSync, 4).cluster;
+        spec.train.accumulate = 2;
+    });
+    check(&servers, "ps-sync in micro-batches");
+    for order in 1..20 {
+        check(
+            &scene(Strategy::PipeSgd { depth: 3, warmup: Extent::Steps(1), segments: 3 }).seed(order),
+            "any order",
+        );
+    }
+}
+
+#[test]
+fn a_checkpoint_of_another_run_is_refused() {
+    let small = scene(Strategy::DSync);
+    let first = checkpoints(&small.run()).remove(&1).unwrap();
+    let larger = scene(Strategy::DSync).widths(&[6, 9, 4]);
+    let blueprint = larger.blueprint().resuming(first.into_values());
+    let failed = larger.world.run(&blueprint, |_| Box::new(larger.learner())).unwrap_err();
+    let strategies::sim::WorldError::Failed { source: StepError::State(error), .. } = failed else {
+        panic!("{failed}")
+    };
+    assert!(error.to_string().starts_with("`weights` of the state has "), "{error}");
+}
