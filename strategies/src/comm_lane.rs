@@ -35,6 +35,8 @@ impl Service for CommLane {
         let ReduceJob { mut x, at, group, tag } = work;
         self.all_reduce.mean(&mut x, tag, ctx.lane.wire(&group).of_part(at))?;
         self.queue.reply(ticket, x);
-        Ok(ServiceStep::Served(ctx.info.plan.budget.samples_after(tag.step)))
+        // A gradient in parts leaves from its end: the part at its beginning is the last one of the step.
+        let steps = if at == 0 { tag.step } else { tag.step - 1 };
+        Ok(ServiceStep::Served(ctx.info.plan.budget.samples_after(steps)))
     }
 }

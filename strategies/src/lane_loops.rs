@@ -102,7 +102,6 @@ pub(crate) fn serve(
     } else {
         recorder.snapshot_service(&mut ctx, service.as_ref(), last, SnapshotPurpose::Evaluation);
     }
-    let mut checkpoint = None;
     for step in last.step + 1.. {
         let ServiceStep::Served(samples) = service.step(&mut ctx)? else {
             recorder.snapshot_service(&mut ctx, service.as_ref(), last, SnapshotPurpose::Final);
@@ -111,10 +110,7 @@ pub(crate) fn serve(
             return Ok(());
         };
         let purpose = recorder.purpose(plan.evaluations.due(last.samples, samples));
-        // A request that belongs to the same step of the run as the one before replaces its checkpoint.
-        if samples > last.samples {
-            checkpoint = plan.checkpoint(last.samples, samples);
-        }
+        let checkpoint = plan.checkpoint(last.samples, samples);
         last = When { step, samples };
         if let Some(purpose) = purpose.filter(|_| samples < plan.budget.samples()) {
             recorder.snapshot_service(&mut ctx, service.as_ref(), last, purpose);

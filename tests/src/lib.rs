@@ -141,6 +141,7 @@ pub fn train_planned(
         worker: binary("bakeoff-worker")?,
         deadlines,
         timeout: Some(Duration::from_mins(4)),
+        resume: None,
     };
     let runtime = tokio::runtime::Runtime::new()?;
     let (outcome, events) = runtime.block_on(async {

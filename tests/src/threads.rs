@@ -95,6 +95,7 @@ impl Attempt<'_> {
             directory: self.sockets.to_owned(),
             threads: 1,
             deadlines: Deadlines::default(),
+            resume: None,
         }
     }
 }
@@ -124,6 +125,7 @@ impl Observer for Log {
             self.event(Event::WeightHash(hash));
         }
     }
+    fn checkpoint(&self, _: strategies::Checkpoint) {}
     fn stopping(&self) -> bool {
         false
     }

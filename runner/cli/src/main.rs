@@ -19,6 +19,7 @@ mod planning;
 mod progress;
 mod recorder;
 mod repository;
+mod resume;
 mod reuse;
 mod session;
 mod sweep;

@@ -2,15 +2,19 @@
 
 use crate::environment::Environment;
 use crate::exit::Failure;
+use crate::resume;
 use recipe::{Cell, Plan, Provenance, Run, RunSpec};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use store::{EarlierRun, RunRef, RunState, Store};
+use store::{EarlierRun, RunId, RunRef, RunState, Store};
 
 /// Why a run is trained that nothing is known of.
 pub(crate) const NEVER: &str = "never run before";
+
+/// The end of the reason for a run without a checkpoint.
+const ANEW: &str = "; it begins anew";
 
 /// The action for a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +23,8 @@ pub(crate) enum Action {
     Run,
     /// It is trained again: it did not end well.
     Repeat,
+    /// It goes on from a checkpoint of this run, which ended early.
+    Resume(RunId),
     /// The numbers of this finished run are taken.
     Reuse(RunRef),
 }
@@ -29,6 +35,7 @@ impl Action {
         match self {
             Self::Run => "run",
             Self::Repeat => "repeat",
+            Self::Resume(_) => "resume",
             Self::Reuse(_) => "reuse",
         }
     }
@@ -89,7 +96,7 @@ pub(crate) async fn decide(
             }
             (None, Reuse::Nothing) => (Action::Run, "asked for with --fresh".to_owned()),
             (None, Reuse::Apart) => (Action::Run, NEVER.to_owned()),
-            (None, Reuse::Finished) => now.compared_with(before.copied()),
+            (None, Reuse::Finished) => now.resumed(store, before.copied()),
         };
         decisions.push(Decision { action, why, identity, surroundings });
     }
@@ -115,6 +122,24 @@ struct Now<'a> {
 }
 
 impl Now<'_> {
+    /// As [`compared_with`](Self::compared_with), from a checkpoint where there is one.
+    fn resumed(&self, store: Option<&Store>, before: Option<&EarlierRun>) -> (Action, String) {
+        let (action, why) = self.compared_with(before);
+        let (Action::Repeat, Some(before), Some(store)) = (&action, before, store) else {
+            return (action, why);
+        };
+        match resume::last_checkpoint(store, &before.run, &self.cell.spec) {
+            Some(checkpoint) => {
+                let why = why.strip_suffix(ANEW).unwrap_or(&why);
+                (
+                    Action::Resume(before.run.clone()),
+                    format!("{why}; it goes on after step {}", checkpoint.step()),
+                )
+            }
+            None => (action, why),
+        }
+    }
+
     fn compared_with(&self, before: Option<&EarlierRun>) -> (Action, String) {
         let Some(before) = before else { return (Action::Run, NEVER.to_owned()) };
         if before.identity.as_deref() != Some(self.identity) {
@@ -125,8 +150,8 @@ impl Now<'_> {
             RunState::Failed => (Action::Repeat, format!("it failed{detail}")),
             RunState::Degraded => (Action::Repeat, format!("it is degraded{detail}")),
             RunState::TimedOut => (Action::Repeat, "it ran out of time".to_owned()),
-            RunState::Interrupted => (Action::Repeat, "it was interrupted; it begins anew".to_owned()),
-            RunState::Running => (Action::Repeat, "it was not finished; it begins anew".to_owned()),
+            RunState::Interrupted => (Action::Repeat, format!("it was interrupted{ANEW}")),
+            RunState::Running => (Action::Repeat, format!("it was not finished{ANEW}")),
             // With all of its ranks it would have been reused.
             RunState::Diverged => (Action::Repeat, format!("it was degraded, and diverged{detail}")),
             RunState::Pending | RunState::Done => (Action::Run, NEVER.to_owned()),

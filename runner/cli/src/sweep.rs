@@ -6,10 +6,11 @@ use crate::machines::Machines;
 use crate::output::human;
 use crate::progress::{Progress, RunEnd};
 use crate::recorder::Recorder;
+use crate::resume;
 use crate::reuse::{Action, Decision};
 use crate::session::Session;
-use launch::{Attempt, Deadlines, End, FaultOrigin, LaunchError, LostRank, Outcome};
-use recipe::{Plan, Run};
+use launch::{Attempt, Continuation, Deadlines, End, FaultOrigin, LaunchError, LostRank, Outcome};
+use recipe::{Plan, Run, RunSpec};
 use record::Nanos;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -105,6 +106,15 @@ impl Sweep<'_> {
         }
     }
 
+    /// Where a run goes on: after an attempt of this sweep, else after one of an earlier sweep.
+    fn continuation(&self, id: &RunId, decision: &Decision, spec: &RunSpec) -> Option<Continuation> {
+        let own = resume::continuation(self.store, id, spec);
+        own.or_else(|| match &decision.action {
+            Action::Resume(earlier) => resume::continuation(self.store, earlier, spec),
+            Action::Run | Action::Repeat | Action::Reuse(_) => None,
+        })
+    }
+
     async fn attempt(&self, run: &Run, id: &RunId, decision: &Decision) -> Result<Attempted, StoreError> {
         let spec = &self.plan.cells[run.cell].spec;
         // A machine without ranks has no row and needs none; its position must not shift the others.
@@ -133,6 +143,7 @@ impl Sweep<'_> {
             worker: self.environment.worker.path.clone(),
             deadlines: Deadlines::default(),
             timeout: self.plan.limits.run_timeout,
+            resume: self.continuation(id, decision, spec),
         };
         let stop = self.session.stop();
         let outcome = match &self.environment.machines {

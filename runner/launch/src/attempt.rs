@@ -1,5 +1,6 @@
 //! One attempt of one run: the thin shell around the supervisor.
 
+use crate::checkpoints::{CheckpointCollector, Continuation, SavedCheckpoint};
 use crate::launcher::{Artifact, Artifacts, Launcher, NodeIndex, NodeReport, Opening, SpawnRequest};
 use crate::local::LocalLauncher;
 use crate::log;
@@ -27,6 +28,8 @@ use tokio_util::sync::CancellationToken;
 const TICK: Duration = Duration::from_millis(50);
 /// How long the channel may take to notice that all members are gone.
 const SETTLING: Duration = Duration::from_millis(200);
+/// Events of an earlier attempt in one update.
+const REPLAYED: usize = 512;
 /// Lines of the suspects' logs in an outcome.
 const LINES: usize = 20;
 
@@ -46,6 +49,8 @@ pub struct Attempt<'a> {
     pub deadlines: Deadlines,
     /// Limit of the attempt's wall time.
     pub timeout: Option<Duration>,
+    /// Where the run goes on, if it does not begin.
+    pub resume: Option<Continuation>,
 }
 
 /// How the user ends an attempt early. Clones share their state.
@@ -120,6 +125,9 @@ pub async fn run_on(
     let (supervisor, first) = Supervisor::new(rules(&attempt));
     let report = shell.obey(supervisor, first, &stop).await?;
     let last_lines = shell.lines_of(&report.suspects);
+    if matches!(report.end, End::Done | End::TargetReached { .. } | End::Diverged { .. }) {
+        shell.checkpoints.delete();
+    }
     shell.close().await?;
     Ok(Outcome {
         end: report.end,
@@ -153,6 +161,9 @@ fn prepared(attempt: Attempt<'_>) -> Result<Attempt<'_>, LaunchError> {
         std::path::absolute(&attempt.directory).map_err(fault(attempt.directory.clone(), "found"))?;
     let snapshots = directory.join("snapshots");
     fs::create_dir_all(&snapshots).map_err(fault(snapshots, "made"))?;
+    if let Some(resume) = &attempt.resume {
+        resume.bring_models(&directory);
+    }
     Ok(Attempt { directory, ..attempt })
 }
 
@@ -177,6 +188,9 @@ struct Shell<'a, L> {
     control: ControlServer,
     sockets: OwnedDirectory,
     secret: Secret,
+    checkpoints: CheckpointCollector,
+    /// Models of an earlier attempt that this one evaluates, before the supervisor knows of them.
+    unevaluated: Vec<SnapshotRecord>,
     updates: mpsc::Sender<Update>,
     /// Updates for which the channel had no room: a slow recorder must not delay the supervisor, or healthy ranks would
     /// seem silent.
@@ -214,6 +228,8 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
             control,
             sockets,
             secret,
+            checkpoints: CheckpointCollector::new(&attempt.directory, attempt.spec.cluster.ranks()),
+            unevaluated: Vec::new(),
             updates,
             backlog: VecDeque::new(),
             training: None,
@@ -262,6 +278,7 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
             directory,
             threads: self.threads(member),
             deadlines: self.attempt.deadlines,
+            resume: self.attempt.resume.as_ref().map(|resume| resume.checkpoint.directory.clone()),
         }
     }
 
@@ -310,6 +327,7 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
                 () = stop.at_next_step.cancelled(), if !stopping => { stopping = true; Input::Stop }
                 message = self.control.recv() => {
                     let (member, message) = message.ok_or(LaunchError::ChannelLost)?;
+                    self.keep(member, &message);
                     Input::Message(member, message)
                 }
                 report = self.launcher.next_report() => self.take(report),
@@ -320,11 +338,27 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
                 _ = ticks.tick() => Input::Tick,
             };
             over = self.carry_out(supervisor.on(since(self.begun), input)).await?;
+            for snapshot in std::mem::take(&mut self.unevaluated) {
+                let taken = Input::Message(
+                    Member::Rank(snapshot.rank),
+                    ToDriver::Events(vec![Event::Snapshot(snapshot)]),
+                );
+                over |= self.carry_out(supervisor.on(since(self.begun), taken)).await?;
+            }
             if self.training.as_mut().is_some_and(|(zero, schedule)| schedule.is_due(since(*zero))) {
                 self.read_hosts();
             }
         }
         Ok(supervisor.report())
+    }
+
+    /// Keeps a rank's part of a checkpoint.
+    fn keep(&mut self, member: Member, message: &ToDriver) {
+        let (Member::Rank(rank), ToDriver::Saved(saved)) = (member, message) else { return };
+        if let Err(error) = self.checkpoints.add(rank, saved.clone()) {
+            let note = format!("checkpoint {} is not kept: {error}", saved.number);
+            self.backlog.push_back(Update::Note(note));
+        }
     }
 
     /// What a report means for the supervisor; what it is not about is recorded.
@@ -366,15 +400,33 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
 
     /// Starts the run's clock: zero is the same moment on all nodes, given to each rank by the clock of its node.
     fn start(&mut self) {
-        self.training = Some((Instant::now(), ReadingSchedule::default()));
+        let begin = self.take_over();
+        let zero = Instant::now().checked_sub(Duration::from_nanos(begin.0));
+        self.training = Some((zero.unwrap_or_else(Instant::now), ReadingSchedule::default()));
         self.read_hosts();
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         let now = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
         for rank in 0..self.attempt.spec.cluster.ranks() {
             let member = Member::Rank(Rank(rank));
-            let origin = now.saturating_add_signed(self.launcher.clock_ahead(self.node(member)));
+            let zero = now.saturating_sub(begin.0);
+            let origin = zero.saturating_add_signed(self.launcher.clock_ahead(self.node(member)));
             self.send(member, ToMember::Start { origin });
         }
+    }
+
+    /// Reports what the run did before the checkpoint from which it goes on. Returns the time of that checkpoint on the run's clock.
+    fn take_over(&mut self) -> Nanos {
+        let attempt = self.attempt;
+        let Some(Continuation { checkpoint, events, unevaluated }) = &attempt.resume else { return Nanos(0) };
+        let SavedCheckpoint { number, samples, at, .. } = checkpoint;
+        let words =
+            format!("it goes on from checkpoint {number} of an earlier attempt, after {samples} samples");
+        self.backlog.push_back(Update::Note(words));
+        for piece in events.chunks(REPLAYED) {
+            self.backlog.push_back(Update::Events(piece.to_vec()));
+        }
+        self.unevaluated.clone_from(unevaluated);
+        *at
     }
 
     /// Reports the counters of the machines, if ranks train.

@@ -11,6 +11,7 @@
 mod agent;
 mod attempt;
 mod channel;
+mod checkpoints;
 mod data_files;
 mod digest;
 mod error;
@@ -34,6 +35,7 @@ mod worker_binary;
 
 pub use agent::serve as serve_agent;
 pub use attempt::{Attempt, StopSignal, run, run_on, run_on_hosts};
+pub use checkpoints::{Continuation, SavedCheckpoint};
 pub use data_files::{DataFilesError, digest as data_digest};
 pub use error::LaunchError;
 pub use launcher::{

@@ -159,6 +159,7 @@ fn run(broken: Option<&'static str>) -> (Outcome, Vec<String>) {
         worker: "/no/program/is/started".into(),
         deadlines: Deadlines { start_up: PATIENCE, ..Deadlines::default() },
         timeout: None,
+        resume: None,
     };
     let log = Log::default();
     let (exited, exits) = mpsc::unbounded_channel();

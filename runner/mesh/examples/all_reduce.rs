@@ -171,6 +171,7 @@ fn take_part(Place { rank, ranks, transport }: Place, sockets: &Path, sizes: &[u
         directory: sockets.to_owned(),
         threads: 1,
         deadlines,
+        resume: None,
     };
     briefing.spec.communication.transport = transport;
     let collective = build(&briefing.spec.communication, &briefing.spec.cluster);

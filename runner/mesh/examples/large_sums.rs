@@ -106,6 +106,7 @@ fn take_part(rank: Rank, ranks: u32, weights: usize, sockets: &Path) -> Result<(
         directory: sockets.to_owned(),
         threads: 1,
         deadlines: Deadlines { peer: Duration::from_mins(1), ..Deadlines::default() },
+        resume: None,
     };
     let plane = DataPlane::open(&briefing, rank, clock.clone())?;
     let everyone: Arc<[Rank]> = (0..ranks).map(Rank).collect();

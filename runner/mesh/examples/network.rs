@@ -115,6 +115,7 @@ fn briefing(me: Rank, ranks: u32, folder: &Path) -> Briefing {
         directory: folder.to_owned(),
         threads: 1,
         deadlines: Deadlines::default(),
+        resume: None,
     }
 }
 
@@ -199,6 +200,7 @@ impl Observer for Steps {
         }
     }
     fn snapshot(&self, _: SnapshotRecord, _: &Vector) {}
+    fn checkpoint(&self, _: strategies::Checkpoint) {}
     fn stopping(&self) -> bool {
         false
     }

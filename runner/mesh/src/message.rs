@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// The version of briefing, messages and frames; both sides must have the same.
-pub const PROTOCOL: u32 = 4;
+pub const PROTOCOL: u32 = 5;
 
 /// 256 random bits that only the processes of one attempt know.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -62,6 +62,8 @@ pub struct Briefing {
     pub threads: u32,
     /// Limits of waiting.
     pub deadlines: Deadlines,
+    /// Folder of the checkpoint from which the run is continued: `rank-N.state` for each rank.
+    pub resume: Option<PathBuf>,
 }
 
 /// Limits of waiting.
@@ -134,8 +136,25 @@ pub enum ToDriver {
         /// Why there are no metrics, if there are none.
         failure: Option<String>,
     },
+    /// A rank's part of a checkpoint is on its disk.
+    Saved(SavedState),
     /// The last message.
     Goodbye,
+}
+
+/// A rank's part of a checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SavedState {
+    /// The number of the checkpoint, from 1: the same on all ranks.
+    pub number: u64,
+    /// Samples that all ranks together have consumed.
+    pub samples: u64,
+    /// When the last lane was saved, on the clock of the run.
+    pub at: Nanos,
+    /// The file's name in the attempt's directory.
+    pub file: String,
+    /// The steps that each lane had taken.
+    pub lanes: Vec<(LaneId, u64)>,
 }
 
 /// A rank's current activity.

@@ -3,6 +3,7 @@
 //! Weights live in the caller's flat [`strategies::Vector`]; libtorch's tensors only view that memory. Modules that need
 //! no libtorch (data sets, initial weights, snapshots) do not touch it.
 
+mod checkpoint;
 mod clock;
 mod control_listener;
 pub mod data;

@@ -1,5 +1,6 @@
 //! One rank, from its briefing to its last message.
 
+use crate::checkpoint;
 use crate::clock::{LaneClock, RunClock};
 use crate::control_listener::ControlListener;
 use crate::data::DataSet;
@@ -142,6 +143,7 @@ impl Process<'_> {
         let (learner, parts) = self.learner(&data, &plan)?.unzip();
         let blueprint =
             Blueprint::new(spec, plan, spec.model.parameters()).with_registry(self.registry.clone());
+        let blueprint = self.resumed(blueprint)?;
         let emulation = Emulation::new(
             self.briefing,
             self.rank,
@@ -166,7 +168,16 @@ impl Process<'_> {
         let bodies = blueprint
             .lanes(self.rank, learner, &runtime)
             .map_err(|error| LaneFailure { error, ..LaneFailure::early(Phase::Other, "") })?;
+        self.recorder.expect_lanes(bodies.len());
         Ok(Ready { data, plane, bodies, clocks: runtime.lane_clocks(), emulation })
+    }
+
+    /// The blueprint with this rank's part of the checkpoint that the run is continued from.
+    fn resumed(&self, blueprint: Blueprint) -> Result<Blueprint, LaneFailure> {
+        let Some(folder) = &self.briefing.resume else { return Ok(blueprint) };
+        let file = folder.join(format!("rank-{}.state", self.rank));
+        let lanes = checkpoint::read(&file).map_err(|error| LaneFailure::early(Phase::Other, error))?;
+        Ok(blueprint.resuming(lanes))
     }
 
     fn learner(&self, data: &Arc<DataSet>, plan: &TrainingPlan) -> Result<Option<Model>, LaneFailure> {

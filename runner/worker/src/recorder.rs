@@ -1,19 +1,21 @@
 //! Collects the records of a rank and ships them to the driver. No lane waits for this, unless snapshots are taken faster
 //! than they can be hashed.
 
+use crate::checkpoint;
 use crate::clock::LaneClock;
 use crate::snapshot;
 use crate::stop::{Stop, lock};
-use mesh::{ControlClient, Heartbeat, ToDriver};
+use mesh::{ControlClient, Heartbeat, SavedState, ToDriver};
 use record::{Event, LaneId, Nanos, Phase, SnapshotRecord, WeightHash};
 use rustix::time::{ClockId, clock_gettime};
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use strategies::{Observer, Vector};
+use strategies::{Checkpoint, Observer, Vector};
 
 /// The longest time until events are shipped.
 const SHIP_EVERY: Duration = Duration::from_millis(100);
@@ -28,12 +30,27 @@ const RETRY: Duration = Duration::from_millis(1);
 pub(crate) struct Recorder {
     events: Mutex<Vec<Event>>,
     latest: Mutex<Latest>,
-    snapshots: Mutex<Option<SyncSender<(SnapshotRecord, Vector)>>>,
+    snapshots: Mutex<Option<SyncSender<ToDisk>>>,
+    /// The lanes whose states make a checkpoint of the rank, and those that have come.
+    checkpoints: Mutex<Checkpoints>,
     /// The longest wait of a snapshot; a slower disk has failed.
     limit: Duration,
     stop: Arc<Stop>,
     /// Processor time of the thread that ships, in nanoseconds.
     shipping: AtomicU64,
+}
+
+/// What the thread that writes takes.
+enum ToDisk {
+    Snapshot(SnapshotRecord, Vector),
+    Checkpoint(Vec<Checkpoint>),
+}
+
+/// The checkpoints of a rank that wait for some of its lanes.
+#[derive(Default)]
+struct Checkpoints {
+    lanes: usize,
+    begun: BTreeMap<u64, Vec<Checkpoint>>,
 }
 
 /// The last step of the lane that stands for the rank.
@@ -59,14 +76,16 @@ impl Recorder {
             events: Mutex::default(),
             latest: Mutex::default(),
             snapshots: Mutex::new(Some(snapshots)),
+            checkpoints: Mutex::default(),
             limit,
             stop,
             shipping: AtomicU64::new(0),
         });
         let writer = recorder.clone();
+        let sender = client.clone();
         let (settle, settled) = channel();
         let keep = move || {
-            writer.write_snapshots(&waiting, &directory);
+            writer.write(&waiting, &directory, &sender);
             // Where this took too long, no thread listens any more.
             let _ = settle.send(());
         };
@@ -90,9 +109,21 @@ impl Recorder {
         Nanos(self.shipping.load(Ordering::Relaxed))
     }
 
-    /// Hashes and writes snapshots until there are no more.
-    fn write_snapshots(&self, waiting: &Receiver<(SnapshotRecord, Vector)>, directory: &std::path::Path) {
-        while let Ok((mut record, weights)) = waiting.recv() {
+    /// Sets the number of lanes whose states make a checkpoint of the rank.
+    pub(crate) fn expect_lanes(&self, lanes: usize) {
+        lock(&self.checkpoints).lanes = lanes;
+    }
+
+    /// Writes snapshots and checkpoints until there are no more.
+    fn write(&self, waiting: &Receiver<ToDisk>, directory: &Path, client: &ControlClient) {
+        while let Ok(next) = waiting.recv() {
+            let (mut record, weights) = match next {
+                ToDisk::Snapshot(record, weights) => (record, weights),
+                ToDisk::Checkpoint(lanes) => {
+                    self.write_checkpoint(&lanes, directory, client);
+                    continue;
+                }
+            };
             record.sha256 = weights.sha256();
             if record.answers {
                 let hash = WeightHash { rank: record.rank, step: record.step, sha256: record.sha256.clone() };
@@ -111,6 +142,38 @@ impl Recorder {
                     self.stop.fail(error.to_string());
                 }
             }
+        }
+    }
+
+    /// Writes the states of all lanes after a step. A run without one of its checkpoints is still right.
+    fn write_checkpoint(&self, lanes: &[Checkpoint], directory: &Path, client: &ControlClient) {
+        let Some(Checkpoint { rank, number, samples, .. }) = lanes.first() else { return };
+        let file = format!("checkpoints/{number}/rank-{rank}.state");
+        if let Err(error) = checkpoint::write(&directory.join(&file), lanes) {
+            tracing::warn!(%error, "checkpoint lost");
+            return;
+        }
+        let at = lanes.iter().map(|lane| lane.at).max().unwrap_or_default();
+        let lanes = lanes.iter().map(|lane| (lane.lane, lane.state.steps().unwrap_or(0))).collect();
+        client.send(ToDriver::Saved(SavedState { number: *number, samples: *samples, at, file, lanes }));
+    }
+
+    /// Hands something to the thread that writes; waits while the disk is slower than the lanes.
+    fn hand_over(&self, mut next: ToDisk, step: u64) {
+        let Some(sender) = lock(&self.snapshots).clone() else { return };
+        let began = Instant::now();
+        loop {
+            next = match sender.try_send(next) {
+                Ok(()) => return,
+                Err(TrySendError::Disconnected(_)) => {
+                    return self.stop.fail("the thread that writes snapshots is gone".into());
+                }
+                Err(TrySendError::Full(_)) if began.elapsed() >= self.limit => {
+                    return self.stop.fail(format!("{}, before that of step {step}", too_slow(self.limit)));
+                }
+                Err(TrySendError::Full(next)) => next,
+            };
+            std::thread::sleep(RETRY);
         }
     }
 
@@ -169,23 +232,23 @@ impl Observer for Recorder {
     }
 
     fn snapshot(&self, record: SnapshotRecord, weights: &Vector) {
-        let Some(sender) = lock(&self.snapshots).clone() else { return };
-        let began = Instant::now();
         let step = record.step;
-        let mut next = (record, weights.clone());
-        loop {
-            next = match sender.try_send(next) {
-                Ok(()) => return,
-                Err(TrySendError::Disconnected(_)) => {
-                    return self.stop.fail("the thread that writes snapshots is gone".into());
-                }
-                Err(TrySendError::Full(_)) if began.elapsed() >= self.limit => {
-                    return self.stop.fail(format!("{}, before that of step {step}", too_slow(self.limit)));
-                }
-                Err(TrySendError::Full(next)) => next,
-            };
-            std::thread::sleep(RETRY);
-        }
+        self.hand_over(ToDisk::Snapshot(record, weights.clone()), step);
+    }
+
+    fn checkpoint(&self, checkpoint: Checkpoint) {
+        let (number, step) = (checkpoint.number, checkpoint.state.steps().unwrap_or(0));
+        let whole = {
+            let mut checkpoints = lock(&self.checkpoints);
+            let lanes = checkpoints.lanes;
+            let begun = checkpoints.begun.entry(number).or_default();
+            begun.push(checkpoint);
+            if begun.len() < lanes {
+                return;
+            }
+            checkpoints.begun.remove(&number).unwrap_or_default()
+        };
+        self.hand_over(ToDisk::Checkpoint(whole), step);
     }
 
     fn stopping(&self) -> bool {

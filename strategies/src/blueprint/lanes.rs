@@ -11,7 +11,7 @@ use crate::service_context::{RankInfo, ServiceContext};
 use crate::step_recorder::{Digests, Samples, StepRecorder};
 use crate::strategy::{Evaluated, Roles};
 use crate::worker_context::{WorkerContext, WorkerParts};
-use crate::{Lane, State, StepError};
+use crate::{Lane, State, StateError, StepError};
 use record::{LaneId, Overlap, PhaseClock, Rank, Trace};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ impl Blueprint {
             let ctx = self.worker_context(rank.context(LaneId::Compute)?, learner, comm)?;
             let gate = rank.gate.clone();
             let recorder = rank.recorder(LaneId::Compute, evaluated.clone());
-            let state = self.state_of(rank.info.rank, LaneId::Compute);
+            let state = self.state_of(rank.info.rank, LaneId::Compute)?;
             let run = guarded(move || lane_loops::train(ctx, strategy, gate.as_ref(), &recorder, state));
             bodies.push(LaneBody { rank: rank.info.rank, lane: LaneId::Compute, run });
         }
@@ -84,7 +84,7 @@ impl Blueprint {
             let ctx = rank.context(lane)?;
             let gate = rank.gate.clone();
             let recorder = rank.recorder(lane, evaluated.clone().filter(|_| !trains));
-            let state = self.state_of(rank.info.rank, lane);
+            let state = self.state_of(rank.info.rank, lane)?;
             let run = guarded(move || lane_loops::serve(ctx, service, gate.as_ref(), &recorder, state));
             bodies.push(LaneBody { rank: rank.info.rank, lane, run });
         }
@@ -112,9 +112,13 @@ impl Blueprint {
         Ok(WorkerContext::new(WorkerParts { service, trainers, learner, all_reduce, comm }))
     }
 
-    /// The state from which a lane goes on.
-    fn state_of(&self, rank: Rank, lane: LaneId) -> Option<State> {
-        self.resumed.get(&(rank, lane)).cloned()
+    /// The state from which a lane goes on; `None` for a run that begins.
+    fn state_of(&self, rank: Rank, lane: LaneId) -> Result<Option<State>, StepError> {
+        match self.resumed.get(&(rank, lane)) {
+            Some(state) => Ok(Some(state.clone())),
+            None if self.resumed.is_empty() => Ok(None),
+            None => Err(StateError::Missing { name: format!("lane {lane}") }.into()),
+        }
     }
 
     fn info(&self, rank: Rank) -> Result<RankInfo, StepError> {

@@ -100,7 +100,8 @@ impl WorkerContext {
         self.start_all_reduce_mean_of_part(0, g)
     }
 
-    /// The same for a part of a gradient, from position `at` on.
+    /// The same for a part of a gradient, from position `at` on. Parts leave from the end of the gradient to its beginning: the
+    /// one at 0 is the last of the step.
     pub fn start_all_reduce_mean_of_part(&mut self, at: usize, g: Vector) -> Result<Pending, StepError> {
         let x = self.weighted(g);
         let job = ReduceJob { x, at, group: self.trainers.clone(), tag: self.tag(Kind::Overlap) };

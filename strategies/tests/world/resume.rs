@@ -31,9 +31,9 @@ fn scene(strategy: Strategy) -> Scene {
 fn checkpoints(outcome: &WorldOutcome) -> BTreeMap<u64, BTreeMap<(Rank, record::LaneId), Checkpoint>> {
     let mut all: BTreeMap<u64, BTreeMap<_, Checkpoint>> = BTreeMap::new();
     for checkpoint in outcome.ranks.iter().flat_map(|rank| &rank.checkpoints) {
-        // The last one of a lane counts.
         let lane = (checkpoint.rank, checkpoint.lane);
-        all.entry(checkpoint.number).or_default().insert(lane, checkpoint.clone());
+        let twice = all.entry(checkpoint.number).or_default().insert(lane, checkpoint.clone());
+        assert!(twice.is_none(), "checkpoint {} of {lane:?} comes twice", checkpoint.number);
     }
     all
 }

@@ -200,7 +200,7 @@ fn runs(plan: &Plan, decisions: &[Decision]) -> Sheet {
     let planned = plan.runs.iter().zip(decisions).map(|(run, decision)| {
         let style = match decision.action {
             Action::Reuse(_) => GOOD,
-            Action::Repeat => ODD,
+            Action::Repeat | Action::Resume(_) => ODD,
             Action::Run => PLAIN,
         };
         vec![

@@ -157,7 +157,8 @@ impl Supervisor {
                 self.tell_first(before, events);
             }
             ToDriver::Goodbye => state.goodbye = Some(self.now),
-            ToDriver::Evaluated { .. } => {}
+            // The attempt keeps checkpoints itself.
+            ToDriver::Evaluated { .. } | ToDriver::Saved(_) => {}
         }
     }
 

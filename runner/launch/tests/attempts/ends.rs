@@ -111,6 +111,7 @@ fn an_attempt_that_is_dropped_leaves_nothing() {
             worker: WORKER.into(),
             deadlines: trial.deadlines,
             timeout: None,
+            resume: None,
         };
         let (sender, mut receiver) = mpsc::channel(64);
         let mut groups = Vec::new();

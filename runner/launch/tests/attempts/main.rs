@@ -89,6 +89,7 @@ impl Trial {
             worker: WORKER.into(),
             deadlines: self.deadlines,
             timeout: self.timeout,
+            resume: None,
         };
         // Little room, so that the backlog is used too.
         let (sender, mut receiver) = mpsc::channel(2);
@@ -347,6 +348,7 @@ fn what_cannot_be_started_is_an_error_and_no_outcome() {
             worker: worker.into(),
             deadlines: deadlines(),
             timeout: None,
+            resume: None,
         };
         let (sender, _receiver) = mpsc::channel(64);
         runtime.block_on(launch::run(attempt, StopSignal::default(), sender)).unwrap_err().to_string()

@@ -71,6 +71,7 @@ fn attempt(spec: &recipe::RunSpec, directory: PathBuf) {
         worker: env::current_exe().unwrap(),
         deadlines,
         timeout: None,
+        resume: None,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let (updates, mut told) = tokio::sync::mpsc::channel(64);

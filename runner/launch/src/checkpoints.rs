@@ -1,0 +1,265 @@
+//! The checkpoints of an attempt: which of them are complete, and what of the attempt's records is before one.
+//!
+//! ```text
+//! ATTEMPT/checkpoints/<number>/rank-<n>.state   written by each rank, digest at its end
+//! ATTEMPT/checkpoints/<number>/complete.json    written when all ranks have written theirs
+//! ```
+
+use mesh::SavedState;
+use record::{Event, LaneId, Nanos, Rank, SnapshotRecord, Standing};
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The folder of checkpoints in that of an attempt.
+const FOLDER: &str = "checkpoints";
+/// What makes a checkpoint complete.
+const MARKER: &str = "complete.json";
+/// Complete checkpoints that are kept: the models before the last one may still wait for their evaluation when a run ends early.
+const KEPT: usize = 3;
+/// Bytes of the digest at the end of a rank's file.
+const DIGEST: usize = 32;
+
+/// A complete checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedCheckpoint {
+    /// Its number, from 1.
+    pub number: u64,
+    /// Samples that all ranks together had consumed.
+    pub samples: u64,
+    /// When the last rank was saved, on the clock of the run.
+    pub at: Nanos,
+    /// The steps that each lane had taken.
+    lanes: Vec<(Rank, LaneId, u64)>,
+    /// Its folder.
+    #[serde(skip)]
+    pub(crate) directory: PathBuf,
+}
+
+/// A run that goes on from a checkpoint of an earlier attempt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Continuation {
+    /// Where it goes on.
+    pub checkpoint: SavedCheckpoint,
+    /// What the earlier attempt had recorded by then.
+    pub events: Vec<Event>,
+    /// The models that it had taken by then and not evaluated.
+    pub unevaluated: Vec<SnapshotRecord>,
+}
+
+impl SavedCheckpoint {
+    /// The complete and undamaged checkpoints in the folder of an attempt, the last one first.
+    pub fn newest_first(attempt: &Path) -> Vec<Self> {
+        let entries = fs::read_dir(attempt.join(FOLDER)).into_iter().flatten().flatten();
+        let mut found: Vec<Self> = entries.filter_map(|entry| Self::read(&entry.path())).collect();
+        found.sort_by_key(|checkpoint| std::cmp::Reverse(checkpoint.number));
+        found
+    }
+
+    /// The last step of a rank that trains.
+    pub fn step(&self) -> u64 {
+        self.lanes.iter().map(|(_, _, step)| *step).max().unwrap_or(0)
+    }
+
+    /// The folder of the attempt that it belongs to.
+    fn attempt(&self) -> Option<&Path> {
+        self.directory.parent()?.parent()
+    }
+
+    fn read(directory: &Path) -> Option<Self> {
+        let text = fs::read_to_string(directory.join(MARKER)).ok()?;
+        let checkpoint: Self = serde_json::from_str(&text).ok()?;
+        let intact = |(rank, ..): &(Rank, LaneId, u64)| intact(&directory.join(file_of(*rank)));
+        // The clock of the run goes on, and cannot go back behind the start of the machine.
+        let usable = checkpoint.at < monotonic() && checkpoint.lanes.iter().all(intact);
+        usable.then(|| Self { directory: directory.to_owned(), ..checkpoint })
+    }
+
+    /// Whether the attempt had recorded an event by then, or would have recorded it in this order.
+    pub fn is_after(&self, event: &Event) -> bool {
+        let of_lane = |rank: Rank, lane: LaneId, step: u64| {
+            self.lanes.iter().any(|(its, other, last)| (*its, *other) == (rank, lane) && step <= *last)
+        };
+        let of_rank = |rank: Rank, step: u64| {
+            let steps = self.lanes.iter().filter(|(its, ..)| *its == rank).map(|(_, _, last)| *last);
+            steps.max().is_some_and(|last| step <= last)
+        };
+        match event {
+            Event::Step(step) => of_lane(step.rank, step.lane, step.step),
+            Event::Span(span) => of_lane(span.rank, span.lane, span.step),
+            Event::Samples(samples) => of_rank(samples.rank, samples.step),
+            Event::WeightHash(hash) => of_rank(hash.rank, hash.step),
+            Event::Snapshot(snapshot) => self.is_after_snapshot(snapshot),
+            Event::Metric(metric) => metric.samples <= self.samples && metric.at <= self.at,
+            Event::Host(host) => host.at <= self.at,
+            // Totals of a whole run, and what belongs to one attempt. The rest is of strategies without checkpoints.
+            Event::Prepared(_)
+            | Event::Link(_)
+            | Event::Coding(_)
+            | Event::Overhead(_)
+            | Event::Emulation(_)
+            | Event::Update(_)
+            | Event::Lost(_)
+            | Event::Ended(_)
+            | Event::Gossip(_)
+            | Event::Averaged(_) => false,
+        }
+    }
+
+    fn is_after_snapshot(&self, snapshot: &SnapshotRecord) -> bool {
+        !snapshot.last && snapshot.samples <= self.samples && snapshot.at <= self.at
+    }
+
+    /// What of an attempt's events belongs to the run up to here. `None` if a model from before was neither evaluated nor kept:
+    /// its value would be missing for ever.
+    pub fn continued(self, events: impl IntoIterator<Item = Event>) -> Option<Continuation> {
+        let mut events: Vec<Event> = events.into_iter().filter(|event| self.is_after(event)).collect();
+        let attempt = self.attempt()?.to_owned();
+        let snapshots = taken(&events);
+        let mut unevaluated = Vec::new();
+        for snapshot in &snapshots {
+            let group = group_of(snapshot, &snapshots);
+            let waits = !group.is_empty() && group.iter().all(|member| attempt.join(&member.file).exists());
+            if waits {
+                events.retain(|event| !is_value_of(event, snapshot));
+                unevaluated.push(snapshot.clone());
+            } else if snapshot.standing != Standing::Member
+                && !events.iter().any(|event| is_value_of(event, snapshot))
+            {
+                if !attempt.join(&snapshot.file).exists() {
+                    return None;
+                }
+                unevaluated.push(SnapshotRecord { group: None, ..snapshot.clone() });
+            }
+        }
+        let waits = |event: &Event| match event {
+            Event::Snapshot(snapshot) => unevaluated.iter().any(|other| other.file == snapshot.file),
+            _ => false,
+        };
+        events.retain(|event| !waits(event));
+        Some(Continuation { checkpoint: self, events, unevaluated })
+    }
+}
+
+fn taken(events: &[Event]) -> Vec<SnapshotRecord> {
+    let snapshot = |event: &Event| match event {
+        Event::Snapshot(snapshot) => Some(snapshot.clone()),
+        _ => None,
+    };
+    events.iter().filter_map(snapshot).collect()
+}
+
+/// The models that are evaluated together with this one, if all of them were taken.
+fn group_of<'a>(snapshot: &SnapshotRecord, all: &'a [SnapshotRecord]) -> Vec<&'a SnapshotRecord> {
+    let Some(group) = snapshot.group else { return Vec::new() };
+    let members: Vec<_> =
+        all.iter().filter(|other| other.group.is_some() && other.mark == snapshot.mark).collect();
+    if members.len() == group.size as usize { members } else { Vec::new() }
+}
+
+/// Whether the model of a snapshot has this value.
+fn is_value_of(event: &Event, snapshot: &SnapshotRecord) -> bool {
+    matches!(event, Event::Metric(metric) if metric.samples == snapshot.samples && metric.model == snapshot.model)
+}
+
+impl Continuation {
+    /// Brings the models that are kept of the part before to the folder of the attempt that goes on.
+    pub(crate) fn bring_models(&self, into: &Path) {
+        let Some(from) = self.checkpoint.attempt() else { return };
+        for snapshot in taken(&self.events).iter().chain(&self.unevaluated) {
+            let (old, new) = (from.join(&snapshot.file), into.join(&snapshot.file));
+            // Most were deleted when they had been evaluated.
+            if old.exists() && !new.exists() && fs::hard_link(&old, &new).is_err() {
+                let _ = fs::copy(&old, &new);
+            }
+        }
+    }
+}
+
+/// Collects the parts of checkpoints.
+#[derive(Debug)]
+pub(crate) struct CheckpointCollector {
+    folder: PathBuf,
+    ranks: usize,
+    begun: BTreeMap<u64, BTreeMap<Rank, SavedState>>,
+}
+
+impl CheckpointCollector {
+    pub(crate) fn new(attempt: &Path, ranks: u32) -> Self {
+        Self { folder: attempt.join(FOLDER), ranks: ranks as usize, begun: BTreeMap::new() }
+    }
+
+    /// Takes a rank's part. The last one completes the checkpoint, and older ones are deleted.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(crate) fn add(&mut self, rank: Rank, saved: SavedState) -> io::Result<()> {
+        let number = saved.number;
+        let parts = self.begun.entry(number).or_default();
+        parts.insert(rank, saved);
+        if parts.len() < self.ranks {
+            return Ok(());
+        }
+        let parts = self.begun.remove(&number).unwrap_or_default();
+        self.complete(number, &parts)?;
+        self.delete_older(number);
+        Ok(())
+    }
+
+    fn complete(&self, number: u64, parts: &BTreeMap<Rank, SavedState>) -> io::Result<()> {
+        let lanes = parts
+            .iter()
+            .flat_map(|(rank, saved)| saved.lanes.iter().map(|(lane, step)| (*rank, *lane, *step)));
+        let directory = self.folder.join(number.to_string());
+        let checkpoint = SavedCheckpoint {
+            number,
+            samples: parts.values().map(|saved| saved.samples).max().unwrap_or(0),
+            at: parts.values().map(|saved| saved.at).max().unwrap_or_default(),
+            lanes: lanes.collect(),
+            directory: PathBuf::new(),
+        };
+        let text = serde_json::to_string(&checkpoint).map_err(io::Error::other)?;
+        let part = directory.join("complete.part");
+        fs::write(&part, text)?;
+        fs::rename(part, directory.join(MARKER))
+    }
+
+    fn delete_older(&self, number: u64) {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let mut numbers: Vec<u64> =
+            entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+        numbers.sort_unstable();
+        let complete: Vec<u64> = numbers.into_iter().filter(|other| *other <= number).collect();
+        for old in complete.iter().rev().skip(KEPT) {
+            // It is deleted with the attempt otherwise.
+            let _ = fs::remove_dir_all(self.folder.join(old.to_string()));
+        }
+    }
+
+    /// Deletes all: the run needs none any more.
+    pub(crate) fn delete(&self) {
+        // There may be none.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn file_of(rank: Rank) -> String {
+    format!("rank-{rank}.state")
+}
+
+/// Whether a rank's file ends with the digest of the rest.
+fn intact(file: &Path) -> bool {
+    let Ok(bytes) = fs::read(file) else { return false };
+    let parts = bytes.split_at_checked(bytes.len().wrapping_sub(DIGEST));
+    parts.is_some_and(|(content, digest)| Sha256::digest(content).as_slice() == digest)
+}
+
+/// Time since the start of the machine.
+fn monotonic() -> Nanos {
+    let now = clock_gettime(ClockId::Monotonic);
+    Nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
+}

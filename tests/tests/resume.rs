@@ -1,0 +1,147 @@
+//! A run that ended early goes on from its last checkpoint, with the numbers of a run without interruption.
+#![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
+
+use e2e::{Desk, DriverProcess, Sketch, gone, wait_until};
+use record::{Event, RankEnd};
+use rustix::process::Signal;
+use std::path::PathBuf;
+use std::time::Duration;
+use store::EventLog;
+
+const PATIENCE: Duration = Duration::from_mins(4);
+/// For the first checkpoints of a run.
+const START_UP: Duration = Duration::from_mins(1);
+const STEPS: u32 = 1500;
+
+/// Momentum, and models at several points; `more` is about the strategy.
+fn recipe(strategy: &'static str, more: &str) -> String {
+    let sketch = Sketch { evaluate: 500, ..Sketch::perceptron("small", strategy, STEPS) };
+    let text = sketch.to_string().replace("lr = 0.01", "lr = 0.01, momentum = 0.9");
+    text.replace("[nodes]", "checkpoint = \"100 steps\"\n[measure]\nsteps = \"all\"\n[nodes]") + more
+}
+
+/// What the attempt has recorded whose ranks all reached the end.
+fn finished(desk: &Desk) -> Vec<Event> {
+    let ended = |events: &Vec<Event>| {
+        let all = events.iter().any(|event| matches!(event, Event::Ended(_)));
+        let well = |event: &Event| !matches!(event, Event::Ended(ended) if ended.end != RankEnd::Finished);
+        all && events.iter().all(well)
+    };
+    desk.attempts().filter_map(|attempt| EventLog::read(&attempt).ok()).find(ended).unwrap()
+}
+
+/// All that does not depend on the clock: steps, digests and measured values, each once.
+fn numbers(events: &[Event]) -> Vec<String> {
+    let number = |event: &Event| match event {
+        Event::Step(step) => {
+            let loss = step.loss.map(f32::to_bits);
+            Some(format!(
+                "step {} {} {} {} {loss:?} {}",
+                step.rank, step.lane, step.step, step.samples, step.bytes_out
+            ))
+        }
+        Event::WeightHash(hash) => Some(format!("weights {} {} {}", hash.rank, hash.step, hash.sha256)),
+        Event::Metric(metric) => Some(format!(
+            "metric {:?} {} {} {}",
+            metric.metric,
+            metric.model,
+            metric.samples,
+            metric.value.to_bits()
+        )),
+        Event::Coding(coding) => {
+            Some(format!("coding {} {} {}", coding.rank, coding.bytes, coding.squared_error))
+        }
+        _ => None,
+    };
+    let mut numbers: Vec<String> = events.iter().filter_map(number).collect();
+    numbers.sort();
+    numbers
+}
+
+/// The complete checkpoints of all attempts.
+fn complete(desk: &Desk) -> Vec<PathBuf> {
+    let folders = desk.attempts().filter_map(|attempt| std::fs::read_dir(attempt.join("checkpoints")).ok());
+    folders
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path().join("complete.json"))
+        .filter(|path| path.exists())
+        .collect()
+}
+
+/// A run that `end` ends when it has some checkpoints.
+fn ended_early(text: &str, end: impl FnOnce(&DriverProcess)) -> Desk {
+    let desk = Desk::new().unwrap();
+    desk.write("recipe.toml", text).unwrap();
+    let driver = desk.start(["run", "recipe.toml"]).unwrap();
+    wait_until(START_UP, || Ok(complete(&desk).len() >= 3)).unwrap();
+    let workers = driver.workers().unwrap();
+    end(&driver);
+    driver.end(PATIENCE).unwrap();
+    gone(&workers, Duration::from_secs(10)).unwrap();
+    desk
+}
+
+fn kill_driver(driver: &DriverProcess) {
+    driver.signal(Signal::KILL).unwrap();
+}
+
+fn kill_worker(driver: &DriverProcess) {
+    driver.workers().unwrap()[0].signal(Signal::KILL).unwrap();
+}
+
+fn interrupt(driver: &DriverProcess) {
+    driver.signal(Signal::INT).unwrap();
+}
+
+#[test]
+fn a_run_that_ended_early_ends_with_the_numbers_of_one_that_did_not() {
+    let coded = "[compression]\nkind = \"quantize8\"\nerror-feedback = true\n";
+    let scenes: [(&str, &str, fn(&DriverProcess)); 3] =
+        [("d-sync", coded, kill_driver), ("pipe-sgd", coded, kill_worker), ("ps-sync", "", interrupt)];
+    for (strategy, more, end) in scenes {
+        let text = recipe(strategy, more);
+        let whole = Desk::new().unwrap();
+        whole.write("recipe.toml", &text).unwrap();
+        whole.run(["run", "recipe.toml"]).unwrap().with_code(0).unwrap();
+        assert_eq!(complete(&whole), Vec::<PathBuf>::new(), "a run that is done needs none");
+        let desk = ended_early(&text, end);
+        let why = desk.json(["plan", "recipe.toml", "--why", "--format", "json"]).unwrap();
+        assert_eq!(why["runs"][0]["action"], "resume", "{strategy}: {why}");
+        let words = why["runs"][0]["why"].as_str().unwrap();
+        assert!(words.contains("; it goes on after step "), "{words}");
+        let resumed = desk.run(["run", "recipe.toml"]).unwrap().with_code(0).unwrap();
+        assert!(resumed.stderr.contains("it goes on from checkpoint "), "{}", resumed.stderr);
+        let (whole, resumed) = (numbers(&finished(&whole)), numbers(&finished(&desk)));
+        let differing: Vec<_> = whole.iter().zip(&resumed).filter(|(one, other)| one != other).take(5).collect();
+        assert!(whole == resumed, "{strategy}: {} and {} numbers, {differing:?}", whole.len(), resumed.len());
+    }
+}
+
+#[test]
+fn a_damaged_checkpoint_is_passed_over_and_fresh_begins_anew() {
+    let desk = ended_early(&recipe("d-sync", ""), kill_driver);
+    let why = |desk: &Desk| {
+        let why = desk.json(["plan", "recipe.toml", "--why", "--format", "json"]).unwrap();
+        why["runs"][0]["why"].as_str().unwrap().to_owned()
+    };
+    let before = why(&desk);
+    let newest = complete(&desk).into_iter().max_by_key(|path| number(path)).unwrap();
+    let state = newest.with_file_name("rank-1.state");
+    let mut bytes = std::fs::read(&state).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&state, bytes).unwrap();
+    assert_ne!(why(&desk), before);
+    assert!(why(&desk).contains("goes on after step "), "{}", why(&desk));
+    for marker in complete(&desk) {
+        std::fs::write(marker, "{").unwrap();
+    }
+    assert!(why(&desk).ends_with("; it begins anew"), "{}", why(&desk));
+}
+
+/// The number of a checkpoint, by the path of its marker.
+fn number(marker: &std::path::Path) -> u64 {
+    let folder = marker.parent().and_then(std::path::Path::file_name);
+    folder.and_then(|name| name.to_str()?.parse().ok()).unwrap_or(0)
+}
