@@ -3,7 +3,7 @@
 use crate::plan::Progress;
 use crate::runtime::Gate;
 use crate::service_context::ServiceContext;
-use crate::step_recorder::{SnapshotPurpose, StepRecorder, StepSummary, When};
+use crate::step_recorder::{LaneState, SnapshotPurpose, StepRecorder, StepSummary, When};
 use crate::strategy::{Service, ServiceStep, Trainer};
 use crate::worker_context::WorkerContext;
 use crate::{State, StateVisitor, StepError};
@@ -45,7 +45,7 @@ pub(crate) fn train(
         }
         if let Some(number) = checkpoint {
             let state = State::save(|state| worker_state(&mut ctx, strategy.as_mut(), &mut last, state))?;
-            recorder.checkpoint(ctx.rank(), ctx.lane(), last, number, state);
+            recorder.checkpoint(ctx.rank(), ctx.lane(), last, LaneState { number, state });
         }
         recorder.record_samples(&ctx, step);
         let own_samples = ctx.batch().examples.len() as u32;
@@ -117,7 +117,7 @@ pub(crate) fn serve(
         }
         if let Some(number) = checkpoint {
             let state = State::save(|state| service_state(&mut ctx, service.as_mut(), &mut last, state))?;
-            recorder.checkpoint(rank, &mut ctx.lane, last, number, state);
+            recorder.checkpoint(rank, &mut ctx.lane, last, LaneState { number, state });
         }
         recorder.end_step(rank, &mut ctx.lane, step + 1, StepSummary::served(samples));
     }

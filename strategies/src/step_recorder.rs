@@ -65,6 +65,13 @@ impl When {
     }
 }
 
+/// The state of a lane at a checkpoint.
+pub(crate) struct LaneState {
+    /// The number of the checkpoint.
+    pub(crate) number: u64,
+    pub(crate) state: State,
+}
+
 /// A step of a lane, without its times.
 pub(crate) struct StepSummary {
     pub(crate) samples: u64,
@@ -147,7 +154,8 @@ impl StepRecorder {
     }
 
     /// Hands over the state of a lane after a step.
-    pub(crate) fn checkpoint(&self, rank: Rank, lane: &mut Lane, when: When, number: u64, state: State) {
+    pub(crate) fn checkpoint(&self, rank: Rank, lane: &mut Lane, when: When, saved: LaneState) {
+        let LaneState { number, state } = saved;
         let before = lane.clock.switch(Phase::Snapshot);
         let (at, size) = (lane.clock.now(), state.size());
         let checkpoint = Checkpoint { rank, lane: self.lane, number, samples: when.samples, at, state };

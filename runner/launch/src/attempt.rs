@@ -127,6 +127,7 @@ pub async fn run_on(
     let last_lines = shell.lines_of(&report.suspects);
     if matches!(report.end, End::Done | End::TargetReached { .. } | End::Diverged { .. }) {
         shell.checkpoints.delete();
+        attempt.resume.iter().for_each(Continuation::delete_checkpoints);
     }
     shell.close().await?;
     Ok(Outcome {

@@ -10,7 +10,7 @@ use record::{Event, LaneId, Nanos, Rank, SnapshotRecord, Standing};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -114,10 +114,15 @@ impl SavedCheckpoint {
         !snapshot.last && snapshot.samples <= self.samples && snapshot.at <= self.at
     }
 
-    /// What of an attempt's events belongs to the run up to here. `None` if a model from before was neither evaluated nor kept:
-    /// its value would be missing for ever.
+    /// What of an attempt's events belongs to the run up to here. `None` if some of them are missing, or if a model from before
+    /// was neither evaluated nor kept: its value would be missing for ever.
     pub fn continued(self, events: impl IntoIterator<Item = Event>) -> Option<Continuation> {
         let mut events: Vec<Event> = events.into_iter().filter(|event| self.is_after(event)).collect();
+        // Events arrive later than a checkpoint is complete, those of each lane in their order.
+        let last_steps: BTreeSet<_> = events.iter().filter_map(lane_step).collect();
+        if !self.lanes.iter().all(|lane| last_steps.contains(lane)) {
+            return None;
+        }
         let attempt = self.attempt()?.to_owned();
         let snapshots = taken(&events);
         let mut unevaluated = Vec::new();
@@ -145,6 +150,13 @@ impl SavedCheckpoint {
     }
 }
 
+fn lane_step(event: &Event) -> Option<(Rank, LaneId, u64)> {
+    match event {
+        Event::Step(step) => Some((step.rank, step.lane, step.step)),
+        _ => None,
+    }
+}
+
 fn taken(events: &[Event]) -> Vec<SnapshotRecord> {
     let snapshot = |event: &Event| match event {
         Event::Snapshot(snapshot) => Some(snapshot.clone()),
@@ -167,6 +179,14 @@ fn is_value_of(event: &Event, snapshot: &SnapshotRecord) -> bool {
 }
 
 impl Continuation {
+    /// Deletes the checkpoints of the earlier attempt: the run is done.
+    pub(crate) fn delete_checkpoints(&self) {
+        if let Some(attempt) = self.checkpoint.attempt() {
+            // They are deleted with the attempt otherwise.
+            let _ = fs::remove_dir_all(attempt.join(FOLDER));
+        }
+    }
+
     /// Brings the models that are kept of the part before to the folder of the attempt that goes on.
     pub(crate) fn bring_models(&self, into: &Path) {
         let Some(from) = self.checkpoint.attempt() else { return };

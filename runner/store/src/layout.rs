@@ -19,6 +19,9 @@ pub const DATABASE: &str = "bakeoff.db";
 /// The folder of the journals and of the attempts' directories.
 pub(crate) const RUNS: &str = "runs";
 
+/// In the directory of an attempt: from where its run can go on.
+pub(crate) const CHECKPOINTS: &str = "checkpoints";
+
 pub(crate) fn run_directory(folder: &Path, run: &str) -> PathBuf {
     folder.join(RUNS).join(run)
 }

@@ -19,8 +19,7 @@ const DIGEST: usize = 32;
 
 /// A checkpoint that could not be written or read.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the message of each variant says what its fields are")]
-pub enum CheckpointError {
+pub(crate) enum CheckpointError {
     /// The file could not be written.
     #[error("checkpoint {} cannot be written: {source}", file.display())]
     Write { file: PathBuf, source: io::Error },
@@ -112,7 +111,7 @@ fn fill(file: &Path, lanes: &[Checkpoint]) -> io::Result<String> {
         let Stored::Floats(bits) = stored else { continue };
         for piece in bits.chunks(1 << 14) {
             bytes.clear();
-            piece.iter().for_each(|bits| bytes.extend_from_slice(&bits.to_le_bytes()));
+            bytes.extend(piece.iter().flat_map(|bits| bits.to_le_bytes()));
             put(&bytes)?;
         }
     }

@@ -120,7 +120,7 @@ impl Recorder {
             let (mut record, weights) = match next {
                 ToDisk::Snapshot(record, weights) => (record, weights),
                 ToDisk::Checkpoint(lanes) => {
-                    self.write_checkpoint(&lanes, directory, client);
+                    write_checkpoint(&lanes, directory, client);
                     continue;
                 }
             };
@@ -143,19 +143,6 @@ impl Recorder {
                 }
             }
         }
-    }
-
-    /// Writes the states of all lanes after a step. A run without one of its checkpoints is still right.
-    fn write_checkpoint(&self, lanes: &[Checkpoint], directory: &Path, client: &ControlClient) {
-        let Some(Checkpoint { rank, number, samples, .. }) = lanes.first() else { return };
-        let file = format!("checkpoints/{number}/rank-{rank}.state");
-        if let Err(error) = checkpoint::write(&directory.join(&file), lanes) {
-            tracing::warn!(%error, "checkpoint lost");
-            return;
-        }
-        let at = lanes.iter().map(|lane| lane.at).max().unwrap_or_default();
-        let lanes = lanes.iter().map(|lane| (lane.lane, lane.state.steps().unwrap_or(0))).collect();
-        client.send(ToDriver::Saved(SavedState { number: *number, samples: *samples, at, file, lanes }));
     }
 
     /// Hands something to the thread that writes; waits while the disk is slower than the lanes.
@@ -214,6 +201,19 @@ impl Recorder {
         let heartbeat = Heartbeat { lane, step, phase, since: end, samples, loss };
         client.send(ToDriver::Heartbeat(heartbeat));
     }
+}
+
+/// Writes the states of all lanes after a step. A run without one of its checkpoints is still right.
+fn write_checkpoint(lanes: &[Checkpoint], directory: &Path, client: &ControlClient) {
+    let Some(Checkpoint { rank, number, samples, .. }) = lanes.first() else { return };
+    let file = format!("checkpoints/{number}/rank-{rank}.state");
+    if let Err(error) = checkpoint::write(&directory.join(&file), lanes) {
+        tracing::warn!(%error, "checkpoint lost");
+        return;
+    }
+    let at = lanes.iter().map(|lane| lane.at).max().unwrap_or_default();
+    let lanes = lanes.iter().map(|lane| (lane.lane, lane.state.steps().unwrap_or(0))).collect();
+    client.send(ToDriver::Saved(SavedState { number: *number, samples: *samples, at, file, lanes }));
 }
 
 impl Observer for Recorder {

@@ -5,7 +5,7 @@ use crate::journal::packed_log::PackedLog;
 use crate::read::steps::{Totals, totals_of};
 use crate::write::attempt::{Try, try_of};
 use crate::write::discarded::Discarded;
-use crate::{AttemptId, Store, StoreError};
+use crate::{AttemptId, Store, StoreError, layout};
 use record::Event;
 use std::path::PathBuf;
 
@@ -62,8 +62,12 @@ impl Store {
     }
 }
 
-/// Without room on the disk the log stays as it is.
+/// Without room on the disk the log stays as it is. So does that of an attempt from which the run can go on: its steps are the
+/// first ones of the next attempt.
 async fn pack(directory: PathBuf, choice: Option<Choice>) -> Option<PackedLog> {
+    if directory.join(layout::CHECKPOINTS).exists() {
+        return None;
+    }
     let packing = tokio::task::spawn_blocking(move || {
         PackedLog::write(&directory, choice.is_none(), |event| match (event, &choice) {
             (Event::Step(step), Some(choice)) => {

@@ -37,7 +37,7 @@ fn rules_of(state: &str) -> Rules {
 }
 
 /// What can happen.
-const EVENTS: [&str; 34] = [
+const EVENTS: [&str; 36] = [
     "prepared 1",
     "differs 1",
     "beat 0",
@@ -53,6 +53,7 @@ const EVENTS: [&str; 34] = [
     "accuses 0 9",
     "misses 2 0",
     "misses 1 0",
+    "saved 0",
     "goodbye 0",
     "evaluated-by 0",
     "exit 0 0",
@@ -64,6 +65,7 @@ const EVENTS: [&str; 34] = [
     "E-beat",
     "evaluated",
     "unevaluated",
+    "E-saved",
     "E-goodbye",
     "E-exit 0",
     "E-exit 1",
