@@ -82,6 +82,13 @@ fn ended_early(text: &str, end: impl FnOnce(&DriverProcess)) -> Desk {
     desk
 }
 
+/// A run that ends early.
+struct Scene {
+    strategy: &'static str,
+    more: &'static str,
+    end: fn(&DriverProcess),
+}
+
 fn kill_driver(driver: &DriverProcess) {
     driver.signal(Signal::KILL).unwrap();
 }
@@ -97,9 +104,12 @@ fn interrupt(driver: &DriverProcess) {
 #[test]
 fn a_run_that_ended_early_ends_with_the_numbers_of_one_that_did_not() {
     let coded = "[compression]\nkind = \"quantize8\"\nerror-feedback = true\n";
-    let scenes: [(&str, &str, fn(&DriverProcess)); 3] =
-        [("d-sync", coded, kill_driver), ("pipe-sgd", coded, kill_worker), ("ps-sync", "", interrupt)];
-    for (strategy, more, end) in scenes {
+    let scenes = [
+        Scene { strategy: "d-sync", more: coded, end: kill_driver },
+        Scene { strategy: "pipe-sgd", more: coded, end: kill_worker },
+        Scene { strategy: "ps-sync", more: "", end: interrupt },
+    ];
+    for Scene { strategy, more, end } in scenes {
         let text = recipe(strategy, more);
         let whole = Desk::new().unwrap();
         whole.write("recipe.toml", &text).unwrap();

@@ -5,6 +5,9 @@ use recipe::RunSpec;
 use std::path::PathBuf;
 use store::{EventLog, RunId, Store};
 
+/// No run was ever tried as often.
+const MOST_ATTEMPTS: u32 = 10_000;
+
 /// The last checkpoint of a run's attempts from which it can be continued, that of the last attempt first.
 pub(crate) fn last_checkpoint(store: &Store, run: &RunId, spec: &RunSpec) -> Option<SavedCheckpoint> {
     continuations(store, run, spec).next().map(|continuation| continuation.checkpoint)
@@ -21,7 +24,7 @@ fn continuations<'a>(
     spec: &RunSpec,
 ) -> impl Iterator<Item = Continuation> + 'a {
     let attempts: Vec<PathBuf> = match spec.train.checkpoint {
-        Some(_) => (1..)
+        Some(_) => (1..=MOST_ATTEMPTS)
             .map(|number| store.attempt_directory(run, number))
             .take_while(|folder| folder.exists())
             .collect(),
