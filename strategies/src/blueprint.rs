@@ -36,7 +36,7 @@ pub struct Blueprint {
     matrices: Arc<[Matrix]>,
     plan: Arc<TrainingPlan>,
     registry: Registry,
-    /// Where each lane goes on; empty for a run that begins.
+    /// Where each lane continues; empty for a run that begins.
     resumed: Arc<BTreeMap<(Rank, LaneId), State>>,
     /// Built for the first rank that needs it, once for all ranks of a simulated run.
     graph: Arc<OnceLock<Graph>>,

@@ -32,7 +32,7 @@ pub trait Gate: Send + Sync {
 pub struct Checkpoint {
     /// The rank of the lane.
     pub rank: Rank,
-    /// The lane.
+    /// Unique on its rank.
     pub lane: LaneId,
     /// The number of the checkpoint, from 1: the same on all lanes of the run.
     pub number: u64,

@@ -1,4 +1,4 @@
-//! A run that ended early goes on from its last checkpoint, with the numbers of a run without interruption.
+//! A run that ended early continues from its last checkpoint, with the numbers of a run without interruption.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
 use e2e::{Desk, DriverProcess, Sketch, gone, wait_until};
@@ -119,9 +119,9 @@ fn a_run_that_ended_early_ends_with_the_numbers_of_one_that_did_not() {
         let why = desk.json(["plan", "recipe.toml", "--why", "--format", "json"]).unwrap();
         assert_eq!(why["runs"][0]["action"], "resume", "{strategy}: {why}");
         let words = why["runs"][0]["why"].as_str().unwrap();
-        assert!(words.contains("; it goes on after step "), "{words}");
+        assert!(words.contains("; it continues after step "), "{words}");
         let resumed = desk.run(["run", "recipe.toml"]).unwrap().with_code(0).unwrap();
-        assert!(resumed.stderr.contains("it goes on from checkpoint "), "{}", resumed.stderr);
+        assert!(resumed.stderr.contains("it continues from checkpoint "), "{}", resumed.stderr);
         let (whole, resumed) = (numbers(&finished(&whole)), numbers(&finished(&desk)));
         let differing: Vec<_> =
             whole.iter().zip(&resumed).filter(|(one, other)| one != other).take(5).collect();

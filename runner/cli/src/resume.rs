@@ -1,4 +1,4 @@
-//! Where a run goes on that ended early: the last checkpoint of an earlier attempt, with what was recorded up to it.
+//! Where a run continues that ended early: the last checkpoint of an earlier attempt, with what was recorded up to it.
 
 use launch::{Continuation, SavedCheckpoint};
 use recipe::RunSpec;

@@ -23,7 +23,7 @@ pub(crate) enum Action {
     Run,
     /// It is trained again: it did not end well.
     Repeat,
-    /// It goes on from a checkpoint of this run, which ended early.
+    /// It continues from a checkpoint of this run, which ended early.
     Resume(RunId),
     /// The numbers of this finished run are taken.
     Reuse(RunRef),
@@ -133,7 +133,7 @@ impl Now<'_> {
                 let why = why.strip_suffix(ANEW).unwrap_or(&why);
                 (
                     Action::Resume(before.run.clone()),
-                    format!("{why}; it goes on after step {}", checkpoint.step()),
+                    format!("{why}; it continues after step {}", checkpoint.step()),
                 )
             }
             None => (action, why),

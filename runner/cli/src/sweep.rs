@@ -106,7 +106,7 @@ impl Sweep<'_> {
         }
     }
 
-    /// Where a run goes on: after an attempt of this sweep, else after one of an earlier sweep.
+    /// Where a run continues: after an attempt of this sweep, else after one of an earlier sweep.
     fn continuation(&self, id: &RunId, decision: &Decision, spec: &RunSpec) -> Option<Continuation> {
         let own = resume::continuation(self.store, id, spec);
         own.or_else(|| match &decision.action {

@@ -1,28 +1,28 @@
 //! One attempt of one run: the thin shell around the supervisor.
 
+mod briefing;
+
 use crate::checkpoints::{CheckpointCollector, Continuation, SavedCheckpoint};
-use crate::launcher::{Artifact, Artifacts, Launcher, NodeIndex, NodeReport, Opening, SpawnRequest};
+use crate::launcher::{Artifact, Artifacts, Launcher, NodeReport, Opening, SpawnRequest};
 use crate::local::LocalLauncher;
 use crate::log;
+use crate::order::{patient, prepared, rules, since, stopped_before_it_ran};
 use crate::reading_schedule::ReadingSchedule;
 use crate::remote::{Hosts, HostsLauncher};
 use crate::sockets::OwnedDirectory;
-use crate::supervise::{Action, AttemptReport, Input, Rules, Supervisor};
-use crate::{End, LaunchError, Outcome, RunPhase, Update};
-use mesh::{Briefing, ControlServer, Deadlines, Member, PROTOCOL, Secret, ToDriver, ToMember};
-use recipe::{KeptModels, Role, RunSpec, Silence};
+use crate::supervise::{Action, AttemptReport, Input, Supervisor};
+use crate::{Attempt, End, LaunchError, Outcome, RunPhase, StopSignal, Update};
+use mesh::{ControlServer, Member, Secret, ToDriver, ToMember};
+use recipe::KeptModels;
 use record::{Event, Nanos, Rank, SnapshotRecord};
 use std::collections::VecDeque;
-use std::fs;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
-use tokio_util::sync::CancellationToken;
 
 /// How often the supervisor checks the clock if nothing happens.
 const TICK: Duration = Duration::from_millis(50);
@@ -32,44 +32,6 @@ const SETTLING: Duration = Duration::from_millis(200);
 const REPLAYED: usize = 512;
 /// Lines of the suspects' logs in an outcome.
 const LINES: usize = 20;
-
-/// What to run, and within which limits.
-#[derive(Clone, Debug)]
-pub struct Attempt<'a> {
-    /// The run's specification.
-    pub spec: &'a RunSpec,
-    /// Seed of everything random in it.
-    pub seed: u64,
-    /// The attempt's own directory, made if it does not exist. Logs and snapshots are written to it. Of the
-    /// snapshots that were evaluated only the initial and the last one are kept.
-    pub directory: PathBuf,
-    /// The worker binary.
-    pub worker: PathBuf,
-    /// Limits of waiting.
-    pub deadlines: Deadlines,
-    /// Limit of the attempt's wall time.
-    pub timeout: Option<Duration>,
-    /// Where the run goes on, if it does not begin.
-    pub resume: Option<Continuation>,
-}
-
-/// How the user ends an attempt early. Clones share their state.
-#[derive(Clone, Debug, Default)]
-pub struct StopSignal {
-    /// Stop at the next step.
-    pub at_next_step: CancellationToken,
-    /// Kill everything.
-    pub now: CancellationToken,
-}
-
-/// Deadlines that allow for emulated slowness, in which a rank is silent for longer.
-fn patient(spec: &RunSpec, deadlines: Deadlines) -> Deadlines {
-    let bytes = 4 * spec.model.parameters() as u64;
-    let ranks = spec.cluster.ranks();
-    let steps = spec.strategy.period();
-    let more = spec.emulation.longest_silence(Silence { ranks, steps, bytes }, deadlines.peer);
-    Deadlines { peer: deadlines.peer + more, ..deadlines }
-}
 
 /// Runs one attempt on this machine and returns how it ended. Its reports go to `updates`. No process that it started is
 /// left when it returns, nor when its future is dropped, nor when this process is killed.
@@ -141,42 +103,6 @@ pub async fn run_on(
         lost_ranks: report.lost_ranks,
         last_lines,
     })
-}
-
-/// The outcome of an attempt that the user stopped while its hosts were opened and its processes started.
-fn stopped_before_it_ran(begun: Instant) -> Outcome {
-    Outcome {
-        end: End::Interrupted { step: 0 },
-        wall: since(begun),
-        culprit: None,
-        detail: "stopped by the user before it ran".into(),
-        lost_ranks: Vec::new(),
-        last_lines: Vec::new(),
-    }
-}
-
-/// The attempt with an absolute path of its directory, which exists.
-fn prepared(attempt: Attempt<'_>) -> Result<Attempt<'_>, LaunchError> {
-    let fault = |path: PathBuf, what| move |source| LaunchError::File { path, what, source };
-    let directory =
-        std::path::absolute(&attempt.directory).map_err(fault(attempt.directory.clone(), "found"))?;
-    let snapshots = directory.join("snapshots");
-    fs::create_dir_all(&snapshots).map_err(fault(snapshots, "made"))?;
-    if let Some(resume) = &attempt.resume {
-        resume.bring_models(&directory);
-    }
-    Ok(Attempt { directory, ..attempt })
-}
-
-fn rules(attempt: &Attempt<'_>) -> Rules {
-    Rules {
-        roles: attempt.spec.cluster.seats.iter().map(|seat| seat.role).collect(),
-        strategy: attempt.spec.strategy.clone(),
-        deadlines: attempt.deadlines,
-        timeout: attempt.timeout,
-        target: attempt.spec.train.target,
-        evaluate_at_once: attempt.spec.threads.evaluate_at_once,
-    }
 }
 
 /// Carries out the supervisor's decisions. Its fields are dropped in their order: first the processes, then their
@@ -258,52 +184,6 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
         let pid = self.launcher.start(request).await?;
         self.backlog.push_back(Update::Spawned { member, pid });
         Ok(())
-    }
-
-    fn briefing(&self, member: Member) -> Briefing {
-        let mut spec = self.attempt.spec.clone();
-        let place = self.launcher.place(member, self.node(member));
-        let here = || (self.sockets.path.clone(), self.attempt.directory.clone());
-        let (sockets, directory) =
-            place.map_or_else(here, |place| (place.sockets.clone(), place.directory.clone()));
-        if let Some(folder) = place.and_then(|place| place.data.as_ref()) {
-            spec.dataset.source = spec.dataset.source.at(folder);
-        }
-        Briefing {
-            protocol: PROTOCOL,
-            member,
-            spec,
-            seed: self.attempt.seed,
-            secret: self.secret.clone(),
-            sockets,
-            directory,
-            threads: self.threads(member),
-            deadlines: self.attempt.deadlines,
-            resume: self.attempt.resume.as_ref().map(|resume| resume.checkpoint.directory.clone()),
-        }
-    }
-
-    /// The node that a member runs on.
-    fn node(&self, member: Member) -> NodeIndex {
-        match member {
-            Member::Rank(rank) => {
-                let seat = self.attempt.spec.cluster.seats.get(rank.index());
-                seat.map_or(NodeIndex::DRIVER, |seat| NodeIndex(seat.node))
-            }
-            Member::Evaluator => NodeIndex::DRIVER,
-        }
-    }
-
-    /// Threads that a member computes with.
-    fn threads(&self, member: Member) -> u32 {
-        let threads = self.attempt.spec.threads;
-        match member {
-            Member::Rank(rank) => {
-                let seat = self.attempt.spec.cluster.seats.get(rank.index());
-                threads.of(seat.map_or(Role::Worker, |seat| seat.role))
-            }
-            Member::Evaluator => threads.evaluator,
-        }
     }
 
     /// Reports events to the supervisor and carries out its actions until the attempt is over.
@@ -415,13 +295,13 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
         }
     }
 
-    /// Reports what the run did before the checkpoint from which it goes on. Returns the time of that checkpoint on the run's clock.
+    /// Reports what the run did before the checkpoint from which it continues. Returns the time of that checkpoint on the run's clock.
     fn take_over(&mut self) -> Nanos {
         let attempt = self.attempt;
         let Some(Continuation { checkpoint, events, unevaluated }) = &attempt.resume else { return Nanos(0) };
         let SavedCheckpoint { number, samples, at, .. } = checkpoint;
         let words =
-            format!("it goes on from checkpoint {number} of an earlier attempt, after {samples} samples");
+            format!("it continues from checkpoint {number} of an earlier attempt, after {samples} samples");
         self.backlog.push_back(Update::Note(words));
         for piece in events.chunks(REPLAYED) {
             self.backlog.push_back(Update::Events(piece.to_vec()));
@@ -538,8 +418,4 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
         self.control.close(SETTLING).await;
         Ok(())
     }
-}
-
-fn since(begun: Instant) -> Nanos {
-    Nanos(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX))
 }

@@ -40,10 +40,10 @@ pub struct SavedCheckpoint {
     pub(crate) directory: PathBuf,
 }
 
-/// A run that goes on from a checkpoint of an earlier attempt.
+/// A run that continues from a checkpoint of an earlier attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Continuation {
-    /// Where it goes on.
+    /// Where it continues.
     pub checkpoint: SavedCheckpoint,
     /// What the earlier attempt had recorded by then.
     pub events: Vec<Event>,
@@ -60,9 +60,16 @@ impl SavedCheckpoint {
         found
     }
 
-    /// The last step of a rank that trains.
+    /// The last step of the ranks that train.
     pub fn step(&self) -> u64 {
-        self.lanes.iter().map(|(_, _, step)| *step).max().unwrap_or(0)
+        self.lanes.iter().filter_map(|(rank, ..)| self.last_step(*rank)).max().unwrap_or(0)
+    }
+
+    /// The last step of a rank: of its compute lane, because a lane beside it may count several steps for one; else of a server.
+    fn last_step(&self, rank: Rank) -> Option<u64> {
+        let own = || self.lanes.iter().filter(|(its, ..)| *its == rank);
+        let compute = own().find(|(_, lane, _)| *lane == LaneId::Compute);
+        compute.or_else(|| own().max_by_key(|(_, _, step)| *step)).map(|(_, _, step)| *step)
     }
 
     /// The folder of the attempt that it belongs to.
@@ -74,7 +81,7 @@ impl SavedCheckpoint {
         let text = fs::read_to_string(directory.join(MARKER)).ok()?;
         let checkpoint: Self = serde_json::from_str(&text).ok()?;
         let intact = |(rank, ..): &(Rank, LaneId, u64)| intact(&directory.join(file_of(*rank)));
-        // The clock of the run goes on, and cannot go back behind the start of the machine.
+        // The clock of the run continues, and cannot go back behind the start of the machine.
         let usable = checkpoint.at < monotonic() && checkpoint.lanes.iter().all(intact);
         usable.then(|| Self { directory: directory.to_owned(), ..checkpoint })
     }
@@ -84,10 +91,7 @@ impl SavedCheckpoint {
         let of_lane = |rank: Rank, lane: LaneId, step: u64| {
             self.lanes.iter().any(|(its, other, last)| (*its, *other) == (rank, lane) && step <= *last)
         };
-        let of_rank = |rank: Rank, step: u64| {
-            let steps = self.lanes.iter().filter(|(its, ..)| *its == rank).map(|(_, _, last)| *last);
-            steps.max().is_some_and(|last| step <= last)
-        };
+        let of_rank = |rank: Rank, step: u64| self.last_step(rank).is_some_and(|last| step <= last);
         match event {
             Event::Step(step) => of_lane(step.rank, step.lane, step.step),
             Event::Span(span) => of_lane(span.rank, span.lane, span.step),
@@ -187,7 +191,7 @@ impl Continuation {
         }
     }
 
-    /// Brings the models that are kept of the part before to the folder of the attempt that goes on.
+    /// Brings the models that are kept of the part before to the folder of the attempt that continues.
     pub(crate) fn bring_models(&self, into: &Path) {
         let Some(from) = self.checkpoint.attempt() else { return };
         for snapshot in taken(&self.events).iter().chain(&self.unevaluated) {
@@ -282,4 +286,65 @@ fn intact(file: &Path) -> bool {
 fn monotonic() -> Nanos {
     let now = clock_gettime(ClockId::Monotonic);
     Nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::WeightHash;
+
+    const RANKS: u32 = 2;
+
+    fn saved(number: u64) -> SavedState {
+        let lanes = vec![(LaneId::Compute, 10 * number), (LaneId::Communication, 30 * number)];
+        SavedState { number, samples: 500 * number, at: Nanos(number), file: String::new(), lanes }
+    }
+
+    /// The file of a rank, as whole as its digest says.
+    fn write_state(attempt: &Path, number: u64, rank: u32) -> PathBuf {
+        let folder = attempt.join(FOLDER).join(number.to_string());
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join(file_of(Rank(rank)));
+        fs::write(&path, [b"state".as_slice(), Sha256::digest(b"state").as_slice()].concat()).unwrap();
+        path
+    }
+
+    fn numbers(attempt: &Path) -> Vec<u64> {
+        SavedCheckpoint::newest_first(attempt).iter().map(|checkpoint| checkpoint.number).collect()
+    }
+
+    #[test]
+    fn a_checkpoint_needs_all_ranks_and_three_are_kept() {
+        let attempt = tempfile::tempdir().unwrap();
+        let mut collector = CheckpointCollector::new(attempt.path(), RANKS);
+        for number in 1..=5 {
+            for rank in 0..RANKS {
+                assert!(!numbers(attempt.path()).contains(&number), "rank {rank} is missing");
+                write_state(attempt.path(), number, rank);
+                collector.add(Rank(rank), saved(number)).unwrap();
+            }
+        }
+        assert_eq!(numbers(attempt.path()), [5, 4, 3]);
+        let damaged = attempt.path().join("checkpoints/5/rank-1.state");
+        fs::write(damaged, b"state").unwrap();
+        fs::remove_file(attempt.path().join("checkpoints/3/rank-0.state")).unwrap();
+        assert_eq!(numbers(attempt.path()), [4]);
+        collector.delete();
+        assert_eq!(numbers(attempt.path()), [] as [u64; 0]);
+    }
+
+    #[test]
+    fn steps_are_those_of_the_lane_that_computes() {
+        let attempt = tempfile::tempdir().unwrap();
+        let mut collector = CheckpointCollector::new(attempt.path(), RANKS);
+        for rank in 0..RANKS {
+            write_state(attempt.path(), 1, rank);
+            collector.add(Rank(rank), saved(1)).unwrap();
+        }
+        let checkpoint = SavedCheckpoint::newest_first(attempt.path()).remove(0);
+        assert_eq!(checkpoint.step(), 10);
+        let hash = |step| Event::WeightHash(WeightHash { rank: Rank(1), step, sha256: String::new() });
+        assert!(checkpoint.is_after(&hash(10)) && !checkpoint.is_after(&hash(11)));
+        assert!(checkpoint.continued([hash(10)]).is_none(), "the steps of the lanes have not arrived");
+    }
 }

@@ -112,7 +112,7 @@ impl Blueprint {
         Ok(WorkerContext::new(WorkerParts { service, trainers, learner, all_reduce, comm }))
     }
 
-    /// The state from which a lane goes on; `None` for a run that begins.
+    /// The state from which a lane continues; `None` for a run that begins.
     fn state_of(&self, rank: Rank, lane: LaneId) -> Result<Option<State>, StepError> {
         match self.resumed.get(&(rank, lane)) {
             Some(state) => Ok(Some(state.clone())),

@@ -211,22 +211,11 @@ const BEFORE_ARMS: &[Key] = &[
          averaging, by the mean of all workers of gossip, and else by rank 0.",
     )
     .default("\"1 epoch\""),
-    Key::new(
-        "train.checkpoint",
-        Kind::Extent(Least::Something),
-        "How often the state of all ranks is saved: weights, optimizer, what codecs remember, gradients under way. `run` \
-         continues a run that ended early from its last checkpoint, with the same bits as without the interruption. The time \
-         that it takes is in the phase `snapshot`. Never by default.",
-    )
-    .example("\"500 steps\""),
+    Key::new("train.checkpoint", Kind::Extent(Least::Something), "How often all ranks save their state; `run` continues there.")
+        .example("\"500 steps\""),
     Key::new("train.target", Kind::Table, "What a run is after; time to target is the main result."),
     Key::new("train.target.metric", Kind::Choice(TargetMetric::CHOICES), "What is measured.").default("\"test-accuracy\""),
-    Key::new(
-        "train.target.at-least",
-        Kind::Share(Range::UP_TO_ONE),
-        "The accuracy to reach, 0 to 1.",
-    )
-    .example("0.97"),
+    Key::new("train.target.at-least", Kind::Share(Range::UP_TO_ONE), "The accuracy to reach, 0 to 1.").example("0.97"),
     Key::new("train.target.at-most", Kind::Number(Range::AT_LEAST_ZERO), "The loss to reach.").example("0.3"),
     Key::new("train.target.after", Kind::Duration, "Reached later than this, it counts as missed.")
         .example("\"15min\""),

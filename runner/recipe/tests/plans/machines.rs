@@ -42,6 +42,21 @@ fn problems() {
                 &["[nodes]\nuse = [\"lab[1-2]\"]", "[network]\nbandwidth = \"1Gbit/s\""],
             ),
             (
+                "checkpoints on other machines",
+                &[
+                    "[nodes]\nuse = [\"lab[1-2]\"]",
+                    "[train]\nglobal-batch = 100\nsteps = 20\ncheckpoint = \"10 steps\"",
+                ],
+            ),
+            (
+                "a strategy without checkpoints",
+                &[
+                    "[train]\nglobal-batch = 100\nsteps = 20\ncheckpoint = \"10 steps\"",
+                    "[[strategy]]\nkind = \"d-sync\"",
+                    "[[strategy]]\nkind = \"ad-psgd\"",
+                ],
+            ),
+            (
                 "memory that machines cannot share",
                 &["[nodes]\nuse = [\"lab[1-2]\"]", "[communication]\ntransport = \"shared-memory\""],
             ),

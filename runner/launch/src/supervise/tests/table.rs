@@ -167,7 +167,7 @@ fn the_table_has_every_kind_of_event_and_every_stage() {
     let named = EVENTS.iter().filter(|event| !event.starts_with("wait") && !event.starts_with("run"));
     let kinds: BTreeSet<&str> = named.map(|event| kind(&input(event))).collect();
     // As many as there are arms above.
-    assert_eq!(kinds.len(), 24, "{kinds:?}");
+    assert_eq!(kinds.len(), 26, "{kinds:?}");
     let stages: BTreeSet<&str> =
         STATES.iter().map(|(state, way)| Play::new(rules_of(state)).play(way).stage()).collect();
     assert_eq!(stages.len(), 7, "{stages:?}");

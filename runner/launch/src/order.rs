@@ -1,0 +1,90 @@
+//! What an attempt is asked to do, and what follows from it before anything starts.
+
+use crate::checkpoints::Continuation;
+use crate::supervise::Rules;
+use crate::{End, LaunchError, Outcome};
+use mesh::Deadlines;
+use recipe::{RunSpec, Silence};
+use record::Nanos;
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+/// What to run, and within which limits.
+#[derive(Clone, Debug)]
+pub struct Attempt<'a> {
+    /// The run's specification.
+    pub spec: &'a RunSpec,
+    /// Seed of everything random in it.
+    pub seed: u64,
+    /// The attempt's own directory, made if it does not exist. Logs and snapshots are written to it. Of the
+    /// snapshots that were evaluated only the initial and the last one are kept.
+    pub directory: PathBuf,
+    /// The worker binary.
+    pub worker: PathBuf,
+    /// Limits of waiting.
+    pub deadlines: Deadlines,
+    /// Limit of the attempt's wall time.
+    pub timeout: Option<Duration>,
+    /// Where the run continues, if it does not begin.
+    pub resume: Option<Continuation>,
+}
+
+/// How the user ends an attempt early. Clones share their state.
+#[derive(Clone, Debug, Default)]
+pub struct StopSignal {
+    /// Stop at the next step.
+    pub at_next_step: CancellationToken,
+    /// Kill everything.
+    pub now: CancellationToken,
+}
+
+/// Deadlines that allow for emulated slowness, in which a rank is silent for longer.
+pub(crate) fn patient(spec: &RunSpec, deadlines: Deadlines) -> Deadlines {
+    let bytes = 4 * spec.model.parameters() as u64;
+    let ranks = spec.cluster.ranks();
+    let steps = spec.strategy.period();
+    let more = spec.emulation.longest_silence(Silence { ranks, steps, bytes }, deadlines.peer);
+    Deadlines { peer: deadlines.peer + more, ..deadlines }
+}
+
+/// The outcome of an attempt that the user stopped while its hosts were opened and its processes started.
+pub(crate) fn stopped_before_it_ran(begun: Instant) -> Outcome {
+    Outcome {
+        end: End::Interrupted { step: 0 },
+        wall: since(begun),
+        culprit: None,
+        detail: "stopped by the user before it ran".into(),
+        lost_ranks: Vec::new(),
+        last_lines: Vec::new(),
+    }
+}
+
+/// The attempt with an absolute path of its directory, which exists.
+pub(crate) fn prepared(attempt: Attempt<'_>) -> Result<Attempt<'_>, LaunchError> {
+    let fault = |path: PathBuf, what| move |source| LaunchError::File { path, what, source };
+    let directory =
+        std::path::absolute(&attempt.directory).map_err(fault(attempt.directory.clone(), "found"))?;
+    let snapshots = directory.join("snapshots");
+    fs::create_dir_all(&snapshots).map_err(fault(snapshots, "made"))?;
+    if let Some(resume) = &attempt.resume {
+        resume.bring_models(&directory);
+    }
+    Ok(Attempt { directory, ..attempt })
+}
+
+pub(crate) fn rules(attempt: &Attempt<'_>) -> Rules {
+    Rules {
+        roles: attempt.spec.cluster.seats.iter().map(|seat| seat.role).collect(),
+        strategy: attempt.spec.strategy.clone(),
+        deadlines: attempt.deadlines,
+        timeout: attempt.timeout,
+        target: attempt.spec.train.target,
+        evaluate_at_once: attempt.spec.threads.evaluate_at_once,
+    }
+}
+
+pub(crate) fn since(begun: Instant) -> Nanos {
+    Nanos(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX))
+}
