@@ -233,7 +233,7 @@ fn a_killed_agent_ends_the_run_and_its_host_is_named() {
     scene.agents[1].signal(Signal::KILL).unwrap();
     let Training { lab: _lab, desk: _desk, driver, workers, agents } = scene;
     let ended = driver.end(Duration::from_secs(40)).unwrap().with_code(5).unwrap();
-    says(&ended.stderr, &["was lost with the connection to its host", "in step ", "host lab2: "]);
+    says(&ended.stderr, &["was lost with its host lab2: ", "in step ", "host lab2: "]);
     gone(&workers, CLEAN).unwrap();
     gone(&agents, CLEAN).unwrap();
 }
