@@ -4,7 +4,8 @@
 use e2e::{Desk, DriverProcess, Sketch, gone, wait_until};
 use record::{Event, RankEnd};
 use rustix::process::Signal;
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use store::EventLog;
 
@@ -58,15 +59,23 @@ fn numbers(events: &[Event]) -> Vec<String> {
     numbers
 }
 
-/// The complete checkpoints of all attempts.
+/// The folders of the complete checkpoints of all attempts.
 fn complete(desk: &Desk) -> Vec<PathBuf> {
-    let folders = desk.attempts().filter_map(|attempt| std::fs::read_dir(attempt.join("checkpoints")).ok());
-    folders
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path().join("complete.json"))
-        .filter(|path| path.exists())
-        .collect()
+    desk.attempts().flat_map(|attempt| complete_in(&attempt)).collect()
+}
+
+fn complete_in(attempt: &Path) -> Vec<PathBuf> {
+    let events = EventLog::read(attempt).unwrap_or_default();
+    let ranks = events.iter().filter(|event| matches!(event, Event::Prepared(_))).count();
+    let mut parts: BTreeMap<u64, usize> = BTreeMap::new();
+    for event in events {
+        if let Event::Checkpoint(record) = event {
+            *parts.entry(record.number).or_default() += 1;
+        }
+    }
+    let whole = parts.into_iter().filter(|(_, parts)| *parts == ranks);
+    let folders = whole.map(|(number, _)| attempt.join("checkpoints").join(number.to_string()));
+    folders.filter(|folder| folder.exists()).collect()
 }
 
 /// A run that `end` ends when it has some checkpoints.
@@ -138,21 +147,20 @@ fn a_damaged_checkpoint_is_passed_over_and_fresh_begins_anew() {
     };
     let before = why(&desk);
     let step: u64 = before.rsplit(' ').next().and_then(|step| step.parse().ok()).unwrap();
-    let used = complete(&desk).into_iter().find(|path| number(path) == step / 100).unwrap();
-    let state = used.with_file_name("rank-1.state");
+    let used = complete(&desk).into_iter().find(|folder| number(folder) == step / 100).unwrap();
+    let state = used.join("rank-1.state");
     let mut bytes = std::fs::read(&state).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     std::fs::write(&state, bytes).unwrap();
     assert_ne!(why(&desk), before);
-    for marker in complete(&desk) {
-        std::fs::write(marker, "{").unwrap();
+    for folder in complete(&desk) {
+        std::fs::write(folder.join("rank-0.state"), "").unwrap();
     }
     assert!(why(&desk).ends_with("; it begins anew"), "{}", why(&desk));
 }
 
-/// The number of a checkpoint, by the path of its marker.
-fn number(marker: &std::path::Path) -> u64 {
-    let folder = marker.parent().and_then(std::path::Path::file_name);
-    folder.and_then(|name| name.to_str()?.parse().ok()).unwrap_or(0)
+/// The number of a checkpoint, by its folder.
+fn number(folder: &Path) -> u64 {
+    folder.file_name().and_then(|name| name.to_str()?.parse().ok()).unwrap_or(0)
 }

@@ -8,33 +8,21 @@ use store::{EventLog, RunId, Store};
 /// No run was ever tried as often.
 const MOST_ATTEMPTS: u32 = 10_000;
 
-/// The last checkpoint of a run's attempts from which it can be continued, that of the last attempt first.
+/// The last checkpoint from which a run that ended early can be continued.
 pub(crate) fn last_checkpoint(store: &Store, run: &RunId, spec: &RunSpec) -> Option<SavedCheckpoint> {
-    continuations(store, run, spec).next().map(|continuation| continuation.checkpoint)
+    continuation(store, run, spec).map(|continuation| continuation.checkpoint)
 }
 
-/// The same with the events before it.
+/// The same with the events before it; of the last attempt that has one.
 pub(crate) fn continuation(store: &Store, run: &RunId, spec: &RunSpec) -> Option<Continuation> {
-    continuations(store, run, spec).next()
-}
-
-fn continuations<'a>(
-    store: &'a Store,
-    run: &'a RunId,
-    spec: &RunSpec,
-) -> impl Iterator<Item = Continuation> + 'a {
-    let attempts: Vec<PathBuf> = match spec.train.checkpoint {
-        Some(_) => (1..=MOST_ATTEMPTS)
-            .map(|number| store.attempt_directory(run, number))
-            .take_while(|folder| folder.exists())
-            .collect(),
-        None => Vec::new(),
-    };
-    attempts.into_iter().rev().flat_map(|attempt| {
-        let checkpoints = SavedCheckpoint::newest_first(&attempt);
-        checkpoints.into_iter().filter_map(move |checkpoint| {
-            let events = EventLog::read(&attempt).ok()?;
-            checkpoint.continued(events)
-        })
+    spec.train.checkpoint?;
+    let attempts: Vec<PathBuf> = (1..=MOST_ATTEMPTS)
+        .map(|number| store.attempt_directory(run, number))
+        .take_while(|folder| folder.exists())
+        .collect();
+    attempts.iter().rev().filter(|attempt| SavedCheckpoint::any(attempt)).find_map(|attempt| {
+        let events = EventLog::read(attempt).ok()?;
+        let mut checkpoints = SavedCheckpoint::newest_first(attempt, spec.cluster.ranks(), &events);
+        checkpoints.find_map(|checkpoint| checkpoint.continued(events.iter().cloned()))
     })
 }

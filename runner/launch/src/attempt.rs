@@ -208,7 +208,7 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
                 () = stop.at_next_step.cancelled(), if !stopping => { stopping = true; Input::Stop }
                 message = self.control.recv() => {
                     let (member, message) = message.ok_or(LaunchError::ChannelLost)?;
-                    self.keep(member, &message);
+                    self.follow(&message);
                     Input::Message(member, message)
                 }
                 report = self.launcher.next_report() => self.take(report),
@@ -233,12 +233,13 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
         Ok(supervisor.report())
     }
 
-    /// Keeps a rank's part of a checkpoint.
-    fn keep(&mut self, member: Member, message: &ToDriver) {
-        let (Member::Rank(rank), ToDriver::Saved(saved)) = (member, message) else { return };
-        if let Err(error) = self.checkpoints.add(rank, saved.clone()) {
-            let note = format!("checkpoint {} is not kept: {error}", saved.number);
-            self.backlog.push_back(Update::Note(note));
+    /// Follows the checkpoints of the ranks.
+    fn follow(&mut self, message: &ToDriver) {
+        let ToDriver::Events(events) = message else { return };
+        for event in events {
+            if let Event::Checkpoint(record) = event {
+                self.checkpoints.add(record);
+            }
         }
     }
 

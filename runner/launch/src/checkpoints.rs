@@ -2,30 +2,26 @@
 //!
 //! ```text
 //! ATTEMPT/checkpoints/<number>/rank-<n>.state   written by each rank, digest at its end
-//! ATTEMPT/checkpoints/<number>/complete.json    written when all ranks have written theirs
 //! ```
+//! A checkpoint is complete when the attempt's event log says that each rank has written its file. A rank's events are in
+//! their order there, so that the log then has what the rank recorded before.
 
-use mesh::SavedState;
-use record::{Event, LaneId, Nanos, Rank, SnapshotRecord, Standing};
+use record::{CheckpointRecord, Event, LaneId, Nanos, Rank, SnapshotRecord, Standing};
 use rustix::time::{ClockId, clock_gettime};
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 /// The folder of checkpoints in that of an attempt.
 const FOLDER: &str = "checkpoints";
-/// What makes a checkpoint complete.
-const MARKER: &str = "complete.json";
 /// Complete checkpoints that are kept: the models before the last one may still wait for their evaluation when a run ends early.
 const KEPT: usize = 3;
 /// Bytes of the digest at the end of a rank's file.
 const DIGEST: usize = 32;
 
 /// A complete checkpoint.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedCheckpoint {
     /// Its number, from 1.
     pub number: u64,
@@ -36,7 +32,6 @@ pub struct SavedCheckpoint {
     /// The steps that each lane had taken.
     lanes: Vec<(Rank, LaneId, u64)>,
     /// Its folder.
-    #[serde(skip)]
     pub(crate) directory: PathBuf,
 }
 
@@ -52,12 +47,44 @@ pub struct Continuation {
 }
 
 impl SavedCheckpoint {
-    /// The complete and undamaged checkpoints in the folder of an attempt, the last one first.
-    pub fn newest_first(attempt: &Path) -> Vec<Self> {
-        let entries = fs::read_dir(attempt.join(FOLDER)).into_iter().flatten().flatten();
-        let mut found: Vec<Self> = entries.filter_map(|entry| Self::read(&entry.path())).collect();
-        found.sort_by_key(|checkpoint| std::cmp::Reverse(checkpoint.number));
-        found
+    /// Whether the folder of an attempt has files of checkpoints.
+    pub fn any(attempt: &Path) -> bool {
+        attempt.join(FOLDER).is_dir()
+    }
+
+    /// The complete and undamaged checkpoints of an attempt of this many ranks, the last one first; `events` are what it
+    /// recorded.
+    pub fn newest_first(attempt: &Path, ranks: u32, events: &[Event]) -> impl Iterator<Item = Self> {
+        let mut parts: BTreeMap<u64, BTreeMap<Rank, &CheckpointRecord>> = BTreeMap::new();
+        for event in events {
+            if let Event::Checkpoint(record) = event {
+                parts.entry(record.number).or_default().insert(record.rank, record);
+            }
+        }
+        let whole = move |(number, parts): (u64, BTreeMap<Rank, &CheckpointRecord>)| {
+            let directory = attempt.join(FOLDER).join(number.to_string());
+            (parts.len() == ranks as usize).then(|| Self::of(number, &parts, directory))
+        };
+        parts.into_iter().rev().filter_map(whole).filter(Self::is_usable)
+    }
+
+    fn of(number: u64, parts: &BTreeMap<Rank, &CheckpointRecord>, directory: PathBuf) -> Self {
+        let lanes = parts
+            .iter()
+            .flat_map(|(rank, record)| record.lanes.iter().map(|(lane, step)| (*rank, *lane, *step)));
+        Self {
+            number,
+            samples: parts.values().map(|record| record.samples).max().unwrap_or(0),
+            at: parts.values().map(|record| record.at).max().unwrap_or_default(),
+            lanes: lanes.collect(),
+            directory,
+        }
+    }
+
+    /// Whether its files are whole, and the clock of the run can go on from it: not from before the machine started.
+    fn is_usable(&self) -> bool {
+        let intact = |(rank, ..): &(Rank, LaneId, u64)| intact(&self.directory.join(file_of(*rank)));
+        self.at < monotonic() && self.lanes.iter().all(intact)
     }
 
     /// The last step of the ranks that train.
@@ -75,15 +102,6 @@ impl SavedCheckpoint {
     /// The folder of the attempt that it belongs to.
     fn attempt(&self) -> Option<&Path> {
         self.directory.parent()?.parent()
-    }
-
-    fn read(directory: &Path) -> Option<Self> {
-        let text = fs::read_to_string(directory.join(MARKER)).ok()?;
-        let checkpoint: Self = serde_json::from_str(&text).ok()?;
-        let intact = |(rank, ..): &(Rank, LaneId, u64)| intact(&directory.join(file_of(*rank)));
-        // The clock of the run continues, and cannot go back behind the start of the machine.
-        let usable = checkpoint.at < monotonic() && checkpoint.lanes.iter().all(intact);
-        usable.then(|| Self { directory: directory.to_owned(), ..checkpoint })
     }
 
     /// Whether the attempt had recorded an event by then, or would have recorded it in this order.
@@ -110,7 +128,8 @@ impl SavedCheckpoint {
             | Event::Lost(_)
             | Event::Ended(_)
             | Event::Gossip(_)
-            | Event::Averaged(_) => false,
+            | Event::Averaged(_)
+            | Event::Checkpoint(_) => false,
         }
     }
 
@@ -204,63 +223,44 @@ impl Continuation {
     }
 }
 
-/// Collects the parts of checkpoints.
+/// Follows the checkpoints of an attempt while it trains, and deletes those that are not needed any more.
 #[derive(Debug)]
 pub(crate) struct CheckpointCollector {
     folder: PathBuf,
     ranks: usize,
-    begun: BTreeMap<u64, BTreeMap<Rank, SavedState>>,
+    begun: BTreeMap<u64, BTreeSet<Rank>>,
+    /// Complete ones, in their order; at most those that are kept.
+    complete: VecDeque<u64>,
 }
 
 impl CheckpointCollector {
     pub(crate) fn new(attempt: &Path, ranks: u32) -> Self {
-        Self { folder: attempt.join(FOLDER), ranks: ranks as usize, begun: BTreeMap::new() }
+        let folder = attempt.join(FOLDER);
+        Self { folder, ranks: ranks as usize, begun: BTreeMap::new(), complete: VecDeque::new() }
     }
 
     /// Takes a rank's part. The last one completes the checkpoint, and older ones are deleted.
-    ///
-    /// # Errors
-    /// It cannot be written.
-    pub(crate) fn add(&mut self, rank: Rank, saved: SavedState) -> io::Result<()> {
-        let number = saved.number;
-        let parts = self.begun.entry(number).or_default();
-        parts.insert(rank, saved);
-        if parts.len() < self.ranks {
-            return Ok(());
+    pub(crate) fn add(&mut self, record: &CheckpointRecord) {
+        let ranks = self.begun.entry(record.number).or_default();
+        ranks.insert(record.rank);
+        if ranks.len() < self.ranks {
+            return;
         }
-        let parts = self.begun.remove(&number).unwrap_or_default();
-        self.complete(number, &parts)?;
-        self.delete_older(number);
-        Ok(())
+        self.begun.retain(|number, _| *number > record.number);
+        self.complete.push_back(record.number);
+        if self.complete.len() > KEPT {
+            self.complete.pop_front();
+            self.delete_before(self.complete[0]);
+        }
     }
 
-    fn complete(&self, number: u64, parts: &BTreeMap<Rank, SavedState>) -> io::Result<()> {
-        let lanes = parts
-            .iter()
-            .flat_map(|(rank, saved)| saved.lanes.iter().map(|(lane, step)| (*rank, *lane, *step)));
-        let directory = self.folder.join(number.to_string());
-        let checkpoint = SavedCheckpoint {
-            number,
-            samples: parts.values().map(|saved| saved.samples).max().unwrap_or(0),
-            at: parts.values().map(|saved| saved.at).max().unwrap_or_default(),
-            lanes: lanes.collect(),
-            directory: PathBuf::new(),
-        };
-        let text = serde_json::to_string(&checkpoint).map_err(io::Error::other)?;
-        let part = directory.join("complete.part");
-        fs::write(&part, text)?;
-        fs::rename(part, directory.join(MARKER))
-    }
-
-    fn delete_older(&self, number: u64) {
-        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        let mut numbers: Vec<u64> =
-            entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-        numbers.sort_unstable();
-        let complete: Vec<u64> = numbers.into_iter().filter(|other| *other <= number).collect();
-        for old in complete.iter().rev().skip(KEPT) {
-            // It is deleted with the attempt otherwise.
-            let _ = fs::remove_dir_all(self.folder.join(old.to_string()));
+    /// What cannot be deleted now is deleted with the attempt.
+    fn delete_before(&self, first: u64) {
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let number = entry.file_name().to_str().and_then(|name| name.parse::<u64>().ok());
+            if number.is_some_and(|number| number < first) {
+                let _ = fs::remove_dir_all(entry.path());
+            }
         }
     }
 
@@ -295,53 +295,70 @@ mod tests {
 
     const RANKS: u32 = 2;
 
-    fn saved(number: u64) -> SavedState {
+    fn part(number: u64, rank: u32) -> CheckpointRecord {
         let lanes = vec![(LaneId::Compute, 10 * number), (LaneId::Communication, 30 * number)];
-        SavedState { number, samples: 500 * number, at: Nanos(number), file: String::new(), lanes }
+        CheckpointRecord { rank: Rank(rank), number, samples: 500 * number, at: Nanos(number), lanes }
     }
 
-    /// The file of a rank, as whole as its digest says.
-    fn write_state(attempt: &Path, number: u64, rank: u32) -> PathBuf {
+    /// Writes the file of a rank, as whole as its digest says, and returns its record.
+    fn write_state(attempt: &Path, number: u64, rank: u32) -> CheckpointRecord {
         let folder = attempt.join(FOLDER).join(number.to_string());
         fs::create_dir_all(&folder).unwrap();
-        let path = folder.join(file_of(Rank(rank)));
-        fs::write(&path, [b"state".as_slice(), Sha256::digest(b"state").as_slice()].concat()).unwrap();
-        path
+        let content = [b"state".as_slice(), Sha256::digest(b"state").as_slice()].concat();
+        fs::write(folder.join(file_of(Rank(rank))), content).unwrap();
+        part(number, rank)
     }
 
-    fn numbers(attempt: &Path) -> Vec<u64> {
-        SavedCheckpoint::newest_first(attempt).iter().map(|checkpoint| checkpoint.number).collect()
+    fn numbers(attempt: &Path, events: &[Event]) -> Vec<u64> {
+        SavedCheckpoint::newest_first(attempt, RANKS, events).map(|checkpoint| checkpoint.number).collect()
     }
 
     #[test]
     fn a_checkpoint_needs_all_ranks_and_three_are_kept() {
-        let attempt = tempfile::tempdir().unwrap();
-        let mut collector = CheckpointCollector::new(attempt.path(), RANKS);
+        let folder = tempfile::tempdir().unwrap();
+        let attempt = folder.path();
+        let mut collector = CheckpointCollector::new(attempt, RANKS);
+        let mut events = Vec::new();
         for number in 1..=5 {
             for rank in 0..RANKS {
-                assert!(!numbers(attempt.path()).contains(&number), "rank {rank} is missing");
-                write_state(attempt.path(), number, rank);
-                collector.add(Rank(rank), saved(number)).unwrap();
+                assert!(!numbers(attempt, &events).contains(&number), "rank {rank} is missing");
+                let record = write_state(attempt, number, rank);
+                collector.add(&record);
+                events.push(Event::Checkpoint(record));
             }
         }
-        assert_eq!(numbers(attempt.path()), [5, 4, 3]);
-        let damaged = attempt.path().join("checkpoints/5/rank-1.state");
-        fs::write(damaged, b"state").unwrap();
-        fs::remove_file(attempt.path().join("checkpoints/3/rank-0.state")).unwrap();
-        assert_eq!(numbers(attempt.path()), [4]);
+        assert_eq!(numbers(attempt, &events), [5, 4, 3]);
+        let file = |path: &str| attempt.join(FOLDER).join(path);
+        fs::write(file("5/rank-1.state"), b"state").unwrap();
+        fs::remove_file(file("3/rank-0.state")).unwrap();
+        assert_eq!(numbers(attempt, &events), [4]);
+        assert_eq!(numbers(attempt, &events[..7]), [0_u64; 0], "the log does not know of rank 1");
         collector.delete();
-        assert_eq!(numbers(attempt.path()), [] as [u64; 0]);
+        assert!(!SavedCheckpoint::any(attempt));
+    }
+
+    #[test]
+    fn a_checkpoint_that_a_rank_could_not_write_does_not_push_others_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let attempt = folder.path();
+        let mut collector = CheckpointCollector::new(attempt, RANKS);
+        let mut events = Vec::new();
+        for number in 1..=6 {
+            for rank in 0..if number == 2 || number == 5 { 1 } else { RANKS } {
+                let record = write_state(attempt, number, rank);
+                collector.add(&record);
+                events.push(Event::Checkpoint(record));
+            }
+        }
+        assert_eq!(numbers(attempt, &events), [6, 4, 3]);
     }
 
     #[test]
     fn steps_are_those_of_the_lane_that_computes() {
-        let attempt = tempfile::tempdir().unwrap();
-        let mut collector = CheckpointCollector::new(attempt.path(), RANKS);
-        for rank in 0..RANKS {
-            write_state(attempt.path(), 1, rank);
-            collector.add(Rank(rank), saved(1)).unwrap();
-        }
-        let checkpoint = SavedCheckpoint::newest_first(attempt.path()).remove(0);
+        let folder = tempfile::tempdir().unwrap();
+        let events: Vec<Event> =
+            (0..RANKS).map(|rank| Event::Checkpoint(write_state(folder.path(), 1, rank))).collect();
+        let checkpoint = SavedCheckpoint::newest_first(folder.path(), RANKS, &events).next().unwrap();
         assert_eq!(checkpoint.step(), 10);
         let hash = |step| Event::WeightHash(WeightHash { rank: Rank(1), step, sha256: String::new() });
         assert!(checkpoint.is_after(&hash(10)) && !checkpoint.is_after(&hash(11)));

@@ -29,7 +29,7 @@ pub use data::{DataPlane, Stopper};
 pub use directory::{private_directory, private_directory_in, random_secret};
 pub use error::MeshError;
 pub use inventory::Inventory;
-pub use message::{Briefing, Deadlines, Heartbeat, Member, PROTOCOL, SavedState, Secret, ToDriver, ToMember};
+pub use message::{Briefing, Deadlines, Heartbeat, Member, PROTOCOL, Secret, ToDriver, ToMember};
 
 /// Decoders without a socket, for fuzzing only.
 pub mod fuzz_targets {

@@ -136,25 +136,8 @@ pub enum ToDriver {
         /// Why there are no metrics, if there are none.
         failure: Option<String>,
     },
-    /// A rank's part of a checkpoint is on its disk.
-    Saved(SavedState),
     /// The last message.
     Goodbye,
-}
-
-/// A rank's part of a checkpoint.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct SavedState {
-    /// The number of the checkpoint, from 1: the same on all ranks.
-    pub number: u64,
-    /// Samples that all ranks together have consumed.
-    pub samples: u64,
-    /// When the last lane was saved, on the clock of the run.
-    pub at: Nanos,
-    /// The file's name in the attempt's directory.
-    pub file: String,
-    /// The steps that each lane had taken.
-    pub lanes: Vec<(LaneId, u64)>,
 }
 
 /// A rank's current activity.

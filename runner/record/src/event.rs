@@ -51,6 +51,8 @@ pub enum Event {
     Averaged(AveragedRecord),
     /// A machine's counters at a moment; read by the driver or on its behalf, not by a rank.
     Host(HostRecord),
+    /// A rank's part of a checkpoint is on its disk; the models that it took before are recorded before.
+    Checkpoint(CheckpointRecord),
 }
 
 impl Event {
@@ -95,6 +97,21 @@ pub struct Prepared {
     pub parameters: u64,
     /// Resident memory when it was recorded, in bytes.
     pub resident_bytes: u64,
+}
+
+/// A rank's part of a checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CheckpointRecord {
+    /// The rank that recorded it.
+    pub rank: Rank,
+    /// The number of the checkpoint, from 1: the same on all ranks.
+    pub number: u64,
+    /// Samples that all ranks together had consumed.
+    pub samples: u64,
+    /// When the last lane was saved, on the clock of the run.
+    pub at: Nanos,
+    /// The steps that each lane had taken.
+    pub lanes: Vec<(LaneId, u64)>,
 }
 
 /// One step of one lane.

@@ -15,8 +15,8 @@ mod units;
 
 pub use clock::{Clock, Work};
 pub use event::{
-    CodingRecord, EVENT_VERSION, Emulated, EmulationRecord, Event, EventError, LinkRecord, LostRecord,
-    MetricRecord, Overhead, Prepared, RankEnd, RankEnded, SamplesRecord, SpanRecord, StepRecord,
+    CheckpointRecord, CodingRecord, EVENT_VERSION, Emulated, EmulationRecord, Event, EventError, LinkRecord,
+    LostRecord, MetricRecord, Overhead, Prepared, RankEnd, RankEnded, SamplesRecord, SpanRecord, StepRecord,
     UpdateRecord, WeightHash,
 };
 pub use gossip::{AveragedRecord, GossipAct, GossipRecord};

@@ -5,8 +5,8 @@ use crate::checkpoint;
 use crate::clock::LaneClock;
 use crate::snapshot;
 use crate::stop::{Stop, lock};
-use mesh::{ControlClient, Heartbeat, SavedState, ToDriver};
-use record::{Event, LaneId, Nanos, Phase, SnapshotRecord, WeightHash};
+use mesh::{ControlClient, Heartbeat, ToDriver};
+use record::{CheckpointRecord, Event, LaneId, Nanos, Phase, SnapshotRecord, WeightHash};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -82,10 +82,9 @@ impl Recorder {
             shipping: AtomicU64::new(0),
         });
         let writer = recorder.clone();
-        let sender = client.clone();
         let (settle, settled) = channel();
         let keep = move || {
-            writer.write(&waiting, &directory, &sender);
+            writer.write(&waiting, &directory);
             // Where this took too long, no thread listens any more.
             let _ = settle.send(());
         };
@@ -115,12 +114,12 @@ impl Recorder {
     }
 
     /// Writes snapshots and checkpoints until there are no more.
-    fn write(&self, waiting: &Receiver<ToDisk>, directory: &Path, client: &ControlClient) {
+    fn write(&self, waiting: &Receiver<ToDisk>, directory: &Path) {
         while let Ok(next) = waiting.recv() {
             let (mut record, weights) = match next {
                 ToDisk::Snapshot(record, weights) => (record, weights),
                 ToDisk::Checkpoint(lanes) => {
-                    write_checkpoint(&lanes, directory, client);
+                    self.write_checkpoint(&lanes, directory);
                     continue;
                 }
             };
@@ -143,6 +142,21 @@ impl Recorder {
                 }
             }
         }
+    }
+
+    /// Writes the states of all lanes after a step. A run without one of its checkpoints is still right.
+    fn write_checkpoint(&self, lanes: &[Checkpoint], directory: &Path) {
+        let Some(Checkpoint { rank, number, samples, .. }) = lanes.first() else { return };
+        let (rank, number, samples) = (*rank, *number, *samples);
+        let file = directory.join(format!("checkpoints/{number}/rank-{rank}.state"));
+        if let Err(error) = checkpoint::write(&file, lanes) {
+            tracing::warn!(%error, "checkpoint lost");
+            return;
+        }
+        let at = lanes.iter().map(|lane| lane.at).max().unwrap_or_default();
+        let lanes = lanes.iter().map(|lane| (lane.lane, lane.state.steps().unwrap_or(0))).collect();
+        // Behind the models taken before, in the one queue of events: who knows of the checkpoint knows of them.
+        lock(&self.events).push(Event::Checkpoint(CheckpointRecord { rank, number, samples, at, lanes }));
     }
 
     /// Hands something to the thread that writes; waits while the disk is slower than the lanes.
@@ -201,19 +215,6 @@ impl Recorder {
         let heartbeat = Heartbeat { lane, step, phase, since: end, samples, loss };
         client.send(ToDriver::Heartbeat(heartbeat));
     }
-}
-
-/// Writes the states of all lanes after a step. A run without one of its checkpoints is still right.
-fn write_checkpoint(lanes: &[Checkpoint], directory: &Path, client: &ControlClient) {
-    let Some(Checkpoint { rank, number, samples, .. }) = lanes.first() else { return };
-    let file = format!("checkpoints/{number}/rank-{rank}.state");
-    if let Err(error) = checkpoint::write(&directory.join(&file), lanes) {
-        tracing::warn!(%error, "checkpoint lost");
-        return;
-    }
-    let at = lanes.iter().map(|lane| lane.at).max().unwrap_or_default();
-    let lanes = lanes.iter().map(|lane| (lane.lane, lane.state.steps().unwrap_or(0))).collect();
-    client.send(ToDriver::Saved(SavedState { number: *number, samples: *samples, at, file, lanes }));
 }
 
 impl Observer for Recorder {

@@ -97,7 +97,7 @@ impl Supervisor {
                 }
             }
             ToDriver::Goodbye => self.evaluation.goodbye = true,
-            ToDriver::Heartbeat(_) | ToDriver::Saved(_) => {}
+            ToDriver::Heartbeat(_) => {}
         }
     }
 

@@ -157,8 +157,7 @@ impl Supervisor {
                 self.tell_first(before, events);
             }
             ToDriver::Goodbye => state.goodbye = Some(self.now),
-            // The attempt keeps checkpoints itself.
-            ToDriver::Evaluated { .. } | ToDriver::Saved(_) => {}
+            ToDriver::Evaluated { .. } => {}
         }
     }
 

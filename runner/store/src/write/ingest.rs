@@ -73,8 +73,8 @@ impl<'a> Batch<'a> {
                 Event::Ended(event) => batch.ended.push(event),
                 Event::Update(event) => batch.tally.update(event),
                 Event::Averaged(event) => batch.tally.averaged(event),
-                // Samples are as large as the data set itself and are read from the event log.
-                Event::Samples(_) | Event::Lost(_) | Event::Gossip(_) => {}
+                // Samples are as large as the data set itself; they and checkpoints are read from the event log.
+                Event::Samples(_) | Event::Lost(_) | Event::Gossip(_) | Event::Checkpoint(_) => {}
             }
         }
         batch

@@ -7,7 +7,7 @@ mod lost_ranks;
 mod table;
 
 use super::*;
-use mesh::{Deadlines, Heartbeat, SavedState};
+use mesh::{Deadlines, Heartbeat};
 use recipe::{Metric, Role, Strategy, Target};
 use record::{
     LaneId, LostRecord, MetricRecord, Overhead, Phase, Prepared, RankEnded, SnapshotGroup, SnapshotRecord,
@@ -178,7 +178,6 @@ fn input(event: &str) -> Input {
         "failed" => ended(failed(None)),
         "accuses" => ended(failed(Some(Rank(number(2))))),
         "misses" => from(ToDriver::Events(vec![Event::Lost(missed(rank, Rank(number(2))))])),
-        "saved" => from(ToDriver::Saved(saved())),
         "goodbye" => from(ToDriver::Goodbye),
         "exit" => Input::Exited(Member::Rank(rank), ProcessExit::Code(number(2) as i32)),
         "signal" => Input::Exited(Member::Rank(rank), ProcessExit::Signal(9)),
@@ -189,7 +188,6 @@ fn input(event: &str) -> Input {
             evaluator(ToDriver::Evaluated { file: "3.bin".into(), failure: Some("it is torn".into()) })
         }
         "E-beat" => evaluator(ToDriver::Heartbeat(heartbeat(7))),
-        "E-saved" => evaluator(ToDriver::Saved(saved())),
         "E-goodbye" => evaluator(ToDriver::Goodbye),
         "E-exit" => Input::Exited(Member::Evaluator, ProcessExit::Code(number(1) as i32)),
         "stop" => Input::Stop,
@@ -197,10 +195,6 @@ fn input(event: &str) -> Input {
         "tick" => Input::Tick,
         other => panic!("no event {other}"),
     }
-}
-
-fn saved() -> SavedState {
-    SavedState { number: 1, samples: 50, at: Nanos(1), file: "rank-0.state".into(), lanes: Vec::new() }
 }
 
 fn evaluator(message: ToDriver) -> Input {

@@ -37,7 +37,7 @@ fn rules_of(state: &str) -> Rules {
 }
 
 /// What can happen.
-const EVENTS: [&str; 36] = [
+const EVENTS: [&str; 34] = [
     "prepared 1",
     "differs 1",
     "beat 0",
@@ -53,7 +53,6 @@ const EVENTS: [&str; 36] = [
     "accuses 0 9",
     "misses 2 0",
     "misses 1 0",
-    "saved 0",
     "goodbye 0",
     "evaluated-by 0",
     "exit 0 0",
@@ -65,7 +64,6 @@ const EVENTS: [&str; 36] = [
     "E-beat",
     "evaluated",
     "unevaluated",
-    "E-saved",
     "E-goodbye",
     "E-exit 0",
     "E-exit 1",
@@ -117,13 +115,11 @@ fn kind(input: &Input) -> &'static str {
         Input::Message(Member::Rank(_), ToDriver::Heartbeat(_)) => "heartbeat",
         Input::Message(Member::Rank(_), ToDriver::Events(events)) => event_kind(&events[0]),
         Input::Message(Member::Rank(_), ToDriver::Evaluated { .. }) => "evaluated by a rank",
-        Input::Message(Member::Rank(_), ToDriver::Saved(_)) => "saved",
         Input::Message(Member::Rank(_), ToDriver::Goodbye) => "goodbye",
         Input::Message(Member::Evaluator, ToDriver::Heartbeat(_)) => "heartbeat of the evaluator",
         Input::Message(Member::Evaluator, ToDriver::Events(_)) => "measured",
         Input::Message(Member::Evaluator, ToDriver::Evaluated { failure: None, .. }) => "evaluated",
         Input::Message(Member::Evaluator, ToDriver::Evaluated { failure: Some(_), .. }) => "not evaluated",
-        Input::Message(Member::Evaluator, ToDriver::Saved(_)) => "saved by the evaluator",
         Input::Message(Member::Evaluator, ToDriver::Goodbye) => "goodbye of the evaluator",
         Input::Exited(Member::Rank(_), ProcessExit::Code(_)) => "exit",
         Input::Exited(Member::Rank(_), ProcessExit::Signal(_) | ProcessExit::HostLost { .. }) => "signal",
@@ -157,7 +153,8 @@ fn event_kind(event: &Event) -> &'static str {
         | Event::Update(_)
         | Event::Gossip(_)
         | Event::Averaged(_)
-        | Event::Host(_) => "report",
+        | Event::Host(_)
+        | Event::Checkpoint(_) => "report",
         Event::Lost(_) => "missed",
     }
 }
@@ -167,7 +164,7 @@ fn the_table_has_every_kind_of_event_and_every_stage() {
     let named = EVENTS.iter().filter(|event| !event.starts_with("wait") && !event.starts_with("run"));
     let kinds: BTreeSet<&str> = named.map(|event| kind(&input(event))).collect();
     // As many as there are arms above.
-    assert_eq!(kinds.len(), 26, "{kinds:?}");
+    assert_eq!(kinds.len(), 24, "{kinds:?}");
     let stages: BTreeSet<&str> =
         STATES.iter().map(|(state, way)| Play::new(rules_of(state)).play(way).stage()).collect();
     assert_eq!(stages.len(), 7, "{stages:?}");
