@@ -4,6 +4,8 @@
 mod driver;
 pub mod fault;
 mod lab;
+mod numbers;
+pub mod repeated_kills;
 mod sketch;
 mod slurm_lab;
 mod threads;
@@ -11,6 +13,7 @@ mod under_way;
 
 pub use driver::{Desk, DriverProcess, Ended, WorkerProcess, gone, wait_until};
 pub use lab::{Lab, free_port};
+pub use numbers::{is_whole, numbers};
 pub use sketch::Sketch;
 pub use slurm_lab::SlurmLab;
 pub use threads::{RankLog, train_on_threads};

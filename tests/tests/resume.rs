@@ -1,8 +1,8 @@
 //! A run that ended early continues from its last checkpoint, with the numbers of a run without interruption.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
-use e2e::{Desk, DriverProcess, Sketch, gone, wait_until};
-use record::{Event, RankEnd};
+use e2e::{Desk, DriverProcess, Sketch, gone, is_whole, numbers, repeated_kills, wait_until};
+use record::Event;
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,40 +23,8 @@ fn recipe(strategy: &'static str, more: &str) -> String {
 
 /// What the attempt has recorded whose ranks all reached the end.
 fn finished(desk: &Desk) -> Vec<Event> {
-    let ended = |events: &Vec<Event>| {
-        let all = events.iter().any(|event| matches!(event, Event::Ended(_)));
-        let well = |event: &Event| !matches!(event, Event::Ended(ended) if ended.end != RankEnd::Finished);
-        all && events.iter().all(well)
-    };
-    desk.attempts().filter_map(|attempt| EventLog::read(&attempt).ok()).find(ended).unwrap()
-}
-
-/// All that does not depend on the clock: steps, digests and measured values, each once.
-fn numbers(events: &[Event]) -> Vec<String> {
-    let number = |event: &Event| match event {
-        Event::Step(step) => {
-            let loss = step.loss.map(f32::to_bits);
-            Some(format!(
-                "step {} {} {} {} {loss:?} {}",
-                step.rank, step.lane, step.step, step.samples, step.bytes_out
-            ))
-        }
-        Event::WeightHash(hash) => Some(format!("weights {} {} {}", hash.rank, hash.step, hash.sha256)),
-        Event::Metric(metric) => Some(format!(
-            "metric {:?} {} {} {}",
-            metric.metric,
-            metric.model,
-            metric.samples,
-            metric.value.to_bits()
-        )),
-        Event::Coding(coding) => {
-            Some(format!("coding {} {} {}", coding.rank, coding.bytes, coding.squared_error))
-        }
-        _ => None,
-    };
-    let mut numbers: Vec<String> = events.iter().filter_map(number).collect();
-    numbers.sort();
-    numbers
+    let logs = desk.attempts().filter_map(|attempt| EventLog::read(&attempt).ok());
+    logs.into_iter().find(|events| is_whole(events)).unwrap()
 }
 
 /// The folders of the complete checkpoints of all attempts.
@@ -158,6 +126,22 @@ fn a_damaged_checkpoint_is_passed_over_and_fresh_begins_anew() {
         std::fs::write(folder.join("rank-0.state"), "").unwrap();
     }
     assert!(why(&desk).ends_with("; it begins anew"), "{}", why(&desk));
+}
+
+#[test]
+fn a_sweep_whose_driver_is_killed_again_and_again_loses_nothing_and_repeats_nothing() {
+    let killed = repeated_kills::killed_again_and_again(1).unwrap();
+    assert!(
+        killed.kills > 2 && killed.continued > 0,
+        "{} kills, {} continued",
+        killed.kills,
+        killed.continued
+    );
+    assert!(
+        killed.numbers == repeated_kills::undisturbed().unwrap(),
+        "other numbers after {} kills",
+        killed.kills
+    );
 }
 
 /// The number of a checkpoint, by its folder.

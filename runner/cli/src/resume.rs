@@ -1,4 +1,4 @@
-//! Where a run continues that ended early: the last checkpoint of an earlier attempt, with what was recorded up to it.
+//! Where a run continues that ended early: the furthest checkpoint of its earlier attempts, with what was recorded up to it.
 
 use launch::{Continuation, SavedCheckpoint};
 use recipe::RunSpec;
@@ -8,21 +8,28 @@ use store::{EventLog, RunId, Store};
 /// No run was ever tried as often.
 const MOST_ATTEMPTS: u32 = 10_000;
 
-/// The last checkpoint from which a run that ended early can be continued.
-pub(crate) fn last_checkpoint(store: &Store, run: &RunId, spec: &RunSpec) -> Option<SavedCheckpoint> {
-    continuation(store, run, spec).map(|continuation| continuation.checkpoint)
+/// The furthest checkpoint of runs of one identity, with the events before it.
+pub(crate) fn continuation(store: &Store, runs: &[RunId], spec: &RunSpec) -> Option<Continuation> {
+    spec.train.checkpoint?;
+    let last_of_each = with_checkpoints(store, runs).filter_map(|attempt| {
+        let events = EventLog::read(&attempt).ok()?;
+        let mut checkpoints = SavedCheckpoint::newest_first(&attempt, spec.cluster.ranks(), &events);
+        checkpoints.find_map(|checkpoint| checkpoint.continued(events.iter().cloned()))
+    });
+    last_of_each.max_by_key(|continuation| continuation.checkpoint.samples)
 }
 
-/// The same with the events before it; of the last attempt that has one.
-pub(crate) fn continuation(store: &Store, run: &RunId, spec: &RunSpec) -> Option<Continuation> {
-    spec.train.checkpoint?;
-    let attempts: Vec<PathBuf> = (1..=MOST_ATTEMPTS)
-        .map(|number| store.attempt_directory(run, number))
-        .take_while(|folder| folder.exists())
-        .collect();
-    attempts.iter().rev().filter(|attempt| SavedCheckpoint::any(attempt)).find_map(|attempt| {
-        let events = EventLog::read(attempt).ok()?;
-        let mut checkpoints = SavedCheckpoint::newest_first(attempt, spec.cluster.ranks(), &events);
-        checkpoints.find_map(|checkpoint| checkpoint.continued(events.iter().cloned()))
-    })
+/// Deletes the checkpoints of runs that are done.
+pub(crate) fn delete_checkpoints(store: &Store, runs: &[RunId]) {
+    with_checkpoints(store, runs).for_each(|attempt| SavedCheckpoint::delete_all(&attempt));
+}
+
+/// The folders of attempts that have checkpoints.
+fn with_checkpoints(store: &Store, runs: &[RunId]) -> impl Iterator<Item = PathBuf> {
+    runs.iter().flat_map(|run| attempts_of(store, run)).filter(|attempt| SavedCheckpoint::any(attempt))
+}
+
+fn attempts_of(store: &Store, run: &RunId) -> impl Iterator<Item = PathBuf> {
+    let folders = (1..=MOST_ATTEMPTS).map(|number| store.attempt_directory(run, number));
+    folders.take_while(|folder| folder.exists())
 }

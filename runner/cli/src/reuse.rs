@@ -2,7 +2,9 @@
 
 use crate::environment::Environment;
 use crate::exit::Failure;
+use crate::live::{self, Live};
 use crate::resume;
+use launch::Continuation;
 use recipe::{Cell, Plan, Provenance, Run, RunSpec};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -23,8 +25,8 @@ pub(crate) enum Action {
     Run,
     /// It is trained again: it did not end well.
     Repeat,
-    /// It continues from a checkpoint of this run, which ended early.
-    Resume(RunId),
+    /// It continues from the furthest checkpoint of these runs, which are the same and ended early.
+    Resume(Vec<RunId>),
     /// The numbers of this finished run are taken.
     Reuse(RunRef),
 }
@@ -96,7 +98,7 @@ pub(crate) async fn decide(
             }
             (None, Reuse::Nothing) => (Action::Run, "asked for with --fresh".to_owned()),
             (None, Reuse::Apart) => (Action::Run, NEVER.to_owned()),
-            (None, Reuse::Finished) => now.resumed(store, before.copied()),
+            (None, Reuse::Finished) => now.resumed(store, before.copied()).await?,
         };
         decisions.push(Decision { action, why, identity, surroundings });
     }
@@ -123,21 +125,30 @@ struct Now<'a> {
 
 impl Now<'_> {
     /// As [`compared_with`](Self::compared_with), from a checkpoint where there is one.
-    fn resumed(&self, store: Option<&Store>, before: Option<&EarlierRun>) -> (Action, String) {
+    async fn resumed(
+        &self,
+        store: Option<&Store>,
+        before: Option<&EarlierRun>,
+    ) -> Result<(Action, String), Failure> {
         let (action, why) = self.compared_with(before);
-        let (Action::Repeat, Some(before), Some(store)) = (&action, before, store) else {
-            return (action, why);
-        };
-        match resume::last_checkpoint(store, &before.run, &self.cell.spec) {
-            Some(checkpoint) => {
+        let (Action::Repeat, Some(store)) = (&action, store) else { return Ok((action, why)) };
+        let runs = self.ended_early(store).await?;
+        Ok(match resume::continuation(store, &runs, &self.cell.spec) {
+            Some(Continuation { checkpoint, .. }) => {
                 let why = why.strip_suffix(ANEW).unwrap_or(&why);
-                (
-                    Action::Resume(before.run.clone()),
-                    format!("{why}; it continues after step {}", checkpoint.step()),
-                )
+                (Action::Resume(runs), format!("{why}; it continues after step {}", checkpoint.step()))
             }
             None => (action, why),
-        }
+        })
+    }
+
+    /// The earlier runs of this identity whose checkpoints are complete: those of a living driver change.
+    async fn ended_early(&self, store: &Store) -> Result<Vec<RunId>, Failure> {
+        let living = live::all(store.folder()).into_iter().filter(Live::is_alive);
+        let living: Vec<String> = living.map(|driver| driver.sweep).collect();
+        let runs = store.ended_early(self.identity).await?;
+        let dead = runs.into_iter().filter(|(_, sweep)| !living.iter().any(|one| one == sweep.as_str()));
+        Ok(dead.map(|(run, _)| run).collect())
     }
 
     fn compared_with(&self, before: Option<&EarlierRun>) -> (Action, String) {

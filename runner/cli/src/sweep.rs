@@ -9,8 +9,8 @@ use crate::recorder::Recorder;
 use crate::resume;
 use crate::reuse::{Action, Decision};
 use crate::session::Session;
-use launch::{Attempt, Continuation, Deadlines, End, FaultOrigin, LaunchError, LostRank, Outcome};
-use recipe::{Plan, Run, RunSpec};
+use launch::{Attempt, Deadlines, End, FaultOrigin, LaunchError, LostRank, Outcome};
+use recipe::{Plan, Run};
 use record::Nanos;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -106,13 +106,12 @@ impl Sweep<'_> {
         }
     }
 
-    /// Where a run continues: after an attempt of this sweep, else after one of an earlier sweep.
-    fn continuation(&self, id: &RunId, decision: &Decision, spec: &RunSpec) -> Option<Continuation> {
-        let own = resume::continuation(self.store, id, spec);
-        own.or_else(|| match &decision.action {
-            Action::Resume(earlier) => resume::continuation(self.store, earlier, spec),
-            Action::Run | Action::Repeat | Action::Reuse(_) => None,
-        })
+    /// The runs from whose checkpoints a run may continue: itself when it is tried again, and those before it.
+    fn continued(id: &RunId, decision: &Decision) -> Vec<RunId> {
+        match &decision.action {
+            Action::Resume(earlier) => earlier.iter().chain([id]).cloned().collect(),
+            Action::Run | Action::Repeat | Action::Reuse(_) => vec![id.clone()],
+        }
     }
 
     async fn attempt(&self, run: &Run, id: &RunId, decision: &Decision) -> Result<Attempted, StoreError> {
@@ -135,6 +134,7 @@ impl Sweep<'_> {
             progress: self.progress.clone(),
         };
         let recording = tokio::spawn(recorder.record(arriving));
+        let continued = Self::continued(id, decision);
         let begun = Instant::now();
         let order = Attempt {
             spec,
@@ -143,7 +143,7 @@ impl Sweep<'_> {
             worker: self.environment.worker.path.clone(),
             deadlines: Deadlines::default(),
             timeout: self.plan.limits.run_timeout,
-            resume: self.continuation(id, decision, spec),
+            resume: resume::continuation(self.store, &continued, spec),
         };
         let stop = self.session.stop();
         let outcome = match &self.environment.machines {
@@ -161,6 +161,9 @@ impl Sweep<'_> {
             Err(fault) => lost(&mut end, &fault.to_string()),
         }
         self.write_last(|| self.store.record_attempt_end(attempt, &end)).await?;
+        if matches!(end.state, RunState::Done | RunState::Diverged) {
+            resume::delete_checkpoints(self.store, &continued);
+        }
         Ok(Attempted { end, origin })
     }
 }

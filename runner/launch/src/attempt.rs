@@ -11,7 +11,7 @@ use crate::reading_schedule::ReadingSchedule;
 use crate::remote::{Hosts, HostsLauncher};
 use crate::sockets::OwnedDirectory;
 use crate::supervise::{Action, AttemptReport, Input, Supervisor};
-use crate::{Attempt, End, LaunchError, Outcome, RunPhase, StopSignal, Update};
+use crate::{Attempt, LaunchError, Outcome, RunPhase, StopSignal, Update};
 use mesh::{ControlServer, Member, Secret, ToDriver, ToMember};
 use recipe::KeptModels;
 use record::{Event, Nanos, Rank, SnapshotRecord};
@@ -87,10 +87,6 @@ pub async fn run_on(
     let (supervisor, first) = Supervisor::new(rules(&attempt));
     let report = shell.obey(supervisor, first, &stop).await?;
     let last_lines = shell.lines_of(&report.suspects);
-    if matches!(report.end, End::Done | End::TargetReached { .. } | End::Diverged { .. }) {
-        shell.checkpoints.delete();
-        attempt.resume.iter().for_each(Continuation::delete_checkpoints);
-    }
     shell.close().await?;
     Ok(Outcome {
         end: report.end,

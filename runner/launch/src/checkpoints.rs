@@ -52,6 +52,11 @@ impl SavedCheckpoint {
         attempt.join(FOLDER).is_dir()
     }
 
+    /// Deletes all checkpoints of an attempt whose run is done; what cannot be deleted now is deleted with the attempt.
+    pub fn delete_all(attempt: &Path) {
+        let _ = fs::remove_dir_all(attempt.join(FOLDER));
+    }
+
     /// The complete and undamaged checkpoints of an attempt of this many ranks, the last one first; `events` are what it
     /// recorded.
     pub fn newest_first(attempt: &Path, ranks: u32, events: &[Event]) -> impl Iterator<Item = Self> {
@@ -202,14 +207,6 @@ fn is_value_of(event: &Event, snapshot: &SnapshotRecord) -> bool {
 }
 
 impl Continuation {
-    /// Deletes the checkpoints of the earlier attempt: the run is done.
-    pub(crate) fn delete_checkpoints(&self) {
-        if let Some(attempt) = self.checkpoint.attempt() {
-            // They are deleted with the attempt otherwise.
-            let _ = fs::remove_dir_all(attempt.join(FOLDER));
-        }
-    }
-
     /// Brings the models that are kept of the part before to the folder of the attempt that continues.
     pub(crate) fn bring_models(&self, into: &Path) {
         let Some(from) = self.checkpoint.attempt() else { return };
@@ -262,12 +259,6 @@ impl CheckpointCollector {
                 let _ = fs::remove_dir_all(entry.path());
             }
         }
-    }
-
-    /// Deletes all: the run needs none any more.
-    pub(crate) fn delete(&self) {
-        // There may be none.
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -333,7 +324,7 @@ mod tests {
         fs::remove_file(file("3/rank-0.state")).unwrap();
         assert_eq!(numbers(attempt, &events), [4]);
         assert_eq!(numbers(attempt, &events[..7]), [0_u64; 0], "the log does not know of rank 1");
-        collector.delete();
+        SavedCheckpoint::delete_all(attempt);
         assert!(!SavedCheckpoint::any(attempt));
     }
 

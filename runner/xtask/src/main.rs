@@ -46,6 +46,8 @@ Commands:
   bench network               the emulated network beside the kernel's (needs root, ip and tc)
   faults [--count N] [--seed N] [--first N]
                               let N real runs go wrong, drawn by the seed, and print what became of them
+  kills [--count N] [--seed N]
+                              kill the driver of small sweeps N times, and compare their numbers with one undisturbed
   fuzz TARGET [--minutes N]   throw changed inputs at recipe, frame, control, idx or cifar (needs nightly, cargo-fuzz)
   help                        this text
 
@@ -63,7 +65,11 @@ enum Chore {
     Demo,
     Test(gate::Options),
     Bench(bench::Subject),
-    Faults(Vec<String>),
+    /// The program that plays the faults, and its arguments.
+    Faults {
+        player: String,
+        words: Vec<String>,
+    },
     Fuzz(fuzz::Options),
     Help,
 }
@@ -87,7 +93,10 @@ fn parse(arguments: &[String]) -> Result<Chore> {
         ["demo"] => Ok(Chore::Demo),
         ["test", rest @ ..] => Ok(Chore::Test(gate::Options::parse(rest)?)),
         ["bench", rest @ ..] => Ok(Chore::Bench(bench::Subject::parse(rest)?)),
-        ["faults", rest @ ..] => Ok(Chore::Faults(rest.iter().map(ToString::to_string).collect())),
+        [player @ ("faults" | "kills"), rest @ ..] => {
+            let words = rest.iter().map(ToString::to_string).collect();
+            Ok(Chore::Faults { player: (*player).to_owned(), words })
+        }
         ["fuzz", rest @ ..] => Ok(Chore::Fuzz(fuzz::Options::parse(rest)?)),
         ["setup" | "demo", extra, ..] => bail!("`{extra}` is not expected here; see `cargo xtask help`"),
         [other, ..] => bail!("there is no `{other}`; `cargo xtask help` lists what there is"),
@@ -106,7 +115,7 @@ fn perform(chore: Chore) -> Result<ExitCode> {
         }
         Chore::Demo => demo::run(&Workspace::find()?, &mut Stages::default()),
         Chore::Bench(subject) => bench::run(&Workspace::find()?, subject),
-        Chore::Faults(words) => faults::run(&Workspace::find()?, &words),
+        Chore::Faults { player, words } => faults::run(&Workspace::find()?, &player, &words),
         Chore::Fuzz(options) => fuzz::run(&Workspace::find()?, &options).map(|()| ExitCode::SUCCESS),
         Chore::Test(options) => gate::run(&Workspace::find()?, options),
     }

@@ -2,7 +2,7 @@
 
 use crate::sql::document::from_json;
 use crate::sql::value::{seed_of, state_named};
-use crate::{RunId, RunState, Store, StoreError};
+use crate::{RunId, RunState, Store, StoreError, SweepId};
 use recipe::{Provenance, RunSpec};
 
 /// A run of an earlier sweep that may be used again.
@@ -65,6 +65,19 @@ impl Store {
         .fetch_all(&self.reader)
         .await?;
         rows.into_iter().map(Columns::row).collect()
+    }
+
+    /// The runs with this identity that ended early or were not finished, each with its sweep; the last one first.
+    pub async fn ended_early(&self, identity: &str) -> Result<Vec<(RunId, SweepId)>, StoreError> {
+        let rows: Vec<(String, String)> = sqlx::query_as(
+            "SELECT run.ulid, sweep.ulid FROM run JOIN sweep ON sweep.id = run.sweep \
+             WHERE identity_hash = ? AND run.state NOT IN ('done', 'diverged', 'pending') \
+             AND reused_from IS NULL ORDER BY run.id DESC",
+        )
+        .bind(identity)
+        .fetch_all(&self.reader)
+        .await?;
+        Ok(rows.into_iter().map(|(run, sweep)| (RunId(run), SweepId(sweep))).collect())
     }
 }
 

@@ -118,7 +118,7 @@ impl Store {
     /// Records the end of an attempt: derives its totals from its steps, and sets the run's state. Then only every n-th of
     /// its steps and the slowest are kept, unless the recipe wants all.
     pub async fn record_attempt_end(&self, attempt: AttemptId, end: &AttemptEnd) -> Result<(), StoreError> {
-        let ending = self.ending(attempt).await?;
+        let ending = self.ending(attempt, end.state).await?;
         let mut transaction = self.writer.begin_with("BEGIN IMMEDIATE").await?;
         self.record_attempt_end_in(&mut transaction, &ending, end).await?;
         transaction.commit().await?;

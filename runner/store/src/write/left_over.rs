@@ -63,7 +63,8 @@ impl Store {
         .await?;
         let mut ends = Vec::new();
         for (attempt, heartbeat) in attempts {
-            ends.push((self.ending(AttemptId(attempt)).await?, killed(heartbeat)));
+            let end = killed(heartbeat);
+            ends.push((self.ending(AttemptId(attempt), end.state).await?, end));
         }
         let mut transaction = self.writer.begin_with("BEGIN IMMEDIATE").await?;
         let open: Option<String> =

@@ -5,9 +5,9 @@ use crate::journal::packed_log::PackedLog;
 use crate::read::steps::{Totals, totals_of};
 use crate::write::attempt::{Try, try_of};
 use crate::write::discarded::Discarded;
-use crate::{AttemptId, Store, StoreError, layout};
+use crate::{AttemptId, RunState, Store, StoreError, layout};
 use record::Event;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// An attempt that is about to end.
 pub(crate) struct Ending {
@@ -20,13 +20,14 @@ pub(crate) struct Ending {
 
 impl Store {
     /// Sums up an attempt. A long run takes longer than another driver waits for the write lock, so it happens before.
-    pub(crate) async fn ending(&self, attempt: AttemptId) -> Result<Ending, StoreError> {
+    pub(crate) async fn ending(&self, attempt: AttemptId, state: RunState) -> Result<Ending, StoreError> {
         let mut reader = self.reader.acquire().await?;
         let place = try_of(&mut reader, attempt).await?;
         let totals = totals_of(&mut reader, attempt).await?;
         drop(reader);
         let directory = self.attempt_directory(&place.run, place.number);
-        let packed = pack(directory, totals.choice.clone()).await;
+        let packed =
+            if is_continued(&directory, state) { None } else { pack(directory, totals.choice.clone()).await };
         Ok(Ending { attempt, place, totals, packed })
     }
 
@@ -62,12 +63,13 @@ impl Store {
     }
 }
 
-/// Without room on the disk the log stays as it is. So does that of an attempt from which the run can go on: its steps are the
-/// first ones of the next attempt.
+/// Whether another attempt may continue from this one, whose steps are then its first: the log stays whole.
+fn is_continued(directory: &Path, state: RunState) -> bool {
+    !matches!(state, RunState::Done | RunState::Diverged) && directory.join(layout::CHECKPOINTS).exists()
+}
+
+/// Without room on the disk the log stays as it is.
 async fn pack(directory: PathBuf, choice: Option<Choice>) -> Option<PackedLog> {
-    if directory.join(layout::CHECKPOINTS).exists() {
-        return None;
-    }
     let packing = tokio::task::spawn_blocking(move || {
         PackedLog::write(&directory, choice.is_none(), |event| match (event, &choice) {
             (Event::Step(step), Some(choice)) => {
