@@ -1,7 +1,7 @@
 //! A run that ended early continues from its last checkpoint, with the numbers of a run without interruption.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
-use e2e::{Desk, DriverProcess, Sketch, gone, is_whole, numbers, repeated_kills, wait_until};
+use e2e::{Desk, DriverProcess, Lab, Sketch, gone, is_whole, numbers, repeated_kills, wait_until};
 use record::Event;
 use rustix::process::Signal;
 use std::collections::BTreeMap;
@@ -104,6 +104,46 @@ fn a_run_that_ended_early_ends_with_the_numbers_of_one_that_did_not() {
             whole.iter().zip(&resumed).filter(|(one, other)| one != other).take(5).collect();
         assert!(whole == resumed, "{strategy}: {} and {} numbers, {differing:?}", whole.len(), resumed.len());
     }
+}
+
+/// The states and the models of its ranks come to the driver while it trains, and go to the hosts again.
+#[test]
+fn a_run_on_hosts_continues_after_one_of_them_was_lost() {
+    if !Lab::is_possible() {
+        return;
+    }
+    let cache = tempfile::tempdir().unwrap();
+    let lab = Lab::with_cache(cache.path()).unwrap();
+    let sketch = Sketch { strategy: "d-sync", steps: 3000, evaluate: 700, ..Sketch::default() };
+    let text = sketch
+        .to_string()
+        .replace("[nodes]", "checkpoint = \"250 steps\"\n[measure]\nsteps = \"all\"\n[nodes]");
+    let text = text.replace("use = [\"local*2\"]", "use = [\"lab1*2\", \"lab2*2\"]")
+        + "[compression]\nkind = \"quantize8\"\nerror-feedback = true\n";
+    let desk = || {
+        let desk = Desk::new().unwrap();
+        desk.write("recipe.toml", &text).unwrap();
+        desk
+    };
+    let run = |desk: &Desk| lab.run(desk, ["-v", "run", "recipe.toml"]).unwrap();
+    let whole = desk();
+    run(&whole).end(PATIENCE).unwrap().with_code(0).unwrap();
+    let cached = std::fs::read_dir(cache.path().join("files")).unwrap().count();
+    let desk = desk();
+    let mut driver = run(&desk);
+    let agent = driver.worker(2).unwrap().parent().unwrap();
+    wait_until(PATIENCE, || Ok(complete(&desk).len() >= 3)).unwrap();
+    agent.signal(Signal::KILL).unwrap();
+    driver.end(PATIENCE).unwrap().with_code(5).unwrap();
+    let resumed = run(&desk).end(PATIENCE).unwrap().with_code(0).unwrap();
+    assert!(resumed.stderr.contains("it continues from checkpoint "), "{}", resumed.stderr);
+    assert!(numbers(&finished(&whole)) == numbers(&finished(&desk)), "other numbers");
+    assert_eq!(
+        std::fs::read_dir(cache.path().join("files")).unwrap().count(),
+        cached,
+        "states are in the cache"
+    );
+    assert_eq!(std::fs::read_dir(cache.path().join("attempts")).unwrap().count(), 0);
 }
 
 #[test]

@@ -58,6 +58,8 @@ impl Sweep<'_> {
             }
             self.store.record_identity(id, &decision.identity).await?;
             if let Action::Reuse(finished) = &decision.action {
+                // Its driver may have been killed between its end and this.
+                resume::delete_checkpoints(self.store, std::slice::from_ref(&finished.run));
                 self.store.record_reuse(id, &finished.run).await?;
                 self.progress.reused(self.plan, run);
                 ended += 1;

@@ -1,9 +1,11 @@
 //! One attempt of one run: the thin shell around the supervisor.
 
 mod briefing;
+mod files;
 
+use self::files::Fetched;
 use crate::checkpoints::{CheckpointCollector, Continuation, SavedCheckpoint};
-use crate::launcher::{Artifact, Artifacts, Launcher, NodeReport, Opening, SpawnRequest};
+use crate::launcher::{Artifacts, Launcher, NodeReport, Opening, SpawnRequest};
 use crate::local::LocalLauncher;
 use crate::log;
 use crate::order::{patient, prepared, rules, since, stopped_before_it_ran};
@@ -13,10 +15,8 @@ use crate::sockets::OwnedDirectory;
 use crate::supervise::{Action, AttemptReport, Input, Supervisor};
 use crate::{Attempt, LaunchError, Outcome, RunPhase, StopSignal, Update};
 use mesh::{ControlServer, Member, Secret, ToDriver, ToMember};
-use recipe::KeptModels;
 use record::{Event, Nanos, Rank, SnapshotRecord};
 use std::collections::VecDeque;
-use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -122,14 +122,6 @@ struct Shell<'a, L> {
     training: Option<(Instant, ReadingSchedule)>,
 }
 
-/// A message to the evaluator, and whether the snapshots that it names are on the evaluator's node.
-struct Fetched {
-    message: ToMember,
-    /// The first snapshot's file.
-    file: String,
-    outcome: io::Result<()>,
-}
-
 impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
     async fn open(
         attempt: &'a Attempt<'a>,
@@ -162,7 +154,8 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
     /// Opens the attempt on its nodes, and starts its ranks.
     async fn begin(&mut self) -> Result<(), LaunchError> {
         let sockets = &self.sockets.path;
-        let opening = Opening { spec: self.attempt.spec, sockets, secret: &self.secret };
+        let resume = self.attempt.resume.as_ref().map(|resume| resume.checkpoint.directory.as_path());
+        let opening = Opening { spec: self.attempt.spec, sockets, secret: &self.secret, resume };
         self.launcher.open(opening).await?;
         for rank in 0..self.attempt.spec.cluster.ranks() {
             self.spawn(Member::Rank(Rank(rank))).await?;
@@ -204,12 +197,12 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
                 () = stop.at_next_step.cancelled(), if !stopping => { stopping = true; Input::Stop }
                 message = self.control.recv() => {
                     let (member, message) = message.ok_or(LaunchError::ChannelLost)?;
-                    self.follow(&message);
+                    self.bring_files(&message);
                     Input::Message(member, message)
                 }
                 report = self.launcher.next_report() => self.take(report),
                 Some(fetched) = self.fetching.join_next() => match fetched {
-                    Ok(fetched) => self.pass_on(fetched),
+                    Ok(fetched) => self.take_fetched(fetched),
                     Err(error) => return Err(LaunchError::Fetch { source: error }),
                 },
                 _ = ticks.tick() => Input::Tick,
@@ -227,16 +220,6 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
             }
         }
         Ok(supervisor.report())
-    }
-
-    /// Follows the checkpoints of the ranks.
-    fn follow(&mut self, message: &ToDriver) {
-        let ToDriver::Events(events) = message else { return };
-        for event in events {
-            if let Event::Checkpoint(record) = event {
-                self.checkpoints.add(record);
-            }
-        }
     }
 
     /// What a report means for the supervisor; what it is not about is recorded.
@@ -320,60 +303,6 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
         if let Err(error) = self.control.send(member, message) {
             // The member has exited or is exiting, which its exit reports.
             tracing::debug!(%member, %error, "a message was not sent");
-        }
-    }
-
-    /// Sends a message to the evaluator when the snapshots that it names are on the evaluator's node.
-    fn send_with_snapshots(&mut self, message: ToMember) {
-        let snapshots = message.snapshots();
-        let Some(first) = snapshots.first() else { return self.send(Member::Evaluator, message) };
-        let file = first.file.clone();
-        let artifacts: Vec<Artifact> = snapshots.iter().map(|snapshot| self.artifact(snapshot)).collect();
-        let fetches: Vec<_> = artifacts.into_iter().map(|one| self.launcher.fetch(one)).collect();
-        self.fetching.spawn(async move {
-            for fetch in fetches {
-                if let Err(error) = fetch.await {
-                    return Fetched { message, file, outcome: Err(error) };
-                }
-            }
-            Fetched { message, file, outcome: Ok(()) }
-        });
-    }
-
-    fn pass_on(&self, fetched: Fetched) -> Input {
-        let Fetched { message, file, outcome } = fetched;
-        match outcome {
-            Ok(()) => {
-                self.send(Member::Evaluator, message);
-                Input::Tick
-            }
-            Err(error) => {
-                let failure = Some(format!("it cannot be fetched: {error}"));
-                Input::Message(Member::Evaluator, ToDriver::Evaluated { file, failure })
-            }
-        }
-    }
-
-    fn artifact(&self, snapshot: &SnapshotRecord) -> Artifact {
-        Artifact {
-            node: self.node(Member::Rank(snapshot.rank)),
-            name: snapshot.file.clone(),
-            sha256: snapshot.sha256.clone(),
-        }
-    }
-
-    /// Whether the recipe asks to keep a model that the run itself no longer needs.
-    fn keeps(&self, snapshot: &SnapshotRecord) -> bool {
-        snapshot.last && self.attempt.spec.measure.models == KeptModels::All
-    }
-
-    /// Deletes an evaluated snapshot: those of a whole sweep would fill the disk.
-    fn discard(&mut self, snapshot: &SnapshotRecord) {
-        let artifact = self.artifact(snapshot);
-        if let Err(error) = self.launcher.discard(&artifact) {
-            let path = self.attempt.directory.join(&artifact.name);
-            let note = format!("the evaluated snapshot {} cannot be deleted: {error}", path.display());
-            self.backlog.push_back(Update::Note(note));
         }
     }
 

@@ -88,7 +88,7 @@ impl SavedCheckpoint {
 
     /// Whether its files are whole, and the clock of the run can go on from it: not from before the machine started.
     fn is_usable(&self) -> bool {
-        let intact = |(rank, ..): &(Rank, LaneId, u64)| intact(&self.directory.join(file_of(*rank)));
+        let intact = |(rank, ..): &(Rank, LaneId, u64)| intact(&self.directory.join(state_file(*rank)));
         self.at < monotonic() && self.lanes.iter().all(intact)
     }
 
@@ -236,6 +236,11 @@ impl CheckpointCollector {
         Self { folder, ranks: ranks as usize, begun: BTreeMap::new(), complete: VecDeque::new() }
     }
 
+    /// The file of a rank's part, relative to the directory of the attempt.
+    pub(crate) fn name_of(record: &CheckpointRecord) -> String {
+        format!("{FOLDER}/{}/{}", record.number, state_file(record.rank))
+    }
+
     /// Takes a rank's part. The last one completes the checkpoint, and older ones are deleted.
     pub(crate) fn add(&mut self, record: &CheckpointRecord) {
         let ranks = self.begun.entry(record.number).or_default();
@@ -262,7 +267,8 @@ impl CheckpointCollector {
     }
 }
 
-fn file_of(rank: Rank) -> String {
+/// The name of a rank's file in the folder of a checkpoint.
+pub(crate) fn state_file(rank: Rank) -> String {
     format!("rank-{rank}.state")
 }
 
@@ -288,7 +294,14 @@ mod tests {
 
     fn part(number: u64, rank: u32) -> CheckpointRecord {
         let lanes = vec![(LaneId::Compute, 10 * number), (LaneId::Communication, 30 * number)];
-        CheckpointRecord { rank: Rank(rank), number, samples: 500 * number, at: Nanos(number), lanes }
+        CheckpointRecord {
+            rank: Rank(rank),
+            number,
+            samples: 500 * number,
+            at: Nanos(number),
+            sha256: String::new(),
+            lanes,
+        }
     }
 
     /// Writes the file of a rank, as whole as its digest says, and returns its record.
@@ -296,7 +309,7 @@ mod tests {
         let folder = attempt.join(FOLDER).join(number.to_string());
         fs::create_dir_all(&folder).unwrap();
         let content = [b"state".as_slice(), Sha256::digest(b"state").as_slice()].concat();
-        fs::write(folder.join(file_of(Rank(rank))), content).unwrap();
+        fs::write(folder.join(state_file(Rank(rank))), content).unwrap();
         part(number, rank)
     }
 

@@ -66,6 +66,8 @@ pub struct Opening<'a> {
     pub sockets: &'a Path,
     /// The attempt's secret.
     pub secret: &'a Secret,
+    /// The folder of the checkpoint that the run continues from, with the files of all ranks.
+    pub resume: Option<&'a Path>,
 }
 
 /// Where the processes of a node find an attempt.
@@ -77,6 +79,8 @@ pub struct NodePlace {
     pub directory: PathBuf,
     /// The folder of the data set, where it is another than the driver's.
     pub data: Option<PathBuf>,
+    /// The folder of the checkpoint that the run continues from, with the files of the node's ranks.
+    pub resume: Option<PathBuf>,
 }
 
 /// The files that the processes of an attempt write, by name.
@@ -87,6 +91,11 @@ pub trait Artifacts: Send {
 
     /// Deletes a file wherever it is.
     fn discard(&mut self, artifact: &Artifact) -> io::Result<()>;
+
+    /// Deletes a file that was fetched on the node that wrote it, where that is another place.
+    fn release(&mut self, artifact: &Artifact) {
+        let _ = artifact;
+    }
 
     /// The last `bytes` bytes of a member's standard error.
     fn log_tail(&mut self, member: Member, bytes: u64) -> io::Result<Vec<u8>>;

@@ -110,6 +110,8 @@ pub struct CheckpointRecord {
     pub samples: u64,
     /// When the last lane was saved, on the clock of the run.
     pub at: Nanos,
+    /// SHA-256 of its file, in hexadecimal.
+    pub sha256: String,
     /// The steps that each lane had taken.
     pub lanes: Vec<(LaneId, u64)>,
 }

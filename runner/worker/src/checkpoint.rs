@@ -80,7 +80,7 @@ impl Table {
     }
 }
 
-/// Writes the checkpoint of a rank and returns its SHA-256. A reader of `file` finds all of it or nothing.
+/// Writes the checkpoint of a rank and returns the SHA-256 of the file. A reader of `file` finds all of it or nothing.
 pub(crate) fn write(file: &Path, lanes: &[Checkpoint]) -> Result<String, CheckpointError> {
     let failed = |source| CheckpointError::Write { file: file.to_owned(), source };
     let part = file.with_extension("part");
@@ -115,12 +115,13 @@ fn fill(file: &Path, lanes: &[Checkpoint]) -> io::Result<String> {
             put(&bytes)?;
         }
     }
-    let digest = digest.finalize();
-    out.write_all(&digest)?;
+    let own = digest.clone().finalize();
+    digest.update(own);
+    out.write_all(&own)?;
     let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
     // The marker that calls the checkpoint complete must not reach the disk before it.
     file.sync_data()?;
-    Ok(recipe::hex(&digest))
+    Ok(recipe::hex(&digest.finalize()))
 }
 
 /// Reads the checkpoint of a rank.

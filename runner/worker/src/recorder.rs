@@ -149,14 +149,21 @@ impl Recorder {
         let Some(Checkpoint { rank, number, samples, .. }) = lanes.first() else { return };
         let (rank, number, samples) = (*rank, *number, *samples);
         let file = directory.join(format!("checkpoints/{number}/rank-{rank}.state"));
-        if let Err(error) = checkpoint::write(&file, lanes) {
-            tracing::warn!(%error, "checkpoint lost");
-            return;
-        }
+        let sha256 = match checkpoint::write(&file, lanes) {
+            Ok(sha256) => sha256,
+            Err(error) => return tracing::warn!(%error, "checkpoint lost"),
+        };
         let at = lanes.iter().map(|lane| lane.at).max().unwrap_or_default();
         let lanes = lanes.iter().map(|lane| (lane.lane, lane.state.steps().unwrap_or(0))).collect();
         // Behind the models taken before, in the one queue of events: who knows of the checkpoint knows of them.
-        lock(&self.events).push(Event::Checkpoint(CheckpointRecord { rank, number, samples, at, lanes }));
+        lock(&self.events).push(Event::Checkpoint(CheckpointRecord {
+            rank,
+            number,
+            samples,
+            at,
+            sha256,
+            lanes,
+        }));
     }
 
     /// Hands something to the thread that writes; waits while the disk is slower than the lanes.

@@ -94,6 +94,13 @@ impl HostedAttempt {
         Ok(at)
     }
 
+    /// The folder for files that the driver sends for this attempt alone.
+    pub(super) fn adopted_folder(&self) -> io::Result<PathBuf> {
+        let folder = self.directory.path.join("adopted");
+        fs::create_dir_all(&folder)?;
+        Ok(folder)
+    }
+
     /// What the driver needs to know.
     pub(super) fn opened(&self, door: Option<SocketAddr>) -> Opened {
         Opened { sockets: self.sockets.path.clone(), directory: self.directory.path.clone(), door }

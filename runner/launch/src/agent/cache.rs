@@ -127,6 +127,15 @@ impl Cache {
         Ok(set)
     }
 
+    /// Moves files out of the cache into a folder, under their names.
+    pub(super) fn adopt(&self, folder: &Path, files: &[CachedFile]) -> io::Result<()> {
+        for file in files {
+            let path = self.path(file).ok_or_else(|| invalid(&file.sha256))?;
+            fs::rename(path, folder.join(plain(&file.name)?))?;
+        }
+        Ok(())
+    }
+
     fn write(&self, file: &CachedFile, arriving: &mut Receiver<Bytes>) -> io::Result<()> {
         let path = self.path(file).ok_or_else(|| invalid(&file.sha256))?;
         self.made("files")?;
@@ -243,6 +252,17 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_an_attempt_adopts_leaves_the_cache() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::new(folder.path().join("cache"));
+        let state = file("rank-1.state", b"state");
+        put(&cache, &state, &[b"state", b""]).unwrap();
+        cache.adopt(folder.path(), std::slice::from_ref(&state)).unwrap();
+        assert_eq!(fs::read(folder.path().join("rank-1.state")).unwrap(), b"state");
+        assert_eq!(cache.missing(&[state]), [0]);
+    }
+
+    #[test]
     fn no_name_leads_out_of_the_cache() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::new(folder.path().to_owned());
@@ -251,6 +271,7 @@ mod tests {
         for name in ["../x", "", ".", "..", "a/b"] {
             assert!(cache.assemble("set", &[named(name)]).is_err(), "{name}");
             assert!(cache.assemble(name, &[named("x")]).is_err(), "{name}");
+            assert!(cache.adopt(folder.path(), &[named(name)]).is_err(), "{name}");
         }
         let odd = CachedFile { sha256: "../../etc/passwd".into(), ..named("x") };
         assert!(put(&cache, &odd, &[b""]).is_err());

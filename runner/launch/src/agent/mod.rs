@@ -164,6 +164,11 @@ impl Agent {
             Request::Assemble { folder, files } => {
                 Ok(Reply::Assembled(self.cache.assemble(&folder, &files)?))
             }
+            Request::Adopt { attempt, files } => {
+                let folder = self.expect(attempt)?.adopted_folder()?;
+                self.cache.adopt(&folder, &files)?;
+                Ok(Reply::Assembled(folder))
+            }
             Request::Probe { attempt, door, bytes } => {
                 let here = self.expect(attempt)?;
                 let (round_trip, transfer) = here.probe(door, bytes).await?;

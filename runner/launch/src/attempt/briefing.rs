@@ -9,6 +9,7 @@ impl<L: Launcher + Artifacts> Shell<'_, L> {
     pub(super) fn briefing(&self, member: Member) -> Briefing {
         let mut spec = self.attempt.spec.clone();
         let place = self.launcher.place(member, self.node(member));
+        let resume = || self.attempt.resume.as_ref().map(|resume| resume.checkpoint.directory.clone());
         let here = || (self.sockets.path.clone(), self.attempt.directory.clone());
         let (sockets, directory) =
             place.map_or_else(here, |place| (place.sockets.clone(), place.directory.clone()));
@@ -25,7 +26,7 @@ impl<L: Launcher + Artifacts> Shell<'_, L> {
             directory,
             threads: self.threads(member),
             deadlines: self.attempt.deadlines,
-            resume: self.attempt.resume.as_ref().map(|resume| resume.checkpoint.directory.clone()),
+            resume: place.and_then(|place| place.resume.clone()).or_else(resume),
         }
     }
 

@@ -58,6 +58,8 @@ pub(crate) enum Request {
     Put { file: CachedFile },
     /// Make a folder of cached files under their names.
     Assemble { folder: String, files: Vec<CachedFile> },
+    /// Move files of the cache into a folder in the directory of an attempt, under their names; they go with it.
+    Adopt { attempt: u64, files: Vec<CachedFile> },
     /// Measure the way to another host's door, with `bytes` bytes there and back.
     Probe { attempt: u64, door: SocketAddr, bytes: u64 },
     /// Whether a program on this host fits; reads its protocol.
@@ -69,7 +71,9 @@ impl Request {
     pub(crate) fn patience(&self) -> Duration {
         match self {
             Self::Fetch { .. } | Self::Data { .. } | Self::Put { .. } => Duration::from_hours(1),
-            Self::Missing { .. } | Self::Assemble { .. } | Self::Examine { .. } => Duration::from_mins(2),
+            Self::Missing { .. } | Self::Assemble { .. } | Self::Adopt { .. } | Self::Examine { .. } => {
+                Duration::from_mins(2)
+            }
             Self::Clock
             | Self::Open { .. }
             | Self::Route { .. }

@@ -238,6 +238,25 @@ impl Hosts {
         Ok(link)
     }
 
+    /// Brings the files of a checkpoint to the directory of an attempt on a host, and returns their folder.
+    ///
+    /// # Errors
+    /// A file cannot be read, or the host does not take it.
+    pub(crate) async fn bring_state(
+        &self,
+        link: &HostLink,
+        attempt: u64,
+        files: Vec<PathBuf>,
+    ) -> Result<PathBuf, LaunchError> {
+        let unread = |error| LaunchError::Fetch { source: error };
+        let digested = tokio::task::spawn_blocking(move || {
+            files.iter().map(|path| local(path, FileUse::Data)).collect::<Result<Vec<_>, _>>()
+        });
+        let files = digested.await.map_err(unread)??;
+        let files = send_missing(link, &files, &self.uploads).await?;
+        folder_of(link, Request::Adopt { attempt, files }).await
+    }
+
     pub(crate) fn worker(&self, node: &Node) -> HostedWorker {
         self.workers.get(&node.name).cloned().unwrap_or_default()
     }
@@ -382,6 +401,32 @@ async fn send(
     files: &[LocalFile],
     uploads: &UnboundedSender<Upload>,
 ) -> Result<PathBuf, LaunchError> {
+    let cached = send_missing(link, files, uploads).await?;
+    let mut digest = Sha256::new();
+    for file in &cached {
+        digest.update(format!("{} {}\n", file.name, file.sha256));
+    }
+    let folder = recipe::hex(&digest.finalize()[..16]);
+    folder_of(link, Request::Assemble { folder, files: cached }).await
+}
+
+/// The folder that a request makes on a host.
+async fn folder_of(link: &HostLink, request: Request) -> Result<PathBuf, LaunchError> {
+    let refused = |what: &str| link.fault(HostFault::Cache { what: what.into() });
+    match link.request(request, Vec::new()).await {
+        Ok(Reply::Assembled(folder)) => Ok(folder),
+        Ok(_) => Err(refused("it made no folder").into()),
+        Err(HostError { fault: HostFault::Refused { what }, .. }) => Err(refused(&what).into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Sends the files that a host's cache lacks.
+async fn send_missing(
+    link: &HostLink,
+    files: &[LocalFile],
+    uploads: &UnboundedSender<Upload>,
+) -> Result<Vec<CachedFile>, LaunchError> {
     let cached: Vec<CachedFile> = files.iter().map(|file| file.file.clone()).collect();
     let missing = match link.request(Request::Missing { files: cached.clone() }, Vec::new()).await? {
         Reply::Missing(missing) => missing,
@@ -396,18 +441,7 @@ async fn send(
         };
         link.put(file.clone(), path, told).await?;
     }
-    let mut digest = Sha256::new();
-    for file in &cached {
-        digest.update(format!("{} {}\n", file.name, file.sha256));
-    }
-    let folder = recipe::hex(&digest.finalize()[..16]);
-    let refused = |what: &str| link.fault(HostFault::Cache { what: what.into() });
-    match link.request(Request::Assemble { folder, files: cached }, Vec::new()).await {
-        Ok(Reply::Assembled(folder)) => Ok(folder),
-        Ok(_) => Err(refused("it made no folder").into()),
-        Err(HostError { fault: HostFault::Refused { what }, .. }) => Err(refused(&what).into()),
-        Err(error) => Err(error.into()),
-    }
+    Ok(cached)
 }
 
 #[cfg(test)]

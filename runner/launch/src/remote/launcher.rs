@@ -4,6 +4,7 @@ use super::error::HostFault;
 use super::hosts::{HostedWorker, Hosts};
 use super::link::{AttemptEnd, HostLink};
 use crate::channel::{Opened, Reply, Request, Route, ToAgent};
+use crate::checkpoints::state_file;
 use crate::launcher::{
     Artifact, Artifacts, Fetch, Launcher, NodeIndex, NodePlace, NodeReport, Opening, SpawnRequest,
 };
@@ -11,7 +12,7 @@ use crate::local::LocalLauncher;
 use crate::log::{log_file, tail};
 use crate::{LaunchError, ProcessExit};
 use mesh::Member;
-use recipe::{Access, Node, Tunnel};
+use recipe::{Access, Tunnel};
 use record::{HostRecord, Nanos, Rank};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -20,6 +21,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::OnceCell;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
 /// Readings of a host's clock; the one with the shortest way decides.
@@ -44,6 +46,8 @@ pub(crate) struct HostsLauncher {
     notes: UnboundedReceiver<String>,
     /// The node of each started rank.
     started: BTreeMap<Member, NodeIndex>,
+    /// By name.
+    fetched: BTreeMap<String, FetchedFile>,
 }
 
 /// A node on which an attempt is open.
@@ -90,6 +94,7 @@ impl HostsLauncher {
             note,
             notes,
             started: BTreeMap::new(),
+            fetched: BTreeMap::new(),
         })
     }
 
@@ -97,12 +102,29 @@ impl HostsLauncher {
         self.nodes.get(node.0 as usize)?.as_ref()
     }
 
+    /// The folder on a node with the states that its ranks continue from.
+    async fn state(
+        &self,
+        index: u32,
+        link: &HostLink,
+        opening: &Opening<'_>,
+    ) -> Result<Option<PathBuf>, LaunchError> {
+        let Some(folder) = opening.resume else { return Ok(None) };
+        if link.node.access == Access::Local {
+            return Ok(Some(folder.to_owned()));
+        }
+        let ranks = (0..).map(Rank).zip(&opening.spec.cluster.seats);
+        let own = ranks.filter(|(_, seat)| seat.node == index).map(|(rank, _)| folder.join(state_file(rank)));
+        self.hosts.bring_state(link, self.attempt, own.collect()).await.map(Some)
+    }
+
     async fn open_node(
         &self,
-        node: &Node,
+        index: u32,
         opening: &Opening<'_>,
         several: bool,
     ) -> Result<OpenNode, LaunchError> {
+        let node = &opening.spec.cluster.nodes[index as usize];
         let link = self.hosts.live_link(node).await?;
         let doors = several && opening.spec.cluster.tunnel == Tunnel::None;
         let loopback = || IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -115,10 +137,14 @@ impl HostsLauncher {
         };
         let data = self.hosts.data(node, &opening.spec.dataset.source);
         let clock = read_clock(&link).await?;
-        let place = NodePlace { sockets, directory, data };
+        let resume = self.state(index, &link, opening).await?;
+        let place = NodePlace { sockets, directory, data, resume };
         Ok(OpenNode { worker: self.hosts.worker(node), link, place, door, clock })
     }
 }
+
+/// A file that is fetched once, however often it is asked for.
+type FetchedFile = Arc<OnceCell<()>>;
 
 fn unexpected(link: &HostLink, reply: &Reply) -> LaunchError {
     link.fault(HostFault::Refused { what: format!("an unexpected reply: {reply:?}") }).into()
@@ -144,9 +170,9 @@ impl Launcher for HostsLauncher {
     async fn open(&mut self, opening: Opening<'_>) -> Result<(), LaunchError> {
         let cluster = &opening.spec.cluster;
         let used: BTreeSet<u32> = cluster.seats.iter().map(|seat| seat.node).collect();
-        for (index, node) in (0..).zip(&cluster.nodes) {
+        for index in 0..cluster.nodes.len() as u32 {
             let open = if used.contains(&index) {
-                Some(self.open_node(node, &opening, used.len() > 1).await?)
+                Some(self.open_node(index, &opening, used.len() > 1).await?)
             } else {
                 None
             };
@@ -255,14 +281,28 @@ impl Artifacts for HostsLauncher {
             return self.local.fetch(Artifact { node, name, sha256 });
         };
         let (link, attempt) = (open.link.clone(), self.attempt);
-        Box::pin(async move { link.fetch(attempt, name, path, sha256).await })
+        let file = self.fetched.entry(name.clone()).or_default().clone();
+        Box::pin(async move {
+            let fetch = async || {
+                if let Some(folder) = path.parent() {
+                    tokio::fs::create_dir_all(folder).await?;
+                }
+                link.fetch(attempt, name, path, sha256).await
+            };
+            file.get_or_try_init(fetch).await.copied()
+        })
+    }
+
+    fn release(&mut self, artifact: &Artifact) {
+        if let Some(open) = self.node(artifact.node) {
+            open.link.tell(ToAgent::Discard { attempt: self.attempt, name: artifact.name.clone() });
+        }
     }
 
     fn discard(&mut self, artifact: &Artifact) -> io::Result<()> {
         inside(&artifact.name)?;
-        if let Some(open) = self.node(artifact.node) {
-            open.link.tell(ToAgent::Discard { attempt: self.attempt, name: artifact.name.clone() });
-        }
+        self.release(artifact);
+        self.fetched.remove(&artifact.name);
         match fs::remove_file(self.directory.join(&artifact.name)) {
             // It was never fetched.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

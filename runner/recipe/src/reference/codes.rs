@@ -380,12 +380,6 @@ pub(crate) const CODES: &[Code] = &[
          1 or more, it would grow without end.",
     ),
     code(
-        "R159",
-        "checkpoints on other machines",
-        "A checkpoint is a file for each rank, in the attempt's folder on the machine that the rank runs on. Those of other \
-         machines are not fetched in this version, so that a run there could not be continued.",
-    ),
-    code(
         "R201",
         "more workers than cores",
         "Workers that share a core slow each other down, so that step times measure the operating system's \

@@ -4,7 +4,7 @@ use crate::keys::lookup::KeyId;
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::Optional;
-use crate::{Access, Cluster, Extent, StrategyKind};
+use crate::{Extent, StrategyKind};
 
 const CHECKPOINT: Optional<Extent> = Optional::extent("train.checkpoint");
 
@@ -14,7 +14,7 @@ pub(crate) fn read(settings: &Settings, kind: StrategyKind) -> Option<Extent> {
 }
 
 /// What stands against checkpoints.
-pub(crate) fn findings(settings: &Settings, kind: StrategyKind, cluster: &Cluster) -> Vec<Finding> {
+pub(crate) fn findings(settings: &Settings, kind: StrategyKind) -> Vec<Finding> {
     let Some(leaf) = settings.given(KeyId::from(CHECKPOINT)) else { return Vec::new() };
     let mut findings = Vec::new();
     if let Some(reason) = kind.not_continued() {
@@ -22,12 +22,6 @@ pub(crate) fn findings(settings: &Settings, kind: StrategyKind, cluster: &Cluste
             Finding::new("R208", format!("runs of `{kind}` have no checkpoints and begin again"))
                 .at_option(leaf.span, "for the other strategies")
                 .note(reason),
-        );
-    } else if cluster.nodes.iter().any(|node| node.access != Access::Local) {
-        findings.push(
-            Finding::new("R159", "checkpoints of ranks on other machines cannot be fetched in this version")
-                .at_option(leaf.span, "only for runs on this machine")
-                .cure("leave `checkpoint` out: a run that ends early begins again"),
         );
     }
     findings

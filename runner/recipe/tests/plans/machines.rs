@@ -42,13 +42,6 @@ fn problems() {
                 &["[nodes]\nuse = [\"lab[1-2]\"]", "[network]\nbandwidth = \"1Gbit/s\""],
             ),
             (
-                "checkpoints on other machines",
-                &[
-                    "[nodes]\nuse = [\"lab[1-2]\"]",
-                    "[train]\nglobal-batch = 100\nsteps = 20\ncheckpoint = \"10 steps\"",
-                ],
-            ),
-            (
                 "a strategy without checkpoints",
                 &[
                     "[train]\nglobal-batch = 100\nsteps = 20\ncheckpoint = \"10 steps\"",
