@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// The folder of checkpoints in that of an attempt.
 const FOLDER: &str = "checkpoints";
 /// Complete checkpoints that are kept: the models before the last one may still wait for their evaluation when a run ends early.
-const KEPT: usize = 3;
+pub(crate) const KEPT: usize = 3;
 /// Bytes of the digest at the end of a rank's file.
 const DIGEST: usize = 32;
 

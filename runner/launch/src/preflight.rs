@@ -4,7 +4,7 @@ mod files;
 mod memory;
 
 use crate::Inventory;
-use files::{kept_of, passing_snapshots_of};
+use files::{checkpoints_of, kept_of, passing_snapshots_of};
 use memory::Needs;
 use recipe::{Access, Node, Placement, Role, RunSpec};
 use serde::{Deserialize, Serialize};
@@ -151,13 +151,15 @@ fn disk(specs: &[&RunSpec], free: FreeResources) -> Option<Concern> {
     // The models that a run begins and ends with are kept, and its sample ids where they are asked for; what it is
     // evaluated with on the way goes before the next begins.
     let kept = specs.iter().map(|spec| kept_of(spec)).fold(0, u64::saturating_add);
-    let passing = specs.iter().map(|spec| passing_snapshots_of(spec)).max()?;
+    let passing =
+        specs.iter().map(|spec| passing_snapshots_of(spec).saturating_add(checkpoints_of(spec))).max()?;
     let need = kept.saturating_add(passing);
     (need > free.disk).then(|| Concern {
         severity: ConcernLevel::Refusal,
         what: format!(
-            "the files that are kept of {} and the snapshots of one run need about {}; the store's disk has {} left",
+            "the files that are kept of {} and the snapshots {}of one run need about {}; the store's disk has {} left",
             runs(specs.len()),
+            if specs.iter().any(|spec| spec.train.checkpoint.is_some()) { "and checkpoints " } else { "" },
             mebibytes(need),
             mebibytes(free.disk)
         ),
@@ -280,6 +282,25 @@ mod tests {
         let need = (3 * 12 + 1) * FLOAT * spec.model.parameters() as u64;
         let with = |disk| preflight(&[&spec], FreeResources { disk, ..LARGE }).len();
         assert_eq!((with(need), with(need - 1)), (0, 1));
+    }
+
+    #[test]
+    fn four_checkpoints_must_fit_the_disk_and_one_state_the_memory() {
+        let plain = spec(3);
+        let mut saved = plain.clone();
+        saved.train.checkpoint = Some(Extent::Steps(10));
+        saved.strategy = Strategy::PipeSgd { depth: 3, warmup: Extent::Steps(0), segments: 1 };
+        let weights = FLOAT * plain.model.parameters() as u64;
+        // Weights, velocity, and the three gradients in the pipeline.
+        assert_eq!(checkpoints_of(&saved), 4 * 3 * 5 * weights);
+        assert_eq!(checkpoints_of(&plain), 0);
+        let without = RunSpec { train: plain.train.clone(), ..saved.clone() };
+        assert_eq!(memory_of(&saved) - memory_of(&without), 3 * 5 * weights);
+        // The first, the last and one other model.
+        let need = 4 * 3 * 5 * weights + 3 * weights;
+        let with = |disk| preflight(&[&saved], FreeResources { disk, ..LARGE });
+        assert_eq!(with(need), []);
+        assert!(with(need - 1)[0].what.contains("the snapshots and checkpoints of one run"));
     }
 
     #[test]

@@ -95,8 +95,10 @@ impl fmt::Display for Case {
     }
 }
 
-/// The strategies that are put to the test.
+/// The strategies of which every fault at every moment is tried.
 pub const STRATEGIES: [&str; 2] = ["ps-sync", "d-sync"];
+/// The strategies of which faults are drawn.
+pub const DRAWN_STRATEGIES: [&str; 5] = ["ps-sync", "d-sync", "pipe-sgd", "easgd-async", "ad-psgd"];
 
 /// The longest delay after the beginning of a moment, in microseconds.
 const LONGEST_DELAY: u64 = 60_000;
@@ -118,7 +120,7 @@ impl Case {
         };
         let fault = ProcessFault::ALL[turn(4)];
         let moment = Moment::ALL[turn(5)];
-        let strategy = STRATEGIES[turn(2)];
+        let strategy = DRAWN_STRATEGIES[turn(5)];
         let ranks = u64::from(ranks(strategy));
         let rank = (mix(seed, 2 * number) % ranks) as u32;
         let delay = Duration::from_micros(mix(seed, 2 * number + 1) % LONGEST_DELAY);
@@ -152,5 +154,6 @@ impl Case {
 
 /// Ranks of a run of two workers.
 fn ranks(strategy: &str) -> u32 {
-    if strategy == "ps-sync" { 3 } else { 2 }
+    // With a server.
+    if matches!(strategy, "ps-sync" | "easgd-async") { 3 } else { 2 }
 }

@@ -1,7 +1,8 @@
 //! The files that a run writes.
 
 use super::FLOAT;
-use recipe::{Epoch, Extent, KeptModels, RunSpec, Source};
+use crate::checkpoints::KEPT;
+use recipe::{Epoch, Extent, KeptModels, Role, RunSpec, Source};
 
 /// Bytes of a sample's id in the log of events: MessagePack's longest form of 32 bits.
 pub(super) const SAMPLE_ID: u64 = 5;
@@ -36,6 +37,23 @@ pub(super) fn passing_snapshots_of(spec: &RunSpec) -> u64 {
     let copies = copies_of(spec);
     let ends = if copies > 1 { 2 * copies - 1 } else { 0 };
     count.saturating_mul(copies).saturating_add(ends).saturating_mul(snapshot_of(spec))
+}
+
+/// Vectors as long as the weights in the saved state of a rank, at most: weights, velocity, and what strategy and codec hold; 0
+/// without checkpoints.
+pub(super) fn state_vectors(spec: &RunSpec, role: Role) -> u64 {
+    if spec.train.checkpoint.is_none() {
+        return 0;
+    }
+    let codec = if role == Role::Worker { spec.compression.own_vectors() } else { 0 };
+    2 + spec.strategy.own_vectors(role, spec.cluster.workers()) + codec
+}
+
+/// The checkpoints of a run at one time, in bytes: those that are kept, and the one that is being written.
+pub(super) fn checkpoints_of(spec: &RunSpec) -> u64 {
+    let states = spec.cluster.seats.iter().map(|seat| state_vectors(spec, seat.role));
+    let each = states.sum::<u64>().saturating_mul(snapshot_of(spec));
+    each.saturating_mul(KEPT as u64 + 1)
 }
 
 /// The samples in an extent of the training.

@@ -1,6 +1,6 @@
 //! The memory that the processes of a run take on one machine.
 
-use super::files::copies_of;
+use super::files::{copies_of, state_vectors};
 use super::{FLOAT, Part, mebibytes};
 use crate::Inventory;
 use recipe::{Model, PayloadPath, Role, RunSpec, Source, Strategy};
@@ -47,8 +47,13 @@ impl Needs {
         let batch = u64::from(spec.train.global_batch).div_ceil(all.max(1));
         Self {
             weights: FLOAT * spec.model.parameters() as u64,
-            vectors_of_worker: VECTORS + custom + own(Role::Worker) + spec.compression.own_vectors(),
-            vectors_of_server: VECTORS + own(Role::Server),
+            // A saved state is held until it is on the disk.
+            vectors_of_worker: VECTORS
+                + custom
+                + own(Role::Worker)
+                + spec.compression.own_vectors()
+                + state_vectors(spec, Role::Worker),
+            vectors_of_server: VECTORS + own(Role::Server) + state_vectors(spec, Role::Server),
             data: data_of(&spec.dataset.source),
             activations: batch * activations(&spec.model),
             shared: shared_of(spec),
