@@ -63,7 +63,7 @@ impl Recorder {
                 let state = RunState::Degraded.name();
                 self.store.record_note(self.attempt, human::now(), state, &reason).await?;
             }
-            Update::Spawned { .. } | Update::Heartbeat(..) | Update::State(_) => {}
+            Update::Spawned { .. } | Update::Continued { .. } | Update::Heartbeat(..) | Update::State(_) => {}
         }
         Ok(())
     }

@@ -181,8 +181,7 @@ fn origin(outcome: &Result<Outcome, LaunchError>) -> Option<FaultOrigin> {
     match outcome {
         Ok(Outcome { end: End::Failed { origin, .. }, .. }) => Some(*origin),
         Ok(_) => None,
-        // No rank has run.
-        Err(_) => Some(FaultOrigin::Infrastructure),
+        Err(error) => Some(error.origin()),
     }
 }
 

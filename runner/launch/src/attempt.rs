@@ -8,7 +8,7 @@ use crate::checkpoints::{CheckpointCollector, Continuation, SavedCheckpoint};
 use crate::launcher::{Artifacts, Launcher, NodeReport, Opening, SpawnRequest};
 use crate::local::LocalLauncher;
 use crate::log;
-use crate::order::{patient, prepared, rules, since, stopped_before_it_ran};
+use crate::order::{before, patient, prepared, rules, since, stopped_before_it_ran};
 use crate::reading_schedule::ReadingSchedule;
 use crate::remote::{Hosts, HostsLauncher};
 use crate::sockets::OwnedDirectory;
@@ -72,7 +72,6 @@ pub async fn run_on(
     updates: mpsc::Sender<Update>,
 ) -> Result<Outcome, LaunchError> {
     let begun = Instant::now();
-    let attempt = prepared(attempt)?;
     let attempt = Attempt { deadlines: patient(attempt.spec, attempt.deadlines), ..attempt };
     let mut shell = Shell::open(&attempt, launcher, begun, updates).await?;
     let stopped = tokio::select! { biased;
@@ -90,7 +89,7 @@ pub async fn run_on(
     shell.close().await?;
     Ok(Outcome {
         end: report.end,
-        wall: since(begun),
+        wall: since(begun) + Nanos(before(&attempt).as_nanos() as u64),
         culprit: match report.suspects.as_slice() {
             [Member::Rank(rank)] => Some(*rank),
             _ => None,
@@ -99,6 +98,20 @@ pub async fn run_on(
         lost_ranks: report.lost_ranks,
         last_lines,
     })
+}
+
+/// The clock of the run.
+#[derive(Clone, Copy)]
+struct RunTime {
+    /// Its time at `since`.
+    begin: Nanos,
+    since: Instant,
+}
+
+impl RunTime {
+    fn now(self) -> Nanos {
+        self.begin + since(self.since)
+    }
 }
 
 /// Carries out the supervisor's decisions. Its fields are dropped in their order: first the processes, then their
@@ -112,14 +125,18 @@ struct Shell<'a, L> {
     sockets: OwnedDirectory,
     secret: Secret,
     checkpoints: CheckpointCollector,
-    /// Models of an earlier attempt that this one evaluates, before the supervisor knows of them.
-    unevaluated: Vec<SnapshotRecord>,
+    /// Whether the user was informed of a checkpoint that is missing.
+    checkpoint_missed: bool,
+    /// Models that were evaluated and are deleted soon: their values must be recorded before.
+    discarded: VecDeque<(Instant, SnapshotRecord)>,
+    /// What of an earlier attempt concerns the supervisor, before it knows of that.
+    earlier: Vec<Input>,
     updates: mpsc::Sender<Update>,
     /// Updates for which the channel had no room: a slow recorder must not delay the supervisor, or healthy ranks would
     /// seem silent.
     backlog: VecDeque<Update>,
-    /// Zero of the run's clock, and when the machines are read; `None` while no rank trains.
-    training: Option<(Instant, ReadingSchedule)>,
+    /// The clock of the run, and when the machines are read; `None` while no rank trains.
+    training: Option<(RunTime, ReadingSchedule)>,
 }
 
 impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
@@ -144,7 +161,9 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
             sockets,
             secret,
             checkpoints: CheckpointCollector::new(&attempt.directory, attempt.spec.cluster.ranks()),
-            unevaluated: Vec::new(),
+            checkpoint_missed: false,
+            discarded: VecDeque::new(),
+            earlier: Vec::new(),
             updates,
             backlog: VecDeque::new(),
             training: None,
@@ -208,14 +227,11 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
                 _ = ticks.tick() => Input::Tick,
             };
             over = self.carry_out(supervisor.on(since(self.begun), input)).await?;
-            for snapshot in std::mem::take(&mut self.unevaluated) {
-                let taken = Input::Message(
-                    Member::Rank(snapshot.rank),
-                    ToDriver::Events(vec![Event::Snapshot(snapshot)]),
-                );
-                over |= self.carry_out(supervisor.on(since(self.begun), taken)).await?;
+            for earlier in std::mem::take(&mut self.earlier) {
+                over |= self.carry_out(supervisor.on(since(self.begun), earlier)).await?;
             }
-            if self.training.as_mut().is_some_and(|(zero, schedule)| schedule.is_due(since(*zero))) {
+            self.discard_recorded();
+            if self.training.as_mut().is_some_and(|(time, schedule)| schedule.is_due(time.now())) {
                 self.read_hosts();
             }
         }
@@ -244,7 +260,7 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
                 Action::SpawnEvaluator => self.spawn(Member::Evaluator).await?,
                 Action::Kill(member) => self.launcher.kill(member),
                 Action::Discard(snapshot) if self.keeps(&snapshot) => {}
-                Action::Discard(snapshot) => self.discard(&snapshot),
+                Action::Discard(snapshot) => self.discarded.push_back((Instant::now(), snapshot)),
                 Action::Tell(update) => {
                     let trained = update == Update::State(RunPhase::Evaluating);
                     self.backlog.push_back(update);
@@ -262,15 +278,14 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
     /// Starts the run's clock: zero is the same moment on all nodes, given to each rank by the clock of its node.
     fn start(&mut self) {
         let begin = self.take_over();
-        let zero = Instant::now().checked_sub(Duration::from_nanos(begin.0));
-        self.training = Some((zero.unwrap_or_else(Instant::now), ReadingSchedule::default()));
+        self.training = Some((RunTime { begin, since: Instant::now() }, ReadingSchedule::default()));
         self.read_hosts();
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-        let now = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+        let now = now.tv_sec * 1_000_000_000 + now.tv_nsec;
         for rank in 0..self.attempt.spec.cluster.ranks() {
             let member = Member::Rank(Rank(rank));
-            let zero = now.saturating_sub(begin.0);
-            let origin = zero.saturating_add_signed(self.launcher.clock_ahead(self.node(member)));
+            // Before the start of the machine, where that was after the run's.
+            let origin = now - begin.0 as i64 + self.launcher.clock_ahead(self.node(member));
             self.send(member, ToMember::Start { origin });
         }
     }
@@ -280,20 +295,31 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
         let attempt = self.attempt;
         let Some(Continuation { checkpoint, events, unevaluated }) = &attempt.resume else { return Nanos(0) };
         let SavedCheckpoint { number, samples, at, .. } = checkpoint;
-        let words =
-            format!("it continues from checkpoint {number} of an earlier attempt, after {samples} samples");
+        let words = format!(
+            "it continues from checkpoint {number} of an earlier attempt, after step {}",
+            checkpoint.step()
+        );
         self.backlog.push_back(Update::Note(words));
-        for piece in events.chunks(REPLAYED) {
+        self.backlog.push_back(Update::Continued { samples: *samples });
+        let (values, recorded): (Vec<Event>, Vec<Event>) =
+            events.iter().cloned().partition(|event| matches!(event, Event::Metric(_)));
+        for piece in recorded.chunks(REPLAYED) {
             self.backlog.push_back(Update::Events(piece.to_vec()));
         }
-        self.unevaluated.clone_from(unevaluated);
+        // One of them may be the target.
+        self.earlier.push(Input::Message(Member::Evaluator, ToDriver::Events(values)));
+        let taken = |snapshot: &SnapshotRecord| {
+            let event = Event::Snapshot(snapshot.clone());
+            Input::Message(Member::Rank(snapshot.rank), ToDriver::Events(vec![event]))
+        };
+        self.earlier.extend(unevaluated.iter().map(taken));
         *at
     }
 
     /// Reports the counters of the machines, if ranks train.
     fn read_hosts(&mut self) {
-        let Some((zero, _)) = self.training else { return };
-        let readings = self.launcher.read_hosts(since(zero));
+        let Some((time, _)) = self.training else { return };
+        let readings = self.launcher.read_hosts(time.now());
         if !readings.is_empty() {
             self.backlog.push_back(Update::Events(readings.into_iter().map(Event::Host).collect()));
         }
@@ -336,6 +362,9 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
 
     /// Forwards the last updates and closes the channel. All processes have exited.
     async fn close(mut self) -> Result<(), LaunchError> {
+        for (_, snapshot) in std::mem::take(&mut self.discarded) {
+            self.discard(&snapshot);
+        }
         for update in std::mem::take(&mut self.backlog) {
             let unrecorded = |_| LaunchError::Unrecorded { whereabouts: String::new() };
             self.updates.send(update).await.map_err(unrecorded)?;

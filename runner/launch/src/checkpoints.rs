@@ -6,9 +6,8 @@
 //! A checkpoint is complete when the attempt's event log says that each rank has written its file. A rank's events are in
 //! their order there, so that the log then has what the rank recorded before.
 
+use crate::digest;
 use record::{CheckpointRecord, Event, LaneId, Nanos, Rank, SnapshotRecord, Standing};
-use rustix::time::{ClockId, clock_gettime};
-use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,8 +16,6 @@ use std::path::{Path, PathBuf};
 const FOLDER: &str = "checkpoints";
 /// Complete checkpoints that are kept: the models before the last one may still wait for their evaluation when a run ends early.
 pub(crate) const KEPT: usize = 3;
-/// Bytes of the digest at the end of a rank's file.
-const DIGEST: usize = 32;
 
 /// A complete checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +28,8 @@ pub struct SavedCheckpoint {
     pub at: Nanos,
     /// The steps that each lane had taken.
     lanes: Vec<(Rank, LaneId, u64)>,
+    /// SHA-256 of each rank's file.
+    files: Vec<(Rank, String)>,
     /// Its folder.
     pub(crate) directory: PathBuf,
 }
@@ -62,7 +61,9 @@ impl SavedCheckpoint {
     pub fn newest_first(attempt: &Path, ranks: u32, events: &[Event]) -> impl Iterator<Item = Self> {
         let mut parts: BTreeMap<u64, BTreeMap<Rank, &CheckpointRecord>> = BTreeMap::new();
         for event in events {
-            if let Event::Checkpoint(record) = event {
+            if let Event::Checkpoint(record) = event
+                && record.file.is_ok()
+            {
                 parts.entry(record.number).or_default().insert(record.rank, record);
             }
         }
@@ -70,7 +71,7 @@ impl SavedCheckpoint {
             let directory = attempt.join(FOLDER).join(number.to_string());
             (parts.len() == ranks as usize).then(|| Self::of(number, &parts, directory))
         };
-        parts.into_iter().rev().filter_map(whole).filter(Self::is_usable)
+        parts.into_iter().rev().filter_map(whole).filter(Self::is_intact)
     }
 
     fn of(number: u64, parts: &BTreeMap<Rank, &CheckpointRecord>, directory: PathBuf) -> Self {
@@ -82,14 +83,18 @@ impl SavedCheckpoint {
             samples: parts.values().map(|record| record.samples).max().unwrap_or(0),
             at: parts.values().map(|record| record.at).max().unwrap_or_default(),
             lanes: lanes.collect(),
+            files: parts
+                .iter()
+                .filter_map(|(rank, record)| Some((*rank, record.file.clone().ok()?)))
+                .collect(),
             directory,
         }
     }
 
-    /// Whether its files are whole, and the clock of the run can go on from it: not from before the machine started.
-    fn is_usable(&self) -> bool {
-        let intact = |(rank, ..): &(Rank, LaneId, u64)| intact(&self.directory.join(state_file(*rank)));
-        self.at < monotonic() && self.lanes.iter().all(intact)
+    /// Whether its files are those that the ranks wrote.
+    fn is_intact(&self) -> bool {
+        let file = |rank: &Rank| self.directory.join(state_file(*rank));
+        self.files.iter().all(|(rank, sha256)| digest::check(&file(rank), sha256).is_ok())
     }
 
     /// The last step of the ranks that train.
@@ -272,19 +277,6 @@ pub(crate) fn state_file(rank: Rank) -> String {
     format!("rank-{rank}.state")
 }
 
-/// Whether a rank's file ends with the digest of the rest.
-fn intact(file: &Path) -> bool {
-    let Ok(bytes) = fs::read(file) else { return false };
-    let parts = bytes.split_at_checked(bytes.len().wrapping_sub(DIGEST));
-    parts.is_some_and(|(content, digest)| Sha256::digest(content).as_slice() == digest)
-}
-
-/// Time since the start of the machine.
-fn monotonic() -> Nanos {
-    let now = clock_gettime(ClockId::Monotonic);
-    Nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -292,25 +284,18 @@ mod tests {
 
     const RANKS: u32 = 2;
 
-    fn part(number: u64, rank: u32) -> CheckpointRecord {
+    fn part(number: u64, rank: u32, file: Result<String, String>) -> CheckpointRecord {
         let lanes = vec![(LaneId::Compute, 10 * number), (LaneId::Communication, 30 * number)];
-        CheckpointRecord {
-            rank: Rank(rank),
-            number,
-            samples: 500 * number,
-            at: Nanos(number),
-            sha256: String::new(),
-            lanes,
-        }
+        CheckpointRecord { rank: Rank(rank), number, samples: 500 * number, at: Nanos(number), file, lanes }
     }
 
-    /// Writes the file of a rank, as whole as its digest says, and returns its record.
+    /// Writes the file of a rank and returns its record.
     fn write_state(attempt: &Path, number: u64, rank: u32) -> CheckpointRecord {
         let folder = attempt.join(FOLDER).join(number.to_string());
         fs::create_dir_all(&folder).unwrap();
-        let content = [b"state".as_slice(), Sha256::digest(b"state").as_slice()].concat();
-        fs::write(folder.join(state_file(Rank(rank))), content).unwrap();
-        part(number, rank)
+        let file = folder.join(state_file(Rank(rank)));
+        fs::write(&file, format!("state {number} {rank}")).unwrap();
+        part(number, rank, Ok(digest::digest(&file).unwrap()))
     }
 
     fn numbers(attempt: &Path, events: &[Event]) -> Vec<u64> {
@@ -337,6 +322,8 @@ mod tests {
         fs::remove_file(file("3/rank-0.state")).unwrap();
         assert_eq!(numbers(attempt, &events), [4]);
         assert_eq!(numbers(attempt, &events[..7]), [0_u64; 0], "the log does not know of rank 1");
+        events[7] = Event::Checkpoint(part(4, 1, Err("no space left".into())));
+        assert_eq!(numbers(attempt, &events), [0_u64; 0], "rank 1 could not write");
         SavedCheckpoint::delete_all(attempt);
         assert!(!SavedCheckpoint::any(attempt));
     }

@@ -1,5 +1,6 @@
 //! Why an attempt cannot be made at all.
 
+use crate::FaultOrigin;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -103,6 +104,30 @@ pub enum LaunchError {
         /// The ranks' last known activity, as the end of a sentence.
         whereabouts: String,
     },
+}
+
+impl LaunchError {
+    /// Whether another attempt may do better.
+    pub fn origin(&self) -> FaultOrigin {
+        match self {
+            Self::Sockets(_)
+            | Self::Channel(_)
+            | Self::ChannelLost
+            | Self::Thread(_)
+            | Self::Fetch { .. }
+            | Self::Host(_) => FaultOrigin::Infrastructure,
+            Self::NoWorker { .. }
+            | Self::WorkerStart { .. }
+            | Self::WorkerSilent { .. }
+            | Self::WorkerHangs { .. }
+            | Self::WorkerVersion { .. }
+            | Self::WorkerFormat { .. }
+            | Self::File { .. }
+            | Self::NoHost { .. }
+            | Self::Data(_)
+            | Self::Unrecorded { .. } => FaultOrigin::Program,
+        }
+    }
 }
 
 /// The cure for a worker that prints this in place of its protocol.

@@ -25,7 +25,7 @@ pub struct Attempt<'a> {
     pub worker: PathBuf,
     /// Limits of waiting.
     pub deadlines: Deadlines,
-    /// Limit of the attempt's wall time.
+    /// Limit of the wall time of the run, with what it trained before this attempt.
     pub timeout: Option<Duration>,
     /// Where the run continues, if it does not begin.
     pub resume: Option<Continuation>,
@@ -79,10 +79,17 @@ pub(crate) fn rules(attempt: &Attempt<'_>) -> Rules {
         roles: attempt.spec.cluster.seats.iter().map(|seat| seat.role).collect(),
         strategy: attempt.spec.strategy.clone(),
         deadlines: attempt.deadlines,
-        timeout: attempt.timeout,
+        // What the run took before counts.
+        timeout: attempt.timeout.map(|limit| limit.saturating_sub(before(attempt))),
         target: attempt.spec.train.target,
         evaluate_at_once: attempt.spec.threads.evaluate_at_once,
+        continues: attempt.spec.train.checkpoint.is_some(),
     }
+}
+
+/// How long the run had trained before this attempt.
+pub(crate) fn before(attempt: &Attempt<'_>) -> Duration {
+    attempt.resume.as_ref().map_or(Duration::ZERO, |resume| Duration::from_nanos(resume.checkpoint.at.0))
 }
 
 pub(crate) fn since(begun: Instant) -> Nanos {

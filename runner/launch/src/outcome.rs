@@ -80,7 +80,7 @@ pub enum End {
 pub enum FaultOrigin {
     /// A machine, a connection, or the system that killed a process: another attempt may do better.
     Infrastructure,
-    /// The worker program itself said why, or failed: another attempt would fail alike.
+    /// The worker program itself said why, or failed, or this machine lacks something: another attempt would fail alike.
     Program,
 }
 

@@ -26,6 +26,11 @@ pub enum Update {
         /// Why, in a sentence.
         reason: String,
     },
+    /// The run continues where an earlier attempt had consumed this number of samples; its events come next.
+    Continued {
+        /// Of all ranks together.
+        samples: u64,
+    },
     /// A sentence for the user.
     Note(String),
 }

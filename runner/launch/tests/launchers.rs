@@ -106,7 +106,7 @@ fn act(rank: Rank, briefing: &Briefing, control: &ControlClient, inbox: &Control
     }));
     let start = inbox.recv_timeout(PATIENCE);
     let Some(ToMember::Start { origin }) = start else { panic!("expected the start, got {start:?}") };
-    log.lock().unwrap().push(format!("rank {rank} starts in hour {}", origin as i64 / HOUR));
+    log.lock().unwrap().push(format!("rank {rank} starts in hour {}", origin / HOUR));
     if rank == Rank(1) {
         tell(Event::Snapshot(SnapshotRecord {
             rank,

@@ -97,8 +97,9 @@ impl Default for Deadlines {
 pub enum ToMember {
     /// All ranks are prepared: the run begins.
     Start {
-        /// The moment that is zero on the run's clock: nanoseconds of the driver host's monotonic clock.
-        origin: u64,
+        /// The moment that is zero on the run's clock: nanoseconds of the member's monotonic clock, which begins with its
+        /// machine; a run that continues may have begun before.
+        origin: i64,
     },
     /// Stop at the next step.
     Stop,

@@ -51,7 +51,8 @@ pub enum Event {
     Averaged(AveragedRecord),
     /// A machine's counters at a moment; read by the driver or on its behalf, not by a rank.
     Host(HostRecord),
-    /// A rank's part of a checkpoint is on its disk; the models that it took before are recorded before.
+    /// A rank's part of a checkpoint is on its disk, or could not be written; the models that it took before are recorded
+    /// before.
     Checkpoint(CheckpointRecord),
 }
 
@@ -110,8 +111,8 @@ pub struct CheckpointRecord {
     pub samples: u64,
     /// When the last lane was saved, on the clock of the run.
     pub at: Nanos,
-    /// SHA-256 of its file, in hexadecimal.
-    pub sha256: String,
+    /// SHA-256 of its file, in hexadecimal, or why it could not be written.
+    pub file: Result<String, String>,
     /// The steps that each lane had taken.
     pub lanes: Vec<(LaneId, u64)>,
 }

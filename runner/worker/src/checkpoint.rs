@@ -119,7 +119,7 @@ fn fill(file: &Path, lanes: &[Checkpoint]) -> io::Result<String> {
     digest.update(own);
     out.write_all(&own)?;
     let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-    // The marker that calls the checkpoint complete must not reach the disk before it.
+    // The event that calls it whole must not reach the disk before it.
     file.sync_data()?;
     Ok(recipe::hex(&digest.finalize()))
 }

@@ -2,7 +2,7 @@
 
 use record::{Clock, Nanos, Phase, Work};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
 
 /// Nanoseconds of the machine's monotonic clock.
 pub(crate) fn monotonic() -> u64 {
@@ -13,24 +13,25 @@ pub(crate) fn monotonic() -> u64 {
 /// The clock of the run. Its zero is set by the driver, the same on all ranks of a machine.
 #[derive(Debug)]
 pub(crate) struct RunClock {
-    origin: AtomicU64,
+    origin: AtomicI64,
 }
 
 impl RunClock {
     /// A clock that starts now, until the driver sets the start of the run.
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self { origin: AtomicU64::new(monotonic()) })
+        Arc::new(Self { origin: AtomicI64::new(monotonic() as i64) })
     }
 
     /// Sets the zero, in nanoseconds of the monotonic clock.
-    pub(crate) fn start(&self, origin: u64) {
+    pub(crate) fn start(&self, origin: i64) {
         self.origin.store(origin, Ordering::Release);
     }
 }
 
 impl Clock for RunClock {
     fn now(&self) -> Nanos {
-        Nanos(monotonic().saturating_sub(self.origin.load(Ordering::Acquire)))
+        // Not before zero.
+        Nanos((monotonic() as i64).saturating_sub(self.origin.load(Ordering::Acquire)).max(0) as u64)
     }
 
     fn spend(&self, _: Work) {}

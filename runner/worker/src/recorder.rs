@@ -149,10 +149,7 @@ impl Recorder {
         let Some(Checkpoint { rank, number, samples, .. }) = lanes.first() else { return };
         let (rank, number, samples) = (*rank, *number, *samples);
         let file = directory.join(format!("checkpoints/{number}/rank-{rank}.state"));
-        let sha256 = match checkpoint::write(&file, lanes) {
-            Ok(sha256) => sha256,
-            Err(error) => return tracing::warn!(%error, "checkpoint lost"),
-        };
+        let file = checkpoint::write(&file, lanes).map_err(|error| error.to_string());
         let at = lanes.iter().map(|lane| lane.at).max().unwrap_or_default();
         let lanes = lanes.iter().map(|lane| (lane.lane, lane.state.steps().unwrap_or(0))).collect();
         // Behind the models taken before, in the one queue of events: who knows of the checkpoint knows of them.
@@ -161,7 +158,7 @@ impl Recorder {
             number,
             samples,
             at,
-            sha256,
+            file,
             lanes,
         }));
     }

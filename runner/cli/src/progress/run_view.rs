@@ -24,6 +24,8 @@ pub(crate) struct RunView {
     heard: BTreeMap<Rank, Instant>,
     processes: BTreeMap<Member, Driver>,
     samples: u64,
+    /// Those of an attempt before, which this one continues.
+    samples_before: u64,
     metric: Option<(Metric, f64)>,
     /// The ranks that it has lost.
     lost: BTreeSet<Rank>,
@@ -47,6 +49,7 @@ impl RunView {
             heard: BTreeMap::new(),
             processes: BTreeMap::new(),
             samples: 0,
+            samples_before: 0,
             metric: None,
             lost: BTreeSet::new(),
         }
@@ -73,6 +76,7 @@ impl RunView {
             Update::Lost { rank, .. } => {
                 self.lost.insert(*rank);
             }
+            Update::Continued { samples } => self.samples_before = *samples,
             Update::Note(_) => {}
         }
     }
@@ -151,7 +155,7 @@ impl RunView {
             steps: self.goal().map(|goal| goal.div_ceil(batch)),
             steps_per_second: trained
                 .filter(|seconds| *seconds > 0.5)
-                .map(|seconds| self.samples as f64 / batch as f64 / seconds),
+                .map(|seconds| self.samples_here() as f64 / batch as f64 / seconds),
             seconds_left: self.left(now).map(|left| left.as_secs()),
             metric: self.metric_words(),
             degraded: self.lost_words(),
@@ -192,6 +196,11 @@ impl RunView {
         Some(self.length.samples(self.training_samples?, self.batch)).filter(|goal| *goal > 0)
     }
 
+    /// Samples of this attempt.
+    fn samples_here(&self) -> u64 {
+        self.samples.saturating_sub(self.samples_before)
+    }
+
     fn time_left(&self, now: Instant) -> Option<String> {
         Some(format!("{} left", human::whole(self.left(now)?)))
     }
@@ -200,7 +209,7 @@ impl RunView {
     fn left(&self, now: Instant) -> Option<Duration> {
         let goal = self.goal()?;
         let took = now.saturating_duration_since(self.training_since?);
-        let share = self.samples as f64 / goal as f64;
+        let share = self.samples_here() as f64 / goal.saturating_sub(self.samples_before).max(1) as f64;
         // The first steps are slow, and guesses from them would jump about.
         (share > 0.02 && took > Duration::from_secs(1)).then(|| {
             let left = took.as_secs_f64() * (1.0 - share).max(0.0) / share;

@@ -9,6 +9,10 @@ use mesh::{Member, ToDriver, ToMember};
 use recipe::KeptModels;
 use record::{CheckpointRecord, Event, Rank, SnapshotRecord};
 use std::io;
+use std::time::Duration;
+
+/// The recorder writes what it has within milliseconds.
+const RECORDED: Duration = Duration::from_secs(2);
 
 /// What was fetched, or could not be.
 pub(super) enum Fetched {
@@ -46,15 +50,11 @@ impl<L: Launcher + Artifacts> Shell<'_, L> {
                 return Input::Message(Member::Evaluator, ToDriver::Evaluated { file, failure });
             }
             Fetched::State { record, outcome: Ok(()) } => {
-                self.launcher.release(&self.state(&record));
+                self.launcher.release(&self.state(&record, ""));
                 self.checkpoints.add(&record);
             }
             Fetched::State { record, outcome: Err(error) } => {
-                let CheckpointRecord { rank, number, .. } = record;
-                let note = format!(
-                    "checkpoint {number} is not kept: that of rank {rank} cannot be fetched: {error}"
-                );
-                self.backlog.push_back(Update::Note(note));
+                self.no_checkpoint(&record, &format!("it cannot be fetched: {error}"));
             }
             Fetched::Early(Ok(())) => {}
             Fetched::Early(Err(error)) => tracing::debug!(%error, "a model was not fetched early"),
@@ -71,12 +71,7 @@ impl<L: Launcher + Artifacts> Shell<'_, L> {
         }
         for event in events {
             match event {
-                Event::Checkpoint(record) if self.is_away(record.rank) => {
-                    let fetch = self.launcher.fetch(self.state(record));
-                    let record = record.clone();
-                    self.fetching.spawn(async move { Fetched::State { record, outcome: fetch.await } });
-                }
-                Event::Checkpoint(record) => self.checkpoints.add(record),
+                Event::Checkpoint(record) => self.bring_state(record),
                 Event::Snapshot(snapshot) if self.is_away(snapshot.rank) => {
                     let fetch = self.launcher.fetch(self.artifact(snapshot));
                     self.fetching.spawn(async move { Fetched::Early(fetch.await) });
@@ -86,17 +81,41 @@ impl<L: Launcher + Artifacts> Shell<'_, L> {
         }
     }
 
+    fn bring_state(&mut self, record: &CheckpointRecord) {
+        match &record.file {
+            Ok(sha256) if self.is_away(record.rank) => {
+                let fetch = self.launcher.fetch(self.state(record, sha256));
+                let record = record.clone();
+                self.fetching.spawn(async move { Fetched::State { record, outcome: fetch.await } });
+            }
+            Ok(_) => self.checkpoints.add(record),
+            Err(reason) => self.no_checkpoint(record, reason),
+        }
+    }
+
+    /// Says once that the run has no further checkpoints to continue from.
+    fn no_checkpoint(&mut self, record: &CheckpointRecord, reason: &str) {
+        let CheckpointRecord { rank, number, .. } = record;
+        if !std::mem::replace(&mut self.checkpoint_missed, true) {
+            let note = format!(
+                "the run cannot be continued from checkpoint {number}: that of rank {rank} is missing: {reason}; the run \
+                 continues, and later ones that are missing are not reported"
+            );
+            self.backlog.push_back(Update::Note(note));
+        }
+    }
+
     /// Whether a rank writes into another directory than the driver's.
     fn is_away(&self, rank: Rank) -> bool {
         let member = Member::Rank(rank);
         self.launcher.place(member, self.node(member)).is_some()
     }
 
-    fn state(&self, record: &CheckpointRecord) -> Artifact {
+    fn state(&self, record: &CheckpointRecord, sha256: &str) -> Artifact {
         Artifact {
             node: self.node(Member::Rank(record.rank)),
             name: CheckpointCollector::name_of(record),
-            sha256: record.sha256.clone(),
+            sha256: sha256.to_owned(),
         }
     }
 
@@ -111,6 +130,19 @@ impl<L: Launcher + Artifacts> Shell<'_, L> {
     /// Whether the recipe asks to keep a model that the run itself no longer needs.
     pub(super) fn keeps(&self, snapshot: &SnapshotRecord) -> bool {
         snapshot.last && self.attempt.spec.measure.models == KeptModels::All
+    }
+
+    /// Deletes evaluated snapshots whose values are recorded by now.
+    pub(super) fn discard_recorded(&mut self) {
+        while self.discarded.front().is_some_and(|(since, _)| since.elapsed() >= self.recorded_after()) {
+            let Some((_, snapshot)) = self.discarded.pop_front() else { return };
+            self.discard(&snapshot);
+        }
+    }
+
+    /// A run that is continued evaluates the models whose values were lost with the driver.
+    fn recorded_after(&self) -> Duration {
+        if self.attempt.spec.train.checkpoint.is_some() { RECORDED } else { Duration::ZERO }
     }
 
     /// Deletes an evaluated snapshot: those of a whole sweep would fill the disk.

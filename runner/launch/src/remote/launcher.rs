@@ -46,6 +46,8 @@ pub(crate) struct HostsLauncher {
     notes: UnboundedReceiver<String>,
     /// The node of each started rank.
     started: BTreeMap<Member, NodeIndex>,
+    /// Hosts that were asked to open the attempt, whether they have or not.
+    asked: Vec<Arc<HostLink>>,
     /// By name.
     fetched: BTreeMap<String, FetchedFile>,
 }
@@ -94,6 +96,7 @@ impl HostsLauncher {
             note,
             notes,
             started: BTreeMap::new(),
+            asked: Vec::new(),
             fetched: BTreeMap::new(),
         })
     }
@@ -119,13 +122,15 @@ impl HostsLauncher {
     }
 
     async fn open_node(
-        &self,
+        &mut self,
         index: u32,
         opening: &Opening<'_>,
         several: bool,
     ) -> Result<OpenNode, LaunchError> {
         let node = &opening.spec.cluster.nodes[index as usize];
         let link = self.hosts.live_link(node).await?;
+        // Before the request: an attempt whose opening is cut short is closed there too.
+        self.asked.push(link.clone());
         let doors = several && opening.spec.cluster.tunnel == Tunnel::None;
         let loopback = || IpAddr::V4(Ipv4Addr::LOCALHOST);
         let listen = doors.then(|| self.hosts.address(node).unwrap_or_else(loopback));
@@ -317,8 +322,8 @@ impl Artifacts for HostsLauncher {
 
 impl Drop for HostsLauncher {
     fn drop(&mut self) {
-        for open in self.nodes.iter().flatten() {
-            open.link.finish(self.attempt);
+        for link in &self.asked {
+            link.finish(self.attempt);
         }
     }
 }

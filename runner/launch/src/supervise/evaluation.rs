@@ -135,8 +135,14 @@ impl Supervisor {
         self.discard(left);
     }
 
-    /// Gives up all tasks.
+    /// Gives up all tasks. An attempt that continues this one evaluates the models itself, and needs them for that.
     pub(super) fn forget_everything(&mut self) {
+        if self.rules.continues && !self.wants_evaluation() {
+            self.evaluation.waiting.clear();
+            self.evaluation.current = None;
+            self.evaluation.groups.give_up();
+            return;
+        }
         let tasks = self.evaluation.waiting.drain(..).chain(self.evaluation.current.take());
         // A snapshot may be part of two tasks: alone and in its group.
         let left: BTreeMap<String, SnapshotRecord> = tasks

@@ -21,6 +21,8 @@ pub(crate) struct Rules {
     pub(crate) target: Option<Target>,
     /// Whether the evaluator runs beside the ranks instead of after them.
     pub(crate) evaluate_at_once: bool,
+    /// Whether another attempt can continue this one if it ends early.
+    pub(crate) continues: bool,
 }
 
 impl Rules {

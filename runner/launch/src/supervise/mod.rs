@@ -327,7 +327,7 @@ impl Supervisor {
     }
 
     /// Whether the ranks' snapshots are still to be evaluated.
-    fn wants_evaluation(&self) -> bool {
+    pub(super) fn wants_evaluation(&self) -> bool {
         matches!(self.conclusion, None | Some(Conclusion::TargetReached { .. } | Conclusion::Diverged { .. }))
     }
 

@@ -33,6 +33,7 @@ fn rules() -> Rules {
             stop: true,
         }),
         evaluate_at_once: true,
+        continues: false,
     }
 }
 
@@ -149,6 +150,7 @@ fn short(action: &Action) -> String {
         Action::Tell(Update::Note(_)) => "note".into(),
         Action::Tell(Update::Lost { rank, .. }) => format!("lost-{rank}"),
         Action::Tell(Update::Spawned { .. }) => "spawned?".into(),
+        Action::Tell(Update::Continued { .. }) => "continued?".into(),
         Action::Finish => "finish".into(),
     }
 }
