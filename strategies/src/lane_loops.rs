@@ -7,6 +7,7 @@ use crate::step_recorder::{LaneState, SnapshotPurpose, StepRecorder, StepSummary
 use crate::strategy::{Service, ServiceStep, Trainer};
 use crate::worker_context::WorkerContext;
 use crate::{State, StateVisitor, StepError};
+use record::Phase;
 
 /// Drives the compute lane.
 pub(crate) fn train(
@@ -44,8 +45,10 @@ pub(crate) fn train(
             recorder.snapshot_worker(&mut ctx, strategy.as_ref(), last, purpose);
         }
         if let Some(number) = checkpoint {
+            let before = ctx.lane().clock.switch(Phase::Snapshot);
             let state = State::save(|state| worker_state(&mut ctx, strategy.as_mut(), &mut last, state))?;
             recorder.checkpoint(ctx.rank(), ctx.lane(), last, LaneState { number, state });
+            ctx.lane().clock.switch(before);
         }
         recorder.record_samples(&ctx, step);
         let own_samples = ctx.batch().examples.len() as u32;
@@ -116,8 +119,10 @@ pub(crate) fn serve(
             recorder.snapshot_service(&mut ctx, service.as_ref(), last, purpose);
         }
         if let Some(number) = checkpoint {
+            let before = ctx.lane.clock.switch(Phase::Snapshot);
             let state = State::save(|state| service_state(&mut ctx, service.as_mut(), &mut last, state))?;
             recorder.checkpoint(rank, &mut ctx.lane, last, LaneState { number, state });
+            ctx.lane.clock.switch(before);
         }
         recorder.end_step(rank, &mut ctx.lane, step + 1, StepSummary::served(samples));
     }

@@ -153,15 +153,13 @@ impl StepRecorder {
         }
     }
 
-    /// Hands over the state of a lane after a step.
+    /// Hands over the state of a lane after a step; the lane is in [`Phase::Snapshot`].
     pub(crate) fn checkpoint(&self, rank: Rank, lane: &mut Lane, when: When, saved: LaneState) {
         let LaneState { number, state } = saved;
-        let before = lane.clock.switch(Phase::Snapshot);
         let (at, size) = (lane.clock.now(), state.size());
         let checkpoint = Checkpoint { rank, lane: self.lane, number, samples: when.samples, at, state };
         self.observer.checkpoint(checkpoint);
         lane.clock.timed(Phase::Snapshot, Work::Snapshot(size / size_of::<f32>()), || ());
-        lane.clock.switch(before);
     }
 
     /// Snapshots the model of a worker, and the centre that it holds.

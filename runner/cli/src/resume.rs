@@ -2,7 +2,7 @@
 
 use launch::{Continuation, SavedCheckpoint};
 use recipe::RunSpec;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use store::{EventLog, RunId, Store};
 
 /// No run was ever tried as often.
@@ -19,9 +19,14 @@ pub(crate) fn continuation(store: &Store, runs: &[RunId], spec: &RunSpec) -> Opt
     last_of_each.max_by_key(|continuation| continuation.checkpoint.samples)
 }
 
-/// Deletes the checkpoints of runs that are done.
-pub(crate) fn delete_checkpoints(store: &Store, runs: &[RunId]) {
-    with_checkpoints(store, runs).for_each(|attempt| SavedCheckpoint::delete_all(&attempt));
+/// Deletes what is kept of the attempts before `last`, with which these runs are done, and the checkpoints of all.
+pub(crate) fn delete_checkpoints(store: &Store, runs: &[RunId], last: &Path) {
+    for attempt in with_checkpoints(store, runs) {
+        if attempt != last {
+            SavedCheckpoint::delete_models(&attempt);
+        }
+        SavedCheckpoint::delete_all(&attempt);
+    }
 }
 
 /// The folders of attempts that have checkpoints.

@@ -59,7 +59,8 @@ impl Sweep<'_> {
             self.store.record_identity(id, &decision.identity).await?;
             if let Action::Reuse(finished) = &decision.action {
                 // Its driver may have been killed between its end and this.
-                resume::delete_checkpoints(self.store, std::slice::from_ref(&finished.run));
+                let directory = self.store.shown_directory(&finished.run).await?.unwrap_or_default();
+                resume::delete_checkpoints(self.store, std::slice::from_ref(&finished.run), &directory);
                 self.store.record_reuse(id, &finished.run).await?;
                 self.progress.reused(self.plan, run);
                 ended += 1;
@@ -164,7 +165,7 @@ impl Sweep<'_> {
         }
         self.write_last(|| self.store.record_attempt_end(attempt, &end)).await?;
         if matches!(end.state, RunState::Done | RunState::Diverged) {
-            resume::delete_checkpoints(self.store, &continued);
+            resume::delete_checkpoints(self.store, &continued, &directory);
         }
         Ok(Attempted { end, origin })
     }

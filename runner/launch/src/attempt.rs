@@ -290,11 +290,12 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
         }
     }
 
-    /// Reports what the run did before the checkpoint from which it continues. Returns the time of that checkpoint on the run's clock.
+    /// Reports what the run did before the checkpoint from which it continues. Returns when that was over, on the run's clock.
     fn take_over(&mut self) -> Nanos {
         let attempt = self.attempt;
-        let Some(Continuation { checkpoint, events, unevaluated }) = &attempt.resume else { return Nanos(0) };
-        let SavedCheckpoint { number, samples, at, .. } = checkpoint;
+        let Some(continuation) = &attempt.resume else { return Nanos(0) };
+        let Continuation { checkpoint, events, unevaluated } = continuation;
+        let SavedCheckpoint { number, samples, .. } = checkpoint;
         let words = format!(
             "it continues from checkpoint {number} of an earlier attempt, after step {}",
             checkpoint.step()
@@ -313,7 +314,7 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
             Input::Message(Member::Rank(snapshot.rank), ToDriver::Events(vec![event]))
         };
         self.earlier.extend(unevaluated.iter().map(taken));
-        *at
+        continuation.end()
     }
 
     /// Reports the counters of the machines, if ranks train.

@@ -56,6 +56,16 @@ impl SavedCheckpoint {
         let _ = fs::remove_dir_all(attempt.join(FOLDER));
     }
 
+    /// Deletes the models of an attempt that another one has continued to its end, but the one that it began with.
+    pub fn delete_models(attempt: &Path) {
+        for entry in fs::read_dir(attempt.join("snapshots")).into_iter().flatten().flatten() {
+            if !entry.file_name().to_string_lossy().contains("-step-0.") {
+                // It is deleted with the attempt otherwise.
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+
     /// The complete and undamaged checkpoints of an attempt of this many ranks, the last one first; `events` are what it
     /// recorded.
     pub fn newest_first(attempt: &Path, ranks: u32, events: &[Event]) -> impl Iterator<Item = Self> {
@@ -127,7 +137,6 @@ impl SavedCheckpoint {
             Event::WeightHash(hash) => of_rank(hash.rank, hash.step),
             Event::Snapshot(snapshot) => self.is_after_snapshot(snapshot),
             Event::Metric(metric) => metric.samples <= self.samples && metric.at <= self.at,
-            Event::Host(host) => host.at <= self.at,
             // Totals of a whole run, and what belongs to one attempt. The rest is of strategies without checkpoints.
             Event::Prepared(_)
             | Event::Link(_)
@@ -139,6 +148,7 @@ impl SavedCheckpoint {
             | Event::Ended(_)
             | Event::Gossip(_)
             | Event::Averaged(_)
+            | Event::Host(_)
             | Event::Checkpoint(_) => false,
         }
     }
@@ -161,8 +171,10 @@ impl SavedCheckpoint {
         let mut unevaluated = Vec::new();
         for snapshot in &snapshots {
             let group = group_of(snapshot, &snapshots);
-            let waits = !group.is_empty() && group.iter().all(|member| attempt.join(&member.file).exists());
-            if waits {
+            if !group.is_empty() && !events.iter().any(|event| is_value_of_mean(event, &group)) {
+                if !group.iter().all(|member| attempt.join(&member.file).exists()) {
+                    return None;
+                }
                 events.retain(|event| !is_value_of(event, snapshot));
                 unevaluated.push(snapshot.clone());
             } else if snapshot.standing != Standing::Member
@@ -211,7 +223,22 @@ fn is_value_of(event: &Event, snapshot: &SnapshotRecord) -> bool {
     matches!(event, Event::Metric(metric) if metric.samples == snapshot.samples && metric.model == snapshot.model)
 }
 
+/// Whether the mean of the models of a group has this value.
+fn is_value_of_mean(event: &Event, group: &[&SnapshotRecord]) -> bool {
+    let samples = group.iter().map(|member| member.samples).max();
+    matches!(event, Event::Metric(metric) if metric.model.starts_with("mean of ") && Some(metric.samples) == samples)
+}
+
 impl Continuation {
+    /// When the last of its steps ended, on the clock of the run: a lane may have waited while it was saved.
+    pub(crate) fn end(&self) -> Nanos {
+        let end = |event: &Event| match event {
+            Event::Step(step) => Some(step.begin + step.length),
+            _ => None,
+        };
+        self.events.iter().filter_map(end).fold(self.checkpoint.at, Ord::max)
+    }
+
     /// Brings the models that are kept of the part before to the folder of the attempt that continues.
     pub(crate) fn bring_models(&self, into: &Path) {
         let Some(from) = self.checkpoint.attempt() else { return };

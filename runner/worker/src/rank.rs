@@ -228,7 +228,9 @@ impl Process<'_> {
             }
         }
         self.shipping.settle_snapshots(&self.recorder);
-        let links = plane.links().into_iter().map(Event::Link);
+        // Of a run that continues they would be those of its last part.
+        let whole = self.briefing.resume.is_none();
+        let links = plane.links().into_iter().map(Event::Link).filter(|_| whole);
         for event in links.chain(emulation.records().into_iter().map(Event::Emulation)) {
             self.recorder_event(event);
         }

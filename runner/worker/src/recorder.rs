@@ -146,21 +146,32 @@ impl Recorder {
 
     /// Writes the states of all lanes after a step. A run without one of its checkpoints is still right.
     fn write_checkpoint(&self, lanes: &[Checkpoint], directory: &Path) {
-        let Some(Checkpoint { rank, number, samples, .. }) = lanes.first() else { return };
-        let (rank, number, samples) = (*rank, *number, *samples);
+        let Some(Checkpoint { rank, number, .. }) = lanes.first() else { return };
         let file = directory.join(format!("checkpoints/{number}/rank-{rank}.state"));
-        let file = checkpoint::write(&file, lanes).map_err(|error| error.to_string());
-        let at = lanes.iter().map(|lane| lane.at).max().unwrap_or_default();
-        let lanes = lanes.iter().map(|lane| (lane.lane, lane.state.steps().unwrap_or(0))).collect();
-        // Behind the models taken before, in the one queue of events: who knows of the checkpoint knows of them.
-        lock(&self.events).push(Event::Checkpoint(CheckpointRecord {
-            rank,
-            number,
-            samples,
-            at,
+        self.record_checkpoint(lanes, checkpoint::write(&file, lanes).map_err(|error| error.to_string()));
+    }
+
+    /// Behind the models taken before, in the one queue of events, so that the log has them when it has the checkpoint.
+    fn record_checkpoint(&self, lanes: &[Checkpoint], file: Result<String, String>) {
+        let Some(Checkpoint { rank, number, samples, .. }) = lanes.first() else { return };
+        let record = CheckpointRecord {
+            rank: *rank,
+            number: *number,
+            samples: *samples,
+            at: lanes.iter().map(|lane| lane.at).max().unwrap_or_default(),
             file,
-            lanes,
-        }));
+            lanes: lanes.iter().map(|lane| (lane.lane, lane.state.steps().unwrap_or(0))).collect(),
+        };
+        lock(&self.events).push(Event::Checkpoint(record));
+    }
+
+    /// Hands a checkpoint to the thread that writes; one that finds no room is left out, and no lane waits.
+    fn hand_over_checkpoint(&self, lanes: Vec<Checkpoint>) {
+        let Some(sender) = lock(&self.snapshots).clone() else { return };
+        if let Err(TrySendError::Full(ToDisk::Checkpoint(lanes))) = sender.try_send(ToDisk::Checkpoint(lanes))
+        {
+            self.record_checkpoint(&lanes, Err("the disk is slower than they are taken".into()));
+        }
     }
 
     /// Hands something to the thread that writes; waits while the disk is slower than the lanes.
@@ -242,7 +253,7 @@ impl Observer for Recorder {
     }
 
     fn checkpoint(&self, checkpoint: Checkpoint) {
-        let (number, step) = (checkpoint.number, checkpoint.state.steps().unwrap_or(0));
+        let number = checkpoint.number;
         let whole = {
             let mut checkpoints = lock(&self.checkpoints);
             let lanes = checkpoints.lanes;
@@ -253,7 +264,7 @@ impl Observer for Recorder {
             }
             checkpoints.begun.remove(&number).unwrap_or_default()
         };
-        self.hand_over(ToDisk::Checkpoint(whole), step);
+        self.hand_over_checkpoint(whole);
     }
 
     fn stopping(&self) -> bool {

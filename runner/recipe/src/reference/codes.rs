@@ -409,7 +409,8 @@ pub(crate) const CODES: &[Code] = &[
         "R208",
         "a strategy without checkpoints",
         "A run is continued from a moment between two steps of all ranks, at which nothing is on its way. Where each worker \
-         steps by itself there is no such moment, and what came next would depend on the clock: such a run begins again.",
+         steps by itself there is no such moment, and what came next would depend on the clock: such a run begins again. So does \
+         one with a strategy or a codec of another crate, whose memory is not known here.",
     ),
     code(
         "R251",

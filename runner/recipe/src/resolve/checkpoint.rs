@@ -1,28 +1,41 @@
 //! Settings of checkpoints, and where there can be none.
 
 use crate::keys::lookup::KeyId;
+use crate::resolve::compression;
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::Optional;
-use crate::{Extent, StrategyKind};
+use crate::{Codec, Compression, Extent, StrategyKind};
 
 const CHECKPOINT: Optional<Extent> = Optional::extent("train.checkpoint");
 
 /// How often the ranks' state is saved; never, where the run could not go on from it with the same bits.
 pub(crate) fn read(settings: &Settings, kind: StrategyKind) -> Option<Extent> {
-    CHECKPOINT.of(settings).filter(|_| kind.not_continued().is_none())
+    CHECKPOINT.of(settings).filter(|_| obstacle(settings, kind).is_none())
 }
 
 /// What stands against checkpoints.
-pub(crate) fn findings(settings: &Settings, kind: StrategyKind) -> Vec<Finding> {
-    let Some(leaf) = settings.given(KeyId::from(CHECKPOINT)) else { return Vec::new() };
-    let mut findings = Vec::new();
+pub(crate) fn findings(settings: &Settings, kind: StrategyKind) -> Option<Finding> {
+    let leaf = settings.given(KeyId::from(CHECKPOINT))?;
+    let Obstacle { of, reason } = obstacle(settings, kind)?;
+    let finding = Finding::new("R208", format!("runs of {of} have no checkpoints and begin again"));
+    Some(finding.at_option(leaf.span, "for other runs").note(reason))
+}
+
+/// Why a run cannot be continued.
+struct Obstacle {
+    /// What the run has.
+    of: String,
+    reason: &'static str,
+}
+
+fn obstacle(settings: &Settings, kind: StrategyKind) -> Option<Obstacle> {
     if let Some(reason) = kind.not_continued() {
-        findings.push(
-            Finding::new("R208", format!("runs of `{kind}` have no checkpoints and begin again"))
-                .at_option(leaf.span, "for the other strategies")
-                .note(reason),
-        );
+        return Some(Obstacle { of: format!("`{kind}`"), reason });
     }
-    findings
+    let custom = matches!(compression::read(kind, settings), Compression::Coded { codec: Codec::Custom, .. });
+    custom.then(|| Obstacle {
+        of: "a codec of your own".into(),
+        reason: "only the codec itself knows what it remembers from step to step",
+    })
 }

@@ -50,6 +50,13 @@ fn problems() {
                 ],
             ),
             (
+                "a codec without checkpoints",
+                &[
+                    "[train]\nglobal-batch = 100\nsteps = 20\ncheckpoint = \"10 steps\"",
+                    "[compression]\nkind = \"custom\"\ncustom = \"mine\"",
+                ],
+            ),
+            (
                 "memory that machines cannot share",
                 &["[nodes]\nuse = [\"lab[1-2]\"]", "[communication]\ntransport = \"shared-memory\""],
             ),
