@@ -92,6 +92,8 @@ fn a_run_that_ended_early_ends_with_the_numbers_of_one_that_did_not() {
         Scene { strategy: "d-sync", more: coded, end: kill_driver },
         Scene { strategy: "pipe-sgd", more: coded, end: kill_worker },
         Scene { strategy: "ps-sync", more: "", end: interrupt },
+        // Its models are evaluated together.
+        Scene { strategy: "local-sgd", more: "", end: kill_driver },
     ];
     for Scene { strategy, more, end } in scenes {
         let text = recipe(strategy, more);

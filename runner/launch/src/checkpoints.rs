@@ -371,6 +371,67 @@ mod tests {
         assert_eq!(numbers(attempt, &events), [6, 4, 3]);
     }
 
+    /// A model of a rank that is evaluated alone, if it is rank 0's, and in the mean of both.
+    fn copy(rank: u32) -> SnapshotRecord {
+        SnapshotRecord {
+            rank: Rank(rank),
+            model: format!("rank {rank}"),
+            step: 5,
+            samples: 250,
+            at: Nanos(1),
+            file: format!("copy-{rank}"),
+            last: false,
+            mark: 1,
+            standing: if rank == 0 { Standing::Beside } else { Standing::Member },
+            group: Some(record::SnapshotGroup { size: RANKS, judged: true }),
+            sha256: String::new(),
+            answers: true,
+        }
+    }
+
+    fn value_of(model: &str) -> Event {
+        Event::Metric(record::MetricRecord {
+            metric: recipe::Metric::TestAccuracy,
+            model: model.into(),
+            step: 5,
+            samples: 250,
+            epoch: 1.0,
+            at: Nanos(1),
+            value: 0.5,
+            judged: true,
+        })
+    }
+
+    #[test]
+    fn models_whose_mean_has_no_value_are_evaluated_again_or_the_checkpoint_is_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let records: Vec<CheckpointRecord> =
+            (0..RANKS).map(|rank| write_state(folder.path(), 1, rank)).collect();
+        let events: Vec<Event> = records.iter().cloned().map(Event::Checkpoint).collect();
+        let checkpoint = || {
+            let found = SavedCheckpoint::newest_first(folder.path(), RANKS, &events).next().unwrap();
+            SavedCheckpoint { lanes: Vec::new(), ..found }
+        };
+        let copies: Vec<Event> = (0..RANKS).map(|rank| Event::Snapshot(copy(rank))).collect();
+        let continued = |values: &[&str]| {
+            let values = values.iter().map(|model| value_of(model));
+            let continued = checkpoint().continued(copies.iter().cloned().chain(values))?;
+            Some((continued.events.len(), continued.unevaluated.len()))
+        };
+        let all = ["rank 0", "mean of 2 ranks"];
+        assert_eq!(continued(&all), Some((4, 0)));
+        assert_eq!(continued(&all[..1]), None, "no file, and no value of the mean");
+        assert_eq!(continued(&all[1..]), None, "no file, and no value of rank 0");
+        for rank in 0..RANKS {
+            fs::write(folder.path().join(format!("copy-{rank}")), "").unwrap();
+        }
+        assert_eq!(continued(&all), Some((4, 0)));
+        assert_eq!(continued(&all[..1]), Some((0, 2)));
+        assert_eq!(continued(&all[1..]), Some((2, 1)));
+        fs::remove_file(folder.path().join("copy-1")).unwrap();
+        assert_eq!(continued(&all[..1]), None);
+    }
+
     #[test]
     fn steps_are_those_of_the_lane_that_computes() {
         let folder = tempfile::tempdir().unwrap();

@@ -413,6 +413,12 @@ pub(crate) const CODES: &[Code] = &[
          one with a strategy or a codec of another crate, whose memory is not known here.",
     ),
     code(
+        "R209",
+        "a checkpoint that never comes",
+        "A run that ends early before its first checkpoint begins again, as it would without the key. Each checkpoint costs a \
+         copy of the ranks' state, and in `pipe-sgd` the wait for the gradients on their way: 20 to 100 in a run are plenty.",
+    ),
+    code(
         "R251",
         "a biased code without a memory",
         "`top-k`, `sign` and `powersgd` lose the same parts of gradients that point the same way, step after step, and \

@@ -5,7 +5,7 @@ use crate::resolve::compression;
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::Optional;
-use crate::{Codec, Compression, Extent, StrategyKind};
+use crate::{Codec, Compression, Extent, StrategyKind, Training};
 
 const CHECKPOINT: Optional<Extent> = Optional::extent("train.checkpoint");
 
@@ -15,11 +15,22 @@ pub(crate) fn read(settings: &Settings, kind: StrategyKind) -> Option<Extent> {
 }
 
 /// What stands against checkpoints.
-pub(crate) fn findings(settings: &Settings, kind: StrategyKind) -> Option<Finding> {
+pub(crate) fn findings(settings: &Settings, kind: StrategyKind, train: &Training) -> Option<Finding> {
     let leaf = settings.given(KeyId::from(CHECKPOINT))?;
-    let Obstacle { of, reason } = obstacle(settings, kind)?;
-    let finding = Finding::new("R208", format!("runs of {of} have no checkpoints and begin again"));
-    Some(finding.at_option(leaf.span, "for other runs").note(reason))
+    if let Some(Obstacle { of, reason }) = obstacle(settings, kind) {
+        let finding = Finding::new("R208", format!("runs of {of} have no checkpoints and begin again"));
+        return Some(finding.at_option(leaf.span, "for other runs").note(reason));
+    }
+    let late = match (train.checkpoint?, train.length) {
+        (Extent::Steps(every), Extent::Steps(all)) => every >= all,
+        (Extent::Epochs(every), Extent::Epochs(all)) => every >= all,
+        (Extent::Steps(_), Extent::Epochs(_)) | (Extent::Epochs(_), Extent::Steps(_)) => false,
+    };
+    late.then(|| {
+        Finding::new("R209", "the run is over before its first checkpoint")
+            .at_option(leaf.span, format!("it trains for {}", train.length))
+            .cure("write a shorter interval, or leave `checkpoint` out")
+    })
 }
 
 /// Why a run cannot be continued.

@@ -44,7 +44,7 @@ impl<'a> Resolver<'a> {
         let (emulation, findings) = emulation::emulation(settings, &cluster, self.machine);
         cell.findings.extend(findings);
         let train = training::read(&mut cell, workers, &dataset);
-        cell.findings.extend(checkpoint::findings(settings, kind));
+        cell.findings.extend(checkpoint::findings(settings, kind, &train));
         cell.findings.extend(elastic::findings(settings, &strategy, workers, &train));
         let spec = RunSpec {
             model: self.models.read(&mut cell),

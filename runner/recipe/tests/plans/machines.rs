@@ -50,6 +50,10 @@ fn problems() {
                 ],
             ),
             (
+                "a checkpoint after the end",
+                &["[train]\nglobal-batch = 100\nsteps = 20\ncheckpoint = \"20 steps\""],
+            ),
+            (
                 "a codec without checkpoints",
                 &[
                     "[train]\nglobal-batch = 100\nsteps = 20\ncheckpoint = \"10 steps\"",

@@ -128,6 +128,27 @@ fn what_a_stopped_run_set_aside_goes_with_it() {
 }
 
 #[test]
+fn what_an_attempt_that_may_be_continued_set_aside_stays() {
+    let rules = || Rules { continues: true, ..later() };
+    let leave = "stopped 0 9, goodbye 0, exit 0 0, stopped 1 9, goodbye 1, exit 1 0";
+    let ends = [
+        format!("stop, {leave}"),
+        "signal 1, wait 101".to_owned(),
+        "stop-now, exit 0 0, exit 1 0".to_owned(),
+    ];
+    for end in ends {
+        let said = Play::new(rules())
+            .play(BEGIN)
+            .play("copy 0 0, snapshot 0 3, copy 0 6, copy 1 6")
+            .play(&end)
+            .said();
+        assert!(!said.contains("discard"), "{end}: {said}");
+    }
+    let said = Play::new(rules()).play(BEGIN).play("snapshot 0 3").play(LEAVE).play("evaluated").said();
+    assert!(said.contains("discard-3"), "{said}");
+}
+
+#[test]
 fn what_is_not_evaluated_any_more_goes() {
     for end in ["stop, E-exit 1", "E-exit 1", "stop-now, E-exit 1", "wait 101, E-exit 1"] {
         let begun = Play::new(later()).play(BEGIN).play("snapshot 0 3, snapshot 0 6").play(LEAVE);
