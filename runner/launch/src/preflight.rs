@@ -296,8 +296,8 @@ mod tests {
         assert_eq!(checkpoints_of(&plain), 0);
         let without = RunSpec { train: plain.train.clone(), ..saved.clone() };
         assert_eq!(memory_of(&saved) - memory_of(&without), 3 * 5 * weights);
-        // The first, the last and one other model.
-        let need = 4 * 3 * 5 * weights + 3 * weights;
+        // The first and the last model, and those of two evaluations.
+        let need = 4 * 3 * 5 * weights + 4 * weights;
         let with = |disk| preflight(&[&saved], FreeResources { disk, ..LARGE });
         assert_eq!(with(need), []);
         assert!(with(need - 1)[0].what.contains("the snapshots and checkpoints of one run"));
