@@ -11,6 +11,13 @@ pub(crate) fn moment(seconds: i64) -> String {
     format!("{year:04}-{month:02}-{day:02} {:02}:{:02} UTC", rest / 3600, rest % 3600 / 60)
 }
 
+/// `2026-11-20T13:15:00Z`, as RFC 3339 has it.
+pub(crate) fn stamp(seconds: i64) -> String {
+    let (year, month, day) = civil(seconds.div_euclid(86_400));
+    let rest = seconds.rem_euclid(86_400);
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest % 3600 / 60, rest % 60)
+}
+
 /// The proleptic Gregorian date of a day counted from 1970-01-01. The calendar repeats every 400 years, which
 /// are 146,097 days; years are counted from March, so that the leap day is the last one.
 fn civil(days: i64) -> (i64, i64, i64) {
@@ -36,5 +43,6 @@ mod tests {
         assert_eq!(moment(951_782_400), "2000-02-29 00:00 UTC");
         assert_eq!(moment(1_700_000_000), "2023-11-14 22:13 UTC");
         assert_eq!(moment(-86_400), "1969-12-31 00:00 UTC");
+        assert_eq!(stamp(1_700_000_000), "2023-11-14T22:13:20Z");
     }
 }

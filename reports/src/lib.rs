@@ -4,6 +4,7 @@
 //! templates, which only lay out; the same rows give the same bytes. Nothing here reads a file, a clock or a
 //! network, and neither does the page.
 
+mod aliases;
 mod calendar;
 mod chart;
 mod comparison;
@@ -22,6 +23,7 @@ mod render;
 #[doc(hidden)]
 pub mod sample;
 mod scoreboard;
+mod site;
 mod staleness;
 mod statistics;
 mod study;
@@ -29,12 +31,15 @@ mod verdict;
 mod view;
 mod waiting;
 
+pub use aliases::{Alias, Aliases};
 pub use comparison::{Grade, Quality};
 pub use data::{DataFile, is_data_file};
 pub use error::ReportError;
 pub use noise_floor::{NoiseFloor, POWER, Range, Smallest, noise_floor};
 pub use outlook::outlook;
+pub use redact::{PublicRows, Withheld, public_rows};
 pub use scoreboard::ArmTable;
+pub use site::{Card, SiteLinks};
 pub use study::is_judged;
 pub use verdict::{Verdict, VerdictRow};
 
@@ -95,7 +100,7 @@ pub fn page(rows: &SweepRows, timelines: &Timelines, options: &Options) -> Resul
     let findings = Findings::of(&rows, options)?;
     let mut data = Data::of(&findings, options.data_folder.as_deref());
     let beside = std::mem::take(&mut data.beside);
-    let html = render::html(&view::View::of(&findings, timelines, options, data))?;
+    let html = render::text("page.html", &view::View::of(&findings, timelines, options, data))?;
     if html.len() > TOO_LARGE && !options.allow_large {
         return Err(ReportError::TooLarge { bytes: html.len(), limit: TOO_LARGE });
     }
@@ -136,4 +141,23 @@ pub fn verdict_rows(rows: &SweepRows, options: &Options) -> Result<Vec<VerdictRo
 /// A baseline that is not in the plan.
 pub fn arm_tables(rows: &SweepRows, options: &Options) -> Result<Vec<ArmTable>, ReportError> {
     Ok(scoreboard::tables(&Findings::of(rows, options)?))
+}
+
+/// The index of a site: a self-contained page with a card for each sweep, in the order of `cards`. `generated_by` is the program
+/// with its version.
+///
+/// # Errors
+///
+/// A template that does not fit, which is a fault of this program.
+pub fn site_index(cards: &[Card], generated_by: &str) -> Result<String, ReportError> {
+    site::index(cards, generated_by)
+}
+
+/// The Atom feed of a site, in the order of `cards`; its links are relative to it.
+///
+/// # Errors
+///
+/// A template that does not fit, which is a fault of this program.
+pub fn site_feed(cards: &[Card]) -> Result<String, ReportError> {
+    site::feed(cards)
 }

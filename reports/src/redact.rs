@@ -1,8 +1,9 @@
 //! Removes hosts, users and paths from a page if the recipe asks for it (`report.redact`).
 //!
-//! It changes the rows before anything else reads them. It knows the names of the sweep's machines and the form of user
+//! It changes the rows before anything else reads them, so that page, card and CSV files agree. It knows the names of the sweep's machines and the form of user
 //! names and paths; other secrets in a log are not found.
 
+use crate::aliases::{Alias, Aliases};
 use recipe::Redaction;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,42 +12,83 @@ use store::SweepRows;
 /// Replaces what was removed.
 const GONE: &str = "…";
 
+/// What pages can leave out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Withheld {
+    /// Names of machines.
+    Hosts,
+    /// Names of users.
+    Users,
+    /// Absolute paths but their last part.
+    Paths,
+    /// Names that the recipe gives to arms.
+    Arms,
+}
+
+/// Rows that hold nothing that was to go.
+#[derive(Clone, Debug)]
+pub struct PublicRows {
+    /// The rows. Their recipe's `report.redact` is empty: it was heeded.
+    pub rows: SweepRows,
+    /// Number of texts from which names of users were removed.
+    pub users: usize,
+    /// Number of texts from which paths were removed.
+    pub paths: usize,
+}
+
 /// The rows with everything removed that the page must not show.
 pub(crate) fn redacted(rows: &SweepRows) -> Cow<'_, SweepRows> {
-    let asked = |what: Redaction| rows.plan.report.redact.contains(&what);
-    let hosts = asked(Redaction::Hosts);
-    let users = asked(Redaction::Users);
-    let paths = asked(Redaction::Paths);
-    if !(hosts || users || paths) {
+    if rows.plan.report.redact.is_empty() {
         return Cow::Borrowed(rows);
     }
-    let mut rows = rows.clone();
+    let mut aliases = Aliases::default();
+    aliases.add(rows);
+    Cow::Owned(public_rows(rows, &BTreeSet::new(), &aliases).rows)
+}
+
+/// The rows without what the recipe's `report.redact` or `withheld` names. `aliases` must know the sweep.
+pub fn public_rows(rows: &SweepRows, withheld: &BTreeSet<Withheld>, aliases: &Aliases) -> PublicRows {
+    let asked = |what: Withheld, key: Option<Redaction>| {
+        withheld.contains(&what) || key.is_some_and(|key| rows.plan.report.redact.contains(&key))
+    };
+    let hosts = asked(Withheld::Hosts, Some(Redaction::Hosts));
+    let users = asked(Withheld::Users, Some(Redaction::Users));
+    let paths = asked(Withheld::Paths, Some(Redaction::Paths));
+    let arms = asked(Withheld::Arms, None);
+    let mut public = PublicRows { rows: rows.clone(), users: 0, paths: 0 };
+    let rows = &mut public.rows;
+    rows.plan.report.redact.clear();
+    // First, while the arms have the names that the aliases know.
+    if arms {
+        let names = aliases.arms();
+        each_text(rows, &|text| without_names(text, &names, is_name));
+        each_label(rows, &|label| without_names(label, &names, is_name));
+    }
     // Before hosts: `user@host` is recognised by both.
     if users {
-        each_text(&mut rows, &without_users);
-        each_label(&mut rows, &without_users);
+        public.users = each_text(rows, &without_users) + each_label(rows, &without_users);
     }
     if paths {
-        each_text(&mut rows, &without_paths);
-        each_label(&mut rows, &without_paths);
+        public.paths = each_text(rows, &without_paths) + each_label(rows, &without_paths);
     }
     if hosts {
-        let names = host_names(&rows);
-        each_text(&mut rows, &|text| without_names(text, &names, is_name));
-        each_label(&mut rows, &|label| without_names(label, &names, char::is_alphanumeric));
-        for (place, node) in rows.nodes.iter_mut().enumerate() {
-            let alias = format!("host {}", place + 1);
+        let names = aliases.hosts();
+        each_text(rows, &|text| without_names(text, &names, is_name));
+        each_label(rows, &|label| without_names(label, &names, char::is_alphanumeric));
+        for node in &mut rows.nodes {
+            let alias =
+                aliases.number(node).map_or_else(|| GONE.to_owned(), |number| format!("host {number}"));
             node.host.clone_from(&alias);
             if node.name != "local" {
                 node.name = alias;
             }
         }
     }
-    Cow::Owned(rows)
+    public
 }
 
-/// All texts that this program did not write.
-fn each_text(rows: &mut SweepRows, change: &dyn Fn(&str) -> String) {
+/// All texts that this program did not write. Returns the number of those that changed.
+fn each_text(rows: &mut SweepRows, change: &dyn Fn(&str) -> String) -> usize {
     let plan = &mut rows.plan;
     let mut texts: Vec<&mut String> =
         vec![&mut plan.question, &mut plan.source, &mut plan.expanded, &mut rows.recipe_path];
@@ -59,16 +101,22 @@ fn each_text(rows: &mut SweepRows, change: &dyn Fn(&str) -> String) {
             texts.extend(lines);
         }
     }
+    let mut count = 0;
     for text in texts {
-        *text = change(text);
+        let changed = change(text);
+        count += usize::from(changed != *text);
+        *text = changed;
     }
+    count
 }
 
 /// What arms, conditions and axes are called: names, in which that of a machine, a user or a path may be a part. Names that
-/// differ still do so afterwards: arms and conditions are told apart by them.
-fn each_label(rows: &mut SweepRows, change: &dyn Fn(&str) -> String) {
+/// differ still do so afterwards: arms and conditions are told apart by them. Returns the number of those that changed.
+fn each_label(rows: &mut SweepRows, change: &dyn Fn(&str) -> String) -> usize {
     let plan = &mut rows.plan;
-    plan.name = change(&plan.name);
+    let name = change(&plan.name);
+    let mut count = usize::from(name != plan.name);
+    plan.name = name;
     let mut labels: Vec<&mut String> = Vec::new();
     labels.extend(plan.arms.iter_mut().map(|arm| &mut arm.name));
     for cell in &mut plan.cells {
@@ -82,45 +130,17 @@ fn each_label(rows: &mut SweepRows, change: &dyn Fn(&str) -> String) {
     }
     for label in labels {
         let changed = change(label);
+        count += usize::from(changed != *label);
         let alike = same.get(&changed).map_or(&[][..], Vec::as_slice);
         *label = match alike.iter().position(|name| name == label) {
             Some(place) if alike.len() > 1 => format!("{changed} ({})", place + 1),
             _ => changed,
         };
     }
+    count
 }
 
-/// The machines' names with their aliases, longest first, so that no name is cut by one it contains. A machine that no run
-/// has reached yet is known from the plan alone.
-fn host_names(rows: &SweepRows) -> Vec<(String, String)> {
-    let mut names = Vec::new();
-    for (place, node) in rows.nodes.iter().enumerate() {
-        for name in [&node.host, &node.name] {
-            if is_secret(name) {
-                names.push((name.clone(), format!("host-{}", place + 1)));
-            }
-        }
-    }
-    let planned: BTreeSet<String> = rows
-        .plan
-        .cells
-        .iter()
-        .flat_map(|cell| &cell.spec.cluster.nodes)
-        .flat_map(recipe::Node::host_words)
-        .collect();
-    let unknown: Vec<String> = planned
-        .into_iter()
-        .filter(|name| is_secret(name) && names.iter().all(|(known, _)| known != name))
-        .collect();
-    for (place, name) in unknown.into_iter().enumerate() {
-        names.push((name, format!("host-{}", rows.nodes.len() + place + 1)));
-    }
-    names.sort_by_key(|(name, _)| (std::cmp::Reverse(name.len()), name.clone()));
-    names.dedup_by(|left, right| left.0 == right.0);
-    names
-}
-
-fn is_secret(name: &str) -> bool {
+pub(crate) fn is_secret(name: &str) -> bool {
     !name.is_empty() && name != "local" && name != "localhost"
 }
 
@@ -129,9 +149,9 @@ fn is_name(letter: char) -> bool {
 }
 
 /// Replaces whole names only: those with no letter of `word` beside them, a dot aside, which a domain begins with.
-fn without_names(text: &str, names: &[(String, String)], word: fn(char) -> bool) -> String {
+fn without_names(text: &str, names: &[Alias], word: fn(char) -> bool) -> String {
     let mut text = text.to_owned();
-    for (name, alias) in names {
+    for Alias { name, shown: alias } in names {
         let mut rest = text.as_str();
         let mut changed = String::new();
         while let Some(at) = rest.find(name.as_str()) {
@@ -234,7 +254,7 @@ mod tests {
 
     #[test]
     fn hosts_are_replaced_as_whole_names() {
-        let names = [("gpu-1".to_owned(), "host-1".to_owned())];
+        let names = [Alias { name: "gpu-1".to_owned(), shown: "host-1".to_owned() }];
         assert_eq!(
             without_names("gpu-1, gpu-12, ada@gpu-1*2", &names, is_name),
             "host-1, gpu-12, ada@host-1*2"

@@ -24,6 +24,7 @@ mod waiting;
 
 pub(crate) use timeline::chosen_runs;
 
+use crate::chart::{Figure, Key};
 use crate::data::Data;
 use crate::findings::Findings;
 use crate::verdict::{self, Verdict};
@@ -68,6 +69,24 @@ impl View {
             method: method::Method::of(findings),
             reproduce: reproduce::Reproduce::of(findings, options, data),
         }
+    }
+}
+
+/// The first chart of the page with the legend of its arms, drawn once, to stand on another page; `None` if no run was evaluated.
+#[derive(Debug, Serialize)]
+pub(crate) struct Picture {
+    figure: Figure,
+    panel: curves::Panel,
+    legend: Vec<Key>,
+}
+
+impl Picture {
+    /// `id` is unique on the page that it stands on.
+    pub(crate) fn of(findings: &Findings, id: &str) -> Option<Self> {
+        let accuracy = accuracy::all(findings).into_iter().next()?;
+        let chart = accuracy.charts.into_iter().next()?;
+        let panel = chart.panels.into_iter().next()?;
+        Some(Self { figure: Figure { id: id.to_owned(), ..chart.figure }, panel, legend: accuracy.legend })
     }
 }
 

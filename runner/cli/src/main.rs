@@ -22,6 +22,7 @@ mod repository;
 mod resume;
 mod reuse;
 mod session;
+mod site;
 mod sweep;
 mod verbs;
 

@@ -3,7 +3,7 @@
 use crate::exit::{Exit, Failure};
 use crate::output::{Console, human};
 use recipe::hex;
-use reports::{DataFile, Options, Timelines};
+use reports::{DataFile, Options, Page, Timelines};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::ErrorKind;
@@ -34,14 +34,9 @@ pub(crate) async fn write(
     console: &Console,
 ) -> Result<(), Failure> {
     let Content { rows, selection, options } = *content;
-    let mut timelines = Timelines::new();
-    for run in reports::wanted_timelines(rows) {
-        let spans = store.timeline(&store.find_run(&run).await?).await?;
-        timelines.insert(run, spans);
-    }
     let data = data_folder(file);
     let name = data.file_name().map(|name| name.to_string_lossy().into_owned());
-    let page = reports::page(rows, &timelines, &Options { data_folder: name, ..options.clone() })?;
+    let page = made(store, rows, &Options { data_folder: name, ..options.clone() }).await?;
     for warning in &page.warnings {
         console.warn(warning, "");
     }
@@ -65,6 +60,16 @@ pub(crate) async fn write(
         created: human::now(),
     };
     Ok(store.record_report(&report).await?)
+}
+
+/// Makes a page, with the timelines that it shows.
+pub(crate) async fn made(store: &Store, rows: &SweepRows, options: &Options) -> Result<Page, Failure> {
+    let mut timelines = Timelines::new();
+    for run in reports::wanted_timelines(rows) {
+        let spans = store.timeline(&store.find_run(&run).await?).await?;
+        timelines.insert(run, spans);
+    }
+    Ok(reports::page(rows, &timelines, options)?)
 }
 
 /// The folder beside a page for data that is too large to embed: `page-data` for `page.html`.

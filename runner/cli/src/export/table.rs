@@ -34,7 +34,7 @@ pub(crate) async fn write(
 }
 
 /// A row as a line of its own.
-pub(super) fn line(row: Vec<Value>, columns: &[String], lines: Lines) -> String {
+pub(crate) fn line(row: Vec<Value>, columns: &[String], lines: Lines) -> String {
     match lines {
         Lines::Csv => {
             let fields: Vec<String> = row.iter().map(field).collect();

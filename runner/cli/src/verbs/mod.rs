@@ -14,6 +14,7 @@ pub(crate) mod nodes;
 pub(crate) mod noise;
 pub(crate) mod plan;
 pub(crate) mod predict;
+pub(crate) mod publish;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod schema;
@@ -127,6 +128,9 @@ pub(crate) enum Verb {
     /// Make the page of a sweep.
     #[command(after_help = report::EXAMPLES)]
     Report(report::ReportArgs),
+    /// Make a static site of the pages of many sweeps.
+    #[command(after_help = publish::EXAMPLES)]
+    Publish(publish::PublishArgs),
     /// Fetch and verify public data sets.
     #[command(after_help = data::EXAMPLES)]
     Data(data::DataArgs),
@@ -167,6 +171,7 @@ pub(crate) fn execute(cli: Cli, console: &Console) -> Result<Exit, Failure> {
         Verb::Show(args) => show::execute(&args, &context),
         Verb::Logs(args) => logs::execute(&args, &context),
         Verb::Report(args) => report::execute(&args, &context),
+        Verb::Publish(args) => publish::execute(&args, &context),
         Verb::Export(args) => export::execute(&args, &context),
         Verb::Data(args) => data::execute(&args, &context),
         Verb::Explain(args) => explain::execute(&args),

@@ -5,6 +5,7 @@
 mod data;
 mod kitchen;
 mod planning;
+mod publish;
 mod results;
 mod running;
 mod words;

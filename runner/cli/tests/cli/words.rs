@@ -4,8 +4,9 @@ use crate::kitchen::{Kitchen, told};
 use std::fs;
 use std::process::Stdio;
 
-const VERBS: [&str; 18] = [
+const VERBS: [&str; 19] = [
     "init",
+    "publish",
     "check",
     "plan",
     "predict",

@@ -1,0 +1,88 @@
+//! What hosts and arms are called on pages that do not show their names: `host-1`, `arm-1`, by first appearance, so that pages
+//! of one site agree.
+
+use crate::redact::is_secret;
+use recipe::StrategyKind;
+use std::collections::{BTreeMap, BTreeSet};
+use store::{NodeRow, SweepRows};
+
+/// A name and what is shown in its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Alias {
+    /// As it is in the store.
+    pub name: String,
+    /// As pages show it.
+    pub shown: String,
+}
+
+/// The names of all sweeps of a site. Sweeps are added from the oldest to the newest, so that a new one changes no earlier page.
+#[derive(Clone, Debug, Default)]
+pub struct Aliases {
+    hosts: BTreeMap<String, usize>,
+    host_count: usize,
+    arms: BTreeMap<String, usize>,
+}
+
+impl Aliases {
+    /// Adds the names of a sweep: of its machines, of those that its plan names, and of its arms.
+    pub fn add(&mut self, rows: &SweepRows) {
+        for node in &rows.nodes {
+            let number = self.number(node).unwrap_or_else(|| self.next());
+            self.hosts.entry(node.host.clone()).or_insert(number);
+            if is_secret(&node.name) {
+                self.hosts.entry(node.name.clone()).or_insert(number);
+            }
+        }
+        // A machine that no run has reached yet is known from the plan alone.
+        let nodes = rows.plan.cells.iter().flat_map(|cell| &cell.spec.cluster.nodes);
+        let planned: BTreeSet<String> = nodes.flat_map(recipe::Node::host_words).collect();
+        for name in planned.into_iter().filter(|name| is_secret(name)) {
+            if !self.hosts.contains_key(&name) {
+                let number = self.next();
+                self.hosts.insert(name, number);
+            }
+        }
+        for arm in &rows.plan.arms {
+            let number = self.arms.len() + 1;
+            if !is_called_like_its_strategy(&arm.name) {
+                self.arms.entry(arm.name.clone()).or_insert(number);
+            }
+        }
+    }
+
+    fn next(&mut self) -> usize {
+        self.host_count += 1;
+        self.host_count
+    }
+
+    /// The number of a machine, once it was added.
+    pub(crate) fn number(&self, node: &NodeRow) -> Option<usize> {
+        self.hosts.get(&node.host).or_else(|| self.hosts.get(&node.name)).copied()
+    }
+
+    /// Machines, longest name first, so that no name is cut by one it contains.
+    pub fn hosts(&self) -> Vec<Alias> {
+        let secret = self.hosts.iter().filter(|(name, _)| is_secret(name));
+        longest_first(
+            secret.map(|(name, number)| Alias { name: name.clone(), shown: format!("host-{number}") }),
+        )
+    }
+
+    /// Arms with names of their own, longest first; one that is called like its strategy says no more than the recipe does.
+    pub fn arms(&self) -> Vec<Alias> {
+        let arms = self.arms.iter();
+        longest_first(arms.map(|(name, number)| Alias { name: name.clone(), shown: format!("arm-{number}") }))
+    }
+}
+
+fn longest_first(aliases: impl Iterator<Item = Alias>) -> Vec<Alias> {
+    let mut aliases: Vec<Alias> = aliases.collect();
+    aliases.sort_by_key(|alias| (std::cmp::Reverse(alias.name.len()), alias.name.clone()));
+    aliases
+}
+
+/// Values of axes may follow the name.
+fn is_called_like_its_strategy(name: &str) -> bool {
+    let first = name.split(' ').next().unwrap_or_default();
+    StrategyKind::ALL.iter().any(|kind| kind.name() == first)
+}

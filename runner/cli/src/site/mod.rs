@@ -1,0 +1,14 @@
+//! A static site as files: what is written into its folder, and onto a branch of a repository.
+
+pub(crate) mod branch;
+pub(crate) mod folder;
+mod manifest;
+
+/// A file of a site.
+#[derive(Debug)]
+pub(crate) struct SiteFile {
+    /// Relative to the site, with `/`.
+    pub(crate) path: String,
+    /// Its content.
+    pub(crate) text: String,
+}
