@@ -44,8 +44,9 @@ impl Aliases {
         }
         for arm in &rows.plan.arms {
             let number = self.arms.len() + 1;
-            if !is_called_like_its_strategy(&arm.name) {
-                self.arms.entry(arm.name.clone()).or_insert(number);
+            let own = own_name(&arm.name);
+            if !is_called_like_its_strategy(&own) {
+                self.arms.entry(own).or_insert(number);
             }
         }
     }
@@ -81,8 +82,33 @@ fn longest_first(aliases: impl Iterator<Item = Alias>) -> Vec<Alias> {
     aliases
 }
 
-/// Values of axes may follow the name.
+/// The name that the recipe gives to an arm, without the values of the axes that multiply it: it stands so in the recipe's text.
+fn own_name(label: &str) -> String {
+    let words: Vec<&str> = label.split(' ').take_while(|word| !word.contains('=')).collect();
+    if words.is_empty() { label.to_owned() } else { words.join(" ") }
+}
+
 fn is_called_like_its_strategy(name: &str) -> bool {
-    let first = name.split(' ').next().unwrap_or_default();
-    StrategyKind::ALL.iter().any(|kind| kind.name() == first)
+    StrategyKind::ALL.iter().any(|kind| kind.name() == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Sample;
+
+    #[test]
+    fn an_arm_that_axes_multiply_has_one_alias_for_its_own_name() {
+        let mut rows = Sample::duel().rows();
+        rows.plan.arms[0].name = "my secret lr=0.1".to_owned();
+        rows.plan.arms[1].name = "my secret lr=0.2".to_owned();
+        let mut aliases = Aliases::default();
+        aliases.add(&rows);
+        assert_eq!(aliases.arms(), [Alias { name: "my secret".into(), shown: "arm-1".into() }]);
+        rows.plan.arms[0].name = "d-sync lr=0.1".to_owned();
+        rows.plan.arms[1].name = "d-sync of mine".to_owned();
+        let mut aliases = Aliases::default();
+        aliases.add(&rows);
+        assert_eq!(aliases.arms(), [Alias { name: "d-sync of mine".into(), shown: "arm-1".into() }]);
+    }
 }
