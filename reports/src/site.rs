@@ -11,7 +11,7 @@ use store::SweepRows;
 /// Where the files of a sweep are, relative to the index.
 #[derive(Clone, Debug, Serialize)]
 pub struct SiteLinks {
-    /// Its page.
+    /// An HTML file.
     pub page: String,
     /// Its runs as CSV.
     pub runs: String,
