@@ -1,6 +1,6 @@
 //! Writes a page made from a made-up sweep, to look at: `cargo run -p reports --example sample_page -- page.html`.
 
-use reports::sample::{Sample, SampleArm, Straggler, timelines, under_conditions};
+use reports::sample::{GridAxis, Sample, SampleArm, Straggler, on_grid, timelines, under_conditions};
 use std::time::Instant;
 use store::{RunState, SweepRows};
 
@@ -20,6 +20,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     if what.as_deref() == Some("cells") {
         let one = Sample { repeats: 1, epochs: (1, 1), workers: vec![1], ..Sample::duel() }.rows();
         rows = under_conditions(&one, 5_000);
+    }
+    if let Some(points) = what.as_deref().and_then(grid) {
+        rows = on_grid(&Sample { epochs: (4, 4), repeats: 3, ..sample.clone() }.rows(), &points, step);
     }
     if what.as_deref() == Some("rough") {
         roughen(&mut rows);
@@ -45,6 +48,36 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         );
     }
     Ok(())
+}
+
+/// The axes of a sweep with this number of conditions.
+fn grid(conditions: &str) -> Option<Vec<GridAxis>> {
+    let workers = |values: &[f64]| GridAxis::new("nodes.workers", values);
+    let parameters = |values: &[f64]| GridAxis::new("model.parameters", values);
+    let latency = |values: &[f64]| GridAxis::new("network.latency", values);
+    Some(match conditions {
+        "2" => vec![workers(&[2.0, 8.0])],
+        "6" => vec![parameters(&[1e4, 3e4, 1e5, 3e5, 1e6, 3e6])],
+        "12" => vec![workers(&[2.0, 4.0, 8.0]), parameters(&[1e4, 1e5, 1e6, 1e7])],
+        "100" => vec![
+            workers(&[2.0, 4.0, 8.0, 16.0, 32.0]),
+            parameters(&[1e4, 1e5, 1e6, 1e7, 1e8]),
+            latency(&[0.0, 1e-3, 5e-3, 2e-2]),
+        ],
+        _ => return None,
+    })
+}
+
+/// The first arm pays for its workers and parameters, the others for their rounds.
+fn step(arm: usize, at: &[f64]) -> f64 {
+    let workers = if at.len() == 1 && at[0] > 100.0 { 4.0 } else { at[0] };
+    let parameters = if at.len() == 1 { at[0] } else { at[1] };
+    let latency = at.get(2).copied().unwrap_or(1e-3);
+    if arm == 0 {
+        6e-3 + 2.0 * latency + 4e-10 * workers * parameters
+    } else {
+        7e-3 + 2.0 * latency * (workers - 1.0) + 8e-10 * parameters
+    }
 }
 
 /// More arms than there are colours, with names that do not fit, on more workers than there is room for labels.

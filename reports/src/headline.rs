@@ -1,11 +1,11 @@
 //! The headline: the verdict of the whole sweep in one paragraph.
 
-use crate::comparison::{Comparison, Grade, beside};
+use crate::comparison::{Beside, Comparison, Grade, beside};
 use crate::findings::Findings;
-use crate::number_format::{self, Unit};
-use crate::statistics::{Estimate, median, typical};
+use crate::number_format;
 use crate::study::{ArmCell, Condition, Measure};
 use crate::verdict::{Verdict, capitalised, target_words, value_words, whole_percent};
+use crate::winner::{Timed, lost_quality, timed};
 use recipe::Metric;
 
 /// Plain text.
@@ -57,34 +57,6 @@ fn is_better(metric: Metric, value: f64, other: f64) -> bool {
     if metric.higher_is_better() { value > other } else { value < other }
 }
 
-/// An arm with its time under one condition.
-struct Timed<'s, 'a> {
-    cell: &'s ArmCell<'a>,
-    seconds: f64,
-    /// The time with its unit.
-    words: String,
-}
-
-/// The arms whose speed is compared, the fastest first: by geometric means, or by medians if a run of any of them has no time.
-fn timed<'s, 'a>(condition: &'s Condition<'a>, confidence: f64) -> Vec<Timed<'s, 'a>> {
-    let measure = condition.measure();
-    let cells = || condition.cells.iter().filter(|cell| condition.lost(cell).is_none());
-    let whole = cells().all(|cell| cell.values(measure).iter().all(|value| value.is_finite()));
-    let time = |cell: &'s ArmCell<'a>| {
-        let values = cell.values(measure);
-        let estimate = if whole {
-            typical(&values, confidence)?
-        } else {
-            Estimate { value: median(&values).filter(|value| value.is_finite())?, interval: None }
-        };
-        let words = Unit::of_seconds(estimate.value).supported(estimate.value, estimate.uncertainty());
-        Some(Timed { cell, seconds: estimate.value, words })
-    };
-    let mut found: Vec<Timed> = cells().filter_map(time).collect();
-    found.sort_by(|left, right| left.seconds.total_cmp(&right.seconds));
-    found
-}
-
 /// The arm with the least time, and whether it is known to be ahead of the others. Arms that lost quality are named, and do
 /// not lead; neither does an arm that is known to be slower than another one.
 fn leader(findings: &Findings) -> String {
@@ -94,18 +66,18 @@ fn leader(findings: &Findings) -> String {
     let worse = |cell: &ArmCell| comparisons.iter().any(|found| found.arm == cell.arm && lost_quality(found));
     let all = timed(condition, thresholds.confidence);
     let (lost, sound): (Vec<&Timed>, Vec<&Timed>) = all.iter().partition(|timed| worse(timed.cell));
-    let rivals = |cell: &ArmCell| -> Vec<(usize, Grade)> {
+    let rivals = |cell: &ArmCell| -> Vec<Beside> {
         let found = beside(condition, cell, thresholds);
-        found.into_iter().filter(|(arm, _)| sound.iter().any(|other| other.cell.arm == *arm)).collect()
+        found.into_iter().filter(|rival| sound.iter().any(|other| other.cell.arm == rival.arm)).collect()
     };
-    let ahead = |timed: &&&Timed| rivals(timed.cell).iter().all(|(_, grade)| !grade.is_slower());
+    let ahead = |timed: &&&Timed| rivals(timed.cell).iter().all(|rival| !rival.grade.is_slower());
     let Some(first) = sound.iter().find(ahead).or_else(|| sound.first()) else { return String::new() };
     let bought: Vec<&Timed> = lost.into_iter().filter(|other| other.seconds < first.seconds).collect();
     let of = if bought.is_empty() { "" } else { "Of the arms that are not known to be worse in quality, " };
     let open: Vec<&str> = rivals(first.cell)
         .into_iter()
-        .filter(|(_, grade)| !grade.is_faster())
-        .map(|(arm, _)| findings.study.arm_name(arm))
+        .filter(|rival| !rival.grade.is_faster())
+        .map(|rival| findings.study.arm_name(rival.arm))
         .collect();
     let doubt = if open.is_empty() {
         String::new()
@@ -115,7 +87,7 @@ fn leader(findings: &Findings) -> String {
     let names: Vec<&str> = bought.iter().map(|timed| name(timed.cell)).collect();
     let faster = |other: &Timed| {
         let found = beside(condition, other.cell, thresholds);
-        found.iter().any(|(arm, grade)| *arm == first.cell.arm && grade.is_faster())
+        found.iter().any(|rival| rival.arm == first.cell.arm && rival.grade.is_faster())
     };
     let lost = match (names.len(), bought.iter().all(|timed| faster(timed))) {
         (0, _) => String::new(),
@@ -142,10 +114,6 @@ fn few<'n>(names: &[&'n str]) -> Vec<std::borrow::Cow<'n, str>> {
     let mut said: Vec<_> = names[..MOST - 1].iter().map(|name| (*name).into()).collect();
     said.push(format!("{} others", names.len() - (MOST - 1)).into());
     said
-}
-
-fn lost_quality(found: &Comparison) -> bool {
-    found.grade.compares() && found.quality.as_ref().is_some_and(|gap| gap.grade.is_lost())
 }
 
 /// What an arm's grade makes of it; `{}` is the baseline with the smallest effect that matters.

@@ -30,6 +30,7 @@ mod study;
 mod verdict;
 mod view;
 mod waiting;
+mod winner;
 
 pub use aliases::{Alias, Aliases};
 pub use comparison::{Grade, Quality};

@@ -403,7 +403,7 @@ fn who_is_first_is_claimed_of_few_sweeps_of_equal_arms() {
             };
             let leader =
                 condition.cells.iter().min_by(|left, right| time(left).total_cmp(&time(right))).unwrap();
-            let ahead = beside(condition, leader, THRESHOLDS).iter().all(|(_, grade)| grade.is_faster());
+            let ahead = beside(condition, leader, THRESHOLDS).iter().all(|rival| rival.grade.is_faster());
             claimed += usize::from(ahead);
         }
         println!("{claimed} of {SWEEPS} claim a first of {arms} equal arms with {repeats} repeats");

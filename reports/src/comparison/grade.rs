@@ -90,6 +90,19 @@ impl Grade {
         matches!(self, Self::Slower | Self::SlowerOpen | Self::SlowerSmall)
     }
 
+    /// The same from the other side: what it says of the baseline.
+    pub(crate) fn flipped(self) -> Self {
+        match self {
+            Self::Faster => Self::Slower,
+            Self::FasterOpen => Self::SlowerOpen,
+            Self::FasterSmall => Self::SlowerSmall,
+            Self::SlowerSmall => Self::FasterSmall,
+            Self::SlowerOpen => Self::FasterOpen,
+            Self::Slower => Self::Faster,
+            Self::NoDifference | Self::Open | Self::DidNotReach | Self::Diverged => self,
+        }
+    }
+
     /// Whether more repeats can change it.
     pub(crate) fn is_open(self) -> bool {
         match self {

@@ -167,8 +167,18 @@ fn grade(cell: &ArmCell, condition: &Condition, comparison: &Comparison) -> Grad
     }
 }
 
+/// What is known of an arm's speed against another arm that need not be the baseline.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Beside {
+    /// The other arm.
+    pub(crate) arm: usize,
+    pub(crate) grade: Grade,
+    /// How sure the arm is faster than the other by more than the smallest effect that matters.
+    pub(crate) sure_faster: Option<f64>,
+}
+
 /// The grades of an arm against each other arm whose speed is compared, in the plan's order, corrected for their number.
-pub(crate) fn beside(condition: &Condition, leader: &ArmCell, thresholds: Thresholds) -> Vec<(usize, Grade)> {
+pub(crate) fn beside(condition: &Condition, leader: &ArmCell, thresholds: Thresholds) -> Vec<Beside> {
     let others = condition
         .cells
         .iter()
@@ -181,7 +191,13 @@ pub(crate) fn beside(condition: &Condition, leader: &ArmCell, thresholds: Thresh
             found.iter_mut().filter_map(|comparison| comparison.of_measure(measure)).collect();
         grade_family(&mut family, thresholds);
     }
-    found.iter().map(|comparison| (comparison.arm, comparison.speed().grade)).collect()
+    let sure = |speed: &Contrast| speed.sure.map(|sure| if speed.is_faster() { sure } else { 0.0 });
+    let beside = |found: &Comparison| Beside {
+        arm: found.arm,
+        grade: found.speed().grade,
+        sure_faster: sure(found.speed()),
+    };
+    found.iter().map(beside).collect()
 }
 
 #[cfg(test)]

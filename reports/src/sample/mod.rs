@@ -4,18 +4,20 @@
 //! up to steps, links to bytes.
 
 mod attempt;
+mod grid;
 mod host;
 mod noise;
 mod spans;
 mod straggler;
 
+pub use grid::{GridAxis, on_grid};
 pub use spans::timelines;
 pub use straggler::Straggler;
 
 use attempt::Maker;
 use noise::Noise;
 use recipe::{
-    Arm, Averaging, Cell, Extent, LayeredModel, Limits, Metric, MixOrder, Model, ModelKind, Plan,
+    Arm, Averaging, AxisValue, Cell, Extent, LayeredModel, Limits, Metric, MixOrder, Model, ModelKind, Plan,
     ReduceOrder, ReportSettings, Run, RunSpec, Shape, Source, Strategy, Target, Topology,
 };
 use record::Rank;
@@ -208,7 +210,11 @@ impl Sample {
             arm: place,
             label: [arm.name.as_str(), &condition].join(" ").trim().to_owned(),
             condition,
-            axes: Vec::new(),
+            axes: vec![AxisValue {
+                path: "nodes.workers".to_owned(),
+                text: workers.to_string(),
+                number: Some(f64::from(workers)),
+            }],
             config_hash: String::new(),
             spec,
             excluded: None,

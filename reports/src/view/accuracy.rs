@@ -44,10 +44,11 @@ pub(crate) struct Chart {
 
 pub(crate) fn all(findings: &Findings) -> Vec<Accuracy> {
     let conditions = findings.study.conditions.iter().enumerate();
-    conditions.filter_map(|(number, condition)| accuracy(findings, number, condition)).collect()
+    conditions.filter_map(|(number, condition)| of(findings, number, condition)).collect()
 }
 
-fn accuracy(findings: &Findings, number: usize, condition: &Condition) -> Option<Accuracy> {
+/// The charts of the condition with this number; `None` if no run has a value.
+pub(crate) fn of(findings: &Findings, number: usize, condition: &Condition) -> Option<Accuracy> {
     let series = condition.metric.map(Series::Metric).into_iter().chain([Series::TrainingLoss]);
     let charts: Vec<Chart> = series.filter_map(|series| chart(findings, number, condition, series)).collect();
     let key = |arm| Key::of_arm(arm, findings.study.arm_name(arm));

@@ -2,6 +2,7 @@
 
 mod accuracy;
 mod communication;
+mod conditions;
 mod curves;
 mod described;
 mod drift;
@@ -28,7 +29,7 @@ use crate::chart::{Figure, Key};
 use crate::data::Data;
 use crate::findings::Findings;
 use crate::verdict::{self, Verdict};
-use crate::{Options, Timelines};
+use crate::{Options, Timelines, winner};
 use serde::Serialize;
 
 /// Everything that the templates show.
@@ -40,6 +41,8 @@ pub(crate) struct View {
     pub(crate) boards: Vec<scoreboard::Board>,
     pub(crate) drift: Option<drift::Drift>,
     pub(crate) accuracy: Vec<accuracy::Accuracy>,
+    /// Where there are many: then verdicts, boards and accuracy are in these.
+    pub(crate) conditions: Vec<conditions::Folded>,
     pub(crate) phases: Option<phases::Phases>,
     pub(crate) timelines: timeline::Section,
     pub(crate) waiting: Option<waiting::Section>,
@@ -53,13 +56,15 @@ pub(crate) struct View {
 impl View {
     pub(crate) fn of(findings: &Findings, timelines: &Timelines, options: &Options, data: Data) -> Self {
         let verdicts: Vec<Verdict> = verdict::all(findings);
+        let open = PerCondition::of(findings, &verdicts);
         Self {
             title: findings.rows().plan.name.clone(),
             masthead: masthead::Masthead::of(findings, &verdicts, options),
-            verdicts: verdicts::verdict_groups(findings, &verdicts),
-            boards: scoreboard::boards(findings),
+            verdicts: open.groups,
+            boards: open.boards,
             drift: drift::Drift::of(findings),
-            accuracy: accuracy::all(findings),
+            accuracy: open.accuracy,
+            conditions: open.folded,
             phases: phases::Phases::of(findings),
             timelines: timeline::Section::of(findings, timelines),
             waiting: waiting::Section::of(findings),
@@ -69,6 +74,27 @@ impl View {
             method: method::Method::of(findings),
             reproduce: reproduce::Reproduce::of(findings, options, data),
         }
+    }
+}
+
+/// What is said of each condition: open, one section below the other, or folded away where there are many.
+#[derive(Default)]
+struct PerCondition {
+    groups: Vec<verdicts::VerdictGroup>,
+    boards: Vec<scoreboard::Board>,
+    accuracy: Vec<accuracy::Accuracy>,
+    folded: Vec<conditions::Folded>,
+}
+
+impl PerCondition {
+    fn of(findings: &Findings, verdicts: &[Verdict]) -> Self {
+        let groups = verdicts::verdict_groups(findings, verdicts);
+        if conditions::are_folded(findings) {
+            let folded = conditions::folded(findings, groups, &winner::winners(findings));
+            return Self { folded, ..Self::default() };
+        }
+        let (boards, accuracy) = (scoreboard::boards(findings), accuracy::all(findings));
+        Self { groups, boards, accuracy, folded: Vec::new() }
     }
 }
 

@@ -69,7 +69,8 @@ pub(crate) fn boards(findings: &Findings) -> Vec<Board> {
     findings.conditions().map(|(condition, comparisons)| board(findings, condition, comparisons)).collect()
 }
 
-fn board(findings: &Findings, condition: &Condition, comparisons: &[Comparison]) -> Board {
+/// The scoreboard of one condition.
+pub(crate) fn board(findings: &Findings, condition: &Condition, comparisons: &[Comparison]) -> Board {
     let columns = scoreboard::columns(findings, condition, comparisons);
     let scale = bar_scale(comparisons, findings.thresholds.min_effect);
     let most = (1.0 + findings.thresholds.min_effect).ln();

@@ -5,21 +5,14 @@ use reports::{Options, Timelines, page};
 use std::collections::BTreeSet;
 use store::SweepRows;
 
-const SECTIONS: [&str; 9] = [
-    "verdicts",
-    "scoreboard",
-    "accuracy",
-    "phases",
-    "timeline",
-    "communication",
-    "failures",
-    "method",
-    "reproduce",
-];
+const SECTIONS: [&str; 6] = ["phases", "timeline", "communication", "failures", "method", "reproduce"];
 
 pub(crate) fn html(rows: &SweepRows) -> String {
     page(rows, &timelines(rows), &Options::default()).unwrap().html
 }
+
+/// What a page says of its conditions, in one section for each kind or in one for all of them.
+const OF_CONDITIONS: [&[&str]; 2] = [&["verdicts", "scoreboard", "accuracy"], &["conditions"]];
 
 /// Checks what holds for every page, and hands it on.
 pub(crate) fn checked(rows: &SweepRows) -> String {
@@ -28,9 +21,12 @@ pub(crate) fn checked(rows: &SweepRows) -> String {
 
 pub(crate) fn checked_with(rows: &SweepRows, spans: &Timelines) -> String {
     let html = page(rows, spans, &Options::default()).unwrap().html;
+    let has = |section: &str| html.contains(&format!("<section id=\"{section}\">"));
     for section in SECTIONS {
-        assert!(html.contains(&format!("<section id=\"{section}\">")), "no section {section}");
+        assert!(has(section), "no section {section}");
     }
+    let found = OF_CONDITIONS.map(|sections| sections.iter().filter(|section| has(section)).count());
+    assert!(found == [3, 0] || found == [0, 1], "{found:?}");
     assert_well_formed(&html);
     assert_unique_ids(&html);
     assert_loads_nothing(&html);

@@ -5,6 +5,7 @@
 mod anything;
 mod broken;
 mod checks;
+mod conditions;
 mod machine;
 mod pace;
 mod size;

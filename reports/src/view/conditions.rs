@@ -1,0 +1,114 @@
+//! Where a page has many conditions: each with its verdicts, table and charts behind one line that names its winner.
+
+use super::accuracy::{self, Accuracy};
+use super::condition_title;
+use super::scoreboard::{self, Board};
+use super::verdicts::VerdictGroup;
+use crate::chart::Key;
+use crate::comparison::Comparison;
+use crate::findings::Findings;
+use crate::number_format;
+use crate::study::{Condition, Measure};
+use crate::verdict::{sure_words, target_words};
+use crate::winner::{Standing, Winner};
+use serde::Serialize;
+
+/// Up to this number of conditions nothing is folded away.
+const MOST_OPEN: usize = 4;
+
+/// A condition behind its line.
+#[derive(Debug, Serialize)]
+pub(crate) struct Folded {
+    /// Unique on the page.
+    pub(crate) id: String,
+    pub(crate) condition: String,
+    /// The winner, or the arm with the least time; `None` if no arm has a time.
+    pub(crate) winner: Option<Key>,
+    /// CSS class and words of how sure that is.
+    pub(crate) style: &'static str,
+    pub(crate) standing: String,
+    pub(crate) sentence: String,
+    pub(crate) verdicts: VerdictGroup,
+    pub(crate) board: Board,
+    pub(crate) accuracy: Option<Accuracy>,
+}
+
+/// Whether conditions are folded away.
+pub(crate) fn are_folded(findings: &Findings) -> bool {
+    findings.study.conditions.len() > MOST_OPEN
+}
+
+/// `verdicts` and `winners` are those of all conditions, in the order of the plan.
+pub(crate) fn folded(
+    findings: &Findings,
+    verdicts: Vec<VerdictGroup>,
+    winners: &[Option<Winner>],
+) -> Vec<Folded> {
+    let mut folded = Vec::new();
+    let conditions = findings.conditions().zip(winners).zip(verdicts).enumerate();
+    for (number, (((condition, comparisons), winner), verdicts)) in conditions {
+        let winner = winner.as_ref();
+        let (style, standing) = winner.map_or(("did-not-reach", "no winner".to_owned()), standing);
+        folded.push(Folded {
+            id: format!("condition-{number}"),
+            condition: condition_title(condition),
+            winner: winner.map(|first| Key::of_arm(first.arm, findings.study.arm_name(first.arm))),
+            style,
+            standing,
+            sentence: sentence(findings, condition, comparisons, winner),
+            verdicts,
+            board: scoreboard::board(findings, condition, comparisons),
+            accuracy: accuracy::of(findings, number, condition),
+        });
+    }
+    folded
+}
+
+/// CSS class and words: `ahead, 98 % sure`.
+fn standing(winner: &Winner) -> (&'static str, String) {
+    let name = winner.standing.name();
+    match winner.standing {
+        Standing::Ahead => {
+            let sure = winner.sure.map_or(String::new(), |sure| format!(", {} sure", sure_words(sure)));
+            ("faster", format!("{name}{sure}"))
+        }
+        Standing::AheadOpen | Standing::AheadLittle => ("faster-open", name.to_owned()),
+        Standing::Even | Standing::Alone => ("no-difference", name.to_owned()),
+        Standing::Open => ("open", name.to_owned()),
+    }
+}
+
+/// What the first arm needed, and its ratio to the baseline, or that of the next arm where the baseline is first.
+fn sentence(
+    findings: &Findings,
+    condition: &Condition,
+    comparisons: &[Comparison],
+    winner: Option<&Winner>,
+) -> String {
+    let aim = condition.target.map(target_words);
+    let Some(winner) = winner else {
+        return aim.map_or_else(
+            || "No arm has a step to time.".to_owned(),
+            |aim| format!("No arm reached {aim} in most of its runs."),
+        );
+    };
+    let name = |arm| findings.study.arm_name(arm);
+    let what = match (condition.measure(), aim) {
+        (Measure::TimeToTarget | Measure::StepsToTarget, Some(aim)) => {
+            format!("{} needed {} to {aim}", name(winner.arm), winner.words)
+        }
+        _ => format!("{} took {} per step", name(winner.arm), winner.words),
+    };
+    let base = findings.study.baseline;
+    let compared = if winner.arm == base { winner.second } else { Some(winner.arm) };
+    let found = comparisons.iter().find(|found| Some(found.arm) == compared);
+    let ratio = found.and_then(|found| found.speed().ratio).map(|ratio| {
+        let (value, other) = if winner.arm == base {
+            (ratio.value.recip(), compared.map(name))
+        } else {
+            (ratio.value, Some(name(base)))
+        };
+        format!(", {} as fast as {}", number_format::times(value), other.unwrap_or_default())
+    });
+    format!("{what}{}.", ratio.unwrap_or_default())
+}
