@@ -5,9 +5,11 @@
 //! network, and neither does the page.
 
 mod aliases;
+mod axes;
 mod calendar;
 mod chart;
 mod comparison;
+mod crossing;
 mod data;
 mod error;
 mod findings;

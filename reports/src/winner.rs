@@ -74,6 +74,11 @@ impl Standing {
         }
     }
 
+    /// Whether the arm won.
+    pub(crate) fn is_ahead(self) -> bool {
+        matches!(self, Self::Ahead | Self::AheadOpen | Self::AheadLittle | Self::Alone)
+    }
+
     /// One word, or two.
     pub(crate) fn name(self) -> &'static str {
         match self {

@@ -1,6 +1,7 @@
 //! The section on training: the metric and the training loss of each condition, and the times to the target.
 
 use super::condition_title;
+use super::conditions::are_folded;
 use super::curves::{self, Panel};
 use super::described;
 use super::reach::{self, Reach};
@@ -19,6 +20,9 @@ const LOSS_ROWS: usize = 12;
 
 /// Largest number of rows of a table.
 const MOST_ROWS: usize = 200;
+
+/// The same where there is a table for each of many conditions.
+const MOST_ROWS_FOLDED: usize = 100;
 
 /// The charts of one condition.
 #[derive(Debug, Serialize)]
@@ -134,7 +138,8 @@ fn table(findings: &Findings, condition: &Condition, series: Series) -> Table {
     let columns = ["arm", "point", "epochs", "samples", "wall time", "median", "lowest", "highest", "runs"];
     let mut table = Table::new(columns);
     // Every arm has its rows: a cut would lose the last ones.
-    let each = (MOST_ROWS / condition.cells.len().max(1)).clamp(2, MOST_POINTS);
+    let most_rows = if are_folded(findings) { MOST_ROWS_FOLDED } else { MOST_ROWS };
+    let each = (most_rows / condition.cells.len().max(1)).clamp(2, MOST_POINTS);
     let most = if matches!(series, Series::TrainingLoss) { LOSS_ROWS.min(each) } else { each };
     for cell in &condition.cells {
         let runs: Vec<Vec<Point>> = cell.runs.iter().map(|judged| series.values(judged)).collect();
@@ -147,7 +152,7 @@ fn table(findings: &Findings, condition: &Condition, series: Series) -> Table {
             table.rows.push(row);
         }
     }
-    table.cut(MOST_ROWS);
+    table.cut(most_rows);
     table
 }
 

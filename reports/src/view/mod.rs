@@ -1,6 +1,7 @@
 //! The page as a plain structure with every string formatted and every shape placed. Templates only lay it out.
 
 mod accuracy;
+mod arm_lines;
 mod communication;
 mod conditions;
 mod curves;
@@ -10,6 +11,7 @@ mod emulation;
 mod failures;
 mod masthead;
 mod method;
+mod overview;
 mod phases;
 mod rank_matrix;
 mod reach;
@@ -22,9 +24,11 @@ mod target_label;
 mod timeline;
 mod verdicts;
 mod waiting;
+mod winner_map;
 
 pub(crate) use timeline::chosen_runs;
 
+use crate::axes::Axes;
 use crate::chart::{Figure, Key};
 use crate::data::Data;
 use crate::findings::Findings;
@@ -37,6 +41,7 @@ use serde::Serialize;
 pub(crate) struct View {
     pub(crate) title: String,
     pub(crate) masthead: masthead::Masthead,
+    pub(crate) overview: Option<overview::Overview>,
     pub(crate) verdicts: Vec<verdicts::VerdictGroup>,
     pub(crate) boards: Vec<scoreboard::Board>,
     pub(crate) drift: Option<drift::Drift>,
@@ -56,10 +61,13 @@ pub(crate) struct View {
 impl View {
     pub(crate) fn of(findings: &Findings, timelines: &Timelines, options: &Options, data: Data) -> Self {
         let verdicts: Vec<Verdict> = verdict::all(findings);
-        let open = PerCondition::of(findings, &verdicts);
+        let winners = winner::winners(findings);
+        let axes = Axes::of(&findings.study);
+        let open = PerCondition::of(findings, &verdicts, &winners);
         Self {
             title: findings.rows().plan.name.clone(),
             masthead: masthead::Masthead::of(findings, &verdicts, options),
+            overview: axes.and_then(|axes| overview::Overview::of(findings, &axes, &winners)),
             verdicts: open.groups,
             boards: open.boards,
             drift: drift::Drift::of(findings),
@@ -87,10 +95,10 @@ struct PerCondition {
 }
 
 impl PerCondition {
-    fn of(findings: &Findings, verdicts: &[Verdict]) -> Self {
+    fn of(findings: &Findings, verdicts: &[Verdict], winners: &[Option<winner::Winner>]) -> Self {
         let groups = verdicts::verdict_groups(findings, verdicts);
         if conditions::are_folded(findings) {
-            let folded = conditions::folded(findings, groups, &winner::winners(findings));
+            let folded = conditions::folded(findings, groups, winners);
             return Self { folded, ..Self::default() };
         }
         let (boards, accuracy) = (scoreboard::boards(findings), accuracy::all(findings));
