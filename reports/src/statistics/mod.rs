@@ -11,6 +11,7 @@ mod order;
 mod permutation;
 mod power;
 mod proportion;
+mod serial_share;
 mod student;
 
 pub(crate) use grid::Grid;
@@ -21,6 +22,7 @@ pub(crate) use order::{median, mid_ranks};
 pub(crate) use permutation::{sign_flip, smallest_p, unpaired};
 pub(crate) use power::{CHANCE, MOST_REPEATS, Question};
 pub(crate) use proportion::share_interval;
+pub(crate) use serial_share::{Amdahl, TimeOnWorkers};
 pub(crate) use student::{student_below, student_quantile};
 
 use rand_chacha::ChaCha8Rng;

@@ -138,7 +138,7 @@ fn table(findings: &Findings, condition: &Condition, series: Series) -> Table {
     let columns = ["arm", "point", "epochs", "samples", "wall time", "median", "lowest", "highest", "runs"];
     let mut table = Table::new(columns);
     // Every arm has its rows: a cut would lose the last ones.
-    let most_rows = if are_folded(findings) { MOST_ROWS_FOLDED } else { MOST_ROWS };
+    let most_rows = if are_folded(&findings.study) { MOST_ROWS_FOLDED } else { MOST_ROWS };
     let each = (most_rows / condition.cells.len().max(1)).clamp(2, MOST_POINTS);
     let most = if matches!(series, Series::TrainingLoss) { LOSS_ROWS.min(each) } else { each };
     for cell in &condition.cells {

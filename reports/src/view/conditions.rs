@@ -8,7 +8,7 @@ use crate::chart::Key;
 use crate::comparison::Comparison;
 use crate::findings::Findings;
 use crate::number_format;
-use crate::study::{Condition, Measure};
+use crate::study::{Condition, Measure, Study};
 use crate::verdict::{sure_words, target_words};
 use crate::winner::{Standing, Winner};
 use serde::Serialize;
@@ -27,6 +27,7 @@ pub(crate) struct Folded {
     /// CSS class and words of how sure that is.
     pub(crate) style: &'static str,
     pub(crate) standing: String,
+    /// What is said of the winner, without its name; a whole sentence if there is none.
     pub(crate) sentence: String,
     pub(crate) verdicts: VerdictGroup,
     pub(crate) board: Board,
@@ -34,8 +35,8 @@ pub(crate) struct Folded {
 }
 
 /// Whether conditions are folded away.
-pub(crate) fn are_folded(findings: &Findings) -> bool {
-    findings.study.conditions.len() > MOST_OPEN
+pub(crate) fn are_folded(study: &Study) -> bool {
+    study.conditions.len() > MOST_OPEN
 }
 
 /// `verdicts` and `winners` are those of all conditions, in the order of the plan.
@@ -95,9 +96,9 @@ fn sentence(
     let name = |arm| findings.study.arm_name(arm);
     let what = match (condition.measure(), aim) {
         (Measure::TimeToTarget | Measure::StepsToTarget, Some(aim)) => {
-            format!("{} needed {} to {aim}", name(winner.arm), winner.words)
+            format!("needed {} to {aim}", winner.words)
         }
-        _ => format!("{} took {} per step", name(winner.arm), winner.words),
+        _ => format!("took {} per step", winner.words),
     };
     let base = findings.study.baseline;
     let compared = if winner.arm == base { winner.second } else { Some(winner.arm) };

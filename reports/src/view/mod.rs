@@ -9,6 +9,7 @@ mod described;
 mod drift;
 mod emulation;
 mod failures;
+mod forest;
 mod masthead;
 mod method;
 mod overview;
@@ -17,6 +18,7 @@ mod rank_matrix;
 mod reach;
 mod reproduce;
 mod rise;
+mod scaling;
 mod scoreboard;
 mod series;
 mod staleness;
@@ -42,6 +44,8 @@ pub(crate) struct View {
     pub(crate) title: String,
     pub(crate) masthead: masthead::Masthead,
     pub(crate) overview: Option<overview::Overview>,
+    pub(crate) forest: Option<forest::Forest>,
+    pub(crate) scaling: Option<scaling::Scaling>,
     pub(crate) verdicts: Vec<verdicts::VerdictGroup>,
     pub(crate) boards: Vec<scoreboard::Board>,
     pub(crate) drift: Option<drift::Drift>,
@@ -67,7 +71,9 @@ impl View {
         Self {
             title: findings.rows().plan.name.clone(),
             masthead: masthead::Masthead::of(findings, &verdicts, options),
-            overview: axes.and_then(|axes| overview::Overview::of(findings, &axes, &winners)),
+            overview: axes.as_ref().and_then(|axes| overview::Overview::of(findings, axes, &winners)),
+            scaling: axes.as_ref().and_then(|axes| scaling::Scaling::of(findings, axes)),
+            forest: forest::Forest::of(findings),
             verdicts: open.groups,
             boards: open.boards,
             drift: drift::Drift::of(findings),
@@ -97,7 +103,7 @@ struct PerCondition {
 impl PerCondition {
     fn of(findings: &Findings, verdicts: &[Verdict], winners: &[Option<winner::Winner>]) -> Self {
         let groups = verdicts::verdict_groups(findings, verdicts);
-        if conditions::are_folded(findings) {
+        if conditions::are_folded(&findings.study) {
             let folded = conditions::folded(findings, groups, winners);
             return Self { folded, ..Self::default() };
         }

@@ -145,12 +145,12 @@ fn ratio_ticks(scale: &Scale) -> Vec<Tick> {
     let mut ratios = vec![1.0];
     ratios.extend(slower);
     ratios.extend(faster);
-    let tick = |ratio: f64| Tick { at: coordinate(scale.at(ratio.ln())), label: tick_label(ratio) };
+    let tick = |ratio: f64| Tick { at: coordinate(scale.at(ratio.ln())), label: round_label(ratio) };
     ratios.into_iter().map(tick).collect()
 }
 
 /// `2×`, `1.5×`, `0.67×`.
-fn tick_label(ratio: f64) -> String {
+pub(super) fn round_label(ratio: f64) -> String {
     let decimals = match ratio {
         ratio if ratio < 1.0 => 2,
         ratio if ratio.fract() > 0.0 => 1,

@@ -1,6 +1,7 @@
 //! The phases of each lane over time: the median run of each arm, at its start, in a typical step, in its longest step.
 
 use super::condition_title;
+use super::conditions::are_folded;
 use super::described::{self, LanePhase};
 use super::phases::{self, LegendGroup};
 use crate::Timelines;
@@ -18,6 +19,13 @@ const LETTER: f64 = 7.0;
 
 /// Number of timelines on one page; `bakeoff export` has the others.
 const MOST_TIMELINES: usize = 6;
+
+/// The same on a page of many conditions, where they are those of the first one.
+const MOST_TIMELINES_FOLDED: usize = 3;
+
+fn most_timelines(study: &Study) -> usize {
+    if are_folded(study) { MOST_TIMELINES_FOLDED } else { MOST_TIMELINES }
+}
 
 /// Number of lanes in one timeline.
 const MOST_LANES: usize = 16;
@@ -72,7 +80,7 @@ pub(crate) fn chosen_runs(study: &Study) -> Vec<(usize, usize, String)> {
         Some((number, cell.arm, judged.run.id.clone()))
     };
     let mut chosen: Vec<_> = study.arm_cells().filter_map(middle).collect();
-    chosen.truncate(MOST_TIMELINES);
+    chosen.truncate(most_timelines(study));
     chosen
 }
 
@@ -105,16 +113,20 @@ impl Section {
         }
         let pairs: usize =
             study.conditions.iter().flat_map(|c| &c.cells).filter(|cell| !cell.runs.is_empty()).count();
-        Self { legend: phases::legend(), timelines, note: note(pairs, without, thinned) }
+        Self {
+            legend: phases::legend(),
+            timelines,
+            note: note([pairs, most_timelines(study)], without, thinned),
+        }
     }
 }
 
-fn note(pairs: usize, without: usize, thinned: usize) -> String {
+/// `shown` are the number of combinations and the most that are shown.
+fn note(shown: [usize; 2], without: usize, thinned: usize) -> String {
     let mut notes = Vec::new();
-    if pairs > MOST_TIMELINES {
-        notes.push(format!(
-            "The first {MOST_TIMELINES} of {pairs} combinations of arm and condition are shown."
-        ));
+    let [pairs, most] = shown;
+    if pairs > most {
+        notes.push(format!("The first {most} of {pairs} combinations of arm and condition are shown."));
     }
     if without > 0 {
         notes.push(format!("{} kept no spans (`measure.trace`).", number_format::plural(without, "run")));

@@ -1,0 +1,389 @@
+//! The ratios of all arms under all conditions on one axis.
+
+use super::scoreboard::{Band, round_label};
+use super::winner_map::clipped;
+use crate::chart::{Figure, Key, Path, Scale, Table, Tick, WIDTH, arm_style, coordinate, marker};
+use crate::comparison::{Comparison, Grade};
+use crate::findings::Findings;
+use crate::number_format;
+use crate::verdict::{sure_words, whole_percent};
+use serde::Serialize;
+
+/// Rows up to which all are in front.
+const MOST_IN_FRONT: usize = 60;
+
+/// Rows up to which the chart behind is drawn; the CSV files hold all.
+const MOST_ROWS: usize = 400;
+
+/// The section.
+#[derive(Debug, Serialize)]
+pub(crate) struct Forest {
+    pub(crate) reading: String,
+    pub(crate) finding: String,
+    pub(crate) front: ForestChart,
+    /// All rows, if the front has not all of them.
+    pub(crate) all: Option<ForestChart>,
+    pub(crate) summary: String,
+}
+
+/// A chart with one interval in each row.
+#[derive(Debug, Serialize)]
+pub(crate) struct ForestChart {
+    pub(crate) figure: Figure,
+    pub(crate) width: String,
+    pub(crate) height: String,
+    pub(crate) top: String,
+    pub(crate) bottom: String,
+    pub(crate) band: Band,
+    pub(crate) band_height: String,
+    pub(crate) ticks: Vec<Tick>,
+    pub(crate) tick_y: String,
+    pub(crate) heads: Vec<Head>,
+    pub(crate) rows: Vec<ForestRow>,
+}
+
+/// The name of an arm above its rows.
+#[derive(Debug, Serialize)]
+pub(crate) struct Head {
+    pub(crate) key: Key,
+    pub(crate) mark: String,
+    pub(crate) y: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct ForestRow {
+    pub(crate) style: String,
+    pub(crate) label: String,
+    pub(crate) label_x: String,
+    pub(crate) y: String,
+    /// Empty if there is no interval.
+    pub(crate) interval: String,
+    pub(crate) mark: String,
+    /// CSS class of the mark: what the grade says.
+    pub(crate) kind: &'static str,
+    pub(crate) words: String,
+    pub(crate) words_x: String,
+    pub(crate) title: String,
+}
+
+/// An arm under a condition.
+struct Found<'s> {
+    arm: usize,
+    condition: &'s str,
+    comparison: &'s Comparison,
+}
+
+impl Found<'_> {
+    /// The logarithm of the ratio, or of its bound.
+    fn size(&self) -> Option<f64> {
+        let speed = self.comparison.speed();
+        let ratio = speed.ratio.map(|ratio| ratio.value).or(speed.at_least)?;
+        (self.comparison.grade.compares() && ratio > 0.0).then(|| ratio.ln()).filter(|size| size.is_finite())
+    }
+
+    fn interval(&self) -> Option<[f64; 2]> {
+        let (low, high) = self.comparison.speed().ratio?.interval?;
+        (low > 0.0 && high.is_finite()).then(|| [low.ln(), high.ln()])
+    }
+}
+
+impl Forest {
+    /// `None` if the page has one condition or nothing to compare.
+    pub(crate) fn of(findings: &Findings) -> Option<Self> {
+        let mut found: Vec<Found> = Vec::new();
+        for (condition, comparisons) in findings.conditions() {
+            found.extend(comparisons.iter().map(|comparison| Found {
+                arm: comparison.arm,
+                condition: condition.name,
+                comparison,
+            }));
+        }
+        if !findings.has_conditions() || found.iter().all(|row| row.size().is_none()) {
+            return None;
+        }
+        found.sort_by_key(|row| row.arm);
+        let finding = finding(findings, &found);
+        let all = found.len();
+        let behind = (MOST_IN_FRONT + 1..=MOST_ROWS).contains(&all).then(|| {
+            let words = ["forest-all", "Speed-up of every arm under every condition"];
+            ForestChart::of(findings, &found, words, finding.clone())
+        });
+        let mut front = found;
+        if all > MOST_IN_FRONT {
+            let size = |row: &Found| row.size().map_or(-1.0, f64::abs);
+            front.sort_by(|left, right| size(right).total_cmp(&size(left)));
+            front.truncate(MOST_IN_FRONT);
+            let order = |row: &Found| row.size().unwrap_or(f64::NEG_INFINITY);
+            front.sort_by(|left, right| left.arm.cmp(&right.arm).then(order(right).total_cmp(&order(left))));
+        }
+        let base = findings.study.arm_name(findings.study.baseline);
+        let effect = whole_percent(findings.thresholds.min_effect);
+        let most = if all > MOST_IN_FRONT {
+            format!(" Of {all} rows, the {MOST_IN_FRONT} with the largest ratios either way are shown.")
+        } else {
+            String::new()
+        };
+        Some(Self {
+            reading: format!(
+                "One row per arm and condition: the bar is the {} interval of the time of {base} divided by that of the arm, \
+                 logarithmic, so that right of the line is faster. The grey band is {effect} either way. A filled mark is \
+                 beyond it, a hollow one is open, and a small one is known to differ by less.{most}",
+                whole_percent(findings.thresholds.confidence)
+            ),
+            front: ForestChart::of(
+                findings,
+                &front,
+                ["forest", "Speed-up of all arms under all conditions"],
+                finding.clone(),
+            ),
+            finding,
+            summary: if behind.is_some() {
+                format!("All {all} rows, in the order of the plan")
+            } else {
+                String::new()
+            },
+            all: behind,
+        })
+    }
+}
+
+/// Of each arm the extremes: `d-sync: from 0.52× at workers=2 to 3.10× at workers=16.`
+fn finding(findings: &Findings, found: &[Found]) -> String {
+    const NAMED: usize = 6;
+    let mut said = Vec::new();
+    for rows in found.chunk_by(|left, right| left.arm == right.arm).take(NAMED) {
+        let mut known: Vec<(f64, &str)> =
+            rows.iter().filter_map(|row| Some((row.size()?, row.condition))).collect();
+        known.sort_by(|left, right| left.0.total_cmp(&right.0));
+        let name = findings.study.arm_name(rows[0].arm);
+        let words = |size: &(f64, &str)| format!("{} at {}", number_format::times(size.0.exp()), size.1);
+        match known.as_slice() {
+            [] => {}
+            [only] => said.push(format!("{name}: {}.", words(only))),
+            [least, .., most] => said.push(format!("{name}: from {} to {}.", words(least), words(most))),
+        }
+    }
+    said.join(" ")
+}
+
+const ROW: f64 = 18.0;
+const HEAD: f64 = 26.0;
+const TOP: f64 = 26.0;
+const WORDS: f64 = 150.0;
+
+impl ForestChart {
+    fn of(findings: &Findings, found: &[Found], words: [&str; 2], finding: String) -> Self {
+        let longest = found.iter().map(|row| row.condition.chars().count()).max().unwrap_or(0);
+        let left = (7.4 * longest.min(LABEL) as f64 + 14.0).max(90.0);
+        let scale = scale(found, findings.thresholds.min_effect, [left, WIDTH - WORDS]);
+        let (mut heads, mut rows) = (Vec::new(), Vec::new());
+        let mut y = TOP;
+        for row in found {
+            if heads.is_empty() || rows.last().is_some_and(|(arm, _)| *arm != row.arm) {
+                y += HEAD;
+                heads.push(Head {
+                    key: Key::of_arm(row.arm, findings.study.arm_name(row.arm)),
+                    mark: marker(row.arm, 7.0, y - 10.0, 4.5),
+                    y: coordinate(y - 6.0),
+                });
+            }
+            rows.push((row.arm, drawn(findings, row, &scale, [left, y + ROW / 2.0])));
+            y += ROW;
+        }
+        let bottom = y + 4.0;
+        let edge = (1.0 + findings.thresholds.min_effect).ln();
+        let [id, title] = words;
+        Self {
+            figure: Figure {
+                id: id.to_owned(),
+                title: title.to_owned(),
+                description: finding,
+                reading: String::new(),
+                table: table(findings, found),
+            },
+            width: coordinate(WIDTH),
+            height: coordinate(bottom + 26.0),
+            top: coordinate(TOP),
+            bottom: coordinate(bottom),
+            band: Band {
+                from: coordinate(scale.at(-edge)),
+                width: coordinate(scale.at(edge) - scale.at(-edge)),
+                one: coordinate(scale.at(0.0)),
+            },
+            band_height: coordinate(bottom - TOP),
+            ticks: ticks(&scale, [left, WIDTH - WORDS]),
+            tick_y: coordinate(bottom + 18.0),
+            heads,
+            rows: rows.into_iter().map(|(_, row)| row).collect(),
+        }
+    }
+}
+
+/// Letters of a label.
+const LABEL: usize = 46;
+
+/// Logarithms of ratios. Intervals that reach far beyond all ratios are cut off at the edge.
+fn scale(found: &[Found], min_effect: f64, places: [f64; 2]) -> Scale {
+    const BEYOND: f64 = 0.7;
+    let least = (1.0 + min_effect.max(0.01)).ln() * 2.0;
+    let sizes = || found.iter().filter_map(Found::size);
+    let low = sizes().fold(-least, f64::min);
+    let high = sizes().fold(least, f64::max);
+    let ends = || found.iter().filter_map(Found::interval).flatten();
+    let low = ends().fold(low, |reach, end| reach.min(end.max(low - BEYOND)));
+    let high = ends().fold(high, |reach, end| reach.max(end.min(high + BEYOND)));
+    let margin = (high - low) * 0.02;
+    Scale::new(low - margin..=high + margin, places[0]..=places[1], 1.0)
+}
+
+/// Round ratios, the roundest first, as far as there is room.
+fn ticks(scale: &Scale, places: [f64; 2]) -> Vec<Tick> {
+    const ROUND: [f64; 9] = [2.0, 10.0, 5.0, 1.5, 3.0, 1.2, 100.0, 1.1, 30.0];
+    const APART: f64 = 46.0;
+    let mut kept: Vec<(f64, f64)> = vec![(1.0, scale.at(0.0))];
+    for ratio in ROUND.into_iter().flat_map(|ratio| [ratio, 1.0 / ratio]) {
+        let at = scale.at(ratio.ln());
+        let inside = (places[0]..=places[1]).contains(&at);
+        if inside && kept.iter().all(|(_, other)| (at - other).abs() >= APART) {
+            kept.push((ratio, at));
+        }
+    }
+    kept.into_iter().map(|(ratio, at)| Tick { at: coordinate(at), label: round_label(ratio) }).collect()
+}
+
+fn drawn(findings: &Findings, row: &Found, scale: &Scale, at: [f64; 2]) -> ForestRow {
+    let [left, y] = at;
+    let speed = row.comparison.speed();
+    let place = |size: f64| scale.at(size.clamp(scale.low(), scale.high()));
+    let mut interval = Path::default();
+    if let Some([low, high]) = row.interval().filter(|_| row.comparison.grade.compares()) {
+        interval.stroke((place(low), y), (place(high), y));
+    } else if let (None, Some(size)) = (speed.ratio, row.size()) {
+        // Only a lower bound is known.
+        interval.stroke((place(size), y), (place(f64::INFINITY), y));
+        interval.stroke((place(size), y - 4.0), (place(size), y + 4.0));
+    }
+    let (kind, size) = match row.comparison.grade {
+        Grade::Faster | Grade::Slower => ("dot", 4.5),
+        Grade::FasterOpen | Grade::SlowerOpen | Grade::Open => ("hollow", 4.0),
+        Grade::FasterSmall | Grade::SlowerSmall | Grade::NoDifference => ("dot", 2.6),
+        Grade::DidNotReach | Grade::Diverged => ("dot", 0.0),
+    };
+    let estimate = row.size().filter(|_| speed.ratio.is_some());
+    let words = words(row);
+    ForestRow {
+        style: arm_style(row.arm),
+        label: clipped(row.condition, LABEL),
+        label_x: coordinate(left - 10.0),
+        y: coordinate(y + 4.0),
+        interval: interval.finish(),
+        mark: estimate.map_or(String::new(), |ratio| marker(row.arm, place(ratio), y, size)),
+        kind,
+        words_x: coordinate(WIDTH - WORDS + 12.0),
+        title: format!(
+            "{}, {}: {words}, {}",
+            findings.study.arm_name(row.arm),
+            row.condition,
+            row.comparison.grade.name()
+        ),
+        words,
+    }
+}
+
+/// `1.50× (1.31×–1.72×)`; the grade where there is no ratio.
+fn words(row: &Found) -> String {
+    let speed = row.comparison.speed();
+    let grade = row.comparison.grade;
+    match (speed.ratio.filter(|_| grade.compares()), row.size()) {
+        (Some(ratio), _) => {
+            let most = if ratio.value >= 0.1 { 2 } else { 4 };
+            let decimals = number_format::decimals_of(ratio.value).min(most);
+            let end = |value: f64| number_format::fixed(value, decimals);
+            let ends = ratio.interval.map(|(low, high)| format!(" ({}–{})", end(low), end(high)));
+            let interval = ends.unwrap_or_default();
+            format!("{}{interval}", number_format::times(ratio.value))
+        }
+        (None, Some(size)) => format!("> {}", number_format::times(size.exp())),
+        (None, None) => grade.name().to_owned(),
+    }
+}
+
+fn table(findings: &Findings, found: &[Found]) -> Table {
+    let mut table = Table::new(["arm", "condition", "speed-up", "sure", "grade"]);
+    for row in found {
+        let sure = row.comparison.speed().sure.filter(|_| row.comparison.grade.compares());
+        table.rows.push(vec![
+            findings.study.arm_name(row.arm).to_owned(),
+            row.condition.to_owned(),
+            words(row),
+            sure.map_or_else(|| "–".to_owned(), sure_words),
+            row.comparison.grade.name().to_owned(),
+        ]);
+    }
+    table.cut(200);
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use crate::sample::{GridAxis, Sample, on_grid};
+    use store::SweepRows;
+
+    /// The second arm is as many times as fast as the axis says.
+    fn rows(factors: &[f64]) -> SweepRows {
+        let one = Sample { repeats: 3, epochs: (1, 1), target: None, ..Sample::duel() }.rows();
+        on_grid(
+            &one,
+            &[GridAxis::new("train.factor", factors)],
+            |arm, at| {
+                if arm == 0 { 1e-2 } else { 1e-2 / at[0] }
+            },
+        )
+    }
+
+    fn middle(row: &ForestRow) -> f64 {
+        row.mark.trim_start_matches('M').split([' ', 'l', 'L']).next().unwrap().parse().unwrap()
+    }
+
+    #[test]
+    fn rows_show_the_ratios_of_the_verdicts_in_their_order() {
+        let rows = rows(&[0.25, 0.5, 1.0, 2.0, 4.0]);
+        let forest = Forest::of(&Findings::of(&rows, &Options::default()).unwrap()).unwrap();
+        assert!(forest.all.is_none() && forest.front.heads.len() == 1);
+        let verdicts = crate::verdict_rows(&rows, &Options::default()).unwrap();
+        let decisive: Vec<_> = verdicts.iter().filter(|row| row.decides).collect();
+        assert_eq!(forest.front.rows.len(), decisive.len());
+        for (row, verdict) in forest.front.rows.iter().zip(&decisive) {
+            assert_eq!(row.label, verdict.condition);
+            let ratio = number_format::times(verdict.ratio.unwrap());
+            assert!(row.words.starts_with(&ratio), "{} {ratio}", row.words);
+        }
+        let places: Vec<f64> = forest.front.rows.iter().map(middle).collect();
+        assert!(places.is_sorted(), "{places:?}");
+        // Equal ratios are equally long.
+        let steps: Vec<f64> = places.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(steps.iter().all(|step| (step / steps[0] - 1.0).abs() < 0.1), "{steps:?}");
+        let kinds: Vec<&str> = forest.front.rows.iter().map(|row| row.kind).collect();
+        assert_eq!(kinds, ["dot"; 5]);
+    }
+
+    #[test]
+    fn of_many_rows_the_most_extreme_are_in_front() {
+        let factors: Vec<f64> = (0..70).map(|place| 1.03_f64.powi(place)).collect();
+        let rows = rows(&factors);
+        let forest = Forest::of(&Findings::of(&rows, &Options::default()).unwrap()).unwrap();
+        assert_eq!(forest.front.rows.len(), MOST_IN_FRONT);
+        assert_eq!(forest.all.as_ref().unwrap().rows.len(), 70);
+        assert!(forest.front.rows[0].label.starts_with("factor=7.6"), "{}", forest.front.rows[0].label);
+        assert!(!forest.front.rows.iter().any(|row| row.label == "factor=1"));
+        assert!(forest.reading.contains("Of 70 rows, the 60"));
+    }
+
+    #[test]
+    fn one_condition_has_none() {
+        let rows = Sample::duel().rows();
+        assert!(Forest::of(&Findings::of(&rows, &Options::default()).unwrap()).is_none());
+    }
+}
