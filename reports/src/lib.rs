@@ -24,6 +24,7 @@ mod redact;
 mod render;
 #[doc(hidden)]
 pub mod sample;
+mod scaling;
 mod scoreboard;
 mod site;
 mod staleness;

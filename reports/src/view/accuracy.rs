@@ -24,6 +24,9 @@ const MOST_ROWS: usize = 200;
 /// The same where there is a table for each of many conditions.
 const MOST_ROWS_FOLDED: usize = 100;
 
+/// Beyond this number of conditions each curve is drawn over one horizontal axis, the first: the page would be too large.
+const MOST_WITH_ALL_AXES: usize = 24;
+
 /// The charts of one condition.
 #[derive(Debug, Serialize)]
 pub(crate) struct Accuracy {
@@ -98,6 +101,8 @@ fn drawn(
         return None;
     }
     let words = series.words();
+    let crowded = findings.study.conditions.len() > MOST_WITH_ALL_AXES;
+    let axes = if crowded { 1 } else { series.axes().len() };
     let points = points_of_each(findings.rows().runs.len());
     let names = |arm| findings.study.arm_name(arm).to_owned();
     Some(Chart {
@@ -108,9 +113,13 @@ fn drawn(
             reading,
             table: table(findings, condition, series),
         },
-        axes: series.axes().iter().map(|axis| axis.name()).collect(),
+        axes: series.axes().iter().take(axes).map(|axis| axis.name()).collect(),
         rises: Rise::of(series).iter().map(|rise| rise.name()).collect(),
-        panels: curves::panels(condition, curves::choices(series, points), &names),
+        panels: curves::panels(
+            condition,
+            curves::choices(series, points).filter(|choice| choice.axis < axes),
+            &names,
+        ),
         name: words,
     })
 }

@@ -10,10 +10,12 @@ mod drift;
 mod emulation;
 mod failures;
 mod forest;
+mod front;
 mod masthead;
 mod method;
 mod overview;
 mod phases;
+mod plane;
 mod rank_matrix;
 mod reach;
 mod reproduce;
@@ -46,6 +48,8 @@ pub(crate) struct View {
     pub(crate) overview: Option<overview::Overview>,
     pub(crate) forest: Option<forest::Forest>,
     pub(crate) scaling: Option<scaling::Scaling>,
+    pub(crate) planes: Option<plane::Planes>,
+    pub(crate) fronts: Option<front::Fronts>,
     pub(crate) verdicts: Vec<verdicts::VerdictGroup>,
     pub(crate) boards: Vec<scoreboard::Board>,
     pub(crate) drift: Option<drift::Drift>,
@@ -74,6 +78,8 @@ impl View {
             overview: axes.as_ref().and_then(|axes| overview::Overview::of(findings, axes, &winners)),
             scaling: axes.as_ref().and_then(|axes| scaling::Scaling::of(findings, axes)),
             forest: forest::Forest::of(findings),
+            planes: plane::Planes::of(findings),
+            fronts: front::Fronts::of(findings),
             verdicts: open.groups,
             boards: open.boards,
             drift: drift::Drift::of(findings),

@@ -7,7 +7,8 @@ use crate::chart::{
 };
 use crate::findings::Findings;
 use crate::number_format;
-use crate::statistics::{Amdahl, TimeOnWorkers, typical};
+use crate::scaling::{ArmScaling, Kept, OnWorkers};
+use crate::statistics::{Amdahl, typical};
 use crate::study::Measure;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,97 +51,6 @@ pub(crate) struct ScalingLine {
     /// Amdahl's law; empty if nothing was fitted.
     pub(crate) fit: String,
     pub(crate) marks: Vec<LineMark>,
-}
-
-/// An arm on one number of workers.
-#[derive(Clone, Copy)]
-struct OnWorkers {
-    workers: u32,
-    batch: u32,
-    /// Seconds of a step.
-    step: f64,
-}
-
-impl OnWorkers {
-    /// Seconds of a sample, whatever the batch.
-    fn sample(&self) -> f64 {
-        self.step / f64::from(self.batch)
-    }
-}
-
-/// An arm on all numbers of workers.
-struct ArmScaling {
-    arm: usize,
-    points: Vec<OnWorkers>,
-    fit: Option<Amdahl>,
-}
-
-impl ArmScaling {
-    fn new(arm: usize, mut points: Vec<OnWorkers>) -> Self {
-        points.sort_by_key(|point| point.workers);
-        let times: Vec<TimeOnWorkers> = points
-            .iter()
-            .map(|point| TimeOnWorkers { workers: f64::from(point.workers), time: point.sample() })
-            .collect();
-        Self { arm, points, fit: Amdahl::fitted(&times) }
-    }
-
-    /// Samples per second relative to those of the fewest workers.
-    fn speed_up(&self, point: &OnWorkers) -> f64 {
-        self.points[0].sample() / point.sample()
-    }
-
-    fn ideal(&self, workers: f64) -> f64 {
-        workers / f64::from(self.points[0].workers)
-    }
-
-    /// What of the ideal speed-up is left.
-    fn efficiency(&self, point: &OnWorkers) -> f64 {
-        self.speed_up(point) / self.ideal(f64::from(point.workers))
-    }
-}
-
-/// Which batch stayed the same while workers were added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kept {
-    /// Strong scaling.
-    GlobalBatch(u32),
-    /// Weak scaling.
-    WorkerBatch(u32),
-    Neither,
-}
-
-impl Kept {
-    fn of(points: &[OnWorkers]) -> Self {
-        let first = points[0];
-        let same = |batch: &dyn Fn(&OnWorkers) -> Option<u32>| {
-            points.iter().all(|point| batch(point).is_some() && batch(point) == batch(&first))
-        };
-        let own = |point: &OnWorkers| {
-            point.batch.is_multiple_of(point.workers).then_some(point.batch / point.workers)
-        };
-        if same(&|point| Some(point.batch)) {
-            Self::GlobalBatch(first.batch)
-        } else if same(&own) {
-            Self::WorkerBatch(first.batch / first.workers)
-        } else {
-            Self::Neither
-        }
-    }
-
-    fn words(self) -> String {
-        match self {
-            Self::GlobalBatch(batch) => {
-                format!("Strong scaling: the global batch of {batch} samples stayed the same.")
-            }
-            Self::WorkerBatch(batch) => {
-                format!("Weak scaling: the batch of {batch} samples of each worker stayed the same.")
-            }
-            Self::Neither => {
-                "Neither strong nor weak scaling: the batches of all and of each worker change.".to_owned()
-            }
-        }
-    }
 }
 
 impl Scaling {
@@ -320,7 +230,7 @@ fn chart(
     };
     let ideal = |workers: f64| if kind == Kind::SpeedUp { workers / few } else { 1.0 };
     let (word, title) = kind.words();
-    let unit = if kind == Kind::Efficiency { " (%)" } else { "" };
+    let unit = if kind == Kind::Efficiency { " (%)" } else { ", logarithmic" };
     let mut frame = area.frame(&x, &y, ["workers".to_owned(), format!("{word}{unit}")]);
     frame.x_ticks = worker_ticks(&x, &workers);
     let line = |scaling: &ArmScaling| {

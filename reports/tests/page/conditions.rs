@@ -42,3 +42,35 @@ fn many_conditions_are_folded_behind_their_winners() {
     }
     assert!(!page.contains("<section id=\"scoreboard\">") && page.contains("href=\"#conditions\""));
 }
+
+#[test]
+fn one_condition_has_no_section_for_many() {
+    let page = checked(&Sample::duel().rows());
+    for section in ["overview", "forest", "scaling", "plane", "front", "conditions"] {
+        assert!(!page.contains(&format!("<section id=\"{section}\">")), "{section}");
+    }
+    let page = checked(&Sample { workers: vec![2, 4], ..Sample::duel() }.rows());
+    for section in ["overview", "forest", "scaling", "plane", "front"] {
+        let own = page.split(&format!("<section id=\"{section}\">")).nth(1).unwrap();
+        let own = own.split("</section>").next().unwrap();
+        assert!(own.contains("<p class=\"reading\">"), "{section}");
+        let charts = own.matches("role=\"img\"").count();
+        assert!(charts > 0 && own.matches("<desc id=").count() == charts, "{section}");
+        assert!(own.contains("class=\"numbers\""), "{section}");
+    }
+}
+
+#[test]
+fn arms_without_runs_and_arms_that_diverged_break_no_section() {
+    let mut rows = along(&[1.0, 2.0, 4.0, 20.0, 40.0]);
+    for run in &mut rows.runs {
+        match run.cell {
+            2 => run.attempt = None,
+            5 => run.state = store::RunState::Diverged,
+            6 | 7 => run.state = store::RunState::Failed,
+            _ => {}
+        }
+    }
+    let page = checked(&rows);
+    assert!(page.contains("no winner") && page.contains("alone"));
+}
