@@ -15,9 +15,6 @@ use store::{EarlierRun, RunId, RunRef, RunState, Store};
 /// Why a run is trained that nothing is known of.
 pub(crate) const NEVER: &str = "never run before";
 
-/// The end of the reason for a run without a checkpoint.
-const ANEW: &str = "; it begins anew";
-
 /// The action for a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
@@ -131,12 +128,16 @@ impl Now<'_> {
         before: Option<&EarlierRun>,
     ) -> Result<(Action, String), Failure> {
         let (action, why) = self.compared_with(before);
-        let (Action::Repeat, Some(store)) = (&action, store) else { return Ok((action, why)) };
+        let (Action::Repeat, Some(store), Some(before)) = (&action, store, before) else {
+            return Ok((action, why));
+        };
         let runs = self.ended_early(store).await?;
         Ok(match resume::continuation(store, &runs, &self.cell.spec) {
             Some(Continuation { checkpoint, .. }) => {
-                let why = why.strip_suffix(ANEW).unwrap_or(&why);
                 (Action::Resume(runs), format!("{why}; it continues after step {}", checkpoint.step()))
+            }
+            None if matches!(before.state, RunState::Interrupted | RunState::Running) => {
+                (action, format!("{why}; it begins anew"))
             }
             None => (action, why),
         })
@@ -161,8 +162,8 @@ impl Now<'_> {
             RunState::Failed => (Action::Repeat, format!("it failed{detail}")),
             RunState::Degraded => (Action::Repeat, format!("it is degraded{detail}")),
             RunState::TimedOut => (Action::Repeat, "it ran out of time".to_owned()),
-            RunState::Interrupted => (Action::Repeat, format!("it was interrupted{ANEW}")),
-            RunState::Running => (Action::Repeat, format!("it was not finished{ANEW}")),
+            RunState::Interrupted => (Action::Repeat, "it was interrupted".to_owned()),
+            RunState::Running => (Action::Repeat, "it was not finished".to_owned()),
             // With all of its ranks it would have been reused.
             RunState::Diverged => (Action::Repeat, format!("it was degraded, and diverged{detail}")),
             RunState::Pending | RunState::Done => (Action::Run, NEVER.to_owned()),

@@ -45,7 +45,7 @@ pub async fn run(
 ) -> Result<Outcome, LaunchError> {
     let attempt = prepared(attempt)?;
     let launcher = LocalLauncher::new(&attempt.directory)?;
-    run_on(launcher, attempt, stop, updates).await
+    run_prepared(launcher, attempt, stop, updates).await
 }
 
 /// The same with ranks on connected hosts, whose doors listen at one of `ports`; the evaluator runs on this machine.
@@ -61,11 +61,23 @@ pub async fn run_on_hosts(
 ) -> Result<Outcome, LaunchError> {
     let attempt = prepared(attempt)?;
     let launcher = HostsLauncher::new(hosts.clone(), &attempt.directory, ports)?;
-    run_on(launcher, attempt, stop, updates).await
+    run_prepared(launcher, attempt, stop, updates).await
 }
 
 /// The same with processes that `launcher` starts.
+///
+/// # Errors
+/// As [`run`].
 pub async fn run_on(
+    launcher: impl Launcher + Artifacts,
+    attempt: Attempt<'_>,
+    stop: StopSignal,
+    updates: mpsc::Sender<Update>,
+) -> Result<Outcome, LaunchError> {
+    run_prepared(launcher, prepared(attempt)?, stop, updates).await
+}
+
+async fn run_prepared(
     launcher: impl Launcher + Artifacts,
     attempt: Attempt<'_>,
     stop: StopSignal,
@@ -363,15 +375,22 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
 
     /// Forwards the last updates and closes the channel. All processes have exited.
     async fn close(mut self) -> Result<(), LaunchError> {
+        self.forward_all().await?;
+        // Behind the values of the models, so that a driver which is killed here leaves one or the other.
         for (_, snapshot) in std::mem::take(&mut self.discarded) {
             self.discard(&snapshot);
         }
+        self.forward_all().await?;
+        drop(self.launcher);
+        self.control.close(SETTLING).await;
+        Ok(())
+    }
+
+    async fn forward_all(&mut self) -> Result<(), LaunchError> {
         for update in std::mem::take(&mut self.backlog) {
             let unrecorded = |_| LaunchError::Unrecorded { whereabouts: String::new() };
             self.updates.send(update).await.map_err(unrecorded)?;
         }
-        drop(self.launcher);
-        self.control.close(SETTLING).await;
         Ok(())
     }
 }

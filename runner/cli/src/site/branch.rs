@@ -131,7 +131,7 @@ fn git(
     input: Option<&[u8]>,
     index: Option<&Path>,
 ) -> Result<String, String> {
-    let failed = |why: &str| format!("git {}: {why}", arguments.first().unwrap_or(&""));
+    let failed = |why: &str| format!("git {}: {why}", arguments.join(" "));
     let mut command = Command::new("git");
     command.arg("-C").arg(folder).args(arguments).env("GIT_OPTIONAL_LOCKS", "0").env_remove("GIT_INDEX_FILE");
     if let Some(index) = index {
@@ -140,10 +140,8 @@ fn git(
     command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = child.map_err(|error| failed(&error.to_string()))?;
-    let fed = match (child.stdin.take(), input) {
-        (Some(mut pipe), Some(input)) => pipe.write_all(input),
-        _ => Ok(()),
-    };
+    let pipe = child.stdin.take().zip(input);
+    let fed = pipe.map_or(Ok(()), |(mut pipe, input)| pipe.write_all(input));
     let output = child.wait_with_output().map_err(|error| failed(&error.to_string()))?;
     if !output.status.success() {
         return Err(failed(String::from_utf8_lossy(&output.stderr).trim()));

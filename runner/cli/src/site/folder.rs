@@ -48,17 +48,18 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// Reads what is there; the folder need not exist.
+    /// Opens a folder, which may not exist yet, and reads its list of files.
     pub(crate) fn open(root: &Path) -> Result<Self, Failure> {
         match fs::metadata(root) {
-            Ok(found) if !found.is_dir() => Err(Failure::new(
-                Exit::Usage,
-                format!("{} is a file, and a site is a folder", root.display()),
-            )
-            .cure("name another folder")),
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(unreadable(root, &error)),
-            _ => Ok(Self { root: root.to_owned(), manifest: Manifest::read(root)? }),
+            Ok(found) if found.is_dir() => {}
+            Ok(_) => {
+                let what = format!("{} is a file, and a site is a folder", root.display());
+                return Err(Failure::new(Exit::Usage, what).cure("name another folder"));
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(unreadable(root, &error)),
         }
+        Ok(Self { root: root.to_owned(), manifest: Manifest::read(root)? })
     }
 
     /// What publishing would do to a file. One that is there and that this program did not write is an error.

@@ -44,7 +44,7 @@ pub(crate) struct PublishArgs {
     /// Leave these out of all pages.
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     redact: Vec<Redact>,
-    /// Only list what would be written, and what is left out.
+    /// List the files and the redacted names, and write nothing.
     #[arg(long)]
     dry_run: bool,
     /// Remove files of earlier publications that are not part of this one.
@@ -55,7 +55,7 @@ pub(crate) struct PublishArgs {
     gh_pages: Option<String>,
 }
 
-/// What is left out.
+/// Kinds of names that pages leave out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Redact {
     /// Names of machines.
@@ -83,7 +83,7 @@ impl Redact {
 struct Site {
     /// Pages before the index that links them.
     files: Vec<SiteFile>,
-    /// Sentences about what is left out.
+    /// A sentence for each redacted name or kind.
     left_out: Vec<String>,
     sweeps: usize,
 }

@@ -93,7 +93,7 @@ impl<L: Launcher + Artifacts> Shell<'_, L> {
         }
     }
 
-    /// Says once that the run has no further checkpoints to continue from.
+    /// Reports the first part of a checkpoint that is missing.
     fn no_checkpoint(&mut self, record: &CheckpointRecord, reason: &str) {
         let CheckpointRecord { rank, number, .. } = record;
         if !std::mem::replace(&mut self.checkpoint_missed, true) {

@@ -1,21 +1,18 @@
 //! The hosts of a plan, connected for as long as its sweep lasts.
 
+use super::delivery::{DataWish, HostedWorker, WorkerFiles, hosted_data, hosted_state, hosted_worker};
 use super::error::{HostError, HostFault};
-use super::libraries::{FileUse, LocalFile, local, worker_files};
 use super::link::HostLink;
 use super::start::{AgentProgram, Upload};
-use crate::channel::{CachedFile, Reply, Request};
-use crate::data_files;
 use crate::{FreeResources, LaunchError, NodeFacts, Nodes, WorkerBinary, data_digest};
 use recipe::{Access, Node, Source};
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::{OnceCell, Semaphore};
 use tokio::task::{JoinHandle, JoinSet};
 
 /// Hosts that are connected at the same time: more would run into the limits of a jump host's sshd.
@@ -32,26 +29,6 @@ pub struct Hosts {
     /// Of the worker program and its libraries, which are digested once.
     worker_files: WorkerFiles,
     uploads: UnboundedSender<Upload>,
-}
-
-type WorkerFiles = Arc<OnceCell<Vec<LocalFile>>>;
-
-/// The worker program on a host.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct HostedWorker {
-    pub(crate) program: PathBuf,
-    pub(crate) environment: BTreeMap<String, String>,
-}
-
-impl HostedWorker {
-    /// Adds the variables of an inventory; its folders of libraries come after those that belong to the worker.
-    fn add(&mut self, environment: &BTreeMap<String, String>) {
-        for (name, value) in environment {
-            let own = self.environment.get(name).filter(|_| name == LIBRARY_PATH);
-            let value = own.map_or_else(|| value.clone(), |own| format!("{own}:{value}"));
-            self.environment.insert(name.clone(), value);
-        }
-    }
 }
 
 impl Hosts {
@@ -238,7 +215,7 @@ impl Hosts {
         Ok(link)
     }
 
-    /// Brings the files of a checkpoint to the directory of an attempt on a host, and returns their folder.
+    /// Brings the files of a checkpoint to the directory of an attempt on a host, and returns their folder there.
     ///
     /// # Errors
     /// A file cannot be read, or the host does not take it.
@@ -248,13 +225,7 @@ impl Hosts {
         attempt: u64,
         files: Vec<PathBuf>,
     ) -> Result<PathBuf, LaunchError> {
-        let unread = |error| LaunchError::Fetch { source: error };
-        let digested = tokio::task::spawn_blocking(move || {
-            files.iter().map(|path| local(path, FileUse::Data)).collect::<Result<Vec<_>, _>>()
-        });
-        let files = digested.await.map_err(unread)??;
-        let files = send_missing(link, &files, &self.uploads).await?;
-        folder_of(link, Request::Adopt { attempt, files }).await
+        hosted_state(link, attempt, files, &self.uploads).await
     }
 
     pub(crate) fn worker(&self, node: &Node) -> HostedWorker {
@@ -286,175 +257,11 @@ impl Nodes for Hosts {
     }
 }
 
-/// The variable by which the dynamic linker finds libraries.
-const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
-
-/// The folder in which the dynamic linker looks before it looks where the program was built.
-fn library_path(folder: Option<&PathBuf>) -> BTreeMap<String, String> {
-    let variable = |folder: &PathBuf| (LIBRARY_PATH.to_owned(), folder.to_string_lossy().into_owned());
-    folder.map(variable).into_iter().collect()
-}
-
 /// A task that ends with what waits for it.
 struct AbortOnDrop<T>(JoinHandle<T>);
 
 impl<T> Drop for AbortOnDrop<T> {
     fn drop(&mut self) {
         self.0.abort();
-    }
-}
-
-/// Makes the worker program and its libraries ready on a host.
-async fn hosted_worker(
-    link: &HostLink,
-    worker: &WorkerBinary,
-    files: &WorkerFiles,
-    uploads: &UnboundedSender<Upload>,
-) -> Result<HostedWorker, LaunchError> {
-    let node = &link.node;
-    let mut hosted = match (&node.access, &node.worker) {
-        (Access::Local, None) => HostedWorker { program: worker.path.clone(), environment: BTreeMap::new() },
-        (_, Some(program)) => {
-            HostedWorker { program: program.clone(), environment: library_path(node.libtorch.as_ref()) }
-        }
-        (Access::Ssh { .. } | Access::Slurm { .. }, None) => {
-            let digested = files.get_or_try_init(async || {
-                let path = worker.path.clone();
-                let failed = |error| unread_worker(&worker.path, io::Error::other(error));
-                tokio::task::spawn_blocking(move || worker_files(&path)).await.map_err(failed)?
-            });
-            let all = digested.await?;
-            // Where the host has libtorch, only the program is sent.
-            let sent = if node.libtorch.is_some() { &all[..1] } else { &all[..] };
-            let folder = send(link, sent, uploads).await?;
-            let program = folder.join(&all[0].file.name);
-            let libraries = node.libtorch.clone().unwrap_or(folder);
-            HostedWorker { program, environment: library_path(Some(&libraries)) }
-        }
-    };
-    hosted.add(&node.environment);
-    let examine =
-        Request::Examine { program: hosted.program.clone(), environment: hosted.environment.clone() };
-    link.request(examine, Vec::new()).await?;
-    Ok(hosted)
-}
-
-fn unread_worker(path: &Path, source: io::Error) -> LaunchError {
-    LaunchError::File { path: path.to_owned(), what: "read", source }
-}
-
-/// A data set that a host should have.
-struct DataWish {
-    source: Source,
-    /// Its digest on this machine.
-    expected: String,
-    /// Whether to bring it there.
-    copy: bool,
-}
-
-/// The folder of a data set on a host, which is the same as on this machine.
-async fn hosted_data(
-    link: &HostLink,
-    wish: &DataWish,
-    uploads: &UnboundedSender<Upload>,
-) -> Result<PathBuf, LaunchError> {
-    let DataWish { source, expected, copy } = wish;
-    let path = source.path().unwrap_or(Path::new(""));
-    let place = match (&link.node.data, path.file_name()) {
-        (Some(folder), Some(kind)) => folder.join(kind),
-        _ => path.to_owned(),
-    };
-    let differs = |place: &Path| {
-        let what = format!("its data in {} differ from those of this machine", place.display());
-        LaunchError::from(link.fault(HostFault::Data { what }))
-    };
-    match data_digest_at(link, source, &place).await {
-        Ok(digest) if digest == *expected => Ok(place),
-        Err(HostError { fault: HostFault::Refused { .. }, .. }) | Ok(_) if *copy => {
-            let files = data_files::files(source).map_err(LaunchError::Data)?;
-            let files: Result<Vec<_>, _> = files.iter().map(|path| local(path, FileUse::Data)).collect();
-            let place = send(link, &files?, uploads).await?;
-            // What was sent for another run may have been changed since.
-            match data_digest_at(link, source, &place).await? {
-                digest if digest == *expected => Ok(place),
-                _ => Err(differs(&place)),
-            }
-        }
-        Ok(_) => Err(differs(&place)),
-        Err(HostError { fault: HostFault::Refused { what }, .. }) => {
-            Err(link.fault(HostFault::Data { what }).into())
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-async fn data_digest_at(link: &HostLink, source: &Source, place: &Path) -> Result<String, HostError> {
-    match link.request(Request::Data { source: source.at(place) }, Vec::new()).await? {
-        Reply::Digest(digest) => Ok(digest),
-        _ => Err(link.fault(HostFault::Refused { what: "an unexpected reply".into() })),
-    }
-}
-
-/// Sends the files that a host's cache lacks. Returns the folder in which they stand under their names.
-async fn send(
-    link: &HostLink,
-    files: &[LocalFile],
-    uploads: &UnboundedSender<Upload>,
-) -> Result<PathBuf, LaunchError> {
-    let cached = send_missing(link, files, uploads).await?;
-    let mut digest = Sha256::new();
-    for file in &cached {
-        digest.update(format!("{} {}\n", file.name, file.sha256));
-    }
-    let folder = recipe::hex(&digest.finalize()[..16]);
-    folder_of(link, Request::Assemble { folder, files: cached }).await
-}
-
-/// The folder that a request makes on a host.
-async fn folder_of(link: &HostLink, request: Request) -> Result<PathBuf, LaunchError> {
-    let refused = |what: &str| link.fault(HostFault::Cache { what: what.into() });
-    match link.request(request, Vec::new()).await {
-        Ok(Reply::Assembled(folder)) => Ok(folder),
-        Ok(_) => Err(refused("it made no folder").into()),
-        Err(HostError { fault: HostFault::Refused { what }, .. }) => Err(refused(&what).into()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Sends the files that a host's cache lacks.
-async fn send_missing(
-    link: &HostLink,
-    files: &[LocalFile],
-    uploads: &UnboundedSender<Upload>,
-) -> Result<Vec<CachedFile>, LaunchError> {
-    let cached: Vec<CachedFile> = files.iter().map(|file| file.file.clone()).collect();
-    let missing = match link.request(Request::Missing { files: cached.clone() }, Vec::new()).await? {
-        Reply::Missing(missing) => missing,
-        _ => Vec::new(),
-    };
-    for LocalFile { path, file } in missing.into_iter().filter_map(|index| files.get(index)) {
-        let told = |sent| {
-            let upload =
-                Upload { host: link.node.name.clone(), file: file.name.clone(), sent, size: file.size };
-            // Fails if no progress is shown.
-            let _ = uploads.send(upload);
-        };
-        link.put(file.clone(), path, told).await?;
-    }
-    Ok(cached)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn folders_of_libraries_of_an_inventory_come_after_the_workers_own() {
-        let mut hosted =
-            HostedWorker { program: "/w".into(), environment: library_path(Some(&"/own".into())) };
-        let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        hosted.add(&[variable(LIBRARY_PATH, "/cuda"), variable("OMP_PROC_BIND", "true")].into());
-        assert_eq!(hosted.environment[LIBRARY_PATH], "/own:/cuda");
-        assert_eq!(hosted.environment["OMP_PROC_BIND"], "true");
     }
 }

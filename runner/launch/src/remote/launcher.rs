@@ -1,7 +1,8 @@
 //! The launcher of an attempt whose ranks run on connected hosts. The evaluator runs on the driver's machine.
 
+use super::delivery::HostedWorker;
 use super::error::HostFault;
-use super::hosts::{HostedWorker, Hosts};
+use super::hosts::Hosts;
 use super::link::{AttemptEnd, HostLink};
 use crate::channel::{Opened, Reply, Request, Route, ToAgent};
 use crate::checkpoints::state_file;

@@ -1,5 +1,6 @@
 //! The hosts of a sweep: connected once, asked for what a run needs, and the launcher that runs attempts on them.
 
+mod delivery;
 mod error;
 mod hosts;
 mod inspection;

@@ -1,4 +1,4 @@
-//! The keys that describe an arm: what is compared. The rest of the table is in `table.rs`.
+//! The keys that describe an arm: what is compared.
 
 use crate::keys::key::{Ends, Key, Kind, Range};
 use crate::spec::family::Family;

@@ -1,4 +1,4 @@
-//! A key of a recipe: a row of the table in `table.rs` and `arm_keys.rs`. Parsing, known-key lists, suggestions, the JSON
+//! A key of a recipe: a row of the table in `table.rs`. Parsing, known-key lists, suggestions, the JSON
 //! schema, `explain` and the defaults of `plan --full` all read these rows, so that they cannot drift apart.
 
 use crate::spec::family::Choice;

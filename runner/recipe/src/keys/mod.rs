@@ -3,4 +3,6 @@
 pub(crate) mod arm_keys;
 pub(crate) mod key;
 pub(crate) mod lookup;
+pub(crate) mod sweep_keys;
 pub(crate) mod table;
+pub(crate) mod training_keys;
