@@ -79,7 +79,6 @@ fn worker_state(
     state: &mut StateVisitor<'_>,
 ) -> Result<(), StepError> {
     last.state(state)?;
-    // First what is under way: its arrival changes what the lane remembers.
     state.within("strategy", |state| strategy.state(ctx, state))?;
     Ok(ctx.state(state)?)
 }

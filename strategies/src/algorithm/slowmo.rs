@@ -88,7 +88,6 @@ impl Trainer for SlowMo {
     }
 
     fn state(&mut self, _: &mut WorkerContext, state: &mut StateVisitor<'_>) -> Result<(), StepError> {
-        state.float("gamma", &mut self.gamma)?;
         state.vector("anchor", &mut self.anchor)?;
         Ok(state.vector("u", &mut self.u)?)
     }

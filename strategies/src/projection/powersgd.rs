@@ -258,6 +258,16 @@ fn normal(random: &mut ChaCha8Rng) -> f32 {
 mod tests {
     use super::*;
 
+    /// Columns are seldom drawn anew, and a continued run must not draw the same ones again.
+    #[test]
+    fn a_continued_projection_draws_other_columns() {
+        let mut before = PowerSgd { redrawn: 3, ..PowerSgd::new(1, Arc::new([]), 1) };
+        let state = crate::State::save(|state| before.state(state)).unwrap();
+        let mut after = PowerSgd::new(1, Arc::new([]), 1);
+        state.load::<StateError>(|state| after.state(state)).unwrap();
+        assert_eq!(after.redrawn, 3);
+    }
+
     /// Of nearly parallel columns, one pass would leave in the second what rounding has added.
     #[test]
     fn nearly_parallel_columns_become_orthonormal() {
