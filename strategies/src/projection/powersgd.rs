@@ -261,9 +261,9 @@ mod tests {
     /// Columns are seldom drawn anew, and a continued run must not draw the same ones again.
     #[test]
     fn a_continued_projection_draws_other_columns() {
-        let mut before = PowerSgd { redrawn: 3, ..PowerSgd::new(1, Arc::new([]), 1) };
+        let mut before = Powersgd { redrawn: 3, ..Powersgd::new(1, Arc::new([]), 1) };
         let state = crate::State::save(|state| before.state(state)).unwrap();
-        let mut after = PowerSgd::new(1, Arc::new([]), 1);
+        let mut after = Powersgd::new(1, Arc::new([]), 1);
         state.load::<StateError>(|state| after.state(state)).unwrap();
         assert_eq!(after.redrawn, 3);
     }
