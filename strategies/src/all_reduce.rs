@@ -8,7 +8,7 @@ use crate::projection::Projector;
 use crate::vector::Vector;
 use crate::wire::Wire;
 use crate::{Lane, StateError, StateVisitor, StepError, Tag};
-use record::{Phase, Work};
+use record::{Nanos, Phase, Work};
 use std::sync::Arc;
 
 /// The all-reduce of one lane.
@@ -18,12 +18,23 @@ pub struct AllReduce {
     projector: Option<Projector>,
 }
 
-/// All-reduces for the communication lane: the vectors, and their means.
-pub type CommQueue = Handoff<ReduceJob, Vector>;
+/// Work for the communication lane: vectors, and what comes back for them.
+pub type CommQueue = Handoff<ReduceJob, Reduced>;
 
-/// An all-reduce that another lane asks for.
+/// What the communication lane returns.
+#[derive(Debug)]
+pub struct Reduced {
+    /// The mean of the vector; from a parameter server, the new weights in its place.
+    pub x: Vector,
+    /// When the communication began, on the clock of the run.
+    pub began: Nanos,
+    /// When it ended.
+    pub ended: Nanos,
+}
+
+/// Communication that another lane asks for.
 pub struct ReduceJob {
-    /// Replaced by the mean.
+    /// A gradient, or a part of one.
     pub x: Vector,
     /// Position of its first element in the vector that it is part of.
     pub at: usize,

@@ -14,9 +14,10 @@ use crate::plan::TrainingPlan;
 use crate::projection::{self, Matrix};
 use crate::registry::{CustomRank, Registry};
 use crate::runtime::{Checkpoint, Runtime};
+use crate::schedule::{Division, Route};
 use crate::strategy::{Evaluated, Roles};
 use crate::{State, StepError};
-use recipe::{Compression, CustomCodec, Graph, Measure, Role, RunSpec, Strategy as Kind};
+use recipe::{Compression, CustomCodec, Graph, Measure, Role, RunSpec, Schedule, Strategy as Kind};
 use record::{LaneId, Rank};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -29,6 +30,7 @@ pub struct Blueprint {
     custom_codec: Option<CustomCodec>,
     codec: Option<fn() -> Box<dyn Compressor>>,
     collective: Arc<dyn CollectiveAlgorithm>,
+    schedule: Schedule,
     measure: Measure,
     everyone: Arc<[Rank]>,
     trainers: Arc<[Rank]>,
@@ -58,6 +60,7 @@ impl Blueprint {
             custom_codec: spec.custom_codec.clone(),
             codec: None,
             collective: collective::build(&spec.communication, &spec.cluster),
+            schedule: spec.communication.schedule,
             measure: spec.measure,
             everyone: ranks(None),
             trainers,
@@ -130,6 +133,21 @@ impl Blueprint {
     pub fn all_reduce(&self) -> AllReduce {
         let projector = projection::build(self.compression, self.plan.seed(), &self.matrices);
         AllReduce::new(self.collective.clone(), projector)
+    }
+
+    /// How a worker's gradients are divided. One worker sends nothing, and one that has no lane for it divides nothing.
+    pub(crate) fn division(&self) -> Division {
+        match self.strategy {
+            _ if self.trainers.len() == 1 => Division::Layers(Schedule::Single),
+            Kind::PipeSgd { segments, .. } if segments > 1 => Division::Pieces(segments as usize),
+            _ => Division::Layers(self.schedule),
+        }
+    }
+
+    /// The lane that a worker's gradients travel on.
+    pub(crate) fn route(&self) -> Route {
+        let always = matches!(self.strategy, Kind::PipeSgd { .. });
+        if always || self.division().divides() { Route::Communication } else { Route::Compute }
     }
 
     /// The roles of a rank.

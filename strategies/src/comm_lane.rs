@@ -1,6 +1,6 @@
 //! The communication lane: runs all-reduces while the compute lane computes.
 
-use crate::all_reduce::{AllReduce, CommQueue, ReduceJob};
+use crate::all_reduce::{AllReduce, CommQueue, ReduceJob, Reduced};
 use crate::service_context::ServiceContext;
 use crate::strategy::{Service, ServiceStep};
 use crate::{Request, StateVisitor, StepError};
@@ -33,8 +33,9 @@ impl Service for CommLane {
             return Ok(ServiceStep::Finished);
         };
         let ReduceJob { mut x, at, group, tag } = work;
+        let began = ctx.lane.clock.now();
         self.all_reduce.mean(&mut x, tag, ctx.lane.wire(&group).of_part(at))?;
-        self.queue.reply(ticket, x);
+        self.queue.reply(ticket, Reduced { x, began, ended: ctx.lane.clock.now() });
         // A gradient in parts leaves from its end: the part at its beginning is the last one of the step.
         let steps = if at == 0 { tag.step } else { tag.step - 1 };
         Ok(ServiceStep::Served(ctx.info.plan.budget.samples_after(steps)))

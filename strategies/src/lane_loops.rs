@@ -7,7 +7,7 @@ use crate::step_recorder::{LaneState, SnapshotPurpose, StepRecorder, StepSummary
 use crate::strategy::{Service, ServiceStep, Trainer};
 use crate::worker_context::WorkerContext;
 use crate::{State, StateVisitor, StepError};
-use record::Phase;
+use record::{Event, Phase};
 
 /// Drives the compute lane.
 pub(crate) fn train(
@@ -64,6 +64,9 @@ pub(crate) fn train(
     // A worker at its own pace may learn only now how much the others have consumed.
     last.samples = last.samples.max(strategy.progress(&ctx).samples);
     ctx.close_comm_queue();
+    if let Some(record) = ctx.schedule_record() {
+        recorder.observer.event(Event::Schedule(record));
+    }
     recorder.snapshot_worker(&mut ctx, strategy.as_ref(), last, SnapshotPurpose::Final);
     let summary = StepSummary { rate: Some(ctx.rate()), ..StepSummary::drain(last.samples) };
     recorder.end_step(ctx.rank(), ctx.lane(), last.step + 2, summary);

@@ -30,6 +30,7 @@ pub mod projection;
 mod registry;
 pub mod rng;
 mod runtime;
+pub mod schedule;
 pub mod server;
 mod service_context;
 pub mod sim;
@@ -42,7 +43,7 @@ pub mod vector;
 mod wire;
 mod worker_context;
 
-pub use all_reduce::{AllReduce, CommQueue, ReduceJob};
+pub use all_reduce::{AllReduce, CommQueue, ReduceJob, Reduced};
 pub use blueprint::{Blueprint, Body, LaneBody, RankSetup, panic_text};
 pub use comm_lane::CommLane;
 pub use error::{StepError, Wanted};
@@ -61,7 +62,7 @@ pub use strategy::{Evaluated, Roles, Service, ServiceStep, Trainer};
 pub use transport::{Envelope, Kind, Packet, Tag, Transport};
 pub use vector::{Block, Layout, LayoutLayer, Vector};
 pub use wire::Wire;
-pub use worker_context::{LayerGradient, WorkerContext};
+pub use worker_context::{LayerGradient, Travelling, WorkerContext};
 
 /// A mean training loss, in nats per sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

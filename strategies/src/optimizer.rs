@@ -1,9 +1,11 @@
 //! The optimizer of the recipe, on host vectors: a worker and a server round alike, so that a parameter server can equal
 //! an all-reduce bit for bit. Rules that belong to a method are in its file.
 
+use crate::schedule::{GradientParts, Part};
 use crate::vector::Vector;
 use crate::{StateError, StateVisitor};
 use recipe::Sgd;
+use std::ops::Range;
 
 /// Stochastic gradient descent with momentum mu and weight decay lambda:
 /// v <- mu v + (g + lambda w), then w <- w - rate v. The rate stays outside the velocity, so that a change of
@@ -36,25 +38,63 @@ impl Optimizer {
     /// Computes the update of the weights for a gradient, without applying it: gossip and elastic
     /// methods put it elsewhere.
     pub fn compute_update(&mut self, weights: &[f32], gradient: &mut Vector, rate: f32) {
-        let Sgd { momentum, weight_decay, clip, .. } = self.sgd;
-        if let Some(longest) = clip {
+        if let Some(longest) = self.sgd.clip {
             shorten(gradient, longest);
         }
-        if weight_decay != 0.0 {
-            for (g, w) in gradient.iter_mut().zip(weights) {
-                *g += weight_decay * w;
-            }
+        decay(gradient, weights, self.sgd.weight_decay);
+        let all = gradient.len();
+        self.direction(gradient, 0..all, all, rate);
+    }
+
+    /// Applies a gradient in parts to the weights: the same bits as [`Optimizer::apply_gradient`] of the whole. The gradient's
+    /// memory is left with arbitrary content.
+    pub fn apply_parts(&mut self, weights: &mut [f32], gradient: &mut GradientParts, rate: f32) {
+        if let Some(longest) = self.sgd.clip
+            && let Some(factor) = shortening(gradient.elements(), longest)
+        {
+            gradient.parts_mut().iter_mut().for_each(|part| part.values.scale(factor));
         }
+        for part in gradient.parts_mut() {
+            self.apply_clipped(weights, part, rate);
+        }
+    }
+
+    /// Applies a part of a gradient to its weights among `weights`. Only a gradient in one part is clipped: the norm of a part is
+    /// not that of the whole.
+    pub(crate) fn apply_part(&mut self, weights: &mut [f32], part: &mut Part, rate: f32) {
+        if let Some(longest) = self.sgd.clip.filter(|_| part.values.len() == weights.len()) {
+            shorten(&mut part.values, longest);
+        }
+        self.apply_clipped(weights, part, rate);
+    }
+
+    fn apply_clipped(&mut self, weights: &mut [f32], part: &mut Part, rate: f32) {
+        let Sgd { momentum, weight_decay, .. } = self.sgd;
+        let span = part.span();
+        let all = weights.len();
+        let own = &mut weights[span.clone()];
+        if momentum == 0.0 && weight_decay == 0.0 {
+            descend(own, &part.values, rate);
+            return;
+        }
+        decay(&mut part.values, own, weight_decay);
+        self.direction(&mut part.values, span, all, rate);
+        crate::vector::add(own, &part.values);
+    }
+
+    /// Turns a gradient with its decay into an update; `span` is its place among `all` weights.
+    fn direction(&mut self, gradient: &mut [f32], span: Range<usize>, all: usize, rate: f32) {
+        let momentum = self.sgd.momentum;
         if momentum == 0.0 {
             for g in gradient.iter_mut() {
                 *g *= -rate;
             }
             return;
         }
-        if self.velocity.len() != gradient.len() {
-            self.velocity = Vector::zeros(gradient.len());
+        if self.velocity.len() != all {
+            self.velocity = Vector::zeros(all);
         }
-        for (g, v) in gradient.iter_mut().zip(self.velocity.iter_mut()) {
+        for (g, v) in gradient.iter_mut().zip(self.velocity[span].iter_mut()) {
             *v = momentum * *v + *g;
             *g = -rate * *v;
         }
@@ -64,9 +104,7 @@ impl Optimizer {
     /// memory is left with arbitrary content.
     pub fn apply_gradient(&mut self, weights: &mut [f32], gradient: &mut Vector, rate: f32) {
         if self.sgd.momentum == 0.0 && self.sgd.weight_decay == 0.0 && self.sgd.clip.is_none() {
-            for (w, g) in weights.iter_mut().zip(gradient.iter()) {
-                *w += *g * -rate;
-            }
+            descend(weights, gradient, rate);
             return;
         }
         self.compute_update(weights, gradient, rate);
@@ -74,13 +112,32 @@ impl Optimizer {
     }
 }
 
-/// Scales a vector down to a Euclidean norm, if it is longer. The squares are added in order, in double
-/// precision. A vector whose norm is no number stays as it is: a diverged run must show it.
-pub(crate) fn shorten(vector: &mut Vector, longest: f32) {
-    let norm = vector.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>().sqrt();
-    if norm.is_finite() && norm > f64::from(longest) {
-        vector.scale((f64::from(longest) / norm) as f32);
+fn descend(weights: &mut [f32], gradient: &[f32], rate: f32) {
+    for (w, g) in weights.iter_mut().zip(gradient) {
+        *w += *g * -rate;
     }
+}
+
+fn decay(gradient: &mut [f32], weights: &[f32], weight_decay: f32) {
+    if weight_decay != 0.0 {
+        for (g, w) in gradient.iter_mut().zip(weights) {
+            *g += weight_decay * w;
+        }
+    }
+}
+
+/// Scales a vector down to a Euclidean norm, if it is longer.
+pub(crate) fn shorten(vector: &mut Vector, longest: f32) {
+    if let Some(factor) = shortening(vector.iter().copied(), longest) {
+        vector.scale(factor);
+    }
+}
+
+/// What scales a vector down to a Euclidean norm; `None` if it is not longer. The squares are added in order, in double
+/// precision. A vector whose norm is no number stays as it is: a diverged run must show it.
+fn shortening(vector: impl Iterator<Item = f32>, longest: f32) -> Option<f32> {
+    let norm = vector.map(|x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
+    (norm.is_finite() && norm > f64::from(longest)).then(|| (f64::from(longest) / norm) as f32)
 }
 
 #[cfg(test)]

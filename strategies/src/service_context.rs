@@ -5,6 +5,7 @@ use crate::message::Message;
 use crate::optimizer::Optimizer;
 use crate::plan::TrainingPlan;
 use crate::runtime::Observer;
+use crate::schedule::Part;
 use crate::vector::Vector;
 use crate::wire::Wire;
 use crate::{Kind, Lane, Packet, StepError, Tag};
@@ -117,17 +118,18 @@ impl ServiceContext {
         crate::all_reduce::scale(sum, places, &mut self.lane);
     }
 
-    /// Applies a mean gradient to weights that this service holds, at the rate after `consumed` samples.
-    pub fn apply_gradient(
+    /// Applies a part of a mean gradient to its weights among those that this service holds, at the rate after `consumed`
+    /// samples.
+    pub fn apply_part(
         &mut self,
         optimizer: &mut Optimizer,
         weights: &mut Vector,
-        gradient: &mut Vector,
+        part: &mut Part,
         consumed: u64,
     ) {
         let rate = self.info.plan.learning_rate.at(consumed);
-        let work = Work::Update(weights.len());
-        self.lane.clock.timed(Phase::Update, work, || optimizer.apply_gradient(weights, gradient, rate));
+        let work = Work::Update(part.values.len());
+        self.lane.clock.timed(Phase::Update, work, || optimizer.apply_part(weights, part, rate));
     }
 
     /// Receives the broadcast of the initial weights.

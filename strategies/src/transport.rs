@@ -13,7 +13,7 @@ pub enum Kind {
     Reduce = 0,
     /// Part of a collective on the communication lane, while the compute lane computes.
     Overlap = 1,
-    /// Weights from one rank to the others.
+    /// Weights from one rank to the others; later, what a plan needs and the plan.
     Broadcast = 2,
     /// A gradient or a model for a server.
     Push = 3,

@@ -112,6 +112,11 @@ impl<'a> Wire<'a> {
         Slot { kind: tag.kind, at: self.base + at, step: tag.step, peer: self.group.rank(to) }
     }
 
+    /// Number of elements of the vector in a packet, as its sender says.
+    pub fn elements(&mut self, packet: &Packet) -> usize {
+        self.lane.codecs.of(self.content).elements(packet)
+    }
+
     /// The guarantee of the codec.
     pub fn guarantee(&mut self) -> Guarantee {
         self.lane.codecs.of(self.content).guarantee()

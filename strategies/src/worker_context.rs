@@ -1,5 +1,6 @@
 //! Everything that a strategy can see and do. Each operation times itself.
 
+mod buckets;
 mod communicate;
 mod gradient;
 mod layers;
@@ -10,10 +11,14 @@ use crate::all_reduce::{AllReduce, CommQueue};
 use crate::group::Group;
 use crate::learner::{Batch, Learner};
 use crate::optimizer::Optimizer;
+use crate::schedule::{Division, Route};
 use crate::service_context::{RankInfo, ServiceContext};
 use crate::vector::{Layout, Vector};
 use crate::{Kind, Lane, StateError, StateVisitor, Tag};
 use record::Rank;
+
+use buckets::Exchange;
+pub use buckets::Travelling;
 
 /// The gradient of one layer, ready while the backward pass continues.
 #[derive(Debug)]
@@ -32,6 +37,7 @@ pub struct WorkerContext {
     optimizer: Optimizer,
     all_reduce: AllReduce,
     comm: CommQueue,
+    exchange: Exchange,
     trainers: Group,
     batch: Batch,
     next_backward: usize,
@@ -63,14 +69,19 @@ pub(crate) struct WorkerParts {
     pub(crate) all_reduce: AllReduce,
     /// All-reduces on the communication lane.
     pub(crate) comm: CommQueue,
+    /// How a gradient is divided.
+    pub(crate) division: Division,
+    /// Where it travels.
+    pub(crate) route: Route,
 }
 
 impl WorkerContext {
     /// A context with the learner's initial weights.
     pub(crate) fn new(parts: WorkerParts) -> Self {
-        let WorkerParts { service, trainers, learner, all_reduce, comm } = parts;
+        let WorkerParts { service, trainers, learner, all_reduce, comm, division, route } = parts;
         let optimizer = Optimizer::new(service.info.plan.optimizer());
         let weights = learner.initial();
+        let exchange = Exchange::new(division, route, learner.layout());
         Self {
             service,
             learner,
@@ -78,6 +89,7 @@ impl WorkerContext {
             optimizer,
             all_reduce,
             comm,
+            exchange,
             trainers,
             batch: Batch::default(),
             next_backward: 0,
@@ -176,6 +188,7 @@ impl WorkerContext {
         let length = self.weights.len();
         state.within("optimizer", |state| self.optimizer.state(length, state))?;
         self.all_reduce.state(state)?;
+        state.within("exchange", |state| self.exchange.state(self.learner.layout(), state))?;
         state.within("lane", |state| self.service.lane.state(state))
     }
 

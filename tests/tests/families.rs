@@ -6,8 +6,8 @@ use recipe::{
     Averaging, CardShare, CollectiveKind, Compression, CompressionKind, ComputeSplit, DatasetKind, Family,
     HashTime, Init, KeptModels, KeptSteps, LayerKind, LrScale, LrScaleKind, LrShape, LrShapeKind, Metric,
     MixOrder, ModelKind, OptimizerKind, Partition, PartitionKind, Plan, QuantizeRange, Redaction,
-    ReduceOrder, RunOrder, RunSpec, Sampling, Schedule, ScheduleKind, Serve, SplitKind, Strategy,
-    StrategyKind, TargetMetric, Topology, TransportKind, Tunnel,
+    ReduceOrder, RunOrder, RunSpec, Sampling, ScheduleKind, Serve, SplitKind, Strategy, StrategyKind,
+    TargetMetric, Topology, TransportKind, Tunnel,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -70,9 +70,6 @@ fn members() -> Vec<Member> {
 /// The members that a run has.
 fn shown_by_run(spec: &RunSpec) -> Vec<Member> {
     let communication = &spec.communication;
-    let schedule = match communication.schedule {
-        Schedule::Single => ScheduleKind::Single,
-    };
     let partition = match spec.dataset.partition {
         Partition::Shared => PartitionKind::Shared,
         Partition::Sharded => PartitionKind::Sharded,
@@ -92,7 +89,7 @@ fn shown_by_run(spec: &RunSpec) -> Vec<Member> {
     let mut shown = vec![
         ("strategy.kind", spec.strategy.kind().name()),
         ("communication.collective", communication.collective.kind().name()),
-        ("communication.schedule", schedule.name()),
+        ("communication.schedule", communication.schedule.kind().name()),
         ("communication.reduce-order", communication.reduce_order.name()),
         ("communication.transport", communication.transport.kind().name()),
         ("nodes.tunnel", spec.cluster.tunnel.name()),

@@ -66,7 +66,7 @@ pub struct Probe {
     pub seconds: f64,
 }
 
-/// A line through measured messages.
+/// A line through measured messages; [`Fit::relative`] is for sizes that differ much.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
     /// The line.
@@ -121,6 +121,26 @@ impl Fit {
     /// # Errors
     /// A message has no bytes or no time, or all have the same size.
     pub fn of(probes: &[Probe]) -> Result<Self, FitError> {
+        Self::weighted(probes, |_| 1.0)
+    }
+
+    /// The same for residuals as shares of the measured times, which may differ a thousandfold: among absolute ones those of the
+    /// longest messages would decide the start-up time. A time below a nanosecond counts as one.
+    ///
+    /// # Errors
+    /// As of [`Fit::of`].
+    pub fn relative(probes: &[Probe]) -> Result<Self, FitError> {
+        Self::weighted(probes, |probe| probe.seconds.max(1e-9).powi(-2))
+    }
+
+    /// The largest residual as a share of its measured time; a time below a nanosecond counts as one.
+    pub fn largest_share(&self, probes: &[Probe]) -> f64 {
+        let shares =
+            self.residuals.iter().zip(probes).map(|(off, probe)| off.abs() / probe.seconds.max(1e-9));
+        shares.fold(0.0, f64::max)
+    }
+
+    fn weighted(probes: &[Probe], weight: impl Fn(&Probe) -> f64) -> Result<Self, FitError> {
         for (index, probe) in probes.iter().enumerate() {
             if probe.bytes == 0 {
                 return Err(FitError::Empty { index });
@@ -132,23 +152,22 @@ impl Fit {
         if probes.windows(2).all(|pair| pair[0].bytes == pair[1].bytes) {
             return Err(FitError::OneSize { probes: probes.len() });
         }
-        let count = probes.len() as f64;
-        let mean_bytes = probes.iter().map(|probe| probe.bytes as f64).sum::<f64>() / count;
-        let mean_seconds = probes.iter().map(|probe| probe.seconds).sum::<f64>() / count;
+        let sum =
+            |of: &dyn Fn(&Probe) -> f64| probes.iter().map(|probe| weight(probe) * of(probe)).sum::<f64>();
+        let count = sum(&|_| 1.0);
+        let mean_bytes = sum(&|probe| probe.bytes as f64) / count;
+        let mean_seconds = sum(&|probe| probe.seconds) / count;
         // Deviations from the means: the squares of the sizes themselves would cancel.
         let off = |probe: &Probe| probe.bytes as f64 - mean_bytes;
-        let together: f64 = probes.iter().map(|probe| off(probe) * (probe.seconds - mean_seconds)).sum();
-        let b = together / probes.iter().map(|probe| off(probe).powi(2)).sum::<f64>();
+        let together = sum(&|probe| off(probe) * (probe.seconds - mean_seconds));
+        let b = together / sum(&|probe| off(probe).powi(2));
         let a = mean_seconds - b * mean_bytes;
         let (a, b, held) = if b < 0.0 {
             (mean_seconds, 0.0, Some(Held::PerByte))
         } else if a < 0.0 {
             // The sum of squares is convex, so that the best allowed line lies on the edge that the best of all has crossed.
-            let (products, squares) = probes.iter().fold((0.0, 0.0), |(products, squares), probe| {
-                let bytes = probe.bytes as f64;
-                (products + bytes * probe.seconds, squares + bytes * bytes)
-            });
-            (0.0, products / squares, Some(Held::StartUp))
+            let products = sum(&|probe| probe.bytes as f64 * probe.seconds);
+            (0.0, products / sum(&|probe| (probe.bytes as f64).powi(2)), Some(Held::StartUp))
         } else {
             (a, b, None)
         };

@@ -4,7 +4,8 @@
 //! and are appended to the run's directory as well, so that the database can be rebuilt from them.
 
 use crate::{
-    AveragedRecord, GossipRecord, HostRecord, LaneId, Nanos, Phase, PhaseTimes, Rank, SnapshotRecord,
+    AveragedRecord, GossipRecord, HostRecord, LaneId, Nanos, Phase, PhaseTimes, Rank, ScheduleRecord,
+    SnapshotRecord,
 };
 use recipe::Metric;
 use schemars::JsonSchema;
@@ -54,6 +55,9 @@ pub enum Event {
     /// A rank's part of a checkpoint is on its disk, or could not be written; the models that it took before are recorded
     /// before.
     Checkpoint(CheckpointRecord),
+    /// Which parts of a gradient travel together; recorded by rank 0 when it is decided, and at the end with the times that
+    /// the parts travelled at.
+    Schedule(ScheduleRecord),
 }
 
 impl Event {

@@ -10,6 +10,7 @@ mod host;
 mod overlap;
 mod phase;
 mod phase_clock;
+mod schedule;
 mod snapshot;
 mod units;
 
@@ -24,5 +25,6 @@ pub use host::{HostRecord, HostUse};
 pub use overlap::Overlap;
 pub use phase::{Category, Phase, PhaseTimes};
 pub use phase_clock::{PhaseClock, Span, StepTiming, Trace};
+pub use schedule::{ScheduleCost, ScheduleRecord, ScheduledBucket};
 pub use snapshot::{SnapshotGroup, SnapshotRecord, Standing};
 pub use units::{LaneId, Nanos, Rank};

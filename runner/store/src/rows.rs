@@ -4,7 +4,7 @@
 //! number, series by time.
 
 use recipe::{Metric, Plan, Role, RunSpec};
-use record::{CodingRecord, EmulationRecord, HostRecord, LaneId, Nanos, Phase, Rank};
+use record::{CodingRecord, EmulationRecord, HostRecord, LaneId, Nanos, Phase, Rank, ScheduleRecord};
 use serde::{Deserialize, Serialize};
 use std::ops::Deref;
 
@@ -179,6 +179,8 @@ pub struct AttemptRow {
     pub emulation: Vec<EmulationRecord>,
     /// Bytes and error of compression on each lane; empty without compression.
     pub coding: Vec<CodingRecord>,
+    /// Which layers' gradients travelled together; `None` where they travelled whole, and in runs recorded before.
+    pub schedule: Option<ScheduleRecord>,
     /// Gradients by server, worker and staleness; empty unless servers apply gradients as they arrive.
     pub staleness: Vec<StalenessRow>,
     /// Averagings of pairs of ranks, by active rank and peer; empty unless the strategy gossips.

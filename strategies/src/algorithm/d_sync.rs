@@ -9,7 +9,10 @@
 //! | gradient of one worker | `g` |
 //! | gamma | `ctx.rate()`, inside `ctx.apply_gradient` |
 //!
-//! Sent per step: one all-reduce of the gradient.
+//! Sent per step: one all-reduce of the gradient; with a schedule of layers one of each bucket, during the backward pass.
+//!
+//! Schedules by layers are those of Shi, Chu and Li, "MG-WFBP: Efficient data communication for distributed synchronous SGD
+//! algorithms", 2019: `per-layer` is its WFBP (section 3), `merged` its Algorithms 1 and 2. In rank order they change no bit.
 //!
 //! Departures: the paper sums gradients; here they are averaged over samples, and the rate is meant for the
 //! mean.
@@ -21,9 +24,10 @@ pub struct DSync;
 
 impl Trainer for DSync {
     fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
-        let (loss, g) = ctx.gradient()?;
-        let g = ctx.all_reduce_mean(g)?;
-        ctx.apply_gradient(g);
+        let loss = ctx.forward()?;
+        let travelling = ctx.backward_sending()?;
+        let g = ctx.arrived(travelling)?;
+        ctx.apply_parts(g);
         Ok(loss)
     }
 }

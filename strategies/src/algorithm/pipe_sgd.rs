@@ -10,9 +10,9 @@
 //! | K | `depth` |
 //! | `g_local[t]` | `g_local` |
 //! | `g_sum[t - K]` | the oldest of `travelling` |
-//! | L (Eq. 6) | `segments`; 1 is the sequential communication of Eq. 5 |
+//! | L (Eq. 6) | parts of a gradient; one is the sequential communication of Eq. 5 |
 //!
-//! Sent per step: one all-reduce of the gradient, in `segments` parts.
+//! Sent per step: one all-reduce of the gradient, in `gradient-segments` equal parts or in buckets of layers.
 //!
 //! Departures: the paper sums gradients; here they are averaged over samples, and the rate is meant for the
 //! mean. While the pipe fills, nothing is applied: no decay, no momentum. After T iterations the gradients that
@@ -20,20 +20,19 @@
 //! pipe starts empty. Its gradients take the way of those that follow: what a codec remembers of the last one goes
 //! into the first that is piped. The 8-bit quantization of section 3.2 has the range of "a gradient vector"; `quantize8`
 //! takes that of each chunk on each hop, unless the recipe says `compression.range = "gradient"`: then one more number
-//! is all-reduced before each gradient, which travels whole (`segments` is 1).
+//! is all-reduced before each gradient, which travels whole.
 
-use crate::vector::piece;
-use crate::{Loss, Pending, StateVisitor, StepError, Trainer, Vector, WorkerContext};
+use crate::schedule::GradientParts;
+use crate::{Loss, StateVisitor, StepError, Trainer, Travelling, Vector, WorkerContext};
 use std::collections::VecDeque;
-use std::ops::Range;
 
 /// A gradient that was not applied yet.
 #[derive(Debug)]
-enum Travelling {
-    /// On its way: its parts, each with its span in the whole.
-    UnderWay(Vec<(Range<usize>, Pending)>),
+enum Unapplied {
+    /// On its way.
+    UnderWay(Travelling),
     /// It has arrived before a checkpoint.
-    Arrived(Vector),
+    Arrived(GradientParts),
 }
 
 /// The computation thread of every worker.
@@ -41,14 +40,13 @@ enum Travelling {
 pub struct PipeSgd {
     depth: usize,
     warmup: u64,
-    segments: usize,
-    travelling: VecDeque<Travelling>,
+    travelling: VecDeque<Unapplied>,
 }
 
 impl PipeSgd {
-    /// A pipe of `depth` gradients after a warm-up of `warmup` samples; gradients travel in `segments` parts.
-    pub fn new(depth: usize, warmup: u64, segments: usize) -> Self {
-        Self { depth: depth.max(1), warmup, segments: segments.max(1), travelling: VecDeque::new() }
+    /// A pipe of `depth` gradients after a warm-up of `warmup` samples.
+    pub fn new(depth: usize, warmup: u64) -> Self {
+        Self { depth: depth.max(1), warmup, travelling: VecDeque::new() }
     }
 }
 
@@ -58,8 +56,8 @@ impl Trainer for PipeSgd {
             self.update(ctx)?; // lines 3 to 5
         }
         let loss = ctx.forward()?; // lines 6 and 7
-        let g_sum = self.backward(ctx)?; // lines 8 to 10
-        self.travelling.push_back(g_sum);
+        let g_sum = ctx.backward_sending()?; // lines 8 to 10
+        self.travelling.push_back(Unapplied::UnderWay(g_sum));
         if ctx.consumed() < self.warmup {
             self.update(ctx)?;
         }
@@ -71,12 +69,12 @@ impl Trainer for PipeSgd {
         let count = state.count("travelling", self.travelling.len(), self.depth)?;
         let mut saved = std::mem::take(&mut self.travelling).into_iter();
         for number in 0..count {
-            let mut g = match saved.next() {
-                Some(travelling) => arrived(travelling, ctx)?,
-                None => Vector::zeros(ctx.weights().len()),
-            };
+            let mut g = Vector::zeros(ctx.weights().len());
+            if let Some(travelling) = saved.next() {
+                arrived(travelling, ctx)?.copy_into(&mut g);
+            }
             state.vector(&format!("g{number}"), &mut g)?;
-            self.travelling.push_back(Travelling::Arrived(g));
+            self.travelling.push_back(Unapplied::Arrived(GradientParts::whole(g)));
         }
         Ok(())
     }
@@ -94,45 +92,15 @@ impl PipeSgd {
     fn update(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
         let Some(travelling) = self.travelling.pop_front() else { return Ok(()) };
         let g_sum = arrived(travelling, ctx)?;
-        ctx.apply_gradient(g_sum);
+        ctx.apply_parts(g_sum);
         Ok(())
-    }
-
-    /// The backward pass. Each part of the gradient leaves as soon as it is ready, the last one first.
-    fn backward(&self, ctx: &mut WorkerContext) -> Result<Travelling, StepError> {
-        let mut g_local = ctx.spare();
-        if self.segments == 1 {
-            while ctx.backward_into(&mut g_local)?.is_some() {}
-            let whole = 0..g_local.len();
-            return Ok(Travelling::UnderWay(vec![(whole, ctx.start_all_reduce_mean(g_local)?)]));
-        }
-        let parts = (0..self.segments).map(|l| piece(g_local.len(), self.segments, l));
-        let mut waiting: Vec<Range<usize>> = parts.filter(|part| !part.is_empty()).collect();
-        let mut travelling = Vec::with_capacity(waiting.len());
-        while let Some(layer) = ctx.backward_into(&mut g_local)? {
-            while let Some(part) = waiting.pop_if(|part| part.start >= layer.start) {
-                let g = Vector::from(g_local[part.clone()].to_vec());
-                travelling.push((part.clone(), ctx.start_all_reduce_mean_of_part(part.start, g)?));
-            }
-        }
-        ctx.recycle(g_local);
-        Ok(Travelling::UnderWay(travelling))
     }
 }
 
-/// Waits for all parts of a gradient and joins them.
-fn arrived(travelling: Travelling, ctx: &mut WorkerContext) -> Result<Vector, StepError> {
-    let parts = match travelling {
-        Travelling::UnderWay(parts) => parts,
-        Travelling::Arrived(g) => return Ok(g),
-    };
-    let mut whole = None;
-    for (part, pending) in parts {
-        let g = ctx.wait(pending)?;
-        if g.len() == ctx.weights().len() {
-            return Ok(g);
-        }
-        whole.get_or_insert_with(|| ctx.spare())[part].copy_from_slice(&g);
+/// A gradient when all of it has arrived.
+fn arrived(travelling: Unapplied, ctx: &mut WorkerContext) -> Result<GradientParts, StepError> {
+    match travelling {
+        Unapplied::UnderWay(travelling) => ctx.arrived(travelling),
+        Unapplied::Arrived(g) => Ok(g),
     }
-    Ok(whole.unwrap_or_else(|| ctx.spare()))
 }

@@ -10,13 +10,15 @@
 //! | gradient of one worker | `g` |
 //!
 //! Sent per step: one gradient up and one model down per worker. The gradient is coded, the model only with
-//! `compression.parameters`; the server keeps its weights as they are.
+//! `compression.parameters`; the server keeps its weights as they are. With a schedule of layers both travel bucket by bucket, each
+//! as soon as its gradient is there; the server learns the sizes from the first worker's messages.
 //!
 //! Departures: the paper sums gradients; here they are averaged over samples. The server adds in rank order,
 //! not in order of arrival. The weights may be divided among several servers, each of which does the same to its part. The run is
 //! judged by the exact weights: those of the server; of several, where workers get the same bits, those of rank 0, and where
 //! the model is coded on its way, the parts of all servers, which the first puts together at each mark.
 
+use crate::schedule::{Part, Route};
 use crate::server::Shards;
 use crate::{
     GroupRank, Kind, Loss, Optimizer, Service, ServiceContext, ServiceStep, StateVisitor, StepError, Tag,
@@ -31,16 +33,30 @@ use std::ops::Range;
 pub struct Worker {
     /// The servers that hold the weights.
     pub servers: Shards,
+    /// The lane on which it exchanges with them.
+    pub route: Route,
 }
 
 impl Trainer for Worker {
     fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
-        let (loss, g) = ctx.gradient()?;
-        let g = ctx.weighted(g);
-        self.servers.push(ctx, &g)?;
-        self.servers.pull(ctx)?;
-        ctx.recycle(g);
-        Ok(loss)
+        match self.route {
+            Route::Compute => {
+                let (loss, g) = ctx.gradient()?;
+                let g = ctx.weighted(g);
+                self.servers.push(ctx, &g)?;
+                self.servers.pull(ctx)?;
+                ctx.recycle(g);
+                Ok(loss)
+            }
+            Route::Communication => {
+                let loss = ctx.forward()?;
+                let travelling = ctx.backward_sending()?;
+                let w = ctx.arrived(travelling)?;
+                w.copy_into(ctx.weights_mut());
+                ctx.recycle_parts(w);
+                Ok(loss)
+            }
+        }
     }
 }
 
@@ -50,7 +66,9 @@ pub struct Server {
     span: Range<usize>,
     weights: Vector,
     optimizer: Optimizer,
-    sum: Vector,
+    /// Memory for the sum of each bucket: of this step, and of the one before.
+    buffers: Vec<Vector>,
+    spare: Vec<Vector>,
     t: u64,
     /// Whether the servers gather their exact parts, because the workers hold only coded ones.
     gathers: bool,
@@ -77,14 +95,55 @@ impl Server {
         Self {
             servers,
             span,
-            sum: weights.clone(),
             weights,
             optimizer,
+            buffers: Vec::new(),
+            spare: Vec::new(),
             t: 0,
             gathers,
             whole: Vector::default(),
             gathered_at: 0,
         }
+    }
+
+    /// Updates the weights of the next bucket, which ends at `end`, and returns where it begins.
+    fn update(
+        &mut self,
+        ctx: &mut ServiceContext,
+        end: usize,
+        call: u32,
+        consumed: u64,
+    ) -> Result<usize, StepError> {
+        let push = Tag { call, ..Tag::new(Kind::Push, self.t) };
+        let pull = Tag { call, ..Tag::new(Kind::Pull, self.t) };
+        let first = ctx.wire().recv_packet(GroupRank(0), push)?;
+        let elements = ctx.wire().elements(&first);
+        // A bucket without elements would have no end.
+        let Some(at) = end.checked_sub(elements).filter(|at| *at < end || end == 0) else {
+            return Err(StepError::Packet { bytes: first.0.len(), elements: end });
+        };
+        let workers = ctx.info.plan.workers();
+        let mut sum = Part { at, values: self.buffer(elements) };
+        sum.values.fill(0.0);
+        ctx.wire().decode_add(&first, &mut sum.values)?;
+        for worker in 1..workers {
+            ctx.wire().recv_add(GroupRank(worker), push, &mut sum.values)?;
+        }
+        ctx.mean(&mut sum.values, workers);
+        ctx.apply_part(&mut self.optimizer, &mut self.weights, &mut sum, consumed);
+        self.buffers.push(sum.values);
+        let mut wire = ctx.wire().weights();
+        let packet = wire.encode(wire.slot(GroupRank(0), pull, self.span.start + at), &self.weights[at..end]);
+        for worker in 0..workers {
+            wire.send_packet(GroupRank(worker), pull, packet.clone())?;
+        }
+        Ok(at)
+    }
+
+    /// Memory of this length: what the bucket of the step before had.
+    fn buffer(&mut self, elements: usize) -> Vector {
+        let fits = self.spare.iter().position(|buffer| buffer.len() == elements);
+        fits.map_or_else(|| Vector::zeros(elements), |found| self.spare.swap_remove(found))
     }
 
     /// Gathers the exact parts on the first server.
@@ -126,20 +185,15 @@ impl Service for Server {
             return Ok(ServiceStep::Finished);
         }
         self.t += 1;
-        let push = Tag::new(Kind::Push, self.t);
-        let pull = Tag::new(Kind::Pull, self.t);
-        let workers = ctx.info.plan.workers();
-        self.sum.fill(0.0);
-        for worker in 0..workers {
-            ctx.wire().recv_add(GroupRank(worker), push, &mut self.sum)?;
-        }
-        ctx.mean(&mut self.sum, workers);
         let consumed = ctx.info.plan.budget.samples_after(self.t - 1);
-        ctx.apply_gradient(&mut self.optimizer, &mut self.weights, &mut self.sum, consumed);
-        let mut wire = ctx.wire().weights();
-        let packet = wire.encode(wire.slot(GroupRank(0), pull, self.span.start), &self.weights);
-        for worker in 0..workers {
-            wire.send_packet(GroupRank(worker), pull, packet.clone())?;
+        self.spare = std::mem::take(&mut self.buffers);
+        let (mut end, mut call) = (self.weights.len(), 0);
+        loop {
+            end = self.update(ctx, end, call, consumed)?;
+            if end == 0 {
+                break;
+            }
+            call += 1;
         }
         let samples = ctx.info.plan.budget.samples_after(self.t);
         let last = ctx.info.plan.budget.steps();

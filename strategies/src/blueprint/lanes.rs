@@ -109,7 +109,8 @@ impl Blueprint {
             return Err(StepError::Learner(format!("rank {} trains, but has no model", service.info.rank)));
         };
         let all_reduce = self.all_reduce();
-        Ok(WorkerContext::new(WorkerParts { service, trainers, learner, all_reduce, comm }))
+        let (division, route) = (self.division(), self.route());
+        Ok(WorkerContext::new(WorkerParts { service, trainers, learner, all_reduce, comm, division, route }))
     }
 
     /// The state from which a lane continues; `None` for a run that begins.

@@ -11,7 +11,10 @@ use crate::all_reduce::CommQueue;
 use crate::comm_lane::CommLane;
 use crate::optimizer::Optimizer;
 use crate::runtime::Runtime;
-use crate::server::{Centre, Client, Elastic, ServerState, Shards, SnapshotLane, TrainingEnd, WorkerClocks};
+use crate::schedule::Route;
+use crate::server::{
+    BucketLane, Centre, Client, Elastic, ServerState, Shards, SnapshotLane, TrainingEnd, WorkerClocks,
+};
 use crate::strategy::{CENTRE, Evaluated, Roles, Service, Trainer};
 use recipe::{Compression, Serve, Strategy as Kind};
 use record::Rank;
@@ -22,7 +25,7 @@ impl Blueprint {
         let shards = self.shards();
         let first = (rank == Rank(0)).then(|| Evaluated::judged("rank 0"));
         match self.strategy {
-            Kind::DSync => trainer(d_sync::DSync, first),
+            Kind::DSync => self.beside(comm, trainer(d_sync::DSync, first)),
             Kind::LocalSgd { period } => {
                 let compared = Evaluated::compared(rank, self.trainers.len());
                 trainer(local_sgd::LocalSgd { period }, Some(compared))
@@ -31,16 +34,21 @@ impl Blueprint {
                 let compared = Evaluated::compared(rank, self.trainers.len());
                 trainer(slowmo::SlowMo::new(period, slow_momentum, slow_lr), Some(compared))
             }
-            Kind::PipeSgd { depth, warmup, segments } => {
-                let warmup = self.plan.in_samples(warmup);
-                let pipe = pipe_sgd::PipeSgd::new(depth as usize, warmup, segments as usize);
-                let comm_lane = CommLane::new(comm.clone(), self.all_reduce());
-                Roles { services: vec![Box::new(comm_lane)], ..trainer(pipe, first) }
+            Kind::PipeSgd { depth, warmup, .. } => {
+                let pipe = pipe_sgd::PipeSgd::new(depth as usize, self.plan.in_samples(warmup));
+                self.beside(comm, trainer(pipe, first))
             }
             Kind::PsSync => {
                 // One server holds the model itself; of several, each holds a part, and rank 0 the same bits.
                 let first = first.filter(|_| shards.servers() > 1 && !self.codes_weights());
-                trainer(ps_sync::Worker { servers: shards }, first)
+                let route = self.route();
+                let roles = trainer(ps_sync::Worker { servers: shards, route }, first);
+                match route {
+                    Route::Compute => roles,
+                    Route::Communication => {
+                        Roles { services: vec![Box::new(BucketLane::new(comm.clone(), shards))], ..roles }
+                    }
+                }
             }
             Kind::AsyncSgd { serve, .. } | Kind::AsyncMsgd { serve, .. } => {
                 trainer(async_sgd::Worker::new(shards, serve), None)
@@ -121,6 +129,17 @@ impl Blueprint {
             | Kind::AdPsgd { .. }
             | Kind::Sgp
             | Kind::Custom { .. } => Roles::default(),
+        }
+    }
+
+    /// The roles of a trainer, with a communication lane where its gradients travel on one.
+    fn beside(&self, comm: &CommQueue, roles: Roles) -> Roles {
+        match self.route() {
+            Route::Compute => roles,
+            Route::Communication => {
+                let lane = CommLane::new(comm.clone(), self.all_reduce());
+                Roles { services: vec![Box::new(lane)], ..roles }
+            }
         }
     }
 

@@ -43,6 +43,15 @@ impl Shards {
         piece(self.parameter_count, self.servers, server)
     }
 
+    /// The servers that hold some of these weights, and which of them each holds.
+    pub fn of_part(&self, part: Range<usize>) -> impl Iterator<Item = (usize, Range<usize>)> {
+        (0..self.servers).filter_map(move |server| {
+            let span = self.span(server);
+            let both = span.start.max(part.start)..span.end.min(part.end);
+            (!both.is_empty()).then_some((server, both))
+        })
+    }
+
     /// Silences after which a server that serves one worker at a time counts a worker as lost that has asked for nothing: one,
     /// or as many as another server may keep the worker waiting. The first server enforces the bound on staleness until
     /// the slowest worker counts as lost: the others wait for longer than that.

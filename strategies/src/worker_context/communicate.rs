@@ -1,7 +1,7 @@
 //! Communication between the workers: on the compute lane, or on the communication lane beside it.
 
 use super::WorkerContext;
-use crate::all_reduce::ReduceJob;
+use crate::all_reduce::{ReduceJob, Reduced};
 use crate::handoff::Pending;
 use crate::vector::Vector;
 use crate::{Group, GroupRank, Kind, Packet, StepError, Tag, Wire};
@@ -114,6 +114,11 @@ impl WorkerContext {
 
     /// Waits for the result of an all-reduce.
     pub fn wait(&mut self, pending: Pending) -> Result<Vector, StepError> {
+        Ok(self.wait_timed(pending)?.x)
+    }
+
+    /// The same with the times at which it travelled.
+    pub(super) fn wait_timed(&mut self, pending: Pending) -> Result<Reduced, StepError> {
         self.comm.receive(pending, &mut self.service.lane)
     }
 }

@@ -19,6 +19,7 @@ impl WorkerContext {
     /// The forward pass alone; [`WorkerContext::backward_next`] follows. With micro-batches, this is everything but the
     /// last backward pass.
     pub fn forward(&mut self) -> Result<Loss, StepError> {
+        self.exchange.began = self.service.lane.clock.now();
         if let Some(stale) = self.accumulated.take() {
             self.recycle(stale.sum);
         }
@@ -127,7 +128,7 @@ impl WorkerContext {
     }
 
     /// g <- share g + sum.
-    fn join(&mut self, sum: &[f32], share: f32, g: &mut [f32]) {
+    pub(super) fn join(&mut self, sum: &[f32], share: f32, g: &mut [f32]) {
         self.service.lane.clock.timed(Phase::Backward, Work::Reduce(g.len()), || {
             for (g, sum) in g.iter_mut().zip(sum) {
                 *g = *g * share + *sum;

@@ -1,6 +1,7 @@
 //! Updates: from a gradient to new weights.
 
 use super::WorkerContext;
+use crate::schedule::GradientParts;
 use crate::vector::Vector;
 use record::{Phase, Work};
 
@@ -37,6 +38,16 @@ impl WorkerContext {
             .clock
             .timed(Phase::Update, Work::Update(g.len()), || optimizer.apply_gradient(weights, &mut g, rate));
         self.recycle(g);
+    }
+
+    /// Applies a gradient in parts to the weights.
+    pub fn apply_parts(&mut self, mut g: GradientParts) {
+        let rate = self.rate();
+        let Self { service, optimizer, weights, .. } = self;
+        let work = Work::Update(weights.len());
+        let clock = &mut service.lane.clock;
+        clock.timed(Phase::Update, work, || optimizer.apply_parts(weights, &mut g, rate));
+        self.recycle_parts(g);
     }
 
     /// Adds an update that [`WorkerContext::compute_update`] returned to the weights.

@@ -34,6 +34,7 @@ mod reference;
 mod resume;
 mod scale;
 mod scene;
+mod schedules;
 mod serving;
 mod shapes;
 mod sharding;

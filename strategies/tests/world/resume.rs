@@ -1,7 +1,7 @@
 //! A run that is continued from a checkpoint is the run that was not interrupted, bit for bit.
 
 use crate::scene::Scene;
-use recipe::{Codec, Compression, ExchangeThrough, Extent, Sends, Strategy, StrategyKind};
+use recipe::{Codec, Compression, ExchangeThrough, Extent, Schedule, Sends, Strategy, StrategyKind};
 use record::{Event, Rank};
 use std::collections::BTreeMap;
 use strategies::sim::WorldOutcome;
@@ -62,10 +62,17 @@ fn facts(outcome: &WorldOutcome, after: &BTreeMap<(Rank, record::LaneId), u64>) 
 }
 
 fn check(scene: &Scene, name: &str) {
+    let Extent::Steps(steps) = scene.spec.train.length else { panic!("{name}: a length in steps") };
+    check_from(scene, name, &[1, 3, steps - 1]);
+}
+
+/// Continued from the checkpoints of these numbers.
+fn check_from(scene: &Scene, name: &str, numbers: &[u64]) {
     let whole = scene.run();
     let all = checkpoints(&whole);
-    assert_eq!(all.keys().copied().collect::<Vec<_>>(), (1..STEPS).collect::<Vec<_>>(), "{name}");
-    for number in [1, 3, STEPS - 1] {
+    let Extent::Steps(steps) = scene.spec.train.length else { panic!("{name}: a length in steps") };
+    assert_eq!(all.keys().copied().collect::<Vec<_>>(), (1..steps).collect::<Vec<_>>(), "{name}");
+    for number in numbers.iter().copied() {
         let from = &all[&number];
         let lanes: BTreeMap<_, u64> =
             from.iter().map(|(lane, checkpoint)| (*lane, checkpoint.state.steps().unwrap_or(0))).collect();
@@ -106,6 +113,48 @@ fn suits(strategy: &Strategy, codec: Codec) -> bool {
             whole && profile.exchange == ExchangeThrough::AllReduce && profile.sends == Sends::Gradients
         }
         _ => profile.sends != Sends::Weights,
+    }
+}
+
+#[test]
+fn every_schedule() {
+    for strategy in strategies().filter(|strategy| strategy.kind().takes_schedule()) {
+        if matches!(strategy, Strategy::PipeSgd { segments: 2.., .. }) {
+            continue;
+        }
+        for schedule in
+            [Schedule::PerLayer, Schedule::Fixed { bytes: 200 }, Schedule::Merged, Schedule::MergedExact]
+        {
+            let scene = scene(strategy.clone()).change(|spec| {
+                spec.train.length = Extent::Steps(12);
+                spec.communication.schedule = schedule;
+            });
+            let name = format!("{strategy:?} {schedule:?}");
+            match schedule.measured_steps() {
+                0 => check(&scene, &name),
+                // A run that is continued measures other times; its plan is part of the state.
+                planned => check_from(&scene, &name, &[planned, 11]),
+            }
+        }
+    }
+}
+
+/// The plan may be another one, and the weights are the same in rank order.
+#[test]
+fn a_run_that_has_no_plan_yet() {
+    for strategy in [Strategy::DSync, Strategy::PsSync] {
+        let scene = scene(strategy.clone()).rank_order().change(|spec| {
+            spec.train.length = Extent::Steps(12);
+            spec.communication.schedule = Schedule::Merged;
+        });
+        let whole = scene.run();
+        for (number, from) in checkpoints(&whole) {
+            let blueprint = scene.blueprint().resuming(from.into_values());
+            let resumed = scene.world.run(&blueprint, |_| Box::new(scene.learner())).unwrap();
+            for (one, other) in whole.ranks.iter().zip(&resumed.ranks) {
+                assert_eq!(one.model().sha256(), other.model().sha256(), "{strategy:?}, checkpoint {number}");
+            }
+        }
     }
 }
 

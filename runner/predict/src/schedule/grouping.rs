@@ -49,6 +49,11 @@ impl Grouping {
         Ok(Self { ends })
     }
 
+    /// All layers in one group; no group where there is no layer.
+    pub fn single(layers: usize) -> Self {
+        Self::closed_after(layers, |_| false)
+    }
+
     /// The groups that a closing rule makes: a group ends after each layer for which it is true, and after the last.
     pub(super) fn closed_after(layers: usize, mut closes: impl FnMut(usize) -> bool) -> Self {
         let ends = (1..=layers).filter(|end| closes(end - 1) || *end == layers).collect();

@@ -9,7 +9,7 @@ pub fn per_layer(profile: &StepProfile) -> Grouping {
 
 /// All layers in one group; no group where there is no layer.
 pub fn single(profile: &StepProfile) -> Grouping {
-    Grouping::closed_after(profile.layers(), |_| false)
+    Grouping::single(profile.layers())
 }
 
 /// Buckets: a group ends with the layer by which it holds at least `bytes`. This is PyTorch DDP's rule, without its smaller

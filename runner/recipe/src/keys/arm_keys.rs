@@ -261,13 +261,23 @@ pub(crate) const KEYS: &[Key] = &[
     .of(&[CollectiveKind::Hierarchical.name()])
     .example("2")
     .arm(),
-    Key::new("communication.schedule", Kind::Table, "Which gradients travel together, and when.").arm(),
+    Key::new(
+        "communication.schedule",
+        Kind::Table,
+        "Which gradients travel together, and when; of `d-sync`, `ps-sync` and `pipe-sgd`. Strategies without one ignore what is \
+         said for all, and refuse what is said for them.",
+    )
+    .arm(),
     Key::new("communication.schedule.kind", Kind::Choice(ScheduleKind::CHOICES), "Which rule.").default("\"single\"").arm(),
-    Key::new("communication.schedule.size", Kind::Text, "Size of a message.")
-        .of(&["fixed"])
-        .example("\"25MiB\"")
-        .arm()
-        .later(),
+    Key::new(
+        "communication.schedule.size",
+        Kind::Size,
+        "A message ends with the layer by which it has at least this many bytes of gradients, before they are coded.",
+    )
+    .of(&[ScheduleKind::Fixed.name()])
+    .default("\"25MiB\"")
+    .example("\"1MiB\"")
+    .arm(),
     Key::new(
         "communication.reduce-order",
         Kind::Choice(ReduceOrder::CHOICES),

@@ -69,6 +69,8 @@ pub(crate) enum Kind {
     Slow,
     /// `"1Gbit/s"`.
     Bandwidth,
+    /// `"25MiB"`.
+    Size,
 }
 
 /// Whether an extent may be nothing.

@@ -351,7 +351,8 @@ pub(crate) const CODES: &[Code] = &[
     code(
         "R154",
         "a matrix in pieces",
-        "`powersgd` factors the gradient of each matrix of weights; `gradient-segments` cuts gradients anywhere.",
+        "`powersgd` factors the gradients of all matrices of weights together. `gradient-segments` cuts gradients anywhere, and \
+         `communication.schedule` sends layers one after the other.",
     ),
     code(
         "R155",
@@ -368,7 +369,7 @@ pub(crate) const CODES: &[Code] = &[
     code(
         "R157",
         "one range for a gradient in pieces",
-        "With `gradient-segments` the first piece leaves while the backward pass computes the others, so that the largest \
+        "With `gradient-segments` or a schedule by layers the first piece leaves while the backward pass computes the others, so that the largest \
          element is not known. A range of each piece would be what `chunk` does.",
     ),
     code(
@@ -378,6 +379,18 @@ pub(crate) const CODES: &[Code] = &[
          p steps are for what is rounded on the way. Error feedback remembers up to half a step for each worker (and for each \
          partner in `recursive-doubling`), which widens the next range; where m memories make that half of m / (127 - p) of it, \
          1 or more, it would grow without end.",
+    ),
+    code(
+        "R171",
+        "a gradient that is divided twice",
+        "`communication.schedule` divides gradients at the ends of layers, `gradient-segments` of `pipe-sgd` into equal pieces. A \
+         gradient travels by one of the two.",
+    ),
+    code(
+        "R172",
+        "a norm that is known too late",
+        "The norm of a gradient is that of all layers together. With a schedule by layers, a parameter server updates and returns the \
+         last layers while the first ones are still computed. `d-sync` clips when all layers have arrived.",
     ),
     code(
         "R201",
@@ -417,6 +430,12 @@ pub(crate) const CODES: &[Code] = &[
         "a checkpoint that never comes",
         "A run that ends early before its first checkpoint begins again, as it would without the key. Each checkpoint costs a \
          copy of the ranks' state, and in `pipe-sgd` the wait for the gradients on their way: 20 to 100 in a run are plenty.",
+    ),
+    code(
+        "R231",
+        "a schedule without a plan",
+        "`merged` and `merged-exact` measure the first 8 steps, layer by layer and message by message, and then decide once which \
+         layers travel together. Until then gradients travel after the backward pass.",
     ),
     code(
         "R251",

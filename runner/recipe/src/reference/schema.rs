@@ -86,6 +86,7 @@ fn value(key: &'static Key) -> Value {
         Kind::Bandwidth => {
             json!({ "type": "string", "pattern": "^ *[0-9._]+ *([kMG]?bit/s|[kMG]?B/s) *$" })
         }
+        Kind::Size => json!({ "type": "string", "pattern": "^ *[0-9._]+ *([kMG]?B|[KMG]iB) *$" }),
         Kind::Slow => json!({ "type": "array", "items": table(key.path) }),
         Kind::Layers => {
             let mut layer = table(key.path);

@@ -2,25 +2,21 @@
 
 use crate::keys::lookup::KeyId;
 use crate::resolve::cell::Cell;
-use crate::resolve::{collective, compression, emulation};
+use crate::resolve::{collective, compression, emulation, schedule};
 use crate::spec::strategy_kind::{ExchangeThrough, Sends};
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::Defaulted;
 use crate::{
-    Cluster, Collective, Communication, PayloadPath, ReduceOrder, Schedule, ScheduleKind, Strategy,
-    StrategyKind, TransportKind,
+    Cluster, Collective, Communication, PayloadPath, ReduceOrder, Strategy, StrategyKind, TransportKind,
 };
 
 const TRANSPORT: Defaulted<TransportKind> = Defaulted::choice("communication.transport");
-const SCHEDULE: Defaulted<ScheduleKind> = Defaulted::choice("communication.schedule.kind");
 
 /// The communication that the settings describe. A strategy without an all-reduce has the collective that sums in rank
 /// order, as its server does, so that equal runs are equal.
 pub(crate) fn read(cell: &mut Cell<'_>, strategy: &Strategy, cluster: &Cluster) -> Communication {
-    let schedule = match SCHEDULE.of(cell.settings) {
-        ScheduleKind::Single => Schedule::Single,
-    };
+    let schedule = schedule::read(strategy.kind(), cell.settings);
     let (collective, reduce_order) = match strategy.kind().profile().exchange {
         ExchangeThrough::AllReduce => collective::read(cell.settings, cluster, &mut cell.findings),
         ExchangeThrough::SyncServer
@@ -54,12 +50,18 @@ fn unshared(settings: &Settings, cluster: &Cluster) -> Option<Finding> {
     })
 }
 
-/// Whether a key has no effect on a strategy: one about an all-reduce where there is none, or about encoded weights where
-/// only gradients travel.
+/// The keys that have no effect on some strategies, whatever their other settings.
+pub(crate) fn keys() -> impl Iterator<Item = KeyId> {
+    collective::keys().into_iter().chain(schedule::keys())
+}
+
+/// Whether a key has no effect on a strategy: one about an all-reduce where there is none, about the layers of a gradient where it
+/// travels whole, or about encoded weights where only gradients travel.
 pub(crate) fn has_no_effect(kind: StrategyKind, key: KeyId) -> bool {
     let profile = kind.profile();
     if key == compression::PARAMETERS.into() {
         return profile.sends == Sends::Gradients;
     }
-    profile.exchange != ExchangeThrough::AllReduce && collective::keys().contains(&key)
+    let whole = !kind.takes_schedule() && schedule::keys().contains(&key);
+    whole || profile.exchange != ExchangeThrough::AllReduce && collective::keys().contains(&key)
 }

@@ -20,5 +20,6 @@ pub(crate) mod node_list;
 pub(crate) mod period;
 pub(crate) mod quantize_range;
 pub(crate) mod resolver;
+pub(crate) mod schedule;
 pub(crate) mod strategy;
 pub(crate) mod training;

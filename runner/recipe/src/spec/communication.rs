@@ -152,12 +152,11 @@ family! {
     /// Which gradients travel together, and when.
     pub enum ScheduleKind {
         Single = "single": "All layers in one message after the backward pass.",
-    }
-    later {
-        "per-layer": "Each layer as soon as its gradient is there (WFBP).",
-        "merged": "Neighbouring layers merged by the rule of MG-WFBP.",
-        "merged-exact": "Neighbouring layers merged optimally.",
-        "fixed": "Messages of a given size.",
+        PerLayer = "per-layer": "Each layer as soon as its gradient is there: wait-free backpropagation (WFBP).",
+        Fixed = "fixed": "Neighbouring layers until a message has at least the `size`, as PyTorch DDP's buckets.",
+        Merged = "merged": "Neighbouring layers merged by Algorithm 1 of MG-WFBP, from times that the run measures in \
+            its first steps.",
+        MergedExact = "merged-exact": "Neighbouring layers merged so that the step ends earliest, from the same times.",
     }
 }
 
@@ -167,4 +166,36 @@ family! {
 pub enum Schedule {
     /// All layers in one message after the backward pass.
     Single,
+    /// Each layer as soon as its gradient is there.
+    PerLayer,
+    /// Neighbouring layers until a message has at least this size.
+    Fixed {
+        /// Of the gradient, before it is coded.
+        bytes: u64,
+    },
+    /// Neighbouring layers by Algorithm 1 of MG-WFBP.
+    Merged,
+    /// Neighbouring layers so that the step ends earliest.
+    MergedExact,
+}
+
+impl Schedule {
+    /// The recipe's `kind`.
+    pub fn kind(self) -> ScheduleKind {
+        match self {
+            Self::Single => ScheduleKind::Single,
+            Self::PerLayer => ScheduleKind::PerLayer,
+            Self::Fixed { .. } => ScheduleKind::Fixed,
+            Self::Merged => ScheduleKind::Merged,
+            Self::MergedExact => ScheduleKind::MergedExact,
+        }
+    }
+
+    /// Steps at the beginning of a run that it measures before it plans; communication overlaps nothing in them.
+    pub fn measured_steps(self) -> u64 {
+        match self {
+            Self::Single | Self::PerLayer | Self::Fixed { .. } => 0,
+            Self::Merged | Self::MergedExact => 8,
+        }
+    }
 }

@@ -62,6 +62,25 @@ pub(crate) fn bandwidth(text: &str) -> Option<u64> {
     (1.0..=1e12).contains(&bytes).then_some(bytes as u64)
 }
 
+/// The units of size, and how many bytes each has.
+const SIZES: [(&str, f64); 7] = [
+    ("GiB", 1_073_741_824.0),
+    ("MiB", 1_048_576.0),
+    ("KiB", 1024.0),
+    ("GB", 1e9),
+    ("MB", 1e6),
+    ("kB", 1e3),
+    ("B", 1.0),
+];
+
+/// `"25MiB"`, `"1MB"`, in bytes: at least one, at most a terabyte.
+pub(crate) fn size(text: &str) -> Option<u64> {
+    let (number, unit) = split(text)?;
+    let (_, factor) = SIZES.iter().find(|(name, _)| *name == unit)?;
+    let bytes = (number * factor).round();
+    (1.0..=1e12).contains(&bytes).then_some(bytes as u64)
+}
+
 /// Bytes per second as people write them: `1Gbit/s`.
 pub(crate) fn show_bandwidth(bytes: u64) -> String {
     let bits = bytes as f64 * 8.0;
@@ -85,6 +104,16 @@ mod tests {
         assert_eq!(show_bandwidth(125_000_000), "1Gbit/s");
         assert_eq!(show_bandwidth(312_500), "2.5Mbit/s");
         assert_eq!(show_bandwidth(1), "8bit/s");
+    }
+
+    #[test]
+    fn sizes_have_a_unit() {
+        assert_eq!(size("25MiB"), Some(26_214_400));
+        assert_eq!(size("1 MB"), Some(1_000_000));
+        assert_eq!(size("0.5KiB"), Some(512));
+        for wrong in ["1", "1mb", "0B", "25 mebibytes", "99999GiB", "-1MB", ""] {
+            assert_eq!(size(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

@@ -49,9 +49,9 @@ family! {
         "gmp": "Groups that split large layers among them, and data parallelism between groups.",
     }
     settings {
-        "wfbp": "Wait-free backpropagation. Its schedule is not in this version."
+        "wfbp": "Wait-free backpropagation: each layer travels as soon as its gradient is there."
             => "`kind = \"d-sync\"` with `communication.schedule = \"per-layer\"`",
-        "mg-wfbp": "Merged-gradient wait-free backpropagation. Its schedule is not in this version."
+        "mg-wfbp": "Merged-gradient wait-free backpropagation."
             => "`kind = \"d-sync\"` with `communication.schedule = \"merged\"`",
         "allreduce-sgd": "SGD with an all-reduce."
             => "`kind = \"d-sync\"`",
@@ -161,6 +161,28 @@ impl StrategyKind {
                 Some("its workers step by themselves: there is no moment between two steps of all")
             }
             Self::Custom => Some("only the strategy itself knows what its next step depends on"),
+        }
+    }
+
+    /// Whether its gradients can travel layer by layer.
+    pub const fn takes_schedule(self) -> bool {
+        match self {
+            Self::PsSync | Self::DSync | Self::PipeSgd => true,
+            Self::AsyncSgd
+            | Self::AsyncMsgd
+            | Self::HogwildSgd
+            | Self::EasgdOriginal
+            | Self::EasgdAsync
+            | Self::MeasgdAsync
+            | Self::EasgdHogwild
+            | Self::EasgdSync
+            | Self::Eamsgd
+            | Self::DPsgd
+            | Self::AdPsgd
+            | Self::Sgp
+            | Self::LocalSgd
+            | Self::Slowmo
+            | Self::Custom => false,
         }
     }
 

@@ -232,13 +232,15 @@ impl Reader<'_> {
 
     fn refuse_without_effect(&mut self, strategies: &[StrategySetting]) {
         for strategy in strategies {
-            for key in collective::keys() {
+            for key in communication::keys() {
                 let Some(leaf) = strategy.settings.given(key) else { continue };
                 if communication::has_no_effect(strategy.kind, key) && !true_anyway(strategy.kind, key, leaf)
                 {
                     let title = format!("`{}` has no effect on `{}`", key.shown(), strategy.kind);
                     let mut finding = Finding::new("R114", title).at_option(leaf.span, "without effect");
-                    if let Some(why) = no_all_reduce(strategy.kind) {
+                    if let Some(why) =
+                        no_all_reduce(strategy.kind).filter(|_| collective::keys().contains(&key))
+                    {
                         finding = finding.note(why);
                     }
                     self.findings.push(finding.cure("leave it out"));

@@ -26,6 +26,8 @@ pub(crate) enum Typed {
     Slow(Vec<SlowSetting>),
     /// Bytes per second.
     Bandwidth(u64),
+    /// Bytes.
+    Size(u64),
 }
 
 /// Where the seeds of the repeats come from.
@@ -84,7 +86,7 @@ impl Leaf {
 impl Typed {
     pub(crate) fn whole(&self) -> Option<u64> {
         match self {
-            Self::Whole(number) | Self::Bandwidth(number) => Some(*number),
+            Self::Whole(number) | Self::Bandwidth(number) | Self::Size(number) => Some(*number),
             _ => None,
         }
     }
@@ -113,7 +115,7 @@ impl Typed {
     /// The value as a number in its base unit, where it is one; of extents, whatever they count.
     pub(crate) fn number(&self) -> Option<f64> {
         match self {
-            Self::Whole(number) | Self::Bandwidth(number) => Some(*number as f64),
+            Self::Whole(number) | Self::Bandwidth(number) | Self::Size(number) => Some(*number as f64),
             Self::Number(number) => Some(*number),
             Self::Duration(duration) => Some(duration.as_secs_f64()),
             Self::Extent(Extent::Epochs(epochs)) => Some(*epochs),

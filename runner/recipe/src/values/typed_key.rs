@@ -84,6 +84,7 @@ key_of!(Optional::whole, u64, Kind::Whole(..), is_none, Typed::whole);
 key_of!(Optional::number, f64, Kind::Number(_) | Kind::Share(_), is_none, Typed::number);
 key_of!(Optional::extent, Extent, Kind::Extent(_), is_none, Typed::extent);
 key_of!(Optional::duration, Duration, Kind::Duration, is_none, Typed::duration);
+key_of!(Defaulted::size, u64, Kind::Size, is_some, Typed::whole);
 key_of!(Optional::bandwidth, u64, Kind::Bandwidth, is_none, Typed::whole);
 
 impl<F: Family> Defaulted<F> {

@@ -41,6 +41,9 @@ pub(crate) fn typed(key: &'static Key, item: &Item) -> Result<Typed, Finding> {
                 )
             })
         }
+        (Kind::Size, Value::Text(text)) => quantity::size(text).map(Typed::Size).ok_or_else(|| {
+            malformed(key, item, "a size is a number and one of B, kB, MB, GB, KiB, MiB, GiB: `\"25MiB\"`")
+        }),
         (Kind::Extent(least), Value::Text(text)) => extent(key, item, text, *least).map(Typed::Extent),
         (Kind::Extents, Value::List(items)) => extents(key, item, items).map(Typed::Extents),
         (Kind::TextList, Value::List(items)) => texts(key, items).map(Typed::List),
@@ -69,6 +72,7 @@ pub(crate) fn expected(kind: &Kind) -> &'static str {
         Kind::Seeds => "{ from = 42 } or a list of whole numbers",
         Kind::Layers | Kind::Slow => "a list of tables",
         Kind::Bandwidth => "a bandwidth in quotes, as \"1Gbit/s\"",
+        Kind::Size => "a size in quotes, as \"25MiB\"",
     }
 }
 

@@ -36,6 +36,7 @@ const ADDITIONS: &[(i64, Addition)] = &[
     (13, Table("CREATE TEMP TABLE step_histogram (attempt, rank, lane, phase, counts);")),
     (14, Column { table: "attempt", column: "NULL AS traced_steps" }),
     (14, Table("CREATE TEMP TABLE loss_extreme (attempt, step);")),
+    (15, Table("CREATE TEMP TABLE schedule (attempt, record);")),
 ];
 
 /// The statements that let a file of version `found` be queried as one of version `known`; `None` if it is too old.

@@ -212,6 +212,7 @@ async fn attempt_row(
         transfers: summary.transfers,
         emulation: parts.emulation.get(&row.id).cloned().unwrap_or_default(),
         coding: parts.coding.get(&row.id).cloned().unwrap_or_default(),
+        schedule: parts.schedules.get(&row.id).and_then(|all| all.first().cloned()),
         lost: parts.lost.get(&row.id).cloned().unwrap_or_default(),
         staleness: parts.staleness.get(&row.id).cloned().unwrap_or_default(),
         averagings: parts.averagings.get(&row.id).cloned().unwrap_or_default(),

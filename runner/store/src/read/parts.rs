@@ -4,7 +4,7 @@ use crate::derive::summary::RankSummary;
 use crate::read::losses::losses_of;
 use crate::read::tables::{
     AveragingColumns, BlockColumns, CodingColumns, Columns, EmulationColumns, HashColumns, HostColumns,
-    LinkColumns, LostColumns, MetricColumns, PhaseColumns, Rows, StalenessColumns, rows,
+    LinkColumns, LostColumns, MetricColumns, PhaseColumns, Rows, ScheduleColumns, StalenessColumns, rows,
 };
 use crate::read::transfers::TransferColumns;
 use crate::sql::document::to_json;
@@ -14,7 +14,7 @@ use crate::{
     StalenessRow, Steady, StoreError, TransferRow,
 };
 use recipe::Role;
-use record::{CodingRecord, EmulationRecord, HostRecord, Nanos, Rank};
+use record::{CodingRecord, EmulationRecord, HostRecord, Nanos, Rank, ScheduleRecord};
 use sqlx::sqlite::SqliteConnection;
 use std::collections::BTreeMap;
 
@@ -32,6 +32,7 @@ pub(crate) struct Parts {
     pub(crate) hashes: Rows<(u32, String)>,
     pub(crate) emulation: Rows<EmulationRecord>,
     pub(crate) coding: Rows<CodingRecord>,
+    pub(crate) schedules: Rows<ScheduleRecord>,
     pub(crate) lost: Rows<LostRow>,
     pub(crate) staleness: Rows<StalenessRow>,
     pub(crate) averagings: Rows<AveragingRow>,
@@ -86,6 +87,7 @@ impl Parts {
             hashes: rows::<HashColumns>(connection, &wanted).await?,
             emulation: rows::<EmulationColumns>(connection, &wanted).await?,
             coding: rows::<CodingColumns>(connection, &wanted).await?,
+            schedules: rows::<ScheduleColumns>(connection, &wanted).await?,
             lost: rows::<LostColumns>(connection, &wanted).await?,
             staleness: rows::<StalenessColumns>(connection, &wanted).await?,
             averagings: rows::<AveragingColumns>(connection, &wanted).await?,

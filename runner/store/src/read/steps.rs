@@ -9,7 +9,7 @@ use crate::read::transfers::transfers_of;
 use crate::sql::document::from_json;
 use crate::sql::value::{decode_phases, int, lane_of, uint};
 use crate::{AttemptId, StoreError};
-use recipe::{Epoch, KeptSteps, RunSpec, Strategy};
+use recipe::{Epoch, Extent, KeptSteps, RunSpec, Strategy};
 use record::Nanos;
 use sqlx::sqlite::SqliteConnection;
 use std::collections::BTreeSet;
@@ -146,7 +146,12 @@ async fn warm_up_samples(
     attempt: AttemptId,
     spec: &RunSpec,
 ) -> Result<u64, StoreError> {
-    let Strategy::PipeSgd { warmup, .. } = spec.strategy else { return Ok(0) };
+    let measured = spec.communication.schedule.measured_steps();
+    let warmup = match spec.strategy {
+        Strategy::PipeSgd { warmup, .. } => warmup,
+        _ if measured == 0 => return Ok(0),
+        _ => Extent::Steps(0),
+    };
     let known: Option<i64> = sqlx::query_scalar("SELECT max(training_samples) FROM rank WHERE attempt = ?")
         .bind(attempt.0)
         .fetch_one(connection)
@@ -155,7 +160,8 @@ async fn warm_up_samples(
     let epoch = Epoch { training_samples, global_batch: spec.train.global_batch };
     // A step belongs to the warm-up if it begins within it.
     let before = warmup.samples(training_samples, spec.train.global_batch).checked_sub(1);
-    Ok(before.map_or(0, |before| epoch.samples_after(epoch.steps_within(before) + 1)))
+    let steps = before.map_or(0, |before| epoch.steps_within(before) + 1).max(measured);
+    Ok(if steps == 0 { 0 } else { epoch.samples_after(steps) })
 }
 
 #[derive(sqlx::FromRow)]

@@ -1,8 +1,9 @@
 //! The tables whose rows belong to attempts: for each its query, its columns, and the row that they become.
 
+use crate::sql::document::from_json;
 use crate::sql::value::{float_of, lane_of, metric_named, phase_of, uint};
 use crate::{AveragingRow, BlockRow, LinkRow, LostRow, MetricRow, PhaseRow, StalenessRow, StoreError};
-use record::{CodingRecord, Emulated, EmulationRecord, HostRecord, Nanos, Rank};
+use record::{CodingRecord, Emulated, EmulationRecord, HostRecord, Nanos, Rank, ScheduleRecord};
 use sqlx::FromRow;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use std::collections::BTreeMap;
@@ -211,6 +212,22 @@ impl Columns for CodingColumns {
             squared_error: self.squared_error,
         };
         Ok((self.attempt, record))
+    }
+}
+
+#[derive(FromRow)]
+pub(crate) struct ScheduleColumns {
+    attempt: i64,
+    record: String,
+}
+
+impl Columns for ScheduleColumns {
+    type Key = i64;
+    type Row = ScheduleRecord;
+    const QUERY: &'static str = "SELECT attempt, record FROM schedule WHERE attempt IN (SELECT value FROM json_each(?)) ORDER BY attempt";
+
+    fn row(self) -> Result<(Self::Key, Self::Row), StoreError> {
+        Ok((self.attempt, from_json("schedule", &self.record)?))
     }
 }
 

@@ -1,12 +1,13 @@
 //! The events that workers report, inserted in batches: one transaction each, so that a batch is kept whole or not at all.
 
+use crate::sql::document::to_json;
 use crate::sql::insert::{Target, Values, insert};
 use crate::sql::value::{encode_phases, float_columns, int, lane_code};
 use crate::write::tally::Tally;
 use crate::{AttemptId, Store, StoreError};
 use record::{
     CodingRecord, EmulationRecord, Event, HostRecord, LinkRecord, MetricRecord, Overhead, Prepared, RankEnd,
-    RankEnded, SnapshotRecord, SpanRecord, StepRecord, WeightHash,
+    RankEnded, ScheduleRecord, SnapshotRecord, SpanRecord, StepRecord, WeightHash,
 };
 use sqlx::sqlite::SqliteConnection;
 
@@ -49,6 +50,7 @@ struct Batch<'a> {
     overheads: Vec<&'a Overhead>,
     emulations: Vec<&'a EmulationRecord>,
     codings: Vec<&'a CodingRecord>,
+    schedules: Vec<&'a ScheduleRecord>,
     hosts: Vec<&'a HostRecord>,
     ended: Vec<&'a RankEnded>,
     tally: Tally,
@@ -69,6 +71,7 @@ impl<'a> Batch<'a> {
                 Event::Overhead(event) => batch.overheads.push(event),
                 Event::Emulation(event) => batch.emulations.push(event),
                 Event::Coding(event) => batch.codings.push(event),
+                Event::Schedule(event) => batch.schedules.push(event),
                 Event::Host(event) => batch.hosts.push(event),
                 Event::Ended(event) => batch.ended.push(event),
                 Event::Update(event) => batch.tally.update(event),
@@ -100,6 +103,9 @@ impl<'a> Batch<'a> {
         insert(connection, EMULATION, &self.emulations, |event, values| emulation(attempt, event, values))
             .await?;
         insert(connection, CODING, &self.codings, |event, values| coding(attempt, event, values)).await?;
+        for event in &self.schedules {
+            schedule(connection, attempt, event).await?;
+        }
         insert(connection, HOST, &self.hosts, |event, values| host(attempt, event, values)).await?;
         self.tally.write(connection, attempt).await?;
         for event in &self.overheads {
@@ -245,6 +251,18 @@ fn emulation(attempt: i64, event: &EmulationRecord, values: &mut Values) {
         .add(int(event.steps))
         .add(int(event.overruns))
         .add(int(event.longest.0));
+}
+
+async fn schedule(
+    connection: &mut SqliteConnection,
+    attempt: i64,
+    event: &ScheduleRecord,
+) -> Result<(), StoreError> {
+    let statement = "INSERT INTO schedule (attempt, record) VALUES (?, ?) \
+                     ON CONFLICT (attempt) DO UPDATE SET record = excluded.record";
+    let record = to_json("schedule", event)?;
+    sqlx::query(statement).bind(attempt).bind(record).execute(connection).await?;
+    Ok(())
 }
 
 const CODING: Target = Target {

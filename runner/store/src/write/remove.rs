@@ -23,6 +23,7 @@ const OF_ATTEMPTS: [&str; 20] = [
     "phase_total",
     "emulation",
     "coding",
+    "schedule",
     "staleness",
     "averaging",
     "loss",

@@ -154,7 +154,8 @@ fn event_kind(event: &Event) -> &'static str {
         | Event::Gossip(_)
         | Event::Averaged(_)
         | Event::Host(_)
-        | Event::Checkpoint(_) => "report",
+        | Event::Checkpoint(_)
+        | Event::Schedule(_) => "report",
         Event::Lost(_) => "missed",
     }
 }

@@ -1,0 +1,122 @@
+//! Settings of `communication.schedule` to its description, and what cannot work about it.
+
+use crate::keys::lookup::KeyId;
+use crate::resolve::cell::STRATEGY_KIND;
+use crate::resolve::compression::{self, COMPRESSION_KIND, RANGE};
+use crate::resolve::strategy::SEGMENTS;
+use crate::resolve::training::CLIP;
+use crate::text::finding::Finding;
+use crate::values::settings::Settings;
+use crate::values::typed_key::Defaulted;
+use crate::{Codec, Compression, Extent, Schedule, ScheduleKind, StrategyKind, Training};
+
+const KIND: Defaulted<ScheduleKind> = Defaulted::choice("communication.schedule.kind");
+const SIZE: Defaulted<u64> = Defaulted::size("communication.schedule.size");
+
+/// The keys of a schedule, which have no effect on a strategy without one.
+pub(crate) fn keys() -> [KeyId; 2] {
+    [KIND.into(), SIZE.into()]
+}
+
+/// The schedule of a strategy; `single` where its gradients cannot travel layer by layer.
+pub(crate) fn read(kind: StrategyKind, settings: &Settings) -> Schedule {
+    if !kind.takes_schedule() {
+        return Schedule::Single;
+    }
+    match KIND.of(settings) {
+        ScheduleKind::Single => Schedule::Single,
+        ScheduleKind::PerLayer => Schedule::PerLayer,
+        ScheduleKind::Fixed => Schedule::Fixed { bytes: SIZE.of(settings) },
+        ScheduleKind::Merged => Schedule::Merged,
+        ScheduleKind::MergedExact => Schedule::MergedExact,
+    }
+}
+
+/// What cannot work about a schedule, and what is worth knowing about it.
+pub(crate) fn findings(kind: StrategyKind, settings: &Settings, train: &Training) -> Vec<Finding> {
+    let schedule = read(kind, settings);
+    if schedule == Schedule::Single {
+        return Vec::new();
+    }
+    let all = [
+        in_pieces_already(kind, settings, schedule),
+        unknown_norm(kind, settings, schedule),
+        needs_whole_gradient(kind, settings, schedule),
+        never_planned(settings, schedule, train),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+fn in_pieces_already(kind: StrategyKind, settings: &Settings, schedule: Schedule) -> Option<Finding> {
+    let pieces = compression::pieces(kind, settings);
+    (pieces > 1).then(|| {
+        Finding::new(
+            "R171",
+            format!("the schedule `{}` and `gradient-segments` both divide a gradient", schedule.kind()),
+        )
+        .at_option(settings.span(KIND), "at the ends of layers")
+        .at_option(settings.span(SEGMENTS), format!("into {pieces} pieces"))
+        .cure("leave `gradient-segments` out, or take the schedule `single`")
+    })
+}
+
+fn unknown_norm(kind: StrategyKind, settings: &Settings, schedule: Schedule) -> Option<Finding> {
+    CLIP.of(settings).filter(|_| kind == StrategyKind::PsSync)?;
+    Some(
+        Finding::new(
+            "R172",
+            format!("with the schedule `{}`, the server cannot clip gradients", schedule.kind()),
+        )
+        .at_option(settings.span(KIND), "layers are updated before the others arrive")
+        .at_option(settings.span(CLIP), "the norm of the whole")
+        .cure("take the schedule `single`, `kind = \"d-sync\"`, or no clipping"),
+    )
+}
+
+fn needs_whole_gradient(kind: StrategyKind, settings: &Settings, schedule: Schedule) -> Option<Finding> {
+    let Compression::Coded { codec, .. } = compression::read(kind, settings) else { return None };
+    let (code, title, place) = match codec {
+        Codec::Powersgd { .. } => (
+            "R154",
+            format!("`{}` factors a gradient as a whole", codec.name()),
+            settings.span(COMPRESSION_KIND),
+        ),
+        Codec::Quantize8Gradient => (
+            "R157",
+            "a gradient that travels layer by layer leaves before its largest element is known".to_owned(),
+            settings.span(RANGE),
+        ),
+        Codec::Truncate16
+        | Codec::Quantize8
+        | Codec::Fp16
+        | Codec::Bf16
+        | Codec::TopK { .. }
+        | Codec::RandomK { .. }
+        | Codec::Sign
+        | Codec::Terngrad { .. }
+        | Codec::Qsgd { .. }
+        | Codec::Custom => return None,
+    };
+    let kind = schedule.kind();
+    Some(
+        Finding::new(code, title)
+            .at_option(
+                settings.span(KIND),
+                format!("`{kind}`: the last layers leave during the backward pass"),
+            )
+            .at_option(place, "needs all of it")
+            .cure("take the schedule `single`, or another compression"),
+    )
+}
+
+fn never_planned(settings: &Settings, schedule: Schedule, train: &Training) -> Option<Finding> {
+    let measured = schedule.measured_steps();
+    let Extent::Steps(steps) = train.length else { return None };
+    (measured > 0 && steps <= measured).then(|| {
+        let kind = schedule.kind();
+        Finding::new("R231", format!("the run is over before `{kind}` has a plan"))
+            .at_option(settings.span(KIND), format!("measures {measured} steps, in which it hides nothing"))
+            .at_option(settings.span(STRATEGY_KIND), format!("trains for {}", train.length))
+            .cure("train longer, or take `per-layer` or `fixed`, which measure nothing")
+    })
+}

@@ -1,0 +1,48 @@
+//! Which parts of a gradient travel together.
+
+use crate::{Nanos, Rank};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The parts of a gradient in the order in which they leave.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ScheduleRecord {
+    /// The rank that recorded it.
+    pub rank: Rank,
+    /// When it was recorded, on the clock of the run.
+    pub at: Nanos,
+    /// The first step whose gradient travels so.
+    pub from_step: u64,
+    /// Steps that the measured times are means of.
+    pub steps: u64,
+    /// What the plan is from; `None` where the schedule needs no times.
+    pub cost: Option<ScheduleCost>,
+    /// The parts, the last layers first.
+    pub buckets: Vec<ScheduledBucket>,
+}
+
+/// What a plan is from.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ScheduleCost {
+    /// a of a + b M, in seconds.
+    pub start_up: f64,
+    /// b, in seconds per byte of the gradient before it is coded.
+    pub per_byte: f64,
+    /// The largest distance of a measured message from the line, as a share of what it took.
+    pub worst: f64,
+    /// The end of the backward pass, from the start of the forward pass: of each layer the slowest worker's median.
+    pub computed: Nanos,
+}
+
+/// A part of a gradient. Times are from the start of the forward pass.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ScheduledBucket {
+    /// The names of its layers, from the input on.
+    pub layers: Vec<String>,
+    /// Number of its elements.
+    pub elements: u64,
+    /// Begin and end of its message as the plan has them.
+    pub predicted: Option<(Nanos, Nanos)>,
+    /// Begin and end of its message on the recording rank: means over steps.
+    pub measured: Option<(Nanos, Nanos)>,
+}

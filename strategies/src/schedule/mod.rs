@@ -1,0 +1,77 @@
+//! Which parts of a gradient travel together, and when: the schedules of `communication.schedule`.
+//!
+//! A *bucket* is a part of the flat gradient that travels in one message, as soon as the backward pass has finished it: buckets
+//! leave in the order of the backward pass, the last layers first. Each is memory of its own, which the backward pass writes, the
+//! communication lane reduces and the update reads, so that nothing is copied on the way.
+//!
+//! | schedule | buckets |
+//! |---|---|
+//! | `single` | one, after the backward pass |
+//! | `per-layer` | a layer each |
+//! | `fixed` | neighbouring layers until a size is reached |
+//! | `merged`, `merged-exact` | what MG-WFBP, or its optimum, takes from measured times |
+//! | pieces (`gradient-segments` of `pipe-sgd`) | equal parts, wherever layers end |
+//!
+//! The rules are in [`predict::schedule`]; `planner.rs` measures what they need.
+
+mod buckets;
+mod parts;
+mod planner;
+mod times;
+
+pub use buckets::Buckets;
+pub use parts::{GradientParts, Part};
+pub(crate) use planner::{MeasuredStep, Planner, describe};
+pub(crate) use times::{BucketTime, BucketTimes};
+
+use crate::vector::Layout;
+use predict::schedule::{LayerTime, StepProfile};
+
+/// How a gradient is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Division {
+    /// By the schedule of the recipe.
+    Layers(recipe::Schedule),
+    /// Into equal parts, wherever layers end; at least one.
+    Pieces(usize),
+}
+
+/// The lane on which a gradient travels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// The compute lane, after the backward pass.
+    Compute,
+    /// The communication lane, during the backward pass.
+    Communication,
+}
+
+impl Division {
+    /// Whether parts of a gradient leave before all of it is there.
+    pub fn divides(self) -> bool {
+        !matches!(self, Self::Layers(recipe::Schedule::Single) | Self::Pieces(0 | 1))
+    }
+
+    /// The buckets of a run's first step.
+    pub(crate) fn buckets(self, layout: &Layout) -> Buckets {
+        match self {
+            Self::Pieces(count) => Buckets::pieces(layout.size(), count),
+            Self::Layers(recipe::Schedule::PerLayer) => Buckets::per_layer(layout),
+            Self::Layers(recipe::Schedule::Fixed { bytes }) => {
+                let grouping = sizes(layout).map(|profile| predict::schedule::fixed(&profile, bytes));
+                grouping
+                    .map_or_else(|| Buckets::whole(layout.size()), |grouping| Buckets::of(layout, &grouping))
+            }
+            Self::Layers(
+                recipe::Schedule::Single | recipe::Schedule::Merged | recipe::Schedule::MergedExact,
+            ) => Buckets::whole(layout.size()),
+        }
+    }
+}
+
+/// The layers of a model without their times; `None` for one of more bytes than can be counted.
+fn sizes(layout: &Layout) -> Option<StepProfile> {
+    let layers = layout.layers().iter().rev();
+    let sizes: Vec<LayerTime> =
+        layers.map(|layer| LayerTime { backward: 0.0, bytes: 4 * layer.span.len() as u64 }).collect();
+    StepProfile::new(0.0, &sizes).ok()
+}

@@ -1,0 +1,213 @@
+//! The plan of `merged` and `merged-exact`: made once, by rank 0, from what the first steps of the run measure.
+//!
+//! In these steps nothing overlaps: after the backward pass, whose layers are timed, the gradient travels bucket by bucket, in turn
+//! as one message and as one per layer, and each message is timed. What travels is the gradient of the step, so that nothing is sent
+//! for the measurement but a message of one element, by which the workers begin together. The first step is left out: its
+//! memory is touched for the first time.
+//!
+//! The medians of the workers' times go to rank 0, which takes the slowest worker's of each layer and of each message, because
+//! the next one cannot begin before; fits a + b M; and sends the plan to all, so that timings that differ cannot lead to different
+//! plans (MG-WFBP, Algorithm 2).
+
+use super::{BucketTime, Buckets};
+use crate::vector::{Layout, LayoutLayer, Vector};
+use crate::{StateError, StateVisitor};
+use predict::linear::{Fit, Probe};
+use predict::schedule::{Grouping, LayerTime, StepProfile, TimeLine, merged, merged_exact};
+use record::{Nanos, ScheduleCost, ScheduledBucket};
+
+/// What the first steps have measured, in seconds.
+#[derive(Clone, Debug)]
+pub(crate) struct Planner {
+    rule: Rule,
+    steps: u64,
+    forward: Vec<f32>,
+    /// Of each layer, the last one first.
+    backward: Vec<Vec<f32>>,
+    /// Of the message of each layer, likewise.
+    messages: Vec<Vec<f32>>,
+    /// Of the message of all layers.
+    whole: Vec<f32>,
+}
+
+/// Which rule decides.
+#[derive(Clone, Copy, Debug)]
+enum Rule {
+    /// MG-WFBP Algorithm 1.
+    Merged,
+    /// The least iteration time.
+    Exact,
+}
+
+/// One measured step.
+#[derive(Debug)]
+pub(crate) struct MeasuredStep {
+    /// The forward pass.
+    pub(crate) forward: Nanos,
+    /// The backward pass of each layer, the last one first.
+    pub(crate) backward: Vec<Nanos>,
+    /// Each message, in the order in which they left.
+    pub(crate) messages: Vec<Nanos>,
+}
+
+/// A plan, and what it is from.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) grouping: Grouping,
+    pub(crate) cost: Option<ScheduleCost>,
+    /// Begin and end of each bucket as the plan has them.
+    pub(crate) predicted: Vec<BucketTime>,
+}
+
+impl Planner {
+    /// A planner for a schedule that measures.
+    pub(crate) fn new(schedule: recipe::Schedule, layers: usize) -> Option<Self> {
+        let rule = match schedule {
+            recipe::Schedule::Merged => Rule::Merged,
+            recipe::Schedule::MergedExact => Rule::Exact,
+            recipe::Schedule::Single | recipe::Schedule::PerLayer | recipe::Schedule::Fixed { .. } => {
+                return None;
+            }
+        };
+        let lists = || vec![Vec::new(); layers];
+        let steps = schedule.measured_steps();
+        Some(Self {
+            rule,
+            steps,
+            forward: Vec::new(),
+            backward: lists(),
+            messages: lists(),
+            whole: Vec::new(),
+        })
+    }
+
+    /// The buckets of a step that is measured.
+    pub(crate) fn buckets(&self, step: u64, layout: &Layout) -> Buckets {
+        if step.is_multiple_of(2) { Buckets::per_layer(layout) } else { Buckets::whole(layout.size()) }
+    }
+
+    /// Whether the plan is due after a step.
+    pub(crate) fn is_due(&self, step: u64) -> bool {
+        step >= self.steps
+    }
+
+    /// Takes what a step measured.
+    pub(crate) fn add(&mut self, step: u64, layout: &Layout, measured: &MeasuredStep) {
+        if step == 1 {
+            return;
+        }
+        let seconds = |time: &Nanos| time.seconds() as f32;
+        self.forward.push(seconds(&measured.forward));
+        for (times, time) in self.backward.iter_mut().zip(&measured.backward) {
+            times.push(seconds(time));
+        }
+        if step.is_multiple_of(2) {
+            // Layers without weights send nothing.
+            let sends = layout.layers().iter().rev().map(|layer| !layer.span.is_empty());
+            let lists =
+                self.messages.iter_mut().zip(sends).filter_map(|(times, sends)| sends.then_some(times));
+            for (times, time) in lists.zip(&measured.messages) {
+                times.push(seconds(time));
+            }
+        } else {
+            self.whole.extend(measured.messages.first().map(seconds));
+        }
+    }
+
+    /// The medians of the forward pass, of each layer, of each layer's message, and of the message of all; for rank 0.
+    pub(crate) fn medians(&self) -> Vector {
+        let all =
+            [&self.forward].into_iter().chain(&self.backward).chain(&self.messages).chain([&self.whole]);
+        all.map(|times| median(times).unwrap_or(0.0)).collect::<Vec<f32>>().into()
+    }
+
+    /// The plan for the slowest of the workers' medians.
+    pub(crate) fn plan(&self, layout: &Layout, slowest: &[f32]) -> Plan {
+        let layers = layout.layers().len();
+        self.planned(layout, slowest).unwrap_or_else(|| Plan {
+            grouping: Grouping::single(layers),
+            cost: None,
+            predicted: Vec::new(),
+        })
+    }
+
+    /// `None` where nothing can be fitted, as for a model of one layer.
+    fn planned(&self, layout: &Layout, slowest: &[f32]) -> Option<Plan> {
+        let (forward, rest) = slowest.split_first()?;
+        let (backward, messages) = rest.split_at_checked(self.backward.len())?;
+        let bytes = |layer: &LayoutLayer| 4 * layer.span.len() as u64;
+        let sizes: Vec<u64> = layout.layers().iter().rev().map(bytes).collect();
+        let layers = sizes.iter().zip(backward);
+        let times: Vec<LayerTime> =
+            layers.map(|(bytes, time)| LayerTime { backward: f64::from(*time), bytes: *bytes }).collect();
+        let profile = StepProfile::new(f64::from(*forward), &times).ok()?;
+        let all = sizes.iter().copied().chain([sizes.iter().sum()]).zip(messages);
+        let probes: Vec<Probe> = all
+            .filter(|(bytes, _)| *bytes > 0)
+            .map(|(bytes, seconds)| Probe { bytes, seconds: f64::from(*seconds) })
+            .collect();
+        let fit = Fit::relative(&probes).ok()?;
+        let grouping = match self.rule {
+            Rule::Merged => merged(&profile, fit.cost),
+            Rule::Exact => merged_exact(&profile, fit.cost),
+        };
+        let line = TimeLine::of(&profile, fit.cost, &grouping).ok()?;
+        let nanos = |seconds: f64| Nanos((seconds * 1e9).round() as u64);
+        let sent = line.messages.iter().filter(|message| message.bytes > 0);
+        let cost = ScheduleCost {
+            start_up: fit.cost.start_up(),
+            per_byte: fit.cost.per_byte(),
+            worst: fit.largest_share(&probes),
+            computed: nanos(line.computed),
+        };
+        Some(Plan {
+            grouping,
+            cost: Some(cost),
+            predicted: sent
+                .map(|message| BucketTime { begin: nanos(message.begin), end: nanos(message.end) })
+                .collect(),
+        })
+    }
+
+    /// What was measured so far.
+    ///
+    /// # Errors
+    /// What is loaded does not fit.
+    pub(crate) fn state(&mut self, state: &mut StateVisitor<'_>) -> Result<(), StateError> {
+        state.list("forward", &mut self.forward)?;
+        state.list("whole", &mut self.whole)?;
+        for (layer, times) in self.backward.iter_mut().enumerate() {
+            state.list(&format!("backward{layer}"), times)?;
+        }
+        for (layer, times) in self.messages.iter_mut().enumerate() {
+            state.list(&format!("message{layer}"), times)?;
+        }
+        Ok(())
+    }
+}
+
+/// The middle of some times; of an even number the smaller one.
+fn median(times: &[f32]) -> Option<f32> {
+    let mut sorted = times.to_vec();
+    sorted.sort_by(f32::total_cmp);
+    sorted.get(sorted.len().saturating_sub(1) / 2).copied()
+}
+
+/// What is recorded of buckets: their layers by name, their sizes, and when they travel as far as that is known.
+pub(crate) fn describe(
+    layout: &Layout,
+    buckets: &Buckets,
+    predicted: &[BucketTime],
+    measured: &[BucketTime],
+) -> Vec<ScheduledBucket> {
+    let bucket = |(number, span): (usize, &std::ops::Range<usize>)| {
+        let inside = |layer: &&LayoutLayer| layer.span.start < span.end && span.start < layer.span.end;
+        ScheduledBucket {
+            layers: layout.layers().iter().filter(inside).map(|layer| layer.name.clone()).collect(),
+            elements: span.len() as u64,
+            predicted: predicted.get(number).map(|time| (time.begin, time.end)),
+            measured: measured.get(number).map(|time| (time.begin, time.end)),
+        }
+    };
+    buckets.spans().iter().enumerate().map(bucket).collect()
+}
