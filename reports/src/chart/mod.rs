@@ -1,11 +1,13 @@
 //! Parts of all charts: scales, ticks, paths, tables. Geometry leaves this crate as finished strings.
 
 mod path;
+mod row_label;
 mod scale;
 mod stretch;
 mod thinning;
 
 pub(crate) use path::{Grain, Path, coordinate, marker};
+pub(crate) use row_label::row_label;
 pub(crate) use scale::Scale;
 pub(crate) use stretch::Stretch;
 pub(crate) use thinning::{Place, thinned};

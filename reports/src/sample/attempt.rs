@@ -68,6 +68,7 @@ impl Maker<'_> {
             beside: vec![],
             emulation: vec![],
             coding: vec![],
+            schedule: None,
             lost: vec![],
             staleness: vec![],
             averagings: vec![],

@@ -21,6 +21,7 @@ mod reach;
 mod reproduce;
 mod rise;
 mod scaling;
+mod schedule;
 mod scoreboard;
 mod series;
 mod staleness;
@@ -61,6 +62,7 @@ pub(crate) struct View {
     pub(crate) waiting: Option<waiting::Section>,
     pub(crate) staleness: Option<staleness::Section>,
     pub(crate) communication: Option<communication::Communication>,
+    pub(crate) schedule: Option<schedule::Section>,
     pub(crate) failures: failures::Failures,
     pub(crate) method: method::Method,
     pub(crate) reproduce: reproduce::Reproduce,
@@ -90,6 +92,7 @@ impl View {
             waiting: waiting::Section::of(findings),
             staleness: staleness::Section::of(findings),
             communication: communication::Communication::of(findings),
+            schedule: schedule::Section::of(findings),
             failures: failures::Failures::of(findings),
             method: method::Method::of(findings),
             reproduce: reproduce::Reproduce::of(findings, options, data),

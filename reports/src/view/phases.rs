@@ -2,7 +2,7 @@
 
 use super::condition_title;
 use super::described;
-use crate::chart::{Figure, Key, Scale, Table, Tick, WIDTH, coordinate};
+use crate::chart::{Figure, Key, Scale, Table, Tick, WIDTH, coordinate, row_label};
 use crate::findings::Findings;
 use crate::number_format::{self, Unit};
 use crate::phase_shares::{self, StepShares};
@@ -68,8 +68,6 @@ pub(crate) struct Segment {
 }
 
 const LABELS: f64 = 168.0;
-/// Letters that fit on a line of a label.
-const LABEL_LETTERS: usize = 21;
 const SPLIT: f64 = 640.0;
 const BAR: f64 = 24.0;
 const ROW: f64 = 50.0;
@@ -154,7 +152,7 @@ impl Layout {
             at += seconds;
             share_at += share;
         }
-        let lines = lines(name);
+        let lines = row_label(name);
         let places = if lines.len() > 1 { [self.y + 10.0, self.y + 25.0] } else { [self.y + 16.0; 2] };
         self.bars.push(PhaseBar {
             name: name.to_owned(),
@@ -235,22 +233,6 @@ impl Layout {
     }
 }
 
-/// A name on one line, or on two. If it is too long its middle is left out, because names of arms often differ at their
-/// end.
-fn lines(name: &str) -> Vec<String> {
-    let mut letters: Vec<char> = name.chars().collect();
-    if letters.len() <= LABEL_LETTERS {
-        return vec![name.to_owned()];
-    }
-    if letters.len() > 2 * LABEL_LETTERS {
-        letters.splice(LABEL_LETTERS - 1..letters.len() - LABEL_LETTERS, ['…']);
-    }
-    let fits = |at: &usize| letters.len() - at - 1 <= LABEL_LETTERS;
-    let space = (1..=LABEL_LETTERS).rev().find(|at| letters[*at] == ' ').filter(fits);
-    let (first, second) = letters.split_at(space.unwrap_or(LABEL_LETTERS));
-    [first, second].map(|line| line.iter().collect::<String>().trim().to_owned()).to_vec()
-}
-
 fn segment(phase: Phase, scale: &Scale, from: f64, amount: f64, title: String) -> Segment {
     Segment {
         style: phase_style(phase),
@@ -323,27 +305,4 @@ fn table(findings: &Findings, measured: &[Measured], unit: Unit) -> Table {
     add("exposed communication", &|shares| shares.exposed);
     add("hidden communication", &|shares| shares.hidden);
     table
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_names_take_two_lines_and_keep_their_ends() {
-        for (name, wanted) in [
-            ("d-sync, density=0.010", &["d-sync, density=0.010"][..]),
-            ("d-sync, density=0.01 on", &["d-sync, density=0.01", "on"]),
-            ("d-sync_with_density=0.01, server", &["d-sync_with_density=0", ".01, server"]),
-            ("d sync_with_density=0.01_on_all_servers", &["d sync_with_density=0", ".01_on_all_servers"]),
-            (
-                "d-sync compression.kind=top-k density=0.05 feedback=on",
-                &["d-sync compression.k…", "sity=0.05 feedback=on"][..],
-            ),
-        ] {
-            let lines = lines(name);
-            assert!(lines.iter().all(|line| line.chars().count() <= LABEL_LETTERS), "{lines:?}");
-            assert_eq!(lines, wanted);
-        }
-    }
 }

@@ -5,6 +5,7 @@
 //! | `d-sync` | Pipe-SGD Eq. 2: computing and all-reduce one after the other |
 //! | `pipe-sgd` | Eq. 4, with segments the communication of Eq. 6; with a depth of 1 Eq. 2 |
 //! | `local-sgd`, `slowmo` | Eq. 2 with one all-reduce per period |
+//! | `d-sync`, `pipe-sgd` with a schedule of layers | MG-WFBP Eq. 6 to 8 and 19 to 21 |
 //! | `ps-sync` | Eq. 2 with SC17's P (alpha + W beta) down, and one gradient up |
 //! | `easgd-sync` | Eq. 2 with SC17's log P (alpha + W beta) up and down; variant 3 Eq. 4 with one of them |
 //!
@@ -16,8 +17,12 @@
 use predict::linear::Linear;
 use predict::network::LinkRates;
 use predict::pipe_sgd::{RingExchange, StageError, Stages};
-use predict::{all_reduce, elastic};
-use recipe::{Codec, Collective, Compression, Role, RunSpec, Strategy, SyncVariant};
+use predict::schedule::{LayerTime, StepProfile, TimeLine};
+use predict::{all_reduce, elastic, schedule};
+use recipe::{
+    Codec, Collective, Compression, ComputeSplit, Role, RunSpec, Schedule, Strategy, SyncVariant,
+    WeightedLayer,
+};
 use std::num::NonZeroU32;
 
 /// A predicted step of a worker, in seconds.
@@ -60,6 +65,9 @@ pub(crate) fn forecast(spec: &RunSpec, rates: LinkRates, compute: f64) -> Result
         return no_model("slow ranks");
     }
     let Some(workers) = NonZeroU32::new(spec.cluster.workers()) else { return no_model("no workers") };
+    if spec.communication.schedule != Schedule::Single {
+        return layered(spec, rates, workers, compute);
+    }
     let exchange = exchange(spec, rates, workers)?;
     let (Exchange::After(communication) | Exchange::Beside(communication)) = exchange;
     let stages = Stages::new(0.0, compute, communication)?;
@@ -67,6 +75,45 @@ pub(crate) fn forecast(spec: &RunSpec, rates: LinkRates, compute: f64) -> Result
         Exchange::After(_) => stages.synchronous(),
         Exchange::Beside(_) => stages.pipelined(),
     };
+    let speed_up = f64::from(workers.get()) * compute / step;
+    Ok(Forecast { compute, communication, step, speed_up })
+}
+
+/// The step of gradients that travel layer by layer: MG-WFBP Eq. 6 to 8 and 19 to 21, and the update after it. Layers take time in
+/// the proportion of their arithmetic, and where the recipe gives no shares, the backward pass takes twice the forward pass.
+fn layered(spec: &RunSpec, rates: LinkRates, workers: NonZeroU32, compute: f64) -> Result<Forecast, NoModel> {
+    let pipelined = match spec.strategy {
+        Strategy::DSync => false,
+        Strategy::PipeSgd { depth, .. } => depth > 1,
+        _ => return no_model("layers that travel to a server"),
+    };
+    let (forward, backward, update) = match spec.emulation.compute.map(|compute| compute.split) {
+        Some(ComputeSplit::Given { forward, backward, update }) => (forward, backward, update),
+        Some(ComputeSplit::Measured) | None => (1.0 / 3.0, 2.0 / 3.0, 0.0),
+    };
+    let layers = spec.model.weighted_layers();
+    let flops: f64 = layers.iter().map(|layer| layer.flops as f64).sum();
+    let time = |layer: &WeightedLayer<'_>| LayerTime {
+        backward: compute * backward * layer.flops as f64 / flops.max(1.0),
+        bytes: 4 * layer.size() as u64,
+    };
+    let times: Vec<LayerTime> = layers.iter().rev().map(time).collect();
+    let profile = StepProfile::new(compute * forward, &times).map_err(|error| NoModel(error.to_string()))?;
+    // Messages are of encoded gradients, and layers are counted in bytes before that.
+    let whole = 4 * spec.model.parameters() as u64;
+    let table = table_2(spec, rates, workers)?;
+    let cost = Linear::new(table.start_up(), table.per_byte() * gradient(spec)? as f64 / whole.max(1) as f64);
+    let cost = cost.map_err(|error| NoModel(error.to_string()))?;
+    let grouping = match spec.communication.schedule {
+        Schedule::Single => schedule::single(&profile),
+        Schedule::PerLayer => schedule::per_layer(&profile),
+        Schedule::Fixed { bytes } => schedule::fixed(&profile, bytes),
+        Schedule::Merged => schedule::merged(&profile, cost),
+        Schedule::MergedExact => schedule::merged_exact(&profile, cost),
+    };
+    let line = TimeLine::of(&profile, cost, &grouping).map_err(|error| NoModel(error.to_string()))?;
+    let communication = line.messages.iter().map(|message| message.end - message.begin).sum();
+    let step = if pipelined { compute.max(communication) } else { line.iteration + compute * update };
     let speed_up = f64::from(workers.get()) * compute / step;
     Ok(Forecast { compute, communication, step, speed_up })
 }

@@ -1,9 +1,8 @@
 //! Predicted step times, and the plan of which layers' gradients travel together.
 //!
 //! Pure functions of numbers: times in seconds as `f64`, sizes in bytes as `u64`. Nothing here reads a clock, a file or a
-//! recipe. `bakeoff predict` shows a recipe's arms on a named network. The fit, [`schedule`], Eq. 3 and Eq. 7 have no user but the
-//! tests yet: they are for a layer-wise schedule of gradients, whose plan one rank makes and broadcasts, and for predicted
-//! times beside the measured ones.
+//! recipe. `bakeoff predict` shows a recipe's arms on a named network; runs with a layer-wise schedule plan by the fit and
+//! [`schedule`]. Eq. 3 and Eq. 7 have no user but the tests yet: they are for predicted times beside the measured ones.
 //!
 //! - [`linear`]: the cost a + b M of a message (MG-WFBP Eq. 9), and its fit to measured messages.
 //! - [`all_reduce`]: a and b of four all-reduces (MG-WFBP Table II); [`network`]: the networks of SC17 Table 2.

@@ -26,7 +26,9 @@ Examples:
 
 Nothing is run. Networks are those of You, Buluc and Demmel, SC 2017, Table 2;
 all-reduces cost what MG-WFBP's Table II says, steps what Pipe-SGD's equations
-2, 4 and 6 say. Arithmetic on what is received is free.";
+2, 4 and 6 and, with a schedule of layers, MG-WFBP's 6 to 8 and 19 to 21 say. Layers
+take time in the proportion of their arithmetic; arithmetic on what is received is
+free.";
 
 /// Arguments of `predict`.
 #[derive(Debug, Args)]

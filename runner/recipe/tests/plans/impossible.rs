@@ -133,6 +133,41 @@ fn impossible_codes() {
 }
 
 #[test]
+fn impossible_schedules() {
+    let arm = |kind: &str, rest: &str| format!("[[strategy]]\nkind = \"{kind}\"\n{rest}");
+    let merged = "communication.schedule = \"merged\"";
+    let with = |kind: &str, rest: &str| arm(kind, &format!("{merged}\n{rest}"));
+    check(
+        "impossible_schedules",
+        &[
+            ("an unknown one", &["[communication]\nschedule = \"merge\""]),
+            ("a size without a unit", &["[communication]\nschedule = { kind = \"fixed\", size = 25 }"]),
+            ("a size of nothing", &["[communication]\nschedule = { kind = \"fixed\", size = \"0B\" }"]),
+            (
+                "a size of another rule",
+                &["[communication]\nschedule = { kind = \"merged\", size = \"1MB\" }"],
+            ),
+            ("gossip", &[&with("ad-psgd", "")]),
+            ("weights only", &[&with("local-sgd", "")]),
+            ("divided twice", &[&with("pipe-sgd", "gradient-segments = 4")]),
+            (
+                "a norm of layers",
+                &["[train.optimizer]\nclip = 1.0", &with("ps-sync", ""), &with("d-sync", "")],
+            ),
+            (
+                "factors of a whole",
+                &[&with("d-sync", "compression = { kind = \"powersgd\", error-feedback = true }")],
+            ),
+            (
+                "a range of a whole",
+                &[&with("d-sync", "compression = { kind = \"quantize8\", range = \"gradient\" }")],
+            ),
+            ("no plan", &["[train]\nglobal-batch = 100\nsteps = 8", &with("d-sync", "")]),
+        ],
+    );
+}
+
+#[test]
 fn impossible_ranges() {
     let one = "compression = { kind = \"quantize8\", range = \"gradient\" }";
     let remembering = "compression = { kind = \"quantize8\", range = \"gradient\", error-feedback = true }";

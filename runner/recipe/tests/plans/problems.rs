@@ -194,7 +194,6 @@ fn not_in_this_version() {
                 "a setting by its paper's name",
                 &["[[strategy]]\nkind = \"mg-wfbp\"", "[[strategy]]\nkind = \"sync-easgd3\""],
             ),
-            ("a schedule", &["[communication]\nschedule = \"merged\""]),
             ("a fault", &["[nodes]\nfaults = [{ rank = 2 }]"]),
             ("a data set", &["[dataset]\nkind = \"image-folder\"\npath = \"x\""]),
             ("predictions", &["[measure]\npredict = true"]),

@@ -182,6 +182,10 @@ mod tests {
                 14,
                 "a80a89d25116a6b8276361f1fb967f16d56b2b9d966ee2eec8f432f1d56ed5f5e460f370bea347ced8c6688e2f713bbc",
             ),
+            (
+                15,
+                "e7fe5f9f0b3dda8af9f866b9bb0d75db5ee97b0cd3ca58fa577f1059ec6ddaa0817f562d24ec3d43d131bffd033dd15d",
+            ),
         ];
         let embedded: Vec<(i64, String)> = MIGRATIONS
             .iter()

@@ -17,7 +17,7 @@ pub(crate) const STEPS: Large = Large { name: "step", key: "attempt, lane, step,
 pub(crate) const SPANS: Large = Large { name: "span", key: "attempt, lane, step, rank, begin, phase" };
 
 /// The tables that belong to attempts, each before those that it refers to.
-const OF_ATTEMPTS: [&str; 20] = [
+const OF_ATTEMPTS: [&str; 21] = [
     "host",
     "block",
     "phase_total",

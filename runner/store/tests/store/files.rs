@@ -34,7 +34,7 @@ async fn only_the_user_may_look_into_a_new_store_and_it_is_sound() {
     begin(&store, &plan, Driver::this()).await;
     assert_eq!(store.db_check().await.unwrap(), []);
     let info = store.db_info().await.unwrap();
-    assert_eq!((info.path, info.version), (database(folder.path()), 14));
+    assert_eq!((info.path, info.version), (database(folder.path()), 15));
     assert!(info.bytes > 0);
     assert!(info.counts.contains(&("run".to_owned(), plan.runs.len() as u64)));
     store.close().await;

@@ -3,7 +3,8 @@
 use crate::world::{attempt, begin, end, events, fresh, host, loss, metric, node, plan, step};
 use recipe::{Metric, Role};
 use record::{
-    Event, LaneId, Nanos, Overhead, Phase, PhaseTimes, Rank, RankEnd, RankEnded, StepRecord, WeightHash,
+    Event, LaneId, Nanos, Overhead, Phase, PhaseTimes, Rank, RankEnd, RankEnded, ScheduleCost,
+    ScheduleRecord, ScheduledBucket, StepRecord, WeightHash,
 };
 use std::collections::BTreeMap;
 use store::{AttemptEnd, Driver, ExportTable, RunState, Selection, Steady, StoreError, SweepEnd, Value};
@@ -219,6 +220,33 @@ async fn what_is_no_number_survives_as_such() {
     assert_eq!(attempt.ranks[0].end, "did not say");
     let listed = store.list(&Selection::parse("state=diverged").unwrap()).await.unwrap();
     assert_eq!(listed[0].metric.map(|(metric, value)| (metric, value.to_string())).unwrap().1, "-inf");
+}
+
+#[tokio::test]
+async fn of_a_schedule_the_last_record_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = fresh(folder.path()).await;
+    let plan = plan();
+    let (_, runs) = begin(&store, &plan, Driver::this()).await;
+    let id = attempt(&store, &plan, &runs, 1).await;
+    let record = |steps, measured| ScheduleRecord {
+        rank: Rank(0),
+        at: Nanos(steps),
+        from_step: 9,
+        steps,
+        cost: Some(ScheduleCost { start_up: 1e-3, per_byte: 2e-8, worst: 0.125, computed: Nanos(7) }),
+        buckets: vec![ScheduledBucket {
+            layers: vec!["linear1".to_owned(), "\"<linear2>".to_owned()],
+            elements: 12,
+            predicted: Some((Nanos(1), Nanos(2))),
+            measured,
+        }],
+    };
+    let last = record(40, Some((Nanos(3), Nanos(4))));
+    store.record_events(id, &[Event::Schedule(record(0, None))]).await.unwrap();
+    store.record_events(id, &[Event::Schedule(last.clone())]).await.unwrap();
+    let rows = store.sweep_rows(&Selection::last()).await.unwrap();
+    assert_eq!(rows.runs[1].attempt.as_ref().unwrap().schedule, Some(last));
 }
 
 #[tokio::test]
