@@ -114,7 +114,7 @@ mod tests {
         gradient.parts_mut()[1].layer(&(0..2)).unwrap().copy_from_slice(&[1.0, 2.0]);
         let mut whole = [0.0; 6];
         gradient.copy_into(&mut whole);
-        assert_eq!(whole, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        assert_eq!(whole.map(f32::to_bits), [1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0].map(f32::to_bits));
         assert!(gradient.elements().eq(whole));
         assert!(gradient.fits(&Buckets::pieces(6, 2)) && !gradient.fits(&Buckets::whole(6)));
     }

@@ -82,7 +82,7 @@ impl Planner {
     }
 
     /// The buckets of a step that is measured.
-    pub(crate) fn buckets(&self, step: u64, layout: &Layout) -> Buckets {
+    pub(crate) fn buckets(step: u64, layout: &Layout) -> Buckets {
         if step.is_multiple_of(2) { Buckets::per_layer(layout) } else { Buckets::whole(layout.size()) }
     }
 

@@ -236,7 +236,7 @@ impl WorkerContext {
         let Some(mut planner) = self.exchange.planner.take() else {
             return Ok(Travelling { began, buckets: Vec::new() });
         };
-        let buckets = planner.buckets(self.t, self.layout());
+        let buckets = Planner::buckets(self.t, self.layout());
         let mut parts: Vec<Part> = GradientParts::of(&buckets).into_iter().collect();
         let mut moment = self.now();
         let mut measured =

@@ -238,9 +238,12 @@ impl Reader<'_> {
                 {
                     let title = format!("`{}` has no effect on `{}`", key.shown(), strategy.kind);
                     let mut finding = Finding::new("R114", title).at_option(leaf.span, "without effect");
-                    if let Some(why) =
-                        no_all_reduce(strategy.kind).filter(|_| collective::keys().contains(&key))
-                    {
+                    let why = if collective::keys().contains(&key) {
+                        no_all_reduce(strategy.kind).map(str::to_owned)
+                    } else {
+                        Some(no_layers())
+                    };
+                    if let Some(why) = why {
                         finding = finding.note(why);
                     }
                     self.findings.push(finding.cure("leave it out"));
@@ -352,6 +355,13 @@ impl Reader<'_> {
 fn true_anyway(kind: StrategyKind, key: KeyId, leaf: &Leaf) -> bool {
     let in_order = kind.profile().exchange == ExchangeThrough::SyncServer;
     in_order && key == collective::REDUCE_ORDER.into() && leaf.text == ReduceOrder::Rank.name()
+}
+
+/// Why a schedule has no effect on a strategy.
+fn no_layers() -> String {
+    let kinds = StrategyKind::ALL.iter().filter(|kind| kind.takes_schedule());
+    let names: Vec<String> = kinds.map(|kind| format!("`{kind}`")).collect();
+    format!("only gradients of {} travel layer by layer", names.join(", "))
 }
 
 /// Why settings of an all-reduce have no effect on a strategy; `None` where it has one.
