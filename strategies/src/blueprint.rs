@@ -14,7 +14,7 @@ use crate::plan::TrainingPlan;
 use crate::projection::{self, Matrix};
 use crate::registry::{CustomRank, Registry};
 use crate::runtime::{Checkpoint, Runtime};
-use crate::schedule::{Division, Route};
+use crate::schedule::{Division, GradientLane};
 use crate::strategy::{Evaluated, Roles};
 use crate::{State, StepError};
 use recipe::{Compression, CustomCodec, Graph, Measure, Role, RunSpec, Schedule, Strategy as Kind};
@@ -145,9 +145,9 @@ impl Blueprint {
     }
 
     /// The lane that a worker's gradients travel on.
-    pub(crate) fn route(&self) -> Route {
+    pub(crate) fn gradient_lane(&self) -> GradientLane {
         let always = matches!(self.strategy, Kind::PipeSgd { .. });
-        if always || self.division().divides() { Route::Communication } else { Route::Compute }
+        if always || self.division().divides() { GradientLane::Communication } else { GradientLane::Compute }
     }
 
     /// The roles of a rank.

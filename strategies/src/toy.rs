@@ -21,7 +21,13 @@ impl Quadratic {
     /// Curvature h, starting point, and how many layers the vector is split into.
     pub fn new(curvature: f32, start: Vec<f32>, layers: usize) -> Self {
         let sizes = (0..layers).map(|l| (format!("layer{}", l + 1), piece(start.len(), layers, l).len()));
-        Self { curvature, layout: Layout::new(sizes), start: start.into(), activations: Block::default() }
+        let layout = Layout::new(sizes);
+        Self::of_layers(curvature, start, layout)
+    }
+
+    /// Curvature h, starting point, and its layers, which must be as long as it.
+    pub fn of_layers(curvature: f32, start: Vec<f32>, layout: Layout) -> Self {
+        Self { curvature, layout, start: start.into(), activations: Block::default() }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::all_reduce::{AllReduce, CommQueue};
 use crate::group::Group;
 use crate::learner::{Batch, Learner};
 use crate::optimizer::Optimizer;
-use crate::schedule::{Division, Route};
+use crate::schedule::{Division, GradientLane};
 use crate::service_context::{RankInfo, ServiceContext};
 use crate::vector::{Layout, Vector};
 use crate::{Kind, Lane, StateError, StateVisitor, Tag};
@@ -72,16 +72,16 @@ pub(crate) struct WorkerParts {
     /// How a gradient is divided.
     pub(crate) division: Division,
     /// Where it travels.
-    pub(crate) route: Route,
+    pub(crate) lane: GradientLane,
 }
 
 impl WorkerContext {
     /// A context with the learner's initial weights.
     pub(crate) fn new(parts: WorkerParts) -> Self {
-        let WorkerParts { service, trainers, learner, all_reduce, comm, division, route } = parts;
+        let WorkerParts { service, trainers, learner, all_reduce, comm, division, lane } = parts;
         let optimizer = Optimizer::new(service.info.plan.optimizer());
         let weights = learner.initial();
-        let exchange = Exchange::new(division, route, learner.layout());
+        let exchange = Exchange::new(division, lane, learner.layout());
         Self {
             service,
             learner,

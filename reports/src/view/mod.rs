@@ -11,6 +11,7 @@ mod emulation;
 mod failures;
 mod forest;
 mod front;
+mod forecast;
 mod masthead;
 mod method;
 mod overview;
@@ -63,6 +64,7 @@ pub(crate) struct View {
     pub(crate) staleness: Option<staleness::Section>,
     pub(crate) communication: Option<communication::Communication>,
     pub(crate) schedule: Option<schedule::Section>,
+    pub(crate) forecast: Option<forecast::Section>,
     pub(crate) failures: failures::Failures,
     pub(crate) method: method::Method,
     pub(crate) reproduce: reproduce::Reproduce,
@@ -93,6 +95,7 @@ impl View {
             staleness: staleness::Section::of(findings),
             communication: communication::Communication::of(findings),
             schedule: schedule::Section::of(findings),
+            forecast: forecast::Section::of(findings),
             failures: failures::Failures::of(findings),
             method: method::Method::of(findings),
             reproduce: reproduce::Reproduce::of(findings, options, data),

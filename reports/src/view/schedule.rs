@@ -15,7 +15,6 @@ const ROW: f64 = 46.0;
 const BAR: f64 = 16.0;
 const PLANNED: f64 = 7.0;
 
-/// The section.
 #[derive(Debug, Serialize)]
 pub(crate) struct Section {
     pub(crate) figure: Figure,

@@ -10,7 +10,6 @@ mod ending;
 mod environment;
 mod exit;
 mod export;
-mod forecast;
 mod live;
 mod machines;
 mod output;

@@ -18,7 +18,7 @@
 //! judged by the exact weights: those of the server; of several, where workers get the same bits, those of rank 0, and where
 //! the model is coded on its way, the parts of all servers, which the first puts together at each mark.
 
-use crate::schedule::{Part, Route};
+use crate::schedule::{GradientLane, Part};
 use crate::server::Shards;
 use crate::{
     GroupRank, Kind, Loss, Optimizer, Service, ServiceContext, ServiceStep, StateVisitor, StepError, Tag,
@@ -34,13 +34,13 @@ pub struct Worker {
     /// The servers that hold the weights.
     pub servers: Shards,
     /// The lane on which it exchanges with them.
-    pub route: Route,
+    pub lane: GradientLane,
 }
 
 impl Trainer for Worker {
     fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
-        match self.route {
-            Route::Compute => {
+        match self.lane {
+            GradientLane::Compute => {
                 let (loss, g) = ctx.gradient()?;
                 let g = ctx.weighted(g);
                 self.servers.push(ctx, &g)?;
@@ -48,7 +48,7 @@ impl Trainer for Worker {
                 ctx.recycle(g);
                 Ok(loss)
             }
-            Route::Communication => {
+            GradientLane::Communication => {
                 let loss = ctx.forward()?;
                 let travelling = ctx.backward_sending()?;
                 let w = ctx.arrived(travelling)?;

@@ -11,7 +11,7 @@ use crate::all_reduce::CommQueue;
 use crate::comm_lane::CommLane;
 use crate::optimizer::Optimizer;
 use crate::runtime::Runtime;
-use crate::schedule::Route;
+use crate::schedule::GradientLane;
 use crate::server::{
     BucketLane, Centre, Client, Elastic, ServerState, Shards, SnapshotLane, TrainingEnd, WorkerClocks,
 };
@@ -41,11 +41,11 @@ impl Blueprint {
             Kind::PsSync => {
                 // One server holds the model itself; of several, each holds a part, and rank 0 the same bits.
                 let first = first.filter(|_| shards.servers() > 1 && !self.codes_weights());
-                let route = self.route();
-                let roles = trainer(ps_sync::Worker { servers: shards, route }, first);
-                match route {
-                    Route::Compute => roles,
-                    Route::Communication => {
+                let lane = self.gradient_lane();
+                let roles = trainer(ps_sync::Worker { servers: shards, lane }, first);
+                match lane {
+                    GradientLane::Compute => roles,
+                    GradientLane::Communication => {
                         Roles { services: vec![Box::new(BucketLane::new(comm.clone(), shards))], ..roles }
                     }
                 }
@@ -134,9 +134,9 @@ impl Blueprint {
 
     /// The roles of a trainer, with a communication lane where its gradients travel on one.
     fn beside(&self, comm: &CommQueue, roles: Roles) -> Roles {
-        match self.route() {
-            Route::Compute => roles,
-            Route::Communication => {
+        match self.gradient_lane() {
+            GradientLane::Compute => roles,
+            GradientLane::Communication => {
                 let lane = CommLane::new(comm.clone(), self.all_reduce());
                 Roles { services: vec![Box::new(lane)], ..roles }
             }

@@ -38,7 +38,7 @@ pub enum Division {
 
 /// The lane on which a gradient travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Route {
+pub enum GradientLane {
     /// The compute lane, after the backward pass.
     Compute,
     /// The communication lane, during the backward pass.

@@ -4,7 +4,8 @@ use super::{Accumulated, WorkerContext};
 use crate::all_reduce::Reduced;
 use crate::handoff::Pending;
 use crate::schedule::{
-    BucketTime, BucketTimes, Buckets, Division, GradientParts, MeasuredStep, Part, Planner, Route, describe,
+    BucketTime, BucketTimes, Buckets, Division, GradientLane, GradientParts, MeasuredStep, Part, Planner,
+    describe,
 };
 use crate::vector::{Layout, Vector};
 use crate::{GroupRank, Kind, StateError, StateVisitor, StepError, Tag};
@@ -14,7 +15,7 @@ use std::ops::Range;
 
 /// How the gradients of a worker travel.
 pub(crate) struct Exchange {
-    route: Route,
+    lane: GradientLane,
     buckets: Buckets,
     /// While a plan is to be made.
     planner: Option<Planner>,
@@ -46,13 +47,13 @@ enum Bucket {
 
 impl Exchange {
     /// The exchange of a run's first step.
-    pub(crate) fn new(division: Division, route: Route, layout: &Layout) -> Self {
+    pub(crate) fn new(division: Division, lane: GradientLane, layout: &Layout) -> Self {
         let planner = match division {
             Division::Layers(schedule) => Planner::new(schedule, layout.layers().len()),
             Division::Pieces(_) => None,
         };
         Self {
-            route,
+            lane,
             buckets: division.buckets(layout),
             planner,
             from_step: 1,
@@ -84,6 +85,25 @@ impl Exchange {
             .map_err(|_| StateError::Missing { name: "the buckets of the schedule".into() })?;
         state.number("from-step", &mut self.from_step)?;
         self.take(layout, &grouping);
+        self.plan_state(state)
+    }
+
+    /// What the plan is from, on the rank that made it.
+    fn plan_state(&mut self, state: &mut StateVisitor<'_>) -> Result<(), StateError> {
+        if state.count("costs", usize::from(self.cost.is_some()), 1)? == 0 {
+            return Ok(());
+        }
+        let none = ScheduleCost { start_up: 0.0, per_byte: 0.0, worst: 0.0, computed: Nanos(0) };
+        let cost = self.cost.get_or_insert(none);
+        state.double("start-up", &mut cost.start_up)?;
+        state.double("per-byte", &mut cost.per_byte)?;
+        state.double("worst", &mut cost.worst)?;
+        state.number("computed", &mut cost.computed.0)?;
+        self.predicted.resize(self.buckets.spans().len(), BucketTime::default());
+        for (number, time) in self.predicted.iter_mut().enumerate() {
+            state.number(&format!("planned-begin{number}"), &mut time.begin.0)?;
+            state.number(&format!("planned-end{number}"), &mut time.end.0)?;
+        }
         Ok(())
     }
 
@@ -109,7 +129,7 @@ impl WorkerContext {
     /// The learner or the communication fails.
     pub fn backward_sending(&mut self) -> Result<Travelling, StepError> {
         let began = self.exchange.began;
-        if self.exchange.route == Route::Compute {
+        if self.exchange.lane == GradientLane::Compute {
             let mut g = self.spare();
             while self.backward_into(&mut g)?.is_some() {}
             let part = Part { at: 0, values: self.all_reduce_mean(g)? };
@@ -162,7 +182,7 @@ impl WorkerContext {
 
     /// Keeps the memory of a gradient in parts for the next step.
     pub fn recycle_parts(&mut self, parts: GradientParts) {
-        if self.exchange.route == Route::Compute || !parts.fits(&self.exchange.buckets) {
+        if self.exchange.lane == GradientLane::Compute || !parts.fits(&self.exchange.buckets) {
             parts.into_iter().for_each(|part| self.recycle(part.values));
         } else {
             self.exchange.spare.push(parts);
@@ -174,7 +194,8 @@ impl WorkerContext {
         let rank = self.rank();
         let exchange = &self.exchange;
         let divides = exchange.buckets.spans().len() > 1 || !exchange.ends.is_empty();
-        if rank != Rank(0) || exchange.route == Route::Compute || exchange.planner.is_some() || !divides {
+        if rank != Rank(0) || exchange.lane == GradientLane::Compute || exchange.planner.is_some() || !divides
+        {
             return None;
         }
         let measured: Vec<BucketTime> = exchange.times.means().collect();

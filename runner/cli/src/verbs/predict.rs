@@ -3,7 +3,6 @@
 use crate::args::{RecipeArgs, TableFormat};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
-use crate::forecast::{Forecast, NoModel, forecast};
 use crate::output::paint::{FAINT, STRONG, paint};
 use crate::output::table::{Cell as TableCell, Sheet};
 use crate::output::{self, human};
@@ -13,6 +12,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use predict::network::{LinkRates, NamedNetwork};
 use recipe::{Cell, Plan};
 use record::Nanos;
+use reports::{Forecast, NoModel, forecast};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -26,9 +26,9 @@ Examples:
 
 Nothing is run. Networks are those of You, Buluc and Demmel, SC 2017, Table 2;
 all-reduces cost what MG-WFBP's Table II says, steps what Pipe-SGD's equations
-2, 4 and 6 and, with a schedule of layers, MG-WFBP's 6 to 8 and 19 to 21 say. Layers
-take time in the proportion of their arithmetic; arithmetic on what is received is
-free.";
+2, 4 and 6 and, with a schedule of layers, MG-WFBP's 6 to 8 and 19 to 21 say.
+Layers take time in the proportion of their arithmetic; arithmetic on what is
+received is free.";
 
 /// Arguments of `predict`.
 #[derive(Debug, Args)]

@@ -27,27 +27,27 @@ use std::num::NonZeroU32;
 
 /// A predicted step of a worker, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Forecast {
+pub struct Forecast {
     /// Forward pass, backward pass and update.
-    pub(crate) compute: f64,
+    pub compute: f64,
     /// The term of the model for communication, before any of it is hidden behind computing.
-    pub(crate) communication: f64,
+    pub communication: f64,
     /// All of it.
-    pub(crate) step: f64,
+    pub step: f64,
     /// Samples per second beside one worker with the same computing per step (MG-WFBP Eq. 4).
-    pub(crate) speed_up: f64,
+    pub speed_up: f64,
 }
 
 impl Forecast {
     /// Seconds of the step in which a worker does not compute: the communication that is not hidden.
-    pub(crate) fn exposed(self) -> f64 {
+    pub fn exposed(self) -> f64 {
         self.step - self.compute
     }
 }
 
 /// Why a step is not predicted.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct NoModel(pub(crate) String);
+pub struct NoModel(pub String);
 
 impl From<StageError> for NoModel {
     fn from(error: StageError) -> Self {
@@ -60,7 +60,7 @@ fn no_model<T>(of: impl std::fmt::Display) -> Result<T, NoModel> {
 }
 
 /// The step of a run on a network whose workers compute for `compute` seconds per step.
-pub(crate) fn forecast(spec: &RunSpec, rates: LinkRates, compute: f64) -> Result<Forecast, NoModel> {
+pub fn forecast(spec: &RunSpec, rates: LinkRates, compute: f64) -> Result<Forecast, NoModel> {
     if !spec.emulation.slow.is_empty() {
         return no_model("slow ranks");
     }

@@ -1,0 +1,275 @@
+//! Predicted step times beside the measured ones, where the network is known because it is emulated.
+
+use super::condition_title;
+use crate::chart::{Area, Figure, Frame, Key, Scale, Table, arm_style, coordinate, marker};
+use crate::findings::Findings;
+use crate::forecast::{Forecast, forecast};
+use crate::number_format::{self, Unit};
+use crate::phase_shares::{self, StepShares};
+use crate::study::PlacedCell;
+use predict::network::LinkRates;
+use record::Phase;
+use serde::Serialize;
+
+/// Points within this share of the measured time are called close.
+const CLOSE: f64 = 0.1;
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Section {
+    pub(crate) figure: Figure,
+    pub(crate) frame: Frame,
+    /// Equal times, and the edges of the band around them.
+    pub(crate) diagonal: String,
+    pub(crate) band: String,
+    pub(crate) points: Vec<Point>,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) has_conditions: bool,
+    /// Order and regret, a sentence each.
+    pub(crate) findings: Vec<String>,
+    /// Why arms are missing; empty where none is.
+    pub(crate) missing: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Point {
+    pub(crate) style: String,
+    pub(crate) mark: String,
+    pub(crate) title: String,
+}
+
+/// One arm under one condition.
+#[derive(Debug, Serialize)]
+pub(crate) struct Row {
+    pub(crate) key: Key,
+    pub(crate) condition: String,
+    pub(crate) predicted: String,
+    pub(crate) measured: String,
+    /// Of the prediction, relative to the measured step.
+    pub(crate) error: String,
+    /// Predicted less measured seconds of computing, and of exposed communication.
+    pub(crate) compute: String,
+    pub(crate) exposed: String,
+    /// Measured time that no prediction has.
+    pub(crate) left_out: String,
+    /// What missed most; empty for a prediction that is close.
+    pub(crate) missed: String,
+}
+
+/// A prediction and what became of it, in seconds per step.
+struct Compared<'a> {
+    arm: usize,
+    name: &'a str,
+    number: usize,
+    condition: String,
+    forecast: Forecast,
+    measured: f64,
+    /// Forward pass, backward pass, update.
+    compute: f64,
+    exposed: f64,
+}
+
+impl Compared<'_> {
+    fn error(&self) -> f64 {
+        self.forecast.step / self.measured - 1.0
+    }
+
+    fn left_out(&self) -> f64 {
+        (self.measured - self.compute - self.exposed).max(0.0)
+    }
+
+    /// The part of the error that is largest, in words.
+    fn missed(&self, unit: Unit) -> String {
+        if self.error().abs() <= CLOSE {
+            return String::new();
+        }
+        let compute = self.forecast.compute - self.compute;
+        let exposed = self.forecast.exposed() - self.exposed;
+        let parts = [
+            ("computing", compute.abs()),
+            ("exposed communication", exposed.abs()),
+            ("what no model has", self.left_out()),
+        ];
+        let most = parts.iter().max_by(|left, right| left.1.total_cmp(&right.1));
+        most.map_or_else(String::new, |(part, seconds)| format!("{part}: {}", unit.short(*seconds)))
+    }
+}
+
+impl Section {
+    /// `None` where no arm was predicted and measured.
+    pub(crate) fn of(findings: &Findings) -> Option<Self> {
+        let mut missing = Vec::new();
+        let mut all = Vec::new();
+        for placed in findings.study.arm_cells() {
+            match compared(findings, placed) {
+                Some(Ok(found)) => all.push(found),
+                Some(Err(why)) if !missing.contains(&why) => missing.push(why),
+                Some(Err(_)) | None => {}
+            }
+        }
+        let longest = all.iter().map(|found| found.measured.max(found.forecast.step)).reduce(f64::max)?;
+        let unit = Unit::of_seconds(longest);
+        let area = Area { width: 520.0, height: 400.0, left: 64.0, right: 508.0, top: 16.0, bottom: 352.0 };
+        let x = Scale::new(0.0..=longest * 1.05, area.left..=area.right, unit.factor);
+        let y = Scale::new(0.0..=longest * 1.05, area.bottom..=area.top, unit.factor);
+        let labels =
+            [format!("predicted step time ({})", unit.name), format!("measured step time ({})", unit.name)];
+        let end = longest * 1.05;
+        let place = |predicted: f64, measured: f64| {
+            format!("{} {}", coordinate(x.at(predicted)), coordinate(y.at(measured)))
+        };
+        Some(Self {
+            figure: Figure {
+                id: "forecast".to_owned(),
+                title: "Predicted and measured step times".to_owned(),
+                description: description(&all),
+                reading: String::new(),
+                table: Table::default(),
+            },
+            frame: area.frame(&x, &y, labels),
+            diagonal: format!("M{}L{}", place(0.0, 0.0), place(end, end)),
+            band: format!(
+                "M{}L{}L{}Z",
+                place(0.0, 0.0),
+                place(end, end * (1.0 - CLOSE)),
+                place(end * (1.0 - CLOSE), end)
+            ),
+            points: all.iter().map(|found| point(found, &x, &y, unit)).collect(),
+            rows: all.iter().map(|found| row(found, unit)).collect(),
+            has_conditions: findings.has_conditions(),
+            findings: sentences(&all, findings.rows().plan.report.min_effect, unit),
+            missing,
+        })
+    }
+}
+
+/// `None` where the network is not known or nothing was measured; the reason where no model fits.
+fn compared<'a>(
+    findings: &'a Findings<'a>,
+    PlacedCell { number, condition, cell }: PlacedCell<'_, 'a>,
+) -> Option<Result<Compared<'a>, String>> {
+    let study = &findings.study;
+    let spec = &findings.rows().plan.cells.get(cell.index)?.spec;
+    let network = spec.emulation.network?;
+    let rates = LinkRates::new(network.latency.as_secs_f64(), 1.0 / network.bandwidth as f64, 0.0).ok()?;
+    let shares: StepShares = phase_shares::mean(cell, phase_shares::workers)?;
+    let compute: f64 =
+        [Phase::Forward, Phase::Backward, Phase::Update].map(|phase| shares.of(phase)).iter().sum();
+    let stated = spec.emulation.compute.map(|compute| compute.step_time.as_secs_f64());
+    let name = study.arm_name(cell.arm);
+    let title = if findings.has_conditions() { condition_title(condition) } else { String::new() };
+    Some(match forecast(spec, rates, stated.unwrap_or(compute)) {
+        Ok(forecast) => Ok(Compared {
+            arm: cell.arm,
+            name,
+            number,
+            condition: title,
+            forecast,
+            measured: shares.length,
+            compute,
+            exposed: shares.exposed.unwrap_or(0.0),
+        }),
+        Err(why) => Err(format!("{name}: {}", why.0)),
+    })
+}
+
+fn point(found: &Compared<'_>, x: &Scale, y: &Scale, unit: Unit) -> Point {
+    let condition = if found.condition.is_empty() { String::new() } else { format!(", {}", found.condition) };
+    Point {
+        style: arm_style(found.arm),
+        mark: marker(found.arm, x.at(found.forecast.step), y.at(found.measured), 4.5),
+        title: format!(
+            "{}{condition}: predicted {}, measured {}",
+            found.name,
+            unit.short(found.forecast.step),
+            unit.short(found.measured)
+        ),
+    }
+}
+
+fn row(found: &Compared<'_>, unit: Unit) -> Row {
+    let signed = |seconds: f64| {
+        let text = unit.short(seconds.abs());
+        if seconds < 0.0 { format!("\u{2212}{text}") } else { format!("+{text}") }
+    };
+    Row {
+        key: Key::of_arm(found.arm, found.name),
+        condition: found.condition.clone(),
+        predicted: unit.short(found.forecast.step),
+        measured: unit.short(found.measured),
+        error: format!("{}\u{a0}%", number_format::signed(100.0 * found.error(), 1)),
+        compute: signed(found.forecast.compute - found.compute),
+        exposed: signed(found.forecast.exposed() - found.exposed),
+        left_out: unit.short(found.left_out()),
+        missed: found.missed(unit),
+    }
+}
+
+fn description(all: &[Compared<'_>]) -> String {
+    let close = all.iter().filter(|found| found.error().abs() <= CLOSE).count();
+    let worst = all.iter().max_by(|left, right| left.error().abs().total_cmp(&right.error().abs()));
+    let worst = worst.map_or_else(String::new, |found| {
+        format!(
+            " The farthest is {}, off by {}\u{a0}%.",
+            found.name,
+            number_format::signed(100.0 * found.error(), 1)
+        )
+    });
+    format!("{close} of {} predictions are within 10\u{a0}% of the measured step.{worst}", all.len())
+}
+
+/// Whether the prediction puts arms in the measured order, and what trusting it would have cost.
+fn sentences(all: &[Compared<'_>], min_effect: f64, unit: Unit) -> Vec<String> {
+    let mut sentences = vec![description(all)];
+    let pairs: Vec<bool> = all
+        .iter()
+        .enumerate()
+        .flat_map(|(place, one)| all[place + 1..].iter().map(move |other| (one, other)))
+        .filter(|(one, other)| one.number == other.number)
+        .filter(|(one, other)| (one.measured / other.measured).ln().abs() > min_effect.ln_1p())
+        .map(|(one, other)| (one.measured < other.measured) == (one.forecast.step < other.forecast.step))
+        .collect();
+    if !pairs.is_empty() {
+        let right = pairs.iter().filter(|right| **right).count();
+        sentences.push(format!(
+            "Of {} of arms whose measured steps differ by more than {}, the prediction puts {right} in the measured order.",
+            number_format::plural(pairs.len(), "pair"),
+            number_format::percent(min_effect)
+        ));
+    }
+    sentences.extend(regret(all, unit));
+    sentences
+}
+
+/// The measured cost of choosing the arm that is predicted to be the fastest.
+fn regret(all: &[Compared<'_>], unit: Unit) -> Option<String> {
+    let conditions: std::collections::BTreeSet<usize> = all.iter().map(|found| found.number).collect();
+    let costs = conditions.into_iter().filter_map(|number| {
+        let arms = || all.iter().filter(|found| found.number == number);
+        let chosen = arms().min_by(|one, other| one.forecast.step.total_cmp(&other.forecast.step))?;
+        let best = arms().min_by(|one, other| one.measured.total_cmp(&other.measured))?;
+        (arms().count() > 1).then_some((
+            chosen,
+            chosen.measured - best.measured,
+            chosen.measured / best.measured - 1.0,
+        ))
+    });
+    let all: Vec<_> = costs.collect();
+    let (chosen, seconds, share) = all.iter().max_by(|one, other| one.2.total_cmp(&other.2))?;
+    let many = all.len() > 1;
+    let place =
+        if many && !chosen.condition.is_empty() { format!(" ({})", chosen.condition) } else { String::new() };
+    Some(if *seconds <= 0.0 {
+        format!(
+            "The arm that is predicted to be the fastest is the fastest{}.",
+            if many { " in each condition" } else { "" }
+        )
+    } else {
+        format!(
+            "Choosing by the prediction costs {}{} per step ({}): it names {}{place}.",
+            if many { "at most " } else { "" },
+            unit.short(*seconds),
+            number_format::percent(*share),
+            chosen.name
+        )
+    })
+}
