@@ -5,7 +5,8 @@
 //! | `d-sync` | Pipe-SGD Eq. 2: computing and all-reduce one after the other |
 //! | `pipe-sgd` | Eq. 4, with segments the communication of Eq. 6; with a depth of 1 Eq. 2 |
 //! | `local-sgd`, `slowmo` | Eq. 2 with one all-reduce per period |
-//! | `d-sync`, `pipe-sgd` with a schedule of layers | MG-WFBP Eq. 6 to 8 and 19 to 21 |
+//! | `d-sync` with a schedule of layers | MG-WFBP Eq. 6 to 8 and 19 to 21 |
+//! | `pipe-sgd` with a schedule of layers | Pipe-SGD Eq. 4 with the sum of the messages |
 //! | `ps-sync` | Eq. 2 with SC17's P (alpha + W beta) down, and one gradient up |
 //! | `easgd-sync` | Eq. 2 with SC17's log P (alpha + W beta) up and down; variant 3 Eq. 4 with one of them |
 //!
@@ -20,7 +21,7 @@ use predict::pipe_sgd::{RingExchange, StageError, Stages};
 use predict::schedule::{LayerTime, StepProfile, TimeLine};
 use predict::{all_reduce, elastic, schedule};
 use recipe::{
-    Codec, Collective, Compression, ComputeSplit, Role, RunSpec, Schedule, Strategy, SyncVariant,
+    Codec, Collective, Compression, ComputeSplit, ReduceOrder, Role, RunSpec, Schedule, Strategy, SyncVariant,
     WeightedLayer,
 };
 use std::num::NonZeroU32;
@@ -169,7 +170,10 @@ fn exchange(spec: &RunSpec, rates: LinkRates, workers: NonZeroU32) -> Result<Exc
 /// The row of MG-WFBP Table II.
 fn table_2(spec: &RunSpec, rates: LinkRates, workers: NonZeroU32) -> Result<Linear, NoModel> {
     match spec.communication.collective {
-        Collective::Ring => Ok(all_reduce::ring(rates, workers)),
+        Collective::Ring => Ok(match spec.communication.reduce_order {
+            ReduceOrder::Ring => all_reduce::ring(rates, workers),
+            ReduceOrder::Rank => all_reduce::in_rank_order(rates, workers),
+        }),
         Collective::Tree => Ok(all_reduce::binary_tree(rates, workers)),
         Collective::RecursiveDoubling => Ok(all_reduce::recursive_doubling(rates, workers)),
         Collective::HalvingDoubling => Ok(all_reduce::halving_doubling(rates, workers)),
@@ -201,5 +205,70 @@ fn exact(spec: &RunSpec) -> Result<(), NoModel> {
     match spec.compression {
         Compression::Coded { parameters: true, .. } => no_model("coded weights"),
         Compression::Coded { parameters: false, .. } | Compression::None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use recipe::Compute;
+    use std::time::Duration;
+
+    fn spec(schedule: Schedule) -> RunSpec {
+        let mut spec = RunSpec::sample_of(Strategy::DSync, 4);
+        let split = ComputeSplit::Given { forward: 0.25, backward: 0.5, update: 0.25 };
+        spec.emulation.compute = Some(Compute { step_time: Duration::from_millis(40), split });
+        spec.communication.schedule = schedule;
+        spec.communication.reduce_order = ReduceOrder::Ring;
+        spec
+    }
+
+    fn step(schedule: Schedule) -> Forecast {
+        let rates = LinkRates::new(1e-3, 1e-8, 0.0).unwrap();
+        forecast(&spec(schedule), rates, 0.04).unwrap()
+    }
+
+    #[test]
+    fn one_bucket_is_what_the_equation_for_all_layers_says() {
+        let (single, fixed) = (step(Schedule::Single), step(Schedule::Fixed { bytes: u64::MAX }));
+        assert!((single.step - fixed.step).abs() < 1e-12, "{single:?} {fixed:?}");
+        assert!((single.communication - fixed.communication).abs() < 1e-12);
+    }
+
+    #[test]
+    fn layers_that_travel_by_themselves_follow_the_time_line() {
+        let spec = spec(Schedule::PerLayer);
+        let layers = spec.model.weighted_layers();
+        let flops: f64 = layers.iter().map(|layer| layer.flops as f64).sum();
+        let (mut finished, mut free, mut sent) = (0.01, 0.0_f64, 0.0);
+        for layer in layers.iter().rev() {
+            finished += 0.02 * layer.flops as f64 / flops;
+            // A ring of four: six messages in a row, one and a half times the bytes.
+            let message = 6e-3 + 1.5e-8 * 4.0 * layer.size() as f64;
+            free = free.max(finished) + message;
+            sent += message;
+        }
+        let found = step(Schedule::PerLayer);
+        assert!((found.step - (free + 0.01)).abs() < 1e-12, "{found:?} {free}");
+        assert!((found.communication - sent).abs() < 1e-12);
+    }
+
+    #[test]
+    fn in_rank_order_a_ring_is_two_rounds() {
+        let rates = LinkRates::new(1e-3, 1e-8, 0.0).unwrap();
+        let mut spec = spec(Schedule::Single);
+        let around = forecast(&spec, rates, 0.04).unwrap();
+        spec.communication.reduce_order = ReduceOrder::Rank;
+        let straight = forecast(&spec, rates, 0.04).unwrap();
+        assert!((around.step - straight.step - 4e-3).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_pipeline_waits_for_all_of_its_messages() {
+        let mut spec = spec(Schedule::PerLayer);
+        spec.strategy = Strategy::PipeSgd { depth: 2, warmup: recipe::Extent::Steps(0), segments: 1 };
+        let rates = LinkRates::new(1e-3, 1e-8, 0.0).unwrap();
+        let found = forecast(&spec, rates, 0.04).unwrap();
+        assert!((found.step - found.communication.max(0.04)).abs() < 1e-12, "{found:?}");
     }
 }

@@ -14,7 +14,7 @@ use crate::plan::TrainingPlan;
 use crate::projection::{self, Matrix};
 use crate::registry::{CustomRank, Registry};
 use crate::runtime::{Checkpoint, Runtime};
-use crate::schedule::{Division, GradientLane};
+use crate::schedule::{Division, GradientLane, Pace};
 use crate::strategy::{Evaluated, Roles};
 use crate::{State, StepError};
 use recipe::{Compression, CustomCodec, Graph, Measure, Role, RunSpec, Schedule, Strategy as Kind};
@@ -135,12 +135,23 @@ impl Blueprint {
         AllReduce::new(self.collective.clone(), projector)
     }
 
-    /// How a worker's gradients are divided. One worker sends nothing, and one that has no lane for it divides nothing.
+    /// How a worker's gradients are divided. One worker sends nothing; with more servers than weights, some would wait for a
+    /// bucket of their own in vain.
     pub(crate) fn division(&self) -> Division {
+        let servers = self.everyone.len() - self.trainers.len();
+        let whole = self.trainers.len() == 1 || self.parameter_count < servers.max(1);
         match self.strategy {
-            _ if self.trainers.len() == 1 => Division::Layers(Schedule::Single),
+            _ if whole => Division::Layers(Schedule::Single),
             Kind::PipeSgd { segments, .. } if segments > 1 => Division::Pieces(segments as usize),
             _ => Division::Layers(self.schedule),
+        }
+    }
+
+    /// What a worker's step waits for.
+    pub(crate) fn pace(&self) -> Pace {
+        match self.strategy {
+            Kind::PipeSgd { depth: 2.., .. } => Pace::Pipelined,
+            _ => Pace::Own,
         }
     }
 

@@ -44,6 +44,10 @@ pub(crate) fn train(
         if let Some(purpose) = recorder.purpose(due).filter(|_| !over) {
             recorder.snapshot_worker(&mut ctx, strategy.as_ref(), last, purpose);
         }
+        if due && let Some(record) = ctx.schedule_record() {
+            // A run that is stopped at its target ends here.
+            recorder.observer.event(Event::Schedule(record));
+        }
         if let Some(number) = checkpoint {
             let before = ctx.lane().clock.switch(Phase::Snapshot);
             let state = State::save(|state| worker_state(&mut ctx, strategy.as_mut(), &mut last, state))?;

@@ -11,7 +11,7 @@ use crate::all_reduce::{AllReduce, CommQueue};
 use crate::group::Group;
 use crate::learner::{Batch, Learner};
 use crate::optimizer::Optimizer;
-use crate::schedule::{Division, GradientLane};
+use crate::schedule::{Division, GradientLane, Pace};
 use crate::service_context::{RankInfo, ServiceContext};
 use crate::vector::{Layout, Vector};
 use crate::{Kind, Lane, StateError, StateVisitor, Tag};
@@ -73,15 +73,17 @@ pub(crate) struct WorkerParts {
     pub(crate) division: Division,
     /// Where it travels.
     pub(crate) lane: GradientLane,
+    /// What its steps wait for.
+    pub(crate) pace: Pace,
 }
 
 impl WorkerContext {
     /// A context with the learner's initial weights.
     pub(crate) fn new(parts: WorkerParts) -> Self {
-        let WorkerParts { service, trainers, learner, all_reduce, comm, division, lane } = parts;
+        let WorkerParts { service, trainers, learner, all_reduce, comm, division, lane, pace } = parts;
         let optimizer = Optimizer::new(service.info.plan.optimizer());
         let weights = learner.initial();
-        let exchange = Exchange::new(division, lane, learner.layout());
+        let exchange = Exchange::new(division, lane, pace, learner.layout());
         Self {
             service,
             learner,

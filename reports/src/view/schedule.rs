@@ -5,7 +5,7 @@ use crate::chart::{Figure, Scale, Table, Tick, WIDTH, arm_style, coordinate, row
 use crate::findings::Findings;
 use crate::number_format::{self, Unit};
 use crate::study::PlacedCell;
-use record::{Nanos, ScheduleRecord, ScheduledBucket};
+use record::{HeldCost, Nanos, ScheduleRecord, ScheduledBucket};
 use serde::Serialize;
 
 /// Rows on one page.
@@ -202,9 +202,14 @@ fn size(bucket: &ScheduledBucket) -> String {
 /// What a plan is from, in a sentence.
 fn plan(found: &Found<'_>, unit: Unit) -> Option<String> {
     let cost = found.record.cost?;
+    let held = match cost.held {
+        None => "",
+        Some(HeldCost::StartUp) => " (no start-up time could be told apart)",
+        Some(HeldCost::PerByte) => " (no time per byte could be told apart)",
+    };
     Some(format!(
-        "{}: planned before step {} for messages of {} + {} per MiB (measured messages off by at most {}), with the backward pass \
-         ending at {}.",
+        "{}: planned before step {} for messages of {} + {} per MiB{held} (measured messages off by at most {}), with the backward \
+         pass ending at {}.",
         found.title(),
         found.record.from_step,
         number_format::seconds(cost.start_up),
@@ -277,7 +282,7 @@ mod tests {
             cost: Some(ScheduleCost {
                 start_up: 1e-3,
                 per_byte: 2e-8,
-                worst: 0.04,
+                worst: 0.04, held: None,
                 computed: Nanos(40_000_000),
             }),
             buckets: vec![bucket(["c", "d"], [20, 30, 21, 32]), bucket(["a", "b"], [40, 50, 41, 52])],

@@ -44,6 +44,13 @@ pub fn ring(rates: LinkRates, workers: NonZeroU32) -> Linear {
     }
 }
 
+/// The ring's bytes in two rounds, as `reduce-order = "rank"` sends them: each part straight to the worker that adds it, each sum straight
+/// to all. Not in Table II.
+pub fn in_rank_order(rates: LinkRates, workers: NonZeroU32) -> Linear {
+    let rounds = if workers.get() > 1 { 2.0 } else { 0.0 };
+    Linear { a: rounds * rates.alpha(), ..ring(rates, workers) }
+}
+
 /// log N, rounded up: the rounds of a tree of N workers.
 pub(crate) fn rounds(workers: NonZeroU32) -> f64 {
     f64::from(u32::BITS - (workers.get() - 1).leading_zeros())

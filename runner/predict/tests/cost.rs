@@ -150,3 +150,35 @@ fn what_cannot_be_fitted_is_refused() {
     assert!(matches!(wrong, Err(FitError::Time { index: 1, .. })));
     assert_eq!(Fit::of(&probes(&[[4.0, f64::MAX], [5.0, f64::MAX]])), Err(FitError::Overflow));
 }
+
+/// Sizes that differ a thousandfold, each off by the same share: among absolute residuals the longest would decide.
+#[test]
+fn a_relative_fit_is_as_close_to_small_messages_as_to_large_ones() {
+    let truth = |bytes: u64| 1e-3 + 1e-8 * bytes as f64;
+    let probes: Vec<Probe> = [1_000, 10_000, 100_000, 1_000_000, 10_000_000]
+        .into_iter()
+        .zip([1.02, 0.98, 1.02, 0.98, 1.02])
+        .map(|(bytes, off)| Probe { bytes, seconds: off * truth(bytes) })
+        .collect();
+    let fit = Fit::relative(&probes).unwrap();
+    assert!((fit.cost.start_up() - 1e-3).abs() < 0.03e-3, "{fit:?}");
+    assert!((fit.cost.per_byte() - 1e-8).abs() < 0.03e-8, "{fit:?}");
+    assert!(fit.largest_share(&probes) < 0.05 && fit.held.is_none(), "{fit:?}");
+    let absolute = Fit::of(&probes).unwrap();
+    assert!((absolute.cost.start_up() - 1e-3).abs() > 0.1e-3, "the test could not tell the two apart: {absolute:?}");
+}
+
+#[test]
+fn a_relative_fit_stays_where_a_cost_may_lie() {
+    let probes = |seconds: [f64; 3]| -> Vec<Probe> {
+        [100, 200, 400].into_iter().zip(seconds).map(|(bytes, seconds)| Probe { bytes, seconds }).collect()
+    };
+    let falling = Fit::relative(&probes([3.0, 2.0, 1.0])).unwrap();
+    assert_eq!((falling.cost.per_byte().to_bits(), falling.held), (0.0_f64.to_bits(), Some(Held::PerByte)));
+    let through_zero = Fit::relative(&probes([0.5, 2.0, 8.0])).unwrap();
+    assert_eq!((through_zero.cost.start_up().to_bits(), through_zero.held), (0.0_f64.to_bits(), Some(Held::StartUp)));
+    // No time at all is not an error: a simulated message may take none.
+    let none = Fit::relative(&probes([0.0; 3])).unwrap();
+    assert_eq!((none.cost.start_up().to_bits(), none.cost.per_byte().to_bits()), (0, 0));
+    assert_eq!(none.largest_share(&probes([0.0; 3])).to_bits(), 0);
+}

@@ -25,6 +25,6 @@ pub use host::{HostRecord, HostUse};
 pub use overlap::Overlap;
 pub use phase::{Category, Phase, PhaseTimes};
 pub use phase_clock::{PhaseClock, Span, StepTiming, Trace};
-pub use schedule::{ScheduleCost, ScheduleRecord, ScheduledBucket};
+pub use schedule::{HeldCost, ScheduleCost, ScheduleRecord, ScheduledBucket};
 pub use snapshot::{SnapshotGroup, SnapshotRecord, Standing};
 pub use units::{LaneId, Nanos, Rank};

@@ -30,8 +30,20 @@ pub struct ScheduleCost {
     pub per_byte: f64,
     /// The largest distance of a measured message from the line, as a share of what it took.
     pub worst: f64,
+    /// Which of the two would have been negative and is zero instead; `None` if neither.
+    pub held: Option<HeldCost>,
     /// The end of the backward pass, from the start of the forward pass: of each layer the slowest worker's median.
     pub computed: Nanos,
+}
+
+/// A part of a cost that measurements cannot give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum HeldCost {
+    /// a, as where no message is small.
+    StartUp,
+    /// b, as where no message is large.
+    PerByte,
 }
 
 /// A part of a gradient. Times are from the start of the forward pass.

@@ -12,7 +12,7 @@
 //! Sent per step: one all-reduce of the gradient; with a schedule of layers one of each bucket, during the backward pass.
 //!
 //! Schedules by layers are those of Shi, Chu and Li, "MG-WFBP: Efficient data communication for distributed synchronous SGD
-//! algorithms", 2019: `per-layer` is its WFBP (section 3), `merged` its Algorithms 1 and 2. In rank order they change no bit.
+//! algorithms", 2019: `per-layer` is its WFBP (section 3), `merged` its Algorithms 1 and 2. In rank order they change no bit of exact gradients.
 //!
 //! Departures: the paper sums gradients; here they are averaged over samples, and the rate is meant for the
 //! mean.

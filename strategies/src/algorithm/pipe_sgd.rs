@@ -71,7 +71,9 @@ impl Trainer for PipeSgd {
         for number in 0..count {
             let mut g = Vector::zeros(ctx.weights().len());
             if let Some(travelling) = saved.next() {
-                arrived(travelling, ctx)?.copy_into(&mut g);
+                let parts = arrived(travelling, ctx)?;
+                parts.copy_into(&mut g);
+                ctx.recycle_parts(parts);
             }
             state.vector(&format!("g{number}"), &mut g)?;
             self.travelling.push_back(Unapplied::Arrived(GradientParts::whole(g)));

@@ -109,8 +109,8 @@ impl Blueprint {
             return Err(StepError::Learner(format!("rank {} trains, but has no model", service.info.rank)));
         };
         let all_reduce = self.all_reduce();
-        let (division, lane) = (self.division(), self.gradient_lane());
-        Ok(WorkerContext::new(WorkerParts { service, trainers, learner, all_reduce, comm, division, lane }))
+        let (division, lane, pace) = (self.division(), self.gradient_lane(), self.pace());
+        Ok(WorkerContext::new(WorkerParts { service, trainers, learner, all_reduce, comm, division, lane, pace }))
     }
 
     /// The state from which a lane continues; `None` for a run that begins.

@@ -101,7 +101,8 @@ pub trait Compressor: Send {
         crate::vector::add(into, &decoded);
         Ok(())
     }
-    /// How many elements a packet of its own holds: what would have travelled without it is four times that.
+    /// How many elements a packet of its own holds: what would have travelled without it is four times that, and a server learns
+    /// from it how much of a gradient has come.
     fn elements(&self, packet: &Packet) -> usize {
         packet.0.len() / 4
     }

@@ -2,24 +2,26 @@
 //!
 //! In these steps nothing overlaps: after the backward pass, whose layers are timed, the gradient travels bucket by bucket, in turn
 //! as one message and as one per layer, and each message is timed. What travels is the gradient of the step, so that nothing is sent
-//! for the measurement but a message of one element, by which the workers begin together. The first step is left out: its
-//! memory is touched for the first time.
+//! for the measurement but a message of one element, by which the workers begin together. The first two steps are left out, one of each
+//! kind: their memory is touched for the first time.
 //!
 //! The medians of the workers' times go to rank 0, which takes the slowest worker's of each layer and of each message, because
 //! the next one cannot begin before; fits a + b M; and sends the plan to all, so that timings that differ cannot lead to different
-//! plans (MG-WFBP, Algorithm 2).
+//! plans (MG-WFBP, Algorithm 2). A pipeline waits for the sum of its messages, not for the end of the last one: where that is more
+//! than what it computes, all layers travel together.
 
 use super::{BucketTime, Buckets};
 use crate::vector::{Layout, LayoutLayer, Vector};
 use crate::{StateError, StateVisitor};
-use predict::linear::{Fit, Probe};
+use predict::linear::{Fit, Held, Probe};
 use predict::schedule::{Grouping, LayerTime, StepProfile, TimeLine, merged, merged_exact};
-use record::{Nanos, ScheduleCost, ScheduledBucket};
+use record::{HeldCost, Nanos, ScheduleCost, ScheduledBucket};
 
 /// What the first steps have measured, in seconds.
 #[derive(Clone, Debug)]
 pub(crate) struct Planner {
     rule: Rule,
+    pace: Pace,
     steps: u64,
     forward: Vec<f32>,
     /// Of each layer, the last one first.
@@ -37,6 +39,15 @@ enum Rule {
     Merged,
     /// The least iteration time.
     Exact,
+}
+
+/// What a step waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// Its own messages.
+    Own,
+    /// Those of an earlier step: a pipeline, whose step is the longer of computing and all messages (Pipe-SGD Eq. 4).
+    Pipelined,
 }
 
 /// One measured step.
@@ -61,7 +72,10 @@ pub(crate) struct Plan {
 
 impl Planner {
     /// A planner for a schedule that measures.
-    pub(crate) fn new(schedule: recipe::Schedule, layers: usize) -> Option<Self> {
+    pub(crate) fn new(schedule: recipe::Schedule, layers: usize, pace: Pace) -> Option<Self> {
+        if layers == 0 {
+            return None;
+        }
         let rule = match schedule {
             recipe::Schedule::Merged => Rule::Merged,
             recipe::Schedule::MergedExact => Rule::Exact,
@@ -73,6 +87,7 @@ impl Planner {
         let steps = schedule.measured_steps();
         Some(Self {
             rule,
+            pace,
             steps,
             forward: Vec::new(),
             backward: lists(),
@@ -93,7 +108,7 @@ impl Planner {
 
     /// Takes what a step measured.
     pub(crate) fn add(&mut self, step: u64, layout: &Layout, measured: &MeasuredStep) {
-        if step == 1 {
+        if step <= 2 {
             return;
         }
         let seconds = |time: &Nanos| time.seconds() as f32;
@@ -147,17 +162,27 @@ impl Planner {
             .map(|(bytes, seconds)| Probe { bytes, seconds: f64::from(*seconds) })
             .collect();
         let fit = Fit::relative(&probes).ok()?;
-        let grouping = match self.rule {
+        let mut grouping = match self.rule {
             Rule::Merged => merged(&profile, fit.cost),
             Rule::Exact => merged_exact(&profile, fit.cost),
         };
-        let line = TimeLine::of(&profile, fit.cost, &grouping).ok()?;
+        let mut line = TimeLine::of(&profile, fit.cost, &grouping).ok()?;
+        let sending: f64 = line.messages.iter().map(|message| message.end - message.begin).sum();
+        if self.pace == Pace::Pipelined && sending > line.computed {
+            // One message is the shortest way to send everything.
+            grouping = Grouping::single(times.len());
+            line = TimeLine::of(&profile, fit.cost, &grouping).ok()?;
+        }
         let nanos = |seconds: f64| Nanos((seconds * 1e9).round() as u64);
         let sent = line.messages.iter().filter(|message| message.bytes > 0);
         let cost = ScheduleCost {
             start_up: fit.cost.start_up(),
             per_byte: fit.cost.per_byte(),
             worst: fit.largest_share(&probes),
+            held: fit.held.map(|held| match held {
+                Held::StartUp => HeldCost::StartUp,
+                Held::PerByte => HeldCost::PerByte,
+            }),
             computed: nanos(line.computed),
         };
         Some(Plan {

@@ -10,7 +10,7 @@ use crate::schedule::{
 use crate::vector::{Layout, Vector};
 use crate::{GroupRank, Kind, StateError, StateVisitor, StepError, Tag};
 use predict::schedule::Grouping;
-use record::{Event, Nanos, Rank, ScheduleCost, ScheduleRecord};
+use record::{Event, HeldCost, Nanos, Rank, ScheduleCost, ScheduleRecord};
 use std::ops::Range;
 
 /// How the gradients of a worker travel.
@@ -47,9 +47,9 @@ enum Bucket {
 
 impl Exchange {
     /// The exchange of a run's first step.
-    pub(crate) fn new(division: Division, lane: GradientLane, layout: &Layout) -> Self {
+    pub(crate) fn new(division: Division, lane: GradientLane, pace: Pace, layout: &Layout) -> Self {
         let planner = match division {
-            Division::Layers(schedule) => Planner::new(schedule, layout.layers().len()),
+            Division::Layers(schedule) => Planner::new(schedule, layout.layers().len(), pace),
             Division::Pieces(_) => None,
         };
         Self {
@@ -84,7 +84,9 @@ impl Exchange {
         let grouping = Grouping::new(ends, layers)
             .map_err(|_| StateError::Missing { name: "the buckets of the schedule".into() })?;
         state.number("from-step", &mut self.from_step)?;
-        self.take(layout, &grouping);
+        if grouping.ends() != self.ends {
+            self.take(layout, &grouping);
+        }
         self.plan_state(state)
     }
 
@@ -93,11 +95,17 @@ impl Exchange {
         if state.count("costs", usize::from(self.cost.is_some()), 1)? == 0 {
             return Ok(());
         }
-        let none = ScheduleCost { start_up: 0.0, per_byte: 0.0, worst: 0.0, computed: Nanos(0) };
+        let none = ScheduleCost { start_up: 0.0, per_byte: 0.0, worst: 0.0, held: None, computed: Nanos(0) };
         let cost = self.cost.get_or_insert(none);
         state.double("start-up", &mut cost.start_up)?;
         state.double("per-byte", &mut cost.per_byte)?;
         state.double("worst", &mut cost.worst)?;
+        let held = cost.held.map_or(0, |held| held as usize + 1);
+        cost.held = match state.count("held", held, 2)? {
+            0 => None,
+            1 => Some(HeldCost::StartUp),
+            _ => Some(HeldCost::PerByte),
+        };
         state.number("computed", &mut cost.computed.0)?;
         self.predicted.resize(self.buckets.spans().len(), BucketTime::default());
         for (number, time) in self.predicted.iter_mut().enumerate() {
@@ -116,8 +124,8 @@ impl Exchange {
     }
 
     fn parts(&mut self, buckets: &Buckets) -> GradientParts {
-        let spare = self.spare.pop().filter(|parts| parts.fits(buckets));
-        spare.unwrap_or_else(|| GradientParts::of(buckets))
+        let fits = self.spare.iter().position(|parts| parts.fits(buckets));
+        fits.map_or_else(|| GradientParts::of(buckets), |found| self.spare.swap_remove(found))
     }
 }
 
@@ -180,11 +188,11 @@ impl WorkerContext {
         Ok(parts.into_iter().collect())
     }
 
-    /// Keeps the memory of a gradient in parts for the next step.
+    /// Keeps the memory of a gradient in parts for the next step, if a step can use it again.
     pub fn recycle_parts(&mut self, parts: GradientParts) {
-        if self.exchange.lane == GradientLane::Compute || !parts.fits(&self.exchange.buckets) {
+        if self.exchange.lane == GradientLane::Compute {
             parts.into_iter().for_each(|part| self.recycle(part.values));
-        } else {
+        } else if self.exchange.planner.is_some() || parts.fits(&self.exchange.buckets) {
             self.exchange.spare.push(parts);
         }
     }
@@ -258,7 +266,7 @@ impl WorkerContext {
             return Ok(Travelling { began, buckets: Vec::new() });
         };
         let buckets = Planner::buckets(self.t, self.layout());
-        let mut parts: Vec<Part> = GradientParts::of(&buckets).into_iter().collect();
+        let mut parts: Vec<Part> = self.exchange.parts(&buckets).into_iter().collect();
         let mut moment = self.now();
         let mut measured =
             MeasuredStep { forward: moment.since(began), backward: Vec::new(), messages: Vec::new() };
@@ -270,9 +278,12 @@ impl WorkerContext {
         }
         self.end_accumulation();
         self.meet()?;
-        let mut arrived = Vec::with_capacity(parts.len());
+        let mut sent = Vec::with_capacity(parts.len());
         for Part { at, values } in parts {
-            let pending = self.start_all_reduce_mean_of_part(at, values)?;
+            sent.push((at, self.start_all_reduce_mean_of_part(at, values)?));
+        }
+        let mut arrived = Vec::with_capacity(sent.len());
+        for (at, pending) in sent {
             let Reduced { x, began, ended } = self.wait_timed(pending)?;
             measured.messages.push(ended.since(began));
             arrived.push(Bucket::Arrived(Part { at, values: x }));

@@ -54,10 +54,16 @@ fn facts(outcome: &WorldOutcome, after: &BTreeMap<(Rank, record::LaneId), u64>) 
                 ));
             }
             Event::Coding(coding) => facts.push(format!("{coding:?}")),
+            // What the plan is from, and when it expects each message; what was measured since differs.
+            Event::Schedule(record) => {
+                let planned = record.buckets.iter().map(|bucket| (&bucket.layers, bucket.predicted));
+                facts.push(format!("{} {:?} {:?}", record.from_step, record.cost, planned.collect::<Vec<_>>()));
+            }
             _ => {}
         }
     }
     facts.sort();
+    facts.dedup();
     facts
 }
 
@@ -139,6 +145,15 @@ fn every_schedule() {
     }
 }
 
+/// Number of steps that a plan is to be made from so far.
+fn measured(checkpoint: &Checkpoint) -> usize {
+    let forward = checkpoint.state.values().find(|(name, _)| *name == "exchange.forward");
+    match forward {
+        Some((_, strategies::state::Stored::Floats(times))) => times.len(),
+        _ => 0,
+    }
+}
+
 /// The plan may be another one, and the weights are the same in rank order.
 #[test]
 fn a_run_that_has_no_plan_yet() {
@@ -151,6 +166,10 @@ fn a_run_that_has_no_plan_yet() {
         for (number, from) in checkpoints(&whole) {
             let blueprint = scene.blueprint().resuming(from.into_values());
             let resumed = scene.world.run(&blueprint, |_| Box::new(scene.learner())).unwrap();
+            if let Some(later) = checkpoints(&resumed).get(&7) {
+                // Steps 3 to 7 are measured, before the checkpoint or after it.
+                assert_eq!(measured(&later[&(Rank(0), record::LaneId::Compute)]), 5, "checkpoint {number}");
+            }
             for (one, other) in whole.ranks.iter().zip(&resumed.ranks) {
                 assert_eq!(one.model().sha256(), other.model().sha256(), "{strategy:?}, checkpoint {number}");
             }

@@ -156,7 +156,7 @@ family! {
         Fixed = "fixed": "Neighbouring layers until a message has at least the `size`, as PyTorch DDP's buckets.",
         Merged = "merged": "Neighbouring layers merged by Algorithm 1 of MG-WFBP, from times that the run measures in \
             its first steps.",
-        MergedExact = "merged-exact": "Neighbouring layers merged so that the step ends earliest, from the same times.",
+        MergedExact = "merged-exact": "Neighbouring layers merged so that the step's last message ends earliest, from the same times.",
     }
 }
 
