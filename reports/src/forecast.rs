@@ -21,8 +21,8 @@ use predict::pipe_sgd::{RingExchange, StageError, Stages};
 use predict::schedule::{LayerTime, StepProfile, TimeLine};
 use predict::{all_reduce, elastic, schedule};
 use recipe::{
-    Codec, Collective, Compression, ComputeSplit, ReduceOrder, Role, RunSpec, Schedule, Strategy, SyncVariant,
-    WeightedLayer,
+    Codec, Collective, Compression, ComputeSplit, ReduceOrder, Role, RunSpec, Schedule, Strategy,
+    SyncVariant, WeightedLayer,
 };
 use std::num::NonZeroU32;
 

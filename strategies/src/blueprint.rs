@@ -14,7 +14,7 @@ use crate::plan::TrainingPlan;
 use crate::projection::{self, Matrix};
 use crate::registry::{CustomRank, Registry};
 use crate::runtime::{Checkpoint, Runtime};
-use crate::schedule::{Division, GradientLane, Pace};
+use crate::schedule::{Division, GradientLane, StepBound};
 use crate::strategy::{Evaluated, Roles};
 use crate::{State, StepError};
 use recipe::{Compression, CustomCodec, Graph, Measure, Role, RunSpec, Schedule, Strategy as Kind};
@@ -148,10 +148,10 @@ impl Blueprint {
     }
 
     /// What a worker's step waits for.
-    pub(crate) fn pace(&self) -> Pace {
+    pub(crate) fn bound(&self) -> StepBound {
         match self.strategy {
-            Kind::PipeSgd { depth: 2.., .. } => Pace::Pipelined,
-            _ => Pace::Own,
+            Kind::PipeSgd { depth: 2.., .. } => StepBound::AllMessages,
+            _ => StepBound::OwnMessages,
         }
     }
 

@@ -11,7 +11,7 @@ use crate::all_reduce::{AllReduce, CommQueue};
 use crate::group::Group;
 use crate::learner::{Batch, Learner};
 use crate::optimizer::Optimizer;
-use crate::schedule::{Division, GradientLane, Pace};
+use crate::schedule::{Division, GradientLane, StepBound};
 use crate::service_context::{RankInfo, ServiceContext};
 use crate::vector::{Layout, Vector};
 use crate::{Kind, Lane, StateError, StateVisitor, Tag};
@@ -74,16 +74,16 @@ pub(crate) struct WorkerParts {
     /// Where it travels.
     pub(crate) lane: GradientLane,
     /// What its steps wait for.
-    pub(crate) pace: Pace,
+    pub(crate) bound: StepBound,
 }
 
 impl WorkerContext {
     /// A context with the learner's initial weights.
     pub(crate) fn new(parts: WorkerParts) -> Self {
-        let WorkerParts { service, trainers, learner, all_reduce, comm, division, lane, pace } = parts;
+        let WorkerParts { service, trainers, learner, all_reduce, comm, division, lane, bound } = parts;
         let optimizer = Optimizer::new(service.info.plan.optimizer());
         let weights = learner.initial();
-        let exchange = Exchange::new(division, lane, pace, learner.layout());
+        let exchange = Exchange::new(division, lane, bound, learner.layout());
         Self {
             service,
             learner,

@@ -282,7 +282,8 @@ mod tests {
             cost: Some(ScheduleCost {
                 start_up: 1e-3,
                 per_byte: 2e-8,
-                worst: 0.04, held: None,
+                worst: 0.04,
+                held: None,
                 computed: Nanos(40_000_000),
             }),
             buckets: vec![bucket(["c", "d"], [20, 30, 21, 32]), bucket(["a", "b"], [40, 50, 41, 52])],

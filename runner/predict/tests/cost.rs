@@ -165,7 +165,10 @@ fn a_relative_fit_is_as_close_to_small_messages_as_to_large_ones() {
     assert!((fit.cost.per_byte() - 1e-8).abs() < 0.03e-8, "{fit:?}");
     assert!(fit.largest_share(&probes) < 0.05 && fit.held.is_none(), "{fit:?}");
     let absolute = Fit::of(&probes).unwrap();
-    assert!((absolute.cost.start_up() - 1e-3).abs() > 0.1e-3, "the test could not tell the two apart: {absolute:?}");
+    assert!(
+        (absolute.cost.start_up() - 1e-3).abs() > 0.1e-3,
+        "the test could not tell the two apart: {absolute:?}"
+    );
 }
 
 #[test]
@@ -176,7 +179,10 @@ fn a_relative_fit_stays_where_a_cost_may_lie() {
     let falling = Fit::relative(&probes([3.0, 2.0, 1.0])).unwrap();
     assert_eq!((falling.cost.per_byte().to_bits(), falling.held), (0.0_f64.to_bits(), Some(Held::PerByte)));
     let through_zero = Fit::relative(&probes([0.5, 2.0, 8.0])).unwrap();
-    assert_eq!((through_zero.cost.start_up().to_bits(), through_zero.held), (0.0_f64.to_bits(), Some(Held::StartUp)));
+    assert_eq!(
+        (through_zero.cost.start_up().to_bits(), through_zero.held),
+        (0.0_f64.to_bits(), Some(Held::StartUp))
+    );
     // No time at all is not an error: a simulated message may take none.
     let none = Fit::relative(&probes([0.0; 3])).unwrap();
     assert_eq!((none.cost.start_up().to_bits(), none.cost.per_byte().to_bits()), (0, 0));

@@ -109,8 +109,17 @@ impl Blueprint {
             return Err(StepError::Learner(format!("rank {} trains, but has no model", service.info.rank)));
         };
         let all_reduce = self.all_reduce();
-        let (division, lane, pace) = (self.division(), self.gradient_lane(), self.pace());
-        Ok(WorkerContext::new(WorkerParts { service, trainers, learner, all_reduce, comm, division, lane, pace }))
+        let (division, lane, bound) = (self.division(), self.gradient_lane(), self.bound());
+        Ok(WorkerContext::new(WorkerParts {
+            service,
+            trainers,
+            learner,
+            all_reduce,
+            comm,
+            division,
+            lane,
+            bound,
+        }))
     }
 
     /// The state from which a lane continues; `None` for a run that begins.

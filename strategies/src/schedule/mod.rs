@@ -21,7 +21,7 @@ mod times;
 
 pub use buckets::Buckets;
 pub use parts::{GradientParts, Part};
-pub(crate) use planner::{MeasuredStep, Pace, Planner, describe};
+pub(crate) use planner::{MeasuredStep, Planner, StepBound, describe};
 pub(crate) use times::{BucketTime, BucketTimes};
 
 use crate::vector::Layout;

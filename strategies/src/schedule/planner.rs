@@ -21,7 +21,7 @@ use record::{HeldCost, Nanos, ScheduleCost, ScheduledBucket};
 #[derive(Clone, Debug)]
 pub(crate) struct Planner {
     rule: Rule,
-    pace: Pace,
+    bound: StepBound,
     steps: u64,
     forward: Vec<f32>,
     /// Of each layer, the last one first.
@@ -43,11 +43,11 @@ enum Rule {
 
 /// What a step waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pace {
+pub(crate) enum StepBound {
     /// Its own messages.
-    Own,
+    OwnMessages,
     /// Those of an earlier step: a pipeline, whose step is the longer of computing and all messages (Pipe-SGD Eq. 4).
-    Pipelined,
+    AllMessages,
 }
 
 /// One measured step.
@@ -72,7 +72,7 @@ pub(crate) struct Plan {
 
 impl Planner {
     /// A planner for a schedule that measures.
-    pub(crate) fn new(schedule: recipe::Schedule, layers: usize, pace: Pace) -> Option<Self> {
+    pub(crate) fn new(schedule: recipe::Schedule, layers: usize, bound: StepBound) -> Option<Self> {
         if layers == 0 {
             return None;
         }
@@ -87,7 +87,7 @@ impl Planner {
         let steps = schedule.measured_steps();
         Some(Self {
             rule,
-            pace,
+            bound,
             steps,
             forward: Vec::new(),
             backward: lists(),
@@ -168,7 +168,7 @@ impl Planner {
         };
         let mut line = TimeLine::of(&profile, fit.cost, &grouping).ok()?;
         let sending: f64 = line.messages.iter().map(|message| message.end - message.begin).sum();
-        if self.pace == Pace::Pipelined && sending > line.computed {
+        if self.bound == StepBound::AllMessages && sending > line.computed {
             // One message is the shortest way to send everything.
             grouping = Grouping::single(times.len());
             line = TimeLine::of(&profile, fit.cost, &grouping).ok()?;

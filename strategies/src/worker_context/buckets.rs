@@ -5,7 +5,7 @@ use crate::all_reduce::Reduced;
 use crate::handoff::Pending;
 use crate::schedule::{
     BucketTime, BucketTimes, Buckets, Division, GradientLane, GradientParts, MeasuredStep, Part, Planner,
-    describe,
+    StepBound, describe,
 };
 use crate::vector::{Layout, Vector};
 use crate::{GroupRank, Kind, StateError, StateVisitor, StepError, Tag};
@@ -47,9 +47,9 @@ enum Bucket {
 
 impl Exchange {
     /// The exchange of a run's first step.
-    pub(crate) fn new(division: Division, lane: GradientLane, pace: Pace, layout: &Layout) -> Self {
+    pub(crate) fn new(division: Division, lane: GradientLane, bound: StepBound, layout: &Layout) -> Self {
         let planner = match division {
-            Division::Layers(schedule) => Planner::new(schedule, layout.layers().len(), pace),
+            Division::Layers(schedule) => Planner::new(schedule, layout.layers().len(), bound),
             Division::Pieces(_) => None,
         };
         Self {

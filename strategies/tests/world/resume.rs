@@ -57,7 +57,12 @@ fn facts(outcome: &WorldOutcome, after: &BTreeMap<(Rank, record::LaneId), u64>) 
             // What the plan is from, and when it expects each message; what was measured since differs.
             Event::Schedule(record) => {
                 let planned = record.buckets.iter().map(|bucket| (&bucket.layers, bucket.predicted));
-                facts.push(format!("{} {:?} {:?}", record.from_step, record.cost, planned.collect::<Vec<_>>()));
+                facts.push(format!(
+                    "{} {:?} {:?}",
+                    record.from_step,
+                    record.cost,
+                    planned.collect::<Vec<_>>()
+                ));
             }
             _ => {}
         }

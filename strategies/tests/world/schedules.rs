@@ -1,9 +1,9 @@
 //! Gradients that travel layer by layer: the same bits by every schedule, and the times that the plans promise.
 
 use crate::scene::{Scene, common_digests};
-use recipe::{Codec, Collective, Compute, ComputeSplit, Extent, Network, Schedule, Strategy};
 use predict::linear::Linear;
 use predict::schedule::{LayerTime, StepProfile, merged, merged_exact};
+use recipe::{Codec, Collective, Compute, ComputeSplit, Extent, Network, Schedule, Strategy};
 use record::{Event, LaneId, ScheduleRecord};
 use std::time::Duration;
 use strategies::Learner;

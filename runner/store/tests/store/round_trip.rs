@@ -234,7 +234,13 @@ async fn of_a_schedule_the_last_record_counts() {
         at: Nanos(steps),
         from_step: 9,
         steps,
-        cost: Some(ScheduleCost { start_up: 1e-3, per_byte: 2e-8, worst: 0.125, held: None, computed: Nanos(7) }),
+        cost: Some(ScheduleCost {
+            start_up: 1e-3,
+            per_byte: 2e-8,
+            worst: 0.125,
+            held: None,
+            computed: Nanos(7),
+        }),
         buckets: vec![ScheduledBucket {
             layers: vec!["linear1".to_owned(), "\"<linear2>".to_owned()],
             elements: 12,
