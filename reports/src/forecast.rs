@@ -211,11 +211,32 @@ fn exact(spec: &RunSpec) -> Result<(), NoModel> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use recipe::Compute;
+    use recipe::{Compute, Init, Layer, LayeredModel, Model, ModelKind, Parameter, PlacedLayer, Shape};
     use std::time::Duration;
+
+    /// Three layers of a hundred thousand, ten thousand and a hundred weights.
+    fn model() -> Model {
+        let widths = [1000, 100, 100, 1];
+        let layers = widths.windows(2).enumerate().map(|(number, width)| PlacedLayer {
+            name: format!("linear{}", number + 1),
+            layer: Layer::Linear { outputs: width[1] },
+            input: Shape::Flat(width[0]),
+            output: Shape::Flat(width[1]),
+            parameters: vec![Parameter { name: "weight".to_owned(), shape: vec![width[1], width[0]] }],
+            flops: 2 * (width[0] * width[1]) as u64,
+        });
+        Model::Layers(LayeredModel {
+            kind: ModelKind::Sequential,
+            input: Shape::Flat(1000),
+            classes: 1,
+            layers: layers.collect(),
+            init: Init::Pytorch,
+        })
+    }
 
     fn spec(schedule: Schedule) -> RunSpec {
         let mut spec = RunSpec::sample_of(Strategy::DSync, 4);
+        spec.model = model();
         let split = ComputeSplit::Given { forward: 0.25, backward: 0.5, update: 0.25 };
         spec.emulation.compute = Some(Compute { step_time: Duration::from_millis(40), split });
         spec.communication.schedule = schedule;

@@ -141,7 +141,9 @@ fn merged_layers_are_as_much_faster_as_the_paper_says() {
     for (name, time) in &times {
         // Messages of a ring are of whole elements.
         assert!(times["merged-exact"] <= 1.0002 * time, "{name}: {times:?}");
-        assert_close(name, *time, timeline(&arms[*name]));
+        // Each of up to 20 messages has parts of whole elements.
+        let expected = timeline(&arms[*name]);
+        assert!((time / expected - 1.0).abs() < 3e-3, "{name}: {time} ms instead of {expected} ms");
     }
 }
 

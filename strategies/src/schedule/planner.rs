@@ -41,7 +41,7 @@ enum Rule {
     Exact,
 }
 
-/// What a step waits for.
+/// What decides how long a step is beside its computing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StepBound {
     /// Its own messages.

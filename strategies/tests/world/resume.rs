@@ -152,7 +152,7 @@ fn every_schedule() {
 
 /// Number of steps that a plan is to be made from so far.
 fn measured(checkpoint: &Checkpoint) -> usize {
-    let forward = checkpoint.state.values().find(|(name, _)| *name == "exchange.forward");
+    let forward = checkpoint.state.values().find(|(name, _)| *name == "exchange/forward");
     match forward {
         Some((_, strategies::state::Stored::Floats(times))) => times.len(),
         _ => 0,
