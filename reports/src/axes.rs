@@ -2,6 +2,7 @@
 
 use crate::study::Study;
 use recipe::AxisValue;
+use std::collections::BTreeMap;
 
 /// An axis of conditions.
 #[derive(Clone, Debug)]
@@ -23,9 +24,11 @@ pub(crate) struct AxisPoint {
 /// The axes, the one with most values first, and the conditions on them.
 #[derive(Debug)]
 pub(crate) struct Axes {
-    pub(crate) axes: Vec<Axis>,
+    pub(crate) ordered: Vec<Axis>,
     /// For each condition the index of its value on each axis.
     pub(crate) places: Vec<Vec<usize>>,
+    /// The condition at each of these places.
+    conditions: BTreeMap<Vec<usize>, usize>,
 }
 
 /// From this ratio of the largest to the smallest value on, values are placed by their logarithm.
@@ -82,16 +85,16 @@ impl Axes {
         let conditions = study.conditions.len();
         let on_axes = |condition: usize| order.iter().map(|axis| places[*axis][condition]).collect();
         let placed: Vec<Vec<usize>> = (0..conditions).map(on_axes).collect();
-        let distinct: std::collections::BTreeSet<&Vec<usize>> = placed.iter().collect();
-        let whole = conditions > 1 && distinct.len() == conditions;
+        let found: BTreeMap<Vec<usize>, usize> = placed.iter().cloned().zip(0..).collect();
+        let whole = conditions > 1 && found.len() == conditions;
         let names = shortest(&axes);
         let named = |place: &usize| Axis { name: names[*place].clone(), ..axes[*place].clone() };
-        whole.then(|| Self { axes: order.iter().map(named).collect(), places: placed })
+        whole.then(|| Self { ordered: order.iter().map(named).collect(), places: placed, conditions: found })
     }
 
     /// The condition at these places, one for each axis.
     pub(crate) fn condition_at(&self, places: &[usize]) -> Option<usize> {
-        self.places.iter().position(|own| own == places)
+        self.conditions.get(places).copied()
     }
 }
 
@@ -130,7 +133,7 @@ fn sorted(column: &[&AxisValue]) -> Vec<AxisPoint> {
 
 /// Whether equal places on one axis are equal places on the other.
 fn determines(one: &[usize], other: &[usize]) -> bool {
-    let mut seen: std::collections::BTreeMap<usize, usize> = std::collections::BTreeMap::new();
+    let mut seen: BTreeMap<usize, usize> = BTreeMap::new();
     one.iter().zip(other).all(|(from, to)| *seen.entry(*from).or_insert(*to) == *to)
 }
 
@@ -164,9 +167,9 @@ mod tests {
             GridAxis::new("train.optimizer.lr", &[0.1, 0.01, 1.0]),
         ]))
         .unwrap();
-        let names: Vec<&str> = found.axes.iter().map(|axis| axis.name.as_str()).collect();
+        let names: Vec<&str> = found.ordered.iter().map(|axis| axis.name.as_str()).collect();
         assert_eq!(names, ["lr", "workers"]);
-        assert_eq!(found.axes[0].numbers().unwrap(), [0.01, 0.1, 1.0]);
+        assert_eq!(found.ordered[0].numbers().unwrap(), [0.01, 0.1, 1.0]);
         // The first condition has 8 workers and a rate of 0.1.
         assert_eq!(found.places[0], [1, 1]);
         assert_eq!(found.condition_at(&[1, 1]), Some(0));
@@ -187,8 +190,8 @@ mod tests {
             cell.axes.push(value("strategy.segments", cell.arm as f64));
         }
         let found = axes(&rows).unwrap();
-        assert_eq!(found.axes.len(), 1);
-        assert_eq!(found.axes[0].name, "workers");
+        assert_eq!(found.ordered.len(), 1);
+        assert_eq!(found.ordered[0].name, "workers");
         // Two conditions at the same place: the axes do not tell them apart.
         let twice: Vec<AxisValue> = rows.plan.cells[0].axes.clone();
         rows.plan.cells.iter_mut().for_each(|cell| cell.axes.clone_from(&twice));

@@ -88,16 +88,16 @@ mod tests {
 
     #[test]
     fn a_plane_is_cut_along_its_line() {
-        // column + row - 1.5 over 3 x 3.
-        let value = |place: usize| Some((place % 3 + place / 3) as f64 - 1.5);
+        // column + row - 1.75 over 3 x 3: not halfway between neighbours.
+        let value = |place: usize| Some((place % 3 + place / 3) as f64 - 1.75);
         let grid = RatioGrid { columns: 3, values: (0..9).map(value).collect() };
-        assert_eq!(grid.in_row(0), [1.5]);
-        assert_eq!(grid.in_row(1), [0.5]);
+        assert_eq!(grid.in_row(0), [1.75]);
+        assert_eq!(grid.in_row(1), [0.75]);
         assert_eq!(grid.in_row(2), [0.0; 0]);
         let strokes = grid.strokes();
         assert_eq!(strokes.len(), 3);
         for place in strokes.into_iter().flatten() {
-            assert!((place.column + place.row - 1.5).abs() < 1e-12, "{place:?}");
+            assert!((place.column + place.row - 1.75).abs() < 1e-12, "{place:?}");
         }
     }
 

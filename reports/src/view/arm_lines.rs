@@ -53,7 +53,7 @@ struct TimedPlace {
 
 /// `None` if no arm has a time.
 pub(crate) fn lines(findings: &Findings, axes: &Axes, words: Words) -> Option<ArmLines> {
-    let axis = axes.axes.first()?;
+    let axis = axes.ordered.first()?;
     let measure = common_measure(findings);
     let arms: Vec<(usize, Vec<TimedPlace>)> = (0..findings.rows().plan.arms.len())
         .map(|arm| (arm, times(findings, axes, arm, measure)))

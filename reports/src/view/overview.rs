@@ -16,6 +16,9 @@ use std::collections::BTreeSet;
 /// Largest number of maps.
 const MOST_MAPS: usize = 24;
 
+/// Largest number of cells of a map: more are too small to read.
+const MOST_CELLS: usize = 1_600;
+
 /// Places of a crossing line that a sentence names; the map shows the others.
 const MOST_NAMED: usize = 6;
 
@@ -46,13 +49,13 @@ impl Overview {
     /// `None` where the axes do not tell the conditions apart, or no arm has a time. `winners` are those of all conditions.
     pub(crate) fn of(findings: &Findings, axes: &Axes, winners: &[Option<Winner>]) -> Option<Self> {
         let source = Source { findings, axes, winners };
-        if axes.axes.len() == 1 { by_one(source) } else { by_two(source) }
+        if axes.ordered.len() == 1 { by_one(source) } else { by_two(source) }
     }
 }
 
 fn by_one(source: Source) -> Option<Overview> {
     let Source { findings, axes, .. } = source;
-    let axis = axes.axes.first()?;
+    let axis = axes.ordered.first()?;
     let ends = crossings_of_lines(source);
     let answer = [Some(tally(source)), along(source), crossing_words(source, &ends)];
     let answer = answer.into_iter().flatten().collect::<Vec<_>>().join(" ");
@@ -82,6 +85,9 @@ fn by_one(source: Source) -> Option<Overview> {
 
 fn by_two(source: Source) -> Option<Overview> {
     let Source { findings, axes, winners } = source;
+    if axes.ordered[0].values.len().saturating_mul(axes.ordered[1].values.len()) > MOST_CELLS {
+        return None;
+    }
     let slices = slices(axes);
     let all = slices.len();
     let maps: Vec<WinnerMap> = slices
@@ -89,7 +95,7 @@ fn by_two(source: Source) -> Option<Overview> {
         .take(MOST_MAPS)
         .filter_map(|slice| winner_map::map(source, slice, all, words_of_map(source, slice)))
         .collect();
-    let (x, y) = (&axes.axes[0].name, &axes.axes[1].name);
+    let (x, y) = (&axes.ordered[0].name, &axes.ordered[1].name);
     let first: BTreeSet<usize> = winners.iter().flatten().map(|winner| winner.arm).collect();
     if maps.is_empty() || first.is_empty() {
         return None;
@@ -124,17 +130,10 @@ fn by_two(source: Source) -> Option<Overview> {
     })
 }
 
-/// A map for each combination of values of the axes beyond the first two; the last axis changes fastest.
+/// A map for each combination of values of the axes beyond the first two that the plan has; the last axis changes fastest.
 fn slices(axes: &Axes) -> Vec<Slice> {
-    let others = axes.axes.iter().skip(2).fold(vec![Vec::new()], |found: Vec<Vec<usize>>, axis| {
-        let with = |before: &Vec<usize>| {
-            let before = before.clone();
-            (0..axis.values.len())
-                .map(move |place| [before.as_slice(), &[place]].concat())
-                .collect::<Vec<_>>()
-        };
-        found.iter().flat_map(with).collect()
-    });
+    let others: BTreeSet<Vec<usize>> =
+        axes.places.iter().map(|places| places.iter().skip(2).copied().collect()).collect();
     others.into_iter().enumerate().map(|(number, others)| Slice { number, others }).collect()
 }
 
@@ -176,7 +175,7 @@ fn tally(source: Source) -> String {
 
 /// Who is ahead from where to where on one axis.
 fn along(source: Source) -> Option<String> {
-    let axis = source.axes.axes.first()?;
+    let axis = source.axes.ordered.first()?;
     let mut stretches: Vec<(Option<usize>, usize, usize)> = Vec::new();
     for place in 0..axis.values.len() {
         let condition = source.axes.condition_at(&[place])?;
@@ -204,7 +203,7 @@ fn along(source: Source) -> Option<String> {
 
 /// Where the two arms that are first somewhere on one axis are equally fast.
 fn crossings_of_lines(source: Source) -> Vec<f64> {
-    let Some(axis) = source.axes.axes.first().filter(|axis| axis.numbers().is_some()) else {
+    let Some(axis) = source.axes.ordered.first().filter(|axis| axis.numbers().is_some()) else {
         return Vec::new();
     };
     let first: BTreeSet<usize> = source.winners.iter().flatten().map(|winner| winner.arm).collect();
@@ -224,12 +223,12 @@ fn crossing_words(source: Source, at: &[f64]) -> Option<String> {
         return None;
     }
     let places: Vec<String> = at.iter().map(|number| about(*number)).collect();
-    Some(format!("They are equally fast at about {}={}.", source.axes.axes[0].name, listed(&places)))
+    Some(format!("They are equally fast at about {}={}.", source.axes.ordered[0].name, listed(&places)))
 }
 
 /// Where two arms are equally fast, for the rows of a map.
 fn map_crossings(source: Source, shared: &Shared) -> Option<String> {
-    let [x, y] = [0, 1].map(|axis| &source.axes.axes[axis]);
+    let [x, y] = [0, 1].map(|axis| &source.axes.ordered[axis]);
     let rows: Vec<RowCrossing> = source.crossings(shared);
     let said: Vec<String> = rows
         .iter()
@@ -269,10 +268,10 @@ fn words_of_map(source: Source, slice: &Slice) -> String {
 }
 
 fn table_of_lines(source: Source) -> Table {
-    let axis = &source.axes.axes[0].name;
+    let axis = &source.axes.ordered[0].name;
     let mut table = Table::new([axis.as_str(), "arm", "time", "low", "high", "runs", "standing", "sure"]);
     let measure = common_measure(source.findings);
-    for place in 0..source.axes.axes[0].values.len() {
+    for place in 0..source.axes.ordered[0].values.len() {
         let Some(condition) = source.axes.condition_at(&[place]) else { continue };
         let winner = source.winners[condition].as_ref();
         for cell in &source.findings.study.conditions[condition].cells {
@@ -282,7 +281,7 @@ fn table_of_lines(source: Source) -> Table {
             let first = winner.filter(|winner| winner.arm == cell.arm);
             let standing = first.map_or(String::new(), |winner| winner.standing.name().to_owned());
             table.rows.push(vec![
-                source.axes.axes[0].values[place].text.clone(),
+                source.axes.ordered[0].values[place].text.clone(),
                 source.findings.study.arm_name(cell.arm).to_owned(),
                 time.map_or_else(dash, |time| number_format::seconds(time.value)),
                 time.and_then(|time| time.interval).map_or_else(dash, |(low, _)| number_format::seconds(low)),
@@ -331,7 +330,7 @@ mod tests {
         let findings = Findings::of(&rows, &Options::default()).unwrap();
         let (axes, winners) = (Axes::of(&findings.study).unwrap(), winners(&findings));
         let source = Source { findings: &findings, axes: &axes, winners: &winners };
-        assert_eq!((axes.axes[0].name.as_str(), axes.axes[1].name.as_str()), ("parameters", "workers"));
+        assert_eq!((axes.ordered[0].name.as_str(), axes.ordered[1].name.as_str()), ("parameters", "workers"));
         let mut decided = 0;
         for (row, workers) in WORKERS.into_iter().enumerate() {
             for (column, parameters) in PARAMETERS.into_iter().enumerate() {

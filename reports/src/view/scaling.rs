@@ -96,9 +96,9 @@ impl Scaling {
 /// The index of the axis whose values are the numbers of workers.
 fn workers_axis(findings: &Findings, axes: &Axes) -> Option<usize> {
     let conditions = || findings.study.conditions.iter().zip(&axes.places);
-    (0..axes.axes.len()).find(|axis| {
+    (0..axes.ordered.len()).find(|axis| {
         conditions().all(|(condition, places)| {
-            let value = axes.axes[*axis].values[places[*axis]].number;
+            let value = axes.ordered[*axis].values[places[*axis]].number;
             value.is_some_and(|number| (number - f64::from(condition.workers)).abs() < 0.5)
         })
     })
@@ -116,7 +116,7 @@ fn families(axes: &Axes, own: usize) -> BTreeMap<Vec<usize>, Vec<usize>> {
 }
 
 fn others_words(axes: &Axes, own: usize, others: &[usize]) -> String {
-    let kept = axes.axes.iter().enumerate().filter(|(place, _)| *place != own).map(|(_, axis)| axis);
+    let kept = axes.ordered.iter().enumerate().filter(|(place, _)| *place != own).map(|(_, axis)| axis);
     let words = kept.zip(others).map(|(axis, place)| format!("{}={}", axis.name, axis.values[*place].text));
     words.collect::<Vec<_>>().join(" ")
 }

@@ -87,11 +87,11 @@ const LETTER: f64 = 6.6;
 
 impl<'s> Source<'s, '_> {
     fn x(&self) -> &'s Axis {
-        &self.axes.axes[0]
+        &self.axes.ordered[0]
     }
 
     fn y(&self) -> &'s Axis {
-        &self.axes.axes[1]
+        &self.axes.ordered[1]
     }
 
     /// The condition in a column and row; `None` if the plan leaves it out.
@@ -229,7 +229,7 @@ pub(crate) fn map(source: Source, slice: &Slice, all: usize, description: String
 
 /// `latency=0.001`; empty for a map of all axes.
 fn other_words(axes: &Axes, slice: &Slice) -> String {
-    let others = axes.axes.iter().skip(2).zip(&slice.others);
+    let others = axes.ordered.iter().skip(2).zip(&slice.others);
     let words = others.map(|(axis, place)| format!("{}={}", axis.name, axis.values[*place].text));
     words.collect::<Vec<_>>().join(" ")
 }
