@@ -108,7 +108,7 @@ impl Section {
         }
         let longest = all.iter().map(|found| found.measured.max(found.forecast.step)).reduce(f64::max)?;
         let unit = Unit::of_seconds(longest);
-        let area = Area { width: 520.0, height: 400.0, left: 64.0, right: 508.0, top: 16.0, bottom: 352.0 };
+        let area = Area { width: 520.0, height: 400.0, left: 64.0, right: 508.0, top: 26.0, bottom: 352.0 };
         let x = Scale::new(0.0..=longest * 1.05, area.left..=area.right, unit.factor);
         let y = Scale::new(0.0..=longest * 1.05, area.bottom..=area.top, unit.factor);
         let labels =

@@ -44,9 +44,9 @@ enum Rule {
 /// What decides how long a step is beside its computing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StepBound {
-    /// Its own messages.
+    /// The end of the last one, which the update waits for.
     OwnMessages,
-    /// Those of an earlier step: a pipeline, whose step is the longer of computing and all messages (Pipe-SGD Eq. 4).
+    /// Their sum, where it is longer than computing: a pipeline waits for those of an earlier step (Pipe-SGD Eq. 4).
     AllMessages,
 }
 
