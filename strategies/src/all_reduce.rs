@@ -66,7 +66,7 @@ impl AllReduce {
     }
 
     /// Replaces `x` by its mean over the group of the wire. Only gradients are projected.
-    pub fn mean(&mut self, x: &mut Vector, tag: Tag, mut wire: Wire<'_>) -> Result<(), StepError> {
+    pub fn mean(&mut self, x: &mut [f32], tag: Tag, mut wire: Wire<'_>) -> Result<(), StepError> {
         if let Some(projector) = self.projector.as_mut().filter(|_| wire.carries_gradients()) {
             projector.all_reduce_sum(x, tag, self.collective.as_ref(), &mut wire)?;
         } else {
@@ -97,7 +97,7 @@ fn agree_on_range(
 }
 
 /// Turns a sum over `places` ranks into a mean.
-pub(crate) fn scale(x: &mut Vector, places: usize, lane: &mut Lane) {
+pub(crate) fn scale(x: &mut [f32], places: usize, lane: &mut Lane) {
     let share = 1.0 / places as f32;
-    lane.clock.timed(Phase::Reduce, Work::Reduce(x.len()), || x.scale(share));
+    lane.clock.timed(Phase::Reduce, Work::Reduce(x.len()), || crate::arithmetic::scale(x, share));
 }

@@ -17,7 +17,7 @@ use crate::runtime::{Checkpoint, Runtime};
 use crate::schedule::{Division, GradientLane, StepBound};
 use crate::strategy::{Evaluated, Roles};
 use crate::{State, StepError};
-use recipe::{Compression, CustomCodec, Graph, Measure, Role, RunSpec, Schedule, Strategy as Kind};
+use recipe::{Compression, CustomCodec, Graph, Measure, ModelPartition, Role, RunSpec, Schedule, Strategy as Kind};
 use record::{LaneId, Rank};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -36,6 +36,7 @@ pub struct Blueprint {
     trainers: Arc<[Rank]>,
     parameter_count: usize,
     matrices: Arc<[Matrix]>,
+    partition: Arc<ModelPartition>,
     plan: Arc<TrainingPlan>,
     registry: Registry,
     /// Where each lane continues; empty for a run that begins.
@@ -66,6 +67,7 @@ impl Blueprint {
             trainers,
             parameter_count,
             matrices: projection::matrices(&spec.model),
+            partition: Arc::new(spec.model_partition()),
             plan,
             registry: Registry::default(),
             resumed: Arc::default(),
@@ -83,6 +85,12 @@ impl Blueprint {
     #[must_use]
     pub fn with_matrices(self, matrices: impl Into<Arc<[Matrix]>>) -> Self {
         Self { matrices: matrices.into(), ..self }
+    }
+
+    /// The same with a model that groups of ranks split like this: for learners that the recipe does not know.
+    #[must_use]
+    pub fn with_partition(self, partition: ModelPartition) -> Self {
+        Self { partition: Arc::new(partition), ..self }
     }
 
     /// The same with another all-reduce: for collectives under development and tests.

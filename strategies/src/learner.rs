@@ -47,6 +47,10 @@ pub trait Learner: Send {
     /// Sets the activations, or their gradients, from host memory.
     fn put_activations(&mut self, activations: Block) -> Result<(), StepError>;
 
+    /// Says whose examples the activations are from now on, where those of other examples take their place: what is random about
+    /// a layer is keyed by its examples.
+    fn set_examples(&mut self, batch: &Batch) -> Result<(), StepError>;
+
     /// Keeps only the `part`-th of `of` slices of a layer's outputs: layout and initial weights shrink to that slice of
     /// the same seeded weights.
     fn shard_layer(&mut self, layer: usize, part: usize, of: usize) -> Result<(), StepError>;

@@ -24,6 +24,7 @@ mod lane;
 mod lane_loops;
 mod learner;
 mod message;
+pub mod model_parallel;
 mod optimizer;
 pub mod plan;
 pub mod projection;

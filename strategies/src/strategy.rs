@@ -160,6 +160,13 @@ impl Evaluated {
         Self::one_of(rank, Standing::Beside, SnapshotGroup { size: workers as u32, judged: false })
     }
 
+    /// The run is judged by the model that the first `parts` ranks hold together, each a part of it; `None` for the others.
+    pub fn part(rank: Rank, parts: usize) -> Option<Self> {
+        let group = SnapshotGroup { size: parts as u32, judged: true };
+        let name = format!("part {rank}");
+        (rank.index() < parts).then(|| Self { name, standing: Standing::Member, group: Some(group) })
+    }
+
     /// Whether the run is judged by this model, or by a mean that it is part of.
     pub(crate) fn decides(&self) -> bool {
         self.standing == Standing::Judged || self.group.is_some_and(|group| group.judged)

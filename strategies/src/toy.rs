@@ -69,6 +69,10 @@ impl Learner for Quadratic {
         Ok(())
     }
 
+    fn set_examples(&mut self, _: &Batch) -> Result<(), StepError> {
+        Ok(())
+    }
+
     fn shard_layer(&mut self, _: usize, _: usize, _: usize) -> Result<(), StepError> {
         Err(StepError::Learner("a quadratic has no outputs to cut".into()))
     }
@@ -211,6 +215,10 @@ impl Learner for Perceptron {
 
     fn put_activations(&mut self, activations: Block) -> Result<(), StepError> {
         self.activations = activations;
+        Ok(())
+    }
+
+    fn set_examples(&mut self, _: &Batch) -> Result<(), StepError> {
         Ok(())
     }
 

@@ -86,6 +86,37 @@ pub struct Block {
     pub values: Vec<f32>,
 }
 
+impl Block {
+    /// Zeros.
+    pub fn zeros(rows: usize, width: usize) -> Self {
+        Self { width, values: vec![0.0; rows * width] }
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.values.len() / self.width.max(1)
+    }
+
+    /// The values of some rows.
+    pub fn rows_of(&self, rows: Range<usize>) -> &[f32] {
+        &self.values[rows.start * self.width..rows.end * self.width]
+    }
+
+    /// The same, to change them.
+    pub fn rows_of_mut(&mut self, rows: Range<usize>) -> &mut [f32] {
+        &mut self.values[rows.start * self.width..rows.end * self.width]
+    }
+
+    /// Some columns of all rows.
+    #[must_use]
+    pub fn columns(&self, columns: Range<usize>) -> Self {
+        let rows = self.values.chunks(self.width.max(1));
+        let mut values = Vec::with_capacity(self.rows() * columns.len());
+        rows.for_each(|row| values.extend_from_slice(&row[columns.clone()]));
+        Self { width: columns.len(), values }
+    }
+}
+
 /// One layer of a [`Layout`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayoutLayer {

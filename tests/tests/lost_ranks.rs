@@ -71,6 +71,7 @@ fn arms(kind: StrategyKind) -> &'static [&'static str] {
             "kind = \"easgd-sync\"\nvariant = 3\nmoving-rate = 0.2",
         ],
         StrategyKind::Eamsgd => &["kind = \"eamsgd\"\nmomentum = 0.5"],
+        StrategyKind::Gmp => &["kind = \"gmp\"\nmp = 2"],
     }
 }
 

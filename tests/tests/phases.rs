@@ -52,6 +52,10 @@ impl Learner for Sleepy {
     fn put_activations(&mut self, activations: Block) -> Result<(), StepError> {
         self.inner.put_activations(activations)
     }
+    fn set_examples(&mut self, batch: &Batch) -> Result<(), StepError> {
+        self.inner.set_examples(batch)
+    }
+
     fn shard_layer(&mut self, layer: usize, part: usize, of: usize) -> Result<(), StepError> {
         self.inner.shard_layer(layer, part, of)
     }

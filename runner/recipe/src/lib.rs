@@ -39,6 +39,7 @@ pub use spec::model::{
     Init, Layer, LayerKind, LayeredModel, Model, ModelKind, Parameter, PlacedLayer, Shape, WeightedLayer,
 };
 pub use spec::model_file::{FileLayer, LayoutError, ModelFile, ModelLayout};
+pub use spec::model_partition::{ModelPartition, Stage};
 pub use spec::node::{Access, HostSettings, Node, Tunnel};
 pub use spec::plan::{
     Arm, AxisValue, Cell, HashTime, KeptModels, KeptSteps, Limits, Measure, Plan, Provenance, Redaction,
@@ -46,7 +47,9 @@ pub use spec::plan::{
 };
 pub use spec::problem::{Affected, Place, Problem, Problems, Severity};
 pub use spec::quantity::duration as parse_duration;
-pub use spec::strategy::{Averaging, MixOrder, MovingRate, Serve, Strategy, SyncVariant};
+pub use spec::strategy::{
+    Averaging, FcUpdate, MixOrder, ModuloScheme, MovingRate, Serve, Strategy, SyncVariant,
+};
 pub use spec::strategy_kind::{ExchangeThrough, Profile, Replicas, Sends, StepPace, StrategyKind};
 pub use spec::threads::Threads;
 pub use spec::topology::{Graph, Mixing, Topology};

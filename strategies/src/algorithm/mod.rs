@@ -11,6 +11,7 @@ pub mod easgd_async;
 pub mod easgd_hogwild;
 pub mod easgd_original;
 pub mod easgd_sync;
+pub mod gmp;
 pub mod hogwild_sgd;
 pub mod local_sgd;
 pub mod measgd_async;

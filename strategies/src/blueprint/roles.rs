@@ -4,11 +4,12 @@
 use super::Blueprint;
 use crate::algorithm::ps_sync::ModelCoding;
 use crate::algorithm::{
-    async_msgd, async_sgd, d_sync, eamsgd, easgd_async, easgd_original, easgd_sync, hogwild_sgd, local_sgd,
+    async_msgd, async_sgd, d_sync, eamsgd, easgd_async, easgd_original, easgd_sync, gmp, hogwild_sgd, local_sgd,
     pipe_sgd, ps_sync, slowmo,
 };
 use crate::all_reduce::CommQueue;
 use crate::comm_lane::CommLane;
+use crate::group::Group;
 use crate::optimizer::Optimizer;
 use crate::runtime::Runtime;
 use crate::schedule::GradientLane;
@@ -16,7 +17,7 @@ use crate::server::{
     BucketLane, Centre, Client, Elastic, ServerState, Shards, SnapshotLane, TrainingEnd, WorkerClocks,
 };
 use crate::strategy::{CENTRE, Evaluated, Roles, Service, Trainer};
-use recipe::{Compression, Serve, Strategy as Kind};
+use recipe::{Compression, ModelPartition, Serve, Strategy as Kind};
 use record::Rank;
 
 impl Blueprint {
@@ -74,9 +75,30 @@ impl Blueprint {
             Kind::DPsgd { topology, order } => self.mixing(rank, runtime, topology, order),
             Kind::AdPsgd { topology, averaging } => self.pairs(rank, runtime, topology, averaging),
             Kind::Sgp => self.pushing(rank),
+            Kind::Gmp { scheme, fc_update, average_every, .. } => {
+                self.in_groups(rank, |partition| gmp::Rounds { partition, scheme, fc_update, average_every })
+            }
             // Built by the registry.
             Kind::Custom { .. } => Roles::default(),
         }
+    }
+
+    /// A worker of a group that holds one model.
+    fn in_groups(&self, rank: Rank, rounds: impl Fn(ModelPartition) -> gmp::Rounds) -> Roles {
+        let parts = self.partition.parts();
+        let (number, part) = (rank.index() / parts, rank.index() % parts);
+        let group = self.trainers.iter().copied().skip(number * parts).take(parts).collect();
+        let holders = self.trainers.iter().copied().skip(part).step_by(parts).collect();
+        let neighbours = Group::new(&group, rank).zip(Group::new(&holders, rank));
+        // A rank that is in neither is no worker.
+        let Some((group, holders)) = neighbours else { return Roles::default() };
+        let rounds = rounds(self.partition.as_ref().clone());
+        let evaluated = if parts > 1 {
+            Evaluated::part(rank, parts)
+        } else {
+            (rank == Rank(0)).then(|| Evaluated::judged("rank 0"))
+        };
+        trainer(gmp::Gmp::new(rounds, gmp::Neighbours { group, holders }), evaluated)
     }
 
     pub(super) fn roles_of_server(&self, server: usize, runtime: &dyn Runtime) -> Roles {
@@ -123,6 +145,7 @@ impl Blueprint {
             // These have no servers.
             Kind::DSync
             | Kind::LocalSgd { .. }
+            | Kind::Gmp { .. }
             | Kind::Slowmo { .. }
             | Kind::PipeSgd { .. }
             | Kind::DPsgd { .. }

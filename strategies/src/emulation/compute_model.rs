@@ -92,7 +92,22 @@ impl ComputeModel {
         let serves = spec.cluster.seats.get(rank.index()).is_none_or(|seat| seat.role == Role::Server);
         let compute = emulation.compute.filter(|compute| !serves || compute.split != ComputeSplit::Measured);
         let slowness = Slowness::of(emulation, seed, spec.cluster.workers(), rank);
-        Self::new(compute, slowness, measured, parameter_count)
+        let work = if serves { Vec::new() } else { spec.layer_work(rank.index()) };
+        Self::new(compute, slowness, measured, parameter_count).working(&work)
+    }
+
+    /// The same for a rank that does a part of the work of each layer in one pass.
+    fn working(mut self, work: &[f64]) -> Self {
+        if let Some(Parts { forward, backward, .. }) = &mut self.stated {
+            for (layer, work) in work.iter().enumerate() {
+                for pass in [&mut *forward, &mut *backward] {
+                    if let Some(part) = pass.get_mut(layer) {
+                        *part *= work;
+                    }
+                }
+            }
+        }
+        self
     }
 
     /// Whether anything is other than the machine makes it.

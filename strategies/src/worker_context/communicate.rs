@@ -3,6 +3,7 @@
 use super::WorkerContext;
 use crate::all_reduce::{ReduceJob, Reduced};
 use crate::handoff::Pending;
+use crate::schedule::Part;
 use crate::vector::Vector;
 use crate::{Group, GroupRank, Kind, Packet, StepError, Tag, Wire};
 use record::{Phase, Work};
@@ -14,8 +15,14 @@ impl WorkerContext {
     /// This worker's mean gradient times p n / B, so that a sum over the workers, scaled by 1 / p, is the mean over all
     /// samples.
     #[must_use]
-    pub fn weighted(&mut self, mut g: Vector) -> Vector {
+    pub fn weighted(&mut self, g: Vector) -> Vector {
         let weight = self.service.info.plan.sampler.weight(self.t, self.trainers.me().0);
+        self.scaled(g, weight)
+    }
+
+    /// A gradient times a weight.
+    #[must_use]
+    pub fn scaled(&mut self, mut g: Vector, weight: f32) -> Vector {
         if weight.to_bits() != 1.0_f32.to_bits() {
             self.service.lane.clock.timed(Phase::Reduce, Work::Reduce(g.len()), || g.scale(weight));
         }
@@ -35,6 +42,22 @@ impl WorkerContext {
         let Self { service, all_reduce, .. } = self;
         all_reduce.mean(&mut x, tag, service.lane.wire(group))?;
         Ok(x)
+    }
+
+    /// The mean of a part of a gradient over the members of a group, each counting once.
+    pub fn all_reduce_mean_of_part(&mut self, group: &Group, mut part: Part) -> Result<Part, StepError> {
+        let tag = self.tag(Kind::Reduce);
+        let Self { service, all_reduce, .. } = self;
+        all_reduce.mean(&mut part.values, tag, service.lane.wire(group).of_part(part.at))?;
+        Ok(part)
+    }
+
+    /// Replaces a part of the weights by its mean over the members of a group, each counting once.
+    pub fn average_weights_of(&mut self, group: &Group, span: Range<usize>) -> Result<(), StepError> {
+        let tag = self.tag(Kind::Reduce);
+        let Self { service, all_reduce, weights, .. } = self;
+        let wire = service.lane.wire(group).weights().of_part(span.start);
+        all_reduce.mean(&mut weights[span], tag, wire)
     }
 
     /// Replaces the weights by the mean of all workers' weights, each counting once.

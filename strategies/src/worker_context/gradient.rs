@@ -127,6 +127,15 @@ impl WorkerContext {
         Ok(())
     }
 
+    /// sum <- sum + share g.
+    pub fn add_share(&mut self, sum: &mut [f32], g: &[f32], share: f32) {
+        self.service.lane.clock.timed(Phase::Backward, Work::Reduce(g.len()), || {
+            for (sum, g) in sum.iter_mut().zip(g) {
+                *sum += share * *g;
+            }
+        });
+    }
+
     /// g <- share g + sum.
     pub(super) fn join(&mut self, sum: &[f32], share: f32, g: &mut [f32]) {
         self.service.lane.clock.timed(Phase::Backward, Work::Reduce(g.len()), || {

@@ -5,6 +5,7 @@ use crate::learner::Batch;
 use crate::vector::Block;
 use crate::{Group, Kind, Loss, StepError, Tag, Wire};
 use record::{Phase, Work};
+use std::ops::Range;
 
 impl WorkerContext {
     /// Loads this worker's samples of the step as activations.
@@ -45,12 +46,22 @@ impl WorkerContext {
 
     /// Fetches the activations, or their gradients, to host memory.
     pub fn take_activations(&mut self) -> Result<Block, StepError> {
-        self.learner.take_activations()
+        let Self { service, learner, .. } = self;
+        service.lane.clock.timed(Phase::Copy, Work::Snapshot(0), || learner.take_activations())
     }
 
     /// Sets the activations, or their gradients, from host memory.
     pub fn put_activations(&mut self, activations: Block) -> Result<(), StepError> {
-        self.learner.put_activations(activations)
+        let Self { service, learner, .. } = self;
+        let work = Work::Snapshot(activations.values.len());
+        service.lane.clock.timed(Phase::Copy, work, || learner.put_activations(activations))
+    }
+
+    /// The same for activations of other examples than those that were loaded: what is random about them follows the
+    /// examples.
+    pub fn put_activations_of(&mut self, batch: &Batch, activations: Block) -> Result<(), StepError> {
+        self.learner.set_examples(batch)?;
+        self.put_activations(activations)
     }
 
     /// Passes the activations through `f`, which may exchange them with the group.
@@ -60,14 +71,20 @@ impl WorkerContext {
         f: impl FnOnce(Block, Tag, &mut Wire<'_>) -> Result<Block, StepError>,
     ) -> Result<(), StepError> {
         let tag = self.tag(Kind::Exchange);
-        let activations = self.learner.take_activations()?;
+        let activations = self.take_activations()?;
         let activations = f(activations, tag, &mut self.service.lane.wire(group).exact())?;
-        self.learner.put_activations(activations)
+        self.put_activations(activations)
     }
 
-    /// Keeps only a slice of a layer's outputs; the weights become the slice of the same initial weights.
-    pub fn shard_layer(&mut self, layer: usize, part: usize, of: usize) -> Result<(), StepError> {
-        self.learner.shard_layer(layer, part, of)?;
+    /// Keeps only the `part`-th of `of` slices of the outputs of some layers; the weights become the slices of the same
+    /// initial weights.
+    pub fn shard_layers(&mut self, layers: Range<usize>, part: usize, of: usize) -> Result<(), StepError> {
+        if layers.is_empty() {
+            return Ok(());
+        }
+        for layer in layers {
+            self.learner.shard_layer(layer, part, of)?;
+        }
         self.weights = self.learner.initial();
         self.spare.clear();
         Ok(())

@@ -1,7 +1,7 @@
 //! Updates: from a gradient to new weights.
 
 use super::WorkerContext;
-use crate::schedule::GradientParts;
+use crate::schedule::{GradientParts, Part};
 use crate::vector::Vector;
 use record::{Phase, Work};
 
@@ -48,6 +48,16 @@ impl WorkerContext {
         let clock = &mut service.lane.clock;
         clock.timed(Phase::Update, work, || optimizer.apply_parts(weights, &mut g, rate));
         self.recycle_parts(g);
+    }
+
+    /// Applies a part of a gradient to its weights, with a share of the rate. The memory of the part is left with arbitrary
+    /// content.
+    pub fn apply_part(&mut self, mut g: Part, share: f32) -> Part {
+        let rate = self.rate() * share;
+        let Self { service, optimizer, weights, .. } = self;
+        let work = Work::Update(g.values.len());
+        service.lane.clock.timed(Phase::Update, work, || optimizer.apply_part(weights, &mut g, rate));
+        g
     }
 
     /// Adds an update that [`WorkerContext::compute_update`] returned to the weights.

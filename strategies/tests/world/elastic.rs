@@ -81,6 +81,10 @@ impl Learner for Nudge {
     fn put_activations(&mut self, _: Block) -> Result<(), StepError> {
         Ok(())
     }
+    fn set_examples(&mut self, _: &Batch) -> Result<(), StepError> {
+        Ok(())
+    }
+
     fn shard_layer(&mut self, _: usize, _: usize, _: usize) -> Result<(), StepError> {
         Err(StepError::Learner("has no outputs to cut".into()))
     }

@@ -14,6 +14,7 @@ mod elastic_replay;
 mod elastic_sync;
 mod emulation;
 mod faults;
+mod gmp;
 mod gossip;
 mod gradient_range;
 mod hogwild;

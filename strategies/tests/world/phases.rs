@@ -100,6 +100,7 @@ fn updated_by_workers(kind: StrategyKind) -> Option<u64> {
         | StrategyKind::DPsgd
         | StrategyKind::AdPsgd
         | StrategyKind::Sgp
+        | StrategyKind::Gmp
         | StrategyKind::EasgdSync
         | StrategyKind::Custom => None,
     }

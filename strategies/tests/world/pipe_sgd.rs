@@ -295,6 +295,10 @@ impl Learner for Fading {
     fn put_activations(&mut self, _: strategies::vector::Block) -> Result<(), StepError> {
         Ok(())
     }
+    fn set_examples(&mut self, _: &Batch) -> Result<(), StepError> {
+        Ok(())
+    }
+
     fn shard_layer(&mut self, _: usize, _: usize, _: usize) -> Result<(), StepError> {
         Err(StepError::Learner("nothing to cut".into()))
     }

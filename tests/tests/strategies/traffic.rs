@@ -66,6 +66,9 @@ fn all_reduces(ran: &Ran, worker: usize) -> Option<Load> {
         Strategy::LocalSgd { period } | Strategy::Slowmo { period, .. } => {
             (STEPS.div_ceil(period), vec![n], Compression::None)
         }
+        // Its samples are groups of one worker.
+        Strategy::Gmp { average_every: None, .. } => (STEPS, vec![n], ran.spec.compression),
+        Strategy::Gmp { average_every: Some(every), .. } => (STEPS.div_ceil(every), vec![n], Compression::None),
         // They all-reduce nothing, or elastic differences on the way of a tree.
         Strategy::PsSync
         | Strategy::AsyncSgd { .. }

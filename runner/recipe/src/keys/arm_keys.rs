@@ -3,7 +3,7 @@
 use crate::keys::key::{Ends, Key, Kind, Range};
 use crate::spec::family::Family;
 use crate::{
-    Averaging, CollectiveKind, CompressionKind, MixOrder, QuantizeRange, ReduceOrder, ScheduleKind, Serve,
+    Averaging, CollectiveKind, CompressionKind, FcUpdate, MixOrder, ModuloScheme, QuantizeRange, ReduceOrder, ScheduleKind, Serve,
     StrategyKind, Topology, TransportKind,
 };
 
@@ -231,6 +231,51 @@ pub(crate) const KEYS: &[Key] = &[
     )
     .of(&[StrategyKind::AdPsgd.name()])
     .default("\"each-step\"")
+    .arm(),
+    Key::new(
+        "strategy.mp",
+        Kind::Whole(1, 1024),
+        "Workers of each group, which hold one model together: with 1 each holds all of it. Divides the workers.",
+    )
+    .of(&[StrategyKind::Gmp.name()])
+    .default("1")
+    .example("2")
+    .arm(),
+    Key::new(
+        "strategy.scheme",
+        Kind::Choice(ModuloScheme::CHOICES),
+        "Which samples a group works on in each round of a step: B is a worker's batch, K is `mp`.",
+    )
+    .of(&[StrategyKind::Gmp.name()])
+    .default("\"b/k\"")
+    .example("\"bk\"")
+    .arm(),
+    Key::new(
+        "strategy.fc-update",
+        Kind::Choice(FcUpdate::CHOICES),
+        "When the layers that a group computes together are updated.",
+    )
+    .of(&[StrategyKind::Gmp.name()])
+    .default("\"per-round\"")
+    .example("\"per-batch\"")
+    .arm(),
+    Key::new(
+        "strategy.average-every",
+        Kind::Whole(1, 1_000_000_000),
+        "Steps from one average of the weights to the next, as in the paper; without it gradients are averaged in each step.",
+    )
+    .of(&[StrategyKind::Gmp.name()])
+    .example("10")
+    .arm(),
+    Key::new(
+        "strategy.least-ccr",
+        Kind::Number(Range::AT_LEAST_ZERO),
+        "Linear layers are split whose ratio of computation to communication is above this: operations of both passes, for each \
+         value that travels. For a layer from i to o values it is 3 i o / (i + o).",
+    )
+    .of(&[StrategyKind::Gmp.name()])
+    .default("0")
+    .example("100")
     .arm(),
     Key::new("strategy.communication", Kind::Table, "As `communication`, for this strategy only.").arm(),
     Key::new("strategy.compression", Kind::Table, "As `compression`, for this strategy only.").arm(),

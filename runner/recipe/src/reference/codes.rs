@@ -329,6 +329,42 @@ pub(crate) const CODES: &[Code] = &[
          zero and has a direction after the first of them: where that is the only one, `slow-momentum` changes nothing.",
     ),
     code(
+        "R136",
+        "groups that do not come out even",
+        "In `gmp` each group of `mp` workers holds one model together, and groups hold the same parts: the workers are a multiple \
+         of `mp`. An axis over both needs a `[[sweep.exclude]]` for the pairs that do not divide.",
+    ),
+    code(
+        "R137",
+        "a model that cannot be split",
+        "A group of `gmp` splits linear layers: each worker holds some of their outputs. A layer is split that has at least `mp` \
+         outputs and a ratio of computation to communication above `least-ccr`, and after which nothing but rectifiers and \
+         dropout follows before the next linear layer. Convolutions and pools never are.",
+    ),
+    code(
+        "R138",
+        "a norm of parts",
+        "The norm of a gradient is that of all layers together, and each worker of a group has the gradient of its own part.",
+    ),
+    code(
+        "R139",
+        "rounds and micro-batches",
+        "A group of `gmp` passes its batches through the split layers in rounds. `train.accumulate` would divide the batch a second \
+         time.",
+    ),
+    code(
+        "R140",
+        "a projection of a part",
+        "`powersgd` and `random-k` project the gradient of the whole model by the same map on all ranks, and workers of a group hold \
+         different parts of it.",
+    ),
+    code(
+        "R141",
+        "a code for averages of weights",
+        "With `average-every`, workers of `gmp` update their own weights and average them now and then: no gradient travels between \
+         groups. Activations and their gradients within a group are never coded.",
+    ),
+    code(
         "R151",
         "a code that partial sums do not survive",
         "`top-k`, `sign`, `terngrad` and `qsgd` lose much, and are not linear: a sum of what was decoded is no code. \

@@ -12,6 +12,7 @@ pub(crate) mod dataset;
 pub(crate) mod elastic;
 pub(crate) mod emulation;
 pub(crate) mod gossip;
+pub(crate) mod hybrid;
 pub(crate) mod inventory;
 pub(crate) mod lr_schedule;
 pub(crate) mod measure;

@@ -4,7 +4,7 @@ use crate::resolve::cell::Cell;
 use crate::resolve::inventory::Known;
 use crate::resolve::model::Models;
 use crate::resolve::{
-    assign, checkpoint, communication, compression, dataset, elastic, emulation, gossip, measure, period,
+    assign, checkpoint, communication, compression, dataset, elastic, emulation, gossip, hybrid, measure, period,
     quantize_range, schedule, strategy, training,
 };
 use crate::text::finding::Finding;
@@ -62,6 +62,7 @@ impl<'a> Resolver<'a> {
             threads: Threads::default(),
         };
         cell.findings.extend(compression::nothing_to_factor(settings, compression, &spec.model));
+        cell.findings.extend(hybrid::findings(settings, &spec));
         cell.findings.extend(period::long_period(settings, &spec.strategy, training::steps(settings, &spec)));
         (spec, cell.findings)
     }

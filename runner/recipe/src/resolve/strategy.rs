@@ -3,7 +3,7 @@
 use crate::resolve::assign::SERVERS;
 use crate::resolve::cell::STRATEGY_KIND;
 use crate::resolve::training::{CLIP, EPOCHS, MOMENTUM};
-use crate::resolve::{custom, elastic};
+use crate::resolve::{custom, elastic, hybrid};
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::{Defaulted, Optional};
@@ -65,6 +65,7 @@ pub(crate) fn read(kind: StrategyKind, settings: &Settings) -> Strategy {
             let look_ahead = elastic::LOOK_AHEAD.of(settings);
             Strategy::Eamsgd { moving_rate, momentum, period, serve, look_ahead }
         }
+        StrategyKind::Gmp => hybrid::read(settings),
         StrategyKind::Custom => custom::strategy(settings),
     }
 }
@@ -98,6 +99,7 @@ pub(crate) fn findings(settings: &Settings, strategy: &Strategy) -> Option<Findi
         | Strategy::DPsgd { .. }
         | Strategy::AdPsgd { .. }
         | Strategy::Sgp
+        | Strategy::Gmp { .. }
         | Strategy::MeasgdAsync { .. }
         | Strategy::Eamsgd { .. } => None,
     }

@@ -34,6 +34,7 @@ impl Strategy {
             | Self::EasgdHogwild { .. }
             | Self::EasgdSync { .. }
             | Self::Eamsgd { .. }
+            | Self::Gmp { .. }
             | Self::Custom { .. } => None,
         }
     }

@@ -10,6 +10,7 @@ pub(crate) mod family;
 pub(crate) mod graph_words;
 pub(crate) mod model;
 pub(crate) mod model_file;
+pub(crate) mod model_partition;
 pub(crate) mod node;
 pub(crate) mod plan;
 pub(crate) mod problem;

@@ -147,6 +147,8 @@ family! {
         Lenet = "lenet": "Two convolutions of 20 and 50 channels, each pooled, and a hidden layer of 500.",
         CifarCnn = "cifar-cnn": "Three convolutions of 32, 32 and 64 channels, each pooled, and two linear \
             layers.",
+        VggSplitbrain = "vgg-splitbrain": "SplitBrain's variant of VGG: seven convolutions of 64 to 256 \
+            channels and three linear layers on 32 x 32 images, 7 million weights, most of them linear.",
         Sequential = "sequential": "The layers that `model.layers` lists.",
     }
 }

@@ -135,6 +135,19 @@ pub enum Strategy {
         /// Whether gradients are those of the weights after the velocity's next move.
         look_ahead: bool,
     },
+    /// Hybrid data and model parallelism: SplitBrain's group model parallelism.
+    Gmp {
+        /// Workers of a group, which hold one model together.
+        mp: u32,
+        /// Which samples a group works on in each round of a step.
+        scheme: ModuloScheme,
+        /// When the layers that a group computes together are updated.
+        fc_update: FcUpdate,
+        /// Steps from one average of the weights to the next; `None` where gradients are averaged in each step.
+        average_every: Option<u64>,
+        /// Linear layers are split whose ratio of computation to communication is above this.
+        least_ccr: f64,
+    },
     /// A strategy of another crate.
     Custom {
         /// Its name in the registry of `bakeoff-worker`.
@@ -220,6 +233,40 @@ family! {
     }
 }
 
+family! {
+    /// Which samples a group of ranks that split a model works on at a time: the schemes of Krizhevsky, "One weird trick for
+    /// parallelizing convolutional neural networks", 2014, section 3.1, in their order a, b, c.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    pub enum ModuloScheme {
+        #[serde(rename = "bk")]
+        All = "bk": "All samples of the group in one round: the most memory for activations.",
+        #[serde(rename = "b")]
+        Turns = "b": "Those of one worker after the other: one sends while the others receive.",
+        #[serde(rename = "b/k")]
+        Shares = "b/k": "A share of each worker's in each round: all send at the same time.",
+    }
+}
+
+impl ModuloScheme {
+    /// Rounds of a step in a group of `parts` ranks.
+    pub fn rounds(self, parts: usize) -> usize {
+        match self {
+            Self::All => 1,
+            Self::Turns | Self::Shares => parts,
+        }
+    }
+}
+
+family! {
+    /// When the layers that a group of ranks computes together are updated.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum FcUpdate {
+        PerRound = "per-round": "After each round, with the share of the rate that the round has of the samples: the paper.",
+        PerBatch = "per-batch": "Once per step, with the gradient of all rounds: the same weights as with one process.",
+    }
+}
+
 impl Strategy {
     /// The recipe's `kind`.
     pub fn kind(&self) -> StrategyKind {
@@ -241,6 +288,7 @@ impl Strategy {
             Self::EasgdHogwild { .. } => StrategyKind::EasgdHogwild,
             Self::EasgdSync { .. } => StrategyKind::EasgdSync,
             Self::Eamsgd { .. } => StrategyKind::Eamsgd,
+            Self::Gmp { .. } => StrategyKind::Gmp,
             Self::Custom { .. } => StrategyKind::Custom,
         }
     }
@@ -291,13 +339,22 @@ impl Strategy {
 
     /// Whether all ranks that hold the model must end with the same weights, bit for bit.
     pub fn ranks_agree(&self) -> bool {
-        matches!(self.profile().models, Replicas::Equal | Replicas::Averaged)
+        self.parts() == 1 && matches!(self.profile().models, Replicas::Equal | Replicas::Averaged)
+    }
+
+    /// Workers that hold one model together.
+    pub fn parts(&self) -> u32 {
+        match self {
+            Self::Gmp { mp, .. } => *mp,
+            _ => 1,
+        }
     }
 
     /// Sets of ranks, of `ranks` in all, that must begin with equal weights, bit for bit: ranks of different sets may hold
-    /// different parts of a model. In these strategies each rank begins with the whole model.
+    /// different parts of a model.
     pub fn replica_groups(&self, ranks: u32) -> Vec<Vec<u32>> {
-        vec![(0..ranks).collect()]
+        let parts = self.parts();
+        (0..parts).map(|part| (part..ranks).step_by(parts as usize).collect()).collect()
     }
 
     /// Whether the workers' models differ during training. If so, each worker takes snapshots, not only the one that the
@@ -337,6 +394,7 @@ impl Strategy {
             | Self::EasgdOriginal { .. }
             | Self::EasgdSync { .. }
             | Self::Custom { .. } => none,
+            Self::Gmp { average_every, .. } => Options { period: average_every.unwrap_or(1), ..none },
             Self::AsyncSgd { serve, staleness_bound } | Self::AsyncMsgd { serve, staleness_bound, .. } => {
                 Options { serve: Some(*serve), staleness_bound: *staleness_bound, ..none }
             }

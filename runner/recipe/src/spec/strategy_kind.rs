@@ -42,11 +42,11 @@ family! {
         Slowmo = "slowmo": "`local-sgd` whose averages are steps of an outer optimizer with a momentum of its \
             own. With a slow momentum b and a slow rate a, the weights move in the end a / (1 - b) times as \
             far as with `local-sgd`: with the defaults, half its `lr` is where to begin.",
+        Gmp = "gmp": "Hybrid data and model parallelism: groups of `mp` workers split the linear layers among \
+            them, and exchange activations; what a worker holds is averaged with those that hold the same. With \
+            `mp = 1` it is `d-sync`.",
         Custom = "custom": "A strategy of your own, in a `bakeoff-worker` that you build with it: `custom` is its name \
             there, `settings` are its numbers. Workers step together and there are no servers.",
-    }
-    later {
-        "gmp": "Groups that split large layers among them, and data parallelism between groups.",
     }
     settings {
         "wfbp": "Wait-free backpropagation: each layer travels as soon as its gradient is there."
@@ -148,6 +148,7 @@ impl StrategyKind {
             | Self::Slowmo
             | Self::DPsgd
             | Self::Sgp
+            | Self::Gmp
             | Self::EasgdSync => None,
             Self::EasgdOriginal
             | Self::AsyncSgd
@@ -182,6 +183,7 @@ impl StrategyKind {
             | Self::Sgp
             | Self::LocalSgd
             | Self::Slowmo
+            | Self::Gmp
             | Self::Custom => false,
         }
     }
@@ -192,7 +194,7 @@ impl StrategyKind {
             Self::PsSync => {
                 Profile::new(StepPace::Common, Replicas::Equal, ExchangeThrough::SyncServer, Sends::Both)
             }
-            Self::DSync | Self::PipeSgd => {
+            Self::DSync | Self::PipeSgd | Self::Gmp => {
                 Profile::new(StepPace::Common, Replicas::Equal, ExchangeThrough::AllReduce, Sends::Gradients)
             }
             Self::LocalSgd | Self::Slowmo => Profile {

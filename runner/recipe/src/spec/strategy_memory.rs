@@ -23,6 +23,8 @@ impl Strategy {
             | Self::HogwildSgd { .. }
             | Self::LocalSgd { .. }
             | Self::Custom { .. } => 0,
+            // The gradient of one round, beside that of all.
+            Self::Gmp { .. } => 1,
             // Gradients in the pipeline.
             Self::PipeSgd { depth, .. } => u64::from(*depth),
             // The centre.
@@ -68,6 +70,7 @@ impl Strategy {
             | Self::DPsgd { .. }
             | Self::AdPsgd { .. }
             | Self::Sgp
+            | Self::Gmp { .. }
             | Self::Custom { .. } => 0,
         }
     }

@@ -1,7 +1,7 @@
 //! Settings of every strategy to test with. Each list of kinds in a test is a filter over these, so that a new kind is in all of
 //! them that it belongs to.
 
-use crate::{Averaging, Extent, MixOrder, MovingRate, Serve, Strategy, StrategyKind, SyncVariant, Topology};
+use crate::{Averaging, Extent, FcUpdate, MixOrder, ModuloScheme, MovingRate, Serve, Strategy, StrategyKind, SyncVariant, Topology};
 
 impl Strategy {
     /// Settings of every kind but `custom`, in the order of the kinds.
@@ -76,6 +76,16 @@ impl StrategyKind {
                 };
                 [(Serve::One, false), (Serve::All, true)].map(served).to_vec()
             }
+            // A model has to be there to be split: its own tests have groups.
+            Self::Gmp => [(FcUpdate::PerRound, None), (FcUpdate::PerBatch, Some(2))]
+                .map(|(fc_update, average_every)| Strategy::Gmp {
+                    mp: 1,
+                    scheme: ModuloScheme::Shares,
+                    fc_update,
+                    average_every,
+                    least_ccr: 0.0,
+                })
+                .to_vec(),
             Self::Custom => Vec::new(),
         }
     }
@@ -92,6 +102,7 @@ impl StrategyKind {
             | Self::DPsgd
             | Self::Sgp
             | Self::EasgdSync
+            | Self::Gmp
             // Its workers have their turns in the order of their ranks.
             | Self::EasgdOriginal
             // Its workers step together.

@@ -328,6 +328,11 @@ impl Learner for TorchLearner {
         Ok(())
     }
 
+    fn set_examples(&mut self, batch: &Batch) -> Result<(), StepError> {
+        self.batch.clone_from(batch);
+        Ok(())
+    }
+
     fn shard_layer(&mut self, layer: usize, part: usize, of: usize) -> Result<(), StepError> {
         let section = self.section(layer)?;
         if part >= of || self.cuts.contains_key(&layer) {

@@ -4,7 +4,6 @@
 
 mod failures;
 mod gossip;
-mod hybrid;
 mod layer_wise;
 mod lock_free;
 

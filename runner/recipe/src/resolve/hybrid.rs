@@ -1,0 +1,108 @@
+//! Settings of hybrid data and model parallelism, and what cannot work about them.
+
+use crate::resolve::assign::{USE, WORKERS};
+use crate::resolve::cell::STRATEGY_KIND;
+use crate::resolve::compression::COMPRESSION_KIND;
+use crate::resolve::training::{ACCUMULATE, CLIP};
+use crate::text::finding::Finding;
+use crate::values::settings::Settings;
+use crate::values::typed_key::{Defaulted, Optional};
+use crate::{Compression, FcUpdate, ModuloScheme, Route, RunSpec, Strategy};
+
+const MP: Defaulted<u64> = Defaulted::whole("strategy.mp");
+const SCHEME: Defaulted<ModuloScheme> = Defaulted::choice("strategy.scheme");
+const FC_UPDATE: Defaulted<FcUpdate> = Defaulted::choice("strategy.fc-update");
+const AVERAGE_EVERY: Optional<u64> = Optional::whole("strategy.average-every");
+const LEAST_CCR: Defaulted<f64> = Defaulted::number("strategy.least-ccr");
+
+/// The strategy that the settings describe.
+pub(crate) fn read(settings: &Settings) -> Strategy {
+    Strategy::Gmp {
+        mp: MP.of(settings) as u32,
+        scheme: SCHEME.of(settings),
+        fc_update: FC_UPDATE.of(settings),
+        average_every: AVERAGE_EVERY.of(settings),
+        least_ccr: LEAST_CCR.of(settings),
+    }
+}
+
+/// What cannot work about groups that split the run's model.
+pub(crate) fn findings(settings: &Settings, spec: &RunSpec) -> Vec<Finding> {
+    let Strategy::Gmp { mp, average_every, .. } = spec.strategy else { return Vec::new() };
+    let mut findings: Vec<Finding> = average_every.and_then(|_| coded_averages(settings, spec)).into_iter().collect();
+    if mp > 1 {
+        let all = [
+            uneven_groups(settings, spec, mp),
+            nothing_to_split(settings, spec, mp),
+            divided_norm(settings, mp),
+            micro_batches(settings, spec, mp),
+            projected_parts(settings, spec, mp),
+        ];
+        findings.extend(all.into_iter().flatten());
+    }
+    findings
+}
+
+fn uneven_groups(settings: &Settings, spec: &RunSpec, mp: u32) -> Option<Finding> {
+    let workers = spec.cluster.workers();
+    (!workers.is_multiple_of(mp)).then(|| {
+        let divisors: Vec<String> =
+            (1..=workers).filter(|size| workers.is_multiple_of(*size)).map(|size| size.to_string()).collect();
+        Finding::new("R136", format!("{workers} workers cannot be divided into groups of {mp}"))
+            .at_option(settings.span(MP), "workers of each group")
+            .at_option(settings.span(WORKERS).or(settings.span(USE)), "the workers")
+            .cure(format!("take `mp = {}`, or a multiple of {mp} workers", divisors.join("` or `mp = ")))
+    })
+}
+
+fn nothing_to_split(settings: &Settings, spec: &RunSpec, mp: u32) -> Option<Finding> {
+    spec.model_partition().split().is_empty().then(|| {
+        let threshold = LEAST_CCR.of(settings);
+        Finding::new("R137", format!("no layer of the model can be split among {mp} workers"))
+            .at_option(settings.span(MP), "workers of each group")
+            .at_option(settings.span(LEAST_CCR).filter(|_| threshold > 0.0), "the least ratio of computation to communication")
+            .note("linear layers are split that have an output for each worker, and after which only rectifiers and dropout follow")
+            .cure("take `mp = 1`, a smaller `mp`, or a model with wider linear layers; or lower `least-ccr`")
+    })
+}
+
+fn divided_norm(settings: &Settings, mp: u32) -> Option<Finding> {
+    CLIP.of(settings)?;
+    Some(
+        Finding::new("R138", format!("groups of {mp} workers cannot clip gradients: none of them has all of one"))
+            .at_option(settings.span(MP), "each holds a part of the model")
+            .at_option(settings.span(CLIP), "the norm of the whole")
+            .cure("take `mp = 1`, or no clipping"),
+    )
+}
+
+fn micro_batches(settings: &Settings, spec: &RunSpec, mp: u32) -> Option<Finding> {
+    (spec.train.accumulate > 1).then(|| {
+        Finding::new("R139", format!("groups of {mp} workers take their batch in rounds, not in micro-batches"))
+            .at_option(settings.span(ACCUMULATE), "micro-batches of each worker")
+            .at_option(settings.span(MP), "rounds of the group")
+            .cure("leave `accumulate` out; with `scheme = \"b/k\"` the group works on one worker's number of samples at a time")
+    })
+}
+
+fn projected_parts(settings: &Settings, spec: &RunSpec, mp: u32) -> Option<Finding> {
+    let Compression::Coded { codec, .. } = spec.compression else { return None };
+    (codec.route() == Route::Projected).then(|| {
+        Finding::new("R140", format!("`{}` projects whole matrices, and groups of {mp} workers split them", codec.name()))
+            .at_option(settings.span(COMPRESSION_KIND), "of a whole gradient")
+            .at_option(settings.span(MP), "each holds a part of the model")
+            .cure("take `mp = 1`, or another codec")
+    })
+}
+
+fn coded_averages(settings: &Settings, spec: &RunSpec) -> Option<Finding> {
+    let Compression::Coded { codec, .. } = spec.compression else { return None };
+    let what = format!("`{}` has nothing to encode: with `average-every`, workers send weights only", codec.name());
+    Some(
+        Finding::new("R141", what)
+            .at_option(settings.span(COMPRESSION_KIND), "encodes gradients")
+            .at_option(settings.span(AVERAGE_EVERY), "averages weights")
+            .at_option(settings.span(STRATEGY_KIND), "the strategy")
+            .cure("leave `average-every` out, so that gradients are averaged in each step, or take no compression"),
+    )
+}

@@ -1,0 +1,365 @@
+//! Automatic layer partitioning: which layers of a model the ranks of a group split among them, and what travels between
+//! layers because of it.
+//!
+//! Source: Lai, Kadav and Kruus, "SplitBrain: Hybrid Data and Model Parallel Deep Learning", Listing 1. As printed, line 23
+//! overwrites the full width before line 24 compares it with the width that came: here the comparison is with the full width
+//! of the layer before, and modulo and shard layers have that width.
+//!
+//! Departures: a layer with fewer outputs than the group has ranks stays whole, and so does one whose outputs go through
+//! anything but rectifiers and dropout before the next layer with weights (the paper stops there with an error). Above a linear
+//! layer that stays whole, all stay whole: the paper would place a second modulo layer.
+
+use crate::{Layer, LayeredModel, Model, PlacedLayer, RunSpec, Strategy};
+use std::ops::Range;
+
+/// Operations of a layer's backward pass, as a multiple of those of its forward pass.
+const BACKWARD: f64 = 2.0;
+
+/// How a group of ranks splits a model. Layers are counted as in the flat vector of weights: each is one with weights, together
+/// with those without weights up to the next one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelPartition {
+    parts: usize,
+    split: Range<usize>,
+    layers: Vec<PartitionedLayer>,
+}
+
+/// A layer with weights.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct PartitionedLayer {
+    /// Values of one example that come in.
+    input: usize,
+    /// Outputs of its linear layer; of another layer, values of one example.
+    outputs: usize,
+    /// Numbers of elements of its tensors.
+    tensors: Vec<usize>,
+}
+
+/// A stage of the transformed network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// A layer with weights; each rank of a group holds all of it, or some of its outputs.
+    Layer {
+        /// Its number.
+        layer: usize,
+        /// Whether its outputs are split.
+        split: bool,
+    },
+    /// Rows of the batch travel to the other ranks of the group.
+    Modulo {
+        /// Values per row.
+        width: usize,
+    },
+    /// Columns of the outputs travel to the other ranks of the group.
+    Shard {
+        /// Values per row, of all ranks together.
+        width: usize,
+        /// Whether gradients travel back. They do not where the layer above is whole: each rank has the gradient of all
+        /// columns.
+        returns: bool,
+    },
+}
+
+impl ModelPartition {
+    /// A model that each rank holds by itself.
+    pub fn whole(model: &Model) -> Self {
+        let layers = match model {
+            Model::Layers(model) => sections(model).iter().map(|section| layer(section)).collect(),
+            Model::File(_) => Vec::new(),
+        };
+        Self { parts: 1, split: 0..0, layers }
+    }
+
+    /// The partition of a model among `parts` ranks: linear layers are split whose ratio of computation to communication is
+    /// above `threshold`.
+    pub fn of(model: &Model, parts: usize, threshold: f64) -> Self {
+        let whole = Self::whole(model);
+        let Model::Layers(layered) = model else { return whole };
+        let splits = |section: &&[PlacedLayer]| parts > 1 && can_split(section, parts, threshold);
+        let sections = sections(layered);
+        let Some(begin) = sections.iter().position(|section| splits(&&**section)) else { return whole };
+        let count = sections[begin..].iter().take_while(|section| splits(&&***section)).count();
+        Self { parts, split: begin..begin + count, ..whole }
+    }
+
+    /// Ranks that share one model; 1 where nothing is split.
+    pub fn parts(&self) -> usize {
+        self.parts
+    }
+
+    /// The layers whose outputs are split.
+    pub fn split(&self) -> Range<usize> {
+        self.split.clone()
+    }
+
+    /// The layers that each rank computes for its own samples only.
+    pub fn below(&self) -> Range<usize> {
+        0..if self.parts > 1 { self.split.start } else { self.layers.len() }
+    }
+
+    /// The layers that a group computes together: those that are split, and whole ones above them.
+    pub fn above(&self) -> Range<usize> {
+        self.below().end..self.layers.len()
+    }
+
+    /// Outputs of a layer, of all ranks of the group together.
+    pub fn outputs(&self, layer: usize) -> usize {
+        self.layers[layer].outputs
+    }
+
+    /// The outputs of a split layer that a part holds: where they do not divide, the first parts hold one more.
+    pub fn columns(&self, layer: usize, part: usize) -> Range<usize> {
+        let outputs = self.layers[layer].outputs;
+        if !self.split.contains(&layer) {
+            return 0..outputs;
+        }
+        let (length, longer) = (outputs / self.parts, outputs % self.parts);
+        let begin = part * length + part.min(longer);
+        begin..begin + length + usize::from(part < longer)
+    }
+
+    /// The weights of the whole model that a part holds, in the order in which they lie in the part's own flat vector.
+    pub fn spans(&self, part: usize) -> Vec<Range<usize>> {
+        let mut spans: Vec<Range<usize>> = Vec::new();
+        let mut at = 0;
+        for (number, layer) in self.layers.iter().enumerate() {
+            let columns = self.columns(number, part);
+            for size in &layer.tensors {
+                let row = if self.split.contains(&number) { size / layer.outputs.max(1) } else { *size };
+                let kept = if self.split.contains(&number) { columns.clone() } else { 0..1 };
+                push(&mut spans, at + kept.start * row..at + kept.end * row);
+                at += size;
+            }
+        }
+        spans
+    }
+
+    /// Number of weights that a part holds.
+    pub fn parameters(&self, part: usize) -> usize {
+        self.spans(part).iter().map(ExactSizeIterator::len).sum()
+    }
+
+    /// The transformed network.
+    pub fn stages(&self) -> Vec<Stage> {
+        let mut stages = Vec::with_capacity(2 * self.layers.len());
+        for (number, layer) in self.layers.iter().enumerate() {
+            let split = self.split.contains(&number);
+            if split && number == self.split.start {
+                stages.push(Stage::Modulo { width: layer.input });
+            }
+            stages.push(Stage::Layer { layer: number, split });
+            if split {
+                stages.push(Stage::Shard { width: layer.outputs, returns: number + 1 < self.split.end });
+            }
+        }
+        stages
+    }
+
+    /// Values that a rank sends within its group in one step, for each sample of its own; the same in each scheme. Exact where
+    /// samples and outputs divide evenly.
+    pub fn values_sent(&self) -> usize {
+        let peers = self.parts - 1;
+        let sent = |stage: &Stage| match *stage {
+            Stage::Layer { .. } => 0,
+            // Below the first layer of the model no gradient is needed.
+            Stage::Modulo { width } => width * if self.split.start == 0 { 1 } else { 2 },
+            Stage::Shard { width, returns } => width * if returns { 2 } else { 1 },
+        };
+        peers * self.stages().iter().map(sent).sum::<usize>()
+    }
+
+    /// The work of a layer in one pass over a round, as a part of the work of the whole layer on a rank's own samples.
+    pub(crate) fn work(&self, layer: usize, part: usize, rows: f64) -> f64 {
+        let outputs = self.layers.get(layer).map_or(1, |layer| layer.outputs).max(1);
+        match self.split.contains(&layer) {
+            true => rows * self.columns(layer, part).len() as f64 / outputs as f64,
+            false if self.above().contains(&layer) => rows,
+            false => 1.0,
+        }
+    }
+}
+
+/// Joins neighbours.
+fn push(spans: &mut Vec<Range<usize>>, span: Range<usize>) {
+    match spans.last_mut() {
+        Some(last) if last.end == span.start => last.end = span.end,
+        _ => spans.push(span),
+    }
+}
+
+/// Each layer with weights, with those that belong to it: those up to the next one, and the first has those before it.
+fn sections(model: &LayeredModel) -> Vec<&[PlacedLayer]> {
+    let weighted = |placed: &PlacedLayer| !placed.parameters.is_empty();
+    let starts: Vec<usize> = (0..model.layers.len()).filter(|place| weighted(&model.layers[*place])).collect();
+    let bounds = starts.iter().enumerate().map(|(number, start)| {
+        let begin = if number == 0 { 0 } else { *start };
+        begin..starts.get(number + 1).copied().unwrap_or(model.layers.len())
+    });
+    bounds.map(|bounds| &model.layers[bounds]).collect()
+}
+
+fn weighted(section: &[PlacedLayer]) -> Option<&PlacedLayer> {
+    section.iter().find(|placed| !placed.parameters.is_empty())
+}
+
+fn layer(section: &[PlacedLayer]) -> PartitionedLayer {
+    let weighted = weighted(section);
+    PartitionedLayer {
+        input: section.first().map_or(0, |placed| placed.input.size()),
+        outputs: weighted.map_or(0, |placed| placed.output.size()),
+        tensors: weighted.map_or(&[][..], |placed| &placed.parameters).iter().map(|tensor| tensor.size()).collect(),
+    }
+}
+
+fn can_split(section: &[PlacedLayer], parts: usize, threshold: f64) -> bool {
+    let Some(linear) = weighted(section) else { return false };
+    let Layer::Linear { outputs } = linear.layer else { return false };
+    let mut after = section.iter().skip_while(|placed| placed.parameters.is_empty()).skip(1);
+    outputs >= parts
+        && after.all(|placed| matches!(placed.layer, Layer::Relu | Layer::Dropout { .. }))
+        && ratio(linear) > threshold
+}
+
+/// The ratio of computation to communication: operations of forward and backward pass, over the values that go in and come out
+/// in both passes.
+fn ratio(linear: &PlacedLayer) -> f64 {
+    let operations = (1.0 + BACKWARD) * linear.flops as f64;
+    operations / (2 * (linear.input.size() + linear.output.size())) as f64
+}
+
+impl RunSpec {
+    /// How the run's groups of ranks split its model.
+    pub fn model_partition(&self) -> ModelPartition {
+        match self.strategy {
+            Strategy::Gmp { mp, least_ccr, .. } => ModelPartition::of(&self.model, mp as usize, least_ccr),
+            _ => ModelPartition::whole(&self.model),
+        }
+    }
+
+    /// The most weights that a worker holds.
+    pub fn parameters_per_worker(&self) -> usize {
+        match self.strategy {
+            // The first part has the most columns.
+            Strategy::Gmp { .. } if self.model.layered().is_some() => self.model_partition().parameters(0),
+            _ => self.model.parameters(),
+        }
+    }
+
+    /// The work of each layer of worker `worker` in one pass over it, as a part of the work of the whole layer on the worker's
+    /// own samples.
+    pub fn layer_work(&self, worker: usize) -> Vec<f64> {
+        let layers = self.model.weighted_layers().len();
+        match &self.strategy {
+            Strategy::Gmp { scheme, .. } if self.model.layered().is_some() => {
+                let partition = self.model_partition();
+                let parts = partition.parts();
+                // A round has as many rows as a worker has samples, but for the scheme of one round.
+                let rows = parts as f64 / scheme.rounds(parts) as f64;
+                (0..layers).map(|layer| partition.work(layer, worker % parts, rows)).collect()
+            }
+            _ => vec![1.0; layers],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::architecture;
+    use crate::{DatasetProfile, ModelKind};
+
+    const IMAGES: DatasetProfile = DatasetProfile { input: (3, 32, 32), classes: 10, files: None };
+
+    fn model(layers: &[Layer]) -> Model {
+        let (model, misfit) = architecture::place(ModelKind::Sequential, layers, IMAGES);
+        assert_eq!(misfit, None);
+        model.into()
+    }
+
+    fn vgg() -> Model {
+        model(&architecture::layers(ModelKind::VggSplitbrain, 10).unwrap())
+    }
+
+    fn linear(outputs: usize) -> Layer {
+        Layer::Linear { outputs }
+    }
+
+    /// Table 1, and the memory that figure 7c has.
+    #[test]
+    fn the_papers_model_has_its_weights_and_saves_its_memory() {
+        let vgg = vgg();
+        assert_eq!(vgg.parameters(), 6_990_666);
+        let biases: usize = vgg.tensors().filter(|tensor| tensor.shape.len() == 1).map(|bias| bias.size()).sum();
+        assert_eq!(vgg.parameters() - biases, 6_987_456);
+        let convolutions: usize = vgg.tensors().filter(|tensor| tensor.shape.len() == 4).map(|tensor| tensor.size()).sum();
+        assert_eq!(convolutions, 1_734_336);
+        let saved = |parts| {
+            let kept = ModelPartition::of(&vgg, parts, 0.0).parameters(0);
+            ((1.0 - kept as f64 / vgg.parameters() as f64) * 1000.0).round() / 10.0
+        };
+        assert_eq!([1, 2, 4, 8].map(saved), [0.0, 37.6, 56.4, 65.8]);
+        let partition = ModelPartition::of(&vgg, 2, 0.0);
+        let layer = |layer, split| Stage::Layer { layer, split };
+        let shard = |width, returns| Stage::Shard { width, returns };
+        let expected = [
+            Stage::Modulo { width: 4096 },
+            layer(7, true),
+            shard(1024, true),
+            layer(8, true),
+            shard(1024, true),
+            layer(9, true),
+            shard(10, false),
+        ];
+        assert_eq!(partition.stages()[..7], [0, 1, 2, 3, 4, 5, 6].map(|number| layer(number, false)));
+        assert_eq!(partition.stages()[7..], expected);
+        assert_eq!(partition.values_sent(), 2 * 4096 + 2 * 1024 + 2 * 1024 + 10);
+    }
+
+    #[test]
+    fn parts_tile_the_model_and_hold_what_is_whole_each() {
+        let layers = [Layer::Flatten, linear(7), Layer::Relu, linear(5), Layer::Dropout { rate: 0.5 }, linear(10)];
+        let model = model(&layers);
+        for parts in 2..=5 {
+            let partition = ModelPartition::of(&model, parts, 0.0);
+            assert_eq!((partition.split(), partition.below(), partition.above()), (0..3, 0..0, 0..3));
+            let mut held = vec![0; model.parameters()];
+            for part in 0..parts {
+                let spans = partition.spans(part);
+                assert_eq!(spans.iter().map(ExactSizeIterator::len).sum::<usize>(), partition.parameters(part));
+                spans.into_iter().flatten().for_each(|place| held[place] += 1);
+            }
+            assert!(held.iter().all(|times| *times == 1), "{parts}");
+        }
+        // 7 outputs in 3 parts: 3, 2 and 2; rows first, then biases.
+        let partition = ModelPartition::of(&model, 3, 0.0);
+        assert_eq!([0, 1, 2].map(|part| partition.columns(0, part)), [0..3, 3..5, 5..7]);
+        let biases = 7 * 3072;
+        assert_eq!(partition.spans(1)[..2], [3 * 3072..5 * 3072, biases + 3..biases + 5]);
+    }
+
+    /// The ratio of a layer from i to o is 3 i o / (i + o).
+    #[test]
+    fn a_layer_with_little_computation_stays_whole_and_all_above_it() {
+        let vgg = vgg();
+        let split = |threshold| ModelPartition::of(&vgg, 2, threshold).split();
+        assert_eq!(split(29.7), 7..10);
+        assert_eq!(split(29.8), 7..9);
+        assert_eq!(split(1536.0), 7..8);
+        let none = ModelPartition::of(&vgg, 2, 2458.0);
+        assert_eq!((none.parts(), none.above(), none.values_sent()), (1, 10..10, 0));
+        assert_eq!(none, ModelPartition::whole(&vgg));
+        // The second layer has too few outputs for four; the gradient of the first is not returned by it.
+        let layers = [Layer::Flatten, linear(8), linear(3), linear(10)];
+        let partition = ModelPartition::of(&model(&layers), 4, 0.0);
+        assert_eq!((partition.split(), partition.above()), (0..1, 0..3));
+        assert_eq!(partition.stages()[2], Stage::Shard { width: 8, returns: false });
+        assert_eq!(partition.values_sent(), 3 * (3072 + 8));
+    }
+
+    #[test]
+    fn what_looks_at_a_whole_row_is_not_split() {
+        let layers = [Layer::Flatten, linear(8), Layer::Flatten, linear(10)];
+        let partition = ModelPartition::of(&model(&layers), 2, 0.0);
+        assert_eq!(partition.split(), 1..2);
+    }
+}
