@@ -25,7 +25,11 @@ pub fn run(briefing: &Briefing) -> anyhow::Result<()> {
             Some(ToMember::Average(records)) => {
                 let file = records.first().map(|record| record.file.clone()).unwrap_or_default();
                 let together = !briefing.spec.strategy.is_asynchronous();
-                let work = |evaluator: &Evaluator| evaluator.average(&briefing.directory, &records, together);
+                let in_parts = briefing.spec.strategy.parts() > 1;
+                let work = |evaluator: &Evaluator| match in_parts {
+                    true => evaluator.join(&briefing.directory, &records),
+                    false => evaluator.average(&briefing.directory, &records, together),
+                };
                 let found = evaluator_of(briefing, &mut evaluator).and_then(|evaluator| Ok(work(evaluator)?));
                 tell(&client, file, found);
             }
@@ -48,7 +52,8 @@ fn evaluator_of<'a>(
         Some(made) => Ok(made),
         none => {
             let data = Arc::new(DataSet::load(&briefing.spec.dataset)?);
-            Ok(none.insert(Evaluator::new(&briefing.spec.model, data)?))
+            let evaluator = Evaluator::new(&briefing.spec.model, data)?;
+            Ok(none.insert(evaluator.of_parts(briefing.spec.model_partition())))
         }
     }
 }

@@ -1,10 +1,11 @@
 //! From a snapshot to its metrics.
 
 use crate::data::{DataSet, Split};
+use crate::join;
 use crate::mean::{self, Mean};
 use crate::model::{ModelError, TorchLearner};
 use crate::snapshot::{self, SnapshotError};
-use recipe::{Metric, Model};
+use recipe::{Metric, Model, ModelPartition};
 use record::{MetricRecord, SnapshotGroup, SnapshotRecord, Standing};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,6 +18,14 @@ pub enum EvaluationError {
     /// It could not be read.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
+    /// A part of the model is missing.
+    #[error("the model of step {step} has {parts} parts, and {found} of them are there")]
+    Parts {
+        found: usize,
+        parts: usize,
+        /// After which step they were taken.
+        step: u64,
+    },
     /// libtorch could not compute its scores.
     #[error("snapshot of step {step} cannot be evaluated: {source}")]
     Compute {
@@ -29,13 +38,20 @@ pub enum EvaluationError {
 /// Evaluates snapshots of one run.
 pub struct Evaluator {
     learner: TorchLearner,
+    partition: ModelPartition,
 }
 
 impl Evaluator {
     /// An evaluator of `model` on the test and held-out samples of `data`.
     pub fn new(model: &Model, data: Arc<DataSet>) -> Result<Self, ModelError> {
         // Neither initial weights nor dropout play a role here, so any seed does.
-        Ok(Self { learner: TorchLearner::of(model, data, 0)? })
+        Ok(Self { learner: TorchLearner::of(model, data, 0)?, partition: ModelPartition::whole(model) })
+    }
+
+    /// The same for ranks that hold parts of the model.
+    #[must_use]
+    pub fn of_parts(self, partition: ModelPartition) -> Self {
+        Self { partition, ..self }
     }
 
     /// The metrics of a snapshot, whose file lies in the run's `directory`: accuracy and loss on the test
@@ -73,6 +89,32 @@ impl Evaluator {
         }
         let result = record.is_result().then_some(record);
         Ok((metrics, result))
+    }
+
+    /// The metrics of the model that snapshots of one mark are the parts of, and its own snapshot where the run begins or ends
+    /// with it. They are taken in the order of their parts.
+    pub fn join(
+        &self,
+        directory: &Path,
+        records: &[SnapshotRecord],
+    ) -> Result<(Vec<MetricRecord>, Option<SnapshotRecord>), EvaluationError> {
+        let Some(mut record) = merged(records, true) else { return Ok((Vec::new(), None)) };
+        if records.len() != self.partition.parts() {
+            let (parts, step) = (self.partition.parts(), record.step);
+            return Err(EvaluationError::Parts { found: records.len(), parts, step });
+        }
+        record.model = "group 0".to_owned();
+        let files: Vec<PathBuf> = records.iter().map(|record| directory.join(&record.file)).collect();
+        let model = join::of(&files, &self.partition, self.learner.layout().size())?;
+        let metrics = self.scores(&record, &model)?;
+        if !record.is_kept() {
+            return Ok((metrics, None));
+        }
+        record.file = format!("snapshots/group-0-step-{}.f32", record.step);
+        record.sha256 = model.sha256();
+        record.answers = false;
+        snapshot::write(&directory.join(&record.file), &model)?;
+        Ok((metrics, Some(record)))
     }
 
     fn scores(

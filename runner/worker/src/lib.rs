@@ -10,6 +10,7 @@ pub mod data;
 mod emulation;
 pub mod evaluation;
 pub mod evaluator;
+pub mod join;
 pub mod mean;
 pub mod model;
 mod program;

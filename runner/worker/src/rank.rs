@@ -276,8 +276,17 @@ impl Process<'_> {
             training_samples: data.training_ids().len() as u64,
             data_digest: data.digest().to_owned(),
             weights,
-            parameters: self.briefing.spec.model.parameters() as u64,
+            parameters: self.parameters() as u64,
             resident_bytes: resident_bytes(),
+        }
+    }
+
+    /// Number of weights that this rank holds.
+    fn parameters(&self) -> usize {
+        let partition = self.briefing.spec.model_partition();
+        match partition.parts() {
+            1 => self.briefing.spec.model.parameters(),
+            parts => partition.parameters(self.rank.index() % parts),
         }
     }
 

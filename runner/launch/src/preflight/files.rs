@@ -7,7 +7,7 @@ use recipe::{Epoch, Extent, KeptModels, Role, RunSpec, Source};
 /// Bytes of a sample's id in the log of events: MessagePack's longest form of 32 bits.
 pub(super) const SAMPLE_ID: u64 = 5;
 
-/// One snapshot of a run, in bytes.
+/// A snapshot of a whole model, in bytes.
 fn snapshot_of(spec: &RunSpec) -> u64 {
     FLOAT * spec.model.parameters() as u64
 }
@@ -35,7 +35,12 @@ pub(super) fn passing_snapshots_of(spec: &RunSpec) -> u64 {
     let epoch = Epoch { training_samples: training_samples(spec), global_batch: spec.train.global_batch };
     let count = spec.train.evaluate.times(samples_of(spec, spec.train.length), epoch);
     let copies = copies_of(spec);
-    let ends = if copies > 1 { 2 * copies - 1 } else { 0 };
+    let ends = match spec.strategy.parts() {
+        1 if copies > 1 => 2 * copies - 1,
+        1 => 0,
+        // The parts of the first and the last model, which are kept as a whole.
+        _ => 2,
+    };
     count.saturating_mul(copies).saturating_add(ends).saturating_mul(snapshot_of(spec))
 }
 
@@ -52,7 +57,7 @@ pub(super) fn state_vectors(spec: &RunSpec, role: Role) -> u64 {
 /// The checkpoints of a run at one time, in bytes: those that are kept, and the one that is being written.
 pub(super) fn checkpoints_of(spec: &RunSpec) -> u64 {
     let states = spec.cluster.seats.iter().map(|seat| state_vectors(spec, seat.role));
-    let each = states.sum::<u64>().saturating_mul(snapshot_of(spec));
+    let each = states.sum::<u64>().saturating_mul(FLOAT * spec.parameters_per_worker() as u64);
     each.saturating_mul(KEPT as u64 + 1)
 }
 

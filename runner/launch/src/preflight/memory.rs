@@ -18,6 +18,8 @@ pub(super) const SHARED_MARKS: u64 = 4096 + (64 << 10);
 /// Memory that the processes of a run need, in bytes.
 pub(super) struct Needs {
     weights: u64,
+    /// Of a worker, the part of the weights that it holds.
+    held: u64,
     /// Vectors as long as the weights, of a worker and of a server.
     vectors_of_worker: u64,
     vectors_of_server: u64,
@@ -47,6 +49,7 @@ impl Needs {
         let batch = u64::from(spec.train.global_batch).div_ceil(all.max(1));
         Self {
             weights: FLOAT * spec.model.parameters() as u64,
+            held: FLOAT * spec.parameters_per_worker() as u64,
             // A saved state is held until it is on the disk.
             vectors_of_worker: VECTORS
                 + custom
@@ -65,7 +68,7 @@ impl Needs {
     }
 
     fn worker(&self) -> u64 {
-        PROCESS + self.vectors_of_worker * self.weights + self.data + self.activations + self.shared
+        PROCESS + self.vectors_of_worker * self.held + self.data + self.activations + self.shared
     }
 
     fn server(&self) -> u64 {
@@ -93,7 +96,7 @@ impl Needs {
                 mebibytes(self.worker()),
                 mebibytes(PROCESS),
                 self.vectors_of_worker,
-                mebibytes(self.weights),
+                mebibytes(self.held),
                 mebibytes(self.data),
                 mebibytes(self.activations)
             ));

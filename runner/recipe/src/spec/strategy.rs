@@ -337,9 +337,9 @@ impl Strategy {
         self.profile().pace == StepPace::Own
     }
 
-    /// Whether all ranks that hold the model must end with the same weights, bit for bit.
+    /// Whether all ranks that hold the model, or the same part of it, must end with the same weights, bit for bit.
     pub fn ranks_agree(&self) -> bool {
-        self.parts() == 1 && matches!(self.profile().models, Replicas::Equal | Replicas::Averaged)
+        matches!(self.profile().models, Replicas::Equal | Replicas::Averaged)
     }
 
     /// Workers that hold one model together.
@@ -350,7 +350,7 @@ impl Strategy {
         }
     }
 
-    /// Sets of ranks, of `ranks` in all, that must begin with equal weights, bit for bit: ranks of different sets may hold
+    /// Sets of ranks, of `ranks` in all, that must begin with equal weights, bit for bit, and end with them if ranks agree: ranks of different sets may hold
     /// different parts of a model.
     pub fn replica_groups(&self, ranks: u32) -> Vec<Vec<u32>> {
         let parts = self.parts();

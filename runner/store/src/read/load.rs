@@ -41,7 +41,14 @@ impl Store {
                 continue;
             }
             let attempt = match by_run.remove(&columns.id) {
-                Some(row) => Some(attempt_row(&mut transaction, row, &parts, abandoned).await?),
+                Some(row) => {
+                    let id = row.id;
+                    let mut attempt = attempt_row(&mut transaction, row, &parts, abandoned).await?;
+                    let strategy = rows.plan.cells.get(columns.cell as usize).map(|cell| &cell.spec.strategy);
+                    let of_parts = strategy.map_or(1, recipe::Strategy::parts);
+                    attempt.weights = weights_of(parts.hashes.get(&id), parts.results.get(&id), of_parts);
+                    Some(attempt)
+                }
                 None => None,
             };
             rows.runs.push(run_row(columns, attempt, abandoned)?);
@@ -207,7 +214,7 @@ async fn attempt_row(
         metrics: parts.metrics.get(&row.id).cloned().unwrap_or_default(),
         beside: parts.beside.get(&row.id).cloned().unwrap_or_default(),
         losses: parts.losses.get(&row.id).cloned().unwrap_or_default(),
-        weights: weights_of(parts.hashes.get(&row.id)),
+        weights: None,
         links: parts.links.get(&row.id).cloned().unwrap_or_default(),
         transfers: summary.transfers,
         emulation: parts.emulation.get(&row.id).cloned().unwrap_or_default(),
@@ -221,11 +228,43 @@ async fn attempt_row(
     })
 }
 
-fn weights_of(hashes: Option<&Vec<(u32, String)>>) -> Option<Result<String, Vec<String>>> {
+/// The digest of the model that a run ended with, if the ranks that hold the same of it agree. Of ranks that hold parts of a model,
+/// rank k holds part k mod `parts`, and `results` are the digests of the models that they come to together.
+fn weights_of(
+    hashes: Option<&Vec<(u32, String)>>,
+    results: Option<&Vec<String>>,
+    parts: u32,
+) -> Option<Result<String, Vec<String>>> {
     let hashes = hashes?;
     let (_, first) = hashes.first()?;
-    if hashes.iter().all(|(_, sha256)| sha256 == first) {
-        return Some(Ok(first.clone()));
+    let same = |rank: u32| hashes.iter().find(|(other, _)| other % parts == rank % parts);
+    if hashes.iter().all(|(rank, sha256)| same(*rank).is_none_or(|(_, other)| other == sha256)) {
+        return match parts {
+            1 => Some(Ok(first.clone())),
+            _ => results?.last().cloned().map(Ok),
+        };
     }
     Some(Err(hashes.iter().map(|(rank, sha256)| format!("{rank}: {sha256}")).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hashes(of_rank: &[&str]) -> Vec<(u32, String)> {
+        (0..).zip(of_rank).map(|(rank, sha256)| (rank, (*sha256).to_owned())).collect()
+    }
+
+    #[test]
+    fn ranks_agree_that_hold_the_same_part() {
+        let results = vec!["whole".to_owned()];
+        let of = |ranks: &[&str], parts| weights_of(Some(&hashes(ranks)), Some(&results), parts);
+        assert_eq!(of(&["a", "a"], 1), Some(Ok("a".to_owned())));
+        assert_eq!(of(&["a", "b", "a", "b"], 2), Some(Ok("whole".to_owned())));
+        let apart = ["0: a", "1: b", "2: a", "3: c"].map(str::to_owned).to_vec();
+        assert_eq!(of(&["a", "b", "a", "c"], 2), Some(Err(apart)));
+        assert!(matches!(of(&["a", "b"], 1), Some(Err(_))));
+        assert_eq!(weights_of(Some(&hashes(&["a", "b"])), None, 2), None);
+        assert_eq!(weights_of(None, None, 1), None);
+    }
 }

@@ -4,7 +4,7 @@ use crate::derive::summary::RankSummary;
 use crate::read::losses::losses_of;
 use crate::read::tables::{
     AveragingColumns, BlockColumns, CodingColumns, Columns, EmulationColumns, HashColumns, HostColumns,
-    LinkColumns, LostColumns, MetricColumns, PhaseColumns, Rows, ScheduleColumns, StalenessColumns, rows,
+    LinkColumns, LostColumns, MetricColumns, PhaseColumns, ResultColumns, Rows, ScheduleColumns, StalenessColumns, rows,
 };
 use crate::read::transfers::TransferColumns;
 use crate::sql::document::to_json;
@@ -30,6 +30,8 @@ pub(crate) struct Parts {
     pub(crate) beside: Rows<MetricRow>,
     pub(crate) links: Rows<LinkRow>,
     pub(crate) hashes: Rows<(u32, String)>,
+    /// Digests of the models that the run is judged by at its end.
+    pub(crate) results: Rows<String>,
     pub(crate) emulation: Rows<EmulationRecord>,
     pub(crate) coding: Rows<CodingRecord>,
     pub(crate) schedules: Rows<ScheduleRecord>,
@@ -85,6 +87,7 @@ impl Parts {
         let mut parts = Self {
             links: rows::<LinkColumns>(connection, &wanted).await?,
             hashes: rows::<HashColumns>(connection, &wanted).await?,
+            results: rows::<ResultColumns>(connection, &wanted).await?,
             emulation: rows::<EmulationColumns>(connection, &wanted).await?,
             coding: rows::<CodingColumns>(connection, &wanted).await?,
             schedules: rows::<ScheduleColumns>(connection, &wanted).await?,

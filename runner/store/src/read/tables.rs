@@ -147,6 +147,24 @@ impl Columns for HashColumns {
     }
 }
 
+/// The digests of models that runs end with, where they were computed.
+#[derive(FromRow)]
+pub(crate) struct ResultColumns {
+    attempt: i64,
+    sha256: String,
+}
+
+impl Columns for ResultColumns {
+    type Key = i64;
+    type Row = String;
+    const QUERY: &'static str = "SELECT attempt, sha256 FROM artifact WHERE last = 1 AND sha256 IS NOT NULL AND attempt IN \
+         (SELECT value FROM json_each(?)) ORDER BY attempt, step";
+
+    fn row(self) -> Result<(Self::Key, Self::Row), StoreError> {
+        Ok((self.attempt, self.sha256))
+    }
+}
+
 #[derive(FromRow)]
 pub(crate) struct EmulationColumns {
     attempt: i64,
