@@ -17,7 +17,9 @@ use crate::runtime::{Checkpoint, Runtime};
 use crate::schedule::{Division, GradientLane, StepBound};
 use crate::strategy::{Evaluated, Roles};
 use crate::{State, StepError};
-use recipe::{Compression, CustomCodec, Graph, Measure, ModelPartition, Role, RunSpec, Schedule, Strategy as Kind};
+use recipe::{
+    Compression, CustomCodec, Graph, Measure, ModelPartition, Role, RunSpec, Schedule, Strategy as Kind,
+};
 use record::{LaneId, Rank};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};

@@ -94,6 +94,8 @@ fn a_run_that_ended_early_ends_with_the_numbers_of_one_that_did_not() {
         Scene { strategy: "ps-sync", more: "", end: interrupt },
         // Its models are evaluated together.
         Scene { strategy: "local-sgd", more: "", end: kill_driver },
+        // Its workers hold parts of a model.
+        Scene { strategy: "gmp\"\nmp = 2\nscheme = \"b/k", more: "", end: kill_worker },
     ];
     for Scene { strategy, more, end } in scenes {
         let text = recipe(strategy, more);

@@ -80,6 +80,11 @@ const SERVERS_AND_ALL_REDUCES: &[Arm] = &[
     ("hogwild-sgd", ""),
     ("local-sgd", "period = 8"),
     ("slowmo", "slow-momentum = 0.5\nlr = 0.05"),
+    ("gmp", ""),
+    ("gmp", "average-every = 8"),
+    ("gmp", "mp = 2\nfc-update = \"per-batch\""),
+    ("gmp", "mp = 2\nscheme = \"bk\"\naverage-every = 8"),
+    ("gmp", "mp = 2\nscheme = \"b\"\ncompression = \"truncate16\""),
 ];
 
 /// As above: elastic averaging, gossip, and codes that lose much.

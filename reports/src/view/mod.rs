@@ -12,6 +12,7 @@ mod failures;
 mod forecast;
 mod forest;
 mod front;
+mod groups;
 mod masthead;
 mod method;
 mod overview;
@@ -63,6 +64,7 @@ pub(crate) struct View {
     pub(crate) waiting: Option<waiting::Section>,
     pub(crate) staleness: Option<staleness::Section>,
     pub(crate) communication: Option<communication::Communication>,
+    pub(crate) groups: Option<groups::Section>,
     pub(crate) schedule: Option<schedule::Section>,
     pub(crate) forecast: Option<forecast::Section>,
     pub(crate) failures: failures::Failures,
@@ -94,6 +96,7 @@ impl View {
             waiting: waiting::Section::of(findings),
             staleness: staleness::Section::of(findings),
             communication: communication::Communication::of(findings),
+            groups: groups::Section::of(findings),
             schedule: schedule::Section::of(findings),
             forecast: forecast::Section::of(findings),
             failures: failures::Failures::of(findings),

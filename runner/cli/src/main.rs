@@ -23,6 +23,7 @@ mod reuse;
 mod session;
 mod site;
 mod sweep;
+mod transformed;
 mod verbs;
 
 use args::ColourChoice;

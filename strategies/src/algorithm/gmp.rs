@@ -285,7 +285,8 @@ impl Gmp {
         part: Part,
         share: f32,
     ) -> Result<Vec<f32>, StepError> {
-        let part = if self.average_every.is_some() { part } else { ctx.all_reduce_mean_of_part(holders, part)? };
+        let part =
+            if self.average_every.is_some() { part } else { ctx.all_reduce_mean_of_part(holders, part)? };
         Ok(ctx.apply_part(part, share).values.into_inner())
     }
 

@@ -4,8 +4,8 @@
 use super::Blueprint;
 use crate::algorithm::ps_sync::ModelCoding;
 use crate::algorithm::{
-    async_msgd, async_sgd, d_sync, eamsgd, easgd_async, easgd_original, easgd_sync, gmp, hogwild_sgd, local_sgd,
-    pipe_sgd, ps_sync, slowmo,
+    async_msgd, async_sgd, d_sync, eamsgd, easgd_async, easgd_original, easgd_sync, gmp, hogwild_sgd,
+    local_sgd, pipe_sgd, ps_sync, slowmo,
 };
 use crate::all_reduce::CommQueue;
 use crate::comm_lane::CommLane;

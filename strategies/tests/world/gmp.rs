@@ -93,7 +93,8 @@ fn reference(scene: &Scene, groups: Groups) -> Vec<f32> {
         Extent::Epochs(_) => unreachable!(),
     };
     for step in 1..=steps {
-        let batches: Vec<Batch> = (0..workers as usize).map(|worker| plan.sampler.batch(step, worker)).collect();
+        let batches: Vec<Batch> =
+            (0..workers as usize).map(|worker| plan.sampler.batch(step, worker)).collect();
         let all: usize = batches.iter().map(|batch| batch.examples.len()).sum();
         let mut below = vec![0.0_f32; cut];
         let mut above = vec![0.0_f32; w.len() - cut];
@@ -193,7 +194,9 @@ fn steps_follow_a_reference_in_every_scheme_and_with_batches_that_do_not_divide(
 fn a_group_of_one_is_d_sync_bit_for_bit() {
     let groups = Groups { fc_update: FcUpdate::PerRound, ..Groups::of(4, 1) };
     let momentum = |scene: Scene| {
-        scene.change(|spec| spec.train.optimizer = Sgd { momentum: 0.9, weight_decay: 0.01, ..spec.train.optimizer })
+        scene.change(|spec| {
+            spec.train.optimizer = Sgd { momentum: 0.9, weight_decay: 0.01, ..spec.train.optimizer }
+        })
     };
     let d_sync = momentum(groups.scene(6, 13).change(|spec| spec.strategy = Strategy::DSync));
     assert_eq!(digests(&momentum(groups.scene(6, 13)).run()), digests(&d_sync.run()));

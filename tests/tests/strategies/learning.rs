@@ -26,6 +26,7 @@ pub(crate) fn follows_the_path(ran: &Ran, runs: &[Ran]) -> Vec<String> {
             | Strategy::PsSync
             | Strategy::PipeSgd { .. }
             | Strategy::LocalSgd { .. }
+            | Strategy::Gmp { .. }
             | Strategy::Sgp
     );
     // The codes that lose little.

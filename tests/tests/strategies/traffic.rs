@@ -1,7 +1,9 @@
 //! What each rank sends over a run, by the formula of its method.
 
 use crate::{Ran, STEPS};
-use recipe::{Codec, Collective, Compression, ExchangeThrough, ReduceOrder, Serve, Strategy};
+use recipe::{
+    Codec, Collective, Compression, ExchangeThrough, FcUpdate, ModuloScheme, ReduceOrder, Serve, Strategy,
+};
 use std::ops::Range;
 use std::sync::Arc;
 use strategies::{Blueprint, SamplePartition, TrainingPlan, vector::piece};
@@ -14,6 +16,9 @@ const NOTE: u64 = 9;
 const GOODBYE: u64 = 1;
 /// Weights of the model.
 const PARAMETERS: usize = 784 * 500 + 500 + 500 * 500 + 500 + 500 * 10 + 10;
+
+/// Samples of a step of all workers.
+const BATCH: u64 = 100;
 
 /// What a link carries over a run: bytes and messages.
 type Load = (u64, u64);
@@ -39,8 +44,10 @@ pub(crate) fn sends_what_it_costs(ran: &Ran) -> Vec<String> {
     let initial =
         |worker: usize, others: usize| if worker == 0 { weights(PARAMETERS, others as u64) } else { (0, 0) };
     for worker in 0..workers {
-        if let Some(formula) = all_reduces(ran, worker) {
-            let formula = add(formula, initial(worker, workers - 1));
+        // Groups cut their parts out of the same seed.
+        let begin = if ran.spec.strategy.parts() > 1 { (0, 0) } else { initial(worker, workers - 1) };
+        if let Some(formula) = all_reduces(ran, worker).or_else(|| in_groups(ran)) {
+            let formula = add(formula, begin);
             compare(format!("worker {worker}"), sent(worker, 0..workers), formula);
         }
         for server in workers..ran.spec.cluster.ranks() as usize {
@@ -66,9 +73,10 @@ fn all_reduces(ran: &Ran, worker: usize) -> Option<Load> {
         Strategy::LocalSgd { period } | Strategy::Slowmo { period, .. } => {
             (STEPS.div_ceil(period), vec![n], Compression::None)
         }
-        // Its samples are groups of one worker.
-        Strategy::Gmp { average_every: None, .. } => (STEPS, vec![n], ran.spec.compression),
-        Strategy::Gmp { average_every: Some(every), .. } => (STEPS.div_ceil(every), vec![n], Compression::None),
+        Strategy::Gmp { mp: 1, average_every: None, .. } => (STEPS, vec![n], ran.spec.compression),
+        Strategy::Gmp { mp: 1, average_every: Some(every), .. } => {
+            (STEPS.div_ceil(every), vec![n], Compression::None)
+        }
         // They all-reduce nothing, or elastic differences on the way of a tree.
         Strategy::PsSync
         | Strategy::AsyncSgd { .. }
@@ -83,6 +91,7 @@ fn all_reduces(ran: &Ran, worker: usize) -> Option<Load> {
         | Strategy::EasgdHogwild { .. }
         | Strategy::EasgdSync { .. }
         | Strategy::Eamsgd { .. }
+        | Strategy::Gmp { .. }
         | Strategy::Custom { .. } => return None,
     };
     let course = TrainingPlan::new(&ran.spec, SamplePartition::shared_by(1, vec![0]));
@@ -97,6 +106,33 @@ fn all_reduces(ran: &Ran, worker: usize) -> Option<Load> {
         Some(add(sum, coded(compression, cost.elements as u64, messages as u64)?))
     });
     Some(times(calls, call?))
+}
+
+/// What a worker sends in groups that split all layers of the model in pairs.
+fn in_groups(ran: &Ran) -> Option<Load> {
+    let Strategy::Gmp { mp: 2, scheme, fc_update, average_every, .. } = ran.spec.strategy else {
+        return None;
+    };
+    let partition = ran.spec.model_partition();
+    let rounds = scheme.rounds(2) as u64;
+    let holders = ran.workers() / 2;
+    // The rows of the batch, in the round of the scheme that has one worker's only once; then columns of three layers up and of
+    // two down, whatever the scheme.
+    let gathers = if scheme == ModuloScheme::Turns { 1 } else { rounds };
+    let own = BATCH / ran.workers() as u64;
+    let exchanged = (4 * own * partition.values_sent() as u64, gathers + 5 * rounds);
+    // Both parts of this model have the same number of weights.
+    let part = partition.parameters(0);
+    let (calls, compression) = match average_every {
+        Some(every) => (STEPS.div_ceil(every), Compression::None),
+        None if fc_update == FcUpdate::PerRound => (STEPS * rounds, ran.spec.compression),
+        None => (STEPS, ran.spec.compression),
+    };
+    let compression = if holders == 1 { Compression::None } else { compression };
+    // A ring of two halves: each is sent once in either half of the all-reduce.
+    let messages = if holders == 1 { 0 } else { 2 };
+    let call = coded(compression, if holders == 1 { 0 } else { part as u64 }, messages)?;
+    Some(add(times(STEPS, exchanged), times(calls, call)))
 }
 
 /// What travels between a worker and a server over a run, up and down.

@@ -3,8 +3,8 @@
 use crate::keys::key::{Ends, Key, Kind, Range};
 use crate::spec::family::Family;
 use crate::{
-    Averaging, CollectiveKind, CompressionKind, FcUpdate, MixOrder, ModuloScheme, QuantizeRange, ReduceOrder, ScheduleKind, Serve,
-    StrategyKind, Topology, TransportKind,
+    Averaging, CollectiveKind, CompressionKind, FcUpdate, MixOrder, ModuloScheme, QuantizeRange, ReduceOrder,
+    ScheduleKind, Serve, StrategyKind, Topology, TransportKind,
 };
 
 /// The codecs whose error is small enough for weights.

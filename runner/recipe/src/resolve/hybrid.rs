@@ -29,7 +29,8 @@ pub(crate) fn read(settings: &Settings) -> Strategy {
 /// What cannot work about groups that split the run's model.
 pub(crate) fn findings(settings: &Settings, spec: &RunSpec) -> Vec<Finding> {
     let Strategy::Gmp { mp, average_every, .. } = spec.strategy else { return Vec::new() };
-    let mut findings: Vec<Finding> = average_every.and_then(|_| coded_averages(settings, spec)).into_iter().collect();
+    let mut findings: Vec<Finding> =
+        average_every.and_then(|_| coded_averages(settings, spec)).into_iter().collect();
     if mp > 1 {
         let all = [
             uneven_groups(settings, spec, mp),
@@ -69,10 +70,13 @@ fn nothing_to_split(settings: &Settings, spec: &RunSpec, mp: u32) -> Option<Find
 fn divided_norm(settings: &Settings, mp: u32) -> Option<Finding> {
     CLIP.of(settings)?;
     Some(
-        Finding::new("R138", format!("groups of {mp} workers cannot clip gradients: none of them has all of one"))
-            .at_option(settings.span(MP), "each holds a part of the model")
-            .at_option(settings.span(CLIP), "the norm of the whole")
-            .cure("take `mp = 1`, or no clipping"),
+        Finding::new(
+            "R138",
+            format!("groups of {mp} workers cannot clip gradients: none of them has all of one"),
+        )
+        .at_option(settings.span(MP), "each holds a part of the model")
+        .at_option(settings.span(CLIP), "the norm of the whole")
+        .cure("take `mp = 1`, or no clipping"),
     )
 }
 
@@ -88,16 +92,20 @@ fn micro_batches(settings: &Settings, spec: &RunSpec, mp: u32) -> Option<Finding
 fn projected_parts(settings: &Settings, spec: &RunSpec, mp: u32) -> Option<Finding> {
     let Compression::Coded { codec, .. } = spec.compression else { return None };
     (codec.route() == Route::Projected).then(|| {
-        Finding::new("R140", format!("`{}` projects whole matrices, and groups of {mp} workers split them", codec.name()))
-            .at_option(settings.span(COMPRESSION_KIND), "of a whole gradient")
-            .at_option(settings.span(MP), "each holds a part of the model")
-            .cure("take `mp = 1`, or another codec")
+        Finding::new(
+            "R140",
+            format!("`{}` projects whole matrices, and groups of {mp} workers split them", codec.name()),
+        )
+        .at_option(settings.span(COMPRESSION_KIND), "of a whole gradient")
+        .at_option(settings.span(MP), "each holds a part of the model")
+        .cure("take `mp = 1`, or another codec")
     })
 }
 
 fn coded_averages(settings: &Settings, spec: &RunSpec) -> Option<Finding> {
     let Compression::Coded { codec, .. } = spec.compression else { return None };
-    let what = format!("`{}` has nothing to encode: with `average-every`, workers send weights only", codec.name());
+    let what =
+        format!("`{}` has nothing to encode: with `average-every`, workers send weights only", codec.name());
     Some(
         Finding::new("R141", what)
             .at_option(settings.span(COMPRESSION_KIND), "encodes gradients")

@@ -4,8 +4,8 @@ use crate::resolve::cell::Cell;
 use crate::resolve::inventory::Known;
 use crate::resolve::model::Models;
 use crate::resolve::{
-    assign, checkpoint, communication, compression, dataset, elastic, emulation, gossip, hybrid, measure, period,
-    quantize_range, schedule, strategy, training,
+    assign, checkpoint, communication, compression, dataset, elastic, emulation, gossip, hybrid, measure,
+    period, quantize_range, schedule, strategy, training,
 };
 use crate::text::finding::Finding;
 use crate::text::source::Span;

@@ -190,7 +190,8 @@ fn push(spans: &mut Vec<Range<usize>>, span: Range<usize>) {
 /// Each layer with weights, with those that belong to it: those up to the next one, and the first has those before it.
 fn sections(model: &LayeredModel) -> Vec<&[PlacedLayer]> {
     let weighted = |placed: &PlacedLayer| !placed.parameters.is_empty();
-    let starts: Vec<usize> = (0..model.layers.len()).filter(|place| weighted(&model.layers[*place])).collect();
+    let starts: Vec<usize> =
+        (0..model.layers.len()).filter(|place| weighted(&model.layers[*place])).collect();
     let bounds = starts.iter().enumerate().map(|(number, start)| {
         let begin = if number == 0 { 0 } else { *start };
         begin..starts.get(number + 1).copied().unwrap_or(model.layers.len())
@@ -207,7 +208,11 @@ fn layer(section: &[PlacedLayer]) -> PartitionedLayer {
     PartitionedLayer {
         input: section.first().map_or(0, |placed| placed.input.size()),
         outputs: weighted.map_or(0, |placed| placed.output.size()),
-        tensors: weighted.map_or(&[][..], |placed| &placed.parameters).iter().map(|tensor| tensor.size()).collect(),
+        tensors: weighted
+            .map_or(&[][..], |placed| &placed.parameters)
+            .iter()
+            .map(|tensor| tensor.size())
+            .collect(),
     }
 }
 
@@ -289,9 +294,11 @@ mod tests {
     fn the_papers_model_has_its_weights_and_saves_its_memory() {
         let vgg = vgg();
         assert_eq!(vgg.parameters(), 6_990_666);
-        let biases: usize = vgg.tensors().filter(|tensor| tensor.shape.len() == 1).map(|bias| bias.size()).sum();
+        let biases: usize =
+            vgg.tensors().filter(|tensor| tensor.shape.len() == 1).map(|bias| bias.size()).sum();
         assert_eq!(vgg.parameters() - biases, 6_987_456);
-        let convolutions: usize = vgg.tensors().filter(|tensor| tensor.shape.len() == 4).map(|tensor| tensor.size()).sum();
+        let convolutions: usize =
+            vgg.tensors().filter(|tensor| tensor.shape.len() == 4).map(|tensor| tensor.size()).sum();
         assert_eq!(convolutions, 1_734_336);
         let saved = |parts| {
             let kept = ModelPartition::of(&vgg, parts, 0.0).parameters(0);
@@ -317,7 +324,8 @@ mod tests {
 
     #[test]
     fn parts_tile_the_model_and_hold_what_is_whole_each() {
-        let layers = [Layer::Flatten, linear(7), Layer::Relu, linear(5), Layer::Dropout { rate: 0.5 }, linear(10)];
+        let layers =
+            [Layer::Flatten, linear(7), Layer::Relu, linear(5), Layer::Dropout { rate: 0.5 }, linear(10)];
         let model = model(&layers);
         for parts in 2..=5 {
             let partition = ModelPartition::of(&model, parts, 0.0);
@@ -325,7 +333,10 @@ mod tests {
             let mut held = vec![0; model.parameters()];
             for part in 0..parts {
                 let spans = partition.spans(part);
-                assert_eq!(spans.iter().map(ExactSizeIterator::len).sum::<usize>(), partition.parameters(part));
+                assert_eq!(
+                    spans.iter().map(ExactSizeIterator::len).sum::<usize>(),
+                    partition.parameters(part)
+                );
                 spans.into_iter().flatten().for_each(|place| held[place] += 1);
             }
             assert!(held.iter().all(|times| *times == 1), "{parts}");

@@ -1,7 +1,10 @@
 //! Settings of every strategy to test with. Each list of kinds in a test is a filter over these, so that a new kind is in all of
 //! them that it belongs to.
 
-use crate::{Averaging, Extent, FcUpdate, MixOrder, ModuloScheme, MovingRate, Serve, Strategy, StrategyKind, SyncVariant, Topology};
+use crate::{
+    Averaging, Extent, FcUpdate, MixOrder, ModuloScheme, MovingRate, Serve, Strategy, StrategyKind,
+    SyncVariant, Topology,
+};
 
 impl Strategy {
     /// Settings of every kind but `custom`, in the order of the kinds.

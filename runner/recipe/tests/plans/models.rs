@@ -19,6 +19,8 @@ fn models_have_the_published_sizes() {
         ("mnist-mlp", "mnist", 648_010),
         // Caffe's LeNet.
         ("lenet", "mnist", 431_080),
+        // SplitBrain, Table 1: 6,987,456 without biases.
+        ("vgg-splitbrain", "cifar10", 6_990_666),
         ("cifar-cnn", "cifar10", 116_906),
         ("cifar-cnn", "cifar100", 122_756),
     ] {

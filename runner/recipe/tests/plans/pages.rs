@@ -247,7 +247,7 @@ fn the_schema_refuses_what_the_checker_refuses() {
     for (from, to) in [
         ("epochs  ", "epoch  "),
         ("epochs       = 3", "epochs       = 0"),
-        ("\"ps-sync\"", "\"gmp\""),
+        ("\"ps-sync\"", "\"gpm\""),
         ("\"mnist-mlp\"", "\"alexnet\""),
         ("schema   = 1", "schema   = 2"),
         ("count = 5", "count = \"five\""),

@@ -189,7 +189,6 @@ fn not_in_this_version() {
     check(
         "not_in_this_version",
         &[
-            ("a strategy", &["[[strategy]]\nkind = \"gmp\""]),
             (
                 "a setting by its paper's name",
                 &["[[strategy]]\nkind = \"mg-wfbp\"", "[[strategy]]\nkind = \"sync-easgd3\""],

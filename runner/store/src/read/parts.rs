@@ -4,7 +4,8 @@ use crate::derive::summary::RankSummary;
 use crate::read::losses::losses_of;
 use crate::read::tables::{
     AveragingColumns, BlockColumns, CodingColumns, Columns, EmulationColumns, HashColumns, HostColumns,
-    LinkColumns, LostColumns, MetricColumns, PhaseColumns, ResultColumns, Rows, ScheduleColumns, StalenessColumns, rows,
+    LinkColumns, LostColumns, MetricColumns, PhaseColumns, ResultColumns, Rows, ScheduleColumns,
+    StalenessColumns, rows,
 };
 use crate::read::transfers::TransferColumns;
 use crate::sql::document::to_json;

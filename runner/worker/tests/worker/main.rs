@@ -4,6 +4,7 @@
 mod evaluation;
 #[cfg(test)]
 mod gradients;
+mod groups;
 #[cfg(test)]
 mod real_data;
 #[cfg(test)]

@@ -1,0 +1,195 @@
+//! Groups of workers that hold one model together: memory against throughput, and what travels within groups and between them.
+
+use super::condition_title;
+use crate::chart::{Area, Figure, Frame, Key, Scale, Table, arm_style, coordinate, marker};
+use crate::findings::Findings;
+use crate::number_format::{self, Unit};
+use crate::study::{Measure, PlacedCell};
+use recipe::Role;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Bytes of a weight.
+const FLOAT: f64 = 4.0;
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Section {
+    pub(crate) figure: Figure,
+    pub(crate) frame: Frame,
+    /// For each condition, a line through its arms.
+    pub(crate) lines: Vec<String>,
+    pub(crate) points: Vec<Point>,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) has_conditions: bool,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Point {
+    pub(crate) style: String,
+    pub(crate) mark: String,
+    pub(crate) title: String,
+}
+
+/// One arm under one condition.
+#[derive(Debug, Serialize)]
+pub(crate) struct Row {
+    pub(crate) key: Key,
+    pub(crate) condition: String,
+    pub(crate) parts: String,
+    pub(crate) weights: String,
+    pub(crate) saved: String,
+    pub(crate) resident: String,
+    pub(crate) throughput: String,
+    pub(crate) within: String,
+    pub(crate) between: String,
+}
+
+/// What an arm under a condition takes and gives.
+struct Held<'a> {
+    arm: usize,
+    name: &'a str,
+    number: usize,
+    condition: String,
+    parts: u32,
+    /// Bytes of the weights that a worker holds, and of the whole model's.
+    weights: f64,
+    whole: f64,
+    /// Resident bytes of a worker's process when it was prepared.
+    resident: Option<f64>,
+    /// Samples per second of all workers together.
+    throughput: f64,
+    /// Bytes that a worker sends per step to its group for the split layers, and all others.
+    within: f64,
+    between: Option<f64>,
+}
+
+impl Section {
+    /// `None` where each worker holds the whole model, in all arms.
+    pub(crate) fn of(findings: &Findings) -> Option<Self> {
+        let all: Vec<Held> = findings.study.arm_cells().filter_map(|placed| held(findings, placed)).collect();
+        let split: BTreeSet<usize> =
+            all.iter().filter(|held| held.parts > 1).map(|held| held.number).collect();
+        let all: Vec<Held> = all.into_iter().filter(|held| split.contains(&held.number)).collect();
+        let most = all.iter().map(|held| held.weights).reduce(f64::max)?;
+        let fastest = all.iter().map(|held| held.throughput).reduce(f64::max)?;
+        let unit = Unit::of_bytes(most);
+        let area = Area { width: 520.0, height: 400.0, left: 64.0, right: 508.0, top: 26.0, bottom: 352.0 };
+        let x = Scale::new(0.0..=most * 1.05, area.left..=area.right, unit.factor);
+        let y = Scale::new(0.0..=fastest * 1.05, area.bottom..=area.top, 1.0);
+        let labels = [format!("weights of a worker ({})", unit.name), "samples per second".to_owned()];
+        Some(Self {
+            figure: Figure {
+                id: "groups".to_owned(),
+                title: "Memory and throughput".to_owned(),
+                description: description(&all),
+                reading: String::new(),
+                table: Table::default(),
+            },
+            frame: area.frame(&x, &y, labels),
+            lines: lines(&all, &x, &y),
+            points: all.iter().map(|held| point(held, &x, &y)).collect(),
+            rows: all.iter().map(row).collect(),
+            has_conditions: findings.has_conditions(),
+        })
+    }
+}
+
+fn held<'a>(
+    findings: &'a Findings<'a>,
+    PlacedCell { number, condition, cell }: PlacedCell<'_, 'a>,
+) -> Option<Held<'a>> {
+    let spec = &findings.rows().plan.cells.get(cell.index)?.spec;
+    let steps = cell.values(Measure::StepTime);
+    let step = (!steps.is_empty()).then(|| steps.iter().sum::<f64>() / steps.len() as f64)?;
+    let parts = spec.strategy.parts();
+    let batch = f64::from(spec.train.global_batch);
+    let own = batch / f64::from(spec.cluster.workers().max(1));
+    let within = if parts > 1 { FLOAT * own * spec.model_partition().values_sent() as f64 } else { 0.0 };
+    let sent = cell.mean_of(|attempt| cell.worker_bytes_per_step(attempt));
+    let resident = cell.mean_of(|attempt| {
+        let workers = attempt.ranks.iter().filter(|rank| rank.role == Role::Worker);
+        let bytes: Vec<f64> =
+            workers.map(|rank| rank.resident_bytes as f64).filter(|bytes| *bytes > 0.0).collect();
+        (!bytes.is_empty()).then(|| bytes.iter().sum::<f64>() / bytes.len() as f64)
+    });
+    Some(Held {
+        arm: cell.arm,
+        name: findings.study.arm_name(cell.arm),
+        number,
+        condition: if findings.has_conditions() { condition_title(condition) } else { String::new() },
+        parts,
+        weights: FLOAT * spec.parameters_per_worker() as f64,
+        whole: FLOAT * spec.model.parameters() as f64,
+        resident,
+        throughput: batch / step,
+        within,
+        between: sent.map(|sent| (sent - within).max(0.0)),
+    })
+}
+
+/// A line through the arms of each condition, in the order of what they hold.
+fn lines(all: &[Held<'_>], x: &Scale, y: &Scale) -> Vec<String> {
+    let mut by_condition: BTreeMap<usize, Vec<&Held<'_>>> = BTreeMap::new();
+    for held in all {
+        by_condition.entry(held.number).or_default().push(held);
+    }
+    let line = |mut held: Vec<&Held<'_>>| {
+        held.sort_by(|one, other| one.weights.total_cmp(&other.weights));
+        let place = |held: &&Held<'_>| {
+            format!("{} {}", coordinate(x.at(held.weights)), coordinate(y.at(held.throughput)))
+        };
+        format!("M{}", held.iter().map(place).collect::<Vec<_>>().join("L"))
+    };
+    by_condition.into_values().filter(|held| held.len() > 1).map(line).collect()
+}
+
+fn point(held: &Held<'_>, x: &Scale, y: &Scale) -> Point {
+    let condition = if held.condition.is_empty() { String::new() } else { format!(", {}", held.condition) };
+    Point {
+        style: arm_style(held.arm),
+        mark: marker(held.arm, x.at(held.weights), y.at(held.throughput), 4.5),
+        title: format!(
+            "{}{condition}: {} of weights, {} samples per second",
+            held.name,
+            number_format::bytes(held.weights),
+            number_format::short(held.throughput)
+        ),
+    }
+}
+
+fn row(held: &Held<'_>) -> Row {
+    let dash = || "–".to_owned();
+    Row {
+        key: Key::of_arm(held.arm, held.name),
+        condition: held.condition.clone(),
+        parts: held.parts.to_string(),
+        weights: number_format::bytes(held.weights),
+        saved: number_format::percent(1.0 - held.weights / held.whole.max(1.0)),
+        resident: held.resident.map_or_else(dash, number_format::bytes),
+        throughput: number_format::short(held.throughput),
+        within: number_format::bytes(held.within),
+        between: held.between.map_or_else(dash, number_format::bytes),
+    }
+}
+
+/// The least memory, and what it costs.
+fn description(all: &[Held<'_>]) -> String {
+    let Some(least) = all.iter().min_by(|one, other| one.weights.total_cmp(&other.weights)) else {
+        return String::new();
+    };
+    let beside = all.iter().filter(|held| held.number == least.number && held.parts == 1);
+    let compared = beside.max_by(|one, other| one.throughput.total_cmp(&other.throughput)).map(|whole| {
+        format!(
+            ", at {} times the throughput of {}, whose workers hold all of it",
+            number_format::short(least.throughput / whole.throughput),
+            whole.name
+        )
+    });
+    let place = if least.condition.is_empty() { String::new() } else { format!(" ({})", least.condition) };
+    format!(
+        "The workers of {}{place} hold {} less of the model{}.",
+        least.name,
+        number_format::percent(1.0 - least.weights / least.whole.max(1.0)),
+        compared.unwrap_or_default()
+    )
+}
