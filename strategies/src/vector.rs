@@ -92,7 +92,7 @@ impl Block {
         Self { width, values: vec![0.0; rows * width] }
     }
 
-    /// Number of rows.
+    /// One for each example; 0 where rows have no values.
     pub fn rows(&self) -> usize {
         self.values.len() / self.width.max(1)
     }

@@ -4,10 +4,10 @@
 
 use recipe::{
     Averaging, CardShare, CollectiveKind, Compression, CompressionKind, ComputeSplit, DatasetKind, Family,
-    HashTime, Init, KeptModels, KeptSteps, LayerKind, LrScale, LrScaleKind, LrShape, LrShapeKind, Metric,
-    MixOrder, ModelKind, OptimizerKind, Partition, PartitionKind, Plan, QuantizeRange, Redaction,
-    ReduceOrder, RunOrder, RunSpec, Sampling, ScheduleKind, Serve, SplitKind, Strategy, StrategyKind,
-    TargetMetric, Topology, TransportKind, Tunnel,
+    FcUpdate, HashTime, Init, KeptModels, KeptSteps, LayerKind, LrScale, LrScaleKind, LrShape, LrShapeKind,
+    Metric, MixOrder, ModelKind, ModuloScheme, OptimizerKind, Partition, PartitionKind, Plan, QuantizeRange,
+    Redaction, ReduceOrder, RunOrder, RunSpec, Sampling, ScheduleKind, Serve, SplitKind, Strategy,
+    StrategyKind, TargetMetric, Topology, TransportKind, Tunnel,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -40,6 +40,8 @@ fn members() -> Vec<Member> {
         .chain(of::<Topology>("strategy.topology"))
         .chain(of::<MixOrder>("strategy.order"))
         .chain(of::<Averaging>("strategy.averaging"))
+        .chain(of::<ModuloScheme>("strategy.scheme"))
+        .chain(of::<FcUpdate>("strategy.fc-update"))
         .chain(of::<CollectiveKind>("communication.collective"))
         .chain(of::<ScheduleKind>("communication.schedule"))
         .chain(of::<ReduceOrder>("communication.reduce-order"))
@@ -135,6 +137,9 @@ fn strategy_options(strategy: &Strategy) -> Vec<Member> {
         }
         Strategy::AdPsgd { topology, averaging } => {
             vec![("strategy.topology", topology.name()), ("strategy.averaging", averaging.name())]
+        }
+        Strategy::Gmp { scheme, fc_update, .. } => {
+            vec![("strategy.scheme", scheme.name()), ("strategy.fc-update", fc_update.name())]
         }
         _ => Vec::new(),
     }

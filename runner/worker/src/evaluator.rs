@@ -35,6 +35,9 @@ pub enum EvaluationError {
     },
 }
 
+/// Whether ranks that hold parts of one model take their steps together.
+const PARTS_STEP_TOGETHER: bool = true;
+
 /// Evaluates snapshots of one run.
 pub struct Evaluator {
     learner: TorchLearner,
@@ -98,7 +101,7 @@ impl Evaluator {
         directory: &Path,
         records: &[SnapshotRecord],
     ) -> Result<(Vec<MetricRecord>, Option<SnapshotRecord>), EvaluationError> {
-        let Some(mut record) = merged(records, true) else { return Ok((Vec::new(), None)) };
+        let Some(mut record) = merged(records, PARTS_STEP_TOGETHER) else { return Ok((Vec::new(), None)) };
         if records.len() != self.partition.parts() {
             let (parts, step) = (self.partition.parts(), record.step);
             return Err(EvaluationError::Parts { found: records.len(), parts, step });

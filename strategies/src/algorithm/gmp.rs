@@ -19,7 +19,7 @@
 //! Sent per step: within the group each worker's rows and their gradients once to each other member, and columns of each split layer's
 //! outputs and of their gradients for each row of the group; between groups an all-reduce of L_Conv's gradient over all
 //! workers, and of L_FC's over the holders, in each round with `fc-update = "per-round"`. With `average-every` weights are
-//! averaged in their place, every so many steps and after the last one.
+//! averaged in their place, every n steps and after the last one.
 //!
 //! Departures: gradients are averaged in each step where the recipe does not say `average-every`; the paper averages
 //! parameters now and then. Gradients are means over samples, so that a round of few rows weighs as its rows do. Momentum and weight

@@ -3,7 +3,7 @@
 use crate::keys::key::{Key, Kind, Range, Reach};
 use crate::keys::lookup;
 use crate::keys::table::KEYS;
-use crate::reference::codes::{self, CODES, Code};
+use crate::reference::codes::{self, Code};
 use crate::spec::family::{Availability, Choice};
 use crate::values::value;
 use std::fmt::Write;
@@ -52,7 +52,7 @@ pub fn topics() -> Vec<String> {
         let parent = choice_parent(key);
         choices(key).iter().map(move |choice| format!("{parent}.{}", choice.name))
     });
-    let codes = CODES.iter().map(|page| page.id.to_owned());
+    let codes = codes::all().map(|page| page.id.to_owned());
     keys.chain(names).chain(codes).collect()
 }
 

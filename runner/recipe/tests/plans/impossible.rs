@@ -406,12 +406,15 @@ fn impossible_groups() {
         &[
             ("uneven groups", &[&gmp("mp = 2"), "[nodes]\nworkers = 3\nuse = [\"local*4\"]"]),
             ("a group larger than the run", &[&gmp("mp = 8")]),
-            ("too many parts for the last layer and too low a ratio", &[&gmp("mp = 2\nleast-ccr = 1e6")]),
+            ("too low a ratio", &[&gmp("mp = 2\nleast-ccr = 1e6")]),
             (
                 "a norm of parts",
-                &[&gmp("mp = 2"), "[train]\noptimizer = { kind = \"sgd\", lr = 0.1, clip = 1.0 }"],
+                &[
+                    &gmp("mp = 2"),
+                    "[train]\nglobal-batch = 100\nepochs = 2\noptimizer = { kind = \"sgd\", lr = 0.1, clip = 1.0 }",
+                ],
             ),
-            ("micro-batches", &[&gmp("mp = 2"), "[train]\naccumulate = 2"]),
+            ("micro-batches", &[&gmp("mp = 2"), "[train]\nglobal-batch = 100\nepochs = 2\naccumulate = 2"]),
             ("a projection", &[&gmp("mp = 2\ncompression = { kind = \"powersgd\", error-feedback = true }")]),
             ("a code for weights", &[&gmp("average-every = 4\ncompression = \"fp16\"")]),
             ("keys of another strategy", &["[[strategy]]\nkind = \"d-sync\"\nmp = 2"]),

@@ -1,0 +1,284 @@
+//! Settings that are wrong together with others.
+
+use super::{Code, code};
+
+pub(super) const PAIRS: &[Code] = &[
+    code(
+        "R101",
+        "a global batch smaller than the workers",
+        "Each worker takes its share of the global batch in every step; some would have nothing to do.",
+    ),
+    code(
+        "R102",
+        "two baselines",
+        "The other arms are compared with one arm; only one strategy can have `baseline = true`.",
+    ),
+    code(
+        "R103",
+        "a baseline that is several arms",
+        "An axis multiplies the strategy that is the baseline. Write the arm that the others are compared with \
+         as a [[strategy]] of its own.",
+    ),
+    code(
+        "R104",
+        "two cells that are the same",
+        "Equal settings and seeds give equal runs, which are run once. Usually an axis varies something that \
+         makes no difference for a strategy.",
+    ),
+    code("R105", "two strategies with one name", "Arms are told apart by the strategies' names."),
+    code(
+        "R106",
+        "too few seeds, or equal ones",
+        "Each repeat has a seed of its own, the same in every arm. `seeds = { from = 42 }` never runs out.",
+    ),
+    code(
+        "R107",
+        "workers that do not fit",
+        "`nodes.use` says how many workers fit on the machines; `nodes.workers` asks for more.",
+    ),
+    code(
+        "R108",
+        "a target that cannot be measured",
+        "Validation metrics are measured on samples that are held out of the training set: \
+         `dataset.validation` says how many.",
+    ),
+    code(
+        "R109",
+        "a layer that does not fit",
+        "Each layer takes what the one before it gives; the first takes the data set's examples, and the last \
+         gives one score per class. Put `flatten` between images and linear layers.",
+    ),
+    code(
+        "R111",
+        "too little data",
+        "A batch, or a validation split, needs more samples than the data set has.",
+    ),
+    code(
+        "R112",
+        "a target the wrong way round",
+        "Accuracies are to be reached from below (`at-least`), losses from above (`at-most`).",
+    ),
+    code(
+        "R114",
+        "a setting without effect",
+        "The strategy has no use for the setting: a parameter server does not all-reduce, and adds in rank order or \
+         as gradients come; neighbours of gossip do not either. So with an entry of `nodes.slow` that slows nothing down.",
+    ),
+    code("R117", "no strategy", "A recipe compares strategies; it needs at least one `[[strategy]]`."),
+    code(
+        "R118",
+        "momentum where the method has none",
+        "Asynchronous SGD and Hogwild are defined without momentum; with a velocity on the server the method is \
+         `async-msgd`. Elastic averaging is defined without momentum as well; with velocities on the workers, which the \
+         pull to the centre does not touch, it is `measgd-async` or `eamsgd`.",
+    ),
+    code(
+        "R119",
+        "a warm-up that never ends",
+        "`pipe-sgd` trains as `d-sync` for its warm-up; where that is all of the training, nothing is pipelined.",
+    ),
+    code(
+        "R120",
+        "a norm of which every server has a part",
+        "Clipping scales a gradient by its norm. Of the mean gradient that several servers of `ps-sync` share, none \
+         knows it; one server does, and so do the workers of `d-sync` and those whose gradients are applied one by \
+         one.",
+    ),
+    code(
+        "R121",
+        "a link that is slow by chance",
+        "`nodes.slow` can slow a rank's computing down in some steps only, by `probability`. A link's bandwidth \
+         does not change during a run.",
+    ),
+    code(
+        "R122",
+        "parts of a step that are not the whole",
+        "With `compute.split.kind = \"given\"` the shares of forward pass, backward pass and update add up to 1.",
+    ),
+    code(
+        "R123",
+        "a slow rank that is not there",
+        "`nodes.slow` names a rank that the run does not have, more random workers than there are, or servers where no \
+         arm has any.",
+    ),
+    code(
+        "R124",
+        "a slow link without a network",
+        "`nodes.slow.link` divides the bandwidth of a rank's emulated card; without `[network]` there is none.",
+    ),
+    code(
+        "R125",
+        "a straggler among more workers than cores",
+        "A rank is to be slow on purpose, while all others are slowed down as well because they share cores. With \
+         `[compute]` a step takes a stated time, and the comparison is honest.",
+    ),
+    code(
+        "R126",
+        "an emulated network between machines",
+        "An emulated card holds a message until the moment at which it would have arrived, by one clock. Machines have \
+         a clock each, and a network between them whose time would come on top.",
+    ),
+    code(
+        "R127",
+        "an all-reduce that cannot add in rank order",
+        "`reduce-order = \"rank\"` adds every element from rank 0 on, one rank after the other. A `ring` can do so \
+         by sending each chunk straight to its owner; `star` and `all-gather` do so always. The other collectives add partial sums to each \
+         other: that is what makes them fast, and another order.",
+    ),
+    code(
+        "R128",
+        "a hierarchy of one group",
+        "A hierarchical all-reduce adds inside each group first, then between groups; with one group there is no \
+         second part, and it is a `tree`. Groups are the machines, or `group-size` ranks each.",
+    ),
+    code(
+        "R129",
+        "memory that machines cannot share",
+        "With `communication.transport = \"shared-memory\"` packets lie in memory that all ranks map, so that all of them run on one \
+         machine. `auto` shares memory there, and takes ZeroMQ between machines.",
+    ),
+    code(
+        "R130",
+        "a code with nothing to code",
+        "Codes are for gradients. Weights are less tolerant of what is lost (Li et al., Pipe-SGD, section 3.2): they \
+         are coded with `compression.parameters = true` only, which needs a strategy that sends any. A strategy that \
+         sends nothing else takes no other code, and no error feedback: there is no next gradient to add to.",
+    ),
+    code(
+        "R131",
+        "a graph without two parts",
+        "In `ad-psgd` an active worker asks and a passive one replies, so that no workers wait in a circle: the edges of \
+         the graph join even with odd ranks. The hops of the exponential graphs, 1 and 2^i + 1 for i > 0, are odd; around an odd \
+         number of workers they join equal parities. In `exponential` even ranks send and odd ones receive in `d-psgd`, \
+         too. A ring of an odd number becomes a path, and `complete` joins \
+         every even rank with every odd one.",
+    ),
+    code(
+        "R132",
+        "a centre that overshoots",
+        "In an elastic step of moving rate a (rate * rho, or `moving-rate`) the centre goes a of the way to a worker. \
+         Beyond a = 1 it goes further than to the worker itself. In `easgd-sync` the ways to all p workers are added \
+         up, so that p * a is at most 1 (Zhang, Choromanska and LeCun, NIPS 2015, section 2, beta = p * a). The \
+         learning rate counts that the schedule begins with.",
+    ),
+    code(
+        "R133",
+        "a centre that learns nothing",
+        "Workers of `easgd-async`, `measgd-async`, `easgd-hogwild` and `eamsgd` exchange with the centre before their \
+         first step and then after each `period` of their own. With a period as long as the training the centre stays \
+         what it was at the beginning, and it is the centre that the run is judged by.",
+    ),
+    code(
+        "R134",
+        "a custom strategy or codec without a name or with unreadable settings",
+        "`kind = \"custom\"` trains with a strategy of another crate, or encodes with a codec of another crate. `custom` is \
+         the name under which a `bakeoff-worker` that you build registers it, and `settings` are its numbers, each as `name \
+         = number`. Which numbers it needs, only its own code knows: a missing one ends the run at its start.",
+    ),
+    code(
+        "R135",
+        "a slow momentum that never acts",
+        "The outer optimizer of `slowmo` takes a step after each `period` steps, and one at the end. Its momentum begins at \
+         zero and has a direction after the first of them: where that is the only one, `slow-momentum` changes nothing.",
+    ),
+    code(
+        "R136",
+        "groups that do not come out even",
+        "In `gmp` each group of `mp` workers holds one model together, and groups hold the same parts: the workers are a multiple \
+         of `mp`. An axis over both needs a `[[sweep.exclude]]` for the pairs that do not divide.",
+    ),
+    code(
+        "R137",
+        "a model that cannot be split",
+        "A group of `gmp` splits linear layers: each worker holds some of their outputs. A layer is split that has at least `mp` \
+         outputs and a ratio of computation to communication above `least-ccr`, and after which nothing but rectifiers and \
+         dropout follows before the next linear layer. Convolutions and pools never are.",
+    ),
+    code(
+        "R138",
+        "a norm of parts",
+        "The norm of a gradient is that of all layers together, and each worker of a group has the gradient of its own part.",
+    ),
+    code(
+        "R139",
+        "rounds and micro-batches",
+        "A group of `gmp` passes its batches through the split layers in rounds. `train.accumulate` would divide the batch a second \
+         time.",
+    ),
+    code(
+        "R140",
+        "a projection of a part",
+        "`powersgd` and `random-k` project the gradient of the whole model by the same map on all ranks, and workers of a group hold \
+         different parts of it.",
+    ),
+    code(
+        "R141",
+        "a code for averages of weights",
+        "With `average-every`, workers of `gmp` update their own weights and average them now and then: no gradient travels between \
+         groups. Activations and their gradients within a group are never coded.",
+    ),
+    code(
+        "R151",
+        "a code that partial sums do not survive",
+        "`top-k`, `sign`, `terngrad` and `qsgd` lose much, and are not linear: a sum of what was decoded is no code. \
+         Most all-reduces add partial sums on their way and would code each anew. An `all-gather` codes each gradient \
+         once; `star`, and `ring` with `reduce-order = \"rank\"`, code each gradient once and the sum once.",
+    ),
+    code(
+        "R152",
+        "a projection without an all-reduce",
+        "`random-k` and `powersgd` are linear: all ranks project their gradients alike, and an all-reduce adds what is \
+         left. It needs a strategy that all-reduces gradients: `d-sync` or `pipe-sgd`.",
+    ),
+    code(
+        "R153",
+        "error feedback that never settles",
+        "Error feedback adds to the next gradient what was lost of this one. Where a code's noise can be larger than what \
+         it codes, what is remembered can grow from step to step. Such codes are right on average and need no memory \
+         (Karimireddy et al., ICML 2019, needs a contraction).",
+    ),
+    code(
+        "R154",
+        "a matrix in pieces",
+        "`powersgd` factors the gradients of all matrices of weights together. `gradient-segments` cuts gradients anywhere, and \
+         `communication.schedule` sends layers one after the other.",
+    ),
+    code(
+        "R155",
+        "nothing to factor",
+        "Two factors of rank r of a matrix with m rows and n columns have r (m + n) elements. Where these are no fewer than \
+         the m n of the matrix, it travels as it is; a model all of whose matrices do so is not compressed at all.",
+    ),
+    code(
+        "R156",
+        "one range without an all-reduce",
+        "`compression.range = \"gradient\"` is agreed on by an all-reduce before each gradient. Gradients to a server, and models \
+         that are averaged, travel by themselves: each has the range of its own largest element, which is `chunk`.",
+    ),
+    code(
+        "R157",
+        "one range for a gradient in pieces",
+        "With `gradient-segments` or a schedule by layers the first piece leaves while the backward pass computes the others, so that the largest \
+         element is not known. A range of each piece would be what `chunk` does.",
+    ),
+    code(
+        "R158",
+        "too many workers for one range",
+        "With `compression.range = \"gradient\"` a step is a (127 - p)th of the sum of the p workers' largest elements: the other \
+         p steps are for what is rounded on the way. Error feedback remembers up to half a step for each worker (and for each \
+         partner in `recursive-doubling`), which widens the next range; where m memories make that half of m / (127 - p) of it, \
+         1 or more, it would grow without end.",
+    ),
+    code(
+        "R171",
+        "a gradient that is divided twice",
+        "`communication.schedule` divides gradients at the ends of layers, `gradient-segments` of `pipe-sgd` into equal pieces. A \
+         gradient travels by one of the two.",
+    ),
+    code(
+        "R172",
+        "a norm that is known too late",
+        "The norm of a gradient is that of all layers together. With a schedule by layers, a parameter server updates and returns the \
+         last layers while the first ones are still computed. `d-sync` clips when all layers have arrived.",
+    ),
+];

@@ -1,0 +1,57 @@
+//! What can work, and may not be what was meant.
+
+use super::{Code, code};
+
+pub(super) const WARNINGS: &[Code] = &[
+    code(
+        "R201",
+        "more workers than cores",
+        "Workers that share a core slow each other down, so that step times measure the operating system's \
+         scheduler; with `[compute]` a step takes a stated time. Accuracies and weights are not touched. A worker with \
+         several threads (`nodes.threads`) takes a core for each; a server that adds while its workers wait is not counted.",
+    ),
+    code(
+        "R202",
+        "an exclusion that excludes nothing",
+        "No cell meets the condition; perhaps a value has changed since.",
+    ),
+    code("R203", "missing data", "The data set's folder is not there; runs would fail when they read it."),
+    code(
+        "R206",
+        "a centre that follows the last worker",
+        "When p workers have exchanged once, one after the other at moving rate a, (1 - a)^p of the old centre is left, and \
+         the last worker counts (1 - a)^(1 - p) times as much as the first: at p * a = 1 that is a third, and nearly three \
+         times. The method's authors take p * a = 0.9 (Zhang, Choromanska and LeCun, NIPS 2015).",
+    ),
+    code(
+        "R207",
+        "a centre that is seldom visited",
+        "Elastic workers get the steps up to their next exchange one exchange ahead, and what they do after the last one \
+         never reaches the centre. Where the training is no longer than two periods, that is much of it.",
+    ),
+    code(
+        "R208",
+        "a strategy without checkpoints",
+        "A run is continued from a moment between two steps of all ranks, at which nothing is on its way. Where each worker \
+         steps by itself there is no such moment, and what came next would depend on the clock: such a run begins again. So does \
+         one with a strategy or a codec of another crate, whose memory is not known here.",
+    ),
+    code(
+        "R209",
+        "a checkpoint that never comes",
+        "A run that ends early before its first checkpoint begins again, as it would without the key. Each checkpoint costs a \
+         copy of the ranks' state, and in `pipe-sgd` the wait for the gradients on their way: 20 to 100 in a run are plenty.",
+    ),
+    code(
+        "R231",
+        "a schedule without a plan",
+        "`merged` and `merged-exact` measure the first 8 steps, layer by layer and message by message, and then decide once which \
+         layers travel together. Until then gradients travel after the backward pass.",
+    ),
+    code(
+        "R251",
+        "a biased code without a memory",
+        "`top-k`, `sign` and `powersgd` lose the same parts of gradients that point the same way, step after step, and \
+         can fail to converge (Karimireddy et al., ICML 2019, section 3). Error feedback makes it good.",
+    ),
+];
