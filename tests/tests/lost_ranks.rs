@@ -182,7 +182,7 @@ fn is_judged(trained: &Trained) -> bool {
 fn ranks_that_step_together_end_soon_and_name_the_missing_one() {
     for strategy in together() {
         for (signal, words) in [(Signal::KILL, "SIGKILL"), (Signal::STOP, "no sign of life")] {
-            let (trained, struck) = run_into(&recipe(strategy, 3, ""), move |victims, update| {
+            let (trained, struck) = run_into(&recipe(strategy, 4, ""), move |victims, update| {
                 if trains(update, Rank(1)) {
                     victims.strike(Rank(1), signal);
                 }

@@ -295,7 +295,9 @@ impl Gmp {
         let everyone = ctx.trainers().clone();
         let below = ctx.layout().span(self.partition.below());
         let above = ctx.layout().span(self.partition.above());
-        ctx.average_weights_of(&everyone, below)?;
+        if !below.is_empty() {
+            ctx.average_weights_of(&everyone, below)?;
+        }
         if above.is_empty() { Ok(()) } else { ctx.average_weights_of(&self.holders, above) }
     }
 

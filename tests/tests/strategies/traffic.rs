@@ -6,6 +6,7 @@ use recipe::{
 };
 use std::ops::Range;
 use std::sync::Arc;
+use strategies::collective::Cost;
 use strategies::{Blueprint, SamplePartition, TrainingPlan, vector::piece};
 
 /// A word with which a worker asks, is admitted, or says that it has the answer.
@@ -46,7 +47,7 @@ pub(crate) fn sends_what_it_costs(ran: &Ran) -> Vec<String> {
     for worker in 0..workers {
         // Groups cut their parts out of the same seed.
         let begin = if ran.spec.strategy.parts() > 1 { (0, 0) } else { initial(worker, workers - 1) };
-        if let Some(formula) = all_reduces(ran, worker).or_else(|| in_groups(ran)) {
+        if let Some(formula) = all_reduces(ran, worker).or_else(|| in_groups(ran, worker)) {
             let formula = add(formula, begin);
             compare(format!("worker {worker}"), sent(worker, 0..workers), formula);
         }
@@ -94,8 +95,7 @@ fn all_reduces(ran: &Ran, worker: usize) -> Option<Load> {
         | Strategy::Gmp { .. }
         | Strategy::Custom { .. } => return None,
     };
-    let course = TrainingPlan::new(&ran.spec, SamplePartition::shared_by(1, vec![0]));
-    let collective = Blueprint::new(&ran.spec, Arc::new(course), n).collective().clone();
+    let collective = Blueprint::new(&ran.spec, training_plan(ran), n).collective().clone();
     // What a codec rounds together must not depend on how a ring cuts its chunks: it is given whole ones.
     let whole = compression != Compression::None
         && (ran.spec.communication.collective, ran.spec.communication.reduce_order)
@@ -108,8 +108,13 @@ fn all_reduces(ran: &Ran, worker: usize) -> Option<Load> {
     Some(times(calls, call?))
 }
 
+/// A plan of any samples.
+fn training_plan(ran: &Ran) -> Arc<TrainingPlan> {
+    Arc::new(TrainingPlan::new(&ran.spec, SamplePartition::shared_by(1, vec![0])))
+}
+
 /// What a worker sends in groups that split all layers of the model in pairs.
-fn in_groups(ran: &Ran) -> Option<Load> {
+fn in_groups(ran: &Ran, worker: usize) -> Option<Load> {
     let Strategy::Gmp { mp: 2, scheme, fc_update, average_every, .. } = ran.spec.strategy else {
         return None;
     };
@@ -128,10 +133,11 @@ fn in_groups(ran: &Ran) -> Option<Load> {
         None if fc_update == FcUpdate::PerRound => (STEPS * rounds, ran.spec.compression),
         None => (STEPS, ran.spec.compression),
     };
-    let compression = if holders == 1 { Compression::None } else { compression };
-    // A ring of two halves: each is sent once in either half of the all-reduce.
-    let messages = if holders == 1 { 0 } else { 2 };
-    let call = coded(compression, if holders == 1 { 0 } else { part as u64 }, messages)?;
+    let collective = Blueprint::new(&ran.spec, training_plan(ran), PARAMETERS).collective().clone();
+    let cost = if holders == 1 { Cost::default() } else { collective.cost(part, holders, worker / 2) };
+    // As above, a ring cuts no chunk that is coded.
+    let messages = if compression == Compression::None { cost.messages } else { 2 * (holders - 1) };
+    let call = coded(compression, cost.elements as u64, messages as u64)?;
     Some(add(times(STEPS, exchanged), times(calls, call)))
 }
 
