@@ -164,7 +164,7 @@ impl Evaluated {
     pub fn part(rank: Rank, parts: usize) -> Option<Self> {
         let group = SnapshotGroup { size: parts as u32, judged: true };
         let name = format!("part {rank}");
-        (rank.index() < parts).then(|| Self { name, standing: Standing::Member, group: Some(group) })
+        (rank.index() < parts).then_some(Self { name, standing: Standing::Member, group: Some(group) })
     }
 
     /// Whether the run is judged by this model, or by a mean that it is part of.

@@ -87,7 +87,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// Zeros.
+    /// `rows` rows of `width` values, all 0.
     pub fn zeros(rows: usize, width: usize) -> Self {
         Self { width, values: vec![0.0; rows * width] }
     }

@@ -26,9 +26,12 @@ pub fn run(briefing: &Briefing) -> anyhow::Result<()> {
                 let file = records.first().map(|record| record.file.clone()).unwrap_or_default();
                 let together = !briefing.spec.strategy.is_asynchronous();
                 let in_parts = briefing.spec.strategy.parts() > 1;
-                let work = |evaluator: &Evaluator| match in_parts {
-                    true => evaluator.join(&briefing.directory, &records),
-                    false => evaluator.average(&briefing.directory, &records, together),
+                let work = |evaluator: &Evaluator| {
+                    if in_parts {
+                        evaluator.join(&briefing.directory, &records)
+                    } else {
+                        evaluator.average(&briefing.directory, &records, together)
+                    }
                 };
                 let found = evaluator_of(briefing, &mut evaluator).and_then(|evaluator| Ok(work(evaluator)?));
                 tell(&client, file, found);

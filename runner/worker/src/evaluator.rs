@@ -106,7 +106,7 @@ impl Evaluator {
             let (parts, step) = (self.partition.parts(), record.step);
             return Err(EvaluationError::Parts { found: records.len(), parts, step });
         }
-        record.model = "group 0".to_owned();
+        "group 0".clone_into(&mut record.model);
         let files: Vec<PathBuf> = records.iter().map(|record| directory.join(&record.file)).collect();
         let model = join::of(&files, &self.partition, self.learner.layout().size())?;
         let metrics = self.scores(&record, &model)?;

@@ -73,12 +73,34 @@ struct Memory {
     round: Vec<f32>,
 }
 
-/// The batches of a step.
-struct Batches {
-    of_group: Vec<Batch>,
-    /// Samples of the group, and of this worker.
-    group: usize,
+/// The samples of a step.
+struct Samples {
+    /// Those of each member of the group.
+    batches: Vec<Batch>,
+    /// Numbers of samples: of all workers, of the group, and of this worker.
+    all: usize,
+    of_group: usize,
     own: usize,
+}
+
+/// How much a part of the gradient counts.
+struct Weight {
+    /// Samples of this group that it is of, and of all groups.
+    mine: usize,
+    all: usize,
+    /// The part of the rate that it is applied with.
+    share: f32,
+}
+
+/// The backward pass of one round.
+struct Backward<'a> {
+    round: &'a Round,
+    /// Samples of this worker.
+    own: usize,
+    /// What the gradient of L_FC is written over.
+    g: &'a mut [f32],
+    /// What this worker's rows of L_M's gradient are written over.
+    gradient: &'a mut Block,
 }
 
 impl Gmp {
@@ -149,35 +171,39 @@ impl Gmp {
     /// L_M, L_FC and L_S in rounds: the mean loss of the group's samples, and the gradient of this worker's mean loss with respect
     /// to `own`, its activations.
     fn rounds(&mut self, ctx: &mut WorkerContext, own: &Block) -> Result<(Loss, Block), StepError> {
-        let batches = self.batches(ctx);
-        let sizes: Vec<usize> = batches.of_group.iter().map(|batch| batch.examples.len()).collect();
-        let span = ctx.layout().span(self.partition.above());
-        let mut gradient = Block::zeros(batches.own, own.width);
+        let samples = self.samples(ctx);
+        let sizes: Vec<usize> = samples.batches.iter().map(|batch| batch.examples.len()).collect();
+        let above = ctx.layout().span(self.partition.above());
+        let mut gradient = Block::zeros(samples.own, own.width);
         let mut loss = 0.0;
         let mut sum = std::mem::take(&mut self.memory.above);
         sum.clear();
-        sum.resize(span.len(), 0.0);
+        sum.resize(above.len(), 0.0);
         for number in 0..self.scheme.rounds(self.group.size()) {
             let round = Round::new(self.scheme, &sizes, number);
+            let share = round.rows() as f32 / samples.of_group as f32;
             let mut g = std::mem::take(&mut self.memory.round);
-            g.resize(span.len(), 0.0);
-            let share = round.rows() as f32 / batches.group as f32;
+            g.resize(above.len(), 0.0);
             if round.rows() > 0 {
-                let batch = round.batch(&batches.of_group);
-                loss += share * self.forward(ctx, own, &round, &batch)?.0;
-                self.backward(ctx, &round, &batches, &mut g, &mut gradient)?;
+                loss += share * self.forward(ctx, own, &round, &round.batch(&samples.batches))?.0;
+                self.backward(
+                    ctx,
+                    Backward { round: &round, own: samples.own, g: &mut g, gradient: &mut gradient },
+                )?;
             }
+            let part = Part { at: above.start, values: g.into() };
             self.memory.round = match self.fc_update {
-                FcUpdate::PerRound => self.learn_round(ctx, &round, number, span.start, g)?,
+                FcUpdate::PerRound => self.learn_round(ctx, part, number)?,
                 FcUpdate::PerBatch => {
-                    ctx.add_share(&mut sum, &g, share);
-                    g
+                    ctx.add_share(&mut sum, &part.values, share);
+                    part.values.into_inner()
                 }
             };
         }
         if self.fc_update == FcUpdate::PerBatch {
-            let weight = self.holders.size() as f32 * batches.group as f32 / self.all_samples(ctx) as f32;
-            sum = self.learn_weighted(ctx, Part { at: span.start, values: sum.into() }, weight, 1.0)?;
+            let part = Part { at: above.start, values: sum.into() };
+            let weight = Weight { mine: samples.of_group, all: samples.all, share: 1.0 };
+            sum = self.learn_weighted(ctx, part, weight)?;
         }
         self.memory.above = sum;
         Ok((Loss(loss), gradient))
@@ -204,24 +230,21 @@ impl Gmp {
         ctx.loss(batch)
     }
 
-    /// The backward pass of one round: its gradient of L_FC over `g`, and this worker's rows of that of L_M over `gradient`.
-    fn backward(
-        &self,
-        ctx: &mut WorkerContext,
-        round: &Round,
-        batches: &Batches,
-        g: &mut [f32],
-        gradient: &mut Block,
-    ) -> Result<(), StepError> {
+    /// The backward pass of one round.
+    fn backward(&self, ctx: &mut WorkerContext, pass: Backward<'_>) -> Result<(), StepError> {
+        let Backward { round, own, g, gradient } = pass;
         let split = self.partition.split();
         let first = ctx.layout().span(self.partition.above()).start;
         for layer in self.partition.above().rev() {
             if split.contains(&layer) {
                 let columns = self.columns(layer);
                 let above_is_split = split.contains(&(layer + 1));
-                ctx.exchange_activations(&self.group, |gy, tag, wire| match above_is_split {
-                    true => shard::reduce(&gy, &columns, tag, wire),
-                    false => Ok(shard::take(&gy, columns[wire.group().me().0].clone(), wire)),
+                ctx.exchange_activations(&self.group, |gy, tag, wire| {
+                    if above_is_split {
+                        shard::reduce(&gy, &columns, tag, wire)
+                    } else {
+                        Ok(shard::take(&gy, columns[wire.group().me().0].clone(), wire))
+                    }
                 })?;
             }
             let span = ctx.layout().layers()[layer].span.clone();
@@ -231,50 +254,43 @@ impl Gmp {
             return Ok(());
         }
         let part = ctx.take_activations()?;
-        // From the mean over the round's rows to the mean over this worker's.
-        let factor = round.rows() as f32 / batches.own.max(1) as f32;
         let tag = ctx.tag(Kind::Exchange);
         let wire = &mut ctx.wire_over(&self.group).exact();
-        modulo::return_gradient(&part, round, factor, gradient, tag, wire)
+        modulo::return_gradient(&part, round, gradient, tag, wire)?;
+        // From the mean over the round's rows to the mean over this worker's.
+        let factor = round.rows() as f32 / own.max(1) as f32;
+        ctx.scale(gradient.rows_of_mut(round.of(self.group.me())), factor);
+        Ok(())
     }
 
     /// Updates L_FC after a round, with the share of the rate that the round has of all samples.
-    fn learn_round(
-        &self,
-        ctx: &mut WorkerContext,
-        round: &Round,
-        number: usize,
-        at: usize,
-        g: Vec<f32>,
-    ) -> Result<Vec<f32>, StepError> {
-        let part = Part { at, values: g.into() };
-        if self.average_every.is_some() {
-            let own = self.samples_of_group(ctx, self.number_of_group(ctx));
-            return match round.rows() {
-                0 => Ok(part.values.into_inner()),
-                rows => self.learn_weighted(ctx, part, 1.0, rows as f32 / own as f32),
-            };
-        }
-        let groups = 0..self.holders.size();
-        let rows: usize = groups.map(|group| self.round_of(ctx, group, number).rows()).sum();
+    fn learn_round(&self, ctx: &mut WorkerContext, g: Part, number: usize) -> Result<Vec<f32>, StepError> {
+        let own = self.number_of_group(ctx);
+        let mine = self.round_of(ctx, own, number).rows();
+        let (rows, samples) = if self.average_every.is_some() {
+            (mine, self.samples_of_group(ctx, own))
+        } else {
+            let groups = 0..self.holders.size();
+            (groups.map(|group| self.round_of(ctx, group, number).rows()).sum(), self.all_samples(ctx))
+        };
         if rows == 0 {
-            return Ok(part.values.into_inner());
+            return Ok(g.values.into_inner());
         }
-        let weight = self.holders.size() as f32 * round.rows() as f32 / rows as f32;
-        self.learn_weighted(ctx, part, weight, rows as f32 / self.all_samples(ctx) as f32)
+        self.learn_weighted(ctx, g, Weight { mine, all: rows, share: rows as f32 / samples as f32 })
     }
 
+    /// Weighs a part of the gradient by the samples that it is of, and learns it.
     fn learn_weighted(
         &self,
         ctx: &mut WorkerContext,
-        mut part: Part,
-        weight: f32,
-        share: f32,
+        mut g: Part,
+        weight: Weight,
     ) -> Result<Vec<f32>, StepError> {
+        let Weight { mine, all, share } = weight;
         if self.average_every.is_none() {
-            part.values = ctx.scaled(part.values, weight);
+            g.values = ctx.scaled(g.values, (self.holders.size() * mine) as f32 / all as f32);
         }
-        self.learn(ctx, &self.holders, part, share)
+        self.learn(ctx, &self.holders, g, share)
     }
 
     /// Averages a part of the gradient over those who hold the same weights, and applies it with a share of the rate.
@@ -306,14 +322,17 @@ impl Gmp {
         (0..self.group.size()).map(|part| self.partition.columns(layer, part)).collect()
     }
 
-    fn batches(&self, ctx: &WorkerContext) -> Batches {
-        let batch = |member: GroupRank| match member == self.group.me() {
-            true => ctx.batch().clone(),
-            false => ctx.info().plan.sampler.batch(ctx.t(), self.group.rank(member).index()),
+    fn samples(&self, ctx: &WorkerContext) -> Samples {
+        let batch = |member: GroupRank| {
+            if member == self.group.me() {
+                ctx.batch().clone()
+            } else {
+                ctx.info().plan.sampler.batch(ctx.t(), self.group.rank(member).index())
+            }
         };
-        let of_group: Vec<Batch> = self.group.members().map(batch).collect();
-        let group = of_group.iter().map(|batch| batch.examples.len()).sum();
-        Batches { of_group, group, own: ctx.batch().examples.len() }
+        let batches: Vec<Batch> = self.group.members().map(batch).collect();
+        let of_group = batches.iter().map(|batch| batch.examples.len()).sum();
+        Samples { batches, all: self.all_samples(ctx), of_group, own: ctx.batch().examples.len() }
     }
 
     fn number_of_group(&self, ctx: &WorkerContext) -> usize {

@@ -85,12 +85,11 @@ pub fn gather(own: &Block, round: &Round, tag: Tag, wire: &mut Wire<'_>) -> Resu
     Ok(all)
 }
 
-/// Adds the parts of this member's rows of the gradient, times `factor`, and writes them over its rows of `into`. `part` is this
-/// member's part of the gradient of all rows of the round.
+/// Adds the parts of this member's rows of the gradient, and writes the sums over its rows of `into`. `part` is this member's part
+/// of the gradient of all rows of the round.
 pub fn return_gradient(
     part: &Block,
     round: &Round,
-    factor: f32,
     into: &mut Block,
     tag: Tag,
     wire: &mut Wire<'_>,
@@ -114,10 +113,6 @@ pub fn return_gradient(
         } else {
             wire.recv_add(from, tag, sum)?;
         }
-    }
-    if factor.to_bits() != 1.0_f32.to_bits() {
-        let clock = &mut wire.lane().clock;
-        clock.timed(Phase::Reduce, Work::Reduce(sum.len()), || crate::arithmetic::scale(sum, factor));
     }
     Ok(())
 }

@@ -23,10 +23,17 @@ impl WorkerContext {
     /// A gradient times a weight.
     #[must_use]
     pub fn scaled(&mut self, mut g: Vector, weight: f32) -> Vector {
-        if weight.to_bits() != 1.0_f32.to_bits() {
-            self.service.lane.clock.timed(Phase::Reduce, Work::Reduce(g.len()), || g.scale(weight));
-        }
+        self.scale(&mut g, weight);
         g
+    }
+
+    /// Multiplies a gradient by a weight.
+    pub fn scale(&mut self, g: &mut [f32], weight: f32) {
+        if weight.to_bits() != 1.0_f32.to_bits() {
+            self.service.lane.clock.timed(Phase::Reduce, Work::Reduce(g.len()), || {
+                crate::arithmetic::scale(g, weight);
+            });
+        }
     }
 
     /// The mean of a gradient over the samples of all workers.

@@ -66,17 +66,18 @@ pub(crate) fn sends_what_it_costs(ran: &Ran) -> Vec<String> {
 fn all_reduces(ran: &Ran, worker: usize) -> Option<Load> {
     let n = PARAMETERS;
     let (calls, vectors, compression) = match ran.spec.strategy {
-        Strategy::DSync => (STEPS, vec![n], ran.spec.compression),
+        // Groups of one worker average as `d-sync` and `local-sgd` do.
+        Strategy::DSync | Strategy::Gmp { mp: 1, average_every: None, .. } => {
+            (STEPS, vec![n], ran.spec.compression)
+        }
         Strategy::PipeSgd { segments, .. } => {
             let parts = (0..segments as usize).map(|part| piece(n, segments as usize, part).len());
             (STEPS, parts.collect(), ran.spec.compression)
         }
-        Strategy::LocalSgd { period } | Strategy::Slowmo { period, .. } => {
+        Strategy::LocalSgd { period }
+        | Strategy::Slowmo { period, .. }
+        | Strategy::Gmp { mp: 1, average_every: Some(period), .. } => {
             (STEPS.div_ceil(period), vec![n], Compression::None)
-        }
-        Strategy::Gmp { mp: 1, average_every: None, .. } => (STEPS, vec![n], ran.spec.compression),
-        Strategy::Gmp { mp: 1, average_every: Some(every), .. } => {
-            (STEPS.div_ceil(every), vec![n], Compression::None)
         }
         // They all-reduce nothing, or elastic differences on the way of a tree.
         Strategy::PsSync

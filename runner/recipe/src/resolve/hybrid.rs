@@ -2,12 +2,12 @@
 
 use crate::resolve::assign::{USE, WORKERS};
 use crate::resolve::cell::STRATEGY_KIND;
-use crate::resolve::compression::COMPRESSION_KIND;
+use crate::resolve::compression::{COMPRESSION_KIND, RANGE};
 use crate::resolve::training::{ACCUMULATE, CLIP};
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::{Defaulted, Optional};
-use crate::{Compression, FcUpdate, ModuloScheme, Route, RunSpec, Strategy};
+use crate::{Codec, Compression, FcUpdate, ModuloScheme, Route, RunSpec, Strategy};
 
 const MP: Defaulted<u64> = Defaulted::whole("strategy.mp");
 const SCHEME: Defaulted<ModuloScheme> = Defaulted::choice("strategy.scheme");
@@ -37,7 +37,7 @@ pub(crate) fn findings(settings: &Settings, spec: &RunSpec) -> Vec<Finding> {
             nothing_to_split(settings, spec, mp),
             divided_norm(settings, mp),
             micro_batches(settings, spec, mp),
-            projected_parts(settings, spec, mp),
+            coded_parts(settings, spec, mp),
         ];
         findings.extend(all.into_iter().flatten());
     }
@@ -89,17 +89,22 @@ fn micro_batches(settings: &Settings, spec: &RunSpec, mp: u32) -> Option<Finding
     })
 }
 
-fn projected_parts(settings: &Settings, spec: &RunSpec, mp: u32) -> Option<Finding> {
+/// A codec that needs the whole gradient, whose parts are on several workers.
+fn coded_parts(settings: &Settings, spec: &RunSpec, mp: u32) -> Option<Finding> {
     let Compression::Coded { codec, .. } = spec.compression else { return None };
-    (codec.route() == Route::Projected).then(|| {
-        Finding::new(
-            "R140",
-            format!("`{}` projects whole matrices, and groups of {mp} workers split them", codec.name()),
-        )
-        .at_option(settings.span(COMPRESSION_KIND), "of a whole gradient")
-        .at_option(settings.span(MP), "each holds a part of the model")
-        .cure("take `mp = 1`, or another codec")
-    })
+    let (what, span) = match codec {
+        Codec::Quantize8Gradient => ("one range".to_owned(), settings.span(RANGE)),
+        _ if codec.route() == Route::Projected => {
+            (format!("the projection of `{}`", codec.name()), settings.span(COMPRESSION_KIND))
+        }
+        _ => return None,
+    };
+    Some(
+        Finding::new("R140", format!("{what} is for a whole gradient, and groups of {mp} workers split it"))
+            .at_option(span, "of a whole gradient")
+            .at_option(settings.span(MP), "each holds a part of the model")
+            .cure("take `mp = 1`, or another codec"),
+    )
 }
 
 fn coded_averages(settings: &Settings, spec: &RunSpec) -> Option<Finding> {

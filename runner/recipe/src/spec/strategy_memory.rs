@@ -23,12 +23,12 @@ impl Strategy {
             | Self::HogwildSgd { .. }
             | Self::LocalSgd { .. }
             | Self::Custom { .. } => 0,
-            // The gradient of one round, beside that of all.
-            Self::Gmp { .. } => 1,
             // Gradients in the pipeline.
             Self::PipeSgd { depth, .. } => u64::from(*depth),
-            // The centre.
-            Self::EasgdOriginal { .. } | Self::EasgdSync { variant: SyncVariant::Master, .. } => 1,
+            // The centre; the gradient of one round, beside that of all.
+            Self::EasgdOriginal { .. }
+            | Self::EasgdSync { variant: SyncVariant::Master, .. }
+            | Self::Gmp { .. } => 1,
             // The anchor and the slow momentum; the biased model and that of a neighbour; the centre and the model on its way
             // to it.
             Self::Slowmo { .. } | Self::Sgp | Self::EasgdAsync { .. } | Self::EasgdHogwild { .. } => 2,

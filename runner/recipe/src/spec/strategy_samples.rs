@@ -79,16 +79,7 @@ impl StrategyKind {
                 };
                 [(Serve::One, false), (Serve::All, true)].map(served).to_vec()
             }
-            // A model has to be there to be split: its own tests have groups.
-            Self::Gmp => [(FcUpdate::PerRound, None), (FcUpdate::PerBatch, Some(2))]
-                .map(|(fc_update, average_every)| Strategy::Gmp {
-                    mp: 1,
-                    scheme: ModuloScheme::Shares,
-                    fc_update,
-                    average_every,
-                    least_ccr: 0.0,
-                })
-                .to_vec(),
+            Self::Gmp => groups_of_one().to_vec(),
             Self::Custom => Vec::new(),
         }
     }
@@ -120,6 +111,14 @@ impl StrategyKind {
             | Self::Eamsgd => true,
         }
     }
+}
+
+/// Larger groups need a model that they can split: these are in tests of their own.
+fn groups_of_one() -> [Strategy; 2] {
+    [(FcUpdate::PerRound, None), (FcUpdate::PerBatch, Some(2))].map(|(fc_update, average_every)| {
+        let scheme = ModuloScheme::Shares;
+        Strategy::Gmp { mp: 1, scheme, fc_update, average_every, least_ccr: 0.0 }
+    })
 }
 
 #[cfg(test)]

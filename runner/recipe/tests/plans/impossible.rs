@@ -416,6 +416,7 @@ fn impossible_groups() {
             ),
             ("micro-batches", &[&gmp("mp = 2"), "[train]\nglobal-batch = 100\nepochs = 2\naccumulate = 2"]),
             ("a projection", &[&gmp("mp = 2\ncompression = { kind = \"powersgd\", error-feedback = true }")]),
+            ("one range", &[&gmp("mp = 2\ncompression = { kind = \"quantize8\", range = \"gradient\" }")]),
             ("a code for weights", &[&gmp("average-every = 4\ncompression = \"fp16\"")]),
             ("keys of another strategy", &["[[strategy]]\nkind = \"d-sync\"\nmp = 2"]),
         ],

@@ -4,6 +4,7 @@
 mod evaluation;
 #[cfg(test)]
 mod gradients;
+#[cfg(test)]
 mod groups;
 #[cfg(test)]
 mod real_data;

@@ -207,9 +207,9 @@ pub(super) const PAIRS: &[Code] = &[
     ),
     code(
         "R140",
-        "a projection of a part",
-        "`powersgd` and `random-k` project the gradient of the whole model by the same map on all ranks, and workers of a group hold \
-         different parts of it.",
+        "a code of a whole gradient that is split",
+        "`powersgd` and `random-k` project the gradient of the whole model by the same map on all ranks, and with `compression.range = \
+         \"gradient\"` all ranks agree on one range. Workers of a group hold different parts of the model.",
     ),
     code(
         "R141",
