@@ -18,7 +18,8 @@
 //!
 //! Sent per step: within the group each worker's rows and their gradients once to each other member, and columns of each split layer's
 //! outputs and of their gradients for each row of the group; between groups an all-reduce of L_Conv's gradient over all
-//! workers, and of L_FC's over the holders, in each round with `fc-update = "per-round"`. With `average-every` weights are
+//! workers, and of L_FC's over the holders (of layers above the split ones over all workers), in each round with
+//! `fc-update = "per-round"`. With `average-every` weights are
 //! averaged in their place, every n steps and after the last one.
 //!
 //! Departures: gradients are averaged in each step where the recipe does not say `average-every`; the paper averages
@@ -290,7 +291,23 @@ impl Gmp {
         if self.average_every.is_none() {
             g.values = ctx.scaled(g.values, (self.holders.size() * mine) as f32 / all as f32);
         }
-        self.learn(ctx, &self.holders, g, share)
+        self.learn_above(ctx, g, share)
+    }
+
+    /// Learns a gradient of L_FC: that of split layers from those who hold the same part, and that of whole layers above them, which each
+    /// member of a group has computed alike, from all workers. A codec would drive their copies apart.
+    fn learn_above(&self, ctx: &mut WorkerContext, g: Part, share: f32) -> Result<Vec<f32>, StepError> {
+        let Part { at, values } = g;
+        let mut values = values.into_inner();
+        let whole = ctx.layout().span(self.partition.whole_above());
+        if whole.is_empty() {
+            return self.learn(ctx, &self.holders, Part { at, values: values.into() }, share);
+        }
+        let everyone = ctx.trainers().clone();
+        let top = values.split_off(whole.start - at);
+        let mut values = self.learn(ctx, &self.holders, Part { at, values: values.into() }, share)?;
+        values.extend(self.learn(ctx, &everyone, Part { at: whole.start, values: top.into() }, share)?);
+        Ok(values)
     }
 
     /// Averages a part of the gradient over those who hold the same weights, and applies it with a share of the rate.
@@ -309,12 +326,19 @@ impl Gmp {
     /// Averages the weights: each over those who hold it.
     fn average_weights(&self, ctx: &mut WorkerContext) -> Result<(), StepError> {
         let everyone = ctx.trainers().clone();
-        let below = ctx.layout().span(self.partition.below());
-        let above = ctx.layout().span(self.partition.above());
-        if !below.is_empty() {
-            ctx.average_weights_of(&everyone, below)?;
+        let Self { partition, holders, .. } = self;
+        let layers = [
+            (&everyone, partition.below()),
+            (holders, partition.split()),
+            (&everyone, partition.whole_above()),
+        ];
+        for (group, layers) in layers {
+            let span = ctx.layout().span(layers);
+            if !span.is_empty() {
+                ctx.average_weights_of(group, span)?;
+            }
         }
-        if above.is_empty() { Ok(()) } else { ctx.average_weights_of(&self.holders, above) }
+        Ok(())
     }
 
     /// The outputs of a layer that each member of the group has.

@@ -2,8 +2,8 @@
 
 use crate::scene::{Scene, digests};
 use recipe::{
-    Compression, Extent, FcUpdate, Layer, LayeredModel, Model, ModelKind, ModelPartition, ModuloScheme,
-    Parameter, PlacedLayer, Sgd, Shape, Strategy,
+    Codec, Compression, Extent, FcUpdate, Layer, LayeredModel, Model, ModelKind, ModelPartition,
+    ModuloScheme, Parameter, PlacedLayer, Sgd, Shape, Strategy,
 };
 use strategies::sim::WorldOutcome;
 use strategies::toy::Perceptron;
@@ -171,7 +171,9 @@ fn a_step_of_groups_of_any_size_is_the_step_of_one_process_bit_for_bit() {
 fn steps_follow_a_reference_in_every_scheme_and_with_batches_that_do_not_divide() {
     for fc_update in FcUpdate::ALL.iter().copied() {
         for scheme in ModuloScheme::ALL.iter().copied() {
-            for (workers, mp, batch) in [(4, 2, 16), (4, 4, 16), (4, 2, 15), (6, 3, 20), (4, 4, 5)] {
+            for (workers, mp, batch) in
+                [(4, 2, 16), (4, 4, 16), (4, 2, 15), (6, 3, 20), (4, 4, 5), (8, 8, 16)]
+            {
                 let groups = Groups { scheme, fc_update, ..Groups::of(workers, mp) };
                 let scene = groups.scene(4, batch);
                 let outcome = scene.run();
@@ -252,6 +254,24 @@ fn exchanges_within_groups_and_between_them_end_at_any_pace() {
         scene.world.window = Some(1);
         let outcome = scene.run();
         assert_eq!(digests(&outcome), digests(&expected), "{seed}");
+    }
+}
+
+/// The last layer has fewer outputs than the group has ranks: each holds all of it, beside other parts of the others.
+#[test]
+fn codecs_do_not_drive_whole_layers_above_split_ones_apart() {
+    assert_eq!((partition(8).split(), partition(8).whole_above()), (1..3, 3..4));
+    for codec in [Codec::Quantize8, Codec::Bf16] {
+        let groups = Groups { fc_update: FcUpdate::PerRound, ..Groups::of(16, 8) };
+        let outcome = groups.scene(4, 32).coded(codec, true).run();
+        let top = WIDTHS[4] * (WIDTHS[3] + 1);
+        let of = |rank: usize| {
+            let model = outcome.ranks[rank].model();
+            model[model.len() - top..].iter().map(|weight| weight.to_bits()).collect::<Vec<_>>()
+        };
+        for rank in 1..16 {
+            assert_eq!(of(rank), of(0), "rank {rank}");
+        }
     }
 }
 

@@ -127,9 +127,10 @@ impl<L: Launcher + Artifacts> Shell<'_, L> {
         }
     }
 
-    /// Whether the recipe asks to keep a model that the run itself no longer needs.
+    /// Whether the recipe asks to keep a model that the run itself no longer needs. A part of a model is none.
     pub(super) fn keeps(&self, snapshot: &SnapshotRecord) -> bool {
-        snapshot.last && self.attempt.spec.measure.models == KeptModels::All
+        let spec = &self.attempt.spec;
+        snapshot.last && spec.measure.models == KeptModels::All && spec.strategy.parts() == 1
     }
 
     /// Deletes evaluated snapshots whose values are recorded by now.

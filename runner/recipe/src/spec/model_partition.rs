@@ -102,6 +102,11 @@ impl ModelPartition {
         self.below().end..self.layers.len()
     }
 
+    /// The layers above the split ones, which each rank of a group computes whole.
+    pub fn whole_above(&self) -> Range<usize> {
+        if self.parts > 1 { self.split.end..self.layers.len() } else { 0..0 }
+    }
+
     /// Outputs of a layer, of all ranks of the group together.
     pub fn outputs(&self, layer: usize) -> usize {
         self.layers[layer].outputs
