@@ -153,8 +153,10 @@ fn range(partition: &ModelPartition, layers: std::ops::Range<usize>, spec: &RunS
 fn averaged(spec: &RunSpec, partition: &ModelPartition, groups: usize) -> String {
     let Strategy::Gmp { average_every, fc_update, scheme, .. } = spec.strategy else { return String::new() };
     let weights = spec.model.weighted_layers();
-    let below: usize = partition.below().map(|layer| weights[layer].size()).sum();
-    let above = partition.parameters(0) - below;
+    let size = |layers: std::ops::Range<usize>| layers.map(|layer| weights[layer].size()).sum::<usize>();
+    let below = size(partition.below());
+    let whole = size(partition.whole_above());
+    let split = partition.parameters(0) - below - whole;
     let (what, when) = match average_every {
         None => ("gradients", "in each step".to_owned()),
         Some(every) => (
@@ -173,9 +175,13 @@ fn averaged(spec: &RunSpec, partition: &ModelPartition, groups: usize) -> String
     if below > 0 {
         let _ = writeln!(out, "averaged over all workers {when}: {} {what}", human::thousands(below as u64));
     }
+    if whole > 0 {
+        let whole = human::thousands(whole as u64);
+        let _ = writeln!(out, "averaged over all workers {when}: {whole} {what}{rounds}");
+    }
     if groups > 1 {
-        let above = human::thousands(above as u64);
-        let _ = writeln!(out, "averaged over {groups} holders {when}: {above} {what}{rounds}");
+        let split = human::thousands(split as u64);
+        let _ = writeln!(out, "averaged over {groups} holders {when}: {split} {what}{rounds}");
     }
     out
 }
