@@ -45,6 +45,8 @@ pub struct WorkerContext {
     t: u64,
     consumed: u64,
     calls: u32,
+    // Counted apart: one group may exchange activations more often in a step than another.
+    exchanges: u32,
     // Free vectors of the model's length: a step allocates nothing of that size.
     spare: Vec<Vector>,
 }
@@ -99,6 +101,7 @@ impl WorkerContext {
             t: 0,
             consumed: 0,
             calls: 0,
+            exchanges: 0,
             spare: Vec::new(),
         }
     }
@@ -155,10 +158,12 @@ impl WorkerContext {
         self.consumed = consumed;
     }
 
-    /// A fresh tag: counts the calls of the step, which every rank makes in the same order.
+    /// A fresh tag: counts the calls of the step, which every rank makes in the same order; exchanges of activations, which the
+    /// ranks of a group make in the same order, are counted by themselves.
     pub fn tag(&mut self, kind: Kind) -> Tag {
-        self.calls += 1;
-        Tag { call: self.calls, ..Tag::new(kind, self.t) }
+        let calls = if kind == Kind::Exchange { &mut self.exchanges } else { &mut self.calls };
+        *calls += 1;
+        Tag { call: *calls, ..Tag::new(kind, self.t) }
     }
 
     /// The compute lane as a service sees it, for protocols that workers and services share.
@@ -182,6 +187,7 @@ impl WorkerContext {
         self.t = t;
         self.consumed = consumed;
         self.calls = 0;
+        self.exchanges = 0;
     }
 
     /// The weights, the optimizer, and what the lane remembers.

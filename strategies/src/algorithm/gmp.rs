@@ -164,7 +164,8 @@ impl Gmp {
             ctx.backward_layer(layer, &mut g[span])?;
         }
         let everyone = ctx.trainers().clone();
-        let g = ctx.weighted(g.into());
+        // As in `local-sgd`, each worker's own mean counts where weights are averaged.
+        let g = if self.average_every.is_some() { g.into() } else { ctx.weighted(g.into()) };
         self.memory.below = self.learn(ctx, &everyone, Part { at: 0, values: g }, 1.0)?;
         Ok(loss)
     }
@@ -182,7 +183,7 @@ impl Gmp {
         sum.resize(above.len(), 0.0);
         for number in 0..self.scheme.rounds(self.group.size()) {
             let round = Round::new(self.scheme, &sizes, number);
-            let share = round.rows() as f32 / samples.of_group as f32;
+            let share = round.rows() as f32 / samples.of_group.max(1) as f32;
             let mut g = std::mem::take(&mut self.memory.round);
             g.resize(above.len(), 0.0);
             if round.rows() > 0 {
@@ -196,7 +197,10 @@ impl Gmp {
             self.memory.round = match self.fc_update {
                 FcUpdate::PerRound => self.learn_round(ctx, part, number)?,
                 FcUpdate::PerBatch => {
-                    ctx.add_share(&mut sum, &part.values, share);
+                    // Of an empty round, the memory holds another gradient.
+                    if round.rows() > 0 {
+                        ctx.add_share(&mut sum, &part.values, share);
+                    }
                     part.values.into_inner()
                 }
             };

@@ -93,12 +93,14 @@ impl ComputeModel {
         let compute = emulation.compute.filter(|compute| !serves || compute.split != ComputeSplit::Measured);
         let slowness = Slowness::of(emulation, seed, spec.cluster.workers(), rank);
         let work = if serves { Vec::new() } else { spec.layer_work(rank.index()) };
-        Self::new(compute, slowness, measured, parameter_count).working(&work)
+        Self::new(compute, slowness, measured, parameter_count)
+            .working(&work, f64::from(spec.rows_per_sample()))
     }
 
-    /// The same for a rank that does a part of the work of each layer in one pass.
-    fn working(mut self, work: &[f64]) -> Self {
-        if let Some(Parts { forward, backward, .. }) = &mut self.stated {
+    /// The same for a rank that does a part of the work of each layer in one pass, and scores `rows` rows for each of its samples.
+    fn working(mut self, work: &[f64], rows: f64) -> Self {
+        if let Some(Parts { forward, backward, loss, .. }) = &mut self.stated {
+            *loss *= rows;
             for (layer, work) in work.iter().enumerate() {
                 for pass in [&mut *forward, &mut *backward] {
                     if let Some(part) = pass.get_mut(layer) {

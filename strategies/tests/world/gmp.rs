@@ -172,7 +172,7 @@ fn steps_follow_a_reference_in_every_scheme_and_with_batches_that_do_not_divide(
     for fc_update in FcUpdate::ALL.iter().copied() {
         for scheme in ModuloScheme::ALL.iter().copied() {
             for (workers, mp, batch) in
-                [(4, 2, 16), (4, 4, 16), (4, 2, 15), (6, 3, 20), (4, 4, 5), (8, 8, 16)]
+                [(4, 2, 16), (4, 4, 16), (4, 2, 15), (6, 3, 20), (4, 4, 5), (8, 8, 16), (4, 2, 6), (8, 4, 28)]
             {
                 let groups = Groups { scheme, fc_update, ..Groups::of(workers, mp) };
                 let scene = groups.scene(4, batch);
@@ -190,6 +190,36 @@ fn steps_follow_a_reference_in_every_scheme_and_with_batches_that_do_not_divide(
     let scene = groups.scene(4, 16);
     let other = reference(&scene, Groups { fc_update: FcUpdate::PerBatch, ..groups });
     assert!(furthest(&reference(&scene, groups), &other) > 1e-3);
+}
+
+/// The last batch of an epoch has two samples, of one group.
+#[test]
+fn a_group_without_samples_takes_part() {
+    for scheme in ModuloScheme::ALL.iter().copied() {
+        for fc_update in FcUpdate::ALL.iter().copied() {
+            let groups = Groups { scheme, fc_update, ..Groups::of(4, 2) };
+            let scene = groups.scene(4, 499);
+            let apart = furthest(&joined(&scene.run(), 2, 1), &reference(&scene, groups));
+            assert!(apart < 2e-5, "{scheme} {fc_update}: {apart}");
+            let alone = Groups { average_every: Some(4), ..groups }.scene(4, 499).run();
+            assert!(joined(&alone, 2, 0).iter().all(|weight| weight.is_finite()), "{scheme} {fc_update}");
+        }
+    }
+}
+
+#[test]
+fn velocities_and_decay_of_parts_are_those_of_the_whole() {
+    let optimizer = |scene: Scene| {
+        let of = |sgd: Sgd| Sgd { momentum: 0.9, weight_decay: 0.01, ..sgd };
+        scene.change(|spec| spec.train.optimizer = of(spec.train.optimizer))
+    };
+    let d_sync = Groups::of(4, 1).scene(5, 16).change(|spec| spec.strategy = Strategy::DSync);
+    let expected = optimizer(d_sync).run();
+    for mp in [2, 4] {
+        let outcome = optimizer(Groups::of(4, mp).scene(5, 16)).run();
+        let apart = furthest(&joined(&outcome, mp, 0), expected.ranks[0].model());
+        assert!(apart < 2e-5, "{mp}: {apart}");
+    }
 }
 
 #[test]

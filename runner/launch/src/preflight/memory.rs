@@ -3,7 +3,7 @@
 use super::files::{copies_of, state_vectors};
 use super::{FLOAT, Part, mebibytes};
 use crate::Inventory;
-use recipe::{Model, ModuloScheme, PayloadPath, Role, RunSpec, Source, Strategy};
+use recipe::{Model, PayloadPath, Role, RunSpec, Source, Strategy};
 
 /// A worker process before it has a model or data: program, libraries and their first allocations.
 pub(super) const PROCESS: u64 = 150 << 20;
@@ -58,7 +58,7 @@ impl Needs {
                 + state_vectors(spec, Role::Worker),
             vectors_of_server: VECTORS + own(Role::Server) + state_vectors(spec, Role::Server),
             data: data_of(&spec.dataset.source),
-            activations: batch * rows_of(spec) * activations(&spec.model),
+            activations: batch * u64::from(spec.rows_per_sample()) * activations(&spec.model),
             shared: shared_of(spec),
             workers,
             servers,
@@ -123,14 +123,6 @@ fn shared_of(spec: &RunSpec) -> u64 {
                 + SHARED_MARKS * u64::from(spec.cluster.ranks())
                 + FLOAT * spec.model.parameters() as u64
         }
-    }
-}
-
-/// Rows of a pass at a time, for each sample of a worker's own.
-fn rows_of(spec: &RunSpec) -> u64 {
-    match spec.strategy {
-        Strategy::Gmp { mp, scheme: ModuloScheme::All, .. } => u64::from(mp),
-        _ => 1,
     }
 }
 

@@ -9,7 +9,7 @@
 //! anything but rectifiers and dropout before the next layer with weights (the paper stops there with an error). Above a linear
 //! layer that stays whole, all stay whole: the paper would place a second modulo layer.
 
-use crate::{Layer, LayeredModel, Model, Parameter, PlacedLayer, RunSpec, Strategy};
+use crate::{Layer, LayeredModel, Model, ModuloScheme, Parameter, PlacedLayer, RunSpec, Strategy};
 use std::ops::Range;
 
 /// Operations of a layer's backward pass, as a multiple of those of its forward pass.
@@ -251,17 +251,25 @@ impl RunSpec {
         }
     }
 
+    /// Rows of a pass over the layers that a group computes together, for each sample of a worker's own.
+    pub fn rows_per_sample(&self) -> u32 {
+        match self.strategy {
+            // A round has as many rows as a worker has samples, but for the scheme of one round.
+            Strategy::Gmp { mp, scheme: ModuloScheme::All, .. } => mp,
+            _ => 1,
+        }
+    }
+
     /// The work of each layer of worker `worker` in one pass over it, as a part of the work of the whole layer on the worker's
     /// own samples.
     pub fn layer_work(&self, worker: usize) -> Vec<f64> {
         let layers = self.model.weighted_layers().len();
         match &self.strategy {
-            Strategy::Gmp { scheme, .. } if self.model.layered().is_some() => {
+            Strategy::Gmp { .. } if self.model.layered().is_some() => {
                 let partition = self.model_partition();
-                let parts = partition.parts();
-                // A round has as many rows as a worker has samples, but for the scheme of one round.
-                let rows = parts as f64 / scheme.rounds(parts) as f64;
-                (0..layers).map(|layer| partition.work(layer, worker % parts, rows)).collect()
+                let part = worker % partition.parts();
+                let rows = f64::from(self.rows_per_sample());
+                (0..layers).map(|layer| partition.work(layer, part, rows)).collect()
             }
             _ => vec![1.0; layers],
         }

@@ -178,7 +178,9 @@ impl TorchLearner {
             return Ok(());
         }
         for place in section.placed {
-            let factor = self.factor(place, &x, self.cuts.get(&layer))?;
+            // Before the linear layer that is cut, rows are whole.
+            let kept = self.cuts.get(&layer).filter(|_| place > section.weighted);
+            let factor = self.factor(place, &x, kept)?;
             let placed = &self.model.layers[place];
             let (y, saved) = kernel::forward(placed, weights, x, factor)
                 .map_err(|error| failed(&placed.name, "forward pass", error))?;

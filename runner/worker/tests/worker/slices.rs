@@ -163,6 +163,29 @@ fn slices_are_slices_of_the_whole_layer() {
 }
 
 #[test]
+fn a_mask_before_a_layer_that_is_cut_is_that_of_whole_rows() {
+    let layers = [Layer::Flatten, Layer::Dropout { rate: 0.2 }, linear(6), Layer::Relu, linear(10)];
+    let model = place(ModelKind::Sequential, GREY, &layers);
+    let mut whole = learner(model.clone());
+    let weights = whole.initial();
+    whole.load(&batch()).unwrap();
+    whole.forward(&weights, 0).unwrap();
+    let expected = whole.take_activations().unwrap();
+    for part in 0..2 {
+        let mut slice = learner(model.clone());
+        slice.shard_layer(0, part, 2).unwrap();
+        let own = slice.initial();
+        slice.load(&batch()).unwrap();
+        slice.forward(&own, 0).unwrap();
+        let block = slice.take_activations().unwrap();
+        let columns = expected.columns(3 * part..3 * part + 3);
+        for (one, other) in block.values.iter().zip(&columns.values) {
+            assert!((one - other).abs() < 1e-6, "{one} and {other}");
+        }
+    }
+}
+
+#[test]
 fn what_cannot_be_cut_says_so() {
     let mut lenet = learner(lenet());
     assert_eq!(
