@@ -329,8 +329,11 @@ impl Gmp {
 
     /// Averages the weights: each over those who hold it.
     fn average_weights(&self, ctx: &mut WorkerContext) -> Result<(), StepError> {
-        let everyone = ctx.trainers().clone();
         let Self { partition, holders, .. } = self;
+        if partition.parts() == 1 {
+            return ctx.average_weights();
+        }
+        let everyone = ctx.trainers().clone();
         let layers = [
             (&everyone, partition.below()),
             (holders, partition.split()),
