@@ -15,7 +15,7 @@ use crate::schedule::{Division, GradientLane, StepBound};
 use crate::service_context::{RankInfo, ServiceContext};
 use crate::vector::{Layout, Vector};
 use crate::{Kind, Lane, StateError, StateVisitor, Tag};
-use record::Rank;
+use record::{BatchShare, Rank};
 
 use buckets::Exchange;
 pub use buckets::Travelling;
@@ -40,6 +40,8 @@ pub struct WorkerContext {
     exchange: Exchange,
     trainers: Group,
     batch: Batch,
+    // Of the activations that the next pass takes through a layer.
+    share: BatchShare,
     next_backward: usize,
     accumulated: Option<Accumulated>,
     t: u64,
@@ -96,6 +98,7 @@ impl WorkerContext {
             exchange,
             trainers,
             batch: Batch::default(),
+            share: BatchShare::WHOLE,
             next_backward: 0,
             accumulated: None,
             t: 0,

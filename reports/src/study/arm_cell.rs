@@ -1,8 +1,38 @@
 //! One arm under one condition: its runs, and what they come to.
 
 use super::{JudgedRun, Measure};
-use recipe::Metric;
+use recipe::{Metric, RunSpec};
 use store::{AttemptRow, RunState};
+
+/// Which workers of an arm must end with the same weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EqualWeights {
+    /// All.
+    All,
+    /// Those that hold the same part of the model.
+    Holders,
+    /// None, because each part of the model has one holder.
+    OneHolder,
+    /// None, because workers end with models of their own.
+    Own,
+}
+
+impl EqualWeights {
+    pub(crate) fn of(spec: &RunSpec) -> Self {
+        let parts = spec.strategy.parts();
+        match (spec.strategy.ranks_agree(), parts, spec.cluster.workers() > parts) {
+            (false, _, _) => Self::Own,
+            (true, 1, _) => Self::All,
+            (true, _, true) => Self::Holders,
+            (true, _, false) => Self::OneHolder,
+        }
+    }
+
+    /// Whether there is anything to compare.
+    pub(crate) fn compared(self) -> bool {
+        matches!(self, Self::All | Self::Holders)
+    }
+}
 
 /// One arm under one condition: a cell of the plan that is not excluded.
 pub(crate) struct ArmCell<'a> {
@@ -11,8 +41,8 @@ pub(crate) struct ArmCell<'a> {
     pub(crate) index: usize,
     /// Number of planned runs.
     pub(crate) planned: usize,
-    /// Whether all ranks must end with the same weights.
-    pub(crate) ranks_agree: bool,
+    /// Which workers must end with the same weights.
+    pub(crate) equal: EqualWeights,
     /// Samples of a global batch.
     pub(crate) batch: u32,
     /// Samples that a model is tested with.

@@ -3,7 +3,7 @@
 mod arm_cell;
 mod judged_run;
 
-pub(crate) use arm_cell::ArmCell;
+pub(crate) use arm_cell::{ArmCell, EqualWeights};
 pub use judged_run::is_judged;
 pub(crate) use judged_run::{JudgedRun, is_degraded};
 
@@ -150,7 +150,7 @@ fn conditions(rows: &SweepRows) -> Vec<Condition<'_>> {
             arm: cell.arm,
             index: number,
             planned: runs.planned[number],
-            ranks_agree: cell.spec.strategy.ranks_agree(),
+            equal: EqualWeights::of(&cell.spec),
             batch: cell.spec.train.global_batch.max(1),
             test_samples: cell.spec.dataset.source.test_samples(),
             own_pace: cell.spec.strategy.is_asynchronous().then_some(cell.spec.train.global_batch),

@@ -7,7 +7,7 @@ use crate::chart::{Figure, Key, Table};
 use crate::findings::Findings;
 use crate::number_format;
 use crate::phase_shares::{self, StepShares};
-use crate::study::{ArmCell, PlacedCell};
+use crate::study::{ArmCell, EqualWeights, PlacedCell};
 use recipe::Role;
 use record::Phase;
 use serde::Serialize;
@@ -153,14 +153,17 @@ fn bandwidth(attempt: &AttemptRow) -> Option<f64> {
 }
 
 fn weights(cell: &ArmCell) -> String {
-    if !cell.ranks_agree {
-        return "not applicable".to_owned();
-    }
+    let whom = match cell.equal {
+        EqualWeights::All => "on all ranks",
+        EqualWeights::Holders => "on holders of the same part",
+        EqualWeights::OneHolder => return "one holder of each part".to_owned(),
+        EqualWeights::Own => return "not applicable".to_owned(),
+    };
     let known: Vec<bool> =
         cell.runs.iter().filter_map(|judged| judged.attempt.weights.as_ref()).map(Result::is_ok).collect();
     match (known.len(), known.iter().filter(|agree| **agree).count()) {
         (0, _) => "–".to_owned(),
-        (all, agree) if all == agree => "equal on all ranks".to_owned(),
+        (all, agree) if all == agree => format!("equal {whom}"),
         (all, agree) => format!("equal in {agree} of {all} runs"),
     }
 }

@@ -10,7 +10,7 @@ use crate::machine::load;
 use crate::machine::turns::{self, TurnKind};
 use crate::number_format;
 use crate::phase_shares;
-use crate::study::{ArmCell, Condition, JudgedRun, Study, is_degraded};
+use crate::study::{ArmCell, Condition, EqualWeights, JudgedRun, Study, is_degraded};
 use crate::verdict::{Verdict, whole_percent};
 use crate::view::emulation;
 use crate::waiting;
@@ -301,21 +301,36 @@ fn machine(findings: &Findings) -> Option<TrustMark> {
 fn weights(findings: &Findings) -> Option<TrustMark> {
     let cells = || findings.study.conditions.iter().flat_map(|condition| &condition.cells);
     let known: Vec<bool> = cells()
-        .filter(|cell| cell.ranks_agree)
+        .filter(|cell| cell.equal.compared())
         .flat_map(|cell| &cell.runs)
         .filter(|judged| judged.run.state == RunState::Done)
         .filter_map(|judged| judged.attempt.weights.as_ref())
         .map(Result::is_ok)
         .collect();
-    let free: BTreeSet<usize> =
-        cells().filter(|cell| !cell.ranks_agree && !cell.runs.is_empty()).map(|cell| cell.arm).collect();
-    let names: Vec<&str> = free.into_iter().map(|arm| findings.study.arm_name(arm)).collect();
-    let aside =
-        if names.is_empty() { String::new() } else { format!("not applicable to {}", names.join(", ")) };
+    let named = |equal: EqualWeights| {
+        let arms: BTreeSet<usize> = cells()
+            .filter(|cell| cell.equal == equal && !cell.runs.is_empty())
+            .map(|cell| cell.arm)
+            .collect();
+        arms.into_iter().map(|arm| findings.study.arm_name(arm)).collect::<Vec<_>>().join(", ")
+    };
+    let asides =
+        [(EqualWeights::Own, "not applicable to"), (EqualWeights::OneHolder, "nothing to compare in")];
+    let asides = asides.map(|(equal, words)| (words, named(equal)));
+    let asides = asides.iter().filter(|(_, arms)| !arms.is_empty());
+    let aside = asides.map(|(words, arms)| format!("{words} {arms}")).collect::<Vec<_>>().join("; ");
+    let whole = cells().filter(|cell| !cell.runs.is_empty()).any(|cell| cell.equal == EqualWeights::All);
+    let same = match (whole, named(EqualWeights::Holders)) {
+        (_, arms) if arms.is_empty() => "all ranks end with the same bits".to_owned(),
+        (true, arms) => {
+            format!("all ranks end with the same bits, in {arms} those that hold the same part of the model")
+        }
+        (false, _) => "ranks that hold the same part of the model end with the same bits".to_owned(),
+    };
     match (known.len(), known.iter().filter(|agree| !**agree).count()) {
-        (0, _) if names.is_empty() => None,
+        (0, _) if aside.is_empty() => None,
         (0, _) => Some(TrustMark::supports("weights", aside)),
-        (_, 0) => Some(TrustMark::supports("weights", with("all ranks end with the same bits", &aside))),
+        (_, 0) => Some(TrustMark::supports("weights", with(&same, &aside))),
         (_, apart) => {
             let text = format!("ranks end with different weights in {}", number_format::plural(apart, "run"));
             Some(TrustMark::warns("weights", with(&text, &aside)))

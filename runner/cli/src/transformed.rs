@@ -70,7 +70,7 @@ fn network(spec: &RunSpec) -> String {
             "{workers} workers in {groups} groups of {parts}, each of which holds one model together\n"
         ),
     };
-    let _ = writeln!(out, "{}", columns(["", "weights", "of each rank", "values a row", "sent a sample"]));
+    let _ = writeln!(out, "{}", columns(["", "weights", "of each rank", "values/row", "sent/sample"]));
     for stage in partition.stages() {
         out.push_str(&line(spec, &partition, stage));
     }
@@ -82,7 +82,7 @@ fn network(spec: &RunSpec) -> String {
     let _ = writeln!(out, "{}", columns(["all", &human::thousands(whole as u64), &all, "", &sent]));
     let saved = human::percent(1.0 - held as f64 / whole.max(1) as f64);
     let _ = writeln!(out, "saved on rank 0: {saved} of the weights");
-    let activations = batch * spec.model.activations();
+    let activations = batch * spec.activations_per_sample();
     let vectors = if spec.train.optimizer.momentum > 0.0 { 3 } else { 2 };
     let _ = writeln!(
         out,
@@ -102,7 +102,7 @@ fn network(spec: &RunSpec) -> String {
 
 /// A line of the network; 80 columns with what stands before it in a recipe.
 fn columns([name, weights, own, row, sent]: [&str; 5]) -> String {
-    format!("{name:<20}{weights:>12}{own:>18}{row:>13}{sent:>15}").trim_end().to_owned()
+    format!("{name:<18}{weights:>12}{own:>24}{row:>11}{sent:>13}").trim_end().to_owned()
 }
 
 fn line(spec: &RunSpec, partition: &ModelPartition, stage: Stage) -> String {

@@ -8,12 +8,22 @@ use crate::{Nanos, Phase};
 pub enum Work {
     /// Loading the examples of a batch.
     Data,
-    /// Forward pass of one layer.
-    Forward(usize),
+    /// Forward pass through a layer.
+    Forward {
+        /// Its number in the layout.
+        layer: usize,
+        /// The rows of this pass.
+        share: BatchShare,
+    },
     /// The loss at the top, and its gradient.
-    Loss,
-    /// Backward pass of one layer.
-    Backward(usize),
+    Loss(BatchShare),
+    /// Backward pass through a layer.
+    Backward {
+        /// Its number in the layout.
+        layer: usize,
+        /// The rows of this pass.
+        share: BatchShare,
+    },
     /// Updating this many weights.
     Update(usize),
     /// Adding this many elements.
@@ -24,6 +34,26 @@ pub enum Work {
     Decode(usize),
     /// Copying this many elements for a snapshot.
     Snapshot(usize),
+}
+
+/// The rows of a pass, relative to a worker's batch: a micro-batch is a part of it, and a group of workers may take rows of
+/// several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchShare {
+    /// Rows of the pass.
+    pub rows: u64,
+    /// Rows of the batch; where it has none, the pass counts as a whole one.
+    pub of: u64,
+}
+
+impl BatchShare {
+    /// All rows of the batch.
+    pub const WHOLE: Self = Self { rows: 1, of: 1 };
+
+    /// This share of `whole`, exactly `whole` for a whole batch.
+    pub fn times(self, whole: f64) -> f64 {
+        if self.rows == self.of || self.of == 0 { whole } else { whole * self.rows as f64 / self.of as f64 }
+    }
 }
 
 /// A source of time for one rank.

@@ -96,7 +96,7 @@ pub struct Prepared {
     pub training_samples: u64,
     /// SHA-256 of the data that was read, in hexadecimal; equal on all ranks.
     pub data_digest: String,
-    /// SHA-256 of the initial weights, in hexadecimal; equal on all ranks.
+    /// SHA-256 of the initial weights that the rank holds, in hexadecimal; equal on all ranks that hold the same part of the model.
     pub weights: String,
     /// Number of weights.
     pub parameters: u64,

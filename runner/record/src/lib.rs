@@ -14,7 +14,7 @@ mod schedule;
 mod snapshot;
 mod units;
 
-pub use clock::{Clock, Work};
+pub use clock::{BatchShare, Clock, Work};
 pub use event::{
     CheckpointRecord, CodingRecord, EVENT_VERSION, Emulated, EmulationRecord, Event, EventError, LinkRecord,
     LostRecord, MetricRecord, Overhead, Prepared, RankEnd, RankEnded, SamplesRecord, SpanRecord, StepRecord,

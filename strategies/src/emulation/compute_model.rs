@@ -93,14 +93,12 @@ impl ComputeModel {
         let compute = emulation.compute.filter(|compute| !serves || compute.split != ComputeSplit::Measured);
         let slowness = Slowness::of(emulation, seed, spec.cluster.workers(), rank);
         let work = if serves { Vec::new() } else { spec.layer_work(rank.index()) };
-        Self::new(compute, slowness, measured, parameter_count)
-            .working(&work, f64::from(spec.rows_per_sample()))
+        Self::new(compute, slowness, measured, parameter_count).working(&work)
     }
 
-    /// The same for a rank that does a part of the work of each layer in one pass, and scores `rows` rows for each of its samples.
-    fn working(mut self, work: &[f64], rows: f64) -> Self {
-        if let Some(Parts { forward, backward, loss, .. }) = &mut self.stated {
-            *loss *= rows;
+    /// The same for a rank that computes a part of the outputs of each layer.
+    fn working(mut self, work: &[f64]) -> Self {
+        if let Some(Parts { forward, backward, .. }) = &mut self.stated {
             for (layer, work) in work.iter().enumerate() {
                 for pass in [&mut *forward, &mut *backward] {
                     if let Some(part) = pass.get_mut(layer) {
@@ -121,8 +119,10 @@ impl ComputeModel {
     ///
     /// Where times are stated, loading a batch has none of its own: it is part of the step.
     pub fn length(&self, step: u64, work: Work, real: Nanos) -> Option<Nanos> {
-        let computes =
-            matches!(work, Work::Data | Work::Forward(_) | Work::Loss | Work::Backward(_) | Work::Update(_));
+        let computes = matches!(
+            work,
+            Work::Data | Work::Forward { .. } | Work::Loss(_) | Work::Backward { .. } | Work::Update(_)
+        );
         if !computes {
             return None;
         }
@@ -133,11 +133,11 @@ impl ComputeModel {
     }
 
     fn stated(&self, parts: &Parts, work: Work) -> f64 {
-        let layer = |parts: &[f64], layer: usize| parts.get(layer).copied().unwrap_or_default();
+        let of_layer = |parts: &[f64], layer: usize| parts.get(layer).copied().unwrap_or_default();
         match work {
-            Work::Forward(l) => layer(&parts.forward, l),
-            Work::Loss => parts.loss,
-            Work::Backward(l) => layer(&parts.backward, l),
+            Work::Forward { layer, share } => share.times(of_layer(&parts.forward, layer)),
+            Work::Loss(share) => share.times(parts.loss),
+            Work::Backward { layer, share } => share.times(of_layer(&parts.backward, layer)),
             Work::Update(weights) => parts.update * weights as f64 / self.parameter_count.max(1) as f64,
             _ => 0.0,
         }
@@ -148,6 +148,7 @@ impl ComputeModel {
 mod tests {
     use super::*;
     use recipe::Emulation;
+    use record::BatchShare;
     use std::time::Duration;
 
     fn pace(split: ComputeSplit, factor: f64) -> ComputeModel {
@@ -159,13 +160,17 @@ mod tests {
     }
 
     fn lengths(pace: &ComputeModel) -> Vec<u64> {
+        lengths_of(pace, BatchShare::WHOLE)
+    }
+
+    fn lengths_of(pace: &ComputeModel, share: BatchShare) -> Vec<u64> {
         let works = [
             Work::Data,
-            Work::Forward(0),
-            Work::Forward(1),
-            Work::Loss,
-            Work::Backward(1),
-            Work::Backward(0),
+            Work::Forward { layer: 0, share },
+            Work::Forward { layer: 1, share },
+            Work::Loss(share),
+            Work::Backward { layer: 1, share },
+            Work::Backward { layer: 0, share },
             Work::Update(100),
             Work::Reduce(5),
         ];
@@ -177,6 +182,19 @@ mod tests {
         let lengths = lengths(&pace(ComputeSplit::Measured, 1.0));
         assert_eq!(lengths, [0, 1000, 3000, 2000, 4000, 6000, 4000, 0]);
         assert_eq!(lengths[..7].iter().sum::<u64>(), 20_000);
+    }
+
+    /// Four micro-batches are one batch, and a group of four that computes a quarter of the outputs for the rows of four does as
+    /// much as each of them alone.
+    #[test]
+    fn a_part_of_a_batch_takes_its_part_of_the_time() {
+        let pace = pace(ComputeSplit::Measured, 1.0);
+        let quarter = BatchShare { rows: 8, of: 32 };
+        assert_eq!(lengths_of(&pace, quarter), [0, 250, 750, 500, 1000, 1500, 4000, 0]);
+        let parts = pace.working(&[1.0, 0.25]);
+        let of_group = BatchShare { rows: 128, of: 32 };
+        assert_eq!(lengths_of(&parts, of_group), [0, 4000, 3000, 8000, 4000, 24_000, 4000, 0]);
+        assert_eq!(lengths_of(&parts, BatchShare { rows: 0, of: 0 })[2], 750);
     }
 
     #[test]
@@ -202,7 +220,7 @@ mod tests {
         );
         assert_eq!(pace(ComputeSplit::Measured, 3.0).length(1, Work::Reduce(5), Nanos(77)), None);
         let own = ComputeModel { stated: None, ..pace(ComputeSplit::Measured, 1.0) };
-        assert_eq!(own.length(1, Work::Loss, Nanos(77)), None);
+        assert_eq!(own.length(1, Work::Loss(BatchShare::WHOLE), Nanos(77)), None);
         let real = ComputeModel { stated: None, ..pace(ComputeSplit::Measured, 3.0) };
         assert_eq!(lengths(&real), [231, 231, 231, 231, 231, 231, 231, 0]);
     }

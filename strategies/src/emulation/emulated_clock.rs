@@ -153,7 +153,7 @@ mod tests {
     use crate::StepError;
     use crate::emulation::Parts;
     use recipe::{Compute, ComputeSplit};
-    use record::{PhaseClock, Rank, Trace};
+    use record::{BatchShare, PhaseClock, Rank, Trace};
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Duration;
 
@@ -203,8 +203,12 @@ mod tests {
     /// One step whose arithmetic takes these times; answers how long its phases took.
     fn step(machine: &Machine, phases: &mut PhaseClock, real: [u64; 4]) -> [u64; 4] {
         phases.timed(Phase::Data, Work::Data, || machine.works(real[0]));
-        phases.timed(Phase::Forward, Work::Forward(0), || machine.works(real[1]));
-        phases.timed(Phase::Backward, Work::Backward(0), || machine.works(real[2]));
+        phases.timed(Phase::Forward, Work::Forward { layer: 0, share: BatchShare::WHOLE }, || {
+            machine.works(real[1])
+        });
+        phases.timed(Phase::Backward, Work::Backward { layer: 0, share: BatchShare::WHOLE }, || {
+            machine.works(real[2])
+        });
         phases.timed(Phase::Update, Work::Update(10), || machine.works(real[3]));
         let step = phases.step();
         let times = phases.next_step(step + 1).phases;
@@ -241,7 +245,9 @@ mod tests {
     #[test]
     fn a_rank_that_was_late_has_waited_less_for_its_peers() {
         let (machine, clock, mut phases) = stage(0);
-        phases.timed(Phase::Forward, Work::Forward(0), || machine.works(300));
+        phases.timed(Phase::Forward, Work::Forward { layer: 0, share: BatchShare::WHOLE }, || {
+            machine.works(300)
+        });
         // The peers come at 500, whether this rank is there at 200 or at 300.
         phases.switch(Phase::WaitPeer);
         machine.works(200);

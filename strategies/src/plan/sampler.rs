@@ -49,10 +49,15 @@ impl Sampler {
         }
     }
 
+    /// Samples of all workers in a step that they take together.
+    pub fn samples(&self, step: u64) -> usize {
+        self.positions(step).len()
+    }
+
     /// The factor of a worker's mean gradient before a plain sum over the workers, scaled by 1 / p, so that the result
     /// is the mean over all samples: p n_i / B. Samples, not ranks, carry the weight.
     pub fn weight(&self, step: u64, worker: usize) -> f32 {
-        let all = self.positions(step).len();
+        let all = self.samples(step);
         (self.workers * self.own_samples(step, worker)) as f32 / all as f32
     }
 

@@ -1,6 +1,6 @@
 //! What work costs in a simulated world.
 
-use record::{Nanos, Work};
+use record::{BatchShare, Nanos, Work};
 
 /// What work costs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,15 +26,16 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// The cost of some work, rounded down.
+    /// The cost of some work, rounded down. Passes over a part of a batch cost their part.
     pub fn of(&self, work: Work) -> Nanos {
-        let layer = |costs: &[Nanos], layer: usize| costs.get(layer).copied().unwrap_or_default();
+        let of_layer = |costs: &[Nanos], layer: usize| costs.get(layer).copied().unwrap_or_default();
+        let part = |whole: Nanos, share: BatchShare| Nanos(share.times(whole.0 as f64) as u64);
         let elements = |each: f64, count: usize| Nanos((each * count as f64) as u64);
         match work {
             Work::Data => self.data,
-            Work::Forward(l) => layer(&self.forward, l),
-            Work::Loss => self.loss,
-            Work::Backward(l) => layer(&self.backward, l),
+            Work::Forward { layer, share } => part(of_layer(&self.forward, layer), share),
+            Work::Loss(share) => part(self.loss, share),
+            Work::Backward { layer, share } => part(of_layer(&self.backward, layer), share),
             Work::Update(n) => elements(self.update, n),
             Work::Reduce(n) => elements(self.reduce, n),
             Work::Encode(n) => elements(self.code, n),

@@ -4,7 +4,7 @@ use super::{Accumulated, LayerGradient, WorkerContext};
 use crate::learner::Batch;
 use crate::vector::{Vector, piece};
 use crate::{Loss, StepError};
-use record::{Phase, Work};
+use record::{BatchShare, Phase, Work};
 use std::ops::Range;
 
 impl WorkerContext {
@@ -78,13 +78,14 @@ impl WorkerContext {
     }
 
     fn load_micro_batch(&mut self, k: usize, pieces: usize) -> Result<Batch, StepError> {
-        let Self { service, learner, batch, t, trainers, .. } = self;
+        let Self { service, learner, batch, share, t, trainers, .. } = self;
         let sampler = &service.info.plan.sampler;
         service.lane.clock.timed(Phase::Data, Work::Data, || {
             if k == 0 {
                 *batch = sampler.batch(*t, trainers.me().0);
             }
             let examples = batch.examples[piece(batch.examples.len(), pieces, k)].to_vec();
+            *share = BatchShare { rows: examples.len() as u64, of: batch.examples.len() as u64 };
             let part = Batch { epoch: batch.epoch, examples };
             learner.load(&part).map(|()| part)
         })

@@ -4,14 +4,15 @@ use super::WorkerContext;
 use crate::learner::Batch;
 use crate::vector::Block;
 use crate::{Group, Kind, Loss, StepError, Tag, Wire};
-use record::{Phase, Work};
+use record::{BatchShare, Phase, Work};
 use std::ops::Range;
 
 impl WorkerContext {
     /// Loads this worker's samples of the step as activations.
     pub fn load(&mut self) -> Result<(), StepError> {
-        let Self { service, learner, batch, t, trainers, .. } = self;
+        let Self { service, learner, batch, share, t, trainers, .. } = self;
         let sampler = &service.info.plan.sampler;
+        *share = BatchShare::WHOLE;
         service.lane.clock.timed(Phase::Data, Work::Data, || {
             *batch = sampler.batch(*t, trainers.me().0);
             learner.load(batch)
@@ -25,23 +26,22 @@ impl WorkerContext {
 
     /// The forward pass through one layer.
     pub fn forward_layer(&mut self, layer: usize) -> Result<(), StepError> {
-        let Self { service, learner, weights, .. } = self;
-        service.lane.clock.timed(Phase::Forward, Work::Forward(layer), || learner.forward(weights, layer))
+        let Self { service, learner, weights, share, .. } = self;
+        let work = Work::Forward { layer, share: *share };
+        service.lane.clock.timed(Phase::Forward, work, || learner.forward(weights, layer))
     }
 
     /// The mean loss of these samples; its gradient replaces the activations.
     pub fn loss(&mut self, batch: &Batch) -> Result<Loss, StepError> {
-        let Self { service, learner, .. } = self;
-        service.lane.clock.timed(Phase::Forward, Work::Loss, || learner.loss(batch))
+        let Self { service, learner, share, .. } = self;
+        service.lane.clock.timed(Phase::Forward, Work::Loss(*share), || learner.loss(batch))
     }
 
     /// The backward pass through one layer; writes the gradient of the layer's weights.
     pub fn backward_layer(&mut self, layer: usize, gradient: &mut [f32]) -> Result<(), StepError> {
-        let Self { service, learner, weights, .. } = self;
-        service
-            .lane
-            .clock
-            .timed(Phase::Backward, Work::Backward(layer), || learner.backward(weights, layer, gradient))
+        let Self { service, learner, weights, share, .. } = self;
+        let work = Work::Backward { layer, share: *share };
+        service.lane.clock.timed(Phase::Backward, work, || learner.backward(weights, layer, gradient))
     }
 
     /// Fetches the activations, or their gradients, to host memory.
@@ -50,18 +50,26 @@ impl WorkerContext {
         service.lane.clock.timed(Phase::Copy, Work::Snapshot(0), || learner.take_activations())
     }
 
-    /// Sets the activations, or their gradients, from host memory.
+    /// Sets the activations of the loaded samples, or their gradients, from host memory.
     pub fn put_activations(&mut self, activations: Block) -> Result<(), StepError> {
+        self.share = BatchShare::WHOLE;
+        self.write_activations(activations)
+    }
+
+    fn write_activations(&mut self, activations: Block) -> Result<(), StepError> {
         let Self { service, learner, .. } = self;
         let work = Work::Snapshot(activations.values.len());
         service.lane.clock.timed(Phase::Copy, work, || learner.put_activations(activations))
     }
 
     /// The same for activations of other examples than those that were loaded: what is random about them follows the
-    /// examples.
+    /// examples, and passes over them count as that part of a worker's mean batch in this step.
     pub fn put_activations_of(&mut self, batch: &Batch, activations: Block) -> Result<(), StepError> {
         self.learner.set_examples(batch)?;
-        self.put_activations(activations)
+        let sampler = &self.service.info.plan.sampler;
+        let rows = batch.examples.len() * sampler.workers();
+        self.share = BatchShare { rows: rows as u64, of: sampler.samples(self.t) as u64 };
+        self.write_activations(activations)
     }
 
     /// Passes the activations through `f`, which may exchange them with the group.
@@ -73,7 +81,7 @@ impl WorkerContext {
         let tag = self.tag(Kind::Exchange);
         let activations = self.take_activations()?;
         let activations = f(activations, tag, &mut self.service.lane.wire(group).exact())?;
-        self.put_activations(activations)
+        self.write_activations(activations)
     }
 
     /// Keeps only the `part`-th of `of` slices of the outputs of some layers; the weights become the slices of the same

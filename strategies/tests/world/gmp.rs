@@ -2,10 +2,12 @@
 
 use crate::scene::{Scene, digests};
 use recipe::{
-    Codec, Compression, Extent, FcUpdate, Layer, LayeredModel, Model, ModelKind, ModelPartition,
-    ModuloScheme, Parameter, PlacedLayer, Sgd, Shape, Strategy,
+    Codec, Compression, Compute, ComputeSplit, Extent, FcUpdate, Layer, LayeredModel, Model, ModelKind,
+    ModelPartition, ModuloScheme, Parameter, PlacedLayer, Sgd, Shape, Strategy,
 };
-use strategies::sim::WorldOutcome;
+use record::{Event, Phase};
+use std::time::Duration;
+use strategies::sim::{World, WorldOutcome};
 use strategies::toy::Perceptron;
 use strategies::{Batch, Blueprint, Learner, Vector};
 
@@ -323,6 +325,37 @@ fn what_travels_within_a_group_is_what_the_partition_says() {
                 })
                 .sum();
             assert_eq!(sent, 3 * 4 * 4 * partition(mp).values_sent() as u64, "{scheme} {mp}");
+        }
+    }
+}
+
+/// Groups do the arithmetic of one process, whatever the scheme, also with fewer samples per worker than a group has workers.
+#[test]
+fn groups_compute_as_long_in_all_as_workers_that_hold_the_whole_model() {
+    let split = ComputeSplit::Given { forward: 0.375, backward: 0.5, update: 0.125 };
+    let computed = |groups: Groups, strategy: Strategy, batch: u32| {
+        let mut scene = groups.scene(2, batch).change(|spec| {
+            spec.strategy = strategy;
+            spec.emulation.compute = Some(Compute { step_time: Duration::from_millis(8), split });
+        });
+        let (layers, size) = (WIDTHS.len() - 1, scene.learner().layout().size());
+        scene.world = World::new(1).emulating(&scene.spec, 1, layers, size);
+        let steps =
+            scene.run().ranks.into_iter().flat_map(|rank| rank.events).filter_map(|event| match event {
+                Event::Step(step) => Some(step.phases[Phase::Forward].0 + step.phases[Phase::Backward].0),
+                _ => None,
+            });
+        steps.sum::<u64>()
+    };
+    for (workers, mp, batch) in [(4, 2, 16), (4, 4, 16), (4, 4, 4), (4, 4, 5), (4, 2, 7), (8, 4, 28)] {
+        for scheme in ModuloScheme::ALL.iter().copied() {
+            let groups = Groups { scheme, ..Groups::of(workers, mp) };
+            let expected = u64::from(workers) * 2 * 7_000_000;
+            for strategy in [Strategy::DSync, groups.strategy()] {
+                // Times of passes are rounded down to nanoseconds.
+                let missing = expected - computed(groups, strategy.clone(), batch);
+                assert!(missing < 2000, "{workers} {mp} {batch} {scheme} {strategy:?}: {missing}");
+            }
         }
     }
 }

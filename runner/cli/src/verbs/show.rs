@@ -71,7 +71,7 @@ fn words(detail: &RunDetail, width: usize) -> String {
     facts.extend(line.spec.emulation.words().into_iter().map(|words| ("emulated", words)));
     facts.extend(detail.reused_from.clone().map(|source| ("reused from", source)));
     if let Some(attempt) = &detail.run.attempt {
-        facts.extend(attempt_facts(attempt));
+        facts.extend(attempt_facts(attempt, line.spec.strategy.parts()));
     }
     for (name, value) in facts {
         let _ = writeln!(out, "  {name:<14}{value}");
@@ -85,7 +85,7 @@ fn words(detail: &RunDetail, width: usize) -> String {
     out
 }
 
-fn attempt_facts(attempt: &AttemptRow) -> Vec<(&'static str, String)> {
+fn attempt_facts(attempt: &AttemptRow, parts: u32) -> Vec<(&'static str, String)> {
     let mut facts = vec![("started", human::moment(attempt.started))];
     facts.extend(attempt.wall.map(|time| ("wall time", human::time(time))));
     facts.extend(attempt.training.map(|time| ("training", human::time(time))));
@@ -103,7 +103,11 @@ fn attempt_facts(attempt: &AttemptRow) -> Vec<(&'static str, String)> {
     facts.push(("samples", human::thousands(attempt.samples)));
     match &attempt.weights {
         Some(Ok(digest)) => {
-            facts.push(("weights", format!("{} on all ranks", digest.get(..16).unwrap_or(digest))));
+            let whose = match parts {
+                1 => "on all ranks".to_owned(),
+                parts => format!("of the model that {parts} parts make"),
+            };
+            facts.push(("weights", format!("{} {whose}", digest.get(..16).unwrap_or(digest))));
         }
         Some(Err(lines)) => facts.push(("weights", format!("differ: {}", lines.join(", ")))),
         None => {}

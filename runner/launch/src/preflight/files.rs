@@ -41,7 +41,7 @@ pub(super) fn passing_snapshots_of(spec: &RunSpec) -> u64 {
         // The parts of the first and the last model, which are kept as a whole.
         _ => 2,
     };
-    count.saturating_mul(copies).saturating_add(ends).saturating_mul(snapshot_of(spec))
+    count.saturating_mul(copies).saturating_add(ends).saturating_mul(spec.bytes_of_parts())
 }
 
 /// Vectors as long as the weights in the saved state of a rank, at most: weights, velocity, and what strategy and codec hold; 0

@@ -3,7 +3,7 @@
 use super::files::{copies_of, state_vectors};
 use super::{FLOAT, Part, mebibytes};
 use crate::Inventory;
-use recipe::{Model, PayloadPath, Role, RunSpec, Source, Strategy};
+use recipe::{PayloadPath, Role, RunSpec, Source, Strategy};
 
 /// A worker process before it has a model or data: program, libraries and their first allocations.
 pub(super) const PROCESS: u64 = 150 << 20;
@@ -58,7 +58,8 @@ impl Needs {
                 + state_vectors(spec, Role::Worker),
             vectors_of_server: VECTORS + own(Role::Server) + state_vectors(spec, Role::Server),
             data: data_of(&spec.dataset.source),
-            activations: batch * u64::from(spec.rows_per_sample()) * activations(&spec.model),
+            // Each with its gradient.
+            activations: batch * 2 * FLOAT * spec.activations_per_sample() as u64,
             shared: shared_of(spec),
             workers,
             servers,
@@ -68,7 +69,10 @@ impl Needs {
     }
 
     fn worker(&self) -> u64 {
-        PROCESS + self.vectors_of_worker * self.held + self.data + self.activations + self.shared
+        // Before a rank keeps its part, it draws the whole model and passes a batch through it once.
+        let start = if self.held < self.weights { 2 * self.weights + self.held } else { 0 };
+        let vectors = start.max(self.vectors_of_worker * self.held);
+        PROCESS + vectors + self.data + self.activations + self.shared
     }
 
     fn server(&self) -> u64 {
@@ -124,11 +128,6 @@ fn shared_of(spec: &RunSpec) -> u64 {
                 + FLOAT * spec.model.parameters() as u64
         }
     }
-}
-
-/// Memory of one example between forward and backward pass, in bytes: the activations and their gradients.
-fn activations(model: &Model) -> u64 {
-    2 * FLOAT * model.activations() as u64
 }
 
 /// The data as a process holds it: a byte per pixel.

@@ -7,7 +7,7 @@ use crate::resolve::training::{ACCUMULATE, CLIP};
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::{Defaulted, Optional};
-use crate::{Codec, Compression, FcUpdate, ModuloScheme, Route, RunSpec, Strategy};
+use crate::{Codec, Compression, FcUpdate, Layer, Model, ModuloScheme, Route, RunSpec, Strategy};
 
 const MP: Defaulted<u64> = Defaulted::whole("strategy.mp");
 const SCHEME: Defaulted<ModuloScheme> = Defaulted::choice("strategy.scheme");
@@ -17,11 +17,18 @@ const LEAST_CCR: Defaulted<f64> = Defaulted::number("strategy.least-ccr");
 
 /// The strategy that the settings describe.
 pub(crate) fn read(settings: &Settings) -> Strategy {
+    let mp = MP.of(settings) as u32;
+    let average_every = AVERAGE_EVERY.of(settings);
+    // A group of one has no rounds and splits nothing: whatever these settings say, its runs are the same.
+    if mp == 1 {
+        let (scheme, fc_update) = (ModuloScheme::Shares, FcUpdate::PerRound);
+        return Strategy::Gmp { mp, scheme, fc_update, average_every, least_ccr: 0.0 };
+    }
     Strategy::Gmp {
-        mp: MP.of(settings) as u32,
+        mp,
         scheme: SCHEME.of(settings),
         fc_update: FC_UPDATE.of(settings),
-        average_every: AVERAGE_EVERY.of(settings),
+        average_every,
         least_ccr: LEAST_CCR.of(settings),
     }
 }
@@ -38,6 +45,7 @@ pub(crate) fn findings(settings: &Settings, spec: &RunSpec) -> Vec<Finding> {
             divided_norm(settings, mp),
             micro_batches(settings, spec, mp),
             coded_parts(settings, spec, mp),
+            nothing_travels(settings, spec),
         ];
         findings.extend(all.into_iter().flatten());
     }
@@ -63,8 +71,22 @@ fn nothing_to_split(settings: &Settings, spec: &RunSpec, mp: u32) -> Option<Find
             .at_option(settings.span(MP), "workers of each group")
             .at_option(settings.span(LEAST_CCR).filter(|_| threshold > 0.0), "the least ratio of computation to communication")
             .note("linear layers are split that have an output for each worker, and after which only rectifiers and dropout follow")
-            .cure("take `mp = 1`, a smaller `mp`, or a model with wider linear layers; or lower `least-ccr`")
+            .cure(cure_of_nothing(&spec.model, threshold))
     })
+}
+
+fn cure_of_nothing(model: &Model, threshold: f64) -> &'static str {
+    let Some(model) = model.layered() else {
+        return "take `mp = 1`: the layers of a model file stay whole";
+    };
+    let linear = model.layers.iter().any(|placed| matches!(placed.layer, Layer::Linear { .. }));
+    match (linear, threshold > 0.0) {
+        (false, _) => "take `mp = 1`, or a model with linear layers",
+        (true, false) => "take `mp = 1`, a smaller `mp`, or a model with wider linear layers",
+        (true, true) => {
+            "take `mp = 1`, a smaller `mp`, or a model with wider linear layers; or lower `least-ccr`"
+        }
+    }
 }
 
 fn divided_norm(settings: &Settings, mp: u32) -> Option<Finding> {
@@ -105,6 +127,24 @@ fn coded_parts(settings: &Settings, spec: &RunSpec, mp: u32) -> Option<Finding> 
             .at_option(settings.span(MP), "each holds a part of the model")
             .cure("take `mp = 1`, or another codec"),
     )
+}
+
+/// A codec where one group holds the model, and splits all of it.
+fn nothing_travels(settings: &Settings, spec: &RunSpec) -> Option<Finding> {
+    let Compression::Coded { codec, .. } = spec.compression else { return None };
+    let partition = spec.model_partition();
+    let split = partition.below().is_empty() && partition.whole_above().is_empty();
+    let alone = partition.parts() > 1 && spec.cluster.workers() as usize == partition.parts();
+    (split && alone).then(|| {
+        let what = format!(
+            "`{}` has nothing to encode: each worker alone holds its part of each layer",
+            codec.name()
+        );
+        Finding::new("R142", what)
+            .at_option(settings.span(COMPRESSION_KIND), "encodes gradients that are averaged")
+            .at_option(settings.span(MP), "one group of all workers")
+            .cure("take no compression, a smaller `mp`, or a model with layers that are not split")
+    })
 }
 
 fn coded_averages(settings: &Settings, spec: &RunSpec) -> Option<Finding> {

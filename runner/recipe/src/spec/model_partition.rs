@@ -33,6 +33,8 @@ struct PartitionedLayer {
     outputs: usize,
     /// Numbers of elements of its tensors.
     tensors: Vec<usize>,
+    /// Values of one example that its forward pass keeps.
+    activations: usize,
 }
 
 /// A stage of the transformed network.
@@ -173,13 +175,23 @@ impl ModelPartition {
         peers * self.stages().iter().map(sent).sum::<usize>()
     }
 
-    /// The work of a layer in one pass over a round, as a part of the work of the whole layer on a rank's own samples.
-    pub(crate) fn work(&self, layer: usize, part: usize, rows: f64) -> f64 {
-        let outputs = self.layers.get(layer).map_or(1, |layer| layer.outputs).max(1);
+    /// Values that the first part keeps of a layer for the backward pass, for each row: of a split layer its own columns, and all
+    /// columns once they have been exchanged.
+    fn activations(&self, layer: usize) -> usize {
+        let PartitionedLayer { activations, outputs, .. } = self.layers[layer];
         match self.split.contains(&layer) {
-            true => rows * self.columns(layer, part).len() as f64 / outputs as f64,
-            false if self.above().contains(&layer) => rows,
-            false => 1.0,
+            true => (activations * self.columns(layer, 0).len()).div_ceil(outputs.max(1)) + outputs,
+            false => activations,
+        }
+    }
+
+    /// The part of the work of a layer on some rows that a part of the model has.
+    pub(crate) fn work(&self, layer: usize, part: usize) -> f64 {
+        let outputs = self.layers.get(layer).map_or(1, |layer| layer.outputs).max(1);
+        if self.split.contains(&layer) {
+            self.columns(layer, part).len() as f64 / outputs as f64
+        } else {
+            1.0
         }
     }
 }
@@ -214,6 +226,7 @@ fn layer(section: &[PlacedLayer]) -> PartitionedLayer {
         input: section.first().map_or(0, |placed| placed.input.size()),
         outputs: weighted.map_or(0, |placed| placed.output.size()),
         tensors: weighted.map_or(&[][..], |placed| &placed.parameters).iter().map(Parameter::size).collect(),
+        activations: section.iter().map(|placed| placed.output.size()).sum(),
     }
 }
 
@@ -251,25 +264,40 @@ impl RunSpec {
         }
     }
 
-    /// Rows of a pass over the layers that a group computes together, for each sample of a worker's own.
-    pub fn rows_per_sample(&self) -> u32 {
-        match self.strategy {
-            // A round has as many rows as a worker has samples, but for the scheme of one round.
-            Strategy::Gmp { mp, scheme: ModuloScheme::All, .. } => mp,
-            _ => 1,
+    /// Values that a worker keeps for the backward pass, for each sample of its own batch.
+    pub fn activations_per_sample(&self) -> usize {
+        let Strategy::Gmp { mp, scheme, .. } = self.strategy else { return self.model.activations() };
+        let partition = self.model_partition();
+        if partition.parts() == 1 {
+            return self.model.activations();
+        }
+        // A round has as many rows as a worker has samples, but for the scheme of one round.
+        let rows = match scheme {
+            ModuloScheme::All => mp as usize,
+            ModuloScheme::Turns | ModuloScheme::Shares => 1,
+        };
+        let sum = |layers: Range<usize>| layers.map(|layer| partition.activations(layer)).sum::<usize>();
+        sum(partition.below()) + rows * sum(partition.above())
+    }
+
+    /// Bytes of the weights that the ranks which hold one model together hold in all: layers that are not split count for each.
+    pub fn bytes_of_parts(&self) -> u64 {
+        let partition = self.model_partition();
+        let held = |part: usize| partition.parameters(part) as u64;
+        match partition.parts() {
+            1 => 4 * self.model.parameters() as u64,
+            parts => 4 * (0..parts).map(held).sum::<u64>(),
         }
     }
 
-    /// The work of each layer of worker `worker` in one pass over it, as a part of the work of the whole layer on the worker's
-    /// own samples.
+    /// The work of each layer of worker `worker`, as a part of the work of the whole layer on the same rows.
     pub fn layer_work(&self, worker: usize) -> Vec<f64> {
         let layers = self.model.weighted_layers().len();
         match &self.strategy {
             Strategy::Gmp { .. } if self.model.layered().is_some() => {
                 let partition = self.model_partition();
                 let part = worker % partition.parts();
-                let rows = f64::from(self.rows_per_sample());
-                (0..layers).map(|layer| partition.work(layer, part, rows)).collect()
+                (0..layers).map(|layer| partition.work(layer, part)).collect()
             }
             _ => vec![1.0; layers],
         }

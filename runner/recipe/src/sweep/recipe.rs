@@ -258,11 +258,11 @@ impl Reader<'_> {
             if let Some(leaf) = asked
                 && communication::has_no_effect(strategy.kind, PARAMETERS.into())
             {
-                let title = format!("`{}` sends no weights that could be encoded", strategy.kind);
+                let title = format!("`{}` encodes no weights", strategy.kind);
                 self.findings.push(
                     Finding::new("R130", title)
                         .at_option(leaf.span, "without effect")
-                        .note("only gradients travel between its workers")
+                        .note("codecs act on the gradients that travel between its workers")
                         .cure("leave it out"),
                 );
             }

@@ -418,6 +418,18 @@ fn impossible_groups() {
             ("a projection", &[&gmp("mp = 2\ncompression = { kind = \"powersgd\", error-feedback = true }")]),
             ("one range", &[&gmp("mp = 2\ncompression = { kind = \"quantize8\", range = \"gradient\" }")]),
             ("a code for weights", &[&gmp("average-every = 4\ncompression = \"fp16\"")]),
+            (
+                "a code for weights, on purpose",
+                &[&gmp("average-every = 4\ncompression = { kind = \"fp16\", parameters = true }")],
+            ),
+            ("a code where one group splits everything", &[&gmp("mp = 2\ncompression = \"fp16\"")]),
+            (
+                "convolutions only",
+                &[
+                    &gmp("mp = 2"),
+                    "[model]\nkind = \"sequential\"\nlayers = [{ kind = \"conv\", outputs = 10, kernel = 28 }, { kind = \"flatten\" }]",
+                ],
+            ),
             ("keys of another strategy", &["[[strategy]]\nkind = \"d-sync\"\nmp = 2"]),
         ],
     );

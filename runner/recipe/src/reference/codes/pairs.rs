@@ -218,6 +218,12 @@ pub(super) const PAIRS: &[Code] = &[
          groups. Activations and their gradients within a group are never coded.",
     ),
     code(
+        "R142",
+        "a code for a group that splits everything",
+        "Where all workers are one group of `gmp` and each layer is split, each worker alone holds its weights, and no gradient is \
+         averaged. Activations and their gradients within a group are never coded.",
+    ),
+    code(
         "R151",
         "a code that partial sums do not survive",
         "`top-k`, `sign`, `terngrad` and `qsgd` lose much, and are not linear: a sum of what was decoded is no code. \
