@@ -21,7 +21,7 @@ pub use under_way::{CLEAN, UnderWay};
 
 use anyhow::{Context, Result, bail, ensure};
 use launch::{Attempt, Deadlines, End, Outcome, StopSignal, Update};
-use recipe::{FileProblem, Files, Machine, Plan, PlanRequest, Run};
+use recipe::{FileProblem, Files, Machine, ModelLayout, Plan, PlanRequest, Run, Shape};
 use record::{Event, MetricRecord, Rank, StepRecord};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -64,6 +64,11 @@ struct Disk;
 impl Files for Disk {
     fn read(&self, path: &Path) -> Result<String, FileProblem> {
         std::fs::read_to_string(path).map_err(|error| FileProblem::new(error.to_string()))
+    }
+
+    fn describe_model(&self, file: &Path, input: Shape) -> Result<ModelLayout, FileProblem> {
+        let worker = binary("bakeoff-worker").map_err(|error| FileProblem::new(error.to_string()))?;
+        launch::describe_model(&worker, file, input).map_err(|error| FileProblem::new(error.to_string()))
     }
 
     fn exists(&self, path: &Path) -> bool {

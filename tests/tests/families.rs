@@ -105,8 +105,9 @@ fn shown_by_run(spec: &RunSpec) -> Vec<Member> {
         ("measure.steps", spec.measure.steps.name()),
         ("measure.weight-hash", hash.name()),
     ];
+    shown.push(("model.kind", spec.model.kind().name()));
     if let Some(model) = spec.model.layered() {
-        shown.extend([("model.kind", model.kind.name()), ("model.init", model.init.name())]);
+        shown.push(("model.init", model.init.name()));
         shown.extend(model.layers.iter().map(|placed| ("model.layers.kind", placed.layer.kind().name())));
     }
     shown.extend(spec.strategy.serve().map(|serve| ("strategy.serve", serve.name())));
@@ -168,6 +169,7 @@ fn recipes() -> BTreeMap<String, BTreeSet<Member>> {
         "recipes/checks",
         "recipes/settings",
         "examples/own-strategy",
+        "examples/own-model",
     ] {
         for entry in fs::read_dir(root().join(folder)).unwrap() {
             let path = entry.unwrap().path();

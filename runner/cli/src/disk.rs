@@ -1,7 +1,8 @@
 //! The disk, as recipes see it.
 
 use crate::output::human;
-use recipe::{FileProblem, Files};
+use launch::DescriptionError;
+use recipe::{FileProblem, Files, ModelLayout, Shape};
 use std::env;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -25,6 +26,13 @@ impl Files for DiskFiles {
             ErrorKind::PermissionDenied => FileProblem::new("permission denied"),
             _ => FileProblem::new(error.to_string()),
         })
+    }
+
+    fn describe_model(&self, file: &Path, input: Shape) -> Result<ModelLayout, FileProblem> {
+        let described = launch::find_worker()
+            .map_err(DescriptionError::from)
+            .and_then(|worker| launch::describe_model(&worker, file, input));
+        described.map_err(|error| FileProblem::new(error.to_string()))
     }
 
     fn exists(&self, path: &Path) -> bool {

@@ -19,6 +19,7 @@ mod inventory;
 mod launcher;
 mod local;
 mod log;
+mod model_description;
 mod model_files;
 mod node_facts;
 mod order;
@@ -44,6 +45,7 @@ pub use launcher::{
 };
 pub use local::{LocalLauncher, LocalNodes, free_resources};
 pub use log::{last_lines, log_file, readable};
+pub use model_description::{DescriptionError, describe_model};
 pub use model_files::check_model_files;
 // Part of this crate's interface; what they travel on is not.
 pub use inventory::{check_inventory, needs_custom};

@@ -23,12 +23,13 @@ fn concern(file: &Path, expected: &str) -> Option<Concern> {
     let what = match digest(file) {
         Ok(found) if found == expected => return None,
         Ok(found) => {
-            format!("the model file {path} has the SHA-256 {found}, but its layout describes {expected}")
+            format!(
+                "the model file {path} has changed since it was described: its SHA-256 is {found}, and was {expected}"
+            )
         }
         Err(error) => format!("the model file {path} cannot be read: {error}"),
     };
-    let layout = ModelFile::layout_path(file);
-    let cure = format!("put the file back, or export the model again together with {}", layout.display());
+    let cure = "give the command again, which describes the file anew, or put the file back".to_owned();
     Some(Concern { severity: ConcernLevel::Refusal, what, cure })
 }
 
@@ -74,9 +75,11 @@ mod tests {
         let path = file.display();
         assert_eq!(
             *what,
-            format!("the model file {path} has the SHA-256 {found}, but its layout describes {ABC}")
+            format!(
+                "the model file {path} has changed since it was described: its SHA-256 is {found}, and was {ABC}"
+            )
         );
-        assert!(cure.ends_with("net.pt.layout.json"), "{cure}");
+        assert!(cure.contains("the command again"), "{cure}");
         fs::remove_file(&file).unwrap();
         let gone = check_model_files(&[&described]);
         assert!(gone[0].what.contains("cannot be read: No such file"), "{gone:?}");

@@ -4,7 +4,7 @@ use crate::digest::digest;
 use crate::{Inventory, LaunchError};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -76,7 +76,7 @@ fn introduction(
     environment: &BTreeMap<String, String>,
     patience: Duration,
 ) -> Result<Introduction, LaunchError> {
-    let answer = ask(path, environment, patience)?;
+    let answer = ask(path, &[OsStr::new("--protocol")], environment, patience)?;
     let text = String::from_utf8_lossy(&answer.stdout);
     let mut lines = text.lines();
     let words: Vec<&str> = lines.next().unwrap_or_default().split_whitespace().collect();
@@ -103,15 +103,17 @@ fn introduction(
     Ok(Introduction { version: version.into(), inventory: inventory.unwrap_or_default() })
 }
 
-fn ask(
+/// Starts the binary with `arguments`, and returns what it prints.
+pub(crate) fn ask(
     path: &Path,
+    arguments: &[&OsStr],
     environment: &BTreeMap<String, String>,
     patience: Duration,
 ) -> Result<Output, LaunchError> {
     let fault = |source| LaunchError::WorkerStart { path: path.into(), source };
     let mut command = Command::new(path);
     command.envs(environment);
-    command.arg("--protocol").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.process_group(0).spawn().map_err(fault)?;
     let pid = Pid::from_child(&child);
     let (answer, answered) = mpsc::channel();

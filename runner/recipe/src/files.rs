@@ -1,5 +1,6 @@
 //! The only window to the disk: the rim hands one in, tests hand in texts.
 
+use crate::{ModelLayout, Shape};
 use std::path::{Path, PathBuf};
 
 /// What a recipe may ask of the file system.
@@ -9,6 +10,14 @@ pub trait Files {
     /// # Errors
     /// Where it is missing, unreadable, or not UTF-8.
     fn read(&self, path: &Path) -> Result<String, FileProblem>;
+
+    /// The layout of a model file, which takes examples of the shape `input`.
+    ///
+    /// # Errors
+    /// It is missing, is no such file, or cannot be trained on such examples.
+    fn describe_model(&self, _file: &Path, _input: Shape) -> Result<ModelLayout, FileProblem> {
+        Err(FileProblem::new("model files cannot be described here"))
+    }
 
     /// Whether there is anything at this path.
     fn exists(&self, path: &Path) -> bool;

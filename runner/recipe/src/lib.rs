@@ -36,7 +36,8 @@ pub use spec::emulation::{
 };
 pub use spec::family::{Availability, Choice, Family};
 pub use spec::model::{
-    Init, Layer, LayerKind, LayeredModel, Model, ModelKind, Parameter, PlacedLayer, Shape, WeightedLayer,
+    Init, Layer, LayerKind, LayeredModel, Model, ModelKind, NoShape, Parameter, PlacedLayer, Shape,
+    WeightedLayer,
 };
 pub use spec::model_file::{FileLayer, LayoutError, ModelFile, ModelLayout};
 pub use spec::model_partition::{ModelPartition, Stage};

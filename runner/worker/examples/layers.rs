@@ -12,13 +12,13 @@
 #![expect(clippy::print_stdout, reason = "this program's answer")]
 
 use anyhow::{Context, Result, bail};
-use recipe::{Colours, FileProblem, Files, Machine, PlanRequest};
+use recipe::{Colours, FileProblem, Files, Machine, ModelLayout, PlanRequest, Shape};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
-use strategies::{Batch, Learner};
+use strategies::Batch;
 use worker::data::DataSet;
-use worker::model::TorchLearner;
+use worker::model::{TrainedModel, describe, open};
 
 /// Steps that are not counted.
 const WARM_UP: usize = 3;
@@ -28,6 +28,10 @@ struct Disk;
 impl Files for Disk {
     fn read(&self, path: &Path) -> Result<String, FileProblem> {
         std::fs::read_to_string(path).map_err(|error| FileProblem::new(error.to_string()))
+    }
+
+    fn describe_model(&self, file: &Path, input: Shape) -> Result<ModelLayout, FileProblem> {
+        describe(file, input).map_err(|error| FileProblem::new(error.to_string()))
     }
 
     fn exists(&self, path: &Path) -> bool {
@@ -59,9 +63,9 @@ fn main() -> Result<()> {
     tch::set_num_threads(1);
     let data = Arc::new(DataSet::load(&spec.dataset)?);
     let ids: Vec<u32> = data.training_ids().iter().copied().take(share).collect();
-    let mut learner = TorchLearner::of(&spec.model, data, 1)?;
+    let mut learner = open(&spec.model, data, 1)?;
     let batch = Batch { epoch: 0, examples: ids };
-    let times = measured(&mut learner, &batch, steps.parse()?)?;
+    let times = measured(learner.as_mut(), &batch, steps.parse()?)?;
     for (number, (layer, of_layer)) in learner.layout().layers().iter().zip(times).enumerate() {
         let Times { mut forward, mut backward } = of_layer;
         let (forward, backward) = (median(&mut forward), median(&mut backward));
@@ -73,7 +77,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn measured(learner: &mut TorchLearner, batch: &Batch, steps: usize) -> Result<Vec<Times>> {
+fn measured(learner: &mut dyn TrainedModel, batch: &Batch, steps: usize) -> Result<Vec<Times>> {
     let weights = learner.initial();
     let mut gradient = vec![0.0_f32; weights.len()];
     let spans: Vec<_> = learner.layout().layers().iter().map(|layer| layer.span.clone()).collect();

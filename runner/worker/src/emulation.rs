@@ -1,6 +1,7 @@
 //! The emulation of a real rank: its network card, and the pace of its lanes.
 
 use crate::clock::{LaneClock, RunClock};
+use crate::model::TrainedModel;
 use crate::stop::Stop;
 use mesh::{Briefing, DataPlane, PreciseTimer};
 use record::{Clock, Emulated, EmulationRecord, Nanos, Rank};
@@ -9,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use strategies::emulation::{
     Arrivals, ClockReport, ComputeModel, EmulatedClock, EmulatedNic, Fabric, Lateness, Link, Parts, Slowness,
 };
-use strategies::{Batch, Learner, Optimizer, StepError, Transport, Vector};
+use strategies::{Batch, Optimizer, StepError, Transport, Vector};
 
 /// The emulation of a rank; most ranks emulate nothing.
 pub(crate) struct Emulation {
@@ -102,7 +103,7 @@ impl Emulation {
 /// The processor time that each part of one batch takes: other processes that compute at the same time do not show
 /// in it. The update counts where a worker does it.
 pub(crate) fn measure(
-    learner: &mut impl Learner,
+    learner: &mut dyn TrainedModel,
     batch: &Batch,
     update: Option<Optimizer>,
 ) -> Result<Parts, StepError> {

@@ -18,7 +18,7 @@ pub fn run(briefing: &Briefing) -> anyhow::Result<()> {
     loop {
         match inbox.recv_timeout(LISTEN) {
             Some(ToMember::Evaluate(record)) => {
-                let work = |evaluator: &Evaluator| evaluator.evaluate(&briefing.directory, &record);
+                let work = |evaluator: &mut Evaluator| evaluator.evaluate(&briefing.directory, &record);
                 let found = evaluator_of(briefing, &mut evaluator).and_then(|evaluator| Ok(work(evaluator)?));
                 tell(&client, record.file.clone(), found.map(|metrics| (metrics, None)));
             }
@@ -26,7 +26,7 @@ pub fn run(briefing: &Briefing) -> anyhow::Result<()> {
                 let file = records.first().map(|record| record.file.clone()).unwrap_or_default();
                 let together = !briefing.spec.strategy.is_asynchronous();
                 let in_parts = briefing.spec.strategy.parts() > 1;
-                let work = |evaluator: &Evaluator| {
+                let work = |evaluator: &mut Evaluator| {
                     if in_parts {
                         evaluator.join(&briefing.directory, &records)
                     } else {
@@ -50,7 +50,7 @@ pub fn run(briefing: &Briefing) -> anyhow::Result<()> {
 fn evaluator_of<'a>(
     briefing: &Briefing,
     evaluator: &'a mut Option<Evaluator>,
-) -> anyhow::Result<&'a Evaluator> {
+) -> anyhow::Result<&'a mut Evaluator> {
     match evaluator {
         Some(made) => Ok(made),
         none => {

@@ -3,13 +3,13 @@
 use crate::data::{DataSet, Split};
 use crate::join;
 use crate::mean::{self, Mean};
-use crate::model::{ModelError, TorchLearner};
+use crate::model::{self, ModelError, TrainedModel};
 use crate::snapshot::{self, SnapshotError};
 use recipe::{Metric, Model, ModelPartition};
 use record::{MetricRecord, SnapshotGroup, SnapshotRecord, Standing};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use strategies::{Learner, StepError, Vector};
+use strategies::{StepError, Vector};
 
 /// A snapshot without metrics.
 #[derive(Debug, thiserror::Error)]
@@ -40,7 +40,7 @@ const PARTS_STEP_TOGETHER: bool = true;
 
 /// Evaluates snapshots of one run.
 pub struct Evaluator {
-    learner: TorchLearner,
+    learner: Box<dyn TrainedModel>,
     partition: ModelPartition,
 }
 
@@ -48,7 +48,7 @@ impl Evaluator {
     /// An evaluator of `model` on the test and held-out samples of `data`.
     pub fn new(model: &Model, data: Arc<DataSet>) -> Result<Self, ModelError> {
         // Neither initial weights nor dropout play a role here, so any seed does.
-        Ok(Self { learner: TorchLearner::of(model, data, 0)?, partition: ModelPartition::whole(model) })
+        Ok(Self { learner: model::open(model, data, 0)?, partition: ModelPartition::whole(model) })
     }
 
     /// The same for ranks that hold parts of the model.
@@ -60,7 +60,7 @@ impl Evaluator {
     /// The metrics of a snapshot, whose file lies in the run's `directory`: accuracy and loss on the test
     /// samples, and on the held-out ones where there are any. They carry the snapshot's time.
     pub fn evaluate(
-        &self,
+        &mut self,
         directory: &Path,
         record: &SnapshotRecord,
     ) -> Result<Vec<MetricRecord>, EvaluationError> {
@@ -73,7 +73,7 @@ impl Evaluator {
     /// name `mean of 4 ranks`; it has the time and the samples of the latest copy. Its step is that of the ranks where
     /// they step `together`, else the number of the mark. No snapshots come to nothing.
     pub fn average(
-        &self,
+        &mut self,
         directory: &Path,
         records: &[SnapshotRecord],
         together: bool,
@@ -97,7 +97,7 @@ impl Evaluator {
     /// The metrics of the model that snapshots of one mark are the parts of, and its own snapshot where the run begins or ends
     /// with it. They are taken in the order of their parts.
     pub fn join(
-        &self,
+        &mut self,
         directory: &Path,
         records: &[SnapshotRecord],
     ) -> Result<(Vec<MetricRecord>, Option<SnapshotRecord>), EvaluationError> {
@@ -121,7 +121,7 @@ impl Evaluator {
     }
 
     fn scores(
-        &self,
+        &mut self,
         record: &SnapshotRecord,
         weights: &Vector,
     ) -> Result<Vec<MetricRecord>, EvaluationError> {

@@ -1,17 +1,24 @@
 //! The program `bakeoff-worker`, with the strategies of a registry.
 
 use mesh::{Briefing, Inventory, Member, PROTOCOL};
+use recipe::Shape;
+use std::ffi::OsString;
 use std::io::Read;
+use std::path::Path;
 use std::process::ExitCode;
 use strategies::Registry;
 use tracing::error;
+
+/// The exit code if a file is no model that can be trained.
+const REFUSED: u8 = 3;
 
 /// Runs one rank of a run, or the evaluator of its snapshots, as the briefing on standard input says. A `bakeoff-worker`
 /// with strategies of its own calls this in its `main`.
 pub fn main_with(registry: &Registry) -> ExitCode {
     mesh::keep_freed_memory();
-    if let Some(argument) = std::env::args().nth(1) {
-        return answer(&argument, registry);
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if let [argument, rest @ ..] = arguments.as_slice() {
+        return answer(&argument.to_string_lossy(), rest, registry);
     }
     // A log that cannot be written, because the disk is full, is no reason to panic.
     let log = tracing_subscriber::fmt().json().with_writer(std::io::stderr).log_internal_errors(false);
@@ -31,7 +38,7 @@ pub fn main_with(registry: &Registry) -> ExitCode {
     clippy::print_stderr,
     reason = "this is the program's answer on the command line"
 )]
-fn answer(argument: &str, registry: &Registry) -> ExitCode {
+fn answer(argument: &str, rest: &[OsString], registry: &Registry) -> ExitCode {
     let version = env!("CARGO_PKG_VERSION");
     match argument {
         "--protocol" => {
@@ -39,15 +46,30 @@ fn answer(argument: &str, registry: &Registry) -> ExitCode {
             println!("bakeoff-worker {version} protocol {PROTOCOL} format {:016x}", mesh::wire_format());
             println!("{inventory}");
         }
+        "--describe-model" => match describe(rest) {
+            Ok(layout) => println!("{layout}"),
+            Err(error) => {
+                eprintln!("{error:#}");
+                return ExitCode::from(REFUSED);
+            }
+        },
         "--version" | "-V" => println!("bakeoff-worker {version}"),
         _ => {
             eprintln!(
-                "bakeoff-worker {version} is started by `bakeoff run`; it takes --version and --protocol only"
+                "bakeoff-worker {version} is started by `bakeoff run`; it takes --version, --protocol, and \
+                 --describe-model FILE SHAPE only"
             );
             return ExitCode::from(2);
         }
     }
     ExitCode::SUCCESS
+}
+
+/// The layout of a model file, as JSON. The arguments are the file and the shape of an example.
+fn describe(arguments: &[OsString]) -> anyhow::Result<String> {
+    let [file, shape] = arguments else { anyhow::bail!("--describe-model takes a file and a shape") };
+    let shape: Shape = shape.to_string_lossy().parse()?;
+    Ok(crate::model::describe(Path::new(file), shape)?.text())
 }
 
 fn inventory_of(registry: &Registry) -> Inventory {

@@ -5,7 +5,7 @@ use crate::clock::{LaneClock, RunClock};
 use crate::control_listener::ControlListener;
 use crate::data::DataSet;
 use crate::emulation::{self, Emulation};
-use crate::model::TorchLearner;
+use crate::model::TrainedModel;
 use crate::recorder::{Recorder, Shipping};
 use crate::runtime::WorkerRuntime;
 use crate::start_barrier::StartBarrier;
@@ -186,19 +186,19 @@ impl Process<'_> {
         if seat.is_none_or(|seat| seat.role != Role::Worker) {
             return Ok(None);
         }
-        let mut learner = TorchLearner::of(&spec.model, data.clone(), *seed)
+        let mut learner = crate::model::open(&spec.model, data.clone(), *seed)
             .map_err(|error| LaneFailure::early(Phase::Data, error))?;
         let first = plan.sampler.batch(1, self.rank.index());
-        warm_up(&mut learner, &first).map_err(|error| LaneFailure::early(Phase::Forward, error))?;
+        warm_up(learner.as_mut(), &first).map_err(|error| LaneFailure::early(Phase::Forward, error))?;
         let parts = match spec.emulation.compute.map(|compute| compute.split) {
             Some(ComputeSplit::Measured) => {
                 let update = spec.strategy.workers_update().then(|| Optimizer::new(plan.optimizer()));
-                emulation::measure(&mut learner, &first, update)
+                emulation::measure(learner.as_mut(), &first, update)
                     .map_err(|error| LaneFailure::early(Phase::Forward, error))?
             }
             _ => Parts::by_arithmetic(&spec.model, learner.layout().layers().len()),
         };
-        Ok(Some((Box::new(learner), parts)))
+        Ok(Some((learner, parts)))
     }
 
     /// The run itself, on a thread per lane.
@@ -307,7 +307,7 @@ impl Process<'_> {
 
 /// One pass over a batch whose result is discarded: the first calls of a tensor library (threads, kernels made to measure)
 /// belong to the start-up, not to the first step. A learner keeps no weights, so that nothing remains of the pass.
-fn warm_up(learner: &mut impl Learner, batch: &Batch) -> Result<(), StepError> {
+fn warm_up(learner: &mut dyn TrainedModel, batch: &Batch) -> Result<(), StepError> {
     let weights = learner.initial();
     let spans: Vec<_> = learner.layout().layers().iter().map(|layer| layer.span.clone()).collect();
     learner.load(batch)?;

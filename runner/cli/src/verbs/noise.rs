@@ -14,7 +14,7 @@ use crate::planning;
 use crate::reuse::Reuse;
 use crate::session::Session;
 use clap::{Args, ValueHint};
-use recipe::{Arm, FileProblem, Files, Plan, Run};
+use recipe::{Arm, FileProblem, Files, ModelLayout, Plan, Run, Shape};
 use reports::{NoiseFloor, Range};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -139,6 +139,10 @@ impl Files for Shelf {
 
     fn exists(&self, path: &Path) -> bool {
         self.has(path) || DiskFiles.exists(path)
+    }
+
+    fn describe_model(&self, file: &Path, input: Shape) -> Result<ModelLayout, FileProblem> {
+        DiskFiles.describe_model(file, input)
     }
 
     fn current_directory(&self) -> PathBuf {

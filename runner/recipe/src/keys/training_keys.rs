@@ -27,7 +27,24 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new("model", Kind::Table, "What is trained. The loss is the mean cross-entropy of the classes."),
     Key::new("model.kind", Kind::Choice(ModelKind::CHOICES), "Which model.").default("\"mnist-mlp\""),
     Key::new("model.init", Kind::Choice(Init::CHOICES), "How the initial weights and biases are drawn, from the run's seed.")
+        .of(&[
+            ModelKind::Softmax.name(),
+            ModelKind::MnistMlp.name(),
+            ModelKind::Lenet.name(),
+            ModelKind::CifarCnn.name(),
+            ModelKind::VggSplitbrain.name(),
+            ModelKind::Sequential.name(),
+        ])
         .default("\"pytorch\""),
+    Key::new(
+        "model.file",
+        Kind::Path,
+        "The TorchScript file of a model; relative to the recipe (on the command line: to the current folder). Its methods `stage0`, \
+         `stage1` and so on are its layers, else `forward` is one layer. The weights in the file are the initial weights of all repeats, and \
+         weights without `requires_grad` stay as they are.",
+    )
+    .of(&[ModelKind::Torchscript.name()])
+    .example("\"model.pt\""),
     Key::new("model.layers", Kind::Layers, "The layers of a sequential model, from the input to the classes.")
         .of(&[ModelKind::Sequential.name()])
         .example("[{ kind = \"flatten\" }, { kind = \"linear\", outputs = 10 }]"),

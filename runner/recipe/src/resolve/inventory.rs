@@ -76,6 +76,7 @@ pub(crate) struct Known<'a> {
     /// Cores of the planner's machine.
     pub(crate) cores: u32,
     pub(crate) machines: &'a Machines<'a>,
+    pub(crate) files: &'a dyn Files,
 }
 
 /// Machines beside the recipe. Files are read once.

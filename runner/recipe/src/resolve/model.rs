@@ -1,6 +1,8 @@
 //! Settings of `model` to the model in its place: shapes, parameters, operations.
 
+use crate::files::Files;
 use crate::keys::lookup::{KeyId, id};
+use crate::resolve::assign::USE;
 use crate::resolve::cell::Cell;
 use crate::resolve::dataset::KIND as DATASET_KIND;
 use crate::spec::architecture::{self, Misfit};
@@ -8,27 +10,46 @@ use crate::text::finding::Finding;
 use crate::text::source::Span;
 use crate::values::leaf::{LayerSetting, Typed};
 use crate::values::typed_key::Defaulted;
-use crate::{DatasetKind, Init, LayeredModel, Model, ModelKind};
+use crate::{Cluster, DatasetKind, Init, LayeredModel, Model, ModelFile, ModelKind, ModelLayout, Shape};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 const KIND: Defaulted<ModelKind> = Defaulted::choice("model.kind");
 const INIT: Defaulted<Init> = Defaulted::choice("model.init");
 const LAYERS: KeyId = id("model.layers");
+const FILE: KeyId = id("model.file");
 
 /// What decides a model: its kind, where its own layers are written, and the data.
 type Blueprint = (&'static str, Option<Span>, &'static str);
 
 /// The models so far; thousands of cells share a few.
-#[derive(Default)]
-pub(crate) struct Models {
+pub(crate) struct Models<'a> {
+    files: &'a dyn Files,
     placed: BTreeMap<Blueprint, (LayeredModel, Option<Misfit>)>,
+    /// By file and shape of an example: the layout, or why there is none.
+    described: BTreeMap<(PathBuf, (usize, usize, usize)), Result<ModelLayout, String>>,
 }
 
-impl Models {
-    /// The model that a cell's settings describe, as far as its layers fit.
-    pub(crate) fn read(&mut self, cell: &mut Cell<'_>) -> Model {
+impl<'a> Models<'a> {
+    pub(crate) fn new(files: &'a dyn Files) -> Self {
+        Self { files, placed: BTreeMap::new(), described: BTreeMap::new() }
+    }
+
+    /// The model that a cell's settings describe, as far as it fits.
+    pub(crate) fn read(&mut self, cell: &mut Cell<'_>, cluster: &Cluster) -> Model {
+        match KIND.of(cell.settings) {
+            ModelKind::Torchscript => self.file(cell, cluster),
+            kind @ (ModelKind::Softmax
+            | ModelKind::MnistMlp
+            | ModelKind::Lenet
+            | ModelKind::CifarCnn
+            | ModelKind::VggSplitbrain
+            | ModelKind::Sequential) => self.layers(cell, kind),
+        }
+    }
+
+    fn layers(&mut self, cell: &mut Cell<'_>, kind: ModelKind) -> Model {
         let settings = cell.settings;
-        let kind = KIND.of(settings);
         let data = DATASET_KIND.of(settings);
         let own: &[LayerSetting] = match settings.get(LAYERS).map(|leaf| &leaf.typed) {
             Some(Typed::Layers(layers)) => layers,
@@ -43,6 +64,32 @@ impl Models {
             cell.findings.extend(does_not_fit(cell, misfit, kind, own));
         }
         Model::Layers(LayeredModel { init: INIT.of(settings), ..model.clone() })
+    }
+
+    fn file(&mut self, cell: &mut Cell<'_>, cluster: &Cluster) -> Model {
+        let data = DATASET_KIND.of(cell.settings);
+        let (channels, rows, columns) = data.profile().input;
+        let input = Shape::Image(channels, rows, columns);
+        let Some(file) = cell.settings.path(FILE).cloned() else {
+            cell.miss(FILE, " from a TorchScript model");
+            return Model::File(ModelFile { file: PathBuf::new(), layout: ModelLayout::unknown(input) });
+        };
+        let files = self.files;
+        let described = self
+            .described
+            .entry((file.clone(), data.profile().input))
+            .or_insert_with(|| files.describe_model(&file, input).map_err(|problem| problem.reason));
+        let layout = match described {
+            Ok(layout) => layout.clone(),
+            Err(reason) => {
+                let finding = cannot_train(cell, &file, reason);
+                cell.findings.push(finding);
+                ModelLayout::unknown(input)
+            }
+        };
+        cell.findings.extend(too_few_scores(cell, &layout, data));
+        cell.findings.extend(elsewhere(cell, cluster));
+        Model::File(ModelFile { file, layout })
     }
 }
 
@@ -65,4 +112,33 @@ fn does_not_fit(cell: &Cell<'_>, misfit: &Misfit, kind: ModelKind, own: &[LayerS
             .at_option(span.or(cell.settings.span(KIND)), "does not fit")
             .at_option(cell.settings.span(DATASET_KIND), "the data"),
     )
+}
+
+fn cannot_train(cell: &Cell<'_>, file: &std::path::Path, reason: &str) -> Finding {
+    Finding::new("R143", format!("the model file {} cannot be trained: {reason}", file.display()))
+        .at_option(cell.settings.span(FILE).or(cell.settings.span(KIND)), "this file")
+        .at_option(cell.settings.span(DATASET_KIND), "the data it is to learn")
+        .cure("export it by `torch.jit.script(model).save(\"model.pt\")`, a model from a batch of examples to a row of class scores for each")
+}
+
+/// A file whose scores do not tell the classes of the data apart.
+fn too_few_scores(cell: &Cell<'_>, layout: &ModelLayout, data: DatasetKind) -> Option<Finding> {
+    let classes = data.profile().classes;
+    (!layout.layers.is_empty() && layout.classes < classes).then(|| {
+        let title = format!("the model file scores {} classes, and the data has {classes}", layout.classes);
+        Finding::new("R109", title)
+            .at_option(cell.settings.span(FILE), "too few scores")
+            .at_option(cell.settings.span(DATASET_KIND), "the data")
+            .cure("export the model with a score for each class")
+    })
+}
+
+/// A file that other machines do not have.
+fn elsewhere(cell: &Cell<'_>, cluster: &Cluster) -> Option<Finding> {
+    (!cluster.all_local()).then(|| {
+        Finding::new("R144", "a model file is read on this machine only".to_owned())
+            .at_option(cell.settings.span(KIND), "a model in a file")
+            .at_option(cell.settings.span(USE), "ranks on other machines")
+            .cure("run all ranks on this machine, as in `use = [\"local*2\"]`, or describe the model by `model.layers`")
+    })
 }

@@ -17,13 +17,13 @@ use std::collections::BTreeMap;
 pub(crate) struct Resolver<'a> {
     machine: Known<'a>,
     sections: &'a BTreeMap<String, Span>,
-    models: Models,
+    models: Models<'a>,
 }
 
 impl<'a> Resolver<'a> {
     /// `sections` are the places where the recipe's tables begin.
     pub(crate) fn new(machine: Known<'a>, sections: &'a BTreeMap<String, Span>) -> Self {
-        Self { machine, sections, models: Models::default() }
+        Self { machine, sections, models: Models::new(machine.files) }
     }
 
     /// The specification of a cell's runs, and why they cannot be run where they cannot.
@@ -48,7 +48,7 @@ impl<'a> Resolver<'a> {
         cell.findings.extend(elastic::findings(settings, &strategy, workers, &train));
         cell.findings.extend(schedule::findings(kind, settings, &train));
         let spec = RunSpec {
-            model: self.models.read(&mut cell),
+            model: self.models.read(&mut cell, &cluster),
             train,
             communication: communication::read(&mut cell, &strategy, &cluster),
             dataset,

@@ -12,7 +12,7 @@ pub(crate) struct Misfit {
 /// No model has more weights than this: positions and numbers of elements travel as 32 bits.
 pub(crate) const MOST_WEIGHTS: u64 = (1 << 32) - 1;
 
-/// The layers of a named model; `None` for `sequential`, which brings its own.
+/// The layers of a named model; `None` for those that bring their own.
 pub(crate) fn layers(kind: ModelKind, classes: usize) -> Option<Vec<Layer>> {
     let scores = Layer::Linear { outputs: classes };
     Some(match kind {
@@ -57,7 +57,7 @@ pub(crate) fn layers(kind: ModelKind, classes: usize) -> Option<Vec<Layer>> {
         // SplitBrain, Table 1, which lists the layers with weights. The rest is VGG's (Simonyan and Zisserman, 2014, section
         // 2.1 and 3.1): kernels of 3, rectifiers, a pool after each width of channels, dropout of 0.5 between linear layers.
         ModelKind::VggSplitbrain => vgg_splitbrain(scores),
-        ModelKind::Sequential => return None,
+        ModelKind::Sequential | ModelKind::Torchscript => return None,
     })
 }
 

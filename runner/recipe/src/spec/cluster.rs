@@ -1,6 +1,6 @@
 //! Which rank runs where.
 
-use super::node::{Node, Tunnel};
+use super::node::{Access, Node, Tunnel};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -33,6 +33,12 @@ impl Cluster {
     /// Number of machines on which ranks run.
     pub fn machines(&self) -> usize {
         self.seats.iter().map(|seat| seat.node).collect::<BTreeSet<_>>().len()
+    }
+
+    /// Whether all ranks run on the machine of the driver.
+    pub fn all_local(&self) -> bool {
+        let node = |seat: &Placement| self.nodes.get(seat.node as usize);
+        self.seats.iter().filter_map(node).all(|node| node.access == Access::Local)
     }
 
     /// Number of ranks, servers included.

@@ -4,6 +4,8 @@ use crate::spec::family::family;
 use crate::spec::model_file::ModelFile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
 
 /// The shape of one example at some point of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -24,6 +26,36 @@ impl Shape {
         }
     }
 }
+
+/// `1x28x28`, or `784` for a flat vector.
+impl fmt::Display for Shape {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flat(size) => write!(out, "{size}"),
+            Self::Image(channels, rows, columns) => write!(out, "{channels}x{rows}x{columns}"),
+        }
+    }
+}
+
+impl FromStr for Shape {
+    type Err = NoShape;
+
+    fn from_str(text: &str) -> Result<Self, NoShape> {
+        let sides: Result<Vec<usize>, _> = text.split('x').map(str::parse).collect();
+        match sides.as_deref() {
+            Ok([size]) => Ok(Self::Flat(*size)),
+            Ok([channels, rows, columns]) => Ok(Self::Image(*channels, *rows, *columns)),
+            _ => Err(NoShape(text.to_owned())),
+        }
+    }
+}
+
+/// A text that is no shape of an example.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is no shape; write channels, rows and columns as in `1x28x28`, or the length of a flat vector"
+)]
+pub struct NoShape(pub String);
 
 family! {
     /// The layers that a sequential model can have.
@@ -150,6 +182,8 @@ family! {
         VggSplitbrain = "vgg-splitbrain": "SplitBrain's variant of VGG: seven convolutions of 64 to 256 \
             channels and three linear layers on 32 x 32 images, 7 million weights, most of them linear.",
         Sequential = "sequential": "The layers that `model.layers` lists.",
+        Torchscript = "torchscript": "A model of your own, which PyTorch exported to `model.file` by \
+            `torch.jit.script(model).save(...)`.",
     }
 }
 
@@ -218,6 +252,14 @@ impl WeightedLayer<'_> {
 }
 
 impl Model {
+    /// The recipe's `kind`.
+    pub fn kind(&self) -> ModelKind {
+        match self {
+            Self::Layers(model) => model.kind,
+            Self::File(_) => ModelKind::Torchscript,
+        }
+    }
+
     /// The layers that have weights, in the order of the flat vector.
     pub fn weighted_layers(&self) -> Vec<WeightedLayer<'_>> {
         match self {

@@ -1,12 +1,12 @@
 //! Models in files: what the program knows of a model that it does not describe itself.
 //!
-//! Beside the model file lies its layout, in JSON: the digest of the model file, what goes in and comes out, and the tensors of
-//! weights by layer, in the order in which they lie in the flat vector.
+//! `bakeoff-worker --describe-model FILE SHAPE` prints a file's layout as JSON: the digest of the file, what goes in and comes
+//! out, and the tensors of weights by layer, in the order in which they lie in the flat vector.
 //!
 //! ```json
 //! { "sha256": "9f86d0...", "input": { "image": [1, 28, 28] }, "classes": 10, "layers": [
-//!   { "name": "fc", "parameters": [ { "name": "fc.weight", "shape": [10, 784] }, { "name": "fc.bias", "shape": [10] } ],
-//!     "activations": 10, "flops": 15680 } ] }
+//!   { "name": "forward", "parameters": [ { "name": "fc.weight", "shape": [10, 784] }, { "name": "fc.bias", "shape": [10] } ],
+//!     "activations": 10, "flops": 0 } ] }
 //! ```
 
 use crate::spec::architecture::MOST_WEIGHTS;
@@ -15,9 +15,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-
-/// The name of a layout is that of the model file with this at its end.
-const SUFFIX: &str = ".layout.json";
 
 /// A model in a file. Its digest and its layout are part of a run's configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -50,9 +47,9 @@ pub struct FileLayer {
     pub name: String,
     /// Its tensors, at least one.
     pub parameters: Vec<Parameter>,
-    /// Values of one example that are kept for the backward pass.
+    /// Values of one example that are kept for the backward pass, as far as they are known: at least those that come out.
     pub activations: usize,
-    /// Floating-point operations of one example's forward pass; a multiply-add counts two.
+    /// Floating-point operations of one example's forward pass; a multiply-add counts two. 0 where they are not known.
     pub flops: u64,
 }
 
@@ -60,41 +57,26 @@ pub struct FileLayer {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
     /// The text is no layout.
-    #[error("the layout cannot be read: {0}; export the model again")]
+    #[error("its layout cannot be read: {0}")]
     Unreadable(String),
     /// The digest is no SHA-256.
-    #[error("the layout's `sha256` is `{0}`, not 64 lower-case hexadecimal digits; export the model again")]
+    #[error("the `sha256` of its layout is `{0}`, not 64 lower-case hexadecimal digits")]
     Digest(String),
     /// There is nothing to train.
-    #[error("the layout lists no layer; export a model that has weights")]
+    #[error("it has no layer with weights")]
     NoLayers,
     /// A layer or a tensor without weights.
-    #[error("`{0}` has no weights; leave it out of the layout")]
+    #[error("`{0}` has no weights")]
     Empty(String),
     /// Two layers, or two tensors, of one name.
-    #[error("the layout names `{0}` twice; give each layer and each tensor a name of its own")]
+    #[error("two of its layers or tensors are called `{0}`")]
     Twice(String),
     /// Positions in the flat vector travel as 32 bits.
-    #[error("the model has more than 2^32 - 1 weights; take a smaller one")]
+    #[error("it has more than 2^32 - 1 weights")]
     TooLarge,
 }
 
 impl ModelFile {
-    /// The path of a model file's layout.
-    pub fn layout_path(file: &std::path::Path) -> PathBuf {
-        let mut name = file.as_os_str().to_owned();
-        name.push(SUFFIX);
-        name.into()
-    }
-
-    /// The model in `file`, whose layout is `text`. Does not read the file, so its digest remains to be checked.
-    pub fn described(file: PathBuf, text: &str) -> Result<Self, LayoutError> {
-        let layout: ModelLayout =
-            serde_json::from_str(text).map_err(|error| LayoutError::Unreadable(error.to_string()))?;
-        layout.check()?;
-        Ok(Self { file, layout })
-    }
-
     pub(crate) fn weighted_layers(&self) -> Vec<WeightedLayer<'_>> {
         let mut layers = Vec::with_capacity(self.layout.layers.len());
         for FileLayer { name, parameters, flops, .. } in &self.layout.layers {
@@ -105,6 +87,24 @@ impl ModelFile {
 }
 
 impl ModelLayout {
+    /// The layout that a text describes.
+    pub fn read(text: &str) -> Result<Self, LayoutError> {
+        let layout: Self =
+            serde_json::from_str(text).map_err(|error| LayoutError::Unreadable(error.to_string()))?;
+        layout.check()?;
+        Ok(layout)
+    }
+
+    /// The text that [`ModelLayout::read`] reads.
+    pub fn text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_else(|error| unreachable!("a layout is plain data: {error}"))
+    }
+
+    /// The layout of a file that could not be described.
+    pub(crate) fn unknown(input: Shape) -> Self {
+        Self { sha256: String::new(), input, classes: 0, layers: Vec::new() }
+    }
+
     fn check(&self) -> Result<(), LayoutError> {
         let hexadecimal = |digit: u8| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit);
         if self.sha256.len() != 64 || !self.sha256.bytes().all(hexadecimal) {
@@ -161,14 +161,13 @@ mod tests {
         let text = text(DIGEST);
         let changed = text.replace(from, to);
         assert_ne!(text, changed, "{from}");
-        ModelFile::described("model.pt".into(), &changed).err()
+        ModelLayout::read(&changed).err()
     }
 
     #[test]
     fn a_file_has_tensors_layers_and_costs_as_any_model_has() {
-        let file = ModelFile::described("models/net.pt".into(), &text(DIGEST)).expect("it is a layout");
-        assert_eq!(ModelFile::layout_path(&file.file), PathBuf::from("models/net.pt.layout.json"));
-        let model = Model::File(file);
+        let layout = ModelLayout::read(&text(DIGEST)).expect("it is a layout");
+        let model = Model::File(ModelFile { file: "models/net.pt".into(), layout });
         assert_eq!((model.parameters(), model.activations(), model.flops()), (12 + 3 + 6, 8, 39));
         let layers: Vec<_> = model.weighted_layers().iter().map(|layer| (layer.name, layer.size())).collect();
         assert_eq!(layers, [("hidden", 15), ("out", 6)]);
@@ -179,7 +178,8 @@ mod tests {
     #[test]
     fn another_digest_is_another_configuration_and_a_stored_specification_is_read_again() {
         let with = |sha256: &str| {
-            let file = ModelFile::described("net.pt".into(), &text(sha256)).expect("it is a layout");
+            let layout = ModelLayout::read(&text(sha256)).expect("it is a layout");
+            let file = ModelFile { file: "net.pt".into(), layout };
             RunSpec { model: Model::File(file), ..RunSpec::sample(2) }
         };
         let spec = with(DIGEST);
@@ -207,6 +207,6 @@ mod tests {
         assert!(matches!(refused("\"flops\": 12", "\"flop\": 12"), Some(LayoutError::Unreadable(_))));
         let none =
             format!(r#"{{ "sha256": "{DIGEST}", "input": {{ "flat": 4 }}, "classes": 2, "layers": [] }}"#);
-        assert_eq!(ModelFile::described("net.pt".into(), &none).err(), Some(LayoutError::NoLayers));
+        assert_eq!(ModelLayout::read(&none).err(), Some(LayoutError::NoLayers));
     }
 }

@@ -58,7 +58,7 @@ impl<'a> PlanRequest<'a> {
 pub fn plan(files: &dyn Files, request: &PlanRequest<'_>, machine: &Machine) -> Result<Plan, Problems> {
     let mut loader = Loader::new(files);
     let machines = Machines::new(files, machine);
-    let known = Known { cores: machine.cores, machines: &machines };
+    let known = Known { cores: machine.cores, machines: &machines, files };
     let plan = build(&mut loader, request, known);
     let Loader { sources, findings, .. } = loader;
     let failed = findings.iter().any(Finding::is_error);

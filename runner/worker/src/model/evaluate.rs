@@ -2,8 +2,9 @@
 
 use super::kernel::{self, dimensions};
 use super::learner::failed;
-use super::{TorchLearner, loss};
-use crate::data::Split;
+use super::{TorchLearner, TrainedModel, loss};
+use crate::data::{DataSet, Split};
+use std::sync::Arc;
 use strategies::{StepError, Vector};
 use tch::Tensor;
 
@@ -21,13 +22,56 @@ pub struct Evaluation {
     pub samples: usize,
 }
 
-impl TorchLearner {
-    /// Evaluates `weights` on all samples of a split, without dropout: means over samples, summed in 64 bits,
-    /// whatever the size of the last batch. Answers nothing where the split has no samples.
-    pub fn evaluate(&self, weights: &Vector, split: Split) -> Result<Option<Evaluation>, StepError> {
-        self.evaluate_by(weights, split, AT_ONCE)
+/// Evaluates a function from inputs to class scores on all samples of a split.
+pub(super) fn over(
+    data: &DataSet,
+    split: Split,
+    scores: impl FnMut(Tensor) -> Result<Tensor, StepError>,
+) -> Result<Option<Evaluation>, StepError> {
+    over_chunks(data, split, AT_ONCE, scores)
+}
+
+fn over_chunks(
+    data: &DataSet,
+    split: Split,
+    at_once: usize,
+    mut scores: impl FnMut(Tensor) -> Result<Tensor, StepError>,
+) -> Result<Option<Evaluation>, StepError> {
+    let wrong = |error: crate::data::DataError| StepError::Learner(error.to_string());
+    let positions = data.positions(split);
+    let (mut loss, mut right) = (0.0, 0);
+    for some in positions.chunks(at_once) {
+        let x = data.inputs(split, some).map_err(wrong)?;
+        let labels = data.labels_at(split, some).map_err(wrong)?;
+        let (some_loss, some_right) = tch::no_grad(|| {
+            let y = scores(x)?;
+            loss::check(&y, labels.len(), data.classes())?;
+            let labels = Tensor::f_from_slice(&labels);
+            let tally = labels.and_then(|labels| loss::tally(&y, &labels));
+            tally.map_err(|error| failed("the scores", "evaluation", error))
+        })?;
+        loss += some_loss;
+        right += some_right;
+    }
+    let samples = positions.len();
+    Ok((samples > 0).then(|| Evaluation {
+        accuracy: right as f64 / samples as f64,
+        loss: loss / samples as f64,
+        samples,
+    }))
+}
+
+impl TrainedModel for TorchLearner {
+    fn data(&self) -> &Arc<DataSet> {
+        &self.data
     }
 
+    fn evaluate(&mut self, weights: &Vector, split: Split) -> Result<Option<Evaluation>, StepError> {
+        self.evaluate_by(weights, split, AT_ONCE)
+    }
+}
+
+impl TorchLearner {
     fn evaluate_by(
         &self,
         weights: &Vector,
@@ -39,38 +83,20 @@ impl TorchLearner {
             let expected = self.layout.size();
             return Err(StepError::Learner(format!("{got} weights were given, the model has {expected}")));
         }
-        let positions = self.data.positions(split);
-        let mut loss = 0.0;
-        let mut right = 0;
-        for some in positions.chunks(at_once) {
-            let (some_loss, some_right) = tch::no_grad(|| self.tally(weights, split, some))?;
-            loss += some_loss;
-            right += some_right;
-        }
-        let samples = positions.len();
-        Ok((samples > 0).then(|| Evaluation {
-            accuracy: right as f64 / samples as f64,
-            loss: loss / samples as f64,
-            samples,
-        }))
+        over_chunks(&self.data, split, at_once, |x| self.scores(weights, x))
     }
 
-    fn tally(&self, weights: &Vector, split: Split, positions: &[u32]) -> Result<(f64, i64), StepError> {
-        let wrong = |error: crate::data::DataError| StepError::Learner(error.to_string());
-        let mut x = self.data.inputs(split, positions).map_err(wrong)?;
-        let labels = self.data.labels_at(split, positions).map_err(wrong)?;
+    fn scores(&self, weights: &Vector, mut x: Tensor) -> Result<Tensor, StepError> {
+        let rows = x.size().first().copied().unwrap_or(0);
         for (section, described) in self.sections.iter().zip(self.layout.layers()) {
             for placed in &self.model.layers[section.placed.clone()] {
-                let input = x.f_reshape(dimensions(positions.len() as i64, placed.input));
+                let input = x.f_reshape(dimensions(rows, placed.input));
                 x = input
                     .and_then(|x| kernel::forward(placed, &weights[described.span.clone()], x, None))
                     .map_err(|error| failed(&placed.name, "evaluation", error))?
                     .0;
             }
         }
-        let labels = Tensor::f_from_slice(&labels);
-        labels
-            .and_then(|labels| loss::tally(&x, &labels))
-            .map_err(|error| failed("the scores", "evaluation", error))
+        Ok(x)
     }
 }

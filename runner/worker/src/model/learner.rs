@@ -5,7 +5,7 @@ use super::kernel::{self, Down, Saved, dimensions};
 use super::section::{Section, layout, sections};
 use super::{initial_weights, loss};
 use crate::data::DataSet;
-use recipe::{Layer, LayeredModel, Model, ModelFile, ModelKind, PlacedLayer, Shape};
+use recipe::{Layer, LayeredModel, ModelKind, PlacedLayer, Shape};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::Range;
@@ -19,9 +19,24 @@ use tch::{TchError, Tensor};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the message of each variant says what its fields are")]
 pub enum ModelError {
-    /// The model is not described by layers.
-    #[error("this bakeoff-worker computes layers and cannot train the model file {}; describe the model by `model.layers`", file.display())]
-    File { file: PathBuf },
+    /// The file of the model cannot be read.
+    #[error("the model file {} cannot be read: {reason}", file.display())]
+    Unreadable { file: PathBuf, reason: String },
+    /// The file is no TorchScript.
+    #[error("{} is no TorchScript file: {reason}", file.display())]
+    NotTorchScript { file: PathBuf, reason: String },
+    /// libtorch cannot run it.
+    #[error("the model file {} does not run: {reason}", file.display())]
+    Script { file: PathBuf, reason: String },
+    /// It runs, and cannot be trained here.
+    #[error("the model file {} cannot be trained: {reason}", file.display())]
+    Unsuited { file: PathBuf, reason: String },
+    /// It is not the file that was described.
+    #[error("the model file {} has changed: its SHA-256 is {found}, and was {expected} when the run was planned", file.display())]
+    Changed { file: PathBuf, found: String, expected: String },
+    /// A tensor that was described is not there.
+    #[error("the model file {} has no 32-bit tensor `{name}` of shape {shape:?}", file.display())]
+    Tensor { file: PathBuf, name: String, shape: Vec<usize> },
     /// There is nothing to train.
     #[error("model `{kind}` has no layer with weights; add a linear or convolution layer")]
     NoWeights { kind: ModelKind },
@@ -96,19 +111,6 @@ impl TorchLearner {
             activations: None,
             saved,
         })
-    }
-
-    /// The learner of a run's model.
-    pub fn of(model: &Model, data: Arc<DataSet>, seed: u64) -> Result<Self, ModelError> {
-        match model {
-            Model::Layers(model) => Self::new(model.clone(), data, seed),
-            Model::File(ModelFile { file, .. }) => Err(ModelError::File { file: file.clone() }),
-        }
-    }
-
-    /// The data set it learns from.
-    pub fn data(&self) -> &Arc<DataSet> {
-        &self.data
     }
 
     fn section(&self, layer: usize) -> Result<Section, StepError> {

@@ -1,6 +1,17 @@
 //! Cross-entropy of the softmax, and its gradient.
 
+use strategies::StepError;
 use tch::{Kind, TchError, Tensor};
+
+/// Refuses scores that are not a row for each of `examples` examples, with a score for each of `classes` classes.
+pub(super) fn check(scores: &Tensor, examples: usize, classes: usize) -> Result<(), StepError> {
+    match scores.size().as_slice() {
+        [rows, width] if *rows == examples as i64 && *width >= classes as i64 => Ok(()),
+        other => Err(StepError::Learner(format!(
+            "scores of shape {other:?} came for {examples} examples of {classes} classes"
+        ))),
+    }
+}
 
 /// The mean over the rows of -ln softmax(scores)\[label\], in nats, and the gradient of that mean with respect
 /// to the scores: (softmax - one-hot) / rows. `scores` is `[rows, classes]` with at least one row, `labels`

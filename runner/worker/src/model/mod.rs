@@ -1,4 +1,4 @@
-//! Models in libtorch, with a backward pass written by hand.
+//! Models in libtorch: layers with a backward pass written by hand, and TorchScript files.
 
 mod dropout;
 mod evaluate;
@@ -7,9 +7,13 @@ mod initial;
 mod kernel;
 mod learner;
 mod loss;
+mod script;
 mod section;
+mod trained;
 
 pub use evaluate::Evaluation;
 pub use initial::initial_weights;
 pub use learner::{ModelError, TorchLearner};
+pub use script::{ScriptLearner, describe};
 pub use section::layout;
+pub use trained::{TrainedModel, open};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use strategies::{Batch, Learner, Vector};
 use worker::data::Split;
 use worker::evaluator::{EvaluationError, Evaluator};
-use worker::model::TorchLearner;
+use worker::model::{TorchLearner, TrainedModel};
 use worker::{mean, snapshot};
 
 fn record(file: &str) -> SnapshotRecord {
@@ -56,8 +56,9 @@ fn dropout_is_off() {
     let layers = |rate| [Layer::Flatten, linear(20), Layer::Dropout { rate }, linear(10)];
     let found = |rate| {
         let model = place(ModelKind::Sequential, GREY, &layers(rate));
-        let learner = TorchLearner::new(model, data.clone(), 3).unwrap();
-        learner.evaluate(&learner.initial(), Split::Test).unwrap()
+        let mut learner = TorchLearner::new(model, data.clone(), 3).unwrap();
+        let weights = learner.initial();
+        learner.evaluate(&weights, Split::Test).unwrap()
     };
     assert_eq!(found(0.9), found(0.0));
 }
@@ -67,7 +68,7 @@ fn a_snapshot_gets_its_metrics_with_its_own_time() {
     let folder = tempfile::tempdir().unwrap();
     let model = Model::from(softmax());
     let data = drawn(200, 40, 0.25);
-    let evaluator = Evaluator::new(&model, data.clone()).unwrap();
+    let mut evaluator = Evaluator::new(&model, data.clone()).unwrap();
     let weights = Vector::zeros(model.parameters());
     std::fs::create_dir(folder.path().join("snapshots")).unwrap();
     snapshot::write(&folder.path().join("snapshots/a.f32"), &weights).unwrap();
@@ -81,7 +82,7 @@ fn a_snapshot_gets_its_metrics_with_its_own_time() {
             assert!((metric.value - 10.0_f64.ln()).abs() < 1e-6, "equal scores: {}", metric.value);
         }
     }
-    let without = Evaluator::new(&model, drawn(20, 4, 0.0)).unwrap();
+    let mut without = Evaluator::new(&model, drawn(20, 4, 0.0)).unwrap();
     assert_eq!(without.evaluate(folder.path(), &record("snapshots/a.f32")).unwrap().len(), 2);
 }
 
@@ -89,7 +90,7 @@ fn a_snapshot_gets_its_metrics_with_its_own_time() {
 fn a_diverged_model_has_metrics_and_a_broken_file_none() {
     let folder = tempfile::tempdir().unwrap();
     let model = Model::from(softmax());
-    let evaluator = Evaluator::new(&model, drawn(20, 4, 0.0)).unwrap();
+    let mut evaluator = Evaluator::new(&model, drawn(20, 4, 0.0)).unwrap();
     snapshot::write(&folder.path().join("nan"), &Vector::from(vec![f32::NAN; model.parameters()])).unwrap();
     let metrics = evaluator.evaluate(folder.path(), &record("nan")).unwrap();
     assert!(metrics[1].value.is_nan());
@@ -185,7 +186,7 @@ fn a_mean_is_evaluated_where_the_run_is_judged_by_it_and_kept_where_it_ends_with
     let models =
         [uneven(model.parameters(), 1), uneven(model.parameters(), 2), uneven(model.parameters(), 3)];
     let files = written(folder.path(), &models);
-    let evaluator = Evaluator::new(&model, drawn(200, 40, 0.0)).unwrap();
+    let mut evaluator = Evaluator::new(&model, drawn(200, 40, 0.0)).unwrap();
     let copies = |judged, last| -> Vec<SnapshotRecord> {
         let copy = |rank: u32| SnapshotRecord {
             rank: Rank(rank),
@@ -200,7 +201,7 @@ fn a_mean_is_evaluated_where_the_run_is_judged_by_it_and_kept_where_it_ends_with
         };
         (0..3).map(copy).collect()
     };
-    let of =
+    let mut of =
         |judged, last, together| evaluator.average(folder.path(), &copies(judged, last), together).unwrap();
     let (metrics, result) = of(false, true, true);
     assert_eq!((metrics.len(), result), (1, None));

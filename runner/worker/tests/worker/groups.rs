@@ -11,7 +11,7 @@ use std::sync::Arc;
 use strategies::sim::{World, sample_spec_of};
 use strategies::{Blueprint, Learner, SamplePartition, TrainingPlan, Vector};
 use worker::evaluator::{EvaluationError, Evaluator};
-use worker::model::TorchLearner;
+use worker::model::{TorchLearner, open};
 use worker::snapshot;
 
 const SAMPLES: u32 = 200;
@@ -117,14 +117,14 @@ fn parts_are_evaluated_as_the_model_that_they_are_and_kept_as_one_file() {
     std::fs::create_dir(folder.path().join("snapshots")).unwrap();
     let model = Model::from(model());
     let data = drawn(SAMPLES, 40, 0.0);
-    let whole = TorchLearner::of(&model, data.clone(), 9).unwrap().initial();
+    let whole = open(&model, data.clone(), 9).unwrap().initial();
     write_parts(folder.path(), &whole, 3);
-    let evaluator = Evaluator::new(&model, data).unwrap().of_parts(partition(3));
-    let of = |step, last| {
+    let mut evaluator = Evaluator::new(&model, data).unwrap().of_parts(partition(3));
+    let of = |evaluator: &mut Evaluator, step, last| {
         let records: Vec<_> = (0..3).map(|rank| part_of(rank, step, last)).collect();
         evaluator.join(folder.path(), &records).unwrap()
     };
-    let (metrics, kept) = of(4, false);
+    let (metrics, kept) = of(&mut evaluator, 4, false);
     assert_eq!(kept, None);
     let told: Vec<_> = metrics
         .iter()
@@ -132,7 +132,7 @@ fn parts_are_evaluated_as_the_model_that_they_are_and_kept_as_one_file() {
         .collect();
     assert_eq!(told, [(Metric::TestAccuracy, true, 4, "group 0"), (Metric::TestLoss, true, 4, "group 0")]);
     for (step, last) in [(0, false), (9, true)] {
-        let (metrics, kept) = of(step, last);
+        let (metrics, kept) = of(&mut evaluator, step, last);
         let kept = kept.unwrap();
         assert_eq!((kept.sha256.as_str(), kept.is_kept()), (whole.sha256().as_str(), true));
         assert_eq!(kept.is_result(), last);
@@ -146,7 +146,7 @@ fn parts_are_evaluated_as_the_model_that_they_are_and_kept_as_one_file() {
 fn parts_that_make_no_model_say_so() {
     let folder = tempfile::tempdir().unwrap();
     let model = Model::from(model());
-    let evaluator = Evaluator::new(&model, drawn(20, 4, 0.0)).unwrap().of_parts(partition(3));
+    let mut evaluator = Evaluator::new(&model, drawn(20, 4, 0.0)).unwrap().of_parts(partition(3));
     write_parts(folder.path(), &Vector::zeros(model.parameters()), 3);
     let records: Vec<_> = (0..3).map(|rank| part_of(rank, 4, false)).collect();
     let two = evaluator.join(folder.path(), &records[..2]).unwrap_err();

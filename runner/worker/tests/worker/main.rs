@@ -9,6 +9,8 @@ mod groups;
 #[cfg(test)]
 mod real_data;
 #[cfg(test)]
+mod scripts;
+#[cfg(test)]
 mod slices;
 #[cfg(test)]
 mod support;

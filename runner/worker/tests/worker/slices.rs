@@ -1,7 +1,7 @@
 //! Initial weights, the cursor, and layers cut into slices.
 
 use crate::support::{GREY, drawn, lenet, linear, mnist_mlp, place, softmax};
-use recipe::{Init, Layer, LayeredModel, Model, ModelFile, ModelKind, Parameter};
+use recipe::{Init, Layer, LayeredModel, Model, ModelKind, Parameter};
 use strategies::{Batch, Block, Learner, StepError, Vector};
 use worker::model::{ModelError, TorchLearner, initial_weights, layout};
 
@@ -225,19 +225,4 @@ fn models_that_do_not_fit_the_data_are_refused() {
     assert!(matches!(new(flat(&[linear(9)])), Some(ModelError::Classes { model: 9, data: 10, .. })));
     assert!(matches!(new(crate::support::cifar_cnn()), Some(ModelError::Input { .. })));
     assert!(new(flat(&[linear(11)])).is_none());
-}
-
-#[test]
-fn the_layout_of_a_model_file_is_that_of_the_flat_weights_and_this_worker_does_not_train_it() {
-    let text = format!(
-        r#"{{ "sha256": "{}", "input": {{ "image": [1, 28, 28] }}, "classes": 10, "layers": [ {{ "name": "fc",
-            "parameters": [ {{ "name": "fc.weight", "shape": [10, 784] }} ], "activations": 10, "flops": 15680 }} ] }}"#,
-        "0".repeat(64)
-    );
-    let model = Model::File(ModelFile::described("net.pt".into(), &text).unwrap());
-    let flat = layout(&model.weighted_layers());
-    assert_eq!((flat.layers()[0].name.as_str(), flat.size()), ("fc", 7_840));
-    let refused = TorchLearner::of(&model, drawn(20, 1, 0.0), 1).err().unwrap();
-    assert_eq!(refused, ModelError::File { file: "net.pt".into() });
-    assert!(refused.to_string().contains("cannot train the model file net.pt"), "{refused}");
 }

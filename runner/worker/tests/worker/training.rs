@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use strategies::{Batch, Learner, Vector};
 use worker::data::{DataSet, Split};
-use worker::model::{Evaluation, TorchLearner};
+use worker::model::{Evaluation, TorchLearner, TrainedModel};
 
 /// Trains with batches of 100 in an order that changes each epoch; answers the evaluation after each epoch.
 pub(crate) fn train(model: LayeredModel, data: &Arc<DataSet>, epochs: u64, rate: f32) -> Vec<Evaluation> {

@@ -224,6 +224,19 @@ pub(super) const PAIRS: &[Code] = &[
          averaged. Activations and their gradients within a group are never coded.",
     ),
     code(
+        "R143",
+        "a model file that cannot be trained",
+        "A TorchScript file is run once when the recipe is checked, on made-up examples of the data's shape: each of its methods `stage0`, \
+         `stage1` and so on (or `forward` alone) takes rows of 32-bit floats to rows of them, has weights of its own that a gradient reaches, \
+         and lets the gradient pass to the stage below. Nothing but weights may change in training: no strategy averages the running \
+         statistics of batch normalisation, so that `nn.GroupNorm`, or `track_running_stats=False`, takes its place.",
+    ),
+    code(
+        "R144",
+        "a model file and other machines",
+        "A model file is read where `bakeoff` runs, and is not sent to other machines.",
+    ),
+    code(
         "R151",
         "a code that partial sums do not survive",
         "`top-k`, `sign`, `terngrad` and `qsgd` lose much, and are not linear: a sum of what was decoded is no code. \

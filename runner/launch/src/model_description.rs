@@ -1,0 +1,49 @@
+//! What a model file is, by the worker binary, which has the library that reads it.
+
+use crate::LaunchError;
+use crate::worker_binary::ask;
+use recipe::{LayoutError, ModelLayout, Shape};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::Path;
+use std::time::Duration;
+
+/// A large file is read, and run a few times.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How the worker binary ends if the file is no model that it can train.
+const REFUSED: i32 = 3;
+
+/// A model file without a description.
+#[derive(Debug, thiserror::Error)]
+pub enum DescriptionError {
+    /// The worker binary cannot be asked.
+    #[error(transparent)]
+    Worker(#[from] LaunchError),
+    /// It cannot train the file: the reason, as the end of a sentence.
+    #[error("{0}")]
+    Refused(String),
+    /// It printed something else than a layout.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// It ended without a layout.
+    #[error("bakeoff-worker ended with {status} while it read the file: {said}")]
+    Ended {
+        /// How it ended.
+        status: std::process::ExitStatus,
+        /// The beginning of what it printed.
+        said: String,
+    },
+}
+
+/// Asks the worker binary for the layout of a model file that takes examples of the shape `input`.
+pub fn describe_model(worker: &Path, file: &Path, input: Shape) -> Result<ModelLayout, DescriptionError> {
+    let shape = input.to_string();
+    let arguments = [OsStr::new("--describe-model"), file.as_os_str(), OsStr::new(&shape)];
+    let output = ask(worker, &arguments, &BTreeMap::new(), PATIENCE)?;
+    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().chars().take(1000).collect::<String>();
+    match output.status.code() {
+        Some(0) => Ok(ModelLayout::read(&String::from_utf8_lossy(&output.stdout))?),
+        Some(REFUSED) => Err(DescriptionError::Refused(said(&output.stderr))),
+        _ => Err(DescriptionError::Ended { status: output.status, said: said(&output.stderr) }),
+    }
+}

@@ -1,0 +1,144 @@
+//! TorchScript files: loaded, checked against their description, and called.
+
+use crate::model::ModelError;
+use crate::model::flat::View;
+use recipe::{ModelFile, Parameter, hex};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::path::Path;
+use tch::{CModule, Device, Kind, TchError, Tensor};
+
+/// Whether layers such as dropout act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    Training,
+    Evaluation,
+}
+
+/// The bytes of a file, and their SHA-256 in hexadecimal.
+pub(super) struct Contents {
+    pub(super) bytes: Vec<u8>,
+    pub(super) sha256: String,
+}
+
+impl Contents {
+    pub(super) fn read(file: &Path) -> Result<Self, ModelError> {
+        let unreadable = |reason: String| ModelError::Unreadable { file: file.into(), reason };
+        let described = std::fs::metadata(file).map_err(|error| unreadable(error.to_string()))?;
+        if !described.is_file() {
+            return Err(unreadable("it is not a regular file".to_owned()));
+        }
+        let bytes = std::fs::read(file).map_err(|error| unreadable(error.to_string()))?;
+        let sha256 = hex(&Sha256::digest(&bytes));
+        Ok(Self { bytes, sha256 })
+    }
+
+    /// The module in the file. Its operations run as they are written: an optimised graph would give other bits after its
+    /// first calls, in which it is profiled.
+    pub(super) fn module(&self, file: &Path, mode: Mode) -> Result<CModule, ModelError> {
+        tch::jit::set_graph_executor_optimize(false);
+        let loaded = CModule::load_data_on_device(&mut self.bytes.as_slice(), Device::Cpu);
+        let mut module = loaded
+            .map_err(|error| ModelError::NotTorchScript { file: file.into(), reason: reason(&error) })?;
+        let set = match mode {
+            Mode::Training => module.f_set_train(),
+            Mode::Evaluation => module.f_set_eval(),
+        };
+        set.map_err(|error| ModelError::Script { file: file.into(), reason: reason(&error) })?;
+        Ok(module)
+    }
+}
+
+/// A module with the tensors that its description lists.
+pub(super) struct Script {
+    module: CModule,
+    /// Of each layer, in the order of the flat vector.
+    tensors: Vec<Vec<Tensor>>,
+}
+
+impl Script {
+    /// Loads what `described` was described from.
+    ///
+    /// # Errors
+    /// The file is gone, has changed, or does not have these tensors.
+    pub(super) fn load(described: &ModelFile, mode: Mode) -> Result<Self, ModelError> {
+        let ModelFile { file, layout } = described;
+        let contents = Contents::read(file)?;
+        if contents.sha256 != layout.sha256 {
+            let (found, expected) = (contents.sha256, layout.sha256.clone());
+            return Err(ModelError::Changed { file: file.clone(), found, expected });
+        }
+        let module = contents.module(file, mode)?;
+        let failed = |error: TchError| ModelError::Script { file: file.clone(), reason: reason(&error) };
+        let mut named: BTreeMap<String, Tensor> =
+            module.named_parameters().map_err(failed)?.into_iter().collect();
+        let mut tensors = Vec::with_capacity(layout.layers.len());
+        for layer in &layout.layers {
+            let own = layer.parameters.iter().map(|described| taken(&mut named, described, file));
+            tensors.push(own.collect::<Result<Vec<Tensor>, ModelError>>()?);
+        }
+        // What is not listed stays as it is in the file.
+        for frozen in named.into_values() {
+            let _ = frozen.f_set_requires_grad(false).map_err(failed)?;
+        }
+        Ok(Self { module, tensors })
+    }
+
+    /// The values of all tensors, in the order of the flat vector.
+    pub(super) fn values(&self) -> Result<Vec<f32>, TchError> {
+        let mut values = Vec::new();
+        for tensor in self.tensors.iter().flatten() {
+            let begin = values.len();
+            values.resize(begin + tensor.numel(), 0.0);
+            tensor.f_detach()?.f_contiguous()?.f_copy_data(&mut values[begin..], tensor.numel())?;
+        }
+        Ok(values)
+    }
+
+    /// Writes a layer's weights over its tensors.
+    pub(super) fn set(&mut self, layer: usize, weights: &[f32]) -> Result<(), TchError> {
+        let mut begin = 0;
+        for tensor in &mut self.tensors[layer] {
+            let end = begin + tensor.numel();
+            let Some(own) = weights.get(begin..end) else {
+                return Err(TchError::Shape(format!("{} weights are too few for the layer", weights.len())));
+            };
+            let values = View::new(own, &tensor.size())?;
+            tch::no_grad(|| tensor.f_copy_(&values))?;
+            begin = end;
+        }
+        Ok(())
+    }
+
+    /// The tensors of a layer.
+    pub(super) fn tensors(&self, layer: usize) -> &[Tensor] {
+        &self.tensors[layer]
+    }
+
+    /// Calls a method with one tensor.
+    pub(super) fn call(&self, method: &str, x: &Tensor) -> Result<Tensor, TchError> {
+        self.module.method_ts(method, &[x])
+    }
+}
+
+fn taken(
+    named: &mut BTreeMap<String, Tensor>,
+    described: &Parameter,
+    file: &Path,
+) -> Result<Tensor, ModelError> {
+    let shape: Vec<i64> = described.shape.iter().map(|side| *side as i64).collect();
+    let fits = |tensor: &Tensor| tensor.size() == shape && tensor.kind() == Kind::Float;
+    named.remove(&described.name).filter(fits).ok_or_else(|| ModelError::Tensor {
+        file: file.into(),
+        name: described.name.clone(),
+        shape: described.shape.clone(),
+    })
+}
+
+/// The line of an error of libtorch that says what was wrong: its interpreter puts a trace of the script before it.
+pub(super) fn reason(error: &TchError) -> String {
+    let text = error.to_string();
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let told = lines.clone().find_map(|line| line.split_once("RuntimeError: ").map(|(_, rest)| rest));
+    told.or_else(|| lines.next()).unwrap_or("libtorch gave no reason").chars().take(300).collect()
+}

@@ -1,0 +1,250 @@
+//! Models in TorchScript files: libtorch interprets them and records their operations for the backward pass.
+//!
+//! A layer is a method of the module: `forward`, or `stage0`, `stage1` and so on. Its weights are copied into the module before
+//! each forward pass, and its gradient is copied out after the backward pass.
+
+mod describe;
+mod file;
+
+pub use describe::describe;
+
+use super::flat::ViewMut;
+use super::{Evaluation, ModelError, TrainedModel, evaluate, loss};
+use crate::data::{DataSet, Split};
+use crate::stream;
+use file::{Mode, Script, reason};
+use rand_chacha::rand_core::Rng;
+use recipe::{FileLayer, ModelFile};
+use std::fmt::Display;
+use std::sync::Arc;
+use strategies::{Batch, Block, Layout, Learner, Loss, StepError, Vector};
+use tch::{TchError, Tensor};
+
+/// A TorchScript model over the examples of a data set.
+pub struct ScriptLearner {
+    described: ModelFile,
+    script: Script,
+    /// Loaded when a model is evaluated for the first time.
+    evaluated: Option<Script>,
+    layout: Layout,
+    initial: Vector,
+    seed: u64,
+    data: Arc<DataSet>,
+    batch: Batch,
+    activations: Option<Tensor>,
+    /// Of each layer whose backward pass is to come.
+    recorded: Vec<Option<Recorded>>,
+}
+
+/// The recorded forward pass of a layer.
+struct Recorded {
+    input: Tensor,
+    result: Tensor,
+}
+
+impl ScriptLearner {
+    /// A learner of the described file on `data`; `seed` is the run's, of what is random in training.
+    pub fn new(described: ModelFile, data: Arc<DataSet>, seed: u64) -> Result<Self, ModelError> {
+        let script = Script::load(&described, Mode::Training)?;
+        let values = script
+            .values()
+            .map_err(|error| ModelError::Script { file: described.file.clone(), reason: reason(&error) })?;
+        let layers = &described.layout.layers;
+        let size = |layer: &FileLayer| layer.parameters.iter().map(recipe::Parameter::size).sum();
+        Ok(Self {
+            layout: Layout::new(layers.iter().map(|layer| (layer.name.clone(), size(layer)))),
+            recorded: layers.iter().map(|_| None).collect(),
+            initial: Vector::from(values),
+            described,
+            script,
+            evaluated: None,
+            seed,
+            data,
+            batch: Batch::default(),
+            activations: None,
+        })
+    }
+
+    fn layer(&self, layer: usize) -> Result<&FileLayer, StepError> {
+        let layers = &self.described.layout.layers;
+        layers
+            .get(layer)
+            .ok_or_else(|| wrong(format!("there is no layer {layer}; the model has {}", layers.len())))
+    }
+
+    /// Seeds libtorch's generator for a layer of the loaded examples, so that what is random in the script follows them.
+    fn seed_generator(&self, layer: usize) {
+        let mut words = vec![self.batch.epoch, layer as u64];
+        words.extend(self.batch.examples.iter().map(|example| u64::from(*example)));
+        let mut draws = stream::keyed(self.seed, "torchscript", &words);
+        tch::manual_seed(draws.next_u64() as i64);
+    }
+
+    fn up(&mut self, weights: &[f32], layer: usize) -> Result<(), StepError> {
+        let name = self.layer(layer)?.name.clone();
+        let x = self
+            .activations
+            .take()
+            .ok_or_else(|| wrong(format!("nothing has reached {name} yet; a batch is loaded first")))?;
+        if x.size().first() == Some(&0) {
+            self.activations = Some(x);
+            return Ok(());
+        }
+        let failed = |error: TchError| failed(&name, "forward pass", &error);
+        self.script.set(layer, weights).map_err(failed)?;
+        self.seed_generator(layer);
+        let input = x.f_detach().and_then(|x| x.f_set_requires_grad(layer > 0)).map_err(failed)?;
+        let result = tch::with_grad(|| self.script.call(&name, &input)).map_err(failed)?;
+        self.activations = Some(result.f_detach().map_err(failed)?);
+        self.recorded[layer] = Some(Recorded { input, result });
+        Ok(())
+    }
+
+    fn down(&mut self, layer: usize, gradient: &mut [f32]) -> Result<(), StepError> {
+        let name = self.layer(layer)?.name.clone();
+        let gy =
+            self.activations.take().ok_or_else(|| wrong(format!("no gradient has reached {name} yet")))?;
+        if self.batch.examples.is_empty() {
+            gradient.fill(0.0);
+            self.activations = Some(gy);
+            return Ok(());
+        }
+        let recorded = self.recorded[layer]
+            .take()
+            .ok_or_else(|| wrong(format!("the backward pass reached {name} before the forward pass")))?;
+        let below = self
+            .gradients(layer, &recorded, &gy, gradient)
+            .map_err(|error| failed(&name, "backward pass", &error))?;
+        self.activations = below;
+        Ok(())
+    }
+
+    /// Writes the gradient of a layer's weights over `gradient`, and returns that of its input where it has layers below.
+    fn gradients(
+        &self,
+        layer: usize,
+        recorded: &Recorded,
+        gy: &Tensor,
+        gradient: &mut [f32],
+    ) -> Result<Option<Tensor>, TchError> {
+        let Recorded { input, result } = recorded;
+        let tensors = self.script.tensors(layer);
+        let mut leaves: Vec<&Tensor> = tensors.iter().collect();
+        leaves.extend((layer > 0).then_some(input));
+        // Its gradient with respect to the result is `gy`.
+        let product = tch::with_grad(|| result.f_reshape([-1])?.f_dot(&gy.f_reshape([-1])?))?;
+        let mut gradients = Tensor::f_run_backward(&[product], &leaves, false, false)?.into_iter();
+        let mut rest = gradient;
+        for (tensor, own) in tensors.iter().zip(gradients.by_ref()) {
+            if tensor.numel() > rest.len() {
+                return Err(TchError::Shape(format!("the gradient is {} values too short", tensor.numel())));
+            }
+            let (memory, after) = rest.split_at_mut(tensor.numel());
+            rest = after;
+            // A branch of the script that was not taken has none.
+            if own.defined() {
+                ViewMut::new(memory, &tensor.size())?.fill_from(&own)?
+            } else {
+                memory.fill(0.0)
+            }
+        }
+        Ok(gradients.next())
+    }
+
+    fn scores(&mut self, weights: &Vector, x: Tensor) -> Result<Tensor, StepError> {
+        let mut script = match self.evaluated.take() {
+            Some(script) => script,
+            None => Script::load(&self.described, Mode::Evaluation).map_err(wrong)?,
+        };
+        let mut y = x;
+        for (number, (described, layer)) in
+            self.layout.layers().iter().zip(&self.described.layout.layers).enumerate()
+        {
+            let set = script.set(number, &weights[described.span.clone()]);
+            y = set
+                .and_then(|()| script.call(&layer.name, &y))
+                .map_err(|error| failed(&layer.name, "evaluation", &error))?;
+        }
+        self.evaluated = Some(script);
+        Ok(y)
+    }
+}
+
+fn failed(layer: &str, what: &str, error: &TchError) -> StepError {
+    StepError::Learner(format!("{what} of {layer}: {}", reason(error)))
+}
+
+fn wrong(error: impl Display) -> StepError {
+    StepError::Learner(error.to_string())
+}
+
+impl Learner for ScriptLearner {
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn initial(&self) -> Vector {
+        self.initial.clone()
+    }
+
+    fn load(&mut self, batch: &Batch) -> Result<(), StepError> {
+        self.recorded.fill_with(|| None);
+        self.activations = Some(self.data.batch(batch).map_err(wrong)?);
+        self.batch.clone_from(batch);
+        Ok(())
+    }
+
+    fn forward(&mut self, weights: &Vector, layer: usize) -> Result<(), StepError> {
+        let span = self.layout.layers().get(layer).map(|layer| layer.span.clone());
+        let own = span.and_then(|span| weights.get(span));
+        let own =
+            own.ok_or_else(|| wrong(format!("layer {layer} is not within {} weights", weights.len())))?;
+        self.up(own, layer)
+    }
+
+    fn loss(&mut self, batch: &Batch) -> Result<Loss, StepError> {
+        let scores = self.activations.take().ok_or_else(|| wrong("no scores have reached the loss yet"))?;
+        let labels = self.data.labels_of(batch).map_err(wrong)?;
+        if labels.is_empty() {
+            self.activations = Some(scores);
+            return Ok(Loss(0.0));
+        }
+        loss::check(&scores, labels.len(), self.described.layout.classes)?;
+        let (mean, gradient) = tch::no_grad(|| loss::cross_entropy(&scores, &Tensor::f_from_slice(&labels)?))
+            .map_err(|error| failed("the scores", "loss", &error))?;
+        self.activations = Some(gradient);
+        Ok(Loss(mean))
+    }
+
+    fn backward(&mut self, _: &Vector, layer: usize, gradient: &mut [f32]) -> Result<(), StepError> {
+        self.down(layer, gradient)
+    }
+
+    fn take_activations(&mut self) -> Result<Block, StepError> {
+        Err(wrong("the activations of a model file do not leave it"))
+    }
+
+    fn put_activations(&mut self, _: Block) -> Result<(), StepError> {
+        Err(wrong("the activations of a model file do not come from elsewhere"))
+    }
+
+    fn set_examples(&mut self, batch: &Batch) -> Result<(), StepError> {
+        self.batch.clone_from(batch);
+        Ok(())
+    }
+
+    fn shard_layer(&mut self, layer: usize, _: usize, _: usize) -> Result<(), StepError> {
+        Err(wrong(format!("layer {layer} cannot be cut: it is a method of a model file")))
+    }
+}
+
+impl TrainedModel for ScriptLearner {
+    fn data(&self) -> &Arc<DataSet> {
+        &self.data
+    }
+
+    fn evaluate(&mut self, weights: &Vector, split: Split) -> Result<Option<Evaluation>, StepError> {
+        let data = self.data.clone();
+        evaluate::over(&data, split, |x| self.scores(weights, x))
+    }
+}

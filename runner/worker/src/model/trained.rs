@@ -1,0 +1,25 @@
+//! What a run trains, whatever its model is made of.
+
+use super::{Evaluation, ModelError, ScriptLearner, TorchLearner};
+use crate::data::{DataSet, Split};
+use recipe::Model;
+use std::sync::Arc;
+use strategies::{Learner, StepError, Vector};
+
+/// A model that can be trained and evaluated.
+pub trait TrainedModel: Learner {
+    /// The data set it learns from.
+    fn data(&self) -> &Arc<DataSet>;
+
+    /// Evaluates `weights` on all samples of a split, without dropout: means over samples, summed in 64 bits. `None` where the
+    /// split has no samples.
+    fn evaluate(&mut self, weights: &Vector, split: Split) -> Result<Option<Evaluation>, StepError>;
+}
+
+/// The model of a run; `seed` is the run's.
+pub fn open(model: &Model, data: Arc<DataSet>, seed: u64) -> Result<Box<dyn TrainedModel>, ModelError> {
+    Ok(match model {
+        Model::Layers(model) => Box::new(TorchLearner::new(model.clone(), data, seed)?),
+        Model::File(file) => Box::new(ScriptLearner::new(file.clone(), data, seed)?),
+    })
+}

@@ -1,0 +1,119 @@
+"""Writes the TorchScript files of the tests of `tests/worker/scripts.rs` beside itself (PyTorch 2.11)."""
+
+from pathlib import Path
+
+import torch
+from torch import nn
+
+HERE = Path(__file__).parent
+
+
+def pooled():
+    return [nn.AvgPool2d(7), nn.Flatten()]
+
+
+class Dropping(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(*pooled(), nn.Linear(16, 12), nn.Dropout(0.5), nn.Linear(12, 10))
+
+    def forward(self, x):
+        return self.net(x)
+
+
+class Normed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(*pooled(), nn.BatchNorm1d(16), nn.Linear(16, 10))
+
+    def forward(self, x):
+        return self.net(x)
+
+
+class Frozen(nn.Module):
+    """Only the last layer is trained."""
+
+    def __init__(self):
+        super().__init__()
+        self.below = nn.Sequential(*pooled(), nn.Linear(16, 12), nn.ReLU())
+        self.below.requires_grad_(False)
+        self.top = nn.Linear(12, 10)
+
+    def forward(self, x):
+        return self.top(self.below(x))
+
+
+class Shared(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.pool = nn.Sequential(*pooled())
+        self.square = nn.Linear(16, 16)
+        self.top = nn.Linear(16, 10)
+
+    @torch.jit.export
+    def stage0(self, x):
+        return self.square(self.pool(x))
+
+    @torch.jit.export
+    def stage1(self, x):
+        return self.top(self.square(x))
+
+
+class Blocked(nn.Module):
+    """No gradient passes the second stage."""
+
+    def __init__(self):
+        super().__init__()
+        self.below = nn.Sequential(*pooled(), nn.Linear(16, 16))
+        self.top = nn.Linear(16, 10)
+
+    @torch.jit.export
+    def stage0(self, x):
+        return self.below(x)
+
+    @torch.jit.export
+    def stage1(self, x):
+        return self.top(x.round().detach())
+
+
+class Weightless(nn.Module):
+    @torch.jit.export
+    def stage0(self, x):
+        return x.flatten(1)
+
+
+class Rowless(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(*pooled(), nn.Linear(16, 10))
+
+    def forward(self, x):
+        return self.net(x).mean(0)
+
+
+class Doubled(Rowless):
+    def forward(self, x):
+        return self.net(x.double())
+
+
+class Nameless(nn.Module):
+    @torch.jit.export
+    def scores(self, x):
+        return x
+
+
+def save(name, module, double=False):
+    torch.jit.script(module.double() if double else module).save(str(HERE / f"{name}.pt"))
+
+
+if __name__ == "__main__":
+    torch.manual_seed(1)
+    save("dropout", Dropping())
+    save("batch-norm", Normed())
+    save("frozen", Frozen())
+    save("shared", Shared())
+    save("blocked", Blocked())
+    save("weightless", Weightless())
+    save("rowless", Rowless())
+    save("doubled", Doubled(), double=True)
+    save("nameless", Nameless())

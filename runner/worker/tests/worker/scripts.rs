@@ -1,0 +1,220 @@
+//! Models in TorchScript files. Those of this test are made by `tests/scripts/make.py`, that of the example by its `model.py`.
+
+use crate::support::{GREY, conv, drawn, linear, max_pool, place};
+use recipe::{Layer, ModelFile, ModelKind, ModelLayout};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use strategies::{Batch, Learner, Vector};
+use worker::data::{DataSet, Split};
+use worker::model::{ModelError, ScriptLearner, TorchLearner, TrainedModel, describe};
+
+fn own_model() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/own-model/model.pt")
+}
+
+fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/scripts/{name}.pt"))
+}
+
+fn described(file: PathBuf) -> ModelFile {
+    let layout = describe(&file, GREY).unwrap();
+    // It travels as text.
+    assert_eq!(ModelLayout::read(&layout.text()), Ok(layout.clone()));
+    ModelFile { file, layout }
+}
+
+fn learner(file: PathBuf, data: &Arc<DataSet>) -> ScriptLearner {
+    worker::threads::compute_with(1);
+    ScriptLearner::new(described(file), data.clone(), 7).unwrap()
+}
+
+fn batch(epoch: u64, examples: std::ops::Range<u32>) -> Batch {
+    Batch { epoch, examples: examples.collect() }
+}
+
+/// The loss of a batch and its gradient, layer by layer.
+fn pass(learner: &mut impl Learner, weights: &Vector, batch: &Batch) -> (f32, Vector) {
+    let layout = learner.layout().clone();
+    let mut gradient = Vector::zeros(layout.size());
+    learner.load(batch).unwrap();
+    for layer in 0..layout.layers().len() {
+        learner.forward(weights, layer).unwrap();
+    }
+    let loss = learner.loss(batch).unwrap().0;
+    for (layer, described) in layout.layers().iter().enumerate().rev() {
+        learner.backward(weights, layer, &mut gradient[described.span.clone()]).unwrap();
+    }
+    (loss, gradient)
+}
+
+#[test]
+fn the_layers_of_a_script_are_its_stages_with_the_tensors_that_each_trains() {
+    let ModelFile { layout, .. } = described(own_model());
+    let layers: Vec<(&str, Vec<&str>)> = layout
+        .layers
+        .iter()
+        .map(|layer| {
+            (layer.name.as_str(), layer.parameters.iter().map(|tensor| tensor.name.as_str()).collect())
+        })
+        .collect();
+    assert_eq!(
+        layers,
+        [
+            ("stage0", vec!["features.0.weight", "features.0.bias"]),
+            ("stage1", vec!["hidden.1.weight", "hidden.1.bias"]),
+            ("stage2", vec!["scores.weight", "scores.bias"]),
+        ]
+    );
+    assert_eq!((layout.classes, &layout.layers[1].parameters[0].shape), (10, &vec![24, 288]));
+    let whole = described(script("dropout")).layout;
+    assert_eq!(whole.layers.iter().map(|layer| layer.name.as_str()).collect::<Vec<_>>(), ["forward"]);
+}
+
+/// PyTorch 2.11 in Python, one thread: the loop of `torch.optim.SGD(lr=0.1, momentum=0.9)` over the example's model, with batches of 20 of the
+/// same 200 examples in their order.
+const LOSSES: [f32; 20] = [
+    2.303_385, 2.325_427, 2.367_792, 2.372_498, 2.246_356, 2.097_933, 2.138_847, 2.035_513, 2.189_874,
+    2.140_355, 1.598_732, 1.576_516, 2.035_722, 2.151_735, 1.607_051, 1.413_605, 2.067_058, 1.562_117,
+    1.687_071, 2.091_479,
+];
+
+#[test]
+fn twenty_steps_have_the_losses_of_pytorch() {
+    let data = drawn(200, 10, 0.0);
+    let mut learner = learner(own_model(), &data);
+    let mut weights = learner.initial();
+    let mut velocity = Vector::zeros(weights.len());
+    for (step, expected) in (0..).zip(LOSSES) {
+        let begin = step * 20 % 200;
+        let (loss, gradient) = pass(&mut learner, &weights, &batch(0, begin..begin + 20));
+        assert!((loss - expected).abs() < 1e-4, "step {step}: {loss} in place of {expected}");
+        for ((w, v), g) in weights.iter_mut().zip(velocity.iter_mut()).zip(gradient.iter()) {
+            *v = 0.9 * *v + g;
+            *w -= 0.1 * *v;
+        }
+    }
+}
+
+/// The same network as layers, whose backward pass is written by hand.
+#[test]
+fn a_script_and_the_same_layers_have_the_same_gradient() {
+    let data = drawn(60, 40, 0.0);
+    let layers =
+        [conv(8, 5, 2, 0), Layer::Relu, max_pool(2, 2), Layer::Flatten, linear(24), Layer::Relu, linear(10)];
+    let mut layered =
+        TorchLearner::new(place(ModelKind::Sequential, GREY, &layers), data.clone(), 1).unwrap();
+    let mut script = learner(own_model(), &data);
+    let weights = script.initial();
+    assert_eq!(layered.layout().size(), weights.len());
+    for batch in [batch(0, 0..32), batch(1, 32..33)] {
+        let (expected, other) = pass(&mut layered, &weights, &batch);
+        let (loss, gradient) = pass(&mut script, &weights, &batch);
+        assert!((loss - expected).abs() < 1e-6);
+        let apart = gradient.iter().zip(other.iter()).map(|(one, other)| (one - other).abs());
+        assert!(apart.fold(0.0, f32::max) < 1e-6);
+    }
+    let evaluate = |model: &mut dyn TrainedModel| model.evaluate(&weights, Split::Test).unwrap().unwrap();
+    let (one, other) = (evaluate(&mut script), evaluate(&mut layered));
+    assert_eq!((one.accuracy.to_bits(), one.samples), (other.accuracy.to_bits(), 40));
+    assert!((one.loss - other.loss).abs() < 1e-6);
+    assert_eq!(script.evaluate(&weights, Split::Validation).unwrap(), None);
+}
+
+#[test]
+fn an_empty_batch_has_no_loss_and_no_gradient() {
+    let mut learner = learner(own_model(), &drawn(20, 1, 0.0));
+    let weights = learner.initial();
+    let (loss, gradient) = pass(&mut learner, &weights, &batch(0, 0..0));
+    assert_eq!((loss.to_bits(), gradient.iter().all(|slope| slope.to_bits() == 0)), (0, true));
+}
+
+#[test]
+fn what_is_random_in_a_script_follows_seed_epoch_and_examples() {
+    let data = drawn(40, 20, 0.0);
+    let mut one = learner(script("dropout"), &data);
+    let weights = one.initial();
+    let of = |learner: &mut ScriptLearner, batch: &Batch| pass(learner, &weights, batch).1.sha256();
+    let first = of(&mut one, &batch(0, 0..20));
+    let other = of(&mut one, &batch(1, 0..20));
+    assert_ne!(first, other);
+    assert_ne!(first, of(&mut one, &batch(0, 20..40)));
+    let mut two = learner(script("dropout"), &data);
+    assert_eq!(of(&mut two, &batch(1, 0..20)), other);
+    assert_eq!(of(&mut two, &batch(0, 0..20)), first);
+    let found = |learner: &mut ScriptLearner| learner.evaluate(&weights, Split::Test).unwrap();
+    assert_eq!(found(&mut one), found(&mut two));
+}
+
+#[test]
+fn frozen_weights_are_no_part_of_the_vector() {
+    let data = drawn(40, 1, 0.0);
+    let mut learner = learner(script("frozen"), &data);
+    let names = learner.layout().layers().iter().map(|layer| layer.name.clone()).collect::<Vec<_>>();
+    assert_eq!((names, learner.layout().size()), (vec!["forward".to_owned()], 12 * 10 + 10));
+    let weights = learner.initial();
+    let (loss, gradient) = pass(&mut learner, &weights, &batch(0, 0..20));
+    let down: Vec<f32> = weights.iter().zip(gradient.iter()).map(|(w, g)| w - 0.5 * g).collect();
+    assert!(pass(&mut learner, &Vector::from(down), &batch(0, 0..20)).0 < loss);
+}
+
+#[test]
+fn a_script_that_cannot_be_trained_here_says_why() {
+    let reason = |file: PathBuf| match describe(&file, GREY) {
+        Err(ModelError::Unsuited { reason, .. } | ModelError::Script { reason, .. }) => reason,
+        other => panic!("{}: {other:?}", file.display()),
+    };
+    for (name, expected) in [
+        ("batch-norm", "it changes more than its weights in training, as batch normalisation does"),
+        ("shared", "`square.weight` is used by `stage0` and by `stage1`"),
+        ("blocked", "no gradient passes `stage1`"),
+        ("weightless", "`stage0` has no weights that are trained; join it with another stage"),
+        ("rowless", "`forward` makes a tensor of [10] Float of 3 examples"),
+        ("doubled", "`forward` makes a tensor of [3, 10] Double of 3 examples"),
+        ("nameless", "it has neither a method `forward` nor `stage0`"),
+    ] {
+        let reason = reason(script(name));
+        assert!(reason.contains(expected), "{name}: {reason}");
+    }
+    // A convolution of one channel meets pictures of three.
+    let error = describe(&own_model(), crate::support::COLOUR).unwrap_err().to_string();
+    assert!(error.contains("does not run") && error.contains("channels"), "{error}");
+    assert!(!error.contains('\n'), "{error}");
+}
+
+#[test]
+fn files_that_are_no_scripts_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("model.pt");
+    assert!(matches!(describe(&file, GREY), Err(ModelError::Unreadable { .. })));
+    assert!(matches!(describe(folder.path(), GREY), Err(ModelError::Unreadable { .. })));
+    let whole = fs::read(own_model()).unwrap();
+    let mut texts: Vec<Vec<u8>> =
+        (0..whole.len()).step_by(1499).map(|length| whole[..length].to_vec()).collect();
+    texts.push(b"PK\x03\x04 and nothing else".to_vec());
+    texts.push(b"no archive".repeat(1000));
+    for text in texts {
+        fs::write(&file, &text).unwrap();
+        let error = describe(&file, GREY).unwrap_err();
+        assert!(matches!(error, ModelError::NotTorchScript { .. }), "{} bytes: {error}", text.len());
+        assert!(!error.to_string().contains('\n'), "{error}");
+    }
+}
+
+#[test]
+fn a_file_that_changed_since_it_was_described_is_not_trained() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("model.pt");
+    fs::copy(script("dropout"), &file).unwrap();
+    let planned = described(file.clone());
+    fs::copy(script("frozen"), &file).unwrap();
+    let error = ScriptLearner::new(planned, drawn(20, 1, 0.0), 1).err().unwrap();
+    assert!(matches!(error, ModelError::Changed { .. }), "{error}");
+}
+
+#[test]
+fn a_script_cannot_be_cut() {
+    let mut learner = learner(own_model(), &drawn(20, 1, 0.0));
+    assert!(learner.shard_layer(1, 0, 2).unwrap_err().to_string().contains("cannot be cut"));
+    assert!(learner.take_activations().is_err());
+}
