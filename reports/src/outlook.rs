@@ -5,7 +5,7 @@ use crate::noise_floor::smallest_in_deviations;
 use crate::number_format;
 use crate::statistics::CHANCE;
 use crate::verdict::whole_percent;
-use recipe::{Cell, Extent, Plan, Run, Source};
+use recipe::{Cell, Extent, Plan, Run};
 use std::collections::BTreeMap;
 
 /// Spread between the runs of an arm for which the outlook is given: what step times on a quiet machine have, and what a busy
@@ -94,8 +94,8 @@ fn evaluations(cell: &Cell) -> Option<u64> {
         (Extent::Epochs(length), Extent::Epochs(every)) => (length / every) as u64,
         (Extent::Steps(length), Extent::Steps(every)) => length / every.max(1),
         (length, every) => {
-            let Source::Synthetic { train: samples, .. } = cell.spec.dataset.source else { return None };
-            let of = |extent: Extent| extent.samples(u64::from(samples), train.global_batch);
+            let samples = cell.spec.dataset.source.training_samples()?;
+            let of = |extent: Extent| extent.samples(samples, train.global_batch);
             of(length) / of(every).max(1)
         }
     };

@@ -21,7 +21,9 @@ pub use under_way::{CLEAN, UnderWay};
 
 use anyhow::{Context, Result, bail, ensure};
 use launch::{Attempt, Deadlines, End, Outcome, StopSignal, Update};
-use recipe::{FileProblem, Files, Machine, ModelLayout, Plan, PlanRequest, Run, Shape};
+use recipe::{
+    ArrayProblem, ArrayProfile, FileProblem, Files, Machine, ModelLayout, Plan, PlanRequest, Run, Shape,
+};
 use record::{Event, MetricRecord, Rank, StepRecord};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -40,6 +42,10 @@ impl Files for Text<'_> {
 
     fn exists(&self, path: &Path) -> bool {
         path.exists()
+    }
+
+    fn arrays(&self, folder: &Path) -> Result<ArrayProfile, Vec<ArrayProblem>> {
+        arrays::describe(folder).map_err(|errors| errors.into_iter().map(ArrayProblem::from).collect())
     }
 
     fn current_directory(&self) -> PathBuf {
@@ -73,6 +79,10 @@ impl Files for Disk {
 
     fn exists(&self, path: &Path) -> bool {
         path.exists()
+    }
+
+    fn arrays(&self, folder: &Path) -> Result<ArrayProfile, Vec<ArrayProblem>> {
+        arrays::describe(folder).map_err(|errors| errors.into_iter().map(ArrayProblem::from).collect())
     }
 
     fn current_directory(&self) -> PathBuf {

@@ -2,7 +2,7 @@
 
 use crate::output::human;
 use launch::DescriptionError;
-use recipe::{FileProblem, Files, ModelLayout, Shape};
+use recipe::{ArrayProblem, ArrayProfile, FileProblem, Files, ModelLayout, Shape};
 use std::env;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -37,6 +37,10 @@ impl Files for DiskFiles {
 
     fn exists(&self, path: &Path) -> bool {
         path.exists()
+    }
+
+    fn arrays(&self, folder: &Path) -> Result<ArrayProfile, Vec<ArrayProblem>> {
+        arrays::describe(folder).map_err(|errors| errors.into_iter().map(ArrayProblem::from).collect())
     }
 
     fn current_directory(&self) -> PathBuf {

@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum DataFilesError {
     /// A file is not there.
-    #[error("{} has neither {name} nor {name}.gz", .folder.display())]
+    #[error("{} has {}", .folder.display(), none_of(.names))]
     Missing {
         /// Where it was looked for.
         folder: PathBuf,
-        /// Without `.gz`.
-        name: &'static str,
+        /// The names that it may have.
+        names: Vec<String>,
     },
     /// A file cannot be read.
     #[error("the data in {} cannot be read: {source}", .folder.display())]
@@ -25,6 +25,14 @@ pub enum DataFilesError {
         /// The system's reason.
         source: io::Error,
     },
+}
+
+/// `neither A nor B`, or `no A`.
+fn none_of(names: &[String]) -> String {
+    match names {
+        [one, more @ ..] if !more.is_empty() => format!("neither {one} nor {}", more.join(" nor ")),
+        _ => format!("no {}", names.concat()),
+    }
 }
 
 /// SHA-256 over name, length and content of each file of a data set on this machine; of its description where it is built in.
@@ -49,7 +57,7 @@ pub(crate) fn files(source: &Source) -> Result<Vec<PathBuf>, DataFilesError> {
     FileSet::of(source).map_or_else(|| Ok(Vec::new()), |set| set.find())
 }
 
-/// The files of a data set in its folder; each may have `.gz` at its end instead of lying there plain.
+/// The files of a data set in its folder, each with one of the endings that its kind allows.
 struct FileSet<'a> {
     folder: &'a Path,
     files: DatasetFiles,
@@ -58,7 +66,7 @@ struct FileSet<'a> {
 impl<'a> FileSet<'a> {
     /// The files that a worker reads; none where the data is built in.
     fn of(source: &'a Source) -> Option<Self> {
-        Some(Self { folder: source.path()?, files: source.kind().profile().files? })
+        Some(Self { folder: source.path()?, files: source.kind().files()? })
     }
 
     fn find(&self) -> Result<Vec<PathBuf>, DataFilesError> {
@@ -74,15 +82,18 @@ impl<'a> FileSet<'a> {
         }
     }
 
-    /// The plain file, else the compressed one, as a worker looks for them.
+    /// The first that is there, as a worker looks for it.
     fn place(&self, name: &str) -> Option<PathBuf> {
-        [self.folder.join(name), self.folder.join(format!("{name}.gz"))]
-            .into_iter()
-            .find(|path| path.is_file())
+        self.names(name).map(|name| self.folder.join(name)).find(|path| path.is_file())
     }
 
-    fn missing(&self, name: &'static str) -> DataFilesError {
-        DataFilesError::Missing { folder: self.folder.to_owned(), name }
+    fn missing(&self, name: &str) -> DataFilesError {
+        DataFilesError::Missing { folder: self.folder.to_owned(), names: self.names(name).collect() }
+    }
+
+    fn names(&self, name: &str) -> impl Iterator<Item = String> + use<'_> {
+        let name = name.to_owned();
+        self.files.endings.iter().map(move |ending| format!("{name}{ending}"))
     }
 }
 
@@ -106,11 +117,11 @@ fn digest_files(files: &[PathBuf]) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use recipe::DatasetKind;
+    use recipe::{ArrayProfile, ArrayValues, DatasetKind, Shape};
     use std::fs;
 
     fn mnist() -> &'static [&'static str] {
-        DatasetKind::Mnist.profile().files.unwrap().required
+        DatasetKind::Mnist.files().unwrap().required
     }
 
     fn digest_in(folder: &Path) -> Result<String, DataFilesError> {
@@ -141,6 +152,29 @@ mod tests {
         fs::write(one.path().join("t10k-labels-idx1-ubyte.gz"), "packet").unwrap();
         let changed = digest_in(one.path()).unwrap();
         assert!(packed != first && changed != first && changed != packed);
+    }
+
+    #[test]
+    fn a_users_arrays_are_their_files_wherever_they_are() {
+        let names = DatasetKind::Npy.files().unwrap().required;
+        let arrays = ArrayProfile {
+            train: 9,
+            test: 9,
+            classes: 3,
+            shape: Shape::Flat(4),
+            values: ArrayValues::Floats,
+        };
+        let digest = |path: &Path| digest(&Source::Npy { path: path.to_owned(), arrays });
+        let (one, other) = (folder(names), folder(names));
+        let first = digest(one.path()).unwrap();
+        assert_eq!(digest(other.path()).unwrap(), first);
+        fs::write(other.path().join("test_y.npy"), "others").unwrap();
+        assert_ne!(digest(other.path()).unwrap(), first);
+        // No worker would unpack it.
+        fs::remove_file(one.path().join("test_x.npy")).unwrap();
+        fs::write(one.path().join("test_x.npy.gz"), "packed").unwrap();
+        let error = digest(one.path()).unwrap_err();
+        assert_eq!(error.to_string(), format!("{} has no test_x.npy", one.path().display()));
     }
 
     #[test]

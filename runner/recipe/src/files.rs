@@ -1,6 +1,6 @@
 //! The only window to the disk: the rim hands one in, tests hand in texts.
 
-use crate::{ModelLayout, Shape};
+use crate::{ArrayProfile, ModelLayout, Shape};
 use std::path::{Path, PathBuf};
 
 /// What a recipe may ask of the file system.
@@ -21,6 +21,12 @@ pub trait Files {
 
     /// Whether there is anything at this path.
     fn exists(&self, path: &Path) -> bool;
+
+    /// What the NumPy arrays in a folder are, from their headers and labels.
+    ///
+    /// # Errors
+    /// Everything that keeps them from being trained on.
+    fn arrays(&self, folder: &Path) -> Result<ArrayProfile, Vec<ArrayProblem>>;
 
     /// The folder that relative paths are relative to; absolute.
     fn current_directory(&self) -> PathBuf;
@@ -44,6 +50,15 @@ impl FileProblem {
     pub fn new(reason: impl Into<String>) -> Self {
         Self { reason: reason.into() }
     }
+}
+
+/// Why arrays cannot be trained on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArrayProblem {
+    /// A fragment of a sentence that names the file: `/data/train_y.npy has label -1 at [5]`.
+    pub reason: String,
+    /// What to do about it.
+    pub cure: String,
 }
 
 /// The machine that a plan is made on, as far as plans depend on it.

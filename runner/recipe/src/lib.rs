@@ -15,7 +15,7 @@ mod sweep;
 mod text;
 mod values;
 
-pub use files::{AllocatedHost, FileProblem, Files, Machine};
+pub use files::{AllocatedHost, ArrayProblem, FileProblem, Files, Machine};
 pub use keys::lookup::nearest;
 pub use query::condition::key_path;
 pub use query::grammar::{Misread, Query, Relation, Word};
@@ -29,7 +29,8 @@ pub use spec::communication::{
 };
 pub use spec::compression::{Codec, Compression, CompressionKind, CustomCodec, QuantizeRange, Route};
 pub use spec::dataset::{
-    Dataset, DatasetFiles, DatasetKind, DatasetProfile, Partition, PartitionKind, Sampling, Source,
+    ArrayProfile, ArrayValues, Dataset, DatasetFiles, DatasetKind, DatasetProfile, Partition, PartitionKind,
+    Sampling, Source,
 };
 pub use spec::emulation::{
     CardShare, Compute, ComputeSplit, Emulation, Network, Silence, Slow, SplitKind, Whom,

@@ -12,7 +12,9 @@
 #![expect(clippy::print_stdout, reason = "this program's answer")]
 
 use anyhow::{Context, Result, bail};
-use recipe::{Colours, FileProblem, Files, Machine, ModelLayout, PlanRequest, Shape};
+use recipe::{
+    ArrayProblem, ArrayProfile, Colours, FileProblem, Files, Machine, ModelLayout, PlanRequest, Shape,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -36,6 +38,10 @@ impl Files for Disk {
 
     fn exists(&self, path: &Path) -> bool {
         path.exists()
+    }
+
+    fn arrays(&self, folder: &Path) -> Result<ArrayProfile, Vec<ArrayProblem>> {
+        arrays::describe(folder).map_err(|errors| errors.into_iter().map(ArrayProblem::from).collect())
     }
 
     fn current_directory(&self) -> PathBuf {

@@ -1,6 +1,7 @@
 //! Readers of data sets take memory for what is in a file, never for what its header promises.
+#![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
-use recipe::{Dataset, Partition, Source};
+use recipe::{ArrayProfile, ArrayValues, Dataset, Partition, Shape, Source};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs;
 use std::path::Path;
@@ -33,9 +34,12 @@ unsafe impl GlobalAlloc for Noting {
 #[global_allocator]
 static ALLOCATOR: Noting = Noting;
 
-/// The most that was held at once while `path` was read, beyond what was held before.
+/// The most that was held at once while MNIST was read from `path`, beyond what was held before.
 fn peak_of_reading(path: &Path) -> (usize, bool) {
-    let source = Source::Mnist { path: path.to_owned() };
+    peak(Source::Mnist { path: path.to_owned() })
+}
+
+fn peak(source: Source) -> (usize, bool) {
     let described = Dataset {
         source,
         sampling: recipe::Sampling::Permutation,
@@ -48,8 +52,50 @@ fn peak_of_reading(path: &Path) -> (usize, bool) {
     (PEAK.load(Relaxed) - before, read)
 }
 
+/// An array whose header says `shape`, with as many elements as there are.
+fn npy(element: &str, shape: &str, elements: &[u8]) -> Vec<u8> {
+    let header = format!("{{'descr': '{element}', 'fortran_order': False, 'shape': {shape}, }}\n");
+    [b"\x93NUMPY\x01\x00", &(header.len() as u16).to_le_bytes()[..], header.as_bytes(), elements].concat()
+}
+
+fn arrays_hold_what_is_in_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let features = vec![0; 4 * 250_000];
+    for half in ["train", "test"] {
+        let path = |what: &str| folder.path().join(format!("{half}_{what}.npy"));
+        fs::write(path("x"), npy("<f4", "(1000, 250)", &features)).unwrap();
+        fs::write(path("y"), npy("|u1", "(1000,)", &[[0_u8, 1].repeat(500)].concat())).unwrap();
+    }
+    let arrays = ArrayProfile {
+        train: 1000,
+        test: 1000,
+        classes: 2,
+        shape: Shape::Flat(250),
+        values: ArrayValues::Floats,
+    };
+    let source = Source::Npy { path: folder.path().to_owned(), arrays };
+    let (most, read) = peak(source.clone());
+    // Both halves once, and a piece of a file.
+    assert!(read && most < 2 * features.len() + (1 << 18), "{most}");
+
+    for (file, element, shape) in [
+        ("train_x.npy", "<f4", "(4000000000, 9000000000000000000)"),
+        ("train_x.npy", "<f8", "(9000000000000000000, 1)"),
+        ("test_y.npy", "<i8", "(4000000000,)"),
+    ] {
+        let path = folder.path().join(file);
+        let before = fs::read(&path).unwrap();
+        fs::write(&path, npy(element, shape, &features[..4000])).unwrap();
+        let (most, read) = peak(source.clone());
+        assert!(!read && most < 64 * 1024, "{file} says {shape}: {most}");
+        fs::write(&path, before).unwrap();
+    }
+}
+
 #[test]
 fn memory_is_bounded_by_the_files() {
+    // One after the other: the allocator counts for the whole process.
+    arrays_hold_what_is_in_them();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let images: Vec<u8> = [2051_u32, 1000, 28, 28].into_iter().flat_map(u32::to_be_bytes).collect();

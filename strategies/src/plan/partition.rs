@@ -62,7 +62,7 @@ struct Order {
 impl SamplePartition {
     /// Divides `samples` among `workers` as the recipe says; `labels[i]` is the label of `samples[i]`. A sample without
     /// a label counts as one of class 0.
-    pub fn new(dataset: &Dataset, seed: u64, samples: &[u32], labels: &[u8], workers: usize) -> Self {
+    pub fn new(dataset: &Dataset, seed: u64, samples: &[u32], labels: &[u32], workers: usize) -> Self {
         let partition = match &dataset.partition {
             Partition::Shared => Self::shared_by(seed, samples.to_vec()),
             Partition::Sharded => Self::parted_by(seed, sharded(seed, samples, workers)),
@@ -212,12 +212,14 @@ fn sharded(seed: u64, samples: &[u32], workers: usize) -> Vec<Vec<u32>> {
 
 /// Each class is spread over the workers by shares drawn from a Dirichlet distribution with parameter
 /// `alpha` (Hsu, Qi and Brown 2019); then workers left with nothing get one sample of the largest part.
-fn skewed(seed: u64, samples: &[u32], labels: &[u8], workers: usize, alpha: f64) -> Vec<Vec<u32>> {
+fn skewed(seed: u64, samples: &[u32], labels: &[u32], workers: usize, alpha: f64) -> Vec<Vec<u32>> {
     let mut parts = vec![Vec::new(); workers];
-    for class in 0..=labels.iter().copied().max().unwrap_or(0) {
+    let mut classes: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for (place, sample) in samples.iter().enumerate() {
+        classes.entry(labels.get(place).copied().unwrap_or(0)).or_default().push(*sample);
+    }
+    for (class, mut members) in classes {
         let mut random = rng::keyed(seed, "dirichlet", &[u64::from(class)]);
-        let of_class = (0..samples.len()).filter(|i| labels.get(*i).copied().unwrap_or(0) == class);
-        let mut members: Vec<u32> = of_class.map(|i| samples[i]).collect();
         rng::shuffle(&mut random, &mut members);
         let shares: Vec<f64> = (0..workers).map(|_| gamma(&mut random, alpha)).collect();
         let total: f64 = shares.iter().sum();
@@ -285,7 +287,7 @@ mod tests {
     #[test]
     fn parts_are_disjoint_and_complete() {
         let samples: Vec<u32> = (100..201).collect();
-        let labels: Vec<u8> = (0..101).map(|i| i % 10).collect();
+        let labels: Vec<u32> = (0..101).map(|i| i % 10).collect();
         for alpha in [0.05, 0.5, 5.0, 500.0] {
             let partition =
                 SamplePartition::new(&parted(Partition::Dirichlet { alpha }), 3, &samples, &labels, 7);
@@ -300,7 +302,7 @@ mod tests {
     #[test]
     fn a_small_alpha_skews_and_a_large_one_does_not() {
         let samples: Vec<u32> = (0..10_000).collect();
-        let labels: Vec<u8> = (0..10_000).map(|i| (i % 10) as u8).collect();
+        let labels: Vec<u32> = (0..10_000).map(|i| i % 10).collect();
         let largest_share = |alpha| {
             let partition =
                 SamplePartition::new(&parted(Partition::Dirichlet { alpha }), 1, &samples, &labels, 4);
@@ -309,6 +311,23 @@ mod tests {
         };
         assert!(largest_share(0.05) > 600);
         assert!(largest_share(1_000.0) < 300);
+    }
+
+    #[test]
+    fn classes_are_drawn_by_their_numbers_however_large() {
+        let samples: Vec<u32> = (0..400).collect();
+        let of = |labels: &[u32]| {
+            let dataset = parted(Partition::Dirichlet { alpha: 0.3 });
+            SamplePartition::new(&dataset, 5, &samples, labels, 3).parts
+        };
+        let few: Vec<u32> = (0..400).map(|i| i % 2).collect();
+        let far: Vec<u32> = few.iter().map(|class| class * 1_000_000).collect();
+        let (one, other) = (of(&few), of(&far));
+        assert_eq!(sorted(&other), samples);
+        // Class 0 is dealt alike in both, the other one by draws of its own.
+        let zero = |part: &Arc<[u32]>| part.iter().filter(|id| **id % 2 == 0).copied().collect::<Vec<_>>();
+        assert!(one.iter().map(zero).eq(other.iter().map(zero)));
+        assert_ne!(one, other);
     }
 
     #[test]

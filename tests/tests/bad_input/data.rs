@@ -3,6 +3,7 @@
 use crate::row::{RUN, Row, hold, recipe};
 use e2e::Desk;
 use std::fs;
+use std::path::Path;
 
 /// A folder with a small MNIST, one file of which is another one.
 fn mnist(desk: &Desk, name: &str, change: impl Fn(Vec<u8>) -> Vec<u8>) {
@@ -20,6 +21,21 @@ fn mnist(desk: &Desk, name: &str, change: impl Fn(Vec<u8>) -> Vec<u8>) {
     let path = desk.at("mnist").join(name);
     fs::write(&path, change(fs::read(&path).unwrap())).unwrap();
     recipe(desk, "kind = \"synthetic\"\ntrain = 200\ntest = 100", "kind = \"mnist\"\npath = \"mnist\"");
+}
+
+/// The arrays of the example, one of which is missing or another file.
+fn own(desk: &Desk, name: &str, instead: Option<&[u8]>) {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/own-data");
+    fs::create_dir(desk.at("mine")).unwrap();
+    for file in ["train_x.npy", "train_y.npy", "test_x.npy", "test_y.npy"] {
+        fs::copy(example.join(file), desk.at("mine").join(file)).unwrap();
+    }
+    let path = desk.at("mine").join(name);
+    match instead {
+        Some(bytes) => fs::write(path, bytes).unwrap(),
+        None => fs::remove_file(path).unwrap(),
+    }
+    recipe(desk, "kind = \"synthetic\"\ntrain = 200\ntest = 100", "kind = \"npy\"\npath = \"mine\"");
 }
 
 const IMAGES: &str = "train-images-idx3-ubyte";
@@ -107,6 +123,30 @@ pub(crate) const DATA: &[Row] = &[
         RUN,
         5,
         &["has label 99 at offset 8"],
+    ),
+    (
+        "arrays that are missing",
+        |desk| own(desk, "train_y.npy", None),
+        RUN,
+        2,
+        &["error[R023]: ", "mine/train_y.npy is missing", "cure: write train_x.npy, train_y.npy"],
+    ),
+    (
+        "an array cut off",
+        |desk| own(desk, "test_x.npy", Some(b"\x93NUMPY\x01\x00\x76\x00{'descr'")),
+        RUN,
+        2,
+        &[
+            "error[R023]: ",
+            "test_x.npy has a header that cannot be read: the rest of the header was expected",
+        ],
+    ),
+    (
+        "an array that is to be evaluated",
+        |desk| own(desk, "test_x.npy", Some(b"\x93NUMPY\x01\x00\x18\x00__import__('os').abort()")),
+        RUN,
+        2,
+        &["error[R023]: ", "test_x.npy has a header that cannot be read: `{` was expected at byte 10"],
     ),
     (
         "half a record",

@@ -14,7 +14,7 @@ use crate::planning;
 use crate::reuse::Reuse;
 use crate::session::Session;
 use clap::{Args, ValueHint};
-use recipe::{Arm, FileProblem, Files, ModelLayout, Plan, Run, Shape};
+use recipe::{Arm, ArrayProblem, ArrayProfile, FileProblem, Files, ModelLayout, Plan, Run, Shape};
 use reports::{NoiseFloor, Range};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -143,6 +143,10 @@ impl Files for Shelf {
 
     fn describe_model(&self, file: &Path, input: Shape) -> Result<ModelLayout, FileProblem> {
         DiskFiles.describe_model(file, input)
+    }
+
+    fn arrays(&self, folder: &Path) -> Result<ArrayProfile, Vec<ArrayProblem>> {
+        DiskFiles.arrays(folder)
     }
 
     fn current_directory(&self) -> PathBuf {

@@ -72,5 +72,6 @@ fn training_samples(spec: &RunSpec) -> u64 {
         Source::Synthetic { train, .. } => u64::from(*train),
         Source::Mnist { .. } | Source::FashionMnist { .. } => 60_000,
         Source::Cifar10 { .. } | Source::Cifar100 { .. } => 50_000,
+        Source::Npy { arrays, .. } => u64::from(arrays.train),
     }
 }

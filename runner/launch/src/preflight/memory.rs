@@ -3,7 +3,7 @@
 use super::files::{copies_of, state_vectors};
 use super::{FLOAT, Part, mebibytes};
 use crate::Inventory;
-use recipe::{PayloadPath, Role, RunSpec, Source, Strategy};
+use recipe::{ArrayValues, PayloadPath, Role, RunSpec, Source, Strategy};
 
 /// A worker process before it has a model or data: program, libraries and their first allocations.
 pub(super) const PROCESS: u64 = 150 << 20;
@@ -130,11 +130,19 @@ fn shared_of(spec: &RunSpec) -> u64 {
     }
 }
 
-/// The data as a process holds it: a byte per pixel.
+/// The data as a process holds it, in bytes: one for each pixel, four for each float.
 fn data_of(source: &Source) -> u64 {
     match source {
         Source::Synthetic { train, test, .. } => (u64::from(*train) + u64::from(*test)) * 28 * 28,
         Source::Mnist { .. } | Source::FashionMnist { .. } => 70_000 * 28 * 28,
         Source::Cifar10 { .. } | Source::Cifar100 { .. } => 60_000 * 3 * 32 * 32,
+        Source::Npy { arrays, .. } => {
+            let value = match arrays.values {
+                ArrayValues::Bytes => 1,
+                ArrayValues::Floats => FLOAT,
+            };
+            let samples = u64::from(arrays.train) + u64::from(arrays.test);
+            samples.saturating_mul(value.saturating_mul(arrays.shape.size() as u64))
+        }
     }
 }

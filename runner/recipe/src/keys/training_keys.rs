@@ -84,9 +84,16 @@ pub(crate) const KEYS: &[Key] = &[
         "dataset.path",
         Kind::Path,
         "The folder with the data set's files; relative to the recipe (on the command line: to the current \
-         folder). By default where `bakeoff data fetch` puts them: in BAKEOFF_DATA, else in `data`.",
+         folder). By default where `bakeoff data fetch` puts them: in BAKEOFF_DATA, else in `data`; of `npy`, whose four \
+         files are your own, it has no default.",
     )
-    .of(&[DatasetKind::Mnist.name(), DatasetKind::FashionMnist.name(), DatasetKind::Cifar10.name(), DatasetKind::Cifar100.name()])
+    .of(&[
+        DatasetKind::Mnist.name(),
+        DatasetKind::FashionMnist.name(),
+        DatasetKind::Cifar10.name(),
+        DatasetKind::Cifar100.name(),
+        DatasetKind::Npy.name(),
+    ])
     .example("\"data/mnist\""),
     Key::new("dataset.train", Kind::Whole(1, 10_000_000), "Training samples to draw.")
         .of(&[DatasetKind::Synthetic.name()])

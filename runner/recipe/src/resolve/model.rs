@@ -10,7 +10,9 @@ use crate::text::finding::Finding;
 use crate::text::source::Span;
 use crate::values::leaf::{LayerSetting, Typed};
 use crate::values::typed_key::Defaulted;
-use crate::{Cluster, DatasetKind, Init, LayeredModel, Model, ModelFile, ModelKind, ModelLayout, Shape};
+use crate::{
+    Cluster, DatasetProfile, Init, LayeredModel, Model, ModelFile, ModelKind, ModelLayout, Shape, Source,
+};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -20,14 +22,14 @@ const LAYERS: KeyId = id("model.layers");
 const FILE: KeyId = id("model.file");
 
 /// What decides a model: its kind, where its own layers are written, and the data.
-type Blueprint = (&'static str, Option<Span>, &'static str);
+type Blueprint = (&'static str, Option<Span>, DatasetProfile);
 
 /// The models so far; thousands of cells share a few.
 pub(crate) struct Models<'a> {
     files: &'a dyn Files,
     placed: BTreeMap<Blueprint, (LayeredModel, Option<Misfit>)>,
     /// By file and shape of an example: the layout, or why there is none.
-    described: BTreeMap<(PathBuf, (usize, usize, usize)), Result<ModelLayout, String>>,
+    described: BTreeMap<(PathBuf, Shape), Result<ModelLayout, String>>,
 }
 
 impl<'a> Models<'a> {
@@ -36,21 +38,21 @@ impl<'a> Models<'a> {
     }
 
     /// The model that a cell's settings describe, as far as it fits.
-    pub(crate) fn read(&mut self, cell: &mut Cell<'_>, cluster: &Cluster) -> Model {
+    pub(crate) fn read(&mut self, cell: &mut Cell<'_>, cluster: &Cluster, source: &Source) -> Model {
         match KIND.of(cell.settings) {
-            ModelKind::Torchscript => self.file(cell, cluster),
+            ModelKind::Torchscript => self.file(cell, cluster, source),
             kind @ (ModelKind::Softmax
             | ModelKind::MnistMlp
             | ModelKind::Lenet
             | ModelKind::CifarCnn
             | ModelKind::VggSplitbrain
-            | ModelKind::Sequential) => self.layers(cell, kind),
+            | ModelKind::Sequential) => self.layers(cell, kind, source),
         }
     }
 
-    fn layers(&mut self, cell: &mut Cell<'_>, kind: ModelKind) -> Model {
+    fn layers(&mut self, cell: &mut Cell<'_>, kind: ModelKind, source: &Source) -> Model {
         let settings = cell.settings;
-        let data = DATASET_KIND.of(settings);
+        let data = source.profile();
         let own: &[LayerSetting] = match settings.get(LAYERS).map(|leaf| &leaf.typed) {
             Some(Typed::Layers(layers)) => layers,
             _ => &[],
@@ -58,26 +60,28 @@ impl<'a> Models<'a> {
         if kind == ModelKind::Sequential && own.is_empty() {
             cell.miss(LAYERS, " from a sequential model");
         }
-        let blueprint = (kind.name(), settings.span(LAYERS), data.name());
+        let blueprint = (kind.name(), settings.span(LAYERS), data);
         let (model, misfit) = self.placed.entry(blueprint).or_insert_with(|| place(kind, own, data));
-        if let Some(misfit) = misfit {
+        if let Some(misfit) = misfit.as_ref().filter(|_| is_known(source)) {
             cell.findings.extend(does_not_fit(cell, misfit, kind, own));
         }
         Model::Layers(LayeredModel { init: INIT.of(settings), ..model.clone() })
     }
 
-    fn file(&mut self, cell: &mut Cell<'_>, cluster: &Cluster) -> Model {
-        let data = DATASET_KIND.of(cell.settings);
-        let (channels, rows, columns) = data.profile().input;
-        let input = Shape::Image(channels, rows, columns);
+    fn file(&mut self, cell: &mut Cell<'_>, cluster: &Cluster, source: &Source) -> Model {
+        let data = source.profile();
+        let input = data.input;
         let Some(file) = cell.settings.path(FILE).cloned() else {
             cell.miss(FILE, " from a TorchScript model");
             return Model::File(ModelFile { file: PathBuf::new(), layout: ModelLayout::unknown(input) });
         };
+        if !is_known(source) {
+            return Model::File(ModelFile { file, layout: ModelLayout::unknown(input) });
+        }
         let files = self.files;
         let described = self
             .described
-            .entry((file.clone(), data.profile().input))
+            .entry((file.clone(), input))
             .or_insert_with(|| files.describe_model(&file, input).map_err(|problem| problem.reason));
         let layout = match described {
             Ok(layout) => layout.clone(),
@@ -93,8 +97,12 @@ impl<'a> Models<'a> {
     }
 }
 
-fn place(kind: ModelKind, own: &[LayerSetting], data: DatasetKind) -> (LayeredModel, Option<Misfit>) {
-    let data = data.profile();
+/// Whether the shape of the data is known: that of arrays that cannot be used is not, nor what fits them.
+fn is_known(source: &Source) -> bool {
+    !matches!(source, Source::Npy { .. }) || source.training_samples().is_some()
+}
+
+fn place(kind: ModelKind, own: &[LayerSetting], data: DatasetProfile) -> (LayeredModel, Option<Misfit>) {
     let layers = architecture::layers(kind, data.classes)
         .unwrap_or_else(|| own.iter().map(|setting| setting.layer.clone()).collect());
     architecture::place(kind, &layers, data)
@@ -122,8 +130,8 @@ fn cannot_train(cell: &Cell<'_>, file: &std::path::Path, reason: &str) -> Findin
 }
 
 /// A file whose scores do not tell the classes of the data apart.
-fn too_few_scores(cell: &Cell<'_>, layout: &ModelLayout, data: DatasetKind) -> Option<Finding> {
-    let classes = data.profile().classes;
+fn too_few_scores(cell: &Cell<'_>, layout: &ModelLayout, data: DatasetProfile) -> Option<Finding> {
+    let classes = data.classes;
     (!layout.layers.is_empty() && layout.classes < classes).then(|| {
         let title = format!("the model file scores {} classes, and the data has {classes}", layout.classes);
         Finding::new("R109", title)

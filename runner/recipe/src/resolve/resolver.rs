@@ -1,6 +1,7 @@
 //! Resolves one cell after the other; the other files of this folder each resolve one part.
 
 use crate::resolve::cell::Cell;
+use crate::resolve::dataset::Folders;
 use crate::resolve::inventory::Known;
 use crate::resolve::model::Models;
 use crate::resolve::{
@@ -13,17 +14,18 @@ use crate::values::settings::Settings;
 use crate::{RunSpec, StrategyKind, Threads};
 use std::collections::BTreeMap;
 
-/// Builds specifications; remembers the models, since thousands of cells share a few.
+/// Builds specifications; remembers models and folders of arrays, since thousands of cells share a few.
 pub(crate) struct Resolver<'a> {
     machine: Known<'a>,
     sections: &'a BTreeMap<String, Span>,
     models: Models<'a>,
+    arrays: Folders<'a>,
 }
 
 impl<'a> Resolver<'a> {
     /// `sections` are the places where the recipe's tables begin.
     pub(crate) fn new(machine: Known<'a>, sections: &'a BTreeMap<String, Span>) -> Self {
-        Self { machine, sections, models: Models::new(machine.files) }
+        Self { machine, sections, models: Models::new(machine.files), arrays: Folders::new(machine.files) }
     }
 
     /// The specification of a cell's runs, and why they cannot be run where they cannot.
@@ -40,7 +42,7 @@ impl<'a> Resolver<'a> {
         cell.findings.extend(compression::findings(kind, settings));
         cell.findings.extend(quantize_range::findings(kind, settings, workers));
         cell.findings.extend(gossip::findings(settings, &strategy, workers));
-        let dataset = dataset::read(settings);
+        let dataset = dataset::read(&mut cell, &mut self.arrays);
         let (emulation, findings) = emulation::emulation(settings, &cluster, self.machine);
         cell.findings.extend(findings);
         let train = training::read(&mut cell, workers, &dataset);
@@ -48,7 +50,7 @@ impl<'a> Resolver<'a> {
         cell.findings.extend(elastic::findings(settings, &strategy, workers, &train));
         cell.findings.extend(schedule::findings(kind, settings, &train));
         let spec = RunSpec {
-            model: self.models.read(&mut cell, &cluster),
+            model: self.models.read(&mut cell, &cluster, &dataset.source),
             train,
             communication: communication::read(&mut cell, &strategy, &cluster),
             dataset,

@@ -2,12 +2,12 @@
 
 use crate::keys::lookup::KeyId;
 use crate::resolve::cell::{Cell, GLOBAL_BATCH, STRATEGY_KIND, WORKER_BATCH};
-use crate::resolve::dataset::{TRAIN_SAMPLES, VALIDATION};
+use crate::resolve::dataset::{PATH, TRAIN_SAMPLES, VALIDATION};
 use crate::resolve::{assign, checkpoint, lr_schedule};
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::{Defaulted, Optional};
-use crate::{Dataset, Extent, OptimizerKind, RunSpec, Sgd, Source, Target, TargetMetric, Training};
+use crate::{Dataset, DatasetKind, Extent, OptimizerKind, RunSpec, Sgd, Target, TargetMetric, Training};
 use std::time::Duration;
 
 pub(crate) const EPOCHS: Optional<f64> = Optional::number("train.epochs");
@@ -142,18 +142,29 @@ fn target(cell: &mut Cell<'_>) -> Option<Target> {
 /// Whether there is enough data, as far as that is known before it is read.
 fn check_samples(cell: &mut Cell<'_>, batch: u32, workers: u32, dataset: &Dataset) {
     let settings = cell.settings;
-    let Source::Synthetic { train, .. } = dataset.source else { return };
-    let held_out = (f64::from(train) * dataset.validation).round() as u32;
+    let Some(train) = dataset.source.training_samples() else { return };
+    let held_out = (train as f64 * dataset.validation).round() as u64;
     let left = train.saturating_sub(held_out);
-    if batch.max(workers) > left {
+    if u64::from(batch.max(workers)) > left {
+        let more = match dataset.source.kind() {
+            DatasetKind::Synthetic => "draw more samples with `dataset.train`",
+            DatasetKind::Mnist
+            | DatasetKind::FashionMnist
+            | DatasetKind::Cifar10
+            | DatasetKind::Cifar100
+            | DatasetKind::Npy => "give more samples",
+        };
         cell.findings.push(
             Finding::new(
                 "R111",
                 format!("a global batch of {batch} is more than the {left} training samples"),
             )
             .at_option(settings.span(GLOBAL_BATCH).or(settings.span(WORKER_BATCH)), "the batch")
-            .at_option(settings.span(TRAIN_SAMPLES).or(settings.span(VALIDATION)), "the data")
-            .cure("take a smaller batch or draw more samples with `dataset.train`"),
+            .at_option(
+                settings.span(TRAIN_SAMPLES).or(settings.span(PATH)).or(settings.span(VALIDATION)),
+                "the data",
+            )
+            .cure(format!("take a smaller batch or {more}")),
         );
     }
     if dataset.validation > 0.0 && held_out == 0 {
@@ -172,20 +183,13 @@ pub(crate) fn steps(settings: &Settings, spec: &RunSpec) -> Option<u64> {
     if EPOCHS.of(settings).is_none() && STEPS.of(settings).is_none() {
         return None;
     }
-    match (spec.train.length, &spec.dataset.source) {
-        (Extent::Steps(steps), _) => Some(steps),
-        (length @ Extent::Epochs(_), Source::Synthetic { train, .. }) => {
-            let held_out = (f64::from(*train) * spec.dataset.validation).round() as u64;
-            let known = u64::from(*train).saturating_sub(held_out);
+    match spec.train.length {
+        Extent::Steps(steps) => Some(steps),
+        length @ Extent::Epochs(_) => {
+            let train = spec.dataset.source.training_samples()?;
+            let held_out = (train as f64 * spec.dataset.validation).round() as u64;
             let batch = spec.train.global_batch;
-            Some(length.samples(known, batch) / u64::from(batch).max(1))
+            Some(length.samples(train.saturating_sub(held_out), batch) / u64::from(batch).max(1))
         }
-        (
-            Extent::Epochs(_),
-            Source::Mnist { .. }
-            | Source::FashionMnist { .. }
-            | Source::Cifar10 { .. }
-            | Source::Cifar100 { .. },
-        ) => None,
     }
 }

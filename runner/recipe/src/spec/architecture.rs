@@ -83,8 +83,7 @@ pub(crate) fn place(
     layers: &[Layer],
     data: DatasetProfile,
 ) -> (LayeredModel, Option<Misfit>) {
-    let (channels, rows, columns) = data.input;
-    let input = Shape::Image(channels, rows, columns);
+    let input = data.input;
     let mut model = LayeredModel {
         kind,
         input,
@@ -222,7 +221,7 @@ mod tests {
 
     /// A flat layer of `outputs` over an image of one channel.
     fn misfit(rows: usize, columns: usize, outputs: usize) -> Option<Misfit> {
-        let data = DatasetProfile { input: (1, rows, columns), classes: outputs, files: None };
+        let data = DatasetProfile { input: Shape::Image(1, rows, columns), classes: outputs };
         place(ModelKind::Sequential, &[Layer::Flatten, Layer::Linear { outputs }], data).1
     }
 
@@ -233,7 +232,7 @@ mod tests {
         let reason = "the model would have more than 2^32 - 1 weights".to_owned();
         assert_eq!(misfit(255, 257, 65_536), Some(Misfit { layer: 1, reason: reason.clone() }));
         let layers = [Layer::Flatten, Layer::Linear { outputs: 9 }, Layer::Linear { outputs: usize::MAX }];
-        let data = DatasetProfile { input: (1, 1, 1), classes: 9, files: None };
+        let data = DatasetProfile { input: Shape::Image(1, 1, 1), classes: 9 };
         assert_eq!(place(ModelKind::Sequential, &layers, data).1, Some(Misfit { layer: 2, reason }));
     }
 }

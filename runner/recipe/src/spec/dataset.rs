@@ -1,5 +1,6 @@
 //! Data sets, and how their samples are dealt to the workers.
 
+use crate::Shape;
 use crate::files::tidy;
 use crate::spec::family::family;
 use schemars::JsonSchema;
@@ -41,6 +42,9 @@ family! {
             IDX files.",
         Cifar10 = "cifar10": "Photographs, 32 x 32 in colour, ten classes: the binary batches.",
         Cifar100 = "cifar100": "Photographs, 32 x 32 in colour, a hundred classes: the binary files.",
+        Npy = "npy": "Your own data: the NumPy arrays train_x.npy, train_y.npy, test_x.npy and test_y.npy of the \
+            folder `dataset.path`. Features are [samples, values] or [samples, channels, rows, columns], of bytes, \
+            which are normalised as pictures are, or of floats, which are taken as they are; labels are integers from 0 on.",
     }
     later {
         "image-folder": "One folder of images per class.",
@@ -48,26 +52,56 @@ family! {
     }
 }
 
-/// What others need to know of a data set before it is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a model needs to know of a data set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DatasetProfile {
-    /// Channels, rows and columns of an example.
-    pub input: (usize, usize, usize),
+    /// The shape of an example.
+    pub input: Shape,
     /// Labels are below it.
     pub classes: usize,
-    /// The files that a worker reads; `None` for a data set that is built in.
-    pub files: Option<DatasetFiles>,
 }
 
-/// The files of a data set. Each may lie there compressed, with `.gz` at the end of its name.
+/// The files of a data set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatasetFiles {
-    /// The folder that `bakeoff data fetch` puts them in, below the folder of all data sets.
-    pub folder: &'static str,
     /// Files that must all be there.
     pub required: &'static [&'static str],
     /// Files of which at least one must be there, unless there are none; all that are there are read.
     pub some: &'static [&'static str],
+    /// What may stand at the end of each name, in the order in which files are looked for.
+    pub endings: &'static [&'static str],
+}
+
+/// What there is to know of a user's arrays before their features are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct ArrayProfile {
+    /// Training samples.
+    pub train: u32,
+    /// Test samples.
+    pub test: u32,
+    /// Labels are below it: the largest of both files, and one more.
+    pub classes: u32,
+    /// The shape of an example.
+    pub shape: Shape,
+    /// What becomes of the features.
+    pub values: ArrayValues,
+}
+
+/// What becomes of features.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ArrayValues {
+    /// They are kept as bytes and normalised per channel, as pixels are.
+    Bytes,
+    /// They are kept with 32 bits, as they are.
+    Floats,
+}
+
+impl ArrayProfile {
+    /// In place of arrays that cannot be used: every model that has a name fits it. Real arrays have at least one sample.
+    pub(crate) const UNKNOWN: Self =
+        Self { train: 0, test: 0, classes: 10, shape: Shape::Image(3, 32, 32), values: ArrayValues::Bytes };
 }
 
 const IDX_FILES: &[&str] = &[
@@ -79,41 +113,42 @@ const IDX_FILES: &[&str] = &[
 const CIFAR10_BATCHES: &[&str] =
     &["data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"];
 
+const ARRAY_FILES: &[&str] = &["train_x.npy", "train_y.npy", "test_x.npy", "test_y.npy"];
+
+/// Published files may lie there compressed.
+const PLAIN_OR_PACKED: &[&str] = &["", ".gz"];
+const PLAIN: &[&str] = &[""];
+
 impl DatasetKind {
-    /// What others need to know of it before it is read.
-    pub const fn profile(self) -> DatasetProfile {
-        const GREY: (usize, usize, usize) = (1, 28, 28);
-        const COLOUR: (usize, usize, usize) = (3, 32, 32);
+    /// The files that a worker reads; `None` for a data set that is built in.
+    pub const fn files(self) -> Option<DatasetFiles> {
+        let files = match self {
+            Self::Synthetic => return None,
+            Self::Mnist | Self::FashionMnist => {
+                DatasetFiles { required: IDX_FILES, some: &[], endings: PLAIN_OR_PACKED }
+            }
+            Self::Cifar10 => DatasetFiles {
+                required: &["test_batch.bin"],
+                some: CIFAR10_BATCHES,
+                endings: PLAIN_OR_PACKED,
+            },
+            Self::Cifar100 => {
+                DatasetFiles { required: &["train.bin", "test.bin"], some: &[], endings: PLAIN_OR_PACKED }
+            }
+            Self::Npy => DatasetFiles { required: ARRAY_FILES, some: &[], endings: PLAIN },
+        };
+        Some(files)
+    }
+
+    /// The folder that `bakeoff data fetch` puts its files in, below the folder of all data sets; `None` for one that cannot be
+    /// fetched.
+    pub const fn fetched_folder(self) -> Option<&'static str> {
         match self {
-            Self::Synthetic => DatasetProfile { input: GREY, classes: 10, files: None },
-            Self::Mnist => DatasetProfile {
-                input: GREY,
-                classes: 10,
-                files: Some(DatasetFiles { folder: "mnist", required: IDX_FILES, some: &[] }),
-            },
-            Self::FashionMnist => DatasetProfile {
-                input: GREY,
-                classes: 10,
-                files: Some(DatasetFiles { folder: "fashion-mnist", required: IDX_FILES, some: &[] }),
-            },
-            Self::Cifar10 => DatasetProfile {
-                input: COLOUR,
-                classes: 10,
-                files: Some(DatasetFiles {
-                    folder: "cifar-10",
-                    required: &["test_batch.bin"],
-                    some: CIFAR10_BATCHES,
-                }),
-            },
-            Self::Cifar100 => DatasetProfile {
-                input: COLOUR,
-                classes: 100,
-                files: Some(DatasetFiles {
-                    folder: "cifar-100",
-                    required: &["train.bin", "test.bin"],
-                    some: &[],
-                }),
-            },
+            Self::Mnist => Some("mnist"),
+            Self::FashionMnist => Some("fashion-mnist"),
+            Self::Cifar10 => Some("cifar-10"),
+            Self::Cifar100 => Some("cifar-100"),
+            Self::Synthetic | Self::Npy => None,
         }
     }
 }
@@ -151,6 +186,13 @@ pub enum Source {
         /// The folder, made absolute when the recipe was read.
         path: PathBuf,
     },
+    /// A user's own NumPy arrays.
+    Npy {
+        /// The folder, made absolute when the recipe was read.
+        path: PathBuf,
+        /// What was found there when the recipe was read; a worker that finds anything else refuses it.
+        arrays: ArrayProfile,
+    },
 }
 
 impl Source {
@@ -162,6 +204,23 @@ impl Source {
             Self::FashionMnist { .. } => DatasetKind::FashionMnist,
             Self::Cifar10 { .. } => DatasetKind::Cifar10,
             Self::Cifar100 { .. } => DatasetKind::Cifar100,
+            Self::Npy { .. } => DatasetKind::Npy,
+        }
+    }
+
+    /// What a model needs to know of it.
+    pub fn profile(&self) -> DatasetProfile {
+        const GREY: Shape = Shape::Image(1, 28, 28);
+        const COLOUR: Shape = Shape::Image(3, 32, 32);
+        match self {
+            Self::Synthetic { .. } | Self::Mnist { .. } | Self::FashionMnist { .. } => {
+                DatasetProfile { input: GREY, classes: 10 }
+            }
+            Self::Cifar10 { .. } => DatasetProfile { input: COLOUR, classes: 10 },
+            Self::Cifar100 { .. } => DatasetProfile { input: COLOUR, classes: 100 },
+            Self::Npy { arrays, .. } => {
+                DatasetProfile { input: arrays.shape, classes: arrays.classes as usize }
+            }
         }
     }
 
@@ -172,7 +231,19 @@ impl Source {
             Self::Mnist { path }
             | Self::FashionMnist { path }
             | Self::Cifar10 { path }
-            | Self::Cifar100 { path } => Some(path),
+            | Self::Cifar100 { path }
+            | Self::Npy { path, .. } => Some(path),
+        }
+    }
+
+    /// Samples of the training file, held-out ones included; `None` where they are counted only when a worker reads them.
+    pub fn training_samples(&self) -> Option<u64> {
+        match self {
+            Self::Synthetic { train, .. } => Some(u64::from(*train)),
+            Self::Npy { arrays, .. } => Some(u64::from(arrays.train)).filter(|samples| *samples > 0),
+            Self::Mnist { .. } | Self::FashionMnist { .. } | Self::Cifar10 { .. } | Self::Cifar100 { .. } => {
+                None
+            }
         }
     }
 
@@ -180,6 +251,7 @@ impl Source {
     pub fn test_samples(&self) -> u64 {
         match self {
             Self::Synthetic { test, .. } => u64::from(*test),
+            Self::Npy { arrays, .. } => u64::from(arrays.test),
             Self::Mnist { .. } | Self::FashionMnist { .. } | Self::Cifar10 { .. } | Self::Cifar100 { .. } => {
                 10_000
             }
@@ -196,14 +268,15 @@ impl Source {
             Self::FashionMnist { .. } => Self::FashionMnist { path },
             Self::Cifar10 { .. } => Self::Cifar10 { path },
             Self::Cifar100 { .. } => Self::Cifar100 { path },
+            Self::Npy { arrays, .. } => Self::Npy { path, arrays: *arrays },
         }
     }
 
     /// The command that fetches its files into its folder, where `data` is the folder of all data sets; `None` for one that
-    /// is built in.
+    /// cannot be fetched.
     pub fn fetch_command(&self, data: &Path) -> Option<String> {
         let (kind, path) = (self.kind(), self.path()?);
-        if usual_path(kind, data).is_some_and(|usual| usual == path) {
+        if usual_path(kind, data)? == path {
             return Some(format!("bakeoff data fetch {kind}"));
         }
         let path = path.display().to_string();
@@ -214,9 +287,9 @@ impl Source {
 }
 
 /// The folder of a kind of data set that a recipe does not place, where `data` is the folder of all of them; `None` for
-/// one that is built in.
+/// one that cannot be fetched.
 pub(crate) fn usual_path(kind: DatasetKind, data: &Path) -> Option<PathBuf> {
-    Some(tidy(&data.join(kind.profile().files?.folder)))
+    Some(tidy(&data.join(kind.fetched_folder()?)))
 }
 
 family! {

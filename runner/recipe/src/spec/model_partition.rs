@@ -308,9 +308,9 @@ impl RunSpec {
 mod tests {
     use super::*;
     use crate::spec::architecture;
-    use crate::{DatasetProfile, ModelKind};
+    use crate::{DatasetProfile, ModelKind, Shape};
 
-    const IMAGES: DatasetProfile = DatasetProfile { input: (3, 32, 32), classes: 10, files: None };
+    const IMAGES: DatasetProfile = DatasetProfile { input: Shape::Image(3, 32, 32), classes: 10 };
 
     fn model(layers: &[Layer]) -> Model {
         let (model, misfit) = architecture::place(ModelKind::Sequential, layers, IMAGES);

@@ -158,9 +158,10 @@ impl<'a> CellBuilder<'a> {
     fn missing_data(&mut self, spec: &RunSpec, settings: &Settings) -> Option<Finding> {
         let source = &spec.dataset.source;
         let (path, files) = (source.path()?, self.files);
+        // What cannot be fetched was looked at when the cell was resolved.
+        let command = source.fetch_command(&files.data_folder())?;
         let exists = *self.folders.entry(path.to_owned()).or_insert_with(|| files.exists(path));
         (!exists).then(|| {
-            let command = source.fetch_command(&files.data_folder()).unwrap_or_default();
             Finding::new("R203", format!("there is no data at {}", path.display()))
                 .at_option(settings.span(DATASET_PATH).or(settings.span(DATASET_KIND)), "this folder")
                 .note(value::more(DATASET_PATH.key().path))

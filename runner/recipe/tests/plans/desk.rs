@@ -1,6 +1,6 @@
 //! Files that exist only in a test.
 
-use recipe::{FileProblem, Files, Machine, Plan, PlanRequest, Problems};
+use recipe::{ArrayProblem, ArrayProfile, FileProblem, Files, Machine, Plan, PlanRequest, Problems};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Desk {
     files: BTreeMap<PathBuf, String>,
+    /// Folders with arrays, or with what is wrong about them.
+    arrays: BTreeMap<PathBuf, Result<ArrayProfile, Vec<ArrayProblem>>>,
 }
 
 /// Four cores, whatever this machine has.
@@ -22,6 +24,16 @@ impl Desk {
     /// One more file.
     pub(crate) fn and(mut self, name: &str, text: &str) -> Self {
         self.files.insert(PathBuf::from(name), text.to_owned());
+        self
+    }
+
+    /// One more folder with arrays.
+    pub(crate) fn with_arrays(
+        mut self,
+        folder: &str,
+        arrays: Result<ArrayProfile, Vec<ArrayProblem>>,
+    ) -> Self {
+        self.arrays.insert(PathBuf::from("/desk").join(folder), arrays);
         self
     }
 
@@ -48,6 +60,13 @@ impl Files for Desk {
 
     fn exists(&self, path: &Path) -> bool {
         path.starts_with("/desk/data")
+    }
+
+    fn arrays(&self, folder: &Path) -> Result<ArrayProfile, Vec<ArrayProblem>> {
+        self.arrays.get(folder).cloned().unwrap_or_else(|| {
+            let reason = format!("{} is missing", folder.join("train_x.npy").display());
+            Err(vec![ArrayProblem { reason, cure: "write it".into() }])
+        })
     }
 
     fn current_directory(&self) -> PathBuf {

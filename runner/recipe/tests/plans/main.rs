@@ -6,6 +6,7 @@
     reason = "these are tests; numbers are compared with what was written, bit for bit"
 )]
 
+mod arrays;
 mod chaos;
 mod desk;
 mod emulation;

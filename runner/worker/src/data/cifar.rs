@@ -6,7 +6,7 @@
 
 use super::file::Packed;
 use super::set::Loaded;
-use super::{DataError, Samples};
+use super::{DataError, Images};
 use recipe::Shape;
 use sha2::{Digest, Sha256};
 use std::path::Path;
@@ -46,16 +46,16 @@ pub(super) fn read_100(folder: &Path) -> Result<Loaded, DataError> {
 }
 
 /// The samples of one file of CIFAR-10.
-pub(super) fn samples_10(file: &Packed) -> Result<Samples, DataError> {
+pub(super) fn samples_10(file: &Packed) -> Result<Images, DataError> {
     samples(TEN, file)
 }
 
 /// The samples of one file of CIFAR-100.
-pub(super) fn samples_100(file: &Packed) -> Result<Samples, DataError> {
+pub(super) fn samples_100(file: &Packed) -> Result<Images, DataError> {
     samples(HUNDRED, file)
 }
 
-fn samples(format: Format, file: &Packed) -> Result<Samples, DataError> {
+fn samples(format: Format, file: &Packed) -> Result<Images, DataError> {
     let mut samples = empty();
     parse(format, file, &mut samples).map(|()| samples)
 }
@@ -70,15 +70,15 @@ fn load(format: Format, training: &[Packed], test: &Packed) -> Result<Loaded, Da
     test.digest(&mut digest);
     let mut test_samples = empty();
     parse(format, test, &mut test_samples)?;
-    Ok(Loaded { training: samples, test: test_samples, classes: format.classes, digest })
+    Ok(Loaded { training: samples.into(), test: test_samples.into(), classes: format.classes, digest })
 }
 
-fn empty() -> Samples {
-    Samples { shape: Shape::Image(3, 32, 32), pixels: Vec::new(), labels: Vec::new() }
+fn empty() -> Images {
+    Images { shape: Shape::Image(3, 32, 32), pixels: Vec::new(), labels: Vec::new() }
 }
 
 /// Appends the records of a file.
-fn parse(format: Format, file: &Packed, into: &mut Samples) -> Result<(), DataError> {
+fn parse(format: Format, file: &Packed, into: &mut Images) -> Result<(), DataError> {
     let record = format.labels + PIXELS;
     let mut content = file.unpack();
     let mut offset = 0;
@@ -123,7 +123,7 @@ mod tests {
         bytes
     }
 
-    fn read(format: Format, bytes: Vec<u8>) -> Result<Samples, DataError> {
+    fn read(format: Format, bytes: Vec<u8>) -> Result<Images, DataError> {
         samples(format, &Packed::from_bytes(bytes, false))
     }
 

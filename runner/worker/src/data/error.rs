@@ -1,5 +1,6 @@
 //! Why a data set cannot be used, and what to do about it.
 
+use recipe::{ArrayProfile, ArrayValues, Shape};
 use std::io;
 use std::path::PathBuf;
 
@@ -115,6 +116,15 @@ pub enum DataError {
         /// How many classes there are.
         classes: usize,
     },
+    /// An array of the user's own cannot be used.
+    #[error("{error}; {}", error.cure())]
+    Array { error: arrays::ArrayError },
+    /// The user's arrays are others than when the recipe was checked.
+    #[error(
+        "the arrays in {} have changed since the recipe was checked: then {}, now {}; run the recipe again",
+        folder.display(), words(expected), words(found)
+    )]
+    Changed { folder: PathBuf, expected: Box<ArrayProfile>, found: Box<ArrayProfile> },
     /// There is nothing to train on, or nothing to test with.
     #[error(
         "{training} samples to train on and {test} to test with are too few; lower `dataset.validation` or give \
@@ -136,4 +146,18 @@ pub enum DataError {
     /// libtorch could not hold the batch.
     #[error("batch cannot become a tensor: {reason}")]
     Tensor { reason: String },
+}
+
+/// `60000 and 10000 samples of [1, 28, 28], bytes, 10 classes`.
+fn words(arrays: &ArrayProfile) -> String {
+    let ArrayProfile { train, test, classes, shape, values } = arrays;
+    let shape = match shape {
+        Shape::Flat(size) => format!("[{size}]"),
+        Shape::Image(channels, rows, columns) => format!("[{channels}, {rows}, {columns}]"),
+    };
+    let values = match values {
+        ArrayValues::Bytes => "bytes",
+        ArrayValues::Floats => "floats",
+    };
+    format!("{train} and {test} samples of {shape}, {values}, {classes} classes")
 }

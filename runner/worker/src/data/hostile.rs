@@ -1,7 +1,7 @@
 //! Data sets from bytes that lie in memory instead of in files: the door through which a fuzzer comes in.
 
 use super::file::Packed;
-use super::{DataError, Samples, cifar, idx};
+use super::{DataError, Images, cifar, idx};
 
 /// How bytes are packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,16 +19,16 @@ impl FileForm {
 }
 
 /// Reads a pair of IDX files.
-pub fn read_idx(images: &[u8], labels: &[u8], packing: FileForm) -> Result<Samples, DataError> {
+pub fn read_idx(images: &[u8], labels: &[u8], packing: FileForm) -> Result<Images, DataError> {
     idx::parse(&packing.file(images), &packing.file(labels))
 }
 
 /// Reads a file of CIFAR-10.
-pub fn read_cifar_10(bytes: &[u8], packing: FileForm) -> Result<Samples, DataError> {
+pub fn read_cifar_10(bytes: &[u8], packing: FileForm) -> Result<Images, DataError> {
     cifar::samples_10(&packing.file(bytes))
 }
 
 /// Reads a file of CIFAR-100.
-pub fn read_cifar_100(bytes: &[u8], packing: FileForm) -> Result<Samples, DataError> {
+pub fn read_cifar_100(bytes: &[u8], packing: FileForm) -> Result<Images, DataError> {
     cifar::samples_100(&packing.file(bytes))
 }

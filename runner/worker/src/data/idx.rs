@@ -5,7 +5,7 @@
 
 use super::file::Packed;
 use super::set::Loaded;
-use super::{DataError, Samples};
+use super::{DataError, Images};
 use recipe::Shape;
 use sha2::{Digest, Sha256};
 use std::path::Path;
@@ -28,10 +28,10 @@ pub(super) fn read(folder: &Path, set: &'static str) -> Result<Loaded, DataError
         let got = sides(test.shape);
         return Err(DataError::Sides { file: folder.join("t10k-images-idx3-ubyte"), expected, got });
     }
-    Ok(Loaded { training, test, classes: CLASSES, digest })
+    Ok(Loaded { training: training.into(), test: test.into(), classes: CLASSES, digest })
 }
 
-fn pair(folder: &Path, set: &'static str, stem: &str, digest: &mut Sha256) -> Result<Samples, DataError> {
+fn pair(folder: &Path, set: &'static str, stem: &str, digest: &mut Sha256) -> Result<Images, DataError> {
     let images = Packed::open(folder, &format!("{stem}-images-idx3-ubyte"), set)?;
     let labels = Packed::open(folder, &format!("{stem}-labels-idx1-ubyte"), set)?;
     images.digest(digest);
@@ -40,7 +40,7 @@ fn pair(folder: &Path, set: &'static str, stem: &str, digest: &mut Sha256) -> Re
 }
 
 /// Reads images and their labels.
-pub(super) fn parse(image_file: &Packed, label_file: &Packed) -> Result<Samples, DataError> {
+pub(super) fn parse(image_file: &Packed, label_file: &Packed) -> Result<Images, DataError> {
     let mut content = image_file.unpack();
     let [magic, images, rows, columns] = content.numbers("header of 16 bytes")?;
     check_magic(image_file, "IDX images", IMAGES, magic)?;
@@ -64,7 +64,7 @@ pub(super) fn parse(image_file: &Packed, label_file: &Packed) -> Result<Samples,
     let labels = label_content.exactly(u64::from(labels), &why)?;
     label_content.end(&why)?;
     check_labels(label_file, &labels)?;
-    Ok(Samples { shape: Shape::Image(1, rows as usize, columns as usize), pixels, labels })
+    Ok(Images { shape: Shape::Image(1, rows as usize, columns as usize), pixels, labels })
 }
 
 fn check_magic(file: &Packed, what: &'static str, expected: u32, got: u32) -> Result<(), DataError> {
@@ -110,7 +110,7 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    fn plain(images: Vec<u8>, labels: Vec<u8>) -> Result<Samples, DataError> {
+    fn plain(images: Vec<u8>, labels: Vec<u8>) -> Result<Images, DataError> {
         parse(&Packed::from_bytes(images, false), &Packed::from_bytes(labels, false))
     }
 

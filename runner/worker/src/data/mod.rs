@@ -1,4 +1,4 @@
-//! Data sets: read or drawn once, kept as bytes, normalised when a batch is put together.
+//! Data sets: read or drawn once, pixels kept as bytes and normalised when a batch is put together.
 //!
 //! Reading needs no libtorch; tensors appear only at the end, in [`DataSet::batch`] and [`DataSet::inputs`].
 
@@ -7,11 +7,14 @@ mod error;
 mod file;
 pub mod hostile;
 mod idx;
+mod images;
+mod npy;
 mod samples;
 mod set;
 mod synthetic;
 mod tensor;
 
 pub use error::DataError;
-pub use samples::Samples;
+pub use images::Images;
+pub use samples::{Example, Samples};
 pub use set::{DataSet, Normal, Split};

@@ -1,20 +1,30 @@
-//! Images with their classes, as bytes.
+//! Examples with their classes, as they are stored.
 
+use arrays::Features;
 use recipe::Shape;
 
-/// Images of one shape, and the class of each.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Examples of one shape, and the class of each.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Samples {
-    /// Channels, rows, columns.
+    /// A flat vector, or channels, rows, columns.
     pub shape: Shape,
-    /// Image after image; within one channel by channel, row by row; 0 dark, 255 bright.
-    pub pixels: Vec<u8>,
-    /// One class for each image.
-    pub labels: Vec<u8>,
+    /// Example after example; of an image channel by channel, row by row.
+    pub features: Features,
+    /// One class for each example.
+    pub labels: Vec<u32>,
+}
+
+/// The values of one example.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Example<'a> {
+    /// 0 dark, 255 bright.
+    Bytes(&'a [u8]),
+    /// Finite numbers.
+    Floats(&'a [f32]),
 }
 
 impl Samples {
-    /// Number of images.
+    /// Number of examples.
     pub fn len(&self) -> usize {
         self.labels.len()
     }
@@ -24,11 +34,15 @@ impl Samples {
         self.labels.is_empty()
     }
 
-    /// The pixels of one image.
-    pub fn image(&self, position: usize) -> Option<&[u8]> {
+    /// The values at a position; `None` behind the last.
+    pub fn example(&self, position: usize) -> Option<Example<'_>> {
         let size = self.shape.size();
         let begin = position.checked_mul(size)?;
-        self.pixels.get(begin..begin.checked_add(size)?)
+        let span = begin..begin.checked_add(size)?;
+        match &self.features {
+            Features::Bytes(bytes) => bytes.get(span).map(Example::Bytes),
+            Features::Floats(floats) => floats.get(span).map(Example::Floats),
+        }
     }
 
     /// Number of channels; of a flat vector one.

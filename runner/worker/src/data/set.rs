@@ -1,7 +1,8 @@
 //! A data set in memory: training and test samples, which of them are held out, and how they are normalised.
 
-use super::{DataError, Samples, cifar, idx, synthetic};
+use super::{DataError, Example, Samples, cifar, idx, npy, synthetic};
 use crate::stream;
+use arrays::Features;
 use recipe::{Dataset, Shape, Source};
 use sha2::{Digest, Sha256};
 
@@ -16,7 +17,7 @@ pub enum Split {
     Test,
 }
 
-/// How the values of one channel are normalised: x / 255, minus the mean, divided by the deviation.
+/// How the bytes of one channel are normalised: x / 255, minus the mean, divided by the deviation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Normal {
     /// Mean over all pixels of the channel in the whole training file, 0 to 1.
@@ -36,6 +37,7 @@ pub struct DataSet {
     training_ids: Vec<u32>,
     validation_ids: Vec<u32>,
     test_ids: Vec<u32>,
+    /// Of each channel of bytes; floats are taken as they are.
     normal: Vec<Normal>,
     /// For each channel the normalised value of each byte.
     values: Vec<[f32; 256]>,
@@ -60,6 +62,7 @@ impl DataSet {
             Source::FashionMnist { path } => idx::read(path, "Fashion-MNIST")?,
             Source::Cifar10 { path } => cifar::read_10(path)?,
             Source::Cifar100 { path } => cifar::read_100(path)?,
+            Source::Npy { path, arrays } => npy::read(path, arrays)?,
         };
         // The split belongs to the data: it must be the same for every seed of a sweep.
         let seed = if let Source::Synthetic { seed, .. } = described.source { seed } else { 0 };
@@ -74,8 +77,12 @@ impl DataSet {
             let test = test.len();
             return Err(DataError::Empty { training, test });
         }
-        let normal: Vec<Normal> =
-            (0..training.channels()).map(|channel| normal(&training, channel)).collect();
+        let normal: Vec<Normal> = match &training.features {
+            Features::Bytes(pixels) => {
+                (0..training.channels()).map(|channel| normal(&training, pixels, channel)).collect()
+            }
+            Features::Floats(_) => Vec::new(),
+        };
         let values = normal.iter().map(table).collect();
         Ok(Self {
             test_ids: (0..test.len() as u32).collect(),
@@ -106,7 +113,7 @@ impl DataSet {
     }
 
     /// The classes of all samples of the training file, held-out ones included, by position.
-    pub fn labels(&self) -> &[u8] {
+    pub fn labels(&self) -> &[u32] {
         &self.training.labels
     }
 
@@ -127,7 +134,7 @@ impl DataSet {
         }
     }
 
-    /// How each channel is normalised.
+    /// How each channel is normalised; empty where values are floats, which are taken as they are.
     pub fn normal(&self) -> &[Normal] {
         &self.normal
     }
@@ -138,17 +145,22 @@ impl DataSet {
         &self.digest
     }
 
-    /// The normalised values of some samples, one after another.
+    /// The values of some samples, one after another, bytes normalised.
     pub fn values(&self, split: Split, positions: &[u32]) -> Result<Vec<f32>, DataError> {
         let samples = self.samples(split);
         let channel = self.shape().size() / samples.channels();
         let mut values = Vec::with_capacity(positions.len() * self.shape().size());
         for position in positions {
-            let image = samples
-                .image(*position as usize)
+            let example = samples
+                .example(*position as usize)
                 .ok_or(DataError::Position { position: *position, samples: samples.len() })?;
-            for (pixels, table) in image.chunks_exact(channel).zip(&self.values) {
-                values.extend(pixels.iter().map(|pixel| table[usize::from(*pixel)]));
+            match example {
+                Example::Bytes(image) => {
+                    for (pixels, table) in image.chunks_exact(channel).zip(&self.values) {
+                        values.extend(pixels.iter().map(|pixel| table[usize::from(*pixel)]));
+                    }
+                }
+                Example::Floats(floats) => values.extend_from_slice(floats),
             }
         }
         Ok(values)
@@ -182,19 +194,19 @@ fn hold_out(samples: usize, share: f64, seed: u64) -> (Vec<u32>, Vec<u32>) {
 }
 
 /// Mean and population deviation of a channel, from exact sums.
-fn normal(samples: &Samples, channel: usize) -> Normal {
+fn normal(samples: &Samples, pixels: &[u8], channel: usize) -> Normal {
     let size = samples.shape.size();
-    let pixels = size / samples.channels();
+    let of_channel = size / samples.channels();
     let mut sum = 0_u64;
     let mut squares = 0_u64;
-    for image in samples.pixels.chunks_exact(size) {
-        for pixel in &image[channel * pixels..(channel + 1) * pixels] {
+    for image in pixels.chunks_exact(size) {
+        for pixel in &image[channel * of_channel..(channel + 1) * of_channel] {
             let value = u64::from(*pixel);
             sum += value;
             squares += value * value;
         }
     }
-    let count = (samples.len() * pixels) as u64;
+    let count = (samples.len() * of_channel) as u64;
     let spread = u128::from(count) * u128::from(squares) - u128::from(sum) * u128::from(sum);
     let scale = 255.0 * count as f64;
     let deviation = if spread == 0 { 1.0 } else { (spread as f64).sqrt() / scale };
@@ -213,7 +225,7 @@ mod tests {
     fn two_channels() -> Samples {
         Samples {
             shape: Shape::Image(2, 1, 2),
-            pixels: vec![0, 255, 10, 10, 255, 0, 10, 10],
+            features: Features::Bytes(vec![0, 255, 10, 10, 255, 0, 10, 10]),
             labels: vec![0, 1],
         }
     }
@@ -234,6 +246,22 @@ mod tests {
         let error = set.values(Split::Training, &[2]).unwrap_err();
         assert!(matches!(error, DataError::Position { position: 2, samples: 2 }), "{error}");
         assert!(set.labels_at(Split::Training, &[2]).is_err());
+    }
+
+    #[test]
+    fn floats_are_taken_as_they_are() {
+        let floats = |first| Samples {
+            shape: Shape::Flat(2),
+            features: Features::Floats(vec![first, -0.0, 1e30, 3.5]),
+            labels: vec![0, 70_000],
+        };
+        let loaded =
+            Loaded { training: floats(1.0), test: floats(2.0), classes: 70_001, digest: Sha256::new() };
+        let set = DataSet::new(loaded, 0.0, 0).unwrap();
+        assert_eq!(set.normal(), []);
+        assert_eq!(set.values(Split::Training, &[1, 0]).unwrap(), [1e30, 3.5, 1.0, -0.0]);
+        assert_eq!(set.values(Split::Test, &[0]).unwrap()[0].to_bits(), 2.0_f32.to_bits());
+        assert_eq!(set.labels_at(Split::Test, &[1, 0]).unwrap(), [70_000, 0]);
     }
 
     #[test]

@@ -41,7 +41,7 @@ fn the_mean_is_over_samples_even_if_the_last_batch_is_short() {
     let (mut loss, mut right) = (0.0, 0);
     for (row, label) in scores.values.chunks(10).zip(learner.data().labels()) {
         let row: Vec<f64> = row.iter().map(|score| f64::from(*score)).collect();
-        let own = row[usize::from(*label)];
+        let own = row[*label as usize];
         loss += row.iter().map(|score| (score - own).exp()).sum::<f64>().ln();
         right += usize::from(row.iter().all(|score| *score <= own));
     }

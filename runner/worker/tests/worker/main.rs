@@ -1,6 +1,8 @@
 //! Models, data sets and evaluation together.
 
 #[cfg(test)]
+mod arrays;
+#[cfg(test)]
 mod evaluation;
 #[cfg(test)]
 mod gradients;

@@ -5,7 +5,7 @@ use crate::training::train;
 use recipe::{Shape, Source};
 use std::path::PathBuf;
 use std::sync::Arc;
-use worker::data::{DataSet, Split};
+use worker::data::{DataSet, Example, Split};
 
 fn folder(name: &str) -> Option<PathBuf> {
     let Some(data) = std::env::var_os("BAKEOFF_DATA") else {
@@ -18,7 +18,7 @@ fn folder(name: &str) -> Option<PathBuf> {
 fn counts(set: &DataSet, split: Split) -> Vec<usize> {
     let mut counts = vec![0; set.classes()];
     for label in &set.samples(split).labels {
-        counts[usize::from(*label)] += 1;
+        counts[*label as usize] += 1;
     }
     counts
 }
@@ -42,7 +42,7 @@ fn cifar_10_is_what_it_is_known_to_be() {
     let set = DataSet::load(&described(Source::Cifar10 { path })).unwrap();
     assert_eq!((set.shape(), set.classes()), (Shape::Image(3, 32, 32), 10));
     assert_eq!(set.labels()[..10], [6, 9, 9, 4, 1, 1, 2, 7, 8, 3]);
-    let first = set.samples(Split::Training).image(0).unwrap();
+    let Some(Example::Bytes(first)) = set.samples(Split::Training).example(0) else { panic!("no pixels") };
     assert_eq!((first[0], first[1024], first[2048]), (59, 62, 63));
     let known = [(0.4914, 0.2470), (0.4822, 0.2435), (0.4465, 0.2616)];
     for (normal, (mean, deviation)) in set.normal().iter().zip(known) {

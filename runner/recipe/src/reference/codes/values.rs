@@ -101,6 +101,15 @@ pub(super) const VALUES: &[Code] = &[
          `slots=4`. Neither has a place for a password: `ssh` must work without one.",
     ),
     code(
+        "R023",
+        "arrays that cannot be used",
+        "With `dataset.kind = \"npy\"`, `dataset.path` is a folder with train_x.npy, train_y.npy, test_x.npy and test_y.npy, as \
+         `np.save` writes them. Features (x) are `[samples, values]` or `[samples, channels, rows, columns]`: bytes (uint8), \
+         which are normalised per channel as pictures are, or 32-bit or 64-bit floats, which are taken as they are (the \
+         latter rounded to 32 bits), and must be finite. Labels (y) are `[samples]`, integers from 0 on; there are as many \
+         classes as the largest label of both files and one more. Elements are little-endian and in C's order.",
+    ),
+    code(
         "R030",
         "an axis that is no list",
         "Each leaf of `[sweep.axes]` is a list of the values that a key takes in turn.",

@@ -7,7 +7,7 @@
 mod canvas;
 mod glyph;
 
-use super::Samples;
+use super::Images;
 use super::set::Loaded;
 use crate::stream;
 use canvas::{Canvas, Point, SIDE};
@@ -27,11 +27,11 @@ pub(super) fn draw(training: u32, test: u32, seed: u64) -> Loaded {
         digest.update(&samples.pixels);
         digest.update(&samples.labels);
     }
-    Loaded { training, test, classes: GLYPHS.len(), digest }
+    Loaded { training: training.into(), test: test.into(), classes: GLYPHS.len(), digest }
 }
 
-fn file(count: u32, seed: u64, name: &str) -> Samples {
-    let mut samples = Samples { shape: Shape::Image(1, SIDE, SIDE), pixels: Vec::new(), labels: Vec::new() };
+fn file(count: u32, seed: u64, name: &str) -> Images {
+    let mut samples = Images { shape: Shape::Image(1, SIDE, SIDE), pixels: Vec::new(), labels: Vec::new() };
     for position in 0..count {
         let mut draws = stream::keyed(seed, name, &[u64::from(position)]);
         let class = stream::below(&mut draws, GLYPHS.len() as u32) as usize;
@@ -143,17 +143,17 @@ mod tests {
 
     #[test]
     fn a_sample_depends_on_seed_file_and_position_only() {
-        let all = draw(30, 20, 1);
-        let fewer = draw(10, 5, 1);
-        assert_eq!(all.training.pixels[..10 * SIDE * SIDE], fewer.training.pixels[..]);
-        assert_eq!(all.test.labels[..5], fewer.test.labels[..]);
-        assert_ne!(all.training.pixels[..20 * SIDE * SIDE], all.test.pixels[..]);
-        assert_ne!(draw(10, 5, 2).training.pixels, fewer.training.pixels);
+        let pixels = |count, seed, name| file(count, seed, name).pixels;
+        let fewer = pixels(10, 1, "synthetic training");
+        assert_eq!(pixels(30, 1, "synthetic training")[..10 * SIDE * SIDE], fewer[..]);
+        assert_eq!(draw(30, 20, 1).test.labels[..5], draw(10, 5, 1).test.labels[..]);
+        assert_ne!(pixels(10, 1, "synthetic test"), fewer);
+        assert_ne!(pixels(10, 2, "synthetic training"), fewer);
     }
 
     #[test]
     fn every_class_is_there_and_has_ink() {
-        let samples = draw(2000, 1, 0).training;
+        let samples = file(2000, 0, "synthetic training");
         for class in 0..GLYPHS.len() {
             let count = samples.labels.iter().filter(|label| usize::from(**label) == class).count();
             assert!((140..260).contains(&count), "{count} of class {class}");

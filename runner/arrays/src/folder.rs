@@ -1,0 +1,171 @@
+//! The four arrays of a folder, judged together: they must be about the same classes of the same kind of samples.
+
+use super::element::Element;
+use super::error::{ArrayError, ArrayFault, ArrayRole};
+use super::file::ArrayFile;
+use super::values::{self, Features};
+use recipe::{ArrayProfile, ArrayValues, Shape};
+use std::path::Path;
+
+const TRAIN_X: &str = "train_x.npy";
+const TRAIN_Y: &str = "train_y.npy";
+const TEST_X: &str = "test_x.npy";
+const TEST_Y: &str = "test_y.npy";
+
+/// A folder's arrays.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LabelledArrays {
+    /// What there is to know of them before they are read.
+    pub profile: ArrayProfile,
+    /// To train on.
+    pub train: LabelledFeatures,
+    /// To test with.
+    pub test: LabelledFeatures,
+}
+
+/// Samples with their classes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LabelledFeatures {
+    /// All values of the first sample, then of the next.
+    pub features: Features,
+    /// One class for each sample.
+    pub labels: Vec<u32>,
+}
+
+/// What the arrays in a folder are, from their headers and labels: the features themselves are not read.
+///
+/// # Errors
+/// Everything that is wrong with headers and labels, in the order of the files.
+pub fn describe(folder: &Path) -> Result<ArrayProfile, Vec<ArrayError>> {
+    let mut set = Files::open(folder)?;
+    let mut errors = Vec::new();
+    let mut highest = 0;
+    for file in [&mut set.train_y, &mut set.test_y] {
+        match values::labels(file, &mut |_| ()) {
+            Ok(labels) => highest = highest.max(labels.into_iter().max().unwrap_or_default()),
+            Err(fault) => errors.push(file.error(fault)),
+        }
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    set.profile(highest).map_err(|error| vec![error])
+}
+
+/// Reads the arrays in a folder. `watch` sees what a digest of them is made of: for each file the length of its name (64 bits,
+/// little-endian), its name, its own length in the same form, and all of its bytes.
+///
+/// # Errors
+/// The first thing that is wrong with them.
+pub fn load(folder: &Path, watch: &mut dyn FnMut(&[u8])) -> Result<LabelledArrays, ArrayError> {
+    let Files { mut train_x, mut train_y, mut test_x, mut test_y } = Files::open(folder).map_err(first)?;
+    let train = labelled(&mut train_x, &mut train_y, watch)?;
+    let test = labelled(&mut test_x, &mut test_y, watch)?;
+    let highest = [&train, &test].into_iter().flat_map(|half| &half.labels).max().copied();
+    let profile = Files { train_x, train_y, test_x, test_y }.profile(highest.unwrap_or_default())?;
+    Ok(LabelledArrays { profile, train, test })
+}
+
+fn labelled(
+    features: &mut ArrayFile,
+    labels: &mut ArrayFile,
+    watch: &mut dyn FnMut(&[u8]),
+) -> Result<LabelledFeatures, ArrayError> {
+    features.announce(watch);
+    let values = values::features(features, watch).map_err(|fault| features.error(fault))?;
+    labels.announce(watch);
+    let classes = values::labels(labels, watch).map_err(|fault| labels.error(fault))?;
+    Ok(LabelledFeatures { features: values, labels: classes })
+}
+
+/// The arrays of a folder, whose headers fit each other.
+struct Files {
+    train_x: ArrayFile,
+    train_y: ArrayFile,
+    test_x: ArrayFile,
+    test_y: ArrayFile,
+}
+
+impl Files {
+    fn open(folder: &Path) -> Result<Self, Vec<ArrayError>> {
+        let train_x = ArrayFile::open(folder, TRAIN_X, ArrayRole::Features);
+        let train_y = ArrayFile::open(folder, TRAIN_Y, ArrayRole::Labels);
+        let test_x = ArrayFile::open(folder, TEST_X, ArrayRole::Features);
+        let test_y = ArrayFile::open(folder, TEST_Y, ArrayRole::Labels);
+        match (train_x, train_y, test_x, test_y) {
+            (Ok(train_x), Ok(train_y), Ok(test_x), Ok(test_y)) => {
+                let files = Self { train_x, train_y, test_x, test_y };
+                let errors = files.disagreements();
+                if errors.is_empty() { Ok(files) } else { Err(errors) }
+            }
+            (train_x, train_y, test_x, test_y) => {
+                Err([train_x, train_y, test_x, test_y].into_iter().filter_map(Result::err).collect())
+            }
+        }
+    }
+
+    /// What is wrong with files that are right by themselves.
+    fn disagreements(&self) -> Vec<ArrayError> {
+        let Self { train_x, train_y, test_x, test_y } = self;
+        let mut errors = Vec::new();
+        for (labels, features, other) in [(train_y, train_x, TRAIN_X), (test_y, test_x, TEST_X)] {
+            let (labels_there, samples) = (labels.samples(), features.samples());
+            if labels_there != samples {
+                errors.push(labels.error(ArrayFault::Counts { labels: labels_there, other, samples }));
+            }
+        }
+        let (got, expected) = (test_x.element, train_x.element);
+        if values_of(got) != values_of(expected) {
+            errors.push(test_x.error(ArrayFault::Mixed { got, other: TRAIN_X, expected }));
+        }
+        if test_x.example() != train_x.example() {
+            let (got, expected) = (test_x.example().to_vec(), train_x.example().to_vec());
+            errors.push(test_x.error(ArrayFault::Example { got, other: TRAIN_X, expected }));
+        }
+        errors
+    }
+
+    /// What the arrays are, where `highest` is the largest of their labels.
+    fn profile(&self, highest: u32) -> Result<ArrayProfile, ArrayError> {
+        if highest == 0 {
+            return Err(self.train_y.error(ArrayFault::OneClass));
+        }
+        let too_large = |size: &u64| ArrayFault::Memory { bytes: *size };
+        let side = |size: &u64| usize::try_from(*size).map_err(|_| self.train_x.error(too_large(size)));
+        let shape = match self.train_x.example() {
+            [channels, rows, columns] => Shape::Image(side(channels)?, side(rows)?, side(columns)?),
+            flat => Shape::Flat(side(&flat.iter().product())?),
+        };
+        Ok(ArrayProfile {
+            train: self.train_x.samples() as u32,
+            test: self.test_x.samples() as u32,
+            classes: highest + 1,
+            shape,
+            values: values_of(self.train_x.element),
+        })
+    }
+}
+
+/// What becomes of features of this type.
+fn values_of(element: Element) -> ArrayValues {
+    match element {
+        Element::U1 => ArrayValues::Bytes,
+        Element::F4
+        | Element::F8
+        | Element::I1
+        | Element::U2
+        | Element::I2
+        | Element::U4
+        | Element::I4
+        | Element::U8
+        | Element::I8 => ArrayValues::Floats,
+    }
+}
+
+/// Of several errors the first, which there is.
+fn first(errors: Vec<ArrayError>) -> ArrayError {
+    errors.into_iter().next().unwrap_or_else(|| unreachable!("a folder is refused for at least one reason"))
+}
+
+#[cfg(test)]
+mod tests;

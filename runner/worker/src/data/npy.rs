@@ -1,0 +1,28 @@
+//! A user's own arrays as a data set.
+
+use super::set::Loaded;
+use super::{DataError, Samples};
+use arrays::LabelledFeatures;
+use recipe::ArrayProfile;
+use sha2::{Digest, Sha256};
+use std::path::Path;
+
+/// Reads the arrays of a folder, which must be those that the recipe was checked with.
+pub(super) fn read(folder: &Path, expected: &ArrayProfile) -> Result<Loaded, DataError> {
+    let mut digest = Sha256::new();
+    let found = arrays::load(folder, &mut |bytes| digest.update(bytes))
+        .map_err(|error| DataError::Array { error })?;
+    if found.profile != *expected {
+        let (expected, found) = (Box::new(*expected), Box::new(found.profile));
+        return Err(DataError::Changed { folder: folder.to_owned(), expected, found });
+    }
+    let shape = expected.shape;
+    let samples =
+        |LabelledFeatures { features, labels }: LabelledFeatures| Samples { shape, features, labels };
+    Ok(Loaded {
+        training: samples(found.train),
+        test: samples(found.test),
+        classes: expected.classes as usize,
+        digest,
+    })
+}
