@@ -1,7 +1,7 @@
-//! `bakeoff data`: fetches and verifies public data sets.
+//! `bakeoff data`: fetches and verifies public data sets, and says what a user's own arrays are.
 
 use crate::context::Context;
-use crate::disk::data_folder;
+use crate::disk::{DiskFiles, data_folder};
 use crate::exit::{Exit, Failure};
 use crate::output::paint::{BAD, FAINT, GOOD, ODD, paint};
 use crate::output::table::{Cell, Sheet};
@@ -10,6 +10,7 @@ use crate::progress::Transfer;
 use anstyle::Style;
 use clap::{Args, Subcommand, ValueHint};
 use datasets::{DownloadSource, Errand, FetchError, FileState, Patience, PublicDataSet};
+use recipe::{ArrayProblem, ArrayValues, DatasetKind, Family, Files, Shape};
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -21,6 +22,7 @@ Examples:
   bakeoff data verify mnist          compare it with what was published
   bakeoff data fetch cifar10 --from http://mirror.example/cifar
   bakeoff data fetch cifar10 --from ~/Downloads
+  bakeoff data describe my-data      NumPy arrays of your own: shapes, classes
 
 A transfer that breaks off continues where it stopped when the command is
 given again. Every byte is checked against a published SHA-256 before a file
@@ -45,6 +47,8 @@ enum Action {
     Fetch(FetchArgs),
     /// Compare a data set's files with the published ones; exit code 4 if any is missing or different.
     Verify(VerifyArgs),
+    /// Say what the NumPy arrays in a folder are, as recipes with `kind = "npy"` take them; exit code 4 if they cannot be used.
+    Describe(DescribeArgs),
     /// List the data sets and where they are; with -v their files and sources.
     List,
 }
@@ -74,9 +78,26 @@ struct VerifyArgs {
     folder: Option<PathBuf>,
 }
 
+/// Arguments of `data describe`.
+#[derive(Debug, Args)]
+struct DescribeArgs {
+    /// The folder with train_x.npy, train_y.npy, test_x.npy and test_y.npy.
+    #[arg(value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    folder: PathBuf,
+}
+
 fn named(name: &str) -> Result<&'static PublicDataSet, String> {
     let names: Vec<&str> = PublicDataSet::ALL.iter().map(|set| set.name).collect();
-    PublicDataSet::named(name).ok_or_else(|| format!("the data sets are {}", names.join(", ")))
+    PublicDataSet::named(name).ok_or_else(|| match DatasetKind::named(name) {
+        Some(DatasetKind::Npy) => {
+            "these are your own arrays: `bakeoff data describe FOLDER` says what they are".to_owned()
+        }
+        Some(DatasetKind::Synthetic) => "this one is built in".to_owned(),
+        Some(
+            DatasetKind::Mnist | DatasetKind::FashionMnist | DatasetKind::Cifar10 | DatasetKind::Cifar100,
+        )
+        | None => format!("the data sets are {}", names.join(", ")),
+    })
 }
 
 impl From<FetchError> for Failure {
@@ -91,6 +112,7 @@ pub(crate) fn execute(args: &DataArgs, context: &Context<'_>) -> Result<Exit, Fa
     match &args.action {
         Action::Fetch(args) => fetch(args, context),
         Action::Verify(args) => verify(args, context.console),
+        Action::Describe(args) => describe(args, context.console),
         Action::List => list(context.console),
     }
 }
@@ -166,6 +188,40 @@ fn words(state: &FileState) -> (&'static str, Style, String) {
         FileState::Different { why } => ("different", BAD, why.clone()),
         FileState::Missing => ("missing", BAD, String::new()),
     }
+}
+
+fn describe(args: &DescribeArgs, console: &Console) -> Result<Exit, Failure> {
+    let arrays = match DiskFiles.arrays(&args.folder) {
+        Ok(arrays) => arrays,
+        Err(problems) => {
+            for ArrayProblem { reason, cure } in &problems {
+                console.error(reason, cure);
+            }
+            return Err(Failure::Told(Exit::Preflight));
+        }
+    };
+    let shape = match arrays.shape {
+        Shape::Flat(size) => format!("[{size}], a flat vector"),
+        Shape::Image(channels, rows, columns) => {
+            format!("[{channels}, {rows}, {columns}], an image of channels, rows and columns")
+        }
+    };
+    let values = match arrays.values {
+        ArrayValues::Bytes => "bytes, normalised per channel",
+        ArrayValues::Floats => "floats, taken as they are",
+    };
+    let mut sheet = Sheet::new(&["property", "value"]);
+    for (what, how) in [
+        ("training samples", human::thousands(arrays.train.into())),
+        ("test samples", human::thousands(arrays.test.into())),
+        ("sample", shape),
+        ("values", values.to_owned()),
+        ("classes", human::thousands(arrays.classes.into())),
+    ] {
+        sheet.row(vec![what.into(), how.into()]);
+    }
+    output::data(&sheet.render(output::width()))?;
+    Ok(Exit::Done)
 }
 
 fn list(console: &Console) -> Result<Exit, Failure> {

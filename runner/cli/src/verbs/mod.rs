@@ -131,7 +131,7 @@ pub(crate) enum Verb {
     /// Make a static site of the pages of many sweeps.
     #[command(after_help = publish::EXAMPLES)]
     Publish(publish::PublishArgs),
-    /// Fetch and verify public data sets.
+    /// Fetch and verify public data sets; describe your own.
     #[command(after_help = data::EXAMPLES)]
     Data(data::DataArgs),
     /// Write measurements, traces and weights for other programs.

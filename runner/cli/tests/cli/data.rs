@@ -23,6 +23,19 @@ fn wrong_names_suggest_the_right_ones() {
 }
 
 #[test]
+fn a_users_own_arrays_are_described_and_not_fetched() {
+    let kitchen = Kitchen::new();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/own-data");
+    let told = kitchen.run(&["data", "describe", &folder.display().to_string()]).code(0).out;
+    insta::assert_snapshot!("data_describe", told);
+    let err = kitchen.run(&["data", "fetch", "npy"]).code(2).err;
+    assert!(err.contains("these are your own arrays: `bakeoff data describe FOLDER`"), "{err}");
+    let told = kitchen.run(&["data", "describe", "nowhere"]).code(4);
+    assert_eq!(told.err.matches("= cure: write train_x.npy").count(), 4, "{}", told.err);
+    assert!(told.err.contains("nowhere/test_y.npy is missing"), "{}", told.err);
+}
+
+#[test]
 fn a_source_without_the_files_is_4_and_tells_what_to_do() {
     let kitchen = Kitchen::new();
     fs::create_dir(kitchen.path("empty")).unwrap();
