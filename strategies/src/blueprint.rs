@@ -10,6 +10,7 @@ pub use lanes::{Body, LaneBody, RankSetup, panic_text};
 use crate::all_reduce::{AllReduce, CommQueue};
 use crate::collective::{self, CollectiveAlgorithm};
 use crate::compress::Compressor;
+use crate::optimizer::Optimizer;
 use crate::plan::TrainingPlan;
 use crate::projection::{self, Matrix};
 use crate::registry::{CustomRank, Registry};
@@ -143,6 +144,11 @@ impl Blueprint {
     pub fn all_reduce(&self) -> AllReduce {
         let projector = projection::build(self.compression, self.plan.seed(), &self.matrices);
         AllReduce::new(self.collective.clone(), projector)
+    }
+
+    /// The optimizer of the recipe, at rest.
+    pub fn optimizer(&self) -> Optimizer {
+        Optimizer::new(self.plan.optimizer(), self.matrices.clone())
     }
 
     /// How a worker's gradients are divided. One worker sends nothing; with more servers than weights, some would wait for a

@@ -1,15 +1,25 @@
 //! The optimizer of the recipe, on host vectors: a worker and a server round alike, so that a parameter server can equal
 //! an all-reduce bit for bit. Rules that belong to a method are in its file.
 
+mod adamw;
+mod lars;
+mod sgd;
+#[cfg(test)]
+mod tests;
+mod update_counts;
+
+use crate::projection::Matrix;
 use crate::schedule::{GradientParts, Part};
 use crate::vector::Vector;
 use crate::{StateError, StateVisitor};
-use recipe::Sgd;
+use adamw::AdamW;
+use lars::Lars;
+use recipe::{OptimizerSettings, UpdateRule};
+use sgd::{Sgd, StepAlong};
 use std::ops::Range;
+use std::sync::Arc;
 
-/// Stochastic gradient descent with momentum mu and weight decay lambda:
-/// v <- mu v + (g + lambda w), then w <- w - rate v. The rate stays outside the velocity, so that a change of
-/// rate acts at once.
+/// The optimizer with its memory.
 ///
 /// With clipping, a gradient whose Euclidean norm is above the bound is first scaled down to it (Pascanu,
 /// Mikolov & Bengio, "On the difficulty of training recurrent neural networks", ICML 2013, Algorithm 1). The
@@ -17,112 +27,144 @@ use std::ops::Range;
 /// each is applied by itself.
 #[derive(Clone, Debug)]
 pub struct Optimizer {
-    sgd: Sgd,
-    velocity: Vector,
+    clip: Option<f32>,
+    rule: Rule,
+}
+
+#[derive(Clone, Debug)]
+enum Rule {
+    Sgd(Sgd),
+    Adamw(AdamW),
+    Lars(Lars),
+}
+
+/// Where a gradient lies among the weights, and the rate of its step.
+struct Stretch {
+    span: Range<usize>,
+    /// Number of all weights.
+    all: usize,
+    rate: f32,
 }
 
 impl Optimizer {
-    /// An optimizer at rest.
-    pub fn new(sgd: Sgd) -> Self {
-        Self { sgd, velocity: Vector::default() }
+    /// An optimizer at rest of a model with these matrices among its weights. Only LARS needs to know them.
+    pub fn new(settings: OptimizerSettings, matrices: Arc<[Matrix]>) -> Self {
+        let OptimizerSettings { lr: _, momentum, weight_decay, clip, rule } = settings;
+        let sgd = |step| Rule::Sgd(Sgd { momentum, weight_decay, step, velocity: Vector::default() });
+        let rule = match rule {
+            UpdateRule::Sgd => sgd(StepAlong::Velocity),
+            UpdateRule::Nesterov => sgd(StepAlong::NextVelocity),
+            UpdateRule::Adamw { beta1, beta2, epsilon } => {
+                Rule::Adamw(AdamW::new([beta1, beta2], epsilon, weight_decay))
+            }
+            UpdateRule::Lars { trust } => Rule::Lars(Lars::new(trust, momentum, weight_decay, matrices)),
+        };
+        Self { clip, rule }
     }
 
-    /// Its velocity, of weights of this number.
+    /// The same for gradients that were clipped elsewhere.
+    #[must_use]
+    pub fn without_clipping(self) -> Self {
+        Self { clip: None, ..self }
+    }
+
+    /// What it remembers of `weights` weights.
     ///
     /// # Errors
     /// What is loaded does not fit.
     pub fn state(&mut self, weights: usize, state: &mut StateVisitor<'_>) -> Result<(), StateError> {
-        state.vector_if_any("velocity", &mut self.velocity, weights)
+        match &mut self.rule {
+            Rule::Sgd(sgd) => state.vector_if_any("velocity", &mut sgd.velocity, weights),
+            Rule::Adamw(adamw) => adamw.state(weights, state),
+            Rule::Lars(lars) => state.vector_if_any("velocity", &mut lars.velocity, weights),
+        }
     }
 
     /// Computes the update of the weights for a gradient, without applying it: gossip and elastic
     /// methods put it elsewhere.
     pub fn compute_update(&mut self, weights: &[f32], gradient: &mut Vector, rate: f32) {
-        if let Some(longest) = self.sgd.clip {
+        if let Some(longest) = self.clip {
             shorten(gradient, longest);
         }
-        decay(gradient, weights, self.sgd.weight_decay);
-        let all = gradient.len();
-        self.direction(gradient, 0..all, all, rate);
+        let mut whole = Part { at: 0, values: std::mem::take(gradient) };
+        self.begin(weights, std::slice::from_ref(&whole));
+        self.update(weights, &mut whole, rate);
+        *gradient = whole.values;
     }
 
     /// Applies a gradient in parts to the weights: the same bits as [`Optimizer::apply_gradient`] of the whole. The gradient's
     /// memory is left with arbitrary content.
     pub fn apply_parts(&mut self, weights: &mut [f32], gradient: &mut GradientParts, rate: f32) {
-        if let Some(longest) = self.sgd.clip
+        if let Some(longest) = self.clip
             && let Some(factor) = shortening(gradient.elements(), longest)
         {
             gradient.parts_mut().iter_mut().for_each(|part| part.values.scale(factor));
         }
+        self.begin(weights, gradient.parts());
         for part in gradient.parts_mut() {
             self.apply_clipped(weights, part, rate);
         }
     }
 
     /// Applies a part of a gradient to its weights among `weights`. Only a gradient in one part is clipped: the norm of a part is
-    /// not that of the whole.
+    /// not that of the whole. For LARS, each matrix lies in one part.
     pub(crate) fn apply_part(&mut self, weights: &mut [f32], part: &mut Part, rate: f32) {
-        if let Some(longest) = self.sgd.clip.filter(|_| part.values.len() == weights.len()) {
+        if let Some(longest) = self.clip.filter(|_| part.values.len() == weights.len()) {
             shorten(&mut part.values, longest);
         }
+        self.begin(weights, std::slice::from_ref(part));
         self.apply_clipped(weights, part, rate);
-    }
-
-    fn apply_clipped(&mut self, weights: &mut [f32], part: &mut Part, rate: f32) {
-        let Sgd { momentum, weight_decay, .. } = self.sgd;
-        let span = part.span();
-        let all = weights.len();
-        let own = &mut weights[span.clone()];
-        if momentum == 0.0 && weight_decay == 0.0 {
-            descend(own, &part.values, rate);
-            return;
-        }
-        decay(&mut part.values, own, weight_decay);
-        self.direction(&mut part.values, span, all, rate);
-        crate::vector::add(own, &part.values);
-    }
-
-    /// Turns a gradient with its decay into an update; `span` is its place among `all` weights.
-    fn direction(&mut self, gradient: &mut [f32], span: Range<usize>, all: usize, rate: f32) {
-        let momentum = self.sgd.momentum;
-        if momentum == 0.0 {
-            for g in gradient.iter_mut() {
-                *g *= -rate;
-            }
-            return;
-        }
-        if self.velocity.len() != all {
-            self.velocity = Vector::zeros(all);
-        }
-        for (g, v) in gradient.iter_mut().zip(self.velocity[span].iter_mut()) {
-            *v = momentum * *v + *g;
-            *g = -rate * *v;
-        }
     }
 
     /// Applies a gradient to the weights; the same bits as [`Optimizer::compute_update`] and an addition. The gradient's
     /// memory is left with arbitrary content.
     pub fn apply_gradient(&mut self, weights: &mut [f32], gradient: &mut Vector, rate: f32) {
-        if self.sgd.momentum == 0.0 && self.sgd.weight_decay == 0.0 && self.sgd.clip.is_none() {
-            descend(weights, gradient, rate);
+        let mut whole = Part { at: 0, values: std::mem::take(gradient) };
+        self.apply_part(weights, &mut whole, rate);
+        *gradient = whole.values;
+    }
+
+    /// Reads what a step needs to know of all parts of a gradient before the weights of the first one change.
+    fn begin(&mut self, weights: &[f32], parts: &[Part]) {
+        match &mut self.rule {
+            Rule::Sgd(_) | Rule::Adamw(_) => {}
+            Rule::Lars(lars) => lars.measure(weights, parts),
+        }
+    }
+
+    fn apply_clipped(&mut self, weights: &mut [f32], part: &mut Part, rate: f32) {
+        let plain = matches!(&self.rule, Rule::Sgd(sgd) if sgd.is_plain());
+        if plain {
+            descend(&mut weights[part.span()], &part.values, rate);
             return;
         }
-        self.compute_update(weights, gradient, rate);
-        crate::vector::add(weights, gradient);
+        self.update(weights, part, rate);
+        crate::vector::add(&mut weights[part.span()], &part.values);
     }
+
+    /// Turns a part of a gradient into an update of its weights.
+    fn update(&mut self, weights: &[f32], part: &mut Part, rate: f32) {
+        let stretch = Stretch { span: part.span(), all: weights.len(), rate };
+        let own = &weights[part.span()];
+        match &mut self.rule {
+            Rule::Sgd(sgd) => sgd.update(own, &mut part.values, &stretch),
+            Rule::Adamw(adamw) => adamw.update(own, &mut part.values, &stretch),
+            Rule::Lars(lars) => lars.update(own, &mut part.values, &stretch),
+        }
+    }
+}
+
+/// The memory of a stretch in a vector of all weights, which is zero before the first step.
+fn memory_of<'a>(whole: &'a mut Vector, stretch: &Stretch) -> &'a mut [f32] {
+    if whole.len() != stretch.all {
+        *whole = Vector::zeros(stretch.all);
+    }
+    &mut whole[stretch.span.clone()]
 }
 
 fn descend(weights: &mut [f32], gradient: &[f32], rate: f32) {
     for (w, g) in weights.iter_mut().zip(gradient) {
         *w += *g * -rate;
-    }
-}
-
-fn decay(gradient: &mut [f32], weights: &[f32], weight_decay: f32) {
-    if weight_decay != 0.0 {
-        for (g, w) in gradient.iter_mut().zip(weights) {
-            *g += weight_decay * w;
-        }
     }
 }
 
@@ -138,102 +180,4 @@ pub(crate) fn shorten(vector: &mut Vector, longest: f32) {
 fn shortening(vector: impl Iterator<Item = f32>, longest: f32) -> Option<f32> {
     let norm = vector.map(|x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
     (norm.is_finite() && norm > f64::from(longest)).then(|| (f64::from(longest) / norm) as f32)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rng;
-
-    fn optimizer(momentum: f32, weight_decay: f32) -> Optimizer {
-        Optimizer::new(Sgd { lr: 0.25, momentum, weight_decay, clip: None })
-    }
-
-    /// Five steps by hand: momentum 1/2, rate 1/4, gradients 1, 0, 2, -1, 0.
-    #[test]
-    fn momentum_follows_the_scalar_table() {
-        let mut optimizer = optimizer(0.5, 0.0);
-        let mut w = [1.0_f32];
-        let mut seen = Vec::new();
-        for g in [1.0, 0.0, 2.0, -1.0, 0.0] {
-            optimizer.apply_gradient(&mut w, &mut Vector::from(vec![g]), 0.25);
-            seen.push(w[0]);
-        }
-        // v: 1, 1/2, 9/4, 1/8, 1/16
-        assert_eq!(seen, [0.75, 0.625, 0.0625, 0.03125, 0.015_625]);
-    }
-
-    #[test]
-    fn decay_is_of_the_weights_that_are_updated() {
-        let mut optimizer = optimizer(0.0, 0.5);
-        let mut w = [4.0_f32];
-        optimizer.apply_gradient(&mut w, &mut Vector::from(vec![0.0]), 0.25);
-        optimizer.apply_gradient(&mut w, &mut Vector::from(vec![0.0]), 0.25);
-        assert_eq!(w[0].to_bits(), 3.0625_f32.to_bits());
-    }
-
-    #[test]
-    fn a_changed_rate_acts_at_once() {
-        let mut optimizer = optimizer(0.5, 0.0);
-        let mut w = [0.0_f32];
-        optimizer.apply_gradient(&mut w, &mut Vector::from(vec![1.0]), 0.25);
-        optimizer.apply_gradient(&mut w, &mut Vector::from(vec![0.0]), 0.0);
-        assert_eq!(w[0].to_bits(), (-0.25_f32).to_bits());
-    }
-
-    #[test]
-    fn descending_is_the_direction_and_an_addition() {
-        for (momentum, decay) in [(0.0, 0.0), (0.9, 0.0), (0.0, 0.01), (0.9, 0.01)] {
-            let mut one = optimizer(momentum, decay);
-            let mut two = optimizer(momentum, decay);
-            let mut random = rng::keyed(1, "test", &[]);
-            let mut draw =
-                || Vector::from((0..33).map(|_| rng::unit(&mut random) as f32 - 0.5).collect::<Vec<_>>());
-            let mut w = draw();
-            let mut x = w.clone();
-            for _ in 0..5 {
-                let g = draw();
-                one.apply_gradient(&mut w, &mut g.clone(), 0.1);
-                let mut d = g;
-                two.compute_update(&x, &mut d, 0.1);
-                x.add(&d);
-            }
-            assert_eq!(w.sha256(), x.sha256());
-        }
-    }
-
-    fn clipped(gradient: &[f32], longest: f32) -> Vec<f32> {
-        let sgd = Sgd { lr: 1.0, momentum: 0.0, weight_decay: 0.0, clip: Some(longest) };
-        let mut weights = vec![0.0; gradient.len()];
-        Optimizer::new(sgd).apply_gradient(&mut weights, &mut Vector::from(gradient.to_vec()), -1.0);
-        weights
-    }
-
-    #[test]
-    fn a_long_gradient_keeps_its_direction() {
-        assert_eq!(clipped(&[3.0, 4.0], 2.5), [1.5, 2.0]);
-        assert_eq!(clipped(&[3.0, 4.0], 5.0), [3.0, 4.0]);
-        assert_eq!(clipped(&[-1.0, 0.5], 8.0), [-1.0, 0.5]);
-        // The squares would overflow in single precision.
-        assert_eq!(clipped(&[3e30, 4e30], 5.0), [3.0, 4.0]);
-    }
-
-    #[test]
-    fn a_diverged_gradient_is_not_hidden() {
-        assert!(clipped(&[f32::INFINITY, 1.0], 1.0)[0].is_infinite());
-        assert!(clipped(&[f32::NAN, 1.0], 1.0)[0].is_nan());
-    }
-
-    /// The bound is on the gradient, not on what decay adds to it, nor on the velocity.
-    #[test]
-    fn clipping_comes_first() {
-        let sgd = Sgd { lr: 1.0, momentum: 0.5, weight_decay: 0.25, clip: Some(1.0) };
-        let mut optimizer = Optimizer::new(sgd);
-        let mut w = [4.0_f32];
-        optimizer.apply_gradient(&mut w, &mut Vector::from(vec![8.0]), 1.0);
-        assert_eq!(w[0].to_bits(), 2.0_f32.to_bits());
-        // g = 1 + 2/4, v = 2/2 + 3/2
-        optimizer.apply_gradient(&mut w, &mut Vector::from(vec![8.0]), 1.0);
-        assert_eq!(w[0].to_bits(), (-0.5_f32).to_bits());
-    }
 }

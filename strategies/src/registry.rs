@@ -20,7 +20,7 @@ pub trait CustomStrategy: Send + Sync {
     fn roles(&self, rank: &CustomRank<'_>) -> Result<Roles, StepError>;
 
     /// The most vectors as long as the weights that a worker holds for the strategy, whatever its settings, beside those that every
-    /// rank has: the weights, the gradient, the velocity, a vector that is sent, one that is received, and a snapshot. They count in
+    /// rank has: the weights, the gradient, the optimizer's, a vector that is sent, one that is received, and a snapshot. They count in
     /// the memory check before a run. 0 unless the strategy says otherwise.
     fn own_vectors(&self) -> u64 {
         0

@@ -79,13 +79,15 @@ pub(crate) struct WorkerParts {
     pub(crate) lane: GradientLane,
     /// What its steps wait for.
     pub(crate) bound: StepBound,
+    /// The optimizer of the recipe, at rest.
+    pub(crate) optimizer: Optimizer,
 }
 
 impl WorkerContext {
     /// A context with the learner's initial weights.
     pub(crate) fn new(parts: WorkerParts) -> Self {
-        let WorkerParts { service, trainers, learner, all_reduce, comm, division, lane, bound } = parts;
-        let optimizer = Optimizer::new(service.info.plan.optimizer());
+        let WorkerParts { service, trainers, learner, all_reduce, comm, division, lane, bound, optimizer } =
+            parts;
         let weights = learner.initial();
         let exchange = Exchange::new(division, lane, bound, learner.layout());
         Self {

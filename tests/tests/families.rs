@@ -98,7 +98,7 @@ fn shown_by_run(spec: &RunSpec) -> Vec<Member> {
         ("dataset.kind", spec.dataset.source.kind().name()),
         ("dataset.partition", partition.name()),
         ("dataset.sampling", spec.dataset.sampling.name()),
-        ("train.optimizer.kind", OptimizerKind::Sgd.name()),
+        ("train.optimizer.kind", spec.train.optimizer.kind().name()),
         ("train.lr-schedule.kind", shape.name()),
         ("train.lr-schedule.scale", scale.name()),
         ("measure.models", spec.measure.models.name()),

@@ -73,6 +73,35 @@ fn a_parameter_server_ends_with_the_weights_of_an_all_reduce() {
     assert_eq!(all_reduce, again, "the same recipe and seed give the same weights");
 }
 
+/// The server updates whole models, and the workers layer by layer; matrices and biases are those of the real model.
+#[test]
+fn every_optimizer_learns_and_a_server_ends_with_the_weights_of_an_all_reduce() {
+    let rank_order = "[communication]\nreduce-order = \"rank\"\n[measure]\nweight-hash = \"step\"";
+    let layers = rank_order.replace("[measure]", "schedule = \"per-layer\"\n[measure]");
+    for optimizer in [
+        "{ kind = \"sgd\", lr = 0.05, momentum = 0.5, nesterov = true }",
+        "\"adamw\"",
+        "{ kind = \"lars\", lr = 5.0, momentum = 0.9, weight-decay = 1e-3 }",
+    ] {
+        let run = |strategy, more: &str| {
+            let plain = "{ kind = \"sgd\", lr = 0.05, momentum = 0.5 }";
+            let text = recipe(strategy, 2, more).replace(plain, optimizer);
+            assert!(text.contains(optimizer));
+            train(&text).unwrap().done().unwrap()
+        };
+        let (all_reduce, server) = (run("d-sync", &layers), run("ps-sync", rank_order));
+        let digests = all_reduce.common_digests().unwrap();
+        assert_eq!(digests.len(), 51);
+        assert_eq!(digests, server.common_digests().unwrap(), "{optimizer}");
+        let accuracy: Vec<f64> = all_reduce
+            .metrics()
+            .filter(|metric| metric.metric == Metric::TestAccuracy)
+            .map(|metric| metric.value)
+            .collect();
+        assert!(accuracy[2] > accuracy[0] + 0.2, "{optimizer}: {accuracy:?}");
+    }
+}
+
 #[test]
 fn what_is_reported_is_complete() {
     let trained = run("ps-sync", 2, "");

@@ -1,7 +1,7 @@
 //! The network that groups of ranks make of a model: what each rank holds of each layer, and what travels between layers.
 
 use crate::output::human;
-use recipe::{FcUpdate, ModelPartition, Plan, RunSpec, Stage, Strategy};
+use recipe::{FcUpdate, ModelPartition, OptimizerKind, OptimizerSettings, Plan, RunSpec, Stage, Strategy};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -83,12 +83,13 @@ fn network(spec: &RunSpec) -> String {
     let saved = human::percent(1.0 - held as f64 / whole.max(1) as f64);
     let _ = writeln!(out, "saved on rank 0: {saved} of the weights");
     let activations = batch * spec.activations_per_sample();
-    let vectors = if spec.train.optimizer.momentum > 0.0 { 3 } else { 2 };
+    let optimizer = spec.train.optimizer;
+    let vectors = 2 + optimizer.vectors() as usize;
     let _ = writeln!(
         out,
         "memory of rank 0: {} of weights and gradients{}, {} of activations",
         human::bytes((vectors * held * FLOAT) as u64),
-        if vectors == 3 { " and velocities" } else { "" },
+        remembered(&optimizer),
         human::bytes((activations * FLOAT) as u64),
     );
     let _ = writeln!(
@@ -98,6 +99,15 @@ fn network(spec: &RunSpec) -> String {
     );
     out.push_str(&averaged(spec, &partition, groups));
     out
+}
+
+/// What an optimizer remembers of each weight, behind weights and gradients.
+fn remembered(optimizer: &OptimizerSettings) -> &'static str {
+    match (optimizer.kind(), optimizer.vectors()) {
+        (OptimizerKind::Sgd | OptimizerKind::Lars, 0) => "",
+        (OptimizerKind::Sgd | OptimizerKind::Lars, _) => " and velocities",
+        (OptimizerKind::Adamw, _) => " and moments",
+    }
 }
 
 /// A line of the network; 80 columns with what stands before it in a recipe.

@@ -304,6 +304,22 @@ mod tests {
     }
 
     #[test]
+    fn an_optimizer_with_two_moments_takes_a_vector_more_of_each_rank() {
+        let mut spec = spec(3);
+        spec.train.checkpoint = Some(Extent::Steps(10));
+        let mut adamw = spec.clone();
+        adamw.train.optimizer.rule = recipe::UpdateRule::Adamw { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
+        let weights = FLOAT * spec.model.parameters() as u64;
+        // In use, and in the state that is saved.
+        assert_eq!(memory_of(&adamw) - memory_of(&spec), 3 * 2 * weights);
+        assert_eq!(checkpoints_of(&adamw) - checkpoints_of(&spec), 4 * 3 * weights);
+        // A velocity is counted whether there is one or not.
+        adamw.train.optimizer =
+            recipe::OptimizerSettings { momentum: 0.9, ..recipe::OptimizerSettings::sgd(0.1) };
+        assert_eq!(memory_of(&adamw), memory_of(&spec));
+    }
+
+    #[test]
     fn snapshots_must_fit_the_disk() {
         let mut spec = spec(2);
         spec.train.length = Extent::Steps(100);

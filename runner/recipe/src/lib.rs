@@ -43,6 +43,7 @@ pub use spec::model::{
 pub use spec::model_file::{FileLayer, LayoutError, ModelFile, ModelLayout};
 pub use spec::model_partition::{ModelPartition, Stage};
 pub use spec::node::{Access, HostSettings, Node, Tunnel};
+pub use spec::optimizer::{OptimizerKind, OptimizerSettings, UpdateRule};
 pub use spec::plan::{
     Arm, AxisValue, Cell, HashTime, KeptModels, KeptSteps, Limits, Measure, Plan, Provenance, Redaction,
     ReportSettings, Run, RunOrder, RunSpec, hex,
@@ -56,8 +57,8 @@ pub use spec::strategy_kind::{ExchangeThrough, Profile, Replicas, Sends, StepPac
 pub use spec::threads::Threads;
 pub use spec::topology::{Graph, Mixing, Topology};
 pub use spec::train::{
-    Epoch, Extent, LrScale, LrScaleKind, LrSchedule, LrShape, LrShapeKind, Metric, OptimizerKind, Sgd,
-    Target, TargetMetric, Training,
+    Epoch, Extent, LrScale, LrScaleKind, LrSchedule, LrShape, LrShapeKind, Metric, Target, TargetMetric,
+    Training,
 };
 pub use sweep::planner::{PlanRequest, plan};
 pub use text::render::{Colours, render};

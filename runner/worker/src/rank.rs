@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use strategies::emulation::Parts;
 use strategies::{
     Batch, Blueprint, LaneBody, Learner, Optimizer, Registry, SamplePartition, StepError, TrainingPlan,
-    Vector,
+    Vector, projection,
 };
 
 /// Time in which the driver's request to stop may arrive after a peer has left.
@@ -192,7 +192,10 @@ impl Process<'_> {
         warm_up(learner.as_mut(), &first).map_err(|error| LaneFailure::early(Phase::Forward, error))?;
         let parts = match spec.emulation.compute.map(|compute| compute.split) {
             Some(ComputeSplit::Measured) => {
-                let update = spec.strategy.workers_update().then(|| Optimizer::new(plan.optimizer()));
+                let update = spec
+                    .strategy
+                    .workers_update()
+                    .then(|| Optimizer::new(plan.optimizer(), projection::matrices(&spec.model)));
                 emulation::measure(learner.as_mut(), &first, update)
                     .map_err(|error| LaneFailure::early(Phase::Forward, error))?
             }

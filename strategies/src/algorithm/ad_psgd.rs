@@ -25,8 +25,8 @@
 //! when an evaluation point is reached (`gossip/count.rs`). Without it, after rank 0 is lost, a worker counts by the notes of
 //! its neighbours, and a run consumes the steps more that they took since they were last heard of. A passive rank lets three
 //! deadlines pass before an active one counts as lost. The rate follows the count that the worker knew when its last step ended,
-//! and is logged with it. Momentum and weight decay act on the compute lane at the model that was read, and are never
-//! averaged. A passive worker applies its buffer just before it averages, and at the end. The exponential graph joins hops of
+//! and is logged with it. The optimizer, with momentum or moments, acts on the compute lane at the model that was
+//! read, and is never averaged. A passive worker applies its buffer just before it averages, and at the end. The exponential graph joins hops of
 //! 1 and 2^i + 1 for i > 0: the paper's for i = 0, which is 2, would join two active workers. A worker that has lost all
 //! neighbours trains on alone; the step that a lost worker had claimed is not taken if all others had ended.
 //! Where weights are coded, each end averages its own model with a coded one, so that the mean moves by what is lost.

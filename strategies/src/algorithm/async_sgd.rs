@@ -20,7 +20,8 @@
 //! Each of p workers' gradients is an update at the full rate: at one rate the weights move p times as far per sample as
 //! those of synchronous SGD, whose update is the mean of all p.
 //!
-//! Departures: each worker draws from samples of its own pace. The weights may be divided among several masters,
+//! Departures: with `adamw` or `lars` the master applies each gradient by that rule in place of W - eta dW_i, and has one memory
+//! for the gradients of all workers. Each worker draws from samples of its own pace. The weights may be divided among several masters,
 //! each with its own order of gradients; the first gathers the parts of the others for evaluation, each as it is when its
 //! master reaches the evaluation point. A worker that is more steps ahead of the slowest than the bound allows
 //! gets its answer when the slowest has caught up, with the weights of that moment; meanwhile its turn is over. With

@@ -14,8 +14,8 @@
 //! Sent per step: the model to each neighbour, from a second lane while the gradient is computed.
 //!
 //! Departures: with the order `step-then-mix`, x <- W (x - gamma g(x)), nothing overlaps. The terms of a row are added
-//! in rank order, the worker's own model at its place. Momentum, where the recipe asks for it, is local and never
-//! averaged; weight decay is that of the old x. Where weights are coded, a worker's own model is not, so that the
+//! in rank order, the worker's own model at its place. Momentum or moments, where the recipe asks for them, are local and
+//! never averaged; weight decay is that of the old x. Where weights are coded, a worker's own model is not, so that the
 //! mean of all models moves by what is lost.
 
 use crate::gossip::{begin_mix, mix};

@@ -24,7 +24,7 @@
 //!
 //! Departures: gradients are averaged in each step where the recipe does not say `average-every`; the paper averages
 //! parameters now and then. Gradients are means over samples, so that a round of few rows weighs as its rows do. Momentum and weight
-//! decay, which the paper does not mention, act at each update; the division of L_FC's gradient by K in each round is one of the rate, decay included. What the
+//! decay, which the paper does not mention, and moments of AdamW act at each update; the division of L_FC's gradient by K in each round is one of the rate, decay included. What the
 //! partition does otherwise stands in `recipe::ModelPartition`.
 
 use crate::model_parallel::{Round, modulo, shard};

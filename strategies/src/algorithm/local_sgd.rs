@@ -11,8 +11,8 @@
 //!
 //! Sent per step: nothing; every `period` steps, and after the last one, one all-reduce of the weights.
 //!
-//! Departures: momentum and weight decay, where the recipe asks for them, are local and never averaged. The
-//! model that is evaluated is rank 0's own, which between two averages is not the mean; how far all models are from
+//! Departures: momentum, weight decay and the moments of AdamW, where the recipe asks for them, are local and never averaged.
+//! The model that is evaluated is rank 0's own, which between two averages is not the mean; how far all models are from
 //! their mean is measured beside it.
 
 use crate::{Loss, StepError, Trainer, WorkerContext};

@@ -13,8 +13,8 @@
 //!
 //! Sent per step: the biased model and its weight to one peer.
 //!
-//! Departures: what comes in is added in rank order, the worker's own part at its place. Momentum, where the recipe
-//! asks for it, is local and never averaged; weight decay is that of z. On the paper's graph every rank has as many
+//! Departures: what comes in is added in rank order, the worker's own part at its place. Momentum or moments, where the
+//! recipe asks for them, are local and never averaged; weight decay is that of z. On the paper's graph every rank has as many
 //! senders as receivers, so that every w stays 1; it is carried all the same, and any other graph may be given. The weights
 //! w travel after the models were received.
 

@@ -26,7 +26,7 @@
 //! the rate within a round, gamma_t is the rate of the round's last step; a round whose last rate is zero ends with the
 //! average, because line 7 would divide by it. A training that ends within a round ends with lines 6 to 8 for the steps
 //! that there were. Of the paper's choices for the buffers of the base optimizer (line 2) this is the one that maintains
-//! them: momentum, where the recipe asks for it, is local, never averaged and never reset. The model that is evaluated is
+//! them: momentum or moments, where the recipe asks for them, are local, never averaged and never reset. The model that is evaluated is
 //! that of Local SGD: rank 0's own.
 
 use crate::{GroupRank, Loss, StateVisitor, StepError, Trainer, Vector, WorkerContext};

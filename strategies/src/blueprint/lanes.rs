@@ -119,6 +119,7 @@ impl Blueprint {
             division,
             lane,
             bound,
+            optimizer: self.optimizer(),
         }))
     }
 

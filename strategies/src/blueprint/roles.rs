@@ -10,7 +10,6 @@ use crate::algorithm::{
 use crate::all_reduce::CommQueue;
 use crate::comm_lane::CommLane;
 use crate::group::Group;
-use crate::optimizer::Optimizer;
 use crate::runtime::Runtime;
 use crate::schedule::GradientLane;
 use crate::server::{
@@ -103,27 +102,27 @@ impl Blueprint {
 
     pub(super) fn roles_of_server(&self, server: usize, runtime: &dyn Runtime) -> Roles {
         let shards = self.shards();
-        let sgd = self.plan.optimizer();
+        let weight_decay = self.plan.optimizer().weight_decay;
         let n = shards.span(server).len();
         match self.strategy {
             Kind::PsSync => {
                 let coding = if self.codes_weights() { ModelCoding::Coded } else { ModelCoding::Exact };
-                let server = ps_sync::Server::new(shards, server, Optimizer::new(sgd), coding);
+                let server = ps_sync::Server::new(shards, server, self.optimizer(), coding);
                 holder(server, Evaluated::judged("server"))
             }
             Kind::AsyncSgd { .. } => {
                 // Workers clip: a server may hold a part of the weights only.
-                let rule = Optimizer::new(recipe::Sgd { clip: None, ..sgd });
+                let rule = self.optimizer().without_clipping();
                 let state = self.server_state(server, runtime, async_sgd::Locked::new(n, rule));
                 self.served(server, state, |state, client| async_sgd::Master::new(state, client, n))
             }
             Kind::AsyncMsgd { momentum, .. } => {
-                let rule = async_msgd::Msgd::new(n, momentum, sgd.weight_decay);
+                let rule = async_msgd::Msgd::new(n, momentum, weight_decay);
                 let state = self.server_state(server, runtime, async_sgd::Locked::new(n, rule));
                 self.served(server, state, |state, client| async_sgd::Master::new(state, client, n))
             }
             Kind::HogwildSgd { .. } => {
-                let weights = hogwild_sgd::LockFree::new(n, sgd.weight_decay);
+                let weights = hogwild_sgd::LockFree::new(n, weight_decay);
                 let state = self.server_state(server, runtime, weights.clone());
                 let master = |state, client| hogwild_sgd::Master::new(state, weights.clone(), client, n);
                 self.served(server, state, master)

@@ -16,7 +16,7 @@ pub use learning_rate::LearningRate;
 pub use partition::SamplePartition;
 pub use sampler::Sampler;
 
-use recipe::{Epoch, Extent, RunSpec, Sgd};
+use recipe::{Epoch, Extent, OptimizerSettings, RunSpec};
 
 /// Everything about a run that follows from its recipe and its seed.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub struct TrainingPlan {
     pub checkpoints: Option<EvaluationPoints>,
     epoch: Epoch,
     accumulate: usize,
-    optimizer: Sgd,
+    optimizer: OptimizerSettings,
 }
 
 impl TrainingPlan {
@@ -81,7 +81,7 @@ impl TrainingPlan {
     }
 
     /// The optimizer of the recipe.
-    pub fn optimizer(&self) -> Sgd {
+    pub fn optimizer(&self) -> OptimizerSettings {
         self.optimizer
     }
 

@@ -38,7 +38,7 @@ pub struct Matrix {
 }
 
 impl Matrix {
-    fn span(self) -> Range<usize> {
+    pub(crate) fn span(self) -> Range<usize> {
         self.at..self.at + self.rows * self.columns
     }
 }

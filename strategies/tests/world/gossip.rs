@@ -174,7 +174,7 @@ fn models(scene: &Scene, curvature: f32, start: &dyn Fn(usize) -> Vec<f32>) -> V
 fn plain(strategy: Strategy, workers: u32, steps: u64, lr: f32) -> Scene {
     scene(strategy, workers, 3).change(|spec| {
         spec.train.length = Extent::Steps(steps);
-        spec.train.optimizer = recipe::Sgd { lr, momentum: 0.0, weight_decay: 0.0, clip: None };
+        spec.train.optimizer = recipe::OptimizerSettings::sgd(lr);
     })
 }
 

@@ -22,6 +22,7 @@ mod interleavings;
 mod local_sgd;
 mod lost_workers;
 mod narrow;
+mod optimizers;
 mod orders;
 mod overlap;
 mod pairs;

@@ -271,7 +271,7 @@ fn without_a_rate_averaging_keeps_the_mean_and_lowers_the_spread_exactly() {
         for seed in 0..10 {
             let scene = scene(pairs(topology), workers, seed).change(|spec| {
                 spec.train.length = Extent::Steps(3);
-                spec.train.optimizer = recipe::Sgd { lr: 0.0, momentum: 0.0, weight_decay: 0.0, clip: None };
+                spec.train.optimizer = recipe::OptimizerSettings::sgd(0.0);
             });
             let start = |i: usize| vec![(2 * workers) as f32 * i as f32];
             let outcome = apart(&scene, topology, &start);

@@ -40,7 +40,7 @@ pub(crate) struct Sgd {
 
 impl Sgd {
     pub(crate) fn new(scene: &Scene, n: usize) -> Self {
-        let recipe::Sgd { momentum, weight_decay, .. } = scene.spec.train.optimizer;
+        let recipe::OptimizerSettings { momentum, weight_decay, .. } = scene.spec.train.optimizer;
         Self { momentum, decay: weight_decay, v: vec![0.0; n] }
     }
 

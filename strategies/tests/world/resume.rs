@@ -1,5 +1,6 @@
 //! A run that is continued from a checkpoint is the run that was not interrupted, bit for bit.
 
+use crate::optimizers;
 use crate::scene::Scene;
 use recipe::{Codec, Compression, ExchangeThrough, Extent, Schedule, Sends, Strategy, StrategyKind};
 use record::{Event, Rank};
@@ -146,6 +147,24 @@ fn every_schedule() {
                 // A run that is continued measures other times; its plan is part of the state.
                 planned => check_from(&scene, &name, &[planned, 11]),
             }
+        }
+    }
+}
+
+/// Moments and counts are of buckets on a server, of rounds in groups, and of each worker in gossip.
+#[test]
+fn every_optimizer() {
+    for settings in optimizers::all() {
+        for strategy in strategies().filter(|strategy| optimizers::acts(strategy, &settings)) {
+            let scene = scene(strategy.clone()).change(|spec| spec.train.optimizer = settings);
+            check(&scene, &format!("{strategy:?} {settings:?}"));
+        }
+        for strategy in [Strategy::DSync, Strategy::PsSync] {
+            let scene = scene(strategy.clone()).change(|spec| {
+                spec.train.optimizer = settings;
+                spec.communication.schedule = Schedule::PerLayer;
+            });
+            check(&scene, &format!("{strategy:?} layer by layer, {settings:?}"));
         }
     }
 }

@@ -44,14 +44,15 @@ pub(super) fn passing_snapshots_of(spec: &RunSpec) -> u64 {
     count.saturating_mul(copies).saturating_add(ends).saturating_mul(spec.bytes_of_parts())
 }
 
-/// Vectors as long as the weights in the saved state of a rank, at most: weights, velocity, and what strategy and codec hold; 0
+/// Vectors as long as the weights in the saved state of a rank, at most: the weights, and what optimizer, strategy and codec hold; 0
 /// without checkpoints.
 pub(super) fn state_vectors(spec: &RunSpec, role: Role) -> u64 {
     if spec.train.checkpoint.is_none() {
         return 0;
     }
     let codec = if role == Role::Worker { spec.compression.own_vectors() } else { 0 };
-    2 + spec.strategy.own_vectors(role, spec.cluster.workers()) + codec
+    let optimizer = spec.train.optimizer.vectors().max(1);
+    1 + optimizer + spec.strategy.own_vectors(role, spec.cluster.workers()) + codec
 }
 
 /// The checkpoints of a run at one time, in bytes: those that are kept, and the one that is being written.

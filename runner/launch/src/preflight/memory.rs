@@ -7,8 +7,8 @@ use recipe::{ArrayValues, PayloadPath, Role, RunSpec, Source, Strategy};
 
 /// A worker process before it has a model or data: program, libraries and their first allocations.
 pub(super) const PROCESS: u64 = 150 << 20;
-/// Vectors as long as the weights that every rank has: the weights, their gradient, the velocity, one that is sent, one that is
-/// received, and the copy for the evaluator.
+/// Vectors as long as the weights that every rank has: the weights, their gradient, the optimizer's first (a velocity), one that
+/// is sent, one that is received, and the copy for the evaluator.
 const VECTORS: u64 = 6;
 /// What a rank takes of the memory that ranks share beside packets: a step of its growth, and for each other rank a page of
 /// marks and a line of 64 KiB.
@@ -45,18 +45,20 @@ impl Needs {
             _ => 0,
         };
         let own = |role| spec.strategy.own_vectors(role, spec.cluster.workers());
+        // AdamW has two; which rank has the optimizer depends on the strategy.
+        let vectors = VECTORS + spec.train.optimizer.vectors().saturating_sub(1);
         let all = u64::from(spec.cluster.workers());
         let batch = u64::from(spec.train.global_batch).div_ceil(all.max(1));
         Self {
             weights: FLOAT * spec.model.parameters() as u64,
             held: FLOAT * spec.parameters_per_worker() as u64,
             // A saved state is held until it is on the disk.
-            vectors_of_worker: VECTORS
+            vectors_of_worker: vectors
                 + custom
                 + own(Role::Worker)
                 + spec.compression.own_vectors()
                 + state_vectors(spec, Role::Worker),
-            vectors_of_server: VECTORS + own(Role::Server) + state_vectors(spec, Role::Server),
+            vectors_of_server: vectors + own(Role::Server) + state_vectors(spec, Role::Server),
             data: data_of(&spec.dataset.source),
             // Each with its gradient.
             activations: batch * 2 * FLOAT * spec.activations_per_sample() as u64,

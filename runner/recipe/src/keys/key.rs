@@ -14,6 +14,8 @@ pub(crate) struct Key {
     pub(crate) doc: &'static str,
     /// The value where none is given, as TOML.
     pub(crate) default: Option<&'static str>,
+    /// Other defaults, for some kinds of the enclosing table.
+    pub(crate) usual: &'static [Usual],
     /// A value, as TOML.
     pub(crate) example: &'static str,
     /// The kinds of the enclosing table that have this key; empty for all of them.
@@ -22,6 +24,15 @@ pub(crate) struct Key {
     pub(crate) later: bool,
     /// What an axis over it multiplies.
     pub(crate) reach: Reach,
+}
+
+/// The default of a key in a table of one kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Usual {
+    /// The table's kind.
+    pub(crate) kind: &'static str,
+    /// The value, as TOML.
+    pub(crate) toml: &'static str,
 }
 
 /// What an axis over a key multiplies.
@@ -141,13 +152,19 @@ impl Key {
     /// A key whose axes multiply conditions.
     pub(crate) const fn new(path: &'static str, kind: Kind, doc: &'static str) -> Self {
         let reach = Reach::Condition;
-        Self { path, kind, doc, default: None, example: "", of: &[], later: false, reach }
+        Self { path, kind, doc, default: None, usual: &[], example: "", of: &[], later: false, reach }
     }
 
     /// The value where none is given; also the example.
     pub(crate) const fn default(mut self, toml: &'static str) -> Self {
         self.default = Some(toml);
         self.example = toml;
+        self
+    }
+
+    /// Other defaults, for some kinds of the enclosing table.
+    pub(crate) const fn usual(mut self, usual: &'static [Usual]) -> Self {
+        self.usual = usual;
         self
     }
 

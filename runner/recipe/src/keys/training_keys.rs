@@ -1,11 +1,14 @@
 //! The keys of what is trained: model, data set, training, machines and emulation. Arms are described by `arm_keys.rs`.
 
-use crate::keys::key::{Ends, Key, Kind, Least, Range};
+use crate::keys::key::{Ends, Key, Kind, Least, Range, Usual};
 use crate::spec::family::Family;
 use crate::{
     CardShare, DatasetKind, Init, LayerKind, LrScaleKind, LrShapeKind, ModelKind, OptimizerKind,
     PartitionKind, Sampling, SplitKind, TargetMetric, Tunnel,
 };
+
+/// Far above the smallest number in single precision, in which updates are computed.
+const EPSILON: Range = Range::new(1e-12, 1.0, Ends::Closed);
 
 pub(crate) const KEYS: &[Key] = &[
     Key::new("schema", Kind::Whole(1, 1), "Version of the recipe format.").example("1").sweep(),
@@ -155,16 +158,69 @@ pub(crate) const KEYS: &[Key] = &[
     .example("2000"),
     Key::new("train.optimizer", Kind::Table, "How gradients become steps."),
     Key::new("train.optimizer.kind", Kind::Choice(OptimizerKind::CHOICES), "Which rule.").default("\"sgd\""),
-    Key::new("train.optimizer.lr", Kind::Number(Range::POSITIVE), "Learning rate.").default("0.1"),
-    Key::new("train.optimizer.momentum", Kind::Number(Range::BELOW_ONE), "Momentum; 0 for none.").default("0.0"),
-    Key::new("train.optimizer.weight-decay", Kind::Number(Range::AT_LEAST_ZERO), "Weight decay; 0 for none.")
+    Key::new(
+        "train.optimizer.lr",
+        Kind::Number(Range::POSITIVE),
+        "Learning rate. That of `lars` is far larger than that of `sgd`, as `trust` multiplies it, and has no default.",
+    )
+    .default("0.1")
+    // That of PyTorch.
+    .usual(&[Usual { kind: OptimizerKind::Adamw.name(), toml: "0.001" }]),
+    Key::new("train.optimizer.momentum", Kind::Number(Range::BELOW_ONE), "Momentum; 0 for none.")
+        .of(&[OptimizerKind::Sgd.name(), OptimizerKind::Lars.name()])
         .default("0.0"),
+    Key::new(
+        "train.optimizer.nesterov",
+        Kind::Flag,
+        "Whether the step is one with the momentum of the next step (Nesterov), in PyTorch's form: rate (g + momentum v) in \
+         place of rate v. Needs `momentum`.",
+    )
+    .of(&[OptimizerKind::Sgd.name()])
+    .default("false"),
+    Key::new(
+        "train.optimizer.weight-decay",
+        Kind::Number(Range::AT_LEAST_ZERO),
+        "Weight decay; 0 for none. `adamw` takes rate * decay * w from the weights beside its step; of `lars` it is for \
+         matrices only, not for biases.",
+    )
+    .default("0.0")
+    // That of PyTorch.
+    .usual(&[Usual { kind: OptimizerKind::Adamw.name(), toml: "0.01" }]),
+    Key::new(
+        "train.optimizer.beta1",
+        Kind::Number(Range::BELOW_ONE),
+        "Share of the old moving mean of gradients in the new one.",
+    )
+    .of(&[OptimizerKind::Adamw.name()])
+    .default("0.9"),
+    Key::new(
+        "train.optimizer.beta2",
+        Kind::Number(Range::BELOW_ONE),
+        "Share of the old moving mean of squared gradients in the new one.",
+    )
+    .of(&[OptimizerKind::Adamw.name()])
+    .default("0.999"),
+    Key::new(
+        "train.optimizer.epsilon",
+        Kind::Number(EPSILON),
+        "Added to the root of the mean of squared gradients, so that small ones are not divided by zero.",
+    )
+    .of(&[OptimizerKind::Adamw.name()])
+    .default("1e-8"),
+    Key::new(
+        "train.optimizer.trust",
+        Kind::Number(Range::POSITIVE),
+        "Length of the step of each matrix of weights at rate 1 and without momentum, as a share of the matrix's length.",
+    )
+    .of(&[OptimizerKind::Lars.name()])
+    .default("0.001"),
     Key::new(
         "train.optimizer.clip",
         Kind::Number(Range::POSITIVE),
         "Longest gradient (its Euclidean norm over all weights): a longer one is scaled down to it before it is \
-         used. Without it nothing is clipped.",
+         used. Without it nothing is clipped. `lars` divides by the norms of gradients and has no use for it.",
     )
+    .of(&[OptimizerKind::Sgd.name(), OptimizerKind::Adamw.name()])
     .example("1.0"),
     Key::new(
         "train.accumulate",

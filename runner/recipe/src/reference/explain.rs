@@ -98,7 +98,9 @@ fn key_page(key: &Key) -> String {
     if !key.of.is_empty() {
         let _ = writeln!(page, "  only     where the kind is {}", key.of.join(", "));
     }
-    let _ = writeln!(page, "  default  {}", key.default.unwrap_or("none"));
+    let usual = key.usual.iter().map(|usual| format!("; {} where the kind is {}", usual.toml, usual.kind));
+    let usual: String = usual.collect();
+    let _ = writeln!(page, "  default  {}{usual}", key.default.unwrap_or("none"));
     if !key.example.is_empty() {
         let _ = writeln!(page, "  example  {} = {}", key.name(), key.example);
     }

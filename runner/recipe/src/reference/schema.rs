@@ -28,7 +28,9 @@ fn described(key: &'static Key) -> Value {
     let kind = takes(&key.kind);
     let takes = if matches!(key.kind, Kind::Table) { String::new() } else { format!(" Takes {kind}.") };
     let only = if key.of.is_empty() { String::new() } else { format!(" Only for {}.", key.of.join(", ")) };
-    value["description"] = json!(format!("{}{takes}{only}", key.doc));
+    let usual = key.usual.iter().map(|usual| format!(" By default {} for {}.", usual.toml, usual.kind));
+    let usual: String = usual.collect();
+    value["description"] = json!(format!("{}{takes}{only}{usual}", key.doc));
     if let Some(default) = key.default.and_then(|toml| crate::text::parse::value(toml, 0, 0)) {
         value["default"] = plain(&default.value);
     }

@@ -1,6 +1,6 @@
 //! Settings of elastic strategies to their descriptions, and what cannot work about them.
 
-use crate::resolve::training::learning_rate;
+use crate::resolve::optimizer::learning_rate;
 use crate::spec::strategy_kind::ExchangeThrough;
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;

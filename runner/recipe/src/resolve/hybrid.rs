@@ -3,13 +3,14 @@
 use crate::resolve::assign::{USE, WORKERS};
 use crate::resolve::cell::STRATEGY_KIND;
 use crate::resolve::compression::{COMPRESSION_KIND, RANGE};
-use crate::resolve::training::{ACCUMULATE, CLIP};
+use crate::resolve::optimizer::CLIP;
+use crate::resolve::training::ACCUMULATE;
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::{Defaulted, Optional};
 use crate::{Codec, Compression, FcUpdate, Layer, Model, ModuloScheme, Route, RunSpec, Strategy};
 
-const MP: Defaulted<u64> = Defaulted::whole("strategy.mp");
+pub(crate) const MP: Defaulted<u64> = Defaulted::whole("strategy.mp");
 const SCHEME: Defaulted<ModuloScheme> = Defaulted::choice("strategy.scheme");
 const FC_UPDATE: Defaulted<FcUpdate> = Defaulted::choice("strategy.fc-update");
 const AVERAGE_EVERY: Optional<u64> = Optional::whole("strategy.average-every");

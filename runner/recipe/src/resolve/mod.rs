@@ -18,6 +18,7 @@ pub(crate) mod lr_schedule;
 pub(crate) mod measure;
 pub(crate) mod model;
 pub(crate) mod node_list;
+pub(crate) mod optimizer;
 pub(crate) mod period;
 pub(crate) mod quantize_range;
 pub(crate) mod resolver;

@@ -6,7 +6,7 @@ use crate::resolve::inventory::Known;
 use crate::resolve::model::Models;
 use crate::resolve::{
     assign, checkpoint, communication, compression, dataset, elastic, emulation, gossip, hybrid, measure,
-    period, quantize_range, schedule, strategy, training,
+    optimizer, period, quantize_range, schedule, strategy, training,
 };
 use crate::text::finding::Finding;
 use crate::text::source::Span;
@@ -46,6 +46,7 @@ impl<'a> Resolver<'a> {
         let (emulation, findings) = emulation::emulation(settings, &cluster, self.machine);
         cell.findings.extend(findings);
         let train = training::read(&mut cell, workers, &dataset);
+        cell.findings.extend(optimizer::findings(settings, &train.optimizer, &strategy));
         cell.findings.extend(checkpoint::findings(settings, kind, &train));
         cell.findings.extend(elastic::findings(settings, &strategy, workers, &train));
         cell.findings.extend(schedule::findings(kind, settings, &train));

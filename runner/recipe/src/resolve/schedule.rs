@@ -3,8 +3,8 @@
 use crate::keys::lookup::KeyId;
 use crate::resolve::cell::STRATEGY_KIND;
 use crate::resolve::compression::{self, COMPRESSION_KIND, RANGE};
+use crate::resolve::optimizer::CLIP;
 use crate::resolve::strategy::SEGMENTS;
-use crate::resolve::training::CLIP;
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::Defaulted;

@@ -2,7 +2,8 @@
 
 use crate::resolve::assign::SERVERS;
 use crate::resolve::cell::STRATEGY_KIND;
-use crate::resolve::training::{CLIP, EPOCHS, MOMENTUM};
+use crate::resolve::optimizer::{CLIP, MOMENTUM};
+use crate::resolve::training::EPOCHS;
 use crate::resolve::{custom, elastic, hybrid};
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;

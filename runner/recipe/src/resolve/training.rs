@@ -3,21 +3,15 @@
 use crate::keys::lookup::KeyId;
 use crate::resolve::cell::{Cell, GLOBAL_BATCH, STRATEGY_KIND, WORKER_BATCH};
 use crate::resolve::dataset::{PATH, TRAIN_SAMPLES, VALIDATION};
-use crate::resolve::{assign, checkpoint, lr_schedule};
+use crate::resolve::{assign, checkpoint, lr_schedule, optimizer};
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::{Defaulted, Optional};
-use crate::{Dataset, DatasetKind, Extent, OptimizerKind, RunSpec, Sgd, Target, TargetMetric, Training};
+use crate::{Dataset, DatasetKind, Extent, RunSpec, Target, TargetMetric, Training};
 use std::time::Duration;
 
 pub(crate) const EPOCHS: Optional<f64> = Optional::number("train.epochs");
 const STEPS: Optional<u64> = Optional::whole("train.steps");
-const OPTIMIZER: Defaulted<OptimizerKind> = Defaulted::choice("train.optimizer.kind");
-const LR: Defaulted<f64> = Defaulted::number("train.optimizer.lr");
-const OWN_LR: Optional<f64> = Optional::number("strategy.lr");
-pub(crate) const MOMENTUM: Defaulted<f64> = Defaulted::number("train.optimizer.momentum");
-const WEIGHT_DECAY: Defaulted<f64> = Defaulted::number("train.optimizer.weight-decay");
-pub(crate) const CLIP: Optional<f64> = Optional::number("train.optimizer.clip");
 pub(crate) const ACCUMULATE: Defaulted<u64> = Defaulted::whole("train.accumulate");
 const EVALUATE: Defaulted<Extent> = Defaulted::extent("train.evaluate");
 const METRIC: Defaulted<TargetMetric> = Defaulted::choice("train.target.metric");
@@ -31,14 +25,7 @@ pub(crate) fn read(cell: &mut Cell<'_>, workers: u32, dataset: &Dataset) -> Trai
     let settings = cell.settings;
     let global_batch = batch(cell, workers);
     check_samples(cell, global_batch, workers, dataset);
-    let optimizer = match OPTIMIZER.of(settings) {
-        OptimizerKind::Sgd => Sgd {
-            lr: learning_rate(settings) as f32,
-            momentum: MOMENTUM.of(settings) as f32,
-            weight_decay: WEIGHT_DECAY.of(settings) as f32,
-            clip: CLIP.of(settings).map(|norm| norm as f32),
-        },
-    };
+    let optimizer = optimizer::read(cell);
     Training {
         global_batch,
         length: length(cell),
@@ -49,11 +36,6 @@ pub(crate) fn read(cell: &mut Cell<'_>, workers: u32, dataset: &Dataset) -> Trai
         checkpoint: STRATEGY_KIND.of(settings).and_then(|kind| checkpoint::read(settings, kind)),
         target: target(cell),
     }
-}
-
-/// The rate before any schedule: the strategy's own, else that of the recipe.
-pub(crate) fn learning_rate(settings: &Settings) -> f64 {
-    OWN_LR.of(settings).unwrap_or_else(|| LR.of(settings))
 }
 
 /// Samples per step of all workers together.

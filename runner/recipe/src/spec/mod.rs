@@ -12,6 +12,7 @@ pub(crate) mod model;
 pub(crate) mod model_file;
 pub(crate) mod model_partition;
 pub(crate) mod node;
+pub(crate) mod optimizer;
 pub(crate) mod plan;
 pub(crate) mod problem;
 pub(crate) mod quantity;

@@ -2,9 +2,9 @@
 
 use crate::{
     Cluster, Collective, Communication, Compression, Dataset, Emulation, Extent, Init, KeptModels, KeptSteps,
-    LayeredModel, LrScale, LrSchedule, LrShape, Measure, Model, ModelKind, Node, Partition, PayloadPath,
-    Placement, ReduceOrder, Role, RunSpec, Sampling, Schedule, Sgd, Shape, Source, Strategy, Threads,
-    Training,
+    LayeredModel, LrScale, LrSchedule, LrShape, Measure, Model, ModelKind, Node, OptimizerSettings,
+    Partition, PayloadPath, Placement, ReduceOrder, Role, RunSpec, Sampling, Schedule, Shape, Source,
+    Strategy, Threads, Training,
 };
 
 impl RunSpec {
@@ -29,7 +29,7 @@ impl RunSpec {
                 global_batch: 8,
                 length: Extent::Steps(5),
                 accumulate: 1,
-                optimizer: Sgd { lr: 0.125, momentum: 0.0, weight_decay: 0.0, clip: None },
+                optimizer: OptimizerSettings::sgd(0.125),
                 schedule: LrSchedule {
                     shape: LrShape::Constant,
                     warmup: Extent::Steps(0),

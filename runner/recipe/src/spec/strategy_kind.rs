@@ -165,6 +165,32 @@ impl StrategyKind {
         }
     }
 
+    /// Why no optimizer but plain SGD acts in it: it has a rule of its own; `None` if each acts.
+    pub const fn own_rule(self) -> Option<&'static str> {
+        match self {
+            // One model has one optimizer, on every worker or on the server. Of workers with models of their own each has
+            // one, which is never averaged.
+            Self::PsSync
+            | Self::DSync
+            | Self::PipeSgd
+            | Self::Gmp
+            | Self::LocalSgd
+            | Self::Slowmo
+            | Self::DPsgd
+            | Self::AdPsgd
+            | Self::Sgp
+            | Self::AsyncSgd
+            // Its code decides.
+            | Self::Custom => None,
+            Self::AsyncMsgd => Some("its server has a velocity that holds the rate"),
+            Self::HogwildSgd => Some("its server adds gradients element by element, and keeps nothing but the weights"),
+            Self::EasgdOriginal | Self::EasgdAsync | Self::EasgdHogwild | Self::EasgdSync => {
+                Some("a worker's step and the pull to the centre are one rule")
+            }
+            Self::MeasgdAsync | Self::Eamsgd => Some("its workers have velocities that hold the rate"),
+        }
+    }
+
     /// Whether its gradients can travel layer by layer.
     pub const fn takes_schedule(self) -> bool {
         match self {

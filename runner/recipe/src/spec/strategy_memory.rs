@@ -4,7 +4,7 @@ use crate::{Compression, Graph, Role, Route, Strategy, SyncVariant};
 
 impl Strategy {
     /// Vectors as long as the weights that a rank in this role holds for the strategy, beside those of every rank: weights,
-    /// gradient, velocity, a vector that is sent, one that is received, and a snapshot. The names are those of the algorithms'
+    /// gradient, the optimizer's, a vector that is sent, one that is received, and a snapshot. The names are those of the algorithms'
     /// files. Of several servers each holds a part; the number is that of one server. A strategy of another crate has its
     /// own, which the worker binary tells: 0 here.
     pub fn own_vectors(&self, role: Role, workers: u32) -> u64 {

@@ -1,5 +1,6 @@
 //! How long to train, with which steps, and when to look.
 
+use crate::OptimizerSettings;
 use crate::spec::family::family;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -99,7 +100,7 @@ pub struct Training {
     /// Pieces in which a worker computes its share of the batch.
     pub accumulate: u32,
     /// How gradients become steps.
-    pub optimizer: Sgd,
+    pub optimizer: OptimizerSettings,
     /// How the learning rate changes.
     pub schedule: LrSchedule,
     /// How often a snapshot is evaluated; the initial and the final model always are.
@@ -118,26 +119,6 @@ impl Training {
     pub fn steps_of(&self, samples: u64) -> f64 {
         samples as f64 / f64::from(self.global_batch.max(1))
     }
-}
-
-family! {
-    /// The rules that turn gradients into updates.
-    pub enum OptimizerKind {
-        Sgd = "sgd": "Stochastic gradient descent: g += decay w; v = momentum v + g; w -= rate v.",
-    }
-}
-
-/// Stochastic gradient descent: g += decay w; v <- momentum v + g; w <- w - rate v.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Sgd {
-    /// The initial learning rate.
-    pub lr: f32,
-    /// Momentum; 0 keeps no velocity.
-    pub momentum: f32,
-    /// The factor of the weights in the gradient; 0 for none.
-    pub weight_decay: f32,
-    /// Longest gradient, as a Euclidean norm over all weights.
-    pub clip: Option<f32>,
 }
 
 /// The learning rate over the samples consumed.

@@ -48,7 +48,7 @@ pub(crate) fn write(recipe: &Recipe, name: &str, around: &PlannedOn<'_>) -> Stri
             "strategy" => strategies(&mut out, recipe, &swept),
             path if path.starts_with("strategy.") => {}
             path if path == "sweep" || path.starts_with("sweep.") => {}
-            path => section(&mut out, &format!("[{path}]"), path, &settings),
+            path => section(&mut out, path, &settings, &swept),
         }
     }
     sweep(&mut out, recipe);
@@ -80,27 +80,30 @@ fn fill(settings: &mut Settings, swept: &[KeyId], around: &PlannedOn<'_>) {
     }
 }
 
-/// The values of a table's keys, defaults included.
-fn values<'a>(path: &'a str, settings: &'a Settings) -> Vec<(&'static Key, &'a str)> {
+/// The values of a table's keys, defaults included. Where axes give the table its kind, a default that depends on the kind is
+/// left out: written down, it would be that of all kinds.
+fn values<'a>(path: &'a str, settings: &'a Settings, swept: &[KeyId]) -> Vec<(&'static Key, &'a str)> {
     KEYS.iter()
         .enumerate()
         .filter(|(_, key)| key.parent() == path && !matches!(key.kind, Kind::Table) && !key.later)
         .filter(|(index, key)| {
-            let kind = KeyId(*index).kind().map(|kind| settings.name(kind));
-            settings.given(KeyId(*index)).is_some() || kind.is_none_or(|kind| key.is_of(kind))
+            let kind = KeyId(*index).kind();
+            let varies = !key.usual.is_empty() && kind.is_some_and(|kind| swept.contains(&kind));
+            let fits = kind.is_none_or(|kind| key.is_of(settings.name(kind)));
+            settings.given(KeyId(*index)).is_some() || fits && !varies
         })
         .filter_map(|(index, key)| Some((key, settings.get(KeyId(index))?.toml.as_str())))
         .collect()
 }
 
-fn section(out: &mut String, head: &str, path: &str, settings: &Settings) {
-    let values = values(path, settings);
+fn section(out: &mut String, path: &str, settings: &Settings, swept: &[KeyId]) {
+    let values = values(path, settings, swept);
     // Defaults alone make no target, no network and no step time.
     let optional = OPTIONAL.contains(&path);
     if values.is_empty() || optional && !any_given(path, settings) {
         return;
     }
-    let _ = writeln!(out, "\n{head}");
+    let _ = writeln!(out, "\n[{path}]");
     for (key, toml) in values {
         let _ = writeln!(out, "{} = {toml}", key.name());
     }

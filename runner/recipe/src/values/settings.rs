@@ -11,10 +11,25 @@ use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
 /// The defaults of all keys, by [`KeyId`].
-static DEFAULTS: LazyLock<Vec<Option<Arc<Leaf>>>> = LazyLock::new(|| KEYS.iter().map(default_leaf).collect());
+static DEFAULTS: LazyLock<Vec<Defaults>> = LazyLock::new(|| KEYS.iter().map(Defaults::of).collect());
 
-fn default_leaf(key: &'static Key) -> Option<Arc<Leaf>> {
-    let item = crate::text::parse::value(key.default?, 0, 0)?;
+/// The defaults of a key.
+struct Defaults {
+    /// Where its table is of no kind below.
+    default: Option<Arc<Leaf>>,
+    /// By the kind of its table.
+    usual: Vec<(&'static str, Arc<Leaf>)>,
+}
+
+impl Defaults {
+    fn of(key: &'static Key) -> Self {
+        let usual = key.usual.iter().filter_map(|usual| Some((usual.kind, leaf(key, usual.toml)?)));
+        Self { default: key.default.and_then(|toml| leaf(key, toml)), usual: usual.collect() }
+    }
+}
+
+fn leaf(key: &'static Key, toml: &str) -> Option<Arc<Leaf>> {
+    let item = crate::text::parse::value(toml, 0, 0)?;
     let mut leaf = read::leaf(key, &item, &Sources::default()).ok()?;
     leaf.span = None;
     Some(Arc::new(leaf))
@@ -63,7 +78,18 @@ impl Settings {
     /// The value that was given, else the default.
     pub(crate) fn get(&self, id: impl Into<KeyId>) -> Option<&Arc<Leaf>> {
         let id = id.into();
-        self.given[id.0].as_ref().or(DEFAULTS[id.0].as_ref())
+        self.given[id.0].as_ref().or_else(|| self.default(id))
+    }
+
+    /// The default of a key, which may depend on the kind of its table.
+    fn default(&self, id: KeyId) -> Option<&Arc<Leaf>> {
+        let Defaults { default, usual } = &DEFAULTS[id.0];
+        if usual.is_empty() {
+            return default.as_ref();
+        }
+        let kind = id.kind().map_or("", |kind| self.name(kind));
+        let usual = usual.iter().find(|(of, _)| *of == kind).map(|(_, leaf)| leaf);
+        usual.or(default.as_ref())
     }
 
     /// Where the value was given.

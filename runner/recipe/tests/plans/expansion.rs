@@ -3,8 +3,9 @@
 use crate::desk::{Desk, MACHINE};
 use crate::problems::recipe;
 use recipe::{
-    Codec, Collective, Compression, Extent, Init, LrScale, LrSchedule, LrShape, Metric, ModelKind, Partition,
-    PayloadPath, Plan, ReduceOrder, Role, Sampling, Source, Strategy,
+    Codec, Collective, Compression, Extent, Init, LrScale, LrSchedule, LrShape, Metric, ModelKind,
+    OptimizerSettings, Partition, PayloadPath, Plan, ReduceOrder, Role, Sampling, Source, Strategy,
+    StrategyKind, UpdateRule,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -105,6 +106,44 @@ fn what_every_optimizer_can() {
     let scale = LrScale::Linear { reference_batch: 25 };
     assert_eq!((cosine.shape, cosine.scale), (LrShape::Cosine { floor: 0.05 }, scale));
     assert_eq!((scale.factor(100), LrScale::None.factor(100)), (4.0, 1.0));
+}
+
+#[test]
+fn optimizers_have_defaults_of_their_own() {
+    let optimizer = |text: &str| {
+        let recipe = format!("[train]\nglobal-batch = 100\nepochs = 2\noptimizer = {text}");
+        plan(&[&recipe]).cells[0].spec.train.optimizer
+    };
+    let adamw = |beta1, beta2, epsilon| UpdateRule::Adamw { beta1, beta2, epsilon };
+    let sgd = OptimizerSettings::sgd(0.1);
+    let usual = OptimizerSettings { lr: 0.001, weight_decay: 0.01, rule: adamw(0.9, 0.999, 1e-8), ..sgd };
+    assert_eq!(optimizer("\"sgd\""), sgd);
+    assert_eq!(optimizer("\"adamw\""), usual);
+    let given = "{ kind = \"adamw\", lr = 0.5, beta1 = 0.5, beta2 = 0.75, epsilon = 0.125, weight-decay = 0.0, clip = 2.0 }";
+    let rule = adamw(0.5, 0.75, 0.125);
+    assert_eq!(optimizer(given), OptimizerSettings { lr: 0.5, clip: Some(2.0), rule, ..sgd });
+    let nesterov = "{ kind = \"sgd\", momentum = 0.5, nesterov = true, weight-decay = 0.25 }";
+    let rule = UpdateRule::Nesterov;
+    assert_eq!(optimizer(nesterov), OptimizerSettings { momentum: 0.5, weight_decay: 0.25, rule, ..sgd });
+    let lars = optimizer("{ kind = \"lars\", lr = 5.0, momentum = 0.9 }");
+    let rule = UpdateRule::Lars { trust: 0.001 };
+    assert_eq!(lars, OptimizerSettings { lr: 5.0, momentum: 0.9, rule, ..sgd });
+}
+
+/// Each strategy takes every optimizer, or none but plain SGD.
+#[test]
+fn every_strategy_says_which_optimizers_act_in_it() {
+    let optimizers =
+        ["{ kind = \"sgd\", momentum = 0.9, nesterov = true }", "\"adamw\"", "{ kind = \"lars\", lr = 5.0 }"];
+    for kind in StrategyKind::ALL.iter().copied().filter(|kind| *kind != StrategyKind::Custom) {
+        for optimizer in optimizers {
+            let train = format!("[train]\nglobal-batch = 100\nepochs = 2\noptimizer = {optimizer}");
+            let planned = Desk::with(&recipe(&[&train, &format!("[[strategy]]\nkind = \"{kind}\"")])).plan();
+            // Methods without momentum have none to look along, either.
+            let momentum = optimizer.contains("nesterov") && kind == StrategyKind::AsyncSgd;
+            assert_eq!(planned.is_ok(), kind.own_rule().is_none() && !momentum, "{kind}, {optimizer}");
+        }
+    }
 }
 
 /// Linear scaling is in the batch: with a batch of each worker it is their number, whatever that batch is.

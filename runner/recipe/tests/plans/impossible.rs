@@ -399,6 +399,36 @@ fn impossible_training() {
 }
 
 #[test]
+fn impossible_optimizers() {
+    let train = |optimizer: &str| format!("[train]\nglobal-batch = 100\nepochs = 2\noptimizer = {optimizer}");
+    let arm = |kind: &str, more: &str| format!("[[strategy]]\nkind = \"{kind}\"\n{more}");
+    let adamw = train("\"adamw\"");
+    let lars = train("{ kind = \"lars\", lr = 5.0 }");
+    let ahead = train("{ kind = \"sgd\", momentum = 0.9, nesterov = true }");
+    check(
+        "impossible_optimizers",
+        &[
+            (
+                "keys of another",
+                &[&train("{ kind = \"adamw\", momentum = 0.9, nesterov = true, trust = 0.1 }")],
+            ),
+            ("keys of sgd alone", &[&train("{ kind = \"lars\", lr = 1.0, clip = 1.0, beta1 = 0.5 }")]),
+            ("no optimizer", &[&train("\"adam\"")]),
+            ("values", &[&train("{ kind = \"adamw\", beta1 = 1.0, beta2 = -0.5, epsilon = 0.0 }")]),
+            ("no usual rate", &[&train("\"lars\"")]),
+            ("nothing to look along", &[&train("{ kind = \"sgd\", nesterov = true }")]),
+            ("a velocity of the method", &[&adamw, &arm("async-msgd", "")]),
+            ("no lock", &[&adamw, &arm("hogwild-sgd", "")]),
+            ("elastic", &[&lars, &arm("easgd-async", "moving-rate = 0.1")]),
+            ("elastic velocities", &[&ahead, &arm("measgd-async", "moving-rate = 0.1")]),
+            ("matrices on several servers", &[&lars, &arm("ps-sync", "servers = 2")]),
+            ("matrices on servers without order", &[&lars, &arm("async-sgd", "servers = 3")]),
+            ("split matrices", &[&lars, &arm("gmp", "mp = 2")]),
+        ],
+    );
+}
+
+#[test]
 fn impossible_groups() {
     let gmp = |more: &str| format!("[[strategy]]\nkind = \"gmp\"\n{more}");
     check(

@@ -93,6 +93,27 @@ fn an_expanded_recipe_shows_what_is_usual_for_each_strategy() {
     }
 }
 
+/// A default that depends on the kind of its table is written down where one kind is chosen.
+#[test]
+fn an_expanded_recipe_leaves_each_optimizer_its_usual_rate() {
+    let text = |train: &str| {
+        format!(
+            "schema = 1\nname = \"usual\"\n[model]\nkind = \"softmax\"\n[dataset]\nkind = \"synthetic\"\n\
+             [train]\nglobal-batch = 60\nsteps = 60\n{train}\n[[strategy]]\nkind = \"d-sync\"\n"
+        )
+    };
+    let one = plan("one", &text("optimizer = \"adamw\""));
+    assert!(one.expanded.contains("lr = 0.001\n") && one.expanded.contains("weight-decay = 0.01\n"));
+    let axis = "[sweep.axes]\ntrain.optimizer = [\"sgd\", { kind = \"adamw\", beta1 = 0.8 }, \"adamw\"]";
+    let several = plan("several", &text(axis));
+    let rates: Vec<f32> = several.cells.iter().map(|cell| cell.spec.train.optimizer.lr).collect();
+    assert_eq!(rates, [0.1, 0.001, 0.001]);
+    for plan in [one, several] {
+        let again = self::plan("expanded", &plan.expanded);
+        assert_eq!((&again.cells, &again.expanded), (&plan.cells, &plan.expanded));
+    }
+}
+
 #[test]
 fn an_expanded_recipe_shows_every_default() {
     let plan = plan(
@@ -137,6 +158,8 @@ fn pages_read_well() {
         "strategy.d-sync",
         "strategy.pipe-sgd",
         "strategy.wfbp",
+        "train.optimizer.weight-decay",
+        "train.optimizer.adamw",
         "R107",
         "warmup",
         "dataset.mnist",

@@ -1,8 +1,8 @@
 //! A small plan, and what its runs would report.
 
 use recipe::{
-    Arm, AxisValue, Cell, Extent, Layer, LayeredModel, Limits, Metric, Model, ModelKind, Node, Parameter,
-    PlacedLayer, Plan, ReportSettings, Run, RunSpec, Sgd, Shape, Strategy, Target,
+    Arm, AxisValue, Cell, Extent, Layer, LayeredModel, Limits, Metric, Model, ModelKind, Node,
+    OptimizerSettings, Parameter, PlacedLayer, Plan, ReportSettings, Run, RunSpec, Shape, Strategy, Target,
 };
 use record::{
     AveragedRecord, Event, HostRecord, LaneId, LinkRecord, MetricRecord, Nanos, Overhead, Phase, PhaseTimes,
@@ -67,7 +67,7 @@ fn spec(strategy: Strategy, workers: u32) -> RunSpec {
     spec.model = model();
     spec.train.global_batch = 10;
     spec.train.length = Extent::Steps(20);
-    spec.train.optimizer = Sgd { lr: 0.1, momentum: 0.9, weight_decay: 0.0, clip: None };
+    spec.train.optimizer = OptimizerSettings { momentum: 0.9, ..OptimizerSettings::sgd(0.1) };
     spec.train.evaluate = Extent::Steps(10);
     spec.train.target =
         Some(Target { metric: Metric::TestAccuracy, threshold: 0.8, after: None, stop: false });

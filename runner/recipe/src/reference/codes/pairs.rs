@@ -82,7 +82,7 @@ pub(super) const PAIRS: &[Code] = &[
         "a norm of which every server has a part",
         "Clipping scales a gradient by its norm. Of the mean gradient that several servers of `ps-sync` share, none \
          knows it; one server does, and so do the workers of `d-sync` and those whose gradients are applied one by \
-         one.",
+         one. `lars` needs the norms of whole matrices, of weights and of gradients; servers divide matrices anywhere.",
     ),
     code(
         "R121",
@@ -197,7 +197,8 @@ pub(super) const PAIRS: &[Code] = &[
     code(
         "R138",
         "a norm of parts",
-        "The norm of a gradient is that of all layers together, and each worker of a group has the gradient of its own part.",
+        "The norm of a gradient is that of all layers together, and each worker of a group has the gradient of its own part. \
+         So with the norms of matrices, which `lars` divides by: of a split layer no worker has all.",
     ),
     code(
         "R139",
@@ -287,6 +288,18 @@ pub(super) const PAIRS: &[Code] = &[
          p steps are for what is rounded on the way. Error feedback remembers up to half a step for each worker (and for each \
          partner in `recursive-doubling`), which widens the next range; where m memories make that half of m / (127 - p) of it, \
          1 or more, it would grow without end.",
+    ),
+    code(
+        "R161",
+        "an optimizer that does not act",
+        "Some methods are a rule of their own for how a gradient changes the weights: the velocity of `async-msgd`, the additions of \
+         `hogwild-sgd`, and the elastic methods, in which the step and the pull to the centre are one rule. They take the \
+         rate, the weight decay and, where they have one, the momentum of `sgd`.",
+    ),
+    code(
+        "R162",
+        "a look ahead without momentum",
+        "Nesterov's step goes where the momentum will lead to. Without momentum it is the step of plain SGD.",
     ),
     code(
         "R171",
