@@ -1,4 +1,4 @@
-//! The models that have a name, and how layers are put in place: shapes, parameters, operations.
+//! How layers are put in place: shapes, parameters, operations.
 
 use crate::{DatasetProfile, Init, Layer, LayeredModel, ModelKind, Parameter, PlacedLayer, Shape};
 
@@ -11,71 +11,6 @@ pub(crate) struct Misfit {
 
 /// No model has more weights than this: positions and numbers of elements travel as 32 bits.
 pub(crate) const MOST_WEIGHTS: u64 = (1 << 32) - 1;
-
-/// The layers of a named model; `None` for those that bring their own.
-pub(crate) fn layers(kind: ModelKind, classes: usize) -> Option<Vec<Layer>> {
-    let scores = Layer::Linear { outputs: classes };
-    Some(match kind {
-        ModelKind::Softmax => vec![Layer::Flatten, scores],
-        // Pipe-SGD, section 4: 784-500-500-10.
-        ModelKind::MnistMlp => vec![
-            Layer::Flatten,
-            Layer::Linear { outputs: 500 },
-            Layer::Relu,
-            Layer::Linear { outputs: 500 },
-            Layer::Relu,
-            scores,
-        ],
-        // Caffe's variant of LeNet-5, which the EASGD paper trains.
-        ModelKind::Lenet => vec![
-            Layer::Conv { outputs: 20, kernel: 5, stride: 1, padding: 0 },
-            Layer::MaxPool { kernel: 2, stride: 2 },
-            Layer::Conv { outputs: 50, kernel: 5, stride: 1, padding: 0 },
-            Layer::MaxPool { kernel: 2, stride: 2 },
-            Layer::Flatten,
-            Layer::Linear { outputs: 500 },
-            Layer::Relu,
-            scores,
-        ],
-        // Pipe-SGD, section 4: three convolutions and two linear layers in the manner of AlexNet; the widths are
-        // those of Caffe's quick CIFAR-10 model, whose pools round up where these round down.
-        ModelKind::CifarCnn => vec![
-            Layer::Conv { outputs: 32, kernel: 5, stride: 1, padding: 2 },
-            Layer::MaxPool { kernel: 3, stride: 2 },
-            Layer::Relu,
-            Layer::Conv { outputs: 32, kernel: 5, stride: 1, padding: 2 },
-            Layer::Relu,
-            Layer::AvgPool { kernel: 3, stride: 2 },
-            Layer::Conv { outputs: 64, kernel: 5, stride: 1, padding: 2 },
-            Layer::Relu,
-            Layer::AvgPool { kernel: 3, stride: 2 },
-            Layer::Flatten,
-            Layer::Linear { outputs: 64 },
-            Layer::Relu,
-            scores,
-        ],
-        // SplitBrain, Table 1, which lists the layers with weights. The rest is VGG's (Simonyan and Zisserman, 2014, section
-        // 2.1 and 3.1): kernels of 3, rectifiers, a pool after each width of channels, dropout of 0.5 between linear layers.
-        ModelKind::VggSplitbrain => vgg_splitbrain(scores),
-        ModelKind::Sequential | ModelKind::Torchscript => return None,
-    })
-}
-
-fn vgg_splitbrain(scores: Layer) -> Vec<Layer> {
-    let mut layers = Vec::new();
-    for stack in [&[64, 64][..], &[128, 128], &[256, 256, 256]] {
-        for outputs in stack.iter().copied() {
-            layers.extend([Layer::Conv { outputs, kernel: 3, stride: 1, padding: 1 }, Layer::Relu]);
-        }
-        layers.push(Layer::MaxPool { kernel: 2, stride: 2 });
-    }
-    layers.push(Layer::Flatten);
-    for outputs in [1024, 1024] {
-        layers.extend([Layer::Linear { outputs }, Layer::Relu, Layer::Dropout { rate: 0.5 }]);
-    }
-    layers.push(scores);
-    layers
-}
 
 /// Puts layers in place from the input on, as far as they fit.
 pub(crate) fn place(
