@@ -5,13 +5,13 @@ use crate::Layer;
 
 pub(super) fn layers(classes: usize) -> Vec<Layer> {
     vec![
-        Layer::Conv { outputs: 32, kernel: 5, stride: 1, padding: 2 },
-        Layer::MaxPool { kernel: 3, stride: 2 },
+        Layer::Conv { outputs: 32, kernel: 5, stride: 1, padding: 2, bias: true },
+        Layer::MaxPool { kernel: 3, stride: 2, padding: 0 },
         Layer::Relu,
-        Layer::Conv { outputs: 32, kernel: 5, stride: 1, padding: 2 },
+        Layer::Conv { outputs: 32, kernel: 5, stride: 1, padding: 2, bias: true },
         Layer::Relu,
         Layer::AvgPool { kernel: 3, stride: 2 },
-        Layer::Conv { outputs: 64, kernel: 5, stride: 1, padding: 2 },
+        Layer::Conv { outputs: 64, kernel: 5, stride: 1, padding: 2, bias: true },
         Layer::Relu,
         Layer::AvgPool { kernel: 3, stride: 2 },
         Layer::Flatten,

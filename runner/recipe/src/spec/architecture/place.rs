@@ -1,5 +1,6 @@
 //! How layers are put in place: shapes, parameters, operations.
 
+use crate::spec::layer::Paths;
 use crate::{DatasetProfile, Init, Layer, LayeredModel, ModelKind, Parameter, PlacedLayer, Shape};
 
 /// Why a layer has no place: its index, and a sentence.
@@ -30,8 +31,7 @@ pub(crate) fn place(
     let mut shape = input;
     let mut weights = 0_u64;
     for (index, layer) in layers.iter().enumerate() {
-        let placed = output(layer, shape).and_then(|output| {
-            let placed = placed(layer, Passed { input: shape, output }, &model.layers);
+        let placed = next(layer, shape, &model.layers, "").and_then(|placed| {
             weights = weights.saturating_add(count(&placed.parameters));
             if weights > MOST_WEIGHTS {
                 Err("the model would have more than 2^32 - 1 weights".to_owned())
@@ -68,87 +68,164 @@ fn words(shape: Shape) -> String {
     }
 }
 
-fn output(layer: &Layer, input: Shape) -> Result<Shape, String> {
+/// The layer behind those `before` it in the same row, the names of which begin with `prefix`.
+fn next(layer: &Layer, input: Shape, before: &[PlacedLayer], prefix: &str) -> Result<PlacedLayer, String> {
+    let kind = layer.kind();
+    let number = before.iter().filter(|placed| placed.layer.kind() == kind).count() + 1;
+    let name = format!("{prefix}{kind}{number}");
+    let paths = paths(layer, input, &name)?;
+    let output = output(layer, input, &paths)?;
+    let parameters = parameters(layer, input, &name, &paths);
+    let flops = flops(layer, input, output, &paths);
+    Ok(PlacedLayer { name, layer: layer.clone(), input, output, parameters, flops, paths })
+}
+
+/// The layers of a residual block in their places.
+fn paths(layer: &Layer, input: Shape, name: &str) -> Result<Paths, String> {
+    let Layer::Residual { branch, shortcut } = layer else { return Ok(Paths::default()) };
+    if branch.is_empty() {
+        return Err("its branch has no layer".to_owned());
+    }
+    Ok(Paths {
+        branch: row(branch, input, "branch", &format!("{name}."))?,
+        shortcut: row(shortcut, input, "shortcut", &format!("{name}.shortcut."))?,
+    })
+}
+
+fn row(layers: &[Layer], input: Shape, what: &str, prefix: &str) -> Result<Vec<PlacedLayer>, String> {
+    let mut placed: Vec<PlacedLayer> = Vec::with_capacity(layers.len());
+    for layer in layers {
+        let shape = placed.last().map_or(input, |last| last.output);
+        let found = match layer {
+            Layer::Residual { .. } => Err("a residual block holds no other; put them one behind the other"),
+            Layer::Dropout { .. } => Err("a residual block holds no dropout; put it behind the block"),
+            Layer::Linear { .. }
+            | Layer::Conv { .. }
+            | Layer::MaxPool { .. }
+            | Layer::AvgPool { .. }
+            | Layer::GlobalAvgPool
+            | Layer::BatchNorm
+            | Layer::Relu
+            | Layer::Flatten => Ok(()),
+        };
+        let number = placed.len() + 1;
+        let next = found.map_err(str::to_owned).and_then(|()| next(layer, shape, &placed, prefix));
+        placed.push(next.map_err(|reason| format!("layer {number} of its {what}: {reason}"))?);
+    }
+    Ok(placed)
+}
+
+fn output(layer: &Layer, input: Shape, paths: &Paths) -> Result<Shape, String> {
     match (layer, input) {
         (Layer::Linear { outputs }, Shape::Flat(_)) => Ok(Shape::Flat(*outputs)),
         (Layer::Linear { .. }, image) => {
             Err(format!("a linear layer takes a flat vector, not {}: put `flatten` before it", words(image)))
         }
-        (Layer::Relu | Layer::Dropout { .. }, shape) => Ok(shape),
+        (Layer::Relu | Layer::Dropout { .. } | Layer::BatchNorm, shape) => Ok(shape),
         (Layer::Flatten, shape) => Ok(Shape::Flat(shape.size())),
-        (Layer::Conv { outputs, kernel, stride, padding }, Shape::Image(_, rows, columns)) => {
-            let (rows, columns) = (
-                slide(rows + 2 * padding, *kernel, *stride)?,
-                slide(columns + 2 * padding, *kernel, *stride)?,
-            );
-            Ok(Shape::Image(*outputs, rows, columns))
+        (Layer::GlobalAvgPool, Shape::Image(channels, ..)) => Ok(Shape::Flat(channels)),
+        (Layer::Residual { .. }, input) => sum(input, paths),
+        (Layer::Conv { outputs, kernel, stride, padding, .. }, Shape::Image(_, rows, columns)) => {
+            let window = Window { kernel: *kernel, stride: *stride, padding: *padding };
+            Ok(Shape::Image(*outputs, window.slide(rows)?, window.slide(columns)?))
+        }
+        (Layer::MaxPool { kernel, stride, padding }, Shape::Image(channels, rows, columns)) => {
+            if 2 * padding > *kernel {
+                return Err(format!("padding of {padding} is more than half of a window of {kernel}"));
+            }
+            let window = Window { kernel: *kernel, stride: *stride, padding: *padding };
+            Ok(Shape::Image(channels, window.slide(rows)?, window.slide(columns)?))
+        }
+        (Layer::AvgPool { kernel, stride }, Shape::Image(channels, rows, columns)) => {
+            let window = Window { kernel: *kernel, stride: *stride, padding: 0 };
+            Ok(Shape::Image(channels, window.slide(rows)?, window.slide(columns)?))
         }
         (
-            Layer::MaxPool { kernel, stride } | Layer::AvgPool { kernel, stride },
-            Shape::Image(channels, rows, columns),
-        ) => Ok(Shape::Image(channels, slide(rows, *kernel, *stride)?, slide(columns, *kernel, *stride)?)),
-        (Layer::Conv { .. } | Layer::MaxPool { .. } | Layer::AvgPool { .. }, Shape::Flat(size)) => {
-            Err(format!("it takes an image, not a flat vector of {size}"))
+            Layer::Conv { .. } | Layer::MaxPool { .. } | Layer::AvgPool { .. } | Layer::GlobalAvgPool,
+            Shape::Flat(size),
+        ) => Err(format!("it takes an image, not a flat vector of {size}")),
+    }
+}
+
+/// What comes out of a block: both ways through it must give the same shape.
+fn sum(input: Shape, paths: &Paths) -> Result<Shape, String> {
+    let end = |row: &[PlacedLayer]| row.last().map_or(input, |last| last.output);
+    let (branch, shortcut) = (end(&paths.branch), end(&paths.shortcut));
+    if branch == shortcut {
+        return Ok(branch);
+    }
+    let cure = if paths.shortcut.is_empty() {
+        "; give it a `shortcut` with a convolution of kernel 1 that has the branch's stride and outputs"
+    } else {
+        ""
+    };
+    Err(format!("its branch gives {}, its shortcut {}{cure}", words(branch), words(shortcut)))
+}
+
+/// A window that slides over a side; what is left over at the end is not covered, as in PyTorch.
+#[derive(Clone, Copy)]
+struct Window {
+    kernel: usize,
+    stride: usize,
+    padding: usize,
+}
+
+impl Window {
+    /// Its positions along a side.
+    fn slide(self, side: usize) -> Result<usize, String> {
+        let Self { kernel, stride, padding } = self;
+        let side = side + 2 * padding;
+        if kernel > side {
+            return Err(format!("a window of {kernel} does not fit a side of {side}"));
         }
+        Ok((side - kernel) / stride + 1)
     }
 }
 
-/// Positions of a window along a side; what is left over at the end is not covered, as in PyTorch.
-fn slide(side: usize, kernel: usize, stride: usize) -> Result<usize, String> {
-    if kernel > side {
-        return Err(format!("a window of {kernel} does not fit a side of {side}"));
-    }
-    Ok((side - kernel) / stride + 1)
-}
-
-/// The shapes of an example on both sides of a layer.
-struct Passed {
-    input: Shape,
-    output: Shape,
-}
-
-fn placed(layer: &Layer, shapes: Passed, before: &[PlacedLayer]) -> PlacedLayer {
-    let Passed { input, output } = shapes;
-    let kind = layer.kind();
-    let number = before.iter().filter(|placed| placed.layer.kind() == kind).count() + 1;
-    let name = format!("{kind}{number}");
-    let parameters = parameters(layer, input, &name);
-    PlacedLayer { name, layer: layer.clone(), input, output, parameters, flops: flops(layer, input, output) }
-}
-
-fn parameters(layer: &Layer, input: Shape, name: &str) -> Vec<Parameter> {
-    let (weight, outputs) = match (layer, input) {
-        (Layer::Linear { outputs }, input) => (vec![*outputs, input.size()], *outputs),
-        (Layer::Conv { outputs, kernel, .. }, Shape::Image(channels, ..)) => {
-            (vec![*outputs, channels, *kernel, *kernel], *outputs)
+fn parameters(layer: &Layer, input: Shape, name: &str, paths: &Paths) -> Vec<Parameter> {
+    let parameter = |role: &str, shape| Parameter { name: format!("{name}.{role}"), shape };
+    let both = |weight, bias| vec![parameter("weight", weight), parameter("bias", vec![bias])];
+    match (layer, input) {
+        (Layer::Linear { outputs }, input) => both(vec![*outputs, input.size()], *outputs),
+        (Layer::Conv { outputs, kernel, bias, .. }, Shape::Image(channels, ..)) => {
+            let mut all = both(vec![*outputs, channels, *kernel, *kernel], *outputs);
+            all.truncate(if *bias { 2 } else { 1 });
+            all
+        }
+        (Layer::BatchNorm, Shape::Image(channels, ..) | Shape::Flat(channels)) => {
+            both(vec![channels], channels)
+        }
+        (Layer::Residual { .. }, _) => {
+            paths.layers().flat_map(|placed| placed.parameters.iter().cloned()).collect()
         }
         // A convolution over a flat vector has no place, and layers without weights have none to list.
         (Layer::Conv { .. }, Shape::Flat(_))
         | (
             Layer::MaxPool { .. }
             | Layer::AvgPool { .. }
+            | Layer::GlobalAvgPool
             | Layer::Relu
             | Layer::Dropout { .. }
             | Layer::Flatten,
             _,
-        ) => return Vec::new(),
-    };
-    vec![
-        Parameter { name: format!("{name}.weight"), shape: weight },
-        Parameter { name: format!("{name}.bias"), shape: vec![outputs] },
-    ]
+        ) => Vec::new(),
+    }
 }
 
-/// Operations of one example's forward pass. The bias is what a sum starts from, so that it costs nothing.
-fn flops(layer: &Layer, input: Shape, output: Shape) -> u64 {
+/// Operations of one example's forward pass. The bias is what a sum starts from, so that it costs nothing. Batch norm adds a
+/// value to two sums (the second of squares, 2), then multiplies and adds.
+fn flops(layer: &Layer, input: Shape, output: Shape, paths: &Paths) -> u64 {
     let per_output = match (layer, input) {
         (Layer::Linear { .. }, input) => 2 * input.size() as u64,
         (Layer::Conv { kernel, .. }, Shape::Image(channels, ..)) => 2 * (channels * kernel * kernel) as u64,
         (Layer::MaxPool { kernel, .. } | Layer::AvgPool { kernel, .. }, _) => (kernel * kernel) as u64,
-        (Layer::Relu | Layer::Dropout { .. }, _) => 1,
-        (Layer::Conv { .. }, Shape::Flat(_)) | (Layer::Flatten, _) => 0,
+        (Layer::GlobalAvgPool, Shape::Image(_, rows, columns)) => (rows * columns) as u64,
+        (Layer::BatchNorm, _) => 5,
+        (Layer::Relu | Layer::Dropout { .. } | Layer::Residual { .. }, _) => 1,
+        (Layer::Conv { .. } | Layer::GlobalAvgPool, Shape::Flat(_)) | (Layer::Flatten, _) => 0,
     };
-    per_output.saturating_mul(output.size() as u64)
+    let inside = paths.layers().fold(0, |sum: u64, placed| sum.saturating_add(placed.flops));
+    per_output.saturating_mul(output.size() as u64).saturating_add(inside)
 }
 
 #[cfg(test)]
