@@ -224,6 +224,7 @@ mod tests {
             output: Shape::Flat(width[1]),
             parameters: vec![Parameter { name: "weight".to_owned(), shape: vec![width[1], width[0]] }],
             flops: 2 * (width[0] * width[1]) as u64,
+            paths: recipe::Paths::default(),
         });
         Model::Layers(LayeredModel {
             kind: ModelKind::Sequential,

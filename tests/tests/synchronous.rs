@@ -62,6 +62,61 @@ fn any_number_of_workers_is_one_process_to_1e_5() {
     }
 }
 
+/// Without batch norm, a block is a sum over samples as every other layer is.
+#[test]
+fn any_number_of_workers_is_one_process_with_residual_blocks() {
+    let model = r#"
+layers = [
+    { kind = "avg-pool", kernel = 4 },
+    { kind = "residual", branch = [
+        { kind = "conv", outputs = 4, kernel = 3, stride = 2, padding = 1, bias = false },
+        "relu",
+        { kind = "conv", outputs = 4, kernel = 3, padding = 1 },
+    ], shortcut = [{ kind = "conv", outputs = 4, kernel = 1, stride = 2 }] },
+    "global-avg-pool",
+    { kind = "linear", outputs = 10 },
+]"#;
+    let run = |workers| {
+        let recipe = recipe("d-sync", workers, "")
+            .replace("kind = \"mnist-mlp\"", &format!("kind = \"sequential\"{model}"));
+        train(&recipe.replace("steps = 50", "steps = 20")).unwrap().done().unwrap().final_weights().unwrap()
+    };
+    let alone = run(1);
+    assert_eq!(alone.len(), 4 * 9 + 4 * 36 + 4 + 4 + 4 + 50);
+    let together = run(3);
+    let apart = alone.iter().zip(&together).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    assert!(apart <= 1e-5, "3 workers end {apart} away from one");
+}
+
+/// Blocks of many tensors travel one by one, all at once, and through a server: the same sums, bit for bit. Each worker
+/// normalises its own samples, and evaluations find their own statistics.
+#[test]
+fn a_residual_network_ends_with_the_same_weights_however_its_blocks_travel() {
+    let run = |strategy, schedule| {
+        let more = format!(
+            "[communication]\nreduce-order = \"rank\"\nschedule = \"{schedule}\"\n[measure]\nweight-hash = \"step\""
+        );
+        let recipe =
+            recipe(strategy, 2, &more).replace("mnist-mlp", "resnet20").replace("train = 1000", "train = 96");
+        let recipe =
+            recipe.replace("global-batch = 100", "global-batch = 16").replace("steps = 50", "steps = 4");
+        train(&recipe.replace("test = 200", "test = 32")).unwrap().done().unwrap()
+    };
+    let whole = run("d-sync", "single");
+    let digests = whole.common_digests().unwrap();
+    assert_eq!(digests.len(), 5);
+    assert_eq!(digests, run("d-sync", "per-layer").common_digests().unwrap());
+    assert_eq!(digests, run("ps-sync", "per-layer").common_digests().unwrap());
+    assert_eq!(whole.final_weights().unwrap().len(), 272_186);
+    let losses: Vec<f64> = whole
+        .metrics()
+        .filter(|metric| metric.metric == Metric::TestLoss)
+        .map(|metric| metric.value)
+        .collect();
+    assert_eq!(losses.len(), 2, "{losses:?}");
+    assert!(losses.iter().all(|loss| loss.is_finite()), "{losses:?}");
+}
+
 #[test]
 fn a_parameter_server_ends_with_the_weights_of_an_all_reduce() {
     let rank_order = "[communication]\nreduce-order = \"rank\"\n[measure]\nweight-hash = \"step\"";

@@ -14,6 +14,7 @@ pub(crate) fn spec(workers: u32) -> RunSpec {
             Parameter { name: "linear1.bias".into(), shape: vec![10] },
         ],
         flops: 2 * 7_840,
+        paths: recipe::Paths::default(),
     };
     let mut spec = RunSpec::sample(workers);
     spec.model = Model::Layers(LayeredModel {

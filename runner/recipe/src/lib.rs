@@ -36,10 +36,8 @@ pub use spec::emulation::{
     CardShare, Compute, ComputeSplit, Emulation, Network, Silence, Slow, SplitKind, Whom,
 };
 pub use spec::family::{Availability, Choice, Family};
-pub use spec::model::{
-    Init, Layer, LayerKind, LayeredModel, Model, ModelKind, NoShape, Parameter, PlacedLayer, Shape,
-    WeightedLayer,
-};
+pub use spec::layer::{Layer, LayerKind, NoShape, Parameter, Paths, PlacedLayer, Shape};
+pub use spec::model::{Init, LayeredModel, Model, ModelKind, WeightedLayer};
 pub use spec::model_file::{FileLayer, LayoutError, ModelFile, ModelLayout};
 pub use spec::model_partition::{ModelPartition, Stage};
 pub use spec::node::{Access, HostSettings, Node, Tunnel};

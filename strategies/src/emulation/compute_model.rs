@@ -238,6 +238,7 @@ mod tests {
                 vec![]
             },
             flops,
+            paths: recipe::Paths::default(),
         };
         let layers =
             vec![layer(1, false), layer(10, true), layer(2, false), layer(20, true), layer(30, true)];

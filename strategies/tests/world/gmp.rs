@@ -18,7 +18,7 @@ fn model(widths: &[usize], convolutions: usize) -> Model {
     let layers = widths.windows(2).enumerate().map(|(number, widths)| {
         let (inputs, outputs) = (widths[0], widths[1]);
         let name = format!("linear{}", number + 1);
-        let conv = Layer::Conv { outputs, kernel: 1, stride: 1, padding: 0 };
+        let conv = Layer::Conv { outputs, kernel: 1, stride: 1, padding: 0, bias: true };
         PlacedLayer {
             parameters: vec![Parameter { name: format!("{name}.weight"), shape: vec![outputs, inputs + 1] }],
             name,
@@ -26,6 +26,7 @@ fn model(widths: &[usize], convolutions: usize) -> Model {
             input: Shape::Flat(inputs),
             output: Shape::Flat(outputs),
             flops: 2 * (inputs * outputs) as u64,
+            paths: recipe::Paths::default(),
         }
     });
     let layers = layers.collect();

@@ -99,6 +99,7 @@ mod tests {
             output: Shape::Flat(3),
             parameters,
             flops: 0,
+            paths: recipe::Paths::default(),
         };
         Model::Layers(LayeredModel {
             kind: ModelKind::Sequential,

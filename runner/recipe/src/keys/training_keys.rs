@@ -30,14 +30,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new("model", Kind::Table, "What is trained. The loss is the mean cross-entropy of the classes."),
     Key::new("model.kind", Kind::Choice(ModelKind::CHOICES), "Which model.").default("\"mnist-mlp\""),
     Key::new("model.init", Kind::Choice(Init::CHOICES), "How the initial weights and biases are drawn, from the run's seed.")
-        .of(&[
-            ModelKind::Softmax.name(),
-            ModelKind::MnistMlp.name(),
-            ModelKind::Lenet.name(),
-            ModelKind::CifarCnn.name(),
-            ModelKind::VggSplitbrain.name(),
-            ModelKind::Sequential.name(),
-        ])
+        .of(ModelKind::OF_LAYERS)
         .default("\"pytorch\""),
     Key::new(
         "model.file",
@@ -68,11 +61,42 @@ pub(crate) const KEYS: &[Key] = &[
     .of(&[LayerKind::Conv.name(), LayerKind::MaxPool.name(), LayerKind::AvgPool.name()])
     .example("2")
     .sweep(),
-    Key::new("model.layers.padding", Kind::Whole(0, 1024), "Zeros on each side of the image.")
-        .of(&[LayerKind::Conv.name()])
-        .default("0")
-        .example("2")
-        .sweep(),
+    Key::new(
+        "model.layers.padding",
+        Kind::Whole(0, 1024),
+        "What is put on each side of the image: zeros for `conv`, for `max-pool` values that are never the largest, \
+         at most half of the window.",
+    )
+    .of(&[LayerKind::Conv.name(), LayerKind::MaxPool.name()])
+    .default("0")
+    .example("2")
+    .sweep(),
+    Key::new(
+        "model.layers.bias",
+        Kind::Flag,
+        "Whether each channel of a convolution has a bias; before a `batch-norm`, which has one, it would do nothing.",
+    )
+    .of(&[LayerKind::Conv.name()])
+    .default("true")
+    .example("false")
+    .sweep(),
+    Key::new(
+        "model.layers.branch",
+        Kind::Layers,
+        "The layers whose result a residual block adds to its shortcut; no dropout and no other block.",
+    )
+    .of(&[LayerKind::Residual.name()])
+    .example("[{ kind = \"conv\", outputs = 16, kernel = 3, padding = 1, bias = false }, \"batch-norm\"]")
+    .sweep(),
+    Key::new(
+        "model.layers.shortcut",
+        Kind::Layers,
+        "The layers that a residual block's input takes beside the branch, where its shape changes there; without \
+         them the input itself is added.",
+    )
+    .of(&[LayerKind::Residual.name()])
+    .example("[{ kind = \"conv\", outputs = 16, kernel = 1, stride = 2, bias = false }, \"batch-norm\"]")
+    .sweep(),
     Key::new(
         "model.layers.rate",
         Kind::Number(Range::BELOW_ONE),

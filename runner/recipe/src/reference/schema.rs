@@ -12,7 +12,15 @@ pub fn schema() -> Value {
     schema["$schema"] = json!("http://json-schema.org/draft-07/schema#");
     schema["title"] = json!("Bakeoff recipe");
     schema["required"] = json!(["schema", "strategy"]);
+    schema["definitions"] = json!({ "layer": layer() });
     schema
+}
+
+/// A layer, in a place of its own because the layers of a residual block are layers again.
+fn layer() -> Value {
+    let mut layer = table("model.layers");
+    layer["required"] = json!(["kind"]);
+    json!({ "anyOf": [layer, { "type": "string" }] })
 }
 
 fn table(path: &str) -> Value {
@@ -90,11 +98,7 @@ fn value(key: &'static Key) -> Value {
         }
         Kind::Size => json!({ "type": "string", "pattern": "^ *[0-9._]+ *([kMG]?B|[KMG]iB) *$" }),
         Kind::Slow => json!({ "type": "array", "items": table(key.path) }),
-        Kind::Layers => {
-            let mut layer = table(key.path);
-            layer["required"] = json!(["kind"]);
-            json!({ "type": "array", "items": { "anyOf": [layer, { "type": "string" }] } })
-        }
+        Kind::Layers => json!({ "type": "array", "items": { "$ref": "#/definitions/layer" } }),
     }
 }
 

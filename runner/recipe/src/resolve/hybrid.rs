@@ -3,6 +3,7 @@
 use crate::resolve::assign::{USE, WORKERS};
 use crate::resolve::cell::STRATEGY_KIND;
 use crate::resolve::compression::{COMPRESSION_KIND, RANGE};
+use crate::resolve::model::{KIND as MODEL_KIND, LAYERS};
 use crate::resolve::optimizer::CLIP;
 use crate::resolve::training::ACCUMULATE;
 use crate::text::finding::Finding;
@@ -47,6 +48,7 @@ pub(crate) fn findings(settings: &Settings, spec: &RunSpec) -> Vec<Finding> {
             micro_batches(settings, spec, mp),
             coded_parts(settings, spec, mp),
             nothing_travels(settings, spec),
+            norm_of_rounds(settings, spec),
         ];
         findings.extend(all.into_iter().flatten());
     }
@@ -146,6 +148,22 @@ fn nothing_travels(settings: &Settings, spec: &RunSpec) -> Option<Finding> {
             .at_option(settings.span(MP), "one group of all workers")
             .cure("take no compression, a smaller `mp`, or a model with layers that are not split")
     })
+}
+
+/// Batch norm in a layer that passes the rows of a group in rounds.
+fn norm_of_rounds(settings: &Settings, spec: &RunSpec) -> Option<Finding> {
+    let model = spec.model.layered()?;
+    let above = spec.model_partition().above();
+    let weighted = model.layers.iter().filter(|placed| !placed.parameters.is_empty());
+    let layer = weighted.skip(above.start).find(|placed| placed.looks_across_batch())?;
+    let what =
+        format!("{} of the model would normalise the rows of a round, not a worker's batch", layer.name);
+    Some(
+        Finding::new("R149", what)
+            .at_option(settings.span(LAYERS).or(settings.span(MODEL_KIND)), "batch norm above split layers")
+            .at_option(settings.span(MP), "works on rows of all its workers in rounds")
+            .cure("put batch norm below the first layer that is split, or take `mp = 1`; with a higher `least-ccr` fewer layers are split"),
+    )
 }
 
 fn coded_averages(settings: &Settings, spec: &RunSpec) -> Option<Finding> {

@@ -16,9 +16,9 @@ use crate::{
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-const KIND: Defaulted<ModelKind> = Defaulted::choice("model.kind");
+pub(crate) const KIND: Defaulted<ModelKind> = Defaulted::choice("model.kind");
 const INIT: Defaulted<Init> = Defaulted::choice("model.init");
-const LAYERS: KeyId = id("model.layers");
+pub(crate) const LAYERS: KeyId = id("model.layers");
 const FILE: KeyId = id("model.file");
 
 /// What decides a model: its kind, where its own layers are written, and the data.
@@ -45,6 +45,8 @@ impl<'a> Models<'a> {
             | ModelKind::MnistMlp
             | ModelKind::Lenet
             | ModelKind::CifarCnn
+            | ModelKind::Resnet20
+            | ModelKind::Resnet18
             | ModelKind::VggSplitbrain
             | ModelKind::Sequential) => self.layers(cell, kind, source),
         }

@@ -1,173 +1,10 @@
-//! Models as pure data: layers, shapes, parameters and floating-point operations; nothing that computes.
+//! Models as pure data: a sequence of layers, or a file; nothing that computes.
 
 use crate::spec::family::family;
+use crate::spec::layer::{Parameter, PlacedLayer, Shape};
 use crate::spec::model_file::ModelFile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::str::FromStr;
-
-/// The shape of one example at some point of a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Shape {
-    /// A flat vector.
-    Flat(usize),
-    /// Channels, rows, columns.
-    Image(usize, usize, usize),
-}
-
-impl Shape {
-    /// Values in one example.
-    pub fn size(self) -> usize {
-        match self {
-            Self::Flat(size) => size,
-            Self::Image(channels, rows, columns) => channels * rows * columns,
-        }
-    }
-}
-
-/// `1x28x28`, or `784` for a flat vector.
-impl fmt::Display for Shape {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Flat(size) => write!(out, "{size}"),
-            Self::Image(channels, rows, columns) => write!(out, "{channels}x{rows}x{columns}"),
-        }
-    }
-}
-
-impl FromStr for Shape {
-    type Err = NoShape;
-
-    fn from_str(text: &str) -> Result<Self, NoShape> {
-        let sides: Result<Vec<usize>, _> = text.split('x').map(str::parse).collect();
-        match sides.as_deref() {
-            Ok([size]) => Ok(Self::Flat(*size)),
-            Ok([channels, rows, columns]) => Ok(Self::Image(*channels, *rows, *columns)),
-            _ => Err(NoShape(text.to_owned())),
-        }
-    }
-}
-
-/// A text that is no shape of an example.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{0}` is no shape; write channels, rows and columns as in `1x28x28`, or the length of a flat vector"
-)]
-pub struct NoShape(pub String);
-
-family! {
-    /// The layers that a sequential model can have.
-    pub enum LayerKind {
-        Linear = "linear": "y = W x + b, on a flat vector.",
-        Conv = "conv": "Convolution with a square kernel and bias, on an image.",
-        MaxPool = "max-pool": "The largest value of each square window.",
-        AvgPool = "avg-pool": "The mean of each square window.",
-        Relu = "relu": "max(x, 0).",
-        Dropout = "dropout": "Sets values to zero at random while training.",
-        Flatten = "flatten": "An image becomes a flat vector.",
-    }
-}
-
-/// A layer, as the recipe describes it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Layer {
-    /// y = W x + b, with W of `outputs` rows.
-    Linear {
-        /// Width of the result.
-        outputs: usize,
-    },
-    /// Two-dimensional convolution with bias; square kernel.
-    Conv {
-        /// Channels of the result.
-        outputs: usize,
-        /// Side of the kernel.
-        kernel: usize,
-        /// Step of the kernel.
-        stride: usize,
-        /// Zeros on each side.
-        padding: usize,
-    },
-    /// Largest value of each square window.
-    MaxPool {
-        /// Side of the window.
-        kernel: usize,
-        /// Step of the window.
-        stride: usize,
-    },
-    /// Mean of each square window.
-    AvgPool {
-        /// Side of the window.
-        kernel: usize,
-        /// Step of the window.
-        stride: usize,
-    },
-    /// max(x, 0).
-    Relu,
-    /// Sets each value to zero with probability `rate` while training, and scales the others by 1 / (1 - rate).
-    Dropout {
-        /// Probability of a zero.
-        rate: f32,
-    },
-    /// An image becomes a flat vector, channel by channel, row by row.
-    Flatten,
-}
-
-impl Layer {
-    /// The recipe's `kind`.
-    pub fn kind(&self) -> LayerKind {
-        match self {
-            Self::Linear { .. } => LayerKind::Linear,
-            Self::Conv { .. } => LayerKind::Conv,
-            Self::MaxPool { .. } => LayerKind::MaxPool,
-            Self::AvgPool { .. } => LayerKind::AvgPool,
-            Self::Relu => LayerKind::Relu,
-            Self::Dropout { .. } => LayerKind::Dropout,
-            Self::Flatten => LayerKind::Flatten,
-        }
-    }
-}
-
-/// A tensor of weights.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Parameter {
-    /// `linear1.weight`: layer and role.
-    pub name: String,
-    /// PyTorch's shape: `[out, in]` or `[out, in, rows, columns]` for weights, `[out]` for a bias.
-    pub shape: Vec<usize>,
-}
-
-impl Parameter {
-    /// Rows and columns, where it is more than a list: each output's weights are a row.
-    pub fn matrix(&self) -> Option<(usize, usize)> {
-        let (rows, rest) = self.shape.split_first()?;
-        (!rest.is_empty()).then(|| (*rows, rest.iter().product()))
-    }
-
-    /// Number of weights.
-    pub fn size(&self) -> usize {
-        self.shape.iter().product()
-    }
-}
-
-/// A layer in its place: shapes resolved, weights counted.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PlacedLayer {
-    /// `conv1`, `relu3`: the kind and its position among its kind, from 1.
-    pub name: String,
-    /// What it does.
-    pub layer: Layer,
-    /// What goes in.
-    pub input: Shape,
-    /// What comes out.
-    pub output: Shape,
-    /// Its weights, in the order in which they lie in the flat vector.
-    pub parameters: Vec<Parameter>,
-    /// Floating-point operations of one example's forward pass; a multiply-add counts two.
-    pub flops: u64,
-}
 
 family! {
     /// The models that a recipe can name.
@@ -179,12 +16,30 @@ family! {
         Lenet = "lenet": "Two convolutions of 20 and 50 channels, each pooled, and a hidden layer of 500.",
         CifarCnn = "cifar-cnn": "Three convolutions of 32, 32 and 64 channels, each pooled, and two linear \
             layers.",
+        Resnet20 = "resnet20": "The residual network of He et al. for CIFAR with 20 layers and 0.27 million weights: \
+            three groups of three blocks with 16, 32 and 64 channels, and projections where the width changes.",
+        Resnet18 = "resnet18": "The residual network of He et al. for ImageNet with 18 layers and 11.7 million weights \
+            for 1000 classes: a 7x7 convolution, a pool, four groups of two blocks with 64 to 512 channels.",
         VggSplitbrain = "vgg-splitbrain": "SplitBrain's variant of VGG: seven convolutions of 64 to 256 \
             channels and three linear layers on 32 x 32 images, 7 million weights, most of them linear.",
         Sequential = "sequential": "The layers that `model.layers` lists.",
         Torchscript = "torchscript": "A model of your own, which PyTorch exported to `model.file` by \
             `torch.jit.script(model).save(...)`.",
     }
+}
+
+impl ModelKind {
+    /// The names of those that are layers, whose weights are drawn.
+    pub const OF_LAYERS: &'static [&'static str] = &[
+        Self::Softmax.name(),
+        Self::MnistMlp.name(),
+        Self::Lenet.name(),
+        Self::CifarCnn.name(),
+        Self::Resnet20.name(),
+        Self::Resnet18.name(),
+        Self::VggSplitbrain.name(),
+        Self::Sequential.name(),
+    ];
 }
 
 /// What is trained: from an example to the class scores. The loss is the mean cross-entropy of the softmax of the scores.
@@ -281,7 +136,7 @@ impl Model {
     /// Values of one example that a forward pass keeps for the backward pass.
     pub fn activations(&self) -> usize {
         match self {
-            Self::Layers(model) => model.layers.iter().map(|layer| layer.output.size()).sum(),
+            Self::Layers(model) => model.layers.iter().map(PlacedLayer::activations).sum(),
             Self::File(file) => file.layout.layers.iter().map(|layer| layer.activations).sum(),
         }
     }
@@ -329,5 +184,16 @@ impl LayeredModel {
             }
         }
         weighted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_models_but_files_are_layers() {
+        let others = ModelKind::ALL.iter().filter(|kind| **kind != ModelKind::Torchscript);
+        assert_eq!(ModelKind::OF_LAYERS, others.map(|kind| kind.name()).collect::<Vec<_>>());
     }
 }

@@ -226,7 +226,7 @@ fn layer(section: &[PlacedLayer]) -> PartitionedLayer {
         input: section.first().map_or(0, |placed| placed.input.size()),
         outputs: weighted.map_or(0, |placed| placed.output.size()),
         tensors: weighted.map_or(&[][..], |placed| &placed.parameters).iter().map(Parameter::size).collect(),
-        activations: section.iter().map(|placed| placed.output.size()).sum(),
+        activations: section.iter().map(PlacedLayer::activations).sum(),
     }
 }
 

@@ -12,14 +12,12 @@ use crate::{Layer, LayerKind};
 
 const TABLE: &str = "model.layers";
 
-/// Reads a list of layers; the first problem is reported.
-pub(crate) fn read(item: &Item) -> Result<Vec<LayerSetting>, Finding> {
-    let items = match (&item.value, lookup::find(TABLE)) {
-        (Value::List(items), _) => items,
-        (_, Some(key)) => return Err(value::wrong_type(key, item, value::expected(&Kind::Layers))),
-        _ => return Ok(Vec::new()),
-    };
-    items.iter().map(layer).collect()
+/// Reads the list of layers that `key` takes; the first problem is reported.
+pub(crate) fn read(key: &Key, item: &Item) -> Result<Vec<LayerSetting>, Finding> {
+    match &item.value {
+        Value::List(items) => items.iter().map(layer).collect(),
+        _ => Err(value::wrong_type(key, item, value::expected(&Kind::Layers))),
+    }
 }
 
 fn layer(item: &Item) -> Result<LayerSetting, Finding> {
@@ -63,15 +61,23 @@ fn build(kind: LayerKind, item: &Item, table: &Table) -> Result<Layer, Finding> 
             kernel: fields.whole("kernel")?,
             stride: fields.whole_or("stride", 1)?,
             padding: fields.whole("padding")?,
+            bias: fields.flag("bias")?,
         },
         LayerKind::MaxPool => {
             let kernel = fields.whole("kernel")?;
-            Layer::MaxPool { kernel, stride: fields.whole_or("stride", kernel)? }
+            let stride = fields.whole_or("stride", kernel)?;
+            Layer::MaxPool { kernel, stride, padding: fields.whole("padding")? }
         }
         LayerKind::AvgPool => {
             let kernel = fields.whole("kernel")?;
             Layer::AvgPool { kernel, stride: fields.whole_or("stride", kernel)? }
         }
+        LayerKind::GlobalAvgPool => Layer::GlobalAvgPool,
+        LayerKind::BatchNorm => Layer::BatchNorm,
+        LayerKind::Residual => Layer::Residual {
+            branch: fields.layers("branch")?.ok_or_else(|| missing("branch", kind.name(), item))?,
+            shortcut: fields.layers("shortcut")?.unwrap_or_default(),
+        },
         LayerKind::Relu => Layer::Relu,
         LayerKind::Dropout => Layer::Dropout { rate: fields.number("rate")? as f32 },
         LayerKind::Flatten => Layer::Flatten,
@@ -112,6 +118,19 @@ impl Fields<'_> {
     fn whole(&self, name: &str) -> Result<usize, Finding> {
         let number = self.typed(name)?.and_then(|typed| typed.whole());
         number.map(|number| number as usize).ok_or_else(|| missing(name, self.kind.name(), self.item))
+    }
+
+    fn flag(&self, name: &str) -> Result<bool, Finding> {
+        let flag = self.typed(name)?.and_then(|typed| typed.flag());
+        flag.ok_or_else(|| missing(name, self.kind.name(), self.item))
+    }
+
+    /// The layers of a list, if it is there. How deep lists can lie in each other is bounded by the parser of TOML.
+    fn layers(&self, name: &str) -> Result<Option<Vec<Layer>>, Finding> {
+        let key = lookup::find(&lookup::join(TABLE, name));
+        let Some((key, entry)) = key.zip(self.table.get(name)) else { return Ok(None) };
+        let settings = read(key, &entry.item)?;
+        Ok(Some(settings.into_iter().map(|setting| setting.layer).collect()))
     }
 
     fn number(&self, name: &str) -> Result<f64, Finding> {

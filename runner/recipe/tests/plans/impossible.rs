@@ -398,6 +398,71 @@ fn impossible_training() {
     );
 }
 
+const LINEAR: &str = "{ kind = \"linear\", outputs = 10 }";
+
+fn sequential(layers: &[&str]) -> String {
+    format!("[model]\nkind = \"sequential\"\nlayers = [{}]", layers.join(", "))
+}
+
+#[test]
+fn impossible_layers() {
+    let block = |branch: &str, shortcut: &str| {
+        sequential(&[
+            &format!("{{ kind = \"residual\", branch = [{branch}], shortcut = [{shortcut}] }}"),
+            "\"flatten\"",
+            LINEAR,
+        ])
+    };
+    let halved = "{ kind = \"conv\", outputs = 4, kernel = 3, stride = 2, padding = 1 }";
+    let no_branch = sequential(&["\"residual\"", "\"flatten\"", LINEAR]);
+    let flat_pool = sequential(&["\"flatten\"", "\"global-avg-pool\""]);
+    let wide_border =
+        sequential(&["{ kind = \"max-pool\", kernel = 3, padding = 2 }", "\"flatten\"", LINEAR]);
+    check(
+        "impossible_layers",
+        &[
+            ("ways of different shapes", &[&block(halved, "")]),
+            (
+                "two shapes that were both written",
+                &[&block(halved, "{ kind = \"conv\", outputs = 4, kernel = 1 }")],
+            ),
+            ("a block in a block", &[&block("{ kind = \"residual\", branch = [\"relu\"] }", "")]),
+            ("dropout in a block", &[&block("\"relu\", \"dropout\"", "")]),
+            ("an empty branch", &[&block("", "")]),
+            ("no branch", &[&no_branch]),
+            ("layers that are no list", &[&sequential(&["{ kind = \"residual\", branch = \"relu\" }"])]),
+            ("an unknown layer in a branch", &[&block("\"rellu\"", "")]),
+            ("a key of another layer in a branch", &[&block("{ kind = \"relu\", bias = false }", "")]),
+            ("a pool of a flat vector", &[&flat_pool]),
+            ("a border wider than the window", &[&wide_border]),
+        ],
+    );
+}
+
+/// Groups of `gmp` with batch norm where they split the model, or above.
+#[test]
+fn impossible_batch_norm() {
+    let gmp = "[[strategy]]\nkind = \"gmp\"\nmp = 2";
+    check(
+        "impossible_batch_norm",
+        &[
+            ("above split layers", &[gmp, &sequential(&["\"flatten\"", LINEAR, "\"batch-norm\"", LINEAR])]),
+            (
+                "in a block above split layers",
+                &[
+                    gmp,
+                    &sequential(&[
+                        "\"flatten\"",
+                        LINEAR,
+                        "{ kind = \"residual\", branch = [\"batch-norm\"] }",
+                        LINEAR,
+                    ]),
+                ],
+            ),
+        ],
+    );
+}
+
 #[test]
 fn impossible_optimizers() {
     let train = |optimizer: &str| format!("[train]\nglobal-batch = 100\nepochs = 2\noptimizer = {optimizer}");

@@ -2,6 +2,7 @@
 
 use crate::expansion::plan;
 use recipe::Model;
+use std::collections::BTreeSet;
 
 fn model(kind: &str, dataset: &str) -> Model {
     let dataset = format!(
@@ -22,6 +23,11 @@ fn models_have_the_published_sizes() {
         // SplitBrain, Table 1: 6,987,456 without biases.
         ("vgg-splitbrain", "cifar10", 6_990_666),
         ("cifar-cnn", "cifar10", 116_906),
+        // He et al., 2016, table 6: 0.27 M; with projections where the paper pads with zeros. Grey images: 288 fewer.
+        ("resnet20", "cifar10", 272_474),
+        ("resnet20", "synthetic", 272_186),
+        ("resnet20", "cifar100", 272_474 + 90 * 65),
+        ("resnet18", "cifar10", 11_689_512 - 990 * 513),
         ("cifar-cnn", "cifar100", 122_756),
     ] {
         assert_eq!(model(kind, dataset).parameters(), parameters, "{kind}");
@@ -43,6 +49,46 @@ fn models_name_their_layers_and_count_operations() {
     assert_eq!(conv2.flops, 2 * 20 * 25 * 50 * 64);
     let mlp = model("mnist-mlp", "mnist");
     assert_eq!(mlp.flops(), 2 * (784 * 500 + 500 * 500 + 500 * 10) + 1000);
+}
+
+#[test]
+fn residual_blocks_sum_their_layers() {
+    let model = model("resnet20", "cifar10");
+    let layers = model.weighted_layers();
+    assert_eq!(layers.len(), 2 + 9 + 1);
+    let names: Vec<&str> = layers[5].parameters.iter().map(|tensor| tensor.name.as_str()).collect();
+    assert_eq!(names[0], "residual4.conv1.weight");
+    assert_eq!(
+        names[6..],
+        [
+            "residual4.shortcut.conv1.weight",
+            "residual4.shortcut.batch-norm1.weight",
+            "residual4.shortcut.batch-norm1.bias",
+        ]
+    );
+    // Two convolutions of 3, two batch norms, a rectifier and a sum on images of 16 x 32 x 32; and the rectifier behind it.
+    let (size, weights) = (16 * 1024, 16 * 9);
+    assert_eq!(layers[2].flops, (size * (2 * 2 * weights + 2 * 5 + 1 + 1) + size) as u64);
+    // Its convolutions take 40.8 million multiply-adds; the rest is little.
+    assert!((82_000_000..86_000_000).contains(&model.flops()), "{}", model.flops());
+    let kept: usize = model.layered().unwrap().layers[3].activations();
+    assert_eq!(kept, 6 * size);
+}
+
+/// A run's identity is a digest of what is stored of it: what is newer than a stored run is left out where it changes nothing.
+#[test]
+fn models_of_earlier_versions_are_stored_as_they_were() {
+    let keys =
+        |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
+    let lenet = serde_json::to_value(model("lenet", "mnist")).unwrap();
+    let [conv, pool] = [&lenet["layers"][0], &lenet["layers"][1]];
+    let of = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+    assert_eq!(keys(conv), of(&["name", "layer", "input", "output", "parameters", "flops"]));
+    assert_eq!(keys(&conv["layer"]), of(&["kind", "outputs", "kernel", "stride", "padding"]));
+    assert_eq!(keys(&pool["layer"]), of(&["kind", "kernel", "stride"]));
+    let residual = model("resnet18", "cifar10");
+    let stored = serde_json::to_string(&residual).unwrap();
+    assert_eq!(serde_json::from_str::<Model>(&stored).unwrap(), residual);
 }
 
 #[test]

@@ -89,6 +89,7 @@ fn model() -> Model {
             output: Shape::Flat(2),
             parameters: vec![Parameter { name: "linear1.weight".to_owned(), shape: vec![2, 4] }],
             flops: 16,
+            paths: recipe::Paths::default(),
         }],
         init: recipe::Init::Pytorch,
     })

@@ -4,11 +4,11 @@
 //! strided, so libtorch never reads or writes outside the slice. It borrows the slice for as long as it
 //! lives, so the memory neither moves nor goes away, and a view that is written to is the only way to that
 //! memory. What a view hands out is `&Tensor`; an operation could only keep the memory beyond the borrow by
-//! sharing its storage with a result. The one module that uses views, `kernel`, therefore passes them as
-//! operands of operations whose results are new memory (products, sums, convolutions), as `out` of such an
-//! operation, whose result it drops, or to a transposition that dies within the same expression. No view is
-//! recorded for automatic differentiation, which would keep operands alive: a convolution records copies. Only
-//! `out` tensors are written to, and those are `ViewMut`.
+//! sharing its storage with a result. The modules that use views, `kernel`, `operation` and `recording`, therefore pass them as
+//! operands of operations whose results are new memory (products, sums, convolutions, batch norm), as `out` of such an
+//! operation, whose result is dropped, or to a transposition that dies within the same expression. No view is
+//! recorded for automatic differentiation, which would keep operands alive: `recording` copies them first, and `operation` is
+//! given views only where nothing is recorded. Only `out` tensors are written to, and those are `ViewMut`.
 
 use std::marker::PhantomData;
 use std::ops::Deref;

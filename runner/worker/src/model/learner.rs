@@ -1,8 +1,10 @@
 //! A described model and a data set as what a strategy trains.
 
+use super::batch_norm::Normaliser;
 use super::dropout::Mask;
-use super::kernel::{self, Down, Saved, dimensions};
+use super::kernel::{self, Down, Pass, Saved};
 use super::section::{Section, layout, sections};
+use super::tensors::dimensions;
 use super::{initial_weights, loss};
 use crate::data::DataSet;
 use recipe::{Layer, LayeredModel, ModelKind, PlacedLayer, Shape};
@@ -184,7 +186,8 @@ impl TorchLearner {
             let kept = self.cuts.get(&layer).filter(|_| place > section.weighted);
             let factor = self.factor(place, &x, kept)?;
             let placed = &self.model.layers[place];
-            let (y, saved) = kernel::forward(placed, weights, x, factor)
+            let pass = Pass { factor, normaliser: &mut Normaliser::OfBatch };
+            let (y, saved) = kernel::forward(placed, weights, x, pass)
                 .map_err(|error| failed(&placed.name, "forward pass", error))?;
             self.saved[place] = Some(saved);
             x = y;

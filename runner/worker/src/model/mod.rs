@@ -1,5 +1,6 @@
 //! Models in libtorch: layers with a backward pass written by hand, and TorchScript files.
 
+mod batch_norm;
 mod dropout;
 mod evaluate;
 mod flat;
@@ -7,8 +8,11 @@ mod initial;
 mod kernel;
 mod learner;
 mod loss;
+mod operation;
+mod recording;
 mod script;
 mod section;
+mod tensors;
 mod trained;
 
 pub use evaluate::Evaluation;

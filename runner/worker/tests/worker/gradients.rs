@@ -1,9 +1,10 @@
 //! The hand-written backward pass against libtorch's automatic differentiation and against differences.
 
 use crate::support::{
-    GREY, avg_pool, cifar_cnn, coloured, conv, drawn, lenet, linear, max_pool, mnist_mlp, place, softmax,
+    GREY, avg_pool, bare_conv, cifar_cnn, coloured, conv, drawn, lenet, linear, max_pool, mnist_mlp, place,
+    softmax,
 };
-use recipe::{Layer, LayeredModel, ModelKind};
+use recipe::{Layer, LayeredModel, ModelKind, PlacedLayer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use strategies::{Batch, Learner, Vector};
@@ -11,12 +12,12 @@ use tch::{Kind, Reduction, Tensor};
 use worker::data::DataSet;
 use worker::model::TorchLearner;
 
-fn batch(examples: impl IntoIterator<Item = u32>) -> Batch {
+pub(crate) fn batch(examples: impl IntoIterator<Item = u32>) -> Batch {
     Batch { epoch: 1, examples: examples.into_iter().collect() }
 }
 
 /// Loss and gradient of a batch, layer by layer as a strategy does it.
-fn gradient(learner: &mut TorchLearner, weights: &Vector, batch: &Batch) -> (f32, Vector) {
+pub(crate) fn gradient(learner: &mut TorchLearner, weights: &Vector, batch: &Batch) -> (f32, Vector) {
     // What was there before must not show through.
     let mut gradient = Vector::from(vec![f32::NAN; weights.len()]);
     let loss = gradient_into(learner, weights, batch, &mut gradient);
@@ -55,21 +56,9 @@ fn reference(
             own.push(Tensor::from_slice(values).reshape(shape).set_requires_grad(true));
             at += parameter.size();
         }
-        let pair = |side: usize| [side as i64; 2];
-        x = match placed.layer {
-            Layer::Linear { .. } => x.flatten(1, -1).linear(&own[0], Some(&own[1])),
-            Layer::Conv { stride, padding, .. } => {
-                x.conv2d(&own[0], Some(&own[1]), pair(stride), pair(padding), [1, 1], 1)
-            }
-            Layer::MaxPool { kernel, stride } => {
-                x.max_pool2d(pair(kernel), pair(stride), [0, 0], [1, 1], false)
-            }
-            Layer::AvgPool { kernel, stride } => {
-                x.avg_pool2d(pair(kernel), pair(stride), [0, 0], false, true, None)
-            }
-            Layer::Relu => x.relu(),
+        x = match &placed.layer {
             Layer::Dropout { .. } => &x * &factors[&placed.name],
-            Layer::Flatten => x.flatten(1, -1),
+            _ => result(placed, &own, &x),
         };
         leaves.extend(own);
     }
@@ -84,8 +73,48 @@ fn reference(
     (loss.double_value(&[]) as f32, Vector::from(gradient))
 }
 
+/// A layer on operands that libtorch may differentiate by.
+fn result(placed: &PlacedLayer, own: &[Tensor], x: &Tensor) -> Tensor {
+    let pair = |side: usize| [side as i64; 2];
+    match &placed.layer {
+        Layer::Linear { .. } => x.flatten(1, -1).linear(&own[0], Some(&own[1])),
+        Layer::Conv { stride, padding, .. } => {
+            x.conv2d(&own[0], own.get(1), pair(*stride), pair(*padding), [1, 1], 1)
+        }
+        Layer::MaxPool { kernel, stride, padding } => {
+            x.max_pool2d(pair(*kernel), pair(*stride), pair(*padding), [1, 1], false)
+        }
+        Layer::AvgPool { kernel, stride } => {
+            x.avg_pool2d(pair(*kernel), pair(*stride), [0, 0], false, true, None)
+        }
+        Layer::GlobalAvgPool => x.adaptive_avg_pool2d([1, 1]).flatten(1, -1),
+        // By the formula, in operations that libtorch differentiates one by one.
+        Layer::BatchNorm => {
+            let over = if x.dim() == 4 { vec![0, 2, 3] } else { vec![0] };
+            let channels = if x.dim() == 4 { vec![1, -1, 1, 1] } else { vec![1, -1] };
+            let centred = x - x.mean_dim(&over[..], true, Kind::Float);
+            let variance = centred.square().mean_dim(&over[..], true, Kind::Float);
+            centred / (variance + 1e-5).sqrt() * own[0].view(&channels[..]) + own[1].view(&channels[..])
+        }
+        Layer::Residual { .. } => {
+            let mut own = own;
+            let mut row = |layers: &[PlacedLayer]| {
+                layers.iter().fold(x.shallow_clone(), |x, inner| {
+                    let (first, rest) = own.split_at(inner.parameters.len());
+                    own = rest;
+                    result(inner, first, &x)
+                })
+            };
+            row(&placed.paths.branch) + row(&placed.paths.shortcut)
+        }
+        Layer::Relu => x.relu(),
+        Layer::Flatten => x.flatten(1, -1),
+        Layer::Dropout { .. } => unreachable!("its masks are given"),
+    }
+}
+
 /// Asserts that two vectors differ by at most `tolerance` of the larger one's largest element.
-fn close(one: &[f32], other: &[f32], tolerance: f32, what: &str) {
+pub(crate) fn close(one: &[f32], other: &[f32], tolerance: f32, what: &str) {
     assert_eq!(one.len(), other.len());
     let largest = other.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
     assert!(largest > 0.0, "{what}: nothing to compare");
@@ -122,9 +151,24 @@ fn each_kind_of_layer_equals_automatic_differentiation() {
         vec![conv(4, 3, 1, 1), max_pool(3, 2), conv(3, 2, 1, 1), avg_pool(3, 2), linear(10)],
         vec![conv(2, 7, 3, 2), avg_pool(2, 1), max_pool(2, 2), Layer::Relu, Layer::Flatten, linear(10)],
         vec![conv(10, 28, 1, 0), Layer::Flatten],
+        vec![
+            bare_conv(3, 2),
+            Layer::MaxPool { kernel: 3, stride: 2, padding: 1 },
+            Layer::GlobalAvgPool,
+            linear(10),
+        ],
+        vec![bare_conv(3, 2), Layer::BatchNorm, Layer::Relu, Layer::Flatten, linear(10)],
+        // The first layer is a block, and one without weights lies between.
+        vec![plain_block(), Layer::Residual { branch: vec![Layer::Relu], shortcut: vec![] }, linear(10)],
     ] {
         compare(place(ModelKind::Sequential, GREY, &layers), data.clone());
     }
+}
+
+/// Without batch norm: a convolution on both ways, sides halved.
+fn plain_block() -> Layer {
+    let branch = vec![conv(4, 3, 2, 1), Layer::Relu, bare_conv(4, 1), Layer::Relu];
+    Layer::Residual { branch, shortcut: vec![conv(4, 1, 2, 0)] }
 }
 
 #[test]
@@ -211,7 +255,13 @@ fn differences_of_the_loss_agree() {
 
 #[test]
 fn parts_of_a_batch_weighted_by_their_samples_give_the_whole() {
-    let mut learner = TorchLearner::new(with_dropout(), drawn(20, 1, 0.0), 3).unwrap();
+    parts_give_the_whole(with_dropout(), 1e-6);
+    let block = [plain_block(), Layer::Relu, Layer::GlobalAvgPool, linear(10)];
+    parts_give_the_whole(place(ModelKind::Sequential, GREY, &block), 1e-5);
+}
+
+fn parts_give_the_whole(model: LayeredModel, tolerance: f32) {
+    let mut learner = TorchLearner::new(model, drawn(20, 1, 0.0), 3).unwrap();
     let weights = learner.initial();
     let (whole_loss, whole) = gradient(&mut learner, &weights, &batch(0..8));
     let mut sum = Vector::zeros(whole.len());
@@ -223,7 +273,7 @@ fn parts_of_a_batch_weighted_by_their_samples_give_the_whole() {
         loss += share * part_loss;
     }
     assert!((loss - whole_loss).abs() < 1e-6 * whole_loss);
-    close(&sum, &whole, 1e-6, "parts");
+    close(&sum, &whole, tolerance, "parts");
 }
 
 #[test]
@@ -267,7 +317,8 @@ fn the_place_in_memory_does_not_matter() {
 
 #[test]
 fn an_empty_batch_has_no_loss_and_no_gradient() {
-    for model in [softmax(), lenet(), with_dropout()] {
+    let block = place(ModelKind::Sequential, GREY, &[plain_block(), Layer::BatchNorm, linear(10)]);
+    for model in [softmax(), lenet(), with_dropout(), block] {
         let mut learner = TorchLearner::new(model, drawn(20, 1, 0.0), 3).unwrap();
         let weights = learner.initial();
         let (loss, gradient) = gradient(&mut learner, &weights, &batch([]));

@@ -9,7 +9,11 @@ mod gradients;
 #[cfg(test)]
 mod groups;
 #[cfg(test)]
+mod plain;
+#[cfg(test)]
 mod real_data;
+#[cfg(test)]
+mod residual;
 #[cfg(test)]
 mod scripts;
 #[cfg(test)]

@@ -1,9 +1,12 @@
 //! Models and data sets for the tests of this package.
 
-use recipe::{Dataset, Layer, LayeredModel, ModelKind, Parameter, Partition, PlacedLayer, Shape, Source};
+use recipe::{
+    ArrayProblem, ArrayProfile, Dataset, FileProblem, Files, Layer, LayeredModel, Machine, ModelKind,
+    Parameter, Partition, Paths, PlacedLayer, PlanRequest, Shape, Source,
+};
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use worker::data::DataSet;
 
@@ -59,11 +62,16 @@ pub(crate) fn linear(outputs: usize) -> Layer {
 }
 
 pub(crate) fn conv(outputs: usize, kernel: usize, stride: usize, padding: usize) -> Layer {
-    Layer::Conv { outputs, kernel, stride, padding }
+    Layer::Conv { outputs, kernel, stride, padding, bias: true }
+}
+
+/// A convolution of 3 that keeps the sides at a stride of 1, without a bias.
+pub(crate) fn bare_conv(outputs: usize, stride: usize) -> Layer {
+    Layer::Conv { outputs, kernel: 3, stride, padding: 1, bias: false }
 }
 
 pub(crate) fn max_pool(kernel: usize, stride: usize) -> Layer {
-    Layer::MaxPool { kernel, stride }
+    Layer::MaxPool { kernel, stride, padding: 0 }
 }
 
 pub(crate) fn avg_pool(kernel: usize, stride: usize) -> Layer {
@@ -118,8 +126,39 @@ pub(crate) fn cifar_cnn() -> LayeredModel {
     place(ModelKind::CifarCnn, COLOUR, &layers)
 }
 
+/// A named model for the drawn data set, as a recipe has it.
+pub(crate) fn named(kind: ModelKind) -> LayeredModel {
+    struct Recipe(String);
+    impl Files for Recipe {
+        fn read(&self, _: &Path) -> Result<String, FileProblem> {
+            Ok(self.0.clone())
+        }
+        fn exists(&self, _: &Path) -> bool {
+            false
+        }
+        fn arrays(&self, _: &Path) -> Result<ArrayProfile, Vec<ArrayProblem>> {
+            Err(Vec::new())
+        }
+        fn current_directory(&self) -> PathBuf {
+            PathBuf::from("/")
+        }
+    }
+    let text = format!(
+        "schema = 1\nmodel = \"{kind}\"\n[train]\nglobal-batch = 10\nsteps = 1\n[[strategy]]\nkind = \"d-sync\"\n"
+    );
+    let request = PlanRequest::new(Path::new("/recipe.toml"));
+    let plan = recipe::plan(&Recipe(text), &request, &Machine::new(1)).unwrap();
+    plan.cells[0].spec.model.layered().unwrap().clone()
+}
+
 /// Puts layers into their places.
 pub(crate) fn place(kind: ModelKind, input: Shape, layers: &[Layer]) -> LayeredModel {
+    let placed = row(input, layers, "");
+    let classes = placed.last().map_or(input, |last| last.output).size();
+    LayeredModel { kind, input, classes, layers: placed, init: recipe::Init::Pytorch }
+}
+
+fn row(input: Shape, layers: &[Layer], prefix: &str) -> Vec<PlacedLayer> {
     let mut counts = BTreeMap::new();
     let mut shape = input;
     let mut placed = Vec::new();
@@ -129,19 +168,31 @@ pub(crate) fn place(kind: ModelKind, input: Shape, layers: &[Layer]) -> LayeredM
             Layer::Conv { .. } => "conv",
             Layer::MaxPool { .. } => "max-pool",
             Layer::AvgPool { .. } => "avg-pool",
+            Layer::GlobalAvgPool => "global-avg-pool",
+            Layer::BatchNorm => "batch-norm",
+            Layer::Residual { .. } => "residual",
             Layer::Relu => "relu",
             Layer::Dropout { .. } => "dropout",
             Layer::Flatten => "flatten",
         };
         let count = counts.entry(stem).or_insert(0);
         *count += 1;
-        let name = format!("{stem}{count}");
-        let (output, parameters) = result(layer, &name, shape);
+        let name = format!("{prefix}{stem}{count}");
+        let paths = match layer {
+            Layer::Residual { branch, shortcut } => Paths {
+                branch: row(shape, branch, &format!("{name}.")),
+                shortcut: row(shape, shortcut, &format!("{name}.shortcut.")),
+            },
+            _ => Paths::default(),
+        };
+        let (output, mut parameters) = result(layer, &name, shape);
+        let output = paths.branch.last().map_or(output, |last| last.output);
+        parameters.extend(paths.layers().flat_map(|inner| inner.parameters.clone()));
         let layer = layer.clone();
-        placed.push(PlacedLayer { name, layer, input: shape, output, parameters, flops: 0 });
+        placed.push(PlacedLayer { name, layer, input: shape, output, parameters, flops: 0, paths });
         shape = output;
     }
-    LayeredModel { kind, input, classes: shape.size(), layers: placed, init: recipe::Init::Pytorch }
+    placed
 }
 
 fn result(layer: &Layer, name: &str, input: Shape) -> (Shape, Vec<Parameter>) {
@@ -151,17 +202,24 @@ fn result(layer: &Layer, name: &str, input: Shape) -> (Shape, Vec<Parameter>) {
         |outputs: usize, shape: &[usize]| vec![parameter("weight", shape), parameter("bias", &[outputs])];
     match (layer, input) {
         (Layer::Linear { outputs }, _) => (Shape::Flat(*outputs), with(*outputs, &[*outputs, input.size()])),
-        (Layer::Conv { outputs, kernel, stride, padding }, Shape::Image(channels, rows, columns)) => {
+        (Layer::Conv { outputs, kernel, stride, padding, bias }, Shape::Image(channels, rows, columns)) => {
             let side = |side: usize| (side + 2 * padding - kernel) / stride + 1;
             let output = Shape::Image(*outputs, side(rows), side(columns));
-            (output, with(*outputs, &[*outputs, channels, *kernel, *kernel]))
+            let mut parameters = with(*outputs, &[*outputs, channels, *kernel, *kernel]);
+            parameters.truncate(1 + usize::from(*bias));
+            (output, parameters)
         }
-        (
-            Layer::MaxPool { kernel, stride } | Layer::AvgPool { kernel, stride },
-            Shape::Image(channels, rows, columns),
-        ) => {
+        (Layer::MaxPool { kernel, stride, padding }, Shape::Image(channels, rows, columns)) => {
+            let side = |side: usize| (side + 2 * padding - kernel) / stride + 1;
+            (Shape::Image(channels, side(rows), side(columns)), vec![])
+        }
+        (Layer::AvgPool { kernel, stride }, Shape::Image(channels, rows, columns)) => {
             let side = |side: usize| (side - kernel) / stride + 1;
             (Shape::Image(channels, side(rows), side(columns)), vec![])
+        }
+        (Layer::GlobalAvgPool, Shape::Image(channels, ..)) => (Shape::Flat(channels), vec![]),
+        (Layer::BatchNorm, Shape::Image(channels, ..) | Shape::Flat(channels)) => {
+            (input, with(channels, &[channels]))
         }
         (Layer::Flatten, _) => (Shape::Flat(input.size()), vec![]),
         _ => (input, vec![]),

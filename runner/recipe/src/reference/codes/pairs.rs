@@ -238,6 +238,13 @@ pub(super) const PAIRS: &[Code] = &[
         "A model file is read where `bakeoff` runs, and is not sent to other machines.",
     ),
     code(
+        "R149",
+        "batch norm above split layers",
+        "Below the layers that a group of `gmp` splits, each worker computes its own batch, and batch norm takes mean and variance \
+         from that. Above, the group works on rows of all its workers in rounds: their mean and variance would depend on \
+         `scheme`, and one round would not know those of the next.",
+    ),
+    code(
         "R151",
         "a code that partial sums do not survive",
         "`top-k`, `sign`, `terngrad` and `qsgd` lose much, and are not linear: a sum of what was decoded is no code. \

@@ -2,7 +2,7 @@
 
 use super::file::{Contents, Mode, reason};
 use crate::model::ModelError;
-use crate::model::kernel::dimensions;
+use crate::model::tensors::dimensions;
 use recipe::{FileLayer, ModelLayout, Parameter, Shape};
 use std::collections::BTreeMap;
 use std::path::Path;

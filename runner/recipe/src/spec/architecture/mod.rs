@@ -1,0 +1,29 @@
+//! The models that have a name, a file for each, and how layers are put in place.
+
+mod basic_block;
+mod cifar_cnn;
+mod lenet;
+mod mnist_mlp;
+mod place;
+mod resnet18;
+mod resnet20;
+mod softmax;
+mod vgg_splitbrain;
+
+pub(crate) use place::{MOST_WEIGHTS, Misfit, place};
+
+use crate::{Layer, ModelKind};
+
+/// The layers of a named model; `None` for those that bring their own.
+pub(crate) fn layers(kind: ModelKind, classes: usize) -> Option<Vec<Layer>> {
+    Some(match kind {
+        ModelKind::Softmax => softmax::layers(classes),
+        ModelKind::MnistMlp => mnist_mlp::layers(classes),
+        ModelKind::Lenet => lenet::layers(classes),
+        ModelKind::CifarCnn => cifar_cnn::layers(classes),
+        ModelKind::Resnet20 => resnet20::layers(classes),
+        ModelKind::Resnet18 => resnet18::layers(classes),
+        ModelKind::VggSplitbrain => vgg_splitbrain::layers(classes),
+        ModelKind::Sequential | ModelKind::Torchscript => return None,
+    })
+}

@@ -1,0 +1,250 @@
+//! How layers are put in place: shapes, parameters, operations.
+
+use crate::spec::layer::Paths;
+use crate::{DatasetProfile, Init, Layer, LayeredModel, ModelKind, Parameter, PlacedLayer, Shape};
+
+/// Why a layer has no place: its index, and a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Misfit {
+    pub(crate) layer: usize,
+    pub(crate) reason: String,
+}
+
+/// No model has more weights than this: positions and numbers of elements travel as 32 bits.
+pub(crate) const MOST_WEIGHTS: u64 = (1 << 32) - 1;
+
+/// Puts layers in place from the input on, as far as they fit.
+pub(crate) fn place(
+    kind: ModelKind,
+    layers: &[Layer],
+    data: DatasetProfile,
+) -> (LayeredModel, Option<Misfit>) {
+    let input = data.input;
+    let mut model = LayeredModel {
+        kind,
+        input,
+        classes: data.classes,
+        layers: Vec::with_capacity(layers.len()),
+        init: Init::default(),
+    };
+    let mut shape = input;
+    let mut weights = 0_u64;
+    for (index, layer) in layers.iter().enumerate() {
+        let placed = next(layer, shape, &model.layers, "").and_then(|placed| {
+            weights = weights.saturating_add(count(&placed.parameters));
+            if weights > MOST_WEIGHTS {
+                Err("the model would have more than 2^32 - 1 weights".to_owned())
+            } else {
+                Ok(placed)
+            }
+        });
+        match placed {
+            Ok(placed) => {
+                shape = placed.output;
+                model.layers.push(placed);
+            }
+            Err(reason) => return (model, Some(Misfit { layer: index, reason })),
+        }
+    }
+    let misfit = (shape != Shape::Flat(data.classes)).then(|| Misfit {
+        layer: layers.len().saturating_sub(1),
+        reason: format!("the last layer gives {}, but the data has {} classes", words(shape), data.classes),
+    });
+    (model, misfit)
+}
+
+fn count(parameters: &[Parameter]) -> u64 {
+    let size =
+        |shape: &[usize]| shape.iter().fold(1_u64, |product, &side| product.saturating_mul(side as u64));
+    parameters.iter().fold(0, |sum: u64, parameter| sum.saturating_add(size(&parameter.shape)))
+}
+
+/// A shape in words: `an image of 3 x 32 x 32`.
+fn words(shape: Shape) -> String {
+    match shape {
+        Shape::Flat(size) => format!("a flat vector of {size}"),
+        Shape::Image(channels, rows, columns) => format!("an image of {channels} x {rows} x {columns}"),
+    }
+}
+
+/// The layer behind those `before` it in the same row, the names of which begin with `prefix`.
+fn next(layer: &Layer, input: Shape, before: &[PlacedLayer], prefix: &str) -> Result<PlacedLayer, String> {
+    let kind = layer.kind();
+    let number = before.iter().filter(|placed| placed.layer.kind() == kind).count() + 1;
+    let name = format!("{prefix}{kind}{number}");
+    let paths = paths(layer, input, &name)?;
+    let output = output(layer, input, &paths)?;
+    let parameters = parameters(layer, input, &name, &paths);
+    let flops = flops(layer, input, output, &paths);
+    Ok(PlacedLayer { name, layer: layer.clone(), input, output, parameters, flops, paths })
+}
+
+/// The layers of a residual block in their places.
+fn paths(layer: &Layer, input: Shape, name: &str) -> Result<Paths, String> {
+    let Layer::Residual { branch, shortcut } = layer else { return Ok(Paths::default()) };
+    if branch.is_empty() {
+        return Err("its branch has no layer".to_owned());
+    }
+    Ok(Paths {
+        branch: row(branch, input, "branch", &format!("{name}."))?,
+        shortcut: row(shortcut, input, "shortcut", &format!("{name}.shortcut."))?,
+    })
+}
+
+fn row(layers: &[Layer], input: Shape, what: &str, prefix: &str) -> Result<Vec<PlacedLayer>, String> {
+    let mut placed: Vec<PlacedLayer> = Vec::with_capacity(layers.len());
+    for layer in layers {
+        let shape = placed.last().map_or(input, |last| last.output);
+        let found = match layer {
+            Layer::Residual { .. } => Err("a residual block holds no other; put them one behind the other"),
+            Layer::Dropout { .. } => Err("a residual block holds no dropout; put it behind the block"),
+            Layer::Linear { .. }
+            | Layer::Conv { .. }
+            | Layer::MaxPool { .. }
+            | Layer::AvgPool { .. }
+            | Layer::GlobalAvgPool
+            | Layer::BatchNorm
+            | Layer::Relu
+            | Layer::Flatten => Ok(()),
+        };
+        let number = placed.len() + 1;
+        let next = found.map_err(str::to_owned).and_then(|()| next(layer, shape, &placed, prefix));
+        placed.push(next.map_err(|reason| format!("layer {number} of its {what}: {reason}"))?);
+    }
+    Ok(placed)
+}
+
+fn output(layer: &Layer, input: Shape, paths: &Paths) -> Result<Shape, String> {
+    match (layer, input) {
+        (Layer::Linear { outputs }, Shape::Flat(_)) => Ok(Shape::Flat(*outputs)),
+        (Layer::Linear { .. }, image) => {
+            Err(format!("a linear layer takes a flat vector, not {}: put `flatten` before it", words(image)))
+        }
+        (Layer::Relu | Layer::Dropout { .. } | Layer::BatchNorm, shape) => Ok(shape),
+        (Layer::Flatten, shape) => Ok(Shape::Flat(shape.size())),
+        (Layer::GlobalAvgPool, Shape::Image(channels, ..)) => Ok(Shape::Flat(channels)),
+        (Layer::Residual { .. }, input) => sum(input, paths),
+        (Layer::Conv { outputs, kernel, stride, padding, .. }, Shape::Image(_, rows, columns)) => {
+            let window = Window { kernel: *kernel, stride: *stride, padding: *padding };
+            Ok(Shape::Image(*outputs, window.slide(rows)?, window.slide(columns)?))
+        }
+        (Layer::MaxPool { kernel, stride, padding }, Shape::Image(channels, rows, columns)) => {
+            if 2 * padding > *kernel {
+                return Err(format!("padding of {padding} is more than half of a window of {kernel}"));
+            }
+            let window = Window { kernel: *kernel, stride: *stride, padding: *padding };
+            Ok(Shape::Image(channels, window.slide(rows)?, window.slide(columns)?))
+        }
+        (Layer::AvgPool { kernel, stride }, Shape::Image(channels, rows, columns)) => {
+            let window = Window { kernel: *kernel, stride: *stride, padding: 0 };
+            Ok(Shape::Image(channels, window.slide(rows)?, window.slide(columns)?))
+        }
+        (
+            Layer::Conv { .. } | Layer::MaxPool { .. } | Layer::AvgPool { .. } | Layer::GlobalAvgPool,
+            Shape::Flat(size),
+        ) => Err(format!("it takes an image, not a flat vector of {size}")),
+    }
+}
+
+/// What comes out of a block: both ways through it must give the same shape.
+fn sum(input: Shape, paths: &Paths) -> Result<Shape, String> {
+    let end = |row: &[PlacedLayer]| row.last().map_or(input, |last| last.output);
+    let (branch, shortcut) = (end(&paths.branch), end(&paths.shortcut));
+    if branch == shortcut {
+        return Ok(branch);
+    }
+    let cure = if paths.shortcut.is_empty() {
+        "; give it a `shortcut` with a convolution of kernel 1 that has the branch's stride and outputs"
+    } else {
+        ""
+    };
+    Err(format!("its branch gives {}, its shortcut {}{cure}", words(branch), words(shortcut)))
+}
+
+/// A window that slides over a side; what is left over at the end is not covered, as in PyTorch.
+#[derive(Clone, Copy)]
+struct Window {
+    kernel: usize,
+    stride: usize,
+    padding: usize,
+}
+
+impl Window {
+    /// Its positions along a side.
+    fn slide(self, side: usize) -> Result<usize, String> {
+        let Self { kernel, stride, padding } = self;
+        let side = side + 2 * padding;
+        if kernel > side {
+            return Err(format!("a window of {kernel} does not fit a side of {side}"));
+        }
+        Ok((side - kernel) / stride + 1)
+    }
+}
+
+fn parameters(layer: &Layer, input: Shape, name: &str, paths: &Paths) -> Vec<Parameter> {
+    let parameter = |role: &str, shape| Parameter { name: format!("{name}.{role}"), shape };
+    let both = |weight, bias| vec![parameter("weight", weight), parameter("bias", vec![bias])];
+    match (layer, input) {
+        (Layer::Linear { outputs }, input) => both(vec![*outputs, input.size()], *outputs),
+        (Layer::Conv { outputs, kernel, bias, .. }, Shape::Image(channels, ..)) => {
+            let mut all = both(vec![*outputs, channels, *kernel, *kernel], *outputs);
+            all.truncate(if *bias { 2 } else { 1 });
+            all
+        }
+        (Layer::BatchNorm, Shape::Image(channels, ..) | Shape::Flat(channels)) => {
+            both(vec![channels], channels)
+        }
+        (Layer::Residual { .. }, _) => {
+            paths.layers().flat_map(|placed| placed.parameters.iter().cloned()).collect()
+        }
+        // A convolution over a flat vector has no place, and layers without weights have none to list.
+        (Layer::Conv { .. }, Shape::Flat(_))
+        | (
+            Layer::MaxPool { .. }
+            | Layer::AvgPool { .. }
+            | Layer::GlobalAvgPool
+            | Layer::Relu
+            | Layer::Dropout { .. }
+            | Layer::Flatten,
+            _,
+        ) => Vec::new(),
+    }
+}
+
+/// Operations of one example's forward pass. The bias is what a sum starts from, so that it costs nothing. Batch norm adds a
+/// value to two sums (the second of squares, 2), then multiplies and adds.
+fn flops(layer: &Layer, input: Shape, output: Shape, paths: &Paths) -> u64 {
+    let per_output = match (layer, input) {
+        (Layer::Linear { .. }, input) => 2 * input.size() as u64,
+        (Layer::Conv { kernel, .. }, Shape::Image(channels, ..)) => 2 * (channels * kernel * kernel) as u64,
+        (Layer::MaxPool { kernel, .. } | Layer::AvgPool { kernel, .. }, _) => (kernel * kernel) as u64,
+        (Layer::GlobalAvgPool, Shape::Image(_, rows, columns)) => (rows * columns) as u64,
+        (Layer::BatchNorm, _) => 5,
+        (Layer::Relu | Layer::Dropout { .. } | Layer::Residual { .. }, _) => 1,
+        (Layer::Conv { .. } | Layer::GlobalAvgPool, Shape::Flat(_)) | (Layer::Flatten, _) => 0,
+    };
+    let inside = paths.layers().fold(0, |sum: u64, placed| sum.saturating_add(placed.flops));
+    per_output.saturating_mul(output.size() as u64).saturating_add(inside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A flat layer of `outputs` over an image of one channel.
+    fn misfit(rows: usize, columns: usize, outputs: usize) -> Option<Misfit> {
+        let data = DatasetProfile { input: Shape::Image(1, rows, columns), classes: outputs };
+        place(ModelKind::Sequential, &[Layer::Flatten, Layer::Linear { outputs }], data).1
+    }
+
+    #[test]
+    fn a_model_has_fewer_weights_than_32_bits_can_number() {
+        // 65535 x 65537 = 2^32 - 1, and one more.
+        assert_eq!(misfit(256, 256, 65_535), None);
+        let reason = "the model would have more than 2^32 - 1 weights".to_owned();
+        assert_eq!(misfit(255, 257, 65_536), Some(Misfit { layer: 1, reason: reason.clone() }));
+        let layers = [Layer::Flatten, Layer::Linear { outputs: 9 }, Layer::Linear { outputs: usize::MAX }];
+        let data = DatasetProfile { input: Shape::Image(1, 1, 1), classes: 9 };
+        assert_eq!(place(ModelKind::Sequential, &layers, data).1, Some(Misfit { layer: 2, reason }));
+    }
+}

@@ -1,0 +1,261 @@
+//! Layers as pure data: shapes, parameters and floating-point operations; nothing that computes.
+
+use crate::spec::family::family;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// The shape of one example at some point of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shape {
+    /// A flat vector.
+    Flat(usize),
+    /// Channels, rows, columns.
+    Image(usize, usize, usize),
+}
+
+impl Shape {
+    /// Values in one example.
+    pub fn size(self) -> usize {
+        match self {
+            Self::Flat(size) => size,
+            Self::Image(channels, rows, columns) => channels * rows * columns,
+        }
+    }
+}
+
+/// `1x28x28`, or `784` for a flat vector.
+impl fmt::Display for Shape {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flat(size) => write!(out, "{size}"),
+            Self::Image(channels, rows, columns) => write!(out, "{channels}x{rows}x{columns}"),
+        }
+    }
+}
+
+impl FromStr for Shape {
+    type Err = NoShape;
+
+    fn from_str(text: &str) -> Result<Self, NoShape> {
+        let sides: Result<Vec<usize>, _> = text.split('x').map(str::parse).collect();
+        match sides.as_deref() {
+            Ok([size]) => Ok(Self::Flat(*size)),
+            Ok([channels, rows, columns]) => Ok(Self::Image(*channels, *rows, *columns)),
+            _ => Err(NoShape(text.to_owned())),
+        }
+    }
+}
+
+/// A text that is no shape of an example.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is no shape; write channels, rows and columns as in `1x28x28`, or the length of a flat vector"
+)]
+pub struct NoShape(pub String);
+
+family! {
+    /// The layers that a sequential model can have.
+    pub enum LayerKind {
+        Linear = "linear": "y = W x + b, on a flat vector.",
+        Conv = "conv": "Convolution with a square kernel, and a bias unless `bias = false`, on an image.",
+        MaxPool = "max-pool": "The largest value of each square window.",
+        AvgPool = "avg-pool": "The mean of each square window.",
+        GlobalAvgPool = "global-avg-pool": "The mean of each channel: an image becomes a flat vector of its channels.",
+        BatchNorm = "batch-norm": "Each channel of an image, or value of a flat vector, minus its mean, divided by \
+            sqrt(variance + 1e-5), times a weight that begins at 1, plus a bias that begins at 0. Training takes mean \
+            and variance from the samples that the worker computes at once (its share of the batch, or a piece of it \
+            with `train.accumulate`), so that several workers do not equal one process; of a single value, the bias \
+            comes out. Evaluation takes them from up to 2,048 training samples, the same for all models of a data set, \
+            for the weights that are evaluated: nothing of them travels or is stored.",
+        Residual = "residual": "branch(x) + shortcut(x): two rows of layers over the same input, added; without a \
+            `shortcut`, x itself is added. One layer for schedules and exchanges: its gradient is complete at once.",
+        Relu = "relu": "max(x, 0).",
+        Dropout = "dropout": "Sets values to zero at random while training.",
+        Flatten = "flatten": "An image becomes a flat vector.",
+    }
+}
+
+/// A layer, as the recipe describes it. What is newer than recipes that are stored is left out where it changes nothing, so
+/// that these keep their identity.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Layer {
+    /// y = W x + b, with W of `outputs` rows.
+    Linear {
+        /// Width of the result.
+        outputs: usize,
+    },
+    /// Two-dimensional convolution; square kernel.
+    Conv {
+        /// Channels of the result.
+        outputs: usize,
+        /// Side of the kernel.
+        kernel: usize,
+        /// Step of the kernel.
+        stride: usize,
+        /// Zeros on each side.
+        padding: usize,
+        /// Whether each channel has a bias.
+        #[serde(default = "biased", skip_serializing_if = "is_biased")]
+        bias: bool,
+    },
+    /// Largest value of each square window.
+    MaxPool {
+        /// Side of the window.
+        kernel: usize,
+        /// Step of the window.
+        stride: usize,
+        /// What the image is widened by on each side, with values that are never the largest; at most half of the window.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        padding: usize,
+    },
+    /// Mean of each square window.
+    AvgPool {
+        /// Side of the window.
+        kernel: usize,
+        /// Step of the window.
+        stride: usize,
+    },
+    /// Mean of each channel.
+    GlobalAvgPool,
+    /// Batch normalisation (Ioffe and Szegedy, 2015, arXiv 1502.03167, algorithm 1) of each channel, or of each value of a flat
+    /// vector: gamma (x - mean) / sqrt(variance + 1e-5) + beta, with the variance of the population.
+    BatchNorm,
+    /// branch(x) + shortcut(x) (He et al., 2016, arXiv 1512.03385, equations 1 and 2).
+    Residual {
+        /// The layers of F, at least one; no dropout and no other block.
+        branch: Vec<Layer>,
+        /// The layers of the projection W_s; none for the identity.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        shortcut: Vec<Layer>,
+    },
+    /// max(x, 0).
+    Relu,
+    /// Sets each value to zero with probability `rate` while training, and scales the others by 1 / (1 - rate).
+    Dropout {
+        /// Probability of a zero.
+        rate: f32,
+    },
+    /// An image becomes a flat vector, channel by channel, row by row.
+    Flatten,
+}
+
+fn biased() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_biased(bias: &bool) -> bool {
+    *bias
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(padding: &usize) -> bool {
+    *padding == 0
+}
+
+impl Layer {
+    /// The recipe's `kind`.
+    pub fn kind(&self) -> LayerKind {
+        match self {
+            Self::Linear { .. } => LayerKind::Linear,
+            Self::Conv { .. } => LayerKind::Conv,
+            Self::MaxPool { .. } => LayerKind::MaxPool,
+            Self::AvgPool { .. } => LayerKind::AvgPool,
+            Self::GlobalAvgPool => LayerKind::GlobalAvgPool,
+            Self::BatchNorm => LayerKind::BatchNorm,
+            Self::Residual { .. } => LayerKind::Residual,
+            Self::Relu => LayerKind::Relu,
+            Self::Dropout { .. } => LayerKind::Dropout,
+            Self::Flatten => LayerKind::Flatten,
+        }
+    }
+}
+
+/// A tensor of weights.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Parameter {
+    /// `linear1.weight`: layer and role; in a block `residual1.conv1.weight` or `residual1.shortcut.conv1.weight`.
+    pub name: String,
+    /// PyTorch's shape: `[out, in]` or `[out, in, rows, columns]` for weights, `[out]` for a bias and for both of a batch norm.
+    pub shape: Vec<usize>,
+}
+
+impl Parameter {
+    /// Rows and columns, where it is more than a list: each output's weights are a row.
+    pub fn matrix(&self) -> Option<(usize, usize)> {
+        let (rows, rest) = self.shape.split_first()?;
+        (!rest.is_empty()).then(|| (*rows, rest.iter().product()))
+    }
+
+    /// Number of weights.
+    pub fn size(&self) -> usize {
+        self.shape.iter().product()
+    }
+}
+
+/// A layer in its place: shapes resolved, weights counted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PlacedLayer {
+    /// `conv1`, `relu3`: the kind and its position among its kind, from 1; in a block after the block's name and a dot.
+    pub name: String,
+    /// What it does.
+    pub layer: Layer,
+    /// What goes in.
+    pub input: Shape,
+    /// What comes out.
+    pub output: Shape,
+    /// Its weights, in the order in which they lie in the flat vector.
+    pub parameters: Vec<Parameter>,
+    /// Floating-point operations of one example's forward pass; a multiply-add counts two.
+    pub flops: u64,
+    /// Of a residual block its layers in their places; of every other layer nothing.
+    #[serde(default, skip_serializing_if = "Paths::is_empty")]
+    pub paths: Paths,
+}
+
+impl PlacedLayer {
+    /// Whether its result depends on the other examples of the batch: batch norm, or a block with it.
+    pub fn looks_across_batch(&self) -> bool {
+        match self.layer {
+            Layer::BatchNorm => true,
+            Layer::Residual { .. } => self.paths.layers().any(Self::looks_across_batch),
+            Layer::Linear { .. }
+            | Layer::Conv { .. }
+            | Layer::MaxPool { .. }
+            | Layer::AvgPool { .. }
+            | Layer::GlobalAvgPool
+            | Layer::Relu
+            | Layer::Dropout { .. }
+            | Layer::Flatten => false,
+        }
+    }
+
+    /// Values of one example that a forward pass keeps for the backward pass.
+    pub fn activations(&self) -> usize {
+        self.output.size() + self.paths.layers().map(Self::activations).sum::<usize>()
+    }
+}
+
+/// The two ways through a residual block. The block's parameters are those of the branch, then those of the shortcut.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Paths {
+    /// From the block's input to what the shortcut is added to.
+    pub branch: Vec<PlacedLayer>,
+    /// From the block's input to what is added; empty where that is the input itself.
+    pub shortcut: Vec<PlacedLayer>,
+}
+
+impl Paths {
+    /// The layers in the order of their parameters.
+    pub fn layers(&self) -> impl Iterator<Item = &PlacedLayer> {
+        self.branch.iter().chain(&self.shortcut)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.branch.is_empty() && self.shortcut.is_empty()
+    }
+}

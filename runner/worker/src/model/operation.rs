@@ -1,0 +1,72 @@
+//! What a layer makes of its operands, in memory of its own: nothing here changes what it is given, so that libtorch may record
+//! it, and the input may be used twice.
+
+use super::batch_norm::Normaliser;
+use super::tensors::pair;
+use recipe::{Layer, PlacedLayer};
+use tch::{Kind, TchError, Tensor};
+
+/// The result of a layer. `operands` are its weights, in the order of its parameters.
+pub(super) fn result(
+    layer: &PlacedLayer,
+    operands: &[&Tensor],
+    x: &Tensor,
+    normaliser: &mut Normaliser<'_>,
+) -> Result<Tensor, TchError> {
+    match (&layer.layer, operands) {
+        (Layer::Linear { .. }, [weight, bias]) => {
+            bias.f_addmm(&x.f_flatten(1, -1)?, &weight.f_transpose(0, 1)?)
+        }
+        (Layer::Conv { stride, padding, .. }, [weight, bias @ ..]) => {
+            x.f_conv2d(weight, bias.first().copied(), pair(*stride), pair(*padding), [1, 1], 1)
+        }
+        (Layer::MaxPool { kernel, stride, padding }, []) => {
+            x.f_max_pool2d(pair(*kernel), pair(*stride), pair(*padding), [1, 1], false)
+        }
+        (Layer::AvgPool { kernel, stride }, []) => {
+            x.f_avg_pool2d(pair(*kernel), pair(*stride), [0, 0], false, true, None)
+        }
+        (Layer::GlobalAvgPool, []) => x.f_mean_dim(&[2_i64, 3][..], false, Kind::Float),
+        (Layer::BatchNorm, [weight, bias]) => normaliser.result(&layer.name, x, weight, bias),
+        (Layer::Residual { .. }, operands) => sum(layer, operands, x, normaliser),
+        (Layer::Relu, []) => x.f_relu(),
+        (Layer::Flatten, []) => x.f_flatten(1, -1),
+        // Its masks are the learner's; no block has one.
+        (Layer::Dropout { .. }, _) => Err(TchError::Shape(format!("{} has no place here", layer.name))),
+        (
+            Layer::Linear { .. }
+            | Layer::Conv { .. }
+            | Layer::MaxPool { .. }
+            | Layer::AvgPool { .. }
+            | Layer::GlobalAvgPool
+            | Layer::BatchNorm
+            | Layer::Relu
+            | Layer::Flatten,
+            operands,
+        ) => Err(TchError::Shape(format!("{} does not take {} operands", layer.name, operands.len()))),
+    }
+}
+
+/// branch(x) + shortcut(x).
+fn sum(
+    layer: &PlacedLayer,
+    operands: &[&Tensor],
+    x: &Tensor,
+    normaliser: &mut Normaliser<'_>,
+) -> Result<Tensor, TchError> {
+    let mut left = operands;
+    let mut row = |layers: &[PlacedLayer]| -> Result<Tensor, TchError> {
+        let mut y = x.shallow_clone();
+        for inner in layers {
+            let (own, rest) = left.split_at_checked(inner.parameters.len()).ok_or_else(|| {
+                TchError::Shape(format!("{} does not take {} operands", layer.name, operands.len()))
+            })?;
+            left = rest;
+            y = result(inner, own, &y, normaliser)?;
+        }
+        Ok(y)
+    };
+    let branch = row(&layer.paths.branch)?;
+    let shortcut = row(&layer.paths.shortcut)?;
+    branch.f_add(&shortcut)
+}

@@ -1,0 +1,56 @@
+//! A layer that libtorch records by itself, on copies of its weights, which are small beside the work, and differentiates.
+
+use super::flat::View;
+use super::kernel::Down;
+use super::tensors::split_mut;
+use recipe::PlacedLayer;
+use tch::{TchError, Tensor};
+
+/// What was recorded: leaves of an automatic differentiation, and the result.
+pub(super) struct Recording {
+    /// What went in.
+    input: Tensor,
+    /// Copies of the layer's weights.
+    operands: Vec<Tensor>,
+    /// What came out.
+    result: Tensor,
+}
+
+impl Recording {
+    /// Records what `compute` makes of the input and the operands; it must change neither. The result is handed out with the
+    /// memory of what was recorded, which may be overwritten unless `compute` ends with an operation that looks at its own
+    /// result again.
+    pub(super) fn of(
+        x: &Tensor,
+        operands: &[View<'_>],
+        compute: impl FnOnce(&Tensor, &[&Tensor]) -> Result<Tensor, TchError>,
+    ) -> Result<(Tensor, Self), TchError> {
+        let leaf = |tensor: Tensor| tensor.f_set_requires_grad(true);
+        let input = leaf(x.f_detach()?)?;
+        let copies = operands.iter().map(|operand| leaf(operand.f_detach_copy()?));
+        let operands = copies.collect::<Result<Vec<_>, _>>()?;
+        let leaves: Vec<&Tensor> = operands.iter().collect();
+        let result = tch::with_grad(|| compute(&input, &leaves))?;
+        Ok((result.f_detach()?, Self { input, operands, result }))
+    }
+
+    /// The product of the result with `gy` has `gy` as its gradient with respect to the result, whatever lies there by now.
+    pub(super) fn backward(&self, layer: &PlacedLayer, down: Down<'_>) -> Result<Option<Tensor>, TchError> {
+        let Down { gy, gradient, wants_input, .. } = down;
+        let mut leaves: Vec<&Tensor> = self.operands.iter().collect();
+        leaves.extend(wants_input.then_some(&self.input));
+        if leaves.is_empty() {
+            return Ok(None);
+        }
+        let product = tch::with_grad(|| self.result.f_reshape([-1])?.f_dot(&gy.f_reshape([-1])?))?;
+        let mut gradients = Tensor::f_run_backward(&[product], &leaves, false, false)?.into_iter();
+        for mut memory in split_mut(layer, gradient)? {
+            memory.fill_from(&gradients.next().ok_or_else(|| missing(layer))?)?;
+        }
+        Ok(gradients.next())
+    }
+}
+
+fn missing(layer: &PlacedLayer) -> TchError {
+    TchError::Torch(format!("{} has no gradient", layer.name))
+}
