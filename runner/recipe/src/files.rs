@@ -26,7 +26,10 @@ pub trait Files {
     ///
     /// # Errors
     /// Everything that keeps them from being trained on.
-    fn arrays(&self, folder: &Path) -> Result<ArrayProfile, Vec<ArrayProblem>>;
+    fn arrays(&self, folder: &Path) -> Result<ArrayProfile, Vec<ArrayProblem>> {
+        let reason = format!("the arrays in {} cannot be described here", folder.display());
+        Err(vec![ArrayProblem { reason, cure: "take another data set".to_owned() }])
+    }
 
     /// The folder that relative paths are relative to; absolute.
     fn current_directory(&self) -> PathBuf;

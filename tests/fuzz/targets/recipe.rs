@@ -7,7 +7,7 @@
 
 use bakeoff_fuzz::{Bound, bounded};
 use libfuzzer_sys::fuzz_target;
-use recipe::{ArrayProblem, ArrayProfile, FileProblem, Files, Machine, PlanRequest};
+use recipe::{FileProblem, Files, Machine, PlanRequest};
 use std::path::{Path, PathBuf};
 
 /// One file that extends nothing but itself.
@@ -22,10 +22,6 @@ impl Files for Desk<'_> {
 
     fn exists(&self, _: &Path) -> bool {
         true
-    }
-
-    fn arrays(&self, _: &Path) -> Result<ArrayProfile, Vec<ArrayProblem>> {
-        Err(vec![ArrayProblem { reason: "there are no arrays".into(), cure: "none".into() }])
     }
 
     fn current_directory(&self) -> PathBuf {
