@@ -148,7 +148,7 @@ const FIRST_ADAMW: Trajectory = [
         0.696_058_724_096_502,
         -0.833_536_258_486_818,
         0.349_330_845_029_624,
-        2.106_174_434_323_900,
+        2.106_174_434_323_9,
         -1.521_888_801_620_096,
     ],
     [
@@ -228,8 +228,8 @@ fn layers_that_arrive_one_by_one_are_the_whole_gradient() {
         let mut x = w.clone();
         for step in 0..6 {
             let g = draw();
-            let spans = if step % 3 == 1 { vec![0..WEIGHTS] } else { vec![24..WEIGHTS, 0..24] };
-            for span in spans {
+            let ends = if step % 3 == 1 { vec![0, WEIGHTS] } else { vec![0, 24, WEIGHTS] };
+            for span in ends.windows(2).rev().map(|ends| ends[0]..ends[1]) {
                 let mut part = Part { at: span.start, values: g[span].to_vec().into() };
                 layers.apply_part(&mut x, &mut part, RATE);
             }

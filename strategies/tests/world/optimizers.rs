@@ -64,7 +64,9 @@ fn averaged(scene: &Scene, period: u64) -> Vector {
         }
         if t % period == 0 || t == plan.budget.steps() {
             let mut mean = Vector::zeros(models[0].len());
-            models.iter().for_each(|w| mean.add(w));
+            for w in &models {
+                mean.add(w);
+            }
             mean.scale(1.0 / models.len() as f32);
             models.fill(mean);
         }
@@ -83,10 +85,10 @@ fn alone_is_one_process(strategy: &Strategy) -> bool {
         | Strategy::AdPsgd { .. }
         | Strategy::AsyncSgd { .. } => true,
         Strategy::Gmp { mp, .. } => *mp == 1,
-        // Stale gradients, and steps of an outer optimizer.
-        Strategy::PipeSgd { .. } | Strategy::Slowmo { .. } => false,
-        // Rules of their own, of which `acts` is false.
-        Strategy::AsyncMsgd { .. }
+        // Stale gradients, and steps of an outer optimizer; rules of their own, of which `acts` is false.
+        Strategy::PipeSgd { .. }
+        | Strategy::Slowmo { .. }
+        | Strategy::AsyncMsgd { .. }
         | Strategy::HogwildSgd { .. }
         | Strategy::EasgdOriginal { .. }
         | Strategy::EasgdAsync { .. }
