@@ -1,5 +1,4 @@
 //! A model of one's own, from a TorchScript file: from its recipe to its page and to the weights that PyTorch reads again.
-#![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
 use e2e::Desk;
 use record::Event;

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// A large file is read, and run a few times.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 /// How the worker binary ends if the file is no model that it can train.
 const REFUSED: i32 = 3;
 

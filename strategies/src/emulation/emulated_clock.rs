@@ -204,10 +204,10 @@ mod tests {
     fn step(machine: &Machine, phases: &mut PhaseClock, real: [u64; 4]) -> [u64; 4] {
         phases.timed(Phase::Data, Work::Data, || machine.works(real[0]));
         phases.timed(Phase::Forward, Work::Forward { layer: 0, share: BatchShare::WHOLE }, || {
-            machine.works(real[1])
+            machine.works(real[1]);
         });
         phases.timed(Phase::Backward, Work::Backward { layer: 0, share: BatchShare::WHOLE }, || {
-            machine.works(real[2])
+            machine.works(real[2]);
         });
         phases.timed(Phase::Update, Work::Update(10), || machine.works(real[3]));
         let step = phases.step();
@@ -246,7 +246,7 @@ mod tests {
     fn a_rank_that_was_late_has_waited_less_for_its_peers() {
         let (machine, clock, mut phases) = stage(0);
         phases.timed(Phase::Forward, Work::Forward { layer: 0, share: BatchShare::WHOLE }, || {
-            machine.works(300)
+            machine.works(300);
         });
         // The peers come at 500, whether this rank is there at 200 or at 300.
         phases.switch(Phase::WaitPeer);

@@ -179,9 +179,10 @@ impl ModelPartition {
     /// columns once they have been exchanged.
     fn activations(&self, layer: usize) -> usize {
         let PartitionedLayer { activations, outputs, .. } = self.layers[layer];
-        match self.split.contains(&layer) {
-            true => (activations * self.columns(layer, 0).len()).div_ceil(outputs.max(1)) + outputs,
-            false => activations,
+        if self.split.contains(&layer) {
+            (activations * self.columns(layer, 0).len()).div_ceil(outputs.max(1)) + outputs
+        } else {
+            activations
         }
     }
 

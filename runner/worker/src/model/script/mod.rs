@@ -143,9 +143,9 @@ impl ScriptLearner {
             rest = after;
             // A branch of the script that was not taken has none.
             if own.defined() {
-                ViewMut::new(memory, &tensor.size())?.fill_from(&own)?
+                ViewMut::new(memory, &tensor.size())?.fill_from(&own)?;
             } else {
-                memory.fill(0.0)
+                memory.fill(0.0);
             }
         }
         Ok(gradients.next())
