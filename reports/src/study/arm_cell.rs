@@ -41,7 +41,7 @@ pub(crate) struct ArmCell<'a> {
     pub(crate) index: usize,
     /// Number of planned runs.
     pub(crate) planned: usize,
-    /// Which workers must end with the same weights.
+    /// Whose weights are compared.
     pub(crate) equal: EqualWeights,
     /// Samples of a global batch.
     pub(crate) batch: u32,

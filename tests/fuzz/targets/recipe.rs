@@ -45,8 +45,8 @@ fn plan(input: &str) {
     let only = parts.next();
     let path = Path::new("recipe.toml");
     let request = PlanRequest { path, overrides: &overrides, sweeps: &sweeps, only, repeats: None };
-    match recipe::plan(&Desk { text }, &request, &Machine { cores: 4 }) {
-        Ok(plan) => drop(recipe::plan(&Desk { text: &plan.expanded }, &PlanRequest::new(path), &Machine { cores: 4 })),
+    match recipe::plan(&Desk { text }, &request, &Machine::new(4)) {
+        Ok(plan) => drop(recipe::plan(&Desk { text: &plan.expanded }, &PlanRequest::new(path), &Machine::new(4))),
         Err(problems) => drop((problems.render(recipe::Colours::Ansi, 80), problems.to_json())),
     }
 }

@@ -1,6 +1,9 @@
 //! Files that exist only in a test.
 
-use recipe::{ArrayProblem, ArrayProfile, FileProblem, Files, Machine, Plan, PlanRequest, Problems};
+use recipe::{
+    ArrayProblem, ArrayProfile, FileLayer, FileProblem, Files, Machine, ModelLayout, Parameter, Plan,
+    PlanRequest, Problems, Shape,
+};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -51,6 +54,17 @@ impl Desk {
 }
 
 impl Files for Desk {
+    /// Of `9.pt`, a model of one layer that scores nine classes.
+    fn describe_model(&self, file: &Path, input: Shape) -> Result<ModelLayout, FileProblem> {
+        let named = file.strip_prefix("/desk").unwrap_or(file).with_extension("");
+        let classes = named.to_str().and_then(|name| name.parse().ok());
+        let classes: usize = classes.ok_or_else(|| FileProblem::new("no such file"))?;
+        let weight = Parameter { name: "weight".into(), shape: vec![classes, input.size()] };
+        let layer =
+            FileLayer { name: "forward".into(), parameters: vec![weight], activations: classes, flops: 0 };
+        Ok(ModelLayout { sha256: "0".repeat(64), input, classes, layers: vec![layer] })
+    }
+
     fn read(&self, path: &Path) -> Result<String, FileProblem> {
         self.files
             .get(path.strip_prefix("/desk").unwrap_or(path))

@@ -517,7 +517,7 @@ fn impossible_groups() {
                 "a code for weights, on purpose",
                 &[&gmp("average-every = 4\ncompression = { kind = \"fp16\", parameters = true }")],
             ),
-            ("a code where one group splits everything", &[&gmp("mp = 2\ncompression = \"fp16\"")]),
+            ("a code where one group splits everything", &[&gmp("mp = 4\ncompression = \"fp16\"")]),
             (
                 "convolutions only",
                 &[
@@ -526,6 +526,24 @@ fn impossible_groups() {
                 ],
             ),
             ("keys of another strategy", &["[[strategy]]\nkind = \"d-sync\"\nmp = 2"]),
+        ],
+    );
+}
+
+#[test]
+fn impossible_model_files() {
+    let model = |more: &str| format!("[model]\nkind = \"torchscript\"\n{more}");
+    check(
+        "impossible_model_files",
+        &[
+            ("no file is named", &[&model("")]),
+            ("no file", &[&model("file = \"net.pt\"")]),
+            ("too few classes", &[&model("file = \"9.pt\"")]),
+            ("drawn weights", &[&model("file = \"10.pt\"\ninit = \"xavier\"")]),
+            ("layers beside a file", &[&model("file = \"10.pt\"\nlayers = [\"flatten\"]")]),
+            ("a file for layers", &["[model]\nkind = \"softmax\"\nfile = \"10.pt\""]),
+            ("other machines", &[&model("file = \"10.pt\""), "[nodes]\nuse = [\"lab1*2\"]"]),
+            ("groups", &[&model("file = \"10.pt\""), "[[strategy]]\nkind = \"gmp\"\nmp = 2"]),
         ],
     );
 }
