@@ -12,6 +12,7 @@ mod exit;
 mod export;
 mod live;
 mod machines;
+mod model_table;
 mod output;
 mod page;
 mod planning;

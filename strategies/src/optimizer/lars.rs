@@ -47,7 +47,9 @@ impl Lars {
             let g = norm(gradient);
             let w = norm(pieces().flat_map(|(_, piece)| weights[piece].iter().copied()));
             let decay = f64::from(self.weight_decay);
-            *rate = if w == 0.0 || g == 0.0 { 1.0 } else { (self.trust * w / (g + decay * w)) as f32 };
+            // Of a gradient that is as good as none, the rate would be beyond all numbers.
+            let found = (self.trust * w / (g + decay * w)) as f32;
+            *rate = if w == 0.0 || g == 0.0 || found.is_infinite() { 1.0 } else { found };
         }
     }
 

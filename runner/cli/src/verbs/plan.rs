@@ -9,7 +9,7 @@ use crate::output::table::{Cell as TableCell, Sheet};
 use crate::output::{self, human};
 use crate::planning;
 use crate::reuse::{self, Action, Decision, Reuse};
-use crate::transformed;
+use crate::{model_table, transformed};
 use clap::{Args, ValueEnum};
 use recipe::{Cell, Plan};
 use serde_json::{Value, json};
@@ -67,7 +67,10 @@ pub(crate) fn execute(args: &PlanArgs, context: &Context<'_>) -> Result<Exit, Fa
     let decisions = if args.why { Some(decide(&plan, context)?) } else { None };
     let decisions = decisions.as_deref();
     match args.format {
-        Format::Table if args.full => output::data(&(plan.expanded.clone() + &transformed::comments(&plan)))?,
+        Format::Table if args.full => {
+            let comments = model_table::comments(&plan) + &transformed::comments(&plan);
+            output::data(&(plan.expanded.clone() + &comments))?;
+        }
         Format::Table => output::data(&table(&plan, decisions, output::width()))?,
         Format::Json => output::json(&document(&plan, decisions, args.full))?,
         Format::Csv => output::data(&csv(&plan, decisions))?,

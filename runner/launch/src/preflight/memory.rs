@@ -3,7 +3,7 @@
 use super::files::{copies_of, state_vectors};
 use super::{FLOAT, Part, mebibytes};
 use crate::Inventory;
-use recipe::{ArrayValues, PayloadPath, Role, RunSpec, Source, Strategy};
+use recipe::{ArrayValues, Model, PayloadPath, Role, RunSpec, Source, Strategy};
 
 /// A worker process before it has a model or data: program, libraries and their first allocations.
 pub(super) const PROCESS: u64 = 150 << 20;
@@ -31,7 +31,25 @@ pub(super) struct Needs {
     workers: u64,
     servers: u64,
     copies: u64,
+    /// Vectors as long as the weights that the evaluator holds beside those of every model.
+    of_evaluator: u64,
     evaluator: bool,
+}
+
+/// Vectors as long as the weights that a model in a file takes beside those of every model: its initial weights, the module's
+/// own tensors and their gradients; of an evaluator a second module.
+struct FileVectors {
+    worker: u64,
+    evaluator: u64,
+}
+
+impl FileVectors {
+    fn of(model: &Model) -> Self {
+        match model {
+            Model::Layers(_) => Self { worker: 0, evaluator: 0 },
+            Model::File(_) => Self { worker: 3, evaluator: 3 },
+        }
+    }
 }
 
 impl Needs {
@@ -44,6 +62,7 @@ impl Needs {
             Strategy::Custom { name, .. } => inventory.strategies.get(name).copied().unwrap_or(0),
             _ => 0,
         };
+        let of_file = FileVectors::of(&spec.model);
         let own = |role| spec.strategy.own_vectors(role, spec.cluster.workers());
         // AdamW has two; which rank has the optimizer depends on the strategy.
         let vectors = VECTORS + spec.train.optimizer.vectors().saturating_sub(1);
@@ -55,6 +74,7 @@ impl Needs {
             // A saved state is held until it is on the disk.
             vectors_of_worker: vectors
                 + custom
+                + of_file.worker
                 + own(Role::Worker)
                 + spec.compression.own_vectors()
                 + state_vectors(spec, Role::Worker),
@@ -66,6 +86,7 @@ impl Needs {
             workers,
             servers,
             copies: copies_of(spec),
+            of_evaluator: of_file.evaluator,
             evaluator: part.evaluator,
         }
     }
@@ -83,7 +104,8 @@ impl Needs {
 
     /// The model and a buffer; where models are averaged, their sums of 64 bits as well.
     fn evaluator(&self) -> u64 {
-        PROCESS + if self.copies > 1 { 4 } else { 2 } * self.weights + self.data
+        let vectors = self.of_evaluator + if self.copies > 1 { 4 } else { 2 };
+        PROCESS + vectors * self.weights + self.data
     }
 
     /// The memory of all processes of the run, in bytes.

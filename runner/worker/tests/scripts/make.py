@@ -30,6 +30,62 @@ class Normed(nn.Module):
         return self.net(x)
 
 
+class Forgetful(nn.Module):
+    """Its norm keeps nothing, and looks at the whole batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(*pooled(), nn.BatchNorm1d(16, track_running_stats=False), nn.Linear(16, 10))
+
+    def forward(self, x):
+        return self.net(x)
+
+
+class Experts(nn.Module):
+    """The second expert is never asked."""
+
+    def __init__(self):
+        super().__init__()
+        self.pool = nn.Sequential(*pooled())
+        self.one = nn.Linear(16, 10)
+        self.two = nn.Linear(16, 10)
+
+    def forward(self, x):
+        y = self.pool(x)
+        if y.sum().item() > 1e9:
+            return self.two(y)
+        return self.one(y)
+
+
+class Tied(nn.Module):
+    """Two modules with one weight."""
+
+    def __init__(self):
+        super().__init__()
+        self.pool = nn.Sequential(*pooled())
+        self.one = nn.Linear(16, 16)
+        self.two = nn.Linear(16, 16)
+        self.two.weight = self.one.weight
+        self.top = nn.Linear(16, 10)
+
+    def forward(self, x):
+        return self.top(self.two(self.one(self.pool(x))))
+
+
+class Tokens(nn.Module):
+    """Numbers of tokens as floats, of which the model changes its own copy, and a logarithm."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(4, 3)
+        self.top = nn.Linear(3 * 16, 10)
+
+    def forward(self, x):
+        tokens = x.mul_(1.0).flatten(1)[:, :16]
+        scores = self.top(self.embedding(tokens.clamp(0, 3).long()).flatten(1))
+        return scores + torch.log1p(tokens.sum(1, keepdim=True).abs())
+
+
 class Frozen(nn.Module):
     """Only the last layer is trained."""
 
@@ -76,6 +132,23 @@ class Blocked(nn.Module):
         return self.top(x.round().detach())
 
 
+class InPlace(nn.Module):
+    """Changes what comes to its second stage."""
+
+    def __init__(self):
+        super().__init__()
+        self.below = nn.Sequential(*pooled(), nn.Linear(16, 16), nn.Sigmoid())
+        self.top = nn.Linear(16, 10)
+
+    @torch.jit.export
+    def stage0(self, x):
+        return self.below(x)
+
+    @torch.jit.export
+    def stage1(self, x):
+        return self.top(x.mul_(2.0))
+
+
 class Weightless(nn.Module):
     @torch.jit.export
     def stage0(self, x):
@@ -110,9 +183,14 @@ if __name__ == "__main__":
     torch.manual_seed(1)
     save("dropout", Dropping())
     save("batch-norm", Normed())
+    save("forgetful", Forgetful())
+    save("experts", Experts())
+    save("tied", Tied())
+    save("tokens", Tokens())
     save("frozen", Frozen())
     save("shared", Shared())
     save("blocked", Blocked())
+    save("in-place", InPlace())
     save("weightless", Weightless())
     save("rowless", Rowless())
     save("doubled", Doubled(), double=True)

@@ -147,6 +147,20 @@ fn what_is_random_in_a_script_follows_seed_epoch_and_examples() {
 }
 
 #[test]
+fn tokens_are_numbers_and_another_thread_computes_the_same_bits() {
+    let data = drawn(40, 1, 0.0);
+    let passes = |learner: &mut ScriptLearner| {
+        let weights = learner.initial();
+        (0..3).map(|epoch| pass(learner, &weights, &batch(epoch, 0..20)).1.sha256()).collect::<Vec<_>>()
+    };
+    for name in ["tokens", "dropout"] {
+        let expected = passes(&mut learner(script(name), &data));
+        let mut moved = learner(script(name), &data);
+        assert_eq!(std::thread::spawn(move || passes(&mut moved)).join().unwrap(), expected, "{name}");
+    }
+}
+
+#[test]
 fn frozen_weights_are_no_part_of_the_vector() {
     let data = drawn(40, 1, 0.0);
     let mut learner = learner(script("frozen"), &data);
@@ -158,6 +172,25 @@ fn frozen_weights_are_no_part_of_the_vector() {
     assert!(pass(&mut learner, &Vector::from(down), &batch(0, 0..20)).0 < loss);
 }
 
+/// The gradient is that of central differences, although the second stage writes over what the first one made.
+#[test]
+fn a_stage_may_change_its_input_in_place() {
+    let data = drawn(20, 1, 0.0);
+    let mut learner = learner(script("in-place"), &data);
+    let weights = learner.initial();
+    let batch = batch(0, 0..20);
+    let (_, gradient) = pass(&mut learner, &weights, &batch);
+    for place in (0..weights.len()).step_by(17) {
+        let mut loss = |by: f32| {
+            let mut moved = weights.clone();
+            moved[place] += by;
+            f64::from(pass(&mut learner, &moved, &batch).0)
+        };
+        let slope = (loss(1e-2) - loss(-1e-2)) / 2e-2;
+        assert!((slope - f64::from(gradient[place])).abs() < 2e-3, "{place}: {slope} {}", gradient[place]);
+    }
+}
+
 #[test]
 fn a_script_that_cannot_be_trained_here_says_why() {
     let reason = |file: PathBuf| match describe(&file, GREY) {
@@ -166,6 +199,9 @@ fn a_script_that_cannot_be_trained_here_says_why() {
     };
     for (name, expected) in [
         ("batch-norm", "it changes more than its weights in training, as batch normalisation does"),
+        ("forgetful", "the scores of an example depend on the others of its batch"),
+        ("experts", "no gradient reaches `two.weight`"),
+        ("tied", "`one.weight` and `two.weight` are one tensor"),
         ("shared", "`square.weight` is used by `stage0` and by `stage1`"),
         ("blocked", "no gradient passes `stage1`"),
         ("weightless", "`stage0` has no weights that are trained; join it with another stage"),

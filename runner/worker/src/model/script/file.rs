@@ -33,10 +33,9 @@ impl Contents {
         Ok(Self { bytes, sha256 })
     }
 
-    /// The module in the file. Its operations run as they are written: an optimised graph would give other bits after its
-    /// first calls, in which it is profiled.
+    /// The module in the file.
     pub(super) fn module(&self, file: &Path, mode: Mode) -> Result<CModule, ModelError> {
-        tch::jit::set_graph_executor_optimize(false);
+        run_as_written();
         let loaded = CModule::load_data_on_device(&mut self.bytes.as_slice(), Device::Cpu);
         let mut module = loaded
             .map_err(|error| ModelError::NotTorchScript { file: file.into(), reason: reason(&error) })?;
@@ -47,6 +46,12 @@ impl Contents {
         set.map_err(|error| ModelError::Script { file: file.into(), reason: reason(&error) })?;
         Ok(module)
     }
+}
+
+/// Operations of this thread's scripts run as they are written: an optimised graph would give other bits after its first calls, in
+/// which it is profiled. libtorch keeps the setting for each thread.
+pub(super) fn run_as_written() {
+    tch::jit::set_graph_executor_optimize(false);
 }
 
 /// A module with the tensors that its description lists.
@@ -117,8 +122,16 @@ impl Script {
 
     /// Calls a method with one tensor.
     pub(super) fn call(&self, method: &str, x: &Tensor) -> Result<Tensor, TchError> {
+        run_as_written();
         self.module.method_ts(method, &[x])
     }
+}
+
+/// What a method may change in place, as `nn.ReLU(inplace=True)` does: a leaf of the recorded operations cannot be, and a tensor
+/// that the layer below has made is still needed there.
+pub(super) fn own(input: &Tensor) -> Result<Tensor, TchError> {
+    // A recorded copy, bit for bit.
+    if input.requires_grad() { input.f_mul_scalar(1.0) } else { Ok(input.shallow_clone()) }
 }
 
 fn taken(

@@ -94,7 +94,7 @@ impl ScriptLearner {
         self.script.set(layer, weights).map_err(failed)?;
         self.seed_generator(layer);
         let input = x.f_detach().and_then(|x| x.f_set_requires_grad(layer > 0)).map_err(failed)?;
-        let result = tch::with_grad(|| self.script.call(&name, &input)).map_err(failed)?;
+        let result = tch::with_grad(|| self.script.call(&name, &file::own(&input)?)).map_err(failed)?;
         self.activations = Some(result.f_detach().map_err(failed)?);
         self.recorded[layer] = Some(Recorded { input, result });
         Ok(())
@@ -128,6 +128,12 @@ impl ScriptLearner {
         gradient: &mut [f32],
     ) -> Result<Option<Tensor>, TchError> {
         let Recorded { input, result } = recorded;
+        if !result.requires_grad() {
+            // A branch of the script that uses neither weights nor input.
+            gradient.fill(0.0);
+            return if layer > 0 { input.f_zeros_like().map(Some) } else { Ok(None) };
+        }
+        file::run_as_written();
         let tensors = self.script.tensors(layer);
         let mut leaves: Vec<&Tensor> = tensors.iter().collect();
         leaves.extend((layer > 0).then_some(input));
@@ -148,7 +154,10 @@ impl ScriptLearner {
                 memory.fill(0.0);
             }
         }
-        Ok(gradients.next())
+        match gradients.next() {
+            Some(below) if !below.defined() => input.f_zeros_like().map(Some),
+            below => Ok(below),
+        }
     }
 
     fn scores(&mut self, weights: &Vector, x: Tensor) -> Result<Tensor, StepError> {

@@ -1,0 +1,78 @@
+//! The models of a plan, layer by layer: what comes out, weights, operations, and what is kept for the backward pass.
+
+use crate::output::human;
+use recipe::{FileLayer, Model, Parameter, PlacedLayer, Plan};
+use std::fmt::Write;
+
+/// Bytes of a weight.
+const FLOAT: u64 = 4;
+/// Where a file does not say.
+const UNKNOWN: &str = "-";
+
+/// The models of all cells that are run, each once, as comments of a recipe.
+pub(crate) fn comments(plan: &Plan) -> String {
+    let mut models: Vec<(&Model, &str)> = Vec::new();
+    for cell in plan.cells.iter().filter(|cell| cell.excluded.is_none()) {
+        // Of arms and conditions that train the same model, the first condition is named.
+        if !models.iter().any(|(other, _)| **other == cell.spec.model) {
+            models.push((&cell.spec.model, &cell.condition));
+        }
+    }
+    let several = models.len() > 1;
+    let mut out = String::new();
+    for (model, condition) in models {
+        let place = if several && !condition.is_empty() { format!(" ({condition})") } else { String::new() };
+        let _ = writeln!(out, "#\n# Model {}{place}", model.kind());
+        for line in table(model).lines() {
+            let _ = writeln!(out, "{}", format!("# {line}").trim_end());
+        }
+    }
+    out
+}
+
+fn table(model: &Model) -> String {
+    let mut rows = vec![["".to_owned(), "comes out", "weights", "operations", "kept"].map(Into::into)];
+    match model {
+        Model::Layers(model) => rows.extend(model.layers.iter().map(placed)),
+        Model::File(file) => rows.extend(file.layout.layers.iter().map(of_file)),
+    }
+    let known = |number: u64| if number == 0 { UNKNOWN.to_owned() } else { human::thousands(number) };
+    let kept = match model {
+        Model::Layers(_) => human::thousands(model.activations() as u64),
+        Model::File(_) => UNKNOWN.to_owned(),
+    };
+    let weights = model.parameters() as u64;
+    rows.push(["all".into(), String::new(), human::thousands(weights), known(model.flops()), kept]);
+    let mut out: String = rows.iter().map(line).collect();
+    let _ = writeln!(
+        out,
+        "operations of one example's forward pass, values kept of it; a gradient is {}",
+        human::bytes(FLOAT * weights)
+    );
+    out
+}
+
+/// 78 columns: with what stands before them in a recipe, 80.
+fn line([name, output, weights, operations, kept]: &[String; 5]) -> String {
+    format!("{name:<20}{output:>14}{weights:>14}{operations:>17}{kept:>13}").trim_end().to_owned() + "\n"
+}
+
+fn placed(layer: &PlacedLayer) -> [String; 5] {
+    let weights = weights(&layer.parameters);
+    [
+        layer.name.clone(),
+        layer.output.to_string(),
+        if weights == 0 { String::new() } else { human::thousands(weights) },
+        human::thousands(layer.flops),
+        human::thousands(layer.activations() as u64),
+    ]
+}
+
+fn of_file(layer: &FileLayer) -> [String; 5] {
+    let weights = human::thousands(weights(&layer.parameters));
+    [layer.name.clone(), layer.activations.to_string(), weights, UNKNOWN.to_owned(), UNKNOWN.to_owned()]
+}
+
+fn weights(parameters: &[Parameter]) -> u64 {
+    parameters.iter().map(|parameter| parameter.size() as u64).sum()
+}
