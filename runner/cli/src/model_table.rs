@@ -31,7 +31,7 @@ pub(crate) fn comments(plan: &Plan) -> String {
 }
 
 fn table(model: &Model) -> String {
-    let mut rows = vec![["".to_owned(), "comes out", "weights", "operations", "kept"].map(Into::into)];
+    let mut rows = vec![["", "comes out", "weights", "operations", "kept"].map(Into::into)];
     match model {
         Model::Layers(model) => rows.extend(model.layers.iter().map(placed)),
         Model::File(file) => rows.extend(file.layout.layers.iter().map(of_file)),
