@@ -94,8 +94,12 @@ fn layered(spec: &RunSpec, rates: LinkRates, workers: NonZeroU32, compute: f64) 
     };
     let layers = spec.model.weighted_layers();
     let flops: f64 = layers.iter().map(|layer| layer.flops as f64).sum();
+    // Where operations are not known, each layer has as many as any other.
+    let share = |layer: &WeightedLayer<'_>| {
+        if flops > 0.0 { layer.flops as f64 / flops } else { 1.0 / layers.len() as f64 }
+    };
     let time = |layer: &WeightedLayer<'_>| LayerTime {
-        backward: compute * backward * layer.flops as f64 / flops.max(1.0),
+        backward: compute * backward * share(layer),
         bytes: 4 * layer.size() as u64,
     };
     let times: Vec<LayerTime> = layers.iter().rev().map(time).collect();

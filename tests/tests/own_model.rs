@@ -94,9 +94,17 @@ compression = {{ kind = "powersgd", rank = 2, error-feedback = true }}
 fn a_file_that_cannot_be_trained_is_refused_before_anything_starts() {
     let desk = Desk::new().unwrap();
     fs::write(desk.at("cut.pt"), &fs::read(Path::new(FOLDER).join("model.pt")).unwrap()[..9000]).unwrap();
+    let scripts = Path::new(FOLDER).join("../../runner/worker/tests/scripts");
+    for name in ["counting.pt", "talking.pt"] {
+        fs::copy(scripts.join(name), desk.at(name)).unwrap();
+    }
     let recipe = recipe();
+    // What a script prints is no part of its layout.
+    let talks = ["plan", recipe.to_str().unwrap(), "--set", "model.file=talking.pt"];
+    desk.run(talks).unwrap().with_code(0).unwrap();
     for (setting, words) in [
         ("model.file=none.pt", "none.pt cannot be read: No such file"),
+        ("model.file=counting.pt", "changes more than its weights in training"),
         ("model.file=cut.pt", "cut.pt is no TorchScript file"),
         ("model.file=.", "it is not a regular file"),
         ("dataset={ kind = \"cifar10\" }", "channels"),

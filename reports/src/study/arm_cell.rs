@@ -7,13 +7,13 @@ use store::{AttemptRow, RunState};
 /// Which workers of an arm must end with the same weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EqualWeights {
-    /// All.
+    /// Each of them.
     All,
     /// Those that hold the same part of the model.
     Holders,
     /// None, because each part of the model has one holder.
     OneHolder,
-    /// None, because workers end with models of their own.
+    /// None: each worker ends with another model.
     Own,
 }
 

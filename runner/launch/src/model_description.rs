@@ -10,6 +10,8 @@ use std::time::Duration;
 
 /// A large file is read, and run a few times.
 const PATIENCE: Duration = Duration::from_mins(2);
+/// How the line of a layout begins.
+const LAYOUT: &str = "{\"sha256\":";
 /// How the worker binary ends if the file is no model that it can train.
 const REFUSED: i32 = 3;
 
@@ -19,9 +21,15 @@ pub enum DescriptionError {
     /// The worker binary cannot be asked.
     #[error(transparent)]
     Worker(#[from] LaunchError),
-    /// It cannot train the file: the reason, as the end of a sentence.
+    /// It cannot train the file: the reason, as a sentence that names it.
     #[error("{0}")]
     Refused(String),
+    /// The model does not come back.
+    #[error("the model in the file did not come back from a few examples within {} s", waited.as_secs())]
+    Hangs {
+        /// How long the driver has waited.
+        waited: Duration,
+    },
     /// It printed something else than a layout.
     #[error(transparent)]
     Layout(#[from] LayoutError),
@@ -39,10 +47,18 @@ pub enum DescriptionError {
 pub fn describe_model(worker: &Path, file: &Path, input: Shape) -> Result<ModelLayout, DescriptionError> {
     let shape = input.to_string();
     let arguments = [OsStr::new("--describe-model"), file.as_os_str(), OsStr::new(&shape)];
-    let output = ask(worker, &arguments, &BTreeMap::new(), PATIENCE)?;
+    let output = match ask(worker, &arguments, &BTreeMap::new(), PATIENCE) {
+        Err(LaunchError::WorkerHangs { waited, .. }) => return Err(DescriptionError::Hangs { waited }),
+        answer => answer?,
+    };
     let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().chars().take(1000).collect::<String>();
     match output.status.code() {
-        Some(0) => Ok(ModelLayout::read(&String::from_utf8_lossy(&output.stdout))?),
+        Some(0) => {
+            // A script may print lines of its own.
+            let text = String::from_utf8_lossy(&output.stdout);
+            let layout = text.lines().find(|line| line.starts_with(LAYOUT));
+            Ok(ModelLayout::read(layout.unwrap_or_default())?)
+        }
         Some(REFUSED) => Err(DescriptionError::Refused(said(&output.stderr))),
         _ => Err(DescriptionError::Ended { status: output.status, said: said(&output.stderr) }),
     }

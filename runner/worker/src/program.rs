@@ -67,6 +67,7 @@ fn answer(argument: &str, rest: &[OsString], registry: &Registry) -> ExitCode {
 
 /// The layout of a model file, as JSON. The arguments are the file and the shape of an example.
 fn describe(arguments: &[OsString]) -> anyhow::Result<String> {
+    die_with_the_driver()?;
     let [file, shape] = arguments else { anyhow::bail!("--describe-model takes a file and a shape") };
     let shape: Shape = shape.to_string_lossy().parse()?;
     Ok(crate::model::describe(Path::new(file), shape)?.text())

@@ -10,6 +10,7 @@ use crate::text::finding::Finding;
 use crate::text::source::Span;
 use crate::values::leaf::{LayerSetting, Typed};
 use crate::values::typed_key::Defaulted;
+use crate::values::value;
 use crate::{
     Cluster, DatasetProfile, Init, LayeredModel, Model, ModelFile, ModelKind, ModelLayout, Shape, Source,
 };
@@ -125,10 +126,15 @@ fn does_not_fit(cell: &Cell<'_>, misfit: &Misfit, kind: ModelKind, own: &[LayerS
 }
 
 fn cannot_train(cell: &Cell<'_>, file: &std::path::Path, reason: &str) -> Finding {
-    Finding::new("R143", format!("the model file {} cannot be trained: {reason}", file.display()))
+    // What the worker says names the file by itself.
+    let name = file.display().to_string();
+    let title =
+        if reason.contains(&name) { reason.to_owned() } else { format!("the model file {name}: {reason}") };
+    Finding::new("R143", title)
         .at_option(cell.settings.span(FILE).or(cell.settings.span(KIND)), "this file")
         .at_option(cell.settings.span(DATASET_KIND), "the data it is to learn")
-        .cure("export it by `torch.jit.script(model).save(\"model.pt\")`, a model from a batch of examples to a row of class scores for each")
+        .note(value::more("R143"))
+        .cure("mend the path, or the model, and export it by `torch.jit.script(model).save(\"model.pt\")`")
 }
 
 /// A file whose scores do not tell the classes of the data apart.

@@ -149,10 +149,39 @@ class InPlace(nn.Module):
         return self.top(x.mul_(2.0))
 
 
-class Weightless(nn.Module):
+class Different(nn.Module):
+    """Its `forward` has a rectifier that its stages do not have."""
+
+    def __init__(self):
+        super().__init__()
+        self.below = nn.Sequential(*pooled(), nn.Linear(16, 16))
+        self.top = nn.Linear(16, 10)
+
     @torch.jit.export
     def stage0(self, x):
-        return x.flatten(1)
+        return self.below(x)
+
+    @torch.jit.export
+    def stage1(self, x):
+        return self.top(x)
+
+    def forward(self, x):
+        return self.stage1(torch.relu(self.stage0(x)))
+
+
+class Counting(nn.Module):
+    """Counts its calls in training, and uses the count there only."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(*pooled(), nn.Linear(16, 10))
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x):
+        if self.training:
+            self.calls.add_(1.0)
+            return self.net(x) / self.calls
+        return self.net(x)
 
 
 class Rowless(nn.Module):
@@ -162,6 +191,20 @@ class Rowless(nn.Module):
 
     def forward(self, x):
         return self.net(x).mean(0)
+
+
+class Talking(Rowless):
+    """Prints in each call."""
+
+    def forward(self, x):
+        print("rows:", x.size(0))
+        return self.net(x)
+
+
+class Weightless(nn.Module):
+    @torch.jit.export
+    def stage0(self, x):
+        return x.flatten(1)
 
 
 class Doubled(Rowless):
@@ -191,6 +234,9 @@ if __name__ == "__main__":
     save("shared", Shared())
     save("blocked", Blocked())
     save("in-place", InPlace())
+    save("different", Different())
+    save("counting", Counting())
+    save("talking", Talking())
     save("weightless", Weightless())
     save("rowless", Rowless())
     save("doubled", Doubled(), double=True)

@@ -199,7 +199,9 @@ fn a_script_that_cannot_be_trained_here_says_why() {
     };
     for (name, expected) in [
         ("batch-norm", "it changes more than its weights in training, as batch normalisation does"),
-        ("forgetful", "the scores of an example depend on the others of its batch"),
+        ("forgetful", "an example cannot be scored without others: Expected more than 1 value per channel"),
+        ("different", "`forward` is not its stages one after the other"),
+        ("counting", "it changes more than its weights in training"),
         ("experts", "no gradient reaches `two.weight`"),
         ("tied", "`one.weight` and `two.weight` are one tensor"),
         ("shared", "`square.weight` is used by `stage0` and by `stage1`"),

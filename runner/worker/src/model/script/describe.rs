@@ -55,7 +55,8 @@ impl Trial<'_> {
         let mut found = Vec::new();
         while found.len() < MOST_STAGES {
             let name = format!("stage{}", found.len());
-            match self.layer(&name, &x, found.is_empty()) {
+            let place = if found.is_empty() { Place::Lowest } else { Place::AboveOthers };
+            match self.layer(&name, &x, place) {
                 Ok((layer, y)) => {
                     found.push(layer);
                     x = y;
@@ -65,7 +66,7 @@ impl Trial<'_> {
             }
         }
         if found.is_empty() {
-            let (layer, y) = match self.layer("forward", &x, true) {
+            let (layer, y) = match self.layer("forward", &x, Place::Lowest) {
                 Ok(found) => found,
                 Err(Missed::NoMethod) => {
                     return Err(self.unsuited("it has neither a method `forward` nor `stage0`".to_owned()));
@@ -84,9 +85,10 @@ impl Trial<'_> {
     }
 
     /// Runs a method, and finds the tensors that it is trained by.
-    fn layer(&self, name: &str, x: &Tensor, first: bool) -> Result<(Found, Tensor), Missed> {
+    fn layer(&self, name: &str, x: &Tensor, place: Place) -> Result<(Found, Tensor), Missed> {
         let failed = |error: TchError| Missed::Failed(self.failed(&error));
-        let x = x.f_detach().and_then(|x| x.f_set_requires_grad(!first)).map_err(failed)?;
+        let x =
+            x.f_detach().and_then(|x| x.f_set_requires_grad(place == Place::AboveOthers)).map_err(failed)?;
         let own = own(&x).map_err(failed)?;
         let y = self.module.method_ts(name, &[&own]).map_err(|error| {
             if error.to_string().contains(&format!("Method '{name}' is not defined")) {
@@ -100,13 +102,14 @@ impl Trial<'_> {
                 "`{name}` makes a tensor of {size:?} {kind:?} of {ROWS} examples; a row of 32-bit floats for each is wanted"
             ))));
         }
-        let parameters = self.trained(name, &x, &y, first)?;
+        let parameters = self.trained(name, &x, &y, place)?;
         let width = y.numel() / ROWS as usize;
         let layer = FileLayer { name: name.to_owned(), parameters, activations: width, flops: 0 };
         Ok((Found { layer, width }, y.f_detach().map_err(failed)?))
     }
 
-    fn trained(&self, name: &str, x: &Tensor, y: &Tensor, first: bool) -> Result<Vec<Parameter>, Missed> {
+    fn trained(&self, name: &str, x: &Tensor, y: &Tensor, place: Place) -> Result<Vec<Parameter>, Missed> {
+        let first = place == Place::Lowest;
         let failed = |error: TchError| Missed::Failed(self.failed(&error));
         let unsuited = |reason: String| Missed::Failed(self.unsuited(reason));
         let named = self.module.named_parameters().map_err(failed)?;
@@ -120,14 +123,16 @@ impl Trial<'_> {
         } else {
             Vec::new()
         };
-        let reached = |place: usize| gradients.get(place).is_some_and(Tensor::defined);
+        let reached = |number: usize| gradients.get(number).is_some_and(Tensor::defined);
         let mut parameters = Vec::new();
-        for (place, (name, tensor)) in named.iter().enumerate().filter(|(place, _)| reached(*place)) {
-            if tensor.kind() != Kind::Float || tensor.device() != Device::Cpu || tensor.numel() == 0 {
+        for (_, (name, tensor)) in named.iter().enumerate().filter(|(number, _)| reached(*number)) {
+            if tensor.kind() != Kind::Float {
                 let kind = tensor.kind();
                 return Err(unsuited(format!("its tensor `{name}` is {kind:?}; weights are 32-bit floats")));
             }
-            debug_assert!(place < leaves.len());
+            if tensor.numel() == 0 {
+                return Err(unsuited(format!("its tensor `{name}` has no values; leave it out")));
+            }
             let shape = tensor.size().iter().map(|side| *side as usize).collect();
             parameters.push(Parameter { name: name.clone(), shape });
         }
@@ -176,40 +181,75 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// A model that has seen examples in training must score as before with the same weights, since what else it remembers stays on
-    /// its rank and no strategy averages it; and each example must be scored by itself, since batches are cut anywhere.
+    /// A model that has seen examples in training must behave as before with the same weights, since what else it remembers stays on
+    /// its rank and no strategy averages it; each example must be scored by itself, since batches are cut anywhere; and stages must be
+    /// what `forward` is, which gets the weights back.
     fn check_scores(&self, contents: &Contents, input: Shape, layers: &[Found]) -> Result<(), ModelError> {
         let mut module = contents.module(self.file, Mode::Evaluation)?;
         let names: Vec<&str> = layers.iter().map(|found| found.layer.name.as_str()).collect();
-        let judge = || -> Result<(bool, bool), TchError> {
-            let x = examples(input)?;
-            let before = scores(&module, &names, &x)?;
-            module.f_set_train()?;
-            let _ = scores(&module, &names, &x.f_mul_scalar(0.5)?.f_add_scalar(0.25)?)?;
-            module.f_set_eval()?;
-            let same = before.f_allclose(&scores(&module, &names, &x)?, 0.0, 0.0, true)?;
-            let mut alone = Vec::new();
-            for row in 0..ROWS {
-                alone.push(scores(&module, &names, &x.f_narrow(0, row, 1)?)?);
-            }
-            let alone = Tensor::f_cat(&alone, 0)?;
-            Ok((same, before.f_allclose(&alone, 1e-3, 1e-4, true)?))
-        };
-        match tch::no_grad(judge) {
-            Ok((true, true)) => Ok(()),
-            Ok((false, _)) => Err(self.unsuited(
-                "it changes more than its weights in training, as batch normalisation does, or scores at random; take \
-                 `nn.GroupNorm`"
-                    .to_owned(),
-            )),
-            Ok((true, false)) => Err(self.unsuited(
-                "the scores of an example depend on the others of its batch, as with batch normalisation; take \
-                 `nn.GroupNorm`"
-                    .to_owned(),
-            )),
+        let failed = |error: TchError| self.failed(&error);
+        let x = examples(input).map_err(failed)?;
+        let scored = |module: &CModule, x: &Tensor| scores(module, &names, x).map_err(failed);
+        let before = scored(&module, &x)?;
+        module.f_set_train().map_err(failed)?;
+        let trained = scored(&module, &x)?;
+        let other = x.f_mul_scalar(0.5).and_then(|x| x.f_add_scalar(0.25)).map_err(failed)?;
+        scored(&module, &other)?;
+        if !equal(&trained, &scored(&module, &x)?).map_err(failed)? {
+            return Err(self.unsuited(REMEMBERS.to_owned()));
+        }
+        module.f_set_eval().map_err(failed)?;
+        if !equal(&before, &scored(&module, &x)?).map_err(failed)? {
+            return Err(self.unsuited(REMEMBERS.to_owned()));
+        }
+        let alone = (0..ROWS).map(|row| scores(&module, &names, &x.f_narrow(0, row, 1)?));
+        let alone = alone.collect::<Result<Vec<Tensor>, TchError>>().map_err(|error| {
+            self.unsuited(format!("an example cannot be scored without others: {}; {CURE}", reason(&error)))
+        })?;
+        if !Tensor::f_cat(&alone, 0).and_then(|alone| close(&before, &alone)).map_err(failed)? {
+            let told =
+                "the scores of an example depend on the others of its batch, as with batch normalisation";
+            return Err(self.unsuited(format!("{told}; {CURE}")));
+        }
+        self.check_forward(&module, &x, &before)
+    }
+
+    /// A module of stages alone needs no `forward`.
+    fn check_forward(&self, module: &CModule, x: &Tensor, by_stages: &Tensor) -> Result<(), ModelError> {
+        let own = x.f_mul_scalar(1.0).map_err(|error| self.failed(&error))?;
+        tch::manual_seed(0);
+        match module.forward_ts(&[own]) {
+            Err(error) if error.to_string().contains("Method 'forward' is not defined") => Ok(()),
             Err(error) => Err(self.failed(&error)),
+            Ok(whole) => match close(&whole, by_stages) {
+                Ok(true) => Ok(()),
+                _ => Err(self.unsuited("`forward` is not its stages one after the other".to_owned())),
+            },
         }
     }
+}
+
+/// What is no number equals itself.
+const NAN_EQUALS_NAN: bool = true;
+const CURE: &str = "take `nn.GroupNorm`";
+const REMEMBERS: &str =
+    "it changes more than its weights in training, as batch normalisation does; take `nn.GroupNorm`";
+
+/// Whether two tensors have the same values.
+fn equal(one: &Tensor, other: &Tensor) -> Result<bool, TchError> {
+    one.f_allclose(other, 0.0, 0.0, NAN_EQUALS_NAN)
+}
+
+/// Whether two tensors have the same values but for rounding.
+fn close(one: &Tensor, other: &Tensor) -> Result<bool, TchError> {
+    Ok(one.size() == other.size() && one.f_allclose(other, 1e-3, 1e-4, NAN_EQUALS_NAN)?)
+}
+
+/// Where a layer is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Lowest,
+    AboveOthers,
 }
 
 /// Why there is no layer.
@@ -220,11 +260,15 @@ enum Missed {
 
 /// What a module makes of a copy of `x`, which its methods may change.
 fn scores(module: &CModule, methods: &[&str], x: &Tensor) -> Result<Tensor, TchError> {
-    let mut y = x.f_mul_scalar(1.0)?;
-    for method in methods {
-        y = module.method_ts(method, &[&y])?;
-    }
-    Ok(y)
+    tch::no_grad(|| {
+        // What is random is the same each time.
+        tch::manual_seed(0);
+        let mut y = x.f_mul_scalar(1.0)?;
+        for method in methods {
+            y = module.method_ts(method, &[&y])?;
+        }
+        Ok(y)
+    })
 }
 
 /// Made-up examples from 0 to 1, the same each time: logarithms, and numbers of tokens, can be taken of them.

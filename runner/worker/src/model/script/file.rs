@@ -148,10 +148,11 @@ fn taken(
     })
 }
 
-/// The line of an error of libtorch that says what was wrong: its interpreter puts a trace of the script before it.
+/// The line of an error of libtorch that says what was wrong: its interpreter puts a trace of the script before it, and ends with
+/// `RuntimeError: ...`, or with the exception that the script raises.
 pub(super) fn reason(error: &TchError) -> String {
     let text = error.to_string();
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let told = lines.clone().find_map(|line| line.split_once("RuntimeError: ").map(|(_, rest)| rest));
+    let told = lines.clone().rev().find_map(|line| line.split_once("Error: ").map(|(_, rest)| rest));
     told.or_else(|| lines.next()).unwrap_or("libtorch gave no reason").chars().take(300).collect()
 }
