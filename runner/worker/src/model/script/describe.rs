@@ -194,7 +194,7 @@ impl Trial<'_> {
         module.f_set_train().map_err(failed)?;
         let trained = scored(&module, &x)?;
         let other = x.f_mul_scalar(0.5).and_then(|x| x.f_add_scalar(0.25)).map_err(failed)?;
-        scored(&module, &other)?;
+        let _ = scored(&module, &other)?;
         if !equal(&trained, &scored(&module, &x)?).map_err(failed)? {
             return Err(self.unsuited(REMEMBERS.to_owned()));
         }
