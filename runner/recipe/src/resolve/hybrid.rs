@@ -143,7 +143,7 @@ fn nothing_travels(settings: &Settings, spec: &RunSpec) -> Option<Finding> {
             "`{}` has nothing to encode: each worker alone holds its part of each layer",
             codec.name()
         );
-        Finding::new("R142", what)
+        Finding::new("R252", what)
             .at_option(settings.span(COMPRESSION_KIND), "encodes gradients that are averaged")
             .at_option(settings.span(MP), "one group of all workers")
             .cure("take no compression, a smaller `mp`, or a model with layers that are not split")

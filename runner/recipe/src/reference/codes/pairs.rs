@@ -219,12 +219,6 @@ pub(super) const PAIRS: &[Code] = &[
          groups. Activations and their gradients within a group are never coded.",
     ),
     code(
-        "R142",
-        "a code for a group that splits everything",
-        "Where all workers are one group of `gmp` and each layer is split, each worker alone holds its weights, and no gradient is \
-         averaged. Activations and their gradients within a group are never coded.",
-    ),
-    code(
         "R143",
         "a model file that cannot be trained",
         "A TorchScript file is run once when the recipe is checked, on made-up examples of the data's shape: each of its methods `stage0`, \

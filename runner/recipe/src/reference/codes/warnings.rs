@@ -54,4 +54,10 @@ pub(super) const WARNINGS: &[Code] = &[
         "`top-k`, `sign` and `powersgd` lose the same parts of gradients that point the same way, step after step, and \
          can fail to converge (Karimireddy et al., ICML 2019, section 3). Error feedback makes it good.",
     ),
+    code(
+        "R252",
+        "a code for a group that splits everything",
+        "Where all workers are one group of `gmp` and each layer is split, each worker alone holds its weights, and no gradient is \
+         averaged. Activations and their gradients within a group are never coded.",
+    ),
 ];
