@@ -1,11 +1,14 @@
 //! A user's own NumPy arrays in real processes: the arrays of `examples/own-data`, and the same with a value that is none.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
-use e2e::{Desk, train};
+use e2e::{Desk, train, wait_until};
 use recipe::Metric;
 use record::Event;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_mins(1);
 
 fn spirals() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/own-data").canonicalize().unwrap()
@@ -95,6 +98,28 @@ fn a_sweep_of_own_data_ends_with_a_page_and_is_not_trained_twice() {
     spoil(&desk.at("mine/train_x.npy"), &0.5_f32.to_le_bytes());
     desk.run(["run", "recipe.toml"]).unwrap().with_code(0).unwrap();
     assert_eq!(trained(&desk), 2, "other arrays are another run");
+}
+
+/// A label of the test set changes while ranks train; the evaluator reads it later.
+#[test]
+fn a_run_whose_data_changes_fails_and_is_trained_again() {
+    let desk = desk();
+    let slow = "[compute]\nstep-time = \"40ms\"\n[repeats]";
+    let text = fs::read_to_string(desk.at("recipe.toml")).unwrap().replace("[repeats]", slow);
+    desk.write("recipe.toml", &text).unwrap();
+    let whole = fs::read(desk.at("mine/test_y.npy")).unwrap();
+    let driver = desk.start(["run", "recipe.toml"]).unwrap();
+    wait_until(PATIENCE, || Ok(desk.attempts().any(|attempt| attempt.is_dir()))).unwrap();
+    let mut other = whole.clone();
+    // The first of 600 labels of a byte: 1 in place of 0.
+    other[whole.len() - 600] ^= 1;
+    fs::write(desk.at("mine/test_y.npy"), &other).unwrap();
+    let ended = driver.end(PATIENCE).unwrap().with_code(5).unwrap();
+    let said = format!("{}{}", ended.stdout, ended.stderr);
+    assert!(said.contains("changed since the sweep was planned"), "{said}");
+    fs::write(desk.at("mine/test_y.npy"), &whole).unwrap();
+    let again = desk.said(["plan", "recipe.toml", "--why"]).unwrap();
+    assert!(!again.contains("reuse"), "{again}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::resume;
 use crate::reuse::{Action, Decision};
 use crate::session::Session;
 use launch::{Attempt, Deadlines, End, FaultOrigin, LaunchError, LostRank, Outcome};
-use recipe::{Plan, Run};
+use recipe::{Plan, Run, Source};
 use record::Nanos;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -163,6 +163,9 @@ impl Sweep<'_> {
             Ok(Err(error)) => lost(&mut end, &error.to_string()),
             Err(fault) => lost(&mut end, &fault.to_string()),
         }
+        if let Some(why) = changed_data(&spec.dataset.source, &decision.surroundings.data).await {
+            changed(&mut end, &why);
+        }
         self.write_last(|| self.store.record_attempt_end(attempt, &end)).await?;
         if matches!(end.state, RunState::Done | RunState::Diverged) {
             resume::delete_checkpoints(self.store, &continued, &directory);
@@ -196,6 +199,29 @@ fn lost(end: &mut AttemptEnd, why: &str) {
     let before = if end.detail.is_empty() { String::new() } else { format!("; {}", end.detail) };
     end.state = RunState::Failed;
     end.detail = format!("the run's reports could not be kept: {why}{before}");
+}
+
+/// Why the data on this machine is not what the sweep was planned with; `None` where it is. Ranks compare their data with each
+/// other only, and the evaluator reads its own later.
+async fn changed_data(source: &Source, planned: &str) -> Option<String> {
+    let folder = source.path()?.display().to_string();
+    let source = source.clone();
+    let found = tokio::task::spawn_blocking(move || launch::data_digest(&source)).await.ok()?;
+    match found {
+        Ok(found) if found == planned => None,
+        Ok(_) => Some(format!(
+            "the data in {folder} changed since the sweep was planned; give the command again, which trains on what is there now"
+        )),
+        Err(error) => Some(format!("the data of the run is gone: {error}")),
+    }
+}
+
+/// Marks a run whose data changed as failed: nobody knows which of its ranks have seen what.
+fn changed(end: &mut AttemptEnd, why: &str) {
+    if matches!(end.state, RunState::Done | RunState::Degraded | RunState::Diverged) {
+        end.state = RunState::Failed;
+        why.clone_into(&mut end.detail);
+    }
 }
 
 fn ended(outcome: Result<Outcome, LaunchError>, begun: Instant) -> AttemptEnd {
