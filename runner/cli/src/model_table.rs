@@ -44,11 +44,8 @@ fn table(model: &Model) -> String {
     let weights = model.parameters() as u64;
     rows.push(["all".into(), String::new(), human::thousands(weights), known(model.flops()), kept]);
     let mut out: String = rows.iter().map(line).collect();
-    let _ = writeln!(
-        out,
-        "operations of one example's forward pass, values kept of it; a gradient is {}",
-        human::bytes(FLOAT * weights)
-    );
+    let _ = writeln!(out, "operations of one example's forward pass, and values that are kept of it");
+    let _ = writeln!(out, "a gradient is {}", human::bytes(FLOAT * weights));
     out
 }
 

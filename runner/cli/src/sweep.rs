@@ -216,7 +216,7 @@ async fn changed_data(source: &Source, planned: &str) -> Option<String> {
     }
 }
 
-/// Marks a run whose data changed as failed: nobody knows which of its ranks have seen what.
+/// Marks a run whose data changed as failed: it is not known what each of its ranks has read.
 fn changed(end: &mut AttemptEnd, why: &str) {
     if matches!(end.state, RunState::Done | RunState::Degraded | RunState::Diverged) {
         end.state = RunState::Failed;
