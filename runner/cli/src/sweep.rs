@@ -210,7 +210,7 @@ async fn changed_data(source: &Source, planned: &str) -> Option<String> {
     match found {
         Ok(found) if found == planned => None,
         Ok(_) => Some(format!(
-            "the data in {folder} changed since the sweep was planned; give the command again, which trains on what is there now"
+            "the data in {folder} changed since the sweep was planned; run the same command again to train on the new data"
         )),
         Err(error) => Some(format!("the data of the run is gone: {error}")),
     }

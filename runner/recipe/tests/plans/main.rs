@@ -12,6 +12,7 @@ mod desk;
 mod emulation;
 mod expansion;
 mod impossible;
+mod impossible_models;
 mod machines;
 mod models;
 mod pages;

@@ -161,7 +161,7 @@ fn sum(input: Shape, paths: &Paths) -> Result<Shape, String> {
     Err(format!("its branch gives {}, its shortcut {}{cure}", words(branch), words(shortcut)))
 }
 
-/// A window that slides over a side; what is left over at the end is not covered, as in PyTorch.
+/// A window that slides over a side of an image. As in PyTorch, a remainder shorter than the stride is not covered.
 #[derive(Clone, Copy)]
 struct Window {
     kernel: usize,

@@ -123,9 +123,9 @@ impl Trial<'_> {
         } else {
             Vec::new()
         };
-        let reached = |number: usize| gradients.get(number).is_some_and(Tensor::defined);
         let mut parameters = Vec::new();
-        for (_, (name, tensor)) in named.iter().enumerate().filter(|(number, _)| reached(*number)) {
+        let trained = named.iter().zip(&gradients).filter(|(_, gradient)| gradient.defined());
+        for ((name, tensor), _) in trained {
             if tensor.kind() != Kind::Float {
                 let kind = tensor.kind();
                 return Err(unsuited(format!("its tensor `{name}` is {kind:?}; weights are 32-bit floats")));
@@ -141,7 +141,7 @@ impl Trial<'_> {
                 if name == "forward" { "there is nothing to train" } else { "join it with another stage" };
             return Err(unsuited(format!("`{name}` has no weights that are trained; {rest}")));
         }
-        if !first && !reached(named.len()) {
+        if !first && !gradients.get(named.len()).is_some_and(Tensor::defined) {
             return Err(unsuited(format!(
                 "no gradient passes `{name}`, so that the stages below it learn nothing"
             )));
