@@ -280,6 +280,21 @@ mod tests {
     }
 
     #[test]
+    fn layers_whose_operations_are_not_known_take_equal_parts_of_the_backward_pass() {
+        let mut spec = spec(Schedule::PerLayer);
+        let Model::Layers(model) = &mut spec.model else { panic!("it is layers") };
+        model.layers.iter_mut().for_each(|layer| layer.flops = 0);
+        let (mut finished, mut free) = (0.01, 0.0_f64);
+        for layer in spec.model.weighted_layers().iter().rev() {
+            finished += 0.02 / 3.0;
+            free = free.max(finished) + 6e-3 + 1.5e-8 * 4.0 * layer.size() as f64;
+        }
+        let rates = LinkRates::new(1e-3, 1e-8, 0.0).unwrap();
+        let found = forecast(&spec, rates, 0.04).unwrap();
+        assert!((found.step - (free + 0.01)).abs() < 1e-12, "{found:?} {free}");
+    }
+
+    #[test]
     fn in_rank_order_a_ring_is_two_rounds() {
         let rates = LinkRates::new(1e-3, 1e-8, 0.0).unwrap();
         let mut spec = spec(Schedule::Single);

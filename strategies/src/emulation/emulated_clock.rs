@@ -244,6 +244,17 @@ mod tests {
         assert_eq!((paced.steps, paced.overruns, paced.longest), (2, 1, Nanos(110)));
     }
 
+    /// Of the stall, the next step makes good a twentieth of a step.
+    #[test]
+    fn a_stall_does_not_shorten_the_steps_after_it() {
+        let (machine, clock, mut phases) = stage(0);
+        assert_eq!(step(&machine, &mut phases, [0, 50_000, 10, 10]), [0, 50_000, 10, 10]);
+        assert_eq!(step(&machine, &mut phases, [0, 10, 10, 10]), [0, 150, 600, 200]);
+        assert_eq!(step(&machine, &mut phases, [0, 10, 10, 10]), [0, 200, 600, 200]);
+        let paced = clock.report();
+        assert_eq!((paced.steps, paced.overruns, paced.longest), (3, 1, Nanos(49_020)));
+    }
+
     #[test]
     fn a_rank_that_was_late_has_waited_less_for_its_peers() {
         let (machine, clock, mut phases) = stage(0);
