@@ -42,6 +42,8 @@ pub struct ReduceJob {
     pub group: Group,
     /// The tag of the call.
     pub tag: Tag,
+    /// Steps of which nothing is left to send after it.
+    pub steps: u64,
 }
 
 impl AllReduce {

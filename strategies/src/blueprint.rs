@@ -15,8 +15,9 @@ use crate::plan::TrainingPlan;
 use crate::projection::{self, Matrix};
 use crate::registry::{CustomRank, Registry};
 use crate::runtime::{Checkpoint, Runtime};
-use crate::schedule::{Division, GradientLane, StepBound};
+use crate::schedule::{Division, GradientLane, Sections, StepBound};
 use crate::strategy::{Evaluated, Roles};
+use crate::worker_context::Route;
 use crate::{State, StepError};
 use recipe::{
     Compression, CustomCodec, Graph, Measure, ModelPartition, Role, RunSpec, Schedule, Strategy as Kind,
@@ -161,6 +162,13 @@ impl Blueprint {
             Kind::PipeSgd { segments, .. } if segments > 1 => Division::Pieces(segments as usize),
             _ => Division::Layers(self.schedule),
         }
+    }
+
+    /// How a worker's gradients travel.
+    pub(crate) fn route(&self) -> Route {
+        let whole_above = self.partition.whole_above().start;
+        let sections = Sections::beginning_at([self.partition.below().end, whole_above]);
+        Route { division: self.division(), sections, lane: self.gradient_lane(), bound: self.bound() }
     }
 
     /// What a worker's step waits for.

@@ -32,12 +32,10 @@ impl Service for CommLane {
         let Some(Request { ticket, work }) = self.queue.next(&mut ctx.lane)? else {
             return Ok(ServiceStep::Finished);
         };
-        let ReduceJob { mut x, at, group, tag } = work;
+        let ReduceJob { mut x, at, group, tag, steps } = work;
         let began = ctx.lane.clock.now();
         self.all_reduce.mean(&mut x, tag, ctx.lane.wire(&group).of_part(at))?;
         self.queue.reply(ticket, Reduced { x, began, ended: ctx.lane.clock.now() });
-        // A gradient in parts leaves from its end: the part at its beginning is the last one of the step.
-        let steps = if at == 0 { tag.step } else { tag.step - 1 };
         Ok(ServiceStep::Served(ctx.info.plan.budget.samples_after(steps)))
     }
 }

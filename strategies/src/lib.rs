@@ -63,7 +63,7 @@ pub use strategy::{Evaluated, Roles, Service, ServiceStep, Trainer};
 pub use transport::{Envelope, Kind, Packet, Tag, Transport};
 pub use vector::{Block, Layout, LayoutLayer, Vector};
 pub use wire::Wire;
-pub use worker_context::{LayerGradient, Travelling, WorkerContext};
+pub use worker_context::{Averaging, LayerGradient, Travelling, WorkerContext};
 
 /// A mean training loss, in nats per sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -1,9 +1,10 @@
 //! Everything that a strategy can see and do. Each operation times itself.
 
-mod buckets;
 mod communicate;
+mod exchange;
 mod gradient;
 mod layers;
+mod travelling;
 mod update;
 mod weights;
 
@@ -11,14 +12,14 @@ use crate::all_reduce::{AllReduce, CommQueue};
 use crate::group::Group;
 use crate::learner::{Batch, Learner};
 use crate::optimizer::Optimizer;
-use crate::schedule::{Division, GradientLane, StepBound};
 use crate::service_context::{RankInfo, ServiceContext};
 use crate::vector::{Layout, Vector};
 use crate::{Kind, Lane, StateError, StateVisitor, Tag};
 use record::{BatchShare, Rank};
 
-use buckets::Exchange;
-pub use buckets::Travelling;
+use exchange::Exchange;
+pub(crate) use exchange::Route;
+pub use travelling::{Averaging, Travelling};
 
 /// The gradient of one layer, ready while the backward pass continues.
 #[derive(Debug)]
@@ -73,12 +74,8 @@ pub(crate) struct WorkerParts {
     pub(crate) all_reduce: AllReduce,
     /// All-reduces on the communication lane.
     pub(crate) comm: CommQueue,
-    /// How a gradient is divided.
-    pub(crate) division: Division,
-    /// Where it travels.
-    pub(crate) lane: GradientLane,
-    /// What its steps wait for.
-    pub(crate) bound: StepBound,
+    /// How gradients travel.
+    pub(crate) route: Route,
     /// The optimizer of the recipe, at rest.
     pub(crate) optimizer: Optimizer,
 }
@@ -86,10 +83,9 @@ pub(crate) struct WorkerParts {
 impl WorkerContext {
     /// A context with the learner's initial weights.
     pub(crate) fn new(parts: WorkerParts) -> Self {
-        let WorkerParts { service, trainers, learner, all_reduce, comm, division, lane, bound, optimizer } =
-            parts;
+        let WorkerParts { service, trainers, learner, all_reduce, comm, route, optimizer } = parts;
         let weights = learner.initial();
-        let exchange = Exchange::new(division, lane, bound, learner.layout());
+        let exchange = Exchange::new(route, learner.layout());
         Self {
             service,
             learner,

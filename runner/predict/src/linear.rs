@@ -41,6 +41,11 @@ impl Linear {
         Ok(Self { a, b })
     }
 
+    /// The cost of messages of one size: their time in seconds as a, and nothing per byte. What is no time counts as none.
+    pub fn constant(seconds: f64) -> Self {
+        Self { a: if is_amount(seconds) { seconds } else { 0.0 }, b: 0.0 }
+    }
+
     /// The start-up time a, in seconds.
     pub fn start_up(self) -> f64 {
         self.a

@@ -93,6 +93,30 @@ proptest! {
     }
 
     #[test]
+    fn plans_of_sections_are_the_best_that_no_group_reaches_across(
+        layers in layers(0..20_u32), walls in any::<u32>(), costs in prop::collection::vec((0..40_u32, 0..4_u32), 12)
+    ) {
+        let layer_count = layers.len();
+        let ends: Vec<usize> = (1..layer_count).filter(|end| walls >> end & 1 == 1).collect();
+        let profile = profile(3.0, &layers).in_sections(&ends);
+        let costs: Vec<Linear> = costs.into_iter().map(|(a, b)| cost(a.into(), b.into())).collect();
+        let of = |grouping: &Grouping| TimeLine::of(&profile, costs.as_slice(), grouping).unwrap().iteration;
+        let within = |grouping: &Grouping| ends.iter().all(|end| grouping.ends().contains(end));
+        let all = (0..1_u32 << (layer_count - 1)).map(|bits| of_bits(layer_count, bits));
+        let best = all.filter(within).map(|grouping| of(&grouping)).fold(f64::INFINITY, f64::min);
+        let exact = merged_exact(&profile, costs.as_slice());
+        prop_assert!(within(&exact));
+        prop_assert_eq!(of(&exact), best);
+        let merged = merged(&profile, costs.as_slice());
+        prop_assert!(within(&merged) && of(&merged) <= of(&per_layer(&profile)));
+        prop_assert!(within(&fixed(&profile, 25)));
+        let mut sections = ends.clone();
+        sections.push(layer_count);
+        let whole = single(&profile);
+        prop_assert_eq!(whole.ends(), sections);
+    }
+
+    #[test]
     fn each_merge_of_the_paper_gains(
         layers in layers(0..20_u32), a in 0..40_u32, b in 0..4_u32
     ) {

@@ -21,7 +21,8 @@ pub struct ScheduleRecord {
     pub buckets: Vec<ScheduledBucket>,
 }
 
-/// What a plan is from.
+/// What a plan is from. Where not all layers are averaged by the same workers, messages cost more or less in each section of the model:
+/// a and b are of the section that the first layer lies in.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScheduleCost {
     /// a of a + b M, in seconds.

@@ -28,9 +28,9 @@
 //! partition does otherwise stands in `recipe::ModelPartition`.
 
 use crate::model_parallel::{Round, modulo, shard};
-use crate::schedule::Part;
+use crate::schedule::{GradientParts, Part};
 use crate::vector::Block;
-use crate::{Batch, Group, GroupRank, Kind, Loss, StepError, Trainer, WorkerContext};
+use crate::{Averaging, Batch, Group, GroupRank, Kind, Loss, StepError, Trainer, WorkerContext};
 use recipe::{FcUpdate, ModelPartition, ModuloScheme};
 
 /// Every worker.
@@ -41,7 +41,6 @@ pub struct Gmp {
     average_every: Option<u64>,
     group: Group,
     holders: Group,
-    memory: Memory,
 }
 
 /// Who a worker computes with.
@@ -66,14 +65,6 @@ pub struct Rounds {
     pub average_every: Option<u64>,
 }
 
-/// Gradients, whose memory the next step uses again.
-#[derive(Default)]
-struct Memory {
-    below: Vec<f32>,
-    above: Vec<f32>,
-    round: Vec<f32>,
-}
-
 /// The samples of a step.
 struct Samples {
     /// Those of each member of the group.
@@ -84,7 +75,8 @@ struct Samples {
     own: usize,
 }
 
-/// How much a part of the gradient counts.
+/// How much a gradient of L_FC counts.
+#[derive(Clone, Copy)]
 struct Weight {
     /// Samples of this group that it is of, and of all groups.
     mine: usize,
@@ -93,13 +85,19 @@ struct Weight {
     share: f32,
 }
 
+/// A gradient of L_FC that is yet to be averaged.
+struct Due {
+    g: GradientParts,
+    weight: Weight,
+}
+
 /// The backward pass of one round.
 struct Backward<'a> {
     round: &'a Round,
     /// Samples of this worker.
     own: usize,
     /// What the gradient of L_FC is written over.
-    g: &'a mut [f32],
+    g: &'a mut GradientParts,
     /// What this worker's rows of L_M's gradient are written over.
     gradient: &'a mut Block,
 }
@@ -109,7 +107,7 @@ impl Gmp {
     pub fn new(rounds: Rounds, neighbours: Neighbours) -> Self {
         let Rounds { partition, scheme, fc_update, average_every } = rounds;
         let Neighbours { group, holders } = neighbours;
-        Self { partition, scheme, fc_update, average_every, group, holders, memory: Memory::default() }
+        Self { partition, scheme, fc_update, average_every, group, holders }
     }
 }
 
@@ -139,9 +137,15 @@ impl Trainer for Gmp {
 impl Gmp {
     /// A step of a worker that holds the whole model.
     fn compute_alone(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
-        let (loss, g) = ctx.gradient()?;
-        let g = if self.average_every.is_some() { g } else { ctx.all_reduce_mean(g)? };
-        ctx.apply_gradient(g);
+        if self.average_every.is_some() {
+            let (loss, g) = ctx.gradient()?;
+            ctx.apply_gradient(g);
+            return Ok(loss);
+        }
+        let loss = ctx.forward()?;
+        let travelling = ctx.backward_sending()?;
+        let g = ctx.arrived(travelling)?;
+        ctx.apply_parts(g);
         Ok(loss)
     }
 
@@ -151,67 +155,57 @@ impl Gmp {
             ctx.forward_layer(layer)?;
         }
         let own = ctx.take_activations()?;
-        let (loss, gradient) = self.rounds(ctx, &own)?;
-        let below = ctx.layout().span(self.partition.below());
-        if below.is_empty() {
-            return Ok(loss);
+        let (loss, gradient, Due { g, weight }) = self.rounds(ctx, &own)?;
+        let mut travelling = ctx.begin_sending(self.partition.above().len());
+        for part in g {
+            let averaging = self.above(ctx, &part, weight);
+            ctx.send_part(part, averaging.as_ref(), &mut travelling)?;
         }
-        let mut g = std::mem::take(&mut self.memory.below);
-        g.resize(below.len(), 0.0);
-        ctx.put_activations(gradient)?;
-        for layer in self.partition.below().rev() {
-            let span = ctx.layout().layers()[layer].span.clone();
-            ctx.backward_layer(layer, &mut g[span])?;
+        let below = self.partition.below();
+        if !below.is_empty() {
+            ctx.put_activations(gradient)?;
+            // As in `local-sgd`, each worker's own mean counts where weights are averaged.
+            let everyone = self.average_every.is_none().then(|| ctx.over_all_samples());
+            ctx.backward_sending_layers(below, everyone.as_ref(), &mut travelling)?;
         }
-        let everyone = ctx.trainers().clone();
-        // As in `local-sgd`, each worker's own mean counts where weights are averaged.
-        let g = if self.average_every.is_some() { g.into() } else { ctx.weighted(g.into()) };
-        self.memory.below = self.learn(ctx, &everyone, Part { at: 0, values: g }, 1.0)?;
+        let travelling = ctx.all_sent(travelling)?;
+        let g = ctx.arrived(travelling)?;
+        self.learn(ctx, g, weight.share);
         Ok(loss)
     }
 
-    /// L_M, L_FC and L_S in rounds: the mean loss of the group's samples, and the gradient of this worker's mean loss with respect
-    /// to `own`, its activations.
-    fn rounds(&mut self, ctx: &mut WorkerContext, own: &Block) -> Result<(Loss, Block), StepError> {
+    /// L_M, L_FC and L_S in rounds: the mean loss of the group's samples, the gradient of this worker's mean loss with respect
+    /// to `own`, its activations, and the gradient of L_FC that has not been learned.
+    fn rounds(&mut self, ctx: &mut WorkerContext, own: &Block) -> Result<(Loss, Block, Due), StepError> {
         let samples = self.samples(ctx);
         let sizes: Vec<usize> = samples.batches.iter().map(|batch| batch.examples.len()).collect();
-        let above = ctx.layout().span(self.partition.above());
         let mut gradient = Block::zeros(samples.own, own.width);
         let mut loss = 0.0;
-        let mut sum = std::mem::take(&mut self.memory.above);
-        sum.clear();
-        sum.resize(above.len(), 0.0);
+        let mut due: Option<Due> = None;
         for number in 0..self.scheme.rounds(self.group.size()) {
             let round = Round::new(self.scheme, &sizes, number);
             let share = round.rows() as f32 / samples.of_group.max(1) as f32;
-            let mut g = std::mem::take(&mut self.memory.round);
-            g.resize(above.len(), 0.0);
+            if let Some(due) = due.take_if(|_| self.fc_update == FcUpdate::PerRound) {
+                self.learn_round(ctx, due)?;
+            }
+            let mut g = ctx.parts_of(self.partition.above());
             if round.rows() > 0 {
                 loss += share * self.forward(ctx, own, &round, &round.batch(&samples.batches))?.0;
-                self.backward(
-                    ctx,
-                    Backward { round: &round, own: samples.own, g: &mut g, gradient: &mut gradient },
-                )?;
+                let pass = Backward { round: &round, own: samples.own, g: &mut g, gradient: &mut gradient };
+                self.backward(ctx, pass)?;
+            } else {
+                g.fill(0.0);
             }
-            let part = Part { at: above.start, values: g.into() };
-            self.memory.round = match self.fc_update {
-                FcUpdate::PerRound => self.learn_round(ctx, part, number)?,
+            due = Some(match self.fc_update {
+                FcUpdate::PerRound => Due { g, weight: self.weight_of_round(ctx, number) },
                 FcUpdate::PerBatch => {
-                    // Of an empty round, the memory holds another gradient.
-                    if round.rows() > 0 {
-                        ctx.add_share(&mut sum, &part.values, share);
-                    }
-                    part.values.into_inner()
+                    let weight = Weight { mine: samples.of_group, all: samples.all, share: 1.0 };
+                    Due { g: sum(ctx, due, g, share), weight }
                 }
-            };
+            });
         }
-        if self.fc_update == FcUpdate::PerBatch {
-            let part = Part { at: above.start, values: sum.into() };
-            let weight = Weight { mine: samples.of_group, all: samples.all, share: 1.0 };
-            sum = self.learn_weighted(ctx, part, weight)?;
-        }
-        self.memory.above = sum;
-        Ok((Loss(loss), gradient))
+        let nothing = || Due { g: GradientParts::default(), weight: Weight { mine: 0, all: 0, share: 0.0 } };
+        Ok((Loss(loss), gradient, due.unwrap_or_else(nothing)))
     }
 
     /// The forward pass of one round.
@@ -239,7 +233,6 @@ impl Gmp {
     fn backward(&self, ctx: &mut WorkerContext, pass: Backward<'_>) -> Result<(), StepError> {
         let Backward { round, own, g, gradient } = pass;
         let split = self.partition.split();
-        let first = ctx.layout().span(self.partition.above()).start;
         for layer in self.partition.above().rev() {
             if split.contains(&layer) {
                 let columns = self.columns(layer);
@@ -252,8 +245,7 @@ impl Gmp {
                     }
                 })?;
             }
-            let span = ctx.layout().layers()[layer].span.clone();
-            ctx.backward_layer(layer, &mut g[span.start - first..span.end - first])?;
+            ctx.backward_into_parts(layer, g.parts_mut())?;
         }
         if self.partition.below().is_empty() {
             return Ok(());
@@ -268,63 +260,55 @@ impl Gmp {
         Ok(())
     }
 
-    /// Updates L_FC after a round, with the share of the rate that the round has of all samples.
-    fn learn_round(&self, ctx: &mut WorkerContext, g: Part, number: usize) -> Result<Vec<f32>, StepError> {
+    /// What the gradient of a round counts: the round's share of all samples. Nothing where no group has rows in it.
+    fn weight_of_round(&self, ctx: &WorkerContext, number: usize) -> Weight {
         let own = self.number_of_group(ctx);
         let mine = self.round_of(ctx, own, number).rows();
-        let (rows, samples) = if self.average_every.is_some() {
+        let (all, samples) = if self.average_every.is_some() {
             (mine, self.samples_of_group(ctx, own))
         } else {
             let groups = 0..self.holders.size();
             (groups.map(|group| self.round_of(ctx, group, number).rows()).sum(), self.all_samples(ctx))
         };
-        if rows == 0 {
-            return Ok(g.values.into_inner());
-        }
-        self.learn_weighted(ctx, g, Weight { mine, all: rows, share: rows as f32 / samples as f32 })
+        Weight { mine, all, share: all as f32 / samples.max(1) as f32 }
     }
 
-    /// Weighs a part of the gradient by the samples that it is of, and learns it.
-    fn learn_weighted(
-        &self,
-        ctx: &mut WorkerContext,
-        mut g: Part,
-        weight: Weight,
-    ) -> Result<Vec<f32>, StepError> {
-        let Weight { mine, all, share } = weight;
-        if self.average_every.is_none() {
-            g.values = ctx.scaled(g.values, (self.holders.size() * mine) as f32 / all as f32);
+    /// Who averages a part of L_FC's gradient: of split layers those who hold the same part, and of whole layers above them, which each
+    /// member of a group has computed alike, all workers. A codec would drive their copies apart. `None` where weights are averaged.
+    fn above(&self, ctx: &WorkerContext, part: &Part, weight: Weight) -> Option<Averaging> {
+        let Weight { mine, all, .. } = weight;
+        if self.average_every.is_some() || all == 0 {
+            return None;
         }
-        self.learn_above(ctx, g, share)
-    }
-
-    /// Learns a gradient of L_FC: that of split layers from those who hold the same part, and that of whole layers above them, which each
-    /// member of a group has computed alike, from all workers. A codec would drive their copies apart.
-    fn learn_above(&self, ctx: &mut WorkerContext, g: Part, share: f32) -> Result<Vec<f32>, StepError> {
-        let Part { at, values } = g;
-        let mut values = values.into_inner();
         let whole = ctx.layout().span(self.partition.whole_above());
-        if whole.is_empty() {
-            return self.learn(ctx, &self.holders, Part { at, values: values.into() }, share);
-        }
-        let everyone = ctx.trainers().clone();
-        let top = values.split_off(whole.start - at);
-        let mut values = self.learn(ctx, &self.holders, Part { at, values: values.into() }, share)?;
-        values.extend(self.learn(ctx, &everyone, Part { at: whole.start, values: top.into() }, share)?);
-        Ok(values)
+        let group = if whole.is_empty() || part.at < whole.start { &self.holders } else { ctx.trainers() };
+        Some(Averaging { group: group.clone(), weight: (self.holders.size() * mine) as f32 / all as f32 })
     }
 
-    /// Averages a part of the gradient over those who hold the same weights, and applies it with a share of the rate.
-    fn learn(
-        &self,
-        ctx: &mut WorkerContext,
-        holders: &Group,
-        part: Part,
-        share: f32,
-    ) -> Result<Vec<f32>, StepError> {
-        let part =
-            if self.average_every.is_some() { part } else { ctx.all_reduce_mean_of_part(holders, part)? };
-        Ok(ctx.apply_part(part, share).values.into_inner())
+    /// Updates L_FC after a round that is not the last one.
+    fn learn_round(&self, ctx: &mut WorkerContext, Due { g, weight }: Due) -> Result<(), StepError> {
+        let mut parts = Vec::new();
+        let mut own = Vec::new();
+        for part in g {
+            match self.above(ctx, &part, weight) {
+                Some(averaging) => parts.push((part, averaging)),
+                None => own.push(part),
+            }
+        }
+        let averaged = ctx.average_parts(parts)?;
+        self.learn(ctx, averaged.into_iter().chain(own).collect(), weight.share);
+        Ok(())
+    }
+
+    /// Applies mean gradients: those of L_FC with a share of the rate.
+    fn learn(&self, ctx: &mut WorkerContext, g: GradientParts, share: f32) {
+        let above = ctx.layout().span(self.partition.above()).start;
+        let apply = |part: Part| {
+            let share = if part.at < above { 1.0 } else { share };
+            if share > 0.0 { ctx.apply_part(part, share) } else { part }
+        };
+        let applied = g.into_iter().map(apply).collect();
+        ctx.recycle_parts(applied);
     }
 
     /// Averages the weights: each over those who hold it.
@@ -388,4 +372,17 @@ impl Gmp {
     fn round_of(&self, ctx: &WorkerContext, group: usize, number: usize) -> Round {
         Round::new(self.scheme, &self.sizes(ctx, group), number)
     }
+}
+
+/// The sum over the rounds of a step, each with its share of the samples.
+fn sum(ctx: &mut WorkerContext, before: Option<Due>, g: GradientParts, share: f32) -> GradientParts {
+    let Some(Due { g: mut sum, .. }) = before else {
+        let scaled = g.into_iter().map(|Part { at, values }| Part { at, values: ctx.scaled(values, share) });
+        return scaled.collect();
+    };
+    for (sum, part) in sum.parts_mut().iter_mut().zip(g.parts()) {
+        ctx.add_share(&mut sum.values, &part.values, share);
+    }
+    ctx.recycle_parts(g);
+    sum
 }

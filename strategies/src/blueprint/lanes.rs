@@ -109,16 +109,13 @@ impl Blueprint {
             return Err(StepError::Learner(format!("rank {} trains, but has no model", service.info.rank)));
         };
         let all_reduce = self.all_reduce();
-        let (division, lane, bound) = (self.division(), self.gradient_lane(), self.bound());
         Ok(WorkerContext::new(WorkerParts {
             service,
             trainers,
             learner,
             all_reduce,
             comm,
-            division,
-            lane,
-            bound,
+            route: self.route(),
             optimizer: self.optimizer(),
         }))
     }

@@ -75,7 +75,8 @@ impl Blueprint {
             Kind::AdPsgd { topology, averaging } => self.pairs(rank, runtime, topology, averaging),
             Kind::Sgp => self.pushing(rank),
             Kind::Gmp { scheme, fc_update, average_every, .. } => {
-                self.in_groups(rank, |partition| gmp::Rounds { partition, scheme, fc_update, average_every })
+                let rounds = |partition| gmp::Rounds { partition, scheme, fc_update, average_every };
+                self.beside(comm, self.in_groups(rank, rounds))
             }
             // Built by the registry.
             Kind::Custom { .. } => Roles::default(),

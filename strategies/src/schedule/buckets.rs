@@ -1,5 +1,6 @@
 //! The division of a gradient into buckets.
 
+use super::Sections;
 use crate::vector::{Layout, piece};
 use predict::schedule::Grouping;
 use std::ops::Range;
@@ -25,6 +26,18 @@ impl Buckets {
     /// A bucket for each layer.
     pub fn per_layer(layout: &Layout) -> Self {
         Self::from_spans(layout.layers().iter().rev().map(|layer| layer.span.clone()))
+    }
+
+    /// A bucket for each section.
+    pub fn per_section(layout: &Layout, sections: &Sections) -> Self {
+        Self::from_spans(sections.spans(layout))
+    }
+
+    /// The buckets that lie in a part of the gradient, which has to begin and end where buckets do.
+    #[must_use]
+    pub fn within(&self, part: &Range<usize>) -> Self {
+        let inside = |span: &&Range<usize>| part.start <= span.start && span.end <= part.end;
+        Self::from_spans(self.spans.iter().filter(inside).cloned())
     }
 
     /// A bucket for each group of layers; a grouping counts layers from the last one.
@@ -59,6 +72,10 @@ mod tests {
         assert_eq!(Buckets::per_layer(&layout()).spans(), [5..9, 3..5, 0..3]);
         let grouping = Grouping::new(vec![2, 4], 4).unwrap();
         assert_eq!(Buckets::of(&layout(), &grouping).spans(), [3..9, 0..3]);
+        assert_eq!(Buckets::per_section(&layout(), &Sections::default()), Buckets::whole(9));
+        let sections = Buckets::per_section(&layout(), &Sections::beginning_at([3]));
+        assert_eq!(sections.spans(), [5..9, 0..5]);
+        assert_eq!(Buckets::per_layer(&layout()).within(&(0..5)).spans(), [3..5, 0..3]);
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! Which parts of a gradient travel together, and when: the schedules of `communication.schedule`.
 //!
 //! A *bucket* is a part of the flat gradient that travels in one message, as soon as the backward pass has finished it: buckets
-//! leave in the order of the backward pass, the last layers first. Each is memory of its own, which the backward pass writes, the
+//! leave in the order of the backward pass, the last layers first. Where not all layers are averaged by the same workers, as in the
+//! groups of `gmp`, the layers lie in *sections*, and no bucket reaches across two. Each bucket is memory of its own, which the backward pass writes, the
 //! communication lane reduces and the update reads, so that nothing is copied on the way.
 //!
 //! | schedule | buckets |
 //! |---|---|
-//! | `single` | one, after the backward pass |
+//! | `single` | one of each section, after the backward pass |
 //! | `per-layer` | a layer each |
 //! | `fixed` | neighbouring layers until a size is reached |
 //! | `merged`, `merged-exact` | what MG-WFBP, or its optimum, takes from measured times |
@@ -17,11 +18,13 @@
 mod buckets;
 mod parts;
 mod planner;
+mod sections;
 mod times;
 
 pub use buckets::Buckets;
 pub use parts::{GradientParts, Part};
-pub(crate) use planner::{MeasuredStep, Planner, StepBound, describe};
+pub(crate) use planner::{MeasuredStep, PlanOrigin, Planner, StepBound, describe};
+pub use sections::Sections;
 pub(crate) use times::{BucketTime, BucketTimes};
 
 use crate::vector::Layout;
@@ -52,18 +55,21 @@ impl Division {
     }
 
     /// The buckets of a run's first step.
-    pub(crate) fn buckets(self, layout: &Layout) -> Buckets {
+    pub(crate) fn buckets(self, layout: &Layout, sections: &Sections) -> Buckets {
         match self {
             Self::Pieces(count) => Buckets::pieces(layout.size(), count),
             Self::Layers(recipe::Schedule::PerLayer) => Buckets::per_layer(layout),
             Self::Layers(recipe::Schedule::Fixed { bytes }) => {
-                let grouping = sizes(layout).map(|profile| predict::schedule::fixed(&profile, bytes));
-                grouping
-                    .map_or_else(|| Buckets::whole(layout.size()), |grouping| Buckets::of(layout, &grouping))
+                let profile = sizes(layout).map(|profile| sections.divide(profile));
+                let grouping = profile.map(|profile| predict::schedule::fixed(&profile, bytes));
+                grouping.map_or_else(
+                    || Buckets::per_section(layout, sections),
+                    |grouping| Buckets::of(layout, &grouping),
+                )
             }
             Self::Layers(
                 recipe::Schedule::Single | recipe::Schedule::Merged | recipe::Schedule::MergedExact,
-            ) => Buckets::whole(layout.size()),
+            ) => Buckets::per_section(layout, sections),
         }
     }
 }

@@ -65,9 +65,9 @@ impl GradientParts {
         &mut self.parts
     }
 
-    /// Whether it lies in these buckets.
-    pub(crate) fn fits(&self, buckets: &Buckets) -> bool {
-        self.parts.iter().map(Part::span).eq(buckets.spans().iter().cloned())
+    /// Sets all elements.
+    pub fn fill(&mut self, value: f32) {
+        self.parts.iter_mut().for_each(|part| part.values.fill(value));
     }
 
     /// All elements from the first to the last.
@@ -116,6 +116,5 @@ mod tests {
         gradient.copy_into(&mut whole);
         assert_eq!(whole.map(f32::to_bits), [1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0].map(f32::to_bits));
         assert!(gradient.elements().eq(whole));
-        assert!(gradient.fits(&Buckets::pieces(6, 2)) && !gradient.fits(&Buckets::whole(6)));
     }
 }

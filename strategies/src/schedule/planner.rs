@@ -1,20 +1,20 @@
 //! The plan of `merged` and `merged-exact`: made once, by rank 0, from what the first steps of the run measure.
 //!
 //! In these steps nothing overlaps: after the backward pass, whose layers are timed, the gradient travels bucket by bucket, in turn
-//! as one message and as one per layer, and each message is timed. What travels is the gradient of the step, so that nothing is sent
+//! as one message of each section and as one per layer, and each message is timed. What travels is the gradient of the step, so that nothing is sent
 //! for the measurement but a message of one element, by which the workers begin together. The first two steps are left out, one of each
 //! kind: their memory is touched for the first time.
 //!
 //! The medians of the workers' times go to rank 0, which takes the slowest worker's of each layer and of each message, because
-//! the next one cannot begin before; fits a + b M; and sends the plan to all, so that timings that differ cannot lead to different
+//! the next one cannot begin before; fits a + b M for each section, in which other workers may take part; and sends the plan to all, so that timings that differ cannot lead to different
 //! plans (MG-WFBP, Algorithm 2). A pipeline waits for the sum of its messages, not for the end of the last one: where that is more
 //! than what it computes, all layers travel together.
 
-use super::{BucketTime, Buckets};
+use super::{BucketTime, Buckets, Sections};
 use crate::vector::{Layout, LayoutLayer, Vector};
 use crate::{StateError, StateVisitor};
-use predict::linear::{Fit, Held, Probe};
-use predict::schedule::{Grouping, LayerTime, StepProfile, TimeLine, merged, merged_exact};
+use predict::linear::{Fit, Held, Linear, Probe};
+use predict::schedule::{Grouping, LayerTime, StepProfile, TimeLine, merged, merged_exact, single};
 use record::{HeldCost, Nanos, ScheduleCost, ScheduledBucket};
 
 /// What the first steps have measured, in seconds.
@@ -22,14 +22,15 @@ use record::{HeldCost, Nanos, ScheduleCost, ScheduledBucket};
 pub(crate) struct Planner {
     rule: Rule,
     bound: StepBound,
+    sections: Sections,
     steps: u64,
     forward: Vec<f32>,
     /// Of each layer, the last one first.
     backward: Vec<Vec<f32>>,
     /// Of the message of each layer, likewise.
     messages: Vec<Vec<f32>>,
-    /// Of the message of all layers.
-    whole: Vec<f32>,
+    /// Of the message of each section that has weights, that of the last layers first.
+    whole: Vec<Vec<f32>>,
 }
 
 /// Which rule decides.
@@ -65,14 +66,27 @@ pub(crate) struct MeasuredStep {
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) grouping: Grouping,
+    pub(crate) origin: PlanOrigin,
+}
+
+/// What a plan is from, and what it promises.
+#[derive(Debug, Default)]
+pub(crate) struct PlanOrigin {
+    /// The cost of messages; `None` where no line can be fitted.
     pub(crate) cost: Option<ScheduleCost>,
-    /// Begin and end of each bucket as the plan has them.
+    /// Begin and end of each bucket.
     pub(crate) predicted: Vec<BucketTime>,
 }
 
 impl Planner {
     /// A planner for a schedule that measures.
-    pub(crate) fn new(schedule: recipe::Schedule, layers: usize, bound: StepBound) -> Option<Self> {
+    pub(crate) fn new(
+        schedule: recipe::Schedule,
+        layout: &Layout,
+        sections: &Sections,
+        bound: StepBound,
+    ) -> Option<Self> {
+        let layers = layout.layers().len();
         if layers == 0 {
             return None;
         }
@@ -88,17 +102,22 @@ impl Planner {
         Some(Self {
             rule,
             bound,
+            sections: sections.clone(),
             steps,
             forward: Vec::new(),
             backward: lists(),
             messages: lists(),
-            whole: Vec::new(),
+            whole: vec![Vec::new(); Buckets::per_section(layout, sections).spans().len()],
         })
     }
 
     /// The buckets of a step that is measured.
-    pub(crate) fn buckets(step: u64, layout: &Layout) -> Buckets {
-        if step.is_multiple_of(2) { Buckets::per_layer(layout) } else { Buckets::whole(layout.size()) }
+    pub(crate) fn buckets(&self, step: u64, layout: &Layout) -> Buckets {
+        if step.is_multiple_of(2) {
+            Buckets::per_layer(layout)
+        } else {
+            Buckets::per_section(layout, &self.sections)
+        }
     }
 
     /// Whether the plan is due after a step.
@@ -125,14 +144,15 @@ impl Planner {
                 times.push(seconds(time));
             }
         } else {
-            self.whole.extend(measured.messages.first().map(seconds));
+            for (times, time) in self.whole.iter_mut().zip(&measured.messages) {
+                times.push(seconds(time));
+            }
         }
     }
 
-    /// The medians of the forward pass, of each layer, of each layer's message, and of the message of all; for rank 0.
+    /// The medians of the forward pass, of each layer, of each layer's message, and of each section's; for rank 0.
     pub(crate) fn medians(&self) -> Vector {
-        let all =
-            [&self.forward].into_iter().chain(&self.backward).chain(&self.messages).chain([&self.whole]);
+        let all = [&self.forward].into_iter().chain(&self.backward).chain(&self.messages).chain(&self.whole);
         all.map(|times| median(times).unwrap_or(0.0)).collect::<Vec<f32>>().into()
     }
 
@@ -140,9 +160,8 @@ impl Planner {
     pub(crate) fn plan(&self, layout: &Layout, slowest: &[f32]) -> Plan {
         let layers = layout.layers().len();
         self.planned(layout, slowest).unwrap_or_else(|| Plan {
-            grouping: Grouping::single(layers),
-            cost: None,
-            predicted: Vec::new(),
+            grouping: self.sections.grouping(layers),
+            origin: PlanOrigin::default(),
         })
     }
 
@@ -155,43 +174,58 @@ impl Planner {
         let layers = sizes.iter().zip(backward);
         let times: Vec<LayerTime> =
             layers.map(|(bytes, time)| LayerTime { backward: f64::from(*time), bytes: *bytes }).collect();
-        let profile = StepProfile::new(f64::from(*forward), &times).ok()?;
-        let all = sizes.iter().copied().chain([sizes.iter().sum()]).zip(messages);
-        let probes: Vec<Probe> = all
-            .filter(|(bytes, _)| *bytes > 0)
-            .map(|(bytes, seconds)| Probe { bytes, seconds: f64::from(*seconds) })
-            .collect();
-        let fit = Fit::relative(&probes).ok()?;
+        let profile = self.sections.divide(StepProfile::new(f64::from(*forward), &times).ok()?);
+        let fits = self.fits(layout, &sizes, messages)?;
+        let costs: Vec<Linear> = fits.iter().map(|fit| fit.cost).collect();
         let mut grouping = match self.rule {
-            Rule::Merged => merged(&profile, fit.cost),
-            Rule::Exact => merged_exact(&profile, fit.cost),
+            Rule::Merged => merged(&profile, costs.as_slice()),
+            Rule::Exact => merged_exact(&profile, costs.as_slice()),
         };
-        let mut line = TimeLine::of(&profile, fit.cost, &grouping).ok()?;
+        let mut line = TimeLine::of(&profile, costs.as_slice(), &grouping).ok()?;
         let sending: f64 = line.messages.iter().map(|message| message.end - message.begin).sum();
         if self.bound == StepBound::AllMessages && sending > line.computed {
             // One message is the shortest way to send everything.
-            grouping = Grouping::single(times.len());
-            line = TimeLine::of(&profile, fit.cost, &grouping).ok()?;
+            grouping = single(&profile);
+            line = TimeLine::of(&profile, costs.as_slice(), &grouping).ok()?;
         }
         let nanos = |seconds: f64| Nanos((seconds * 1e9).round() as u64);
         let sent = line.messages.iter().filter(|message| message.bytes > 0);
+        let lowest = fits.last()?;
         let cost = ScheduleCost {
-            start_up: fit.cost.start_up(),
-            per_byte: fit.cost.per_byte(),
-            worst: fit.largest_share(&probes),
-            held: fit.held.map(|held| match held {
+            start_up: lowest.cost.start_up(),
+            per_byte: lowest.cost.per_byte(),
+            worst: fits.iter().map(|fit| fit.worst).fold(0.0, f64::max),
+            held: lowest.held.map(|held| match held {
                 Held::StartUp => HeldCost::StartUp,
                 Held::PerByte => HeldCost::PerByte,
             }),
             computed: nanos(line.computed),
         };
-        Some(Plan {
-            grouping,
-            cost: Some(cost),
-            predicted: sent
-                .map(|message| BucketTime { begin: nanos(message.begin), end: nanos(message.end) })
-                .collect(),
-        })
+        let predicted =
+            sent.map(|message| BucketTime { begin: nanos(message.begin), end: nanos(message.end) });
+        Some(Plan { grouping, origin: PlanOrigin { cost: Some(cost), predicted: predicted.collect() } })
+    }
+
+    /// What messages of each section cost. Where all messages of one have the same size, they cost what they took; `None` if
+    /// that holds for the whole model, of which nothing can be planned. `messages` are the times of those of each layer and of each section.
+    fn fits(&self, layout: &Layout, sizes: &[u64], messages: &[f32]) -> Option<Vec<SectionFit>> {
+        let layers = sizes.len();
+        let (alone, together) = messages.split_at_checked(layers)?;
+        let mut together = together.iter();
+        let divided = self.sections.layers(layers).count() > 1;
+        let mut fits = Vec::new();
+        for section in self.sections.layers(layers) {
+            let places = layers - section.end..layers - section.start;
+            let of_layers = places.clone().map(|place| (sizes[place], alone[place]));
+            let whole = 4 * layout.span(section).len() as u64;
+            let probe = |(bytes, seconds): (u64, f32)| Probe { bytes, seconds: f64::from(seconds) };
+            let mut probes: Vec<Probe> = of_layers.filter(|(bytes, _)| *bytes > 0).map(probe).collect();
+            if whole > 0 {
+                probes.push(probe((whole, *together.next()?)));
+            }
+            fits.push(SectionFit::of(&probes).or_else(|| divided.then(|| SectionFit::of_one_size(&probes)))?);
+        }
+        Some(fits)
     }
 
     /// What was measured so far.
@@ -200,7 +234,9 @@ impl Planner {
     /// What is loaded does not fit.
     pub(crate) fn state(&mut self, state: &mut StateVisitor<'_>) -> Result<(), StateError> {
         state.list("forward", &mut self.forward)?;
-        state.list("whole", &mut self.whole)?;
+        for (section, times) in self.whole.iter_mut().enumerate() {
+            state.list(&format!("whole{section}"), times)?;
+        }
         for (layer, times) in self.backward.iter_mut().enumerate() {
             state.list(&format!("backward{layer}"), times)?;
         }
@@ -208,6 +244,28 @@ impl Planner {
             state.list(&format!("message{layer}"), times)?;
         }
         Ok(())
+    }
+}
+
+/// What messages of a section cost.
+struct SectionFit {
+    cost: Linear,
+    /// The largest residual as a share of its time.
+    worst: f64,
+    held: Option<Held>,
+}
+
+impl SectionFit {
+    /// `None` where no line can be fitted.
+    fn of(probes: &[Probe]) -> Option<Self> {
+        let fit = Fit::relative(probes).ok()?;
+        Some(Self { cost: fit.cost, worst: fit.largest_share(probes), held: fit.held })
+    }
+
+    /// What a message took, whatever its size; nothing where none is sent.
+    fn of_one_size(probes: &[Probe]) -> Self {
+        let seconds = probes.first().map_or(0.0, |probe| probe.seconds);
+        Self { cost: Linear::constant(seconds), worst: 0.0, held: Some(Held::PerByte) }
     }
 }
 

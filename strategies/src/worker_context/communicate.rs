@@ -1,7 +1,7 @@
 //! Communication between the workers: on the compute lane, or on the communication lane beside it.
 
 use super::WorkerContext;
-use crate::all_reduce::{ReduceJob, Reduced};
+use super::travelling::Ends;
 use crate::handoff::Pending;
 use crate::schedule::Part;
 use crate::vector::Vector;
@@ -127,28 +127,13 @@ impl WorkerContext {
     /// Starts an all-reduce of a gradient; its mean over the samples of all workers is fetched with
     /// [`WorkerContext::wait`]. All workers must start them in the same order.
     pub fn start_all_reduce_mean(&mut self, g: Vector) -> Result<Pending, StepError> {
-        self.start_all_reduce_mean_of_part(0, g)
-    }
-
-    /// The same for a part of a gradient, from position `at` on. Parts leave from the end of the gradient to its beginning: the
-    /// one at 0 is the last of the step.
-    pub fn start_all_reduce_mean_of_part(&mut self, at: usize, g: Vector) -> Result<Pending, StepError> {
-        let x = self.weighted(g);
-        let job = ReduceJob { x, at, group: self.trainers.clone(), tag: self.tag(Kind::Overlap) };
-        // Where lanes share a processor, the woken lane may take it at once: that time belongs to sending.
-        let before = self.service.lane.clock.switch(Phase::Send);
-        let pending = self.comm.send(job);
-        self.service.lane.clock.switch(before);
-        Ok(pending)
+        let g = self.weighted(g);
+        let whole = Part { at: 0, values: g };
+        Ok(self.start_all_reduce(whole, self.trainers.clone(), Ends::Step))
     }
 
     /// Waits for the result of an all-reduce.
     pub fn wait(&mut self, pending: Pending) -> Result<Vector, StepError> {
-        Ok(self.wait_timed(pending)?.x)
-    }
-
-    /// The same with the times at which it travelled.
-    pub(super) fn wait_timed(&mut self, pending: Pending) -> Result<Reduced, StepError> {
-        self.comm.receive(pending, &mut self.service.lane)
+        Ok(self.comm.receive(pending, &mut self.service.lane)?.x)
     }
 }

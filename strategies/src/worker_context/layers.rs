@@ -10,6 +10,7 @@ use std::ops::Range;
 impl WorkerContext {
     /// Loads this worker's samples of the step as activations.
     pub fn load(&mut self) -> Result<(), StepError> {
+        self.exchange.began = self.service.lane.clock.now();
         let Self { service, learner, batch, share, t, trainers, .. } = self;
         let sampler = &service.info.plan.sampler;
         *share = BatchShare::WHOLE;
@@ -94,6 +95,7 @@ impl WorkerContext {
             self.learner.shard_layer(layer, part, of)?;
         }
         self.weights = self.learner.initial();
+        self.exchange = self.exchange.again(self.learner.layout());
         self.spare.clear();
         Ok(())
     }

@@ -1,88 +1,16 @@
 //! SplitBrain's group model parallelism: against one process, against a reference of its own, and against itself.
 
+use crate::groups::{Groups, WIDTHS, joined, model, partition};
 use crate::scene::{Scene, digests};
 use recipe::{
-    Codec, Compression, Compute, ComputeSplit, Extent, FcUpdate, Layer, LayeredModel, Model, ModelKind,
-    ModelPartition, ModuloScheme, OptimizerSettings, Parameter, PlacedLayer, Shape, Strategy, UpdateRule,
+    Codec, Compression, Compute, ComputeSplit, Extent, FcUpdate, ModuloScheme, OptimizerSettings, Strategy,
+    UpdateRule,
 };
 use record::{Event, Phase};
 use std::time::Duration;
-use strategies::sim::{World, WorldOutcome};
+use strategies::sim::World;
 use strategies::toy::Perceptron;
 use strategies::{Batch, Blueprint, Learner, Optimizer, Vector};
-
-const WIDTHS: [usize; 5] = [6, 8, 8, 8, 4];
-
-/// The model of a learner with these widths. The first layers are called convolutions, so that no group splits them.
-fn model(widths: &[usize], convolutions: usize) -> Model {
-    let layers = widths.windows(2).enumerate().map(|(number, widths)| {
-        let (inputs, outputs) = (widths[0], widths[1]);
-        let name = format!("linear{}", number + 1);
-        let conv = Layer::Conv { outputs, kernel: 1, stride: 1, padding: 0, bias: true };
-        PlacedLayer {
-            parameters: vec![Parameter { name: format!("{name}.weight"), shape: vec![outputs, inputs + 1] }],
-            name,
-            layer: if number < convolutions { conv } else { Layer::Linear { outputs } },
-            input: Shape::Flat(inputs),
-            output: Shape::Flat(outputs),
-            flops: 2 * (inputs * outputs) as u64,
-            paths: recipe::Paths::default(),
-        }
-    });
-    let layers = layers.collect();
-    let (input, classes) = (Shape::Flat(widths[0]), widths[widths.len() - 1]);
-    LayeredModel { kind: ModelKind::Sequential, input, classes, layers, init: recipe::Init::Pytorch }.into()
-}
-
-/// Groups under test.
-#[derive(Clone, Copy)]
-struct Groups {
-    workers: u32,
-    mp: u32,
-    scheme: ModuloScheme,
-    fc_update: FcUpdate,
-    average_every: Option<u64>,
-}
-
-impl Groups {
-    fn of(workers: u32, mp: u32) -> Self {
-        let (scheme, fc_update) = (ModuloScheme::Shares, FcUpdate::PerBatch);
-        Self { workers, mp, scheme, fc_update, average_every: None }
-    }
-
-    fn strategy(self) -> Strategy {
-        let Self { mp, scheme, fc_update, average_every, .. } = self;
-        Strategy::Gmp { mp, scheme, fc_update, average_every, least_ccr: 0.0 }
-    }
-
-    fn scene(self, steps: u64, batch: u32) -> Scene {
-        Scene::new(self.strategy(), self.workers).rank_order().widths(&WIDTHS).change(|spec| {
-            spec.model = model(&WIDTHS, 1);
-            spec.train.length = Extent::Steps(steps);
-            spec.train.global_batch = batch;
-        })
-    }
-}
-
-fn partition(mp: u32) -> ModelPartition {
-    ModelPartition::of(&model(&WIDTHS, 1), mp as usize, 0.0)
-}
-
-/// The whole model of group `group` of a run.
-fn joined(outcome: &WorldOutcome, mp: u32, group: u32) -> Vector {
-    let partition = partition(mp);
-    let mut whole = Vector::zeros(Perceptron::new(&WIDTHS).layout().size());
-    for part in 0..mp as usize {
-        let own = outcome.ranks[group as usize * mp as usize + part].model();
-        let mut at = 0;
-        for span in partition.spans(part) {
-            whole[span.clone()].copy_from_slice(&own[at..at + span.len()]);
-            at += span.len();
-        }
-        assert_eq!(at, own.len());
-    }
-    whole
-}
 
 /// One process that takes the steps of all workers: the gradient of each group's round at the weights that the round meets.
 fn reference(scene: &Scene, groups: Groups) -> Vec<f32> {

@@ -17,18 +17,18 @@
 //! Never later than one message per layer. Not optimal, although Theorem 1 says so: with backward times 1, 1, 2, one byte
 //! each, a = 2 and b = 1 it takes 9 where 8 is possible. [`merged_exact`](super::merged_exact) finds that.
 
-use super::{Grouping, StepProfile};
-use crate::linear::Linear;
+use super::{Grouping, MessageCost, StepProfile};
 
 /// The groups of Algorithm 1.
-pub fn merged(profile: &StepProfile, cost: Linear) -> Grouping {
+pub fn merged(profile: &StepProfile, cost: impl MessageCost) -> Grouping {
     let layers = profile.layers();
     // The first layer of the open group, and when the message before it ends.
     let (mut first, mut free) = (0, 0.0_f64);
     Grouping::closed_after(layers, |layer| {
         let bytes = profile.bytes(first, layer + 1);
         let begin = free.max(profile.finished(layer));
-        let merges = layer + 1 < layers && {
+        let cost = cost.of_section(profile.section(layer));
+        let merges = layer + 1 < layers && !profile.ends_section(layer) && {
             let both = bytes > 0 && profile.bytes(layer + 1, layer + 2) > 0;
             let saved = if both { cost.start_up() } else { 0.0 };
             profile.finished(layer + 1) - begin < saved

@@ -19,6 +19,8 @@ pub struct StepProfile {
     finished: Vec<f64>,
     /// Bytes of all layers before each one, and of all.
     before: Vec<u64>,
+    /// Where sections of layers end, but for the last one.
+    walls: Vec<usize>,
 }
 
 /// Why numbers are no step.
@@ -56,7 +58,8 @@ impl StepProfile {
             return Err(ProfileError::Forward { seconds: forward });
         }
         let (mut now, mut bytes) = (forward, 0_u64);
-        let mut profile = Self { forward, finished: Vec::new(), before: vec![0] };
+        let mut profile =
+            Self { forward, finished: Vec::new(), before: vec![0], walls: Vec::new() };
         for (layer, time) in layers.iter().enumerate() {
             if !is_amount(time.backward) {
                 return Err(ProfileError::Backward { layer, seconds: time.backward });
@@ -72,6 +75,14 @@ impl StepProfile {
         Ok(profile)
     }
 
+    /// The same step with sections of layers that no group reaches across: one ends after each of these numbers of layers, in
+    /// ascending order. The last one ends with the last layer, whether it is named or not.
+    #[must_use]
+    pub fn in_sections(self, ends: &[usize]) -> Self {
+        let layers = self.layers();
+        Self { walls: ends.iter().copied().filter(|end| (1..layers).contains(end)).collect(), ..self }
+    }
+
     /// Number of layers.
     pub fn layers(&self) -> usize {
         self.finished.len()
@@ -80,6 +91,16 @@ impl StepProfile {
     /// When the backward pass ends: t_f + t_b, in seconds from the start of the forward pass.
     pub fn computed(&self) -> f64 {
         self.finished.last().copied().unwrap_or(self.forward)
+    }
+
+    /// The section of a layer, counted from 0.
+    pub(super) fn section(&self, layer: usize) -> usize {
+        self.walls.partition_point(|wall| *wall <= layer)
+    }
+
+    /// Whether a section ends with a layer.
+    pub(super) fn ends_section(&self, layer: usize) -> bool {
+        self.walls.binary_search(&(layer + 1)).is_ok()
     }
 
     /// When the gradient of a layer is finished.

@@ -1,7 +1,6 @@
 //! When each group's message begins and ends: MG-WFBP Eq. 6 to 8, and with merged layers Eq. 19 to 21.
 
-use super::{Grouping, GroupingError, StepProfile};
-use crate::linear::Linear;
+use super::{Grouping, GroupingError, MessageCost, StepProfile};
 use std::ops::Range;
 
 /// The message of one group; times in seconds from the start of the forward pass.
@@ -29,11 +28,15 @@ pub struct TimeLine {
 }
 
 impl TimeLine {
-    /// The time line of a grouping.
+    /// The time line of a grouping. A group that reaches across sections costs what one of its last layer's section does.
     ///
     /// # Errors
     /// The grouping is of another number of layers.
-    pub fn of(profile: &StepProfile, cost: Linear, grouping: &Grouping) -> Result<Self, GroupingError> {
+    pub fn of(
+        profile: &StepProfile,
+        cost: impl MessageCost,
+        grouping: &Grouping,
+    ) -> Result<Self, GroupingError> {
         let grouped = grouping.ends().last().copied().unwrap_or(0);
         if grouped != profile.layers() {
             return Err(GroupingError::Layers { grouped, layers: profile.layers() });
@@ -43,7 +46,7 @@ impl TimeLine {
         for layers in grouping.groups() {
             let bytes = profile.bytes(layers.start, layers.end);
             let begin = free.max(profile.finished(layers.end - 1));
-            free = begin + cost.time(bytes);
+            free = begin + cost.of_section(profile.section(layers.end - 1)).time(bytes);
             messages.push(GroupMessage { layers, bytes, begin, end: free });
         }
         let computed = profile.computed();

@@ -14,7 +14,7 @@ use crate::{Codec, Compression, FcUpdate, Layer, Model, ModuloScheme, Route, Run
 pub(crate) const MP: Defaulted<u64> = Defaulted::whole("strategy.mp");
 const SCHEME: Defaulted<ModuloScheme> = Defaulted::choice("strategy.scheme");
 const FC_UPDATE: Defaulted<FcUpdate> = Defaulted::choice("strategy.fc-update");
-const AVERAGE_EVERY: Optional<u64> = Optional::whole("strategy.average-every");
+pub(crate) const AVERAGE_EVERY: Optional<u64> = Optional::whole("strategy.average-every");
 const LEAST_CCR: Defaulted<f64> = Defaulted::number("strategy.least-ccr");
 
 /// The strategy that the settings describe.

@@ -3,6 +3,7 @@
 use crate::keys::lookup::KeyId;
 use crate::resolve::cell::STRATEGY_KIND;
 use crate::resolve::compression::{self, COMPRESSION_KIND, RANGE};
+use crate::resolve::hybrid::AVERAGE_EVERY;
 use crate::resolve::optimizer::CLIP;
 use crate::resolve::strategy::SEGMENTS;
 use crate::text::finding::Finding;
@@ -41,6 +42,7 @@ pub(crate) fn findings(kind: StrategyKind, settings: &Settings, train: &Training
     let all = [
         in_pieces_already(kind, settings, schedule),
         unknown_norm(kind, settings, schedule),
+        weights_only(kind, settings, schedule),
         needs_whole_gradient(kind, settings, schedule),
         never_planned(settings, schedule, train),
     ];
@@ -70,6 +72,20 @@ fn unknown_norm(kind: StrategyKind, settings: &Settings, schedule: Schedule) -> 
         .at_option(settings.span(KIND), "layers are updated before the others arrive")
         .at_option(settings.span(CLIP), "the norm of the whole")
         .cure("take the schedule `single`, `kind = \"d-sync\"`, or no clipping"),
+    )
+}
+
+/// Weights that are averaged now and then leave when a step is over.
+fn weights_only(kind: StrategyKind, settings: &Settings, schedule: Schedule) -> Option<Finding> {
+    AVERAGE_EVERY.of(settings).filter(|_| kind == StrategyKind::Gmp)?;
+    Some(
+        Finding::new(
+            "R173",
+            format!("with `average-every`, the schedule `{}` has no gradients to send", schedule.kind()),
+        )
+        .at_option(settings.span(KIND), "gradients leave during the backward pass")
+        .at_option(settings.span(AVERAGE_EVERY), "weights are averaged after it")
+        .cure("leave `average-every` out, so that gradients are averaged in each step, or take the schedule `single`"),
     )
 }
 

@@ -194,7 +194,7 @@ impl StrategyKind {
     /// Whether its gradients can travel layer by layer.
     pub const fn takes_schedule(self) -> bool {
         match self {
-            Self::PsSync | Self::DSync | Self::PipeSgd => true,
+            Self::PsSync | Self::DSync | Self::PipeSgd | Self::Gmp => true,
             Self::AsyncSgd
             | Self::AsyncMsgd
             | Self::HogwildSgd
@@ -209,7 +209,6 @@ impl StrategyKind {
             | Self::Sgp
             | Self::LocalSgd
             | Self::Slowmo
-            | Self::Gmp
             | Self::Custom => false,
         }
     }

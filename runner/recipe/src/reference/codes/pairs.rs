@@ -315,4 +315,9 @@ pub(super) const PAIRS: &[Code] = &[
         "The norm of a gradient is that of all layers together. With a schedule by layers, a parameter server updates and returns the \
          last layers while the first ones are still computed. `d-sync` clips when all layers have arrived.",
     ),
+    code(
+        "R173",
+        "a schedule of gradients that never travel",
+        "With `average-every`, workers of `gmp` update their own weights and average them after a step. `communication.schedule` says which          gradients travel while others are computed.",
+    ),
 ];
