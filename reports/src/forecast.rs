@@ -9,11 +9,14 @@
 //! | `pipe-sgd` with a schedule of layers | Pipe-SGD Eq. 4 with the sum of the messages |
 //! | `ps-sync` | Eq. 2 with SC17's P (alpha + W beta) down, and one gradient up |
 //! | `easgd-sync` | Eq. 2 with SC17's log P (alpha + W beta) up and down; variant 3 Eq. 4 with one of them |
+//! | `gmp` | exchanges within groups, and averages between them: `forecast/groups.rs` |
 //!
 //! The server of `ps-sync` sends the weights to one worker after the other, so that workers finish their gradients one after the
 //! other too: all but the last gradient travel while a later worker still computes.
 //!
 //! All-reduces are rows of MG-WFBP Table II. What no model fits has a reason in place of numbers.
+
+mod groups;
 
 use predict::linear::Linear;
 use predict::network::LinkRates;
@@ -66,6 +69,9 @@ pub fn forecast(spec: &RunSpec, rates: LinkRates, compute: f64) -> Result<Foreca
         return no_model("slow ranks");
     }
     let Some(workers) = NonZeroU32::new(spec.cluster.workers()) else { return no_model("no workers") };
+    if matches!(spec.strategy, Strategy::Gmp { .. }) {
+        return groups::forecast(spec, rates, workers, compute);
+    }
     if spec.communication.schedule != Schedule::Single {
         return layered(spec, rates, workers, compute);
     }

@@ -8,7 +8,7 @@ mod roles;
 pub use lanes::{Body, LaneBody, RankSetup, panic_text};
 
 use crate::all_reduce::{AllReduce, CommQueue};
-use crate::collective::{self, CollectiveAlgorithm};
+use crate::collective::{self, CollectiveAlgorithm, ThroughServers};
 use crate::compress::Compressor;
 use crate::optimizer::Optimizer;
 use crate::plan::TrainingPlan;
@@ -144,7 +144,13 @@ impl Blueprint {
     /// The all-reduce of one lane, behind the projection that the recipe asks for.
     pub fn all_reduce(&self) -> AllReduce {
         let projector = projection::build(self.compression, self.plan.seed(), &self.matrices);
-        AllReduce::new(self.collective.clone(), projector)
+        let collective: Arc<dyn CollectiveAlgorithm> = if self.strategy.averages_through_servers() {
+            let (everyone, workers) = (self.everyone.clone(), self.trainers.len());
+            Arc::new(ThroughServers::new(everyone, workers, self.partition.parts()))
+        } else {
+            self.collective.clone()
+        };
+        AllReduce::new(collective, projector)
     }
 
     /// The optimizer of the recipe, at rest.

@@ -42,6 +42,20 @@ pub(crate) enum Content {
     Reach,
 }
 
+impl Content {
+    const ALL: [Self; 5] = [Self::Gradients, Self::Weights, Self::Exact, Self::Projected, Self::Reach];
+
+    /// Its number in a message.
+    pub(crate) fn number(self) -> u32 {
+        self as u32
+    }
+
+    /// The content with that number.
+    pub(crate) fn of_number(number: u32) -> Option<Self> {
+        Self::ALL.get(number as usize).copied()
+    }
+}
+
 /// The codecs of a lane, one for each content.
 pub(crate) struct Codecs {
     pub(crate) gradients: Box<dyn Compressor>,

@@ -28,7 +28,8 @@ pub(crate) fn train(
     } else {
         recorder.snapshot_worker(&mut ctx, strategy.as_ref(), last, SnapshotPurpose::Evaluation);
     }
-    for step in last.step + 1.. {
+    let first = last.step;
+    for step in first + 1.. {
         if recorder.observer.stopping() {
             return Err(StepError::Stopped);
         }
@@ -75,6 +76,7 @@ pub(crate) fn train(
     let summary = StepSummary { rate: Some(ctx.rate()), ..StepSummary::drain(last.samples) };
     recorder.end_step(ctx.rank(), ctx.lane(), last.step + 2, summary);
     recorder.record_coding(ctx.rank(), ctx.lane());
+    recorder.observer.event(Event::Usage(ctx.usage(last.step - first)));
     Ok(())
 }
 

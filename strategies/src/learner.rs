@@ -44,6 +44,12 @@ pub trait Learner: Send {
     /// Fetches the activations, or their gradients, to host memory.
     fn take_activations(&mut self) -> Result<Block, StepError>;
 
+    /// Bytes that the forward passes of the loaded samples keep for the backward pass, each tensor once; 0 for a learner that does
+    /// not know.
+    fn kept_bytes(&self) -> usize {
+        0
+    }
+
     /// Sets the activations, or their gradients, from host memory.
     fn put_activations(&mut self, activations: Block) -> Result<(), StepError>;
 

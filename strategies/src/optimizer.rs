@@ -68,6 +68,15 @@ impl Optimizer {
         Self { clip: None, ..self }
     }
 
+    /// Number of elements that it remembers.
+    pub fn remembered(&self) -> usize {
+        match &self.rule {
+            Rule::Sgd(sgd) => sgd.velocity.len(),
+            Rule::Adamw(adamw) => adamw.remembered(),
+            Rule::Lars(lars) => lars.velocity.len(),
+        }
+    }
+
     /// What it remembers of `weights` weights.
     ///
     /// # Errors

@@ -43,6 +43,21 @@ impl<'a> Wire<'a> {
         Self { base: self.base + base, ..self }
     }
 
+    /// The same wire for another content.
+    pub(crate) fn of_content(self, content: Content) -> Self {
+        Self { content, ..self }
+    }
+
+    /// What its vectors are.
+    pub(crate) fn content(&self) -> Content {
+        self.content
+    }
+
+    /// The same wire over another group.
+    pub(crate) fn over<'b>(&'b mut self, group: &'b Group) -> Wire<'b> {
+        Wire { lane: self.lane, group, base: self.base, content: self.content }
+    }
+
     /// Position of its vectors in the vector that they are part of.
     pub(crate) fn base(&self) -> usize {
         self.base

@@ -15,7 +15,7 @@ use crate::optimizer::Optimizer;
 use crate::service_context::{RankInfo, ServiceContext};
 use crate::vector::{Layout, Vector};
 use crate::{Kind, Lane, StateError, StateVisitor, Tag};
-use record::{BatchShare, Rank};
+use record::{BatchShare, Nanos, Rank, UsageRecord};
 
 use exchange::Exchange;
 pub(crate) use exchange::Route;
@@ -48,6 +48,10 @@ pub struct WorkerContext {
     t: u64,
     consumed: u64,
     calls: u32,
+    // The most bytes that a forward pass kept.
+    kept: usize,
+    // Communication and waiting in all exchanges of activations.
+    exchanging: Nanos,
     // Counted apart: one group may exchange activations more often in a step than another.
     exchanges: u32,
     // Free vectors of the model's length: a step allocates nothing of that size.
@@ -102,6 +106,8 @@ impl WorkerContext {
             t: 0,
             consumed: 0,
             calls: 0,
+            kept: 0,
+            exchanging: Nanos(0),
             exchanges: 0,
             spare: Vec::new(),
         }
@@ -199,6 +205,21 @@ impl WorkerContext {
         self.all_reduce.state(state)?;
         state.within("exchange", |state| self.exchange.state(self.learner.layout(), state))?;
         state.within("lane", |state| self.service.lane.state(state))
+    }
+
+    /// What memory and time were used for in `steps` steps.
+    pub(crate) fn usage(&self, steps: u64) -> UsageRecord {
+        let bytes = |elements: usize| (size_of::<f32>() * elements) as u64;
+        let spare: usize = self.spare.iter().map(|vector| vector.len()).sum();
+        UsageRecord {
+            rank: self.rank(),
+            weights: bytes(self.weights.len()),
+            gradients: bytes(spare + self.exchange.kept_elements()),
+            optimizer: bytes(self.optimizer.remembered()),
+            activations: self.kept as u64,
+            steps,
+            exchanging: self.exchanging,
+        }
     }
 
     pub(crate) fn close_comm_queue(&self) {

@@ -3,11 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
 use recipe::{
-    Averaging, CardShare, CollectiveKind, Compression, CompressionKind, ComputeSplit, DatasetKind, Family,
-    FcUpdate, HashTime, Init, KeptModels, KeptSteps, LayerKind, LrScale, LrScaleKind, LrShape, LrShapeKind,
-    Metric, MixOrder, ModelKind, ModuloScheme, OptimizerKind, Partition, PartitionKind, Plan, QuantizeRange,
-    Redaction, ReduceOrder, RunOrder, RunSpec, Sampling, ScheduleKind, Serve, SplitKind, Strategy,
-    StrategyKind, TargetMetric, Topology, TransportKind, Tunnel,
+    AveragedBy, Averaging, CardShare, CollectiveKind, Compression, CompressionKind, ComputeSplit,
+    DatasetKind, Family, FcUpdate, HashTime, Init, KeptModels, KeptSteps, LayerKind, LrScale, LrScaleKind,
+    LrShape, LrShapeKind, Metric, MixOrder, ModelKind, ModuloScheme, OptimizerKind, Partition, PartitionKind,
+    Plan, QuantizeRange, Redaction, ReduceOrder, RunOrder, RunSpec, Sampling, ScheduleKind, Serve, SplitKind,
+    Strategy, StrategyKind, TargetMetric, Topology, TransportKind, Tunnel,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -42,6 +42,7 @@ fn members() -> Vec<Member> {
         .chain(of::<Averaging>("strategy.averaging"))
         .chain(of::<ModuloScheme>("strategy.scheme"))
         .chain(of::<FcUpdate>("strategy.fc-update"))
+        .chain(of::<AveragedBy>("strategy.averaged-by"))
         .chain(of::<CollectiveKind>("communication.collective"))
         .chain(of::<ScheduleKind>("communication.schedule"))
         .chain(of::<ReduceOrder>("communication.reduce-order"))
@@ -139,8 +140,12 @@ fn strategy_options(strategy: &Strategy) -> Vec<Member> {
         Strategy::AdPsgd { topology, averaging } => {
             vec![("strategy.topology", topology.name()), ("strategy.averaging", averaging.name())]
         }
-        Strategy::Gmp { scheme, fc_update, .. } => {
-            vec![("strategy.scheme", scheme.name()), ("strategy.fc-update", fc_update.name())]
+        Strategy::Gmp { scheme, fc_update, averaged_by, .. } => {
+            vec![
+                ("strategy.scheme", scheme.name()),
+                ("strategy.fc-update", fc_update.name()),
+                ("strategy.averaged-by", averaged_by.name()),
+            ]
         }
         _ => Vec::new(),
     }

@@ -5,7 +5,7 @@ use super::straggler::Pace;
 use super::{APART, BATCH, PARAMETERS, SAMPLES, STARTED, Sample, SampleArm, Straggler, host, straggler};
 use recipe::{Cell, Metric, Role};
 use record::{Category, LaneId, Nanos, Phase, Rank};
-use store::{AttemptRow, LinkRow, LossRow, MetricRow, PaceRow, PhaseRow, RankRow, Steady};
+use store::{AttemptRow, LinkRow, LossRow, MetricRow, PaceRow, PhaseRow, RankRow, Steady, UsageRow};
 
 /// Makes up what one run did.
 pub(super) struct Maker<'a> {
@@ -151,6 +151,7 @@ impl Maker<'_> {
             threads: 1,
             end: "finished".to_owned(),
             resident_bytes: 180 << 20,
+            usage: worker.then(|| self.usage(own)),
             recording_share: Some(0.0021),
             phases: parts.iter().map(row).collect(),
             exposed: milliseconds(exposed * steady as f64),
@@ -163,6 +164,21 @@ impl Maker<'_> {
             pace: worker.then(|| PaceRow { own: milliseconds(length - waiting), last: 0, imposed: Nanos(0) }),
             bytes_out: bytes,
             bytes_in: bytes,
+        }
+    }
+
+    fn usage(&self, steps: u64) -> UsageRow {
+        let held = 4 * self.cell.spec.parameters_per_worker() as u64;
+        let exchanging =
+            if self.arm.strategy.parts() > 1 { milliseconds(1.5 * steps as f64) } else { Nanos(0) };
+        UsageRow {
+            weights: held,
+            gradients: held,
+            optimizer: held,
+            activations: 3 << 20,
+            resident: Some(150 << 20),
+            exchanging,
+            steps,
         }
     }
 

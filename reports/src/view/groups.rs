@@ -8,6 +8,7 @@ use crate::study::{Measure, PlacedCell};
 use recipe::Role;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use store::{AttemptRow, RankRow, UsageRow};
 
 /// Bytes of a weight.
 const FLOAT: f64 = 4.0;
@@ -38,10 +39,27 @@ pub(crate) struct Row {
     pub(crate) parts: String,
     pub(crate) weights: String,
     pub(crate) saved: String,
-    pub(crate) resident: String,
+    pub(crate) held: Uses,
     pub(crate) throughput: String,
-    pub(crate) within: String,
-    pub(crate) between: String,
+    pub(crate) within: Travel,
+    pub(crate) between: Travel,
+}
+
+/// Measured memory of a worker, by use.
+#[derive(Debug, Serialize)]
+pub(crate) struct Uses {
+    pub(crate) weights: String,
+    pub(crate) gradients: String,
+    pub(crate) optimizer: String,
+    pub(crate) activations: String,
+    pub(crate) resident: String,
+}
+
+/// What a worker sends in a step, and how long it waits for what travels.
+#[derive(Debug, Serialize)]
+pub(crate) struct Travel {
+    pub(crate) bytes: String,
+    pub(crate) time: String,
 }
 
 /// What an arm under a condition takes and gives.
@@ -54,13 +72,29 @@ struct Held<'a> {
     /// Bytes of the weights that a worker holds, and of the whole model's.
     weights: f64,
     whole: f64,
-    /// Resident bytes of a worker's process when it was prepared.
-    resident: Option<f64>,
+    /// Bytes that forward passes keep for a worker's samples, by the same count.
+    activations: f64,
+    /// What a worker's memory was used for; `None` in runs recorded before that was kept.
+    usage: Option<MeanUsage>,
     /// Samples per second of all workers together.
     throughput: f64,
     /// Bytes that a worker sends per step to its group for the split layers, and all others.
     within: f64,
     between: Option<f64>,
+    /// Seconds of a step in which a worker's compute lane communicates or waits.
+    exposed: Option<f64>,
+}
+
+/// Means over the workers of an attempt, in bytes and seconds.
+#[derive(Clone, Copy)]
+struct MeanUsage {
+    weights: f64,
+    gradients: f64,
+    optimizer: f64,
+    activations: f64,
+    resident: Option<f64>,
+    /// Of a step.
+    exchanging: f64,
 }
 
 impl Section {
@@ -106,12 +140,17 @@ fn held<'a>(
     let own = batch / f64::from(spec.cluster.workers().max(1));
     let within = if parts > 1 { FLOAT * own * spec.model_partition().values_sent() as f64 } else { 0.0 };
     let sent = cell.mean_of(|attempt| cell.worker_bytes_per_step(attempt));
-    let resident = cell.mean_of(|attempt| {
-        let workers = attempt.ranks.iter().filter(|rank| rank.role == Role::Worker);
-        let bytes: Vec<f64> =
-            workers.map(|rank| rank.resident_bytes as f64).filter(|bytes| *bytes > 0.0).collect();
-        (!bytes.is_empty()).then(|| bytes.iter().sum::<f64>() / bytes.len() as f64)
-    });
+    let mean = |of: fn(&UsageRow) -> Option<f64>| cell.mean_of(|attempt| mean_usage(attempt, of));
+    let usage = || {
+        Some(MeanUsage {
+            weights: mean(|usage| Some(usage.weights as f64))?,
+            gradients: mean(|usage| Some(usage.gradients as f64))?,
+            optimizer: mean(|usage| Some(usage.optimizer as f64))?,
+            activations: mean(|usage| Some(usage.activations as f64))?,
+            resident: mean(|usage| usage.resident.map(|bytes| bytes as f64)),
+            exchanging: mean(|usage| Some(usage.exchanging.seconds() / usage.steps.max(1) as f64))?,
+        })
+    };
     Some(Held {
         arm: cell.arm,
         name: findings.study.arm_name(cell.arm),
@@ -120,11 +159,33 @@ fn held<'a>(
         parts,
         weights: FLOAT * spec.parameters_per_worker() as f64,
         whole: FLOAT * spec.model.parameters() as f64,
-        resident,
+        activations: FLOAT * own * spec.activations_per_sample() as f64,
+        usage: usage(),
         throughput: batch / step,
         within,
         between: sent.map(|sent| (sent - within).max(0.0)),
+        exposed: cell.mean_of(exposed),
     })
+}
+
+/// The mean over the workers of an attempt.
+fn mean_usage(attempt: &AttemptRow, of: fn(&UsageRow) -> Option<f64>) -> Option<f64> {
+    mean(workers(attempt).filter_map(|rank| of(rank.usage.as_ref()?)))
+}
+
+/// Seconds of communication and waiting in a steady step of a worker's compute lane.
+fn exposed(attempt: &AttemptRow) -> Option<f64> {
+    let steady = workers(attempt).filter(|rank| rank.steady.steps > 0);
+    mean(steady.map(|rank| rank.exposed.seconds() / rank.steady.steps as f64))
+}
+
+fn workers(attempt: &AttemptRow) -> impl Iterator<Item = &RankRow> {
+    attempt.ranks.iter().filter(|rank| rank.role == Role::Worker)
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let values: Vec<f64> = values.collect();
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 /// A line through the arms of each condition, in the order of what they hold.
@@ -159,16 +220,32 @@ fn point(held: &Held<'_>, x: &Scale, y: &Scale) -> Point {
 
 fn row(held: &Held<'_>) -> Row {
     let dash = || "–".to_owned();
+    let size = |of: fn(&MeanUsage) -> Option<f64>| {
+        held.usage.as_ref().and_then(of).map_or_else(dash, number_format::bytes)
+    };
+    let time = |seconds: Option<f64>| seconds.map_or_else(dash, number_format::seconds);
+    let exchanging = held.usage.map(|usage| usage.exchanging);
+    let others = held.exposed.zip(exchanging).map(|(all, own)| (all - own).max(0.0));
     Row {
         key: Key::of_arm(held.arm, held.name),
         condition: held.condition.clone(),
         parts: held.parts.to_string(),
         weights: number_format::bytes(held.weights),
         saved: number_format::percent(1.0 - held.weights / held.whole.max(1.0)),
-        resident: held.resident.map_or_else(dash, number_format::bytes),
+        held: Uses {
+            weights: size(|usage| Some(usage.weights)),
+            gradients: size(|usage| Some(usage.gradients)),
+            optimizer: size(|usage| Some(usage.optimizer)),
+            activations: format!(
+                "{} ({})",
+                size(|usage| Some(usage.activations)),
+                number_format::bytes(held.activations)
+            ),
+            resident: size(|usage| usage.resident),
+        },
         throughput: number_format::short(held.throughput),
-        within: number_format::bytes(held.within),
-        between: held.between.map_or_else(dash, number_format::bytes),
+        within: Travel { bytes: number_format::bytes(held.within), time: time(exchanging) },
+        between: Travel { bytes: held.between.map_or_else(dash, number_format::bytes), time: time(others) },
     }
 }
 

@@ -1,7 +1,9 @@
 //! The network that groups of ranks make of a model: what each rank holds of each layer, and what travels between layers.
 
 use crate::output::human;
-use recipe::{FcUpdate, ModelPartition, OptimizerKind, OptimizerSettings, Plan, RunSpec, Stage, Strategy};
+use recipe::{
+    FcUpdate, ModelPartition, OptimizerKind, OptimizerSettings, Plan, RunSpec, Schedule, Stage, Strategy,
+};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -78,7 +80,7 @@ fn network(spec: &RunSpec) -> String {
     let held = partition.parameters(0);
     let whole = spec.model.parameters();
     let sent = human::thousands(partition.values_sent() as u64);
-    let all = range(&partition, 0..partition.above().end, spec);
+    let all = range(&partition, 0..partition.above().end);
     let _ = writeln!(out, "{}", columns(["all", &human::thousands(whole as u64), &all, "", &sent]));
     let saved = human::percent(1.0 - held as f64 / whole.max(1) as f64);
     let _ = writeln!(out, "saved on rank 0: {saved} of the weights");
@@ -124,7 +126,7 @@ fn line(spec: &RunSpec, partition: &ModelPartition, stage: Stage) -> String {
             let described = &spec.model.weighted_layers()[layer];
             let name = if split { format!("{}, split", described.name) } else { described.name.to_owned() };
             let row = partition.columns(layer, 0).len();
-            let own = range(partition, layer..layer + 1, spec);
+            let own = range(partition, layer..layer + 1);
             columns([&name, &number(described.size()), &own, &number(row), ""])
         }
         Stage::Modulo { width } => {
@@ -139,24 +141,11 @@ fn line(spec: &RunSpec, partition: &ModelPartition, stage: Stage) -> String {
 }
 
 /// The weights of some layers that a rank holds: `33,032`, or `33,032-33,289` where outputs do not divide.
-fn range(partition: &ModelPartition, layers: std::ops::Range<usize>, spec: &RunSpec) -> String {
-    let described = spec.model.weighted_layers();
-    let held =
-        |part: usize| -> usize {
-            let of_layer = |layer: usize| {
-                let columns = partition.columns(layer, part).len();
-                described[layer].size() / partition.outputs(layer).max(1) * columns
-            };
-            layers
-                .clone()
-                .map(|layer| {
-                    if partition.split().contains(&layer) { of_layer(layer) } else { described[layer].size() }
-                })
-                .sum()
-        };
+fn range(partition: &ModelPartition, layers: std::ops::Range<usize>) -> String {
+    let held = |part: usize| layers.clone().map(|layer| partition.held(layer, part)).sum::<usize>();
     let (most, least) = (held(0), held(partition.parts() - 1));
-    let most = human::thousands(most as u64);
-    if held(0) == least { most } else { format!("{}-{most}", human::thousands(least as u64)) }
+    let text = human::thousands(most as u64);
+    if most == least { text } else { format!("{}-{text}", human::thousands(least as u64)) }
 }
 
 /// What travels between groups.
@@ -192,6 +181,17 @@ fn averaged(spec: &RunSpec, partition: &ModelPartition, groups: usize) -> String
     if groups > 1 {
         let split = human::thousands(split as u64);
         let _ = writeln!(out, "averaged over {groups} holders {when}: {split} {what}{rounds}");
+    }
+    if spec.strategy.averages_through_servers() {
+        let servers = human::count((spec.cluster.ranks() - spec.cluster.workers()) as usize, "server");
+        let _ = writeln!(out, "added by {servers} without weights");
+    }
+    if spec.communication.schedule != Schedule::Single {
+        let _ = writeln!(
+            out,
+            "sent by the schedule `{}` during the backward pass of what each rank computes alone",
+            spec.communication.schedule.kind()
+        );
     }
     out
 }

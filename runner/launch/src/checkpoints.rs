@@ -142,6 +142,7 @@ impl SavedCheckpoint {
             Event::Prepared(_)
             | Event::Link(_)
             | Event::Coding(_)
+            | Event::Usage(_)
             | Event::Overhead(_)
             | Event::Emulation(_)
             | Event::Update(_)

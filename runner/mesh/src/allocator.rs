@@ -28,6 +28,17 @@ pub fn keep_freed_memory() {
     }
 }
 
+/// Gives freed memory back to the system once, in spite of [`keep_freed_memory`]: after a start-up that took more than what
+/// follows will. Without glibc it does nothing.
+pub fn release_freed_memory() {
+    #[cfg(target_env = "gnu")]
+    {
+        #[expect(unsafe_code, reason = "the allocator gives memory back by a C function only")]
+        // SAFETY: takes a number and no memory; locks the allocator for itself.
+        let _ = unsafe { libc::malloc_trim(0) };
+    }
+}
+
 /// Sets a parameter of the allocator; false if it refuses the value.
 #[cfg(target_env = "gnu")]
 fn set(parameter: libc::c_int, value: libc::c_int) -> bool {

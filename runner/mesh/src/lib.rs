@@ -22,7 +22,7 @@ mod timer;
 mod unproven;
 mod wire_format;
 
-pub use allocator::keep_freed_memory;
+pub use allocator::{keep_freed_memory, release_freed_memory};
 pub use briefing::{read_briefing, write_briefing};
 pub use control::{ControlClient, ControlInbox, ControlServer};
 pub use data::{DataPlane, Stopper};

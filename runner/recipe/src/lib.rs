@@ -49,7 +49,7 @@ pub use spec::plan::{
 pub use spec::problem::{Affected, Place, Problem, Problems, Severity};
 pub use spec::quantity::duration as parse_duration;
 pub use spec::strategy::{
-    Averaging, FcUpdate, MixOrder, ModuloScheme, MovingRate, Serve, Strategy, SyncVariant,
+    AveragedBy, Averaging, FcUpdate, MixOrder, ModuloScheme, MovingRate, Serve, Strategy, SyncVariant,
 };
 pub use spec::strategy_kind::{ExchangeThrough, Profile, Replicas, Sends, StepPace, StrategyKind};
 pub use spec::threads::Threads;

@@ -55,6 +55,8 @@ pub enum Event {
     /// A rank's part of a checkpoint is on its disk, or could not be written; the models that it took before are recorded
     /// before.
     Checkpoint(CheckpointRecord),
+    /// What a worker's memory and time were used for over the whole run.
+    Usage(UsageRecord),
     /// Which parts of a gradient travel together; recorded by rank 0 when it is decided, and at the end with the times that
     /// the parts travelled at.
     Schedule(ScheduleRecord),
@@ -228,6 +230,25 @@ pub struct LinkRecord {
     pub messages: u64,
 }
 
+/// What a worker's memory and time were used for. Bytes are what its learner and its compute lane held, not counts by a formula.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UsageRecord {
+    /// The rank that recorded it.
+    pub rank: Rank,
+    /// Bytes of the weights that it trains.
+    pub weights: u64,
+    /// Bytes of memory that it keeps for gradients.
+    pub gradients: u64,
+    /// Bytes of what its optimizer remembers.
+    pub optimizer: u64,
+    /// The most bytes that its forward passes kept for the backward pass.
+    pub activations: u64,
+    /// Steps of this attempt.
+    pub steps: u64,
+    /// Communication and waiting of its compute lane in exchanges of activations and their gradients, in all these steps.
+    pub exchanging: Nanos,
+}
+
 /// A lane's savings and losses by compression over the whole run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CodingRecord {
@@ -255,6 +276,9 @@ pub struct Overhead {
     pub recording: Nanos,
     /// The time from the start of the run to the end of the last step, measured by a separate clock.
     pub wall: Nanos,
+    /// Resident memory of its process at the end, in bytes; 0 if the system does not say.
+    #[serde(default)]
+    pub resident_bytes: u64,
 }
 
 /// The accuracy of a rank's emulation: how late the emulated effects were.

@@ -18,7 +18,7 @@ pub use clock::{BatchShare, Clock, Work};
 pub use event::{
     CheckpointRecord, CodingRecord, EVENT_VERSION, Emulated, EmulationRecord, Event, EventError, LinkRecord,
     LostRecord, MetricRecord, Overhead, Prepared, RankEnd, RankEnded, SamplesRecord, SpanRecord, StepRecord,
-    UpdateRecord, WeightHash,
+    UpdateRecord, UsageRecord, WeightHash,
 };
 pub use gossip::{AveragedRecord, GossipAct, GossipRecord};
 pub use host::{HostRecord, HostUse};

@@ -163,6 +163,11 @@ impl PhaseClock {
         std::mem::replace(&mut self.current, to)
     }
 
+    /// Communication and waiting in the closed spans of the current step.
+    pub fn exposed(&self) -> Nanos {
+        self.step.phases.exposed()
+    }
+
     /// Sets the peer and the bytes of the open span.
     pub fn note(&mut self, peer: Rank, bytes: u64) {
         (self.peer, self.bytes) = (Some(peer), bytes);

@@ -38,6 +38,7 @@ pub use rebuild::rebuild;
 pub use rows::{
     AttemptRow, AveragingRow, BlockRow, LinkRow, LossRow, LostRow, MetricRow, NodeRow, PaceRow, PhaseRow,
     RankRow, RunInFull, RunLine, RunRow, RunState, SpanRow, StalenessRow, Steady, SweepRows, TransferRow,
+    UsageRow,
 };
 pub use selection::{Selection, SelectionError};
 pub use write::attempt::NewAttempt;

@@ -231,6 +231,8 @@ pub struct RankRow {
     pub end: String,
     /// Resident memory after loading data and weights, in bytes.
     pub resident_bytes: u64,
+    /// What its memory and time were used for; `None` for servers and in runs recorded before this was kept.
+    pub usage: Option<UsageRow>,
     /// Processor time of recording divided by wall time.
     pub recording_share: Option<f64>,
     /// Time of its lanes by phase, in steady steps only.
@@ -248,6 +250,25 @@ pub struct RankRow {
     pub bytes_out: u64,
     /// Encoded bytes received by all lanes.
     pub bytes_in: u64,
+}
+
+/// What a worker's memory and time were used for. Sizes are measured, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UsageRow {
+    /// Weights that it trained.
+    pub weights: u64,
+    /// Memory that it kept for gradients.
+    pub gradients: u64,
+    /// What its optimizer remembered.
+    pub optimizer: u64,
+    /// The most that its forward passes kept for the backward pass.
+    pub activations: u64,
+    /// Resident memory of its process at the end, if that is known.
+    pub resident: Option<u64>,
+    /// Communication and waiting in exchanges of activations and their gradients, in all steps.
+    pub exchanging: Nanos,
+    /// Number of these steps.
+    pub steps: u64,
 }
 
 /// The steady steps of a lane.

@@ -212,6 +212,10 @@ impl Process<'_> {
         }
         let lanes = self.spawn(bodies, &clocks, &plane)?;
         if let Some(weights) = self.barrier.all_arrived() {
+            if self.briefing.spec.model_partition().parts() > 1 {
+                // A rank that holds a part of the model has started with all of it.
+                mesh::release_freed_memory();
+            }
             self.recorder_event(Event::Prepared(self.prepared(&data, weights)));
         }
         let mut first: Option<LaneFailure> = None;
@@ -238,7 +242,12 @@ impl Process<'_> {
             self.recorder_event(event);
         }
         let recording = self.client.cpu_time() + self.recorder.shipping_time() + switching(&clocks);
-        self.recorder_event(Event::Overhead(Overhead { rank: self.rank, recording, wall }));
+        self.recorder_event(Event::Overhead(Overhead {
+            rank: self.rank,
+            recording,
+            wall,
+            resident_bytes: resident_bytes(),
+        }));
         close(plane, self.briefing.deadlines.shut_down);
         first.map_or(Ok(()), Err)
     }

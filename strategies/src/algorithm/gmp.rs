@@ -22,6 +22,8 @@
 //! `fc-update = "per-round"`. With `average-every` weights are
 //! averaged in their place, every n steps and after the last one.
 //!
+//! With `averaged-by = "servers"` ranks that train nothing add what is averaged (`server/adder.rs`); section 4 of the paper has both.
+//!
 //! Departures: gradients are averaged in each step where the recipe does not say `average-every`; the paper averages
 //! parameters now and then. Gradients are means over samples, so that a round of few rows weighs as its rows do. Momentum and weight
 //! decay, which the paper does not mention, and moments of AdamW act at each update; the division of L_FC's gradient by K in each round is one of the rate, decay included. What the
@@ -30,7 +32,7 @@
 use crate::model_parallel::{Round, modulo, shard};
 use crate::schedule::{GradientParts, Part};
 use crate::vector::Block;
-use crate::{Averaging, Batch, Group, GroupRank, Kind, Loss, StepError, Trainer, WorkerContext};
+use crate::{Averaging, Batch, Group, GroupRank, Loss, StepError, Trainer, WorkerContext};
 use recipe::{FcUpdate, ModelPartition, ModuloScheme};
 
 /// Every worker.
@@ -129,8 +131,10 @@ impl Trainer for Gmp {
     }
 
     fn finish(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
-        let apart = self.average_every.is_some_and(|every| !ctx.t().is_multiple_of(every));
-        if apart { self.average_weights(ctx) } else { Ok(()) }
+        if self.average_every.is_some_and(|every| !ctx.t().is_multiple_of(every)) {
+            self.average_weights(ctx)?;
+        }
+        ctx.leave_servers()
     }
 }
 
@@ -216,8 +220,7 @@ impl Gmp {
         round: &Round,
         batch: &Batch,
     ) -> Result<Loss, StepError> {
-        let tag = ctx.tag(Kind::Exchange);
-        let rows = modulo::gather(own, round, tag, &mut ctx.wire_over(&self.group).exact())?;
+        let rows = ctx.exchange_rows(&self.group, |tag, wire| modulo::gather(own, round, tag, wire))?;
         ctx.put_activations_of(batch, rows)?;
         for layer in self.partition.above() {
             ctx.forward_layer(layer)?;
@@ -251,9 +254,9 @@ impl Gmp {
             return Ok(());
         }
         let part = ctx.take_activations()?;
-        let tag = ctx.tag(Kind::Exchange);
-        let wire = &mut ctx.wire_over(&self.group).exact();
-        modulo::return_gradient(&part, round, gradient, tag, wire)?;
+        ctx.exchange_rows(&self.group, |tag, wire| {
+            modulo::return_gradient(&part, round, gradient, tag, wire)
+        })?;
         // From the mean over the round's rows to the mean over this worker's.
         let factor = round.rows() as f32 / own.max(1) as f32;
         ctx.scale(gradient.rows_of_mut(round.of(self.group.me())), factor);

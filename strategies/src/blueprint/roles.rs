@@ -13,7 +13,8 @@ use crate::group::Group;
 use crate::runtime::Runtime;
 use crate::schedule::GradientLane;
 use crate::server::{
-    BucketLane, Centre, Client, Elastic, ServerState, Shards, SnapshotLane, TrainingEnd, WorkerClocks,
+    Adder, AdderScope, BucketLane, Centre, Client, Elastic, ServerState, Shards, SnapshotLane, TrainingEnd,
+    WorkerClocks,
 };
 use crate::strategy::{CENTRE, Evaluated, Roles, Service, Trainer};
 use recipe::{Compression, ModelPartition, Serve, Strategy as Kind};
@@ -142,10 +143,13 @@ impl Blueprint {
             Kind::EasgdHogwild { moving_rate, period } => {
                 self.lock_free_centre(server, runtime, Elastic { moving_rate, period })
             }
+            Kind::Gmp { average_every, .. } => {
+                let adder = Adder::new(self.adds(average_every.unwrap_or(1)));
+                Roles { services: vec![Box::new(adder)], ..Roles::default() }
+            }
             // These have no servers.
             Kind::DSync
             | Kind::LocalSgd { .. }
-            | Kind::Gmp { .. }
             | Kind::Slowmo { .. }
             | Kind::PipeSgd { .. }
             | Kind::DPsgd { .. }
@@ -175,6 +179,16 @@ impl Blueprint {
     pub(super) fn shards(&self) -> Shards {
         let workers = self.trainers.len();
         Shards::new(workers, self.everyone.len() - workers, self.parameter_count)
+    }
+
+    /// What a server adds that holds no weights, where sums are `period` steps apart.
+    fn adds(&self, period: u64) -> AdderScope {
+        let (workers, parts) = (self.trainers.len(), self.partition.parts());
+        let shared = !self.partition.below().is_empty() || !self.partition.whole_above().is_empty();
+        // Where each worker alone holds what it holds, nothing is ever added.
+        let adds = workers > parts || workers > 1 && shared;
+        let period = if adds { period } else { self.plan.budget.steps() + 1 };
+        AdderScope { workers, parts, weights: self.parameter_count, period }
     }
 
     /// The state that the lanes of a server share.

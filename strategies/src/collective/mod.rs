@@ -12,6 +12,7 @@ mod rank_order;
 mod recursive_doubling;
 mod ring;
 mod star;
+mod through_servers;
 mod tree;
 
 pub use all_gather::AllGather;
@@ -22,6 +23,7 @@ pub use rank_order::RankOrder;
 pub use recursive_doubling::RecursiveDoubling;
 pub use ring::Ring;
 pub use star::Star;
+pub use through_servers::ThroughServers;
 pub use tree::{Branch, Tree};
 
 use crate::compress::{Guarantee, Slot};

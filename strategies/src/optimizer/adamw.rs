@@ -22,6 +22,11 @@ pub(super) struct AdamW {
 }
 
 impl AdamW {
+    /// Elements of both moments.
+    pub(super) fn remembered(&self) -> usize {
+        self.first.len() + self.second.len()
+    }
+
     pub(super) fn new(betas: [f64; 2], epsilon: f64, weight_decay: f32) -> Self {
         let (first, second, counts) = Default::default();
         Self { betas, epsilon: epsilon as f32, weight_decay, first, second, counts }

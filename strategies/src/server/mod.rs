@@ -4,6 +4,7 @@
 //! gradient changes the weights is up to the algorithm; which worker may continue, how stale a gradient was and when
 //! training ends is decided here.
 
+pub(crate) mod adder;
 mod bucket_lane;
 mod client;
 mod elastic_client;
@@ -15,6 +16,7 @@ mod snapshot_lane;
 mod state;
 mod worker_clocks;
 
+pub use adder::{Adder, AdderScope};
 pub use bucket_lane::BucketLane;
 pub use client::{Client, Push};
 pub use elastic_client::{Arrival, Elastic, ElasticClient, Grant, drawn, pulled};

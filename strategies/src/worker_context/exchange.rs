@@ -170,6 +170,11 @@ impl Exchange {
         buckets.spans().iter().map(&mut part).collect()
     }
 
+    /// Elements of the parts that are kept for later steps.
+    pub(super) fn kept_elements(&self) -> usize {
+        self.spare.iter().map(|part| part.values.len()).sum()
+    }
+
     /// Keeps the memory of a part, if a later step has the same one.
     pub(super) fn keep(&mut self, part: Part) {
         if self.planner.is_some() || self.buckets.spans().contains(&part.span()) {
@@ -184,7 +189,10 @@ impl WorkerContext {
         let rank = self.rank();
         let exchange = &self.exchange;
         let divides = exchange.buckets.spans().len() > 1 || !exchange.ends.is_empty();
-        if rank != Rank(0) || exchange.lane() == GradientLane::Compute || exchange.planner.is_some() || !divides
+        if rank != Rank(0)
+            || exchange.lane() == GradientLane::Compute
+            || exchange.planner.is_some()
+            || !divides
         {
             return None;
         }

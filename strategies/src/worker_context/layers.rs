@@ -34,8 +34,11 @@ impl WorkerContext {
 
     /// The mean loss of these samples; its gradient replaces the activations.
     pub fn loss(&mut self, batch: &Batch) -> Result<Loss, StepError> {
-        let Self { service, learner, share, .. } = self;
-        service.lane.clock.timed(Phase::Forward, Work::Loss(*share), || learner.loss(batch))
+        let Self { service, learner, share, kept, .. } = self;
+        service.lane.clock.timed(Phase::Forward, Work::Loss(*share), || {
+            *kept = learner.kept_bytes().max(*kept);
+            learner.loss(batch)
+        })
     }
 
     /// The backward pass through one layer; writes the gradient of the layer's weights.
@@ -79,10 +82,22 @@ impl WorkerContext {
         group: &Group,
         f: impl FnOnce(Block, Tag, &mut Wire<'_>) -> Result<Block, StepError>,
     ) -> Result<(), StepError> {
-        let tag = self.tag(Kind::Exchange);
         let activations = self.take_activations()?;
-        let activations = f(activations, tag, &mut self.service.lane.wire(group).exact())?;
+        let activations = self.exchange_rows(group, |tag, wire| f(activations, tag, wire))?;
         self.write_activations(activations)
+    }
+
+    /// Exchanges activations, or gradients of them, with the group; communication and waiting count as exchanging.
+    pub fn exchange_rows<T>(
+        &mut self,
+        group: &Group,
+        f: impl FnOnce(Tag, &mut Wire<'_>) -> Result<T, StepError>,
+    ) -> Result<T, StepError> {
+        let before = self.service.lane.clock.exposed();
+        let tag = self.tag(Kind::Exchange);
+        let result = f(tag, &mut self.service.lane.wire(group).exact());
+        self.exchanging += self.service.lane.clock.exposed().since(before);
+        result
     }
 
     /// Keeps only the `part`-th of `of` slices of the outputs of some layers; the weights become the slices of the same

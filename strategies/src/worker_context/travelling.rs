@@ -40,8 +40,14 @@ pub(super) enum Ends {
 #[derive(Debug)]
 enum Bucket {
     /// It leaves when all others are finished.
-    Held { part: Part, averaging: Averaging },
-    UnderWay { at: usize, pending: Pending },
+    Held {
+        part: Part,
+        averaging: Averaging,
+    },
+    UnderWay {
+        at: usize,
+        pending: Pending,
+    },
     Arrived(Part),
 }
 

@@ -4,8 +4,8 @@ use crate::groups::{Groups, WIDTHS, model, partition};
 use crate::resume::check_from;
 use crate::scene::{Scene, digests};
 use recipe::{
-    Codec, Compute, ComputeSplit, Extent, FcUpdate, ModuloScheme, Network, OptimizerSettings, ReduceOrder,
-    Schedule,
+    AveragedBy, Codec, Compute, ComputeSplit, Extent, FcUpdate, ModuloScheme, Network, OptimizerSettings,
+    ReduceOrder, Schedule,
 };
 use record::{Event, LaneId, ScheduleRecord};
 use std::time::Duration;
@@ -111,7 +111,8 @@ fn no_message_reaches_across_what_the_same_workers_average() {
     for schedule in [Schedule::Fixed { bytes: u64::MAX }, Schedule::Merged, Schedule::MergedExact] {
         let slow = Network { bandwidth: 2_000_000, latency: Duration::from_millis(20) };
         let all = records(&timed(schedule, slow).run());
-        let layers: Vec<usize> = all.last().unwrap().buckets.iter().map(|bucket| bucket.layers.len()).collect();
+        let layers: Vec<usize> =
+            all.last().unwrap().buckets.iter().map(|bucket| bucket.layers.len()).collect();
         assert_eq!(layers, [2, 3], "{schedule:?}");
     }
     let fast = Network { bandwidth: 200_000_000, latency: Duration::from_micros(1) };
@@ -169,6 +170,51 @@ fn groups_that_are_continued_end_as_those_that_are_not() {
                 let name = format!("{fc_update} {convolutions} {schedule:?}");
                 check_from(&continued, &name, &[schedule.measured_steps().max(1), 11]);
             }
+        }
+    }
+}
+
+/// Servers add in rank order, whatever they add and on which lane it travels.
+#[test]
+fn servers_that_add_change_no_bit() {
+    let by_servers = |groups: Groups, servers: usize, schedule| {
+        let groups = Groups { averaged_by: AveragedBy::Servers, ..groups };
+        let mut served = scene(groups, schedule, 15);
+        let server = served.spec.cluster.seats.last().unwrap().clone();
+        served.spec.cluster.seats.extend(vec![server; servers - 1]);
+        served
+    };
+    for fc_update in FcUpdate::ALL.iter().copied() {
+        for (workers, mp) in [(1, 1), (4, 1), (4, 2), (4, 4), (8, 4)] {
+            for (servers, average_every) in [(1, None), (3, None), (2, Some(5))] {
+                let groups = Groups { fc_update, average_every, ..Groups::of(workers, mp) };
+                let own = |scene: Scene| digests(&scene.run())[..workers as usize].to_vec();
+                let expected = own(scene(groups, Schedule::Single, 15));
+                for schedule in [Schedule::Single, Schedule::PerLayer, Schedule::MergedExact] {
+                    if average_every.is_some() && schedule != Schedule::Single {
+                        continue;
+                    }
+                    let mut served = by_servers(groups, servers, schedule);
+                    served.world.window = Some(1);
+                    served.world.jitter = 0.5;
+                    assert_eq!(own(served), expected, "{fc_update} {workers} {mp} {servers} {schedule:?}");
+                }
+            }
+        }
+    }
+}
+
+/// Vectors are coded on their way to a server, and sums come back as they are.
+#[test]
+fn codes_through_servers_are_those_of_each_worker() {
+    let groups = Groups { averaged_by: AveragedBy::Servers, ..Groups::of(4, 2) };
+    for codec in [Codec::Quantize8, Codec::TopK { ratio: 0.2 }] {
+        for schedule in [Schedule::Single, Schedule::PerLayer] {
+            let coded = scene(groups, schedule, 16).coded(codec, true);
+            let own = digests(&coded.run());
+            assert_eq!((&own[0], &own[1]), (&own[2], &own[3]), "{codec:?}");
+            let exact = digests(&scene(groups, schedule, 16).run());
+            assert_ne!(own[0].last(), exact[0].last(), "{codec:?}");
         }
     }
 }

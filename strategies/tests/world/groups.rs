@@ -2,8 +2,8 @@
 
 use crate::scene::Scene;
 use recipe::{
-    Extent, FcUpdate, Layer, LayeredModel, Model, ModelKind, ModelPartition, ModuloScheme, Parameter,
-    PlacedLayer, Shape, Strategy,
+    AveragedBy, Extent, FcUpdate, Layer, LayeredModel, Model, ModelKind, ModelPartition, ModuloScheme,
+    Parameter, PlacedLayer, Shape, Strategy,
 };
 use strategies::sim::WorldOutcome;
 use strategies::toy::Perceptron;
@@ -41,17 +41,19 @@ pub(crate) struct Groups {
     pub(crate) scheme: ModuloScheme,
     pub(crate) fc_update: FcUpdate,
     pub(crate) average_every: Option<u64>,
+    pub(crate) averaged_by: AveragedBy,
 }
 
 impl Groups {
     pub(crate) fn of(workers: u32, mp: u32) -> Self {
         let (scheme, fc_update) = (ModuloScheme::Shares, FcUpdate::PerBatch);
-        Self { workers, mp, scheme, fc_update, average_every: None }
+        let averaged_by = AveragedBy::Workers;
+        Self { workers, mp, scheme, fc_update, average_every: None, averaged_by }
     }
 
     pub(crate) fn strategy(self) -> Strategy {
-        let Self { mp, scheme, fc_update, average_every, .. } = self;
-        Strategy::Gmp { mp, scheme, fc_update, average_every, least_ccr: 0.0 }
+        let Self { mp, scheme, fc_update, average_every, averaged_by, .. } = self;
+        Strategy::Gmp { mp, scheme, fc_update, average_every, least_ccr: 0.0, averaged_by }
     }
 
     pub(crate) fn scene(self, steps: u64, batch: u32) -> Scene {

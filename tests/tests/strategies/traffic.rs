@@ -65,6 +65,10 @@ pub(crate) fn sends_what_it_costs(ran: &Ran) -> Vec<String> {
 /// What a worker sends in all all-reduces of a run: as many as the method says, each at its `cost()`.
 fn all_reduces(ran: &Ran, worker: usize) -> Option<Load> {
     let n = PARAMETERS;
+    if ran.spec.strategy.averages_through_servers() {
+        // Workers send nothing to each other, unless groups exchange activations.
+        return (ran.spec.strategy.parts() == 1).then_some((0, 0));
+    }
     let (calls, vectors, compression) = match ran.spec.strategy {
         // Groups of one worker average as `d-sync` and `local-sgd` do.
         Strategy::DSync | Strategy::Gmp { mp: 1, average_every: None, .. } => {
@@ -119,6 +123,9 @@ fn in_groups(ran: &Ran, worker: usize) -> Option<Load> {
     let Strategy::Gmp { mp: 2, scheme, fc_update, average_every, .. } = ran.spec.strategy else {
         return None;
     };
+    if ran.spec.strategy.averages_through_servers() {
+        return None;
+    }
     let partition = ran.spec.model_partition();
     let rounds = scheme.rounds(2) as u64;
     let holders = ran.workers() / 2;
@@ -160,7 +167,13 @@ fn served(ran: &Ran, worker: usize, server: usize) -> Option<(Load, Load)> {
             let answers = made - u64::from(server == 0);
             Some((up, add(add(times(made, (NOTE, 1)), words(1)), weights(part, answers))))
         }
-        ExchangeThrough::AllReduce | ExchangeThrough::Centre | ExchangeThrough::Neighbours => None,
+        ExchangeThrough::AllReduce => {
+            let Strategy::Gmp { mp: 1, average_every: None, .. } = ran.spec.strategy else { return None };
+            // One worker has nothing to add.
+            let sums = if ran.workers() > 1 { made } else { 0 };
+            Some((add(times(sums, gradient), (GOODBYE, 1)), weights(part, sums)))
+        }
+        ExchangeThrough::Centre | ExchangeThrough::Neighbours => None,
     }
 }
 

@@ -37,7 +37,8 @@ impl Rules {
 
     /// Sets of ranks that must begin with equal weights.
     pub(super) fn replica_groups(&self) -> Vec<Vec<Rank>> {
-        let groups = self.strategy.replica_groups(self.ranks()).into_iter();
+        let workers = self.roles.iter().filter(|role| **role == Role::Worker).count() as u32;
+        let groups = self.strategy.replica_groups(self.ranks(), workers).into_iter();
         groups.map(|group| group.into_iter().map(Rank).collect()).collect()
     }
 

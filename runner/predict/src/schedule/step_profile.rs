@@ -58,8 +58,7 @@ impl StepProfile {
             return Err(ProfileError::Forward { seconds: forward });
         }
         let (mut now, mut bytes) = (forward, 0_u64);
-        let mut profile =
-            Self { forward, finished: Vec::new(), before: vec![0], walls: Vec::new() };
+        let mut profile = Self { forward, finished: Vec::new(), before: vec![0], walls: Vec::new() };
         for (layer, time) in layers.iter().enumerate() {
             if !is_amount(time.backward) {
                 return Err(ProfileError::Backward { layer, seconds: time.backward });

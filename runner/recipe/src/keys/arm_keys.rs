@@ -3,8 +3,8 @@
 use crate::keys::key::{Ends, Key, Kind, Range};
 use crate::spec::family::Family;
 use crate::{
-    Averaging, CollectiveKind, CompressionKind, FcUpdate, MixOrder, ModuloScheme, QuantizeRange, ReduceOrder,
-    ScheduleKind, Serve, StrategyKind, Topology, TransportKind,
+    AveragedBy, Averaging, CollectiveKind, CompressionKind, FcUpdate, MixOrder, ModuloScheme, QuantizeRange,
+    ReduceOrder, ScheduleKind, Serve, StrategyKind, Topology, TransportKind,
 };
 
 /// The codecs whose error is small enough for weights.
@@ -64,9 +64,9 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "strategy.servers",
         Kind::Whole(1, 64),
-        "Servers that share the weights: each holds a part of them. They take no worker's slot.",
+        "Servers that share the weights: each holds a part of them, or of what `gmp` averages. They take no worker's slot.",
     )
-    .of(&[StrategyKind::PsSync.name(), StrategyKind::AsyncSgd.name(), StrategyKind::AsyncMsgd.name(), StrategyKind::HogwildSgd.name(), StrategyKind::EasgdAsync.name(), StrategyKind::MeasgdAsync.name(), StrategyKind::EasgdHogwild.name(), StrategyKind::Eamsgd.name()])
+    .of(&[StrategyKind::Gmp.name(), StrategyKind::PsSync.name(), StrategyKind::AsyncSgd.name(), StrategyKind::AsyncMsgd.name(), StrategyKind::HogwildSgd.name(), StrategyKind::EasgdAsync.name(), StrategyKind::MeasgdAsync.name(), StrategyKind::EasgdHogwild.name(), StrategyKind::Eamsgd.name()])
     .default("1")
     .arm(),
     Key::new(
@@ -276,6 +276,15 @@ pub(crate) const KEYS: &[Key] = &[
     .of(&[StrategyKind::Gmp.name()])
     .default("0")
     .example("100")
+    .arm(),
+    Key::new(
+        "strategy.averaged-by",
+        Kind::Choice(AveragedBy::CHOICES),
+        "Which ranks add what workers average. Servers hold no weights, and no collective is used then.",
+    )
+    .of(&[StrategyKind::Gmp.name()])
+    .default("\"workers\"")
+    .example("\"servers\"")
     .arm(),
     Key::new("strategy.communication", Kind::Table, "As `communication`, for this strategy only.").arm(),
     Key::new("strategy.compression", Kind::Table, "As `compression`, for this strategy only.").arm(),

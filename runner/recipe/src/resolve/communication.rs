@@ -18,6 +18,9 @@ const TRANSPORT: Defaulted<TransportKind> = Defaulted::choice("communication.tra
 pub(crate) fn read(cell: &mut Cell<'_>, strategy: &Strategy, cluster: &Cluster) -> Communication {
     let schedule = schedule::read(strategy.kind(), cell.settings);
     let (collective, reduce_order) = match strategy.kind().profile().exchange {
+        ExchangeThrough::AllReduce if strategy.averages_through_servers() => {
+            (Collective::Star, ReduceOrder::Rank)
+        }
         ExchangeThrough::AllReduce => collective::read(cell.settings, cluster, &mut cell.findings),
         ExchangeThrough::SyncServer
         | ExchangeThrough::AsyncServer

@@ -1,6 +1,6 @@
 //! Settings of hybrid data and model parallelism, and what cannot work about them.
 
-use crate::resolve::assign::{USE, WORKERS};
+use crate::resolve::assign::{SERVERS, USE, WORKERS};
 use crate::resolve::cell::STRATEGY_KIND;
 use crate::resolve::compression::{COMPRESSION_KIND, RANGE};
 use crate::resolve::model::{KIND as MODEL_KIND, LAYERS};
@@ -9,22 +9,24 @@ use crate::resolve::training::ACCUMULATE;
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::{Defaulted, Optional};
-use crate::{Codec, Compression, FcUpdate, Layer, Model, ModuloScheme, Route, RunSpec, Strategy};
+use crate::{AveragedBy, Codec, Compression, FcUpdate, Layer, Model, ModuloScheme, Route, RunSpec, Strategy};
 
 pub(crate) const MP: Defaulted<u64> = Defaulted::whole("strategy.mp");
 const SCHEME: Defaulted<ModuloScheme> = Defaulted::choice("strategy.scheme");
 const FC_UPDATE: Defaulted<FcUpdate> = Defaulted::choice("strategy.fc-update");
 pub(crate) const AVERAGE_EVERY: Optional<u64> = Optional::whole("strategy.average-every");
 const LEAST_CCR: Defaulted<f64> = Defaulted::number("strategy.least-ccr");
+pub(crate) const AVERAGED_BY: Defaulted<AveragedBy> = Defaulted::choice("strategy.averaged-by");
 
 /// The strategy that the settings describe.
 pub(crate) fn read(settings: &Settings) -> Strategy {
     let mp = MP.of(settings) as u32;
     let average_every = AVERAGE_EVERY.of(settings);
+    let averaged_by = AVERAGED_BY.of(settings);
     // A group of one has no rounds and splits nothing: whatever these settings say, its runs are the same.
     if mp == 1 {
         let (scheme, fc_update) = (ModuloScheme::Shares, FcUpdate::PerRound);
-        return Strategy::Gmp { mp, scheme, fc_update, average_every, least_ccr: 0.0 };
+        return Strategy::Gmp { mp, scheme, fc_update, average_every, least_ccr: 0.0, averaged_by };
     }
     Strategy::Gmp {
         mp,
@@ -32,6 +34,7 @@ pub(crate) fn read(settings: &Settings) -> Strategy {
         fc_update: FC_UPDATE.of(settings),
         average_every,
         least_ccr: LEAST_CCR.of(settings),
+        averaged_by,
     }
 }
 
@@ -40,6 +43,7 @@ pub(crate) fn findings(settings: &Settings, spec: &RunSpec) -> Vec<Finding> {
     let Strategy::Gmp { mp, average_every, .. } = spec.strategy else { return Vec::new() };
     let mut findings: Vec<Finding> =
         average_every.and_then(|_| coded_averages(settings, spec)).into_iter().collect();
+    findings.extend(idle_servers(settings));
     if mp > 1 {
         let all = [
             uneven_groups(settings, spec, mp),
@@ -53,6 +57,18 @@ pub(crate) fn findings(settings: &Settings, spec: &RunSpec) -> Vec<Finding> {
         findings.extend(all.into_iter().flatten());
     }
     findings
+}
+
+/// Servers of workers that average by themselves.
+fn idle_servers(settings: &Settings) -> Option<Finding> {
+    let servers = SERVERS.of(settings);
+    (servers > 1 && AVERAGED_BY.of(settings) == AveragedBy::Workers).then(|| {
+        let what = format!("there is nothing to do for {servers} servers: the workers average by themselves");
+        Finding::new("R174", what)
+            .at_option(settings.span(SERVERS), "servers that add")
+            .at_option(settings.span(STRATEGY_KIND), "its workers have an all-reduce")
+            .cure("write `averaged-by = \"servers\"`, or leave `servers` out")
+    })
 }
 
 fn uneven_groups(settings: &Settings, spec: &RunSpec, mp: u32) -> Option<Finding> {

@@ -141,6 +141,17 @@ impl ModelPartition {
         spans
     }
 
+    /// Number of weights of a layer that a part holds.
+    pub fn held(&self, layer: usize, part: usize) -> usize {
+        let PartitionedLayer { tensors, outputs, .. } = &self.layers[layer];
+        let whole: usize = tensors.iter().sum();
+        if self.split.contains(&layer) {
+            whole / (*outputs).max(1) * self.columns(layer, part).len()
+        } else {
+            whole
+        }
+    }
+
     /// Number of weights that a part holds.
     pub fn parameters(&self, part: usize) -> usize {
         self.spans(part).iter().map(ExactSizeIterator::len).sum()
@@ -367,6 +378,10 @@ mod tests {
         for parts in 2..=5 {
             let partition = ModelPartition::of(&model, parts, 0.0);
             assert_eq!((partition.split(), partition.below(), partition.above()), (0..3, 0..0, 0..3));
+            for part in 0..parts {
+                let layers = (0..3).map(|layer| partition.held(layer, part)).sum::<usize>();
+                assert_eq!(layers, partition.parameters(part));
+            }
             let mut held = vec![0; model.parameters()];
             for part in 0..parts {
                 let spans = partition.spans(part);

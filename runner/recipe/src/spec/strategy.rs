@@ -147,6 +147,9 @@ pub enum Strategy {
         average_every: Option<u64>,
         /// Linear layers are split whose ratio of computation to communication is above this.
         least_ccr: f64,
+        /// Which ranks add what is averaged.
+        #[serde(default, skip_serializing_if = "AveragedBy::is_workers")]
+        averaged_by: AveragedBy,
     },
     /// A strategy of another crate.
     Custom {
@@ -267,6 +270,24 @@ family! {
     }
 }
 
+family! {
+    /// Which ranks add what the workers of groups average.
+    #[derive(Default, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum AveragedBy {
+        #[default]
+        Workers = "workers": "The workers themselves, by an all-reduce.",
+        Servers = "servers": "Ranks of their own, in rank order: each has a piece of every vector.",
+    }
+}
+
+impl AveragedBy {
+    /// Whether no other rank takes part.
+    pub fn is_workers(&self) -> bool {
+        *self == Self::Workers
+    }
+}
+
 impl Strategy {
     /// The recipe's `kind`.
     pub fn kind(&self) -> StrategyKind {
@@ -300,10 +321,16 @@ impl Strategy {
     /// Server ranks beside the workers, where the recipe does not ask for more.
     pub fn servers(&self) -> u32 {
         match self.profile().exchange {
-            ExchangeThrough::AllReduce | ExchangeThrough::Neighbours => 0,
+            ExchangeThrough::AllReduce => u32::from(self.averages_through_servers()),
+            ExchangeThrough::Neighbours => 0,
             ExchangeThrough::SyncServer | ExchangeThrough::AsyncServer => 1,
             ExchangeThrough::Centre => u32::from(!self.centre_is_on_a_worker()),
         }
+    }
+
+    /// Whether servers, which hold no weights, add what the workers average.
+    pub fn averages_through_servers(&self) -> bool {
+        matches!(self, Self::Gmp { averaged_by: AveragedBy::Servers, .. })
     }
 
     fn centre_is_on_a_worker(&self) -> bool {
@@ -350,11 +377,12 @@ impl Strategy {
         }
     }
 
-    /// Sets of ranks, of `ranks` in all, that must begin with equal weights, bit for bit, and end with them if ranks agree: ranks of different sets may hold
-    /// different parts of a model.
-    pub fn replica_groups(&self, ranks: u32) -> Vec<Vec<u32>> {
+    /// Sets of ranks that must begin with equal weights, bit for bit, and end with them if ranks agree: ranks of different sets may
+    /// hold different parts of a model. Of `ranks` in all, the first `workers` train; a server that only adds is in no set.
+    pub fn replica_groups(&self, ranks: u32, workers: u32) -> Vec<Vec<u32>> {
         let parts = self.parts();
-        (0..parts).map(|part| (part..ranks).step_by(parts as usize).collect()).collect()
+        let holding = if self.averages_through_servers() { workers } else { ranks };
+        (0..parts).map(|part| (part..holding).step_by(parts as usize).collect()).collect()
     }
 
     /// Whether the workers' models differ during training. If so, each worker takes snapshots, not only the one that the
@@ -366,7 +394,7 @@ impl Strategy {
     /// Whether the workers update their models themselves. Otherwise a server does, and they load what it sends.
     pub fn workers_update(&self) -> bool {
         match self.profile().models {
-            Replicas::Equal => self.servers() == 0,
+            Replicas::Equal => self.servers() == 0 || self.averages_through_servers(),
             Replicas::Received => false,
             Replicas::Averaged | Replicas::Own => true,
         }

@@ -62,6 +62,7 @@ impl Strategy {
             | Self::Eamsgd { .. } => 2 * waiting,
             // The sum and the model as workers see it; the centre, and a worker's model or the sum of all.
             Self::PsSync | Self::EasgdOriginal { .. } | Self::EasgdSync { .. } => waiting + 2,
+            Self::Gmp { .. } if self.averages_through_servers() => waiting + 1,
             // They have no servers.
             Self::DSync
             | Self::PipeSgd { .. }

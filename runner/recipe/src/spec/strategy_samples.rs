@@ -2,8 +2,8 @@
 //! them that it belongs to.
 
 use crate::{
-    Averaging, Extent, FcUpdate, MixOrder, ModuloScheme, MovingRate, Serve, Strategy, StrategyKind,
-    SyncVariant, Topology,
+    AveragedBy, Averaging, Extent, FcUpdate, MixOrder, ModuloScheme, MovingRate, Serve, Strategy,
+    StrategyKind, SyncVariant, Topology,
 };
 
 impl Strategy {
@@ -114,11 +114,16 @@ impl StrategyKind {
 }
 
 /// Larger groups need a model that they can split: these are in tests of their own.
-fn groups_of_one() -> [Strategy; 2] {
-    [(FcUpdate::PerRound, None), (FcUpdate::PerBatch, Some(2))].map(|(fc_update, average_every)| {
+fn groups_of_one() -> [Strategy; 3] {
+    let of = |fc_update, average_every, averaged_by| {
         let scheme = ModuloScheme::Shares;
-        Strategy::Gmp { mp: 1, scheme, fc_update, average_every, least_ccr: 0.0 }
-    })
+        Strategy::Gmp { mp: 1, scheme, fc_update, average_every, least_ccr: 0.0, averaged_by }
+    };
+    [
+        of(FcUpdate::PerRound, None, AveragedBy::Workers),
+        of(FcUpdate::PerBatch, Some(2), AveragedBy::Workers),
+        of(FcUpdate::PerRound, None, AveragedBy::Servers),
+    ]
 }
 
 #[cfg(test)]

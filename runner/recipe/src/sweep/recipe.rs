@@ -1,13 +1,12 @@
 //! The checked recipe: settings of the sweep, of each strategy, and what is varied.
 
-use crate::ReduceOrder;
-use crate::StrategyKind;
 use crate::keys::key::Key;
 use crate::keys::lookup::{self, KeyId, id};
 use crate::query::condition::{self, Condition};
 use crate::query::grammar::Misread;
 use crate::resolve::cell::STRATEGY_KIND;
 use crate::resolve::compression::PARAMETERS;
+use crate::resolve::hybrid::AVERAGED_BY;
 use crate::resolve::{collective, communication};
 use crate::spec::strategy_kind::ExchangeThrough;
 use crate::sweep::axes::{self, AxisReader, Dimension};
@@ -20,6 +19,7 @@ use crate::values::leaf::{Leaf, Typed};
 use crate::values::settings::Settings;
 use crate::values::typed_key::Defaulted;
 use crate::values::unknown;
+use crate::{AveragedBy, ReduceOrder, StrategyKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -234,11 +234,15 @@ impl Reader<'_> {
         for strategy in strategies {
             for key in communication::keys() {
                 let Some(leaf) = strategy.settings.given(key) else { continue };
-                if communication::has_no_effect(strategy.kind, key) && !true_anyway(strategy.kind, key, leaf)
-                {
+                let kind = strategy.kind;
+                let served = adds_by_servers(strategy) && collective::keys().contains(&key);
+                let idle = served || communication::has_no_effect(kind, key);
+                if idle && !true_anyway(strategy, key, leaf) {
                     let title = format!("`{}` has no effect on `{}`", key.shown(), strategy.kind);
                     let mut finding = Finding::new("R114", title).at_option(leaf.span, "without effect");
-                    let why = if collective::keys().contains(&key) {
+                    let why = if served {
+                        Some("with `averaged-by = \"servers\"` its servers add, in rank order".to_owned())
+                    } else if collective::keys().contains(&key) {
                         no_all_reduce(strategy.kind).map(str::to_owned)
                     } else {
                         Some(no_layers())
@@ -352,9 +356,14 @@ impl Reader<'_> {
 }
 
 /// Whether a setting without effect says what the strategy does anyway: a synchronous server adds in rank order.
-fn true_anyway(kind: StrategyKind, key: KeyId, leaf: &Leaf) -> bool {
-    let in_order = kind.profile().exchange == ExchangeThrough::SyncServer;
+fn true_anyway(strategy: &StrategySetting, key: KeyId, leaf: &Leaf) -> bool {
+    let exchange = strategy.kind.profile().exchange;
+    let in_order = exchange == ExchangeThrough::SyncServer || adds_by_servers(strategy);
     in_order && key == collective::REDUCE_ORDER.into() && leaf.text == ReduceOrder::Rank.name()
+}
+
+fn adds_by_servers(strategy: &StrategySetting) -> bool {
+    strategy.kind == StrategyKind::Gmp && AVERAGED_BY.of(&strategy.settings) == AveragedBy::Servers
 }
 
 /// Why a schedule has no effect on a strategy.

@@ -163,6 +163,12 @@ fn impossible_schedules() {
                 &[&with("d-sync", "compression = { kind = \"quantize8\", range = \"gradient\" }")],
             ),
             ("no plan", &["[train]\nglobal-batch = 100\nsteps = 8", &with("d-sync", "")]),
+            ("averages of groups", &[&with("gmp", "average-every = 5")]),
+            ("servers of workers that average", &[&arm("gmp", "servers = 2")]),
+            (
+                "a collective of servers",
+                &[&arm("gmp", "averaged-by = \"servers\"\ncommunication.collective = \"tree\"")],
+            ),
         ],
     );
 }

@@ -186,6 +186,10 @@ mod tests {
                 15,
                 "e7fe5f9f0b3dda8af9f866b9bb0d75db5ee97b0cd3ca58fa577f1059ec6ddaa0817f562d24ec3d43d131bffd033dd15d",
             ),
+            (
+                16,
+                "3a9763913f02b35930e98fb37baa16d1239cf023e79ab6ce909d08c7d083753f762cca24fb77d0cca83575db51647519",
+            ),
         ];
         let embedded: Vec<(i64, String)> = MIGRATIONS
             .iter()

@@ -37,6 +37,13 @@ const ADDITIONS: &[(i64, Addition)] = &[
     (14, Column { table: "attempt", column: "NULL AS traced_steps" }),
     (14, Table("CREATE TEMP TABLE loss_extreme (attempt, step);")),
     (15, Table("CREATE TEMP TABLE schedule (attempt, record);")),
+    (16, Column { table: "rank", column: "NULL AS held_weights" }),
+    (16, Column { table: "rank", column: "NULL AS held_gradients" }),
+    (16, Column { table: "rank", column: "NULL AS held_optimizer" }),
+    (16, Column { table: "rank", column: "NULL AS held_activations" }),
+    (16, Column { table: "rank", column: "NULL AS resident_at_end" }),
+    (16, Column { table: "rank", column: "NULL AS exchanging" }),
+    (16, Column { table: "rank", column: "NULL AS exchanging_steps" }),
 ];
 
 /// The statements that let a file of version `found` be queried as one of version `known`; `None` if it is too old.

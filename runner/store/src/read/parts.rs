@@ -12,7 +12,7 @@ use crate::sql::document::to_json;
 use crate::sql::value::{lane_of_server, role_named, uint};
 use crate::{
     AveragingRow, BlockRow, LinkRow, LossRow, LostRow, MetricRow, NodeRow, PaceRow, PhaseRow, RankRow,
-    StalenessRow, Steady, StoreError, TransferRow,
+    StalenessRow, Steady, StoreError, TransferRow, UsageRow,
 };
 use recipe::Role;
 use record::{CodingRecord, EmulationRecord, HostRecord, Nanos, Rank, ScheduleRecord};
@@ -65,13 +65,34 @@ struct RankColumns {
     own: Option<i64>,
     last: Option<i64>,
     imposed: Option<i64>,
+    held_weights: Option<i64>,
+    held_gradients: Option<i64>,
+    held_optimizer: Option<i64>,
+    held_activations: Option<i64>,
+    resident_at_end: Option<i64>,
+    exchanging: Option<i64>,
+    exchanging_steps: Option<i64>,
+}
+
+/// `None` of servers, and in runs recorded before it was kept.
+fn usage_of(row: &RankColumns) -> Option<UsageRow> {
+    Some(UsageRow {
+        weights: uint(row.held_weights?),
+        gradients: uint(row.held_gradients?),
+        optimizer: uint(row.held_optimizer?),
+        activations: uint(row.held_activations?),
+        resident: row.resident_at_end.map(uint),
+        exchanging: Nanos(uint(row.exchanging?)),
+        steps: uint(row.exchanging_steps?),
+    })
 }
 
 impl Columns for RankColumns {
     type Key = i64;
     type Row = Self;
     const QUERY: &'static str = "SELECT attempt, rank, role, node, threads, end_text, resident_bytes, recording, wall, exposed, \
-         hidden, steady, steady_steps, bytes_out, bytes_in, own, last, imposed FROM rank \
+         hidden, steady, steady_steps, bytes_out, bytes_in, own, last, imposed, held_weights, held_gradients, \
+         held_optimizer, held_activations, resident_at_end, exchanging, exchanging_steps FROM rank \
          WHERE attempt IN (SELECT value FROM json_each(?)) ORDER BY attempt, rank";
 
     fn row(self) -> Result<(i64, Self), StoreError> {
@@ -186,6 +207,7 @@ impl Parts {
             threads: row.threads.unwrap_or(0),
             end: row.end_text.clone().unwrap_or_else(silent),
             resident_bytes: row.resident_bytes.map_or(0, uint),
+            usage: usage_of(row),
             recording_share: row.recording.zip(row.wall).and_then(|(recording, wall)| share(recording, wall)),
             phases: summary.phases,
             exposed: summary.exposed,

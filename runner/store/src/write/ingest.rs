@@ -7,7 +7,7 @@ use crate::write::tally::Tally;
 use crate::{AttemptId, Store, StoreError};
 use record::{
     CodingRecord, EmulationRecord, Event, HostRecord, LinkRecord, MetricRecord, Overhead, Prepared, RankEnd,
-    RankEnded, ScheduleRecord, SnapshotRecord, SpanRecord, StepRecord, WeightHash,
+    RankEnded, ScheduleRecord, SnapshotRecord, SpanRecord, StepRecord, UsageRecord, WeightHash,
 };
 use sqlx::sqlite::SqliteConnection;
 
@@ -50,6 +50,7 @@ struct Batch<'a> {
     overheads: Vec<&'a Overhead>,
     emulations: Vec<&'a EmulationRecord>,
     codings: Vec<&'a CodingRecord>,
+    usages: Vec<&'a UsageRecord>,
     schedules: Vec<&'a ScheduleRecord>,
     hosts: Vec<&'a HostRecord>,
     ended: Vec<&'a RankEnded>,
@@ -71,6 +72,7 @@ impl<'a> Batch<'a> {
                 Event::Overhead(event) => batch.overheads.push(event),
                 Event::Emulation(event) => batch.emulations.push(event),
                 Event::Coding(event) => batch.codings.push(event),
+                Event::Usage(event) => batch.usages.push(event),
                 Event::Schedule(event) => batch.schedules.push(event),
                 Event::Host(event) => batch.hosts.push(event),
                 Event::Ended(event) => batch.ended.push(event),
@@ -110,6 +112,9 @@ impl<'a> Batch<'a> {
         self.tally.write(connection, attempt).await?;
         for event in &self.overheads {
             overhead(connection, attempt, event).await?;
+        }
+        for event in &self.usages {
+            usage(connection, attempt, event).await?;
         }
         for event in &self.ended {
             ended(connection, attempt, event).await?;
@@ -333,13 +338,38 @@ async fn overhead(
     attempt: i64,
     event: &Overhead,
 ) -> Result<(), StoreError> {
-    let changed = sqlx::query("UPDATE rank SET recording = ?, wall = ? WHERE attempt = ? AND rank = ?")
-        .bind(int(event.recording.0))
-        .bind(int(event.wall.0))
-        .bind(attempt)
-        .bind(event.rank.0)
-        .execute(connection)
-        .await?;
+    let changed = sqlx::query(
+        "UPDATE rank SET recording = ?, wall = ?, resident_at_end = ? WHERE attempt = ? AND rank = ?",
+    )
+    .bind(int(event.recording.0))
+    .bind(int(event.wall.0))
+    .bind(Some(event.resident_bytes).filter(|bytes| *bytes > 0).map(int))
+    .bind(attempt)
+    .bind(event.rank.0)
+    .execute(connection)
+    .await?;
+    known_rank(changed.rows_affected(), event.rank)
+}
+
+async fn usage(
+    connection: &mut SqliteConnection,
+    attempt: i64,
+    event: &UsageRecord,
+) -> Result<(), StoreError> {
+    let changed = sqlx::query(
+        "UPDATE rank SET held_weights = ?, held_gradients = ?, held_optimizer = ?, held_activations = ?, \
+         exchanging = ?, exchanging_steps = ? WHERE attempt = ? AND rank = ?",
+    )
+    .bind(int(event.weights))
+    .bind(int(event.gradients))
+    .bind(int(event.optimizer))
+    .bind(int(event.activations))
+    .bind(int(event.exchanging.0))
+    .bind(int(event.steps))
+    .bind(attempt)
+    .bind(event.rank.0)
+    .execute(connection)
+    .await?;
     known_rank(changed.rows_affected(), event.rank)
 }
 

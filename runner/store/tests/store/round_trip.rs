@@ -79,6 +79,9 @@ async fn an_attempt_comes_back_with_its_summary() {
     assert_eq!((slower.rank, slower.role, slower.node, slower.threads), (Rank(1), Role::Worker, 0, 2));
     assert_eq!((slower.end.as_str(), slower.resident_bytes), ("finished", 1 << 20));
     assert_eq!(slower.recording_share, Some(0.005));
+    let usage = slower.usage.unwrap();
+    assert_eq!((usage.weights, usage.gradients, usage.optimizer, usage.activations), (401, 800, 0, 96));
+    assert_eq!((usage.resident, usage.exchanging, usage.steps), (Some(3 << 20), Nanos(5_000), 20));
     // The first three of twenty steps are not steady.
     assert_eq!(slower.steady, Steady { time: Nanos(17 * 2_000_000), steps: 17 });
     assert_eq!(slower.exposed, Nanos(17 * 1_000_000));
@@ -174,7 +177,7 @@ async fn counts_of_gradients_and_averagings_are_those_of_the_events_however_they
         }
         // A batch that cannot be kept adds nothing.
         let updates = events.iter().filter(|event| matches!(event, Event::Update(_))).cloned();
-        let unknown = Overhead { rank: Rank(9), recording: Nanos(1), wall: Nanos(2) };
+        let unknown = Overhead { rank: Rank(9), recording: Nanos(1), wall: Nanos(2), resident_bytes: 0 };
         let broken: Vec<Event> = updates.chain([Event::Overhead(unknown)]).collect();
         store.record_events(id, &broken).await.unwrap_err();
         let rows = store.sweep_rows(&Selection::last()).await.unwrap();

@@ -7,7 +7,7 @@ use recipe::{
 use record::{
     AveragedRecord, Event, HostRecord, LaneId, LinkRecord, MetricRecord, Nanos, Overhead, Phase, PhaseTimes,
     Prepared, Rank, RankEnd, RankEnded, SnapshotRecord, SpanRecord, Standing, StepRecord, UpdateRecord,
-    WeightHash,
+    UsageRecord, WeightHash,
 };
 use std::path::Path;
 use store::{
@@ -217,7 +217,13 @@ pub(crate) fn events(steps: u64) -> Vec<Event> {
             step: steps,
             sha256: "same".to_owned(),
         }));
-        events.push(Event::Overhead(Overhead { rank: Rank(rank), recording: Nanos(5), wall: Nanos(1_000) }));
+        events.push(Event::Overhead(Overhead {
+            rank: Rank(rank),
+            recording: Nanos(5),
+            wall: Nanos(1_000),
+            resident_bytes: 3 << 20,
+        }));
+        events.push(Event::Usage(usage(rank)));
         events.push(Event::Ended(RankEnded { rank: Rank(rank), end: RankEnd::Finished }));
     }
     events.push(Event::Host(host(0)));
@@ -238,6 +244,18 @@ pub(crate) fn events(steps: u64) -> Vec<Event> {
         answers: true,
     }));
     events
+}
+
+pub(crate) fn usage(rank: u32) -> UsageRecord {
+    UsageRecord {
+        rank: Rank(rank),
+        weights: 400 + u64::from(rank),
+        gradients: 800,
+        optimizer: 0,
+        activations: 96,
+        steps: 20,
+        exchanging: Nanos(5_000),
+    }
 }
 
 /// What the machine shows when the step of this number ends: other processes use a tenth of a core, and there is no frequency.

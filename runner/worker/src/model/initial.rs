@@ -18,6 +18,15 @@ pub fn initial_weights(model: &LayeredModel, seed: u64) -> Vector {
     Vector::from(weights)
 }
 
+/// Those of the layer at one place of the model.
+pub(super) fn initial_weights_of(model: &LayeredModel, place: usize, seed: u64) -> Vec<f32> {
+    let mut weights = Vec::new();
+    if let Some(layer) = model.layers.get(place) {
+        fill(layer, model.init, seed, &mut weights);
+    }
+    weights
+}
+
 fn fill(layer: &PlacedLayer, init: Init, seed: u64, weights: &mut Vec<f32>) {
     match layer.layer {
         Layer::Linear { .. } | Layer::Conv { .. } => drawn(layer, init, seed, weights),

@@ -30,6 +30,19 @@ pub(super) enum Saved {
     Recorded(Recording),
 }
 
+impl Saved {
+    /// The tensors that it keeps alive, without copies of weights.
+    pub(super) fn tensors(&self) -> impl Iterator<Item = &Tensor> {
+        let both = match self {
+            Self::Nothing => [None, None],
+            Self::Input(one) | Self::Output(one) | Self::Factor(one) => [Some(one), None],
+            Self::Chosen { input, places } => [Some(input), Some(places)],
+            Self::Recorded(recording) => recording.ends().map(Some),
+        };
+        both.into_iter().flatten()
+    }
+}
+
 /// What a forward pass depends on besides weights and input.
 pub(super) struct Pass<'a, 'b> {
     /// The mask of a dropout layer; without one it changes nothing.

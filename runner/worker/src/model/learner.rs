@@ -2,6 +2,7 @@
 
 use super::batch_norm::Normaliser;
 use super::dropout::Mask;
+use super::initial::initial_weights_of;
 use super::kernel::{self, Down, Pass, Saved};
 use super::section::{Section, layout, sections};
 use super::tensors::dimensions;
@@ -252,6 +253,10 @@ impl TorchLearner {
     }
 }
 
+fn bytes(tensor: &Tensor) -> usize {
+    tensor.numel() * tensor.kind().elt_size_in_bytes()
+}
+
 /// An error of libtorch, with the layer where it happened and without libtorch's own stack trace.
 pub(super) fn failed(layer: &str, what: &str, error: TchError) -> StepError {
     let text = error.to_string();
@@ -268,13 +273,14 @@ impl Learner for TorchLearner {
     }
 
     fn initial(&self) -> Vector {
-        let whole = initial_weights(&self.whole, self.seed);
         if self.cuts.is_empty() {
-            return whole;
+            return initial_weights(&self.whole, self.seed);
         }
+        // One layer at a time: a part of a model is there so that the whole need not be.
         let mut kept = Vec::with_capacity(self.layout.size());
-        for (layer, described) in layout(&self.whole.weighted_layers()).layers().iter().enumerate() {
-            self.kept_weights(layer, &whole[described.span.clone()], &mut kept);
+        for layer in 0..self.sections.len() {
+            let whole = initial_weights_of(&self.whole, self.sections[layer].weighted, self.seed);
+            self.kept_weights(layer, &whole, &mut kept);
         }
         Vector::from(kept)
     }
@@ -321,6 +327,14 @@ impl Learner for TorchLearner {
             activations.f_contiguous().and_then(|dense| dense.f_copy_data(&mut values, activations.numel()));
         copied.map_err(|error| failed("the activations", "copy", error))?;
         Ok(Block { width, values })
+    }
+
+    fn kept_bytes(&self) -> usize {
+        let saved = self.saved.iter().flatten().flat_map(Saved::tensors);
+        // What one layer keeps of its output is often what the next one keeps of its input.
+        let blocks: BTreeMap<usize, usize> =
+            saved.map(|tensor| (tensor.data_ptr() as usize, bytes(tensor))).collect();
+        blocks.into_values().sum()
     }
 
     fn put_activations(&mut self, activations: Block) -> Result<(), StepError> {

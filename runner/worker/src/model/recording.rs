@@ -34,6 +34,11 @@ impl Recording {
         Ok((result.f_detach()?, Self { input, operands, result }))
     }
 
+    /// What went in, and what came out.
+    pub(super) fn ends(&self) -> [&Tensor; 2] {
+        [&self.input, &self.result]
+    }
+
     /// The product of the result with `gy` has `gy` as its gradient with respect to the result, whatever lies there by now.
     pub(super) fn backward(&self, layer: &PlacedLayer, down: Down<'_>) -> Result<Option<Tensor>, TchError> {
         let Down { gy, gradient, wants_input, .. } = down;

@@ -3,13 +3,14 @@
 
 use crate::support::{GREY, conv, drawn, linear, max_pool, place};
 use recipe::{
-    FcUpdate, Layer, LayeredModel, Metric, Model, ModelKind, ModelPartition, ModuloScheme, Strategy,
+    AveragedBy, FcUpdate, Layer, LayeredModel, Metric, Model, ModelKind, ModelPartition, ModuloScheme,
+    Strategy,
 };
 use record::{Nanos, Rank, SnapshotGroup, SnapshotRecord, Standing};
 use std::path::Path;
 use std::sync::Arc;
 use strategies::sim::{World, sample_spec_of};
-use strategies::{Blueprint, Learner, SamplePartition, TrainingPlan, Vector};
+use strategies::{Batch, Blueprint, Learner, SamplePartition, TrainingPlan, Vector};
 use worker::evaluator::{EvaluationError, Evaluator};
 use worker::model::{TorchLearner, open};
 use worker::snapshot;
@@ -60,6 +61,19 @@ fn trained(strategy: Strategy, workers: u32, parts: usize, batch: u32) -> Vector
     whole
 }
 
+/// What one layer keeps of its output and the next one of its input is one tensor.
+#[test]
+fn what_forward_passes_keep_is_counted_once() {
+    let layers = [Layer::Flatten, linear(21), Layer::Relu, linear(10)];
+    let mut learner =
+        TorchLearner::new(place(ModelKind::Sequential, GREY, &layers), drawn(SAMPLES, 40, 0.0), 3).unwrap();
+    let weights = learner.initial();
+    assert_eq!(learner.kept_bytes(), 0);
+    learner.load(&Batch { epoch: 0, examples: (0..8).collect() }).unwrap();
+    (0..2).for_each(|layer| learner.forward(&weights, layer).unwrap());
+    assert_eq!(learner.kept_bytes(), 8 * 4 * (GREY.size() + 21));
+}
+
 /// Masks are drawn for examples and outputs, wherever these are computed.
 #[test]
 fn groups_train_what_one_process_trains_with_the_same_dropout() {
@@ -73,7 +87,14 @@ fn groups_train_what_one_process_trains_with_the_same_dropout() {
         for (workers, parts) in [(2, 2), (4, 2), (4, 4), (3, 3)] {
             for scheme in ModuloScheme::ALL.iter().copied() {
                 let (mp, fc_update) = (parts as u32, FcUpdate::PerBatch);
-                let strategy = Strategy::Gmp { mp, scheme, fc_update, average_every: None, least_ccr: 0.0 };
+                let strategy = Strategy::Gmp {
+                    mp,
+                    scheme,
+                    fc_update,
+                    average_every: None,
+                    least_ccr: 0.0,
+                    averaged_by: AveragedBy::Workers,
+                };
                 let own = trained(strategy, workers, parts, batch);
                 let apart = furthest(&own, &expected);
                 assert!(

@@ -169,6 +169,7 @@ fn input(event: &str) -> Input {
             rank,
             recording: Nanos(1),
             wall: Nanos(2),
+            resident_bytes: 0,
         })])),
         "evaluated-by" => from(ToDriver::Evaluated { file: "3.bin".into(), failure: None }),
         "snapshot" => from(ToDriver::Events(vec![Event::Snapshot(snapshot(rank, number(2).into()))])),

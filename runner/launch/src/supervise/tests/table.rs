@@ -147,6 +147,7 @@ fn event_kind(event: &Event) -> &'static str {
         | Event::WeightHash(_)
         | Event::Link(_)
         | Event::Coding(_)
+        | Event::Usage(_)
         | Event::Overhead(_)
         | Event::Emulation(_)
         | Event::Samples(_)

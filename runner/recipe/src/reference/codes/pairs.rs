@@ -318,6 +318,12 @@ pub(super) const PAIRS: &[Code] = &[
     code(
         "R173",
         "a schedule of gradients that never travel",
-        "With `average-every`, workers of `gmp` update their own weights and average them after a step. `communication.schedule` says which          gradients travel while others are computed.",
+        "With `average-every`, workers of `gmp` update their own weights and average them after a step. `communication.schedule` says which \
+         gradients travel while others are computed.",
+    ),
+    code(
+        "R174",
+        "servers without work",
+        "Workers of `gmp` average by an all-reduce among themselves, unless `averaged-by` says that servers add for them.",
     ),
 ];

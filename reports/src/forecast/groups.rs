@@ -1,0 +1,207 @@
+//! The step of `gmp`: groups that exchange activations, and average what they hold with the other groups.
+//!
+//! With K workers in a group, N in all, B samples of a worker, and T(n, W) an all-reduce of W bytes among n workers:
+//!
+//! | what | seconds |
+//! |---|---|
+//! | an exchange in which each member sends W bytes to each other | alpha + (K - 1) W beta |
+//! | a round | exchanges of rows up and of their gradient down, of each split layer's outputs, and of their gradients below another split layer |
+//! | rows with `scheme = "b"` | those of one member in each round, B each: K times as many in a row. Of their gradient a member sends its part and sends its own rows at once, so that only the last owner's link shows |
+//! | averages | T(N / K, split layers), T(N, whole layers above) in each round or once, T(N, layers below) |
+//!
+//! With a schedule of layers, what the last round leaves and the layers below travel from the end of that round on (MG-WFBP Eq. 6 to 8,
+//! 19 to 21, with a cost for each section). Servers cost 2 alpha + (N + n) W beta / s in place of T(n, W).
+
+use super::{Forecast, NoModel, gradient, no_model, table_2};
+use predict::linear::Linear;
+use predict::network::LinkRates;
+use predict::schedule::{self, LayerTime, StepProfile, TimeLine};
+use recipe::{
+    ComputeSplit, FcUpdate, ModelPartition, ModuloScheme, Role, RunSpec, Schedule, Stage, Strategy,
+};
+use std::num::NonZeroU32;
+use std::ops::Range;
+
+/// A run in groups.
+struct Groups<'a> {
+    spec: &'a RunSpec,
+    rates: LinkRates,
+    partition: ModelPartition,
+    scheme: ModuloScheme,
+    fc_update: FcUpdate,
+    average_every: Option<u64>,
+    workers: NonZeroU32,
+}
+
+/// Neighbouring layers that the same workers average.
+struct Section {
+    layers: Range<usize>,
+    cost: Linear,
+}
+
+/// The step of a run in groups, whose workers compute for `compute` seconds.
+pub(super) fn forecast(
+    spec: &RunSpec,
+    rates: LinkRates,
+    workers: NonZeroU32,
+    compute: f64,
+) -> Result<Forecast, NoModel> {
+    let Strategy::Gmp { scheme, fc_update, average_every, .. } = spec.strategy else {
+        return no_model(format_args!("`{}`", spec.strategy.kind()));
+    };
+    let partition = spec.model_partition();
+    let groups = Groups { spec, rates, partition, scheme, fc_update, average_every, workers };
+    let within = groups.within();
+    let (communication, step) = groups.step(compute, within)?;
+    let speed_up = f64::from(workers.get()) * compute / step;
+    Ok(Forecast { compute, communication, step, speed_up })
+}
+
+impl Groups<'_> {
+    fn rounds(&self) -> f64 {
+        self.scheme.rounds(self.partition.parts()) as f64
+    }
+
+    /// Seconds of a step in exchanges within the group.
+    fn within(&self) -> f64 {
+        let parts = self.partition.parts();
+        if parts == 1 {
+            return 0.0;
+        }
+        let batch = f64::from(self.spec.train.global_batch) / f64::from(self.workers.get());
+        // As multiples of the rows of a batch, up and down. An average over all workers in each round waits for the owner of the rows.
+        let waits = self.fc_update == FcUpdate::PerRound && !self.partition.whole_above().is_empty();
+        let turns = match self.scheme {
+            ModuloScheme::Turns if waits => [parts as f64, parts as f64],
+            ModuloScheme::Turns => [parts as f64, 2.0],
+            ModuloScheme::All | ModuloScheme::Shares => [1.0, 1.0],
+        };
+        let below = !self.partition.below().is_empty();
+        let exchange = |stage: &Stage| match *stage {
+            Stage::Layer { .. } => (0.0, 0.0),
+            Stage::Modulo { width } => {
+                let [up, down] = turns;
+                if below { (2.0, (up + down) * width as f64) } else { (1.0, up * width as f64) }
+            }
+            Stage::Shard { width, returns } => {
+                let ways = if returns { 2.0 } else { 1.0 };
+                (ways, ways * width as f64)
+            }
+        };
+        let stages = self.partition.stages();
+        let (exchanges, values) = stages
+            .iter()
+            .map(exchange)
+            .fold((0.0, 0.0), |(one, other), (more, values)| (one + more, other + values));
+        let message = self.rates.message();
+        let bytes = 4.0 * batch * (parts - 1) as f64 * values;
+        self.rounds() * exchanges * message.start_up() + message.per_byte() * bytes
+    }
+
+    /// Communication and length of a step.
+    fn step(&self, compute: f64, within: f64) -> Result<(f64, f64), NoModel> {
+        let sections = self.sections()?;
+        let each: Vec<f64> = sections.iter().map(|section| self.alone(section)).collect();
+        if let Some(every) = self.average_every {
+            let communication = within + each.iter().sum::<f64>() / every as f64;
+            return Ok((communication, compute + communication));
+        }
+        // The sections above the modulo layer are averaged in each round.
+        let above = self.partition.above().start;
+        let of_rounds: f64 = sections
+            .iter()
+            .zip(&each)
+            .filter(|(section, _)| section.layers.start >= above)
+            .map(|(_, t)| t)
+            .sum();
+        let rounds = if self.fc_update == FcUpdate::PerRound { self.rounds() } else { 1.0 };
+        let earlier = (rounds - 1.0) * of_rounds;
+        if self.spec.communication.schedule == Schedule::Single {
+            let communication = within + earlier + each.iter().sum::<f64>();
+            return Ok((communication, compute + communication));
+        }
+        self.scheduled(compute, within + earlier, &sections)
+    }
+
+    /// The same for gradients that travel during the backward pass of the layers below.
+    fn scheduled(&self, compute: f64, before: f64, sections: &[Section]) -> Result<(f64, f64), NoModel> {
+        let (forward, backward, update) = match self.spec.emulation.compute.map(|compute| compute.split) {
+            Some(ComputeSplit::Given { forward, backward, update }) => (forward, backward, update),
+            Some(ComputeSplit::Measured) | None => (1.0 / 3.0, 2.0 / 3.0, 0.0),
+        };
+        let layers = self.spec.model.weighted_layers();
+        let flops: f64 = layers.iter().map(|layer| layer.flops as f64).sum();
+        let share = |layer: usize| {
+            if flops > 0.0 { layers[layer].flops as f64 / flops } else { 1.0 / layers.len() as f64 }
+        };
+        let below = self.partition.below();
+        let late: f64 = below.clone().map(|layer| compute * backward * share(layer)).sum();
+        let time = |layer: usize| LayerTime {
+            backward: if below.contains(&layer) { compute * backward * share(layer) } else { 0.0 },
+            bytes: self.bytes(layer..layer + 1),
+        };
+        let times: Vec<LayerTime> = (0..layers.len()).rev().map(time).collect();
+        let begin = compute * (forward + backward) - late + before;
+        let ends: Vec<usize> = sections.iter().map(|section| layers.len() - section.layers.start).collect();
+        let costs: Vec<Linear> = sections.iter().map(|section| section.cost).collect();
+        let costs = costs.as_slice();
+        let wrong = |error: &dyn std::fmt::Display| NoModel(error.to_string());
+        let profile = StepProfile::new(begin, &times).map_err(|error| wrong(&error))?.in_sections(&ends);
+        let grouping = match self.spec.communication.schedule {
+            Schedule::Single => schedule::single(&profile),
+            Schedule::PerLayer => schedule::per_layer(&profile),
+            Schedule::Fixed { bytes } => schedule::fixed(&profile, bytes),
+            Schedule::Merged => schedule::merged(&profile, costs),
+            Schedule::MergedExact => schedule::merged_exact(&profile, costs),
+        };
+        let line = TimeLine::of(&profile, costs, &grouping).map_err(|error| wrong(&error))?;
+        let sent: f64 = line.messages.iter().map(|message| message.end - message.begin).sum();
+        Ok((before + sent, line.iteration + compute * update))
+    }
+
+    /// The sections with what a message of theirs costs by the bytes of its gradient before coding, those of the last layers first.
+    fn sections(&self) -> Result<Vec<Section>, NoModel> {
+        let Self { partition, workers, .. } = self;
+        let holders = NonZeroU32::new(workers.get() / partition.parts() as u32);
+        let holders = holders.ok_or_else(|| NoModel("no model of groups larger than the run".to_owned()))?;
+        let all = [
+            (partition.whole_above(), *workers),
+            (partition.split(), holders),
+            (partition.below(), *workers),
+        ];
+        let present = all.into_iter().filter(|(layers, _)| !layers.is_empty());
+        present.map(|(layers, members)| Ok(Section { layers, cost: self.cost(members)? })).collect()
+    }
+
+    fn cost(&self, members: NonZeroU32) -> Result<Linear, NoModel> {
+        if members.get() == 1 {
+            return Ok(Linear::constant(0.0));
+        }
+        let coded = match self.average_every {
+            Some(_) => 1.0,
+            None => gradient(self.spec)? as f64 / (4 * self.spec.model.parameters()).max(1) as f64,
+        };
+        let (start_up, per_byte) = if self.spec.strategy.averages_through_servers() {
+            let seats = self.spec.cluster.seats.iter();
+            let servers = seats.filter(|seat| seat.role == Role::Server).count().max(1);
+            let message = self.rates.message();
+            // Vectors are coded up, and sums come down as they are. Holders of all parts send at the same time, and the sums of all but
+            // the last leave while later vectors arrive.
+            let both = (coded * f64::from(self.workers.get()) + f64::from(members.get())) / servers as f64;
+            (2.0 * message.start_up(), both * message.per_byte())
+        } else {
+            let table = table_2(self.spec, self.rates, members)?;
+            (table.start_up(), coded * table.per_byte())
+        };
+        Linear::new(start_up, per_byte).map_err(|error| NoModel(error.to_string()))
+    }
+
+    fn alone(&self, section: &Section) -> f64 {
+        section.cost.time(self.bytes(section.layers.clone()))
+    }
+
+    /// Bytes of the gradient of some layers of the first part.
+    fn bytes(&self, layers: Range<usize>) -> u64 {
+        4 * layers.map(|layer| self.partition.held(layer, 0) as u64).sum::<u64>()
+    }
+}
