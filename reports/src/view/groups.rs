@@ -201,7 +201,11 @@ fn lines(all: &[Held<'_>], x: &Scale, y: &Scale) -> Vec<String> {
         };
         format!("M{}", held.iter().map(place).collect::<Vec<_>>().join("L"))
     };
-    by_condition.into_values().filter(|held| held.len() > 1).map(line).collect()
+    // Between arms that hold equally much there is no trade-off.
+    let differs = |held: &Vec<&Held<'_>>| {
+        held.iter().any(|one| one.weights > held[0].weights || one.weights < held[0].weights)
+    };
+    by_condition.into_values().filter(differs).map(line).collect()
 }
 
 fn point(held: &Held<'_>, x: &Scale, y: &Scale) -> Point {

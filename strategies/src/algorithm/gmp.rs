@@ -197,8 +197,6 @@ impl Gmp {
                 loss += share * self.forward(ctx, own, &round, &round.batch(&samples.batches))?.0;
                 let pass = Backward { round: &round, own: samples.own, g: &mut g, gradient: &mut gradient };
                 self.backward(ctx, pass)?;
-            } else {
-                g.fill(0.0);
             }
             due = Some(match self.fc_update {
                 FcUpdate::PerRound => Due { g, weight: self.weight_of_round(ctx, number) },

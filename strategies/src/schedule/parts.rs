@@ -65,11 +65,6 @@ impl GradientParts {
         &mut self.parts
     }
 
-    /// Sets all elements.
-    pub fn fill(&mut self, value: f32) {
-        self.parts.iter_mut().for_each(|part| part.values.fill(value));
-    }
-
     /// All elements from the first to the last.
     pub fn elements(&self) -> impl Iterator<Item = f32> {
         self.parts.iter().rev().flat_map(|part| part.values.iter().copied())

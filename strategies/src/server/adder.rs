@@ -125,36 +125,13 @@ impl Adder {
             return Ok(());
         }
         let gathered = self.open.remove(&key).unwrap_or_default();
-        self.reply(ctx, tag, request, &gathered)
+        reply(ctx, tag, request, &gathered)
     }
 
     /// One more step is over.
     fn over(&mut self, ctx: &ServiceContext) -> ServiceStep {
         self.t += 1;
         ServiceStep::Served(ctx.info.plan.budget.samples_after(self.t))
-    }
-
-    /// Adds the vectors of all members and sends each the sum.
-    fn reply(
-        &self,
-        ctx: &mut ServiceContext,
-        tag: Tag,
-        request: SumRequest,
-        gathered: &Gathered,
-    ) -> Result<(), StepError> {
-        let Some(first) = gathered.packets.values().next() else { return Ok(()) };
-        let mut wire = ctx.wire().of_content(request.content);
-        let mut sum = Vector::zeros(wire.elements(first));
-        for packet in gathered.packets.values() {
-            wire.decode_add(packet, &mut sum)?;
-        }
-        let mut wire = wire.exact();
-        let reply = request.reply(tag);
-        let packet = wire.encode(wire.slot(GroupRank(0), reply, 0), &sum);
-        for worker in gathered.packets.keys() {
-            wire.send_packet(GroupRank(*worker), reply, packet.clone())?;
-        }
-        Ok(())
     }
 }
 
@@ -195,6 +172,28 @@ impl Service for Adder {
     fn state(&mut self, state: &mut StateVisitor<'_>) -> Result<(), StepError> {
         Ok(state.number("t", &mut self.t)?)
     }
+}
+
+/// Adds the vectors of all members and sends each the sum.
+fn reply(
+    ctx: &mut ServiceContext,
+    tag: Tag,
+    request: SumRequest,
+    gathered: &Gathered,
+) -> Result<(), StepError> {
+    let Some(first) = gathered.packets.values().next() else { return Ok(()) };
+    let mut wire = ctx.wire().of_content(request.content);
+    let mut sum = Vector::zeros(wire.elements(first));
+    for packet in gathered.packets.values() {
+        wire.decode_add(packet, &mut sum)?;
+    }
+    let mut wire = wire.exact();
+    let reply = request.reply(tag);
+    let packet = wire.encode(wire.slot(GroupRank(0), reply, 0), &sum);
+    for worker in gathered.packets.keys() {
+        wire.send_packet(GroupRank(*worker), reply, packet.clone())?;
+    }
+    Ok(())
 }
 
 impl WorkerContext {

@@ -48,6 +48,11 @@ enum Bucket {
         at: usize,
         pending: Pending,
     },
+    /// No other worker has anything to add to it; it was finished at a moment.
+    Own {
+        part: Part,
+        at: Nanos,
+    },
     Arrived(Part),
 }
 
@@ -149,7 +154,7 @@ impl WorkerContext {
         travelling: &mut Travelling,
     ) -> Result<(), StepError> {
         let bucket = match averaging {
-            None => Bucket::Arrived(part),
+            None => Bucket::Own { part, at: self.now() },
             Some(averaging) if travelling.measured.is_some() => {
                 Bucket::Held { part, averaging: averaging.clone() }
             }
@@ -186,7 +191,7 @@ impl WorkerContext {
                 time.map(|[begin, end]| BucketTime { begin: begin.since(began), end: end.since(began) }),
             );
         }
-        // Of a step in which a bucket had nothing to be averaged with, the others' times would be taken for it.
+        // In steps that a plan is measured in, buckets are not those of the plan.
         if !times.is_empty() && times.len() == self.exchange.count() {
             self.exchange.times.add(times.into_iter());
         }
@@ -280,6 +285,7 @@ impl WorkerContext {
     fn wait_bucket(&mut self, bucket: Bucket) -> Result<(Part, Option<[Nanos; 2]>), StepError> {
         match bucket {
             Bucket::Arrived(part) | Bucket::Held { part, .. } => Ok((part, None)),
+            Bucket::Own { part, at } => Ok((part, Some([at, at]))),
             Bucket::UnderWay { at, pending } => {
                 let Reduced { x, began, ended } = self.comm.receive(pending, &mut self.service.lane)?;
                 Ok((Part { at, values: x }, Some([began, ended])))
@@ -298,13 +304,13 @@ impl WorkerContext {
         for bucket in held {
             sent.push(match bucket {
                 Bucket::Held { part, averaging } => self.send_bucket(part, &averaging, Ends::Step)?,
-                other @ (Bucket::UnderWay { .. } | Bucket::Arrived(_)) => other,
+                other @ (Bucket::UnderWay { .. } | Bucket::Own { .. } | Bucket::Arrived(_)) => other,
             });
         }
         let mut arrived = Vec::with_capacity(sent.len());
         for bucket in sent {
             let (part, time) = self.wait_bucket(bucket)?;
-            measured.messages.push(time.map_or(Nanos(0), |[began, ended]| ended.since(began)));
+            measured.messages.extend(time.map(|[began, ended]| ended.since(began)));
             arrived.push(Bucket::Arrived(part));
         }
         let Some(mut planner) = self.exchange.planner.take() else { return Ok(arrived) };

@@ -140,6 +140,25 @@ fn messages_of_groups_travel_when_the_plan_says() {
     }
 }
 
+/// With one sample for each worker the last of two rounds has no rows in any group: what is split does not travel then.
+#[test]
+fn a_plan_knows_which_messages_are_sent_when_a_round_is_empty() {
+    let network = Network { bandwidth: 2_000_000, latency: Duration::from_micros(300) };
+    let run = timed(Schedule::MergedExact, network).change(|spec| spec.train.global_batch = 4);
+    let all = records(&run.run());
+    assert_eq!((all.len(), all[1].steps), (2, 12));
+    // The last two layers leave first, in one message that is none.
+    let (split, below) = all[1].buckets.split_first().unwrap();
+    assert_eq!(split.layers.len(), 2);
+    let (predicted, measured) = (split.predicted.unwrap(), split.measured.unwrap());
+    assert_eq!((predicted.0, measured.0), (predicted.1, measured.1));
+    for bucket in below {
+        let (predicted, measured) = (bucket.predicted.unwrap(), bucket.measured.unwrap());
+        let off = (predicted.1.seconds() - measured.1.seconds()).abs();
+        assert!(off < 0.03 * predicted.1.seconds(), "{predicted:?} {measured:?}");
+    }
+}
+
 /// What is hidden is the backward pass of the layers below, and nothing is slower than the best plan.
 #[test]
 fn gradients_of_groups_travel_during_the_backward_pass() {

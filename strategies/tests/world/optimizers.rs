@@ -111,7 +111,12 @@ fn one_worker_is_one_process() {
             let expected = averaged(&scene, 1).sha256();
             let outcome = scene.run();
             // A server that only adds holds no model.
-            let holds = outcome.ranks.iter().rev().map(|rank| rank.model()).find(|model| !model.is_empty());
+            let holds = outcome
+                .ranks
+                .iter()
+                .rev()
+                .map(strategies::sim::RankOutcome::model)
+                .find(|model| !model.is_empty());
             assert_eq!(holds.unwrap().sha256(), expected, "{strategy:?}, {settings:?}");
         }
         kinds.dedup();

@@ -122,82 +122,84 @@ mod tests {
     use sqlx::SqlSafeStr;
     use sqlx::migrate::{Migration, MigrationType};
 
+    /// Versions, with the checksums of what they apply.
+    const RELEASED: [(i64, &str); 16] = [
+        (
+            1,
+            "7f3204f783cf03dc2cb907ffb296f741fe27a7fee0c7f1e27221adc53424bddadfb750dbffda3a2d935d58251fee68ae",
+        ),
+        (
+            2,
+            "53d1a6405707b697f677968c565f509c9072c835d48fd94ff816e0df6884d910e81248e23d8f934b558cd7e1729cbfdc",
+        ),
+        (
+            3,
+            "10a329581a53c904fe906e1c916c3c9b1efff574a72527fa52f80e943314466928bb6dba2a2dbec42f4226686737d59a",
+        ),
+        (
+            4,
+            "50ed769f41411a3f14bab4620ab76fd6b5cc15385f30d7d26e00cb617e804d70f2a206f804554f41b88db3e383c706e0",
+        ),
+        (
+            5,
+            "90b6469c3f0377ca2fc2258d930e78bf12f231f24d44cacd09cb13009fb604d024115b18d1021f1e63dd20b23a962c2d",
+        ),
+        (
+            6,
+            "7d4af1ddcf25d02df1943c101de913de39c12356cf461d82a3045276ff7d65840503ecda3d6543ea07043ff0967cd057",
+        ),
+        (
+            7,
+            "86691f2191d50761bfe7e57e7e179f4f8cdbd7741d8649b4c46729146754ee804e8f15351026f23a40202312fa1d832e",
+        ),
+        (
+            8,
+            "eb53714d33ddf7758d1e81bc464d7074bbe36a396e8c0fc9c5e58a395dc4bc71f04d559f25cabd759125eb78e995cbb8",
+        ),
+        (
+            9,
+            "947fb1ce260be524a95365daacb33018c3af270594cb23a75d8a02638b0ae2e4a3a7a0916858187b7933f0f8bd7df9bf",
+        ),
+        (
+            10,
+            "a645c8db42e5feb2db3b63838088c6b98e177dc191f1aeb387a88f016f2420e9c13acbc7ee0721d416ac113c2078a216",
+        ),
+        (
+            11,
+            "b42479744a340ff4c51ab3fcb7625f1b4ff12cc9de5c3e445cc62fbce39b6ea8e7a433a7df645b5f488e3ab5a2b6cfab",
+        ),
+        (
+            12,
+            "b8ff6f733940895e95c6b4ebeb0e08c76b8b8127f5cef88c7770139362d690e836a19326c68f88d4e4d790536ec6cc91",
+        ),
+        (
+            13,
+            "e47af8153dba4b323df90ffad3ed96983b60382d9d65776f64cc896e302c4ce9180698a0e8c678fda43f79f4c080cefa",
+        ),
+        (
+            14,
+            "a80a89d25116a6b8276361f1fb967f16d56b2b9d966ee2eec8f432f1d56ed5f5e460f370bea347ced8c6688e2f713bbc",
+        ),
+        (
+            15,
+            "e7fe5f9f0b3dda8af9f866b9bb0d75db5ee97b0cd3ca58fa577f1059ec6ddaa0817f562d24ec3d43d131bffd033dd15d",
+        ),
+        (
+            16,
+            "3a9763913f02b35930e98fb37baa16d1239cf023e79ab6ce909d08c7d083753f762cca24fb77d0cca83575db51647519",
+        ),
+    ];
+
     /// A released migration must never change: existing stores could not be opened any more.
     #[test]
     fn released_migrations_are_as_they_were() {
-        let pinned = [
-            (
-                1,
-                "7f3204f783cf03dc2cb907ffb296f741fe27a7fee0c7f1e27221adc53424bddadfb750dbffda3a2d935d58251fee68ae",
-            ),
-            (
-                2,
-                "53d1a6405707b697f677968c565f509c9072c835d48fd94ff816e0df6884d910e81248e23d8f934b558cd7e1729cbfdc",
-            ),
-            (
-                3,
-                "10a329581a53c904fe906e1c916c3c9b1efff574a72527fa52f80e943314466928bb6dba2a2dbec42f4226686737d59a",
-            ),
-            (
-                4,
-                "50ed769f41411a3f14bab4620ab76fd6b5cc15385f30d7d26e00cb617e804d70f2a206f804554f41b88db3e383c706e0",
-            ),
-            (
-                5,
-                "90b6469c3f0377ca2fc2258d930e78bf12f231f24d44cacd09cb13009fb604d024115b18d1021f1e63dd20b23a962c2d",
-            ),
-            (
-                6,
-                "7d4af1ddcf25d02df1943c101de913de39c12356cf461d82a3045276ff7d65840503ecda3d6543ea07043ff0967cd057",
-            ),
-            (
-                7,
-                "86691f2191d50761bfe7e57e7e179f4f8cdbd7741d8649b4c46729146754ee804e8f15351026f23a40202312fa1d832e",
-            ),
-            (
-                8,
-                "eb53714d33ddf7758d1e81bc464d7074bbe36a396e8c0fc9c5e58a395dc4bc71f04d559f25cabd759125eb78e995cbb8",
-            ),
-            (
-                9,
-                "947fb1ce260be524a95365daacb33018c3af270594cb23a75d8a02638b0ae2e4a3a7a0916858187b7933f0f8bd7df9bf",
-            ),
-            (
-                10,
-                "a645c8db42e5feb2db3b63838088c6b98e177dc191f1aeb387a88f016f2420e9c13acbc7ee0721d416ac113c2078a216",
-            ),
-            (
-                11,
-                "b42479744a340ff4c51ab3fcb7625f1b4ff12cc9de5c3e445cc62fbce39b6ea8e7a433a7df645b5f488e3ab5a2b6cfab",
-            ),
-            (
-                12,
-                "b8ff6f733940895e95c6b4ebeb0e08c76b8b8127f5cef88c7770139362d690e836a19326c68f88d4e4d790536ec6cc91",
-            ),
-            (
-                13,
-                "e47af8153dba4b323df90ffad3ed96983b60382d9d65776f64cc896e302c4ce9180698a0e8c678fda43f79f4c080cefa",
-            ),
-            (
-                14,
-                "a80a89d25116a6b8276361f1fb967f16d56b2b9d966ee2eec8f432f1d56ed5f5e460f370bea347ced8c6688e2f713bbc",
-            ),
-            (
-                15,
-                "e7fe5f9f0b3dda8af9f866b9bb0d75db5ee97b0cd3ca58fa577f1059ec6ddaa0817f562d24ec3d43d131bffd033dd15d",
-            ),
-            (
-                16,
-                "3a9763913f02b35930e98fb37baa16d1239cf023e79ab6ce909d08c7d083753f762cca24fb77d0cca83575db51647519",
-            ),
-        ];
         let embedded: Vec<(i64, String)> = MIGRATIONS
             .iter()
             .map(|migration| (migration.version, recipe::hex(&migration.checksum)))
             .collect();
         let embedded: Vec<(i64, &str)> =
             embedded.iter().map(|(version, sum)| (*version, sum.as_str())).collect();
-        assert_eq!(embedded, pinned);
+        assert_eq!(embedded, RELEASED);
     }
 
     #[test]
