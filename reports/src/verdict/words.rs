@@ -109,12 +109,12 @@ pub(super) fn quality_words(found: &QualityGap, base: &str) -> Option<String> {
     Some(format!("final {} is {side}{interval}{survivors}: {claim}.", metric_words(found.metric)))
 }
 
-/// The factor and the unit of a difference of two values; a distance between weights has no unit.
+/// The factor and the unit of a difference of two values; a perplexity has no unit, nor has a distance between weights.
 fn difference_unit(metric: Metric) -> (f64, &'static str) {
     match metric {
         Metric::TestAccuracy | Metric::ValidationAccuracy => (100.0, "pp"),
         Metric::TestLoss | Metric::ValidationLoss => (1.0, "nats"),
-        Metric::ConsensusDistance => (1.0, ""),
+        Metric::TestPerplexity | Metric::ValidationPerplexity | Metric::ConsensusDistance => (1.0, ""),
     }
 }
 

@@ -154,7 +154,7 @@ fn shared_of(spec: &RunSpec) -> u64 {
     }
 }
 
-/// The data as a process holds it, in bytes: one for each pixel, four for each float.
+/// The data as a process holds it, in bytes: one for each pixel, four for each float, twice four for each token.
 fn data_of(source: &Source) -> u64 {
     match source {
         Source::Synthetic { train, test, .. } => (u64::from(*train) + u64::from(*test)) * 28 * 28,
@@ -168,5 +168,7 @@ fn data_of(source: &Source) -> u64 {
             let samples = u64::from(arrays.train) + u64::from(arrays.test);
             samples.saturating_mul(value.saturating_mul(arrays.shape.size() as u64))
         }
+        // Each token is an input and a target; the text itself is read first.
+        Source::TextLines { text, .. } => (2 * FLOAT + 4) * text.tokens,
     }
 }

@@ -4,7 +4,7 @@ use crate::keys::key::{Ends, Key, Kind, Least, Range, Usual};
 use crate::spec::family::Family;
 use crate::{
     CardShare, DatasetKind, Init, LayerKind, LrScaleKind, LrShapeKind, ModelKind, OptimizerKind,
-    PartitionKind, Sampling, SplitKind, TargetMetric, Tunnel,
+    PartitionKind, Sampling, SplitKind, TargetMetric, TextTokens, Tunnel,
 };
 
 /// Far above the smallest number in single precision, in which updates are computed.
@@ -27,11 +27,24 @@ pub(crate) const KEYS: &[Key] = &[
     )
     .example("[\"base.toml\"]")
     .sweep(),
-    Key::new("model", Kind::Table, "What is trained. The loss is the mean cross-entropy of the classes."),
+    Key::new("model", Kind::Table, "What is trained. The loss is the mean cross-entropy of the classes, or of the next tokens of a text."),
     Key::new("model.kind", Kind::Choice(ModelKind::CHOICES), "Which model.").default("\"mnist-mlp\""),
-    Key::new("model.init", Kind::Choice(Init::CHOICES), "How the initial weights and biases are drawn, from the run's seed.")
-        .of(ModelKind::OF_LAYERS)
-        .default("\"pytorch\""),
+    Key::new(
+        "model.init",
+        Kind::Choice(Init::CHOICES),
+        "How the initial weights and biases are drawn, from the run's seed; by default `gpt2` for `gpt`, else `pytorch`.",
+    )
+    .of(ModelKind::OF_LAYERS)
+    .example("\"pytorch\""),
+    Key::new("model.depth", Kind::Whole(1, 1024), "Blocks of a `gpt`, each of attention and a hidden layer.")
+        .of(&[ModelKind::Gpt.name()])
+        .default("2"),
+    Key::new("model.heads", Kind::Whole(1, 1024), "Heads of each attention of a `gpt`; they divide the width.")
+        .of(&[ModelKind::Gpt.name()])
+        .default("4"),
+    Key::new("model.width", Kind::Whole(1, 1 << 16), "Values at each position of a `gpt`; its hidden layers have four times as many.")
+        .of(&[ModelKind::Gpt.name()])
+        .default("64"),
     Key::new(
         "model.file",
         Kind::Path,
@@ -97,6 +110,22 @@ pub(crate) const KEYS: &[Key] = &[
     .of(&[LayerKind::Residual.name()])
     .example("[{ kind = \"conv\", outputs = 16, kernel = 1, stride = 2, bias = false }, \"batch-norm\"]")
     .sweep(),
+    Key::new("model.layers.width", Kind::Whole(1, 1 << 16), "Values of an embedding's vector for a token.")
+        .of(&[LayerKind::Embedding.name()])
+        .example("64")
+        .sweep(),
+    Key::new("model.layers.heads", Kind::Whole(1, 1024), "Parts of the width that attend by themselves; they divide it.")
+        .of(&[LayerKind::Attention.name()])
+        .example("4")
+        .sweep(),
+    Key::new(
+        "model.layers.layers",
+        Kind::Layers,
+        "The layers of a block; residual blocks may be among them, but no dropout and no other block of layers.",
+    )
+    .of(&[LayerKind::Block.name()])
+    .example("[{ kind = \"residual\", branch = [\"layer-norm\", { kind = \"attention\", heads = 4 }] }]")
+    .sweep(),
     Key::new(
         "model.layers.rate",
         Kind::Number(Range::BELOW_ONE),
@@ -112,7 +141,7 @@ pub(crate) const KEYS: &[Key] = &[
         Kind::Path,
         "The folder with the data set's files; relative to the recipe (on the command line: to the current \
          folder). By default where `bakeoff data fetch` puts them: in BAKEOFF_DATA, else in `data`; of `npy`, whose four \
-         files are your own, it has no default.",
+         files are your own, it has no default. Of `text-lines` it is the file itself.",
     )
     .of(&[
         DatasetKind::Mnist.name(),
@@ -120,6 +149,7 @@ pub(crate) const KEYS: &[Key] = &[
         DatasetKind::Cifar10.name(),
         DatasetKind::Cifar100.name(),
         DatasetKind::Npy.name(),
+        DatasetKind::TextLines.name(),
     ])
     .example("\"data/mnist\""),
     Key::new("dataset.train", Kind::Whole(1, 10_000_000), "Training samples to draw.")
@@ -135,6 +165,19 @@ pub(crate) const KEYS: &[Key] = &[
     )
     .of(&[DatasetKind::Synthetic.name()])
     .default("1"),
+    Key::new("dataset.context", Kind::Whole(2, 65_536), "Tokens of a window of the text, which is one sample.")
+        .of(&[DatasetKind::TextLines.name()])
+        .default("64"),
+    Key::new("dataset.tokens", Kind::Choice(TextTokens::CHOICES), "What the tokens of the text are.")
+        .of(&[DatasetKind::TextLines.name()])
+        .default("\"bytes\""),
+    Key::new(
+        "dataset.test-share",
+        Kind::Share(Range::INSIDE_ONE),
+        "Share of the text, at its end, that nothing is trained on; at least one window.",
+    )
+    .of(&[DatasetKind::TextLines.name()])
+    .default("0.1"),
     Key::new("dataset.partition", Kind::Table, "Which samples each worker sees."),
     Key::new("dataset.partition.kind", Kind::Choice(PartitionKind::CHOICES), "How samples are dealt.")
         .default("\"shared\""),
@@ -299,7 +342,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new("train.target", Kind::Table, "What a run is after; time to target is the main result."),
     Key::new("train.target.metric", Kind::Choice(TargetMetric::CHOICES), "What is measured.").default("\"test-accuracy\""),
     Key::new("train.target.at-least", Kind::Share(Range::UP_TO_ONE), "The accuracy to reach, 0 to 1.").example("0.97"),
-    Key::new("train.target.at-most", Kind::Number(Range::AT_LEAST_ZERO), "The loss to reach.").example("0.3"),
+    Key::new("train.target.at-most", Kind::Number(Range::AT_LEAST_ZERO), "The loss or perplexity to reach.").example("0.3"),
     Key::new("train.target.after", Kind::Duration, "Reached later than this, it counts as missed.")
         .example("\"15min\""),
     Key::new("train.target.stop", Kind::Flag, "Whether a run ends when it reaches the target.")

@@ -6,6 +6,7 @@ use super::initial::initial_weights_of;
 use super::kernel::{self, Down, Pass, Saved};
 use super::section::{Section, layout, sections};
 use super::tensors::dimensions;
+use super::tied::Tied;
 use super::{initial_weights, loss};
 use crate::data::DataSet;
 use recipe::{Layer, LayeredModel, ModelKind, PlacedLayer, Shape};
@@ -85,6 +86,8 @@ pub struct TorchLearner {
     activations: Option<Tensor>,
     /// For each placed layer what its backward pass needs.
     saved: Vec<Option<Saved>>,
+    /// From a tied head's backward pass to the embedding's: its gradient of their matrix.
+    of_head: Option<Tensor>,
 }
 
 impl TorchLearner {
@@ -113,6 +116,7 @@ impl TorchLearner {
             batch: Batch::default(),
             activations: None,
             saved,
+            of_head: None,
         })
     }
 
@@ -128,6 +132,14 @@ impl TorchLearner {
             let expected = self.layout.size();
             StepError::Learner(format!("{} weights were given, the model has {expected}", weights.len()))
         })
+    }
+
+    /// What a tied head shares, in a model that begins with an embedding.
+    pub(super) fn tied<'a>(&'a self, weights: &'a [f32]) -> Option<Tied<'a>> {
+        let embedding = self.model.layers.first()?;
+        let Layer::Embedding { .. } = embedding.layer else { return None };
+        let span = self.layout.layers().first()?.span.clone();
+        Some(Tied { embedding, weights: weights.get(span)? })
     }
 
     /// The activations as a tensor of rows of `shape`.
@@ -172,7 +184,8 @@ impl TorchLearner {
 
     fn up(&mut self, weights: &[f32], layer: usize) -> Result<(), StepError> {
         let section = self.section(layer)?;
-        let weights = self.weights_of(weights, layer)?;
+        let whole = weights;
+        let weights = self.weights_of(whole, layer)?;
         let first = &self.model.layers[section.placed.start];
         let input = first.input;
         let name = first.name.clone();
@@ -187,7 +200,7 @@ impl TorchLearner {
             let kept = self.cuts.get(&layer).filter(|_| place > section.weighted);
             let factor = self.factor(place, &x, kept)?;
             let placed = &self.model.layers[place];
-            let pass = Pass { factor, normaliser: &mut Normaliser::OfBatch };
+            let pass = Pass { factor, normaliser: &mut Normaliser::OfBatch, tied: self.tied(whole) };
             let (y, saved) = kernel::forward(placed, weights, x, pass)
                 .map_err(|error| failed(&placed.name, "forward pass", error))?;
             self.saved[place] = Some(saved);
@@ -199,7 +212,8 @@ impl TorchLearner {
 
     fn down(&mut self, weights: &[f32], layer: usize, gradient: &mut [f32]) -> Result<(), StepError> {
         let section = self.section(layer)?;
-        let weights = self.weights_of(weights, layer)?;
+        let whole = weights;
+        let weights = self.weights_of(whole, layer)?;
         if gradient.len() != weights.len() {
             let got = gradient.len();
             let expected = weights.len();
@@ -227,9 +241,18 @@ impl TorchLearner {
             })?;
             // Below the first weights no gradient is needed.
             let wants_input = layer > 0 || place > section.weighted;
-            let down = Down { gy: &g, weights, gradient: &mut *gradient, wants_input };
+            let mut of_head = self.of_head.take();
+            let down = Down {
+                gy: &g,
+                weights,
+                gradient: &mut *gradient,
+                wants_input,
+                tied: self.tied(whole),
+                of_head: &mut of_head,
+            };
             let below = kernel::backward(placed, saved, down)
                 .map_err(|error| failed(&placed.name, "backward pass", error))?;
+            self.of_head = of_head;
             match below {
                 Some(below) => g = below,
                 None => return Ok(()),
@@ -287,6 +310,7 @@ impl Learner for TorchLearner {
 
     fn load(&mut self, batch: &Batch) -> Result<(), StepError> {
         self.saved.fill_with(|| None);
+        self.of_head = None;
         self.activations = Some(self.data.batch(batch).map_err(wrong)?);
         self.batch.clone_from(batch);
         Ok(())
@@ -297,20 +321,19 @@ impl Learner for TorchLearner {
     }
 
     fn loss(&mut self, batch: &Batch) -> Result<Loss, StepError> {
-        let scores = self.activations(Shape::Flat(self.model.classes), "the loss")?;
+        let output = self.whole.layers.last().map_or(Shape::Flat(self.whole.classes), |last| last.output);
+        let scores = self.activations(output, "the loss")?;
         let labels = self.data.labels_of(batch).map_err(wrong)?;
-        if scores.size()[0] != labels.len() as i64 {
-            let rows = scores.size()[0];
-            let examples = labels.len();
-            return Err(StepError::Learner(format!("{rows} rows of scores for {examples} examples")));
-        }
-        if labels.is_empty() {
+        if labels.is_empty() && scores.size()[0] == 0 {
             self.activations = Some(scores);
             return Ok(Loss(0.0));
         }
-        let (mean, gradient) = tch::no_grad(|| loss::cross_entropy(&scores, &Tensor::f_from_slice(&labels)?))
-            .map_err(|error| failed("the scores", "loss", error))?;
-        self.activations = Some(gradient);
+        let failed = |error| failed("the scores", "loss", error);
+        let rows = loss::rows(&scores).map_err(failed)?;
+        loss::check(&rows, labels.len(), self.whole.classes)?;
+        let (mean, gradient) =
+            tch::no_grad(|| loss::cross_entropy(&rows, &Tensor::f_from_slice(&labels)?)).map_err(failed)?;
+        self.activations = Some(gradient.f_reshape(scores.size()).map_err(failed)?);
         Ok(Loss(mean))
     }
 
