@@ -142,7 +142,7 @@ pub(crate) fn threshold_words(target: Target) -> String {
     while decimals < 4 && (value - digits_rounded(value, decimals)).abs() > 1e-9 {
         decimals += 1;
     }
-    format!("{}\u{a0}{}", number_format::fixed(value, decimals), unit.name)
+    unit.with(number_format::fixed(value, decimals))
 }
 
 fn digits_rounded(value: f64, decimals: usize) -> f64 {

@@ -32,10 +32,11 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "model.init",
         Kind::Choice(Init::CHOICES),
-        "How the initial weights and biases are drawn, from the run's seed; by default `gpt2` for `gpt`, else `pytorch`.",
+        "How the initial weights and biases are drawn, from the run's seed.",
     )
     .of(ModelKind::OF_LAYERS)
-    .example("\"pytorch\""),
+    .default("\"pytorch\"")
+    .usual(&[Usual { kind: ModelKind::Gpt.name(), toml: "\"gpt2\"" }]),
     Key::new("model.depth", Kind::Whole(1, 1024), "Blocks of a `gpt`, each of attention and a hidden layer.")
         .of(&[ModelKind::Gpt.name()])
         .default("2"),

@@ -9,7 +9,7 @@ use crate::spec::architecture::{self, GptSizes, Misfit};
 use crate::text::finding::Finding;
 use crate::text::source::Span;
 use crate::values::leaf::{LayerSetting, Typed};
-use crate::values::typed_key::{Defaulted, Optional};
+use crate::values::typed_key::Defaulted;
 use crate::values::value;
 use crate::{
     Cluster, DatasetProfile, Init, LayeredModel, Model, ModelFile, ModelKind, ModelLayout, Shape, Source,
@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub(crate) const KIND: Defaulted<ModelKind> = Defaulted::choice("model.kind");
-const INIT: Optional<Init> = Optional::choice("model.init");
+const INIT: Defaulted<Init> = Defaulted::choice("model.init");
 const DEPTH: Defaulted<u64> = Defaulted::whole("model.depth");
 const HEADS: Defaulted<u64> = Defaulted::whole("model.heads");
 const WIDTH: Defaulted<u64> = Defaulted::whole("model.width");
@@ -91,10 +91,7 @@ impl<'a> Models<'a> {
         if let Some(misfit) = misfit.as_ref().filter(|_| is_known(source)) {
             cell.findings.extend(does_not_fit(cell, misfit, kind, own));
         }
-        Model::Layers(LayeredModel {
-            init: INIT.of(settings).unwrap_or_else(|| usual_init(kind)),
-            ..model.clone()
-        })
+        Model::Layers(LayeredModel { init: INIT.of(settings), ..model.clone() })
     }
 
     fn file(&mut self, cell: &mut Cell<'_>, cluster: &Cluster, source: &Source) -> Model {
@@ -134,22 +131,6 @@ impl<'a> Models<'a> {
 fn is_known(source: &Source) -> bool {
     let own = matches!(source, Source::Npy { .. } | Source::TextLines { .. });
     !own || source.training_samples().is_some()
-}
-
-/// How a model's weights are drawn where the recipe does not say it.
-fn usual_init(kind: ModelKind) -> Init {
-    match kind {
-        ModelKind::Gpt => Init::Gpt2,
-        ModelKind::Softmax
-        | ModelKind::MnistMlp
-        | ModelKind::Lenet
-        | ModelKind::CifarCnn
-        | ModelKind::Resnet20
-        | ModelKind::Resnet18
-        | ModelKind::VggSplitbrain
-        | ModelKind::Sequential
-        | ModelKind::Torchscript => Init::Pytorch,
-    }
 }
 
 fn does_not_fit(cell: &Cell<'_>, misfit: &Misfit, kind: ModelKind, own: &[LayerSetting]) -> Option<Finding> {

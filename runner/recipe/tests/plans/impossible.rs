@@ -498,3 +498,26 @@ fn impossible_optimizers() {
         ],
     );
 }
+
+/// Texts, and what they are not.
+#[test]
+fn impossible_texts() {
+    let text = |more: &str| format!("[dataset]\nkind = \"text-lines\"\npath = \"long.txt\"{more}");
+    let gpt = "[model]\nkind = \"gpt\"";
+    let perplexity =
+        "[train]\nglobal-batch = 100\nepochs = 1\ntarget = { metric = \"test-perplexity\", at-most = 9.0 }";
+    check(
+        "impossible_texts",
+        &[
+            ("a file that is not there", &[gpt, "[dataset]\nkind = \"text-lines\"\npath = \"none.txt\""]),
+            ("no file", &[gpt, "[dataset]\nkind = \"text-lines\""]),
+            ("too short for two windows", &[gpt, &text("\ncontext = 65536")]),
+            ("classes of a text", &[gpt, &text("\npartition = \"dirichlet\"")]),
+            ("a perplexity of classes", &[perplexity]),
+            ("a model file", &["[model]\nkind = \"torchscript\"\nfile = \"96.pt\"", &text("")]),
+            ("a model for images", &[&text("")]),
+            ("a model for texts", &[gpt]),
+            ("heads that do not divide the width", &["[model]\nkind = \"gpt\"\nheads = 5", &text("")]),
+        ],
+    );
+}
