@@ -3,6 +3,7 @@
 
 use e2e::{Desk, Trained, train};
 use recipe::Metric;
+use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
@@ -93,6 +94,8 @@ fn workers_together_are_one_process_to_1e_5() {
     let weights = |workers| {
         let path = corpus.0.path().join("words.txt");
         let text = recipe(&path, "kind = \"d-sync\"", workers, BY_RANK);
+        // Roundings grow from step to step.
+        let text = text.replace("steps = 40", "steps = 10").replace("20 steps", "10 steps");
         // Adam's first steps have the sign of a gradient, however small: a rounding there parts two runs.
         let text = text.replace("{ kind = \"adamw\", lr = 0.01 }", "{ kind = \"sgd\", lr = 0.1 }");
         train(&text).unwrap().done().unwrap().final_weights().unwrap()
@@ -114,8 +117,8 @@ fn strategies_of_each_family_learn_the_text() {
         let trained = corpus.run(strategy, 2, "");
         let loss = values(&trained, Metric::TestLoss);
         let perplexity = values(&trained, Metric::TestPerplexity);
-        // Untrained, it is as uncertain as a choice among the six characters.
-        assert!((perplexity[0] - 6.0).abs() < 0.5, "{strategy}: {perplexity:?}");
+        // Untrained, it is as uncertain as a choice among the seven characters.
+        assert!((perplexity[0] - 7.0).abs() < 0.5, "{strategy}: {perplexity:?}");
         assert!(perplexity.last().unwrap() < &2.5, "{strategy}: {perplexity:?}");
         for (loss, perplexity) in loss.iter().zip(&perplexity) {
             assert_eq!(loss.exp().to_bits(), perplexity.to_bits());
@@ -134,7 +137,9 @@ fn a_sweep_with_a_perplexity_as_target_ends_with_a_page_that_says_it() {
     let ended = desk.run(["run", "recipe.toml"]).unwrap().with_code(0).unwrap();
     let page = fs::read_to_string(desk.at(ended.page().unwrap())).unwrap();
     assert!(page.contains("3.5 test perplexity"), "the target's words");
-    assert!(desk.said(["show", "last"]).unwrap().contains("test perplexity"));
+    let listed: Value = serde_json::from_str(&desk.said(["list", "--format", "json"]).unwrap()).unwrap();
+    let id = listed[0]["id"].as_str().unwrap();
+    assert!(desk.said(["show", id]).unwrap().contains("test perplexity"));
     // One letter changes: another text is another run.
     let trained = |desk: &Desk| desk.attempts().filter(|attempt| attempt.is_dir()).count();
     assert_eq!(trained(&desk), 1);
