@@ -24,7 +24,7 @@ pub struct Text {
 #[derive(Debug, thiserror::Error)]
 #[error("{} {fault}", .file.display())]
 pub struct TextError {
-    /// The file.
+    /// As `dataset.path` gives it.
     pub file: PathBuf,
     /// What is wrong with it: the rest of a sentence.
     pub fault: TextFault,

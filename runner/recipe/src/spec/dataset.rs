@@ -70,7 +70,7 @@ pub struct DatasetProfile {
 /// What is predicted of an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Targets {
-    /// Its class.
+    /// One number below [`DatasetProfile::classes`].
     Class,
     /// The next token at each of its positions.
     NextTokens,

@@ -23,7 +23,7 @@ family! {
 /// What there is to know of a text before it is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextSize {
-    /// Its tokens.
+    /// Bytes or characters of the whole file.
     pub tokens: u64,
     /// Tokens are below it.
     pub vocabulary: u32,

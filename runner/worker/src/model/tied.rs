@@ -69,7 +69,7 @@ pub(super) fn embed(layer: &PlacedLayer, weights: &[f32], tokens: &Tensor) -> Re
     let [matrix, position] = views(layer, weights)?;
     let tokens = tokens.f_to_kind(Kind::Int64)?;
     let of_tokens = Tensor::f_embedding(&matrix, &tokens, NO_PADDING, UNSCALED, DENSE)?;
-    Ok(Embedded { vectors: of_tokens.f_add(&*position)?, tokens })
+    Ok(Embedded { vectors: of_tokens.f_add(&position)?, tokens })
 }
 
 /// What an embedding makes of tokens.
