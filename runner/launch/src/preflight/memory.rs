@@ -7,6 +7,8 @@ use recipe::{ArrayValues, Model, PayloadPath, Role, RunSpec, Source, Strategy};
 
 /// A worker process before it has a model or data: program, libraries and their first allocations.
 pub(super) const PROCESS: u64 = 150 << 20;
+/// More than any machine has, and little enough that sums over all ranks are in range.
+const BEYOND_ALL: u64 = 1 << 46;
 /// Vectors as long as the weights that every rank has: the weights, their gradient, the optimizer's first (a velocity), one that
 /// is sent, one that is received, and the copy for the evaluator.
 const VECTORS: u64 = 6;
@@ -81,7 +83,9 @@ impl Needs {
             vectors_of_server: vectors + own(Role::Server) + state_vectors(spec, Role::Server),
             data: data_of(&spec.dataset.source),
             // Each with its gradient.
-            activations: batch * 2 * FLOAT * spec.activations_per_sample() as u64,
+            activations: (batch * 2 * FLOAT)
+                .saturating_mul(spec.activations_per_sample() as u64)
+                .min(BEYOND_ALL),
             shared: shared_of(spec),
             workers,
             servers,

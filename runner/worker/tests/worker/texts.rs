@@ -283,6 +283,19 @@ fn layer_by_layer_is_the_derivative_of_the_whole_graph_bit_for_bit() {
     }
 }
 
+/// Each layer by itself: none is inside of a block, where libtorch would record it.
+#[test]
+fn layers_outside_of_blocks_have_the_derivative_of_the_whole_graph() {
+    let world = world(
+        "model = { kind = \"sequential\", layers = [{ kind = \"embedding\", width = 8 }, { kind = \"attention\", heads = 2 }, \
+         \"layer-norm\", { kind = \"linear\", outputs = 12 }, \"gelu\", { kind = \"linear\", outputs = 8 }, \"tied-head\"] }",
+    );
+    let mut learner = learner(&world);
+    let weights = fixed(learner.layout().size());
+    let (_, own) = gradient(&mut learner, &weights, &batch(0..9));
+    crate::gradients::close(&own, &whole_graph(&world, &weights, &batch(0..9)), 1e-6, "layers");
+}
+
 #[test]
 fn parts_of_a_batch_weighted_by_their_windows_give_the_whole() {
     let world = tiny();
