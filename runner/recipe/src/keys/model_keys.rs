@@ -49,6 +49,13 @@ pub(crate) const KEYS: &[Key] = &[
     )
     .of(&[ModelKind::Torchscript.name()])
     .example("\"model.pt\""),
+    Key::new(
+        "model.dropout",
+        Kind::Number(Range::BELOW_ONE),
+        "Probability that a `gpt` in training sets a value to zero: behind the embedding, each attention and each hidden layer.",
+    )
+    .of(&[ModelKind::Gpt.name()])
+    .default("0.0"),
     Key::new("model.layers", Kind::Layers, "The layers of a sequential model, from the input to the classes.")
         .of(&[ModelKind::Sequential.name()])
         .example("[{ kind = \"flatten\" }, { kind = \"linear\", outputs = 10 }]"),
@@ -91,7 +98,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "model.layers.branch",
         Kind::Layers,
-        "The layers whose result a residual block adds to its shortcut; no dropout and no other block.",
+        "The layers whose result a residual block adds to its shortcut; no other block.",
     )
     .of(&[LayerKind::Residual.name()])
     .example("[{ kind = \"conv\", outputs = 16, kernel = 3, padding = 1, bias = false }, \"batch-norm\"]")
@@ -116,7 +123,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "model.layers.layers",
         Kind::Layers,
-        "The layers of a block; residual blocks may be among them, but no dropout and no other block of layers.",
+        "The layers of a block; residual blocks may be among them, but no other block of layers.",
     )
     .of(&[LayerKind::Block.name()])
     .example("[{ kind = \"residual\", branch = [\"layer-norm\", { kind = \"attention\", heads = 4 }] }]")

@@ -5,7 +5,7 @@ use crate::keys::lookup::{KeyId, id};
 use crate::resolve::assign::USE;
 use crate::resolve::cell::Cell;
 use crate::resolve::dataset::KIND as DATASET_KIND;
-use crate::spec::architecture::{self, GptSizes, Misfit};
+use crate::spec::architecture::{self, DropoutRate, GptSizes, Misfit};
 use crate::text::finding::Finding;
 use crate::text::source::Span;
 use crate::values::leaf::{LayerSetting, Typed};
@@ -23,6 +23,7 @@ const INIT: Defaulted<Init> = Defaulted::choice("model.init");
 const DEPTH: Defaulted<u64> = Defaulted::whole("model.depth");
 const HEADS: Defaulted<u64> = Defaulted::whole("model.heads");
 const WIDTH: Defaulted<u64> = Defaulted::whole("model.width");
+const DROPOUT: Defaulted<f64> = Defaulted::number("model.dropout");
 pub(crate) const LAYERS: KeyId = id("model.layers");
 const FILE: KeyId = id("model.file");
 
@@ -80,6 +81,7 @@ impl<'a> Models<'a> {
             depth: DEPTH.of(settings) as usize,
             heads: HEADS.of(settings) as usize,
             width: WIDTH.of(settings) as usize,
+            dropout: DropoutRate::new(DROPOUT.of(settings)),
         });
         let blueprint = Blueprint { kind: kind.name(), layers: settings.span(LAYERS), sizes, data };
         let (model, misfit) = self.placed.entry(blueprint).or_insert_with(|| {

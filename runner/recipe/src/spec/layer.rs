@@ -145,7 +145,7 @@ pub enum Layer {
     BatchNorm,
     /// branch(x) + shortcut(x) (He et al., 2016, arXiv 1512.03385, equations 1 and 2).
     Residual {
-        /// The layers of F, at least one; no dropout and no other block.
+        /// The layers of F, at least one; no other block.
         branch: Vec<Layer>,
         /// The layers of the projection W_s; none for the identity.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]

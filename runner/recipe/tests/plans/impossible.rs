@@ -433,7 +433,6 @@ fn impossible_layers() {
                 &[&block(halved, "{ kind = \"conv\", outputs = 4, kernel = 1 }")],
             ),
             ("a block in a block", &[&block("{ kind = \"residual\", branch = [\"relu\"] }", "")]),
-            ("dropout in a block", &[&block("\"relu\", \"dropout\"", "")]),
             ("an empty branch", &[&block("", "")]),
             ("no branch", &[&no_branch]),
             ("layers that are no list", &[&sequential(&["{ kind = \"residual\", branch = \"relu\" }"])]),

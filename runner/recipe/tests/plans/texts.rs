@@ -85,6 +85,21 @@ fn a_usual_way_to_draw_weights_depends_on_the_model() {
 }
 
 #[test]
+fn dropout_lies_behind_the_embedding_and_before_each_sum() {
+    let plan = planned("width = 32", "width = 32\ndropout = 0.25").unwrap();
+    let model = plan.cells[0].spec.model.layered().unwrap();
+    let top: Vec<&str> = model.layers.iter().map(|layer| layer.name.as_str()).collect();
+    assert_eq!(top, ["embedding1", "dropout1", "block1", "block2", "block3", "layer-norm1", "tied-head1"]);
+    let ends = model.layers[2].paths.branch.iter().map(|residual| residual.paths.branch.last().unwrap());
+    let ends: Vec<&str> = ends.map(|layer| layer.name.as_str()).collect();
+    assert_eq!(ends, ["block1.residual1.dropout1", "block1.residual2.dropout1"]);
+    assert_eq!(
+        plan.cells[0].spec.model.parameters(),
+        planned("", "").unwrap().cells[0].spec.model.parameters()
+    );
+}
+
+#[test]
 fn what_a_text_cannot_be_is_refused() {
     assert_eq!(refused("path = \"long.txt\"", "path = \"none.txt\""), ["R180 /desk/none.txt is missing"]);
     let short = "R180 the text has 11 tokens, and two windows of 50 with the token behind them take 101";
@@ -126,11 +141,6 @@ fn what_does_not_fit_a_text_is_refused() {
         &format!("{embedding}, {{ kind = \"linear\", outputs = 4 }}, \"tied-head\""),
         "layer 3 of the model does not fit: a tied head \
          takes positions of 8 values, the width of the embedding, not 50 positions of 4 values",
-    );
-    one(
-        &format!("{embedding}, {{ kind = \"block\", layers = [\"dropout\"] }}, \"tied-head\""),
-        "layer 2 of the model does not fit: \
-         layer 1 of its block: a block holds no dropout; put it behind the block",
     );
     one(
         &format!("{embedding}, {{ kind = \"block\", layers = [\"tied-head\"] }}"),

@@ -1,6 +1,7 @@
 //! How good a model is on samples it was not trained on.
 
 use super::batch_norm::{Moments, Normaliser, Statistics};
+use super::dropout::Masks;
 use super::kernel::{self, Pass};
 use super::learner::failed;
 use super::tensors::dimensions;
@@ -146,7 +147,7 @@ impl TorchLearner {
                 let mut through = |x: Tensor| -> Result<Tensor, TchError> {
                     let x = x.f_reshape(dimensions(rows, placed.input))?;
                     let tied = self.tied(weights);
-                    let pass = Pass { factor: None, normaliser: &mut *normaliser, tied };
+                    let pass = Pass { factor: None, masks: Masks::Off, normaliser: &mut *normaliser, tied };
                     Ok(kernel::forward(placed, &weights[described.span.clone()], x, pass)?.0)
                 };
                 x = through(x).map_err(|error| failed(&placed.name, "evaluation", error))?;

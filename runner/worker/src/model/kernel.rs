@@ -4,7 +4,8 @@
 //! libtorch records are copied there.
 
 use super::batch_norm::Normaliser;
-use super::operation;
+use super::dropout::Masks;
+use super::operation::{self, Surroundings};
 use super::recording::Recording;
 use super::tensors::{dimensions, pair, split, views, views_mut};
 use super::tied::{self, Tied};
@@ -48,6 +49,8 @@ impl Saved {
 pub(super) struct Pass<'a, 'b> {
     /// The mask of a dropout layer; without one it changes nothing.
     pub(super) factor: Option<Tensor>,
+    /// Those of the dropout layers inside of a block.
+    pub(super) masks: Masks,
     /// Where batch norm takes mean and variance from.
     pub(super) normaliser: &'a mut Normaliser<'b>,
     /// What a tied head shares.
@@ -78,18 +81,19 @@ pub(super) fn forward(
             Ok((shared.scores(&x)?, Saved::Input(x)))
         }
         Layer::Gelu => Ok((x.f_gelu(operation::EXACT_GELU)?, Saved::Input(x))),
-        Layer::Conv { .. } => recorded(layer, weights, &x, pass.normaliser),
+        Layer::Conv { .. } => recorded(layer, weights, &x, pass),
         Layer::BatchNorm
         | Layer::Residual { .. }
         | Layer::Block { .. }
         | Layer::LayerNorm
         | Layer::Attention { .. } => match pass.normaliser {
-            Normaliser::OfBatch => recorded(layer, weights, &x, pass.normaliser),
+            Normaliser::OfBatch => recorded(layer, weights, &x, pass),
             // No backward pass follows.
             Normaliser::Gathered(_) | Normaliser::Fixed(_) => {
                 let views = split(layer, weights)?;
                 let operands: Vec<&Tensor> = views.iter().map(|view| &**view).collect();
-                Ok((operation::result(layer, &operands, &x, pass.normaliser)?, Saved::Nothing))
+                let mut around = Surroundings { normaliser: pass.normaliser, masks: pass.masks };
+                Ok((operation::result(layer, &operands, &x, &mut around)?, Saved::Nothing))
             }
         },
         Layer::MaxPool { kernel, stride, padding } => {
@@ -126,11 +130,12 @@ fn recorded(
     layer: &PlacedLayer,
     weights: &[f32],
     x: &Tensor,
-    normaliser: &mut Normaliser<'_>,
+    pass: Pass<'_, '_>,
 ) -> Result<(Tensor, Saved), TchError> {
     let operands = split(layer, weights)?;
+    let mut around = Surroundings { normaliser: pass.normaliser, masks: pass.masks };
     let (y, recording) =
-        Recording::of(x, &operands, |x, operands| operation::result(layer, operands, x, normaliser))?;
+        Recording::of(x, &operands, |x, operands| operation::result(layer, operands, x, &mut around))?;
     Ok((y, Saved::Recorded(recording)))
 }
 

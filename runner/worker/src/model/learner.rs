@@ -1,7 +1,7 @@
 //! A described model and a data set as what a strategy trains.
 
 use super::batch_norm::Normaliser;
-use super::dropout::Mask;
+use super::dropout::{Mask, Masks};
 use super::initial::initial_weights_of;
 use super::kernel::{self, Down, Pass, Saved};
 use super::section::{Section, layout, sections};
@@ -158,16 +158,15 @@ impl TorchLearner {
         })
     }
 
-    /// The mask of a dropout layer for the rows of the batch.
-    fn factor(
+    /// The mask of a dropout layer for the rows of the batch, of its columns or some of them.
+    fn mask(
         &self,
-        place: usize,
-        x: &Tensor,
+        layer: &PlacedLayer,
+        sizes: &[i64],
         kept: Option<&Range<usize>>,
     ) -> Result<Option<Tensor>, StepError> {
-        let layer = &self.whole.layers[place];
         let Layer::Dropout { rate } = layer.layer else { return Ok(None) };
-        let rows = x.size().first().copied().unwrap_or(0);
+        let rows = sizes.first().copied().unwrap_or(0);
         if rows != self.batch.examples.len() as i64 {
             return Err(StepError::Learner(format!(
                 "{} meets {rows} rows, but the batch has {} examples whose masks it could draw",
@@ -178,8 +177,18 @@ impl TorchLearner {
         let mask = Mask { seed: self.seed, layer: &layer.name, epoch: self.batch.epoch, rate };
         let columns = kept.cloned().unwrap_or(0..layer.output.size());
         let values = mask.rows(&self.batch.examples, columns);
-        let factor = Tensor::f_from_slice(&values).and_then(|factor| factor.f_reshape(x.size()));
+        let factor = Tensor::f_from_slice(&values).and_then(|factor| factor.f_reshape(sizes));
         factor.map(Some).map_err(|error| failed(&layer.name, "mask", error))
+    }
+
+    /// The masks of the dropout layers inside of a block, for `rows` rows, in the order in which they are met.
+    fn inner_masks(&self, layer: &PlacedLayer, rows: i64) -> Result<Vec<Tensor>, StepError> {
+        let mut masks = Vec::new();
+        for inner in layer.paths.layers() {
+            masks.extend(self.mask(inner, &dimensions(rows, inner.output), None)?);
+            masks.extend(self.inner_masks(inner, rows)?);
+        }
+        Ok(masks)
     }
 
     fn up(&mut self, weights: &[f32], layer: usize) -> Result<(), StepError> {
@@ -198,9 +207,15 @@ impl TorchLearner {
         for place in section.placed {
             // Before the linear layer that is cut, rows are whole.
             let kept = self.cuts.get(&layer).filter(|_| place > section.weighted);
-            let factor = self.factor(place, &x, kept)?;
+            let factor = self.mask(&self.whole.layers[place], &x.size(), kept)?;
             let placed = &self.model.layers[place];
-            let pass = Pass { factor, normaliser: &mut Normaliser::OfBatch, tied: self.tied(whole) };
+            let masks = self.inner_masks(placed, x.size()[0])?;
+            let pass = Pass {
+                factor,
+                masks: Masks::Drawn(masks.into_iter()),
+                normaliser: &mut Normaliser::OfBatch,
+                tied: self.tied(whole),
+            };
             let (y, saved) = kernel::forward(placed, weights, x, pass)
                 .map_err(|error| failed(&placed.name, "forward pass", error))?;
             self.saved[place] = Some(saved);

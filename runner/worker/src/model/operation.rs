@@ -2,6 +2,7 @@
 //! it, and the input may be used twice.
 
 use super::batch_norm::Normaliser;
+use super::dropout::Masks;
 use super::tensors::{dimensions, pair};
 use recipe::{Layer, PlacedLayer, Shape};
 use tch::{Kind, TchError, Tensor};
@@ -20,12 +21,20 @@ pub(super) fn rows(layer: &PlacedLayer, x: &Tensor) -> Result<Tensor, TchError> 
     }
 }
 
+/// What layers depend on besides their operands and what comes in.
+pub(super) struct Surroundings<'a, 'b> {
+    /// Where batch norm takes mean and variance from.
+    pub(super) normaliser: &'a mut Normaliser<'b>,
+    /// Of the dropout layers that follow.
+    pub(super) masks: Masks,
+}
+
 /// The result of a layer. `operands` are its weights, in the order of its parameters.
 pub(super) fn result(
     layer: &PlacedLayer,
     operands: &[&Tensor],
     x: &Tensor,
-    normaliser: &mut Normaliser<'_>,
+    around: &mut Surroundings<'_, '_>,
 ) -> Result<Tensor, TchError> {
     match (&layer.layer, operands) {
         (Layer::Linear { .. }, [weight, bias]) => {
@@ -41,12 +50,13 @@ pub(super) fn result(
             x.f_avg_pool2d(pair(*kernel), pair(*stride), [0, 0], false, true, None)
         }
         (Layer::GlobalAvgPool, []) => x.f_mean_dim(&[2_i64, 3][..], false, Kind::Float),
-        (Layer::BatchNorm, [weight, bias]) => normaliser.result(&layer.name, x, weight, bias),
-        (Layer::Residual { .. }, operands) => sum(layer, operands, x, normaliser),
+        (Layer::BatchNorm, [weight, bias]) => around.normaliser.result(&layer.name, x, weight, bias),
+        (Layer::Residual { .. }, operands) => sum(layer, operands, x, around),
         (Layer::Block { .. }, operands) => {
             let mut left = operands;
-            through(&layer.paths.branch, &mut left, x, normaliser)
+            through(&layer.paths.branch, &mut left, x, around)
         }
+        (Layer::Dropout { .. }, []) => around.masks.result(&layer.name, x),
         (Layer::LayerNorm, [weight, bias]) => {
             x.f_layer_norm(weight.size(), Some(*weight), Some(*bias), EPSILON, CUDNN)
         }
@@ -57,8 +67,8 @@ pub(super) fn result(
         (Layer::Gelu, []) => x.f_gelu(EXACT_GELU),
         (Layer::Relu, []) => x.f_relu(),
         (Layer::Flatten, []) => x.f_flatten(1, -1),
-        // Masks and shared matrices are the learner's; no block has any.
-        (Layer::Dropout { .. } | Layer::Embedding { .. } | Layer::TiedHead, _) => {
+        // Shared matrices are the learner's; no block has any.
+        (Layer::Embedding { .. } | Layer::TiedHead, _) => {
             Err(TchError::Shape(format!("{} has no place here", layer.name)))
         }
         (
@@ -72,6 +82,7 @@ pub(super) fn result(
             | Layer::Attention { .. }
             | Layer::Gelu
             | Layer::Relu
+            | Layer::Dropout { .. }
             | Layer::Flatten,
             operands,
         ) => Err(TchError::Shape(format!("{} does not take {} operands", layer.name, operands.len()))),
@@ -83,11 +94,11 @@ fn sum(
     layer: &PlacedLayer,
     operands: &[&Tensor],
     x: &Tensor,
-    normaliser: &mut Normaliser<'_>,
+    around: &mut Surroundings<'_, '_>,
 ) -> Result<Tensor, TchError> {
     let mut left = operands;
-    let branch = through(&layer.paths.branch, &mut left, x, normaliser)?;
-    let shortcut = through(&layer.paths.shortcut, &mut left, x, normaliser)?;
+    let branch = through(&layer.paths.branch, &mut left, x, around)?;
+    let shortcut = through(&layer.paths.shortcut, &mut left, x, around)?;
     branch.f_add(&shortcut)
 }
 
@@ -96,7 +107,7 @@ fn through(
     layers: &[PlacedLayer],
     left: &mut &[&Tensor],
     x: &Tensor,
-    normaliser: &mut Normaliser<'_>,
+    around: &mut Surroundings<'_, '_>,
 ) -> Result<Tensor, TchError> {
     let mut y = x.shallow_clone();
     for inner in layers {
@@ -104,7 +115,7 @@ fn through(
             TchError::Shape(format!("{} operands are too few for {}", left.len(), inner.name))
         })?;
         *left = rest;
-        y = result(inner, own, &y, normaliser)?;
+        y = result(inner, own, &y, around)?;
     }
     Ok(y)
 }

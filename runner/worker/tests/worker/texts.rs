@@ -296,6 +296,44 @@ fn layers_outside_of_blocks_have_the_derivative_of_the_whole_graph() {
     crate::gradients::close(&own, &whole_graph(&world, &weights, &batch(0..9)), 1e-6, "layers");
 }
 
+/// Masks follow windows: a window alone drops what it drops among others, and another epoch drops other values.
+#[test]
+fn dropout_inside_of_blocks_follows_the_window_and_is_off_in_evaluations() {
+    let dropping = |rate| {
+        world(&format!("model = {{ kind = \"gpt\", depth = 2, heads = 2, width = 8, dropout = {rate} }}"))
+    };
+    let (plain, world) = (tiny(), dropping("0.25"));
+    let mut undropped = learner(&plain);
+    let mut learner = learner(&world);
+    let weights = fixed(undropped.layout().size());
+    let (whole_loss, whole) = gradient(&mut learner, &weights, &batch(0..8));
+    let mut sum = Vector::zeros(whole.len());
+    for window in 0..8 {
+        let (_, mut part) = gradient(&mut learner, &weights, &batch([window]));
+        part.scale(1.0 / 8.0);
+        sum.add(&part);
+    }
+    crate::gradients::close(&sum, &whole, 1e-5, "windows");
+    let (other, _) = gradient(&mut learner, &weights, &Batch { epoch: 2, ..batch(0..8) });
+    let (full, _) = gradient(&mut undropped, &weights, &batch(0..8));
+    assert!(
+        (whole_loss - other).abs() > 1e-4 && (whole_loss - full).abs() > 1e-4,
+        "{whole_loss}, {other}, {full}"
+    );
+    let evaluation = |learner: &mut TorchLearner| learner.evaluate(&weights, Split::Test).unwrap().unwrap();
+    assert_eq!(evaluation(&mut learner), evaluation(&mut undropped));
+    // Along the gradient by h, the loss changes by h times the square of its length.
+    let square: f64 = whole.iter().map(|value| f64::from(*value).powi(2)).sum();
+    let h = 2e-3;
+    let at = |learner: &mut TorchLearner, sign: f32| {
+        let moved: Vec<f32> =
+            weights.iter().zip(whole.iter()).map(|(w, slope)| w + sign * h * slope).collect();
+        f64::from(gradient(learner, &Vector::from(moved), &batch(0..8)).0)
+    };
+    let slope = (at(&mut learner, 1.0) - at(&mut learner, -1.0)) / (2.0 * f64::from(h));
+    assert!((slope - square).abs() < 1e-2 * square, "{slope} and {square}");
+}
+
 #[test]
 fn parts_of_a_batch_weighted_by_their_windows_give_the_whole() {
     let world = tiny();

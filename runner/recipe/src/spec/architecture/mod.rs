@@ -12,7 +12,7 @@ mod sequence;
 mod softmax;
 mod vgg_splitbrain;
 
-pub(crate) use gpt::{GptSizes, layers as gpt_layers};
+pub(crate) use gpt::{DropoutRate, GptSizes, layers as gpt_layers};
 pub(crate) use place::{MOST_WEIGHTS, Misfit, place};
 
 use crate::{Layer, ModelKind};

@@ -136,10 +136,6 @@ impl Inside {
                 Err("a residual block holds no other; put them one behind the other")
             }
             Layer::Block { .. } => Err("a block of layers lies in no other; list its layers in its place"),
-            Layer::Dropout { .. } if self == Self::Block => {
-                Err("a block holds no dropout; put it behind the block")
-            }
-            Layer::Dropout { .. } => Err("a residual block holds no dropout; put it behind the block"),
             Layer::Embedding { .. } | Layer::TiedHead => {
                 Err("it lies in no block: the embedding is the model's first layer, the tied head its last")
             }
@@ -154,6 +150,7 @@ impl Inside {
             | Layer::LayerNorm
             | Layer::Attention { .. }
             | Layer::Gelu
+            | Layer::Dropout { .. }
             | Layer::Flatten => Ok(()),
         }
     }
