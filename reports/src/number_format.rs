@@ -129,7 +129,7 @@ impl Unit {
         match metric {
             Metric::TestAccuracy | Metric::ValidationAccuracy => Self::PER_CENT,
             Metric::TestLoss | Metric::ValidationLoss => Self { name: "nats", factor: 1.0 },
-            Metric::ConsensusDistance => Self { name: "", factor: 1.0 },
+            Metric::TestPerplexity | Metric::ValidationPerplexity | Metric::ConsensusDistance => Self::BARE,
         }
     }
 

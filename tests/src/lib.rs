@@ -23,6 +23,7 @@ use anyhow::{Context, Result, bail, ensure};
 use launch::{Attempt, Deadlines, End, Outcome, StopSignal, Update};
 use recipe::{
     ArrayProblem, ArrayProfile, FileProblem, Files, Machine, ModelLayout, Plan, PlanRequest, Run, Shape,
+    TextSize, TextTokens,
 };
 use record::{Event, MetricRecord, Rank, StepRecord};
 use std::collections::BTreeMap;
@@ -46,6 +47,10 @@ impl Files for Text<'_> {
 
     fn arrays(&self, folder: &Path) -> Result<ArrayProfile, Vec<ArrayProblem>> {
         arrays::describe(folder).map_err(|errors| errors.into_iter().map(ArrayProblem::from).collect())
+    }
+
+    fn text(&self, path: &Path, unit: TextTokens) -> Result<TextSize, ArrayProblem> {
+        Ok(arrays::Text::read(path, unit, &mut |_| ()).map_err(ArrayProblem::from)?.size())
     }
 
     fn current_directory(&self) -> PathBuf {
@@ -83,6 +88,10 @@ impl Files for Disk {
 
     fn arrays(&self, folder: &Path) -> Result<ArrayProfile, Vec<ArrayProblem>> {
         arrays::describe(folder).map_err(|errors| errors.into_iter().map(ArrayProblem::from).collect())
+    }
+
+    fn text(&self, path: &Path, unit: TextTokens) -> Result<TextSize, ArrayProblem> {
+        Ok(arrays::Text::read(path, unit, &mut |_| ()).map_err(ArrayProblem::from)?.size())
     }
 
     fn current_directory(&self) -> PathBuf {

@@ -6,8 +6,8 @@ use recipe::{
     AveragedBy, Averaging, CardShare, CollectiveKind, Compression, CompressionKind, ComputeSplit,
     DatasetKind, Family, FcUpdate, HashTime, Init, KeptModels, KeptSteps, LayerKind, LrScale, LrScaleKind,
     LrShape, LrShapeKind, Metric, MixOrder, ModelKind, ModuloScheme, OptimizerKind, Partition, PartitionKind,
-    Plan, QuantizeRange, Redaction, ReduceOrder, RunOrder, RunSpec, Sampling, ScheduleKind, Serve, SplitKind,
-    Strategy, StrategyKind, TargetMetric, Topology, TransportKind, Tunnel,
+    Plan, QuantizeRange, Redaction, ReduceOrder, RunOrder, RunSpec, Sampling, ScheduleKind, Serve, Source,
+    SplitKind, Strategy, StrategyKind, TargetMetric, TextTokens, Topology, TransportKind, Tunnel,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -56,6 +56,7 @@ fn members() -> Vec<Member> {
         .chain(of::<DatasetKind>("dataset.kind"))
         .chain(of::<PartitionKind>("dataset.partition"))
         .chain(of::<Sampling>("dataset.sampling"))
+        .chain(of::<TextTokens>("dataset.tokens"))
         .chain(of::<OptimizerKind>("train.optimizer.kind"))
         .chain(of::<LrShapeKind>("train.lr-schedule.kind"))
         .chain(of::<LrScaleKind>("train.lr-schedule.scale"))
@@ -106,6 +107,9 @@ fn shown_by_run(spec: &RunSpec) -> Vec<Member> {
         ("measure.steps", spec.measure.steps.name()),
         ("measure.weight-hash", hash.name()),
     ];
+    if let Source::TextLines { text, .. } = &spec.dataset.source {
+        shown.push(("dataset.tokens", text.unit.name()));
+    }
     shown.push(("model.kind", spec.model.kind().name()));
     if let Some(model) = spec.model.layered() {
         shown.push(("model.init", model.init.name()));

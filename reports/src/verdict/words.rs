@@ -109,12 +109,12 @@ pub(super) fn quality_words(found: &QualityGap, base: &str) -> Option<String> {
     Some(format!("final {} is {side}{interval}{survivors}: {claim}.", metric_words(found.metric)))
 }
 
-/// The factor and the unit of a difference of two values; a distance between weights has no unit.
+/// The factor and the unit of a difference of two values; a perplexity has no unit, nor has a distance between weights.
 fn difference_unit(metric: Metric) -> (f64, &'static str) {
     match metric {
         Metric::TestAccuracy | Metric::ValidationAccuracy => (100.0, "pp"),
         Metric::TestLoss | Metric::ValidationLoss => (1.0, "nats"),
-        Metric::ConsensusDistance => (1.0, ""),
+        Metric::TestPerplexity | Metric::ValidationPerplexity | Metric::ConsensusDistance => (1.0, ""),
     }
 }
 
@@ -142,7 +142,7 @@ pub(crate) fn threshold_words(target: Target) -> String {
     while decimals < 4 && (value - digits_rounded(value, decimals)).abs() > 1e-9 {
         decimals += 1;
     }
-    format!("{}\u{a0}{}", number_format::fixed(value, decimals), unit.name)
+    unit.with(number_format::fixed(value, decimals))
 }
 
 fn digits_rounded(value: f64, decimals: usize) -> f64 {

@@ -1,7 +1,7 @@
-//! A user's own data: a folder with the four NumPy arrays `train_x.npy`, `train_y.npy`, `test_x.npy` and `test_y.npy`.
+//! A user's own data: a folder with the four NumPy arrays `train_x.npy`, `train_y.npy`, `test_x.npy` and `test_y.npy`, or a text.
 //!
 //! [`describe`] reads headers and labels, for the driver, which checks recipes; [`load`] reads all, for workers. Both judge a
-//! folder by the same rules. Files are strangers' files: no number in one is believed before it was compared with the length of
+//! folder by the same rules; [`Text::read`] is for both. Files are strangers' files: no number in one is believed before it was compared with the length of
 //! the file, and nothing in one is ever evaluated.
 
 mod element;
@@ -9,10 +9,12 @@ mod error;
 mod file;
 mod folder;
 mod header;
+mod text;
 mod values;
 
 pub use element::Element;
 pub use error::{ArrayError, ArrayFault, ArrayRole};
 pub use folder::{LabelledArrays, LabelledFeatures, describe, load};
 pub use header::{ArrayHeader, HeaderFault, IndexOrder, parse_header};
+pub use text::{LARGEST_ALPHABET, LONGEST_TEXT, Text, TextError, TextFault};
 pub use values::Features;

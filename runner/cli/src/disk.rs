@@ -2,7 +2,7 @@
 
 use crate::output::human;
 use launch::DescriptionError;
-use recipe::{ArrayProblem, ArrayProfile, FileProblem, Files, ModelLayout, Shape};
+use recipe::{ArrayProblem, ArrayProfile, FileProblem, Files, ModelLayout, Shape, TextSize, TextTokens};
 use std::env;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -41,6 +41,11 @@ impl Files for DiskFiles {
 
     fn arrays(&self, folder: &Path) -> Result<ArrayProfile, Vec<ArrayProblem>> {
         arrays::describe(folder).map_err(|errors| errors.into_iter().map(ArrayProblem::from).collect())
+    }
+
+    fn text(&self, path: &Path, unit: TextTokens) -> Result<TextSize, ArrayProblem> {
+        let text = arrays::Text::read(path, unit, &mut |_| ()).map_err(ArrayProblem::from)?;
+        Ok(text.size())
     }
 
     fn current_directory(&self) -> PathBuf {

@@ -40,13 +40,12 @@ fn none_of(names: &[String]) -> String {
 /// # Errors
 /// A file is missing or cannot be read.
 pub fn digest(source: &Source) -> Result<String, DataFilesError> {
-    let Some(set) = FileSet::of(source) else {
+    let files = files(source)?;
+    let Some(folder) = source.path().filter(|_| !files.is_empty()) else {
         let described = serde_json::to_string(source).unwrap_or_default();
         return Ok(recipe::hex(&Sha256::digest(described)));
     };
-    let files = set.find()?;
-    digest_files(&files)
-        .map_err(|source| DataFilesError::Unreadable { folder: set.folder.to_owned(), source })
+    digest_files(&files).map_err(|source| DataFilesError::Unreadable { folder: folder.to_owned(), source })
 }
 
 /// The files of a data set on this machine, in a fixed order; none where it is built in.
@@ -54,7 +53,20 @@ pub fn digest(source: &Source) -> Result<String, DataFilesError> {
 /// # Errors
 /// A file is missing.
 pub(crate) fn files(source: &Source) -> Result<Vec<PathBuf>, DataFilesError> {
+    if let Source::TextLines { path, .. } = source {
+        return named_file(path);
+    }
     FileSet::of(source).map_or_else(|| Ok(Vec::new()), |set| set.find())
+}
+
+/// A file that the recipe names itself.
+fn named_file(path: &Path) -> Result<Vec<PathBuf>, DataFilesError> {
+    if path.is_file() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+    Err(DataFilesError::Missing { folder, names: vec![name] })
 }
 
 /// The files of a data set in its folder, each with one of the endings that its kind allows.
@@ -64,7 +76,7 @@ struct FileSet<'a> {
 }
 
 impl<'a> FileSet<'a> {
-    /// The files that a worker reads; none where the data is built in.
+    /// The files that a worker reads; none where the data is built in, or is a file that the recipe names.
     fn of(source: &'a Source) -> Option<Self> {
         Some(Self { folder: source.path()?, files: source.kind().files()? })
     }
@@ -175,6 +187,21 @@ mod tests {
         fs::write(one.path().join("test_x.npy.gz"), "packed").unwrap();
         let error = digest(one.path()).unwrap_err();
         assert_eq!(error.to_string(), format!("{} has no test_x.npy", one.path().display()));
+    }
+
+    #[test]
+    fn a_text_is_its_file() {
+        use recipe::{TextProfile, TextSize, TextTokens};
+        let folder = folder(&["corpus.txt"]);
+        let path = folder.path().join("corpus.txt");
+        let size = TextSize { tokens: 10, vocabulary: 256 };
+        let text = TextProfile::cut(size, TextTokens::Bytes, 2, 0.5).unwrap();
+        let digest = |path: &Path| digest(&Source::TextLines { path: path.to_owned(), text });
+        let first = digest(&path).unwrap();
+        fs::write(&path, "corpus.txu").unwrap();
+        assert_ne!(digest(&path).unwrap(), first);
+        let error = digest(&folder.path().join("other.txt")).unwrap_err();
+        assert_eq!(error.to_string(), format!("{} has no other.txt", folder.path().display()));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The only window to the disk: the rim hands one in, tests hand in texts.
 
-use crate::{ArrayProfile, ModelLayout, Shape};
+use crate::{ArrayProfile, ModelLayout, Shape, TextSize, TextTokens};
 use std::path::{Path, PathBuf};
 
 /// What a recipe may ask of the file system.
@@ -31,6 +31,15 @@ pub trait Files {
         Err(vec![ArrayProblem { reason, cure: "take another data set".to_owned() }])
     }
 
+    /// How long a text is in these tokens, and how many different ones it has.
+    ///
+    /// # Errors
+    /// It cannot be read, or is no such text.
+    fn text(&self, path: &Path, _unit: TextTokens) -> Result<TextSize, ArrayProblem> {
+        let reason = format!("the text {} cannot be described here", path.display());
+        Err(ArrayProblem { reason, cure: "take another data set".to_owned() })
+    }
+
     /// The folder that relative paths are relative to; absolute.
     fn current_directory(&self) -> PathBuf;
 
@@ -55,7 +64,7 @@ impl FileProblem {
     }
 }
 
-/// Why arrays cannot be trained on.
+/// Why arrays, or a text, cannot be trained on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArrayProblem {
     /// A fragment of a sentence that names the file: `/data/train_y.npy has label -1 at [5]`.

@@ -30,7 +30,7 @@ pub use spec::communication::{
 pub use spec::compression::{Codec, Compression, CompressionKind, CustomCodec, QuantizeRange, Route};
 pub use spec::dataset::{
     ArrayProfile, ArrayValues, Dataset, DatasetFiles, DatasetKind, DatasetProfile, Partition, PartitionKind,
-    Sampling, Source,
+    Sampling, Source, Targets,
 };
 pub use spec::emulation::{
     CardShare, Compute, ComputeSplit, Emulation, Network, Silence, Slow, SplitKind, Whom,
@@ -52,6 +52,7 @@ pub use spec::strategy::{
     AveragedBy, Averaging, FcUpdate, MixOrder, ModuloScheme, MovingRate, Serve, Strategy, SyncVariant,
 };
 pub use spec::strategy_kind::{ExchangeThrough, Profile, Replicas, Sends, StepPace, StrategyKind};
+pub use spec::text::{TextProfile, TextSize, TextTokens};
 pub use spec::threads::Threads;
 pub use spec::topology::{Graph, Mixing, Topology};
 pub use spec::train::{

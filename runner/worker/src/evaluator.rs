@@ -126,14 +126,23 @@ impl Evaluator {
         weights: &Vector,
     ) -> Result<Vec<MetricRecord>, EvaluationError> {
         let failed = |source| EvaluationError::Compute { step: record.step, source };
-        let mut metrics = Vec::with_capacity(4);
-        for (split, accuracy, loss) in [
-            (Split::Test, Metric::TestAccuracy, Metric::TestLoss),
-            (Split::Validation, Metric::ValidationAccuracy, Metric::ValidationLoss),
+        let text = self.learner.data().targets() > 1;
+        let mut metrics = Vec::with_capacity(6);
+        for (split, accuracy, loss, perplexity) in [
+            (Split::Test, Metric::TestAccuracy, Metric::TestLoss, Metric::TestPerplexity),
+            (
+                Split::Validation,
+                Metric::ValidationAccuracy,
+                Metric::ValidationLoss,
+                Metric::ValidationPerplexity,
+            ),
         ] {
             if let Some(found) = self.learner.evaluate(weights, split).map_err(failed)? {
                 metrics.push(self.metric(record, accuracy, found.accuracy));
                 metrics.push(self.metric(record, loss, found.loss));
+                if text {
+                    metrics.push(self.metric(record, perplexity, found.loss.exp()));
+                }
             }
         }
         Ok(metrics)

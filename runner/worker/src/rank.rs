@@ -137,7 +137,7 @@ impl Process<'_> {
         let data = Arc::new(data);
         let workers = spec.cluster.workers() as usize;
         tracing::info!(rank = self.rank.0, samples = data.training_ids().len(), "data set loaded");
-        let labels: Vec<u32> = data.training_ids().iter().map(|id| data.labels()[*id as usize]).collect();
+        let labels = data.training_classes();
         let partition = SamplePartition::new(&spec.dataset, *seed, data.training_ids(), &labels, workers);
         let plan = Arc::new(TrainingPlan::new(spec, partition));
         let (learner, parts) = self.learner(&data, &plan)?.unzip();

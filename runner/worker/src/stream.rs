@@ -24,6 +24,13 @@ pub(crate) fn unit(stream: &mut ChaCha8Rng) -> f32 {
     (stream.next_u32() >> 8) as f32 / 16_777_216.0
 }
 
+/// Standard normal (Box and Muller 1958), in 64 bits and then rounded.
+pub(crate) fn normal(stream: &mut ChaCha8Rng) -> f32 {
+    let mut draw = || f64::from(unit(stream));
+    let radius = (-2.0 * (1.0 - draw()).ln()).sqrt();
+    (radius * (std::f64::consts::TAU * draw()).cos()) as f32
+}
+
 /// Uniform on 0..`bound`, without bias; `bound` must not be 0.
 pub(crate) fn below(stream: &mut ChaCha8Rng, bound: u32) -> u32 {
     // The largest multiple of `bound` that 32 bits hold: draws from there on are thrown away.

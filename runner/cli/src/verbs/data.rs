@@ -92,6 +92,9 @@ fn named(name: &str) -> Result<&'static PublicDataSet, String> {
         Some(DatasetKind::Npy) => {
             "these are your own arrays: `bakeoff data describe FOLDER` says what they are".to_owned()
         }
+        Some(DatasetKind::TextLines) => {
+            "this is a text of your own: `dataset.path` names its file".to_owned()
+        }
         Some(DatasetKind::Synthetic) => "this one is built in".to_owned(),
         Some(
             DatasetKind::Mnist | DatasetKind::FashionMnist | DatasetKind::Cifar10 | DatasetKind::Cifar100,
@@ -205,6 +208,8 @@ fn describe(args: &DescribeArgs, console: &Console) -> Result<Exit, Failure> {
         Shape::Image(channels, rows, columns) => {
             format!("[{channels}, {rows}, {columns}], an image of channels, rows and columns")
         }
+        // Of texts only, which are no arrays.
+        Shape::Tokens(..) | Shape::Sequence(..) => arrays.shape.to_string(),
     };
     let values = match arrays.values {
         ArrayValues::Bytes => "bytes, normalised per channel",

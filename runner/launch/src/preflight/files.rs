@@ -74,5 +74,6 @@ fn training_samples(spec: &RunSpec) -> u64 {
         Source::Mnist { .. } | Source::FashionMnist { .. } => 60_000,
         Source::Cifar10 { .. } | Source::Cifar100 { .. } => 50_000,
         Source::Npy { arrays, .. } => u64::from(arrays.train),
+        Source::TextLines { text, .. } => u64::from(text.train),
     }
 }

@@ -7,6 +7,8 @@ use recipe::{ArrayValues, Model, PayloadPath, Role, RunSpec, Source, Strategy};
 
 /// A worker process before it has a model or data: program, libraries and their first allocations.
 pub(super) const PROCESS: u64 = 150 << 20;
+/// More than any machine has, and little enough that sums over all ranks are in range.
+const BEYOND_ALL: u64 = 1 << 46;
 /// Vectors as long as the weights that every rank has: the weights, their gradient, the optimizer's first (a velocity), one that
 /// is sent, one that is received, and the copy for the evaluator.
 const VECTORS: u64 = 6;
@@ -81,7 +83,9 @@ impl Needs {
             vectors_of_server: vectors + own(Role::Server) + state_vectors(spec, Role::Server),
             data: data_of(&spec.dataset.source),
             // Each with its gradient.
-            activations: batch * 2 * FLOAT * spec.activations_per_sample() as u64,
+            activations: (batch * 2 * FLOAT)
+                .saturating_mul(spec.activations_per_sample() as u64)
+                .min(BEYOND_ALL),
             shared: shared_of(spec),
             workers,
             servers,
@@ -154,7 +158,7 @@ fn shared_of(spec: &RunSpec) -> u64 {
     }
 }
 
-/// The data as a process holds it, in bytes: one for each pixel, four for each float.
+/// The data as a process holds it, in bytes: one for each pixel, four for each float, twice four for each token.
 fn data_of(source: &Source) -> u64 {
     match source {
         Source::Synthetic { train, test, .. } => (u64::from(*train) + u64::from(*test)) * 28 * 28,
@@ -168,5 +172,7 @@ fn data_of(source: &Source) -> u64 {
             let samples = u64::from(arrays.train) + u64::from(arrays.test);
             samples.saturating_mul(value.saturating_mul(arrays.shape.size() as u64))
         }
+        // Each token is an input and a target; the text itself is read first.
+        Source::TextLines { text, .. } => (2 * FLOAT + 4) * text.tokens,
     }
 }

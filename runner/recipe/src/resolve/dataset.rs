@@ -1,4 +1,4 @@
-//! Settings of `dataset` to its description; of a user's arrays, that is also what they are.
+//! Settings of `dataset` to its description; of a user's arrays or text, that is also what they are.
 
 use crate::files::{ArrayProblem, Files};
 use crate::keys::lookup::{KeyId, id};
@@ -6,7 +6,10 @@ use crate::resolve::cell::Cell;
 use crate::text::finding::Finding;
 use crate::values::typed_key::Defaulted;
 use crate::values::value;
-use crate::{ArrayProfile, Dataset, DatasetKind, Partition, PartitionKind, Sampling, Source};
+use crate::{
+    ArrayProfile, Dataset, DatasetKind, Partition, PartitionKind, Sampling, Source, TextProfile, TextSize,
+    TextTokens,
+};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -15,20 +18,24 @@ pub(crate) const PATH: KeyId = id("dataset.path");
 pub(crate) const TRAIN_SAMPLES: Defaulted<u64> = Defaulted::whole("dataset.train");
 const TEST_SAMPLES: Defaulted<u64> = Defaulted::whole("dataset.test");
 const SEED: Defaulted<u64> = Defaulted::whole("dataset.seed");
+const CONTEXT: Defaulted<u64> = Defaulted::whole("dataset.context");
+const TOKENS: Defaulted<TextTokens> = Defaulted::choice("dataset.tokens");
+const TEST_SHARE: Defaulted<f64> = Defaulted::number("dataset.test-share");
 const PARTITION: Defaulted<PartitionKind> = Defaulted::choice("dataset.partition.kind");
 const ALPHA: Defaulted<f64> = Defaulted::number("dataset.partition.alpha");
 const SAMPLING: Defaulted<Sampling> = Defaulted::choice("dataset.sampling");
 pub(crate) const VALIDATION: Defaulted<f64> = Defaulted::number("dataset.validation");
 
-/// What the folders of arrays hold, each looked at once.
+/// What the folders of arrays and the texts hold, each looked at once.
 pub(crate) struct Folders<'a> {
     files: &'a dyn Files,
+    texts: BTreeMap<(PathBuf, &'static str), Result<TextSize, ArrayProblem>>,
     seen: BTreeMap<PathBuf, Result<ArrayProfile, Vec<ArrayProblem>>>,
 }
 
 impl<'a> Folders<'a> {
     pub(crate) fn new(files: &'a dyn Files) -> Self {
-        Self { files, seen: BTreeMap::new() }
+        Self { files, texts: BTreeMap::new(), seen: BTreeMap::new() }
     }
 
     /// The arrays that a cell names, or what stands for them where they cannot be used.
@@ -51,6 +58,65 @@ impl<'a> Folders<'a> {
             }
         }
     }
+
+    /// The text that a cell names, or what stands for it where it cannot be used.
+    fn text(&mut self, cell: &mut Cell<'_>, path: &Path) -> TextProfile {
+        let settings = cell.settings;
+        let Some(span) = settings.given(PATH).map(|leaf| leaf.span) else {
+            cell.miss(PATH, ": your own text is a file of yours");
+            return TextProfile::UNKNOWN;
+        };
+        let unit = TOKENS.of(settings);
+        let files = self.files;
+        let found =
+            self.texts.entry((path.to_owned(), unit.name())).or_insert_with(|| files.text(path, unit));
+        let cut = match found {
+            Ok(size) => {
+                let context = CONTEXT.of(settings) as u32;
+                TextProfile::cut(*size, unit, context, TEST_SHARE.of(settings))
+                    .ok_or_else(|| not_cut(*size, context))
+            }
+            Err(problem) => Err(problem.clone()),
+        };
+        cut.unwrap_or_else(|ArrayProblem { reason, cure }| {
+            cell.findings.push(
+                Finding::new("R180", reason)
+                    .at_option(span.or(settings.span(KIND)), "this text")
+                    .note(value::more("R180"))
+                    .cure(cure),
+            );
+            TextProfile::UNKNOWN
+        })
+    }
+}
+
+/// Why a text has no windows for training and test, or too many.
+fn not_cut(size: TextSize, context: u32) -> ArrayProblem {
+    let tokens = size.tokens;
+    let least = 2 * u64::from(context) + 1;
+    if tokens < least {
+        return ArrayProblem {
+            reason: format!(
+                "the text has {tokens} tokens, and two windows of {context} with the token behind them take {least}"
+            ),
+            cure: "give a longer text or a shorter `dataset.context`".to_owned(),
+        };
+    }
+    ArrayProblem {
+        reason: format!("the text has {tokens} tokens, which make more than 2^32 - 1 windows of {context}"),
+        cure: "take a longer `dataset.context`".to_owned(),
+    }
+}
+
+/// Parts by class, where no sample has a class.
+fn without_classes(cell: &Cell<'_>, source: &Source, partition: &Partition) -> Option<Finding> {
+    let unequal = matches!(partition, Partition::Dirichlet { .. });
+    (unequal && matches!(source, Source::TextLines { .. })).then(|| {
+        Finding::new("R182", "the windows of a text have no classes that could be spread unevenly")
+            .at_option(cell.settings.span(PARTITION), "spreads classes")
+            .at_option(cell.settings.span(KIND), "a text")
+            .cure("take `kind = \"sharded\"`, or `shared`")
+    })
 }
 
 /// The data set that the settings describe. Its path was set before, where the recipe gives none and there is a usual one.
@@ -66,6 +132,10 @@ pub(crate) fn read(cell: &mut Cell<'_>, folders: &mut Folders<'_>) -> Dataset {
             let arrays = folders.arrays(cell, &path);
             Source::Npy { path, arrays }
         }
+        DatasetKind::TextLines => {
+            let text = folders.text(cell, &path);
+            Source::TextLines { path, text }
+        }
         DatasetKind::Synthetic => Source::Synthetic {
             train: TRAIN_SAMPLES.of(settings) as u32,
             test: TEST_SAMPLES.of(settings) as u32,
@@ -77,6 +147,7 @@ pub(crate) fn read(cell: &mut Cell<'_>, folders: &mut Folders<'_>) -> Dataset {
         PartitionKind::Sharded => Partition::Sharded,
         PartitionKind::Dirichlet => Partition::Dirichlet { alpha: ALPHA.of(settings) },
     };
+    cell.findings.extend(without_classes(cell, &source, &partition));
     let sampling = SAMPLING.of(settings);
     Dataset { source, partition, validation: VALIDATION.of(settings), sampling }
 }

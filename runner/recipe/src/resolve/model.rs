@@ -5,7 +5,7 @@ use crate::keys::lookup::{KeyId, id};
 use crate::resolve::assign::USE;
 use crate::resolve::cell::Cell;
 use crate::resolve::dataset::KIND as DATASET_KIND;
-use crate::spec::architecture::{self, Misfit};
+use crate::spec::architecture::{self, DropoutRate, GptSizes, Misfit};
 use crate::text::finding::Finding;
 use crate::text::source::Span;
 use crate::values::leaf::{LayerSetting, Typed};
@@ -13,17 +13,30 @@ use crate::values::typed_key::Defaulted;
 use crate::values::value;
 use crate::{
     Cluster, DatasetProfile, Init, LayeredModel, Model, ModelFile, ModelKind, ModelLayout, Shape, Source,
+    Targets,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub(crate) const KIND: Defaulted<ModelKind> = Defaulted::choice("model.kind");
 const INIT: Defaulted<Init> = Defaulted::choice("model.init");
+const DEPTH: Defaulted<u64> = Defaulted::whole("model.depth");
+const HEADS: Defaulted<u64> = Defaulted::whole("model.heads");
+const WIDTH: Defaulted<u64> = Defaulted::whole("model.width");
+const DROPOUT: Defaulted<f64> = Defaulted::number("model.dropout");
 pub(crate) const LAYERS: KeyId = id("model.layers");
 const FILE: KeyId = id("model.file");
 
-/// What decides a model: its kind, where its own layers are written, and the data.
-type Blueprint = (&'static str, Option<Span>, DatasetProfile);
+/// What decides a model.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Blueprint {
+    kind: &'static str,
+    /// Where its own layers are written.
+    layers: Option<Span>,
+    /// The sizes of a `gpt`.
+    sizes: Option<GptSizes>,
+    data: DatasetProfile,
+}
 
 /// The models so far; thousands of cells share a few.
 pub(crate) struct Models<'a> {
@@ -49,6 +62,7 @@ impl<'a> Models<'a> {
             | ModelKind::Resnet20
             | ModelKind::Resnet18
             | ModelKind::VggSplitbrain
+            | ModelKind::Gpt
             | ModelKind::Sequential) => self.layers(cell, kind, source),
         }
     }
@@ -63,8 +77,19 @@ impl<'a> Models<'a> {
         if kind == ModelKind::Sequential && own.is_empty() {
             cell.miss(LAYERS, " from a sequential model");
         }
-        let blueprint = (kind.name(), settings.span(LAYERS), data);
-        let (model, misfit) = self.placed.entry(blueprint).or_insert_with(|| place(kind, own, data));
+        let sizes = (kind == ModelKind::Gpt).then(|| GptSizes {
+            depth: DEPTH.of(settings) as usize,
+            heads: HEADS.of(settings) as usize,
+            width: WIDTH.of(settings) as usize,
+            dropout: DropoutRate::new(DROPOUT.of(settings)),
+        });
+        let blueprint = Blueprint { kind: kind.name(), layers: settings.span(LAYERS), sizes, data };
+        let (model, misfit) = self.placed.entry(blueprint).or_insert_with(|| {
+            let layers = architecture::layers(kind, data.classes)
+                .or_else(|| sizes.map(architecture::gpt_layers))
+                .unwrap_or_else(|| own.iter().map(|setting| setting.layer.clone()).collect());
+            architecture::place(kind, &layers, data)
+        });
         if let Some(misfit) = misfit.as_ref().filter(|_| is_known(source)) {
             cell.findings.extend(does_not_fit(cell, misfit, kind, own));
         }
@@ -78,6 +103,10 @@ impl<'a> Models<'a> {
             cell.miss(FILE, " from a TorchScript model");
             return Model::File(ModelFile { file: PathBuf::new(), layout: ModelLayout::unknown(input) });
         };
+        if data.targets == Targets::NextTokens {
+            cell.findings.push(of_tokens(cell));
+            return Model::File(ModelFile { file, layout: ModelLayout::unknown(input) });
+        }
         if !is_known(source) {
             return Model::File(ModelFile { file, layout: ModelLayout::unknown(input) });
         }
@@ -100,15 +129,10 @@ impl<'a> Models<'a> {
     }
 }
 
-/// Whether the shape of the data is known: that of arrays that cannot be used is not, nor what fits them.
+/// Whether the shape of the data is known: that of arrays or a text that cannot be used is not, nor what fits them.
 fn is_known(source: &Source) -> bool {
-    !matches!(source, Source::Npy { .. }) || source.training_samples().is_some()
-}
-
-fn place(kind: ModelKind, own: &[LayerSetting], data: DatasetProfile) -> (LayeredModel, Option<Misfit>) {
-    let layers = architecture::layers(kind, data.classes)
-        .unwrap_or_else(|| own.iter().map(|setting| setting.layer.clone()).collect());
-    architecture::place(kind, &layers, data)
+    let own = matches!(source, Source::Npy { .. } | Source::TextLines { .. });
+    !own || source.training_samples().is_some()
 }
 
 fn does_not_fit(cell: &Cell<'_>, misfit: &Misfit, kind: ModelKind, own: &[LayerSetting]) -> Option<Finding> {
@@ -147,6 +171,14 @@ fn too_few_scores(cell: &Cell<'_>, layout: &ModelLayout, data: DatasetProfile) -
             .at_option(cell.settings.span(DATASET_KIND), "the data")
             .cure("export the model with a score for each class")
     })
+}
+
+/// A file that would have to score tokens.
+fn of_tokens(cell: &Cell<'_>) -> Finding {
+    Finding::new("R183", "a model file scores classes, and a text has tokens that come next")
+        .at_option(cell.settings.span(KIND), "a model in a file")
+        .at_option(cell.settings.span(DATASET_KIND), "a text")
+        .cure("take `kind = \"gpt\"`, or a `sequential` model that begins with `embedding`")
 }
 
 /// A file that other machines do not have.

@@ -2,12 +2,12 @@
 
 use crate::keys::lookup::KeyId;
 use crate::resolve::cell::{Cell, GLOBAL_BATCH, STRATEGY_KIND, WORKER_BATCH};
-use crate::resolve::dataset::{PATH, TRAIN_SAMPLES, VALIDATION};
+use crate::resolve::dataset::{KIND as DATASET_KIND, PATH, TRAIN_SAMPLES, VALIDATION};
 use crate::resolve::{assign, checkpoint, lr_schedule, optimizer};
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::{Defaulted, Optional};
-use crate::{Dataset, DatasetKind, Extent, RunSpec, Target, TargetMetric, Training};
+use crate::{Dataset, DatasetKind, Extent, RunSpec, Target, TargetMetric, Targets, Training};
 use std::time::Duration;
 
 pub(crate) const EPOCHS: Optional<f64> = Optional::number("train.epochs");
@@ -34,7 +34,7 @@ pub(crate) fn read(cell: &mut Cell<'_>, workers: u32, dataset: &Dataset) -> Trai
         schedule: lr_schedule::read(cell),
         evaluate: EVALUATE.of(settings),
         checkpoint: STRATEGY_KIND.of(settings).and_then(|kind| checkpoint::read(settings, kind)),
-        target: target(cell),
+        target: target(cell, dataset),
     }
 }
 
@@ -90,7 +90,7 @@ fn length(cell: &mut Cell<'_>) -> Extent {
     }
 }
 
-fn target(cell: &mut Cell<'_>) -> Option<Target> {
+fn target(cell: &mut Cell<'_>, dataset: &Dataset) -> Option<Target> {
     let settings = cell.settings;
     let keys = [METRIC.into(), AT_LEAST.into(), AT_MOST.into(), AFTER.into(), STOP.into()];
     keys.into_iter().find_map(|key: KeyId| settings.given(key))?;
@@ -116,6 +116,14 @@ fn target(cell: &mut Cell<'_>) -> Option<Target> {
                 .cure("set `dataset.validation = 0.1`, or take a test metric"),
         );
     }
+    if metric.needs_text() && dataset.source.profile().targets == Targets::Class {
+        cell.findings.push(
+            Finding::new("R181", format!("{metric} is that of a text, and the data has classes"))
+                .at_option(settings.span(METRIC), "of a text")
+                .at_option(settings.span(DATASET_KIND), "has classes")
+                .cure("take an accuracy or a loss, or `dataset.kind = \"text-lines\"`"),
+        );
+    }
     // A target without a threshold is refused above, and its cell is never run.
     let threshold = right.of(settings).unwrap_or_default();
     Some(Target { metric, threshold, after: AFTER.of(settings), stop: STOP.of(settings) })
@@ -130,6 +138,7 @@ fn check_samples(cell: &mut Cell<'_>, batch: u32, workers: u32, dataset: &Datase
     if u64::from(batch.max(workers)) > left {
         let more = match dataset.source.kind() {
             DatasetKind::Synthetic => "draw more samples with `dataset.train`",
+            DatasetKind::TextLines => "give a longer text or a shorter `dataset.context`",
             DatasetKind::Mnist
             | DatasetKind::FashionMnist
             | DatasetKind::Cifar10

@@ -3,6 +3,7 @@
 use crate::Shape;
 use crate::files::tidy;
 use crate::spec::family::family;
+use crate::spec::text::TextProfile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -45,6 +46,9 @@ family! {
         Npy = "npy": "Your own data: the NumPy arrays train_x.npy, train_y.npy, test_x.npy and test_y.npy of the \
             folder `dataset.path`. Features are [samples, values] or [samples, channels, rows, columns], of bytes, \
             which are normalised as pictures are, or of floats, which are taken as they are; labels are integers from 0 on.",
+        TextLines = "text-lines": "Your own text: the file `dataset.path`, in which a model learns which token comes next. It is cut \
+            into windows of `context` tokens, one behind the other: each is a sample, each token is a target once per pass. The \
+            last `test-share` of the windows are the test set.",
     }
     later {
         "image-folder": "One folder of images per class.",
@@ -59,6 +63,32 @@ pub struct DatasetProfile {
     pub input: Shape,
     /// Labels are below it.
     pub classes: usize,
+    /// What is predicted of an example.
+    pub targets: Targets,
+}
+
+/// What is predicted of an example.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Targets {
+    /// One number below [`DatasetProfile::classes`].
+    Class,
+    /// The next token at each of its positions.
+    NextTokens,
+}
+
+impl DatasetProfile {
+    /// Examples of this shape, each of one of `classes` classes.
+    pub const fn of_classes(input: Shape, classes: usize) -> Self {
+        Self { input, classes, targets: Targets::Class }
+    }
+
+    /// The shape of the scores that a model gives for an example.
+    pub fn scores(self) -> Shape {
+        match self.targets {
+            Targets::Class => Shape::Flat(self.classes),
+            Targets::NextTokens => Shape::Sequence(self.input.size(), self.classes),
+        }
+    }
 }
 
 /// The files of a data set.
@@ -120,10 +150,10 @@ const PLAIN_OR_PACKED: &[&str] = &["", ".gz"];
 const PLAIN: &[&str] = &[""];
 
 impl DatasetKind {
-    /// The files that a worker reads; `None` for a data set that is built in.
+    /// The files that a worker reads in the data set's folder; `None` for one that is built in, or is a file that the recipe names.
     pub const fn files(self) -> Option<DatasetFiles> {
         let files = match self {
-            Self::Synthetic => return None,
+            Self::Synthetic | Self::TextLines => return None,
             Self::Mnist | Self::FashionMnist => {
                 DatasetFiles { required: IDX_FILES, some: &[], endings: PLAIN_OR_PACKED }
             }
@@ -148,7 +178,7 @@ impl DatasetKind {
             Self::FashionMnist => Some("fashion-mnist"),
             Self::Cifar10 => Some("cifar-10"),
             Self::Cifar100 => Some("cifar-100"),
-            Self::Synthetic | Self::Npy => None,
+            Self::Synthetic | Self::Npy | Self::TextLines => None,
         }
     }
 }
@@ -193,6 +223,13 @@ pub enum Source {
         /// What was found there when the recipe was read; a worker that finds anything else refuses it.
         arrays: ArrayProfile,
     },
+    /// A user's own text.
+    TextLines {
+        /// The file, made absolute when the recipe was read.
+        path: PathBuf,
+        /// What was found there when the recipe was read, and how it is cut; a worker that finds anything else refuses it.
+        text: TextProfile,
+    },
 }
 
 impl Source {
@@ -205,6 +242,7 @@ impl Source {
             Self::Cifar10 { .. } => DatasetKind::Cifar10,
             Self::Cifar100 { .. } => DatasetKind::Cifar100,
             Self::Npy { .. } => DatasetKind::Npy,
+            Self::TextLines { .. } => DatasetKind::TextLines,
         }
     }
 
@@ -214,17 +252,20 @@ impl Source {
         const COLOUR: Shape = Shape::Image(3, 32, 32);
         match self {
             Self::Synthetic { .. } | Self::Mnist { .. } | Self::FashionMnist { .. } => {
-                DatasetProfile { input: GREY, classes: 10 }
+                DatasetProfile::of_classes(GREY, 10)
             }
-            Self::Cifar10 { .. } => DatasetProfile { input: COLOUR, classes: 10 },
-            Self::Cifar100 { .. } => DatasetProfile { input: COLOUR, classes: 100 },
-            Self::Npy { arrays, .. } => {
-                DatasetProfile { input: arrays.shape, classes: arrays.classes as usize }
-            }
+            Self::Cifar10 { .. } => DatasetProfile::of_classes(COLOUR, 10),
+            Self::Cifar100 { .. } => DatasetProfile::of_classes(COLOUR, 100),
+            Self::Npy { arrays, .. } => DatasetProfile::of_classes(arrays.shape, arrays.classes as usize),
+            Self::TextLines { text, .. } => DatasetProfile {
+                input: Shape::Tokens(text.context as usize, text.vocabulary as usize),
+                classes: text.vocabulary as usize,
+                targets: Targets::NextTokens,
+            },
         }
     }
 
-    /// The folder with its files; `None` for one that is built in.
+    /// The folder with its files, or its only file; `None` for one that is built in.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::Synthetic { .. } => None,
@@ -232,7 +273,8 @@ impl Source {
             | Self::FashionMnist { path }
             | Self::Cifar10 { path }
             | Self::Cifar100 { path }
-            | Self::Npy { path, .. } => Some(path),
+            | Self::Npy { path, .. }
+            | Self::TextLines { path, .. } => Some(path),
         }
     }
 
@@ -241,6 +283,7 @@ impl Source {
         match self {
             Self::Synthetic { train, .. } => Some(u64::from(*train)),
             Self::Npy { arrays, .. } => Some(u64::from(arrays.train)).filter(|samples| *samples > 0),
+            Self::TextLines { text, .. } => Some(u64::from(text.train)).filter(|samples| *samples > 0),
             Self::Mnist { .. } | Self::FashionMnist { .. } | Self::Cifar10 { .. } | Self::Cifar100 { .. } => {
                 None
             }
@@ -252,13 +295,14 @@ impl Source {
         match self {
             Self::Synthetic { test, .. } => u64::from(*test),
             Self::Npy { arrays, .. } => u64::from(arrays.test),
+            Self::TextLines { text, .. } => u64::from(text.test),
             Self::Mnist { .. } | Self::FashionMnist { .. } | Self::Cifar10 { .. } | Self::Cifar100 { .. } => {
                 10_000
             }
         }
     }
 
-    /// The same data set in another folder; one that is built in has none.
+    /// The same data set in another folder; one that is built in has none. A file that the recipe names may be named itself.
     #[must_use]
     pub fn at(&self, folder: &Path) -> Self {
         let path = folder.to_owned();
@@ -269,6 +313,11 @@ impl Source {
             Self::Cifar10 { .. } => Self::Cifar10 { path },
             Self::Cifar100 { .. } => Self::Cifar100 { path },
             Self::Npy { arrays, .. } => Self::Npy { path, arrays: *arrays },
+            Self::TextLines { path: file, text } => {
+                let same = path.file_name() == file.file_name();
+                let path = if same { path } else { path.join(file.file_name().unwrap_or_default()) };
+                Self::TextLines { path, text: *text }
+            }
         }
     }
 
@@ -330,5 +379,14 @@ mod tests {
             r"bakeoff data fetch cifar10 --folder '/my data/it'\''s'"
         );
         assert_eq!(Source::Synthetic { train: 1, test: 1, seed: 1 }.fetch_command(Path::new("/a")), None);
+    }
+
+    #[test]
+    fn a_named_file_keeps_its_name_in_another_folder() {
+        let text = TextProfile::UNKNOWN;
+        let source = Source::TextLines { path: "/a/corpus.txt".into(), text };
+        let expected = |path: &str| Source::TextLines { path: path.into(), text };
+        assert_eq!(source.at(Path::new("/b")), expected("/b/corpus.txt"));
+        assert_eq!(source.at(Path::new("/b/corpus.txt")), expected("/b/corpus.txt"));
     }
 }

@@ -14,6 +14,10 @@ pub enum Shape {
     Flat(usize),
     /// Channels, rows, columns.
     Image(usize, usize, usize),
+    /// A piece of a text: its length, and the size of the vocabulary that its tokens are numbers of.
+    Tokens(usize, usize),
+    /// Positions of a text, and the values at each.
+    Sequence(usize, usize),
 }
 
 impl Shape {
@@ -22,16 +26,20 @@ impl Shape {
         match self {
             Self::Flat(size) => size,
             Self::Image(channels, rows, columns) => channels * rows * columns,
+            Self::Tokens(length, _) => length,
+            Self::Sequence(length, width) => length * width,
         }
     }
 }
 
-/// `1x28x28`, or `784` for a flat vector.
+/// `1x28x28`, or `784` for a flat vector; `64 of 256` for 64 tokens of a vocabulary of 256, `64x128` for 64 positions of a text.
 impl fmt::Display for Shape {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Flat(size) => write!(out, "{size}"),
             Self::Image(channels, rows, columns) => write!(out, "{channels}x{rows}x{columns}"),
+            Self::Tokens(length, vocabulary) => write!(out, "{length} of {vocabulary}"),
+            Self::Sequence(length, width) => write!(out, "{length}x{width}"),
         }
     }
 }
@@ -59,7 +67,7 @@ pub struct NoShape(pub String);
 family! {
     /// The layers that a sequential model can have.
     pub enum LayerKind {
-        Linear = "linear": "y = W x + b, on a flat vector.",
+        Linear = "linear": "y = W x + b, on a flat vector, or at each position of a text.",
         Conv = "conv": "Convolution with a square kernel, and a bias unless `bias = false`, on an image.",
         MaxPool = "max-pool": "The largest value of each square window.",
         AvgPool = "avg-pool": "The mean of each square window.",
@@ -73,6 +81,17 @@ family! {
         Residual = "residual": "branch(x) + shortcut(x): two rows of layers over the same input, added; without a \
             `shortcut`, x itself is added. One layer for schedules and exchanges: its gradient is complete at once.",
         Relu = "relu": "max(x, 0).",
+        Embedding = "embedding": "A vector of `width` values for each token of a text, plus one for its position; both are \
+            learned. The first layer of a model for texts.",
+        LayerNorm = "layer-norm": "The values at each position of a text, or those of a flat vector, minus their mean, divided by \
+            sqrt(variance + 1e-5), times weights that begin at 1, plus biases that begin at 0.",
+        Attention = "attention": "Causal self-attention: each position of a text takes a weighted mean of what is at the \
+            positions up to its own, in `heads` parts of its width at once.",
+        Gelu = "gelu": "x times the probability that a standard normal variable is below x.",
+        Block = "block": "The layers that `layers` lists, one behind the other, as one layer for schedules and exchanges: its \
+            gradient is complete at once.",
+        TiedHead = "tied-head": "Scores of the next token at each position of a text: the products with the vectors that the \
+            embedding has for the tokens. It has no weights of its own. Without a bias.",
         Dropout = "dropout": "Sets values to zero at random while training.",
         Flatten = "flatten": "An image becomes a flat vector.",
     }
@@ -126,7 +145,7 @@ pub enum Layer {
     BatchNorm,
     /// branch(x) + shortcut(x) (He et al., 2016, arXiv 1512.03385, equations 1 and 2).
     Residual {
-        /// The layers of F, at least one; no dropout and no other block.
+        /// The layers of F, at least one; no other block.
         branch: Vec<Layer>,
         /// The layers of the projection W_s; none for the identity.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -134,6 +153,29 @@ pub enum Layer {
     },
     /// max(x, 0).
     Relu,
+    /// E\[token\] + P\[position\].
+    Embedding {
+        /// Values at each position.
+        width: usize,
+    },
+    /// Layer normalisation (Ba et al., 2016, arXiv 1607.06450, equation 3) over the last dimension: gamma (x - mean) /
+    /// sqrt(variance + 1e-5) + beta, with the variance of the population.
+    LayerNorm,
+    /// Causal multi-head self-attention (Vaswani et al., 2017, arXiv 1706.03762, section 3.2): softmax(Q K^T / sqrt(d)) V in each
+    /// head of d = width / heads values, over the positions up to each one's own, between two linear maps with biases.
+    Attention {
+        /// Parts of the width that attend by themselves.
+        heads: usize,
+    },
+    /// x Phi(x) (Hendrycks and Gimpel, 2016, arXiv 1606.08415), by the error function, as PyTorch's default has it.
+    Gelu,
+    /// Several layers that count as one.
+    Block {
+        /// The layers, at least one; residual blocks may be among them.
+        layers: Vec<Layer>,
+    },
+    /// E x: the scores of the tokens, by the embedding's own matrix (Press and Wolf, 2017, arXiv 1608.05859).
+    TiedHead,
     /// Sets each value to zero with probability `rate` while training, and scales the others by 1 / (1 - rate).
     Dropout {
         /// Probability of a zero.
@@ -169,6 +211,12 @@ impl Layer {
             Self::BatchNorm => LayerKind::BatchNorm,
             Self::Residual { .. } => LayerKind::Residual,
             Self::Relu => LayerKind::Relu,
+            Self::Embedding { .. } => LayerKind::Embedding,
+            Self::LayerNorm => LayerKind::LayerNorm,
+            Self::Attention { .. } => LayerKind::Attention,
+            Self::Gelu => LayerKind::Gelu,
+            Self::Block { .. } => LayerKind::Block,
+            Self::TiedHead => LayerKind::TiedHead,
             Self::Dropout { .. } => LayerKind::Dropout,
             Self::Flatten => LayerKind::Flatten,
         }
@@ -212,23 +260,28 @@ pub struct PlacedLayer {
     pub parameters: Vec<Parameter>,
     /// Floating-point operations of one example's forward pass; a multiply-add counts two.
     pub flops: u64,
-    /// Of a residual block its layers in their places; of every other layer nothing.
+    /// Of a residual block its layers in their places, of a plain block its layers as the branch; of every other layer nothing.
     #[serde(default, skip_serializing_if = "Paths::is_empty")]
     pub paths: Paths,
 }
 
 impl PlacedLayer {
-    /// Whether its result depends on the other examples of the batch: batch norm, or a block with it.
+    /// Whether its result depends on the other examples of the batch: batch norm, or a block of either kind with it.
     pub fn looks_across_batch(&self) -> bool {
         match self.layer {
             Layer::BatchNorm => true,
-            Layer::Residual { .. } => self.paths.layers().any(Self::looks_across_batch),
+            Layer::Residual { .. } | Layer::Block { .. } => self.paths.layers().any(Self::looks_across_batch),
             Layer::Linear { .. }
             | Layer::Conv { .. }
             | Layer::MaxPool { .. }
             | Layer::AvgPool { .. }
             | Layer::GlobalAvgPool
             | Layer::Relu
+            | Layer::Embedding { .. }
+            | Layer::LayerNorm
+            | Layer::Attention { .. }
+            | Layer::Gelu
+            | Layer::TiedHead
             | Layer::Dropout { .. }
             | Layer::Flatten => false,
         }
@@ -236,7 +289,12 @@ impl PlacedLayer {
 
     /// Values of one example that a forward pass keeps for the backward pass.
     pub fn activations(&self) -> usize {
-        self.output.size() + self.paths.layers().map(Self::activations).sum::<usize>()
+        let inside = match (&self.layer, self.input) {
+            // Queries, keys, values and what the heads took of them, and a sum for each head of each position.
+            (Layer::Attention { heads }, Shape::Sequence(length, width)) => length * (4 * width + heads),
+            _ => self.paths.layers().map(Self::activations).sum(),
+        };
+        self.output.size() + inside
     }
 }
 

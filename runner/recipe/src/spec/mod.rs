@@ -22,6 +22,7 @@ pub(crate) mod strategy;
 pub(crate) mod strategy_kind;
 mod strategy_memory;
 mod strategy_samples;
+pub(crate) mod text;
 pub(crate) mod threads;
 pub(crate) mod topology;
 pub(crate) mod train;

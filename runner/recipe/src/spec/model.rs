@@ -22,6 +22,8 @@ family! {
             for 1000 classes: a 7x7 convolution, a pool, four groups of two blocks with 64 to 512 channels.",
         VggSplitbrain = "vgg-splitbrain": "SplitBrain's variant of VGG: seven convolutions of 64 to 256 \
             channels and three linear layers on 32 x 32 images, 7 million weights, most of them linear.",
+        Gpt = "gpt": "A decoder-only transformer in the form of GPT-2 for `dataset.kind = \"text-lines\"`, of `depth` blocks of \
+            `width` values with `heads` heads; its context is that of the data set.",
         Sequential = "sequential": "The layers that `model.layers` lists.",
         Torchscript = "torchscript": "A model of your own, which PyTorch exported to `model.file` by \
             `torch.jit.script(model).save(...)`.",
@@ -38,11 +40,13 @@ impl ModelKind {
         Self::Resnet20.name(),
         Self::Resnet18.name(),
         Self::VggSplitbrain.name(),
+        Self::Gpt.name(),
         Self::Sequential.name(),
     ];
 }
 
-/// What is trained: from an example to the class scores. The loss is the mean cross-entropy of the softmax of the scores.
+/// What is trained: from an example to the class scores, or from a text to scores of the next token at each position. The loss is
+/// the mean cross-entropy of the softmax of the scores, of all positions alike.
 ///
 /// Untagged, so that plans stored before there were files are read as layers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -61,7 +65,7 @@ pub struct LayeredModel {
     pub kind: ModelKind,
     /// Shape of one example.
     pub input: Shape,
-    /// Number of classes, which is the width of the last layer.
+    /// Number of classes, or of tokens that may come next; the last layer has a score for each.
     pub classes: usize,
     /// The layers in order.
     pub layers: Vec<PlacedLayer>,
@@ -78,13 +82,17 @@ family! {
         /// The Kaiming uniform of He et al. 2015 (arXiv 1502.01852) with a = sqrt(5): sqrt(6 / ((1 + a^2) n)) = 1/sqrt(n).
         #[default]
         Pytorch = "pytorch": "PyTorch's default: weights and biases uniform between -1 / sqrt(n) and 1 / \
-            sqrt(n), n being the inputs of an output.",
+            sqrt(n), n being the inputs of an output; vectors of embeddings normal with deviation 1.",
         /// Caffe's `XavierFiller` with its default, the fan-in: variance 1/n. A layer of Caffe that names no filler for its
         /// biases has zeros.
         Xavier = "xavier": "Caffe's filler of that name: weights uniform between -sqrt(3 / n) and sqrt(3 / \
-            n), biases 0.",
+            n), biases 0; vectors of embeddings as `pytorch` has them.",
         /// For rectifiers: equation 10, weights of variance 2/n.
-        Kaiming = "kaiming": "He et al., 2015: weights uniform between -sqrt(6 / n) and sqrt(6 / n), biases 0.",
+        Kaiming = "kaiming": "He et al., 2015: weights uniform between -sqrt(6 / n) and sqrt(6 / n), biases 0; vectors of \
+            embeddings as `pytorch` has them.",
+        /// Radford et al., 2019, section 2.3, for the scale by the number of residual layers; 0.02 is in its code.
+        Gpt2 = "gpt2": "All weights and vectors of embeddings normal with deviation 0.02, those of the last map of each residual \
+            block divided by the square root of the number of such blocks, biases 0.",
     }
 }
 

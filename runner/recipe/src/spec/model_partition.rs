@@ -6,10 +6,11 @@
 //! of the layer before, and modulo and shard layers have that width.
 //!
 //! Departures: a layer with fewer outputs than the group has ranks stays whole, and so does one whose outputs go through
-//! anything but rectifiers and dropout before the next layer with weights (the paper stops there with an error). Above a linear
+//! anything but rectifiers and dropout before the next layer with weights (the paper stops there with an error), or that works at
+//! each position of a text. Above a linear
 //! layer that stays whole, all stay whole: the paper would place a second modulo layer.
 
-use crate::{Layer, LayeredModel, Model, ModuloScheme, Parameter, PlacedLayer, RunSpec, Strategy};
+use crate::{Layer, LayeredModel, Model, ModuloScheme, Parameter, PlacedLayer, RunSpec, Shape, Strategy};
 use std::ops::Range;
 
 /// Operations of a layer's backward pass, as a multiple of those of its forward pass.
@@ -246,7 +247,9 @@ fn can_split(section: &[PlacedLayer], parts: usize, threshold: f64) -> bool {
     let Some(linear) = weighted(section) else { return false };
     let Layer::Linear { outputs } = linear.layer else { return false };
     let mut after = section.iter().skip_while(|placed| placed.parameters.is_empty()).skip(1);
-    outputs >= parts
+    // Rows of a text are positions, which are not what travels.
+    matches!(linear.input, Shape::Flat(_))
+        && outputs >= parts
         && after.all(|placed| matches!(placed.layer, Layer::Relu | Layer::Dropout { .. }))
         && ratio(linear) > threshold
 }
@@ -322,7 +325,7 @@ mod tests {
     use crate::spec::architecture;
     use crate::{DatasetProfile, ModelKind, Shape};
 
-    const IMAGES: DatasetProfile = DatasetProfile { input: Shape::Image(3, 32, 32), classes: 10 };
+    const IMAGES: DatasetProfile = DatasetProfile::of_classes(Shape::Image(3, 32, 32), 10);
 
     fn model(layers: &[Layer]) -> Model {
         let (model, misfit) = architecture::place(ModelKind::Sequential, layers, IMAGES);

@@ -239,12 +239,16 @@ pub enum LrShape {
 pub enum Metric {
     /// Share of the test set that is classified right, 0 to 1.
     TestAccuracy,
-    /// Mean loss over the test set, in nats per sample.
+    /// Mean loss over the test set, in nats per sample; of texts, per token.
     TestLoss,
     /// Share of the held-out samples that is classified right.
     ValidationAccuracy,
     /// Mean loss over the held-out samples, in nats per sample.
     ValidationLoss,
+    /// exp of the test loss of a model of texts: as uncertain as a choice among this many tokens.
+    TestPerplexity,
+    /// exp of the validation loss of a model of texts.
+    ValidationPerplexity,
     /// How far the models of n ranks are apart: sqrt(1/n sum_i |x_i - m|^2) with their uniform mean m, in the unit of
     /// a weight; the root of what Lian et al., "Can Decentralized Algorithms Outperform Centralized Algorithms?",
     /// NIPS 2017, theorem 1 and corollary 3, bound: the mean square of the distances to the mean. No target: a run is
@@ -254,11 +258,13 @@ pub enum Metric {
 
 impl Metric {
     /// Every metric.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::TestAccuracy,
         Self::TestLoss,
         Self::ValidationAccuracy,
         Self::ValidationLoss,
+        Self::TestPerplexity,
+        Self::ValidationPerplexity,
         Self::ConsensusDistance,
     ];
 
@@ -269,18 +275,42 @@ impl Metric {
             Self::TestLoss => "test-loss",
             Self::ValidationAccuracy => "validation-accuracy",
             Self::ValidationLoss => "validation-loss",
+            Self::TestPerplexity => "test-perplexity",
+            Self::ValidationPerplexity => "validation-perplexity",
             Self::ConsensusDistance => "consensus-distance",
         }
     }
 
     /// Whether more of it is better.
     pub fn higher_is_better(self) -> bool {
-        matches!(self, Self::TestAccuracy | Self::ValidationAccuracy)
+        match self {
+            Self::TestAccuracy | Self::ValidationAccuracy => true,
+            Self::TestLoss
+            | Self::ValidationLoss
+            | Self::TestPerplexity
+            | Self::ValidationPerplexity
+            | Self::ConsensusDistance => false,
+        }
     }
 
     /// Whether it is measured on held-out training samples, which only exist where `dataset.validation` says so.
     pub fn needs_validation(self) -> bool {
-        matches!(self, Self::ValidationAccuracy | Self::ValidationLoss)
+        match self {
+            Self::ValidationAccuracy | Self::ValidationLoss | Self::ValidationPerplexity => true,
+            Self::TestAccuracy | Self::TestLoss | Self::TestPerplexity | Self::ConsensusDistance => false,
+        }
+    }
+
+    /// Whether it is measured of models of texts only.
+    pub fn needs_text(self) -> bool {
+        match self {
+            Self::TestPerplexity | Self::ValidationPerplexity => true,
+            Self::TestAccuracy
+            | Self::TestLoss
+            | Self::ValidationAccuracy
+            | Self::ValidationLoss
+            | Self::ConsensusDistance => false,
+        }
     }
 }
 
@@ -297,6 +327,8 @@ family! {
         TestLoss = "test-loss": "Mean loss over the test set, in nats per sample.",
         ValidationAccuracy = "validation-accuracy": "Share of the held-out samples that is classified right.",
         ValidationLoss = "validation-loss": "Mean loss over the held-out samples, in nats per sample.",
+        TestPerplexity = "test-perplexity": "exp of the test loss of a model of texts, which is the mean over tokens.",
+        ValidationPerplexity = "validation-perplexity": "exp of the validation loss of a model of texts.",
     }
 }
 
@@ -308,6 +340,8 @@ impl TargetMetric {
             Self::TestLoss => Metric::TestLoss,
             Self::ValidationAccuracy => Metric::ValidationAccuracy,
             Self::ValidationLoss => Metric::ValidationLoss,
+            Self::TestPerplexity => Metric::TestPerplexity,
+            Self::ValidationPerplexity => Metric::ValidationPerplexity,
         }
     }
 }
@@ -317,7 +351,7 @@ impl TargetMetric {
 pub struct Target {
     /// What is measured.
     pub metric: Metric,
-    /// The value to reach: at least this for an accuracy, at most this for a loss.
+    /// The value to reach: at least this for an accuracy, at most this for a loss or a perplexity.
     pub threshold: f64,
     /// Reached later than this on the clock of the run counts as missed.
     pub after: Option<Duration>,

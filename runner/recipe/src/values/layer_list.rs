@@ -79,6 +79,14 @@ fn build(kind: LayerKind, item: &Item, table: &Table) -> Result<Layer, Finding> 
             shortcut: fields.layers("shortcut")?.unwrap_or_default(),
         },
         LayerKind::Relu => Layer::Relu,
+        LayerKind::Embedding => Layer::Embedding { width: fields.whole("width")? },
+        LayerKind::LayerNorm => Layer::LayerNorm,
+        LayerKind::Attention => Layer::Attention { heads: fields.whole("heads")? },
+        LayerKind::Gelu => Layer::Gelu,
+        LayerKind::Block => Layer::Block {
+            layers: fields.layers("layers")?.ok_or_else(|| missing("layers", kind.name(), item))?,
+        },
+        LayerKind::TiedHead => Layer::TiedHead,
         LayerKind::Dropout => Layer::Dropout { rate: fields.number("rate")? as f32 },
         LayerKind::Flatten => Layer::Flatten,
     })

@@ -2,7 +2,7 @@
 
 use recipe::{
     ArrayProblem, ArrayProfile, FileLayer, FileProblem, Files, Machine, ModelLayout, Parameter, Plan,
-    PlanRequest, Problems, Shape,
+    PlanRequest, Problems, Shape, TextSize, TextTokens,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -81,6 +81,21 @@ impl Files for Desk {
             let reason = format!("{} is missing", folder.join("train_x.npy").display());
             Err(vec![ArrayProblem { reason, cure: "write it".into() }])
         })
+    }
+
+    /// Texts of the desk; `long.txt` stands for one of a hundred thousand tokens.
+    fn text(&self, path: &Path, unit: TextTokens) -> Result<TextSize, ArrayProblem> {
+        if path.ends_with("long.txt") {
+            return Ok(TextSize { tokens: 100_000, vocabulary: 96 });
+        }
+        let text = self.files.get(path.strip_prefix("/desk").unwrap_or(path)).ok_or_else(|| {
+            ArrayProblem { reason: format!("{} is missing", path.display()), cure: "write it".into() }
+        })?;
+        let vocabulary = match unit {
+            TextTokens::Bytes => 256,
+            TextTokens::Characters => text.chars().collect::<std::collections::BTreeSet<_>>().len() as u32,
+        };
+        Ok(TextSize { tokens: text.len() as u64, vocabulary })
     }
 
     fn current_directory(&self) -> PathBuf {

@@ -433,7 +433,6 @@ fn impossible_layers() {
                 &[&block(halved, "{ kind = \"conv\", outputs = 4, kernel = 1 }")],
             ),
             ("a block in a block", &[&block("{ kind = \"residual\", branch = [\"relu\"] }", "")]),
-            ("dropout in a block", &[&block("\"relu\", \"dropout\"", "")]),
             ("an empty branch", &[&block("", "")]),
             ("no branch", &[&no_branch]),
             ("layers that are no list", &[&sequential(&["{ kind = \"residual\", branch = \"relu\" }"])]),
@@ -495,6 +494,29 @@ fn impossible_optimizers() {
             ("matrices on several servers", &[&lars, &arm("ps-sync", "servers = 2")]),
             ("matrices on servers without order", &[&lars, &arm("async-sgd", "servers = 3")]),
             ("split matrices", &[&lars, &arm("gmp", "mp = 2")]),
+        ],
+    );
+}
+
+/// Texts, and what they are not.
+#[test]
+fn impossible_texts() {
+    let text = |more: &str| format!("[dataset]\nkind = \"text-lines\"\npath = \"long.txt\"{more}");
+    let gpt = "[model]\nkind = \"gpt\"";
+    let perplexity =
+        "[train]\nglobal-batch = 100\nepochs = 1\ntarget = { metric = \"test-perplexity\", at-most = 9.0 }";
+    check(
+        "impossible_texts",
+        &[
+            ("a file that is not there", &[gpt, "[dataset]\nkind = \"text-lines\"\npath = \"none.txt\""]),
+            ("no file", &[gpt, "[dataset]\nkind = \"text-lines\""]),
+            ("too short for two windows", &[gpt, &text("\ncontext = 65536")]),
+            ("classes of a text", &[gpt, &text("\npartition = \"dirichlet\"")]),
+            ("a perplexity of classes", &[perplexity]),
+            ("a model file", &["[model]\nkind = \"torchscript\"\nfile = \"96.pt\"", &text("")]),
+            ("a model for images", &[&text("")]),
+            ("a model for texts", &[gpt]),
+            ("heads that do not divide the width", &["[model]\nkind = \"gpt\"\nheads = 5", &text("")]),
         ],
     );
 }

@@ -20,4 +20,6 @@ mod precedence;
 mod problems;
 mod run_order;
 mod sweeps;
+#[cfg(test)]
+mod texts;
 mod threads;

@@ -1,6 +1,6 @@
 //! Why a data set cannot be used, and what to do about it.
 
-use recipe::{ArrayProfile, ArrayValues, Shape};
+use recipe::{ArrayProfile, ArrayValues, Shape, TextSize};
 use std::io;
 use std::path::PathBuf;
 
@@ -125,6 +125,16 @@ pub enum DataError {
         folder.display(), words(expected), words(found)
     )]
     Changed { folder: PathBuf, expected: Box<ArrayProfile>, found: Box<ArrayProfile> },
+    /// The user's text cannot be used.
+    #[error("{error}; {}", error.cure())]
+    Text { error: arrays::TextError },
+    /// The user's text is another than when the recipe was checked.
+    #[error(
+        "the text {} has changed since the recipe was checked: then {} tokens of a vocabulary of {}, now {} of {}; run the recipe \
+         again",
+        file.display(), expected.tokens, expected.vocabulary, found.tokens, found.vocabulary
+    )]
+    OtherText { file: PathBuf, expected: TextSize, found: TextSize },
     /// There is nothing to train on, or nothing to test with.
     #[error(
         "{training} samples to train on and {test} to test with are too few; lower `dataset.validation` or give \
@@ -154,6 +164,8 @@ fn words(arrays: &ArrayProfile) -> String {
     let shape = match shape {
         Shape::Flat(size) => format!("[{size}]"),
         Shape::Image(channels, rows, columns) => format!("[{channels}, {rows}, {columns}]"),
+        // Of texts only, which are no arrays.
+        Shape::Tokens(..) | Shape::Sequence(..) => shape.to_string(),
     };
     let values = match values {
         ArrayValues::Bytes => "bytes",

@@ -22,7 +22,8 @@ pub(super) fn read(folder: &Path, set: &'static str) -> Result<Loaded, DataError
     if training.shape != test.shape {
         let sides = |shape| match shape {
             Shape::Image(_, rows, columns) => (rows as u32, columns as u32),
-            Shape::Flat(size) => (1, size as u32),
+            Shape::Flat(size) | Shape::Tokens(size, _) => (1, size as u32),
+            Shape::Sequence(length, width) => (length as u32, width as u32),
         };
         let expected = sides(training.shape);
         let got = sides(test.shape);

@@ -13,6 +13,7 @@ mod samples;
 mod set;
 mod synthetic;
 mod tensor;
+mod text;
 
 pub use error::DataError;
 pub use images::Images;

@@ -3,14 +3,14 @@
 use arrays::Features;
 use recipe::Shape;
 
-/// Examples of one shape, and the class of each.
+/// Examples of one shape, and the class of each; of a text windows of tokens, and the token behind each of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Samples {
     /// A flat vector, or channels, rows, columns.
     pub shape: Shape,
     /// Example after example; of an image channel by channel, row by row.
     pub features: Features,
-    /// One class for each example.
+    /// One class for each example, or the same number of targets for each.
     pub labels: Vec<u32>,
 }
 
@@ -26,12 +26,28 @@ pub enum Example<'a> {
 impl Samples {
     /// Number of examples.
     pub fn len(&self) -> usize {
-        self.labels.len()
+        let values = match &self.features {
+            Features::Bytes(bytes) => bytes.len(),
+            Features::Floats(floats) => floats.len(),
+        };
+        values.checked_div(self.shape.size()).unwrap_or(0)
+    }
+
+    /// Targets of an example: one class, or a token for each position.
+    pub fn targets(&self) -> usize {
+        self.labels.len().checked_div(self.len()).unwrap_or(1)
+    }
+
+    /// The targets of the example at a position; `None` behind the last.
+    pub fn targets_of(&self, position: usize) -> Option<&[u32]> {
+        let targets = self.targets();
+        let begin = position.checked_mul(targets)?;
+        self.labels.get(begin..begin.checked_add(targets)?)
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.labels.is_empty()
+        self.len() == 0
     }
 
     /// The values at a position; `None` behind the last.
@@ -45,10 +61,10 @@ impl Samples {
         }
     }
 
-    /// Number of channels; of a flat vector one.
+    /// Number of channels; of a flat vector or a text one.
     pub fn channels(&self) -> usize {
         match self.shape {
-            Shape::Flat(_) => 1,
+            Shape::Flat(_) | Shape::Tokens(..) | Shape::Sequence(..) => 1,
             Shape::Image(channels, _, _) => channels,
         }
     }

@@ -1,6 +1,6 @@
 //! A data set in memory: training and test samples, which of them are held out, and how they are normalised.
 
-use super::{DataError, Example, Samples, cifar, idx, npy, synthetic};
+use super::{DataError, Example, Samples, cifar, idx, npy, synthetic, text};
 use crate::stream;
 use arrays::Features;
 use recipe::{Dataset, Shape, Source};
@@ -63,6 +63,7 @@ impl DataSet {
             Source::Cifar10 { path } => cifar::read_10(path)?,
             Source::Cifar100 { path } => cifar::read_100(path)?,
             Source::Npy { path, arrays } => npy::read(path, arrays)?,
+            Source::TextLines { path, text } => text::read(path, text)?,
         };
         // The split belongs to the data: it must be the same for every seed of a sweep.
         let seed = if let Source::Synthetic { seed, .. } = described.source { seed } else { 0 };
@@ -112,9 +113,20 @@ impl DataSet {
         &self.training_ids
     }
 
-    /// The classes of all samples of the training file, held-out ones included, by position.
+    /// The classes of all samples of the training file, held-out ones included, by position; of a text the targets of all windows.
     pub fn labels(&self) -> &[u32] {
         &self.training.labels
+    }
+
+    /// The class of each sample to train on, in the order of [`DataSet::training_ids`]; of a text the first target of each.
+    pub fn training_classes(&self) -> Vec<u32> {
+        let class = |id: &u32| self.training.targets_of(*id as usize)?.first().copied();
+        self.training_ids.iter().filter_map(class).collect()
+    }
+
+    /// Targets of a sample: 1, or of a text its number of tokens.
+    pub fn targets(&self) -> usize {
+        self.training.targets()
     }
 
     /// The samples of a split, as positions in the file they come from, ascending.
@@ -166,14 +178,16 @@ impl DataSet {
         Ok(values)
     }
 
-    /// The classes of some samples.
+    /// The classes of some samples; of a text the targets of one window after the other.
     pub fn labels_at(&self, split: Split, positions: &[u32]) -> Result<Vec<i64>, DataError> {
         let samples = self.samples(split);
-        let label = |position: &u32| {
+        let mut labels = Vec::with_capacity(positions.len() * samples.targets());
+        for position in positions {
+            let targets = samples.targets_of(*position as usize);
             let missing = DataError::Position { position: *position, samples: samples.len() };
-            samples.labels.get(*position as usize).map(|label| i64::from(*label)).ok_or(missing)
-        };
-        positions.iter().map(label).collect()
+            labels.extend(targets.ok_or(missing)?.iter().map(|label| i64::from(*label)));
+        }
+        Ok(labels)
     }
 }
 

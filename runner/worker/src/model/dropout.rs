@@ -3,6 +3,7 @@
 use crate::stream;
 use rand_chacha::rand_core::Rng;
 use std::ops::Range;
+use tch::{TchError, Tensor};
 
 /// What the masks of one dropout layer depend on besides the example.
 #[derive(Clone, Copy)]
@@ -15,6 +16,27 @@ pub(super) struct Mask<'a> {
     pub(super) epoch: u64,
     /// Probability of a zero, below 1.
     pub(super) rate: f32,
+}
+
+/// The masks of the dropout layers inside of a block, in the order in which they are met.
+pub(super) enum Masks {
+    /// Evaluation: nothing is dropped.
+    Off,
+    /// Training.
+    Drawn(std::vec::IntoIter<Tensor>),
+}
+
+impl Masks {
+    /// `x` times the next mask.
+    pub(super) fn result(&mut self, name: &str, x: &Tensor) -> Result<Tensor, TchError> {
+        match self {
+            Self::Off => Ok(x.shallow_clone()),
+            Self::Drawn(masks) => {
+                let missing = || TchError::Shape(format!("no mask was drawn for {name}"));
+                x.f_mul(&masks.next().ok_or_else(missing)?)
+            }
+        }
+    }
 }
 
 impl Mask<'_> {

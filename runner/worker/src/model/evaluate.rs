@@ -1,6 +1,7 @@
 //! How good a model is on samples it was not trained on.
 
 use super::batch_norm::{Moments, Normaliser, Statistics};
+use super::dropout::Masks;
 use super::kernel::{self, Pass};
 use super::learner::failed;
 use super::tensors::dimensions;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use strategies::{StepError, Vector};
 use tch::{TchError, Tensor};
 
-/// Samples that are evaluated at once; the result does not depend on it beyond the last bits.
+/// Samples, or tokens of a text, that are evaluated at once; the result does not depend on it beyond the last bits.
 const AT_ONCE: usize = 1000;
 
 /// Training samples of which batch norm takes mean and variance for an evaluation: enough to know a mean to a
@@ -25,9 +26,9 @@ const CALIBRATION_BATCH: usize = 256;
 /// How good a model is on some samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Evaluation {
-    /// Share of the samples whose highest score is that of their class, 0 to 1.
+    /// Share of the samples whose highest score is that of their class, 0 to 1; of a text the share of its tokens.
     pub accuracy: f64,
-    /// Mean cross-entropy in nats per sample.
+    /// Mean cross-entropy in nats per sample; of a text per token.
     pub loss: f64,
     /// Samples that were scored.
     pub samples: usize,
@@ -49,12 +50,14 @@ fn over_chunks(
     mut scores: impl FnMut(Tensor) -> Result<Tensor, StepError>,
 ) -> Result<Option<Evaluation>, StepError> {
     let positions = data.positions(split);
+    let targets = data.targets();
     let (mut loss, mut right) = (0.0, 0);
-    for some in positions.chunks(at_once) {
+    // A window of a text has as many rows of scores as tokens.
+    for some in positions.chunks((at_once / targets).max(1)) {
         let x = data.inputs(split, some).map_err(wrong)?;
         let labels = data.labels_at(split, some).map_err(wrong)?;
         let (some_loss, some_right) = tch::no_grad(|| {
-            let y = scores(x)?;
+            let y = loss::rows(&scores(x)?).map_err(|error| failed("the scores", "evaluation", error))?;
             loss::check(&y, labels.len(), data.classes())?;
             let labels = Tensor::f_from_slice(&labels);
             let tally = labels.and_then(|labels| loss::tally(&y, &labels));
@@ -65,8 +68,8 @@ fn over_chunks(
     }
     let samples = positions.len();
     Ok((samples > 0).then(|| Evaluation {
-        accuracy: right as f64 / samples as f64,
-        loss: loss / samples as f64,
+        accuracy: right as f64 / (samples * targets) as f64,
+        loss: loss / (samples * targets) as f64,
         samples,
     }))
 }
@@ -143,7 +146,8 @@ impl TorchLearner {
             for placed in &self.model.layers[section.placed.clone()] {
                 let mut through = |x: Tensor| -> Result<Tensor, TchError> {
                     let x = x.f_reshape(dimensions(rows, placed.input))?;
-                    let pass = Pass { factor: None, normaliser: &mut *normaliser };
+                    let tied = self.tied(weights);
+                    let pass = Pass { factor: None, masks: Masks::Off, normaliser: &mut *normaliser, tied };
                     Ok(kernel::forward(placed, &weights[described.span.clone()], x, pass)?.0)
                 };
                 x = through(x).map_err(|error| failed(&placed.name, "evaluation", error))?;

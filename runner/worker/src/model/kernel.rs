@@ -4,9 +4,11 @@
 //! libtorch records are copied there.
 
 use super::batch_norm::Normaliser;
-use super::operation;
+use super::dropout::Masks;
+use super::operation::{self, Surroundings};
 use super::recording::Recording;
 use super::tensors::{dimensions, pair, split, views, views_mut};
+use super::tied::{self, Tied};
 use recipe::{Layer, PlacedLayer};
 use tch::{Kind, TchError, Tensor};
 
@@ -47,8 +49,12 @@ impl Saved {
 pub(super) struct Pass<'a, 'b> {
     /// The mask of a dropout layer; without one it changes nothing.
     pub(super) factor: Option<Tensor>,
+    /// Those of the dropout layers inside of a block.
+    pub(super) masks: Masks,
     /// Where batch norm takes mean and variance from.
     pub(super) normaliser: &'a mut Normaliser<'b>,
+    /// What a tied head shares.
+    pub(super) tied: Option<Tied<'a>>,
 }
 
 /// Takes `x` through a layer.
@@ -61,19 +67,33 @@ pub(super) fn forward(
     match layer.layer {
         Layer::Linear { .. } => {
             let [weight, bias] = views(layer, weights)?;
-            // An image before a linear layer counts as the vector of its values.
-            let x = x.f_flatten(1, -1)?;
+            let rows = x.size()[0];
+            let x = operation::rows(layer, &x)?;
             let y = bias.f_addmm(&x, &weight.f_transpose(0, 1)?)?;
-            Ok((y, Saved::Input(x)))
+            Ok((y.f_reshape(dimensions(rows, layer.output))?, Saved::Input(x)))
         }
-        Layer::Conv { .. } => recorded(layer, weights, &x, pass.normaliser),
-        Layer::BatchNorm | Layer::Residual { .. } => match pass.normaliser {
-            Normaliser::OfBatch => recorded(layer, weights, &x, pass.normaliser),
+        Layer::Embedding { .. } => {
+            let tied::Embedded { vectors, tokens } = tied::embed(layer, weights, &x)?;
+            Ok((vectors, Saved::Input(tokens)))
+        }
+        Layer::TiedHead => {
+            let shared = pass.tied.ok_or_else(|| unshared(layer))?;
+            Ok((shared.scores(&x)?, Saved::Input(x)))
+        }
+        Layer::Gelu => Ok((x.f_gelu(operation::EXACT_GELU)?, Saved::Input(x))),
+        Layer::Conv { .. } => recorded(layer, weights, &x, pass),
+        Layer::BatchNorm
+        | Layer::Residual { .. }
+        | Layer::Block { .. }
+        | Layer::LayerNorm
+        | Layer::Attention { .. } => match pass.normaliser {
+            Normaliser::OfBatch => recorded(layer, weights, &x, pass),
             // No backward pass follows.
             Normaliser::Gathered(_) | Normaliser::Fixed(_) => {
                 let views = split(layer, weights)?;
                 let operands: Vec<&Tensor> = views.iter().map(|view| &**view).collect();
-                Ok((operation::result(layer, &operands, &x, pass.normaliser)?, Saved::Nothing))
+                let mut around = Surroundings { normaliser: pass.normaliser, masks: pass.masks };
+                Ok((operation::result(layer, &operands, &x, &mut around)?, Saved::Nothing))
             }
         },
         Layer::MaxPool { kernel, stride, padding } => {
@@ -100,17 +120,22 @@ pub(super) fn forward(
     }
 }
 
+fn unshared(layer: &PlacedLayer) -> TchError {
+    TchError::Shape(format!("{} has no embedding to share a matrix with", layer.name))
+}
+
 /// A layer that libtorch records. The backward kernels of convolution and batch norm have no binding, and what can be made of
 /// other kernels takes up to twice as long (two more convolutions) or ten times (unfolding).
 fn recorded(
     layer: &PlacedLayer,
     weights: &[f32],
     x: &Tensor,
-    normaliser: &mut Normaliser<'_>,
+    pass: Pass<'_, '_>,
 ) -> Result<(Tensor, Saved), TchError> {
     let operands = split(layer, weights)?;
+    let mut around = Surroundings { normaliser: pass.normaliser, masks: pass.masks };
     let (y, recording) =
-        Recording::of(x, &operands, |x, operands| operation::result(layer, operands, x, normaliser))?;
+        Recording::of(x, &operands, |x, operands| operation::result(layer, operands, x, &mut around))?;
     Ok((y, Saved::Recorded(recording)))
 }
 
@@ -124,6 +149,10 @@ pub(super) struct Down<'a> {
     pub(super) gradient: &'a mut [f32],
     /// Whether the gradient with respect to the layer's input is needed below.
     pub(super) wants_input: bool,
+    /// What a tied head shares.
+    pub(super) tied: Option<Tied<'a>>,
+    /// The gradient of the shared matrix by the head, from its backward pass to that of the embedding.
+    pub(super) of_head: &'a mut Option<Tensor>,
 }
 
 /// Takes a gradient back through a layer, to its weights and to its input; of the latter nothing where
@@ -136,8 +165,25 @@ pub(super) fn backward(
     let gy = down.gy;
     match (layer.layer.clone(), saved) {
         (Layer::Linear { .. }, Saved::Input(x)) => linear(layer, &x, down),
-        (Layer::Conv { .. } | Layer::BatchNorm | Layer::Residual { .. }, Saved::Recorded(recording)) => {
-            recording.backward(layer, down)
+        (
+            Layer::Conv { .. }
+            | Layer::BatchNorm
+            | Layer::Residual { .. }
+            | Layer::Block { .. }
+            | Layer::LayerNorm
+            | Layer::Attention { .. },
+            Saved::Recorded(recording),
+        ) => recording.backward(layer, down),
+        (Layer::Embedding { .. }, Saved::Input(tokens)) => {
+            let of_head = down.of_head.take();
+            tied::embedding_gradient(layer, &tokens, down, of_head.as_ref())?;
+            Ok(None)
+        }
+        (Layer::TiedHead, Saved::Input(x)) => {
+            let shared = down.tied.ok_or_else(|| unshared(layer))?;
+            let tied::TiedGradients { of_input, of_matrix } = shared.backward(&x, gy)?;
+            *down.of_head = Some(of_matrix);
+            Ok(Some(of_input))
         }
         _ if !down.wants_input => Ok(None),
         (Layer::MaxPool { kernel, stride, padding }, Saved::Chosen { input, places }) => input
@@ -155,6 +201,7 @@ pub(super) fn backward(
             x.f_avg_pool2d_backward(gy, pair(kernel), pair(stride), [0, 0], false, true, None).map(Some)
         }
         (Layer::GlobalAvgPool, Saved::Nothing) => spread(layer, gy).map(Some),
+        (Layer::Gelu, Saved::Input(x)) => x.f_gelu_backward(gy, operation::EXACT_GELU).map(Some),
         (Layer::Relu, Saved::Output(y)) => y.f_threshold_backward(gy, 0.0).map(Some),
         (Layer::Dropout { .. }, Saved::Factor(factor)) => gy.f_mul(&factor).map(Some),
         (Layer::Dropout { .. }, Saved::Nothing) => Ok(Some(gy.shallow_clone())),
@@ -171,13 +218,15 @@ fn spread(layer: &PlacedLayer, gy: &Tensor) -> Result<Tensor, TchError> {
 }
 
 fn linear(layer: &PlacedLayer, x: &Tensor, down: Down<'_>) -> Result<Option<Tensor>, TchError> {
-    let Down { gy, weights, gradient, wants_input } = down;
+    let Down { gy, weights, gradient, wants_input, .. } = down;
+    let rows = gy.size()[0];
     let [of_weight, of_bias] = views_mut(layer, gradient)?;
+    let gy = &gy.f_reshape([-1, of_bias.size()[0]])?;
     let _ = gy.f_transpose(0, 1)?.f_mm_out(&of_weight, x)?;
     let _ = gy.f_sum_intlist_out(&of_bias, 0, false, Kind::Float)?;
     if !wants_input {
         return Ok(None);
     }
     let [weight, _] = views(layer, weights)?;
-    gy.f_mm(&weight)?.f_reshape(dimensions(gy.size()[0], layer.input)).map(Some)
+    gy.f_mm(&weight)?.f_reshape(dimensions(rows, layer.input)).map(Some)
 }

@@ -1,11 +1,12 @@
 //! A described model and a data set as what a strategy trains.
 
 use super::batch_norm::Normaliser;
-use super::dropout::Mask;
+use super::dropout::{Mask, Masks};
 use super::initial::initial_weights_of;
 use super::kernel::{self, Down, Pass, Saved};
 use super::section::{Section, layout, sections};
 use super::tensors::dimensions;
+use super::tied::Tied;
 use super::{initial_weights, loss};
 use crate::data::DataSet;
 use recipe::{Layer, LayeredModel, ModelKind, PlacedLayer, Shape};
@@ -85,6 +86,8 @@ pub struct TorchLearner {
     activations: Option<Tensor>,
     /// For each placed layer what its backward pass needs.
     saved: Vec<Option<Saved>>,
+    /// From a tied head's backward pass to the embedding's: its gradient of their matrix.
+    of_head: Option<Tensor>,
 }
 
 impl TorchLearner {
@@ -113,6 +116,7 @@ impl TorchLearner {
             batch: Batch::default(),
             activations: None,
             saved,
+            of_head: None,
         })
     }
 
@@ -128,6 +132,14 @@ impl TorchLearner {
             let expected = self.layout.size();
             StepError::Learner(format!("{} weights were given, the model has {expected}", weights.len()))
         })
+    }
+
+    /// What a tied head shares, in a model that begins with an embedding.
+    pub(super) fn tied<'a>(&'a self, weights: &'a [f32]) -> Option<Tied<'a>> {
+        let embedding = self.model.layers.first()?;
+        let Layer::Embedding { .. } = embedding.layer else { return None };
+        let span = self.layout.layers().first()?.span.clone();
+        Some(Tied { embedding, weights: weights.get(span)? })
     }
 
     /// The activations as a tensor of rows of `shape`.
@@ -146,16 +158,15 @@ impl TorchLearner {
         })
     }
 
-    /// The mask of a dropout layer for the rows of the batch.
-    fn factor(
+    /// The mask of a dropout layer for the rows of the batch, of its columns or some of them.
+    fn mask(
         &self,
-        place: usize,
-        x: &Tensor,
+        layer: &PlacedLayer,
+        sizes: &[i64],
         kept: Option<&Range<usize>>,
     ) -> Result<Option<Tensor>, StepError> {
-        let layer = &self.whole.layers[place];
         let Layer::Dropout { rate } = layer.layer else { return Ok(None) };
-        let rows = x.size().first().copied().unwrap_or(0);
+        let rows = sizes.first().copied().unwrap_or(0);
         if rows != self.batch.examples.len() as i64 {
             return Err(StepError::Learner(format!(
                 "{} meets {rows} rows, but the batch has {} examples whose masks it could draw",
@@ -166,13 +177,24 @@ impl TorchLearner {
         let mask = Mask { seed: self.seed, layer: &layer.name, epoch: self.batch.epoch, rate };
         let columns = kept.cloned().unwrap_or(0..layer.output.size());
         let values = mask.rows(&self.batch.examples, columns);
-        let factor = Tensor::f_from_slice(&values).and_then(|factor| factor.f_reshape(x.size()));
+        let factor = Tensor::f_from_slice(&values).and_then(|factor| factor.f_reshape(sizes));
         factor.map(Some).map_err(|error| failed(&layer.name, "mask", error))
+    }
+
+    /// The masks of the dropout layers inside of a block, for `rows` rows, in the order in which they are met.
+    fn inner_masks(&self, layer: &PlacedLayer, rows: i64) -> Result<Vec<Tensor>, StepError> {
+        let mut masks = Vec::new();
+        for inner in layer.paths.layers() {
+            masks.extend(self.mask(inner, &dimensions(rows, inner.output), None)?);
+            masks.extend(self.inner_masks(inner, rows)?);
+        }
+        Ok(masks)
     }
 
     fn up(&mut self, weights: &[f32], layer: usize) -> Result<(), StepError> {
         let section = self.section(layer)?;
-        let weights = self.weights_of(weights, layer)?;
+        let whole = weights;
+        let weights = self.weights_of(whole, layer)?;
         let first = &self.model.layers[section.placed.start];
         let input = first.input;
         let name = first.name.clone();
@@ -185,9 +207,15 @@ impl TorchLearner {
         for place in section.placed {
             // Before the linear layer that is cut, rows are whole.
             let kept = self.cuts.get(&layer).filter(|_| place > section.weighted);
-            let factor = self.factor(place, &x, kept)?;
+            let factor = self.mask(&self.whole.layers[place], &x.size(), kept)?;
             let placed = &self.model.layers[place];
-            let pass = Pass { factor, normaliser: &mut Normaliser::OfBatch };
+            let masks = self.inner_masks(placed, x.size()[0])?;
+            let pass = Pass {
+                factor,
+                masks: Masks::Drawn(masks.into_iter()),
+                normaliser: &mut Normaliser::OfBatch,
+                tied: self.tied(whole),
+            };
             let (y, saved) = kernel::forward(placed, weights, x, pass)
                 .map_err(|error| failed(&placed.name, "forward pass", error))?;
             self.saved[place] = Some(saved);
@@ -199,7 +227,8 @@ impl TorchLearner {
 
     fn down(&mut self, weights: &[f32], layer: usize, gradient: &mut [f32]) -> Result<(), StepError> {
         let section = self.section(layer)?;
-        let weights = self.weights_of(weights, layer)?;
+        let whole = weights;
+        let weights = self.weights_of(whole, layer)?;
         if gradient.len() != weights.len() {
             let got = gradient.len();
             let expected = weights.len();
@@ -227,9 +256,18 @@ impl TorchLearner {
             })?;
             // Below the first weights no gradient is needed.
             let wants_input = layer > 0 || place > section.weighted;
-            let down = Down { gy: &g, weights, gradient: &mut *gradient, wants_input };
+            let mut of_head = self.of_head.take();
+            let down = Down {
+                gy: &g,
+                weights,
+                gradient: &mut *gradient,
+                wants_input,
+                tied: self.tied(whole),
+                of_head: &mut of_head,
+            };
             let below = kernel::backward(placed, saved, down)
                 .map_err(|error| failed(&placed.name, "backward pass", error))?;
+            self.of_head = of_head;
             match below {
                 Some(below) => g = below,
                 None => return Ok(()),
@@ -287,6 +325,7 @@ impl Learner for TorchLearner {
 
     fn load(&mut self, batch: &Batch) -> Result<(), StepError> {
         self.saved.fill_with(|| None);
+        self.of_head = None;
         self.activations = Some(self.data.batch(batch).map_err(wrong)?);
         self.batch.clone_from(batch);
         Ok(())
@@ -297,20 +336,19 @@ impl Learner for TorchLearner {
     }
 
     fn loss(&mut self, batch: &Batch) -> Result<Loss, StepError> {
-        let scores = self.activations(Shape::Flat(self.model.classes), "the loss")?;
+        let output = self.whole.layers.last().map_or(Shape::Flat(self.whole.classes), |last| last.output);
+        let scores = self.activations(output, "the loss")?;
         let labels = self.data.labels_of(batch).map_err(wrong)?;
-        if scores.size()[0] != labels.len() as i64 {
-            let rows = scores.size()[0];
-            let examples = labels.len();
-            return Err(StepError::Learner(format!("{rows} rows of scores for {examples} examples")));
-        }
-        if labels.is_empty() {
+        if labels.is_empty() && scores.size()[0] == 0 {
             self.activations = Some(scores);
             return Ok(Loss(0.0));
         }
-        let (mean, gradient) = tch::no_grad(|| loss::cross_entropy(&scores, &Tensor::f_from_slice(&labels)?))
-            .map_err(|error| failed("the scores", "loss", error))?;
-        self.activations = Some(gradient);
+        let failed = |error| failed("the scores", "loss", error);
+        let rows = loss::rows(&scores).map_err(failed)?;
+        loss::check(&rows, labels.len(), self.whole.classes)?;
+        let (mean, gradient) =
+            tch::no_grad(|| loss::cross_entropy(&rows, &Tensor::f_from_slice(&labels)?)).map_err(failed)?;
+        self.activations = Some(gradient.f_reshape(scores.size()).map_err(failed)?);
         Ok(Loss(mean))
     }
 

@@ -3,7 +3,12 @@
 use strategies::StepError;
 use tch::{Kind, TchError, Tensor};
 
-/// Refuses scores that are not a row for each of `examples` examples, with a score for each of `classes` classes.
+/// Scores or their gradient with a row for each target: those of a text have one at each position.
+pub(super) fn rows(scores: &Tensor) -> Result<Tensor, TchError> {
+    if scores.dim() == 3 { scores.f_flatten(0, 1) } else { Ok(scores.shallow_clone()) }
+}
+
+/// Refuses scores that are not a row for each of `examples` examples or positions, with a score for each of `classes` classes.
 pub(super) fn check(scores: &Tensor, examples: usize, classes: usize) -> Result<(), StepError> {
     match scores.size().as_slice() {
         [rows, width] if *rows == examples as i64 && *width >= classes as i64 => Ok(()),

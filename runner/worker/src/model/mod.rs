@@ -13,6 +13,7 @@ mod recording;
 mod script;
 mod section;
 mod tensors;
+mod tied;
 mod trained;
 
 pub use evaluate::Evaluation;

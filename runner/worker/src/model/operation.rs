@@ -2,20 +2,43 @@
 //! it, and the input may be used twice.
 
 use super::batch_norm::Normaliser;
-use super::tensors::pair;
-use recipe::{Layer, PlacedLayer};
+use super::dropout::Masks;
+use super::tensors::{dimensions, pair};
+use recipe::{Layer, PlacedLayer, Shape};
 use tch::{Kind, TchError, Tensor};
+
+/// PyTorch's name of the formula with the error function.
+pub(super) const EXACT_GELU: &str = "none";
+/// What is added to a variance before its root is taken; PyTorch's default.
+const EPSILON: f64 = 1e-5;
+
+/// What a linear layer multiplies, in rows: those of a batch, or the positions of all its texts. An image counts as the vector of
+/// its values.
+pub(super) fn rows(layer: &PlacedLayer, x: &Tensor) -> Result<Tensor, TchError> {
+    match layer.input {
+        Shape::Sequence(_, width) => x.f_reshape([-1, width as i64]),
+        Shape::Flat(_) | Shape::Image(..) | Shape::Tokens(..) => x.f_flatten(1, -1),
+    }
+}
+
+/// What layers depend on besides their operands and what comes in.
+pub(super) struct Surroundings<'a, 'b> {
+    /// Where batch norm takes mean and variance from.
+    pub(super) normaliser: &'a mut Normaliser<'b>,
+    /// Of the dropout layers that follow.
+    pub(super) masks: Masks,
+}
 
 /// The result of a layer. `operands` are its weights, in the order of its parameters.
 pub(super) fn result(
     layer: &PlacedLayer,
     operands: &[&Tensor],
     x: &Tensor,
-    normaliser: &mut Normaliser<'_>,
+    around: &mut Surroundings<'_, '_>,
 ) -> Result<Tensor, TchError> {
     match (&layer.layer, operands) {
         (Layer::Linear { .. }, [weight, bias]) => {
-            bias.f_addmm(&x.f_flatten(1, -1)?, &weight.f_transpose(0, 1)?)
+            linear(&rows(layer, x)?, weight, bias)?.f_reshape(dimensions(x.size()[0], layer.output))
         }
         (Layer::Conv { stride, padding, .. }, [weight, bias @ ..]) => {
             x.f_conv2d(weight, bias.first().copied(), pair(*stride), pair(*padding), [1, 1], 1)
@@ -27,12 +50,27 @@ pub(super) fn result(
             x.f_avg_pool2d(pair(*kernel), pair(*stride), [0, 0], false, true, None)
         }
         (Layer::GlobalAvgPool, []) => x.f_mean_dim(&[2_i64, 3][..], false, Kind::Float),
-        (Layer::BatchNorm, [weight, bias]) => normaliser.result(&layer.name, x, weight, bias),
-        (Layer::Residual { .. }, operands) => sum(layer, operands, x, normaliser),
+        (Layer::BatchNorm, [weight, bias]) => around.normaliser.result(&layer.name, x, weight, bias),
+        (Layer::Residual { .. }, operands) => sum(layer, operands, x, around),
+        (Layer::Block { .. }, operands) => {
+            let mut left = operands;
+            through(&layer.paths.branch, &mut left, x, around)
+        }
+        (Layer::Dropout { .. }, []) => around.masks.result(&layer.name, x),
+        (Layer::LayerNorm, [weight, bias]) => {
+            x.f_layer_norm(weight.size(), Some(*weight), Some(*bias), EPSILON, CUDNN)
+        }
+        (Layer::Attention { heads }, [inward, inward_bias, outward, outward_bias]) => {
+            let taken = attend(&linear(&rows(layer, x)?, inward, inward_bias)?, x, *heads)?;
+            linear(&taken, outward, outward_bias)?.f_reshape(x.size())
+        }
+        (Layer::Gelu, []) => x.f_gelu(EXACT_GELU),
         (Layer::Relu, []) => x.f_relu(),
         (Layer::Flatten, []) => x.f_flatten(1, -1),
-        // Its masks are the learner's; no block has one.
-        (Layer::Dropout { .. }, _) => Err(TchError::Shape(format!("{} has no place here", layer.name))),
+        // Shared matrices are the learner's; no block has any.
+        (Layer::Embedding { .. } | Layer::TiedHead, _) => {
+            Err(TchError::Shape(format!("{} has no place here", layer.name)))
+        }
         (
             Layer::Linear { .. }
             | Layer::Conv { .. }
@@ -40,7 +78,11 @@ pub(super) fn result(
             | Layer::AvgPool { .. }
             | Layer::GlobalAvgPool
             | Layer::BatchNorm
+            | Layer::LayerNorm
+            | Layer::Attention { .. }
+            | Layer::Gelu
             | Layer::Relu
+            | Layer::Dropout { .. }
             | Layer::Flatten,
             operands,
         ) => Err(TchError::Shape(format!("{} does not take {} operands", layer.name, operands.len()))),
@@ -52,21 +94,61 @@ fn sum(
     layer: &PlacedLayer,
     operands: &[&Tensor],
     x: &Tensor,
-    normaliser: &mut Normaliser<'_>,
+    around: &mut Surroundings<'_, '_>,
 ) -> Result<Tensor, TchError> {
     let mut left = operands;
-    let mut row = |layers: &[PlacedLayer]| -> Result<Tensor, TchError> {
-        let mut y = x.shallow_clone();
-        for inner in layers {
-            let (own, rest) = left.split_at_checked(inner.parameters.len()).ok_or_else(|| {
-                TchError::Shape(format!("{} does not take {} operands", layer.name, operands.len()))
-            })?;
-            left = rest;
-            y = result(inner, own, &y, normaliser)?;
-        }
-        Ok(y)
-    };
-    let branch = row(&layer.paths.branch)?;
-    let shortcut = row(&layer.paths.shortcut)?;
+    let branch = through(&layer.paths.branch, &mut left, x, around)?;
+    let shortcut = through(&layer.paths.shortcut, &mut left, x, around)?;
     branch.f_add(&shortcut)
 }
+
+/// What layers one behind the other make of `x`; they take their operands from the front of `left`.
+fn through(
+    layers: &[PlacedLayer],
+    left: &mut &[&Tensor],
+    x: &Tensor,
+    around: &mut Surroundings<'_, '_>,
+) -> Result<Tensor, TchError> {
+    let mut y = x.shallow_clone();
+    for inner in layers {
+        let (own, rest) = left.split_at_checked(inner.parameters.len()).ok_or_else(|| {
+            TchError::Shape(format!("{} operands are too few for {}", left.len(), inner.name))
+        })?;
+        *left = rest;
+        y = result(inner, own, &y, around)?;
+    }
+    Ok(y)
+}
+
+fn linear(rows: &Tensor, weight: &Tensor, bias: &Tensor) -> Result<Tensor, TchError> {
+    bias.f_addmm(rows, &weight.f_transpose(0, 1)?)
+}
+
+/// Causal attention: of rows with queries, keys and values of all heads, one behind the other, what each position of `x` takes.
+fn attend(mixed: &Tensor, x: &Tensor, heads: usize) -> Result<Tensor, TchError> {
+    let [examples, length, width] = x.size()[..] else {
+        return Err(TchError::Shape(format!("attention takes positions of texts, not {:?}", x.size())));
+    };
+    let heads = heads.max(1) as i64;
+    let mixed = mixed.f_reshape([examples, length, 3, heads, width / heads])?.f_permute([2, 0, 3, 1, 4])?;
+    let part = |number: i64| mixed.f_select(0, number);
+    let taken = Tensor::f_scaled_dot_product_attention::<Tensor>(
+        &part(0)?,
+        &part(1)?,
+        &part(2)?,
+        None,
+        NO_DROPOUT,
+        CAUSAL,
+        None,
+        GROUPED,
+    )?;
+    taken.f_transpose(1, 2)?.f_reshape([-1, width])
+}
+
+const NO_DROPOUT: f64 = 0.0;
+/// No position takes of a later one.
+const CAUSAL: bool = true;
+/// Each query has keys of its own.
+const GROUPED: bool = false;
+/// Whether the library of a graphics card is asked.
+const CUDNN: bool = false;

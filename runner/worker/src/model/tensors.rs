@@ -7,7 +7,8 @@ use tch::TchError;
 /// The tensor shape of `rows` examples.
 pub(super) fn dimensions(rows: i64, shape: Shape) -> Vec<i64> {
     match shape {
-        Shape::Flat(size) => vec![rows, size as i64],
+        Shape::Flat(size) | Shape::Tokens(size, _) => vec![rows, size as i64],
+        Shape::Sequence(length, width) => vec![rows, length as i64, width as i64],
         Shape::Image(channels, height, width) => vec![rows, channels as i64, height as i64, width as i64],
     }
 }

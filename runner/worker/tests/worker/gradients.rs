@@ -107,6 +107,12 @@ fn result(placed: &PlacedLayer, own: &[Tensor], x: &Tensor) -> Tensor {
             };
             row(&placed.paths.branch) + row(&placed.paths.shortcut)
         }
+        Layer::LayerNorm
+        | Layer::Attention { .. }
+        | Layer::Gelu
+        | Layer::Block { .. }
+        | Layer::Embedding { .. }
+        | Layer::TiedHead => crate::texts::result(placed, own, x),
         Layer::Relu => x.relu(),
         Layer::Flatten => x.flatten(1, -1),
         Layer::Dropout { .. } => unreachable!("its masks are given"),

@@ -21,4 +21,6 @@ mod slices;
 #[cfg(test)]
 mod support;
 #[cfg(test)]
+mod texts;
+#[cfg(test)]
 mod training;

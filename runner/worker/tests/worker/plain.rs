@@ -63,6 +63,7 @@ fn result(
         Layer::BatchNorm => {
             let channels = match placed.input {
                 Shape::Image(channels, ..) | Shape::Flat(channels) => channels,
+                Shape::Tokens(..) | Shape::Sequence(..) => unreachable!("it takes no text"),
             };
             let (weight, bias) = (take(weights, channels), take(weights, channels));
             batch_norm(placed, weight, bias, rows, moments)
@@ -80,13 +81,19 @@ fn result(
         Layer::Relu => rows.iter().map(|row| row.iter().map(|value| value.max(0.0)).collect()).collect(),
         Layer::Flatten => rows,
         Layer::Dropout { .. } => unreachable!("it is random"),
+        Layer::Embedding { .. }
+        | Layer::LayerNorm
+        | Layer::Attention { .. }
+        | Layer::Gelu
+        | Layer::Block { .. }
+        | Layer::TiedHead => unreachable!("PyTorch's numbers are in `texts`"),
     }
 }
 
 fn image(shape: Shape) -> (usize, usize, usize) {
     match shape {
         Shape::Image(channels, rows, columns) => (channels, rows, columns),
-        Shape::Flat(_) => unreachable!("an image comes to it"),
+        Shape::Flat(_) | Shape::Tokens(..) | Shape::Sequence(..) => unreachable!("an image comes to it"),
     }
 }
 

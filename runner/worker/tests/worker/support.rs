@@ -172,6 +172,12 @@ fn row(input: Shape, layers: &[Layer], prefix: &str) -> Vec<PlacedLayer> {
             Layer::BatchNorm => "batch-norm",
             Layer::Residual { .. } => "residual",
             Layer::Relu => "relu",
+            Layer::Embedding { .. } => "embedding",
+            Layer::LayerNorm => "layer-norm",
+            Layer::Attention { .. } => "attention",
+            Layer::Gelu => "gelu",
+            Layer::Block { .. } => "block",
+            Layer::TiedHead => "tied-head",
             Layer::Dropout { .. } => "dropout",
             Layer::Flatten => "flatten",
         };

@@ -326,4 +326,28 @@ pub(super) const PAIRS: &[Code] = &[
         "servers without work",
         "Workers of `gmp` average by an all-reduce among themselves, unless `averaged-by` says that servers add for them.",
     ),
+    code(
+        "R180",
+        "a text that cannot be learned from",
+        "`dataset.kind = \"text-lines\"` cuts a file into windows of `dataset.context` tokens. The file must be there, be at most 256 MiB \
+         long, and hold two windows at least: one to train on and one to test with. Characters need UTF-8, and at most 65,536 \
+         different ones; `tokens = \"bytes\"` takes any file.",
+    ),
+    code(
+        "R181",
+        "a perplexity of classes",
+        "Perplexity is exp of the mean loss per token of a text. Models that tell classes apart are judged by accuracy or loss.",
+    ),
+    code(
+        "R182",
+        "classes of a text",
+        "`partition.kind = \"dirichlet\"` spreads classes unevenly over the workers. The samples of `text-lines` are windows of a text, \
+         with a target at each position and no class. `sharded` gives each worker windows of its own.",
+    ),
+    code(
+        "R183",
+        "a model file and a text",
+        "A TorchScript file takes numbers and gives one row of class scores for each example. A text needs scores of all tokens at each \
+         position: take `gpt`, or list the layers of a `sequential` model.",
+    ),
 ];

@@ -2,19 +2,22 @@
 
 mod basic_block;
 mod cifar_cnn;
+mod gpt;
 mod lenet;
 mod mnist_mlp;
 mod place;
 mod resnet18;
 mod resnet20;
+mod sequence;
 mod softmax;
 mod vgg_splitbrain;
 
+pub(crate) use gpt::{DropoutRate, GptSizes, layers as gpt_layers};
 pub(crate) use place::{MOST_WEIGHTS, Misfit, place};
 
 use crate::{Layer, ModelKind};
 
-/// The layers of a named model; `None` for those that bring their own.
+/// The layers of a named model; `None` for those that bring their own, or that have sizes in the recipe.
 pub(crate) fn layers(kind: ModelKind, classes: usize) -> Option<Vec<Layer>> {
     Some(match kind {
         ModelKind::Softmax => softmax::layers(classes),
@@ -24,6 +27,6 @@ pub(crate) fn layers(kind: ModelKind, classes: usize) -> Option<Vec<Layer>> {
         ModelKind::Resnet20 => resnet20::layers(classes),
         ModelKind::Resnet18 => resnet18::layers(classes),
         ModelKind::VggSplitbrain => vgg_splitbrain::layers(classes),
-        ModelKind::Sequential | ModelKind::Torchscript => return None,
+        ModelKind::Gpt | ModelKind::Sequential | ModelKind::Torchscript => return None,
     })
 }

@@ -1,7 +1,8 @@
 //! How layers are put in place: shapes, parameters, operations.
 
+use super::sequence;
 use crate::spec::layer::Paths;
-use crate::{DatasetProfile, Init, Layer, LayeredModel, ModelKind, Parameter, PlacedLayer, Shape};
+use crate::{DatasetProfile, Init, Layer, LayeredModel, ModelKind, Parameter, PlacedLayer, Shape, Targets};
 
 /// Why a layer has no place: its index, and a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,11 +47,20 @@ pub(crate) fn place(
             Err(reason) => return (model, Some(Misfit { layer: index, reason })),
         }
     }
-    let misfit = (shape != Shape::Flat(data.classes)).then(|| Misfit {
-        layer: layers.len().saturating_sub(1),
-        reason: format!("the last layer gives {}, but the data has {} classes", words(shape), data.classes),
-    });
+    let misfit = (shape != data.scores())
+        .then(|| Misfit { layer: layers.len().saturating_sub(1), reason: other_scores(shape, data) });
     (model, misfit)
+}
+
+fn other_scores(found: Shape, data: DatasetProfile) -> String {
+    let (found, classes) = (words(found), data.classes);
+    match data.targets {
+        Targets::Class => format!("the last layer gives {found}, but the data has {classes} classes"),
+        Targets::NextTokens => format!(
+            "the last layer gives {found}, but each position of a text has {classes} tokens that may come next: end with \
+             `tied-head`, or with a `linear` layer of {classes} outputs"
+        ),
+    }
 }
 
 fn count(parameters: &[Parameter]) -> u64 {
@@ -60,10 +70,12 @@ fn count(parameters: &[Parameter]) -> u64 {
 }
 
 /// A shape in words: `an image of 3 x 32 x 32`.
-fn words(shape: Shape) -> String {
+pub(super) fn words(shape: Shape) -> String {
     match shape {
         Shape::Flat(size) => format!("a flat vector of {size}"),
         Shape::Image(channels, rows, columns) => format!("an image of {channels} x {rows} x {columns}"),
+        Shape::Tokens(length, vocabulary) => format!("{length} tokens of a vocabulary of {vocabulary}"),
+        Shape::Sequence(length, width) => format!("{length} positions of {width} values"),
     }
 }
 
@@ -73,42 +85,85 @@ fn next(layer: &Layer, input: Shape, before: &[PlacedLayer], prefix: &str) -> Re
     let number = before.iter().filter(|placed| placed.layer.kind() == kind).count() + 1;
     let name = format!("{prefix}{kind}{number}");
     let paths = paths(layer, input, &name)?;
-    let output = output(layer, input, &paths)?;
+    let output = match layer {
+        Layer::TiedHead => sequence::tied_scores(input, before, prefix)?,
+        _ => output(layer, input, &paths)?,
+    };
     let parameters = parameters(layer, input, &name, &paths);
     let flops = flops(layer, input, output, &paths);
     Ok(PlacedLayer { name, layer: layer.clone(), input, output, parameters, flops, paths })
 }
 
-/// The layers of a residual block in their places.
+/// The layers inside of a block of either kind in their places.
 fn paths(layer: &Layer, input: Shape, name: &str) -> Result<Paths, String> {
-    let Layer::Residual { branch, shortcut } = layer else { return Ok(Paths::default()) };
-    if branch.is_empty() {
-        return Err("its branch has no layer".to_owned());
+    match layer {
+        Layer::Residual { branch, .. } if branch.is_empty() => Err("its branch has no layer".to_owned()),
+        Layer::Residual { branch, shortcut } => Ok(Paths {
+            branch: row(branch, input, Inside::Branch, &format!("{name}."))?,
+            shortcut: row(shortcut, input, Inside::Shortcut, &format!("{name}.shortcut."))?,
+        }),
+        Layer::Block { layers } if layers.is_empty() => Err("it has no layer".to_owned()),
+        Layer::Block { layers } => {
+            let branch = row(layers, input, Inside::Block, &format!("{name}."))?;
+            Ok(Paths { branch, shortcut: Vec::new() })
+        }
+        _ => Ok(Paths::default()),
     }
-    Ok(Paths {
-        branch: row(branch, input, "branch", &format!("{name}."))?,
-        shortcut: row(shortcut, input, "shortcut", &format!("{name}.shortcut."))?,
-    })
 }
 
-fn row(layers: &[Layer], input: Shape, what: &str, prefix: &str) -> Result<Vec<PlacedLayer>, String> {
-    let mut placed: Vec<PlacedLayer> = Vec::with_capacity(layers.len());
-    for layer in layers {
-        let shape = placed.last().map_or(input, |last| last.output);
-        let found = match layer {
-            Layer::Residual { .. } => Err("a residual block holds no other; put them one behind the other"),
-            Layer::Dropout { .. } => Err("a residual block holds no dropout; put it behind the block"),
+/// Which row of a block layers lie in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Inside {
+    Branch,
+    Shortcut,
+    Block,
+}
+
+impl Inside {
+    /// Its name, as in `layer 2 of its branch`.
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Branch => "branch",
+            Self::Shortcut => "shortcut",
+            Self::Block => "block",
+        }
+    }
+
+    /// Whether a layer may lie there.
+    fn holds(self, layer: &Layer) -> Result<(), &'static str> {
+        match layer {
+            Layer::Residual { .. } if self != Self::Block => {
+                Err("a residual block holds no other; put them one behind the other")
+            }
+            Layer::Block { .. } => Err("a block of layers lies in no other; list its layers in its place"),
+            Layer::Embedding { .. } | Layer::TiedHead => {
+                Err("it lies in no block: the embedding is the model's first layer, the tied head its last")
+            }
             Layer::Linear { .. }
             | Layer::Conv { .. }
             | Layer::MaxPool { .. }
             | Layer::AvgPool { .. }
             | Layer::GlobalAvgPool
             | Layer::BatchNorm
+            | Layer::Residual { .. }
             | Layer::Relu
+            | Layer::LayerNorm
+            | Layer::Attention { .. }
+            | Layer::Gelu
+            | Layer::Dropout { .. }
             | Layer::Flatten => Ok(()),
-        };
+        }
+    }
+}
+
+fn row(layers: &[Layer], input: Shape, inside: Inside, prefix: &str) -> Result<Vec<PlacedLayer>, String> {
+    let what = inside.words();
+    let mut placed: Vec<PlacedLayer> = Vec::with_capacity(layers.len());
+    for layer in layers {
+        let shape = placed.last().map_or(input, |last| last.output);
         let number = placed.len() + 1;
-        let next = found.map_err(str::to_owned).and_then(|()| next(layer, shape, &placed, prefix));
+        let next =
+            inside.holds(layer).map_err(str::to_owned).and_then(|()| next(layer, shape, &placed, prefix));
         placed.push(next.map_err(|reason| format!("layer {number} of its {what}: {reason}"))?);
     }
     Ok(placed)
@@ -116,9 +171,19 @@ fn row(layers: &[Layer], input: Shape, what: &str, prefix: &str) -> Result<Vec<P
 
 fn output(layer: &Layer, input: Shape, paths: &Paths) -> Result<Shape, String> {
     match (layer, input) {
+        (Layer::Embedding { .. } | Layer::TiedHead, input) => sequence::output(layer, input),
+        (_, Shape::Tokens(..)) => {
+            Err(format!("it takes numbers, not {}: put `embedding` before it", words(input)))
+        }
+        (Layer::LayerNorm | Layer::Attention { .. } | Layer::Gelu, input) => sequence::output(layer, input),
+        (Layer::Block { .. }, input) => Ok(paths.branch.last().map_or(input, |last| last.output)),
         (Layer::Linear { outputs }, Shape::Flat(_)) => Ok(Shape::Flat(*outputs)),
+        (Layer::Linear { outputs }, Shape::Sequence(length, _)) => Ok(Shape::Sequence(length, *outputs)),
         (Layer::Linear { .. }, image) => {
             Err(format!("a linear layer takes a flat vector, not {}: put `flatten` before it", words(image)))
+        }
+        (Layer::BatchNorm, text @ Shape::Sequence(..)) => {
+            Err(format!("it takes an image or a flat vector, not {}: `layer-norm` is for texts", words(text)))
         }
         (Layer::Relu | Layer::Dropout { .. } | Layer::BatchNorm, shape) => Ok(shape),
         (Layer::Flatten, shape) => Ok(Shape::Flat(shape.size())),
@@ -141,8 +206,8 @@ fn output(layer: &Layer, input: Shape, paths: &Paths) -> Result<Shape, String> {
         }
         (
             Layer::Conv { .. } | Layer::MaxPool { .. } | Layer::AvgPool { .. } | Layer::GlobalAvgPool,
-            Shape::Flat(size),
-        ) => Err(format!("it takes an image, not a flat vector of {size}")),
+            other,
+        ) => Err(format!("it takes an image, not {}", words(other))),
     }
 }
 
@@ -185,7 +250,10 @@ fn parameters(layer: &Layer, input: Shape, name: &str, paths: &Paths) -> Vec<Par
     let parameter = |role: &str, shape| Parameter { name: format!("{name}.{role}"), shape };
     let both = |weight, bias| vec![parameter("weight", weight), parameter("bias", vec![bias])];
     match (layer, input) {
-        (Layer::Linear { outputs }, input) => both(vec![*outputs, input.size()], *outputs),
+        (Layer::Linear { outputs }, input) => both(vec![*outputs, sequence::width(input)], *outputs),
+        (Layer::Embedding { .. } | Layer::LayerNorm | Layer::Attention { .. }, input) => {
+            sequence::parameters(layer, input, name)
+        }
         (Layer::Conv { outputs, kernel, bias, .. }, Shape::Image(channels, ..)) => {
             let mut all = both(vec![*outputs, channels, *kernel, *kernel], *outputs);
             all.truncate(if *bias { 2 } else { 1 });
@@ -194,16 +262,19 @@ fn parameters(layer: &Layer, input: Shape, name: &str, paths: &Paths) -> Vec<Par
         (Layer::BatchNorm, Shape::Image(channels, ..) | Shape::Flat(channels)) => {
             both(vec![channels], channels)
         }
-        (Layer::Residual { .. }, _) => {
+        (Layer::Residual { .. } | Layer::Block { .. }, _) => {
             paths.layers().flat_map(|placed| placed.parameters.iter().cloned()).collect()
         }
-        // A convolution over a flat vector has no place, and layers without weights have none to list.
+        // What takes no such shape has no place, and layers without weights have none to list.
         (Layer::Conv { .. }, Shape::Flat(_))
+        | (Layer::Conv { .. } | Layer::BatchNorm, Shape::Tokens(..) | Shape::Sequence(..))
         | (
             Layer::MaxPool { .. }
             | Layer::AvgPool { .. }
             | Layer::GlobalAvgPool
             | Layer::Relu
+            | Layer::Gelu
+            | Layer::TiedHead
             | Layer::Dropout { .. }
             | Layer::Flatten,
             _,
@@ -215,13 +286,25 @@ fn parameters(layer: &Layer, input: Shape, name: &str, paths: &Paths) -> Vec<Par
 /// value to two sums (the second of squares, 2), then multiplies and adds.
 fn flops(layer: &Layer, input: Shape, output: Shape, paths: &Paths) -> u64 {
     let per_output = match (layer, input) {
-        (Layer::Linear { .. }, input) => 2 * input.size() as u64,
+        (Layer::Linear { .. }, input) => 2 * sequence::width(input) as u64,
+        (
+            Layer::Embedding { .. }
+            | Layer::LayerNorm
+            | Layer::Attention { .. }
+            | Layer::Gelu
+            | Layer::TiedHead,
+            input,
+        ) => sequence::flops_per_output(layer, input),
         (Layer::Conv { kernel, .. }, Shape::Image(channels, ..)) => 2 * (channels * kernel * kernel) as u64,
         (Layer::MaxPool { kernel, .. } | Layer::AvgPool { kernel, .. }, _) => (kernel * kernel) as u64,
         (Layer::GlobalAvgPool, Shape::Image(_, rows, columns)) => (rows * columns) as u64,
         (Layer::BatchNorm, _) => 5,
         (Layer::Relu | Layer::Dropout { .. } | Layer::Residual { .. }, _) => 1,
-        (Layer::Conv { .. } | Layer::GlobalAvgPool, Shape::Flat(_)) | (Layer::Flatten, _) => 0,
+        (
+            Layer::Conv { .. } | Layer::GlobalAvgPool,
+            Shape::Flat(_) | Shape::Tokens(..) | Shape::Sequence(..),
+        )
+        | (Layer::Flatten | Layer::Block { .. }, _) => 0,
     };
     let inside = paths.layers().fold(0, |sum: u64, placed| sum.saturating_add(placed.flops));
     per_output.saturating_mul(output.size() as u64).saturating_add(inside)
@@ -233,7 +316,7 @@ mod tests {
 
     /// A flat layer of `outputs` over an image of one channel.
     fn misfit(rows: usize, columns: usize, outputs: usize) -> Option<Misfit> {
-        let data = DatasetProfile { input: Shape::Image(1, rows, columns), classes: outputs };
+        let data = DatasetProfile::of_classes(Shape::Image(1, rows, columns), outputs);
         place(ModelKind::Sequential, &[Layer::Flatten, Layer::Linear { outputs }], data).1
     }
 
@@ -244,7 +327,7 @@ mod tests {
         let reason = "the model would have more than 2^32 - 1 weights".to_owned();
         assert_eq!(misfit(255, 257, 65_536), Some(Misfit { layer: 1, reason: reason.clone() }));
         let layers = [Layer::Flatten, Layer::Linear { outputs: 9 }, Layer::Linear { outputs: usize::MAX }];
-        let data = DatasetProfile { input: Shape::Image(1, 1, 1), classes: 9 };
+        let data = DatasetProfile::of_classes(Shape::Image(1, 1, 1), 9);
         assert_eq!(place(ModelKind::Sequential, &layers, data).1, Some(Misfit { layer: 2, reason }));
     }
 }

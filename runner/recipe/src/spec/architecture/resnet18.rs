@@ -26,7 +26,7 @@ mod tests {
 
     #[test]
     fn on_imagenet_it_has_11_7_million_weights_and_3_6_billion_operations() {
-        let data = DatasetProfile { input: Shape::Image(3, 224, 224), classes: 1000 };
+        let data = DatasetProfile::of_classes(Shape::Image(3, 224, 224), 1000);
         let (model, misfit) = place(ModelKind::Resnet18, &layers(ModelKind::Resnet18, 1000).unwrap(), data);
         assert_eq!(misfit, None);
         let last = model.layers.len() - 2;

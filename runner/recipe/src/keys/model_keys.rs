@@ -1,0 +1,139 @@
+//! The keys of the recipe itself, and of the model.
+
+use crate::keys::key::{Key, Kind, Range, Usual};
+use crate::spec::family::Family;
+use crate::{Init, LayerKind, ModelKind};
+
+pub(crate) const KEYS: &[Key] = &[
+    Key::new("schema", Kind::Whole(1, 1), "Version of the recipe format.").example("1").sweep(),
+    Key::new("name", Kind::Text, "Names the sweep in lists and reports; by default the file's name.")
+        .example("\"first-steps\"")
+        .sweep(),
+    Key::new("question", Kind::Text, "What the sweep is meant to answer; the report's headline.")
+        .default("\"\"")
+        .example("\"Which strategy trains faster on this machine?\"")
+        .sweep(),
+    Key::new(
+        "extends",
+        Kind::TextList,
+        "Recipes to start from, relative to this file, laid over each other from left to right; tables are \
+         merged deep, arrays replaced.",
+    )
+    .example("[\"base.toml\"]")
+    .sweep(),
+    Key::new("model", Kind::Table, "What is trained. The loss is the mean cross-entropy of the classes, or of the next tokens of a text."),
+    Key::new("model.kind", Kind::Choice(ModelKind::CHOICES), "Which model.").default("\"mnist-mlp\""),
+    Key::new(
+        "model.init",
+        Kind::Choice(Init::CHOICES),
+        "How the initial weights and biases are drawn, from the run's seed.",
+    )
+    .of(ModelKind::OF_LAYERS)
+    .default("\"pytorch\"")
+    .usual(&[Usual { kind: ModelKind::Gpt.name(), toml: "\"gpt2\"" }]),
+    Key::new("model.depth", Kind::Whole(1, 1024), "Blocks of a `gpt`, each of attention and a hidden layer.")
+        .of(&[ModelKind::Gpt.name()])
+        .default("2"),
+    Key::new("model.heads", Kind::Whole(1, 1024), "Heads of each attention of a `gpt`; they divide the width.")
+        .of(&[ModelKind::Gpt.name()])
+        .default("4"),
+    Key::new("model.width", Kind::Whole(1, 1 << 16), "Values at each position of a `gpt`; its hidden layers have four times as many.")
+        .of(&[ModelKind::Gpt.name()])
+        .default("64"),
+    Key::new(
+        "model.file",
+        Kind::Path,
+        "The TorchScript file of a model; relative to the recipe (on the command line: to the current folder). Its methods `stage0`, \
+         `stage1` and so on are its layers, else `forward` is one layer. The weights in the file are the initial weights of all repeats, and \
+         weights without `requires_grad` stay as they are.",
+    )
+    .of(&[ModelKind::Torchscript.name()])
+    .example("\"model.pt\""),
+    Key::new(
+        "model.dropout",
+        Kind::Number(Range::BELOW_ONE),
+        "Probability that a `gpt` in training sets a value to zero: behind the embedding, each attention and each hidden layer.",
+    )
+    .of(&[ModelKind::Gpt.name()])
+    .default("0.0"),
+    Key::new("model.layers", Kind::Layers, "The layers of a sequential model, from the input to the classes.")
+        .of(&[ModelKind::Sequential.name()])
+        .example("[{ kind = \"flatten\" }, { kind = \"linear\", outputs = 10 }]"),
+    Key::new("model.layers.kind", Kind::Choice(LayerKind::CHOICES), "What the layer does.").example("\"linear\"").sweep(),
+    Key::new("model.layers.outputs", Kind::Whole(1, 1 << 20), "Width, or channels, of the layer's result.")
+        .of(&[LayerKind::Linear.name(), LayerKind::Conv.name()])
+        .example("500")
+        .sweep(),
+    Key::new("model.layers.kernel", Kind::Whole(1, 1024), "Side of the square window.")
+        .of(&[LayerKind::Conv.name(), LayerKind::MaxPool.name(), LayerKind::AvgPool.name()])
+        .example("5")
+        .sweep(),
+    Key::new(
+        "model.layers.stride",
+        Kind::Whole(1, 1024),
+        "Step of the window; by default 1 for `conv` and the kernel's side for pools.",
+    )
+    .of(&[LayerKind::Conv.name(), LayerKind::MaxPool.name(), LayerKind::AvgPool.name()])
+    .example("2")
+    .sweep(),
+    Key::new(
+        "model.layers.padding",
+        Kind::Whole(0, 1024),
+        "What is put on each side of the image: zeros for `conv`, for `max-pool` values that are never the largest, \
+         at most half of the window.",
+    )
+    .of(&[LayerKind::Conv.name(), LayerKind::MaxPool.name()])
+    .default("0")
+    .example("2")
+    .sweep(),
+    Key::new(
+        "model.layers.bias",
+        Kind::Flag,
+        "Whether each channel of a convolution has a bias; before a `batch-norm`, which has one, it would do nothing.",
+    )
+    .of(&[LayerKind::Conv.name()])
+    .default("true")
+    .example("false")
+    .sweep(),
+    Key::new(
+        "model.layers.branch",
+        Kind::Layers,
+        "The layers whose result a residual block adds to its shortcut; no other block.",
+    )
+    .of(&[LayerKind::Residual.name()])
+    .example("[{ kind = \"conv\", outputs = 16, kernel = 3, padding = 1, bias = false }, \"batch-norm\"]")
+    .sweep(),
+    Key::new(
+        "model.layers.shortcut",
+        Kind::Layers,
+        "The layers that a residual block's input takes beside the branch, where its shape changes there; without \
+         them the input itself is added.",
+    )
+    .of(&[LayerKind::Residual.name()])
+    .example("[{ kind = \"conv\", outputs = 16, kernel = 1, stride = 2, bias = false }, \"batch-norm\"]")
+    .sweep(),
+    Key::new("model.layers.width", Kind::Whole(1, 1 << 16), "Values of an embedding's vector for a token.")
+        .of(&[LayerKind::Embedding.name()])
+        .example("64")
+        .sweep(),
+    Key::new("model.layers.heads", Kind::Whole(1, 1024), "Parts of the width that attend by themselves; they divide it.")
+        .of(&[LayerKind::Attention.name()])
+        .example("4")
+        .sweep(),
+    Key::new(
+        "model.layers.layers",
+        Kind::Layers,
+        "The layers of a block; residual blocks may be among them, but no other block of layers.",
+    )
+    .of(&[LayerKind::Block.name()])
+    .example("[{ kind = \"residual\", branch = [\"layer-norm\", { kind = \"attention\", heads = 4 }] }]")
+    .sweep(),
+    Key::new(
+        "model.layers.rate",
+        Kind::Number(Range::BELOW_ONE),
+        "Probability that a value is set to zero while training.",
+    )
+    .of(&[LayerKind::Dropout.name()])
+    .default("0.5")
+    .sweep(),
+];
