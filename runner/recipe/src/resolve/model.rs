@@ -48,6 +48,10 @@ impl<'a> Models<'a> {
             | ModelKind::CifarCnn
             | ModelKind::Resnet20
             | ModelKind::Resnet18
+            | ModelKind::Resnet50
+            | ModelKind::Vgg19
+            | ModelKind::VggCifar
+            | ModelKind::Cifar100Cnn
             | ModelKind::VggSplitbrain
             | ModelKind::Sequential) => self.layers(cell, kind, source),
         }

@@ -60,7 +60,8 @@ family! {
     /// The layers that a sequential model can have.
     pub enum LayerKind {
         Linear = "linear": "y = W x + b, on a flat vector.",
-        Conv = "conv": "Convolution with a square kernel, and a bias unless `bias = false`, on an image.",
+        Conv = "conv": "Convolution with a square kernel, and a bias unless `bias = false`, on an image; with `groups` each \
+            group of channels by itself.",
         MaxPool = "max-pool": "The largest value of each square window.",
         AvgPool = "avg-pool": "The mean of each square window.",
         GlobalAvgPool = "global-avg-pool": "The mean of each channel: an image becomes a flat vector of its channels.",
@@ -70,6 +71,9 @@ family! {
             with `train.accumulate`), so that several workers do not equal one process; of a single value, the bias \
             comes out. Evaluation takes them from up to 2,048 training samples, the same for all models of a data set, \
             for the weights that are evaluated: nothing of them travels or is stored.",
+        LocalResponseNorm = "local-response-norm": "AlexNet's: each value of an image divided by (k + alpha / size * \
+            s)^beta, s being the sum of the squares of the `size` channels around it at its place, fewer at the ends. \
+            PyTorch and Caffe divide alpha by the size; the paper does not.",
         Residual = "residual": "branch(x) + shortcut(x): two rows of layers over the same input, added; without a \
             `shortcut`, x itself is added. One layer for schedules and exchanges: its gradient is complete at once.",
         Relu = "relu": "max(x, 0).",
@@ -101,6 +105,9 @@ pub enum Layer {
         /// Whether each channel has a bias.
         #[serde(default = "biased", skip_serializing_if = "is_biased")]
         bias: bool,
+        /// Groups of channels, each of which sees its own part of the input's channels only; it divides both numbers of channels.
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        groups: usize,
     },
     /// Largest value of each square window.
     MaxPool {
@@ -111,19 +118,40 @@ pub enum Layer {
         /// What the image is widened by on each side, with values that are never the largest; at most half of the window.
         #[serde(default, skip_serializing_if = "is_zero")]
         padding: usize,
+        /// Whether a last window reaches over the end where the stride leaves a remainder; it begins inside of the image.
+        #[serde(default, skip_serializing_if = "is_down")]
+        ceil: bool,
     },
-    /// Mean of each square window.
+    /// Mean of each square window, over what the image is widened by as well, and not over what lies beyond that.
     AvgPool {
         /// Side of the window.
         kernel: usize,
         /// Step of the window.
         stride: usize,
+        /// Zeros on each side; at most half of the window.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        padding: usize,
+        /// As of a `max-pool`.
+        #[serde(default, skip_serializing_if = "is_down")]
+        ceil: bool,
     },
     /// Mean of each channel.
     GlobalAvgPool,
     /// Batch normalisation (Ioffe and Szegedy, 2015, arXiv 1502.03167, algorithm 1) of each channel, or of each value of a flat
     /// vector: gamma (x - mean) / sqrt(variance + 1e-5) + beta, with the variance of the population.
     BatchNorm,
+    /// Local response normalisation (Krizhevsky et al., 2012, section 3.3) in PyTorch's form: x_c / (k + alpha / size * sum of
+    /// x_i^2)^beta, i from c - size / 2 to c + (size - 1) / 2, both rounded down. The paper has alpha in the place of alpha / size.
+    LocalResponseNorm {
+        /// Channels that are summed over.
+        size: usize,
+        /// Factor of the mean of their squares.
+        alpha: f32,
+        /// Exponent.
+        beta: f32,
+        /// What is added.
+        k: f32,
+    },
     /// branch(x) + shortcut(x) (He et al., 2016, arXiv 1512.03385, equations 1 and 2).
     Residual {
         /// The layers of F, at least one; no dropout and no other block.
@@ -152,6 +180,20 @@ fn is_biased(bias: &bool) -> bool {
     *bias
 }
 
+fn one() -> usize {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_one(groups: &usize) -> bool {
+    *groups == 1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_down(ceil: &bool) -> bool {
+    !*ceil
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(padding: &usize) -> bool {
     *padding == 0
@@ -167,6 +209,7 @@ impl Layer {
             Self::AvgPool { .. } => LayerKind::AvgPool,
             Self::GlobalAvgPool => LayerKind::GlobalAvgPool,
             Self::BatchNorm => LayerKind::BatchNorm,
+            Self::LocalResponseNorm { .. } => LayerKind::LocalResponseNorm,
             Self::Residual { .. } => LayerKind::Residual,
             Self::Relu => LayerKind::Relu,
             Self::Dropout { .. } => LayerKind::Dropout,
@@ -228,6 +271,7 @@ impl PlacedLayer {
             | Layer::MaxPool { .. }
             | Layer::AvgPool { .. }
             | Layer::GlobalAvgPool
+            | Layer::LocalResponseNorm { .. }
             | Layer::Relu
             | Layer::Dropout { .. }
             | Layer::Flatten => false,

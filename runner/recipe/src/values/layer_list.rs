@@ -62,18 +62,30 @@ fn build(kind: LayerKind, item: &Item, table: &Table) -> Result<Layer, Finding> 
             stride: fields.whole_or("stride", 1)?,
             padding: fields.whole("padding")?,
             bias: fields.flag("bias")?,
+            groups: fields.whole("groups")?,
         },
         LayerKind::MaxPool => {
             let kernel = fields.whole("kernel")?;
             let stride = fields.whole_or("stride", kernel)?;
-            Layer::MaxPool { kernel, stride, padding: fields.whole("padding")? }
+            Layer::MaxPool { kernel, stride, padding: fields.whole("padding")?, ceil: fields.flag("ceil")? }
         }
         LayerKind::AvgPool => {
             let kernel = fields.whole("kernel")?;
-            Layer::AvgPool { kernel, stride: fields.whole_or("stride", kernel)? }
+            Layer::AvgPool {
+                kernel,
+                stride: fields.whole_or("stride", kernel)?,
+                padding: fields.whole("padding")?,
+                ceil: fields.flag("ceil")?,
+            }
         }
         LayerKind::GlobalAvgPool => Layer::GlobalAvgPool,
         LayerKind::BatchNorm => Layer::BatchNorm,
+        LayerKind::LocalResponseNorm => Layer::LocalResponseNorm {
+            size: fields.whole("size")?,
+            alpha: fields.number("alpha")? as f32,
+            beta: fields.number("beta")? as f32,
+            k: fields.number("k")? as f32,
+        },
         LayerKind::Residual => Layer::Residual {
             branch: fields.layers("branch")?.ok_or_else(|| missing("branch", kind.name(), item))?,
             shortcut: fields.layers("shortcut")?.unwrap_or_default(),

@@ -42,6 +42,7 @@ fn fill(layer: &PlacedLayer, init: Init, seed: u64, weights: &mut Vec<f32>) {
         Layer::MaxPool { .. }
         | Layer::AvgPool { .. }
         | Layer::GlobalAvgPool
+        | Layer::LocalResponseNorm { .. }
         | Layer::Relu
         | Layer::Dropout { .. }
         | Layer::Flatten => {}

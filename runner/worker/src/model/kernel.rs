@@ -66,7 +66,7 @@ pub(super) fn forward(
             let y = bias.f_addmm(&x, &weight.f_transpose(0, 1)?)?;
             Ok((y, Saved::Input(x)))
         }
-        Layer::Conv { .. } => recorded(layer, weights, &x, pass.normaliser),
+        Layer::Conv { .. } | Layer::LocalResponseNorm { .. } => recorded(layer, weights, &x, pass.normaliser),
         Layer::BatchNorm | Layer::Residual { .. } => match pass.normaliser {
             Normaliser::OfBatch => recorded(layer, weights, &x, pass.normaliser),
             // No backward pass follows.
@@ -76,13 +76,13 @@ pub(super) fn forward(
                 Ok((operation::result(layer, &operands, &x, pass.normaliser)?, Saved::Nothing))
             }
         },
-        Layer::MaxPool { kernel, stride, padding } => {
+        Layer::MaxPool { kernel, stride, padding, ceil } => {
             let (y, places) =
-                x.f_max_pool2d_with_indices(pair(kernel), pair(stride), pair(padding), [1, 1], false)?;
+                x.f_max_pool2d_with_indices(pair(kernel), pair(stride), pair(padding), [1, 1], ceil)?;
             Ok((y, Saved::Chosen { input: x, places }))
         }
-        Layer::AvgPool { kernel, stride } => {
-            let y = x.f_avg_pool2d(pair(kernel), pair(stride), [0, 0], false, true, None)?;
+        Layer::AvgPool { kernel, stride, padding, ceil } => {
+            let y = x.f_avg_pool2d(pair(kernel), pair(stride), pair(padding), ceil, true, None)?;
             Ok((y, Saved::Input(x)))
         }
         Layer::GlobalAvgPool => Ok((x.f_mean_dim(&[2_i64, 3][..], false, Kind::Float)?, Saved::Nothing)),
@@ -136,23 +136,24 @@ pub(super) fn backward(
     let gy = down.gy;
     match (layer.layer.clone(), saved) {
         (Layer::Linear { .. }, Saved::Input(x)) => linear(layer, &x, down),
-        (Layer::Conv { .. } | Layer::BatchNorm | Layer::Residual { .. }, Saved::Recorded(recording)) => {
-            recording.backward(layer, down)
-        }
+        (
+            Layer::Conv { .. } | Layer::LocalResponseNorm { .. } | Layer::BatchNorm | Layer::Residual { .. },
+            Saved::Recorded(recording),
+        ) => recording.backward(layer, down),
         _ if !down.wants_input => Ok(None),
-        (Layer::MaxPool { kernel, stride, padding }, Saved::Chosen { input, places }) => input
+        (Layer::MaxPool { kernel, stride, padding, ceil }, Saved::Chosen { input, places }) => input
             .f_max_pool2d_with_indices_backward(
                 gy,
                 pair(kernel),
                 pair(stride),
                 pair(padding),
                 [1, 1],
-                false,
+                ceil,
                 &places,
             )
             .map(Some),
-        (Layer::AvgPool { kernel, stride }, Saved::Input(x)) => {
-            x.f_avg_pool2d_backward(gy, pair(kernel), pair(stride), [0, 0], false, true, None).map(Some)
+        (Layer::AvgPool { kernel, stride, padding, ceil }, Saved::Input(x)) => {
+            x.f_avg_pool2d_backward(gy, pair(kernel), pair(stride), pair(padding), ceil, true, None).map(Some)
         }
         (Layer::GlobalAvgPool, Saved::Nothing) => spread(layer, gy).map(Some),
         (Layer::Relu, Saved::Output(y)) => y.f_threshold_backward(gy, 0.0).map(Some),

@@ -22,3 +22,5 @@ mod slices;
 mod support;
 #[cfg(test)]
 mod training;
+#[cfg(test)]
+mod vision;

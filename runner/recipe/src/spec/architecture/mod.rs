@@ -1,13 +1,18 @@
 //! The models that have a name, a file for each, and how layers are put in place.
 
 mod basic_block;
+mod bottleneck;
+mod cifar100_cnn;
 mod cifar_cnn;
 mod lenet;
 mod mnist_mlp;
 mod place;
 mod resnet18;
 mod resnet20;
+mod resnet50;
 mod softmax;
+mod vgg19;
+mod vgg_cifar;
 mod vgg_splitbrain;
 
 pub(crate) use place::{MOST_WEIGHTS, Misfit, place};
@@ -23,6 +28,10 @@ pub(crate) fn layers(kind: ModelKind, classes: usize) -> Option<Vec<Layer>> {
         ModelKind::CifarCnn => cifar_cnn::layers(classes),
         ModelKind::Resnet20 => resnet20::layers(classes),
         ModelKind::Resnet18 => resnet18::layers(classes),
+        ModelKind::Resnet50 => resnet50::layers(classes),
+        ModelKind::Vgg19 => vgg19::layers(classes),
+        ModelKind::VggCifar => vgg_cifar::layers(classes),
+        ModelKind::Cifar100Cnn => cifar100_cnn::layers(classes),
         ModelKind::VggSplitbrain => vgg_splitbrain::layers(classes),
         ModelKind::Sequential | ModelKind::Torchscript => return None,
     })

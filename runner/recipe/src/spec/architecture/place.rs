@@ -104,6 +104,7 @@ fn row(layers: &[Layer], input: Shape, what: &str, prefix: &str) -> Result<Vec<P
             | Layer::AvgPool { .. }
             | Layer::GlobalAvgPool
             | Layer::BatchNorm
+            | Layer::LocalResponseNorm { .. }
             | Layer::Relu
             | Layer::Flatten => Ok(()),
         };
@@ -124,23 +125,36 @@ fn output(layer: &Layer, input: Shape, paths: &Paths) -> Result<Shape, String> {
         (Layer::Flatten, shape) => Ok(Shape::Flat(shape.size())),
         (Layer::GlobalAvgPool, Shape::Image(channels, ..)) => Ok(Shape::Flat(channels)),
         (Layer::Residual { .. }, input) => sum(input, paths),
-        (Layer::Conv { outputs, kernel, stride, padding, .. }, Shape::Image(_, rows, columns)) => {
-            let window = Window { kernel: *kernel, stride: *stride, padding: *padding };
+        (Layer::LocalResponseNorm { .. }, Shape::Image(..)) => Ok(input),
+        (
+            Layer::Conv { outputs, kernel, stride, padding, groups, .. },
+            Shape::Image(channels, rows, columns),
+        ) => {
+            if !channels.is_multiple_of(*groups) || !outputs.is_multiple_of(*groups) {
+                return Err(format!(
+                    "{groups} groups do not divide {channels} channels that come in and {outputs} that come out"
+                ));
+            }
+            let window = Window { kernel: *kernel, stride: *stride, padding: *padding, ceil: false };
             Ok(Shape::Image(*outputs, window.slide(rows)?, window.slide(columns)?))
         }
-        (Layer::MaxPool { kernel, stride, padding }, Shape::Image(channels, rows, columns)) => {
+        (
+            Layer::MaxPool { kernel, stride, padding, ceil }
+            | Layer::AvgPool { kernel, stride, padding, ceil },
+            Shape::Image(channels, rows, columns),
+        ) => {
             if 2 * padding > *kernel {
                 return Err(format!("padding of {padding} is more than half of a window of {kernel}"));
             }
-            let window = Window { kernel: *kernel, stride: *stride, padding: *padding };
-            Ok(Shape::Image(channels, window.slide(rows)?, window.slide(columns)?))
-        }
-        (Layer::AvgPool { kernel, stride }, Shape::Image(channels, rows, columns)) => {
-            let window = Window { kernel: *kernel, stride: *stride, padding: 0 };
+            let window = Window { kernel: *kernel, stride: *stride, padding: *padding, ceil: *ceil };
             Ok(Shape::Image(channels, window.slide(rows)?, window.slide(columns)?))
         }
         (
-            Layer::Conv { .. } | Layer::MaxPool { .. } | Layer::AvgPool { .. } | Layer::GlobalAvgPool,
+            Layer::Conv { .. }
+            | Layer::MaxPool { .. }
+            | Layer::AvgPool { .. }
+            | Layer::GlobalAvgPool
+            | Layer::LocalResponseNorm { .. },
             Shape::Flat(size),
         ) => Err(format!("it takes an image, not a flat vector of {size}")),
     }
@@ -161,23 +175,27 @@ fn sum(input: Shape, paths: &Paths) -> Result<Shape, String> {
     Err(format!("its branch gives {}, its shortcut {}{cure}", words(branch), words(shortcut)))
 }
 
-/// A window that slides over a side of an image. As in PyTorch, a remainder shorter than the stride is not covered.
+/// A window that slides over a side of an image. As in PyTorch, a remainder shorter than the stride is not covered, or with
+/// `ceil` by a window more, unless that would begin behind the image and the padding before it.
 #[derive(Clone, Copy)]
 struct Window {
     kernel: usize,
     stride: usize,
     padding: usize,
+    ceil: bool,
 }
 
 impl Window {
     /// Its positions along a side.
     fn slide(self, side: usize) -> Result<usize, String> {
-        let Self { kernel, stride, padding } = self;
-        let side = side + 2 * padding;
-        if kernel > side {
-            return Err(format!("a window of {kernel} does not fit a side of {side}"));
+        let Self { kernel, stride, padding, ceil } = self;
+        let wide = side + 2 * padding;
+        if kernel > wide {
+            return Err(format!("a window of {kernel} does not fit a side of {wide}"));
         }
-        Ok((side - kernel) / stride + 1)
+        let left = wide - kernel;
+        let more = ceil && left.div_ceil(stride) * stride < side + padding;
+        Ok(if more { left.div_ceil(stride) } else { left / stride } + 1)
     }
 }
 
@@ -186,8 +204,8 @@ fn parameters(layer: &Layer, input: Shape, name: &str, paths: &Paths) -> Vec<Par
     let both = |weight, bias| vec![parameter("weight", weight), parameter("bias", vec![bias])];
     match (layer, input) {
         (Layer::Linear { outputs }, input) => both(vec![*outputs, input.size()], *outputs),
-        (Layer::Conv { outputs, kernel, bias, .. }, Shape::Image(channels, ..)) => {
-            let mut all = both(vec![*outputs, channels, *kernel, *kernel], *outputs);
+        (Layer::Conv { outputs, kernel, bias, groups, .. }, Shape::Image(channels, ..)) => {
+            let mut all = both(vec![*outputs, channels / groups, *kernel, *kernel], *outputs);
             all.truncate(if *bias { 2 } else { 1 });
             all
         }
@@ -203,6 +221,7 @@ fn parameters(layer: &Layer, input: Shape, name: &str, paths: &Paths) -> Vec<Par
             Layer::MaxPool { .. }
             | Layer::AvgPool { .. }
             | Layer::GlobalAvgPool
+            | Layer::LocalResponseNorm { .. }
             | Layer::Relu
             | Layer::Dropout { .. }
             | Layer::Flatten,
@@ -212,14 +231,18 @@ fn parameters(layer: &Layer, input: Shape, name: &str, paths: &Paths) -> Vec<Par
 }
 
 /// Operations of one example's forward pass. The bias is what a sum starts from, so that it costs nothing. Batch norm adds a
-/// value to two sums (the second of squares, 2), then multiplies and adds.
+/// value to two sums (the second of squares, 2), then multiplies and adds. Local response norm squares a value and adds `size` of
+/// these, multiplies, adds, takes a power and divides.
 fn flops(layer: &Layer, input: Shape, output: Shape, paths: &Paths) -> u64 {
     let per_output = match (layer, input) {
         (Layer::Linear { .. }, input) => 2 * input.size() as u64,
-        (Layer::Conv { kernel, .. }, Shape::Image(channels, ..)) => 2 * (channels * kernel * kernel) as u64,
+        (Layer::Conv { kernel, groups, .. }, Shape::Image(channels, ..)) => {
+            2 * (channels / groups * kernel * kernel) as u64
+        }
         (Layer::MaxPool { kernel, .. } | Layer::AvgPool { kernel, .. }, _) => (kernel * kernel) as u64,
         (Layer::GlobalAvgPool, Shape::Image(_, rows, columns)) => (rows * columns) as u64,
         (Layer::BatchNorm, _) => 5,
+        (Layer::LocalResponseNorm { size, .. }, _) => *size as u64 + 5,
         (Layer::Relu | Layer::Dropout { .. } | Layer::Residual { .. }, _) => 1,
         (Layer::Conv { .. } | Layer::GlobalAvgPool, Shape::Flat(_)) | (Layer::Flatten, _) => 0,
     };

@@ -1,0 +1,105 @@
+//! Local response norm, groups of channels, and pools that round up: the definitions against numbers of PyTorch, and the worker
+//! against the definitions.
+
+use crate::gradients::{batch, close, gradient};
+use crate::plain;
+use crate::residual::{differences, uneven};
+use crate::support::{GREY, avg_pool, conv, drawn, linear, named, place};
+use recipe::{Layer, ModelKind, Shape};
+use strategies::Learner;
+use worker::model::TorchLearner;
+
+const RESPONSE: Layer = Layer::LocalResponseNorm { size: 3, alpha: 0.5, beta: 0.75, k: 2.0 };
+const GROUPED: Layer = Layer::Conv { outputs: 6, kernel: 3, stride: 1, padding: 1, bias: true, groups: 2 };
+const LARGEST: Layer = Layer::MaxPool { kernel: 2, stride: 2, padding: 0, ceil: true };
+const MEAN: Layer = Layer::AvgPool { kernel: 3, stride: 2, padding: 1, ceil: true };
+
+/// A small model with all of them, on images of 7 x 7 behind its first pool.
+pub(crate) fn layers() -> Vec<Layer> {
+    vec![
+        avg_pool(4, 4),
+        conv(4, 3, 1, 1),
+        RESPONSE,
+        GROUPED,
+        Layer::Relu,
+        LARGEST,
+        MEAN,
+        Layer::Flatten,
+        linear(10),
+    ]
+}
+
+fn ramp(count: usize, step: usize) -> impl Iterator<Item = f64> {
+    (0..count).map(move |place| ((place * step + 11) % 101) as f64 / 101.0 - 0.5)
+}
+
+/// `local_response_norm`, `conv2d` with `groups = 2`, `max_pool2d` and `avg_pool2d` with `ceil_mode = True` of PyTorch 2.11 in 64
+/// bits, one behind the other, on the same ramps: channels 0 and 4 of the result.
+#[test]
+fn the_definitions_are_those_of_pytorch() {
+    const FIRST: [f64; 9] = [
+        0.07813403165708457,
+        0.05343341688171141,
+        -0.016903605844125136,
+        0.06781448448433097,
+        0.038548945036743505,
+        -0.1184519471839786,
+        -0.022931100721131564,
+        -0.01895957442897067,
+        -0.11833750396934634,
+    ];
+    const FIFTH: [f64; 9] = [
+        0.36742955194865523,
+        0.5902905800691871,
+        0.28073627394475936,
+        0.4522575380433112,
+        0.5231307273694196,
+        0.05555938027501572,
+        0.06706780354321427,
+        0.08920569228642146,
+        0.011914337223185842,
+    ];
+    let model = place(ModelKind::Sequential, Shape::Image(4, 7, 7), &[RESPONSE, GROUPED, LARGEST, MEAN]);
+    assert_eq!(model.layers[3].output, Shape::Image(6, 3, 3));
+    let weights: Vec<f64> = ramp(108, 53).chain(ramp(6, 29)).collect();
+    let rows = vec![ramp(4 * 49, 37).map(|value| 4.0 * value).collect()];
+    let out = plain::scores(&model, &weights, rows, &mut |_, own| own);
+    for (channel, expected) in [(0, FIRST), (4, FIFTH)] {
+        for (own, theirs) in out[0][9 * channel..].iter().zip(expected) {
+            assert!((own - theirs).abs() < 1e-12, "channel {channel}: {own} and {theirs}");
+        }
+    }
+}
+
+#[test]
+fn loss_and_gradient_are_those_of_the_definitions() {
+    let (model, data) = (place(ModelKind::Sequential, GREY, &layers()), drawn(20, 1, 0.0));
+    let mut learner = TorchLearner::new(model.clone(), data.clone(), 3).unwrap();
+    let weights = uneven(&learner);
+    let batch = batch([4, 0, 7]);
+    let (_, own) = gradient(&mut learner, &weights, &batch);
+    close(&own, &differences(&model, &data, &weights, &batch), 1e-4, "differences");
+}
+
+/// Of p workers' batches the mean gradient is that of all samples together: nothing here looks across a batch.
+#[test]
+fn halves_of_a_batch_have_the_gradient_of_the_whole() {
+    for model in [place(ModelKind::Sequential, GREY, &layers()), named(ModelKind::Cifar100Cnn)] {
+        let mut learner = TorchLearner::new(model, drawn(20, 1, 0.0), 3).unwrap();
+        let weights = learner.initial();
+        let mut of = |examples: std::ops::Range<u32>| gradient(&mut learner, &weights, &batch(examples)).1;
+        let (whole, first, second) = (of(0..8), of(0..4), of(4..8));
+        let mean: Vec<f32> = first.iter().zip(second.iter()).map(|(a, b)| f32::midpoint(*a, *b)).collect();
+        close(&mean, &whole, 1e-5, "halves");
+    }
+}
+
+/// Each group of outputs sees its own channels, so that it has as many inputs as a group has.
+#[test]
+fn weights_of_groups_are_drawn_by_the_inputs_of_a_group() {
+    let model = place(ModelKind::Sequential, Shape::Image(4, 7, 7), &[GROUPED, Layer::Flatten, linear(10)]);
+    let weights = worker::model::initial_weights(&model, 3);
+    let largest = weights[..108].iter().fold(0.0_f32, |most, weight| most.max(weight.abs()));
+    let bound = 1.0 / 18.0_f32.sqrt();
+    assert!(largest <= bound && largest > 0.95 * bound, "{largest} and {bound}");
+}
