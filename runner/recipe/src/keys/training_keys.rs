@@ -1,149 +1,17 @@
-//! The keys of what is trained: model, data set, training, machines and emulation. Arms are described by `arm_keys.rs`.
+//! The keys of how it is trained: data set, training, machines and emulation. The model is described by `model_keys.rs`, arms by
+//! `arm_keys.rs`.
 
 use crate::keys::key::{Ends, Key, Kind, Least, Range, Usual};
 use crate::spec::family::Family;
 use crate::{
-    CardShare, DatasetKind, Init, LayerKind, LrScaleKind, LrShapeKind, ModelKind, OptimizerKind,
-    PartitionKind, Sampling, SplitKind, TargetMetric, Tunnel,
+    CardShare, DatasetKind, LrScaleKind, LrShapeKind, OptimizerKind, PartitionKind, Sampling, SplitKind,
+    TargetMetric, Tunnel,
 };
 
 /// Far above the smallest number in single precision, in which updates are computed.
 const EPSILON: Range = Range::new(1e-12, 1.0, Ends::Closed);
 
 pub(crate) const KEYS: &[Key] = &[
-    Key::new("schema", Kind::Whole(1, 1), "Version of the recipe format.").example("1").sweep(),
-    Key::new("name", Kind::Text, "Names the sweep in lists and reports; by default the file's name.")
-        .example("\"first-steps\"")
-        .sweep(),
-    Key::new("question", Kind::Text, "What the sweep is meant to answer; the report's headline.")
-        .default("\"\"")
-        .example("\"Which strategy trains faster on this machine?\"")
-        .sweep(),
-    Key::new(
-        "extends",
-        Kind::TextList,
-        "Recipes to start from, relative to this file, laid over each other from left to right; tables are \
-         merged deep, arrays replaced.",
-    )
-    .example("[\"base.toml\"]")
-    .sweep(),
-    Key::new("model", Kind::Table, "What is trained. The loss is the mean cross-entropy of the classes."),
-    Key::new("model.kind", Kind::Choice(ModelKind::CHOICES), "Which model.").default("\"mnist-mlp\""),
-    Key::new("model.init", Kind::Choice(Init::CHOICES), "How the initial weights and biases are drawn, from the run's seed.")
-        .of(ModelKind::OF_LAYERS)
-        .default("\"pytorch\""),
-    Key::new(
-        "model.file",
-        Kind::Path,
-        "The TorchScript file of a model; relative to the recipe (on the command line: to the current folder). Its methods `stage0`, \
-         `stage1` and so on are its layers, else `forward` is one layer. The weights in the file are the initial weights of all repeats, and \
-         weights without `requires_grad` stay as they are.",
-    )
-    .of(&[ModelKind::Torchscript.name()])
-    .example("\"model.pt\""),
-    Key::new("model.layers", Kind::Layers, "The layers of a sequential model, from the input to the classes.")
-        .of(&[ModelKind::Sequential.name()])
-        .example("[{ kind = \"flatten\" }, { kind = \"linear\", outputs = 10 }]"),
-    Key::new("model.layers.kind", Kind::Choice(LayerKind::CHOICES), "What the layer does.").example("\"linear\"").sweep(),
-    Key::new("model.layers.outputs", Kind::Whole(1, 1 << 20), "Width, or channels, of the layer's result.")
-        .of(&[LayerKind::Linear.name(), LayerKind::Conv.name()])
-        .example("500")
-        .sweep(),
-    Key::new("model.layers.kernel", Kind::Whole(1, 1024), "Side of the square window.")
-        .of(&[LayerKind::Conv.name(), LayerKind::MaxPool.name(), LayerKind::AvgPool.name()])
-        .example("5")
-        .sweep(),
-    Key::new(
-        "model.layers.stride",
-        Kind::Whole(1, 1024),
-        "Step of the window; by default 1 for `conv` and the kernel's side for pools.",
-    )
-    .of(&[LayerKind::Conv.name(), LayerKind::MaxPool.name(), LayerKind::AvgPool.name()])
-    .example("2")
-    .sweep(),
-    Key::new(
-        "model.layers.padding",
-        Kind::Whole(0, 1024),
-        "What is put on each side of the image: zeros for `conv` and `avg-pool`, for `max-pool` values that are never the \
-         largest; of pools at most half of the window.",
-    )
-    .of(&[LayerKind::Conv.name(), LayerKind::MaxPool.name(), LayerKind::AvgPool.name()])
-    .default("0")
-    .example("2")
-    .sweep(),
-    Key::new(
-        "model.layers.ceil",
-        Kind::Flag,
-        "Whether a last window reaches over the end of the image where the stride leaves a remainder, as in Caffe; a mean \
-         is then one over the part of the window that lies in the image and its padding.",
-    )
-    .of(&[LayerKind::MaxPool.name(), LayerKind::AvgPool.name()])
-    .default("false")
-    .example("true")
-    .sweep(),
-    Key::new(
-        "model.layers.groups",
-        Kind::Whole(1, 1 << 20),
-        "Groups of channels: each group of outputs sees the same group of inputs only. It divides both numbers of channels.",
-    )
-    .of(&[LayerKind::Conv.name()])
-    .default("1")
-    .example("2")
-    .sweep(),
-    Key::new("model.layers.size", Kind::Whole(1, 1 << 20), "Neighbouring channels whose squares are summed.")
-        .of(&[LayerKind::LocalResponseNorm.name()])
-        .default("5")
-        .sweep(),
-    Key::new(
-        "model.layers.alpha",
-        Kind::Number(Range::AT_LEAST_ZERO),
-        "What the sum of squares is multiplied by, after it was divided by `size`.",
-    )
-    .of(&[LayerKind::LocalResponseNorm.name()])
-    .default("0.0001")
-    .sweep(),
-    Key::new("model.layers.beta", Kind::Number(Range::AT_LEAST_ZERO), "The exponent of the divisor.")
-        .of(&[LayerKind::LocalResponseNorm.name()])
-        .default("0.75")
-        .sweep(),
-    Key::new("model.layers.k", Kind::Number(Range::POSITIVE), "What is added to the sum, 1 in Caffe and 2 in the paper of AlexNet.")
-        .of(&[LayerKind::LocalResponseNorm.name()])
-        .default("1.0")
-        .sweep(),
-    Key::new(
-        "model.layers.bias",
-        Kind::Flag,
-        "Whether each channel of a convolution has a bias; before a `batch-norm`, which has one, it would do nothing.",
-    )
-    .of(&[LayerKind::Conv.name()])
-    .default("true")
-    .example("false")
-    .sweep(),
-    Key::new(
-        "model.layers.branch",
-        Kind::Layers,
-        "The layers whose result a residual block adds to its shortcut; no dropout and no other block.",
-    )
-    .of(&[LayerKind::Residual.name()])
-    .example("[{ kind = \"conv\", outputs = 16, kernel = 3, padding = 1, bias = false }, \"batch-norm\"]")
-    .sweep(),
-    Key::new(
-        "model.layers.shortcut",
-        Kind::Layers,
-        "The layers that a residual block's input takes beside the branch, where its shape changes there; without \
-         them the input itself is added.",
-    )
-    .of(&[LayerKind::Residual.name()])
-    .example("[{ kind = \"conv\", outputs = 16, kernel = 1, stride = 2, bias = false }, \"batch-norm\"]")
-    .sweep(),
-    Key::new(
-        "model.layers.rate",
-        Kind::Number(Range::BELOW_ONE),
-        "Probability that a value is set to zero while training.",
-    )
-    .of(&[LayerKind::Dropout.name()])
-    .default("0.5")
-    .sweep(),
     Key::new("dataset", Kind::Table, "What is learned, and how its samples are dealt to the workers."),
     Key::new("dataset.kind", Kind::Choice(DatasetKind::CHOICES), "Which data.").default("\"synthetic\""),
     Key::new(

@@ -76,6 +76,8 @@ family! {
             PyTorch and Caffe divide alpha by the size; the paper does not.",
         Residual = "residual": "branch(x) + shortcut(x): two rows of layers over the same input, added; without a \
             `shortcut`, x itself is added. One layer for schedules and exchanges: its gradient is complete at once.",
+        Branches = "branches": "Rows of layers over the same input, whose channels are put one behind the other: an inception \
+            module. One layer for schedules and exchanges, as `residual` is.",
         Relu = "relu": "max(x, 0).",
         Dropout = "dropout": "Sets values to zero at random while training.",
         Flatten = "flatten": "An image becomes a flat vector.",
@@ -160,6 +162,11 @@ pub enum Layer {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         shortcut: Vec<Layer>,
     },
+    /// The channels of several rows one behind the other (Szegedy et al., 2015, arXiv 1409.4842, figure 2).
+    Branches {
+        /// The layers of each row, at least one row; an empty one passes the input on. No dropout and no block in them.
+        branches: Vec<Vec<Layer>>,
+    },
     /// max(x, 0).
     Relu,
     /// Sets each value to zero with probability `rate` while training, and scales the others by 1 / (1 - rate).
@@ -211,6 +218,7 @@ impl Layer {
             Self::BatchNorm => LayerKind::BatchNorm,
             Self::LocalResponseNorm { .. } => LayerKind::LocalResponseNorm,
             Self::Residual { .. } => LayerKind::Residual,
+            Self::Branches { .. } => LayerKind::Branches,
             Self::Relu => LayerKind::Relu,
             Self::Dropout { .. } => LayerKind::Dropout,
             Self::Flatten => LayerKind::Flatten,
@@ -255,7 +263,7 @@ pub struct PlacedLayer {
     pub parameters: Vec<Parameter>,
     /// Floating-point operations of one example's forward pass; a multiply-add counts two.
     pub flops: u64,
-    /// Of a residual block its layers in their places; of every other layer nothing.
+    /// Of a block its layers in their places; of every other layer nothing.
     #[serde(default, skip_serializing_if = "Paths::is_empty")]
     pub paths: Paths,
 }
@@ -265,7 +273,9 @@ impl PlacedLayer {
     pub fn looks_across_batch(&self) -> bool {
         match self.layer {
             Layer::BatchNorm => true,
-            Layer::Residual { .. } => self.paths.layers().any(Self::looks_across_batch),
+            Layer::Residual { .. } | Layer::Branches { .. } => {
+                self.paths.layers().any(Self::looks_across_batch)
+            }
             Layer::Linear { .. }
             | Layer::Conv { .. }
             | Layer::MaxPool { .. }
@@ -284,22 +294,26 @@ impl PlacedLayer {
     }
 }
 
-/// The two ways through a residual block. The block's parameters are those of the branch, then those of the shortcut.
+/// The ways through a block. A residual block's parameters are those of the branch, then those of the shortcut; others' are those
+/// of their rows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Paths {
     /// From the block's input to what the shortcut is added to.
     pub branch: Vec<PlacedLayer>,
     /// From the block's input to what is added; empty where that is the input itself.
     pub shortcut: Vec<PlacedLayer>,
+    /// Of a block whose results are put one behind the other: its rows; both of the others are empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rows: Vec<Vec<PlacedLayer>>,
 }
 
 impl Paths {
     /// The layers in the order of their parameters.
     pub fn layers(&self) -> impl Iterator<Item = &PlacedLayer> {
-        self.branch.iter().chain(&self.shortcut)
+        self.branch.iter().chain(&self.shortcut).chain(self.rows.iter().flatten())
     }
 
     fn is_empty(&self) -> bool {
-        self.branch.is_empty() && self.shortcut.is_empty()
+        self.branch.is_empty() && self.shortcut.is_empty() && self.rows.is_empty()
     }
 }

@@ -425,6 +425,9 @@ fn impossible_layers() {
     let wide_border =
         sequential(&["{ kind = \"max-pool\", kernel = 3, padding = 2 }", "\"flatten\"", LINEAR]);
     let wide_mean = sequential(&["{ kind = \"avg-pool\", kernel = 3, padding = 2 }", "\"flatten\"", LINEAR]);
+    let branches = |rows: &str| {
+        sequential(&[&format!("{{ kind = \"branches\", branches = [{rows}] }}"), "\"flatten\"", LINEAR])
+    };
     let grouped = |groups: &str| {
         sequential(&[
             &format!("{{ kind = \"conv\", outputs = 4, kernel = 3, {groups} }}"),
@@ -451,6 +454,15 @@ fn impossible_layers() {
             ("a border wider than the window", &[&wide_border]),
             ("a border of zeros wider than the window", &[&wide_mean]),
             ("groups that do not divide the channels", &[&grouped("groups = 2")]),
+            (
+                "branches of different sides",
+                &[&branches("[\"relu\"], [{ kind = \"conv\", outputs = 4, kernel = 3 }]")],
+            ),
+            ("a flat branch", &[&branches("[\"flatten\"]")]),
+            ("no branches", &[&branches("")]),
+            ("branches that are no lists", &[&branches("\"relu\"")]),
+            ("a block in a branch", &[&branches("[{ kind = \"branches\", branches = [[\"relu\"]] }]")]),
+            ("no key of branches", &[&sequential(&["\"branches\"", "\"flatten\"", LINEAR])]),
             ("no group", &[&grouped("groups = 0")]),
             (
                 "a response over a flat vector",

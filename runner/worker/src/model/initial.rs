@@ -36,7 +36,7 @@ fn fill(layer: &PlacedLayer, init: Init, seed: u64, weights: &mut Vec<f32>) {
                 weights.extend(std::iter::repeat_n(value, Parameter::size(parameter)));
             }
         }
-        Layer::Residual { .. } => {
+        Layer::Residual { .. } | Layer::Branches { .. } => {
             layer.paths.layers().for_each(|inner| fill(inner, init, seed, weights));
         }
         Layer::MaxPool { .. }

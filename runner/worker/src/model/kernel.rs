@@ -67,7 +67,7 @@ pub(super) fn forward(
             Ok((y, Saved::Input(x)))
         }
         Layer::Conv { .. } | Layer::LocalResponseNorm { .. } => recorded(layer, weights, &x, pass.normaliser),
-        Layer::BatchNorm | Layer::Residual { .. } => match pass.normaliser {
+        Layer::BatchNorm | Layer::Residual { .. } | Layer::Branches { .. } => match pass.normaliser {
             Normaliser::OfBatch => recorded(layer, weights, &x, pass.normaliser),
             // No backward pass follows.
             Normaliser::Gathered(_) | Normaliser::Fixed(_) => {
@@ -137,7 +137,11 @@ pub(super) fn backward(
     match (layer.layer.clone(), saved) {
         (Layer::Linear { .. }, Saved::Input(x)) => linear(layer, &x, down),
         (
-            Layer::Conv { .. } | Layer::LocalResponseNorm { .. } | Layer::BatchNorm | Layer::Residual { .. },
+            Layer::Conv { .. }
+            | Layer::LocalResponseNorm { .. }
+            | Layer::BatchNorm
+            | Layer::Residual { .. }
+            | Layer::Branches { .. },
             Saved::Recorded(recording),
         ) => recording.backward(layer, down),
         _ if !down.wants_input => Ok(None),

@@ -33,6 +33,11 @@ pub(super) fn result(
         }
         (Layer::BatchNorm, [weight, bias]) => normaliser.result(&layer.name, x, weight, bias),
         (Layer::Residual { .. }, operands) => sum(layer, operands, x, normaliser),
+        (Layer::Branches { .. }, operands) => {
+            let mut operands = Operands { layer, left: operands };
+            let rows = layer.paths.rows.iter().map(|row| operands.row(row, x, normaliser));
+            Tensor::f_cat(&rows.collect::<Result<Vec<_>, _>>()?, 1)
+        }
         (Layer::Relu, []) => x.f_relu(),
         (Layer::Flatten, []) => x.f_flatten(1, -1),
         // Its masks are the learner's; no block has one.
@@ -77,6 +82,32 @@ impl Scale {
     }
 }
 
+/// The operands of a block that its rows have not taken yet.
+struct Operands<'a> {
+    layer: &'a PlacedLayer,
+    left: &'a [&'a Tensor],
+}
+
+impl Operands<'_> {
+    /// Takes `x` through a row of the block's layers, with the next operands.
+    fn row(
+        &mut self,
+        layers: &[PlacedLayer],
+        x: &Tensor,
+        normaliser: &mut Normaliser<'_>,
+    ) -> Result<Tensor, TchError> {
+        let mut y = x.shallow_clone();
+        for inner in layers {
+            let (own, rest) = self.left.split_at_checked(inner.parameters.len()).ok_or_else(|| {
+                TchError::Shape(format!("{} has too few operands for {}", self.layer.name, inner.name))
+            })?;
+            self.left = rest;
+            y = result(inner, own, &y, normaliser)?;
+        }
+        Ok(y)
+    }
+}
+
 /// branch(x) + shortcut(x).
 fn sum(
     layer: &PlacedLayer,
@@ -84,19 +115,8 @@ fn sum(
     x: &Tensor,
     normaliser: &mut Normaliser<'_>,
 ) -> Result<Tensor, TchError> {
-    let mut left = operands;
-    let mut row = |layers: &[PlacedLayer]| -> Result<Tensor, TchError> {
-        let mut y = x.shallow_clone();
-        for inner in layers {
-            let (own, rest) = left.split_at_checked(inner.parameters.len()).ok_or_else(|| {
-                TchError::Shape(format!("{} does not take {} operands", layer.name, operands.len()))
-            })?;
-            left = rest;
-            y = result(inner, own, &y, normaliser)?;
-        }
-        Ok(y)
-    };
-    let branch = row(&layer.paths.branch)?;
-    let shortcut = row(&layer.paths.shortcut)?;
+    let mut operands = Operands { layer, left: operands };
+    let branch = operands.row(&layer.paths.branch, x, normaliser)?;
+    let shortcut = operands.row(&layer.paths.shortcut, x, normaliser)?;
     branch.f_add(&shortcut)
 }

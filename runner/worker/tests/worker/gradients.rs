@@ -115,6 +115,22 @@ fn result(placed: &PlacedLayer, own: &[Tensor], x: &Tensor) -> Tensor {
             };
             row(&placed.paths.branch) + row(&placed.paths.shortcut)
         }
+        Layer::Branches { .. } => {
+            let mut own = own;
+            let ends: Vec<Tensor> = placed
+                .paths
+                .rows
+                .iter()
+                .map(|layers| {
+                    layers.iter().fold(x.shallow_clone(), |x, inner| {
+                        let (first, rest) = own.split_at(inner.parameters.len());
+                        own = rest;
+                        result(inner, first, &x)
+                    })
+                })
+                .collect();
+            Tensor::cat(&ends, 1)
+        }
         Layer::Relu => x.relu(),
         Layer::Flatten => x.flatten(1, -1),
         Layer::Dropout { .. } => unreachable!("its masks are given"),
@@ -167,6 +183,7 @@ fn each_kind_of_layer_equals_automatic_differentiation() {
         ],
         vec![bare_conv(3, 2), Layer::BatchNorm, Layer::Relu, Layer::Flatten, linear(10)],
         crate::vision::layers(),
+        crate::vision::inception(),
         // The first layer is a block, and one without weights lies between.
         vec![plain_block(), Layer::Residual { branch: vec![Layer::Relu], shortcut: vec![] }, linear(10)],
     ] {

@@ -78,6 +78,15 @@ fn result(
                 |(one, other): (Vec<f64>, Vec<f64>)| one.iter().zip(other).map(|(a, b)| a + b).collect();
             branch.into_iter().zip(shortcut).map(sum).collect()
         }
+        Layer::Branches { .. } => {
+            let mut joined = vec![Vec::new(); rows.len()];
+            for layers in &placed.paths.rows {
+                let ends =
+                    layers.iter().fold(rows.clone(), |rows, inner| result(inner, weights, rows, moments));
+                joined.iter_mut().zip(ends).for_each(|(joined, end)| joined.extend(end));
+            }
+            joined
+        }
         Layer::Relu => rows.iter().map(|row| row.iter().map(|value| value.max(0.0)).collect()).collect(),
         Layer::Flatten => rows,
         Layer::Dropout { .. } => unreachable!("it is random"),

@@ -172,6 +172,7 @@ fn row(input: Shape, layers: &[Layer], prefix: &str) -> Vec<PlacedLayer> {
             Layer::BatchNorm => "batch-norm",
             Layer::LocalResponseNorm { .. } => "local-response-norm",
             Layer::Residual { .. } => "residual",
+            Layer::Branches { .. } => "branches",
             Layer::Relu => "relu",
             Layer::Dropout { .. } => "dropout",
             Layer::Flatten => "flatten",
@@ -183,17 +184,34 @@ fn row(input: Shape, layers: &[Layer], prefix: &str) -> Vec<PlacedLayer> {
             Layer::Residual { branch, shortcut } => Paths {
                 branch: row(shape, branch, &format!("{name}.")),
                 shortcut: row(shape, shortcut, &format!("{name}.shortcut.")),
+                rows: vec![],
             },
+            Layer::Branches { branches } => {
+                let rows = branches.iter().zip(1..);
+                let rows =
+                    rows.map(|(layers, number)| row(shape, layers, &format!("{name}.{number}."))).collect();
+                Paths { rows, ..Paths::default() }
+            }
             _ => Paths::default(),
         };
         let (output, mut parameters) = result(layer, &name, shape);
         let output = paths.branch.last().map_or(output, |last| last.output);
+        let ends = paths.rows.iter().map(|row| row.last().map_or(shape, |last| last.output));
+        let output = ends.reduce(beside).unwrap_or(output);
         parameters.extend(paths.layers().flat_map(|inner| inner.parameters.clone()));
         let layer = layer.clone();
         placed.push(PlacedLayer { name, layer, input: shape, output, parameters, flops: 0, paths });
         shape = output;
     }
     placed
+}
+
+/// The channels of both.
+fn beside(one: Shape, other: Shape) -> Shape {
+    match (one, other) {
+        (Shape::Image(a, rows, columns), Shape::Image(b, ..)) => Shape::Image(a + b, rows, columns),
+        _ => unreachable!("images"),
+    }
 }
 
 fn result(layer: &Layer, name: &str, input: Shape) -> (Shape, Vec<Parameter>) {

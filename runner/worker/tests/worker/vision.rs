@@ -29,6 +29,24 @@ pub(crate) fn layers() -> Vec<Layer> {
     ]
 }
 
+/// An inception module in small: convolutions of 1 and 3, a pool, and the input itself.
+pub(crate) fn inception() -> Vec<Layer> {
+    let branches = vec![
+        vec![conv(2, 1, 1, 0), Layer::Relu],
+        vec![conv(2, 1, 1, 0), Layer::Relu, conv(3, 3, 1, 1), Layer::Relu],
+        vec![Layer::MaxPool { kernel: 3, stride: 1, padding: 1, ceil: false }, conv(2, 1, 1, 0)],
+        vec![],
+    ];
+    vec![
+        avg_pool(4, 4),
+        conv(3, 3, 1, 1),
+        Layer::Branches { branches },
+        Layer::Relu,
+        Layer::GlobalAvgPool,
+        linear(10),
+    ]
+}
+
 fn ramp(count: usize, step: usize) -> impl Iterator<Item = f64> {
     (0..count).map(move |place| ((place * step + 11) % 101) as f64 / 101.0 - 0.5)
 }
@@ -73,12 +91,15 @@ fn the_definitions_are_those_of_pytorch() {
 
 #[test]
 fn loss_and_gradient_are_those_of_the_definitions() {
-    let (model, data) = (place(ModelKind::Sequential, GREY, &layers()), drawn(20, 1, 0.0));
-    let mut learner = TorchLearner::new(model.clone(), data.clone(), 3).unwrap();
-    let weights = uneven(&learner);
+    let data = drawn(20, 1, 0.0);
     let batch = batch([4, 0, 7]);
-    let (_, own) = gradient(&mut learner, &weights, &batch);
-    close(&own, &differences(&model, &data, &weights, &batch), 1e-4, "differences");
+    for layers in [layers(), inception()] {
+        let model = place(ModelKind::Sequential, GREY, &layers);
+        let mut learner = TorchLearner::new(model.clone(), data.clone(), 3).unwrap();
+        let weights = uneven(&learner);
+        let (_, own) = gradient(&mut learner, &weights, &batch);
+        close(&own, &differences(&model, &data, &weights, &batch), 1e-4, "differences");
+    }
 }
 
 /// Of p workers' batches the mean gradient is that of all samples together: nothing here looks across a batch.
@@ -92,6 +113,21 @@ fn halves_of_a_batch_have_the_gradient_of_the_whole() {
         let mean: Vec<f32> = first.iter().zip(second.iter()).map(|(a, b)| f32::midpoint(*a, *b)).collect();
         close(&mean, &whole, 1e-5, "halves");
     }
+}
+
+/// A block is one layer of the layout, with the tensors of its rows one behind the other.
+#[test]
+fn branches_are_one_layer_with_named_tensors() {
+    let model = place(ModelKind::Sequential, GREY, &inception());
+    let layers = model.weighted_layers();
+    let names: Vec<&str> = layers[1].parameters.iter().map(|tensor| tensor.name.as_str()).collect();
+    assert_eq!(layers[1].name, "branches1");
+    assert_eq!(
+        names[..3],
+        ["branches1.1.conv1.weight", "branches1.1.conv1.bias", "branches1.2.conv1.weight"]
+    );
+    assert_eq!(names.last(), Some(&"branches1.3.conv1.bias"));
+    assert_eq!(model.layers[2].output, Shape::Image(2 + 3 + 2 + 3, 7, 7));
 }
 
 /// Each group of outputs sees its own channels, so that it has as many inputs as a group has.

@@ -79,15 +79,38 @@ fn next(layer: &Layer, input: Shape, before: &[PlacedLayer], prefix: &str) -> Re
     Ok(PlacedLayer { name, layer: layer.clone(), input, output, parameters, flops, paths })
 }
 
-/// The layers of a residual block in their places.
+/// The layers of a block in their places.
 fn paths(layer: &Layer, input: Shape, name: &str) -> Result<Paths, String> {
-    let Layer::Residual { branch, shortcut } = layer else { return Ok(Paths::default()) };
+    match layer {
+        Layer::Residual { branch, shortcut } => residual(branch, shortcut, input, name),
+        Layer::Branches { branches } => {
+            let placed = branches.iter().enumerate().map(|(number, layers)| {
+                let number = number + 1;
+                row(layers, input, &format!("branch {number}"), &format!("{name}.{number}."))
+            });
+            Ok(Paths { rows: placed.collect::<Result<_, _>>()?, ..Paths::default() })
+        }
+        Layer::Linear { .. }
+        | Layer::Conv { .. }
+        | Layer::MaxPool { .. }
+        | Layer::AvgPool { .. }
+        | Layer::GlobalAvgPool
+        | Layer::BatchNorm
+        | Layer::LocalResponseNorm { .. }
+        | Layer::Relu
+        | Layer::Dropout { .. }
+        | Layer::Flatten => Ok(Paths::default()),
+    }
+}
+
+fn residual(branch: &[Layer], shortcut: &[Layer], input: Shape, name: &str) -> Result<Paths, String> {
     if branch.is_empty() {
         return Err("its branch has no layer".to_owned());
     }
     Ok(Paths {
         branch: row(branch, input, "branch", &format!("{name}."))?,
         shortcut: row(shortcut, input, "shortcut", &format!("{name}.shortcut."))?,
+        rows: Vec::new(),
     })
 }
 
@@ -96,8 +119,10 @@ fn row(layers: &[Layer], input: Shape, what: &str, prefix: &str) -> Result<Vec<P
     for layer in layers {
         let shape = placed.last().map_or(input, |last| last.output);
         let found = match layer {
-            Layer::Residual { .. } => Err("a residual block holds no other; put them one behind the other"),
-            Layer::Dropout { .. } => Err("a residual block holds no dropout; put it behind the block"),
+            Layer::Residual { .. } | Layer::Branches { .. } => {
+                Err("a block holds no other; put them one behind the other")
+            }
+            Layer::Dropout { .. } => Err("a block holds no dropout; put it behind the block"),
             Layer::Linear { .. }
             | Layer::Conv { .. }
             | Layer::MaxPool { .. }
@@ -125,6 +150,7 @@ fn output(layer: &Layer, input: Shape, paths: &Paths) -> Result<Shape, String> {
         (Layer::Flatten, shape) => Ok(Shape::Flat(shape.size())),
         (Layer::GlobalAvgPool, Shape::Image(channels, ..)) => Ok(Shape::Flat(channels)),
         (Layer::Residual { .. }, input) => sum(input, paths),
+        (Layer::Branches { .. }, input) => joined(input, paths),
         (Layer::LocalResponseNorm { .. }, Shape::Image(..)) => Ok(input),
         (
             Layer::Conv { outputs, kernel, stride, padding, groups, .. },
@@ -175,6 +201,33 @@ fn sum(input: Shape, paths: &Paths) -> Result<Shape, String> {
     Err(format!("its branch gives {}, its shortcut {}{cure}", words(branch), words(shortcut)))
 }
 
+/// What comes out of rows whose channels are put one behind the other: images with the same sides.
+fn joined(input: Shape, paths: &Paths) -> Result<Shape, String> {
+    let mut whole: Option<Shape> = None;
+    for (number, row) in paths.rows.iter().enumerate() {
+        let end = row.last().map_or(input, |last| last.output);
+        whole = match (whole, end) {
+            (None, Shape::Image(..)) => Some(end),
+            (Some(Shape::Image(before, rows, columns)), Shape::Image(channels, ..))
+                if end == Shape::Image(channels, rows, columns) =>
+            {
+                Some(Shape::Image(before.saturating_add(channels), rows, columns))
+            }
+            (None | Some(Shape::Flat(_)), _) => {
+                return Err(format!("its branch {} gives {}, not an image", number + 1, words(end)));
+            }
+            (Some(Shape::Image(_, rows, columns)), _) => {
+                let number = number + 1;
+                let end = words(end);
+                return Err(format!(
+                    "its branch {number} gives {end}, those before it images of {rows} x {columns}"
+                ));
+            }
+        };
+    }
+    whole.ok_or_else(|| "it has no branch".to_owned())
+}
+
 /// A window that slides over a side of an image. As in PyTorch, a remainder shorter than the stride is not covered, or with
 /// `ceil` by a window more, unless that would begin behind the image and the padding before it.
 #[derive(Clone, Copy)]
@@ -212,7 +265,7 @@ fn parameters(layer: &Layer, input: Shape, name: &str, paths: &Paths) -> Vec<Par
         (Layer::BatchNorm, Shape::Image(channels, ..) | Shape::Flat(channels)) => {
             both(vec![channels], channels)
         }
-        (Layer::Residual { .. }, _) => {
+        (Layer::Residual { .. } | Layer::Branches { .. }, _) => {
             paths.layers().flat_map(|placed| placed.parameters.iter().cloned()).collect()
         }
         // A convolution over a flat vector has no place, and layers without weights have none to list.
@@ -244,7 +297,8 @@ fn flops(layer: &Layer, input: Shape, output: Shape, paths: &Paths) -> u64 {
         (Layer::BatchNorm, _) => 5,
         (Layer::LocalResponseNorm { size, .. }, _) => *size as u64 + 5,
         (Layer::Relu | Layer::Dropout { .. } | Layer::Residual { .. }, _) => 1,
-        (Layer::Conv { .. } | Layer::GlobalAvgPool, Shape::Flat(_)) | (Layer::Flatten, _) => 0,
+        (Layer::Conv { .. } | Layer::GlobalAvgPool, Shape::Flat(_))
+        | (Layer::Flatten | Layer::Branches { .. }, _) => 0,
     };
     let inside = paths.layers().fold(0, |sum: u64, placed| sum.saturating_add(placed.flops));
     per_output.saturating_mul(output.size() as u64).saturating_add(inside)
