@@ -85,7 +85,7 @@ fn multiply_adds(model: &Model) -> u64 {
             _ => placed.paths.layers().map(of).sum(),
         }
     }
-    model.layered().unwrap().layers.iter().map(of).sum()
+    model.layered().into_iter().flat_map(|model| &model.layers).map(of).sum()
 }
 
 /// At the size of ImageNet.

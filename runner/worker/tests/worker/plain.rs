@@ -141,11 +141,10 @@ fn pool(placed: &PlacedLayer, row: &[f64]) -> Vec<f64> {
         let area = rows * columns;
         return row.chunks(area).map(|channel| channel.iter().sum::<f64>() / area as f64).collect();
     }
-    let (kernel, stride, padding) = match placed.layer {
-        Layer::MaxPool { kernel, stride, padding, .. } | Layer::AvgPool { kernel, stride, padding, .. } => {
-            (kernel, stride, padding)
-        }
-        _ => unreachable!("a pool"),
+    let (Layer::MaxPool { kernel, stride, padding, .. } | Layer::AvgPool { kernel, stride, padding, .. }) =
+        placed.layer
+    else {
+        unreachable!("a pool")
     };
     let (_, height, width) = image(placed.output);
     let mut out = Vec::new();
