@@ -17,7 +17,7 @@ pub(crate) fn model(widths: &[usize], convolutions: usize) -> Model {
     let layers = widths.windows(2).enumerate().map(|(number, widths)| {
         let (inputs, outputs) = (widths[0], widths[1]);
         let name = format!("linear{}", number + 1);
-        let conv = Layer::Conv { outputs, kernel: 1, stride: 1, padding: 0, bias: true };
+        let conv = Layer::Conv { outputs, kernel: 1, stride: 1, padding: 0, bias: true, groups: 1 };
         PlacedLayer {
             parameters: vec![Parameter { name: format!("{name}.weight"), shape: vec![outputs, inputs + 1] }],
             name,

@@ -76,6 +76,8 @@ pub(crate) enum Kind {
     Seeds,
     /// A list of layers.
     Layers,
+    /// A list of lists of layers.
+    LayerRows,
     /// A list of slow ranks.
     Slow,
     /// `"1Gbit/s"`.

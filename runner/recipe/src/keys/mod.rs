@@ -3,7 +3,7 @@
 pub(crate) mod arm_keys;
 pub(crate) mod key;
 pub(crate) mod lookup;
-mod model_keys;
+pub(crate) mod model_keys;
 pub(crate) mod sweep_keys;
 pub(crate) mod table;
 pub(crate) mod training_keys;

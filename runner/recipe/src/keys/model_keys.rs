@@ -79,13 +79,52 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "model.layers.padding",
         Kind::Whole(0, 1024),
-        "What is put on each side of the image: zeros for `conv`, for `max-pool` values that are never the largest, \
-         at most half of the window.",
+        "What is put on each side of the image: zeros for `conv` and `avg-pool`, for `max-pool` values that are never the \
+         largest; of pools at most half of the window.",
     )
-    .of(&[LayerKind::Conv.name(), LayerKind::MaxPool.name()])
+    .of(&[LayerKind::Conv.name(), LayerKind::MaxPool.name(), LayerKind::AvgPool.name()])
     .default("0")
     .example("2")
     .sweep(),
+    Key::new(
+        "model.layers.ceil",
+        Kind::Flag,
+        "Whether a last window reaches over the end of the image where the stride leaves a remainder, as in Caffe; a mean \
+         is then one over the part of the window that lies in the image and its padding.",
+    )
+    .of(&[LayerKind::MaxPool.name(), LayerKind::AvgPool.name()])
+    .default("false")
+    .example("true")
+    .sweep(),
+    Key::new(
+        "model.layers.groups",
+        Kind::Whole(1, 1 << 20),
+        "Groups of channels: each group of outputs sees the same group of inputs only. It divides both numbers of channels.",
+    )
+    .of(&[LayerKind::Conv.name()])
+    .default("1")
+    .example("2")
+    .sweep(),
+    Key::new("model.layers.size", Kind::Whole(1, 1 << 20), "Neighbouring channels whose squares are summed.")
+        .of(&[LayerKind::LocalResponseNorm.name()])
+        .default("5")
+        .sweep(),
+    Key::new(
+        "model.layers.alpha",
+        Kind::Number(Range::AT_LEAST_ZERO),
+        "What the sum of squares is multiplied by, after it was divided by `size`.",
+    )
+    .of(&[LayerKind::LocalResponseNorm.name()])
+    .default("0.0001")
+    .sweep(),
+    Key::new("model.layers.beta", Kind::Number(Range::AT_LEAST_ZERO), "The exponent of the divisor.")
+        .of(&[LayerKind::LocalResponseNorm.name()])
+        .default("0.75")
+        .sweep(),
+    Key::new("model.layers.k", Kind::Number(Range::POSITIVE), "What is added to the sum, 1 in Caffe and 2 in the paper of AlexNet.")
+        .of(&[LayerKind::LocalResponseNorm.name()])
+        .default("1.0")
+        .sweep(),
     Key::new(
         "model.layers.bias",
         Kind::Flag,
@@ -127,6 +166,15 @@ pub(crate) const KEYS: &[Key] = &[
     )
     .of(&[LayerKind::Block.name()])
     .example("[{ kind = \"residual\", branch = [\"layer-norm\", { kind = \"attention\", heads = 4 }] }]")
+    .sweep(),
+    Key::new(
+        "model.layers.branches",
+        Kind::LayerRows,
+        "The rows of layers over the same input whose channels are put one behind the other; all give images of the same \
+         sides. An empty row passes the input on. No dropout and no other block in them.",
+    )
+    .of(&[LayerKind::Branches.name()])
+    .example("[[{ kind = \"conv\", outputs = 16, kernel = 1 }], [{ kind = \"conv\", outputs = 16, kernel = 3, padding = 1 }]]")
     .sweep(),
     Key::new(
         "model.layers.rate",

@@ -98,6 +98,10 @@ fn value(key: &'static Key) -> Value {
         }
         Kind::Size => json!({ "type": "string", "pattern": "^ *[0-9._]+ *([kMG]?B|[KMG]iB) *$" }),
         Kind::Slow => json!({ "type": "array", "items": table(key.path) }),
+        Kind::LayerRows => {
+            let row = json!({ "type": "array", "items": { "$ref": "#/definitions/layer" } });
+            json!({ "type": "array", "minItems": 1, "items": row })
+        }
         Kind::Layers => json!({ "type": "array", "items": { "$ref": "#/definitions/layer" } }),
     }
 }

@@ -61,6 +61,10 @@ impl<'a> Models<'a> {
             | ModelKind::CifarCnn
             | ModelKind::Resnet20
             | ModelKind::Resnet18
+            | ModelKind::Resnet50
+            | ModelKind::Vgg19
+            | ModelKind::VggCifar
+            | ModelKind::Cifar100Cnn
             | ModelKind::VggSplitbrain
             | ModelKind::Gpt
             | ModelKind::Sequential) => self.layers(cell, kind, source),

@@ -68,7 +68,8 @@ family! {
     /// The layers that a sequential model can have.
     pub enum LayerKind {
         Linear = "linear": "y = W x + b, on a flat vector, or at each position of a text.",
-        Conv = "conv": "Convolution with a square kernel, and a bias unless `bias = false`, on an image.",
+        Conv = "conv": "Convolution with a square kernel, and a bias unless `bias = false`, on an image; with `groups` each \
+            group of channels by itself.",
         MaxPool = "max-pool": "The largest value of each square window.",
         AvgPool = "avg-pool": "The mean of each square window.",
         GlobalAvgPool = "global-avg-pool": "The mean of each channel: an image becomes a flat vector of its channels.",
@@ -78,8 +79,13 @@ family! {
             with `train.accumulate`), so that several workers do not equal one process; of a single value, the bias \
             comes out. Evaluation takes them from up to 2,048 training samples, the same for all models of a data set, \
             for the weights that are evaluated: nothing of them travels or is stored.",
+        LocalResponseNorm = "local-response-norm": "AlexNet's: each value of an image divided by (k + alpha / size * \
+            s)^beta, s being the sum of the squares of the `size` channels around it at its place, fewer at the ends. \
+            PyTorch and Caffe divide alpha by the size; the paper does not.",
         Residual = "residual": "branch(x) + shortcut(x): two rows of layers over the same input, added; without a \
             `shortcut`, x itself is added. One layer for schedules and exchanges: its gradient is complete at once.",
+        Branches = "branches": "Rows of layers over the same input, whose channels are put one behind the other: an inception \
+            module. One layer for schedules and exchanges, as `residual` is.",
         Relu = "relu": "max(x, 0).",
         Embedding = "embedding": "A vector of `width` values for each token of a text, plus one for its position; both are \
             learned. The first layer of a model for texts.",
@@ -120,6 +126,9 @@ pub enum Layer {
         /// Whether each channel has a bias.
         #[serde(default = "biased", skip_serializing_if = "is_biased")]
         bias: bool,
+        /// Groups of channels, each of which sees its own part of the input's channels only; it divides both numbers of channels.
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        groups: usize,
     },
     /// Largest value of each square window.
     MaxPool {
@@ -130,19 +139,40 @@ pub enum Layer {
         /// What the image is widened by on each side, with values that are never the largest; at most half of the window.
         #[serde(default, skip_serializing_if = "is_zero")]
         padding: usize,
+        /// Whether a last window reaches over the end where the stride leaves a remainder; it begins inside of the image.
+        #[serde(default, skip_serializing_if = "is_down")]
+        ceil: bool,
     },
-    /// Mean of each square window.
+    /// Mean of each square window, over what the image is widened by as well, and not over what lies beyond that.
     AvgPool {
         /// Side of the window.
         kernel: usize,
         /// Step of the window.
         stride: usize,
+        /// Zeros on each side; at most half of the window.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        padding: usize,
+        /// As of a `max-pool`.
+        #[serde(default, skip_serializing_if = "is_down")]
+        ceil: bool,
     },
     /// Mean of each channel.
     GlobalAvgPool,
     /// Batch normalisation (Ioffe and Szegedy, 2015, arXiv 1502.03167, algorithm 1) of each channel, or of each value of a flat
     /// vector: gamma (x - mean) / sqrt(variance + 1e-5) + beta, with the variance of the population.
     BatchNorm,
+    /// Local response normalisation (Krizhevsky et al., 2012, section 3.3) in PyTorch's form: x_c / (k + alpha / size * sum of
+    /// x_i^2)^beta, i from c - size / 2 to c + (size - 1) / 2, both rounded down. The paper has alpha in the place of alpha / size.
+    LocalResponseNorm {
+        /// Channels that are summed over.
+        size: usize,
+        /// Factor of the mean of their squares.
+        alpha: f32,
+        /// Exponent.
+        beta: f32,
+        /// What is added.
+        k: f32,
+    },
     /// branch(x) + shortcut(x) (He et al., 2016, arXiv 1512.03385, equations 1 and 2).
     Residual {
         /// The layers of F, at least one; no other block.
@@ -150,6 +180,11 @@ pub enum Layer {
         /// The layers of the projection W_s; none for the identity.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         shortcut: Vec<Layer>,
+    },
+    /// The channels of several rows one behind the other (Szegedy et al., 2015, arXiv 1409.4842, figure 2).
+    Branches {
+        /// The layers of each row, at least one row; an empty one passes the input on. No dropout and no block in them.
+        branches: Vec<Vec<Layer>>,
     },
     /// max(x, 0).
     Relu,
@@ -194,6 +229,20 @@ fn is_biased(bias: &bool) -> bool {
     *bias
 }
 
+fn one() -> usize {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_one(groups: &usize) -> bool {
+    *groups == 1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_down(ceil: &bool) -> bool {
+    !*ceil
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(padding: &usize) -> bool {
     *padding == 0
@@ -209,7 +258,9 @@ impl Layer {
             Self::AvgPool { .. } => LayerKind::AvgPool,
             Self::GlobalAvgPool => LayerKind::GlobalAvgPool,
             Self::BatchNorm => LayerKind::BatchNorm,
+            Self::LocalResponseNorm { .. } => LayerKind::LocalResponseNorm,
             Self::Residual { .. } => LayerKind::Residual,
+            Self::Branches { .. } => LayerKind::Branches,
             Self::Relu => LayerKind::Relu,
             Self::Embedding { .. } => LayerKind::Embedding,
             Self::LayerNorm => LayerKind::LayerNorm,
@@ -260,7 +311,8 @@ pub struct PlacedLayer {
     pub parameters: Vec<Parameter>,
     /// Floating-point operations of one example's forward pass; a multiply-add counts two.
     pub flops: u64,
-    /// Of a residual block its layers in their places, of a plain block its layers as the branch; of every other layer nothing.
+    /// Of a residual block or branches their layers in their places, of a plain block its layers as the branch; of every other layer
+    /// nothing.
     #[serde(default, skip_serializing_if = "Paths::is_empty")]
     pub paths: Paths,
 }
@@ -270,12 +322,15 @@ impl PlacedLayer {
     pub fn looks_across_batch(&self) -> bool {
         match self.layer {
             Layer::BatchNorm => true,
-            Layer::Residual { .. } | Layer::Block { .. } => self.paths.layers().any(Self::looks_across_batch),
+            Layer::Residual { .. } | Layer::Branches { .. } | Layer::Block { .. } => {
+                self.paths.layers().any(Self::looks_across_batch)
+            }
             Layer::Linear { .. }
             | Layer::Conv { .. }
             | Layer::MaxPool { .. }
             | Layer::AvgPool { .. }
             | Layer::GlobalAvgPool
+            | Layer::LocalResponseNorm { .. }
             | Layer::Relu
             | Layer::Embedding { .. }
             | Layer::LayerNorm
@@ -298,22 +353,26 @@ impl PlacedLayer {
     }
 }
 
-/// The two ways through a residual block. The block's parameters are those of the branch, then those of the shortcut.
+/// The ways through a block. A residual block's parameters are those of the branch, then those of the shortcut; others' are those
+/// of their rows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Paths {
     /// From the block's input to what the shortcut is added to.
     pub branch: Vec<PlacedLayer>,
     /// From the block's input to what is added; empty where that is the input itself.
     pub shortcut: Vec<PlacedLayer>,
+    /// Of a block whose results are put one behind the other: its rows; both of the others are empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rows: Vec<Vec<PlacedLayer>>,
 }
 
 impl Paths {
     /// The layers in the order of their parameters.
     pub fn layers(&self) -> impl Iterator<Item = &PlacedLayer> {
-        self.branch.iter().chain(&self.shortcut)
+        self.branch.iter().chain(&self.shortcut).chain(self.rows.iter().flatten())
     }
 
     fn is_empty(&self) -> bool {
-        self.branch.is_empty() && self.shortcut.is_empty()
+        self.branch.is_empty() && self.shortcut.is_empty() && self.rows.is_empty()
     }
 }

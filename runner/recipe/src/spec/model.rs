@@ -20,6 +20,13 @@ family! {
             three groups of three blocks with 16, 32 and 64 channels, and projections where the width changes.",
         Resnet18 = "resnet18": "The residual network of He et al. for ImageNet with 18 layers and 11.7 million weights \
             for 1000 classes: a 7x7 convolution, a pool, four groups of two blocks with 64 to 512 channels.",
+        Resnet50 = "resnet50": "The residual network of He et al. for ImageNet with 50 layers and 25.6 million weights \
+            for 1000 classes: four groups of 3, 4, 6 and 3 bottlenecks with 256 to 2048 channels.",
+        Vgg19 = "vgg19": "VGG with 19 layers (Simonyan and Zisserman, configuration E): 143.7 million weights for 1000 \
+            classes on 224 x 224 images, 123.6 million of them linear; images from 32 x 32 on.",
+        VggCifar = "vgg-cifar": "VGG for CIFAR with 13 convolutions, batch norm and dropout: 15 million weights, 60 MB.",
+        Cifar100Cnn = "cifar100-cnn": "Caffe's quick CIFAR model, whose pools round up: three convolutions of 32, 32 and 64 \
+            channels, each pooled, and two linear layers; 0.15 million weights.",
         VggSplitbrain = "vgg-splitbrain": "SplitBrain's variant of VGG: seven convolutions of 64 to 256 \
             channels and three linear layers on 32 x 32 images, 7 million weights, most of them linear.",
         Gpt = "gpt": "A decoder-only transformer in the form of GPT-2 for `dataset.kind = \"text-lines\"`, of `depth` blocks of \
@@ -39,6 +46,10 @@ impl ModelKind {
         Self::CifarCnn.name(),
         Self::Resnet20.name(),
         Self::Resnet18.name(),
+        Self::Resnet50.name(),
+        Self::Vgg19.name(),
+        Self::VggCifar.name(),
+        Self::Cifar100Cnn.name(),
         Self::VggSplitbrain.name(),
         Self::Gpt.name(),
         Self::Sequential.name(),

@@ -20,6 +20,14 @@ pub(crate) fn read(key: &Key, item: &Item) -> Result<Vec<LayerSetting>, Finding>
     }
 }
 
+/// Reads a list of lists of layers.
+pub(crate) fn read_rows(key: &Key, item: &Item) -> Result<Vec<Vec<LayerSetting>>, Finding> {
+    match &item.value {
+        Value::List(items) => items.iter().map(|item| read(key, item)).collect(),
+        _ => Err(value::wrong_type(key, item, value::expected(&Kind::LayerRows))),
+    }
+}
+
 fn layer(item: &Item) -> Result<LayerSetting, Finding> {
     let layer = match &item.value {
         // A layer without settings may be written as its name.
@@ -62,22 +70,35 @@ fn build(kind: LayerKind, item: &Item, table: &Table) -> Result<Layer, Finding> 
             stride: fields.whole_or("stride", 1)?,
             padding: fields.whole("padding")?,
             bias: fields.flag("bias")?,
+            groups: fields.whole("groups")?,
         },
         LayerKind::MaxPool => {
             let kernel = fields.whole("kernel")?;
             let stride = fields.whole_or("stride", kernel)?;
-            Layer::MaxPool { kernel, stride, padding: fields.whole("padding")? }
+            Layer::MaxPool { kernel, stride, padding: fields.whole("padding")?, ceil: fields.flag("ceil")? }
         }
         LayerKind::AvgPool => {
             let kernel = fields.whole("kernel")?;
-            Layer::AvgPool { kernel, stride: fields.whole_or("stride", kernel)? }
+            Layer::AvgPool {
+                kernel,
+                stride: fields.whole_or("stride", kernel)?,
+                padding: fields.whole("padding")?,
+                ceil: fields.flag("ceil")?,
+            }
         }
         LayerKind::GlobalAvgPool => Layer::GlobalAvgPool,
         LayerKind::BatchNorm => Layer::BatchNorm,
+        LayerKind::LocalResponseNorm => Layer::LocalResponseNorm {
+            size: fields.whole("size")?,
+            alpha: fields.number("alpha")? as f32,
+            beta: fields.number("beta")? as f32,
+            k: fields.number("k")? as f32,
+        },
         LayerKind::Residual => Layer::Residual {
             branch: fields.layers("branch")?.ok_or_else(|| missing("branch", kind.name(), item))?,
             shortcut: fields.layers("shortcut")?.unwrap_or_default(),
         },
+        LayerKind::Branches => Layer::Branches { branches: fields.rows("branches")? },
         LayerKind::Relu => Layer::Relu,
         LayerKind::Embedding => Layer::Embedding { width: fields.whole("width")? },
         LayerKind::LayerNorm => Layer::LayerNorm,
@@ -139,6 +160,16 @@ impl Fields<'_> {
         let Some((key, entry)) = key.zip(self.table.get(name)) else { return Ok(None) };
         let settings = read(key, &entry.item)?;
         Ok(Some(settings.into_iter().map(|setting| setting.layer).collect()))
+    }
+
+    /// The rows of layers of a list, which must be there.
+    fn rows(&self, name: &str) -> Result<Vec<Vec<Layer>>, Finding> {
+        let key = lookup::find(&lookup::join(TABLE, name));
+        let found = key.zip(self.table.get(name));
+        let (key, entry) = found.ok_or_else(|| missing(name, self.kind.name(), self.item))?;
+        let rows = read_rows(key, &entry.item)?;
+        let row = |row: Vec<LayerSetting>| row.into_iter().map(|setting| setting.layer).collect();
+        Ok(rows.into_iter().map(row).collect())
     }
 
     fn number(&self, name: &str) -> Result<f64, Finding> {

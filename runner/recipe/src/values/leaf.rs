@@ -23,6 +23,7 @@ pub(crate) enum Typed {
     List(Vec<String>),
     Seeds(Seeds),
     Layers(Vec<LayerSetting>),
+    LayerRows(Vec<Vec<LayerSetting>>),
     Slow(Vec<SlowSetting>),
     /// Bytes per second.
     Bandwidth(u64),

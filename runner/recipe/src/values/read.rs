@@ -15,6 +15,7 @@ use crate::values::{layer_list, slow_list};
 pub(crate) fn leaf(key: &'static Key, item: &Item, sources: &Sources) -> Result<Leaf, Finding> {
     let typed = match &key.kind {
         Kind::Path => path(key, item, sources)?,
+        Kind::LayerRows => Typed::LayerRows(layer_list::read_rows(key, item)?),
         Kind::Layers => Typed::Layers(layer_list::read(key, item)?),
         Kind::Slow => Typed::Slow(slow_list::read(item)?),
         _ => typed(key, item)?,

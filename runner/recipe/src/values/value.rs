@@ -71,6 +71,7 @@ pub(crate) fn expected(kind: &Kind) -> &'static str {
         Kind::TextList | Kind::ChoiceList(_) => "a list of strings",
         Kind::Seeds => "{ from = 42 } or a list of whole numbers",
         Kind::Layers | Kind::Slow => "a list of tables",
+        Kind::LayerRows => "a list of lists of tables",
         Kind::Bandwidth => "a bandwidth in quotes, as \"1Gbit/s\"",
         Kind::Size => "a size in quotes, as \"25MiB\"",
     }

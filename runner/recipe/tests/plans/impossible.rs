@@ -424,6 +424,17 @@ fn impossible_layers() {
     let flat_pool = sequential(&["\"flatten\"", "\"global-avg-pool\""]);
     let wide_border =
         sequential(&["{ kind = \"max-pool\", kernel = 3, padding = 2 }", "\"flatten\"", LINEAR]);
+    let wide_mean = sequential(&["{ kind = \"avg-pool\", kernel = 3, padding = 2 }", "\"flatten\"", LINEAR]);
+    let branches = |rows: &str| {
+        sequential(&[&format!("{{ kind = \"branches\", branches = [{rows}] }}"), "\"flatten\"", LINEAR])
+    };
+    let grouped = |groups: &str| {
+        sequential(&[
+            &format!("{{ kind = \"conv\", outputs = 4, kernel = 3, {groups} }}"),
+            "\"flatten\"",
+            LINEAR,
+        ])
+    };
     check(
         "impossible_layers",
         &[
@@ -440,6 +451,26 @@ fn impossible_layers() {
             ("a key of another layer in a branch", &[&block("{ kind = \"relu\", bias = false }", "")]),
             ("a pool of a flat vector", &[&flat_pool]),
             ("a border wider than the window", &[&wide_border]),
+            ("a border of zeros wider than the window", &[&wide_mean]),
+            ("groups that do not divide the channels", &[&grouped("groups = 2")]),
+            (
+                "branches of different sides",
+                &[&branches("[\"relu\"], [{ kind = \"conv\", outputs = 4, kernel = 3 }]")],
+            ),
+            ("a flat branch", &[&branches("[\"flatten\"]")]),
+            ("no branches", &[&branches("")]),
+            ("branches that are no lists", &[&branches("\"relu\"")]),
+            ("a block in a branch", &[&branches("[{ kind = \"branches\", branches = [[\"relu\"]] }]")]),
+            ("no key of branches", &[&sequential(&["\"branches\"", "\"flatten\"", LINEAR])]),
+            ("no group", &[&grouped("groups = 0")]),
+            (
+                "a response over a flat vector",
+                &[&sequential(&["\"flatten\"", "\"local-response-norm\"", LINEAR])],
+            ),
+            (
+                "a response without an end",
+                &[&sequential(&["{ kind = \"local-response-norm\", k = 0.0 }", "\"flatten\"", LINEAR])],
+            ),
         ],
     );
 }

@@ -1,7 +1,9 @@
 //! The models of a recipe: their sizes, layers and arithmetic.
 
-use crate::expansion::plan;
-use recipe::Model;
+use crate::desk::Desk;
+use crate::expansion::{plan, planned};
+use crate::problems::recipe;
+use recipe::{ArrayProfile, ArrayValues, Layer, Model, PlacedLayer, Shape};
 use std::collections::BTreeSet;
 
 fn model(kind: &str, dataset: &str) -> Model {
@@ -29,8 +31,73 @@ fn models_have_the_published_sizes() {
         ("resnet20", "cifar100", 272_474 + 90 * 65),
         ("resnet18", "cifar10", 11_689_512 - 990 * 513),
         ("cifar-cnn", "cifar100", 122_756),
+        // Caffe's `cifar10_quick`.
+        ("cifar100-cnn", "cifar10", 145_578),
+        ("cifar100-cnn", "cifar100", 145_578 + 90 * 65),
+        // Zagoruyko's `vgg_bn_drop`: 59.97 MB.
+        ("vgg-cifar", "cifar10", 14_991_946),
+        ("resnet50", "cifar10", 25_557_032 - 990 * 2049),
+        // On images of 32 x 32 the first linear layer has 512 inputs in place of 25,088.
+        ("vgg19", "cifar10", 143_667_240 - 4096 * (25_088 - 512) - 990 * 4097),
     ] {
         assert_eq!(model(kind, dataset).parameters(), parameters, "{kind}");
+    }
+}
+
+/// Two convolutions are split in two, so that AlexNet has fewer weights than without groups (62,378,344).
+#[test]
+fn alexnet_as_layers_has_its_published_size() {
+    let response = r#"{ kind = "local-response-norm", size = 5, alpha = 5e-4, k = 2.0 }, { kind = "max-pool", kernel = 3, stride = 2 }"#;
+    let linear = r#""relu", { kind = "dropout" }, { kind = "linear", outputs ="#;
+    let model = format!(
+        r#"[model]
+kind = "sequential"
+layers = [
+  {{ kind = "conv", outputs = 96, kernel = 11, stride = 4, padding = 2 }}, "relu", {response},
+  {{ kind = "conv", outputs = 256, kernel = 5, padding = 2, groups = 2 }}, "relu", {response},
+  {{ kind = "conv", outputs = 384, kernel = 3, padding = 1 }}, "relu",
+  {{ kind = "conv", outputs = 384, kernel = 3, padding = 1, groups = 2 }}, "relu",
+  {{ kind = "conv", outputs = 256, kernel = 3, padding = 1, groups = 2 }}, "relu",
+  {{ kind = "max-pool", kernel = 3, stride = 2 }}, "flatten",
+  {{ kind = "linear", outputs = 4096 }}, {linear} 4096 }}, {linear} 1000 }},
+]"#
+    );
+    let model = &on_imagenet(&model);
+    assert_eq!(model.parameters(), 60_965_224);
+    // Sze et al., "Efficient Processing of Deep Neural Networks", 2017 (arXiv 1703.09039), table 2: 724 million multiply-adds.
+    assert_eq!(multiply_adds(model) / 1_000_000, 724);
+}
+
+/// The model of a recipe whose data is like ImageNet.
+fn on_imagenet(model: &str) -> Model {
+    let shape = Shape::Image(3, 224, 224);
+    let arrays = ArrayProfile { train: 1000, test: 10, classes: 1000, shape, values: ArrayValues::Bytes };
+    let text = recipe(&[model, "[dataset]\nkind = \"npy\"\npath = \"imagenet\""]);
+    let desk = Desk::with(&text).with_arrays("imagenet", Ok(arrays));
+    planned(&desk).cells[0].spec.model.clone()
+}
+
+/// Multiply-adds of convolutions and linear layers, blocks included.
+fn multiply_adds(model: &Model) -> u64 {
+    fn of(placed: &PlacedLayer) -> u64 {
+        match placed.layer {
+            Layer::Linear { .. } | Layer::Conv { .. } => placed.flops / 2,
+            _ => placed.paths.layers().map(of).sum(),
+        }
+    }
+    model.layered().into_iter().flat_map(|model| &model.layers).map(of).sum()
+}
+
+/// At the size of ImageNet.
+#[test]
+fn large_models_have_the_published_sizes_and_operations() {
+    // PyTorch's torchvision lists 19.63 and 4.09 billion multiply-adds.
+    for (kind, parameters, operations) in [("vgg19", 143_667_240, 19.63e9), ("resnet50", 25_557_032, 4.09e9)]
+    {
+        let model = &on_imagenet(&format!("[model]\nkind = \"{kind}\""));
+        assert_eq!(model.parameters(), parameters, "{kind}");
+        let own = multiply_adds(model) as f64;
+        assert!((own / operations - 1.0).abs() < 0.01, "{kind}: {own}");
     }
 }
 

@@ -89,12 +89,13 @@ impl Drawing {
                 }
                 layer.paths.shortcut.iter().for_each(|inner| self.fill(inner, Place::Elsewhere, weights));
             }
-            Layer::Block { .. } => {
+            Layer::Block { .. } | Layer::Branches { .. } => {
                 layer.paths.layers().for_each(|inner| self.fill(inner, Place::Elsewhere, weights));
             }
             Layer::MaxPool { .. }
             | Layer::AvgPool { .. }
             | Layer::GlobalAvgPool
+            | Layer::LocalResponseNorm { .. }
             | Layer::Relu
             | Layer::Gelu
             | Layer::TiedHead

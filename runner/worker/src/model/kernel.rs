@@ -81,9 +81,10 @@ pub(super) fn forward(
             Ok((shared.scores(&x)?, Saved::Input(x)))
         }
         Layer::Gelu => Ok((x.f_gelu(operation::EXACT_GELU)?, Saved::Input(x))),
-        Layer::Conv { .. } => recorded(layer, weights, &x, pass),
+        Layer::Conv { .. } | Layer::LocalResponseNorm { .. } => recorded(layer, weights, &x, pass),
         Layer::BatchNorm
         | Layer::Residual { .. }
+        | Layer::Branches { .. }
         | Layer::Block { .. }
         | Layer::LayerNorm
         | Layer::Attention { .. } => match pass.normaliser {
@@ -96,13 +97,13 @@ pub(super) fn forward(
                 Ok((operation::result(layer, &operands, &x, &mut around)?, Saved::Nothing))
             }
         },
-        Layer::MaxPool { kernel, stride, padding } => {
+        Layer::MaxPool { kernel, stride, padding, ceil } => {
             let (y, places) =
-                x.f_max_pool2d_with_indices(pair(kernel), pair(stride), pair(padding), [1, 1], false)?;
+                x.f_max_pool2d_with_indices(pair(kernel), pair(stride), pair(padding), [1, 1], ceil)?;
             Ok((y, Saved::Chosen { input: x, places }))
         }
-        Layer::AvgPool { kernel, stride } => {
-            let y = x.f_avg_pool2d(pair(kernel), pair(stride), [0, 0], false, true, None)?;
+        Layer::AvgPool { kernel, stride, padding, ceil } => {
+            let y = x.f_avg_pool2d(pair(kernel), pair(stride), pair(padding), ceil, true, None)?;
             Ok((y, Saved::Input(x)))
         }
         Layer::GlobalAvgPool => Ok((x.f_mean_dim(&[2_i64, 3][..], false, Kind::Float)?, Saved::Nothing)),
@@ -167,8 +168,10 @@ pub(super) fn backward(
         (Layer::Linear { .. }, Saved::Input(x)) => linear(layer, &x, down),
         (
             Layer::Conv { .. }
+            | Layer::LocalResponseNorm { .. }
             | Layer::BatchNorm
             | Layer::Residual { .. }
+            | Layer::Branches { .. }
             | Layer::Block { .. }
             | Layer::LayerNorm
             | Layer::Attention { .. },
@@ -186,19 +189,19 @@ pub(super) fn backward(
             Ok(Some(of_input))
         }
         _ if !down.wants_input => Ok(None),
-        (Layer::MaxPool { kernel, stride, padding }, Saved::Chosen { input, places }) => input
+        (Layer::MaxPool { kernel, stride, padding, ceil }, Saved::Chosen { input, places }) => input
             .f_max_pool2d_with_indices_backward(
                 gy,
                 pair(kernel),
                 pair(stride),
                 pair(padding),
                 [1, 1],
-                false,
+                ceil,
                 &places,
             )
             .map(Some),
-        (Layer::AvgPool { kernel, stride }, Saved::Input(x)) => {
-            x.f_avg_pool2d_backward(gy, pair(kernel), pair(stride), [0, 0], false, true, None).map(Some)
+        (Layer::AvgPool { kernel, stride, padding, ceil }, Saved::Input(x)) => {
+            x.f_avg_pool2d_backward(gy, pair(kernel), pair(stride), pair(padding), ceil, true, None).map(Some)
         }
         (Layer::GlobalAvgPool, Saved::Nothing) => spread(layer, gy).map(Some),
         (Layer::Gelu, Saved::Input(x)) => x.f_gelu_backward(gy, operation::EXACT_GELU).map(Some),

@@ -40,18 +40,27 @@ pub(super) fn result(
         (Layer::Linear { .. }, [weight, bias]) => {
             linear(&rows(layer, x)?, weight, bias)?.f_reshape(dimensions(x.size()[0], layer.output))
         }
-        (Layer::Conv { stride, padding, .. }, [weight, bias @ ..]) => {
-            x.f_conv2d(weight, bias.first().copied(), pair(*stride), pair(*padding), [1, 1], 1)
+        (Layer::Conv { stride, padding, groups, .. }, [weight, bias @ ..]) => {
+            x.f_conv2d(weight, bias.first().copied(), pair(*stride), pair(*padding), [1, 1], *groups as i64)
         }
-        (Layer::MaxPool { kernel, stride, padding }, []) => {
-            x.f_max_pool2d(pair(*kernel), pair(*stride), pair(*padding), [1, 1], false)
+        (Layer::MaxPool { kernel, stride, padding, ceil }, []) => {
+            x.f_max_pool2d(pair(*kernel), pair(*stride), pair(*padding), [1, 1], *ceil)
         }
-        (Layer::AvgPool { kernel, stride }, []) => {
-            x.f_avg_pool2d(pair(*kernel), pair(*stride), [0, 0], false, true, None)
+        (Layer::AvgPool { kernel, stride, padding, ceil }, []) => {
+            x.f_avg_pool2d(pair(*kernel), pair(*stride), pair(*padding), *ceil, true, None)
         }
         (Layer::GlobalAvgPool, []) => x.f_mean_dim(&[2_i64, 3][..], false, Kind::Float),
+        (Layer::LocalResponseNorm { size, alpha, beta, k }, []) => {
+            let scale = Scale { size: *size, alpha: *alpha, beta: *beta, k: *k };
+            scale.divide(x)
+        }
         (Layer::BatchNorm, [weight, bias]) => around.normaliser.result(&layer.name, x, weight, bias),
         (Layer::Residual { .. }, operands) => sum(layer, operands, x, around),
+        (Layer::Branches { .. }, operands) => {
+            let mut left = operands;
+            let rows = layer.paths.rows.iter().map(|row| through(row, &mut left, x, around));
+            Tensor::f_cat(&rows.collect::<Result<Vec<_>, _>>()?, 1)
+        }
         (Layer::Block { .. }, operands) => {
             let mut left = operands;
             through(&layer.paths.branch, &mut left, x, around)
@@ -78,6 +87,7 @@ pub(super) fn result(
             | Layer::AvgPool { .. }
             | Layer::GlobalAvgPool
             | Layer::BatchNorm
+            | Layer::LocalResponseNorm { .. }
             | Layer::LayerNorm
             | Layer::Attention { .. }
             | Layer::Gelu
@@ -86,6 +96,31 @@ pub(super) fn result(
             | Layer::Flatten,
             operands,
         ) => Err(TchError::Shape(format!("{} does not take {} operands", layer.name, operands.len()))),
+    }
+}
+
+/// The settings of a local response norm.
+struct Scale {
+    size: usize,
+    alpha: f32,
+    beta: f32,
+    k: f32,
+}
+
+impl Scale {
+    /// x / (k + alpha / size * sum of squares)^beta, as of [`Layer::LocalResponseNorm`].
+    fn divide(&self, x: &Tensor) -> Result<Tensor, TchError> {
+        let channels = x.size()[1];
+        let before = self.size as i64 / 2;
+        let after = (self.size as i64 - 1) / 2;
+        let padded = x.f_square()?.f_constant_pad_nd([0, 0, 0, 0, before, after])?;
+        let mut sum = padded.f_narrow(1, 0, channels)?;
+        for first in 1..self.size as i64 {
+            sum = sum.f_add(&padded.f_narrow(1, first, channels)?)?;
+        }
+        let factor = f64::from(self.alpha) / self.size as f64;
+        let divisor = sum.f_mul_scalar(factor)?.f_add_scalar(f64::from(self.k))?;
+        x.f_div(&divisor.f_pow_tensor_scalar(f64::from(self.beta))?)
     }
 }
 

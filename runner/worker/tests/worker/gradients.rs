@@ -78,16 +78,24 @@ fn result(placed: &PlacedLayer, own: &[Tensor], x: &Tensor) -> Tensor {
     let pair = |side: usize| [side as i64; 2];
     match &placed.layer {
         Layer::Linear { .. } => x.flatten(1, -1).linear(&own[0], Some(&own[1])),
-        Layer::Conv { stride, padding, .. } => {
-            x.conv2d(&own[0], own.get(1), pair(*stride), pair(*padding), [1, 1], 1)
+        Layer::Conv { stride, padding, groups, .. } => {
+            x.conv2d(&own[0], own.get(1), pair(*stride), pair(*padding), [1, 1], *groups as i64)
         }
-        Layer::MaxPool { kernel, stride, padding } => {
-            x.max_pool2d(pair(*kernel), pair(*stride), pair(*padding), [1, 1], false)
+        Layer::MaxPool { kernel, stride, padding, ceil } => {
+            x.max_pool2d(pair(*kernel), pair(*stride), pair(*padding), [1, 1], *ceil)
         }
-        Layer::AvgPool { kernel, stride } => {
-            x.avg_pool2d(pair(*kernel), pair(*stride), [0, 0], false, true, None)
+        Layer::AvgPool { kernel, stride, padding, ceil } => {
+            x.avg_pool2d(pair(*kernel), pair(*stride), pair(*padding), *ceil, true, None)
         }
         Layer::GlobalAvgPool => x.adaptive_avg_pool2d([1, 1]).flatten(1, -1),
+        // As PyTorch's own function does it: the channels are an axis that a pool of means slides over.
+        Layer::LocalResponseNorm { size, alpha, beta, k } => {
+            let size = *size as i64;
+            let volume = x.square().unsqueeze(1).constant_pad_nd([0, 0, 0, 0, size / 2, (size - 1) / 2]);
+            let means =
+                volume.avg_pool3d([size, 1, 1], [1, 1, 1], [0, 0, 0], false, true, None).squeeze_dim(1);
+            x / (means * f64::from(*alpha) + f64::from(*k)).pow_tensor_scalar(f64::from(*beta))
+        }
         // By the formula, in operations that libtorch differentiates one by one.
         Layer::BatchNorm => {
             let over = if x.dim() == 4 { vec![0, 2, 3] } else { vec![0] };
@@ -113,6 +121,22 @@ fn result(placed: &PlacedLayer, own: &[Tensor], x: &Tensor) -> Tensor {
         | Layer::Block { .. }
         | Layer::Embedding { .. }
         | Layer::TiedHead => crate::texts::result(placed, own, x),
+        Layer::Branches { .. } => {
+            let mut own = own;
+            let ends: Vec<Tensor> = placed
+                .paths
+                .rows
+                .iter()
+                .map(|layers| {
+                    layers.iter().fold(x.shallow_clone(), |x, inner| {
+                        let (first, rest) = own.split_at(inner.parameters.len());
+                        own = rest;
+                        result(inner, first, &x)
+                    })
+                })
+                .collect();
+            Tensor::cat(&ends, 1)
+        }
         Layer::Relu => x.relu(),
         Layer::Flatten => x.flatten(1, -1),
         Layer::Dropout { .. } => unreachable!("its masks are given"),
@@ -159,11 +183,13 @@ fn each_kind_of_layer_equals_automatic_differentiation() {
         vec![conv(10, 28, 1, 0), Layer::Flatten],
         vec![
             bare_conv(3, 2),
-            Layer::MaxPool { kernel: 3, stride: 2, padding: 1 },
+            Layer::MaxPool { kernel: 3, stride: 2, padding: 1, ceil: false },
             Layer::GlobalAvgPool,
             linear(10),
         ],
         vec![bare_conv(3, 2), Layer::BatchNorm, Layer::Relu, Layer::Flatten, linear(10)],
+        crate::vision::layers(),
+        crate::vision::inception(),
         // The first layer is a block, and one without weights lies between.
         vec![plain_block(), Layer::Residual { branch: vec![Layer::Relu], shortcut: vec![] }, linear(10)],
     ] {

@@ -24,3 +24,5 @@ mod support;
 mod texts;
 #[cfg(test)]
 mod training;
+#[cfg(test)]
+mod vision;

@@ -51,8 +51,8 @@ fn result(
             };
             rows.iter().map(one).collect()
         }
-        Layer::Conv { outputs, kernel, bias, .. } => {
-            let (channels, ..) = image(placed.input);
+        Layer::Conv { outputs, kernel, bias, groups, .. } => {
+            let channels = image(placed.input).0 / groups;
             let weight = take(weights, outputs * channels * kernel * kernel);
             let bias = if *bias { take(weights, *outputs) } else { &[] };
             rows.iter().map(|row| convolution(placed, weight, bias, row)).collect()
@@ -60,6 +60,7 @@ fn result(
         Layer::MaxPool { .. } | Layer::AvgPool { .. } | Layer::GlobalAvgPool => {
             rows.iter().map(|row| pool(placed, row)).collect()
         }
+        Layer::LocalResponseNorm { .. } => rows.iter().map(|row| response(placed, row)).collect(),
         Layer::BatchNorm => {
             let channels = match placed.input {
                 Shape::Image(channels, ..) | Shape::Flat(channels) => channels,
@@ -77,6 +78,15 @@ fn result(
             let sum =
                 |(one, other): (Vec<f64>, Vec<f64>)| one.iter().zip(other).map(|(a, b)| a + b).collect();
             branch.into_iter().zip(shortcut).map(sum).collect()
+        }
+        Layer::Branches { .. } => {
+            let mut joined = vec![Vec::new(); rows.len()];
+            for layers in &placed.paths.rows {
+                let ends =
+                    layers.iter().fold(rows.clone(), |rows, inner| result(inner, weights, rows, moments));
+                joined.iter_mut().zip(ends).for_each(|(joined, end)| joined.extend(end));
+            }
+            joined
         }
         Layer::Relu => rows.iter().map(|row| row.iter().map(|value| value.max(0.0)).collect()).collect(),
         Layer::Flatten => rows,
@@ -109,8 +119,10 @@ fn at(shape: Shape, row: &[f64], channel: usize, place: [usize; 2], padding: usi
 }
 
 fn convolution(placed: &PlacedLayer, weight: &[f64], bias: &[f64], row: &[f64]) -> Vec<f64> {
-    let Layer::Conv { kernel, stride, padding, .. } = placed.layer else { unreachable!("a convolution") };
-    let (channels, ..) = image(placed.input);
+    let Layer::Conv { kernel, stride, padding, groups, .. } = placed.layer else {
+        unreachable!("a convolution")
+    };
+    let channels = image(placed.input).0 / groups;
     let (outputs, height, width) = image(placed.output);
     let mut out = Vec::new();
     for output in 0..outputs {
@@ -119,7 +131,8 @@ fn convolution(placed: &PlacedLayer, weight: &[f64], bias: &[f64], row: &[f64]) 
             for channel in 0..channels {
                 for (dy, dx) in (0..kernel).flat_map(|dy| (0..kernel).map(move |dx| (dy, dx))) {
                     let place = [y * stride + dy, x * stride + dx];
-                    let value = at(placed.input, row, channel, place, padding).unwrap_or(0.0);
+                    let from = output / (outputs / groups) * channels + channel;
+                    let value = at(placed.input, row, from, place, padding).unwrap_or(0.0);
                     sum += value * weight[((output * channels + channel) * kernel + dy) * kernel + dx];
                 }
             }
@@ -135,10 +148,10 @@ fn pool(placed: &PlacedLayer, row: &[f64]) -> Vec<f64> {
         let area = rows * columns;
         return row.chunks(area).map(|channel| channel.iter().sum::<f64>() / area as f64).collect();
     }
-    let (kernel, stride, padding) = match placed.layer {
-        Layer::MaxPool { kernel, stride, padding } => (kernel, stride, padding),
-        Layer::AvgPool { kernel, stride } => (kernel, stride, 0),
-        _ => unreachable!("a pool"),
+    let (Layer::MaxPool { kernel, stride, padding, .. } | Layer::AvgPool { kernel, stride, padding, .. }) =
+        placed.layer
+    else {
+        unreachable!("a pool")
     };
     let (_, height, width) = image(placed.output);
     let mut out = Vec::new();
@@ -147,13 +160,28 @@ fn pool(placed: &PlacedLayer, row: &[f64]) -> Vec<f64> {
             let window =
                 (0..kernel).flat_map(|dy| (0..kernel).map(move |dx| [y * stride + dy, x * stride + dx]));
             let values = window.filter_map(|place| at(placed.input, row, channel, place, padding));
+            // A window may reach over the end of image and padding; a mean has no part there.
+            let reach = |begin: usize, side: usize| kernel.min(side + 2 * padding - begin);
             out.push(match placed.layer {
                 Layer::MaxPool { .. } => values.fold(f64::NEG_INFINITY, f64::max),
-                _ => values.sum::<f64>() / (kernel * kernel) as f64,
+                _ => values.sum::<f64>() / (reach(y * stride, rows) * reach(x * stride, columns)) as f64,
             });
         }
     }
     out
+}
+
+fn response(placed: &PlacedLayer, row: &[f64]) -> Vec<f64> {
+    let Layer::LocalResponseNorm { size, alpha, beta, k } = placed.layer else { unreachable!("a norm") };
+    let (channels, rows, columns) = image(placed.input);
+    let area = rows * columns;
+    let one = |place: usize| {
+        let channel = place / area;
+        let around = channel.saturating_sub(size / 2)..=(channel + (size - 1) / 2).min(channels - 1);
+        let squares: f64 = around.map(|channel| row[channel * area + place % area].powi(2)).sum();
+        row[place] / (f64::from(k) + f64::from(alpha) / size as f64 * squares).powf(f64::from(beta))
+    };
+    (0..row.len()).map(one).collect()
 }
 
 fn batch_norm(

@@ -62,20 +62,20 @@ pub(crate) fn linear(outputs: usize) -> Layer {
 }
 
 pub(crate) fn conv(outputs: usize, kernel: usize, stride: usize, padding: usize) -> Layer {
-    Layer::Conv { outputs, kernel, stride, padding, bias: true }
+    Layer::Conv { outputs, kernel, stride, padding, bias: true, groups: 1 }
 }
 
 /// A convolution of 3 that keeps the sides at a stride of 1, without a bias.
 pub(crate) fn bare_conv(outputs: usize, stride: usize) -> Layer {
-    Layer::Conv { outputs, kernel: 3, stride, padding: 1, bias: false }
+    Layer::Conv { outputs, kernel: 3, stride, padding: 1, bias: false, groups: 1 }
 }
 
 pub(crate) fn max_pool(kernel: usize, stride: usize) -> Layer {
-    Layer::MaxPool { kernel, stride, padding: 0 }
+    Layer::MaxPool { kernel, stride, padding: 0, ceil: false }
 }
 
 pub(crate) fn avg_pool(kernel: usize, stride: usize) -> Layer {
-    Layer::AvgPool { kernel, stride }
+    Layer::AvgPool { kernel, stride, padding: 0, ceil: false }
 }
 
 /// Softmax regression.
@@ -170,7 +170,9 @@ fn row(input: Shape, layers: &[Layer], prefix: &str) -> Vec<PlacedLayer> {
             Layer::AvgPool { .. } => "avg-pool",
             Layer::GlobalAvgPool => "global-avg-pool",
             Layer::BatchNorm => "batch-norm",
+            Layer::LocalResponseNorm { .. } => "local-response-norm",
             Layer::Residual { .. } => "residual",
+            Layer::Branches { .. } => "branches",
             Layer::Relu => "relu",
             Layer::Embedding { .. } => "embedding",
             Layer::LayerNorm => "layer-norm",
@@ -188,17 +190,34 @@ fn row(input: Shape, layers: &[Layer], prefix: &str) -> Vec<PlacedLayer> {
             Layer::Residual { branch, shortcut } => Paths {
                 branch: row(shape, branch, &format!("{name}.")),
                 shortcut: row(shape, shortcut, &format!("{name}.shortcut.")),
+                rows: vec![],
             },
+            Layer::Branches { branches } => {
+                let rows = branches.iter().zip(1..);
+                let rows =
+                    rows.map(|(layers, number)| row(shape, layers, &format!("{name}.{number}."))).collect();
+                Paths { rows, ..Paths::default() }
+            }
             _ => Paths::default(),
         };
         let (output, mut parameters) = result(layer, &name, shape);
         let output = paths.branch.last().map_or(output, |last| last.output);
+        let ends = paths.rows.iter().map(|row| row.last().map_or(shape, |last| last.output));
+        let output = ends.reduce(beside).unwrap_or(output);
         parameters.extend(paths.layers().flat_map(|inner| inner.parameters.clone()));
         let layer = layer.clone();
         placed.push(PlacedLayer { name, layer, input: shape, output, parameters, flops: 0, paths });
         shape = output;
     }
     placed
+}
+
+/// The channels of both.
+fn beside(one: Shape, other: Shape) -> Shape {
+    match (one, other) {
+        (Shape::Image(a, rows, columns), Shape::Image(b, ..)) => Shape::Image(a + b, rows, columns),
+        _ => unreachable!("images"),
+    }
 }
 
 fn result(layer: &Layer, name: &str, input: Shape) -> (Shape, Vec<Parameter>) {
@@ -208,19 +227,27 @@ fn result(layer: &Layer, name: &str, input: Shape) -> (Shape, Vec<Parameter>) {
         |outputs: usize, shape: &[usize]| vec![parameter("weight", shape), parameter("bias", &[outputs])];
     match (layer, input) {
         (Layer::Linear { outputs }, _) => (Shape::Flat(*outputs), with(*outputs, &[*outputs, input.size()])),
-        (Layer::Conv { outputs, kernel, stride, padding, bias }, Shape::Image(channels, rows, columns)) => {
+        (
+            Layer::Conv { outputs, kernel, stride, padding, bias, groups },
+            Shape::Image(channels, rows, columns),
+        ) => {
             let side = |side: usize| (side + 2 * padding - kernel) / stride + 1;
             let output = Shape::Image(*outputs, side(rows), side(columns));
-            let mut parameters = with(*outputs, &[*outputs, channels, *kernel, *kernel]);
+            let mut parameters = with(*outputs, &[*outputs, channels / groups, *kernel, *kernel]);
             parameters.truncate(1 + usize::from(*bias));
             (output, parameters)
         }
-        (Layer::MaxPool { kernel, stride, padding }, Shape::Image(channels, rows, columns)) => {
-            let side = |side: usize| (side + 2 * padding - kernel) / stride + 1;
-            (Shape::Image(channels, side(rows), side(columns)), vec![])
-        }
-        (Layer::AvgPool { kernel, stride }, Shape::Image(channels, rows, columns)) => {
-            let side = |side: usize| (side - kernel) / stride + 1;
+        (
+            Layer::MaxPool { kernel, stride, padding, ceil }
+            | Layer::AvgPool { kernel, stride, padding, ceil },
+            Shape::Image(channels, rows, columns),
+        ) => {
+            // Windows are counted one by one.
+            let side = |side: usize| {
+                let end = side + 2 * padding;
+                let whole = |begin: &usize| begin + kernel <= end || (*ceil && begin - stride + kernel < end);
+                (0..side + padding).step_by(*stride).take_while(whole).count()
+            };
             (Shape::Image(channels, side(rows), side(columns)), vec![])
         }
         (Layer::GlobalAvgPool, Shape::Image(channels, ..)) => (Shape::Flat(channels), vec![]),

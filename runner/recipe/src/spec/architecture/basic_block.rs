@@ -31,5 +31,8 @@ fn basic_block(inputs: usize, outputs: usize, stride: usize) -> Layer {
 
 /// A convolution that keeps the sides at a stride of 1, without a bias: that of the batch norm behind it takes its place.
 fn convolution(outputs: usize, kernel: usize, stride: usize) -> Vec<Layer> {
-    vec![Layer::Conv { outputs, kernel, stride, padding: kernel / 2, bias: false }, Layer::BatchNorm]
+    vec![
+        Layer::Conv { outputs, kernel, stride, padding: kernel / 2, bias: false, groups: 1 },
+        Layer::BatchNorm,
+    ]
 }

@@ -5,15 +5,15 @@ use crate::Layer;
 
 pub(super) fn layers(classes: usize) -> Vec<Layer> {
     vec![
-        Layer::Conv { outputs: 32, kernel: 5, stride: 1, padding: 2, bias: true },
-        Layer::MaxPool { kernel: 3, stride: 2, padding: 0 },
+        Layer::Conv { outputs: 32, kernel: 5, stride: 1, padding: 2, bias: true, groups: 1 },
+        Layer::MaxPool { kernel: 3, stride: 2, padding: 0, ceil: false },
         Layer::Relu,
-        Layer::Conv { outputs: 32, kernel: 5, stride: 1, padding: 2, bias: true },
+        Layer::Conv { outputs: 32, kernel: 5, stride: 1, padding: 2, bias: true, groups: 1 },
         Layer::Relu,
-        Layer::AvgPool { kernel: 3, stride: 2 },
-        Layer::Conv { outputs: 64, kernel: 5, stride: 1, padding: 2, bias: true },
+        Layer::AvgPool { kernel: 3, stride: 2, padding: 0, ceil: false },
+        Layer::Conv { outputs: 64, kernel: 5, stride: 1, padding: 2, bias: true, groups: 1 },
         Layer::Relu,
-        Layer::AvgPool { kernel: 3, stride: 2 },
+        Layer::AvgPool { kernel: 3, stride: 2, padding: 0, ceil: false },
         Layer::Flatten,
         Layer::Linear { outputs: 64 },
         Layer::Relu,

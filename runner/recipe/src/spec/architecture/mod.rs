@@ -1,6 +1,8 @@
 //! The models that have a name, a file for each, and how layers are put in place.
 
 mod basic_block;
+mod bottleneck;
+mod cifar100_cnn;
 mod cifar_cnn;
 mod gpt;
 mod lenet;
@@ -8,8 +10,11 @@ mod mnist_mlp;
 mod place;
 mod resnet18;
 mod resnet20;
+mod resnet50;
 mod sequence;
 mod softmax;
+mod vgg19;
+mod vgg_cifar;
 mod vgg_splitbrain;
 
 pub(crate) use gpt::{DropoutRate, GptSizes, layers as gpt_layers};
@@ -26,6 +31,10 @@ pub(crate) fn layers(kind: ModelKind, classes: usize) -> Option<Vec<Layer>> {
         ModelKind::CifarCnn => cifar_cnn::layers(classes),
         ModelKind::Resnet20 => resnet20::layers(classes),
         ModelKind::Resnet18 => resnet18::layers(classes),
+        ModelKind::Resnet50 => resnet50::layers(classes),
+        ModelKind::Vgg19 => vgg19::layers(classes),
+        ModelKind::VggCifar => vgg_cifar::layers(classes),
+        ModelKind::Cifar100Cnn => cifar100_cnn::layers(classes),
         ModelKind::VggSplitbrain => vgg_splitbrain::layers(classes),
         ModelKind::Gpt | ModelKind::Sequential | ModelKind::Torchscript => return None,
     })

@@ -94,20 +94,41 @@ fn next(layer: &Layer, input: Shape, before: &[PlacedLayer], prefix: &str) -> Re
     Ok(PlacedLayer { name, layer: layer.clone(), input, output, parameters, flops, paths })
 }
 
-/// The layers inside of a block of either kind in their places.
+/// The layers inside of a block of any kind in their places.
 fn paths(layer: &Layer, input: Shape, name: &str) -> Result<Paths, String> {
     match layer {
         Layer::Residual { branch, .. } if branch.is_empty() => Err("its branch has no layer".to_owned()),
         Layer::Residual { branch, shortcut } => Ok(Paths {
             branch: row(branch, input, Inside::Branch, &format!("{name}."))?,
             shortcut: row(shortcut, input, Inside::Shortcut, &format!("{name}.shortcut."))?,
+            rows: Vec::new(),
         }),
+        Layer::Branches { branches } => {
+            let placed = (1..).zip(branches).map(|(number, layers)| {
+                row(layers, input, Inside::Row(number), &format!("{name}.{number}."))
+            });
+            Ok(Paths { rows: placed.collect::<Result<_, _>>()?, ..Paths::default() })
+        }
         Layer::Block { layers } if layers.is_empty() => Err("it has no layer".to_owned()),
         Layer::Block { layers } => {
             let branch = row(layers, input, Inside::Block, &format!("{name}."))?;
-            Ok(Paths { branch, shortcut: Vec::new() })
+            Ok(Paths { branch, ..Paths::default() })
         }
-        _ => Ok(Paths::default()),
+        Layer::Linear { .. }
+        | Layer::Conv { .. }
+        | Layer::MaxPool { .. }
+        | Layer::AvgPool { .. }
+        | Layer::GlobalAvgPool
+        | Layer::BatchNorm
+        | Layer::LocalResponseNorm { .. }
+        | Layer::Relu
+        | Layer::Embedding { .. }
+        | Layer::LayerNorm
+        | Layer::Attention { .. }
+        | Layer::Gelu
+        | Layer::TiedHead
+        | Layer::Dropout { .. }
+        | Layer::Flatten => Ok(Paths::default()),
     }
 }
 
@@ -117,23 +138,29 @@ enum Inside {
     Branch,
     Shortcut,
     Block,
+    /// Of several whose channels are put one behind the other, by its number.
+    Row(usize),
 }
 
 impl Inside {
     /// Its name, as in `layer 2 of its branch`.
-    const fn words(self) -> &'static str {
+    fn words(self) -> String {
         match self {
-            Self::Branch => "branch",
-            Self::Shortcut => "shortcut",
-            Self::Block => "block",
+            Self::Branch => "branch".to_owned(),
+            Self::Shortcut => "shortcut".to_owned(),
+            Self::Block => "block".to_owned(),
+            Self::Row(number) => format!("branch {number}"),
         }
     }
 
     /// Whether a layer may lie there.
     fn holds(self, layer: &Layer) -> Result<(), &'static str> {
         match layer {
-            Layer::Residual { .. } if self != Self::Block => {
-                Err("a residual block holds no other; put them one behind the other")
+            Layer::Residual { .. } | Layer::Branches { .. } if self != Self::Block => {
+                Err("such a block holds no other; put them one behind the other")
+            }
+            Layer::Dropout { .. } if matches!(self, Self::Row(_)) => {
+                Err("branches hold no dropout; put it behind the block")
             }
             Layer::Block { .. } => Err("a block of layers lies in no other; list its layers in its place"),
             Layer::Embedding { .. } | Layer::TiedHead => {
@@ -145,7 +172,9 @@ impl Inside {
             | Layer::AvgPool { .. }
             | Layer::GlobalAvgPool
             | Layer::BatchNorm
+            | Layer::LocalResponseNorm { .. }
             | Layer::Residual { .. }
+            | Layer::Branches { .. }
             | Layer::Relu
             | Layer::LayerNorm
             | Layer::Attention { .. }
@@ -189,23 +218,37 @@ fn output(layer: &Layer, input: Shape, paths: &Paths) -> Result<Shape, String> {
         (Layer::Flatten, shape) => Ok(Shape::Flat(shape.size())),
         (Layer::GlobalAvgPool, Shape::Image(channels, ..)) => Ok(Shape::Flat(channels)),
         (Layer::Residual { .. }, input) => sum(input, paths),
-        (Layer::Conv { outputs, kernel, stride, padding, .. }, Shape::Image(_, rows, columns)) => {
-            let window = Window { kernel: *kernel, stride: *stride, padding: *padding };
+        (Layer::Branches { .. }, input) => joined(input, paths),
+        (Layer::LocalResponseNorm { .. }, Shape::Image(..)) => Ok(input),
+        (
+            Layer::Conv { outputs, kernel, stride, padding, groups, .. },
+            Shape::Image(channels, rows, columns),
+        ) => {
+            if !channels.is_multiple_of(*groups) || !outputs.is_multiple_of(*groups) {
+                return Err(format!(
+                    "{groups} groups do not divide {channels} channels that come in and {outputs} that come out"
+                ));
+            }
+            let window = Window { kernel: *kernel, stride: *stride, padding: *padding, ceil: false };
             Ok(Shape::Image(*outputs, window.slide(rows)?, window.slide(columns)?))
         }
-        (Layer::MaxPool { kernel, stride, padding }, Shape::Image(channels, rows, columns)) => {
+        (
+            Layer::MaxPool { kernel, stride, padding, ceil }
+            | Layer::AvgPool { kernel, stride, padding, ceil },
+            Shape::Image(channels, rows, columns),
+        ) => {
             if 2 * padding > *kernel {
                 return Err(format!("padding of {padding} is more than half of a window of {kernel}"));
             }
-            let window = Window { kernel: *kernel, stride: *stride, padding: *padding };
-            Ok(Shape::Image(channels, window.slide(rows)?, window.slide(columns)?))
-        }
-        (Layer::AvgPool { kernel, stride }, Shape::Image(channels, rows, columns)) => {
-            let window = Window { kernel: *kernel, stride: *stride, padding: 0 };
+            let window = Window { kernel: *kernel, stride: *stride, padding: *padding, ceil: *ceil };
             Ok(Shape::Image(channels, window.slide(rows)?, window.slide(columns)?))
         }
         (
-            Layer::Conv { .. } | Layer::MaxPool { .. } | Layer::AvgPool { .. } | Layer::GlobalAvgPool,
+            Layer::Conv { .. }
+            | Layer::MaxPool { .. }
+            | Layer::AvgPool { .. }
+            | Layer::GlobalAvgPool
+            | Layer::LocalResponseNorm { .. },
             other,
         ) => Err(format!("it takes an image, not {}", words(other))),
     }
@@ -226,23 +269,54 @@ fn sum(input: Shape, paths: &Paths) -> Result<Shape, String> {
     Err(format!("its branch gives {}, its shortcut {}{cure}", words(branch), words(shortcut)))
 }
 
-/// A window that slides over a side of an image. As in PyTorch, a remainder shorter than the stride is not covered.
+/// What comes out of rows whose channels are put one behind the other: images with the same sides.
+fn joined(input: Shape, paths: &Paths) -> Result<Shape, String> {
+    let mut whole: Option<Shape> = None;
+    for (number, row) in paths.rows.iter().enumerate() {
+        let end = row.last().map_or(input, |last| last.output);
+        whole = match (whole, end) {
+            (None, Shape::Image(..)) => Some(end),
+            (Some(Shape::Image(before, rows, columns)), Shape::Image(channels, ..))
+                if end == Shape::Image(channels, rows, columns) =>
+            {
+                Some(Shape::Image(before.saturating_add(channels), rows, columns))
+            }
+            (None | Some(Shape::Flat(_) | Shape::Tokens(..) | Shape::Sequence(..)), _) => {
+                return Err(format!("its branch {} gives {}, not an image", number + 1, words(end)));
+            }
+            (Some(Shape::Image(_, rows, columns)), _) => {
+                let number = number + 1;
+                let end = words(end);
+                return Err(format!(
+                    "its branch {number} gives {end}, those before it images of {rows} x {columns}"
+                ));
+            }
+        };
+    }
+    whole.ok_or_else(|| "it has no branch".to_owned())
+}
+
+/// A window that slides over a side of an image. As in PyTorch, a remainder shorter than the stride is not covered, or with
+/// `ceil` by a window more, unless that would begin behind the image and the padding before it.
 #[derive(Clone, Copy)]
 struct Window {
     kernel: usize,
     stride: usize,
     padding: usize,
+    ceil: bool,
 }
 
 impl Window {
     /// Its positions along a side.
     fn slide(self, side: usize) -> Result<usize, String> {
-        let Self { kernel, stride, padding } = self;
-        let side = side + 2 * padding;
-        if kernel > side {
-            return Err(format!("a window of {kernel} does not fit a side of {side}"));
+        let Self { kernel, stride, padding, ceil } = self;
+        let wide = side + 2 * padding;
+        if kernel > wide {
+            return Err(format!("a window of {kernel} does not fit a side of {wide}"));
         }
-        Ok((side - kernel) / stride + 1)
+        let left = wide - kernel;
+        let more = ceil && left.div_ceil(stride) * stride < side + padding;
+        Ok(if more { left.div_ceil(stride) } else { left / stride } + 1)
     }
 }
 
@@ -254,15 +328,15 @@ fn parameters(layer: &Layer, input: Shape, name: &str, paths: &Paths) -> Vec<Par
         (Layer::Embedding { .. } | Layer::LayerNorm | Layer::Attention { .. }, input) => {
             sequence::parameters(layer, input, name)
         }
-        (Layer::Conv { outputs, kernel, bias, .. }, Shape::Image(channels, ..)) => {
-            let mut all = both(vec![*outputs, channels, *kernel, *kernel], *outputs);
+        (Layer::Conv { outputs, kernel, bias, groups, .. }, Shape::Image(channels, ..)) => {
+            let mut all = both(vec![*outputs, channels / groups, *kernel, *kernel], *outputs);
             all.truncate(if *bias { 2 } else { 1 });
             all
         }
         (Layer::BatchNorm, Shape::Image(channels, ..) | Shape::Flat(channels)) => {
             both(vec![channels], channels)
         }
-        (Layer::Residual { .. } | Layer::Block { .. }, _) => {
+        (Layer::Residual { .. } | Layer::Branches { .. } | Layer::Block { .. }, _) => {
             paths.layers().flat_map(|placed| placed.parameters.iter().cloned()).collect()
         }
         // What takes no such shape has no place, and layers without weights have none to list.
@@ -272,6 +346,7 @@ fn parameters(layer: &Layer, input: Shape, name: &str, paths: &Paths) -> Vec<Par
             Layer::MaxPool { .. }
             | Layer::AvgPool { .. }
             | Layer::GlobalAvgPool
+            | Layer::LocalResponseNorm { .. }
             | Layer::Relu
             | Layer::Gelu
             | Layer::TiedHead
@@ -283,7 +358,8 @@ fn parameters(layer: &Layer, input: Shape, name: &str, paths: &Paths) -> Vec<Par
 }
 
 /// Operations of one example's forward pass. The bias is what a sum starts from, so that it costs nothing. Batch norm adds a
-/// value to two sums (the second of squares, 2), then multiplies and adds.
+/// value to two sums (the second of squares, 2), then multiplies and adds. Local response norm squares a value and adds `size` of
+/// these, multiplies, adds, takes a power and divides.
 fn flops(layer: &Layer, input: Shape, output: Shape, paths: &Paths) -> u64 {
     let per_output = match (layer, input) {
         (Layer::Linear { .. }, input) => 2 * sequence::width(input) as u64,
@@ -295,16 +371,19 @@ fn flops(layer: &Layer, input: Shape, output: Shape, paths: &Paths) -> u64 {
             | Layer::TiedHead,
             input,
         ) => sequence::flops_per_output(layer, input),
-        (Layer::Conv { kernel, .. }, Shape::Image(channels, ..)) => 2 * (channels * kernel * kernel) as u64,
+        (Layer::Conv { kernel, groups, .. }, Shape::Image(channels, ..)) => {
+            2 * (channels / groups * kernel * kernel) as u64
+        }
         (Layer::MaxPool { kernel, .. } | Layer::AvgPool { kernel, .. }, _) => (kernel * kernel) as u64,
         (Layer::GlobalAvgPool, Shape::Image(_, rows, columns)) => (rows * columns) as u64,
         (Layer::BatchNorm, _) => 5,
+        (Layer::LocalResponseNorm { size, .. }, _) => *size as u64 + 5,
         (Layer::Relu | Layer::Dropout { .. } | Layer::Residual { .. }, _) => 1,
         (
             Layer::Conv { .. } | Layer::GlobalAvgPool,
             Shape::Flat(_) | Shape::Tokens(..) | Shape::Sequence(..),
         )
-        | (Layer::Flatten | Layer::Block { .. }, _) => 0,
+        | (Layer::Flatten | Layer::Branches { .. } | Layer::Block { .. }, _) => 0,
     };
     let inside = paths.layers().fold(0, |sum: u64, placed| sum.saturating_add(placed.flops));
     per_output.saturating_mul(output.size() as u64).saturating_add(inside)

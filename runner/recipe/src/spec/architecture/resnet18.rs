@@ -9,10 +9,10 @@ use crate::Layer;
 
 pub(super) fn layers(classes: usize) -> Vec<Layer> {
     let mut layers = vec![
-        Layer::Conv { outputs: 64, kernel: 7, stride: 2, padding: 3, bias: false },
+        Layer::Conv { outputs: 64, kernel: 7, stride: 2, padding: 3, bias: false, groups: 1 },
         Layer::BatchNorm,
         Layer::Relu,
-        Layer::MaxPool { kernel: 3, stride: 2, padding: 1 },
+        Layer::MaxPool { kernel: 3, stride: 2, padding: 1, ceil: false },
     ];
     layers.extend(groups(64, &[64, 128, 256, 512], 2));
     layers.extend([Layer::GlobalAvgPool, Layer::Linear { outputs: classes }]);

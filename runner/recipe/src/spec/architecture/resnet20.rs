@@ -10,7 +10,7 @@ use crate::Layer;
 
 pub(super) fn layers(classes: usize) -> Vec<Layer> {
     let mut layers = vec![
-        Layer::Conv { outputs: 16, kernel: 3, stride: 1, padding: 1, bias: false },
+        Layer::Conv { outputs: 16, kernel: 3, stride: 1, padding: 1, bias: false, groups: 1 },
         Layer::BatchNorm,
         Layer::Relu,
     ];

@@ -8,10 +8,12 @@ pub(super) fn layers(classes: usize) -> Vec<Layer> {
     let mut layers = Vec::new();
     for stack in [&[64, 64][..], &[128, 128], &[256, 256, 256]] {
         for outputs in stack.iter().copied() {
-            layers
-                .extend([Layer::Conv { outputs, kernel: 3, stride: 1, padding: 1, bias: true }, Layer::Relu]);
+            layers.extend([
+                Layer::Conv { outputs, kernel: 3, stride: 1, padding: 1, bias: true, groups: 1 },
+                Layer::Relu,
+            ]);
         }
-        layers.push(Layer::MaxPool { kernel: 2, stride: 2, padding: 0 });
+        layers.push(Layer::MaxPool { kernel: 2, stride: 2, padding: 0, ceil: false });
     }
     layers.push(Layer::Flatten);
     for outputs in [1024, 1024] {
