@@ -202,9 +202,8 @@ fn lines(all: &[Held<'_>], x: &Scale, y: &Scale) -> Vec<String> {
         format!("M{}", held.iter().map(place).collect::<Vec<_>>().join("L"))
     };
     // Between arms that hold equally much there is no trade-off.
-    let differs = |held: &Vec<&Held<'_>>| {
-        held.iter().any(|one| one.weights > held[0].weights || one.weights < held[0].weights)
-    };
+    let differs =
+        |held: &Vec<&Held<'_>>| held.iter().any(|one| one.weights.total_cmp(&held[0].weights).is_ne());
     by_condition.into_values().filter(differs).map(line).collect()
 }
 
