@@ -172,9 +172,17 @@ impl Blueprint {
 
     /// How a worker's gradients travel.
     pub(crate) fn route(&self) -> Route {
-        let whole_above = self.partition.whole_above().start;
-        let sections = Sections::beginning_at([self.partition.below().end, whole_above]);
-        Route { division: self.division(), sections, lane: self.gradient_lane(), bound: self.bound() }
+        let partition = &self.partition;
+        let parted = partition.parts() > 1;
+        let begins = [partition.below().end, partition.whole_above().start];
+        let first = || (0..partition.above().end).map(|layer| 4 * partition.held(layer, 0) as u64).collect();
+        Route {
+            division: self.division(),
+            sections: if parted { Sections::beginning_at(begins) } else { Sections::default() },
+            bytes: parted.then(first),
+            lane: self.gradient_lane(),
+            bound: self.bound(),
+        }
     }
 
     /// What a worker's step waits for.

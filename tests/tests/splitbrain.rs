@@ -223,7 +223,7 @@ fn a_prediction_knows_schemes_and_updates() {
 }
 
 #[test]
-fn so_is_one_with_a_schedule_with_servers_and_with_averages_now_and_then() {
+fn so_is_one_with_a_schedule_and_with_servers() {
     for (workers, mp) in [(4, 2), (8, 2), (8, 8), (32, 4)] {
         for schedule in [Schedule::PerLayer, Schedule::Merged, Schedule::MergedExact] {
             let mut spec = spec(workers, mp, ETHERNET);
@@ -242,6 +242,36 @@ fn so_is_one_with_a_schedule_with_servers_and_with_averages_now_and_then() {
         // How the vectors of several groups follow each other on a server's link is no formula.
         let (found, expected) = (predicted(&served), simulated(&served));
         assert!((found / expected - 1.0).abs() < 0.08, "{workers} {mp} servers: {found} {expected}");
+    }
+}
+
+/// Less than a sample for each round, layers that stay whole above split ones, and weights that are averaged now and then.
+#[test]
+fn a_prediction_knows_empty_rounds_whole_layers_and_seldom_averages() {
+    let check = |name: &str, spec: &RunSpec, bound: f64| {
+        let (found, expected) = (predicted(spec), simulated(spec));
+        assert!((found / expected - 1.0).abs() < bound, "{name}: {found} {expected}");
+    };
+    for (workers, mp) in [(4, 2), (4, 4), (8, 4)] {
+        for schedule in [Schedule::Single, Schedule::PerLayer] {
+            let mut small = spec(workers, mp, ETHERNET);
+            small.train.global_batch = workers;
+            small.communication.schedule = schedule;
+            check("empty rounds", &small, 0.02);
+        }
+        for ratio in [300.0, 400.0] {
+            let mut whole = spec(workers, mp, ETHERNET);
+            let Strategy::Gmp { least_ccr, .. } = &mut whole.strategy else { panic!() };
+            *least_ccr = ratio;
+            check("whole layers", &whole, 0.02);
+        }
+        for scheme in ModuloScheme::ALL.iter().copied() {
+            let mut seldom = spec(workers, mp, ETHERNET);
+            let Strategy::Gmp { scheme: of, average_every, .. } = &mut seldom.strategy else { panic!() };
+            (*of, *average_every) = (scheme, Some(1000));
+            let bound = if scheme == ModuloScheme::Turns { 0.06 } else { 0.02 };
+            check(scheme.name(), &seldom, bound);
+        }
     }
 }
 

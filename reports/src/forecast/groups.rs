@@ -5,7 +5,8 @@
 //! | what | seconds |
 //! |---|---|
 //! | an exchange in which each member sends W bytes to each other | alpha + (K - 1) W beta |
-//! | a round | exchanges of rows up and of their gradient down, of each split layer's outputs, and of their gradients below another split layer |
+//! | computing | of a whole layer above K times as long: each member computes it for all rows; of a split one as long as the widest part |
+//! | a round with rows | exchanges of rows up and of their gradient down, of each split layer's outputs, and of their gradients below another split layer |
 //! | rows with `scheme = "b"` | those of one member in each round, B each: K times as many in a row. Of their gradient a member sends its part and sends its own rows at once, so that only the last owner's link shows |
 //! | averages | T(N / K, split layers), T(N, whole layers above) in each round or once, T(N, layers below) |
 //!
@@ -51,15 +52,50 @@ pub(super) fn forecast(
     };
     let partition = spec.model_partition();
     let groups = Groups { spec, rates, partition, scheme, fc_update, average_every, workers };
+    let alone = f64::from(workers.get()) * compute;
+    let compute =
+        compute * (0..groups.layers()).map(|layer| groups.share(layer) * groups.work(layer)).sum::<f64>();
     let within = groups.within();
     let (communication, step) = groups.step(compute, within)?;
-    let speed_up = f64::from(workers.get()) * compute / step;
-    Ok(Forecast { compute, communication, step, speed_up })
+    Ok(Forecast { compute, communication, step, speed_up: alone / step })
 }
 
 impl Groups<'_> {
+    fn layers(&self) -> usize {
+        self.spec.model.weighted_layers().len()
+    }
+
+    /// The part of a step's operations that a layer has; where they are not known, each has as many as any other.
+    fn share(&self, layer: usize) -> f64 {
+        let layers = self.spec.model.weighted_layers();
+        let all: f64 = layers.iter().map(|layer| layer.flops as f64).sum();
+        if all > 0.0 { layers[layer].flops as f64 / all } else { 1.0 / layers.len() as f64 }
+    }
+
+    /// How long the first part computes a layer in a step, beside a worker that computes all of it for its own samples.
+    fn work(&self, layer: usize) -> f64 {
+        if !self.partition.above().contains(&layer) {
+            return 1.0;
+        }
+        let held =
+            self.partition.columns(layer, 0).len() as f64 / self.partition.outputs(layer).max(1) as f64;
+        held * self.partition.parts() as f64
+    }
+
+    /// Samples of a worker in a step.
+    fn batch(&self) -> f64 {
+        f64::from(self.spec.train.global_batch) / f64::from(self.workers.get())
+    }
+
+    /// Rounds of a step that have rows; those without are the last ones.
     fn rounds(&self) -> f64 {
-        self.scheme.rounds(self.partition.parts()) as f64
+        let all = self.scheme.rounds(self.partition.parts()) as f64;
+        if self.scheme == ModuloScheme::Shares { all.min(self.batch().ceil()) } else { all }
+    }
+
+    /// Whether the last round has rows.
+    fn last_has_rows(&self) -> bool {
+        self.rounds() >= self.scheme.rounds(self.partition.parts()) as f64
     }
 
     /// Seconds of a step in exchanges within the group.
@@ -68,11 +104,15 @@ impl Groups<'_> {
         if parts == 1 {
             return 0.0;
         }
-        let batch = f64::from(self.spec.train.global_batch) / f64::from(self.workers.get());
+        let batch = self.batch();
         // As multiples of the rows of a batch, up and down. An average over all workers in each round waits for the owner of the rows.
-        let waits = self.fc_update == FcUpdate::PerRound && !self.partition.whole_above().is_empty();
+        let averages = self.average_every.is_none();
+        let waits =
+            averages && self.fc_update == FcUpdate::PerRound && !self.partition.whole_above().is_empty();
         let turns = match self.scheme {
             ModuloScheme::Turns if waits => [parts as f64, parts as f64],
+            // Nothing joins the workers at the end of a step.
+            ModuloScheme::Turns if !averages => [parts as f64, 1.0],
             ModuloScheme::Turns => [parts as f64, 2.0],
             ModuloScheme::All | ModuloScheme::Shares => [1.0, 1.0],
         };
@@ -107,17 +147,22 @@ impl Groups<'_> {
             return Ok((communication, compute + communication));
         }
         // The sections above the modulo layer are averaged in each round.
-        let above = self.partition.above().start;
+        let above = if self.partition.parts() == 1 { self.layers() } else { self.partition.above().start };
         let of_rounds: f64 = sections
             .iter()
             .zip(&each)
             .filter(|(section, _)| section.layers.start >= above)
             .map(|(_, t)| t)
             .sum();
-        let rounds = if self.fc_update == FcUpdate::PerRound { self.rounds() } else { 1.0 };
-        let earlier = (rounds - 1.0) * of_rounds;
+        let (earlier, last) = match self.fc_update {
+            FcUpdate::PerRound if self.last_has_rows() => (self.rounds() - 1.0, 1.0),
+            FcUpdate::PerRound => (self.rounds(), 0.0),
+            FcUpdate::PerBatch => (0.0, 1.0),
+        };
+        let earlier = earlier * of_rounds;
         if self.spec.communication.schedule == Schedule::Single {
-            let communication = within + earlier + each.iter().sum::<f64>();
+            let below = each.iter().sum::<f64>() - of_rounds;
+            let communication = within + earlier + last * of_rounds + below;
             return Ok((communication, compute + communication));
         }
         self.scheduled(compute, within + earlier, &sections)
@@ -129,20 +174,21 @@ impl Groups<'_> {
             Some(ComputeSplit::Given { forward, backward, update }) => (forward, backward, update),
             Some(ComputeSplit::Measured) | None => (1.0 / 3.0, 2.0 / 3.0, 0.0),
         };
-        let layers = self.spec.model.weighted_layers();
-        let flops: f64 = layers.iter().map(|layer| layer.flops as f64).sum();
-        let share = |layer: usize| {
-            if flops > 0.0 { layers[layer].flops as f64 / flops } else { 1.0 / layers.len() as f64 }
+        let layers = self.layers();
+        // Without parts, all layers are computed by each worker for itself.
+        let below = if self.partition.parts() == 1 { 0..layers } else { self.partition.below() };
+        let all: f64 = (0..layers).map(|layer| self.share(layer) * self.work(layer)).sum();
+        let passes = |layer: usize| compute * backward * self.share(layer) * self.work(layer) / all;
+        let late: f64 = below.clone().map(passes).sum();
+        let sent = self.fc_update == FcUpdate::PerBatch || self.last_has_rows();
+        let time = |layer: usize| match below.contains(&layer) {
+            true => LayerTime { backward: passes(layer), bytes: self.bytes(layer..layer + 1) },
+            false if sent => LayerTime { backward: 0.0, bytes: self.bytes(layer..layer + 1) },
+            false => LayerTime { backward: 0.0, bytes: 0 },
         };
-        let below = self.partition.below();
-        let late: f64 = below.clone().map(|layer| compute * backward * share(layer)).sum();
-        let time = |layer: usize| LayerTime {
-            backward: if below.contains(&layer) { compute * backward * share(layer) } else { 0.0 },
-            bytes: self.bytes(layer..layer + 1),
-        };
-        let times: Vec<LayerTime> = (0..layers.len()).rev().map(time).collect();
+        let times: Vec<LayerTime> = (0..layers).rev().map(time).collect();
         let begin = compute * (forward + backward) - late + before;
-        let ends: Vec<usize> = sections.iter().map(|section| layers.len() - section.layers.start).collect();
+        let ends: Vec<usize> = sections.iter().map(|section| layers - section.layers.start).collect();
         let costs: Vec<Linear> = sections.iter().map(|section| section.cost).collect();
         let costs = costs.as_slice();
         let wrong = |error: &dyn std::fmt::Display| NoModel(error.to_string());
@@ -164,11 +210,9 @@ impl Groups<'_> {
         let Self { partition, workers, .. } = self;
         let holders = NonZeroU32::new(workers.get() / partition.parts() as u32);
         let holders = holders.ok_or_else(|| NoModel("no model of groups larger than the run".to_owned()))?;
-        let all = [
-            (partition.whole_above(), *workers),
-            (partition.split(), holders),
-            (partition.below(), *workers),
-        ];
+        let whole = partition.parts() == 1;
+        let below = if whole { 0..self.layers() } else { partition.below() };
+        let all = [(partition.whole_above(), *workers), (partition.split(), holders), (below, *workers)];
         let present = all.into_iter().filter(|(layers, _)| !layers.is_empty());
         present.map(|(layers, members)| Ok(Section { layers, cost: self.cost(members)? })).collect()
     }
@@ -202,6 +246,9 @@ impl Groups<'_> {
 
     /// Bytes of the gradient of some layers of the first part.
     fn bytes(&self, layers: Range<usize>) -> u64 {
-        4 * layers.map(|layer| self.partition.held(layer, 0) as u64).sum::<u64>()
+        let described = self.spec.model.weighted_layers();
+        let whole = self.partition.parts() == 1;
+        let held = |layer: usize| if whole { described[layer].size() } else { self.partition.held(layer, 0) };
+        4 * layers.map(|layer| held(layer) as u64).sum::<u64>()
     }
 }

@@ -241,7 +241,8 @@ pub struct UsageRecord {
     pub gradients: u64,
     /// Bytes of what its optimizer remembers.
     pub optimizer: u64,
-    /// The most bytes that its forward passes kept for the backward pass.
+    /// The most bytes that its forward passes kept for the backward pass; of a layer that libtorch records, what goes in and what comes
+    /// out. 0 for a learner that does not know.
     pub activations: u64,
     /// Steps of this attempt.
     pub steps: u64,

@@ -212,8 +212,8 @@ impl Process<'_> {
         }
         let lanes = self.spawn(bodies, &clocks, &plane)?;
         if let Some(weights) = self.barrier.all_arrived() {
-            if self.briefing.spec.model_partition().parts() > 1 {
-                // A rank that holds a part of the model has started with all of it.
+            if matches!(self.briefing.spec.strategy, recipe::Strategy::Gmp { .. }) {
+                // A rank that holds a part of the model has started with all of it; one that holds all of it is compared with it.
                 mesh::release_freed_memory();
             }
             self.recorder_event(Event::Prepared(self.prepared(&data, weights)));

@@ -123,6 +123,9 @@ impl Trainer for Gmp {
     }
 
     fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
+        if !self.adds_in_each_step() {
+            ctx.tell_servers_of_step()?;
+        }
         let loss = if self.partition.parts() > 1 { self.compute(ctx)? } else { self.compute_alone(ctx)? };
         if self.average_every.is_some_and(|every| ctx.t().is_multiple_of(every)) {
             self.average_weights(ctx)?;
@@ -139,6 +142,12 @@ impl Trainer for Gmp {
 }
 
 impl Gmp {
+    /// Whether something is averaged in each step.
+    fn adds_in_each_step(&self) -> bool {
+        let shared = !self.partition.below().is_empty() || !self.partition.whole_above().is_empty();
+        self.average_every.is_none() && (self.holders.size() > 1 || shared)
+    }
+
     /// A step of a worker that holds the whole model.
     fn compute_alone(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
         if self.average_every.is_some() {
@@ -278,8 +287,12 @@ impl Gmp {
     /// member of a group has computed alike, all workers. A codec would drive their copies apart. `None` where weights are averaged.
     fn above(&self, ctx: &WorkerContext, part: &Part, weight: Weight) -> Option<Averaging> {
         let Weight { mine, all, .. } = weight;
-        if self.average_every.is_some() || all == 0 {
+        if self.average_every.is_some() {
             return None;
+        }
+        if all == 0 {
+            // A round without rows: there is nothing to average, and the step may be over.
+            return ctx.alone();
         }
         let whole = ctx.layout().span(self.partition.whole_above());
         let group = if whole.is_empty() || part.at < whole.start { &self.holders } else { ctx.trainers() };

@@ -7,8 +7,8 @@
 //!             servers              servers
 //! ```
 //!
-//! Each server has a piece of every vector. It adds in the order of the group, from zero: the same bits as
-//! [`RankOrder`](super::RankOrder).
+//! Each server has a piece of every vector. It adds in the order of the group, from zero: with exact codes the same bits as
+//! [`RankOrder`](super::RankOrder), which encodes its sums, too.
 //!
 //! Cost: each place sends its n elements once, in one message for each server.
 //!

@@ -7,7 +7,7 @@
 //!
 //! | schedule | buckets |
 //! |---|---|
-//! | `single` | one of each section, after the backward pass |
+//! | `single` | one of each section, when the backward pass through its layers is over |
 //! | `per-layer` | a layer each |
 //! | `fixed` | neighbouring layers until a size is reached |
 //! | `merged`, `merged-exact` | what MG-WFBP, or its optimum, takes from measured times |
@@ -27,7 +27,7 @@ pub(crate) use planner::{MeasuredStep, PlanOrigin, Planner, StepBound, describe}
 pub use sections::Sections;
 pub(crate) use times::{BucketTime, BucketTimes};
 
-use crate::vector::Layout;
+use crate::vector::{Layout, LayoutLayer};
 use predict::schedule::{LayerTime, StepProfile};
 
 /// How a gradient is divided.
@@ -54,14 +54,16 @@ impl Division {
         !matches!(self, Self::Layers(recipe::Schedule::Single) | Self::Pieces(0 | 1))
     }
 
-    /// The buckets of a run's first step.
-    pub(crate) fn buckets(self, layout: &Layout, sections: &Sections) -> Buckets {
+    /// The buckets of a run's first step. `bytes` are those of each layer by which all workers decide, where they hold different
+    /// parts of a model; else those of the layout.
+    pub(crate) fn buckets(self, layout: &Layout, sections: &Sections, bytes: Option<&[u64]>) -> Buckets {
         match self {
             Self::Pieces(count) => Buckets::pieces(layout.size(), count),
             Self::Layers(recipe::Schedule::PerLayer) => Buckets::per_layer(layout),
-            Self::Layers(recipe::Schedule::Fixed { bytes }) => {
-                let profile = sizes(layout).map(|profile| sections.divide(profile));
-                let grouping = profile.map(|profile| predict::schedule::fixed(&profile, bytes));
+            Self::Layers(recipe::Schedule::Fixed { bytes: size }) => {
+                let given = bytes;
+                let profile = sizes(layout, given).map(|profile| sections.divide(profile));
+                let grouping = profile.map(|profile| predict::schedule::fixed(&profile, size));
                 grouping.map_or_else(
                     || Buckets::per_section(layout, sections),
                     |grouping| Buckets::of(layout, &grouping),
@@ -75,9 +77,13 @@ impl Division {
 }
 
 /// The layers of a model without their times; `None` for one of more bytes than can be counted.
-fn sizes(layout: &Layout) -> Option<StepProfile> {
-    let layers = layout.layers().iter().rev();
+fn sizes(layout: &Layout, given: Option<&[u64]>) -> Option<StepProfile> {
+    let layers = layout.layers().iter().enumerate().rev();
+    let bytes = |(number, layer): (usize, &LayoutLayer)| {
+        let own = 4 * layer.span.len() as u64;
+        given.and_then(|given| given.get(number).copied()).unwrap_or(own)
+    };
     let sizes: Vec<LayerTime> =
-        layers.map(|layer| LayerTime { backward: 0.0, bytes: 4 * layer.span.len() as u64 }).collect();
+        layers.map(|layer| LayerTime { backward: 0.0, bytes: bytes(layer) }).collect();
     StepProfile::new(0.0, &sizes).ok()
 }

@@ -262,10 +262,13 @@ impl SectionFit {
         Some(Self { cost: fit.cost, worst: fit.largest_share(probes), held: fit.held })
     }
 
-    /// What a message took, whatever its size; nothing where none is sent.
+    /// What a message took on average, whatever its size; nothing where none is sent.
     fn of_one_size(probes: &[Probe]) -> Self {
-        let seconds = probes.first().map_or(0.0, |probe| probe.seconds);
-        Self { cost: Linear::constant(seconds), worst: 0.0, held: Some(Held::PerByte) }
+        let sum: f64 = probes.iter().map(|probe| probe.seconds).sum();
+        let seconds = sum / probes.len().max(1) as f64;
+        let off = |probe: &Probe| (probe.seconds - seconds).abs() / probe.seconds.max(1e-9);
+        let worst = probes.iter().map(off).fold(0.0, f64::max);
+        Self { cost: Linear::constant(seconds), worst, held: Some(Held::PerByte) }
     }
 }
 

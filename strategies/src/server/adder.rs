@@ -10,10 +10,12 @@ use crate::{GroupRank, Kind, Packet, StateVisitor, StepError, Tag, Vector, Worke
 use record::LaneId;
 use std::collections::BTreeMap;
 
-/// Says that a worker asks for no more sums.
-const GOODBYE: Packet = Packet::from_static(&[0]);
+/// A message that is all in its tag.
+const SIGNAL: Packet = Packet::from_static(&[0]);
 /// The part of a tag that marks a goodbye.
 const LEAVES: u32 = u32::MAX;
+/// The part of a tag that marks the beginning of a step in which nothing may be added.
+const BEGINS: u32 = u32::MAX - 1;
 
 /// What a server needs to know to add a vector and to answer; it travels in the part of the message's tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +72,7 @@ pub struct AdderScope {
 }
 
 /// Adds for groups of workers, in the order in which their vectors are complete. A step of its lane is one of the workers: it is over
-/// when a vector of a later one arrives.
+/// when a vector of a later one arrives, or word that a later one begins.
 pub struct Adder {
     scope: AdderScope,
     /// By step, call and part of the tag.
@@ -161,7 +163,7 @@ impl Service for Adder {
                 ctx.lane.traffic.bytes_in -= arrived.2.0.len() as u64;
                 self.later = Some(arrived);
                 return Ok(self.over(ctx));
-            } else {
+            } else if tag.part != BEGINS {
                 self.take(ctx, arrived)?;
             }
         }
@@ -197,14 +199,29 @@ fn reply(
 }
 
 impl WorkerContext {
+    /// The first worker tells the servers that a step begins, where a step may pass without a sum: the one before is over.
+    ///
+    /// # Errors
+    /// The communication fails.
+    pub fn tell_servers_of_step(&mut self) -> Result<(), StepError> {
+        if self.trainers().me() != GroupRank(0) {
+            return Ok(());
+        }
+        self.signal_servers(BEGINS)
+    }
+
+    fn signal_servers(&mut self, part: u32) -> Result<(), StepError> {
+        let workers = self.trainers().size();
+        let tag = Tag { part, ..Tag::new(Kind::Push, self.t()) };
+        let servers = workers..self.info().everyone.size();
+        servers.map(GroupRank).try_for_each(|server| self.wire().exact().send_packet(server, tag, SIGNAL))
+    }
+
     /// Tells the servers behind the workers that this one asks for no more sums.
     ///
     /// # Errors
     /// The communication fails.
     pub fn leave_servers(&mut self) -> Result<(), StepError> {
-        let workers = self.trainers().size();
-        let tag = Tag { part: LEAVES, ..Tag::new(Kind::Push, self.t()) };
-        let servers = workers..self.info().everyone.size();
-        servers.map(GroupRank).try_for_each(|server| self.wire().exact().send_packet(server, tag, GOODBYE))
+        self.signal_servers(LEAVES)
     }
 }

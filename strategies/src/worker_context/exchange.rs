@@ -18,6 +18,8 @@ pub(crate) struct Route {
     pub(crate) division: Division,
     /// What no bucket reaches across.
     pub(crate) sections: Sections,
+    /// Bytes of each layer by which all workers decide, where they hold different parts of a model.
+    pub(crate) bytes: Option<Vec<u64>>,
     /// Where it travels.
     pub(crate) lane: GradientLane,
     /// What a step waits for.
@@ -46,13 +48,13 @@ pub(crate) struct Exchange {
 impl Exchange {
     /// The exchange of a run's first step.
     pub(crate) fn new(route: Route, layout: &Layout) -> Self {
-        let Route { division, sections, bound, .. } = &route;
+        let Route { division, sections, bytes, bound, .. } = &route;
         let planner = match division {
             Division::Layers(schedule) => Planner::new(*schedule, layout, sections, *bound),
             Division::Pieces(_) => None,
         };
         Self {
-            buckets: division.buckets(layout, sections),
+            buckets: division.buckets(layout, sections, bytes.as_deref()),
             route,
             planner,
             from_step: 1,

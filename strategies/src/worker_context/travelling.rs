@@ -3,7 +3,7 @@
 use super::{Accumulated, WorkerContext};
 use crate::all_reduce::{ReduceJob, Reduced};
 use crate::handoff::Pending;
-use crate::schedule::{BucketTime, GradientLane, GradientParts, MeasuredStep, Part, Planner};
+use crate::schedule::{BucketTime, Buckets, GradientLane, GradientParts, MeasuredStep, Part, Planner};
 use crate::vector::Vector;
 use crate::{Group, GroupRank, Kind, StepError, Tag};
 use predict::schedule::Grouping;
@@ -48,11 +48,6 @@ enum Bucket {
         at: usize,
         pending: Pending,
     },
-    /// No other worker has anything to add to it; it was finished at a moment.
-    Own {
-        part: Part,
-        at: Nanos,
-    },
     Arrived(Part),
 }
 
@@ -91,6 +86,12 @@ impl WorkerContext {
         Averaging { group: self.trainers.clone(), weight }
     }
 
+    /// This worker alone: what it sends comes back as it is, and on the communication lane in its turn, which says that a step is over.
+    pub fn alone(&self) -> Option<Averaging> {
+        let group = Group::new(&[self.rank()].into(), self.rank())?;
+        Some(Averaging { group, weight: 1.0 })
+    }
+
     /// A gradient of which nothing has left; the backward pass is through the last `finished` layers.
     pub fn begin_sending(&self, finished: usize) -> Travelling {
         let (began, moment) = (self.exchange.began, self.now());
@@ -107,6 +108,9 @@ impl WorkerContext {
     pub fn parts_of(&mut self, layers: Range<usize>) -> GradientParts {
         let layout = self.learner.layout();
         let buckets = self.exchange.buckets(self.t, layout).within(&layout.span(layers));
+        if self.exchange.lane() == GradientLane::Compute && buckets == Buckets::whole(self.weights.len()) {
+            return GradientParts::whole(self.spare());
+        }
         self.exchange.parts(&buckets)
     }
 
@@ -143,7 +147,7 @@ impl WorkerContext {
     }
 
     /// Sends a finished bucket to those who average it; without them, this worker's own is the mean. In a step that a plan is
-    /// measured in, it waits for the end of the backward pass. All workers of a group must send in the same order.
+    /// measured in, it waits for the end of the backward pass. All workers must make the same calls in the same order, also those of other groups.
     ///
     /// # Errors
     /// The communication fails.
@@ -154,7 +158,7 @@ impl WorkerContext {
         travelling: &mut Travelling,
     ) -> Result<(), StepError> {
         let bucket = match averaging {
-            None => Bucket::Own { part, at: self.now() },
+            None => Bucket::Arrived(part),
             Some(averaging) if travelling.measured.is_some() => {
                 Bucket::Held { part, averaging: averaging.clone() }
             }
@@ -285,7 +289,6 @@ impl WorkerContext {
     fn wait_bucket(&mut self, bucket: Bucket) -> Result<(Part, Option<[Nanos; 2]>), StepError> {
         match bucket {
             Bucket::Arrived(part) | Bucket::Held { part, .. } => Ok((part, None)),
-            Bucket::Own { part, at } => Ok((part, Some([at, at]))),
             Bucket::UnderWay { at, pending } => {
                 let Reduced { x, began, ended } = self.comm.receive(pending, &mut self.service.lane)?;
                 Ok((Part { at, values: x }, Some([began, ended])))
@@ -304,7 +307,7 @@ impl WorkerContext {
         for bucket in held {
             sent.push(match bucket {
                 Bucket::Held { part, averaging } => self.send_bucket(part, &averaging, Ends::Step)?,
-                other @ (Bucket::UnderWay { .. } | Bucket::Own { .. } | Bucket::Arrived(_)) => other,
+                other @ (Bucket::UnderWay { .. } | Bucket::Arrived(_)) => other,
             });
         }
         let mut arrived = Vec::with_capacity(sent.len());

@@ -12,8 +12,10 @@ use std::time::Duration;
 use strategies::Learner;
 use strategies::sim::{World, WorldOutcome};
 
-const SCHEDULES: [Schedule; 5] = [
+const SCHEDULES: [Schedule; 6] = [
     Schedule::PerLayer,
+    // Between what different parts hold of the last layer, where four outputs are divided by three.
+    Schedule::Fixed { bytes: 100 },
     Schedule::Fixed { bytes: 1 },
     Schedule::Fixed { bytes: u64::MAX },
     Schedule::Merged,
@@ -63,7 +65,8 @@ fn last_step(outcome: &WorldOutcome) -> u64 {
 fn no_schedule_changes_a_bit_of_groups_in_rank_order() {
     for fc_update in FcUpdate::ALL.iter().copied() {
         for scheme in ModuloScheme::ALL.iter().copied() {
-            for (workers, mp, batch) in [(4, 1, 15), (4, 2, 16), (4, 2, 6), (4, 4, 13), (8, 4, 5)] {
+            for (workers, mp, batch) in [(4, 1, 15), (4, 2, 16), (4, 2, 6), (4, 4, 13), (8, 4, 5), (6, 3, 18)]
+            {
                 let groups = Groups { scheme, fc_update, ..Groups::of(workers, mp) };
                 let expected = digests(&scene(groups, Schedule::Single, batch).run());
                 for schedule in SCHEDULES {
@@ -181,13 +184,17 @@ fn groups_that_are_continued_end_as_those_that_are_not() {
     for fc_update in FcUpdate::ALL.iter().copied() {
         for convolutions in [0, 1] {
             for schedule in [Schedule::Single, Schedule::PerLayer, Schedule::MergedExact] {
-                let groups = Groups { fc_update, ..Groups::of(4, 2) };
-                let continued = scene(groups, schedule, 16).coded(Codec::Quantize8, true).change(|spec| {
-                    spec.model = model(&WIDTHS, convolutions);
-                    spec.train.checkpoint = Some(Extent::Steps(1));
-                });
-                let name = format!("{fc_update} {convolutions} {schedule:?}");
-                check_from(&continued, &name, &[schedule.measured_steps().max(1), 11]);
+                // Of batches of four, the last round has no rows: no part of a gradient says that the step is over.
+                for batch in [16, 4] {
+                    let groups = Groups { fc_update, ..Groups::of(4, 2) };
+                    let continued = scene(groups, schedule, batch).coded(Codec::Quantize8, true);
+                    let continued = continued.change(|spec| {
+                        spec.model = model(&WIDTHS, convolutions);
+                        spec.train.checkpoint = Some(Extent::Steps(1));
+                    });
+                    let name = format!("{fc_update} {convolutions} {schedule:?} {batch}");
+                    check_from(&continued, &name, &[schedule.measured_steps().max(1), 11]);
+                }
             }
         }
     }
@@ -234,6 +241,40 @@ fn codes_through_servers_are_those_of_each_worker() {
             assert_eq!((&own[0], &own[1]), (&own[2], &own[3]), "{codec:?}");
             let exact = digests(&scene(groups, schedule, 16).run());
             assert_ne!(own[0].last(), exact[0].last(), "{codec:?}");
+        }
+    }
+}
+
+/// Servers hold nothing, but a checkpoint is of all ranks.
+#[test]
+fn runs_with_servers_are_continued_however_seldom_they_add() {
+    for (mp, average_every) in [(2, None), (2, Some(5)), (4, Some(5)), (4, None)] {
+        for convolutions in [0, 1] {
+            let groups = Groups { average_every, averaged_by: AveragedBy::Servers, ..Groups::of(4, mp) };
+            let continued = scene(groups, Schedule::Single, 16).change(|spec| {
+                spec.model = model(&WIDTHS, convolutions);
+                spec.train.checkpoint = Some(Extent::Steps(1));
+            });
+            check_from(&continued, &format!("{mp} {average_every:?} {convolutions}"), &[1, 3, 11]);
+        }
+    }
+}
+
+/// Memory for gradients is used again, also where one part is as long as all weights.
+#[test]
+fn a_worker_keeps_no_more_memory_after_more_steps() {
+    for convolutions in [0, 1] {
+        for fc_update in FcUpdate::ALL.iter().copied() {
+            let kept = |steps| {
+                let groups = Groups { fc_update, ..Groups::of(4, 2) };
+                let run = groups.scene(steps, 16).change(|spec| spec.model = model(&WIDTHS, convolutions));
+                let usage = |event: &Event| match event {
+                    Event::Usage(usage) => Some(usage.gradients),
+                    _ => None,
+                };
+                run.run().ranks[0].events.iter().find_map(usage).unwrap()
+            };
+            assert_eq!(kept(4), kept(20), "{convolutions} {fc_update}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Settings of `compression` to its description, and what cannot work about them.
 
 use crate::resolve::cell::STRATEGY_KIND;
+use crate::resolve::hybrid::AVERAGED_BY;
 use crate::resolve::strategy::SEGMENTS;
 use crate::resolve::{collective, custom};
 use crate::spec::strategy_kind::{ExchangeThrough, Sends};
@@ -8,8 +9,8 @@ use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::Defaulted;
 use crate::{
-    Codec, Compression, CompressionKind, CustomCodec, Model, Parameter, QuantizeRange, ReduceOrder, Route,
-    StrategyKind,
+    AveragedBy, Codec, Compression, CompressionKind, CustomCodec, Model, Parameter, QuantizeRange,
+    ReduceOrder, Route, StrategyKind,
 };
 
 pub(crate) const COMPRESSION_KIND: Defaulted<CompressionKind> = Defaulted::choice("compression.kind");
@@ -120,9 +121,11 @@ fn nothing_to_remember(kind: StrategyKind, settings: &Settings) -> Finding {
         .cure("leave `error-feedback` out")
 }
 
-/// A codec that must not encode partial sums, in an all-reduce that sends these.
+/// A codec that must not encode partial sums, in an all-reduce that sends these. A server that adds sends whole sums, as they are.
 fn coded_on_every_hop(kind: StrategyKind, settings: &Settings, codec: Codec) -> Option<Finding> {
+    let served = kind == StrategyKind::Gmp && AVERAGED_BY.of(settings) == AveragedBy::Servers;
     if kind.profile().exchange != ExchangeThrough::AllReduce
+        || served
         || collective::order(settings) == ReduceOrder::Rank
     {
         return None;
