@@ -36,6 +36,11 @@ impl Group {
         self.ranks[member.0]
     }
 
+    /// All members in order.
+    pub(crate) fn ranks(&self) -> &[Rank] {
+        &self.ranks
+    }
+
     /// The group rank of a rank; `None` if it is not a member.
     pub fn group_rank_of(&self, rank: Rank) -> Option<GroupRank> {
         group_rank_of(&self.ranks, rank)

@@ -4,7 +4,7 @@
 //! What is on its way to one peer and not taken out yet is bounded by a window; beyond it `send` waits. A rank
 //! that is dropped without [`InProcessRank::close`] looks to the others like one that crashed.
 
-use crate::transport::{Envelope, Kind, Packet, Tag, Transport};
+use crate::transport::{Envelope, Kind, Packet, Senders, Tag, Transport};
 use crate::{StepError, Wanted};
 use record::{Clock, Nanos, Rank};
 use std::collections::VecDeque;
@@ -192,8 +192,9 @@ impl Handle {
     }
 
     /// The peer because of whom waiting for anyone is in vain: one that was lost, or the last to leave.
-    fn last_lost(&self, ranks: &[RankState]) -> Option<Rank> {
-        let others = || (0..).map(Rank).zip(ranks).filter(|(rank, _)| *rank != self.me);
+    fn last_lost(&self, ranks: &[RankState], senders: Senders<'_>) -> Option<Rank> {
+        let sends = |rank: Rank| rank != self.me && senders.contains(rank);
+        let others = || (0..).map(Rank).zip(ranks).filter(|(rank, _)| sends(*rank));
         let lost = others().find(|(_, rank_state)| rank_state.presence == Presence::Lost);
         let all_left = others().all(|(_, rank_state)| rank_state.presence != Presence::Here);
         lost.or_else(|| if all_left { others().last() } else { None }).map(|(rank, _)| rank)
@@ -271,7 +272,7 @@ impl Transport for Handle {
         taken.map(|envelope| self.give_back(envelope))
     }
 
-    fn recv_any(&mut self, kind: Kind) -> Result<Envelope, StepError> {
+    fn recv_any(&mut self, kind: Kind, senders: Senders<'_>) -> Result<Envelope, StepError> {
         let me = self.me;
         let wanted = Wanted::Any(kind);
         let taken = self.wait(
@@ -286,7 +287,7 @@ impl Transport for Handle {
                 if let Some((_, arrived)) = heads.min_by_key(|(oldest, _)| *oldest) {
                     return arrived.take(kind).map(Ok);
                 }
-                self.last_lost(ranks).map(|gone| Err(self.gone(gone, wanted)))
+                self.last_lost(ranks, senders).map(|gone| Err(self.gone(gone, wanted)))
             },
         );
         taken.map(|envelope| self.give_back(envelope))

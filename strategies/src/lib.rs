@@ -60,7 +60,7 @@ pub use runtime::{Bell, Checkpoint, Gate, Observer, Runtime, Shared};
 pub use service_context::{RankInfo, ServiceContext};
 pub use state::{State, StateError, StateVisitor};
 pub use strategy::{Evaluated, Roles, Service, ServiceStep, Trainer};
-pub use transport::{Envelope, Kind, Packet, Tag, Transport};
+pub use transport::{Envelope, Kind, Packet, Senders, Tag, Transport};
 pub use vector::{Block, Layout, LayoutLayer, Vector};
 pub use wire::Wire;
 pub use worker_context::{Averaging, LayerGradient, Travelling, WorkerContext};

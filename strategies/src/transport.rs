@@ -127,6 +127,25 @@ pub struct Envelope {
     pub began: Nanos,
 }
 
+/// The ranks that send messages of a kind to this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Senders<'a> {
+    /// Each other rank of the run.
+    Everyone,
+    /// These; this rank itself does not count.
+    Of(&'a [Rank]),
+}
+
+impl Senders<'_> {
+    /// Whether a rank is one of them.
+    pub fn contains(self, rank: Rank) -> bool {
+        match self {
+            Self::Everyone => true,
+            Self::Of(ranks) => ranks.contains(&rank),
+        }
+    }
+}
+
 /// The connection of a lane with the other ranks.
 ///
 /// The contract, held by one suite of tests for all transports:
@@ -150,6 +169,7 @@ pub trait Transport: Send {
     /// The oldest message of `tag.kind` from `from`, which must carry exactly this tag.
     fn recv(&mut self, from: Rank, tag: Tag) -> Result<Envelope, StepError>;
 
-    /// The oldest message of `kind` from anyone, in the order of complete arrival.
-    fn recv_any(&mut self, kind: Kind) -> Result<Envelope, StepError>;
+    /// The oldest message of `kind` from anyone, in the order of complete arrival. Only `senders` send messages of this kind: it fails
+    /// when one of them is lost, and when all have left.
+    fn recv_any(&mut self, kind: Kind, senders: Senders<'_>) -> Result<Envelope, StepError>;
 }

@@ -3,7 +3,7 @@
 use crate::compress::{self, Guarantee, Slot};
 use crate::group::{Group, GroupRank};
 use crate::lane::{Content, Lane};
-use crate::{Envelope, Kind, Packet, StepError, Tag};
+use crate::{Envelope, Kind, Packet, Senders, StepError, Tag};
 use record::{Phase, Work};
 
 impl Lane {
@@ -154,10 +154,10 @@ impl<'a> Wire<'a> {
         self.decode_add(&packet, into)
     }
 
-    /// Receives the first message of a kind from any rank; no group rank if the sender is not a member.
+    /// Receives the first message of a kind, which only members of the group send; no group rank if the sender is none.
     pub fn recv_any(&mut self, kind: Kind) -> Result<(Option<GroupRank>, Tag, Packet), StepError> {
         let before = self.lane.clock.wait_for_anyone();
-        let envelope = self.lane.transport.recv_any(kind)?;
+        let envelope = self.lane.transport.recv_any(kind, Senders::Of(self.group.ranks()))?;
         let from = self.group.group_rank_of(envelope.from);
         let tag = envelope.tag;
         Ok((from, tag, self.opened(before, envelope)))

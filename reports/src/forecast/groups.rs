@@ -11,7 +11,8 @@
 //! | averages | T(N / K, split layers), T(N, whole layers above) in each round or once, T(N, layers below) |
 //!
 //! With a schedule of layers, what the last round leaves and the layers below travel from the end of that round on (MG-WFBP Eq. 6 to 8,
-//! 19 to 21, with a cost for each section). Servers cost 2 alpha + (N + n) W beta / s in place of T(n, W).
+//! 19 to 21, with a cost for each section). Through s servers W bytes that n workers average cost 2 alpha +
+//! (N + n) W beta / s, without groups 2 alpha + (N / s + 1) W beta.
 
 use super::{Forecast, NoModel, gradient, no_model, table_2};
 use predict::linear::Linear;
@@ -229,9 +230,16 @@ impl Groups<'_> {
             let seats = self.spec.cluster.seats.iter();
             let servers = seats.filter(|seat| seat.role == Role::Server).count().max(1);
             let message = self.rates.message();
-            // Vectors are coded up, and sums come down as they are. Holders of all parts send at the same time, and the sums of all but
-            // the last leave while later vectors arrive.
-            let both = (coded * f64::from(self.workers.get()) + f64::from(members.get())) / servers as f64;
+            // Vectors are coded up, and sums come down as they are. Of split layers, holders of all parts send at the same time, and the
+            // sums of all but the last part leave while later vectors arrive. Without groups a sum comes down to one worker after the
+            // other, so that they send one after the other the next time; groups wait for all of their members.
+            let (all, each) = (f64::from(self.workers.get()), f64::from(members.get()));
+            let servers = servers as f64;
+            let both = if self.partition.parts() == 1 {
+                all / servers + coded
+            } else {
+                (coded * all + each) / servers
+            };
             (2.0 * message.start_up(), both * message.per_byte())
         } else {
             let table = table_2(self.spec, self.rates, members)?;

@@ -144,8 +144,11 @@ impl Blueprint {
                 self.lock_free_centre(server, runtime, Elastic { moving_rate, period })
             }
             Kind::Gmp { average_every, .. } => {
-                let adder = Adder::new(self.adds(average_every.unwrap_or(1)));
-                Roles { services: vec![Box::new(adder)], ..Roles::default() }
+                let scope = self.adds(average_every.unwrap_or(1));
+                let rank = self.everyone[self.trainers.len() + server];
+                let clients = self.trainers.iter().copied().chain([rank]).collect();
+                let Some(clients) = Group::new(&clients, rank) else { return Roles::default() };
+                Roles { services: vec![Box::new(Adder::new(scope, clients))], ..Roles::default() }
             }
             // These have no servers.
             Kind::DSync

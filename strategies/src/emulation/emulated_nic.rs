@@ -7,7 +7,7 @@
 use super::inbound::{Inbound, MessageState, Next};
 use super::nic_model::{Arrival, Fabric, Flight, NicModel};
 use super::{Lateness, Timer};
-use crate::{Envelope, Kind, Packet, StepError, Tag, Transport};
+use crate::{Envelope, Kind, Packet, Senders, StepError, Tag, Transport};
 use record::{Nanos, Rank};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -172,14 +172,14 @@ impl Transport for Behind {
         Ok(self.finish(envelope, arrival, asked))
     }
 
-    fn recv_any(&mut self, kind: Kind) -> Result<Envelope, StepError> {
+    fn recv_any(&mut self, kind: Kind, senders: Senders<'_>) -> Result<Envelope, StepError> {
         let asked = self.card.timer.now();
         loop {
             let now = self.card.timer.now();
             let next = lock(&self.card.inbound).next(kind, now);
             match next {
                 Next::Nothing => {
-                    let envelope = self.carrier.recv_any(kind)?;
+                    let envelope = self.carrier.recv_any(kind, senders)?;
                     self.taken.entry((kind, envelope.from)).or_default().push_back(envelope);
                 }
                 Next::Later(moment) if moment > now + LOOK + LOOK => {

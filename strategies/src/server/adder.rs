@@ -6,7 +6,7 @@
 use crate::lane::Content;
 use crate::service_context::ServiceContext;
 use crate::strategy::{Service, ServiceStep};
-use crate::{GroupRank, Kind, Packet, StateVisitor, StepError, Tag, Vector, WorkerContext};
+use crate::{Group, GroupRank, Kind, Packet, StateVisitor, StepError, Tag, Vector, WorkerContext};
 use record::LaneId;
 use std::collections::BTreeMap;
 
@@ -75,6 +75,8 @@ pub struct AdderScope {
 /// when a vector of a later one arrives, or word that a later one begins.
 pub struct Adder {
     scope: AdderScope,
+    /// The workers, then this rank: other servers send it nothing, and it does not wait for them to leave.
+    clients: Group,
     /// By step, call and part of the tag.
     open: BTreeMap<(u64, u32, u32), Gathered>,
     /// What arrived first of a later step.
@@ -85,9 +87,9 @@ pub struct Adder {
 }
 
 impl Adder {
-    /// A server at rest.
-    pub fn new(scope: AdderScope) -> Self {
-        Self { scope, open: BTreeMap::new(), later: None, left: 0, t: 0 }
+    /// A server at rest; `clients` are the workers, then its own rank.
+    pub fn new(scope: AdderScope, clients: Group) -> Self {
+        Self { scope, clients, open: BTreeMap::new(), later: None, left: 0, t: 0 }
     }
 
     fn members(&self, request: SumRequest) -> Vec<usize> {
@@ -105,12 +107,12 @@ impl Adder {
         }
         let phase = ctx.lane.clock.phase();
         for _ in 1..self.scope.period {
-            match ctx.wire().recv_any(Kind::Push) {
+            match ctx.wire_over(&self.clients).recv_any(Kind::Push) {
                 Err(StepError::Silent { peer: None, .. }) => ctx.resume(phase),
                 result => return result,
             }
         }
-        ctx.wire().recv_any(Kind::Push)
+        ctx.wire_over(&self.clients).recv_any(Kind::Push)
     }
 
     /// Takes a vector, and replies when it was the last one of its sum.

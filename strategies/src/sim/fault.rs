@@ -5,7 +5,7 @@
 //! ends its other lanes and leaves. There is no driver here that would stop the other ranks: each finds
 //! out by itself.
 
-use super::kernel::{Actor, Event, Kernel, Next, State, Wait};
+use super::kernel::{Actor, Event, Kernel, Next, Source, State, Wait};
 use super::world::{Lane, WorldError, WorldOutcome, blocked, unwind};
 use crate::{StepError, Wanted};
 use corosensei::CoroutineResult;
@@ -225,18 +225,20 @@ impl State {
     }
 
     /// The error of a wait that is in vain: the deadline has come, or no awaited rank is left.
-    pub(super) fn in_vain(&self, rank: Rank, from: Option<Rank>, wanted: Wanted) -> Option<StepError> {
+    pub(super) fn in_vain(&self, rank: Rank, source: Source<'_>, wanted: Wanted) -> Option<StepError> {
         let gone = |peer| StepError::Gone { rank, peer, wanted };
         let patience = self.health.patience?;
         if self.actors[self.current].timed_out {
-            return Some(StepError::Silent { rank, peer: from, wanted, waited: patience });
+            return Some(StepError::Silent { rank, peer: source.rank(), wanted, waited: patience });
         }
         // What was sent before the end counts.
         let over = |peer: Rank| self.health.gone(peer) && !self.under_way(peer, rank);
-        if let Some(from) = from {
-            return over(from).then(|| gone(from));
-        }
-        let others = || (0..self.health.ranks.len() as u32).map(Rank).filter(|other| *other != rank);
+        let senders = match source {
+            Source::One(from) => return over(from).then(|| gone(from)),
+            Source::Any(senders) => senders,
+        };
+        let sends = |other: &Rank| *other != rank && senders.contains(*other);
+        let others = || (0..self.health.ranks.len() as u32).map(Rank).filter(sends);
         let lost = others().find(|other| self.health.lost(*other) && over(*other));
         lost.or_else(|| if others().all(over) { others().next_back() } else { None }).map(gone)
     }

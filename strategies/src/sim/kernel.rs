@@ -7,7 +7,7 @@ use super::choices::Choices;
 use super::fault::Health;
 use crate::emulation::{Fabric, Flight, NicModel};
 use crate::rng::mix;
-use crate::{Envelope, Kind, StepError, Tag, Wanted};
+use crate::{Envelope, Kind, Senders, StepError, Tag, Wanted};
 use corosensei::Yielder;
 use credit::Credits;
 use order::Slice;
@@ -39,6 +39,23 @@ pub(super) enum Wait {
     Bell(Arc<str>),
     Start,
     Done,
+}
+
+/// Where a message may come from.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Source<'a> {
+    One(Rank),
+    Any(Senders<'a>),
+}
+
+impl Source<'_> {
+    /// The rank, if there is only one.
+    pub(super) fn rank(self) -> Option<Rank> {
+        match self {
+            Self::One(rank) => Some(rank),
+            Self::Any(_) => None,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -264,10 +281,11 @@ impl Kernel {
     pub(super) fn receive(
         &self,
         rank: Rank,
-        from: Option<Rank>,
+        source: Source<'_>,
         kind: Kind,
         tag: Option<Tag>,
     ) -> Result<Envelope, StepError> {
+        let from = source.rank();
         self.lock().begin_wait();
         loop {
             let mut state = self.lock();
@@ -283,7 +301,7 @@ impl Kernel {
                 }
             }
             let wanted = tag.map_or(Wanted::Any(kind), Wanted::Message);
-            if let Some(error) = state.in_vain(rank, from, wanted) {
+            if let Some(error) = state.in_vain(rank, source, wanted) {
                 return Err(error);
             }
             self.suspend(state, Wait::Message { rank, from, kind, tag })?;

@@ -1,11 +1,12 @@
 //! The runtime of lanes in a simulated world.
 
 use super::cost::Costs;
-use super::kernel::{Actor, Kernel, Wait};
+use super::kernel::{Actor, Kernel, Source, Wait};
 use super::world::{RankLog, World};
 use crate::emulation::ComputeModel;
 use crate::{
-    Bell, Checkpoint, Envelope, Gate, Kind, Observer, Packet, Runtime, StepError, Tag, Transport, Vector,
+    Bell, Checkpoint, Envelope, Gate, Kind, Observer, Packet, Runtime, Senders, StepError, Tag, Transport,
+    Vector,
 };
 use record::{Clock, Event, Nanos, Phase, Rank, SnapshotRecord, WeightHash, Work};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -129,7 +130,7 @@ struct SimTransport {
 }
 
 impl SimTransport {
-    fn receive(&self, from: Option<Rank>, kind: Kind, tag: Option<Tag>) -> Result<Envelope, StepError> {
+    fn receive(&self, from: Source<'_>, kind: Kind, tag: Option<Tag>) -> Result<Envelope, StepError> {
         let mut envelope = self.kernel.receive(self.rank, from, kind, tag)?;
         envelope.began = envelope.began - self.kernel.lock().origin;
         Ok(envelope)
@@ -146,15 +147,15 @@ impl Transport for SimTransport {
     }
 
     fn recv(&mut self, from: Rank, tag: Tag) -> Result<Envelope, StepError> {
-        let envelope = self.receive(Some(from), tag.kind, Some(tag))?;
+        let envelope = self.receive(Source::One(from), tag.kind, Some(tag))?;
         if envelope.tag == tag {
             return Ok(envelope);
         }
         Err(StepError::Unexpected { rank: self.rank, peer: from, wanted: tag, got: envelope.tag })
     }
 
-    fn recv_any(&mut self, kind: Kind) -> Result<Envelope, StepError> {
-        self.receive(None, kind, None)
+    fn recv_any(&mut self, kind: Kind, senders: Senders<'_>) -> Result<Envelope, StepError> {
+        self.receive(Source::Any(senders), kind, None)
     }
 }
 

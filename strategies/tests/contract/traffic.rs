@@ -4,7 +4,7 @@ use super::World;
 use bytes::Bytes;
 use record::Rank;
 use std::collections::BTreeMap;
-use strategies::{Kind, Packet, StepError, Tag};
+use strategies::{Kind, Packet, Senders, StepError, Tag};
 
 /// Bytes that no other message has.
 pub(crate) fn pattern(size: usize, seed: u64) -> Packet {
@@ -126,7 +126,7 @@ pub(crate) fn from_anyone<W: World>(ranks: u32) {
         }
         let mut steps = BTreeMap::new();
         for _ in 0..EACH * u64::from(place.ranks - 1) {
-            let envelope = transport.recv_any(Kind::Push).unwrap();
+            let envelope = transport.recv_any(Kind::Push, Senders::Everyone).unwrap();
             let step = steps.entry(envelope.from).or_insert(0);
             *step += 1;
             assert_eq!(envelope.tag, Tag::new(Kind::Push, *step));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use strategies::{Kind, Packet, StepError, Tag, Transport, Wanted};
+use strategies::{Kind, Packet, Senders, StepError, Tag, Transport, Wanted};
 
 /// A deadline that is meant to be reached.
 const SHORT: Duration = Duration::from_millis(300);
@@ -74,7 +74,7 @@ pub(crate) fn silence<M: Member>() {
     for word in ["rank 1 waited", "from rank 0", "step 3"] {
         assert!(text.contains(word), "`{word}` is not in: {text}");
     }
-    let error = transport.recv_any(Kind::Push).unwrap_err();
+    let error = transport.recv_any(Kind::Push, Senders::Everyone).unwrap_err();
     let any = Wanted::Any(Kind::Push);
     assert!(
         matches!(error, StepError::Silent { rank: Rank(1), peer: None, wanted, .. } if wanted == any),
@@ -210,7 +210,7 @@ pub(crate) fn stopped<M: Member>() {
     let outcomes = thread::scope(|scope| {
         let waits = [
             scope.spawn(move || one.recv(Rank(1), tag(1)).map(drop)),
-            scope.spawn(move || any.recv_any(Kind::Push).map(drop)),
+            scope.spawn(move || any.recv_any(Kind::Push, Senders::Everyone).map(drop)),
             scope.spawn(move || full.send(Rank(1), tag(16), packet(4 * MIB))),
         ];
         // Whether they wait already does not matter: before or after, a stop is the end of each.
@@ -237,7 +237,7 @@ pub(crate) fn crash<M: Member>() {
     transport.recv(Rank(2), tag(1)).unwrap();
     let waiting = thread::spawn(move || (transport.recv(Rank(2), tag(2)).map(drop), transport));
     let mut server = members[1].transport();
-    let serving = thread::spawn(move || server.recv_any(Kind::Push).map(drop));
+    let serving = thread::spawn(move || server.recv_any(Kind::Push, Senders::Everyone).map(drop));
     drop(members.pop());
     let (error, mut transport) = waiting.join().unwrap();
     assert_eq!(error, Err(gone(Rank(0), Rank(2), Wanted::Message(tag(2)))));
@@ -279,7 +279,7 @@ pub(crate) fn goodbye<M: Member>() {
     }
     let (mut one, mut two) = (members[0].transport(), members[1].transport());
     one.send(Rank(2), tag(1), packet(3 * MIB)).unwrap();
-    assert_eq!(two.recv_any(Kind::Reduce).unwrap().from, Rank(1));
+    assert_eq!(two.recv_any(Kind::Reduce, Senders::Everyone).unwrap().from, Rank(1));
     close::<M>(ground, members);
 }
 
@@ -289,10 +289,13 @@ pub(crate) fn last_goodbye<M: Member>() {
     let mut server = members[0].transport();
     let second = members.remove(1);
     second.close().unwrap();
+    // Who waits for it alone need not wait for the third to leave.
+    let error = server.recv_any(Kind::Ask, Senders::Of(&[Rank(0), Rank(1)])).unwrap_err();
+    assert_eq!(error, gone(Rank(0), Rank(1), Wanted::Any(Kind::Ask)));
     let mut third = members[1].transport();
     third.send(Rank(0), Tag::new(Kind::Push, 1), packet(1)).unwrap();
-    assert_eq!(server.recv_any(Kind::Push).unwrap().from, Rank(2));
-    let waiting = thread::spawn(move || server.recv_any(Kind::Push).map(drop));
+    assert_eq!(server.recv_any(Kind::Push, Senders::Everyone).unwrap().from, Rank(2));
+    let waiting = thread::spawn(move || server.recv_any(Kind::Push, Senders::Everyone).map(drop));
     members.remove(1).close().unwrap();
     assert_eq!(waiting.join().unwrap(), Err(gone(Rank(0), Rank(2), Wanted::Any(Kind::Push))));
     close::<M>(ground, members);

@@ -13,8 +13,8 @@ use strategies::emulation::{Arrivals, Carrier, EmulatedNic, Fabric, Link, Timer}
 use strategies::sim::{World, sample_spec};
 use strategies::toy::Quadratic;
 use strategies::{
-    Blueprint, Envelope, Kind, Learner, Packet, Roles, SamplePartition, Service, ServiceContext, ServiceStep,
-    StepError, Tag, TrainingPlan, Transport,
+    Blueprint, Envelope, Kind, Learner, Packet, Roles, SamplePartition, Senders, Service, ServiceContext,
+    ServiceStep, StepError, Tag, TrainingPlan, Transport,
 };
 
 const RANKS: u32 = 4;
@@ -80,7 +80,7 @@ impl Service for Receiver {
             return Ok(ServiceStep::Finished);
         }
         self.left -= 1;
-        let envelope = ctx.lane.transport.recv_any(Kind::Push)?;
+        let envelope = ctx.lane.transport.recv_any(Kind::Push, Senders::Everyone)?;
         let now = ctx.lane.clock.now();
         self.log.lock().unwrap()[self.rank].push((envelope.from, envelope.tag.step, envelope.began, now));
         Ok(ServiceStep::Served(0))
@@ -161,7 +161,7 @@ impl Transport for ExchangeLane {
     fn recv(&mut self, from: Rank, tag: Tag) -> Result<Envelope, StepError> {
         Ok(self.take(|envelope| envelope.from == from && envelope.tag == tag))
     }
-    fn recv_any(&mut self, kind: Kind) -> Result<Envelope, StepError> {
+    fn recv_any(&mut self, kind: Kind, _: Senders<'_>) -> Result<Envelope, StepError> {
         Ok(self.take(|envelope| envelope.tag.kind == kind))
     }
 }
@@ -208,7 +208,7 @@ fn behind_the_decorator(sendings: &[Sending], link: Link, divisors: &BTreeMap<Ra
     let ranks = transports.iter_mut().zip(&timers).zip(0..).map(|((transport, timer), rank)| {
         let mine = sendings.iter().filter(|one| one.to == rank);
         let received = mine.map(|_| {
-            let envelope = transport.recv_any(Kind::Push).unwrap();
+            let envelope = transport.recv_any(Kind::Push, Senders::Everyone).unwrap();
             (envelope.from, envelope.tag.step, envelope.began, timer.now())
         });
         received.collect()

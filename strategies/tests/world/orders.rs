@@ -7,7 +7,7 @@ use std::ops::AddAssign;
 use std::sync::{Arc, Mutex};
 use strategies::compress::Identity;
 use strategies::sim::{Choices, Costs, Link, World, WorldError};
-use strategies::{Kind, Lane, LaneBody, Packet, Runtime, Shared, StepError, Tag};
+use strategies::{Kind, Lane, LaneBody, Packet, Runtime, Senders, Shared, StepError, Tag};
 
 /// What a lane does next.
 #[derive(Clone, Copy, Debug)]
@@ -94,7 +94,7 @@ fn perform(act: Act, known: u64, own: Kind, memory: &Memory, lane: &mut Lane) ->
         Act::Receive(from) => {
             mix(known, told(&lane.transport.recv(Rank(from as u32), Tag::new(own, 1))?.packet))
         }
-        Act::ReceiveAny => mix(known, told(&lane.transport.recv_any(own)?.packet)),
+        Act::ReceiveAny => mix(known, told(&lane.transport.recv_any(own, Senders::Everyone)?.packet)),
         Act::Change => memory.change(|(count, value)| {
             (*count, *value) = (*count + 1, mix(*value, known));
             mix(known, *value)
@@ -105,7 +105,9 @@ fn perform(act: Act, known: u64, own: Kind, memory: &Memory, lane: &mut Lane) ->
             perform(Act::Receive(from), known, own, memory, lane)?
         }
         Act::Doubt(_) => mix(known, 1),
-        Act::Forever(true) => mix(known, told(&lane.transport.recv_any(Kind::Exchange)?.packet)),
+        Act::Forever(true) => {
+            mix(known, told(&lane.transport.recv_any(Kind::Exchange, Senders::Everyone)?.packet))
+        }
         Act::Forever(false) => memory.wait(lane, |(now, _)| (*now == u64::MAX).then_some(0))?,
     })
 }

@@ -12,7 +12,7 @@ use record::{Nanos, Rank};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-use strategies::{Envelope, Kind, StepError, Tag, Wanted};
+use strategies::{Envelope, Kind, Senders, StepError, Tag, Wanted};
 
 /// Credits are returned in parts of the window divided by this number, unless the sender waits for them.
 const RETURNED: u64 = 4;
@@ -172,8 +172,8 @@ impl Inbox {
         })
     }
 
-    /// The oldest message of a kind from anyone.
-    pub(super) fn take_any(&self, kind: Kind) -> Result<(Envelope, Return), StepError> {
+    /// The oldest message of a kind, which only `senders` send.
+    pub(super) fn take_any(&self, kind: Kind, senders: Senders<'_>) -> Result<(Envelope, Return), StepError> {
         let wanted = Wanted::Any(kind);
         self.wait(kind, None, wanted, |state| {
             let queues = &mut state.kinds[kind as usize].queues;
@@ -182,7 +182,7 @@ impl Inbox {
             if let Some((_, envelope)) = oldest.and_then(VecDeque::pop_front) {
                 return Some(Ok(envelope));
             }
-            let gone = state.no_peer_left(self.me)?;
+            let gone = state.no_peer_left(self.me, senders)?;
             Some(Err(self.gone(gone, wanted)))
         })
     }
@@ -308,8 +308,9 @@ impl State {
     }
 
     /// The peer because of which no message can arrive any more: one that was lost, or the last one if all have left.
-    fn no_peer_left(&self, me: Rank) -> Option<Rank> {
-        let others = || (0..).map(Rank).zip(&self.peers).filter(|(rank, _)| *rank != me);
+    fn no_peer_left(&self, me: Rank, senders: Senders<'_>) -> Option<Rank> {
+        let sends = |rank: Rank| rank != me && senders.contains(rank);
+        let others = || (0..).map(Rank).zip(&self.peers).filter(|(rank, _)| sends(*rank));
         let lost = others().find(|(_, peer)| peer.presence == Presence::Lost);
         let all_left = || others().all(|(_, peer)| peer.presence.gone());
         lost.or_else(|| if all_left() { others().last() } else { None }).map(|(rank, _)| rank)
@@ -379,7 +380,7 @@ mod tests {
             inbox.deliver(envelope(from, step, 1));
         }
         for (from, step) in arrivals.into_iter().zip(1..) {
-            let (envelope, _) = inbox.take_any(Kind::Ask).unwrap();
+            let (envelope, _) = inbox.take_any(Kind::Ask, Senders::Everyone).unwrap();
             assert_eq!((envelope.from, envelope.tag), (Rank(from), tag(step)));
         }
     }
@@ -402,18 +403,21 @@ mod tests {
     fn waiting_for_anyone_ends_with_the_first_that_is_lost_or_the_last_that_leaves() {
         let inbox = Inbox::new(ME, 3, Limits { patience: Duration::from_millis(20), ..LIMITS });
         inbox.depart(Rank(1), Presence::Left);
-        assert!(matches!(inbox.take_any(Kind::Ask), Err(StepError::Silent { peer: None, .. })));
+        assert!(matches!(
+            inbox.take_any(Kind::Ask, Senders::Everyone),
+            Err(StepError::Silent { peer: None, .. })
+        ));
         inbox.depart(Rank(2), Presence::Left);
         inbox.depart(Rank(2), Presence::Lost);
         inbox.deliver(envelope(1, 1, 1));
-        assert!(inbox.take_any(Kind::Ask).is_ok(), "what came before counts");
+        assert!(inbox.take_any(Kind::Ask, Senders::Everyone).is_ok(), "what came before counts");
         let wanted = Wanted::Any(Kind::Ask);
         assert_eq!(
-            inbox.take_any(Kind::Ask).map(drop),
+            inbox.take_any(Kind::Ask, Senders::Everyone).map(drop),
             Err(StepError::Gone { rank: ME, peer: Rank(2), wanted })
         );
         inbox.end(&StepError::Stopped);
         inbox.end(&StepError::Learner("later".into()));
-        assert_eq!(inbox.take_any(Kind::Ask).map(drop), Err(StepError::Stopped));
+        assert_eq!(inbox.take_any(Kind::Ask, Senders::Everyone).map(drop), Err(StepError::Stopped));
     }
 }

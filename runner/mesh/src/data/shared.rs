@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use strategies::emulation::{Arrivals, Carrier};
-use strategies::{Envelope, Kind, Packet, StepError, Tag, Transport};
+use strategies::{Envelope, Kind, Packet, Senders, StepError, Tag, Transport};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// The state that the lanes of a rank share with the thread of its data plane.
@@ -197,8 +197,8 @@ impl Transport for Handle {
         Ok(envelope)
     }
 
-    fn recv_any(&mut self, kind: Kind) -> Result<Envelope, StepError> {
-        let (envelope, back) = self.0.inbox.take_any(kind)?;
+    fn recv_any(&mut self, kind: Kind, senders: Senders<'_>) -> Result<Envelope, StepError> {
+        let (envelope, back) = self.0.inbox.take_any(kind, senders)?;
         self.0.give_back(back);
         Ok(envelope)
     }

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-use strategies::{Kind, Packet, StepError, Tag, Wanted};
+use strategies::{Kind, Packet, Senders, StepError, Tag, Wanted};
 
 const MIB: usize = 1 << 20;
 /// A deadline that is meant to be reached.
@@ -97,7 +97,7 @@ fn a_killed_process_is_noticed_long_before_any_deadline() {
     let (error, mut transport) = waiting.join().unwrap();
     let wanted = Wanted::Message(tag(1));
     assert_eq!(error, Err(StepError::Gone { rank: Rank(0), peer: Rank(1), wanted }));
-    let error = transport.recv_any(Kind::Push).unwrap_err();
+    let error = transport.recv_any(Kind::Push, Senders::Everyone).unwrap_err();
     assert!(matches!(error, StepError::Gone { peer: Rank(1), .. }), "{error}");
     let error = transport.send(Rank(1), tag(1), packet(1)).unwrap_err();
     assert!(matches!(error, StepError::Gone { peer: Rank(1), .. }), "{error}");

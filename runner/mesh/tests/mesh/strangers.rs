@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
-use strategies::{Kind, Packet, StepError, Tag};
+use strategies::{Kind, Packet, Senders, StepError, Tag};
 use tokio::time::timeout;
 use zeromq::{DealerSocket, Socket, SocketRecv, SocketSend, ZmqMessage};
 
@@ -71,7 +71,7 @@ impl Run {
         for (from, to) in [(0, 1), (1, 0)] {
             let packet = Packet(Bytes::from_static(b"true"));
             self.planes[from].transport().send(Rank(to as u32), tag, packet).unwrap();
-            let envelope = self.planes[to].transport().recv_any(Kind::Reduce).unwrap();
+            let envelope = self.planes[to].transport().recv_any(Kind::Reduce, Senders::Everyone).unwrap();
             assert_eq!((envelope.from, &envelope.packet.0[..]), (Rank(from as u32), &b"true"[..]));
         }
         let closing: Vec<_> =
@@ -206,7 +206,7 @@ fn a_stranger_that_gets_as_far_as_the_decoder_can_end_a_process_but_not_a_run_in
     let mut stranger = UnixStream::connect(sockets.path().join("data-1")).unwrap();
     stranger.write_all(&introduction(b"")).unwrap();
     stranger.write_all(&[&[2_u8][..], &(1_u64 << 62).to_be_bytes()].concat()).unwrap();
-    let error = plane.transport().recv_any(Kind::Push).unwrap_err();
+    let error = plane.transport().recv_any(Kind::Push, Senders::Everyone).unwrap_err();
     assert!(matches!(error, StepError::Gone { peer: Rank(1), .. }), "{error}");
 }
 

@@ -2,7 +2,7 @@
 //!
 //! They come back the moment a message is taken out; what the real data plane needs for that is no part of a world.
 
-use super::{Kernel, State, Wait};
+use super::{Kernel, Source, State, Wait};
 use crate::{Envelope, StepError, Wanted};
 use record::Rank;
 use std::collections::BTreeMap;
@@ -74,7 +74,7 @@ impl Kernel {
             if state.credits.has_room(from, to, envelope.packet.0.len()) {
                 return Ok(state);
             }
-            if let Some(error) = state.in_vain(from, Some(to), wanted).filter(|_| waited) {
+            if let Some(error) = state.in_vain(from, Source::One(to), wanted).filter(|_| waited) {
                 return Err(error);
             }
             waited = true;
