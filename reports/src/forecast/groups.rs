@@ -17,7 +17,7 @@
 use super::{Forecast, NoModel, gradient, no_model, table_2};
 use predict::linear::Linear;
 use predict::network::LinkRates;
-use predict::schedule::{self, LayerTime, StepProfile, TimeLine};
+use predict::schedule::{self, LayerTime, SectionCosts, StepProfile, TimeLine};
 use recipe::{
     ComputeSplit, FcUpdate, ModelPartition, ModuloScheme, Role, RunSpec, Schedule, Stage, Strategy,
 };
@@ -190,8 +190,9 @@ impl Groups<'_> {
         let times: Vec<LayerTime> = (0..layers).rev().map(time).collect();
         let begin = compute * (forward + backward) - late + before;
         let ends: Vec<usize> = sections.iter().map(|section| layers - section.layers.start).collect();
-        let costs: Vec<Linear> = sections.iter().map(|section| section.cost).collect();
-        let costs = costs.as_slice();
+        let costs = SectionCosts::new(sections.iter().map(|section| section.cost));
+        let costs =
+            costs.as_ref().ok_or_else(|| NoModel("no model of a step that sends nothing".to_owned()))?;
         let wrong = |error: &dyn std::fmt::Display| NoModel(error.to_string());
         let profile = StepProfile::new(begin, &times).map_err(|error| wrong(&error))?.in_sections(&ends);
         let grouping = match self.spec.communication.schedule {

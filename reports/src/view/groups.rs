@@ -137,7 +137,10 @@ fn held<'a>(
     let step = (!steps.is_empty()).then(|| steps.iter().sum::<f64>() / steps.len() as f64)?;
     let parts = spec.strategy.parts();
     let batch = f64::from(spec.train.global_batch);
-    let own = batch / f64::from(spec.cluster.workers().max(1));
+    // The last batch of an epoch may be short.
+    let mean =
+        cell.mean_of(|attempt| (attempt.steps > 0).then(|| attempt.samples as f64 / attempt.steps as f64));
+    let own = mean.unwrap_or(batch) / f64::from(spec.cluster.workers().max(1));
     let within = if parts > 1 { FLOAT * own * spec.model_partition().values_sent() as f64 } else { 0.0 };
     let sent = cell.mean_of(|attempt| cell.worker_bytes_per_step(attempt));
     let mean = |of: fn(&UsageRow) -> Option<f64>| cell.mean_of(|attempt| mean_usage(attempt, of));
@@ -163,7 +166,8 @@ fn held<'a>(
         usage: usage(),
         throughput: batch / step,
         within,
-        between: sent.map(|sent| (sent - within).max(0.0)),
+        // Signals of a byte are no part of a vector.
+        between: sent.map(|sent| sent - within).map(|sent| if sent < 1.0 { 0.0 } else { sent }),
         exposed: cell.mean_of(exposed),
     })
 }

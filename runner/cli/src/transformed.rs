@@ -2,7 +2,8 @@
 
 use crate::output::human;
 use recipe::{
-    FcUpdate, ModelPartition, OptimizerKind, OptimizerSettings, Plan, RunSpec, Schedule, Stage, Strategy,
+    FcUpdate, ModelPartition, ModuloScheme, OptimizerKind, OptimizerSettings, Plan, RunSpec, Schedule, Stage,
+    Strategy,
 };
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -148,6 +149,13 @@ fn range(partition: &ModelPartition, layers: std::ops::Range<usize>) -> String {
     if most == least { text } else { format!("{}-{text}", human::thousands(least as u64)) }
 }
 
+/// Rounds of a step that have rows: as many as a worker has samples, if those are fewer.
+fn rounds_with_rows(spec: &RunSpec, scheme: ModuloScheme, parts: usize) -> usize {
+    let own = spec.train.global_batch.div_ceil(spec.cluster.workers().max(1)) as usize;
+    let all = scheme.rounds(parts);
+    if scheme == ModuloScheme::Shares { all.min(own) } else { all }
+}
+
 /// What travels between groups.
 fn averaged(spec: &RunSpec, partition: &ModelPartition, groups: usize) -> String {
     let Strategy::Gmp { average_every, fc_update, scheme, .. } = spec.strategy else { return String::new() };
@@ -164,7 +172,7 @@ fn averaged(spec: &RunSpec, partition: &ModelPartition, groups: usize) -> String
         ),
     };
     let rounds = match (average_every, fc_update) {
-        (None, FcUpdate::PerRound) => match scheme.rounds(partition.parts()) {
+        (None, FcUpdate::PerRound) => match rounds_with_rows(spec, scheme, partition.parts()) {
             1 => String::new(),
             rounds => format!(", in each of {rounds} rounds"),
         },

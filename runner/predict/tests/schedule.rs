@@ -4,8 +4,8 @@
 
 use predict::linear::{Linear, LinearError};
 use predict::schedule::{
-    Grouping, GroupingError, LayerTime, ProfileError, StepProfile, TimeLine, fixed, merged, merged_exact,
-    per_layer, single,
+    Grouping, GroupingError, LayerTime, ProfileError, SectionCosts, StepProfile, TimeLine, fixed, merged,
+    merged_exact, per_layer, single,
 };
 use proptest::prelude::*;
 
@@ -99,15 +99,15 @@ proptest! {
         let layer_count = layers.len();
         let ends: Vec<usize> = (1..layer_count).filter(|end| walls >> end & 1 == 1).collect();
         let profile = profile(3.0, &layers).in_sections(&ends);
-        let costs: Vec<Linear> = costs.into_iter().map(|(a, b)| cost(a.into(), b.into())).collect();
-        let of = |grouping: &Grouping| TimeLine::of(&profile, costs.as_slice(), grouping).unwrap().iteration;
+        let costs = SectionCosts::new(costs.into_iter().map(|(a, b)| cost(a.into(), b.into()))).unwrap();
+        let of = |grouping: &Grouping| TimeLine::of(&profile, &costs, grouping).unwrap().iteration;
         let within = |grouping: &Grouping| ends.iter().all(|end| grouping.ends().contains(end));
         let all = (0..1_u32 << (layer_count - 1)).map(|bits| of_bits(layer_count, bits));
         let best = all.filter(within).map(|grouping| of(&grouping)).fold(f64::INFINITY, f64::min);
-        let exact = merged_exact(&profile, costs.as_slice());
+        let exact = merged_exact(&profile, &costs);
         prop_assert!(within(&exact));
         prop_assert_eq!(of(&exact), best);
-        let merged = merged(&profile, costs.as_slice());
+        let merged = merged(&profile, &costs);
         prop_assert!(within(&merged) && of(&merged) <= of(&per_layer(&profile)));
         prop_assert!(within(&fixed(&profile, 25)));
         let mut sections = ends.clone();

@@ -48,8 +48,9 @@ pub use spec::plan::{
 };
 pub use spec::problem::{Affected, Place, Problem, Problems, Severity};
 pub use spec::quantity::duration as parse_duration;
-pub use spec::strategy::{
-    AveragedBy, Averaging, FcUpdate, MixOrder, ModuloScheme, MovingRate, Serve, Strategy, SyncVariant,
+pub use spec::strategy::Strategy;
+pub use spec::strategy_choice::{
+    AveragedBy, Averaging, FcUpdate, MixOrder, ModuloScheme, MovingRate, Serve, SyncVariant,
 };
 pub use spec::strategy_kind::{ExchangeThrough, Profile, Replicas, Sends, StepPace, StrategyKind};
 pub use spec::text::{TextProfile, TextSize, TextTokens};

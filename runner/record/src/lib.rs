@@ -12,13 +12,13 @@ mod phase;
 mod phase_clock;
 mod schedule;
 mod snapshot;
+mod totals;
 mod units;
 
 pub use clock::{BatchShare, Clock, Work};
 pub use event::{
-    CheckpointRecord, CodingRecord, EVENT_VERSION, Emulated, EmulationRecord, Event, EventError, LinkRecord,
-    LostRecord, MetricRecord, Overhead, Prepared, RankEnd, RankEnded, SamplesRecord, SpanRecord, StepRecord,
-    UpdateRecord, UsageRecord, WeightHash,
+    CheckpointRecord, EVENT_VERSION, Event, EventError, LostRecord, MetricRecord, Prepared, RankEnd,
+    RankEnded, SamplesRecord, SpanRecord, StepRecord, UpdateRecord, WeightHash,
 };
 pub use gossip::{AveragedRecord, GossipAct, GossipRecord};
 pub use host::{HostRecord, HostUse};
@@ -27,4 +27,5 @@ pub use phase::{Category, Phase, PhaseTimes};
 pub use phase_clock::{PhaseClock, Span, StepTiming, Trace};
 pub use schedule::{HeldCost, ScheduleCost, ScheduleRecord, ScheduledBucket};
 pub use snapshot::{SnapshotGroup, SnapshotRecord, Standing};
+pub use totals::{CodingRecord, Emulated, EmulationRecord, LinkRecord, Overhead, UsageRecord};
 pub use units::{LaneId, Nanos, Rank};

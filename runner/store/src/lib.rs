@@ -11,6 +11,7 @@ mod error;
 mod id;
 mod journal;
 mod layout;
+mod rank_rows;
 mod read;
 mod rebuild;
 mod rows;
@@ -28,6 +29,7 @@ pub use id::{AttemptId, NodeId, RunId, SweepId};
 pub use journal::entries::{AttemptEnd, SweepEnd};
 pub use journal::event_log::EventLog;
 pub use layout::DATABASE;
+pub use rank_rows::{PaceRow, PhaseRow, RankRow, Steady, UsageRow};
 pub use read::earlier::EarlierRun;
 pub use read::export::{Export, ExportTable, Value};
 pub use read::kept::{KeptModel, SampleIds, recorded_samples};
@@ -36,9 +38,8 @@ pub use read::trace::LaneTrace;
 pub use rebuild::progress::{Rebuilding, Rebuilt, Unread};
 pub use rebuild::rebuild;
 pub use rows::{
-    AttemptRow, AveragingRow, BlockRow, LinkRow, LossRow, LostRow, MetricRow, NodeRow, PaceRow, PhaseRow,
-    RankRow, RunInFull, RunLine, RunRow, RunState, SpanRow, StalenessRow, Steady, SweepRows, TransferRow,
-    UsageRow,
+    AttemptRow, AveragingRow, BlockRow, LinkRow, LossRow, LostRow, MetricRow, NodeRow, RunInFull, RunLine,
+    RunRow, RunState, SpanRow, StalenessRow, SweepRows, TransferRow,
 };
 pub use selection::{Selection, SelectionError};
 pub use write::attempt::NewAttempt;

@@ -14,7 +14,9 @@ use super::{BucketTime, Buckets, Sections};
 use crate::vector::{Layout, LayoutLayer, Vector};
 use crate::{StateError, StateVisitor};
 use predict::linear::{Fit, Held, Linear, Probe};
-use predict::schedule::{Grouping, LayerTime, StepProfile, TimeLine, merged, merged_exact, single};
+use predict::schedule::{
+    Grouping, LayerTime, SectionCosts, StepProfile, TimeLine, merged, merged_exact, single,
+};
 use record::{HeldCost, Nanos, ScheduleCost, ScheduledBucket};
 
 /// What the first steps have measured, in seconds.
@@ -176,17 +178,17 @@ impl Planner {
             layers.map(|(bytes, time)| LayerTime { backward: f64::from(*time), bytes: *bytes }).collect();
         let profile = self.sections.divide(StepProfile::new(f64::from(*forward), &times).ok()?);
         let fits = self.fits(layout, &sizes, messages)?;
-        let costs: Vec<Linear> = fits.iter().map(|fit| fit.cost).collect();
+        let costs = SectionCosts::new(fits.iter().map(|fit| fit.cost))?;
         let mut grouping = match self.rule {
-            Rule::Merged => merged(&profile, costs.as_slice()),
-            Rule::Exact => merged_exact(&profile, costs.as_slice()),
+            Rule::Merged => merged(&profile, &costs),
+            Rule::Exact => merged_exact(&profile, &costs),
         };
-        let mut line = TimeLine::of(&profile, costs.as_slice(), &grouping).ok()?;
+        let mut line = TimeLine::of(&profile, &costs, &grouping).ok()?;
         let sending: f64 = line.messages.iter().map(|message| message.end - message.begin).sum();
         if self.bound == StepBound::AllMessages && sending > line.computed {
             // One message is the shortest way to send everything.
             grouping = single(&profile);
-            line = TimeLine::of(&profile, costs.as_slice(), &grouping).ok()?;
+            line = TimeLine::of(&profile, &costs, &grouping).ok()?;
         }
         let nanos = |seconds: f64| Nanos((seconds * 1e9).round() as u64);
         let sent = line.messages.iter().filter(|message| message.bytes > 0);

@@ -3,14 +3,15 @@
 use crate::groups::{Groups, WIDTHS, model, partition};
 use crate::resume::check_from;
 use crate::scene::{Scene, digests};
+use crate::schedules::{last_step, records};
 use recipe::{
     AveragedBy, Codec, Compute, ComputeSplit, Extent, FcUpdate, ModuloScheme, Network, OptimizerSettings,
     ReduceOrder, Schedule,
 };
-use record::{Event, LaneId, ScheduleRecord};
+use record::Event;
 use std::time::Duration;
 use strategies::Learner;
-use strategies::sim::{World, WorldOutcome};
+use strategies::sim::World;
 
 const SCHEDULES: [Schedule; 6] = [
     Schedule::PerLayer,
@@ -47,18 +48,6 @@ fn timed(schedule: Schedule, network: Network) -> Scene {
     let (layers, size) = (scene.learner().layout().layers().len(), scene.learner().layout().size());
     scene.world = World::new(1).emulating(&scene.spec, 1, layers, size);
     scene
-}
-
-fn records(outcome: &WorldOutcome) -> Vec<ScheduleRecord> {
-    let record = |event: &Event| match event {
-        Event::Schedule(record) => Some(record.clone()),
-        _ => None,
-    };
-    outcome.ranks.iter().flat_map(|rank| &rank.events).filter_map(record).collect()
-}
-
-fn last_step(outcome: &WorldOutcome) -> u64 {
-    outcome.ranks[0].steps(LaneId::Compute).iter().rev().find(|step| !step.drain).unwrap().length.0
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn network(latency: Duration) -> Network {
 }
 
 /// What rank 0 recorded of its schedule, in order.
-fn records(outcome: &WorldOutcome) -> Vec<ScheduleRecord> {
+pub(crate) fn records(outcome: &WorldOutcome) -> Vec<ScheduleRecord> {
     let all = outcome.ranks.iter().flat_map(|rank| &rank.events);
     let records = all.filter_map(|event| match event {
         Event::Schedule(record) => Some(record.clone()),
@@ -65,7 +65,7 @@ fn records(outcome: &WorldOutcome) -> Vec<ScheduleRecord> {
 }
 
 /// The length of the last step of the compute lane before the pipe is drained.
-fn last_step(outcome: &WorldOutcome) -> u64 {
+pub(crate) fn last_step(outcome: &WorldOutcome) -> u64 {
     let steps = outcome.ranks[0].steps(LaneId::Compute);
     steps.iter().rev().find(|step| !step.drain).map(|step| step.length.0).unwrap()
 }

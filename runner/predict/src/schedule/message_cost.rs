@@ -15,10 +15,26 @@ impl MessageCost for Linear {
     }
 }
 
-/// One for each section; the last one also for those that have none.
-impl MessageCost for &[Linear] {
+/// One cost for each section.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SectionCosts {
+    first: Linear,
+    others: Vec<Linear>,
+}
+
+impl SectionCosts {
+    /// The costs of sections in order; `None` of none.
+    pub fn new(costs: impl IntoIterator<Item = Linear>) -> Option<Self> {
+        let mut costs = costs.into_iter();
+        Some(Self { first: costs.next()?, others: costs.collect() })
+    }
+}
+
+/// A section beyond the last one that has a cost has that one's.
+impl MessageCost for &SectionCosts {
     fn of_section(&self, section: usize) -> Linear {
-        let last = || self.last().copied();
-        self.get(section).copied().or_else(last).unwrap_or(Linear { a: 0.0, b: 0.0 })
+        let last = self.others.last().copied().unwrap_or(self.first);
+        let other = |number: usize| self.others.get(number).copied().unwrap_or(last);
+        section.checked_sub(1).map_or(self.first, other)
     }
 }

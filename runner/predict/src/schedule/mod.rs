@@ -24,7 +24,7 @@ mod time_line;
 pub use grouping::{Grouping, GroupingError};
 pub use merged::merged;
 pub use merged_exact::merged_exact;
-pub use message_cost::MessageCost;
+pub use message_cost::{MessageCost, SectionCosts};
 pub use plain::{fixed, per_layer, single};
 pub use step_profile::{LayerTime, ProfileError, StepProfile};
 pub use time_line::{GroupMessage, TimeLine};

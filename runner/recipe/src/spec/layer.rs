@@ -344,12 +344,13 @@ impl PlacedLayer {
 
     /// Values of one example that a forward pass keeps for the backward pass.
     pub fn activations(&self) -> usize {
-        let inside = match (&self.layer, self.input) {
-            // Queries, keys, values and what the heads took of them, and a sum for each head of each position.
+        let inside: usize = self.paths.layers().map(Self::activations).sum();
+        // Queries, keys, values and what the heads took of them, and a sum for each head of each position.
+        let attended = match (&self.layer, self.input) {
             (Layer::Attention { heads }, Shape::Sequence(length, width)) => length * (4 * width + heads),
-            _ => self.paths.layers().map(Self::activations).sum(),
+            (_, _) => 0,
         };
-        self.output.size() + inside
+        self.output.size() + inside + attended
     }
 }
 

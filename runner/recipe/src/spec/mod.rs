@@ -19,6 +19,7 @@ pub(crate) mod problem;
 pub(crate) mod quantity;
 pub(crate) mod sample;
 pub(crate) mod strategy;
+pub(crate) mod strategy_choice;
 pub(crate) mod strategy_kind;
 mod strategy_memory;
 mod strategy_samples;

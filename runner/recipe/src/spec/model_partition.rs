@@ -292,7 +292,9 @@ impl RunSpec {
             ModuloScheme::Turns | ModuloScheme::Shares => 1,
         };
         let sum = |layers: Range<usize>| layers.map(|layer| partition.activations(layer)).sum::<usize>();
-        sum(partition.below()) + rows * sum(partition.above())
+        // The rows of the group come into the first split layer.
+        let gathered = partition.layers[partition.split.start].input;
+        sum(partition.below()) + rows * (gathered + sum(partition.above()))
     }
 
     /// Bytes of the weights that the ranks which hold one model together hold in all: layers that are not split count for each.

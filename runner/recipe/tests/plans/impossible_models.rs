@@ -1,4 +1,4 @@
-//! What is said about models that cannot be trained in groups, or from a file.
+//! What is said about layers that do not fit, and about models that cannot be trained in groups, on texts, or from a file.
 
 use crate::problems::check;
 
@@ -53,6 +53,124 @@ fn impossible_model_files() {
             ("a file for layers", &["[model]\nkind = \"softmax\"\nfile = \"10.pt\""]),
             ("other machines", &[&model("file = \"10.pt\""), "[nodes]\nuse = [\"lab1*2\"]"]),
             ("groups", &[&model("file = \"10.pt\""), "[[strategy]]\nkind = \"gmp\"\nmp = 2"]),
+        ],
+    );
+}
+
+const LINEAR: &str = "{ kind = \"linear\", outputs = 10 }";
+
+fn sequential(layers: &[&str]) -> String {
+    format!("[model]\nkind = \"sequential\"\nlayers = [{}]", layers.join(", "))
+}
+
+#[test]
+fn impossible_layers() {
+    let block = |branch: &str, shortcut: &str| {
+        sequential(&[
+            &format!("{{ kind = \"residual\", branch = [{branch}], shortcut = [{shortcut}] }}"),
+            "\"flatten\"",
+            LINEAR,
+        ])
+    };
+    let halved = "{ kind = \"conv\", outputs = 4, kernel = 3, stride = 2, padding = 1 }";
+    let no_branch = sequential(&["\"residual\"", "\"flatten\"", LINEAR]);
+    let flat_pool = sequential(&["\"flatten\"", "\"global-avg-pool\""]);
+    let wide_border =
+        sequential(&["{ kind = \"max-pool\", kernel = 3, padding = 2 }", "\"flatten\"", LINEAR]);
+    let wide_mean = sequential(&["{ kind = \"avg-pool\", kernel = 3, padding = 2 }", "\"flatten\"", LINEAR]);
+    let branches = |rows: &str| {
+        sequential(&[&format!("{{ kind = \"branches\", branches = [{rows}] }}"), "\"flatten\"", LINEAR])
+    };
+    let grouped = |groups: &str| {
+        sequential(&[
+            &format!("{{ kind = \"conv\", outputs = 4, kernel = 3, {groups} }}"),
+            "\"flatten\"",
+            LINEAR,
+        ])
+    };
+    check(
+        "impossible_layers",
+        &[
+            ("ways of different shapes", &[&block(halved, "")]),
+            (
+                "two shapes that were both written",
+                &[&block(halved, "{ kind = \"conv\", outputs = 4, kernel = 1 }")],
+            ),
+            ("a block in a block", &[&block("{ kind = \"residual\", branch = [\"relu\"] }", "")]),
+            ("an empty branch", &[&block("", "")]),
+            ("no branch", &[&no_branch]),
+            ("layers that are no list", &[&sequential(&["{ kind = \"residual\", branch = \"relu\" }"])]),
+            ("an unknown layer in a branch", &[&block("\"rellu\"", "")]),
+            ("a key of another layer in a branch", &[&block("{ kind = \"relu\", bias = false }", "")]),
+            ("a pool of a flat vector", &[&flat_pool]),
+            ("a border wider than the window", &[&wide_border]),
+            ("a border of zeros wider than the window", &[&wide_mean]),
+            ("groups that do not divide the channels", &[&grouped("groups = 2")]),
+            (
+                "branches of different sides",
+                &[&branches("[\"relu\"], [{ kind = \"conv\", outputs = 4, kernel = 3 }]")],
+            ),
+            ("a flat branch", &[&branches("[\"flatten\"]")]),
+            ("no branches", &[&branches("")]),
+            ("branches that are no lists", &[&branches("\"relu\"")]),
+            ("a block in a branch", &[&branches("[{ kind = \"branches\", branches = [[\"relu\"]] }]")]),
+            ("no key of branches", &[&sequential(&["\"branches\"", "\"flatten\"", LINEAR])]),
+            ("no group", &[&grouped("groups = 0")]),
+            (
+                "a response over a flat vector",
+                &[&sequential(&["\"flatten\"", "\"local-response-norm\"", LINEAR])],
+            ),
+            (
+                "a response without an end",
+                &[&sequential(&["{ kind = \"local-response-norm\", k = 0.0 }", "\"flatten\"", LINEAR])],
+            ),
+        ],
+    );
+}
+
+/// Groups of `gmp` with batch norm where they split the model, or above.
+#[test]
+fn impossible_batch_norm() {
+    let gmp = "[[strategy]]\nkind = \"gmp\"\nmp = 2";
+    check(
+        "impossible_batch_norm",
+        &[
+            ("above split layers", &[gmp, &sequential(&["\"flatten\"", LINEAR, "\"batch-norm\"", LINEAR])]),
+            (
+                "in a block above split layers",
+                &[
+                    gmp,
+                    &sequential(&[
+                        "\"flatten\"",
+                        LINEAR,
+                        "{ kind = \"residual\", branch = [\"batch-norm\"] }",
+                        LINEAR,
+                    ]),
+                ],
+            ),
+        ],
+    );
+}
+
+/// Texts, and what they are not.
+#[test]
+fn impossible_texts() {
+    let text = |more: &str| format!("[dataset]\nkind = \"text-lines\"\npath = \"long.txt\"{more}");
+    let gpt = "[model]\nkind = \"gpt\"";
+    let perplexity =
+        "[train]\nglobal-batch = 100\nepochs = 1\ntarget = { metric = \"test-perplexity\", at-most = 9.0 }";
+    check(
+        "impossible_texts",
+        &[
+            ("a file that is not there", &[gpt, "[dataset]\nkind = \"text-lines\"\npath = \"none.txt\""]),
+            ("no file", &[gpt, "[dataset]\nkind = \"text-lines\""]),
+            ("too short for two windows", &[gpt, &text("\ncontext = 65536")]),
+            ("classes of a text", &[gpt, &text("\npartition = \"dirichlet\"")]),
+            ("a perplexity of classes", &[perplexity]),
+            ("a model file", &["[model]\nkind = \"torchscript\"\nfile = \"96.pt\"", &text("")]),
+            ("a model for images", &[&text("")]),
+            ("a model for texts", &[gpt]),
+            ("heads that do not divide the width", &["[model]\nkind = \"gpt\"\nheads = 5", &text("")]),
         ],
     );
 }

@@ -24,13 +24,17 @@ fn basic_block(inputs: usize, outputs: usize, stride: usize) -> Layer {
     let mut branch = convolution(outputs, 3, stride);
     branch.push(Layer::Relu);
     branch.extend(convolution(outputs, 3, 1));
+    Layer::Residual { branch, shortcut: projection(inputs, outputs, stride) }
+}
+
+/// The shortcut of a block: none where the shape stays.
+pub(super) fn projection(inputs: usize, outputs: usize, stride: usize) -> Vec<Layer> {
     let identity = inputs == outputs && stride == 1;
-    let shortcut = if identity { Vec::new() } else { convolution(outputs, 1, stride) };
-    Layer::Residual { branch, shortcut }
+    if identity { Vec::new() } else { convolution(outputs, 1, stride) }
 }
 
 /// A convolution that keeps the sides at a stride of 1, without a bias: that of the batch norm behind it takes its place.
-fn convolution(outputs: usize, kernel: usize, stride: usize) -> Vec<Layer> {
+pub(super) fn convolution(outputs: usize, kernel: usize, stride: usize) -> Vec<Layer> {
     vec![
         Layer::Conv { outputs, kernel, stride, padding: kernel / 2, bias: false, groups: 1 },
         Layer::BatchNorm,

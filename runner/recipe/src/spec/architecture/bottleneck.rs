@@ -7,6 +7,7 @@
 //! Departure: where a block halves the sides, the convolution of 3 has the stride, as in the code for Torch that AD-PSGD trained
 //! with and in PyTorch; the authors' own has it in the first convolution of 1.
 
+use super::basic_block::{convolution, projection};
 use crate::Layer;
 
 /// A block's result is this many times as wide as its convolution of 3.
@@ -34,15 +35,5 @@ fn bottleneck(inputs: usize, width: usize, stride: usize) -> Layer {
     branch.extend(convolution(width, 3, stride));
     branch.push(Layer::Relu);
     branch.extend(convolution(outputs, 1, 1));
-    let identity = inputs == outputs && stride == 1;
-    let shortcut = if identity { Vec::new() } else { convolution(outputs, 1, stride) };
-    Layer::Residual { branch, shortcut }
-}
-
-/// Without a bias: that of the batch norm behind it takes its place.
-fn convolution(outputs: usize, kernel: usize, stride: usize) -> Vec<Layer> {
-    vec![
-        Layer::Conv { outputs, kernel, stride, padding: kernel / 2, bias: false, groups: 1 },
-        Layer::BatchNorm,
-    ]
+    Layer::Residual { branch, shortcut: projection(inputs, outputs, stride) }
 }

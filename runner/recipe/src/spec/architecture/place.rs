@@ -85,10 +85,10 @@ fn next(layer: &Layer, input: Shape, before: &[PlacedLayer], prefix: &str) -> Re
     let number = before.iter().filter(|placed| placed.layer.kind() == kind).count() + 1;
     let name = format!("{prefix}{kind}{number}");
     let paths = paths(layer, input, &name)?;
-    let output = match layer {
-        Layer::TiedHead => sequence::tied_scores(input, before, prefix)?,
-        _ => output(layer, input, &paths)?,
-    };
+    // The only layer that depends on another one than that before it.
+    let tied = matches!(layer, Layer::TiedHead);
+    let output =
+        if tied { sequence::tied_scores(input, before, prefix)? } else { output(layer, input, &paths)? };
     let parameters = parameters(layer, input, &name, &paths);
     let flops = flops(layer, input, output, &paths);
     Ok(PlacedLayer { name, layer: layer.clone(), input, output, parameters, flops, paths })

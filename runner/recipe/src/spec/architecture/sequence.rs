@@ -71,7 +71,27 @@ pub(super) fn parameters(layer: &Layer, input: Shape, name: &str) -> Vec<Paramet
             parameter("out.weight", &[width, width]),
             parameter("out.bias", &[width]),
         ],
-        _ => Vec::new(),
+        // What takes no such shape has no place, and other layers are not of this file.
+        (
+            Layer::Embedding { .. }
+            | Layer::Attention { .. }
+            | Layer::Gelu
+            | Layer::TiedHead
+            | Layer::Linear { .. }
+            | Layer::Conv { .. }
+            | Layer::MaxPool { .. }
+            | Layer::AvgPool { .. }
+            | Layer::GlobalAvgPool
+            | Layer::BatchNorm
+            | Layer::LocalResponseNorm { .. }
+            | Layer::Residual { .. }
+            | Layer::Branches { .. }
+            | Layer::Block { .. }
+            | Layer::Relu
+            | Layer::Dropout { .. }
+            | Layer::Flatten,
+            _,
+        ) => Vec::new(),
     }
 }
 
@@ -87,6 +107,23 @@ pub(super) fn flops_per_output(layer: &Layer, input: Shape) -> u64 {
             let softmax = (3 * length * heads).div_ceil(width.max(1));
             (8 * width + 4 * length + softmax) as u64
         }
-        _ => 0,
+        // As above.
+        (
+            Layer::Attention { .. }
+            | Layer::Linear { .. }
+            | Layer::Conv { .. }
+            | Layer::MaxPool { .. }
+            | Layer::AvgPool { .. }
+            | Layer::GlobalAvgPool
+            | Layer::BatchNorm
+            | Layer::LocalResponseNorm { .. }
+            | Layer::Residual { .. }
+            | Layer::Branches { .. }
+            | Layer::Block { .. }
+            | Layer::Relu
+            | Layer::Dropout { .. }
+            | Layer::Flatten,
+            _,
+        ) => 0,
     }
 }
