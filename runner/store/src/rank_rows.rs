@@ -11,7 +11,7 @@ pub struct RankRow {
     pub rank: Rank,
     /// Worker or server.
     pub role: Role,
-    /// Index into [`SweepRows::nodes`].
+    /// Index into [`SweepRows::nodes`](crate::SweepRows::nodes).
     pub node: u32,
     /// Number of threads of its tensor library.
     pub threads: u32,
