@@ -172,14 +172,14 @@ impl Store {
             Access::Writing => options(&reading.file),
             Access::Reading => reading.options(),
         };
-        let writer = SqlitePoolOptions::new()
+        let writer = pool()
             .max_connections(1)
             // After a failure such as a full disk SQLite may have rolled back by itself; a connection that is still in
             // a transaction is discarded.
             .before_acquire(|connection, _| Box::pin(async { Ok(!connection.is_in_transaction()) }))
             .connect_lazy_with(writing.synchronous(SqliteSynchronous::Normal));
         let additions = reading.additions.clone();
-        let reader = SqlitePoolOptions::new()
+        let reader = pool()
             .max_connections(4)
             .after_connect(move |connection, _| {
                 let additions = additions.clone();
@@ -194,6 +194,12 @@ impl Store {
             .connect_lazy_with(reading.options().row_buffer_size(1024));
         Self { _in_use: in_use, access, folder: folder.to_owned(), writer, reader }
     }
+}
+
+/// A pool whose connections live as long as it does. Otherwise the crate starts a task that looks for old ones, and that task can spin
+/// for ever where a connection is returned and taken at the same time (sqlx issue 3645): the program then hangs at its end.
+fn pool() -> SqlitePoolOptions {
+    SqlitePoolOptions::new().idle_timeout(None).max_lifetime(None)
 }
 
 /// How the file is read.

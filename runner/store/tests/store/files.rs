@@ -5,6 +5,7 @@ use sqlx::{Connection, SqliteConnection};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use store::{DATABASE, Driver, Selection, Store, StoreError};
 
 fn database(folder: &Path) -> PathBuf {
@@ -132,4 +133,21 @@ async fn a_changed_migration_and_a_dangling_reference_are_found() {
     change(folder.path(), "PRAGMA foreign_keys = off; DELETE FROM recipe").await;
     let problems = store.db_check().await.unwrap();
     assert!(problems.iter().any(|problem| problem.check == "reference"), "{problems:?}");
+}
+
+/// A task of the crate's that looks for old connections can spin, and then a program does not end.
+#[tokio::test]
+async fn an_open_store_has_no_task_in_the_background() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path()).await.unwrap();
+    assert_eq!(store.list(&Selection::parse("").unwrap()).await.unwrap().len(), 0);
+    let metrics = tokio::runtime::Handle::current().metrics();
+    // Connections are returned by tasks that end at once.
+    let ended = async {
+        while metrics.num_alive_tasks() > 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), ended).await.unwrap();
+    store.close().await;
 }
