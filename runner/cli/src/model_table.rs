@@ -42,10 +42,18 @@ fn table(model: &Model) -> String {
         Model::File(_) => UNKNOWN.to_owned(),
     };
     let weights = model.parameters() as u64;
+    let frozen = model.frozen() as u64;
     rows.push(["all".into(), String::new(), human::thousands(weights), known(model.flops()), kept]);
     let mut out: String = rows.iter().map(line).collect();
     let _ = writeln!(out, "operations of one example's forward pass, and values that are kept of it");
     let _ = writeln!(out, "a gradient is {}", human::bytes(FLOAT * weights));
+    if frozen > 0 {
+        let _ = writeln!(
+            out,
+            "{} more weights in parentheses are neither trained nor sent",
+            human::thousands(frozen)
+        );
+    }
     out
 }
 
@@ -55,21 +63,25 @@ fn line([name, output, weights, operations, kept]: &[String; 5]) -> String {
 }
 
 fn placed(layer: &PlacedLayer) -> [String; 5] {
-    let weights = weights(&layer.parameters);
+    let (trained, frozen) = (weights(layer.parameters.iter()), weights(layer.frozen()));
     [
         layer.name.clone(),
         layer.output.to_string(),
-        if weights == 0 { String::new() } else { human::thousands(weights) },
+        match (trained, frozen) {
+            (0, 0) => String::new(),
+            (0, frozen) => format!("({})", human::thousands(frozen)),
+            (trained, _) => human::thousands(trained),
+        },
         human::thousands(layer.flops),
         human::thousands(layer.activations() as u64),
     ]
 }
 
 fn of_file(layer: &FileLayer) -> [String; 5] {
-    let weights = human::thousands(weights(&layer.parameters));
+    let weights = human::thousands(weights(layer.parameters.iter()));
     [layer.name.clone(), layer.activations.to_string(), weights, UNKNOWN.to_owned(), UNKNOWN.to_owned()]
 }
 
-fn weights(parameters: &[Parameter]) -> u64 {
-    parameters.iter().map(|parameter| parameter.size() as u64).sum()
+fn weights<'a>(parameters: impl IntoIterator<Item = &'a Parameter>) -> u64 {
+    parameters.into_iter().map(|parameter| parameter.size() as u64).sum()
 }

@@ -6,7 +6,7 @@ use crate::mean::{self, Mean};
 use crate::model::{self, ModelError, TrainedModel};
 use crate::snapshot::{self, SnapshotError};
 use recipe::{Metric, Model, ModelPartition};
-use record::{MetricRecord, SnapshotGroup, SnapshotRecord, Standing};
+use record::{FROZEN, MetricRecord, SnapshotGroup, SnapshotRecord, Standing};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use strategies::{StepError, Vector};
@@ -45,10 +45,9 @@ pub struct Evaluator {
 }
 
 impl Evaluator {
-    /// An evaluator of `model` on the test and held-out samples of `data`.
-    pub fn new(model: &Model, data: Arc<DataSet>) -> Result<Self, ModelError> {
-        // Neither initial weights nor dropout play a role here, so any seed does.
-        Ok(Self { learner: model::open(model, data, 0)?, partition: ModelPartition::whole(model) })
+    /// An evaluator of `model` on the test and held-out samples of `data`; `seed` is the run's, of weights that are not trained.
+    pub fn new(model: &Model, data: Arc<DataSet>, seed: u64) -> Result<Self, ModelError> {
+        Ok(Self { learner: model::open(model, data, seed)?, partition: ModelPartition::whole(model) })
     }
 
     /// The same for ranks that hold parts of the model.
@@ -65,6 +64,9 @@ impl Evaluator {
         record: &SnapshotRecord,
     ) -> Result<Vec<MetricRecord>, EvaluationError> {
         let weights = snapshot::read(&directory.join(&record.file), self.learner.layout().size())?;
+        if record.is_kept() {
+            self.keep_frozen(directory)?;
+        }
         self.scores(record, &weights)
     }
 
@@ -89,6 +91,7 @@ impl Evaluator {
             record.file = format!("snapshots/mean-step-{}.f32", record.step);
             record.sha256 = model.sha256();
             snapshot::write(&directory.join(&record.file), &model)?;
+            self.keep_frozen(directory)?;
         }
         let result = record.is_result().then_some(record);
         Ok((metrics, result))
@@ -117,7 +120,15 @@ impl Evaluator {
         record.sha256 = model.sha256();
         record.answers = false;
         snapshot::write(&directory.join(&record.file), &model)?;
+        self.keep_frozen(directory)?;
         Ok((metrics, Some(record)))
+    }
+
+    /// Writes the weights that are not trained beside the snapshots that are kept, once.
+    fn keep_frozen(&self, directory: &Path) -> Result<(), SnapshotError> {
+        let file = directory.join(FROZEN);
+        let frozen = self.learner.frozen();
+        if frozen.is_empty() || file.exists() { Ok(()) } else { snapshot::write(&file, &frozen) }
     }
 
     fn scores(

@@ -17,15 +17,18 @@ pub(super) fn copies_of(spec: &RunSpec) -> u64 {
     if spec.strategy.models_differ() { u64::from(spec.cluster.workers()).max(1) } else { 1 }
 }
 
-/// Bytes of a run that are kept: its first and its last model, and if asked for the models of all ranks and the ids of its
-/// samples.
+/// Bytes of a run that are kept: its first and its last model, its frozen weights once, and if asked for the models of all ranks
+/// and the ids of its samples.
 pub(super) fn kept_of(spec: &RunSpec) -> u64 {
     let ids = if spec.measure.samples { samples_of(spec, spec.train.length) } else { 0 };
     let models = match spec.measure.models {
         KeptModels::Judged => 2,
         KeptModels::All => 2 + copies_of(spec),
     };
-    ids.saturating_mul(SAMPLE_ID).saturating_add(snapshot_of(spec).saturating_mul(models))
+    let frozen = FLOAT * spec.model.frozen() as u64;
+    ids.saturating_mul(SAMPLE_ID)
+        .saturating_add(snapshot_of(spec).saturating_mul(models))
+        .saturating_add(frozen)
 }
 
 /// The snapshots of a run that are deleted after their evaluation, in bytes: at worst all of them wait for the end of the

@@ -20,6 +20,8 @@ pub(super) const SHARED_MARKS: u64 = 4096 + (64 << 10);
 /// Memory that the processes of a run need, in bytes.
 pub(super) struct Needs {
     weights: u64,
+    /// Weights that are not trained.
+    frozen: u64,
     /// Of a worker, the part of the weights that it holds.
     held: u64,
     /// Vectors as long as the weights, of a worker and of a server.
@@ -72,6 +74,7 @@ impl Needs {
         let batch = u64::from(spec.train.global_batch).div_ceil(all.max(1));
         Self {
             weights: FLOAT * spec.model.parameters() as u64,
+            frozen: FLOAT * spec.model.frozen() as u64,
             held: FLOAT * spec.parameters_per_worker() as u64,
             // A saved state is held until it is on the disk.
             vectors_of_worker: vectors
@@ -99,7 +102,7 @@ impl Needs {
         // Before a rank keeps its part, it draws the whole model and passes a batch through it once.
         let start = if self.held < self.weights { 2 * self.weights + self.held } else { 0 };
         let vectors = start.max(self.vectors_of_worker * self.held);
-        PROCESS + vectors + self.data + self.activations + self.shared
+        PROCESS + vectors + self.frozen + self.data + self.activations + self.shared
     }
 
     fn server(&self) -> u64 {
@@ -109,7 +112,7 @@ impl Needs {
     /// The model and a buffer; where models are averaged, their sums of 64 bits as well.
     fn evaluator(&self) -> u64 {
         let vectors = self.of_evaluator + if self.copies > 1 { 4 } else { 2 };
-        PROCESS + vectors * self.weights + self.data
+        PROCESS + vectors * self.weights + self.frozen + self.data
     }
 
     /// The memory of all processes of the run, in bytes.

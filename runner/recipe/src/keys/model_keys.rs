@@ -162,11 +162,15 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "model.layers.layers",
         Kind::Layers,
-        "The layers of a block; residual blocks may be among them, but no other block of layers.",
+        "The layers of a block, frozen layers or an auxiliary head; residual blocks may be among them, but no other block of layers.",
     )
-    .of(&[LayerKind::Block.name()])
+    .of(&[LayerKind::Block.name(), LayerKind::Frozen.name(), LayerKind::AuxiliaryHead.name()])
     .example("[{ kind = \"residual\", branch = [\"layer-norm\", { kind = \"attention\", heads = 4 }] }]")
     .sweep(),
+    Key::new("model.layers.weight", Kind::Number(Range::POSITIVE), "Factor of an auxiliary head's cross-entropy in the loss.")
+        .of(&[LayerKind::AuxiliaryHead.name()])
+        .default("0.3")
+        .sweep(),
     Key::new(
         "model.layers.branches",
         Kind::LayerRows,

@@ -65,6 +65,10 @@ impl<'a> Models<'a> {
             | ModelKind::Vgg19
             | ModelKind::VggCifar
             | ModelKind::Cifar100Cnn
+            | ModelKind::Cifar100Convex
+            | ModelKind::Alexnet
+            | ModelKind::AlexnetCifar
+            | ModelKind::Googlenet
             | ModelKind::VggSplitbrain
             | ModelKind::Gpt
             | ModelKind::Sequential) => self.layers(cell, kind, source),

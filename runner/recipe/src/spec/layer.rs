@@ -96,6 +96,10 @@ family! {
         Gelu = "gelu": "x times the probability that a standard normal variable is below x.",
         Block = "block": "The layers that `layers` lists, one behind the other, as one layer for schedules and exchanges: its \
             gradient is complete at once.",
+        Frozen = "frozen": "The layers that `layers` lists, whose weights stay as they were drawn: they are neither trained nor \
+            exchanged, and belong to the layer before them, as layers without weights do.",
+        AuxiliaryHead = "auxiliary-head": "A classifier of the layers that `layers` lists, over what comes in, which is passed on \
+            as it is. Its cross-entropy times `weight` is part of the loss while training; evaluation leaves it out.",
         TiedHead = "tied-head": "Scores of the next token at each position of a text: the products with the vectors that the \
             embedding has for the tokens. It has no weights of its own. Without a bias.",
         Dropout = "dropout": "Sets values to zero at random while training.",
@@ -209,6 +213,18 @@ pub enum Layer {
         /// The layers, at least one; residual blocks may be among them.
         layers: Vec<Layer>,
     },
+    /// Several layers that are not trained.
+    Frozen {
+        /// The layers, at least one with weights; residual blocks may be among them.
+        layers: Vec<Layer>,
+    },
+    /// A second classifier of what lies in the middle of a model (Szegedy et al., 2015, arXiv 1409.4842, section 5).
+    AuxiliaryHead {
+        /// The layers, from what comes in to a score for each class.
+        layers: Vec<Layer>,
+        /// Factor of its cross-entropy in the loss.
+        weight: f32,
+    },
     /// E x: the scores of the tokens, by the embedding's own matrix (Press and Wolf, 2017, arXiv 1608.05859).
     TiedHead,
     /// Sets each value to zero with probability `rate` while training, and scales the others by 1 / (1 - rate).
@@ -267,6 +283,8 @@ impl Layer {
             Self::Attention { .. } => LayerKind::Attention,
             Self::Gelu => LayerKind::Gelu,
             Self::Block { .. } => LayerKind::Block,
+            Self::Frozen { .. } => LayerKind::Frozen,
+            Self::AuxiliaryHead { .. } => LayerKind::AuxiliaryHead,
             Self::TiedHead => LayerKind::TiedHead,
             Self::Dropout { .. } => LayerKind::Dropout,
             Self::Flatten => LayerKind::Flatten,
@@ -311,20 +329,22 @@ pub struct PlacedLayer {
     pub parameters: Vec<Parameter>,
     /// Floating-point operations of one example's forward pass; a multiply-add counts two.
     pub flops: u64,
-    /// Of a residual block or branches their layers in their places, of a plain block its layers as the branch; of every other layer
-    /// nothing.
+    /// Of a residual block or branches their layers in their places; of a plain block, of frozen layers and of an auxiliary head their
+    /// layers as the branch; of every other layer nothing.
     #[serde(default, skip_serializing_if = "Paths::is_empty")]
     pub paths: Paths,
 }
 
 impl PlacedLayer {
-    /// Whether its result depends on the other examples of the batch: batch norm, or a block of either kind with it.
+    /// Whether its result depends on the other examples of the batch: batch norm, or a block of any kind with it.
     pub fn looks_across_batch(&self) -> bool {
         match self.layer {
             Layer::BatchNorm => true,
-            Layer::Residual { .. } | Layer::Branches { .. } | Layer::Block { .. } => {
-                self.paths.layers().any(Self::looks_across_batch)
-            }
+            Layer::Residual { .. }
+            | Layer::Branches { .. }
+            | Layer::Block { .. }
+            | Layer::Frozen { .. }
+            | Layer::AuxiliaryHead { .. } => self.paths.layers().any(Self::looks_across_batch),
             Layer::Linear { .. }
             | Layer::Conv { .. }
             | Layer::MaxPool { .. }
@@ -342,9 +362,47 @@ impl PlacedLayer {
         }
     }
 
-    /// Values of one example that a forward pass keeps for the backward pass.
+    /// The tensors that it computes with: its weights, or those of frozen layers.
+    pub fn operands(&self) -> Vec<&Parameter> {
+        match self.layer {
+            Layer::Frozen { .. } => self.paths.layers().flat_map(|inner| &inner.parameters).collect(),
+            Layer::Linear { .. }
+            | Layer::Conv { .. }
+            | Layer::MaxPool { .. }
+            | Layer::AvgPool { .. }
+            | Layer::GlobalAvgPool
+            | Layer::BatchNorm
+            | Layer::LocalResponseNorm { .. }
+            | Layer::Residual { .. }
+            | Layer::Branches { .. }
+            | Layer::Block { .. }
+            | Layer::AuxiliaryHead { .. }
+            | Layer::Relu
+            | Layer::Embedding { .. }
+            | Layer::LayerNorm
+            | Layer::Attention { .. }
+            | Layer::Gelu
+            | Layer::TiedHead
+            | Layer::Dropout { .. }
+            | Layer::Flatten => self.parameters.iter().collect(),
+        }
+    }
+
+    /// Its weights that are not trained.
+    pub fn frozen(&self) -> Vec<&Parameter> {
+        if self.parameters.is_empty() { self.operands() } else { Vec::new() }
+    }
+
+    /// Values of one example that a forward pass keeps for the backward pass. Of frozen layers only the result is counted, of what an
+    /// auxiliary head passes on nothing.
     pub fn activations(&self) -> usize {
+        if let Layer::Frozen { .. } = self.layer {
+            return self.output.size();
+        }
         let inside: usize = self.paths.layers().map(Self::activations).sum();
+        if let Layer::AuxiliaryHead { .. } = self.layer {
+            return inside;
+        }
         // Queries, keys, values and what the heads took of them, and a sum for each head of each position.
         let attended = match (&self.layer, self.input) {
             (Layer::Attention { heads }, Shape::Sequence(length, width)) => length * (4 * width + heads),

@@ -27,6 +27,15 @@ family! {
         VggCifar = "vgg-cifar": "VGG for CIFAR with 13 convolutions, batch norm and dropout: 15 million weights, 60 MB.",
         Cifar100Cnn = "cifar100-cnn": "Caffe's quick CIFAR model, whose pools round up: three convolutions of 32, 32 and 64 \
             channels, each pooled, and two linear layers; 0.15 million weights.",
+        Cifar100Convex = "cifar100-convex": "`cifar100-cnn`, of which only the last layer is trained: a convex loss, over features that \
+            stay as they were drawn.",
+        Alexnet = "alexnet": "The network of Krizhevsky et al., 2012, for ImageNet: five convolutions, two of them behind a local \
+            response norm, three in two groups of channels, and three linear layers; 61 million weights for 1000 classes on 224 x \
+            224 images.",
+        AlexnetCifar = "alexnet-cifar": "AlexNet's widths on 32 x 32 images: a first convolution of 5 with a stride of 2, no groups of \
+            channels, no local response norm; 24.7 million weights, 99 MB.",
+        Googlenet = "googlenet": "The network of Szegedy et al., 2015, for ImageNet: nine inception modules, and two auxiliary heads \
+            while training; 13.4 million weights for 1000 classes on 224 x 224 images, 6.4 million of them the heads'.",
         VggSplitbrain = "vgg-splitbrain": "SplitBrain's variant of VGG: seven convolutions of 64 to 256 \
             channels and three linear layers on 32 x 32 images, 7 million weights, most of them linear.",
         Gpt = "gpt": "A decoder-only transformer in the form of GPT-2 for `dataset.kind = \"text-lines\"`, of `depth` blocks of \
@@ -50,6 +59,10 @@ impl ModelKind {
         Self::Vgg19.name(),
         Self::VggCifar.name(),
         Self::Cifar100Cnn.name(),
+        Self::Cifar100Convex.name(),
+        Self::Alexnet.name(),
+        Self::AlexnetCifar.name(),
+        Self::Googlenet.name(),
         Self::VggSplitbrain.name(),
         Self::Gpt.name(),
         Self::Sequential.name(),
@@ -152,6 +165,15 @@ impl Model {
         self.tensors().map(Parameter::size).sum()
     }
 
+    /// Number of weights that are not trained, which a worker holds beside those.
+    pub fn frozen(&self) -> usize {
+        match self {
+            Self::Layers(model) => model.frozen_tensors().iter().map(|tensor| tensor.size()).sum(),
+            // They lie in the file, and its layout does not list them.
+            Self::File(_) => 0,
+        }
+    }
+
     /// Values of one example that a forward pass keeps for the backward pass.
     pub fn activations(&self) -> usize {
         match self {
@@ -184,6 +206,11 @@ impl From<LayeredModel> for Model {
 }
 
 impl LayeredModel {
+    /// The tensors that are not trained, from the input to the scores.
+    pub fn frozen_tensors(&self) -> Vec<&Parameter> {
+        self.layers.iter().flat_map(PlacedLayer::frozen).collect()
+    }
+
     /// One for each layer with weights. Layers without weights belong to the one before them; those before the first layer
     /// with weights belong to that.
     pub fn weighted_layers(&self) -> Vec<WeightedLayer<'_>> {

@@ -107,6 +107,13 @@ fn build(kind: LayerKind, item: &Item, table: &Table) -> Result<Layer, Finding> 
         LayerKind::Block => Layer::Block {
             layers: fields.layers("layers")?.ok_or_else(|| missing("layers", kind.name(), item))?,
         },
+        LayerKind::Frozen => Layer::Frozen {
+            layers: fields.layers("layers")?.ok_or_else(|| missing("layers", kind.name(), item))?,
+        },
+        LayerKind::AuxiliaryHead => Layer::AuxiliaryHead {
+            layers: fields.layers("layers")?.ok_or_else(|| missing("layers", kind.name(), item))?,
+            weight: fields.number("weight")? as f32,
+        },
         LayerKind::TiedHead => Layer::TiedHead,
         LayerKind::Dropout => Layer::Dropout { rate: fields.number("rate")? as f32 },
         LayerKind::Flatten => Layer::Flatten,

@@ -34,6 +34,7 @@ fn impossible_groups() {
                     "[model]\nkind = \"sequential\"\nlayers = [{ kind = \"conv\", outputs = 10, kernel = 28 }, { kind = \"flatten\" }]",
                 ],
             ),
+            ("a loss below the split layers", &[&gmp("mp = 2"), &with_head("linear")]),
             ("keys of another strategy", &["[[strategy]]\nkind = \"d-sync\"\nmp = 2"]),
         ],
     );
@@ -53,6 +54,48 @@ fn impossible_model_files() {
             ("a file for layers", &["[model]\nkind = \"softmax\"\nfile = \"10.pt\""]),
             ("other machines", &[&model("file = \"10.pt\""), "[nodes]\nuse = [\"lab1*2\"]"]),
             ("groups", &[&model("file = \"10.pt\""), "[[strategy]]\nkind = \"gmp\"\nmp = 2"]),
+        ],
+    );
+}
+
+/// Layers for the drawn data with an auxiliary head that ends with `last`, and layers of 10 classes behind it.
+fn with_head(last: &str) -> String {
+    sequential(&[
+        "{ kind = \"conv\", outputs = 4, kernel = 3 }",
+        &format!(
+            "{{ kind = \"auxiliary-head\", layers = [\"flatten\", {{ kind = \"{last}\", outputs = 10 }}] }}"
+        ),
+        "\"flatten\"",
+        LINEAR,
+    ])
+}
+
+#[test]
+fn impossible_frozen_layers_and_heads() {
+    let frozen =
+        |layers: &str| sequential(&[&format!("{{ kind = \"frozen\", layers = [{layers}] }}"), LINEAR]);
+    let alone = sequential(&[&format!("{{ kind = \"frozen\", layers = [\"flatten\", {LINEAR}] }}")]);
+    let head = |layers: &str| {
+        let head = format!("{{ kind = \"auxiliary-head\", {layers} }}");
+        sequential(&["\"flatten\"", &head, LINEAR])
+    };
+    let within = "{ kind = \"frozen\", layers = [\"flatten\"] }";
+    check(
+        "impossible_frozen_layers_and_heads",
+        &[
+            ("nothing to freeze", &[&frozen("\"flatten\"")]),
+            ("no layers", &[&frozen("")]),
+            ("all is frozen", &[&alone]),
+            ("frozen in frozen", &[&frozen(within)]),
+            (
+                "a head among frozen layers",
+                &[&frozen("{ kind = \"auxiliary-head\", layers = [\"flatten\"] }")],
+            ),
+            ("a misfit inside", &[&frozen("{ kind = \"conv\", outputs = 4, kernel = 29 }")]),
+            ("other scores", &[&head("layers = [{ kind = \"linear\", outputs = 9 }]")]),
+            ("an empty head", &[&head("layers = []")]),
+            ("a head without layers", &[&head("weight = 0.3")]),
+            ("a head that counts nothing", &[&head(&format!("layers = [{LINEAR}], weight = 0.0"))]),
         ],
     );
 }

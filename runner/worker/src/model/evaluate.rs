@@ -2,19 +2,23 @@
 
 use super::batch_norm::{Moments, Normaliser, Statistics};
 use super::dropout::Masks;
+use super::frozen;
 use super::kernel::{self, Pass};
 use super::learner::failed;
 use super::tensors::dimensions;
 use super::{TorchLearner, TrainedModel, loss};
 use crate::data::{DataError, DataSet, Split};
 use crate::stream;
-use recipe::PlacedLayer;
+use recipe::{LayeredModel, PlacedLayer};
 use std::sync::Arc;
 use strategies::{StepError, Vector};
 use tch::{TchError, Tensor};
 
 /// Samples, or tokens of a text, that are evaluated at once; the result does not depend on it beyond the last bits.
 const AT_ONCE: usize = 1000;
+
+/// Most values of one layer's results at once: 1 GiB, which large images would exceed.
+const VALUES_AT_ONCE: usize = 1 << 28;
 
 /// Training samples of which batch norm takes mean and variance for an evaluation: enough to know a mean to a
 /// fortieth of the deviation, and a fifth of the work on a test set of 10,000.
@@ -83,7 +87,11 @@ impl TrainedModel for TorchLearner {
     /// each time normalised by themselves; the means over the samples of their means and population variances are what batch
     /// norm uses then. Which samples these are depends on the data set alone.
     fn evaluate(&mut self, weights: &Vector, split: Split) -> Result<Option<Evaluation>, StepError> {
-        self.evaluate_by(weights, split, AT_ONCE)
+        self.evaluate_by(weights, split, at_once(&self.model))
+    }
+
+    fn frozen(&self) -> Vector {
+        frozen::values(&self.model, self.seed)
     }
 }
 
@@ -143,11 +151,20 @@ impl TorchLearner {
     ) -> Result<Tensor, StepError> {
         let rows = x.size().first().copied().unwrap_or(0);
         for (section, described) in self.sections.iter().zip(self.layout.layers()) {
-            for placed in &self.model.layers[section.placed.clone()] {
+            for place in section.placed.clone() {
+                let placed = &self.model.layers[place];
                 let mut through = |x: Tensor| -> Result<Tensor, TchError> {
                     let x = x.f_reshape(dimensions(rows, placed.input))?;
                     let tied = self.tied(weights);
-                    let pass = Pass { factor: None, masks: Masks::Off, normaliser: &mut *normaliser, tied };
+                    let pass = Pass {
+                        factor: None,
+                        masks: Masks::Off,
+                        normaliser: &mut *normaliser,
+                        tied,
+                        frozen: self.frozen.at(place),
+                        passes_gradient: false,
+                        labels: None,
+                    };
                     Ok(kernel::forward(placed, &weights[described.span.clone()], x, pass)?.0)
                 };
                 x = through(x).map_err(|error| failed(&placed.name, "evaluation", error))?;
@@ -155,6 +172,16 @@ impl TorchLearner {
         }
         Ok(x)
     }
+}
+
+/// Samples, or tokens of a text, that are evaluated at once.
+fn at_once(model: &LayeredModel) -> usize {
+    let sizes = |placed: &PlacedLayer| {
+        let inner = placed.paths.layers().map(|inner| inner.output.size()).max().unwrap_or(0);
+        placed.output.size().max(inner)
+    };
+    let largest = model.layers.iter().map(sizes).max().unwrap_or(0).max(model.input.size());
+    (VALUES_AT_ONCE / largest.max(1)).clamp(1, AT_ONCE)
 }
 
 fn wrong(error: DataError) -> StepError {

@@ -5,6 +5,7 @@
 
 use super::batch_norm::Normaliser;
 use super::dropout::Masks;
+use super::head::Head;
 use super::operation::{self, Surroundings};
 use super::recording::Recording;
 use super::tensors::{dimensions, pair, split, views, views_mut};
@@ -30,6 +31,8 @@ pub(super) enum Saved {
     Factor(Tensor),
     /// What libtorch recorded.
     Recorded(Recording),
+    /// What an auxiliary head scored.
+    Head(Head),
 }
 
 impl Saved {
@@ -40,6 +43,7 @@ impl Saved {
             Self::Input(one) | Self::Output(one) | Self::Factor(one) => [Some(one), None],
             Self::Chosen { input, places } => [Some(input), Some(places)],
             Self::Recorded(recording) => recording.ends().map(Some),
+            Self::Head(head) => head.ends().map(Some),
         };
         both.into_iter().flatten()
     }
@@ -55,6 +59,12 @@ pub(super) struct Pass<'a, 'b> {
     pub(super) normaliser: &'a mut Normaliser<'b>,
     /// What a tied head shares.
     pub(super) tied: Option<Tied<'a>>,
+    /// The tensors of frozen layers.
+    pub(super) frozen: &'a [Tensor],
+    /// Whether a gradient passes frozen layers on its way down: there are weights below.
+    pub(super) passes_gradient: bool,
+    /// What an auxiliary head is to score best; `None` leaves it out.
+    pub(super) labels: Option<&'a Tensor>,
 }
 
 /// Takes `x` through a layer.
@@ -82,6 +92,16 @@ pub(super) fn forward(
         }
         Layer::Gelu => Ok((x.f_gelu(operation::EXACT_GELU)?, Saved::Input(x))),
         Layer::Conv { .. } | Layer::LocalResponseNorm { .. } => recorded(layer, weights, &x, pass),
+        Layer::Frozen { .. } => frozen(layer, x, pass),
+        Layer::AuxiliaryHead { weight: factor, .. } => match pass.labels {
+            Some(labels) => {
+                let (scores, recording) = record(layer, weights, &x, pass)?;
+                let head = Head::of(recording, &scores, labels, factor)?;
+                // What comes next may write over its input, which is recorded.
+                Ok((x.f_detach_copy()?, Saved::Head(head)))
+            }
+            None => Ok((x, Saved::Nothing)),
+        },
         Layer::BatchNorm
         | Layer::Residual { .. }
         | Layer::Branches { .. }
@@ -133,10 +153,29 @@ fn recorded(
     x: &Tensor,
     pass: Pass<'_, '_>,
 ) -> Result<(Tensor, Saved), TchError> {
+    let (y, recording) = record(layer, weights, x, pass)?;
+    Ok((y, Saved::Recorded(recording)))
+}
+
+fn record(
+    layer: &PlacedLayer,
+    weights: &[f32],
+    x: &Tensor,
+    pass: Pass<'_, '_>,
+) -> Result<(Tensor, Recording), TchError> {
     let operands = split(layer, weights)?;
     let mut around = Surroundings { normaliser: pass.normaliser, masks: pass.masks };
-    let (y, recording) =
-        Recording::of(x, &operands, |x, operands| operation::result(layer, operands, x, &mut around))?;
+    Recording::of(x, &operands, |x, operands| operation::result(layer, operands, x, &mut around))
+}
+
+/// Layers that are not trained: nothing is recorded where no weights lie below.
+fn frozen(layer: &PlacedLayer, x: Tensor, pass: Pass<'_, '_>) -> Result<(Tensor, Saved), TchError> {
+    let operands: Vec<&Tensor> = pass.frozen.iter().collect();
+    let mut around = Surroundings { normaliser: pass.normaliser, masks: pass.masks };
+    if !pass.passes_gradient {
+        return Ok((operation::result(layer, &operands, &x, &mut around)?, Saved::Nothing));
+    }
+    let (y, recording) = Recording::of(&x, &[], |x, _| operation::result(layer, &operands, x, &mut around))?;
     Ok((y, Saved::Recorded(recording)))
 }
 
@@ -173,10 +212,12 @@ pub(super) fn backward(
             | Layer::Residual { .. }
             | Layer::Branches { .. }
             | Layer::Block { .. }
+            | Layer::Frozen { .. }
             | Layer::LayerNorm
             | Layer::Attention { .. },
             Saved::Recorded(recording),
         ) => recording.backward(layer, down),
+        (Layer::AuxiliaryHead { .. }, Saved::Head(head)) => head.backward(layer, down),
         (Layer::Embedding { .. }, Saved::Input(tokens)) => {
             let of_head = down.of_head.take();
             tied::embedding_gradient(layer, &tokens, down, of_head.as_ref())?;

@@ -61,7 +61,7 @@ pub(super) fn result(
             let rows = layer.paths.rows.iter().map(|row| through(row, &mut left, x, around));
             Tensor::f_cat(&rows.collect::<Result<Vec<_>, _>>()?, 1)
         }
-        (Layer::Block { .. }, operands) => {
+        (Layer::Block { .. } | Layer::Frozen { .. } | Layer::AuxiliaryHead { .. }, operands) => {
             let mut left = operands;
             through(&layer.paths.branch, &mut left, x, around)
         }

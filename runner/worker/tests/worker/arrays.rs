@@ -1,6 +1,6 @@
 //! A user's own arrays beside the public data sets that hold the same images.
 
-use crate::support::{described, linear, place};
+use crate::support::{described, linear, npy, place};
 use recipe::{ArrayProfile, ArrayValues, Layer, LayeredModel, ModelKind, Shape, Source};
 use sha2::{Digest, Sha256};
 use std::fs;
@@ -22,14 +22,6 @@ fn drawn(count: usize, mut state: u32) -> (Vec<u8>, Vec<u8>) {
     };
     let pixels = (0..count * IMAGE).map(|_| next()).collect();
     (pixels, (0..count).map(|_| next() % 10).collect())
-}
-
-/// An array as NumPy writes it.
-fn npy(element: &str, shape: &str, elements: &[u8]) -> Vec<u8> {
-    let mut header = format!("{{'descr': '{element}', 'fortran_order': False, 'shape': {shape}, }}");
-    header += &" ".repeat(63 - (10 + header.len()) % 64);
-    header.push('\n');
-    [b"\x93NUMPY\x01\x00", &(header.len() as u16).to_le_bytes()[..], header.as_bytes(), elements].concat()
 }
 
 /// The same images as IDX files and as arrays.

@@ -119,6 +119,8 @@ fn result(placed: &PlacedLayer, own: &[Tensor], x: &Tensor) -> Tensor {
         | Layer::Attention { .. }
         | Layer::Gelu
         | Layer::Block { .. }
+        | Layer::Frozen { .. }
+        | Layer::AuxiliaryHead { .. }
         | Layer::Embedding { .. }
         | Layer::TiedHead => crate::texts::result(placed, own, x),
         Layer::Branches { .. } => {

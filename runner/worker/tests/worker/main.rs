@@ -5,9 +5,15 @@ mod arrays;
 #[cfg(test)]
 mod evaluation;
 #[cfg(test)]
+mod frozen;
+#[cfg(test)]
 mod gradients;
 #[cfg(test)]
 mod groups;
+#[cfg(test)]
+mod heads;
+#[cfg(test)]
+mod imagenet;
 #[cfg(test)]
 mod plain;
 #[cfg(test)]

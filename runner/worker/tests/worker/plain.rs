@@ -96,6 +96,8 @@ fn result(
         | Layer::Attention { .. }
         | Layer::Gelu
         | Layer::Block { .. }
+        | Layer::Frozen { .. }
+        | Layer::AuxiliaryHead { .. }
         | Layer::TiedHead => unreachable!("PyTorch's numbers are in `texts`"),
     }
 }

@@ -327,6 +327,12 @@ pub(super) const PAIRS: &[Code] = &[
         "Workers of `gmp` average by an all-reduce among themselves, unless `averaged-by` says that servers add for them.",
     ),
     code(
+        "R175",
+        "auxiliary heads in groups",
+        "An `auxiliary-head` adds a loss of its own in the middle of a model. A group of `gmp` takes the loss of a round, of rows of all \
+         its workers, and divides gradients by the rows of rounds; a loss of one worker's batch has no place among them.",
+    ),
+    code(
         "R180",
         "a text that cannot be learned from",
         "`dataset.kind = \"text-lines\"` cuts a file into windows of `dataset.context` tokens. The file must be there, be at most 256 MiB \

@@ -32,7 +32,8 @@ pub(crate) fn place(
     let mut weights = 0_u64;
     for (index, layer) in layers.iter().enumerate() {
         let placed = next(layer, shape, &model.layers, "").and_then(|placed| {
-            weights = weights.saturating_add(count(&placed.parameters));
+            head_fits(&placed, data)?;
+            weights = weights.saturating_add(count(&placed.operands()));
             if weights > MOST_WEIGHTS {
                 Err("the model would have more than 2^32 - 1 weights".to_owned())
             } else {
@@ -47,8 +48,14 @@ pub(crate) fn place(
             Err(reason) => return (model, Some(Misfit { layer: index, reason })),
         }
     }
-    let misfit = (shape != data.scores())
-        .then(|| Misfit { layer: layers.len().saturating_sub(1), reason: other_scores(shape, data) });
+    let reason = if shape != data.scores() {
+        Some(other_scores(shape, data))
+    } else if model.weighted_layers().is_empty() {
+        Some("no layer of the model has weights that are trained".to_owned())
+    } else {
+        None
+    };
+    let misfit = reason.map(|reason| Misfit { layer: layers.len().saturating_sub(1), reason });
     (model, misfit)
 }
 
@@ -63,7 +70,18 @@ fn other_scores(found: Shape, data: DatasetProfile) -> String {
     }
 }
 
-fn count(parameters: &[Parameter]) -> u64 {
+/// An auxiliary head scores what the model scores.
+fn head_fits(placed: &PlacedLayer, data: DatasetProfile) -> Result<(), String> {
+    let scores = placed.paths.branch.last().map(|last| last.output);
+    match (&placed.layer, scores) {
+        (Layer::AuxiliaryHead { .. }, Some(scores)) if scores != data.scores() => {
+            Err(format!("in its head, {}", other_scores(scores, data)))
+        }
+        (_, _) => Ok(()),
+    }
+}
+
+fn count(parameters: &[&Parameter]) -> u64 {
     let size =
         |shape: &[usize]| shape.iter().fold(1_u64, |product, &side| product.saturating_mul(side as u64));
     parameters.iter().fold(0, |sum: u64, parameter| sum.saturating_add(size(&parameter.shape)))
@@ -109,11 +127,18 @@ fn paths(layer: &Layer, input: Shape, name: &str) -> Result<Paths, String> {
             });
             Ok(Paths { rows: placed.collect::<Result<_, _>>()?, ..Paths::default() })
         }
-        Layer::Block { layers } if layers.is_empty() => Err("it has no layer".to_owned()),
-        Layer::Block { layers } => {
-            let branch = row(layers, input, Inside::Block, &format!("{name}."))?;
-            Ok(Paths { branch, ..Paths::default() })
+        Layer::Block { layers } | Layer::Frozen { layers } | Layer::AuxiliaryHead { layers, .. }
+            if layers.is_empty() =>
+        {
+            Err("it has no layer".to_owned())
         }
+        Layer::Block { layers } => branch(layers, input, Inside::Block, name),
+        Layer::Frozen { layers } => {
+            let paths = branch(layers, input, Inside::Frozen, name)?;
+            let weights = paths.layers().any(|inner| !inner.parameters.is_empty());
+            if weights { Ok(paths) } else { Err("none of its layers has weights to freeze".to_owned()) }
+        }
+        Layer::AuxiliaryHead { layers, .. } => branch(layers, input, Inside::Head, name),
         Layer::Linear { .. }
         | Layer::Conv { .. }
         | Layer::MaxPool { .. }
@@ -132,12 +157,18 @@ fn paths(layer: &Layer, input: Shape, name: &str) -> Result<Paths, String> {
     }
 }
 
+fn branch(layers: &[Layer], input: Shape, inside: Inside, name: &str) -> Result<Paths, String> {
+    Ok(Paths { branch: row(layers, input, inside, &format!("{name}."))?, ..Paths::default() })
+}
+
 /// Which row of a block layers lie in.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Inside {
     Branch,
     Shortcut,
     Block,
+    Frozen,
+    Head,
     /// Of several whose channels are put one behind the other, by its number.
     Row(usize),
 }
@@ -149,20 +180,32 @@ impl Inside {
             Self::Branch => "branch".to_owned(),
             Self::Shortcut => "shortcut".to_owned(),
             Self::Block => "block".to_owned(),
+            Self::Frozen => "frozen layers".to_owned(),
+            Self::Head => "head".to_owned(),
             Self::Row(number) => format!("branch {number}"),
+        }
+    }
+
+    /// Whether blocks may lie there whose ways come together again.
+    fn holds_blocks(self) -> bool {
+        match self {
+            Self::Block | Self::Frozen | Self::Head => true,
+            Self::Branch | Self::Shortcut | Self::Row(_) => false,
         }
     }
 
     /// Whether a layer may lie there.
     fn holds(self, layer: &Layer) -> Result<(), &'static str> {
         match layer {
-            Layer::Residual { .. } | Layer::Branches { .. } if self != Self::Block => {
+            Layer::Residual { .. } | Layer::Branches { .. } if !self.holds_blocks() => {
                 Err("such a block holds no other; put them one behind the other")
             }
             Layer::Dropout { .. } if matches!(self, Self::Row(_)) => {
                 Err("branches hold no dropout; put it behind the block")
             }
             Layer::Block { .. } => Err("a block of layers lies in no other; list its layers in its place"),
+            Layer::Frozen { .. } => Err("frozen layers lie in no block; freeze the whole block"),
+            Layer::AuxiliaryHead { .. } => Err("an auxiliary head lies in no block; put it behind the block"),
             Layer::Embedding { .. } | Layer::TiedHead => {
                 Err("it lies in no block: the embedding is the model's first layer, the tied head its last")
             }
@@ -205,7 +248,10 @@ fn output(layer: &Layer, input: Shape, paths: &Paths) -> Result<Shape, String> {
             Err(format!("it takes numbers, not {}: put `embedding` before it", words(input)))
         }
         (Layer::LayerNorm | Layer::Attention { .. } | Layer::Gelu, input) => sequence::output(layer, input),
-        (Layer::Block { .. }, input) => Ok(paths.branch.last().map_or(input, |last| last.output)),
+        (Layer::AuxiliaryHead { .. }, input) => Ok(input),
+        (Layer::Block { .. } | Layer::Frozen { .. }, input) => {
+            Ok(paths.branch.last().map_or(input, |last| last.output))
+        }
         (Layer::Linear { outputs }, Shape::Flat(_)) => Ok(Shape::Flat(*outputs)),
         (Layer::Linear { outputs }, Shape::Sequence(length, _)) => Ok(Shape::Sequence(length, *outputs)),
         (Layer::Linear { .. }, image) => {
@@ -336,9 +382,13 @@ fn parameters(layer: &Layer, input: Shape, name: &str, paths: &Paths) -> Vec<Par
         (Layer::BatchNorm, Shape::Image(channels, ..) | Shape::Flat(channels)) => {
             both(vec![channels], channels)
         }
-        (Layer::Residual { .. } | Layer::Branches { .. } | Layer::Block { .. }, _) => {
-            paths.layers().flat_map(|placed| placed.parameters.iter().cloned()).collect()
-        }
+        (
+            Layer::Residual { .. }
+            | Layer::Branches { .. }
+            | Layer::Block { .. }
+            | Layer::AuxiliaryHead { .. },
+            _,
+        ) => paths.layers().flat_map(|placed| placed.parameters.iter().cloned()).collect(),
         // What takes no such shape has no place, and layers without weights have none to list.
         (Layer::Conv { .. }, Shape::Flat(_))
         | (Layer::Conv { .. } | Layer::BatchNorm, Shape::Tokens(..) | Shape::Sequence(..))
@@ -350,6 +400,7 @@ fn parameters(layer: &Layer, input: Shape, name: &str, paths: &Paths) -> Vec<Par
             | Layer::Relu
             | Layer::Gelu
             | Layer::TiedHead
+            | Layer::Frozen { .. }
             | Layer::Dropout { .. }
             | Layer::Flatten,
             _,
@@ -383,7 +434,14 @@ fn flops(layer: &Layer, input: Shape, output: Shape, paths: &Paths) -> u64 {
             Layer::Conv { .. } | Layer::GlobalAvgPool,
             Shape::Flat(_) | Shape::Tokens(..) | Shape::Sequence(..),
         )
-        | (Layer::Flatten | Layer::Branches { .. } | Layer::Block { .. }, _) => 0,
+        | (
+            Layer::Flatten
+            | Layer::Branches { .. }
+            | Layer::Block { .. }
+            | Layer::Frozen { .. }
+            | Layer::AuxiliaryHead { .. },
+            _,
+        ) => 0,
     };
     let inside = paths.layers().fold(0, |sum: u64, placed| sum.saturating_add(placed.flops));
     per_output.saturating_mul(output.size() as u64).saturating_add(inside)

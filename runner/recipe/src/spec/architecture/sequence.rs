@@ -87,6 +87,8 @@ pub(super) fn parameters(layer: &Layer, input: Shape, name: &str) -> Vec<Paramet
             | Layer::Residual { .. }
             | Layer::Branches { .. }
             | Layer::Block { .. }
+            | Layer::Frozen { .. }
+            | Layer::AuxiliaryHead { .. }
             | Layer::Relu
             | Layer::Dropout { .. }
             | Layer::Flatten,
@@ -120,6 +122,8 @@ pub(super) fn flops_per_output(layer: &Layer, input: Shape) -> u64 {
             | Layer::Residual { .. }
             | Layer::Branches { .. }
             | Layer::Block { .. }
+            | Layer::Frozen { .. }
+            | Layer::AuxiliaryHead { .. }
             | Layer::Relu
             | Layer::Dropout { .. }
             | Layer::Flatten,

@@ -256,4 +256,8 @@ impl TrainedModel for ScriptLearner {
         let data = self.data.clone();
         evaluate::over(&data, split, |x| self.scores(weights, x))
     }
+
+    fn frozen(&self) -> Vector {
+        Vector::zeros(0)
+    }
 }
