@@ -73,7 +73,7 @@ def of_kind(placed):
         "max-pool": lambda: nn.MaxPool2d(*pool(), ceil_mode=ceil),
         "avg-pool": lambda: nn.AvgPool2d(*pool(), ceil_mode=ceil),
         "global-avg-pool": lambda: nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten()),
-        "batch-norm": lambda: nn.BatchNorm2d(first) if shape == "image" else nn.BatchNorm1d(first),
+        "batch-norm": lambda: (nn.BatchNorm2d if shape == "image" else nn.BatchNorm1d)(first, track_running_stats=False),
         "local-response-norm": lambda: nn.LocalResponseNorm(layer["size"], layer["alpha"], layer["beta"], layer["k"]),
         "residual": lambda: Residual(row(paths["branch"]), row(paths["shortcut"])),
         "branches": lambda: Branches([row(layers) for layers in paths["rows"]]),
@@ -141,8 +141,8 @@ def main(file, steps):
     optimizer = torch.optim.SGD(trained, lr=0.01)
     times = []
     for step in range(WARM_UP + steps):
-        begin = time.perf_counter()
         optimizer.zero_grad()
+        begin = time.perf_counter()
         loss = model.loss(x, labels)
         middle = time.perf_counter()
         loss.backward()
@@ -150,7 +150,7 @@ def main(file, steps):
         optimizer.step()
         last = time.perf_counter()
         times.append((last - begin, middle - begin, end - middle, last - end))
-    step, forward, backward, update = (statistics.median(values) * 1e6 for values in zip(*times[WARM_UP:]))
+    step, forward, backward, update = (statistics.median_high(values) * 1e6 for values in zip(*times[WARM_UP:]))
     print(f"step torch us={step:.1f} forward={forward:.1f} backward={backward:.1f} update={update:.1f}", flush=True)
 
 

@@ -33,7 +33,10 @@ pub(crate) fn comments(plan: &Plan) -> String {
 fn table(model: &Model) -> String {
     let mut rows = vec![["", "comes out", "weights", "operations", "kept"].map(Into::into)];
     match model {
-        Model::Layers(model) => rows.extend(model.layers.iter().map(placed)),
+        Model::Layers(model) => {
+            let kept = model.activations();
+            rows.extend(model.layers.iter().zip(kept).map(|(layer, kept)| placed(layer, kept)));
+        }
         Model::File(file) => rows.extend(file.layout.layers.iter().map(of_file)),
     }
     let known = |number: u64| if number == 0 { UNKNOWN.to_owned() } else { human::thousands(number) };
@@ -42,7 +45,7 @@ fn table(model: &Model) -> String {
         Model::File(_) => UNKNOWN.to_owned(),
     };
     let weights = model.parameters() as u64;
-    let frozen = model.frozen() as u64;
+    let frozen = model.frozen_weights() as u64;
     rows.push(["all".into(), String::new(), human::thousands(weights), known(model.flops()), kept]);
     let mut out: String = rows.iter().map(line).collect();
     let _ = writeln!(out, "operations of one example's forward pass, and values that are kept of it");
@@ -62,8 +65,8 @@ fn line([name, output, weights, operations, kept]: &[String; 5]) -> String {
     format!("{name:<20}{output:>14}{weights:>14}{operations:>17}{kept:>13}").trim_end().to_owned() + "\n"
 }
 
-fn placed(layer: &PlacedLayer) -> [String; 5] {
-    let (trained, frozen) = (weights(layer.parameters.iter()), weights(layer.frozen()));
+fn placed(layer: &PlacedLayer, kept: usize) -> [String; 5] {
+    let (trained, frozen) = (weights(layer.parameters.iter()), weights(layer.frozen_parameters()));
     [
         layer.name.clone(),
         layer.output.to_string(),
@@ -73,7 +76,7 @@ fn placed(layer: &PlacedLayer) -> [String; 5] {
             (trained, _) => human::thousands(trained),
         },
         human::thousands(layer.flops),
-        human::thousands(layer.activations() as u64),
+        human::thousands(kept as u64),
     ]
 }
 

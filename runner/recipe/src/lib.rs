@@ -37,7 +37,7 @@ pub use spec::emulation::{
 };
 pub use spec::family::{Availability, Choice, Family};
 pub use spec::layer::{Layer, LayerKind, NoShape, Parameter, Paths, PlacedLayer, Shape};
-pub use spec::model::{Init, LayeredModel, Model, ModelKind, WeightedLayer};
+pub use spec::model::{Init, LayeredModel, Model, ModelKind, TARGETS_AT_ONCE, WeightedLayer};
 pub use spec::model_file::{FileLayer, LayoutError, ModelFile, ModelLayout};
 pub use spec::model_partition::{ModelPartition, Stage};
 pub use spec::node::{Access, HostSettings, Node, Tunnel};

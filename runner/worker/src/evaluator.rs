@@ -127,8 +127,11 @@ impl Evaluator {
     /// Writes the weights that are not trained beside the snapshots that are kept, once.
     fn keep_frozen(&self, directory: &Path) -> Result<(), SnapshotError> {
         let file = directory.join(FROZEN);
-        let frozen = self.learner.frozen();
-        if frozen.is_empty() || file.exists() { Ok(()) } else { snapshot::write(&file, &frozen) }
+        if file.exists() {
+            return Ok(());
+        }
+        let frozen = self.learner.frozen_weights();
+        if frozen.is_empty() { Ok(()) } else { snapshot::write(&file, &frozen) }
     }
 
     fn scores(

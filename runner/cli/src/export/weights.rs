@@ -2,7 +2,8 @@
 //!
 //! A snapshot of a run is its weights as little-endian 32-bit floats, one after another, in the order of the
 //! model's parameters: exactly what the format puts behind its head. So a head is all that has to be made, and
-//! size is no matter. Frozen weights, which all snapshots of a run share, follow from a file of their own. Source: the description of the format (Hugging Face, safetensors 0.x).
+//! size is no matter. Frozen weights, which all snapshots of a run share, follow from a file of their own. Source: the
+//! description of the format (Hugging Face, safetensors 0.x).
 
 use super::unwritable;
 use crate::exit::{Exit, Failure};
@@ -12,7 +13,7 @@ use serde::Serialize;
 use serde::ser::SerializeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use store::KeptModel;
 
 /// Bytes of a weight.
@@ -49,12 +50,11 @@ pub(crate) fn write(
 
 /// The weights that are not trained, from the file beside a snapshot.
 fn frozen(model: &Model, snapshot: &Path) -> Result<Vec<u8>, Failure> {
-    let expected = model.frozen() * FLOAT;
+    let expected = model.frozen_weights() * FLOAT;
     if expected == 0 {
         return Ok(Vec::new());
     }
-    let name = Path::new(FROZEN).file_name().unwrap_or_default();
-    let path = snapshot.with_file_name(name);
+    let path = frozen_file(snapshot);
     let bytes = std::fs::read(&path).map_err(|error| {
         let what = format!("{}, the weights that are not trained, cannot be read: {error}", path.display());
         Failure::new(Exit::Store, what).cure("run it again with --fresh")
@@ -67,6 +67,18 @@ fn frozen(model: &Model, snapshot: &Path) -> Result<Vec<u8>, Failure> {
         );
     }
     Ok(bytes)
+}
+
+/// The file of them in the attempt of a snapshot, or in another of its run: they are the same, and an attempt that was continued
+/// before it evaluated a model has none.
+fn frozen_file(snapshot: &Path) -> PathBuf {
+    let attempt = snapshot.parent().and_then(Path::parent).unwrap_or(snapshot);
+    let attempts = std::fs::read_dir(attempt.parent().unwrap_or(attempt)).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> =
+        attempts.map(|other| other.path().join(FROZEN)).filter(|file| file.exists()).collect();
+    files.sort();
+    let own = attempt.join(FROZEN);
+    if own.exists() { own } else { files.pop().unwrap_or(own) }
 }
 
 /// Everything before the tensors' bytes.

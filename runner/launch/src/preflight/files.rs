@@ -25,7 +25,7 @@ pub(super) fn kept_of(spec: &RunSpec) -> u64 {
         KeptModels::Judged => 2,
         KeptModels::All => 2 + copies_of(spec),
     };
-    let frozen = FLOAT * spec.model.frozen() as u64;
+    let frozen = FLOAT * spec.model.frozen_weights() as u64;
     ids.saturating_mul(SAMPLE_ID)
         .saturating_add(snapshot_of(spec).saturating_mul(models))
         .saturating_add(frozen)

@@ -3,7 +3,7 @@
 use super::files::{copies_of, state_vectors};
 use super::{FLOAT, Part, mebibytes};
 use crate::Inventory;
-use recipe::{ArrayValues, Model, PayloadPath, Role, RunSpec, Source, Strategy};
+use recipe::{ArrayValues, LayeredModel, Model, PayloadPath, Role, RunSpec, Source, Strategy};
 
 /// A worker process before it has a model or data: program, libraries and their first allocations.
 pub(super) const PROCESS: u64 = 150 << 20;
@@ -37,6 +37,8 @@ pub(super) struct Needs {
     copies: u64,
     /// Vectors as long as the weights that the evaluator holds beside those of every model.
     of_evaluator: u64,
+    /// Results of layers while models are evaluated.
+    evaluated: u64,
     evaluator: bool,
 }
 
@@ -74,7 +76,7 @@ impl Needs {
         let batch = u64::from(spec.train.global_batch).div_ceil(all.max(1));
         Self {
             weights: FLOAT * spec.model.parameters() as u64,
-            frozen: FLOAT * spec.model.frozen() as u64,
+            frozen: FLOAT * spec.model.frozen_weights() as u64,
             held: FLOAT * spec.parameters_per_worker() as u64,
             // A saved state is held until it is on the disk.
             vectors_of_worker: vectors
@@ -94,6 +96,7 @@ impl Needs {
             servers,
             copies: copies_of(spec),
             of_evaluator: of_file.evaluator,
+            evaluated: spec.model.layered().map_or(0, evaluated_of),
             evaluator: part.evaluator,
         }
     }
@@ -112,7 +115,7 @@ impl Needs {
     /// The model and a buffer; where models are averaged, their sums of 64 bits as well.
     fn evaluator(&self) -> u64 {
         let vectors = self.of_evaluator + if self.copies > 1 { 4 } else { 2 };
-        PROCESS + vectors * self.weights + self.frozen + self.data
+        PROCESS + vectors * self.weights + self.frozen + self.evaluated + self.data
     }
 
     /// The memory of all processes of the run, in bytes.
@@ -147,6 +150,13 @@ impl Needs {
         }
         parts.join("; ")
     }
+}
+
+/// The results of layers that live at once while samples are evaluated: what goes into the largest, what comes out, and what it computes
+/// in between.
+fn evaluated_of(model: &LayeredModel) -> u64 {
+    const ALIVE: u64 = 4;
+    ALIVE * FLOAT * (model.evaluated_at_once() * model.largest_result()) as u64
 }
 
 /// What each rank takes of shared memory beyond the vectors on their way: a packet that is still read while the next is written.

@@ -54,6 +54,7 @@ pub(crate) fn findings(settings: &Settings, spec: &RunSpec) -> Vec<Finding> {
             nothing_travels(settings, spec),
             norm_of_rounds(settings, spec),
             heads_of_rounds(settings, spec),
+            frozen_below_split(settings, spec),
         ];
         findings.extend(all.into_iter().flatten());
     }
@@ -198,6 +199,26 @@ fn heads_of_rounds(settings: &Settings, spec: &RunSpec) -> Option<Finding> {
             .at_option(settings.span(LAYERS).or(settings.span(MODEL_KIND)), "an auxiliary head")
             .at_option(settings.span(MP), "works on rows of all its workers in rounds")
             .cure("take `mp = 1`, or the model without its auxiliary heads"),
+    )
+}
+
+/// Frozen layers that belong to a split layer, whose rows are those of the whole group.
+fn frozen_below_split(settings: &Settings, spec: &RunSpec) -> Option<Finding> {
+    let model = spec.model.layered()?;
+    if spec.model_partition().split().start > 0 {
+        return None;
+    }
+    let below = model.layers.iter().take_while(|placed| placed.parameters.is_empty());
+    let frozen = below.filter(|placed| matches!(placed.layer, Layer::Frozen { .. })).last()?;
+    let what = format!("each worker of a group would compute {} for the rows of all of them", frozen.name);
+    Some(
+        Finding::new("R176", what)
+            .at_option(
+                settings.span(LAYERS).or(settings.span(MODEL_KIND)),
+                "frozen layers below the first one that is split",
+            )
+            .at_option(settings.span(MP), "workers of each group")
+            .cure("take `mp = 1`: a model of which little is trained has little to divide"),
     )
 }
 

@@ -389,20 +389,22 @@ impl PlacedLayer {
     }
 
     /// Its weights that are not trained.
-    pub fn frozen(&self) -> Vec<&Parameter> {
-        if self.parameters.is_empty() { self.operands() } else { Vec::new() }
+    pub fn frozen_parameters(&self) -> Vec<&Parameter> {
+        if let Layer::Frozen { .. } = self.layer { self.operands() } else { Vec::new() }
     }
 
-    /// Values of one example that a forward pass keeps for the backward pass. Of frozen layers only the result is counted, of what an
-    /// auxiliary head passes on nothing.
-    pub fn activations(&self) -> usize {
-        if let Layer::Frozen { .. } = self.layer {
+    /// Values of one example in the largest result inside of it.
+    pub fn largest_result(&self) -> usize {
+        self.paths.layers().map(Self::largest_result).fold(self.output.size(), usize::max)
+    }
+
+    /// Values of one example that a forward pass keeps for the backward pass. `passes_gradient` says whether there are weights below:
+    /// where not, nothing inside of frozen layers is kept.
+    pub fn activations(&self, passes_gradient: bool) -> usize {
+        if matches!(self.layer, Layer::Frozen { .. }) && !passes_gradient {
             return self.output.size();
         }
-        let inside: usize = self.paths.layers().map(Self::activations).sum();
-        if let Layer::AuxiliaryHead { .. } = self.layer {
-            return inside;
-        }
+        let inside: usize = self.paths.layers().map(|inner| inner.activations(true)).sum();
         // Queries, keys, values and what the heads took of them, and a sum for each head of each position.
         let attended = match (&self.layer, self.input) {
             (Layer::Attention { heads }, Shape::Sequence(length, width)) => length * (4 * width + heads),

@@ -35,6 +35,8 @@ fn impossible_groups() {
                 ],
             ),
             ("a loss below the split layers", &[&gmp("mp = 2"), &with_head("linear")]),
+            ("frozen layers below the split ones", &[&gmp("mp = 2"), "[model]\nkind = \"cifar100-convex\""]),
+            ("frozen batch norm above split layers", &[&gmp("mp = 2"), &frozen_norm()]),
             ("keys of another strategy", &["[[strategy]]\nkind = \"d-sync\"\nmp = 2"]),
         ],
     );
@@ -68,6 +70,12 @@ fn with_head(last: &str) -> String {
         "\"flatten\"",
         LINEAR,
     ])
+}
+
+/// A split layer, and behind the next one frozen batch norm.
+fn frozen_norm() -> String {
+    let hidden = "{ kind = \"linear\", outputs = 16 }";
+    sequential(&["\"flatten\"", hidden, hidden, "{ kind = \"frozen\", layers = [\"batch-norm\"] }", LINEAR])
 }
 
 #[test]

@@ -9,22 +9,16 @@ use super::tensors::dimensions;
 use super::{TorchLearner, TrainedModel, loss};
 use crate::data::{DataError, DataSet, Split};
 use crate::stream;
-use recipe::{LayeredModel, PlacedLayer};
+use recipe::PlacedLayer;
 use std::sync::Arc;
 use strategies::{StepError, Vector};
 use tch::{TchError, Tensor};
-
-/// Samples, or tokens of a text, that are evaluated at once; the result does not depend on it beyond the last bits.
-const AT_ONCE: usize = 1000;
-
-/// Most values of one layer's results at once: 1 GiB, which large images would exceed.
-const VALUES_AT_ONCE: usize = 1 << 28;
 
 /// Training samples of which batch norm takes mean and variance for an evaluation: enough to know a mean to a
 /// fortieth of the deviation, and a fifth of the work on a test set of 10,000.
 const CALIBRATION: usize = 2048;
 
-/// Samples that are normalised together there, as in a batch of training.
+/// Samples that are normalised together there, as in a batch of training; fewer of large images.
 const CALIBRATION_BATCH: usize = 256;
 
 /// How good a model is on some samples.
@@ -38,16 +32,9 @@ pub struct Evaluation {
     pub samples: usize,
 }
 
-/// Evaluates a function from inputs to class scores on all samples of a split.
+/// Evaluates a function from inputs to class scores on all samples of a split, `at_once` of them at a time; the result does not
+/// depend on that beyond the last bits.
 pub(super) fn over(
-    data: &DataSet,
-    split: Split,
-    scores: impl FnMut(Tensor) -> Result<Tensor, StepError>,
-) -> Result<Option<Evaluation>, StepError> {
-    over_chunks(data, split, AT_ONCE, scores)
-}
-
-fn over_chunks(
     data: &DataSet,
     split: Split,
     at_once: usize,
@@ -56,8 +43,7 @@ fn over_chunks(
     let positions = data.positions(split);
     let targets = data.targets();
     let (mut loss, mut right) = (0.0, 0);
-    // A window of a text has as many rows of scores as tokens.
-    for some in positions.chunks((at_once / targets).max(1)) {
+    for some in positions.chunks(at_once.max(1)) {
         let x = data.inputs(split, some).map_err(wrong)?;
         let labels = data.labels_at(split, some).map_err(wrong)?;
         let (some_loss, some_right) = tch::no_grad(|| {
@@ -83,25 +69,10 @@ impl TrainedModel for TorchLearner {
         &self.data
     }
 
-    /// Where the model has batch norm, 2,048 training samples (all, if there are fewer) pass through it first, 256 at a time and
+    /// Where the model has batch norm, 2,048 training samples (all, if there are fewer) pass through it first, 256 at a time (fewer of large images) and
     /// each time normalised by themselves; the means over the samples of their means and population variances are what batch
     /// norm uses then. Which samples these are depends on the data set alone.
     fn evaluate(&mut self, weights: &Vector, split: Split) -> Result<Option<Evaluation>, StepError> {
-        self.evaluate_by(weights, split, at_once(&self.model))
-    }
-
-    fn frozen(&self) -> Vector {
-        frozen::values(&self.model, self.seed)
-    }
-}
-
-impl TorchLearner {
-    fn evaluate_by(
-        &self,
-        weights: &Vector,
-        split: Split,
-        at_once: usize,
-    ) -> Result<Option<Evaluation>, StepError> {
         if weights.len() != self.layout.size() {
             let got = weights.len();
             let expected = self.layout.size();
@@ -111,16 +82,23 @@ impl TorchLearner {
             return Ok(None);
         }
         let statistics = tch::no_grad(|| self.statistics(weights))?;
-        over_chunks(&self.data, split, at_once, |x| {
+        over(&self.data, split, self.model.evaluated_at_once(), |x| {
             self.scores(weights, x, &mut Normaliser::Fixed(&statistics))
         })
     }
 
+    fn frozen_weights(&self) -> Vector {
+        frozen::values(&self.model, self.seed)
+    }
+}
+
+impl TorchLearner {
     /// The mean and variance that each batch norm uses for these weights.
     fn statistics(&self, weights: &Vector) -> Result<Statistics, StepError> {
         let mut moments = Moments::default();
         if self.model.layers.iter().any(PlacedLayer::looks_across_batch) {
-            for some in self.calibration_samples().chunks(CALIBRATION_BATCH) {
+            let at_once = CALIBRATION_BATCH.min(self.model.evaluated_at_once());
+            for some in self.calibration_samples().chunks(at_once) {
                 let x = self.data.inputs(Split::Training, some).map_err(wrong)?;
                 let _ = self.scores(weights, x, &mut Normaliser::Gathered(&mut moments))?;
             }
@@ -172,16 +150,6 @@ impl TorchLearner {
         }
         Ok(x)
     }
-}
-
-/// Samples, or tokens of a text, that are evaluated at once.
-fn at_once(model: &LayeredModel) -> usize {
-    let sizes = |placed: &PlacedLayer| {
-        let inner = placed.paths.layers().map(|inner| inner.output.size()).max().unwrap_or(0);
-        placed.output.size().max(inner)
-    };
-    let largest = model.layers.iter().map(sizes).max().unwrap_or(0).max(model.input.size());
-    (VALUES_AT_ONCE / largest.max(1)).clamp(1, AT_ONCE)
 }
 
 fn wrong(error: DataError) -> StepError {

@@ -91,8 +91,7 @@ pub(super) fn forward(
             Ok((shared.scores(&x)?, Saved::Input(x)))
         }
         Layer::Gelu => Ok((x.f_gelu(operation::EXACT_GELU)?, Saved::Input(x))),
-        Layer::Conv { .. } | Layer::LocalResponseNorm { .. } => recorded(layer, weights, &x, pass),
-        Layer::Frozen { .. } => frozen(layer, x, pass),
+        Layer::Frozen { .. } => untrained(layer, x, pass),
         Layer::AuxiliaryHead { weight: factor, .. } => match pass.labels {
             Some(labels) => {
                 let (scores, recording) = record(layer, weights, &x, pass)?;
@@ -102,7 +101,9 @@ pub(super) fn forward(
             }
             None => Ok((x, Saved::Nothing)),
         },
-        Layer::BatchNorm
+        Layer::Conv { .. }
+        | Layer::LocalResponseNorm { .. }
+        | Layer::BatchNorm
         | Layer::Residual { .. }
         | Layer::Branches { .. }
         | Layer::Block { .. }
@@ -154,7 +155,15 @@ fn recorded(
     pass: Pass<'_, '_>,
 ) -> Result<(Tensor, Saved), TchError> {
     let (y, recording) = record(layer, weights, x, pass)?;
-    Ok((y, Saved::Recorded(recording)))
+    Ok((handed_out(layer, y)?, Saved::Recorded(recording)))
+}
+
+/// The result of recorded layers: a copy if they end with a rectifier, which looks at its own result again, while a rectifier that
+/// comes next would write over it.
+fn handed_out(layer: &PlacedLayer, y: Tensor) -> Result<Tensor, TchError> {
+    let row = matches!(layer.layer, Layer::Block { .. } | Layer::Frozen { .. });
+    let rectified = layer.paths.branch.last().is_some_and(|last| matches!(last.layer, Layer::Relu));
+    if row && rectified { y.f_detach_copy() } else { Ok(y) }
 }
 
 fn record(
@@ -169,14 +178,14 @@ fn record(
 }
 
 /// Layers that are not trained: nothing is recorded where no weights lie below.
-fn frozen(layer: &PlacedLayer, x: Tensor, pass: Pass<'_, '_>) -> Result<(Tensor, Saved), TchError> {
+fn untrained(layer: &PlacedLayer, x: Tensor, pass: Pass<'_, '_>) -> Result<(Tensor, Saved), TchError> {
     let operands: Vec<&Tensor> = pass.frozen.iter().collect();
     let mut around = Surroundings { normaliser: pass.normaliser, masks: pass.masks };
     if !pass.passes_gradient {
         return Ok((operation::result(layer, &operands, &x, &mut around)?, Saved::Nothing));
     }
     let (y, recording) = Recording::of(&x, &[], |x, _| operation::result(layer, &operands, x, &mut around))?;
-    Ok((y, Saved::Recorded(recording)))
+    Ok((handed_out(layer, y)?, Saved::Recorded(recording)))
 }
 
 /// What comes to a layer in the backward pass, and where its results go.

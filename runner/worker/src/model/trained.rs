@@ -16,7 +16,7 @@ pub trait TrainedModel: Learner {
     fn evaluate(&mut self, weights: &Vector, split: Split) -> Result<Option<Evaluation>, StepError>;
 
     /// The weights that are not trained and in no file, from the input to the scores; none in most models.
-    fn frozen(&self) -> Vector;
+    fn frozen_weights(&self) -> Vector;
 }
 
 /// The model of a run; `seed` is the run's.

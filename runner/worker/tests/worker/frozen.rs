@@ -34,7 +34,7 @@ fn the_gradient_is_that_of_the_whole_model_without_the_frozen_part() {
     let (own, whole) = (model(frozen), model(|layers| Layer::Block { layers }));
     let mut learner = TorchLearner::new(own.clone(), data.clone(), 3).unwrap();
     let mut all = TorchLearner::new(renamed(&whole), data, 3).unwrap();
-    let (weights, values) = (learner.initial(), TrainedModel::frozen(&learner));
+    let (weights, values) = (learner.initial(), learner.frozen_weights());
     let mut weights_of_all = Vec::new();
     let mut trained = Vec::new();
     let (mut at, mut frozen_at) = (0, 0);
@@ -76,7 +76,7 @@ fn frozen_weights_are_drawn_from_the_seed_and_stay_out_of_the_flat_vector() {
     let model = model(frozen);
     let of = |seed| {
         let learner = TorchLearner::new(model.clone(), drawn(20, 1, 0.0), seed).unwrap();
-        (learner.initial(), TrainedModel::frozen(&learner))
+        (learner.initial(), learner.frozen_weights())
     };
     let (one, other) = (of(3), of(4));
     assert_eq!(one, of(3));

@@ -121,5 +121,6 @@ def show(name, network):
         print(f"    ({gradient.norm().item():.9e}, {along:.9e}),")
 
 
-show("googlenet", googlenet)
-show("alexnet", alexnet)
+if __name__ == "__main__":
+    show("googlenet", googlenet)
+    show("alexnet", alexnet)

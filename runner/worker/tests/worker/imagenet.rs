@@ -15,10 +15,10 @@ const IMAGES: usize = 2;
 const VALUES: usize = IMAGES * 3 * 224 * 224;
 const LABELS: [i64; IMAGES] = [999, 3];
 
-/// For each layer the length of its gradient, and the product with `hashed` of number 7.
-type OfLayers = [(f64, f64)];
+/// The length of a layer's gradient, and its product with `hashed` of number 7.
+pub(crate) type OfLayer = (f64, f64);
 
-const GOOGLENET: &OfLayers = &[
+const GOOGLENET: &[OfLayer] = &[
     (3.904_719, -1.861_590),
     (11.793_485, -8.464_765),
     (37.351_295, 34.584_236),
@@ -35,7 +35,7 @@ const GOOGLENET: &OfLayers = &[
     (53.703_390, 18.358_800),
     (48.500_501, 16.757_628),
 ];
-const ALEXNET: &OfLayers = &[
+const ALEXNET: &[OfLayer] = &[
     (4.719_105, -0.596_341),
     (14.240_885, -1.067_924),
     (24.229_053, -8.331_526),
@@ -47,7 +47,7 @@ const ALEXNET: &OfLayers = &[
 ];
 
 /// As in `imagenet.py`.
-fn hashed(count: usize, number: u64) -> impl Iterator<Item = f64> {
+pub(crate) fn hashed(count: usize, number: u64) -> impl Iterator<Item = f64> {
     (1..=count as u64).map(move |place| {
         let mixed = (place.wrapping_mul(2_654_435_761) + number * 40_503) & 0xffff_ffff;
         let mixed = ((mixed >> 15) ^ mixed).wrapping_mul(2_246_822_519) & 0xffff_ffff;
@@ -67,7 +67,7 @@ fn fixed(model: &LayeredModel) -> Vector {
 }
 
 /// Two pictures of a thousand classes, for training and for testing.
-fn pictures(folder: &Path) -> ArrayProfile {
+pub(crate) fn pictures(folder: &Path) -> ArrayProfile {
     let values: Vec<u8> = hashed(VALUES, 1000).flat_map(|value| (value as f32).to_le_bytes()).collect();
     let labels: Vec<u8> = LABELS.iter().flat_map(|label| label.to_le_bytes()).collect();
     for name in ["train", "test"] {
@@ -78,7 +78,7 @@ fn pictures(folder: &Path) -> ArrayProfile {
 }
 
 /// Masks are the worker's own.
-fn without_dropout(layers: &mut [PlacedLayer]) {
+pub(crate) fn without_dropout(layers: &mut [PlacedLayer]) {
     for placed in layers {
         if let Layer::Dropout { rate } = &mut placed.layer {
             *rate = 0.0;
@@ -87,7 +87,7 @@ fn without_dropout(layers: &mut [PlacedLayer]) {
     }
 }
 
-fn compare(kind: ModelKind, evaluated: f64, loss: f64, of_layers: &OfLayers) {
+fn compare(kind: ModelKind, evaluated: f64, loss: f64, of_layers: &[OfLayer]) {
     let folder = tempfile::tempdir().unwrap();
     let arrays = pictures(folder.path());
     let source = Source::Npy { path: folder.path().to_owned(), arrays };

@@ -15,6 +15,8 @@ mod heads;
 #[cfg(test)]
 mod imagenet;
 #[cfg(test)]
+mod models;
+#[cfg(test)]
 mod plain;
 #[cfg(test)]
 mod real_data;

@@ -333,6 +333,12 @@ pub(super) const PAIRS: &[Code] = &[
          its workers, and divides gradients by the rows of rounds; a loss of one worker's batch has no place among them.",
     ),
     code(
+        "R176",
+        "frozen layers of a whole group",
+        "Rows of a batch travel to the group in front of the first layer that is split. Frozen layers below the first weights would lie behind \
+         that, so that each worker computed them for the rows of all. Only layers that are trained are divided.",
+    ),
+    code(
         "R180",
         "a text that cannot be learned from",
         "`dataset.kind = \"text-lines\"` cuts a file into windows of `dataset.context` tokens. The file must be there, be at most 256 MiB \

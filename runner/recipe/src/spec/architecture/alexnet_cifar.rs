@@ -1,5 +1,5 @@
-//! AlexNet on CIFAR, as You, Buluc and Demmel train it (SC17, section 4.2: five convolutions and three linear layers). They do not say how it
-//! fits 32 x 32 images; their 249 MB are the weights of AlexNet without groups on ImageNet. Here the first kernel is 5 with a
+//! AlexNet on CIFAR, as You, Buluc and Demmel train it (SC17, section 4.2: five convolutions and three linear layers). They do not
+//! say how it fits 32 x 32 images; their 249 MB are the weights of AlexNet without groups on ImageNet. Here the first kernel is 5 with a
 //! stride of 2 in place of 11 with 4, windows of pools are 2, and there is no response norm.
 
 use super::alexnet;

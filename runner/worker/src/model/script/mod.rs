@@ -14,7 +14,7 @@ use crate::data::{DataSet, Split};
 use crate::stream;
 use file::{Mode, Script, reason};
 use rand_chacha::rand_core::Rng;
-use recipe::{FileLayer, ModelFile};
+use recipe::{FileLayer, ModelFile, TARGETS_AT_ONCE};
 use std::fmt::Display;
 use std::sync::Arc;
 use strategies::{Batch, Block, Layout, Learner, Loss, StepError, Vector};
@@ -254,10 +254,10 @@ impl TrainedModel for ScriptLearner {
 
     fn evaluate(&mut self, weights: &Vector, split: Split) -> Result<Option<Evaluation>, StepError> {
         let data = self.data.clone();
-        evaluate::over(&data, split, |x| self.scores(weights, x))
+        evaluate::over(&data, split, TARGETS_AT_ONCE / data.targets(), |x| self.scores(weights, x))
     }
 
-    fn frozen(&self) -> Vector {
+    fn frozen_weights(&self) -> Vector {
         Vector::zeros(0)
     }
 }
