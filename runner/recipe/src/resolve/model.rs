@@ -5,7 +5,7 @@ use crate::keys::lookup::{KeyId, id};
 use crate::resolve::assign::USE;
 use crate::resolve::cell::Cell;
 use crate::resolve::dataset::KIND as DATASET_KIND;
-use crate::spec::architecture::{self, DropoutRate, GptSizes, Misfit};
+use crate::spec::architecture::{self, DropoutRate, GptSizes, Misfit, TextCnnSizes};
 use crate::text::finding::Finding;
 use crate::text::source::Span;
 use crate::values::leaf::{LayerSetting, Typed};
@@ -35,6 +35,8 @@ struct Blueprint {
     layers: Option<Span>,
     /// The sizes of a `gpt`.
     sizes: Option<GptSizes>,
+    /// Those of a `text-cnn`.
+    text_sizes: Option<TextCnnSizes>,
     data: DatasetProfile,
 }
 
@@ -67,6 +69,7 @@ impl<'a> Models<'a> {
             | ModelKind::Cifar100Cnn
             | ModelKind::VggSplitbrain
             | ModelKind::Gpt
+            | ModelKind::TextCnn
             | ModelKind::Sequential) => self.layers(cell, kind, source),
         }
     }
@@ -87,10 +90,16 @@ impl<'a> Models<'a> {
             width: WIDTH.of(settings) as usize,
             dropout: DropoutRate::new(DROPOUT.of(settings)),
         });
-        let blueprint = Blueprint { kind: kind.name(), layers: settings.span(LAYERS), sizes, data };
+        let text_sizes = (kind == ModelKind::TextCnn).then(|| TextCnnSizes {
+            width: WIDTH.of(settings) as usize,
+            dropout: DropoutRate::new(DROPOUT.of(settings)),
+        });
+        let blueprint =
+            Blueprint { kind: kind.name(), layers: settings.span(LAYERS), sizes, text_sizes, data };
         let (model, misfit) = self.placed.entry(blueprint).or_insert_with(|| {
             let layers = architecture::layers(kind, data.classes)
                 .or_else(|| sizes.map(architecture::gpt_layers))
+                .or_else(|| text_sizes.map(|sizes| architecture::text_cnn_layers(sizes, data.classes)))
                 .unwrap_or_else(|| own.iter().map(|setting| setting.layer.clone()).collect());
             architecture::place(kind, &layers, data)
         });
@@ -107,8 +116,8 @@ impl<'a> Models<'a> {
             cell.miss(FILE, " from a TorchScript model");
             return Model::File(ModelFile { file: PathBuf::new(), layout: ModelLayout::unknown(input) });
         };
-        if data.targets == Targets::NextTokens {
-            cell.findings.push(of_tokens(cell));
+        if let Shape::Tokens(..) = input {
+            cell.findings.push(of_tokens(cell, data.targets));
             return Model::File(ModelFile { file, layout: ModelLayout::unknown(input) });
         }
         if !is_known(source) {
