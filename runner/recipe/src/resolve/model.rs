@@ -144,7 +144,7 @@ impl<'a> Models<'a> {
 
 /// Whether the shape of the data is known: that of arrays or a text that cannot be used is not, nor what fits them.
 fn is_known(source: &Source) -> bool {
-    let own = matches!(source, Source::Npy { .. } | Source::TextLines { .. });
+    let own = matches!(source, Source::Npy { .. } | Source::TextLines { .. } | Source::Text { .. });
     !own || source.training_samples().is_some()
 }
 
@@ -186,12 +186,16 @@ fn too_few_scores(cell: &Cell<'_>, layout: &ModelLayout, data: DatasetProfile) -
     })
 }
 
-/// A file that would have to score tokens.
-fn of_tokens(cell: &Cell<'_>) -> Finding {
-    Finding::new("R183", "a model file scores classes, and a text has tokens that come next")
+/// A file that would have to take tokens, or to score them.
+fn of_tokens(cell: &Cell<'_>, targets: Targets) -> Finding {
+    let (title, model) = match targets {
+        Targets::NextTokens => ("a model file scores classes, and a text has tokens that come next", "gpt"),
+        Targets::Class => ("a model file takes numbers, and a text has tokens", "text-cnn"),
+    };
+    Finding::new("R183", title)
         .at_option(cell.settings.span(KIND), "a model in a file")
         .at_option(cell.settings.span(DATASET_KIND), "a text")
-        .cure("take `kind = \"gpt\"`, or a `sequential` model that begins with `embedding`")
+        .cure(format!("take `kind = \"{model}\"`, or a `sequential` model that begins with `embedding`"))
 }
 
 /// A file that other machines do not have.
